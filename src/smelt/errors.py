@@ -1,0 +1,128 @@
+"""The error family of smelt and its one renderer.
+
+Every error says the same five things in the same order: a code, what happened, where (``at``),
+why, and how to fix it. Nothing else in smelt formats an error, and no error that a user can
+cause ever reaches them as a traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+
+
+class ExitStatus(IntEnum):
+    """Exit statuses of the command line, one per kind of failure."""
+
+    DONE = 0
+    MISMATCH = 1
+    USAGE = 2
+    INVALID_MODEL = 3
+    UNSUPPORTED = 4
+    RESOURCE_LIMIT = 5
+    INTERNAL = 70
+
+
+class SmeltError(Exception):
+    """A failure that smelt can explain.
+
+    ``code`` is an anchor in ``docs/errors.md``; ``what`` is one sentence; ``at`` lists places
+    (node, source line); ``why`` and ``fix`` are one sentence each and may be empty.
+    """
+
+    status: ExitStatus = ExitStatus.INTERNAL
+
+    def __init__(
+        self,
+        code: str,
+        what: str,
+        *,
+        at: str | Sequence[str] = (),
+        why: str = "",
+        fix: str = "",
+    ) -> None:
+        super().__init__(what)
+        self.code = code
+        self.what = what
+        self.at: tuple[str, ...] = (at,) if isinstance(at, str) and at else tuple(at)
+        self.why = why
+        self.fix = fix
+
+    def __str__(self) -> str:
+        return render(self)
+
+    def to_json(self) -> dict[str, object]:
+        """The same facts for ``--json``."""
+        return {
+            "code": self.code,
+            "status": int(self.status),
+            "what": self.what,
+            "at": list(self.at),
+            "why": self.why,
+            "fix": self.fix,
+        }
+
+
+class Mismatch(SmeltError):
+    """Two computations that should agree do not."""
+
+    status = ExitStatus.MISMATCH
+
+
+class UsageError(SmeltError):
+    """The request itself is wrong: an option, a pipeline, a path."""
+
+    status = ExitStatus.USAGE
+
+
+class InvalidModel(SmeltError):
+    """The model breaks the ONNX specification."""
+
+    status = ExitStatus.INVALID_MODEL
+
+
+class Unsupported(SmeltError):
+    """The request is valid, but smelt or the target cannot do it."""
+
+    status = ExitStatus.UNSUPPORTED
+
+
+class ResourceLimit(SmeltError):
+    """Going on would take more memory, time or disk than allowed."""
+
+    status = ExitStatus.RESOURCE_LIMIT
+
+
+class InternalError(SmeltError):
+    """A broken promise of smelt itself."""
+
+    status = ExitStatus.INTERNAL
+
+
+class ErrorList(SmeltError):
+    """Several failures of one kind, reported together."""
+
+    def __init__(self, errors: Iterable[SmeltError]) -> None:
+        self.errors = tuple(errors)
+        if not self.errors:
+            raise ValueError("an ErrorList holds at least one error")
+        first = self.errors[0]
+        super().__init__(first.code, first.what, at=first.at, why=first.why, fix=first.fix)
+        self.status = first.status
+
+    def __str__(self) -> str:
+        return "\n".join(render(error) for error in self.errors)
+
+    def to_json(self) -> dict[str, object]:
+        return {**self.errors[0].to_json(), "errors": [e.to_json() for e in self.errors]}
+
+
+def render(error: SmeltError) -> str:
+    """The text of one error: ``CODE what``, then its non-empty parts, two spaces in."""
+    lines = [f"{error.code} {error.what}"]
+    lines += [f"  at    {place}" for place in error.at]
+    if error.why:
+        lines.append(f"  why   {error.why}")
+    if error.fix:
+        lines.append(f"  fix   {error.fix}")
+    return "\n".join(lines)

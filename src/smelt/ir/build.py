@@ -1,0 +1,166 @@
+"""Build nodes with inferred types, at one place of one graph.
+
+The rewriter, the JAX frontend and the function bodies of operators all make their nodes here,
+so dtype, shape, provenance and the opset import are never forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import provenance
+from smelt.ir.shapes import ShapeInference
+
+Attribute: TypeAlias = (
+    int
+    | float
+    | str
+    | bytes
+    | Sequence[int]
+    | Sequence[float]
+    | Sequence[str]
+    | ir.TensorProtocol
+    | ir.Graph
+    | ir.Attr
+)
+
+EXTENSION_VERSION = 1
+"""The version under which domains other than ONNX's own are imported."""
+
+
+class Builder:
+    """Makes nodes in ``graph``: before ``before`` if given, else at its end.
+
+    ``created`` lists the new nodes and ``initializers`` the new constants, in order. In a
+    function body, where ONNX allows no initializers, constants become ``Constant`` nodes.
+    """
+
+    def __init__(
+        self,
+        model: ir.Model,
+        graph: ir.Graph,
+        shapes: ShapeInference,
+        *,
+        before: ir.Node | None = None,
+        origin: provenance.Origin | None = None,
+        in_function: bool = False,
+    ) -> None:
+        self.model = model
+        self.graph = graph
+        self.shapes = shapes
+        self.before = before
+        self.origin = origin
+        self.in_function = in_function
+        self.created: list[ir.Node] = []
+        self.initializers: list[ir.Value] = []
+
+    def op(
+        self,
+        op_type: str,
+        *inputs: ir.Value | None,
+        domain: str = "",
+        name: str | None = None,
+        **attributes: Attribute | None,
+    ) -> ir.Value:
+        """One node with one output; attributes that are None are left out."""
+        return self.ops(op_type, *inputs, outputs=1, domain=domain, name=name, **attributes)[0]
+
+    def ops(
+        self,
+        op_type: str,
+        *inputs: ir.Value | None,
+        outputs: int,
+        domain: str = "",
+        name: str | None = None,
+        **attributes: Attribute | None,
+    ) -> tuple[ir.Value, ...]:
+        """One node with ``outputs`` outputs, their dtypes and shapes inferred."""
+        while inputs and inputs[-1] is None:
+            inputs = inputs[:-1]
+        node = ir.Node(
+            domain,
+            op_type,
+            inputs,
+            _attributes(attributes),
+            num_outputs=outputs,
+            name=name,
+        )
+        return self.add(node)
+
+    def add(self, node: ir.Node) -> tuple[ir.Value, ...]:
+        """Place a node made elsewhere, infer its outputs and stamp its origin."""
+        if self.before is None:
+            self.graph.append(node)
+        else:
+            self.graph.insert_before(self.before, node)
+        if node.domain and node.domain not in self.model.opset_imports:
+            self.model.opset_imports[node.domain] = EXTENSION_VERSION
+        self.created.append(node)
+        if self.origin is not None:
+            provenance.stamp(node, self.origin)
+        self.shapes.infer_node(node)
+        return tuple(node.outputs)
+
+    def constant(self, array: np.ndarray | np.generic, name: str | None = None) -> ir.Value:
+        """A constant holding ``array`` without copying it; the array becomes read-only."""
+        array = np.asarray(array)
+        array.flags.writeable = False
+        return self.tensor(ir.Tensor(array), name)
+
+    def tensor(self, tensor: ir.TensorProtocol, name: str | None = None) -> ir.Value:
+        """A constant backed by ``tensor``, which may be lazy or external."""
+        if self.in_function:
+            return self.op("Constant", value=tensor, name=name)
+        value = ir.Value(
+            name=self._free_name(name or "const"),
+            type=ir.TensorType(tensor.dtype),
+            shape=ir.Shape(tensor.shape, frozen=True),
+            const_value=tensor,
+        )
+        self.graph.register_initializer(value)
+        self.initializers.append(value)
+        return value
+
+    def const_like(self, number: float | bool, like: ir.Value) -> ir.Value:
+        """A rank-0 constant in the dtype of ``like``, which must be known."""
+        if like.dtype is None:
+            raise ValueError(f"the dtype of {like.name!r} is unknown")
+        return self.constant(np.asarray(number, dtype=like.dtype.numpy()))
+
+    def const_i64(self, numbers: Sequence[int] | int) -> ir.Value:
+        """An int64 constant: rank 0 for an int, rank 1 for a sequence."""
+        return self.constant(np.asarray(numbers, dtype=np.int64))
+
+    def discard(self) -> None:
+        """Take back every node and constant made here; nothing may read them."""
+        for node in reversed(self.created):
+            for index in range(len(node.inputs)):
+                node.replace_input_with(index, None)
+        self.graph.remove(self.created)
+        for value in self.initializers:
+            if value.name is not None:
+                self.graph.initializers.pop(value.name, None)
+        self.created.clear()
+        self.initializers.clear()
+
+    def _free_name(self, stem: str) -> str:
+        """``stem`` if no initializer has it, else ``stem_N``; N only grows, so it is O(1)."""
+        taken = self.graph.initializers
+        if stem not in taken and stem != "const":
+            return stem
+        counters = self.graph.meta.setdefault("smelt.name_counters", {})
+        while True:
+            count = counters.get(stem, 0)
+            counters[stem] = count + 1
+            name = f"{stem}_{count}"
+            if name not in taken:
+                return name
+
+
+def _attributes(attributes: dict[str, Attribute | None]) -> list[ir.Attr]:
+    given = {name: value for name, value in attributes.items() if value is not None}
+    return list(ir.convenience.convert_attributes(given))

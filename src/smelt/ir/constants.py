@@ -1,0 +1,151 @@
+"""Which values are constants, and what they hold.
+
+A value is constant if it is an initializer that callers cannot override, the output of a
+``Constant`` node, or reached from one through Identity, Cast, Reshape or similar movement;
+``Shape`` of a static shape is constant too. Arrays are read-only, so no rule can change a
+constant that something else reads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.shapes import static_shape
+
+SMALL = 64 * 1024
+"""Bytes up to which a constant is read unless the caller asks for more."""
+
+Array = np.ndarray
+
+
+class Constants:
+    """Constant values of one model, read lazily and at most once each."""
+
+    def __init__(self) -> None:
+        self._known: dict[ir.Value, Array] = {}
+
+    def get(self, value: ir.Value | None, limit: int | None = SMALL) -> Array | None:
+        """The read-only array that ``value`` holds, or None if it is no constant.
+
+        Constants over ``limit`` bytes are None too; ``limit=None`` reads any size.
+        """
+        if value is None:
+            return None
+        known = self._known.get(value)
+        if known is not None:
+            return known if limit is None or known.nbytes <= limit else None
+        array = self._read(value, limit)
+        if array is not None:
+            array = array.view()
+            array.flags.writeable = False
+            if array.nbytes <= SMALL:
+                self._known[value] = array
+        return array
+
+    def scalar(self, value: ir.Value | None) -> int | float | bool | None:
+        """The one element of a constant with exactly one element, as a Python number."""
+        array = self.get(value)
+        if array is None or array.size != 1 or array.dtype.kind not in "biufV":
+            return None
+        item = array.reshape(()).astype(np.float64).item() if array.dtype.kind == "V" else array.item()
+        return item if isinstance(item, int | float | bool) else None
+
+    def ints(self, value: ir.Value | None) -> tuple[int, ...] | None:
+        """A constant of integers as a flat tuple."""
+        array = self.get(value)
+        if array is None or array.dtype.kind not in "iu":
+            return None
+        return tuple(int(item) for item in array.reshape(-1))
+
+    def _read(self, value: ir.Value, limit: int | None) -> Array | None:
+        tensor = tensor_of(value)
+        if tensor is not None:
+            if tensor.dtype == ir.DataType.STRING or (limit is not None and tensor.nbytes > limit):
+                return None
+            return tensor.numpy()
+        node = value.producer()
+        if node is None or node.domain:
+            return None
+        moved = _THROUGH.get(node.op_type)
+        return moved(self, node, limit) if moved is not None else None
+
+
+def tensor_of(value: ir.Value) -> ir.TensorProtocol | None:
+    """The tensor behind an initializer or a ``Constant`` node, unread; None for other values."""
+    if value.is_graph_input():
+        return None
+    if value.is_initializer():
+        return value.const_value
+    node = value.producer()
+    if node is None or node.op_type != "Constant" or node.domain:
+        return None
+    return _constant_tensor(node)
+
+
+def is_constant(value: ir.Value | None) -> bool:
+    """True for initializers that callers cannot override and for ``Constant`` outputs, any size."""
+    return value is not None and tensor_of(value) is not None
+
+
+def _constant_tensor(node: ir.Node) -> ir.TensorProtocol | None:
+    for name, attr in node.attributes.items():
+        if attr.is_ref():
+            return None
+        if name == "value":
+            return attr.as_tensor()
+        if name in ("value_float", "value_floats"):
+            return ir.Tensor(np.asarray(attr.value, dtype=np.float32))
+        if name in ("value_int", "value_ints"):
+            return ir.Tensor(np.asarray(attr.value, dtype=np.int64))
+    return None
+
+
+def _identity(constants: Constants, node: ir.Node, limit: int | None) -> Array | None:
+    return constants.get(node.inputs[0], limit)
+
+
+def _cast(constants: Constants, node: ir.Node, limit: int | None) -> Array | None:
+    source = constants.get(node.inputs[0], limit)
+    to = node.attributes.get("to")
+    if source is None or to is None or to.is_ref() or source.dtype.kind not in "biuf":
+        return None
+    dtype = ir.DataType(to.as_int())
+    if dtype == ir.DataType.STRING or dtype.numpy().kind not in "biuf":
+        return None
+    with np.errstate(all="ignore"):
+        result = source.astype(dtype.numpy())
+        # Out-of-range and NaN-to-integer casts differ between runtimes, so they are not constant.
+        exact = dtype.numpy().kind in "fb" or np.array_equal(result.astype(source.dtype), source)
+    return result if exact else None
+
+
+def _reshape(constants: Constants, node: ir.Node, limit: int | None) -> Array | None:
+    source = constants.get(node.inputs[0], limit)
+    shape = static_shape(node.outputs[0])
+    if source is None or shape is None or int(np.prod(shape)) != source.size:
+        return None
+    return source.reshape(shape)
+
+
+def _shape(constants: Constants, node: ir.Node, limit: int | None) -> Array | None:
+    value = node.inputs[0]
+    if value is None or value.shape is None:
+        return None
+    start = node.attributes.get("start")
+    end = node.attributes.get("end")
+    dims = value.shape.dims[slice(start.as_int() if start else 0, end.as_int() if end else None)]
+    if not all(isinstance(dim, int) for dim in dims):
+        return None
+    return np.asarray(dims, dtype=np.int64)
+
+
+_THROUGH = {
+    "Identity": _identity,
+    "Cast": _cast,
+    "Reshape": _reshape,
+    "Squeeze": _reshape,
+    "Unsqueeze": _reshape,
+    "Flatten": _reshape,
+    "Shape": _shape,
+}

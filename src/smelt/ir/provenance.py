@@ -1,0 +1,59 @@
+"""Where each node comes from: the source nodes behind it and the rules that made it.
+
+An origin lives in ``node.meta`` while a model is compiled and is written to
+``metadata_props["smelt.origin"]`` only on request, when the model is saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+META_KEY = "smelt.origin"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """``sources``: names of source nodes, or ``file:line in function`` for JAX; ``rules``: in order."""
+
+    sources: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        text = ", ".join(self.sources)
+        return f"{text} via {', '.join(self.rules)}" if self.rules else text
+
+
+def origin_of(node: ir.Node) -> Origin:
+    """The recorded origin of ``node``, or its own name if it is a source node itself."""
+    recorded = node.meta.get(META_KEY)
+    if isinstance(recorded, Origin):
+        return recorded
+    return Origin(sources=(node.name or node.op_type,))
+
+
+def merge(nodes: Iterable[ir.Node], rule: str) -> Origin:
+    """The origin of what ``rule`` builds from ``nodes``: all their sources, then their rules."""
+    sources: dict[str, None] = {}
+    rules: dict[str, None] = {}
+    for node in nodes:
+        origin = origin_of(node)
+        sources.update(dict.fromkeys(origin.sources))
+        rules.update(dict.fromkeys(origin.rules))
+    rules[rule] = None
+    return Origin(tuple(sources), tuple(rules))
+
+
+def stamp(node: ir.Node, origin: Origin) -> None:
+    """Record ``origin`` on ``node``."""
+    node.meta[META_KEY] = origin
+
+
+def write_to_metadata(nodes: Iterable[ir.Node]) -> None:
+    """Copy origins into ``metadata_props`` so that a saved model keeps them."""
+    for node in nodes:
+        recorded = node.meta.get(META_KEY)
+        if isinstance(recorded, Origin):
+            node.metadata_props[META_KEY] = str(recorded)

@@ -1,0 +1,82 @@
+"""Walks over the nested graphs of a model, and questions about who reads a value.
+
+ONNX graphs nest: ``If``, ``Loop`` and ``Scan`` carry subgraphs, and those read values of the
+graphs around them (captures). onnx_ir keeps captured reads in the same use lists as direct
+ones, so the questions here see both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+
+def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
+    """The graphs that ``node`` carries in its attributes, in attribute order."""
+    for attr in node.attributes.values():
+        if attr.type == ir.AttributeType.GRAPH and not attr.is_ref():
+            yield attr.as_graph()
+        elif attr.type == ir.AttributeType.GRAPHS and not attr.is_ref():
+            yield from attr.as_graphs()
+
+
+def graphs(model: ir.Model) -> Iterator[ir.Graph]:
+    """The main graph, every subgraph below it, then those of every function, outer first."""
+    pending = [model.graph, *(function.graph for function in model.functions.values())]
+    pending.reverse()
+    while pending:
+        graph = pending.pop()
+        yield graph
+        inner = [sub for node in graph for sub in subgraphs(node)]
+        pending.extend(reversed(inner))
+
+
+def nodes(model: ir.Model) -> Iterator[ir.Node]:
+    """Every node of every graph of ``model``; the graphs may not be edited meanwhile."""
+    for graph in graphs(model):
+        yield from graph
+
+
+def nested_nodes(node: ir.Node) -> Iterator[ir.Node]:
+    """Every node inside the subgraphs of ``node``, at any depth."""
+    pending = list(subgraphs(node))
+    while pending:
+        for inner in pending.pop():
+            yield inner
+            pending.extend(subgraphs(inner))
+
+
+def captures(node: ir.Node) -> tuple[ir.Value, ...]:
+    """Values of enclosing graphs that the subgraphs of ``node`` read, each once, in order."""
+    inner_graphs = set(subgraphs(node))
+    found: dict[ir.Value, None] = {}
+    for inner in nested_nodes(node):
+        inner_graphs.update(subgraphs(inner))
+        for value in inner.inputs:
+            if value is not None:
+                found.setdefault(value)
+    for graph in inner_graphs:
+        for value in graph.outputs:
+            found.setdefault(value)
+    return tuple(value for value in found if value.graph not in inner_graphs)
+
+
+def num_uses(value: ir.Value) -> int:
+    """How often nodes read ``value``, without the copy that ``Value.uses()`` makes."""
+    return len(value._uses)
+
+
+def has_one_use(value: ir.Value) -> bool:
+    """True if exactly one node input reads ``value`` and no graph returns it."""
+    return num_uses(value) == 1 and not value.is_graph_output()
+
+
+def is_dead(value: ir.Value) -> bool:
+    """True if no node reads ``value`` and no graph returns it."""
+    return num_uses(value) == 0 and not value.is_graph_output()
+
+
+def consumers(value: ir.Value) -> tuple[ir.Node, ...]:
+    """The nodes that read ``value``, each once, in the order they began to."""
+    return tuple(dict.fromkeys(usage.node for usage in value._uses))

@@ -1,0 +1,111 @@
+"""The Program: a flat list of instructions over slots, below the graph.
+
+A slot is written once and holds one tensor. Each slot has a dtype and a shape; each instruction
+knows which of its inputs nobody reads afterwards. Scheduling, memory planning and code
+generation work here. The form follows tenferro's ExecProgram.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+Dim: TypeAlias = int | ir.SymbolicDim
+AttributeValue: TypeAlias = (
+    int | float | str | bool | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | None
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DotDims:
+    """Dimension numbers of a DotGeneral: paired contracting and batch dims, as in XLA.
+
+    The free dims of a side are all others, in increasing order. The output is
+    ``[batch..., lhs free..., rhs free...]``, batch in the order of the lists.
+    """
+
+    lhs_contracting: tuple[int, ...]
+    rhs_contracting: tuple[int, ...]
+    lhs_batch: tuple[int, ...] = ()
+    rhs_batch: tuple[int, ...] = ()
+
+    def lhs_free(self, rank: int) -> tuple[int, ...]:
+        """Dims of a rank-``rank`` lhs that are neither contracting nor batch."""
+        return _free(rank, self.lhs_contracting, self.lhs_batch)
+
+    def rhs_free(self, rank: int) -> tuple[int, ...]:
+        """Dims of a rank-``rank`` rhs that are neither contracting nor batch."""
+        return _free(rank, self.rhs_contracting, self.rhs_batch)
+
+
+def _free(rank: int, *used: tuple[int, ...]) -> tuple[int, ...]:
+    taken = {dim for dims in used for dim in dims}
+    return tuple(dim for dim in range(rank) if dim not in taken)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The type of one slot; ``name`` is the graph value it came from, for reports."""
+
+    dtype: ir.DataType
+    shape: tuple[Dim, ...]
+    name: str
+
+    @property
+    def size(self) -> int:
+        """Number of elements; raises ValueError if a dim is symbolic."""
+        count = 1
+        for dim in self.shape:
+            if not isinstance(dim, int):
+                raise ValueError(f"slot {self.name!r} has the symbolic dim {dim}")
+            count *= dim
+        return count
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tensor, elements packed; raises ValueError if a dim is symbolic."""
+        return (self.size * int(self.dtype.bitwidth) + 7) // 8
+
+
+@dataclass(slots=True)
+class Instruction:
+    """One operation.
+
+    ``op`` is an ONNX operator name, ``DotGeneral`` (attribute ``dims: DotDims``), or an operator
+    of a target as ``domain::name``; ``attributes`` holds every attribute, defaults filled in.
+    An absent optional input is slot -1. ``last_use[i]`` says that no later instruction reads
+    ``inputs[i]`` and that it is no output of the program; the pass ``last_use`` fills it.
+    ``origin`` names the graph node, for reports and comments in emitted code.
+    """
+
+    op: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    attributes: Mapping[str, AttributeValue | DotDims] = field(default_factory=dict)
+    last_use: tuple[bool, ...] = ()
+    origin: str = ""
+
+
+@dataclass(slots=True)
+class Program:
+    """Instructions in execution order over ``slots``.
+
+    ``inputs`` and ``outputs`` are slots in the order of the model's interface; an output may
+    be an input or a constant, and may occur twice. ``constants`` holds read-only arrays.
+    """
+
+    name: str
+    slots: list[Slot]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    constants: dict[int, np.ndarray]
+    instructions: list[Instruction]
+
+    def new_slot(self, slot: Slot) -> int:
+        """Append ``slot`` and return its number."""
+        self.slots.append(slot)
+        return len(self.slots) - 1

@@ -1,0 +1,114 @@
+"""What a target is: a value with limits, operators and four phases.
+
+A target is registered by the entry point group ``smelt.targets``; ours use nothing that a third
+party's cannot. ``compile`` drives every target the same way::
+
+    legalize, passes, select (graph)  ->  schedule  ->  allocate  ->  emit
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.operators.declare import Operator
+from smelt.passes.rules import Rule
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a target can take.
+
+    ``dtypes``: element types, all if None. ``dynamic_dims``: whether symbolic dims survive to
+    run time. ``opset``: lowest and highest ONNX opset. ``operators``: the ``(domain, op_type)``
+    that it runs after selection, all if None.
+    """
+
+    dtypes: frozenset[ir.DataType] | None = None
+    dynamic_dims: bool = True
+    opset: tuple[int, int] = (1, 10**6)
+    operators: frozenset[tuple[str, str]] | None = None
+
+
+Options = Mapping[str, Any]
+"""Options of one compile, as the caller gave them; each target documents its own."""
+
+
+@dataclass
+class Plan:
+    """What flows through schedule, allocate and emit.
+
+    ``model`` is the selected graph. ``schedule`` sets ``steps``, whatever the target executes
+    (a Program, an ordered node list); ``allocate`` sets ``memory``; ``emit`` reads all three.
+    ``facts`` are figures for the report, for instance ``{"arena_bytes": 4096}``.
+    """
+
+    model: ir.Model
+    options: Options = field(default_factory=dict)
+    steps: Any = None
+    memory: Any = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+Runner = Callable[..., Sequence[np.ndarray]]
+"""Runs an artifact on this machine: arrays in interface order to arrays in interface order."""
+
+
+@dataclass
+class Artifact:
+    """What a target emits.
+
+    ``files`` maps relative file names to their bytes. Calling the artifact runs it on this
+    machine with one array an input and returns a tuple of arrays, one an output.
+    """
+
+    target: str
+    model: ir.Model
+    files: Mapping[str, bytes]
+    plan: Plan
+    report: dict[str, Any] = field(default_factory=dict)
+    load: Callable[[], Runner] | None = None
+    _runner: Runner | None = field(default=None, repr=False)
+
+    def __call__(self, *inputs: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Run on this machine; builds or loads what that needs on the first call."""
+        if self._runner is None:
+            if self.load is None:
+                raise TypeError(f"target {self.target!r} does not run on this machine")
+            self._runner = self.load()
+        return tuple(self._runner(*inputs))
+
+    def save(self, directory: str | Path) -> list[Path]:
+        """Write every file below ``directory``, each by a temporary file and a rename."""
+        from smelt.runtime.files import write_atomically
+
+        root = Path(directory)
+        root.mkdir(parents=True, exist_ok=True)
+        return [write_atomically(root / name, data) for name, data in self.files.items()]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A target. Every phase is a plain function; the defaults do nothing.
+
+    ``select``: rules that turn ONNX operators into the target's own. ``passes``: pipeline text
+    run before selection, beyond the default pipeline. ``schedule``, ``allocate`` fill the plan in
+    place; ``emit`` returns the files and, where one exists, a way to run them on this machine.
+    ``tolerance``: largest relative error against the source that its arithmetic explains.
+    """
+
+    name: str
+    summary: str
+    emit: Callable[[Plan], Artifact]
+    limits: Limits = Limits()
+    operators: Sequence[Operator] = ()
+    select: Sequence[Rule] = ()
+    passes: str = ""
+    schedule: Callable[[Plan], None] = lambda plan: None
+    allocate: Callable[[Plan], None] = lambda plan: None
+    tolerance: float = 1e-4
