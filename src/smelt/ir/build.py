@@ -137,6 +137,8 @@ class Builder:
 
     def discard(self) -> None:
         """Take back every node and constant made here; nothing may read them."""
+        if not self.created and not self.initializers:
+            return
         for node in reversed(self.created):
             for index in range(len(node.inputs)):
                 node.replace_input_with(index, None)

@@ -21,15 +21,20 @@ def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
             yield from attr.as_graphs()
 
 
+def graphs_below(graph: ir.Graph) -> Iterator[ir.Graph]:
+    """``graph`` and every subgraph below it, outer first."""
+    pending = [graph]
+    while pending:
+        current = pending.pop()
+        yield current
+        inner = [sub for node in current for sub in subgraphs(node)]
+        pending.extend(reversed(inner))
+
+
 def graphs(model: ir.Model) -> Iterator[ir.Graph]:
     """The main graph, every subgraph below it, then those of every function, outer first."""
-    pending = [model.graph, *(function.graph for function in model.functions.values())]
-    pending.reverse()
-    while pending:
-        graph = pending.pop()
-        yield graph
-        inner = [sub for node in graph for sub in subgraphs(node)]
-        pending.extend(reversed(inner))
+    for root in (model.graph, *(function.graph for function in model.functions.values())):
+        yield from graphs_below(root)
 
 
 def nodes(model: ir.Model) -> Iterator[ir.Node]:

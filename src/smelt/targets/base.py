@@ -17,7 +17,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.operators.declare import Operator
-from smelt.passes.rules import Rule
+from smelt.ir.rule import Rule
 
 
 @dataclass(frozen=True)

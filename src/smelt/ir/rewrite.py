@@ -1,0 +1,170 @@
+"""The one way to edit a graph.
+
+A Rewriter replaces results, inserts nodes and removes what nobody reads any more. It refuses an
+edit that would lose or rename a graph output, or change the dtype or shape of a value, so a
+pass cannot break an interface by mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import onnx_ir as ir
+
+from smelt.errors import InternalError
+from smelt.ir import provenance, scope
+from smelt.ir.build import Builder
+from smelt.ir.constants import Constants
+from smelt.ir.shapes import ShapeInference, conflicting_shapes, same_shape
+
+
+class Refused(Exception):
+    """An edit that is not allowed; the message is the failed condition. The graph is unchanged."""
+
+
+class Rewriter:
+    """Edits one model. ``count`` is the number of edits so far.
+
+    Removal of nodes from the node lists is put off until ``flush``, because one removal costs
+    as much as many; a dead node reads nothing from the moment it dies.
+    """
+
+    def __init__(self, model: ir.Model, shapes: ShapeInference, constants: Constants) -> None:
+        self.model = model
+        self.shapes = shapes
+        self.constants = constants
+        self.count = 0
+        self.dead: set[ir.Node] = set()
+        self._dead_in: dict[ir.Graph, list[ir.Node]] = {}
+        self._function_graphs = {function.graph for function in model.functions.values()}
+
+    def builder(self, before: ir.Node, sources: Iterable[ir.Node], rule: str) -> Builder:
+        """A Builder that inserts before ``before`` and stamps nodes as made by ``rule``."""
+        graph = before.graph
+        if graph is None:
+            raise InternalError("E902", f"node {before.name!r} is in no graph")
+        return Builder(
+            self.model,
+            graph,
+            self.shapes,
+            before=before,
+            origin=provenance.merge(sources, rule),
+            in_function=graph in self._function_graphs,
+        )
+
+    def replace(
+        self,
+        node: ir.Node,
+        values: Sequence[ir.Value | None],
+        *,
+        trust_shape: bool = False,
+        rule: str = "",
+    ) -> list[ir.Node]:
+        """Let ``values`` stand for the outputs of ``node``, and remove what dies with it.
+
+        Returns the nodes that lost a reader or gained one, for a worklist. Raises Refused, with
+        the graph as it was, if a live output has no value or another dtype or shape.
+        """
+        self._check(node, values, trust_shape)
+        touched: dict[ir.Node, None] = {}
+        for old, new in zip(node.outputs, values, strict=True):
+            if new is None or new is old:
+                continue
+            touched.update(dict.fromkeys(scope.consumers(old)))
+            self._substitute(node, old, new, rule)
+        self.count += 1
+        touched.update(dict.fromkeys(self.remove_dead([node])))
+        return [item for item in touched if item not in self.dead]
+
+    def remove_dead(self, nodes: Iterable[ir.Node]) -> list[ir.Node]:
+        """Remove those of ``nodes`` that nobody reads, then their producers that die with them.
+
+        Returns surviving producers that lost a reader.
+        """
+        survivors: dict[ir.Node, None] = {}
+        pending = list(nodes)
+        while pending:
+            node = pending.pop()
+            if node in self.dead or node.graph is None:
+                continue
+            if not all(scope.is_dead(value) for value in node.outputs):
+                survivors[node] = None
+                continue
+            self.dead.add(node)
+            self._dead_in.setdefault(node.graph, []).append(node)
+            for reader in (node, *scope.nested_nodes(node)):
+                pending.extend(_detach(reader))
+        return [node for node in survivors if node not in self.dead]
+
+    def flush(self) -> None:
+        """Take dead nodes out of the node lists."""
+        for graph, dead in self._dead_in.items():
+            graph.remove(dead)
+        self._dead_in.clear()
+        self.dead.clear()
+
+    def _check(
+        self, node: ir.Node, values: Sequence[ir.Value | None], trust_shape: bool
+    ) -> None:
+        if len(values) != len(node.outputs):
+            raise Refused(f"{len(values)} values for {len(node.outputs)} outputs")
+        for old, new in zip(node.outputs, values, strict=True):
+            if new is None:
+                if not scope.is_dead(old):
+                    raise Refused(f"output {old.index()} is read, but has no replacement")
+                continue
+            if old.dtype is not None and new.dtype is not None and old.dtype != new.dtype:
+                raise Refused(f"the dtype would change from {old.dtype} to {new.dtype}")
+            if conflicting_shapes(old.shape, new.shape):
+                raise Refused(f"the shape would change from {old.shape} to {new.shape}")
+            if not trust_shape and not same_shape(old.shape, new.shape):
+                raise Refused(f"the shape {new.shape} is not proved to be {old.shape}")
+            if old.is_graph_output() and node.op_type == "Identity" and not node.domain:
+                if node.graph is None or not _can_be_renamed(new, node.graph):
+                    raise Refused("the output of the graph needs this Identity")
+
+    def _substitute(self, node: ir.Node, old: ir.Value, new: ir.Value, rule: str) -> None:
+        if new.type is None:
+            new.type = old.type
+        if new.shape is None and not new.is_graph_input():
+            new.shape = old.shape
+        if old.is_graph_output():
+            new = self._as_output(node, old, new, rule)
+        for use in old.uses():
+            if use.node not in self.dead:
+                use.node.replace_input_with(use.idx, new)
+
+    def _as_output(self, node: ir.Node, old: ir.Value, new: ir.Value, rule: str) -> ir.Value:
+        """Return ``new`` from the graph in place of ``old``, under the name of ``old``."""
+        graph = node.graph
+        assert graph is not None
+        if not _can_be_renamed(new, graph):
+            new = self.builder(node, [node], rule).op("Identity", new)
+        for index, output in enumerate(graph.outputs):
+            if output is old:
+                graph.outputs[index] = new
+        name, old.name = old.name, None
+        new.name = name
+        new.shape, new.type = old.shape, old.type
+        new.metadata_props.update(old.metadata_props)
+        new.doc_string = old.doc_string
+        return new
+
+
+def _can_be_renamed(value: ir.Value, graph: ir.Graph) -> bool:
+    """True if ``graph`` may return ``value`` under another name: an inner result of its own."""
+    producer = value.producer()
+    return producer is not None and producer.graph is graph and not value.is_graph_output()
+
+
+def _detach(node: ir.Node) -> list[ir.Node]:
+    """Let ``node`` read nothing; returns the producers of what it read."""
+    producers = []
+    for index, value in enumerate(node.inputs):
+        if value is None:
+            continue
+        node.replace_input_with(index, None)
+        producer = value.producer()
+        if producer is not None:
+            producers.append(producer)
+    return producers

@@ -1,0 +1,145 @@
+"""Rules: a pattern, and a function that builds the replacement or says why not.
+
+::
+
+    @rule(op("Mul", var("x"), op("Sigmoid", var("x")), commutative=True), min_opset=24)
+    def swish(m: Match, b: Builder) -> Replacement:
+        return b.op("Swish", m["x"], alpha=1.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.constants import SMALL, Constants
+from smelt.ir.match import Matcher, MatchState, Op, OneOf, compile_pattern, depth, roots
+
+
+@dataclass(frozen=True)
+class Miss:
+    """A match that was refused, and the condition that failed."""
+
+    reason: str
+
+
+Replacement: TypeAlias = "ir.Value | tuple[ir.Value | None, ...] | Miss | None"
+"""One value per output of the root; None in a tuple for an output that nobody reads.
+
+A bare None refuses without a reason, for matches that were never candidates.
+"""
+
+
+class Match:
+    """What a pattern bound: ``m["x"]`` is a value, ``m.node("conv")`` the node behind one."""
+
+    def __init__(self, root: ir.Node, state: MatchState, opset: int) -> None:
+        self.root = root
+        self.nodes = tuple(state.nodes)
+        self.constants: Constants = state.constants
+        self.opset = opset
+        self._bindings = dict(state.bindings)
+
+    def __getitem__(self, name: str) -> ir.Value:
+        value = self._bindings[name]
+        if value is None:
+            raise KeyError(f"{name!r} is absent in this match")
+        return value
+
+    def get(self, name: str) -> ir.Value | None:
+        """The value bound to ``name``, None if it is absent or in another alternative."""
+        return self._bindings.get(name)
+
+    def node(self, name: str) -> ir.Node:
+        """The node that produces the value bound to ``name``."""
+        node = self[name].producer()
+        if node is None:
+            raise KeyError(f"{name!r} is no result of a node")
+        return node
+
+    def array(self, value: ir.Value | str | None, limit: int | None = SMALL) -> np.ndarray | None:
+        """The constant held by a value, or by the value bound to a name."""
+        return self.constants.get(self.get(value) if isinstance(value, str) else value, limit)
+
+    def scalar(self, value: ir.Value | str | None) -> int | float | bool | None:
+        """The single element of a constant, as a Python number."""
+        return self.constants.scalar(self.get(value) if isinstance(value, str) else value)
+
+    def ints(self, value: ir.Value | str | None) -> tuple[int, ...] | None:
+        """A constant of integers, flat."""
+        return self.constants.ints(self.get(value) if isinstance(value, str) else value)
+
+
+Build: TypeAlias = Callable[[Match, Builder], Replacement]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rewrite.
+
+    ``min_opset``: the lowest ONNX opset of which it makes or reads operators. ``same_shape``:
+    the pattern itself implies that the replacement has the shape of the root, so the rewriter
+    need not prove it from inferred shapes (it still refuses a proved conflict).
+    """
+
+    name: str
+    pattern: Op | OneOf
+    build: Build
+    min_opset: int = 13
+    same_shape: bool = False
+    roots: tuple[tuple[str, str], ...] = field(init=False)
+    depth: int = field(init=False)
+    _matchers: tuple[tuple[int, Matcher], ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        tops = self.pattern.alternatives if isinstance(self.pattern, OneOf) else (self.pattern,)
+        matchers = [
+            (top.output, compile_pattern(top, root=True)) for top in tops if isinstance(top, Op)
+        ]
+        object.__setattr__(self, "roots", roots(self.pattern))
+        object.__setattr__(self, "depth", depth(self.pattern))
+        object.__setattr__(self, "_matchers", tuple(matchers))
+
+    def match(self, node: ir.Node, constants: Constants, opset: int) -> Match | Miss | None:
+        """Match at ``node``; a Miss if only a reader outside the match forbids it."""
+        shared = False
+        for output, matcher in self._matchers:
+            if output >= len(node.outputs):
+                continue
+            state = MatchState(constants, node.graph)
+            if matcher(node.outputs[output], state, state.is_closed):
+                return Match(node, state, opset)
+            shared = shared or state.was_shared
+        return Miss("an inner result is read elsewhere") if shared else None
+
+
+def rule(
+    pattern: Op | OneOf, *, min_opset: int = 13, same_shape: bool = False, name: str | None = None
+) -> Callable[[Build], Rule]:
+    """Make a Rule of a build function, named like it."""
+
+    def decorate(build: Build) -> Rule:
+        return Rule(name or build.__name__, pattern, build, min_opset, same_shape)
+
+    return decorate
+
+
+class RuleSet:
+    """Rules indexed by the ``(domain, op_type)`` of their roots, in the order given."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.rules = tuple(rules)
+        self.depth = max((rule.depth for rule in self.rules), default=1)
+        self._by_root: dict[tuple[str, str], list[Rule]] = {}
+        for rule_ in self.rules:
+            for key in rule_.roots:
+                self._by_root.setdefault(key, []).append(rule_)
+
+    def for_node(self, node: ir.Node) -> Iterable[Rule]:
+        """The rules whose root can be ``node``."""
+        return self._by_root.get((node.domain, node.op_type), ())

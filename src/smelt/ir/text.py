@@ -1,0 +1,150 @@
+"""Models as text: ONNX text in, canonical text out.
+
+``parse`` reads the ONNX text format, ``canonical`` prints a graph so that two graphs that differ
+only in inner names, node order or constant spelling print alike. Tests, dumps and bug reports use
+them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import InvalidModel
+from smelt.ir import constants, scope
+
+LITERAL = 16
+"""Constants of up to this many elements are printed in full."""
+
+
+def parse(text: str, opset: int = 23, **domains: int) -> ir.Model:
+    """A model from ONNX text; a bare graph gets a header with ``opset`` and other ``domains``.
+
+    Imports of the domains that the text uses are added (``smelt``, ``smelt.c``...), version 1.
+    """
+    if not text.lstrip().startswith("<"):
+        imports = {"": opset, **{name: 1 for name in _domains_in(text)}, **domains}
+        listed = ", ".join(f'"{name}" : {version}' for name, version in imports.items())
+        text = f"<ir_version: 10, opset_import: [{listed}]>\n{text.strip()}"
+    try:
+        return ir.from_onnx_text(text)
+    except Exception as error:
+        raise InvalidModel("E310", f"not ONNX text: {str(error).strip()}") from error
+
+
+def _domains_in(text: str) -> list[str]:
+    found = re.findall(r"=\s*([a-z][\w.]*)\.[A-Z]\w*\s*[<(]", text)
+    return sorted(dict.fromkeys(found))
+
+
+def canonical(model: ir.Model) -> str:
+    """The main graph and all below it; equal texts mean the same computation and interface."""
+    return "\n".join(_Printer().graph(model.graph, "")) + "\n"
+
+
+class _Printer:
+    """Prints graphs; inner results are called %0, %1... in the order that the outputs need them."""
+
+    def __init__(self) -> None:
+        self.names: dict[ir.Value, str] = {}
+        self.count = 0
+
+    def graph(self, graph: ir.Graph, indent: str) -> list[str]:
+        for value in graph.inputs:
+            self.names[value] = value.name or "?"
+        body = [line for node in self.ordered(graph) for line in self.node(node, indent + "  ")]
+        inputs = ", ".join(f"{_type(v)} {self.names[v]}" for v in graph.inputs)
+        outputs = ", ".join(f"{_type(v)} {v.name}={self.operand(v)}" for v in graph.outputs)
+        return [f"{indent}({inputs}) => ({outputs}) {{", *body, f"{indent}}}"]
+
+    def ordered(self, graph: ir.Graph) -> list[ir.Node]:
+        """Nodes in the order of a depth-first walk from the outputs, then those not reached."""
+        done: dict[ir.Node, None] = {}
+        roots = [v.producer() for v in graph.outputs]
+        for root in [*roots, *graph]:
+            stack: list[tuple[ir.Node | None, bool]] = [(root, False)]
+            while stack:
+                node, expanded = stack.pop()
+                if node is None or node in done or node.graph is not graph or _is_literal(node):
+                    continue
+                if expanded:
+                    done[node] = None
+                    continue
+                stack.append((node, True))
+                reads = [*node.inputs, *scope.captures(node)]
+                stack.extend((v.producer(), False) for v in reversed(reads) if v is not None)
+        return list(done)
+
+    def node(self, node: ir.Node, indent: str) -> list[str]:
+        operands = ", ".join("" if v is None else self.operand(v) for v in node.inputs)
+        for value in node.outputs:
+            self.names[value] = f"%{self.count}"
+            self.count += 1
+        results = ", ".join(self.names[v] for v in node.outputs)
+        plain, nested = _attributes(node.attributes), list(scope.subgraphs(node))
+        name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+        lines = [f"{indent}{results} = {name}{plain}({operands})"]
+        for graph in nested:
+            lines += self.graph(graph, indent + "  ")
+        return lines
+
+    def operand(self, value: ir.Value) -> str:
+        tensor = constants.tensor_of(value)
+        if tensor is not None:
+            return literal(tensor)
+        return self.names.get(value) or value.name or "?"
+
+
+def literal(tensor: ir.TensorProtocol) -> str:
+    """A constant as ``float[2]{1.0,2.0}``; long ones by a checksum of their bytes."""
+    kind = f"{tensor.dtype.name.lower()}[{','.join(str(dim) for dim in tensor.shape)}]"
+    array = tensor.numpy()
+    if array.size <= LITERAL:
+        flat = array.reshape(-1)
+        items = ",".join(_number(item) for item in flat)
+        return f"{kind}{{{items}}}"
+    import hashlib
+
+    digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:12]
+    return f"{kind}#{digest}"
+
+
+def _number(item: np.generic) -> str:
+    if item.dtype.kind == "V" or item.dtype.kind == "f":
+        return repr(float(np.float32(item)) if item.dtype.itemsize <= 4 else float(item))
+    return str(item.item())
+
+
+def _is_literal(node: ir.Node) -> bool:
+    return len(node.outputs) == 1 and constants.tensor_of(node.outputs[0]) is not None
+
+
+def _type(value: ir.Value) -> str:
+    dtype = value.dtype.name.lower() if value.dtype is not None else "?"
+    dims = "?" if value.shape is None else ",".join(str(dim) for dim in value.shape.dims)
+    return f"{dtype}[{dims}]"
+
+
+def _attributes(attributes: Mapping[str, ir.Attr]) -> str:
+    skip = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
+    parts = []
+    for name in sorted(attributes):
+        attr = attributes[name]
+        if attr.is_ref():
+            parts.append(f"{name}=@{attr.ref_attr_name}")
+        elif attr.type == ir.AttributeType.TENSOR:
+            parts.append(f"{name}={literal(attr.as_tensor())}")
+        elif attr.type not in skip:
+            parts.append(f"{name}={_plain(attr.value)}")
+    return f"<{', '.join(parts)}>" if parts else ""
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, tuple | list):
+        return f"[{','.join(_plain(item) for item in value)}]"
+    if isinstance(value, float):
+        return repr(float(np.float32(value)))
+    return str(value)

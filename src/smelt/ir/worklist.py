@@ -1,0 +1,159 @@
+"""Run rules to their fixed point with one worklist.
+
+Every node is tried once; a rewrite brings back only what it can have changed: the new nodes,
+the readers of the new value as far down as a pattern reaches, and producers that lost a reader.
+The cost is linear in nodes plus rewrites.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from smelt.errors import InternalError
+from smelt.ir import scope
+from smelt.ir.rewrite import Refused, Rewriter
+from smelt.ir.rule import Match, Miss, Rule, RuleSet
+
+REWRITES_PER_NODE = 10
+"""More rewrites than this per initial node, plus some slack, mean rules that undo each other."""
+
+FANOUT = 8
+"""Readers of a value that are brought back per hop; a bound, so shared values stay cheap."""
+
+
+@dataclass
+class RuleStats:
+    """How often each rule fired, and each failed condition with a node where it failed."""
+
+    fired: Counter[str] = field(default_factory=Counter)
+    missed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    example: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def miss(self, rule: str, reason: str, node: ir.Node) -> None:
+        self.missed[rule, reason] += 1
+        self.example.setdefault((rule, reason), node.name or node.op_type)
+
+
+class Worklist:
+    """Applies a set of rules to a model until none applies.
+
+    ``limit`` stops after that many rewrites, which is how a faulty one is found by bisection.
+    """
+
+    def __init__(self, rewriter: Rewriter, rules: Iterable[Rule], limit: int | None = None) -> None:
+        self.rewriter = rewriter
+        self.rules = RuleSet(rules)
+        self.limit = limit
+        self.stats = RuleStats()
+        self._queue: deque[ir.Node] = deque()
+        self._queued: set[ir.Node] = set()
+        self._opsets: dict[ir.Graph, int] = {}
+        self._recent: deque[str] = deque(maxlen=2)
+
+    def run(self) -> RuleStats:
+        """Rewrite until nothing applies; raises InternalError E903 when rules undo each other."""
+        self._seed()
+        budget = REWRITES_PER_NODE * len(self._queue) + 1000
+        try:
+            while self._queue and (self.limit is None or self.rewriter.count < self.limit):
+                node = self._queue.popleft()
+                self._queued.discard(node)
+                if node not in self.rewriter.dead and self._try_rules(node):
+                    budget -= 1
+                    if budget < 0:
+                        raise self._ping_pong()
+        finally:
+            self.rewriter.flush()
+        return self.stats
+
+    def _seed(self) -> None:
+        model = self.rewriter.model
+        for root, imports in (
+            (model.graph, model.opset_imports),
+            *((f.graph, f.opset_imports) for f in model.functions.values()),
+        ):
+            for graph in scope.graphs_below(root):
+                self._opsets[graph] = imports.get("", 0)
+                for node in graph:
+                    self._push(node)
+
+    def _push(self, node: ir.Node) -> None:
+        if node not in self._queued and self.rules.for_node(node):
+            self._queued.add(node)
+            self._queue.append(node)
+
+    def _try_rules(self, node: ir.Node) -> bool:
+        assert node.graph is not None
+        opset = self._opsets[node.graph]
+        for rule in self.rules.for_node(node):
+            match = rule.match(node, self.rewriter.constants, opset)
+            if isinstance(match, Miss):
+                self.stats.miss(rule.name, match.reason, node)
+            elif match is not None:
+                if opset < rule.min_opset:
+                    reason = f"the model has opset {opset}; the rule needs {rule.min_opset}"
+                    self.stats.miss(rule.name, reason, node)
+                elif self._apply(rule, match):
+                    return True
+        return False
+
+    def _apply(self, rule: Rule, match: Match) -> bool:
+        builder = self.rewriter.builder(match.root, match.nodes, rule.name)
+        replacement = rule.build(match, builder)
+        if replacement is None or isinstance(replacement, Miss):
+            builder.discard()
+            if isinstance(replacement, Miss):
+                self.stats.miss(rule.name, replacement.reason, match.root)
+            return False
+        values = replacement if isinstance(replacement, tuple) else (replacement,)
+        _check_acyclic(rule, match.root, builder.created)
+        try:
+            touched = self.rewriter.replace(
+                match.root, values, trust_shape=rule.same_shape, rule=rule.name
+            )
+        except Refused as refused:
+            builder.discard()
+            self.stats.miss(rule.name, str(refused), match.root)
+            return False
+        self.stats.fired[rule.name] += 1
+        self._recent.append(rule.name)
+        self.rewriter.remove_dead(builder.created)
+        self._push_affected(touched, builder.created)
+        return True
+
+    def _push_affected(self, touched: Iterable[ir.Node], created: Iterable[ir.Node]) -> None:
+        frontier = [n for n in (*created, *touched) if n not in self.rewriter.dead]
+        seen = set(frontier)
+        for _ in range(self.rules.depth):
+            readers: list[ir.Node] = []
+            for node in frontier:
+                if node.graph in self._opsets:
+                    self._push(node)
+                for value in node.outputs:
+                    if scope.num_uses(value) <= FANOUT:
+                        readers.extend(n for n in scope.consumers(value) if n not in seen)
+            seen.update(readers)
+            frontier = readers
+
+    def _ping_pong(self) -> InternalError:
+        names = " and ".join(dict.fromkeys(self._recent))
+        return InternalError(
+            "E903",
+            f"rewriting does not end; the last rules to fire were {names}",
+            why=f"more than {REWRITES_PER_NODE} rewrites a node mean that rules undo each other",
+            fix="leave one of them out of the pipeline, and report the model",
+        )
+
+
+def _check_acyclic(rule: Rule, root: ir.Node, created: Iterable[ir.Node]) -> None:
+    for node in created:
+        if any(value is not None and value.producer() is root for value in node.inputs):
+            raise InternalError(
+                "E904",
+                f"rule {rule.name} reads the result that it replaces",
+                at=f"node {root.name!r} ({root.op_type})",
+            )
