@@ -1,0 +1,109 @@
+"""How an operator that ONNX lacks is declared: once, as a value.
+
+An ``Operator`` holds everything the compiler asks about it: its attributes, the rule for the
+dtypes and shapes of its results, a NumPy reference, and, where ONNX can express it, a body of
+ONNX nodes that is its meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import InvalidModel
+from smelt.ir.build import Builder
+
+AttributeValue: TypeAlias = (
+    int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | None
+)
+Attributes: TypeAlias = Mapping[str, AttributeValue]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute: its ONNX type, and its default unless it is ``required``."""
+
+    name: str
+    type: ir.AttributeType
+    default: AttributeValue = None
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The type of one result; None where it is not known."""
+
+    dtype: ir.DataType | None
+    shape: ir.Shape | None
+
+
+Infer: TypeAlias = Callable[[Sequence[ir.Value | None], Attributes], Sequence[Result]]
+"""Types of the results from the inputs, of which dtype or shape may be unknown.
+
+Raises ValueError, with one sentence, if the inputs can't be right.
+"""
+
+Reference: TypeAlias = Callable[[Sequence[np.ndarray | None], Attributes], Sequence[np.ndarray]]
+"""The results for arrays, written for clarity."""
+
+Body: TypeAlias = Callable[
+    [Builder, Sequence["ir.Value | None"], Attributes], "Sequence[ir.Value] | None"
+]
+"""Builds the meaning out of ONNX nodes, from inputs of known dtype and rank.
+
+Returns the results, or None, having built nothing, where ONNX cannot express this instance.
+"""
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator of another domain than ONNX's own.
+
+    ``inputs`` and ``outputs`` are formal names; a trailing ``?`` marks an optional one.
+    ``version`` is that of the domain in which it first appears.
+    """
+
+    domain: str
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    infer: Infer
+    reference: Reference
+    attributes: tuple[Attribute, ...] = ()
+    body: Body | None = None
+    version: int = 1
+    summary: str = ""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """``(domain, name)``, by which it is found."""
+        return self.domain, self.name
+
+    def attributes_of(self, node: ir.Node) -> Attributes:
+        """The attributes of ``node``, defaults filled in, in declared order.
+
+        Raises InvalidModel E330 if one is missing, unknown or of another type.
+        """
+        declared = {attribute.name: attribute for attribute in self.attributes}
+        at = f"node {node.name!r} ({self.domain}.{self.name})"
+        for name in node.attributes:
+            if name not in declared:
+                raise InvalidModel("E330", f"{self.name} has no attribute {name!r}", at=at)
+        return {name: _value(node, attribute, at) for name, attribute in declared.items()}
+
+
+def _value(node: ir.Node, attribute: Attribute, at: str) -> AttributeValue:
+    given = node.attributes.get(attribute.name)
+    if given is None:
+        if attribute.required:
+            raise InvalidModel("E330", f"attribute {attribute.name!r} is missing", at=at)
+        return attribute.default
+    if given.type != attribute.type or given.is_ref():
+        what = f"attribute {attribute.name!r} is not of type {attribute.type.name}"
+        raise InvalidModel("E330", what, at=at)
+    value: AttributeValue | list[int] | list[float] | list[str] = given.value
+    return tuple(value) if isinstance(value, list) else value  # type: ignore[return-value]
