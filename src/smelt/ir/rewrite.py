@@ -23,13 +23,22 @@ class Refused(Exception):
 
 
 class Rewriter:
-    """Edits one model. ``count`` is the number of edits so far.
+    """Edits one model. ``count`` is the number of edits so far, at most ``limit``.
+
+    The limit serves bisection: the edit at which a result goes wrong is found by stopping early.
 
     Removal of nodes from the node lists is put off until ``flush``, because one removal costs
     as much as many; a dead node reads nothing from the moment it dies.
     """
 
-    def __init__(self, model: ir.Model, shapes: ShapeInference, constants: Constants) -> None:
+    def __init__(
+        self,
+        model: ir.Model,
+        shapes: ShapeInference,
+        constants: Constants,
+        limit: int | None = None,
+    ) -> None:
+        self.limit = limit
         self.model = model
         self.shapes = shapes
         self.constants = constants
@@ -103,9 +112,16 @@ class Rewriter:
         self._dead_in.clear()
         self.dead.clear()
 
+    @property
+    def exhausted(self) -> bool:
+        """True once ``limit`` edits are made; every further one is refused."""
+        return self.limit is not None and self.count >= self.limit
+
     def _check(
         self, node: ir.Node, values: Sequence[ir.Value | None], trust_shape: bool
     ) -> None:
+        if self.exhausted:
+            raise Refused(f"the limit of {self.limit} rewrites is reached")
         if len(values) != len(node.outputs):
             raise Refused(f"{len(values)} values for {len(node.outputs)} outputs")
         for old, new in zip(node.outputs, values, strict=True):

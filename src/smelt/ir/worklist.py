@@ -27,8 +27,12 @@ FANOUT = 8
 
 @dataclass
 class RuleStats:
-    """How often each rule fired, and each failed condition with a node where it failed."""
+    """How often each rule fired, and each failed condition with a node where it failed.
 
+    ``rewrites`` counts edits; it is not 0 exactly if the model changed.
+    """
+
+    rewrites: int = 0
     fired: Counter[str] = field(default_factory=Counter)
     missed: Counter[tuple[str, str]] = field(default_factory=Counter)
     example: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -39,16 +43,14 @@ class RuleStats:
 
 
 class Worklist:
-    """Applies a set of rules to a model until none applies.
+    """Applies a set of rules to a model until none applies."""
 
-    ``limit`` stops after that many rewrites, which is how a faulty one is found by bisection.
-    """
-
-    def __init__(self, rewriter: Rewriter, rules: Iterable[Rule], limit: int | None = None) -> None:
+    def __init__(
+        self, rewriter: Rewriter, rules: Iterable[Rule], stats: RuleStats | None = None
+    ) -> None:
         self.rewriter = rewriter
         self.rules = RuleSet(rules)
-        self.limit = limit
-        self.stats = RuleStats()
+        self.stats = stats if stats is not None else RuleStats()
         self._queue: deque[ir.Node] = deque()
         self._queued: set[ir.Node] = set()
         self._opsets: dict[ir.Graph, int] = {}
@@ -59,7 +61,7 @@ class Worklist:
         self._seed()
         budget = REWRITES_PER_NODE * len(self._queue) + 1000
         try:
-            while self._queue and (self.limit is None or self.rewriter.count < self.limit):
+            while self._queue and not self.rewriter.exhausted:
                 node = self._queue.popleft()
                 self._queued.discard(node)
                 if node not in self.rewriter.dead and self._try_rules(node):

@@ -1,0 +1,156 @@
+"""What a pass is: a named, documented set of rules, or one function over the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.constants import Constants
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.rule import Rule
+from smelt.ir.shapes import ShapeInference
+from smelt.ir.worklist import RuleStats, Worklist
+
+
+@dataclass(frozen=True)
+class Exactness:
+    """How a pass may change results.
+
+    ``exact``: bit for bit. ``rounding``: floating-point results move by up to ``ulp`` units in
+    the last place of the largest magnitude that enters the rewritten part. ``assumes``: wrong
+    unless ``note`` holds, so never in the default pipeline.
+    """
+
+    kind: Literal["exact", "rounding", "assumes"]
+    ulp: int = 0
+    note: str = ""
+
+    def __str__(self) -> str:
+        text = self.kind if self.kind != "rounding" else f"rounding, {self.ulp} ulp"
+        return f"{text}: {self.note}" if self.note else text
+
+
+EXACT = Exactness("exact")
+
+
+def rounding(ulp: int, note: str = "") -> Exactness:
+    """Results may move by ``ulp``, because operations are reordered or fused."""
+    return Exactness("rounding", ulp, note)
+
+
+def assumes(note: str, ulp: int = 0) -> Exactness:
+    """Results are kept only if ``note`` holds."""
+    return Exactness("assumes", ulp, note)
+
+
+Evaluate: TypeAlias = Callable[[ir.Node, Sequence["np.ndarray | None"]], "list[np.ndarray] | None"]
+"""Computes the outputs of one node from constant inputs, or None if it cannot."""
+
+
+@dataclass
+class PassContext:
+    """What a pipeline works on; one for a whole compile.
+
+    ``operators`` are the operators beyond ONNX that the target lists: a pass that makes others
+    does not run. ``evaluate`` is handed down by ``compile``. ``rewrites_left`` limits all edits
+    together, for bisection.
+    """
+
+    model: ir.Model
+    shapes: ShapeInference
+    constants: Constants
+    evaluate: Evaluate | None = None
+    operators: frozenset[tuple[str, str]] = frozenset()
+    rewrites_left: int | None = None
+
+    @classmethod
+    def of(cls, model: ir.Model, evaluate: Evaluate | None = None) -> PassContext:
+        """A context for ``model`` with every shape inferred."""
+        shapes = ShapeInference(model)
+        shapes.infer_model()
+        return cls(model, shapes, Constants(), evaluate)
+
+    def rewriter(self) -> Rewriter:
+        """A Rewriter on the model, within the limit of edits."""
+        return Rewriter(self.model, self.shapes, self.constants, self.rewrites_left)
+
+
+Options: TypeAlias = Any
+"""An instance of the options dataclass of a pass, None for passes without options."""
+
+Body: TypeAlias = Callable[[PassContext, Rewriter, RuleStats, Options], None]
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One unit of a pipeline.
+
+    ``name`` is the file's name; pipelines and the command line spell it with hyphens. ``page``
+    is the docstring of its file: first line the summary, then before and after, Needs, Keeps.
+    ``options_type`` is a frozen dataclass, or None. ``default`` says that the default pipeline
+    holds it. ``after`` and ``before`` name passes that must come first or later where both run.
+    ``makes`` lists operators beyond ONNX that it makes; ``source`` names the published pass.
+    """
+
+    name: str
+    page: str
+    body: Body
+    exactness: Exactness = EXACT
+    options_type: type | None = None
+    default: bool = True
+    after: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    makes: tuple[tuple[str, str], ...] = ()
+    source: str = ""
+    rules: tuple[Rule, ...] = field(default=(), compare=False)
+
+    @property
+    def spelling(self) -> str:
+        """The name as pipelines write it."""
+        return self.name.replace("_", "-")
+
+    @property
+    def summary(self) -> str:
+        """The first line of the page."""
+        return self.page.strip().splitlines()[0]
+
+    def run(self, cx: PassContext, options: Options = None) -> RuleStats:
+        """Run once over the model; what changed is in the statistics."""
+        stats = RuleStats()
+        if any(operator not in cx.operators for operator in self.makes):
+            return stats
+        if options is None and self.options_type is not None:
+            options = self.options_type()
+        rewriter = cx.rewriter()
+        try:
+            self.body(cx, rewriter, stats, options)
+        finally:
+            rewriter.flush()
+            if cx.rewrites_left is not None:
+                cx.rewrites_left -= rewriter.count
+        stats.rewrites = rewriter.count
+        return stats
+
+
+def rule_pass(
+    name: str,
+    page: str | None,
+    rules: Iterable[Rule],
+    **facts: Any,
+) -> Pass:
+    """A pass that runs ``rules`` to their fixed point; ``facts`` are fields of Pass."""
+    listed = tuple(rules)
+
+    def body(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options) -> None:
+        Worklist(rewriter, listed, stats).run()
+
+    return Pass(name, page or "", body, rules=listed, **facts)
+
+
+def graph_pass(name: str, page: str | None, **facts: Any) -> Callable[[Body], Pass]:
+    """Make a pass of one function ``(context, rewriter, stats, options)``."""
+    return lambda body: Pass(name, page or "", body, **facts)

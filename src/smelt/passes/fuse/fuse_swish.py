@@ -1,0 +1,25 @@
+"""Fuse ``x * sigmoid(x)`` into one ``Swish``.
+
+    before   x ─┬─> Sigmoid ─> s ─┐          after   x ─> Swish ─> y
+                └─────────────────┴─> Mul ─> y
+
+Needs    opset 24, where Swish begins.
+Keeps    a Sigmoid that something else reads; x * sigmoid(z) where z is not x.
+"""
+
+from __future__ import annotations
+
+from smelt.ir.build import Builder
+from smelt.ir.match import op, var
+from smelt.ir.rule import Match, Replacement, rule
+from smelt.passes.base import rounding, rule_pass
+
+_x = var("x")
+
+
+@rule(op("Mul", _x, op("Sigmoid", _x), commutative=True), min_opset=24)
+def swish(m: Match, b: Builder) -> Replacement:
+    return b.op("Swish", m["x"], alpha=1.0)
+
+
+fuse_swish = rule_pass("fuse_swish", __doc__, [swish], exactness=rounding(4), source="jax2onnx")

@@ -1,0 +1,242 @@
+"""The language of pipelines.
+
+::
+
+    canonicalize,fixpoint(const-elimination,simplify){max=8},add-fp16-cast{skip-ops-by-type=A,B}
+
+A pipeline is a list of steps. A step is a pass, a stage of ``pipelines.py`` or ``fixpoint(...)``,
+with options in braces, separated by spaces as in MLIR. ``@FILE`` reads the text from a file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
+
+from smelt.errors import UsageError
+from smelt.passes.base import Pass
+from smelt.passes.pipelines import STAGES
+from smelt.passes.registry import find_pass
+
+MAX_ROUNDS = 8
+"""Rounds of a ``fixpoint`` without ``{max=N}``."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One pass with its options; prints as the language writes it."""
+
+    pass_: Pass
+    options: Any = None
+
+    def __str__(self) -> str:
+        if self.options is None:
+            return self.pass_.spelling
+        defaults = type(self.options)()
+        given = [
+            f"{field.name.replace('_', '-')}={_print_value(getattr(self.options, field.name))}"
+            for field in dataclasses.fields(self.options)
+            if getattr(self.options, field.name) != getattr(defaults, field.name)
+        ]
+        return self.pass_.spelling + (f"{{{' '.join(given)}}}" if given else "")
+
+
+@dataclass(frozen=True)
+class Fixpoint:
+    """Steps repeated until none of them changes the model, at most ``rounds`` times."""
+
+    steps: tuple[Step | Fixpoint, ...]
+    rounds: int = MAX_ROUNDS
+
+    def __str__(self) -> str:
+        inner = ",".join(str(step) for step in self.steps)
+        return f"fixpoint({inner}){{max={self.rounds}}}"
+
+
+Steps: TypeAlias = tuple[Step | Fixpoint, ...]
+
+
+def parse(text: str) -> Steps:
+    """Steps of a pipeline text, stages expanded.
+
+    Raises UsageError: E601 unknown pass, E602 syntax, E603 option, E604 declared order broken.
+    """
+    steps = _Parser(_read(text)).parse()
+    check_order(steps)
+    return steps
+
+
+def to_text(steps: Steps) -> str:
+    """The canonical text of ``steps``; parsing it gives them back."""
+    return ",".join(str(step) for step in steps)
+
+
+def _read(text: str) -> str:
+    if not text.startswith("@"):
+        return text
+    path = Path(text[1:])
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError("E606", f"cannot read the pipeline file {path}", why=str(error)) from error
+    return " ".join(line.split("#")[0] for line in lines)
+
+
+class _Parser:
+    """Recursive descent over names, parentheses, commas and option blocks."""
+
+    TOKEN = re.compile(r"\s*(?:(?P<name>[A-Za-z][\w-]*)|(?P<block>\{[^{}]*\})|(?P<sign>[(),]))")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def parse(self) -> Steps:
+        if not self.text.strip():
+            return ()
+        steps = tuple(self.steps())
+        if self.text[self.at :].strip():
+            raise self.error("a comma or the end")
+        return steps
+
+    def steps(self) -> Iterator[Step | Fixpoint]:
+        yield from self.step()
+        while self.peek("sign", ","):
+            self.take()
+            yield from self.step()
+
+    def step(self) -> Iterator[Step | Fixpoint]:
+        if not self.peek("name"):
+            raise self.error("the name of a pass or stage")
+        name = self.take()
+        if name == "fixpoint":
+            yield self.fixpoint()
+        elif name in STAGES:
+            yield from _Parser(STAGES[name]).parse()
+        else:
+            yield _with_options(find_pass(name), self.block())
+
+    def fixpoint(self) -> Fixpoint:
+        if not self.peek("sign", "("):
+            raise self.error("'(' after fixpoint")
+        self.take()
+        steps = tuple(self.steps())
+        if not self.peek("sign", ")"):
+            raise self.error("',' or ')'")
+        self.take()
+        options = self.block()
+        unknown = set(options) - {"max"}
+        if unknown:
+            raise _bad_option("fixpoint", sorted(unknown)[0], "its only option is max=N")
+        rounds = options.get("max", str(MAX_ROUNDS))
+        if not rounds.isdigit() or int(rounds) < 1:
+            raise _bad_option("fixpoint", "max", f"{rounds!r} is no positive number")
+        return Fixpoint(steps, int(rounds))
+
+    def block(self) -> dict[str, str]:
+        """The options that follow, as text; ``flag`` alone stands for ``flag=true``."""
+        if not self.peek("block"):
+            return {}
+        options: dict[str, str] = {}
+        for item in self.take()[1:-1].split():
+            key, _, value = item.partition("=")
+            options[key] = value if "=" in item else "true"
+        return options
+
+    def peek(self, kind: str, sign: str | None = None) -> bool:
+        match = self.TOKEN.match(self.text, self.at)
+        if match is None or match.lastgroup != kind:
+            return False
+        return sign is None or match.group(kind) == sign
+
+    def take(self) -> str:
+        match = self.TOKEN.match(self.text, self.at)
+        assert match is not None and match.lastgroup is not None
+        self.at = match.end()
+        return match.group(match.lastgroup)
+
+    def error(self, expected: str) -> UsageError:
+        return UsageError(
+            "E602",
+            f"the pipeline is not well formed: expected {expected}",
+            at=f"{self.text[: self.at]}>>>{self.text[self.at :]}",
+            fix="for instance: canonicalize,fixpoint(simplify,fuse){max=8}",
+        )
+
+
+def _with_options(pass_: Pass, given: dict[str, str]) -> Step:
+    if pass_.options_type is None:
+        if given:
+            raise _bad_option(pass_.spelling, next(iter(given)), "it has no options")
+        return Step(pass_)
+    types = get_type_hints(pass_.options_type)
+    values: dict[str, Any] = {}
+    for key, value in given.items():
+        name = key.replace("-", "_")
+        if name not in types:
+            known = ", ".join(field.replace("_", "-") for field in types)
+            raise _bad_option(pass_.spelling, key, f"its options are {known}")
+        values[name] = _parse_value(pass_.spelling, key, value, types[name])
+    return Step(pass_, pass_.options_type(**values))
+
+
+def _parse_value(owner: str, key: str, value: str, kind: Any) -> Any:
+    kinds = [k for k in get_args(kind) if k is not type(None)]
+    if kinds and get_origin(kind) is not tuple:
+        kind = kinds[0]
+    try:
+        if kind is bool:
+            return {"true": True, "false": False}[value.lower()]
+        if get_origin(kind) is tuple:
+            return tuple(get_args(kind)[0](item) for item in value.split(",") if item)
+        return kind(value)
+    except (KeyError, ValueError, TypeError) as error:
+        name = getattr(kind, "__name__", str(kind))
+        raise _bad_option(owner, key, f"{value!r} is no {name}") from error
+
+
+def _print_value(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ",".join(str(item) for item in value)
+    return str(value)
+
+
+def _bad_option(owner: str, key: str, why: str) -> UsageError:
+    return UsageError("E603", f"{owner} cannot take the option {key!r}", why=why)
+
+
+def check_order(steps: Steps) -> None:
+    """Raise UsageError E604 if a pass stands before one that it declares to come after.
+
+    Within a fixpoint every pass also runs after every other, so only first rounds are compared.
+    """
+    first: dict[str, int] = {}
+    listed = list(_flatten(steps))
+    for index, pass_ in enumerate(listed):
+        first.setdefault(pass_.name, index)
+    for pass_ in listed:
+        here = first[pass_.name]
+        late = [name for name in pass_.after if first.get(name, -1) > here]
+        late += [name for name in pass_.before if first.get(name, here + 1) < here]
+        if late:
+            other = late[0].replace("_", "-")
+            order = "after" if late[0] in pass_.after else "before"
+            raise UsageError(
+                "E604",
+                f"{pass_.spelling} must come {order} {other}",
+                fix=f"swap them, or leave one out: `smelt explain {pass_.spelling}` says why",
+            )
+
+
+def _flatten(steps: Steps) -> Iterator[Pass]:
+    for step in steps:
+        if isinstance(step, Fixpoint):
+            yield from _flatten(step.steps)
+        else:
+            yield step.pass_

@@ -1,0 +1,32 @@
+"""The named stages of pipelines, as plain text in the language of ``pipeline.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+def _listed(*names: str) -> str:
+    return ",".join(names)
+
+
+CANONICALIZE = _listed()
+"""One spelling for each meaning, so that patterns need to know only that."""
+
+SIMPLIFY = _listed()
+"""Fewer nodes with the same bits."""
+
+FUSE = _listed("fuse-swish")
+"""One operator for many."""
+
+CLEANUP = _listed()
+"""What is left over: dead nodes, equal constants, clashing names."""
+
+DEFAULT = "canonicalize,fixpoint(simplify,fuse){max=8},cleanup"
+
+STAGES: Mapping[str, str] = {
+    "canonicalize": CANONICALIZE,
+    "simplify": SIMPLIFY,
+    "fuse": FUSE,
+    "cleanup": CLEANUP,
+    "default": DEFAULT,
+}

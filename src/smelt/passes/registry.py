@@ -1,0 +1,64 @@
+"""Every pass by name: ours, listed here by folder, and those of installed packages."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from smelt.errors import UsageError
+from smelt.passes.base import Pass
+
+FOLDERS: Mapping[str, tuple[str, ...]] = {
+    "canonicalize": (),
+    "simplify": (),
+    "fuse": ("fuse_swish",),
+    "layout": (),
+    "quantize": (),
+    "precision": (),
+    "interface": (),
+    "cleanup": (),
+}
+"""Our passes: each is the object of that name in the file of that name."""
+
+ENTRY_POINTS = "smelt.passes"
+
+
+@cache
+def passes() -> Mapping[str, Pass]:
+    """All passes by name, ours first; raises UsageError E605 if two share a name."""
+    found: dict[str, Pass] = {}
+    for folder, names in FOLDERS.items():
+        for name in names:
+            module = import_module(f"smelt.passes.{folder}.{name}")
+            _add(found, getattr(module, name), f"smelt.passes.{folder}.{name}")
+    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda p: (p.name, p.value)):
+        _add(found, point.load(), point.value)
+    return found
+
+
+def _add(found: dict[str, Pass], new: Pass, owner: str) -> None:
+    if new.name in found:
+        raise UsageError(
+            "E605",
+            f"two passes are called {new.spelling!r}",
+            at=owner,
+            fix="uninstall one of the packages that register it",
+        )
+    found[new.name] = new
+
+
+def find_pass(name: str) -> Pass:
+    """The pass spelled ``name``, with hyphens or underscores; raises UsageError E601."""
+    known = passes()
+    found = known.get(name.replace("-", "_"))
+    if found is not None:
+        return found
+    near = difflib.get_close_matches(name.replace("_", "-"), [p.spelling for p in known.values()])
+    raise UsageError(
+        "E601",
+        f"there is no pass {name!r}",
+        fix=f"did you mean {near[0]!r}?" if near else "`smelt passes` lists all",
+    )

@@ -1,0 +1,80 @@
+"""Checks of one pass on ONNX text: the graph it makes, and that both compute the same numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import text, verify
+from smelt.passes.base import Pass, PassContext
+from smelt.passes.pipeline import Step
+from smelt.runtime.fold import evaluate_node
+
+Feeds = dict[str, np.ndarray]
+
+
+def run_pass(pass_: Pass, model: ir.Model, operators: frozenset = frozenset(), **options: object):
+    """Run one pass alone on ``model`` and verify its invariants; returns the statistics."""
+    given = pass_.options_type(**options) if pass_.options_type is not None else None
+    cx = PassContext.of(model, evaluate_node)
+    cx.operators = operators or frozenset(pass_.makes)
+    stats = pass_.run(cx, given)
+    verify.verify(model)
+    return stats
+
+
+def check_rewrite(
+    pass_: Pass,
+    before: str,
+    after: str,
+    *,
+    opset: int = 23,
+    feeds: Feeds | None = None,
+    rtol: float = 1e-5,
+    atol: float = 1e-6,
+    compare: bool = True,
+    **options: object,
+) -> None:
+    """``pass_`` turns ``before`` into ``after``; both give the same outputs on random inputs.
+
+    Symbolic dims are run at 3 and at 1. ``compare=False`` is for operators no runtime has.
+    """
+    source, model, expected = (text.parse(t, opset) for t in (before, before, after))
+    run_pass(pass_, model, **options)
+    assert text.canonical(model) == text.canonical(_inferred(expected))
+    if compare:
+        check_same_numbers(source, model, feeds, rtol, atol)
+
+
+def check_unchanged(pass_: Pass, graph: str, *, opset: int = 23, **options: object) -> None:
+    """``pass_`` leaves the graph alone."""
+    model = text.parse(graph, opset)
+    expected = text.canonical(_inferred(text.parse(graph, opset)))
+    stats = run_pass(pass_, model, **options)
+    assert text.canonical(model) == expected
+    assert stats.rewrites == 0
+
+
+def check_same_numbers(
+    a: ir.Model, b: ir.Model, feeds: Feeds | None = None, rtol: float = 1e-5, atol: float = 1e-6
+) -> None:
+    """Both models give the same outputs, NaN and infinities included, at every size tried."""
+    from smelt.runtime.inputs import random_inputs
+    from smelt.runtime.onnxruntime import run_model
+
+    for size in (3, 1):
+        inputs = feeds or random_inputs(a, dims=size, seed=size)
+        for x, y in zip(run_model(a, inputs), run_model(b, inputs), strict=True):
+            assert x.dtype == y.dtype
+            assert x.shape == y.shape
+            if x.dtype.kind in "fcV":
+                np.testing.assert_allclose(
+                    x.astype(np.float64), y.astype(np.float64), rtol=rtol, atol=atol
+                )
+            else:
+                np.testing.assert_array_equal(x, y)
+
+
+def _inferred(model: ir.Model) -> ir.Model:
+    PassContext.of(model)
+    return model
