@@ -1,0 +1,16 @@
+"""The ``onnx`` target: a portable ONNX file.
+
+Extension operators that ONNX can express are written as function bodies, so the file loads in
+any ONNX runtime.
+"""
+
+from __future__ import annotations
+
+from smelt.targets.base import Target
+from smelt.targets.onnx.emit import write_model
+
+onnx = Target(
+    name="onnx",
+    summary="portable ONNX, for any ONNX runtime",
+    emit=write_model,
+)

@@ -1,0 +1,61 @@
+"""smelt: a retargetable tensor-graph compiler.
+
+A JAX function or an ONNX model goes in; portable ONNX, self-contained C or an in-process program
+comes out, smaller and faster, with proof that it still computes the same.
+
+Names load on first use, so ``import smelt`` costs nothing that a program does not need.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from smelt.errors import SmeltError
+
+if TYPE_CHECKING:
+    from smelt.check.verify import verify
+    from smelt.compiler import compile_model as compile  # noqa: A004
+    from smelt.compiler import load, optimize, trace
+    from smelt.frontends.onnx import save, to_proto
+    from smelt.targets.base import Artifact, Target
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "trace": ("smelt.compiler", "trace"),
+    "load": ("smelt.compiler", "load"),
+    "optimize": ("smelt.compiler", "optimize"),
+    "compile": ("smelt.compiler", "compile_model"),
+    "save": ("smelt.frontends.onnx", "save"),
+    "to_proto": ("smelt.frontends.onnx", "to_proto"),
+    "verify": ("smelt.check.verify", "verify"),
+    "Artifact": ("smelt.targets.base", "Artifact"),
+    "Target": ("smelt.targets.base", "Target"),
+}
+
+__all__ = [
+    "Artifact",
+    "SmeltError",
+    "Target",
+    "compile",
+    "load",
+    "optimize",
+    "save",
+    "to_proto",
+    "trace",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'smelt' has no attribute {name!r}")
+    value = getattr(import_module(home[0]), home[1])
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -1,0 +1,158 @@
+"""The whole compiler: source -> model -> passes -> phases of a target -> artifact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import onnx_ir as ir
+
+from smelt.errors import UsageError
+from smelt.frontends import onnx as onnx_frontend
+from smelt.ir.collector import paused_collector
+from smelt.ir.constants import Constants
+from smelt.ir.shapes import ShapeInference
+from smelt.ir.worklist import Worklist
+from smelt.passes import pipeline as language
+from smelt.passes.base import PassContext
+from smelt.passes.run import Observer, PassReport, run
+from smelt.targets.base import Artifact, Plan, Target
+from smelt.targets.legality import check_limits
+from smelt.targets.registry import find_target
+
+if TYPE_CHECKING:
+    import onnx
+
+Source: TypeAlias = "ir.Model | onnx.ModelProto | bytes | str | Path"
+Verify: TypeAlias = Literal["off", "final", "each"]
+
+
+def trace(fn: Callable[..., Any], *specs: Any, **options: Any) -> ir.Model:
+    """The model of a JAX function; see ``smelt.frontends.jax.trace``."""
+    from smelt.frontends.jax import trace as trace_jax
+
+    with paused_collector():
+        return trace_jax(fn, *specs, **options)
+
+
+def load(source: Source, *, opset: int | None = None, inline: bool = True) -> ir.Model:
+    """An ONNX model from a path, bytes or a ModelProto; see ``smelt.frontends.onnx.load``."""
+    with paused_collector():
+        return onnx_frontend.load(source, opset=opset, inline=inline)
+
+
+def optimize_model(
+    model: ir.Model,
+    *,
+    pipeline: str = "default",
+    verify: Verify = "off",
+    dims: Mapping[str, int | tuple[int, ...]] | None = None,
+    operators: frozenset[tuple[str, str]] = frozenset(),
+    observers: Iterable[Observer] = (),
+    rewrites: int | None = None,
+) -> list[PassReport]:
+    """Run ``pipeline`` on ``model`` in place, and report each pass.
+
+    ``verify`` compares numbers at the sizes in ``dims``, once at the end or after each pass; a
+    difference beyond what the passes declare raises Mismatch E701. ``operators`` are those beyond
+    ONNX that may be made. ``rewrites`` stops after that many edits.
+    """
+    if verify not in ("off", "final", "each"):
+        raise UsageError("E607", f"verify={verify!r} is none of off, final, each")
+    steps = language.parse(pipeline)
+    watching = list(observers)
+    with paused_collector():
+        if verify != "off":
+            from smelt.check.each import VerifyEach, VerifyFinal
+
+            source = model.clone()
+            checker = (VerifyEach if verify == "each" else VerifyFinal)(source, steps, dims)
+            watching.append(checker)
+        cx = PassContext.of(model, _evaluator(model))
+        cx.operators = operators
+        cx.rewrites_left = rewrites
+        reports = run(cx, steps, watching)
+        if verify != "off":
+            checker.finish(model)
+    return reports
+
+
+def optimize(model: Source, *, opset: int | None = None, **options: Any) -> Any:
+    """An optimized copy of ``model``; a ModelProto in gives a ModelProto out.
+
+    ``opset`` raises the ONNX opset first. The other options are those of ``optimize_model``.
+    """
+    with paused_collector():
+        if isinstance(model, ir.Model):
+            work = model.clone()
+            onnx_frontend.set_aside_defaults(work)
+            if opset is not None:
+                onnx_frontend.raise_opset(work, opset)
+            optimize_model(work, **options)
+            onnx_frontend.restore_defaults(work)
+            return work
+        work = onnx_frontend.load(model, opset=opset)
+        optimize_model(work, **options)
+        return work if isinstance(model, str | Path) else onnx_frontend.to_proto(work)
+
+
+def compile_model(
+    source: Source | Callable[..., Any],
+    *specs: Any,
+    target: str | Target = "onnx",
+    pipeline: str = "default",
+    dims: Mapping[str, int] | None = None,
+    opset: int | None = None,
+    x64: bool = False,
+    **options: Any,
+) -> Artifact:
+    """Compile a model, or a JAX function with its input specs, for ``target``.
+
+    ``dims`` binds symbolic dims to sizes. ``options`` are the target's own. Raises Unsupported
+    with everything that the target cannot take, before any file exists.
+    """
+    chosen = find_target(target)
+    with paused_collector():
+        model = _source_model(source, specs, opset, x64)
+        if dims:
+            bound = ",".join(f"{name}={size}" for name, size in dims.items())
+            pipeline = f"materialize-symbolic-dims{{dims={bound}}},{pipeline}"
+        text = f"{pipeline},{chosen.passes}" if chosen.passes else pipeline
+        operators = frozenset(operator.key for operator in chosen.operators)
+        reports = optimize_model(model, pipeline=text, operators=operators)
+        select(model, chosen)
+        check_limits(model, chosen)
+        plan = Plan(model, options)
+        chosen.schedule(plan)
+        chosen.allocate(plan)
+        artifact = chosen.emit(plan)
+    artifact.report.setdefault("passes", [report.to_json() for report in reports])
+    return artifact
+
+
+def select(model: ir.Model, target: Target) -> None:
+    """Turn ONNX operators into those of ``target`` by its selection rules."""
+    if not target.select:
+        return
+    shapes = ShapeInference(model)
+    shapes.infer_model()
+    from smelt.ir.rewrite import Rewriter
+
+    Worklist(Rewriter(model, shapes, Constants()), target.select).run()
+
+
+def _source_model(source: Any, specs: tuple[Any, ...], opset: int | None, x64: bool) -> ir.Model:
+    if callable(source) and not isinstance(source, ir.Model):
+        return trace(source, *specs, x64=x64, **({} if opset is None else {"opset": opset}))
+    if specs:
+        raise UsageError("E608", "input specs belong to a JAX function, not to an ONNX model")
+    if isinstance(source, ir.Model) and opset is None:
+        return source.clone()
+    return load(source, opset=opset)
+
+
+def _evaluator(model: ir.Model) -> Any:
+    from smelt.runtime.fold import evaluator
+
+    return evaluator(model)

@@ -1,0 +1,108 @@
+"""Is a selected graph within the limits of a target? Everything that is not is told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from smelt.errors import ErrorList, SmeltError, Unsupported
+from smelt.ir import scope
+from smelt.targets.base import Target
+
+
+def check_limits(model: ir.Model, target: Target) -> None:
+    """Raise an ErrorList of all that ``target`` cannot take: E201, E401, E402, E403."""
+    problems = [
+        *_opset(model, target),
+        *_dims(model, target),
+        *_operators(model, target),
+        *_dtypes(model, target),
+    ]
+    if problems:
+        raise ErrorList(problems)
+
+
+def _opset(model: ir.Model, target: Target) -> Iterator[SmeltError]:
+    lowest, highest = target.limits.opset
+    opset = model.opset_imports.get("", lowest)
+    if not lowest <= opset <= highest:
+        yield Unsupported(
+            "E403",
+            f"target {target.name!r} takes ONNX opset {lowest} to {highest}; the model has {opset}",
+            fix=f"raise it with opset={lowest}" if opset < lowest else "export at a lower opset",
+        )
+
+
+def _dims(model: ir.Model, target: Target) -> Iterator[SmeltError]:
+    if target.limits.dynamic_dims:
+        return
+    symbols: dict[str, None] = {}
+    places = []
+    for value in model.graph.inputs:
+        if value.shape is None or not value.shape.is_static():
+            places.append(f"input {value.name!r} {_type(value)}")
+            for dim in value.shape.dims if value.shape is not None else ():
+                if isinstance(dim, ir.SymbolicDim) and dim.value is not None:
+                    symbols.update(dict.fromkeys(sorted(dim.free_symbols())))
+    if places:
+        bind = " ".join(f"--dim {name}=1" for name in symbols)
+        yield Unsupported(
+            "E401",
+            f"target {target.name!r} needs fixed shapes",
+            at=places,
+            why="it plans all memory before it runs",
+            fix=f"bind them, for instance: {bind}" if bind else "give the inputs fixed shapes",
+        )
+
+
+def _operators(model: ir.Model, target: Target) -> Iterator[SmeltError]:
+    known = target.limits.operators
+    if known is None:
+        return
+    missing: dict[tuple[str, str], list[ir.Node]] = {}
+    for node in scope.nodes(model):
+        if (node.domain, node.op_type) not in known:
+            missing.setdefault((node.domain, node.op_type), []).append(node)
+    for (domain, op_type), nodes in missing.items():
+        name = f"{domain}.{op_type}" if domain else op_type
+        more = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
+        first = nodes[0]
+        operand = next((v for v in first.inputs if v is not None), None)
+        read = f", input 0 {_type(operand)}" if operand is not None else ""
+        yield Unsupported(
+            "E201",
+            f"operator {name} has no kernel on target {target.name!r}",
+            at=f"node {first.name!r}{read}{more}",
+            why="no selection rule and no decomposition produces it",
+            fix="cut the model before it, or choose another target: `smelt targets`",
+        )
+
+
+def _dtypes(model: ir.Model, target: Target) -> Iterator[SmeltError]:
+    allowed = target.limits.dtypes
+    if allowed is None:
+        return
+    found: dict[ir.DataType, ir.Value] = {}
+    for value in model.graph.inputs:
+        if value.dtype is not None:
+            found.setdefault(value.dtype, value)
+    for node in scope.nodes(model):
+        for value in node.outputs:
+            if value.dtype is not None:
+                found.setdefault(value.dtype, value)
+    for dtype, value in found.items():
+        if dtype not in allowed:
+            yield Unsupported(
+                "E402",
+                f"target {target.name!r} has no element type {dtype.name.lower()}",
+                at=f"value {value.name!r} {_type(value)}",
+                why=f"it has {', '.join(sorted(d.name.lower() for d in allowed))}",
+                fix="cast the model's inputs and weights first",
+            )
+
+
+def _type(value: ir.Value) -> str:
+    dtype = value.dtype.name.lower() if value.dtype is not None else "?"
+    dims = "?" if value.shape is None else ",".join(str(dim) for dim in value.shape.dims)
+    return f"{dtype}[{dims}]"

@@ -1,0 +1,52 @@
+"""Every installed target by name, found through the entry point group ``smelt.targets``."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+
+from smelt.errors import UsageError
+from smelt.targets.base import Target
+
+ENTRY_POINTS = "smelt.targets"
+
+
+@cache
+def _points() -> Mapping[str, EntryPoint]:
+    found: dict[str, EntryPoint] = {}
+    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda p: (p.name, p.value)):
+        if point.name in found and found[point.name].value != point.value:
+            raise UsageError(
+                "E610",
+                f"two installed packages register a target {point.name!r}",
+                at=(found[point.name].value, point.value),
+                fix="uninstall one of them",
+            )
+        found[point.name] = point
+    return found
+
+
+def target_names() -> tuple[str, ...]:
+    """The names of all targets, sorted; imports none of them."""
+    return tuple(_points())
+
+
+def find_target(target: str | Target) -> Target:
+    """The target called ``target``, or ``target`` itself; raises UsageError E611."""
+    if isinstance(target, Target):
+        return target
+    point = _points().get(target)
+    if point is None:
+        near = difflib.get_close_matches(target, target_names())
+        raise UsageError(
+            "E611",
+            f"there is no target {target!r}",
+            why=f"installed are {', '.join(target_names()) or 'none'}",
+            fix=f"did you mean {near[0]!r}?" if near else "`smelt targets` lists all",
+        )
+    loaded = point.load()
+    if not isinstance(loaded, Target):
+        raise UsageError("E612", f"target {target!r} is no smelt Target", at=point.value)
+    return loaded
