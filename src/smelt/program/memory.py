@@ -1,0 +1,206 @@
+"""Static memory planning: an offset in one arena for every storage.
+
+Storages whose live ranges overlap get disjoint bytes. The larger storages are placed first, each
+at the lowest gap it fits (greedy by size: Pisarchyk and Lee, "Efficient Memory Management for
+Deep Neural Net Inference", 2020). No plan can beat ``bound_bytes``, the most that is live at one
+step; when greedy by size misses it, other orders are tried and the best plan is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from smelt.program.instruction import Program
+from smelt.program.storage import Assignment, NeedsOf, Owner, Storage, assign_storage, no_needs
+
+ALIGNMENT = 64
+"""Bytes: one cache line, and one vector of the widest CPUs in use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a plan: what lies where in the arena, and when."""
+
+    value: str
+    offset: int
+    size: int
+    first: int
+    last: int
+
+    def to_json(self) -> dict[str, str | int]:
+        """The row with its field names."""
+        return {
+            "value": self.value,
+            "offset": self.offset,
+            "size": self.size,
+            "first": self.first,
+            "last": self.last,
+        }
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """An arena of ``arena_bytes`` for ``program``.
+
+    ``offsets[i]`` is the offset of ``assignment.arena[i]``. ``scratch_bytes`` is the largest
+    scratch space of one instruction, which is part of the arena.
+    """
+
+    program: Program
+    assignment: Assignment
+    offsets: tuple[int, ...]
+    arena_bytes: int
+    bound_bytes: int
+    alignment: int
+    scratch_bytes: int
+
+    def offset_of(self, storage: Storage) -> int:
+        """The offset of an arena storage."""
+        return self._offset_by_id()[id(storage)]
+
+    def _offset_by_id(self) -> dict[int, int]:
+        pairs = zip(self.assignment.arena, self.offsets, strict=True)
+        return {id(storage): offset for storage, offset in pairs}
+
+    def rows(self) -> list[Row]:
+        """The plan as a table, by offset, then by time."""
+        rows = [
+            Row(self._title(storage), offset, storage.size, storage.first, storage.last)
+            for storage, offset in zip(self.assignment.arena, self.offsets, strict=True)
+        ]
+        return sorted(rows, key=lambda row: (row.offset, row.first, row.value))
+
+    def to_json(self) -> dict[str, object]:
+        """The whole plan, for reports."""
+        return {
+            "arena_bytes": self.arena_bytes,
+            "bound_bytes": self.bound_bytes,
+            "scratch_bytes": self.scratch_bytes,
+            "alignment": self.alignment,
+            "values": [row.to_json() for row in self.rows()],
+        }
+
+    def to_text(self) -> str:
+        """The whole plan as a table for people."""
+        head = (
+            f"arena {self.arena_bytes} bytes, bound {self.bound_bytes}, "
+            f"largest scratch {self.scratch_bytes}, alignment {self.alignment}"
+        )
+        lines = [head, f"{'offset':>12} {'size':>12} {'live':>13}  value"]
+        lines += [
+            f"{row.offset:>12} {row.size:>12} {row.first:>6}-{row.last:<6}  {row.value}"
+            for row in self.rows()
+        ]
+        return "\n".join(lines) + "\n"
+
+    def _title(self, storage: Storage) -> str:
+        if storage.scratch:
+            return f"scratch of step {storage.first}"
+        return ", ".join(self.program.slots[slot].name for slot in storage.slots)
+
+
+def plan_memory(
+    program: Program,
+    needs_of: NeedsOf = no_needs,
+    *,
+    alignment: int = ALIGNMENT,
+    outputs_in_arena: bool = False,
+) -> MemoryPlan:
+    """Plan the arena of ``program`` in the order of its instructions."""
+    assignment = assign_storage(program, needs_of, outputs_in_arena=outputs_in_arena)
+    storages = assignment.arena
+    sizes = [_aligned(storage.size, alignment) for storage in storages]
+    bound = lower_bound(storages, sizes)
+    offsets, arena = _best_packing(storages, sizes, bound)
+    scratch = max((storage.size for storage in storages if storage.scratch), default=0)
+    return MemoryPlan(program, assignment, tuple(offsets), arena, bound, alignment, scratch)
+
+
+def lower_bound(storages: Sequence[Storage], sizes: Sequence[int]) -> int:
+    """The most bytes that are live at one step: no plan for this order needs fewer."""
+    changes: dict[int, int] = {}
+    for storage, size in zip(storages, sizes, strict=True):
+        changes[storage.first] = changes.get(storage.first, 0) + size
+        changes[storage.last + 1] = changes.get(storage.last + 1, 0) - size
+    live = most = 0
+    for step in sorted(changes):
+        live += changes[step]
+        most = max(most, live)
+    return most
+
+
+def _best_packing(
+    storages: Sequence[Storage], sizes: Sequence[int], bound: int
+) -> tuple[list[int], int]:
+    """The smallest of several greedy packings, the first that reaches ``bound`` if one does."""
+
+    def length(i: int) -> int:
+        return storages[i].last - storages[i].first + 1
+
+    def key(rank: Callable[[int], int]) -> Callable[[int], tuple[int, ...]]:
+        return lambda i: (rank(i), -sizes[i], storages[i].first, i)
+
+    ranks: tuple[Callable[[int], int], ...] = (
+        lambda i: -sizes[i],
+        lambda i: -sizes[i] * length(i),
+        lambda i: -length(i),
+        lambda i: storages[i].first,
+        lambda i: -storages[i].last,
+    )
+    best: list[int] = []
+    arena = -1
+    for rank in ranks:
+        order = sorted(range(len(storages)), key=key(rank))
+        offsets = _pack(storages, sizes, order)
+        total = max((offsets[i] + sizes[i] for i in order), default=0)
+        if arena < 0 or total < arena:
+            best, arena = offsets, total
+        if arena == bound:
+            break
+    return best, arena
+
+
+def _pack(storages: Sequence[Storage], sizes: Sequence[int], order: Sequence[int]) -> list[int]:
+    """Place the storages in ``order``, each in the lowest gap that fits it."""
+    offsets = [0] * len(storages)
+    placed = _Timeline()
+    for i in order:
+        if sizes[i] == 0:
+            continue
+        first, last = storages[i].first, storages[i].last
+        neighbours = sorted((offsets[j], offsets[j] + sizes[j]) for j in placed.at(first, last))
+        offset = 0
+        for low, high in neighbours:
+            if low - offset >= sizes[i]:
+                break
+            offset = max(offset, high)
+        offsets[i] = offset
+        placed.add(i, first, last)
+    return offsets
+
+
+class _Timeline:
+    """Who is live when. Adding and asking cost as many operations as the steps they span."""
+
+    def __init__(self) -> None:
+        self._live: dict[int, list[int]] = {}
+        self._starting: dict[int, list[int]] = {}
+
+    def add(self, item: int, first: int, last: int) -> None:
+        self._starting.setdefault(first, []).append(item)
+        for step in range(first, last + 1):
+            self._live.setdefault(step, []).append(item)
+
+    def at(self, first: int, last: int) -> Iterator[int]:
+        """Everything live at some step from ``first`` to ``last``, each once."""
+        yield from self._live.get(first, ())
+        for step in range(first + 1, last + 1):
+            yield from self._starting.get(step, ())
+
+
+def _aligned(size: int, alignment: int) -> int:
+    return -(-size // alignment) * alignment
+
+
+__all__ = ["ALIGNMENT", "MemoryPlan", "Owner", "Row", "lower_bound", "plan_memory"]

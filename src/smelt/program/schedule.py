@@ -1,0 +1,248 @@
+"""An order of execution that needs little memory.
+
+Every topological order of a Program computes the same; they differ in the bytes that are live at
+once. ``schedule`` compares the given order with a greedy one and, where neither is provably
+best, searches the orders best-first. The result is never worse than the given order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from heapq import heappop, heappush
+
+from smelt.program.instruction import Program
+from smelt.program.memory import lower_bound
+from smelt.program.storage import NeedsOf, assign_storage, no_needs
+
+SEARCH_WORK = 2_000_000
+"""Instructions times expanded states that the exact search may spend."""
+
+SEARCH_LIMIT = 5_000
+"""Programs longer than this are ordered by the greedy rule alone."""
+
+
+def schedule(program: Program, needs_of: NeedsOf = no_needs) -> Program:
+    """``program`` with its instructions in an order that needs little memory.
+
+    Views share the bytes of what they show; storage of inputs, outputs and constants belongs to
+    the caller and costs nothing. Deterministic; the given order wins a tie.
+    """
+    problem = _Problem(program, needs_of)
+    order = given = list(range(problem.count))
+    peak, floor = problem.peak(given), problem.floor()
+    if peak > floor:
+        greedy = problem.greedy()
+        greedy_peak = problem.peak(greedy)
+        if greedy_peak < peak:
+            order, peak = greedy, greedy_peak
+    if peak > floor and problem.count <= SEARCH_LIMIT:
+        order = problem.search(peak, SEARCH_WORK // problem.count) or order
+    if order is given:
+        return program
+    reordered = replace(program, instructions=[program.instructions[i] for i in order])
+    # Results computed in place are not modelled above; they may favour the given order.
+    return min(program, reordered, key=lambda p: planned_bound(p, needs_of))
+
+
+def planned_bound(program: Program, needs_of: NeedsOf = no_needs) -> int:
+    """The most arena bytes live at one step of ``program`` as it is ordered, without padding."""
+    storages = assign_storage(program, needs_of).arena
+    return lower_bound(storages, [storage.size for storage in storages])
+
+
+class _Problem:
+    """Storages and instructions as numbers: who writes, who reads, how large.
+
+    ``writes[i]`` and ``reads[i]`` are the storages that instruction ``i`` writes first and reads;
+    ``readers[s]`` all instructions that touch storage ``s``; ``before[i]`` what ``i`` waits for.
+    """
+
+    def __init__(self, program: Program, needs_of: NeedsOf) -> None:
+        self.count = len(program.instructions)
+        storage_of: dict[int, int] = {}
+        maker: dict[int, int] = {}
+        self.size: list[int] = []
+        self.readers: list[list[int]] = []
+        self.writes: list[list[int]] = [[] for _ in range(self.count)]
+        self.reads: list[list[int]] = [[] for _ in range(self.count)]
+        self.before: list[list[int]] = [[] for _ in range(self.count)]
+        self.after: list[list[int]] = [[] for _ in range(self.count)]
+        self.scratch: list[int] = [0] * self.count
+        returned = set(program.outputs)
+        for i, instruction in enumerate(program.instructions):
+            needs = needs_of(instruction)
+            self.scratch[i] = needs.workspace
+            sources = list(dict.fromkeys(slot for slot in instruction.inputs if slot >= 0))
+            makers = dict.fromkeys(maker[slot] for slot in sources if slot in maker)
+            self.before[i] = list(makers)
+            for j in makers:
+                self.after[j].append(i)
+            for slot in sources:
+                if slot in storage_of:
+                    self._read(i, storage_of[slot])
+            for position, slot in enumerate(instruction.outputs):
+                if slot < 0:
+                    continue
+                maker[slot] = i
+                shown = -1
+                if position == 0 and needs.view_of is not None:
+                    shown = storage_of.get(instruction.inputs[needs.view_of], -2)
+                if shown == -1:
+                    shown = len(self.size)
+                    self.size.append(program.slots[slot].nbytes)
+                    self.readers.append([i])
+                    self.writes[i].append(shown)
+                if shown >= 0:
+                    storage_of[slot] = shown
+                    if slot in returned:
+                        self.size[shown] = 0
+
+    def _read(self, i: int, storage: int) -> None:
+        if storage not in self.reads[i]:
+            self.reads[i].append(storage)
+            self.readers[storage].append(i)
+
+    def peak(self, order: Sequence[int]) -> int:
+        """The most bytes live at one step of ``order``."""
+        left = [len(readers) for readers in self.readers]
+        live = most = 0
+        for i in order:
+            live += sum(self.size[s] for s in self.writes[i])
+            most = max(most, live + self.scratch[i])
+            for s in (*self.reads[i], *self.writes[i]):
+                left[s] -= 1
+                if left[s] == 0:
+                    live -= self.size[s]
+        return most
+
+    def floor(self) -> int:
+        """No order has a lower peak: what one instruction touches is live at once."""
+        return max(
+            (
+                self.scratch[i] + sum(self.size[s] for s in (*self.reads[i], *self.writes[i]))
+                for i in range(self.count)
+            ),
+            default=0,
+        )
+
+    def greedy(self) -> list[int]:
+        """Always take the ready instruction that leaves the fewest bytes live."""
+        left = [len(readers) for readers in self.readers]
+        waiting = [len(before) for before in self.before]
+        done = [False] * self.count
+
+        def change(i: int) -> int:
+            grown = sum(self.size[s] for s in self.writes[i] if left[s] > 1)
+            return grown - sum(self.size[s] for s in self.reads[i] if left[s] == 1)
+
+        heap = [(change(i), i) for i in range(self.count) if waiting[i] == 0]
+        heap.sort()
+        order: list[int] = []
+        while heap:
+            _, i = heappop(heap)
+            if done[i]:
+                continue  # an older, higher estimate of an instruction already taken
+            done[i] = True
+            order.append(i)
+            for s in (*self.reads[i], *self.writes[i]):
+                left[s] -= 1
+                if left[s] == 1:  # the last reader now frees it: its estimate fell
+                    for j in self.readers[s]:
+                        if not done[j] and waiting[j] == 0:
+                            heappush(heap, (change(j), j))
+            for j in self.after[i]:
+                waiting[j] -= 1
+                if waiting[j] == 0:
+                    heappush(heap, (change(j), j))
+        return order
+
+    def search(self, below: int, states: int) -> list[int] | None:
+        """An order with the lowest peak, if it is under ``below`` and found in ``states`` steps.
+
+        Best-first over sets of executed instructions by their peak so far, so the first complete
+        set is optimal. A ready instruction that frees at least what it adds, within the peak
+        already paid, is taken at once: waiting could not make any later step cheaper.
+        """
+        return _Search(self, below).run(states)
+
+
+class _Search:
+    def __init__(self, problem: _Problem, below: int) -> None:
+        self.problem = problem
+        self.below = below
+        self.reader_mask = [sum(1 << i for i in set(readers)) for readers in problem.readers]
+        self.before_mask = [sum(1 << i for i in before) for before in problem.before]
+
+    def run(self, states: int) -> list[int] | None:
+        problem = self.problem
+        ready = tuple(i for i in range(problem.count) if not problem.before[i])
+        trails: list[tuple[int, tuple[int, ...]]] = [(-1, ())]
+        heap: list[tuple[int, int, int, int, int, tuple[int, ...]]] = [(0, 0, 0, 0, 0, ready)]
+        seen: set[int] = set()
+        while heap and states > 0:
+            peak, _, trail, done, live, ready = heappop(heap)
+            if done in seen:
+                continue
+            seen.add(done)
+            states -= 1
+            peak, done, live, ready, taken = self._take_free(peak, done, live, ready)
+            trails.append((trail, taken))
+            here = len(trails) - 1
+            if not ready:
+                return self._order(trails, here)
+            for i in ready:
+                top, after = self._step(done, live, i)
+                top = max(peak, top)
+                if top >= self.below or (done | 1 << i) in seen:
+                    continue
+                trails.append((here, (i,)))
+                next_done = done | 1 << i
+                item = (top, -next_done.bit_count(), len(trails) - 1, next_done, after)
+                heappush(heap, (*item, self._ready(next_done, ready, i)))
+        return None
+
+    def _take_free(
+        self, peak: int, done: int, live: int, ready: tuple[int, ...]
+    ) -> tuple[int, int, int, tuple[int, ...], tuple[int, ...]]:
+        """Run every ready instruction that costs nothing now or later."""
+        taken: list[int] = []
+        again = True
+        while again:
+            again = False
+            for i in ready:
+                top, after = self._step(done, live, i)
+                if after <= live and top <= peak:
+                    done, live = done | 1 << i, after
+                    ready = self._ready(done, ready, i)
+                    taken.append(i)
+                    again = True
+                    break
+        return peak, done, live, ready, tuple(taken)
+
+    def _step(self, done: int, live: int, i: int) -> tuple[int, int]:
+        """Peak during instruction ``i`` and live bytes after it."""
+        problem = self.problem
+        done |= 1 << i
+        top = live + sum(problem.size[s] for s in problem.writes[i])
+        freed = 0
+        for s in (*problem.reads[i], *problem.writes[i]):
+            mask = self.reader_mask[s]
+            if mask & done == mask:
+                freed += problem.size[s]
+        return top + problem.scratch[i], top - freed
+
+    def _ready(self, done: int, ready: tuple[int, ...], i: int) -> tuple[int, ...]:
+        new = [
+            j
+            for j in self.problem.after[i]
+            if self.before_mask[j] & done == self.before_mask[j]
+        ]
+        return tuple(sorted({*(j for j in ready if j != i), *new}))
+
+    def _order(self, trails: list[tuple[int, tuple[int, ...]]], at: int) -> list[int]:
+        parts: list[tuple[int, ...]] = []
+        while at >= 0:
+            at, taken = trails[at]
+            parts.append(taken)
+        return [i for part in reversed(parts) for i in part]

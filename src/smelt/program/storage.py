@@ -1,0 +1,190 @@
+"""Where the slots of a Program live: which share storage, and for how long each storage is live.
+
+A *storage* is one run of bytes. It holds a slot, the views of it (a Reshape copies nothing), and
+results computed in place over it. Storage belongs to the caller (inputs and outputs), to the
+constants, or to the arena, which only lives during a run and is planned in ``memory.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from smelt.program.instruction import Instruction, Program
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What one instruction asks of storage beyond its operands.
+
+    ``view_of``: input whose bytes are the first output, unchanged. ``in_place``: inputs of the
+    size of the first output that may be overwritten by it element for element, in order of
+    preference. ``workspace``: scratch bytes during the instruction.
+    """
+
+    view_of: int | None = None
+    in_place: tuple[int, ...] = ()
+    workspace: int = 0
+
+
+NeedsOf: TypeAlias = Callable[[Instruction], Needs]
+
+
+class Owner(Enum):
+    """Who provides the bytes of a storage."""
+
+    ARENA = "arena"
+    INPUT = "input"
+    OUTPUT = "output"
+    CONSTANT = "constant"
+
+
+@dataclass(slots=True)
+class Storage:
+    """One run of bytes, live from step ``first`` to step ``last``, both included.
+
+    ``index`` is the position among the program's inputs or outputs, or the constant's slot, as
+    the ``owner`` says. ``reserved`` storage is scratch space of the instruction at ``first``.
+    """
+
+    size: int
+    first: int
+    last: int
+    owner: Owner = Owner.ARENA
+    index: int = -1
+    slots: list[int] = field(default_factory=list)
+    scratch: bool = False
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """The storage of every slot and scratch space.
+
+    ``of_slot[slot]`` is None for a slot that nothing writes. ``scratch[step]`` is None where the
+    instruction needs none. ``copies`` lists ``(output, slot)``: outputs of the program that must
+    be copied at the end, because they are an input, a constant, or returned twice.
+    """
+
+    storages: tuple[Storage, ...]
+    of_slot: tuple[Storage | None, ...]
+    scratch: tuple[Storage | None, ...]
+    copies: tuple[tuple[int, int], ...]
+
+    @property
+    def arena(self) -> tuple[Storage, ...]:
+        """Storages that the arena must hold, in order of creation."""
+        return tuple(storage for storage in self.storages if storage.owner is Owner.ARENA)
+
+
+def no_needs(instruction: Instruction) -> Needs:
+    """Every result in storage of its own."""
+    return Needs()
+
+
+def assign_storage(
+    program: Program, needs_of: NeedsOf = no_needs, *, outputs_in_arena: bool = False
+) -> Assignment:
+    """Give every slot of ``program`` a storage, in one pass over its instructions.
+
+    With ``outputs_in_arena``, results stay in the arena until the end instead of being written
+    to buffers of the caller. Slots must have static shapes (ValueError otherwise).
+    """
+    return _Assigner(program, outputs_in_arena).run(needs_of)
+
+
+class _Assigner:
+    def __init__(self, program: Program, outputs_in_arena: bool) -> None:
+        self.program = program
+        self.outputs_in_arena = outputs_in_arena
+        self.of_slot: list[Storage | None] = [None] * len(program.slots)
+        self.storages: list[Storage] = []
+        self.returned = set(program.outputs)
+        self.last_read = _last_reads(program)
+        self.end = len(program.instructions)
+
+    def run(self, needs_of: NeedsOf) -> Assignment:
+        self._callers_storage()
+        scratch: list[Storage | None] = []
+        for step, instruction in enumerate(self.program.instructions):
+            needs = needs_of(instruction)
+            scratch.append(self._scratch(step, needs.workspace))
+            shared = self._shared(step, instruction, needs)
+            for position, slot in enumerate(instruction.outputs):
+                if slot >= 0:
+                    self._write(step, slot, shared if position == 0 else None)
+        copies = self._give_to_outputs()
+        return Assignment(tuple(self.storages), tuple(self.of_slot), tuple(scratch), copies)
+
+    def _callers_storage(self) -> None:
+        owners = [(slot, Owner.INPUT, i) for i, slot in enumerate(self.program.inputs)]
+        owners += [(slot, Owner.CONSTANT, slot) for slot in self.program.constants]
+        for slot, owner, index in owners:
+            size = self.program.slots[slot].nbytes
+            storage = Storage(size, -1, self.end, owner, index, [slot])
+            self.storages.append(storage)
+            self.of_slot[slot] = storage
+
+    def _scratch(self, step: int, size: int) -> Storage | None:
+        if size == 0:
+            return None
+        storage = Storage(size, step, step, scratch=True)
+        self.storages.append(storage)
+        return storage
+
+    def _shared(self, step: int, instruction: Instruction, needs: Needs) -> Storage | None:
+        """The storage of an input that the first output takes over, None for a new one."""
+        if needs.view_of is not None:
+            return self.of_slot[instruction.inputs[needs.view_of]]
+        size = self.program.slots[instruction.outputs[0]].nbytes if instruction.outputs else 0
+        for position in needs.in_place:
+            slot = instruction.inputs[position]
+            storage = self.of_slot[slot] if slot >= 0 else None
+            if storage is not None and self._may_overwrite(storage, slot, step, instruction, size):
+                return storage
+        return None
+
+    def _may_overwrite(
+        self, storage: Storage, slot: int, step: int, instruction: Instruction, size: int
+    ) -> bool:
+        """True if nothing reads ``storage`` any more, this instruction only as ``slot``."""
+        if storage.owner is not Owner.ARENA or storage.size != size:
+            return False
+        if any(self.last_read[held] > step or held in self.returned for held in storage.slots):
+            return False
+        return all(
+            other in (slot, -1) or self.of_slot[other] is not storage
+            for other in instruction.inputs
+        )
+
+    def _write(self, step: int, slot: int, storage: Storage | None) -> None:
+        if storage is None:
+            storage = Storage(self.program.slots[slot].nbytes, step, step)
+            self.storages.append(storage)
+        storage.slots.append(slot)
+        storage.last = max(storage.last, step, self.last_read[slot])
+        self.of_slot[slot] = storage
+
+    def _give_to_outputs(self) -> tuple[tuple[int, int], ...]:
+        """Let results be written straight to the caller's output, where one is free to take."""
+        copies: list[tuple[int, int]] = []
+        for index, slot in enumerate(self.program.outputs):
+            storage = self.of_slot[slot]
+            if storage is None:
+                raise ValueError(f"output slot {slot} is never written")
+            storage.last = max(storage.last, self.end)
+            if storage.owner is Owner.ARENA and not self.outputs_in_arena:
+                storage.owner, storage.index = Owner.OUTPUT, index
+            else:
+                copies.append((index, slot))
+        return tuple(copies)
+
+
+def _last_reads(program: Program) -> Sequence[int]:
+    last = [-1] * len(program.slots)
+    for step, instruction in enumerate(program.instructions):
+        for slot in instruction.inputs:
+            if slot >= 0:
+                last[slot] = step
+    return last
