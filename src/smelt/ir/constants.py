@@ -48,7 +48,9 @@ class Constants:
         array = self.get(value)
         if array is None or array.size != 1 or array.dtype.kind not in "biufV":
             return None
-        item = array.reshape(()).astype(np.float64).item() if array.dtype.kind == "V" else array.item()
+        item = (
+            array.reshape(()).astype(np.float64).item() if array.dtype.kind == "V" else array.item()
+        )
         return item if isinstance(item, int | float | bool) else None
 
     def ints(self, value: ir.Value | None) -> tuple[int, ...] | None:

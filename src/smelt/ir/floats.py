@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-_BITS = {2: np.int16, 4: np.int32, 8: np.int64}
+_BITS: dict[int, type[np.signedinteger]] = {2: np.int16, 4: np.int32, 8: np.int64}
 
 
 def ulp_distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ META_KEY = "smelt.origin"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """``sources``: names of source nodes, or ``file:line in function`` for JAX; ``rules``: in order."""
+    """``sources``: source nodes, or ``file:line in function`` for JAX; ``rules``: in order."""
 
     sources: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()

@@ -117,9 +117,7 @@ class Rewriter:
         """True once ``limit`` edits are made; every further one is refused."""
         return self.limit is not None and self.count >= self.limit
 
-    def _check(
-        self, node: ir.Node, values: Sequence[ir.Value | None], trust_shape: bool
-    ) -> None:
+    def _check(self, node: ir.Node, values: Sequence[ir.Value | None], trust_shape: bool) -> None:
         if self.exhausted:
             raise Refused(f"the limit of {self.limit} rewrites is reached")
         if len(values) != len(node.outputs):
@@ -135,9 +133,8 @@ class Rewriter:
                 raise Refused(f"the shape would change from {old.shape} to {new.shape}")
             if not trust_shape and not same_shape(old.shape, new.shape):
                 raise Refused(f"the shape {new.shape} is not proved to be {old.shape}")
-            if old.is_graph_output() and node.op_type == "Identity" and not node.domain:
-                if node.graph is None or not _can_be_renamed(new, node.graph):
-                    raise Refused("the output of the graph needs this Identity")
+            if _is_output_identity(node, old) and not _can_be_renamed(new, node.graph):
+                raise Refused("the output of the graph needs this Identity")
 
     def _substitute(self, node: ir.Node, old: ir.Value, new: ir.Value, rule: str) -> None:
         if new.type is None:
@@ -167,7 +164,11 @@ class Rewriter:
         return new
 
 
-def _can_be_renamed(value: ir.Value, graph: ir.Graph) -> bool:
+def _is_output_identity(node: ir.Node, output: ir.Value) -> bool:
+    return output.is_graph_output() and node.op_type == "Identity" and not node.domain
+
+
+def _can_be_renamed(value: ir.Value, graph: ir.Graph | None) -> bool:
     """True if ``graph`` may return ``value`` under another name: an inner result of its own."""
     producer = value.producer()
     return producer is not None and producer.graph is graph and not value.is_graph_output()

@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.constants import SMALL, Constants
-from smelt.ir.match import Matcher, MatchState, Op, OneOf, compile_pattern, depth, roots
+from smelt.ir.match import Matcher, MatchState, OneOf, Op, compile_pattern, depth, roots
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,13 @@ def captures(node: ir.Node) -> tuple[ir.Value, ...]:
     for graph in inner_graphs:
         for value in graph.outputs:
             found.setdefault(value)
-    return tuple(value for value in found if value.graph not in inner_graphs)
+    return tuple(value for value in found if _home(value) not in inner_graphs)
+
+
+def _home(value: ir.Value) -> ir.Graph | None:
+    """The graph that computes ``value``; an outer value that a branch returns stays outer."""
+    producer = value.producer()
+    return producer.graph if producer is not None else value.graph
 
 
 def num_uses(value: ir.Value) -> int:

@@ -26,7 +26,7 @@ def parse(text: str, opset: int = 23, **domains: int) -> ir.Model:
     Imports of the domains that the text uses are added (``smelt``, ``smelt.c``...), version 1.
     """
     if not text.lstrip().startswith("<"):
-        imports = {"": opset, **{name: 1 for name in _domains_in(text)}, **domains}
+        imports = {"": opset, **dict.fromkeys(_domains_in(text), 1), **domains}
         listed = ", ".join(f'"{name}" : {version}' for name, version in imports.items())
         text = f"<ir_version: 10, opset_import: [{listed}]>\n{text.strip()}"
     try:
@@ -113,7 +113,7 @@ def literal(tensor: ir.TensorProtocol) -> str:
 
 
 def _number(item: np.generic) -> str:
-    if item.dtype.kind == "V" or item.dtype.kind == "f":
+    if item.dtype.kind in "Vf":
         return repr(float(np.float32(item)) if item.dtype.itemsize <= 4 else float(item))
     return str(item.item())
 

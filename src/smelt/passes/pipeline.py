@@ -155,9 +155,10 @@ class _Parser:
 
     def take(self) -> str:
         match = self.TOKEN.match(self.text, self.at)
-        assert match is not None and match.lastgroup is not None
+        if match is None:
+            raise self.error("a name, a sign or a block")
         self.at = match.end()
-        return match.group(match.lastgroup)
+        return match.group(match.lastgroup or 0)
 
     def error(self, expected: str) -> UsageError:
         return UsageError(

@@ -80,9 +80,7 @@ def _run_step(cx: PassContext, step: Step, observers: tuple[Observer, ...]) -> P
     started = time.process_time()
     stats = step.pass_.run(cx, step.options)
     seconds = time.process_time() - started
-    report = PassReport(
-        step.pass_.name, str(step), seconds, before, count_nodes(cx.model), stats
-    )
+    report = PassReport(step.pass_.name, str(step), seconds, before, count_nodes(cx.model), stats)
     for observer in observers:
         observer.after_pass(step, cx.model, report)
     return report

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from smelt.operators.declare import Operator
 from smelt.ir.rule import Rule
+from smelt.operators.declare import Operator
 
 
 @dataclass(frozen=True)

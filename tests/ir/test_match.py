@@ -1,0 +1,165 @@
+"""Patterns: what they bind, and what they refuse."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+import pytest
+
+from smelt.ir import text
+from smelt.ir.constants import Constants
+from smelt.ir.match import OneOf, Op, const, depth, one_of, op, optional, roots, var
+from smelt.ir.rule import Match, Miss, Rule
+
+X, Y = var("x"), var("y")
+GELU = "g (float[4] x, float[4] z) => (float[4] y{more}) {{ {body} }}"
+
+
+def match_last(pattern: Op | OneOf, graph: str, opset: int = 23) -> Match | Miss | None:
+    """Match at the last node of a graph."""
+    model = text.parse(graph, opset)
+    rule = Rule("r", pattern, lambda m, b: None)
+    return rule.match(list(model.graph)[-1], Constants(), opset)
+
+
+def graph(body: str, outputs: str = "float[4] y") -> str:
+    return f"g (float[4] x, float[4] z) => ({outputs}) {{ {body} }}"
+
+
+def test_binds_values_and_nodes() -> None:
+    found = match_last(
+        op("Mul", X, op("Sigmoid", X, name="gate")), graph("s = Sigmoid(x) y = Mul(x, s)")
+    )
+    assert isinstance(found, Match)
+    assert found["x"].name == "x"
+    assert found.node("gate").op_type == "Sigmoid"
+    assert [node.op_type for node in found.nodes] == ["Mul", "Sigmoid"]
+
+
+def test_the_same_variable_twice_means_the_same_value() -> None:
+    pattern = op("Mul", X, op("Sigmoid", X))
+    assert match_last(pattern, graph("s = Sigmoid(z) y = Mul(x, s)")) is None
+
+
+@pytest.mark.parametrize("body", ["y = Mul(x, s)", "y = Mul(s, x)"])
+def test_commutative_tries_both_orders(body: str) -> None:
+    pattern = op("Mul", X, op("Sigmoid", X), commutative=True)
+    assert isinstance(match_last(pattern, graph("s = Sigmoid(x) " + body)), Match)
+    ordered = op("Mul", X, op("Sigmoid", X))
+    assert isinstance(match_last(ordered, graph("s = Sigmoid(x) " + body)), Match) == (
+        body == "y = Mul(x, s)"
+    )
+
+
+def test_backtracks_into_an_inner_choice() -> None:
+    # Both orders of the inner Add fit on their own; only one agrees with the outer x.
+    pattern = op("Mul", op("Add", X, Y, commutative=True), op("Neg", X))
+    found = match_last(pattern, graph("a = Add(z, x) n = Neg(x) y = Mul(a, n)"))
+    assert isinstance(found, Match)
+    assert found["x"].name == "x"
+    assert found["y"].name == "z"
+
+
+def test_one_of_binds_the_alternative_that_fits() -> None:
+    pattern = op("Relu", one_of(op("Neg", X), op("Abs", Y)))
+    found = match_last(pattern, graph("a = Abs(z) y = Relu(a)"))
+    assert isinstance(found, Match)
+    assert found.get("x") is None
+    assert found["y"].name == "z"
+
+
+@pytest.mark.parametrize(("body", "bias"), [("y = Gemm(x, z)", None), ("y = Gemm(x, z, x)", "x")])
+def test_optional_input(body: str, bias: str | None) -> None:
+    found = match_last(op("Gemm", var("a"), var("b"), optional(var("c"))), graph(body))
+    assert isinstance(found, Match)
+    bound = found.get("c")
+    assert (bound.name if bound is not None else None) == bias
+
+
+def test_more_inputs_than_the_pattern_lists() -> None:
+    body = graph("y = Concat<axis=0>(x, z)")
+    assert match_last(op("Concat", X), body) is None
+    assert isinstance(match_last(op("Concat", X, rest=True), body), Match)
+
+
+def test_attributes_must_be_present_and_equal() -> None:
+    assert isinstance(
+        match_last(op("Concat", rest=True, axis=0), graph("y = Concat<axis=0>(x, z)")), Match
+    )
+    assert match_last(op("Concat", rest=True, axis=1), graph("y = Concat<axis=0>(x, z)")) is None
+    assert match_last(op("LeakyRelu", X, alpha=0.01), graph("y = LeakyRelu(x)")) is None
+
+
+def test_other_domains_do_not_match() -> None:
+    assert match_last(op("Relu", X), graph("y = mine.Relu(x)")) is None
+    assert isinstance(match_last(op("Relu", X, domain="mine"), graph("y = mine.Relu(x)")), Match)
+
+
+CONSTANTS = {
+    "exact": ("float", "1.4142135", True),
+    "one ulp off": ("float", "1.4142137", True),
+    "three ulp off": ("float", "1.4142139", False),
+    "neutral-looking": ("float", "1e-12", False),
+    "nan": ("float", "nan", False),
+    "half precision": ("float16", "1.414", True),
+    "half precision, off": ("float16", "1.4", False),
+    "double": ("double", "1.4142135623730951", True),
+    "double with float digits": ("double", "1.4142135", False),
+}
+
+
+@pytest.mark.parametrize(("dtype", "number", "fits"), CONSTANTS.values(), ids=CONSTANTS.keys())
+def test_constants_are_compared_in_ulp_of_their_dtype(dtype: str, number: str, fits: bool) -> None:
+    import numpy as np
+
+    names = {"float": np.float32, "float16": np.float16, "double": np.float64}
+    model = text.parse(f"g ({dtype}[4] x, {dtype} c) => ({dtype}[4] y) {{ y = Mul(x, c) }}")
+    value = model.graph.inputs.pop()
+    value.const_value = ir.Tensor(np.asarray(float(number), dtype=names[dtype]))
+    model.graph.register_initializer(value)
+    rule = Rule("r", op("Mul", X, const(2**0.5)), lambda m, b: None)
+    assert isinstance(rule.match(model.graph[-1], Constants(), 23), Match) == fits
+
+
+def test_overridable_initializer_is_no_constant() -> None:
+    model = text.parse("g (float[4] x, float c = {1.0}) => (float[4] y) { y = Mul(x, c) }")
+    assert model.graph.inputs[1].is_initializer()
+    rule = Rule("r", op("Mul", X, const(1.0)), lambda m, b: None)
+    assert rule.match(model.graph[-1], Constants(), 23) is None
+
+
+PATTERN = op("Mul", X, op("Sigmoid", X), commutative=True)
+OPEN = {
+    "read by another node": graph(
+        "s = Sigmoid(x) q = Neg(s) y = Mul(x, s)", "float[4] y, float[4] q"
+    ),
+    "an output itself": graph("s = Sigmoid(x) y = Mul(x, s)", "float[4] y, float[4] s"),
+    "captured by a subgraph": graph(
+        "s = Sigmoid(x) b = Constant<value = bool {1}>() "
+        "q = If(b) <then_branch = t () => (float[4] t) { t = Neg(s) }, "
+        "else_branch = e () => (float[4] e) { e = Abs(s) }> y = Mul(x, s)",
+        "float[4] y, float[4] q",
+    ),
+}
+
+
+@pytest.mark.parametrize("body", OPEN.values(), ids=OPEN.keys())
+def test_inner_results_read_elsewhere_make_a_near_miss(body: str) -> None:
+    assert isinstance(match_last(PATTERN, body), Miss)
+    shared = op("Mul", X, op("Sigmoid", X, shared=True), commutative=True)
+    assert isinstance(match_last(shared, body), Match)
+
+
+def test_does_not_reach_into_an_outer_graph() -> None:
+    model = text.parse(
+        "g (float[4] x, bool b) => (float[4] y) { s = Sigmoid(x) "
+        "y = If(b) <then_branch = t () => (float[4] t) { t = Mul(x, s) }, "
+        "else_branch = e () => (float[4] e) { e = Identity(x) }> }"
+    )
+    inner = model.graph[-1].attributes["then_branch"].as_graph()[0]
+    assert Rule("r", PATTERN, lambda m, b: None).match(inner, Constants(), 23) is None
+
+
+def test_roots_and_depth() -> None:
+    pattern = one_of(op(["Add", "Sub"], X, op("Neg", Y)), op("Relu", X, domain="mine"))
+    assert roots(pattern) == (("", "Add"), ("", "Sub"), ("mine", "Relu"))
+    assert depth(pattern) == 2
