@@ -1,0 +1,12 @@
+"""From a graph to a Program: ``lower``, and one file per family of operators.
+
+What the instructions mean is written in ``docs/program.md``: operators keep their ONNX names,
+axes count from the front, and operands that ONNX passes as constant inputs are attributes.
+"""
+
+from __future__ import annotations
+
+from smelt.program.lower.graph import lower
+from smelt.program.lower.lowering import lowered_operators
+
+__all__ = ["lower", "lowered_operators"]

@@ -1,0 +1,233 @@
+"""``smelt.DotGeneral``: the contraction of XLA, over a semiring.
+
+Each of ``lhs_contracting[i]`` and ``rhs_contracting[i]`` is multiplied and summed away, each of
+``lhs_batch[i]`` and ``rhs_batch[i]`` is walked in step; the result has the dims
+``[batch..., lhs free..., rhs free...]``. The semiring says what multiply and sum mean.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.shapes import Dim
+from smelt.operators.declare import Attribute, Attributes, Operator, Result
+
+WIDE = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64)
+"""Element types that every runtime contracts; narrower ones are widened first."""
+
+
+@dataclass(frozen=True)
+class Semiring:
+    """``plus`` reduces along axes, ``times`` combines two arrays; the ONNX names of both."""
+
+    plus: Callable[..., np.ndarray]
+    times: Callable[..., np.ndarray]
+    onnx_plus: str
+    onnx_times: str
+
+    def identity(self, dtype: np.dtype) -> np.generic:
+        """The identity of plus, which an empty sum gives."""
+        if self.onnx_plus == "ReduceSum":
+            return dtype.type(0)
+        sign = -1 if self.onnx_plus == "ReduceMax" else 1
+        if dtype.kind in "iu":
+            limits = np.iinfo(dtype)
+            return dtype.type(limits.min if sign < 0 else limits.max)
+        return dtype.type(sign * math.inf)
+
+
+SEMIRINGS = {
+    "sum_product": Semiring(np.add.reduce, np.multiply, "ReduceSum", "Mul"),
+    "max_plus": Semiring(np.maximum.reduce, np.add, "ReduceMax", "Add"),
+    "min_plus": Semiring(np.minimum.reduce, np.add, "ReduceMin", "Add"),
+}
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The dims of both operands, by their part in the contraction."""
+
+    lhs_contracting: tuple[int, ...]
+    rhs_contracting: tuple[int, ...]
+    lhs_batch: tuple[int, ...]
+    rhs_batch: tuple[int, ...]
+    lhs_free: tuple[int, ...]
+    rhs_free: tuple[int, ...]
+
+
+def groups(attributes: Attributes, lhs_rank: int, rhs_rank: int) -> Groups:
+    """The dims named by ``attributes``; raises ValueError if they cannot be right."""
+    names = ("lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch")
+    lc, rc, lb, rb = (_dims(attributes, name) for name in names)
+    if len(lc) != len(rc) or len(lb) != len(rb):
+        raise ValueError("both operands need equally many contracting and batch dims")
+    for side, used, rank in (("lhs", (*lc, *lb), lhs_rank), ("rhs", (*rc, *rb), rhs_rank)):
+        if any(not 0 <= dim < rank for dim in used):
+            raise ValueError(f"dims {list(used)} of {side} do not fit rank {rank}")
+        if len(set(used)) < len(used):
+            raise ValueError(f"a dim of {side} is named twice in {list(used)}")
+    left = tuple(dim for dim in range(lhs_rank) if dim not in (*lc, *lb))
+    right = tuple(dim for dim in range(rhs_rank) if dim not in (*rc, *rb))
+    return Groups(lc, rc, lb, rb, left, right)
+
+
+def _dims(attributes: Attributes, name: str) -> tuple[int, ...]:
+    value = attributes.get(name)
+    return tuple(int(dim) for dim in value) if isinstance(value, tuple) else ()
+
+
+def accumulator(inputs: Sequence[ir.DataType], output: ir.DataType) -> ir.DataType:
+    """The element type to multiply and sum in: never narrower than the output or 32 bits."""
+    if not output.is_floating_point():
+        return output
+    widest = max((*inputs, output), key=lambda t: t.bitwidth if t.is_floating_point() else 0)
+    return widest if widest.bitwidth >= 32 else ir.DataType.FLOAT
+
+
+def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
+    """``[batch..., lhs free..., rhs free...]`` in ``dtype``, or else the dtype of the operands."""
+    lhs, rhs = inputs
+    if lhs is None or rhs is None:
+        raise ValueError("DotGeneral takes two operands")
+    if attributes["semiring"] not in SEMIRINGS:
+        raise ValueError(f"{attributes['semiring']!r} is none of {', '.join(SEMIRINGS)}")
+    preferred = attributes["dtype"]
+    dtype = ir.DataType(preferred) if isinstance(preferred, int) else lhs.dtype
+    if preferred is None and None not in (lhs.dtype, rhs.dtype) and lhs.dtype != rhs.dtype:
+        raise ValueError(
+            f"element types {lhs.dtype} and {rhs.dtype} differ, and dtype is not given"
+        )
+    if lhs.shape is None or rhs.shape is None:
+        return (Result(dtype, None),)
+    left, right = lhs.shape.dims, rhs.shape.dims
+    parts = groups(attributes, len(left), len(right))
+    pairs = [*zip(parts.lhs_contracting, parts.rhs_contracting, strict=True)]
+    pairs += zip(parts.lhs_batch, parts.rhs_batch, strict=True)
+    for i, j in pairs:
+        if isinstance(left[i], int) and isinstance(right[j], int) and left[i] != right[j]:
+            raise ValueError(f"size {left[i]} of lhs dim {i} is not size {right[j]} of rhs dim {j}")
+    batch = [
+        _known(left[i], right[j]) for i, j in zip(parts.lhs_batch, parts.rhs_batch, strict=True)
+    ]
+    free = [left[i] for i in parts.lhs_free] + [right[j] for j in parts.rhs_free]
+    return (Result(dtype, ir.Shape([*batch, *free])),)
+
+
+def _known(a: Dim, b: Dim) -> Dim:
+    return a if isinstance(a, int) or not isinstance(b, int) else b
+
+
+def reference(
+    inputs: Sequence[np.ndarray | None], attributes: Attributes
+) -> tuple[np.ndarray, ...]:
+    """Aligns the dims by broadcasting, then combines and reduces; wide inside, narrow at the end."""
+    lhs, rhs = inputs
+    assert lhs is not None
+    assert rhs is not None
+    semiring = SEMIRINGS[str(attributes["semiring"])]
+    parts = groups(attributes, lhs.ndim, rhs.ndim)
+    preferred = attributes["dtype"]
+    kinds = [ir.DataType.from_numpy(array.dtype) for array in (lhs, rhs)]
+    output = ir.DataType(preferred) if isinstance(preferred, int) else kinds[0]
+    wide = accumulator(kinds, output).numpy()
+    nb, nl, nr = len(parts.lhs_batch), len(parts.lhs_free), len(parts.rhs_free)
+    left = lhs.astype(wide).transpose(*parts.lhs_batch, *parts.lhs_free, *parts.lhs_contracting)
+    right = rhs.astype(wide).transpose(*parts.rhs_batch, *parts.rhs_free, *parts.rhs_contracting)
+    left = np.expand_dims(left, tuple(range(nb + nl, nb + nl + nr)))
+    right = np.expand_dims(right, tuple(range(nb, nb + nl)))
+    terms = semiring.times(left, right)
+    axes = tuple(range(nb + nl + nr, terms.ndim))
+    if axes:
+        # np.add sums small integers in a wider type unless told otherwise; maximum takes no dtype.
+        kind = {"dtype": wide} if semiring.onnx_plus == "ReduceSum" else {}
+        terms = semiring.plus(terms, axis=axes, initial=semiring.identity(wide), **kind)
+    return (np.asarray(terms).astype(output.numpy()),)
+
+
+def body(
+    b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
+) -> tuple[ir.Value, ...] | None:
+    """An Einsum for sum_product; else Add over broadcast operands, and a reduction."""
+    lhs, rhs = inputs
+    if lhs is None or rhs is None or lhs.shape is None or rhs.shape is None:
+        return None
+    if lhs.dtype is None or rhs.dtype is None or len(lhs.shape) + len(rhs.shape) > 52:
+        return None
+    preferred = attributes["dtype"]
+    output = ir.DataType(preferred) if isinstance(preferred, int) else lhs.dtype
+    wide = _body_type(accumulator((lhs.dtype, rhs.dtype), output))
+    parts = groups(attributes, len(lhs.shape), len(rhs.shape))
+    left, right = _cast(b, lhs, wide), _cast(b, rhs, wide)
+    if attributes["semiring"] == "sum_product":
+        equation = _equation(parts, len(lhs.shape), len(rhs.shape))
+        result = b.op("Einsum", left, right, equation=equation)
+    else:
+        result = _reduction(b, left, right, parts, SEMIRINGS[str(attributes["semiring"])])
+    return (_cast(b, result, output),)
+
+
+def _body_type(dtype: ir.DataType) -> ir.DataType:
+    if dtype in WIDE or dtype.is_floating_point():
+        return dtype
+    # Integers wrap around, so a wider type and a Cast back give the same bits.
+    return ir.DataType.INT32 if dtype.bitwidth < 32 else ir.DataType.INT64
+
+
+def _cast(b: Builder, value: ir.Value, to: ir.DataType) -> ir.Value:
+    return value if value.dtype == to else b.op("Cast", value, to=int(to))
+
+
+def _equation(parts: Groups, lhs_rank: int, rhs_rank: int) -> str:
+    left = list(string.ascii_letters[:lhs_rank])
+    right = list(string.ascii_letters[lhs_rank : lhs_rank + rhs_rank])
+    for i, j in zip(parts.lhs_contracting, parts.rhs_contracting, strict=True):
+        right[j] = left[i]
+    for i, j in zip(parts.lhs_batch, parts.rhs_batch, strict=True):
+        right[j] = left[i]
+    out = [left[i] for i in (*parts.lhs_batch, *parts.lhs_free)]
+    out += [right[j] for j in parts.rhs_free]
+    return f"{''.join(left)},{''.join(right)}->{''.join(out)}"
+
+
+def _reduction(
+    b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups, semiring: Semiring
+) -> ir.Value:
+    nb, nl, nr = len(parts.lhs_batch), len(parts.lhs_free), len(parts.rhs_free)
+    left = b.op("Transpose", lhs, perm=(*parts.lhs_batch, *parts.lhs_free, *parts.lhs_contracting))
+    right = b.op("Transpose", rhs, perm=(*parts.rhs_batch, *parts.rhs_free, *parts.rhs_contracting))
+    if nr:
+        left = b.op("Unsqueeze", left, b.const_i64(range(nb + nl, nb + nl + nr)))
+    if nl:
+        right = b.op("Unsqueeze", right, b.const_i64(range(nb, nb + nl)))
+    terms = b.op(semiring.onnx_times, left, right)
+    axes = tuple(range(nb + nl + nr, nb + nl + nr + len(parts.lhs_contracting)))
+    if not axes:
+        return terms
+    return b.op(semiring.onnx_plus, terms, b.const_i64(axes), keepdims=0)
+
+
+OPERATOR = Operator(
+    domain="smelt",
+    name="DotGeneral",
+    summary="Contraction over paired dims, with batch dims, over a semiring",
+    inputs=("lhs", "rhs"),
+    outputs=("output",),
+    attributes=(
+        Attribute("lhs_contracting", ir.AttributeType.INTS, ()),
+        Attribute("rhs_contracting", ir.AttributeType.INTS, ()),
+        Attribute("lhs_batch", ir.AttributeType.INTS, ()),
+        Attribute("rhs_batch", ir.AttributeType.INTS, ()),
+        Attribute("dtype", ir.AttributeType.INT),
+        Attribute("semiring", ir.AttributeType.STRING, "sum_product"),
+    ),
+    infer=infer,
+    reference=reference,
+    body=body,
+)

@@ -1,0 +1,96 @@
+"""Which operators there are: ours by an explicit list, others by entry points."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from importlib import import_module, metadata
+
+import onnx_ir as ir
+from onnx_shape_inference import OpUsageError, ShapeInferenceContext
+from onnx_shape_inference import registry as shape_rules
+
+from smelt.errors import UsageError
+from smelt.operators.declare import Operator
+
+OURS = ("cholesky", "dot_general", "triangular_solve")
+"""The modules here that hold an operator, each under the name of its module."""
+
+ENTRY_POINTS = "smelt.operators"
+
+_found: dict[tuple[str, str], Operator] = {}
+_with_rule: set[tuple[str, str]] = set()
+_lock = threading.RLock()
+_loaded = False
+
+
+def find(domain: str, name: str) -> Operator | None:
+    """The operator ``domain.name``, or None."""
+    _load()
+    return _found.get((domain, name))
+
+
+def all_operators() -> tuple[Operator, ...]:
+    """Every operator, sorted by domain and name."""
+    _load()
+    return tuple(_found[key] for key in sorted(_found))
+
+
+def register(*operators: Operator) -> None:
+    """Add operators and their shape rules; the same value again is no change.
+
+    Raises UsageError E640 if another operator has the name.
+    """
+    for operator in operators:
+        with _lock:
+            known = _found.setdefault(operator.key, operator)
+            if known is not operator:
+                name = f"{operator.domain}.{operator.name}"
+                raise UsageError(
+                    "E640",
+                    f"two operators are called {name}",
+                    why="an operator has one declaration",
+                    fix="rename one of them, or uninstall its package",
+                )
+            if operator.key not in _with_rule:
+                _with_rule.add(operator.key)
+                _register_shape_rule(operator)
+
+
+def _load() -> None:
+    global _loaded  # noqa: PLW0603 - the registry is filled once in a process
+    if _loaded:
+        return
+    with _lock:
+        if _loaded:
+            return
+        for name in OURS:
+            register(import_module(f"smelt.operators.{name}").OPERATOR)
+        for entry in sorted(metadata.entry_points(group=ENTRY_POINTS), key=lambda e: e.name):
+            loaded = entry.load()
+            register(*([loaded] if isinstance(loaded, Operator) else _checked(entry.name, loaded)))
+        _loaded = True
+
+
+def _checked(name: str, loaded: object) -> list[Operator]:
+    found = list(loaded) if isinstance(loaded, Iterable) else [loaded]
+    if not all(isinstance(item, Operator) for item in found):
+        raise UsageError(
+            "E641",
+            f"entry point {name!r} of {ENTRY_POINTS} is no operator",
+            fix="let it name an Operator or a sequence of them",
+        )
+    return [item for item in found if isinstance(item, Operator)]
+
+
+def _register_shape_rule(operator: Operator) -> None:
+    def infer(ctx: ShapeInferenceContext, node: ir.Node) -> None:
+        attributes = operator.attributes_of(node)
+        try:
+            results = operator.infer(tuple(node.inputs), attributes)
+        except ValueError as error:
+            raise OpUsageError(node, str(error)) from error
+        for value, result in zip(node.outputs, results, strict=False):
+            ctx.set_shape_and_dtype(value, result.shape, result.dtype)
+
+    shape_rules.register(operator.domain, operator.name, since_version=operator.version)(infer)

@@ -1,0 +1,77 @@
+"""``smelt.TriangularSolve``: solve ``op(a) @ x = b``, or ``x @ op(a) = b``, for a triangular ``a``.
+
+``a`` is [..., m, m] with the batch dims of ``b``, which is [..., m, n] if ``left_side``, else
+[..., n, m]. Only the triangle that ``lower`` names is read, without its diagonal if
+``unit_diagonal``. A zero on the diagonal divides by zero, as in BLAS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.shapes import conflicting_shapes
+from smelt.operators.cholesky import check_square
+from smelt.operators.declare import Attribute, Attributes, Operator, Result
+
+
+def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
+    """The type of ``b``."""
+    a, b = inputs
+    if a is None or b is None:
+        raise ValueError("TriangularSolve takes two operands")
+    check_square(a, "TriangularSolve")
+    if a.dtype is not None and b.dtype is not None and a.dtype != b.dtype:
+        raise ValueError(f"element types {a.dtype} and {b.dtype} differ")
+    if a.shape is not None and b.shape is not None:
+        if len(a.shape) != len(b.shape):
+            raise ValueError(f"ranks {len(a.shape)} and {len(b.shape)} differ")
+        side = b.shape[-2] if attributes["left_side"] else b.shape[-1]
+        batch = ir.Shape([*a.shape[:-2], a.shape[-1]]), ir.Shape([*b.shape[:-2], side])
+        if conflicting_shapes(*batch):
+            raise ValueError(f"shapes {a.shape} and {b.shape} do not fit")
+    return (Result(b.dtype, b.shape),)
+
+
+def reference(
+    inputs: Sequence[np.ndarray | None], attributes: Attributes
+) -> tuple[np.ndarray, ...]:
+    """Substitution, row by row, over the whole batch at once."""
+    a, b = inputs
+    assert a is not None
+    assert b is not None
+    lower = bool(attributes["lower"])
+    matrix, right = a, b
+    if attributes["transpose_a"]:
+        matrix, lower = np.swapaxes(matrix, -1, -2), not lower
+    if not attributes["left_side"]:  # x @ m = b  is  m^T @ x^T = b^T
+        matrix, lower = np.swapaxes(matrix, -1, -2), not lower
+        right = np.swapaxes(right, -1, -2)
+    x = np.array(right)
+    size = matrix.shape[-1]
+    with np.errstate(all="ignore"):
+        for i in range(size) if lower else reversed(range(size)):
+            known = slice(0, i) if lower else slice(i + 1, size)
+            x[..., i, :] -= (matrix[..., i : i + 1, known] @ x[..., known, :])[..., 0, :]
+            if not attributes["unit_diagonal"]:
+                x[..., i, :] /= matrix[..., i, i, None]
+    return (x if attributes["left_side"] else np.ascontiguousarray(np.swapaxes(x, -1, -2)),)
+
+
+OPERATOR = Operator(
+    domain="smelt",
+    name="TriangularSolve",
+    summary="Solution of a triangular system, on either side",
+    inputs=("a", "b"),
+    outputs=("x",),
+    attributes=(
+        Attribute("left_side", ir.AttributeType.INT, 1),
+        Attribute("lower", ir.AttributeType.INT, 1),
+        Attribute("transpose_a", ir.AttributeType.INT, 0),
+        Attribute("unit_diagonal", ir.AttributeType.INT, 0),
+    ),
+    infer=infer,
+    reference=reference,
+)

@@ -1,0 +1,222 @@
+"""MatMul, Gemm and Einsum become DotGeneral, with a Transpose or an Add around it if needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.shapes import same_dim
+from smelt.program.instruction import Dim, DotDims
+from smelt.program.lower.lowering import Lowering, float_of, int_of, lowers
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A slot whose dims have labels, as in an einsum; equal labels are equal sizes."""
+
+    slot: int
+    labels: tuple[str, ...]
+
+
+@lowers("MatMul")
+def matmul(cx: Lowering, node: ir.Node) -> None:
+    """Batch dims align from the back; a size 1 that broadcasts is dropped, so it becomes free."""
+    lhs, rhs = (cx.slot(value) for value in node.inputs)
+    lhs_rank, rhs_rank = len(cx.shape(lhs)), len(cx.shape(rhs))
+    if lhs_rank == 0 or rhs_rank == 0:
+        raise cx.refuse("MatMul takes no operand of rank 0")
+    # Batch labels count from the back: b1 is the innermost.
+    left = [f"b{i - 2}" for i in range(lhs_rank, 2, -1)] + ["m", "k"][-min(lhs_rank, 2) :]
+    right = [f"b{i - 2}" for i in range(rhs_rank, 2, -1)] + ["k", "n"][: min(rhs_rank, 2)]
+    batch = left[:-2] if lhs_rank >= rhs_rank else right[:-2]
+    out = [*batch, *(["m"] if lhs_rank > 1 else []), *(["n"] if rhs_rank > 1 else [])]
+    a, b = Labelled(lhs, tuple(left)), Labelled(rhs, tuple(right))
+    for label in [label for label in left[:-2] if label in right]:
+        a, b = _drop_broadcast(cx, a, b, label)
+    dot_to(cx, a, b, out, node.outputs[0])
+
+
+def _drop_broadcast(
+    cx: Lowering, a: Labelled, b: Labelled, label: str
+) -> tuple[Labelled, Labelled]:
+    """Take ``label`` off the operand that has size 1 there, if the other has another size."""
+    x, y = _size(cx, a, label), _size(cx, b, label)
+    if same_dim(x, y):
+        return a, b
+    if x == 1:
+        return _drop(cx, a, label), b
+    if y == 1:
+        return a, _drop(cx, b, label)
+    raise cx.refuse(f"batch dims {x} and {y} are not known to be equal")
+
+
+def _size(cx: Lowering, operand: Labelled, label: str) -> Dim:
+    return cx.shape(operand.slot)[operand.labels.index(label)]
+
+
+def _drop(cx: Lowering, operand: Labelled, label: str) -> Labelled:
+    at = operand.labels.index(label)
+    shape = cx.shape(operand.slot)
+    slot = cx.emit_new("Reshape", (operand.slot,), (*shape[:at], *shape[at + 1 :]))
+    return Labelled(slot, operand.labels[:at] + operand.labels[at + 1 :])
+
+
+def dot_to(
+    cx: Lowering,
+    a: Labelled,
+    b: Labelled,
+    out: Sequence[str],
+    output: ir.Value,
+    dtype: ir.DataType | None = None,
+) -> None:
+    """One DotGeneral of ``a`` and ``b`` whose dims come out in the order ``out``."""
+    dims, labels = _dims(a, b, out)
+    if labels == tuple(out):
+        cx.emit("DotGeneral", (a.slot, b.slot), (cx.define(output),), **_SUM_PRODUCT, dims=dims)
+        return
+    result = _dot(cx, a, b, out, dtype)
+    perm = tuple(result.labels.index(label) for label in out)
+    cx.emit("Transpose", (result.slot,), (cx.define(output),), perm=perm)
+
+
+_SUM_PRODUCT = {"semiring": "sum_product"}
+
+
+def _dims(a: Labelled, b: Labelled, kept: Sequence[str]) -> tuple[DotDims, tuple[str, ...]]:
+    """Dimension numbers that contract the shared labels not in ``kept``, and the result's labels."""
+    shared = [label for label in a.labels if label in b.labels]
+    batch = [label for label in kept if label in shared]
+    summed = [label for label in shared if label not in kept]
+    dims = DotDims(
+        tuple(a.labels.index(label) for label in summed),
+        tuple(b.labels.index(label) for label in summed),
+        tuple(a.labels.index(label) for label in batch),
+        tuple(b.labels.index(label) for label in batch),
+    )
+    free = [label for label in (*a.labels, *b.labels) if label not in shared]
+    return dims, (*batch, *free)
+
+
+def _dot(
+    cx: Lowering, a: Labelled, b: Labelled, kept: Sequence[str], dtype: ir.DataType | None = None
+) -> Labelled:
+    dims, labels = _dims(a, b, kept)
+    sizes = {**dict(zip(b.labels, cx.shape(b.slot), strict=True))}
+    sizes |= dict(zip(a.labels, cx.shape(a.slot), strict=True))
+    shape = [sizes[label] for label in labels]
+    slot = cx.emit_new(
+        "DotGeneral", (a.slot, b.slot), shape, dtype=dtype, dims=dims, **_SUM_PRODUCT
+    )
+    return Labelled(slot, labels)
+
+
+@lowers("Gemm")
+def gemm(cx: Lowering, node: ir.Node) -> None:
+    """``alpha * op(A) @ op(B) + beta * C``; a beta of 0 leaves C out, as runtimes do."""
+    lhs, rhs = cx.slot(node.inputs[0]), cx.slot(node.inputs[1])
+    trans_a, trans_b = int_of(node, "transA", 0), int_of(node, "transB", 0)
+    alpha, beta = float_of(node, "alpha", 1.0), float_of(node, "beta", 1.0)
+    bias = cx.input(node, 2) if beta != 0 else None
+    dtype = cx.dtype(lhs)
+    if not dtype.is_floating_point() and (alpha != 1 or (bias is not None and beta != 1)):
+        raise cx.refuse("alpha and beta other than 1 need floating-point operands")
+    dims = DotDims((0 if trans_a else 1,), (1 if trans_b else 0,))
+    output = cx.define(node.outputs[0])
+    shape = cx.shape(output)
+    scaled = alpha != 1
+    args = (lhs, rhs)
+    if not scaled and bias is None:
+        cx.emit("DotGeneral", args, (output,), dims=dims, **_SUM_PRODUCT)
+        return
+    dot = cx.emit_new("DotGeneral", args, shape, dims=dims, **_SUM_PRODUCT)
+    if scaled and bias is None:
+        cx.emit("Mul", (dot, _number(cx, alpha, dtype)), (output,))
+        return
+    if scaled:
+        dot = cx.emit_new("Mul", (dot, _number(cx, alpha, dtype)), shape)
+    addend = cx.slot(bias)
+    if beta != 1:
+        addend = cx.emit_new("Mul", (addend, _number(cx, beta, dtype)), cx.shape(addend))
+    cx.emit("Add", (dot, addend), (output,))
+
+
+def _number(cx: Lowering, value: float, dtype: ir.DataType) -> int:
+    return cx.constant(np.asarray(value, dtype=dtype.numpy()), "factor")
+
+
+@lowers("Einsum")
+def einsum(cx: Lowering, node: ir.Node) -> None:
+    """Operands are contracted from left to right; what only one of them has is summed first."""
+    slots = cx.inputs(node)
+    equation = node.attributes["equation"].as_string().replace(" ", "")
+    terms, out = parse_equation(cx, equation, [len(cx.shape(slot)) for slot in slots])
+    operands = [Labelled(slot, term) for slot, term in zip(slots, terms, strict=True)]
+    _check_sizes(cx, operands)
+    result = operands[0]
+    for index, operand in enumerate(operands[1:], 2):
+        later = [label for other in operands[index:] for label in other.labels]
+        kept = dict.fromkeys([*out, *later])
+        result = _sum_out(cx, result, (*kept, *operand.labels))
+        operand = _sum_out(cx, operand, (*kept, *result.labels))  # noqa: PLW2901
+        if index == len(operands):
+            dot_to(cx, result, operand, out, node.outputs[0])
+            return
+        result = _dot(cx, result, operand, list(kept))
+    result = _sum_out(cx, result, out)
+    perm = tuple(result.labels.index(label) for label in out)
+    cx.emit("Transpose", (result.slot,), (cx.define(node.outputs[0]),), perm=perm)
+
+
+def parse_equation(
+    cx: Lowering, equation: str, ranks: Sequence[int]
+) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+    """The labels of each operand and of the output; an ellipsis becomes labels ``0``, ``1``..."""
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise cx.refuse(f"equation {equation!r} does not fit {len(ranks)} operands")
+    hidden = [rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)]
+    if any(count < 0 or (count and "..." not in t) for t, count in zip(terms, hidden, strict=True)):
+        raise cx.refuse(f"equation {equation!r} does not fit operands of ranks {list(ranks)}")
+    widest = max(hidden, default=0)
+    if any(count != widest for t, count in zip(terms, hidden, strict=True) if "..." in t):
+        raise cx.refuse(f"the ellipses of {equation!r} stand for different numbers of dims")
+    labels = [_expand(term, widest) for term in terms]
+    if any(len(set(term)) < len(term) for term in labels):
+        raise cx.refuse(f"a term of {equation!r} repeats a label, which takes a diagonal")
+    if arrow:
+        return labels, _expand(right, widest)
+    every = [label for term in labels for label in term if not label.isdigit()]
+    once = sorted(label for label in set(every) if every.count(label) == 1)
+    return labels, (*(str(i) for i in range(widest)), *once)
+
+
+def _expand(term: str, hidden: int) -> tuple[str, ...]:
+    before, dots, after = term.partition("...")
+    middle = [str(i) for i in range(hidden)] if dots else []
+    return (*before, *middle, *after)
+
+
+def _check_sizes(cx: Lowering, operands: Sequence[Labelled]) -> None:
+    sizes: dict[str, Dim] = {}
+    for operand in operands:
+        for label, dim in zip(operand.labels, cx.shape(operand.slot), strict=True):
+            known = sizes.setdefault(label, dim)
+            if not same_dim(known, dim):
+                raise cx.refuse(f"sizes {known} and {dim} of {label!r} are not known to be equal")
+
+
+def _sum_out(cx: Lowering, operand: Labelled, kept: Sequence[str]) -> Labelled:
+    """Sum over the labels that are not in ``kept``."""
+    axes = tuple(i for i, label in enumerate(operand.labels) if label not in kept)
+    if not axes:
+        return operand
+    left = [i for i in range(len(operand.labels)) if i not in axes]
+    shape = cx.shape(operand.slot)
+    slot = cx.emit_new(
+        "ReduceSum", (operand.slot,), [shape[i] for i in left], axes=axes, keepdims=0
+    )
+    return Labelled(slot, tuple(operand.labels[i] for i in left))

@@ -1,0 +1,114 @@
+"""Convolution and pooling: every attribute explicit, padding resolved to numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from smelt.program.instruction import AttributeValue, Dim
+from smelt.program.lower.lowering import Lowering, int_of, is_used, lowers, string_of
+
+
+@lowers("Conv")
+def conv(cx: Lowering, node: ir.Node) -> None:
+    """Inputs x [N, C, spatial...], w [M, C/group, kernel...], and maybe a bias [M].
+
+    Attributes: ``kernel_shape``, ``strides``, ``dilations``, ``pads`` (all begins, then all ends),
+    ``group``.
+    """
+    kernel = cx.ints(node, "kernel_shape") or _static(cx, cx.shape(cx.slot(node.inputs[1]))[2:])
+    cx.keep(node, **_window(cx, node, kernel), group=int_of(node, "group", 1))
+
+
+@lowers("ConvTranspose")
+def conv_transpose(cx: Lowering, node: ir.Node) -> None:
+    """As Conv, with w [C, M/group, kernel...]; ``pads`` crop the full result."""
+    kernel = cx.ints(node, "kernel_shape") or _static(cx, cx.shape(cx.slot(node.inputs[1]))[2:])
+    if "auto_pad" in node.attributes and string_of(node, "auto_pad", "NOTSET") != "NOTSET":
+        raise cx.refuse("auto_pad of a ConvTranspose", "give pads instead")
+    if cx.ints(node, "output_shape") is not None:
+        raise cx.refuse("output_shape of a ConvTranspose", "give pads instead")
+    cx.keep(node, **_window(cx, node, kernel), group=int_of(node, "group", 1))
+
+
+@lowers("MaxPool", "AveragePool", "LpPool")
+def pool(cx: Lowering, node: ir.Node) -> None:
+    """Attributes of Conv, and ``ceil_mode``, ``count_include_pad``, ``storage_order``, ``p``.
+
+    The sizes of the output slot already follow ``ceil_mode``.
+    """
+    kernel = cx.ints(node, "kernel_shape")
+    if kernel is None:
+        raise cx.refuse("kernel_shape is missing")
+    attributes: dict[str, AttributeValue] = {"ceil_mode": int_of(node, "ceil_mode", 0)}
+    if node.op_type == "MaxPool":
+        attributes["storage_order"] = int_of(node, "storage_order", 0)
+    elif node.op_type == "AveragePool":
+        attributes["count_include_pad"] = int_of(node, "count_include_pad", 0)
+    else:
+        attributes["p"] = int_of(node, "p", 2)
+    window = _window(cx, node, kernel)
+    outputs = [value for value in node.outputs[:1]]
+    outputs += [value for value in node.outputs[1:] if is_used(value)]
+    cx.emit(
+        node.op_type,
+        (cx.slot(node.inputs[0]),),
+        [cx.define(value) for value in outputs],
+        **window,
+        **attributes,
+    )
+
+
+def _static(cx: Lowering, shape: Sequence[Dim]) -> tuple[int, ...]:
+    sizes = tuple(dim for dim in shape if isinstance(dim, int))
+    if len(sizes) != len(shape):
+        raise cx.refuse("the kernel has a symbolic size")
+    return sizes
+
+
+def _window(cx: Lowering, node: ir.Node, kernel: tuple[int, ...]) -> dict[str, AttributeValue]:
+    ones = (1,) * len(kernel)
+    strides = cx.ints(node, "strides") or ones
+    dilations = cx.ints(node, "dilations") or ones
+    pads = cx.ints(node, "pads") or (0,) * (2 * len(kernel))
+    auto = string_of(node, "auto_pad", "NOTSET") or "NOTSET"
+    sizes = cx.shape(cx.slot(node.inputs[0]))[2:]
+    if not len(sizes) == len(strides) == len(dilations) == len(pads) // 2 == len(kernel):
+        raise cx.refuse("kernel_shape, strides, dilations, pads and the rank do not fit")
+    if min(*strides, *dilations, *kernel) < 1:
+        raise cx.refuse("a kernel size, stride or dilation is below 1")
+    if auto == "VALID":
+        pads = (0,) * (2 * len(kernel))
+    elif auto != "NOTSET":
+        pads = _same_pads(cx, auto, sizes, kernel, strides, dilations)
+    return {
+        "kernel_shape": kernel,
+        "strides": strides,
+        "dilations": dilations,
+        "pads": pads,
+    }
+
+
+def _same_pads(
+    cx: Lowering,
+    auto: str,
+    sizes: Sequence[Dim],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+) -> tuple[int, ...]:
+    """Pads for ``ceil(size / stride)`` outputs; an odd one goes to the end for SAME_UPPER."""
+    begins, ends = [], []
+    for size, k, stride, dilation in zip(sizes, kernel, strides, dilations, strict=True):
+        reach = dilation * (k - 1) + 1
+        if isinstance(size, int):
+            total = max(0, (-(-size // stride) - 1) * stride + reach - size)
+        elif stride == 1:
+            total = reach - 1
+        else:
+            raise cx.refuse(f"auto_pad with a stride needs a fixed size, not {size}")
+        small, large = total // 2, total - total // 2
+        begins.append(small if auto == "SAME_UPPER" else large)
+        ends.append(large if auto == "SAME_UPPER" else small)
+    return (*begins, *ends)

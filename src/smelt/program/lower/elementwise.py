@@ -1,0 +1,134 @@
+"""Operators that work on one element at a time, with NumPy broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from smelt.program.instruction import AttributeValue, Dim
+from smelt.program.lower.lowering import (
+    ABSENT,
+    Lowering,
+    float_of,
+    given_or_default,
+    int_of,
+    is_used,
+    lowers,
+)
+
+PLAIN = (
+    "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Ceil "
+    "Cos Cosh Div Equal Erf Exp Floor Greater GreaterOrEqual HardSwish IsNaN Less LessOrEqual Log "
+    "Mish Mul Neg Not Or PRelu Pow Reciprocal Relu Round Sigmoid Sign Sin Sinh Softplus Softsign "
+    "Sqrt Sub Tan Tanh Where Xor"
+).split()
+"""Operators without attributes."""
+
+WITH_ATTRIBUTES: Mapping[str, Mapping[str, AttributeValue]] = {
+    "BitShift": {"direction": ""},
+    "Celu": {"alpha": 1.0},
+    "Elu": {"alpha": 1.0},
+    "Gelu": {"approximate": "none"},
+    "HardSigmoid": {"alpha": 0.2, "beta": 0.5},
+    "IsInf": {"detect_negative": 1, "detect_positive": 1},
+    "LeakyRelu": {"alpha": 0.01},
+    "Mod": {"fmod": 0},
+    "Selu": {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875},
+    "Shrink": {"lambd": 0.5, "bias": 0.0},
+    "Swish": {"alpha": 1.0},
+    "ThresholdedRelu": {"alpha": 1.0},
+}
+"""Operators with attributes, and the defaults of ONNX."""
+
+
+@lowers(*PLAIN, *WITH_ATTRIBUTES)
+def pointwise(cx: Lowering, node: ir.Node) -> None:
+    """Kept as it is, attributes filled in."""
+    cx.keep(node, **given_or_default(node, WITH_ATTRIBUTES.get(node.op_type, {})))
+
+
+VARIADIC = {"Sum": "Add", "Mean": "Add", "Max": "Max", "Min": "Min"}
+
+
+@lowers(*VARIADIC)
+def variadic(cx: Lowering, node: ir.Node) -> None:
+    """A chain of binary operators, from left to right; Mean divides at the end."""
+    slots = cx.inputs(node)
+    output = node.outputs[0]
+    if len(slots) == 1:
+        cx.alias(output, slots[0])
+        return
+    op, total = VARIADIC[node.op_type], slots[0]
+    last = len(slots) - 1 if node.op_type != "Mean" else len(slots)
+    for slot in slots[1:last]:
+        shape = _broadcast(cx, cx.shape(total), cx.shape(slot))
+        total = cx.emit_new(op, (total, slot), shape)
+    if node.op_type != "Mean":
+        cx.emit(op, (total, slots[last]), (cx.define(output),))
+        return
+    result = cx.define(output)
+    count = cx.dtype(result).numpy().type(len(slots))
+    import numpy as np
+
+    cx.emit("Div", (total, cx.constant(np.asarray(count), "count")), (result,))
+
+
+def _broadcast(cx: Lowering, a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    rank = max(len(a), len(b))
+    left, right = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
+    return tuple(_broadcast_dim(cx, x, y) for x, y in zip(left, right, strict=True))
+
+
+def _broadcast_dim(cx: Lowering, x: Dim, y: Dim) -> Dim:
+    if x == 1:
+        return y
+    if y == 1 or x == y:
+        return x
+    raise cx.refuse(f"sizes {x} and {y} are not known to broadcast")
+
+
+@lowers("Clip")
+def clip(cx: Lowering, node: ir.Node) -> None:
+    """Constant bounds become the attributes ``min`` and ``max``; others stay inputs."""
+    bounds: list[AttributeValue] = []
+    inputs = [cx.slot(node.inputs[0])]
+    for index, name in enumerate(("min", "max"), 1):
+        source = cx.input(node, index)
+        attr = node.attributes.get(name)
+        number = attr.as_float() if attr is not None else cx.constants.scalar(source)
+        bounds.append(number)
+        inputs.append(cx.slot(source) if number is None else ABSENT)
+    while inputs[-1] == ABSENT:
+        inputs.pop()
+    cx.emit("Clip", inputs, (cx.define(node.outputs[0]),), min=bounds[0], max=bounds[1])
+
+
+@lowers("Cast", "CastLike")
+def cast(cx: Lowering, node: ir.Node) -> None:
+    """The element type is that of the output slot."""
+    attributes: dict[str, AttributeValue] = {"saturate": int_of(node, "saturate", 1)}
+    cx.emit("Cast", (cx.slot(node.inputs[0]),), (cx.define(node.outputs[0]),), **attributes)
+
+
+@lowers("Identity")
+def identity(cx: Lowering, node: ir.Node) -> None:
+    """The output is the slot of the input."""
+    cx.alias(node.outputs[0], cx.slot(node.inputs[0]))
+
+
+@lowers("Dropout")
+def dropout(cx: Lowering, node: ir.Node) -> None:
+    """Inference only, where it is the identity."""
+    training = cx.input(node, 2)
+    if training is not None and cx.constants.scalar(training) is None:
+        raise cx.refuse("whether it trains is decided while the model runs")
+    ratio = cx.input(node, 1)
+    idle = ratio is not None and cx.constants.scalar(ratio) == 0
+    if training is not None and cx.constants.scalar(training) and not idle:
+        raise cx.refuse("a Dropout that trains is random")
+    if len(node.outputs) > 1 and is_used(node.outputs[1]):
+        raise cx.refuse("the mask of a Dropout that does nothing is not computed")
+    if float_of(node, "ratio", 0.5) < 0:
+        raise cx.refuse("the ratio is negative")
+    cx.alias(node.outputs[0], cx.slot(node.inputs[0]))

@@ -1,0 +1,31 @@
+"""Operators of other domains: DotGeneral by its dimension numbers, others as ``domain::name``."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt import operators
+from smelt.program.instruction import DotDims
+from smelt.program.lower.lowering import Lowering
+
+
+def lower_extension(cx: Lowering, node: ir.Node) -> None:
+    """A declared operator keeps its name and attributes, and takes all its inputs as slots."""
+    operator = operators.find(node.domain, node.op_type)
+    if operator is None:
+        raise cx.refuse(
+            "its domain declares no such operator, and functions are not inlined here",
+            "inline functions first, or register the operator: docs/add-an-operator.md",
+        )
+    attributes = operator.attributes_of(node)
+    inputs, outputs = cx.inputs(node), [cx.define(value) for value in node.outputs]
+    if operator.key == ("smelt", "DotGeneral"):
+        groups = ("lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch")
+        dims = DotDims(*(_ints(attributes[name]) for name in groups))
+        cx.emit("DotGeneral", inputs, outputs, dims=dims, semiring=attributes["semiring"])
+        return
+    cx.emit(f"{node.domain}::{node.op_type}", inputs, outputs, **attributes)
+
+
+def _ints(value: object) -> tuple[int, ...]:
+    return tuple(int(item) for item in value) if isinstance(value, tuple) else ()

@@ -1,0 +1,280 @@
+"""The context that a lowering works in, and the table of lowerings by operator.
+
+A lowering is a function ``(cx, node)`` that emits the instructions of one node. It states what
+it takes by calling the questions of ``Lowering`` (``ints``, ``axes``...), which refuse what the
+Program cannot hold, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import InternalError, Unsupported
+from smelt.ir import constants
+from smelt.ir.provenance import origin_of
+from smelt.program.instruction import (
+    AttributeValue,
+    Dim,
+    DotDims,
+    Instruction,
+    Program,
+    Slot,
+)
+
+ABSENT = -1
+"""The slot number of an optional input that is not given."""
+
+LoweringRule: TypeAlias = "Callable[[Lowering, ir.Node], None]"
+_TABLE: dict[str, LoweringRule] = {}
+
+
+def lowers(*op_types: str) -> Callable[[LoweringRule], LoweringRule]:
+    """Register a lowering for operators of ONNX's own domain."""
+
+    def register(rule: LoweringRule) -> LoweringRule:
+        for op_type in op_types:
+            if op_type in _TABLE:
+                raise InternalError("E901", f"{op_type} has two lowerings")
+            _TABLE[op_type] = rule
+        return rule
+
+    return register
+
+
+def lowering_of(op_type: str) -> LoweringRule | None:
+    """The lowering of an operator of ONNX's own domain."""
+    return _TABLE.get(op_type)
+
+
+def lowered_operators() -> tuple[str, ...]:
+    """The operators of ONNX's own domain that have a lowering, sorted."""
+    return tuple(sorted(_TABLE))
+
+
+class Lowering:
+    """What is known while one model is lowered."""
+
+    def __init__(self, model: ir.Model) -> None:
+        self.model = model
+        self.opset = model.opset_imports.get("", 1)
+        self.constants = constants.Constants()
+        self.program = Program(model.graph.name or "model", [], (), (), {}, [])
+        self.node: ir.Node | None = None
+        self._slots: dict[ir.Value, int] = {}
+
+    # Slots
+
+    def slot(self, value: ir.Value | None) -> int:
+        """The slot that holds ``value``; a constant gets its slot on first use."""
+        if value is None:
+            return ABSENT
+        known = self._slots.get(value)
+        if known is not None:
+            return known
+        tensor = constants.tensor_of(value)
+        if tensor is None:
+            raise InternalError("E902", f"value {value.name!r} is read before it is written")
+        array = np.asarray(tensor.numpy())
+        slot = self.new(tensor.dtype, array.shape, value.name or "constant")
+        self.program.constants[slot] = _read_only(array)
+        self._slots[value] = slot
+        return slot
+
+    def has_slot(self, value: ir.Value) -> bool:
+        """True if ``slot`` can answer for ``value``."""
+        return value in self._slots or constants.tensor_of(value) is not None
+
+    def inputs(self, node: ir.Node) -> tuple[int, ...]:
+        """The slots of all inputs of ``node``."""
+        return tuple(self.slot(value) for value in node.inputs)
+
+    def define(self, value: ir.Value) -> int:
+        """A new slot for ``value``, whose dtype and rank must be known."""
+        if value.dtype is None or value.shape is None or not _is_tensor(value):
+            raise self.refuse(f"the element type or rank of {value.name!r} is not known")
+        slot = self.new(value.dtype, value.shape.dims, value.name or "")
+        self._slots[value] = slot
+        return slot
+
+    def alias(self, value: ir.Value, slot: int) -> None:
+        """``value`` is what ``slot`` already holds."""
+        self._slots[value] = slot
+
+    def new(self, dtype: ir.DataType, shape: Iterable[Dim], name: str) -> int:
+        """A new slot that is no value of the graph."""
+        return self.program.new_slot(Slot(dtype, tuple(shape), name))
+
+    def constant(self, array: np.ndarray, name: str) -> int:
+        """A new slot that holds ``array``, which becomes read-only."""
+        slot = self.new(ir.DataType.from_numpy(array.dtype), array.shape, name)
+        self.program.constants[slot] = _read_only(array)
+        return slot
+
+    def shape(self, slot: int) -> tuple[Dim, ...]:
+        """The shape of a slot."""
+        return self.program.slots[slot].shape
+
+    def dtype(self, slot: int) -> ir.DataType:
+        """The element type of a slot."""
+        return self.program.slots[slot].dtype
+
+    # Instructions
+
+    def emit(
+        self,
+        op: str,
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        **attributes: AttributeValue | DotDims,
+    ) -> None:
+        """Append one instruction, stamped with the node being lowered."""
+        origin = str(origin_of(self.node)) if self.node is not None else ""
+        instruction = Instruction(op, tuple(inputs), tuple(outputs), attributes, (), origin)
+        self.program.instructions.append(instruction)
+
+    def emit_new(
+        self,
+        op: str,
+        inputs: Sequence[int],
+        shape: Iterable[Dim],
+        *,
+        dtype: ir.DataType | None = None,
+        **attributes: AttributeValue | DotDims,
+    ) -> int:
+        """Append one instruction that writes a new slot, of the dtype of its first input."""
+        name = f"{self.node.name or self.node.op_type}/{op}" if self.node is not None else op
+        slot = self.new(dtype if dtype is not None else self.dtype(inputs[0]), shape, name)
+        self.emit(op, inputs, (slot,), **attributes)
+        return slot
+
+    def keep(self, node: ir.Node, **attributes: AttributeValue | DotDims) -> None:
+        """Append ``node`` as the instruction of its own name."""
+        inputs = list(self.inputs(node))
+        while inputs and inputs[-1] == ABSENT:
+            inputs.pop()
+        self.emit(node.op_type, inputs, [self.define(v) for v in node.outputs], **attributes)
+
+    # Questions about a node
+
+    def refuse(self, why: str, fix: str = "") -> Unsupported:
+        """The error that says why the node being lowered cannot be."""
+        node = self.node
+        what = "the model cannot be lowered"
+        if node is None:
+            return Unsupported("E201", what, why=why, fix=fix)
+        name = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+        at = [f"node {node.name or '(no name)'!r}"]
+        at += [f"input {i} {_type(v)}" for i, v in enumerate(node.inputs) if v is not None]
+        origin = str(origin_of(node))
+        if origin != node.name:
+            at.append(f"from {origin}")
+        return Unsupported("E201", f"operator {name} cannot be lowered", at=at, why=why, fix=fix)
+
+    def input(self, node: ir.Node, index: int) -> ir.Value | None:
+        """Input ``index`` of ``node``, None if it is absent."""
+        return node.inputs[index] if index < len(node.inputs) else None
+
+    def rank(self, value: ir.Value) -> int:
+        """The rank of ``value``."""
+        return len(self.shape(self.slot(value)))
+
+    def ints(self, node: ir.Node, name: str, index: int | None = None) -> tuple[int, ...] | None:
+        """Integers that are attribute ``name``, or in later opsets the constant input ``index``.
+
+        None if neither is given; refuses an input that is no constant.
+        """
+        attr = node.attributes.get(name)
+        if attr is not None:
+            value = attr.value
+            return tuple(value) if isinstance(value, tuple | list) else (int(value),)
+        source = self.input(node, index) if index is not None else None
+        if source is None:
+            return None
+        found = self.constants.ints(source)
+        if found is None:
+            raise self.refuse(
+                f"{name!r} is computed while the model runs",
+                "fold constants first, or fix the value in the model",
+            )
+        return found
+
+    def scalar(self, node: ir.Node, name: str, index: int) -> int | float | None:
+        """A number that is attribute ``name`` or the constant input ``index``; None if neither."""
+        attr = node.attributes.get(name)
+        if attr is not None:
+            return float(attr.as_float())
+        source = self.input(node, index)
+        if source is None:
+            return None
+        found = self.constants.scalar(source)
+        if found is None:
+            raise self.refuse(f"{name!r} is computed while the model runs")
+        return found
+
+    def axes(self, axes: Iterable[int], rank: int) -> tuple[int, ...]:
+        """``axes`` counted from the front; refuses an axis out of range or given twice."""
+        listed = tuple(axes)
+        found = tuple(axis + rank if axis < 0 else axis for axis in listed)
+        if any(not 0 <= axis < rank for axis in found) or len(set(found)) < len(found):
+            raise self.refuse(f"axes {list(listed)} do not fit rank {rank}")
+        return found
+
+    def axis(self, axis: int, rank: int) -> int:
+        """``axis`` counted from the front."""
+        return self.axes((axis,), rank)[0]
+
+
+def int_of(node: ir.Node, name: str, default: int) -> int:
+    """An integer attribute."""
+    attr = node.attributes.get(name)
+    return attr.as_int() if attr is not None else default
+
+
+def float_of(node: ir.Node, name: str, default: float) -> float:
+    """A float attribute."""
+    attr = node.attributes.get(name)
+    return attr.as_float() if attr is not None else default
+
+
+def string_of(node: ir.Node, name: str, default: str) -> str:
+    """A string attribute."""
+    attr = node.attributes.get(name)
+    return attr.as_string() if attr is not None else default
+
+
+def given_or_default(
+    node: ir.Node, defaults: Mapping[str, AttributeValue]
+) -> dict[str, AttributeValue]:
+    """Every attribute in ``defaults``, as the node gives it or else its default."""
+    found = dict(defaults)
+    for name in defaults:
+        attr = node.attributes.get(name)
+        if attr is not None:
+            value = attr.value
+            found[name] = tuple(value) if isinstance(value, list) else value
+    return found
+
+
+def is_used(value: ir.Value) -> bool:
+    """True if something reads ``value`` or a graph returns it."""
+    return bool(value._uses) or value.is_graph_output()
+
+
+def _is_tensor(value: ir.Value) -> bool:
+    return value.type is None or isinstance(value.type, ir.TensorType)
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _type(value: ir.Value) -> str:
+    dtype = value.dtype.name.lower() if value.dtype is not None else "?"
+    dims = "?" if value.shape is None else ",".join(str(dim) for dim in value.shape.dims)
+    return f"{dtype}[{dims}]"

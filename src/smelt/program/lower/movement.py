@@ -1,0 +1,171 @@
+"""Operators that move elements and change none: Transpose, Reshape, Concat, Slice, Pad..."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.shapes import same_shape
+from smelt.program.instruction import Dim
+from smelt.program.lower.lowering import Lowering, int_of, lowers, string_of
+
+
+@lowers("Transpose")
+def transpose(cx: Lowering, node: ir.Node) -> None:
+    """``perm`` is filled in: output dim i is input dim ``perm[i]``."""
+    rank = cx.rank(_data(node))
+    perm = cx.axes(cx.ints(node, "perm") or range(rank - 1, -1, -1), rank)
+    cx.keep(node, perm=perm)
+
+
+def _data(node: ir.Node) -> ir.Value:
+    value = node.inputs[0]
+    assert value is not None
+    return value
+
+
+@lowers("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+def reshape(cx: Lowering, node: ir.Node) -> None:
+    """A Reshape to the shape of its output slot, whatever computes that shape in the graph."""
+    data, output = _data(node), node.outputs[0]
+    if same_shape(data.shape, output.shape):
+        cx.alias(output, cx.slot(data))
+        return
+    cx.emit("Reshape", (cx.slot(data),), (cx.define(output),))
+
+
+@lowers("Expand")
+def expand(cx: Lowering, node: ir.Node) -> None:
+    """Broadcasts to the shape of its output slot."""
+    cx.emit("Expand", (cx.slot(node.inputs[0]),), (cx.define(node.outputs[0]),))
+
+
+@lowers("Tile")
+def tile(cx: Lowering, node: ir.Node) -> None:
+    """``repeats`` is an attribute, one number a dim."""
+    repeats = cx.ints(node, "repeats", 1)
+    cx.emit("Tile", (cx.slot(node.inputs[0]),), (cx.define(node.outputs[0]),), repeats=repeats)
+
+
+@lowers("Concat")
+def concat(cx: Lowering, node: ir.Node) -> None:
+    """``axis`` counts from the front."""
+    cx.keep(node, axis=cx.axis(int_of(node, "axis", 1), cx.rank(_data(node))))
+
+
+@lowers("Slice")
+def slice_(cx: Lowering, node: ir.Node) -> None:
+    """``starts``, ``ends``, ``axes`` and ``steps`` as ONNX means them, axes from the front.
+
+    ``indexing.slices`` of the program resolves them against a static shape.
+    """
+    starts, ends = cx.ints(node, "starts", 1), cx.ints(node, "ends", 2)
+    if starts is None or ends is None:
+        raise cx.refuse("starts or ends are missing")
+    given, steps = cx.ints(node, "axes", 3), cx.ints(node, "steps", 4)
+    axes = cx.axes(range(len(starts)) if given is None else given, cx.rank(_data(node)))
+    steps = (1,) * len(starts) if steps is None else steps
+    if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
+        raise cx.refuse("starts, ends, axes and steps do not fit each other")
+    inputs, outputs = (cx.slot(node.inputs[0]),), (cx.define(node.outputs[0]),)
+    cx.emit("Slice", inputs, outputs, starts=starts, ends=ends, axes=axes, steps=steps)
+
+
+@lowers("Split")
+def split(cx: Lowering, node: ir.Node) -> None:
+    """One Slice an output."""
+    data = _data(node)
+    source = cx.slot(data)
+    axis = cx.axis(int_of(node, "axis", 0), cx.rank(data))
+    sizes = cx.ints(node, "split", 1) or _equal_parts(cx, node, cx.shape(source)[axis])
+    if len(sizes) != len(node.outputs):
+        raise cx.refuse(f"{len(sizes)} sizes for {len(node.outputs)} outputs")
+    start = 0
+    for value, size in zip(node.outputs, sizes, strict=True):
+        bounds = {"starts": (start,), "ends": (start + size,), "axes": (axis,), "steps": (1,)}
+        cx.emit("Slice", (source,), (cx.define(value),), **bounds)
+        start += size
+
+
+def _equal_parts(cx: Lowering, node: ir.Node, size: Dim) -> tuple[int, ...]:
+    """Equal parts; the last is smaller if they do not come out even (opset 18)."""
+    count = int_of(node, "num_outputs", len(node.outputs))
+    if not isinstance(size, int):
+        raise cx.refuse(f"the size {size} of the split axis is symbolic")
+    part = math.ceil(size / count)
+    return tuple(max(0, min(part, size - part * i)) for i in range(count))
+
+
+@lowers("Pad")
+def pad(cx: Lowering, node: ir.Node) -> None:
+    """``pads`` has two numbers for every dim, all begins and then all ends; ``value`` fills."""
+    data = _data(node)
+    rank = cx.rank(data)
+    given = cx.ints(node, "pads", 1)
+    if given is None:
+        raise cx.refuse("pads are missing")
+    listed = cx.ints(node, "axes", 3)
+    axes = cx.axes(range(rank) if listed is None else listed, rank)
+    if len(given) != 2 * len(axes):
+        raise cx.refuse(f"{len(given)} pads for {len(axes)} axes")
+    pads = [0] * (2 * rank)
+    for i, axis in enumerate(axes):
+        pads[axis], pads[rank + axis] = given[i], given[len(axes) + i]
+    # The attribute of opsets before 11 was called "value", the input "constant_value".
+    value = cx.scalar(node, "value", 2)
+    inputs, outputs = (cx.slot(data),), (cx.define(node.outputs[0]),)
+    mode = string_of(node, "mode", "constant")
+    cx.emit("Pad", inputs, outputs, pads=tuple(pads), mode=mode, value=value or 0)
+
+
+@lowers("DepthToSpace")
+def depth_to_space(cx: Lowering, node: ir.Node) -> None:
+    """Reshape, Transpose, Reshape."""
+    block = int_of(node, "blocksize", 1)
+    n, c, h, w = cx.shape(cx.slot(node.inputs[0]))
+    if string_of(node, "mode", "DCR") == "DCR":
+        blocks, perm = (n, block, block, _div(cx, c, block**2), h, w), (0, 3, 4, 1, 5, 2)
+    else:
+        blocks, perm = (n, _div(cx, c, block**2), block, block, h, w), (0, 1, 4, 2, 5, 3)
+    _through(cx, node, blocks, perm)
+
+
+@lowers("SpaceToDepth")
+def space_to_depth(cx: Lowering, node: ir.Node) -> None:
+    """Reshape, Transpose, Reshape."""
+    block = int_of(node, "blocksize", 1)
+    n, c, h, w = cx.shape(cx.slot(node.inputs[0]))
+    blocks = (n, c, _div(cx, h, block), block, _div(cx, w, block), block)
+    _through(cx, node, blocks, (0, 3, 5, 1, 2, 4))
+
+
+def _div(cx: Lowering, size: Dim, by: int) -> int:
+    if not isinstance(size, int) or by < 1 or size % by:
+        raise cx.refuse(f"size {size} is not known to divide into blocks of {by}")
+    return size // by
+
+
+def _through(cx: Lowering, node: ir.Node, blocks: tuple[Dim, ...], perm: tuple[int, ...]) -> None:
+    split_up = cx.emit_new("Reshape", (cx.slot(node.inputs[0]),), blocks)
+    moved = cx.emit_new("Transpose", (split_up,), [blocks[i] for i in perm], perm=perm)
+    cx.emit("Reshape", (moved,), (cx.define(node.outputs[0]),))
+
+
+@lowers("ConstantOfShape")
+def constant_of_shape(cx: Lowering, node: ir.Node) -> None:
+    """Expands one number to the shape of its output slot."""
+    attr = node.attributes.get("value")
+    fill = np.zeros(1, np.float32) if attr is None else attr.as_tensor().numpy()
+    number = cx.constant(np.asarray(fill).reshape(()), "fill")
+    cx.emit("Expand", (number,), (cx.define(node.outputs[0]),))
+
+
+@lowers("Shape", "Size")
+def shape(cx: Lowering, node: ir.Node) -> None:
+    """Sizes as data: ``start`` and ``end`` are resolved; Size multiplies them."""
+    rank = cx.rank(_data(node))
+    start, end = int_of(node, "start", 0), int_of(node, "end", rank)
+    first, last, _ = slice(start, end).indices(rank)
+    cx.keep(node, start=first, end=max(first, last))

@@ -1,0 +1,75 @@
+"""Reductions: ``axes`` sorted and counted from the front."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.program.lower.lowering import Lowering, int_of, lowers
+
+REDUCTIONS = (
+    "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceLogSum "
+    "ReduceLogSumExp ReduceSumSquare"
+).split()
+
+IDENTITY_WITHOUT_AXES = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd")
+
+
+@lowers(*REDUCTIONS)
+def reduce(cx: Lowering, node: ir.Node) -> None:
+    """Attributes ``axes`` and ``keepdims``; no axes given means all."""
+    source = node.inputs[0]
+    assert source is not None
+    rank = cx.rank(source)
+    axes = cx.ints(node, "axes", 1)
+    if not axes and int_of(node, "noop_with_empty_axes", 0):
+        if node.op_type not in IDENTITY_WITHOUT_AXES:
+            raise cx.refuse("noop_with_empty_axes, of which versions of ONNX differ")
+        cx.alias(node.outputs[0], cx.slot(source))
+        return
+    every = tuple(sorted(cx.axes(axes or range(rank), rank)))
+    _reduce(cx, node, node.op_type, every, int_of(node, "keepdims", 1))
+
+
+def _reduce(cx: Lowering, node: ir.Node, op: str, axes: tuple[int, ...], keepdims: int) -> None:
+    source, output = cx.slot(node.inputs[0]), cx.define(node.outputs[0])
+    cx.emit(op, (source,), (output,), axes=axes, keepdims=keepdims)
+
+
+@lowers("GlobalAveragePool", "GlobalMaxPool")
+def global_pool(cx: Lowering, node: ir.Node) -> None:
+    """A reduction over the spatial dims."""
+    source = node.inputs[0]
+    assert source is not None
+    op = "ReduceMean" if node.op_type == "GlobalAveragePool" else "ReduceMax"
+    _reduce(cx, node, op, tuple(range(2, cx.rank(source))), 1)
+
+
+@lowers("ArgMax", "ArgMin")
+def arg_reduce(cx: Lowering, node: ir.Node) -> None:
+    """Attributes ``axis``, ``keepdims``, ``select_last_index``."""
+    source = node.inputs[0]
+    assert source is not None
+    cx.keep(
+        node,
+        axis=cx.axis(int_of(node, "axis", 0), cx.rank(source)),
+        keepdims=int_of(node, "keepdims", 1),
+        select_last_index=int_of(node, "select_last_index", 0),
+    )
+
+
+@lowers("CumSum")
+def cumulative_sum(cx: Lowering, node: ir.Node) -> None:
+    """``axis`` is an attribute."""
+    source = node.inputs[0]
+    assert source is not None
+    axis = cx.ints(node, "axis", 1)
+    if axis is None:
+        raise cx.refuse("the axis is missing")
+    cx.emit(
+        "CumSum",
+        (cx.slot(source),),
+        (cx.define(node.outputs[0]),),
+        axis=cx.axis(axis[0], cx.rank(source)),
+        exclusive=int_of(node, "exclusive", 0),
+        reverse=int_of(node, "reverse", 0),
+    )
