@@ -1,0 +1,89 @@
+"""Do two interfaces agree, and at which sizes can both be run?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import onnx_ir as ir
+
+from smelt.errors import UsageError
+from smelt.runtime.interface import Interface, Port
+
+DEFAULT_SIZES = (1, 3)
+"""Sizes of a symbolic dim: 1 is where specialized code goes wrong, 3 where everything else does."""
+
+Dims = Mapping[str, int | Sequence[int]]
+
+
+def disagreements(a: Interface, b: Interface) -> list[str]:
+    """What differs in names, order, element types, ranks and fixed sizes; empty if nothing."""
+    found: list[str] = []
+    for word, left, right in (("input", a.inputs, b.inputs), ("output", a.outputs, b.outputs)):
+        if len(left) != len(right):
+            names = ", ".join(port.name for port in right)
+            found.append(f"{len(left)} {word}s became {len(right)}: {names}")
+            continue
+        for index, (before, after) in enumerate(zip(left, right, strict=True)):
+            found += _compare_ports(f"{word} {index}", before, after)
+    return found
+
+
+def _compare_ports(place: str, a: Port, b: Port) -> Iterator[str]:
+    if a.name != b.name:
+        yield f"{place} {a.name!r} is now called {b.name!r}"
+    if a.kind != b.kind or (a.dtype != b.dtype and a.dtype is not None and b.dtype is not None):
+        yield f"{place} {a.name!r} was {a}, is {b}"
+        return
+    if a.default is not None and b.default is None:
+        yield f"{place} {a.name!r} had a default and lost it"
+    if a.shape is None or b.shape is None:
+        return
+    if len(a.shape) != len(b.shape):
+        yield f"{place} {a.name!r} had rank {len(a.shape)}, has {len(b.shape)}"
+        return
+    for before, after in zip(a.shape, b.shape, strict=True):
+        if isinstance(before, int) and isinstance(after, int) and before != after:
+            yield f"{place} {a.name!r} was {a}, is {b}"
+            return
+
+
+def trial_sizes(a: Interface, b: Interface | None, dims: Dims | None) -> list[dict[str, int]]:
+    """The sizes of the symbolic dims, one dict a trial.
+
+    ``dims`` gives one size or several for each name; names it leaves out take ``DEFAULT_SIZES``,
+    the larger one different for each name, so that two dims taken for each other show. A dim that
+    ``b`` fixes has the size that ``b`` gives it. Trial ``k`` takes the k-th size of every name,
+    starting again where a name has fewer.
+
+    Raises UsageError E633 for a name that is no dim of ``a``.
+    """
+    symbols = a.symbols()
+    given = dict(dims or {})
+    unknown = sorted(set(given) - set(symbols))
+    if unknown:
+        known = ", ".join(symbols) or "none"
+        raise UsageError("E633", f"there is no dim {unknown[0]!r}", why=f"symbolic dims: {known}")
+    fixed = _fixed(a, b) if b is not None else {}
+    choices: dict[str, tuple[int, ...]] = {}
+    for index, symbol in enumerate(symbols):
+        chosen = given.get(symbol)
+        if symbol in fixed:
+            choices[symbol] = (fixed[symbol],)
+        elif chosen is None:
+            choices[symbol] = (DEFAULT_SIZES[0], DEFAULT_SIZES[1] + index)
+        else:
+            choices[symbol] = (chosen,) if isinstance(chosen, int) else tuple(chosen)
+        if not choices[symbol] or min(choices[symbol]) < 0:
+            raise UsageError("E633", f"the sizes of {symbol!r} are {list(choices[symbol])}")
+    count = max((len(sizes) for sizes in choices.values()), default=1)
+    return [{name: sizes[k % len(sizes)] for name, sizes in choices.items()} for k in range(count)]
+
+
+def _fixed(a: Interface, b: Interface) -> dict[str, int]:
+    """Plain symbols of ``a`` that are numbers in ``b``."""
+    found: dict[str, int] = {}
+    for before, after in zip(a.inputs, b.inputs, strict=False):
+        for dim, size in zip(before.shape or (), after.shape or (), strict=False):
+            if isinstance(dim, ir.SymbolicDim) and dim.value and isinstance(size, int):
+                found.setdefault(dim.value, size)
+    return found

@@ -1,0 +1,230 @@
+"""Compare two lists of outputs, element by element, with a tolerance that knows floating point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from smelt.check.ulp import is_float, spacing, ulp_distance
+from smelt.runtime.interface import Value
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """What may differ: an element passes if any of its three bounds admits it.
+
+    ``ulp`` bounds the distance in units in the last place; ``atol + rtol * |expected|`` the
+    absolute error. NaN equals NaN, infinities must be equal, and integers, booleans and strings
+    are always compared exactly. ``signed_zero`` tells -0 from +0.
+    """
+
+    ulp: float = 0.0
+    rtol: float = 0.0
+    atol: float = 0.0
+    signed_zero: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.ulp:g} ulp, rtol {self.rtol:g}, atol {self.atol:g}"
+
+
+EXACT = Tolerance()
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How one output compares.
+
+    ``max_ulp`` is the largest distance of two elements, ``scaled_ulp`` the largest absolute error
+    in units of the largest magnitude of the output. ``where`` is the index of the worst element
+    that fails, or of the worst at all; ``expected`` and ``actual`` are its values. ``failed``
+    counts elements beyond tolerance, ``unstable`` those that were left out because the source
+    itself is not determined there. ``problem`` says what makes the whole output differ.
+    """
+
+    name: str
+    kind: str
+    failed: int = 0
+    elements: int = 0
+    max_ulp: float = 0.0
+    scaled_ulp: float = 0.0
+    max_abs: float = 0.0
+    max_rel: float = 0.0
+    where: tuple[int, ...] = ()
+    expected: str = ""
+    actual: str = ""
+    unstable: int = 0
+    problem: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return not self.problem and self.failed == 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {"ok": self.ok, **self.__dict__, "where": list(self.where)}
+
+    def __str__(self) -> str:
+        if self.problem:
+            return f"output {self.name!r}: {self.problem}"
+        if self.ok:
+            return f"output {self.name!r}: equal within {self.max_ulp:g} ulp ({self.max_abs:.3g})"
+        return (
+            f"output {self.name!r}{list(self.where)}: expected {self.expected}, got {self.actual}"
+            f" ({self.max_ulp:.4g} ulp, {self.failed} of {self.elements} elements differ)"
+        )
+
+
+Slack = Sequence[np.ndarray | None]
+"""For each output the absolute error allowed for each element, infinite to leave it out."""
+
+
+def compare(
+    expected: Sequence[Value],
+    actual: Sequence[Value],
+    tolerance: Tolerance = EXACT,
+    *,
+    names: Sequence[str] = (),
+    slack: Slack = (),
+) -> list[Comparison]:
+    """Compare outputs pairwise; ``slack`` is allowed beyond ``tolerance``.
+
+    Dtypes and shapes must be equal. A list of another length is one comparison that failed.
+    """
+    if len(expected) != len(actual):
+        problem = f"{len(expected)} outputs were expected, {len(actual)} came"
+        return [Comparison("*", "list", problem=problem)]
+    found: list[Comparison] = []
+    for index, (left, right) in enumerate(zip(expected, actual, strict=True)):
+        name = names[index] if index < len(names) else str(index)
+        allowed = slack[index] if index < len(slack) else None
+        found += _compare_value(name, left, right, tolerance, allowed)
+    return found
+
+
+def _compare_value(
+    name: str, expected: Value, actual: Value, tolerance: Tolerance, slack: np.ndarray | None
+) -> list[Comparison]:
+    if isinstance(expected, list | tuple) and isinstance(actual, list | tuple):
+        if len(expected) != len(actual):
+            problem = f"{len(expected)} tensors were expected, {len(actual)} came"
+            return [Comparison(name, "sequence", problem=problem)]
+        pairs = zip(expected, actual, strict=True)
+        return [
+            comparison
+            for index, (left, right) in enumerate(pairs)
+            for comparison in _compare_value(f"{name}[{index}]", left, right, tolerance, None)
+        ]
+    if expected is None or actual is None:
+        problem = "" if expected is actual else f"expected {expected!r:.40}, got {actual!r:.40}"
+        return [Comparison(name, "optional", problem=problem)]
+    return [compare_arrays(name, np.asarray(expected), np.asarray(actual), tolerance, slack)]
+
+
+def compare_arrays(
+    name: str,
+    expected: np.ndarray,
+    actual: np.ndarray,
+    tolerance: Tolerance = EXACT,
+    slack: np.ndarray | None = None,
+) -> Comparison:
+    """Compare two arrays; see ``compare``."""
+    kind = f"{expected.dtype}{list(expected.shape)}"
+    text = all(array.dtype.kind in "OUST" for array in (expected, actual))
+    if not text and expected.dtype != actual.dtype:
+        problem = f"the dtype is {actual.dtype}, not {expected.dtype}"
+        return Comparison(name, kind, problem=problem)
+    if expected.shape != actual.shape:
+        problem = f"the shape is {list(actual.shape)}, not {list(expected.shape)}"
+        return Comparison(name, kind, problem=problem)
+    if expected.size == 0:
+        return Comparison(name, kind)
+    if slack is not None and slack.shape != expected.shape:
+        slack = None
+    if expected.dtype.kind == "c":
+        return _compare_complex(name, expected, actual, tolerance)
+    if is_float(expected.dtype):
+        return _compare_floats(name, kind, expected, actual, tolerance, slack)
+    return _compare_exactly(name, kind, expected, actual, slack)
+
+
+def _compare_complex(
+    name: str, expected: np.ndarray, actual: np.ndarray, tolerance: Tolerance
+) -> Comparison:
+    def parts(array: np.ndarray) -> np.ndarray:
+        return np.stack([array.real, array.imag], axis=-1)
+
+    return compare_arrays(name, parts(expected), parts(actual), tolerance)
+
+
+def _compare_exactly(
+    name: str, kind: str, expected: np.ndarray, actual: np.ndarray, slack: np.ndarray | None
+) -> Comparison:
+    wrong = np.asarray(expected != actual)
+    unstable = np.zeros(expected.shape, bool) if slack is None else ~np.isfinite(slack)
+    failed = wrong & ~unstable
+    worst = _index(np.argmax(failed), expected.shape)
+    error = 0.0
+    if expected.dtype.kind in "iu" and failed.any():
+        error = float(abs(int(expected[worst]) - int(actual[worst])))
+    return Comparison(
+        name,
+        kind,
+        failed=int(failed.sum()),
+        elements=expected.size,
+        max_abs=error,
+        where=worst,
+        expected=str(expected[worst]),
+        actual=str(actual[worst]),
+        unstable=int((wrong & unstable).sum()),
+    )
+
+
+def _compare_floats(
+    name: str,
+    kind: str,
+    expected: np.ndarray,
+    actual: np.ndarray,
+    tolerance: Tolerance,
+    slack: np.ndarray | None,
+) -> Comparison:
+    allowed = np.zeros(expected.shape) if slack is None else slack
+    with np.errstate(all="ignore"):
+        wide, other = expected.astype(np.float64), actual.astype(np.float64)
+        distance = ulp_distance(expected, actual)
+        same = distance == 0
+        error = np.where(same, 0.0, np.abs(wide - other))
+        error = np.where(np.isnan(error), np.inf, error)
+        relative = np.where(same, 0.0, error / np.abs(wide))
+        finite = np.isfinite(wide) & np.isfinite(other)
+        bound = np.maximum(tolerance.atol + tolerance.rtol * np.abs(wide), allowed)
+        passed = same | (finite & ((distance <= tolerance.ulp) | (error <= bound)))
+    if tolerance.signed_zero:
+        passed &= ~((wide == 0) & (other == 0) & (np.signbit(wide) != np.signbit(other)))
+    unstable = np.isposinf(allowed)
+    failed = ~passed & ~unstable
+    counted = np.where(unstable, 0.0, error)
+    worst = _index(
+        np.argmax(np.where(failed, 1.0 + error, 0.0) if failed.any() else counted), expected.shape
+    )
+    scale = np.max(np.abs(wide[np.isfinite(wide)]), initial=0.0)
+    largest = float(np.max(counted))
+    return Comparison(
+        name,
+        kind,
+        failed=int(failed.sum()),
+        elements=expected.size,
+        max_ulp=float(np.max(np.where(unstable, 0.0, distance))),
+        scaled_ulp=largest / float(spacing(np.asarray(scale), expected.dtype)),
+        max_abs=largest,
+        max_rel=float(np.max(np.where(unstable | np.isnan(relative), 0.0, relative))),
+        where=worst,
+        expected=str(expected[worst]),
+        actual=str(actual[worst]),
+        unstable=int((~passed & unstable).sum()),
+    )
+
+
+def _index(flat: np.intp | int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(item) for item in np.unravel_index(int(flat), shape))

@@ -1,0 +1,133 @@
+"""How much a result may move by rounding alone, measured on the source itself.
+
+No fixed tolerance is right: a softmax is good to a few ulp, a deep network to thousands, and a
+cancelling difference to nothing. So the source is run again as *twins*, its inputs and weights
+each moved by one unit in the last place, up or down at random. What an output element moves
+then is what rounding can do to it, and a compiled model that only rounds differently stays
+within a small multiple of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.check.compare import Slack
+from smelt.check.subject import Subject
+from smelt.check.ulp import is_float, spacing
+from smelt.errors import SmeltError
+from smelt.runtime.interface import Value
+from smelt.runtime.runner import RunnerName, open_runner
+
+TWINS = 3
+MARGIN = 16.0
+"""Allowed multiple of the largest movement of the twins, which are few."""
+
+FLOOR_ULP = 4.0
+"""Allowed for each element whatever the twins say: the last operation rounds, too."""
+
+SMALLEST_WEIGHT = 8
+"""Elements of an initializer that is moved; fewer are settings (scales, exponents, limits)."""
+
+
+class Yardstick:
+    """Measures what rounding does to the outputs of ``subject``."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        seed: int = 0,
+        margin: float = MARGIN,
+        runner: RunnerName = "auto",
+    ) -> None:
+        self.subject = subject
+        self.seed = seed
+        self.margin = margin
+        self._twins = _open_twins(subject, seed, runner)
+
+    def slack(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> Slack:
+        """The absolute error that rounding explains, element by element, for each output.
+
+        ``outputs`` are those of the subject itself on ``inputs``. For floats: ``margin`` times the largest movement of the element or the median movement of
+        its output, whichever is more, and never less than ``FLOOR_ULP``. Integers, booleans and
+        strings that change in a twin are infinite, which leaves them out of a comparison.
+        """
+        moved: list[list[np.ndarray]] = [[] for _ in outputs]
+        for index, twin in enumerate(self._twins):
+            rng = np.random.default_rng([self.seed, index, 1])
+            try:
+                results = twin.run(*[_jittered(value, rng) for value in inputs])
+            except SmeltError:
+                continue  # a twin may leave the domain of the model; the others still count
+            for before, after, seen in zip(outputs, results, moved, strict=True):
+                if isinstance(before, np.ndarray) and isinstance(after, np.ndarray):
+                    if before.shape == after.shape:
+                        seen.append(after)
+        pairs = zip(outputs, moved, strict=True)
+        return [_slack(output, seen, self.margin) for output, seen in pairs]
+
+
+def _open_twins(subject: Subject, seed: int, runner: RunnerName) -> list[Subject]:
+    """The subject with its weights moved, ``TWINS`` times; the subject itself if it has none."""
+    if subject.model is None or not any(map(_is_weight, subject.model.graph.initializers.values())):
+        return [subject] * TWINS
+    twins = []
+    for index in range(TWINS):
+        model = subject.model.clone()
+        rng = np.random.default_rng([seed, index])
+        for value in model.graph.initializers.values():
+            tensor = value.const_value
+            if tensor is not None and _is_weight(value):
+                value.const_value = ir.Tensor(jitter(tensor.numpy(), rng), name=value.name)
+        opened = open_runner(model, runner)
+        twins.append(Subject(f"twin {index}", opened, opened.interface, model))
+    return twins
+
+
+def _slack(output: Value, seen: list[np.ndarray], margin: float) -> np.ndarray | None:
+    if not isinstance(output, np.ndarray):
+        return None
+    if not is_float(output.dtype):
+        changed = np.zeros(output.shape, bool)
+        for after in seen:
+            changed |= np.asarray(output != after)
+        return np.where(changed, np.inf, 0.0)
+    wide = output.astype(np.float64)
+    spread = np.zeros(output.shape)
+    with np.errstate(all="ignore"):
+        for after in seen:
+            movement = np.abs(after.astype(np.float64) - wide)
+            spread = np.fmax(spread, np.where(np.isfinite(movement), movement, 0.0))
+        typical = np.median(spread[spread > 0]) if (spread > 0).any() else 0.0
+        floor = np.nan_to_num(FLOOR_ULP * spacing(wide, output.dtype), posinf=0.0)
+        return np.asarray(np.maximum(margin * np.maximum(spread, typical), floor))
+
+
+def _is_weight(value: ir.Value) -> bool:
+    tensor = value.const_value
+    if tensor is None or value.is_graph_input() or tensor.dtype == ir.DataType.STRING:
+        return False
+    return tensor.size >= SMALLEST_WEIGHT and is_float(tensor.dtype.numpy())
+
+
+def _jittered(value: Value, rng: np.random.Generator) -> Value:
+    if isinstance(value, np.ndarray) and is_float(value.dtype):
+        return jitter(value, rng)
+    if isinstance(value, list):
+        return [jitter(item, rng) if is_float(item.dtype) else item for item in value]
+    return value
+
+
+def jitter(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """``array`` with each element moved up or down by one ulp; zeros and non-numbers stay."""
+    step = np.where(rng.integers(0, 2, array.shape), 1.0, -1.0)
+    with np.errstate(all="ignore"):
+        if array.dtype.kind == "f":
+            moved = np.nextafter(array, array.dtype.type(np.inf) * step.astype(array.dtype))
+        else:
+            wide = array.astype(np.float64)
+            moved = (wide + step * spacing(wide, array.dtype)).astype(array.dtype)
+        usable = np.isfinite(moved) & (array != 0)
+    return np.asarray(np.where(usable, moved, array))

@@ -1,0 +1,134 @@
+"""What a verification found, as JSON and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from smelt.check.compare import Comparison
+from smelt.errors import Mismatch
+
+SCHEMA = "smelt.verify/1"
+
+
+@dataclass
+class Trial:
+    """One run of both sides. ``skipped`` says why neither could be run on these inputs."""
+
+    sizes: Mapping[str, int]
+    inputs: str
+    seed: int
+    outputs: list[Comparison] = field(default_factory=list)
+    failure: str = ""
+    skipped: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return not self.failure and all(output.ok for output in self.outputs)
+
+    @property
+    def place(self) -> str:
+        """What the trial was run on."""
+        sizes = " ".join(f"{name}={size}" for name, size in self.sizes.items())
+        return f"{sizes or 'fixed sizes'}, {self.inputs} inputs, seed {self.seed}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "ok": self.ok,
+            "sizes": dict(self.sizes),
+            "inputs": self.inputs,
+            "seed": self.seed,
+            "failure": self.failure,
+            "skipped": self.skipped,
+            "outputs": [output.to_json() for output in self.outputs],
+        }
+
+
+@dataclass
+class Report:
+    """The result of ``verify``: differences of interface, and the trials in order."""
+
+    names: tuple[str, str]
+    interface: list[str] = field(default_factory=list)
+    trials: list[Trial] = field(default_factory=list)
+    tolerance: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """True if the interfaces agree and every trial that could be run agrees."""
+        return not self.interface and all(trial.ok for trial in self.trials)
+
+    @property
+    def max_ulp(self) -> float:
+        """The largest distance of two elements over all trials, in ulp."""
+        return max((c.max_ulp for trial in self.trials for c in trial.outputs), default=0.0)
+
+    @property
+    def scaled_ulp(self) -> float:
+        """The largest absolute error in ulp of the largest magnitude of its output."""
+        return max((c.scaled_ulp for trial in self.trials for c in trial.outputs), default=0.0)
+
+    @property
+    def max_abs(self) -> float:
+        """The largest absolute error over all trials."""
+        return max((c.max_abs for trial in self.trials for c in trial.outputs), default=0.0)
+
+    def problems(self) -> list[str]:
+        """Every difference in a sentence."""
+        found = list(self.interface)
+        for trial in self.trials:
+            if trial.failure:
+                found.append(f"{trial.place}: {trial.failure}")
+            found += [f"{trial.place}: {item}" for item in trial.outputs if not item.ok]
+        return found
+
+    def check(self) -> None:
+        """Raise Mismatch if the sides disagree: E700 in interface, E702 in results."""
+        if self.ok:
+            return
+        code, what = "E702", "{1} does not compute what {0} computes"
+        if self.interface:
+            code, what = "E700", "{1} does not have the interface of {0}"
+        raise Mismatch(
+            code,
+            what.format(*self.names),
+            at=self.problems()[:8],
+            why=f"allowed: {self.tolerance}" if code == "E702" else "",
+            fix="`smelt bisect` finds the rewrite at fault" if code == "E702" else "",
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            "ok": self.ok,
+            "names": list(self.names),
+            "tolerance": self.tolerance,
+            "max_ulp": self.max_ulp,
+            "scaled_ulp": self.scaled_ulp,
+            "max_abs": self.max_abs,
+            "interface": self.interface,
+            "trials": [trial.to_json() for trial in self.trials],
+        }
+
+    def __str__(self) -> str:
+        lines = [f"interface: {item}" for item in self.interface]
+        header = (
+            f"{'output':<24} {'sizes':<14} {'inputs':<8} {'max ulp':>10} {'max abs':>10}  result"
+        )
+        lines.append(header)
+        for trial in self.trials:
+            sizes = ",".join(f"{name}={size}" for name, size in trial.sizes.items()) or "-"
+            if trial.failure or trial.skipped:
+                words = f"FAILS: {trial.failure}" if trial.failure else f"skipped: {trial.skipped}"
+                lines.append(f"{'*':<24} {sizes:<14} {trial.inputs:<8} {words}")
+            lines += [_row(item, sizes, trial.inputs) for item in trial.outputs]
+        return "\n".join(lines)
+
+
+def _row(item: Comparison, sizes: str, inputs: str) -> str:
+    result = "same" if item.ok else (item.problem or f"DIFFERS in {item.failed}/{item.elements}")
+    if item.unstable:
+        result += f" ({item.unstable} undetermined)"
+    row = f"{item.name:<24} {sizes:<14} {inputs:<8} {item.max_ulp:>10.4g} {item.max_abs:>10.3g}"
+    return f"{row}  {result}"

@@ -1,0 +1,50 @@
+"""Distances between floating-point numbers, counted in units in the last place."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+
+_UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+
+def is_float(dtype: np.dtype) -> bool:
+    """True for every floating-point type, bfloat16 and the 8-bit and 4-bit ones included."""
+    if dtype.kind == "f":
+        return True
+    return dtype.kind == "V" and dtype.name.startswith(("bfloat", "float"))
+
+
+def ulp_distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """How many representable numbers lie between ``a`` and ``b``, as float64, element by element.
+
+    Both have the same floating-point dtype. Zeros of both signs are one number; infinity comes
+    one after the largest. NaN to NaN is 0 and NaN to a number is infinite.
+    """
+    magnitude_a, negative_a = _split(a)
+    magnitude_b, negative_b = _split(b)
+    # uint64 has no room for a sum across zero; its exact value does not matter there.
+    across = magnitude_a.astype(np.float64) + magnitude_b.astype(np.float64)
+    larger = np.maximum(magnitude_a, magnitude_b)
+    within = (larger - np.minimum(magnitude_a, magnitude_b)).astype(np.float64)
+    distance = np.where(negative_a == negative_b, within, across)
+    nan_a, nan_b = np.isnan(a), np.isnan(b)
+    return np.where(nan_a | nan_b, np.where(nan_a & nan_b, 0.0, np.inf), distance)
+
+
+def _split(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Magnitude bits as integers, and signs: every IEEE-like format is sign and magnitude."""
+    bits = np.ascontiguousarray(array).reshape(array.shape).view(_UNSIGNED[array.dtype.itemsize])
+    sign = bits.dtype.type(1 << (ml_dtypes.finfo(array.dtype).bits - 1))
+    magnitude = bits & bits.dtype.type(int(sign) - 1)
+    return magnitude, (bits & sign) != 0
+
+
+def spacing(magnitude: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """One unit in the last place of ``dtype`` at ``magnitude``, in float64; NaN where infinite."""
+    info = ml_dtypes.finfo(dtype)
+    with np.errstate(all="ignore"):
+        _, exponent = np.frexp(np.abs(magnitude).astype(np.float64))
+        unit = np.ldexp(1.0, exponent - 1 - info.nmant)
+        unit = np.maximum(unit, float(info.smallest_subnormal))
+        return np.where(np.isfinite(magnitude), unit, np.nan)

@@ -1,0 +1,133 @@
+"""Do two computations agree? Run both on the same inputs, at several sizes, and compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from smelt.check.agreement import Dims, disagreements, trial_sizes
+from smelt.check.compare import EXACT, Comparison, Slack, Tolerance, compare
+from smelt.check.measure import MARGIN, Yardstick
+from smelt.check.report import Report, Trial
+from smelt.check.subject import Checkable, Subject, as_subject
+from smelt.errors import SmeltError, UsageError
+from smelt.runtime.inputs import Mode, random_inputs
+from smelt.runtime.interface import Interface, Value
+from smelt.runtime.runner import RunnerName
+
+MODES: tuple[Mode, ...] = ("normal", "sparse")
+
+
+@dataclass(frozen=True)
+class Case:
+    """Inputs to compare on, and what they are."""
+
+    values: Sequence[Value]
+    sizes: Mapping[str, int]
+    inputs: str
+
+
+def verify(
+    a: Checkable,
+    b: Checkable,
+    inputs: Sequence[Value] | None = None,
+    dims: Dims | None = None,
+    seed: int = 0,
+    tolerance: Tolerance | None = None,
+    *,
+    modes: Sequence[Mode] = MODES,
+    names: tuple[str, str] = ("the source", "the result"),
+    margin: float = MARGIN,
+) -> Report:
+    """Compare ``b`` with ``a``: functions, models, files or artifacts, in any combination.
+
+    Both run on ``inputs``, one value an input, or on random ones for every mode of ``modes`` at
+    every size of the symbolic dims: those of ``dims``, such as ``{"B": (1, 3)}``, else 1 and
+    3. Names, element types, order and ranks of inputs and outputs have to be equal, too.
+
+    Without a ``tolerance``, ``b`` may differ from ``a`` by what rounding explains, as measured
+    by running ``a`` on inputs and weights moved by one ulp.
+
+    Mismatches are in the report, whose ``check`` raises them. Raises the error of ``a`` if it
+    cannot be run on any of the inputs, and UsageError E634 if neither side is a model and no
+    inputs are given.
+    """
+    first, second = _open(a, b, names)
+    report = Report(names, tolerance=str(tolerance or f"measured rounding x {margin:g}"))
+    if first.interface is not None and second.interface is not None:
+        report.interface = disagreements(first.interface, second.interface)
+        if report.interface:
+            return report
+    yardstick = _yardstick(first, second, seed, margin) if tolerance is None else None
+    cases = _given(inputs) if inputs is not None else _made_up(first, second, dims, seed, modes)
+    refused: list[SmeltError] = []
+    for case in cases:
+        trial = Trial(case.sizes, case.inputs, seed)
+        report.trials.append(trial)
+        try:
+            expected = list(first.run(*case.values))
+        except SmeltError as error:
+            # The inputs may be outside the domain of the source: then this trial says nothing.
+            trial.skipped = f"{names[0]}: {error.why or error.what}"
+            refused.append(error)
+            continue
+        try:
+            actual = list(second.run(*case.values))
+        except SmeltError as error:
+            trial.failure = f"{names[1]} fails where {names[0]} works: {error.why or error.what}"
+            continue
+        slack: Slack = ()
+        if yardstick is not None:
+            base = expected if yardstick.subject is first else actual
+            slack = yardstick.slack(case.values, base)
+        ports = second.interface.outputs if second.interface else ()
+        trial.outputs = compare(
+            expected, actual, tolerance or EXACT, names=[p.name for p in ports], slack=slack
+        )
+    if refused and len(refused) == len(report.trials):
+        raise refused[0]
+    return report
+
+
+def _open(a: Checkable, b: Checkable, names: tuple[str, str]) -> tuple[Subject, Subject]:
+    """Both sides, in the same runner: different kernels would differ by themselves."""
+    first, second = as_subject(a, names[0]), as_subject(b, names[1])
+    used = {_runner_of(side) for side in (first, second)} - {None}
+    if used == {"onnxruntime", "reference"}:
+        first, second = as_subject(a, names[0], "reference"), as_subject(b, names[1], "reference")
+    return first, second
+
+
+def _runner_of(side: Subject) -> str | None:
+    return getattr(side.run, "name", None) if side.model is not None else None
+
+
+def _yardstick(first: Subject, second: Subject, seed: int, margin: float) -> Yardstick:
+    """Measures on the source, or on the other side's model if the source is a bare function."""
+    subject = first if first.model is not None or second.model is None else second
+    runner: RunnerName = "reference" if _runner_of(subject) == "reference" else "auto"
+    return Yardstick(subject, seed, margin, runner)
+
+
+def _given(inputs: Sequence[Value]) -> Iterator[Case]:
+    yield Case(inputs, {}, "given")
+
+
+def _made_up(
+    first: Subject, second: Subject, dims: Dims | None, seed: int, modes: Sequence[Mode]
+) -> Iterator[Case]:
+    models = [side.model for side in (first, second) if side.model is not None]
+    interfaces = [side.interface for side in (first, second) if side.interface is not None]
+    if not models or not interfaces:
+        raise UsageError(
+            "E634",
+            "neither side is an ONNX model, so no inputs can be made up",
+            fix="give inputs=[...], one array an input",
+        )
+    other: Interface | None = interfaces[1] if len(interfaces) > 1 else None
+    for index, sizes in enumerate(trial_sizes(interfaces[0], other, dims)):
+        for mode in modes:
+            yield Case(random_inputs(models[0], sizes, seed + index, mode), sizes, mode)
+
+
+__all__ = ["Comparison", "Report", "Tolerance", "verify"]

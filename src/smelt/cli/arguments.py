@@ -1,0 +1,119 @@
+"""The arguments that need reading: models, functions, sizes and options."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from smelt.errors import SmeltError, UsageError
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+STANDARD = "-"
+"""Stands for standard input or output."""
+
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_NAME = re.compile(r"[^\s=,]+")
+
+
+def is_function(source: str) -> bool:
+    """True if ``source`` names a Python object, such as ``pkg.mod:fn``, and no file."""
+    return _FUNCTION.fullmatch(source) is not None and not Path(source).exists()
+
+
+def read_model(source: str, *, opset: int | None = None, inline: bool = True) -> ir.Model:
+    """The model in the file ``source``, or on standard input for ``-``."""
+    from smelt.frontends.onnx import load
+
+    data: str | bytes = sys.stdin.buffer.read() if source == STANDARD else source
+    return load(data, opset=opset, inline=inline)
+
+
+def write_model(model: ir.Model, destination: str, **options: Any) -> None:
+    """Write ``model`` to a file, or to standard output for ``-``."""
+    from smelt.frontends.onnx import save, to_proto
+
+    if destination == STANDARD:
+        sys.stdout.buffer.write(to_proto(model).SerializeToString())
+        sys.stdout.buffer.flush()
+    else:
+        save(model, destination, **options)
+
+
+def find_function(reference: str) -> Callable[..., Any]:
+    """The callable that ``pkg.mod:fn`` names, imported with the current folder on the path.
+
+    Raises UsageError E635 if there is none.
+    """
+    module_name, _, path = reference.partition(":")
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        found: Any = importlib.import_module(module_name)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except SmeltError:
+        raise
+    except Exception as error:
+        raise UsageError(
+            "E635",
+            f"cannot import {reference!r}: {type(error).__name__}: {error}",
+            fix="name a function as package.module:function, importable from this folder",
+        ) from error
+    if not callable(found):
+        raise UsageError("E635", f"{reference!r} is a {type(found).__name__}, not a function")
+    return found  # type: ignore[no-any-return]
+
+
+def parse_dims(items: Sequence[str] | None) -> dict[str, tuple[int, ...]]:
+    """``["B=1,3", "S=8"]`` as ``{"B": (1, 3), "S": (8,)}``; raises UsageError E636."""
+    dims: dict[str, tuple[int, ...]] = {}
+    for item in items or ():
+        name, _, sizes = item.partition("=")
+        numbers = sizes.split(",")
+        if not _NAME.fullmatch(name) or not all(number.strip().isdecimal() for number in numbers):
+            raise UsageError(
+                "E636", f"--dim {item!r} is not NAME=SIZE[,SIZE]", fix="for instance: --dim B=1,3"
+            )
+        if name in dims:
+            raise UsageError("E636", f"--dim {name} is given twice", fix=f"--dim {name}=1,3")
+        dims[name] = tuple(int(number) for number in numbers)
+    return dims
+
+
+def bind_dims(items: Sequence[str] | None) -> dict[str, int]:
+    """Like ``parse_dims``, with exactly one size for each name."""
+    dims = parse_dims(items)
+    for name, sizes in dims.items():
+        if len(sizes) != 1:
+            raise UsageError(
+                "E636", f"--dim {name} takes one size here", fix=f"--dim {name}={sizes[0]}"
+            )
+    return {name: sizes[0] for name, sizes in dims.items()}
+
+
+def parse_options(items: Sequence[str] | None) -> Mapping[str, Any]:
+    """``["align=64", "static"]`` as ``{"align": 64, "static": True}``; raises UsageError E636."""
+    options: dict[str, Any] = {}
+    for item in items or ():
+        name, equals, text = item.partition("=")
+        if not name.replace("-", "_").isidentifier():
+            raise UsageError("E636", f"--option {item!r} is not NAME=VALUE")
+        options[name.replace("-", "_")] = _value(text) if equals else True
+    return options
+
+
+def _value(text: str) -> int | float | bool | str:
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

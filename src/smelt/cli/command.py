@@ -1,0 +1,136 @@
+"""What every command shares: its options, and what becomes of an error.
+
+People read standard error, programs read standard output. An error that smelt can explain is
+printed and becomes the exit status; any other is ours, and leaves a reproducer behind.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, ParamSpec, TypeVar
+
+import typer
+
+from smelt.errors import ExitStatus, SmeltError
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
+Dims = Annotated[
+    list[str] | None,
+    typer.Option("--dim", metavar="NAME=SIZE[,SIZE]", help="Sizes of a symbolic dim; repeatable."),
+]
+Pipeline = Annotated[
+    str,
+    typer.Option("--pipeline", metavar="TEXT|@FILE", help="The passes to run, or a file of them."),
+]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+REPRODUCER_MODEL_LIMIT = 100 << 20
+"""Bytes of a model that a reproducer takes along by itself."""
+
+
+def command(function: Callable[P, R]) -> Callable[P, R]:
+    """Turn the errors of a command into messages and exit statuses."""
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        as_json = bool(kwargs.get("as_json"))
+        try:
+            result = function(*args, **kwargs)
+            sys.stdout.flush()
+            return result
+        except SmeltError as error:
+            report_error(error, as_json)
+            raise typer.Exit(int(error.status)) from None
+        except BrokenPipeError:
+            # The reader has seen enough; what Python still wants to flush goes nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(int(ExitStatus.DONE)) from None
+        except (RecursionError, MemoryError) as error:
+            from smelt.errors import ResourceLimit
+
+            what = "the model needs more memory or is nested deeper than this process allows"
+            report_error(ResourceLimit("E512", what, why=type(error).__name__), as_json)
+            raise typer.Exit(int(ExitStatus.RESOURCE_LIMIT)) from None
+        except Exception as error:
+            if isinstance(error, typer.Exit) or type(error).__module__.startswith("typer."):
+                raise
+            report_error(_unexpected(error), as_json)
+            raise typer.Exit(int(ExitStatus.INTERNAL)) from None
+
+    return guarded
+
+
+def report_error(error: SmeltError, as_json: bool) -> None:
+    """Print ``error``: text on standard error, or a JSON document on standard output."""
+    if as_json:
+        print_json({"error": error.to_json()})
+    else:
+        print(error, file=sys.stderr)
+
+
+def _unexpected(error: Exception) -> SmeltError:
+    from smelt.check.reproducer import write_reproducer
+    from smelt.errors import InternalError
+
+    arguments = sys.argv[1:]
+    data = None
+    for index, argument in enumerate(arguments):
+        path = Path(argument)
+        if path.is_file() and path.stat().st_size <= REPRODUCER_MODEL_LIMIT:
+            data, arguments[index] = path.read_bytes(), "model.onnx"
+            break
+    folder = tempfile.mkdtemp(prefix="smelt-reproducer-")
+    write_reproducer(folder, arguments, model_bytes=data, error=error)
+    return InternalError(
+        "E901",
+        f"an unexpected {type(error).__name__}: {error}",
+        why="this is a mistake of smelt, not of yours",
+        fix=f"please report it with the reproducer in {folder}",
+    )
+
+
+def print_json(document: object) -> None:
+    """Print ``document`` on standard output."""
+    print(json.dumps(document, indent=2, allow_nan=True))
+
+
+@contextmanager
+def progress(text: str) -> Iterator[None]:
+    """Show ``text`` on standard error while a command works, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(text):
+        yield
+
+
+def note(text: str) -> None:
+    """Tell a person something; programs do not read it."""
+    print(text, file=sys.stderr)
+
+
+def table(rows: list[tuple[Any, ...]], header: tuple[str, ...] = ()) -> str:
+    """Columns of text, the numbers to the right."""
+    lines = [header, *rows] if header else list(rows)
+    if not lines:
+        return ""
+    widths = [max(len(str(line[i])) for line in lines) for i in range(len(lines[0]))]
+    texts = []
+    for line in lines:
+        cells = [
+            str(cell).rjust(width) if isinstance(cell, int | float) else str(cell).ljust(width)
+            for cell, width in zip(line, widths, strict=True)
+        ]
+        texts.append("  ".join(cells).rstrip())
+    return "\n".join(texts)

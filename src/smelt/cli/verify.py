@@ -1,0 +1,63 @@
+"""``smelt verify A B``: do two computations agree?"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from smelt.cli.arguments import STANDARD, find_function, is_function, parse_dims, read_model
+from smelt.cli.command import Dims, Json, command, print_json, progress
+from smelt.errors import ExitStatus, UsageError
+
+
+@command
+def verify(
+    a: Annotated[str, typer.Argument(metavar="A", help="A model, or a function as pkg.mod:fn.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="What should compute the same.")],
+    dim: Dims = None,
+    seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
+    rtol: Annotated[float | None, typer.Option(help="Relative error allowed.")] = None,
+    atol: Annotated[float | None, typer.Option(help="Absolute error allowed.")] = None,
+    ulp: Annotated[float | None, typer.Option(help="Units in the last place allowed.")] = None,
+    edges: Annotated[
+        bool, typer.Option("--edges", help="Also NaN, infinities, denormals.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Run two models or functions on the same inputs and compare names, types and numbers.
+
+    Without a tolerance, what rounding explains is allowed, as measured on A. The exit status is
+    1 if they differ.
+    """
+    from smelt.check.compare import Tolerance
+    from smelt.check.verify import MODES
+    from smelt.check.verify import verify as run
+
+    if a == b == STANDARD:
+        raise UsageError("E637", "only one model can come from standard input")
+    given = {"rtol": rtol, "atol": atol, "ulp": ulp}
+    bounds = {name: bound for name, bound in given.items() if bound is not None}
+    if any(not bound >= 0 for bound in bounds.values()):
+        raise UsageError("E637", "a tolerance cannot be negative")
+    with progress(f"comparing {b} with {a}"):
+        report = run(
+            _side(a),
+            _side(b),
+            dims=parse_dims(dim),
+            seed=seed,
+            tolerance=Tolerance(**bounds) if bounds else None,
+            modes=(*MODES, "edges") if edges else MODES,
+            names=(a, b),
+        )
+    if as_json:
+        print_json(report.to_json())
+    else:
+        print(report)
+        print("same" if report.ok else "DIFFERENT", f"(allowed: {report.tolerance})")
+    if not report.ok:
+        raise typer.Exit(int(ExitStatus.MISMATCH))
+
+
+def _side(source: str) -> Any:
+    return find_function(source) if is_function(source) else read_model(source, inline=False)

@@ -1,0 +1,49 @@
+"""Check the inputs of a run against the interface of its model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import UsageError
+from smelt.runtime.interface import Interface, Port, Value
+
+
+def feed(interface: Interface, inputs: Sequence[Value]) -> dict[str, Value]:
+    """``inputs`` by name, checked against the interface; inputs left at their default are absent.
+
+    Raises UsageError E632 on a wrong count, element type, rank or size.
+    """
+    expected = len(interface.inputs)
+    if len(inputs) != expected:
+        raise UsageError("E632", f"the model takes {expected} inputs, {len(inputs)} were given")
+    fed: dict[str, Value] = {}
+    for port, value in zip(interface.inputs, inputs, strict=True):
+        if value is None:
+            if port.default is None and port.kind != "optional":
+                raise UsageError("E632", f"input {port.name!r} has no default and was left out")
+            if port.kind == "optional":
+                fed[port.name] = None
+            continue
+        if isinstance(value, np.ndarray):
+            _check(port, value)
+        fed[port.name] = value
+    return fed
+
+
+def _check(port: Port, array: np.ndarray) -> None:
+    given = f"{array.dtype}[{','.join(map(str, array.shape))}]"
+    mistake = UsageError("E632", f"input {port.name!r} is {port}, but {given} was given")
+    if port.dtype is not None and port.kind == "tensor":
+        text = port.dtype == ir.DataType.STRING
+        if (array.dtype.kind not in "OUST") if text else (array.dtype != port.dtype.numpy()):
+            raise mistake
+    if port.shape is None or port.kind != "tensor":
+        return
+    if array.ndim != len(port.shape):
+        raise mistake
+    pairs = zip(port.shape, array.shape, strict=True)
+    if any(isinstance(dim, int) and dim != size for dim, size in pairs):
+        raise mistake

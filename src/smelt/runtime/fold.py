@@ -1,0 +1,116 @@
+"""Evaluate one node on constant inputs, for constant folding.
+
+The kernels are those of ``onnx.reference``, in NumPy: a call takes some 100 microseconds, and a
+result does not depend on what this machine has installed. Where the ONNX specification leaves a
+result open, or a runtime would trap, the node is left alone: better a model that is not folded
+than one that is folded to something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.runtime.fold_limits import SIZE_LIMIT, Inputs, is_bounded, is_undefined
+
+NEVER = frozenset(
+    {
+        *("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
+        *("Bernoulli", "Multinomial", "Dropout"),
+        *("If", "Loop", "Scan", "SequenceMap", "Optional", "StringNormalizer", "ImageDecoder"),
+        *("LSTM", "GRU", "RNN"),
+    }
+)
+"""Random, holding graphs, or too slow in NumPy to be worth a try."""
+
+Evaluate = Callable[[ir.Node, Inputs], list[np.ndarray] | None]
+
+
+def evaluator(model: ir.Model, size_limit: int = SIZE_LIMIT) -> Evaluate:
+    """``evaluate_node`` for the nodes of ``model``, as a function of node and inputs alone."""
+    opsets = _opset_of_graphs(model)
+
+    def evaluate(node: ir.Node, inputs: Inputs) -> list[np.ndarray] | None:
+        opset = opsets.get(node.graph) if isinstance(node.graph, ir.Graph) else None
+        if opset is None:
+            return None
+        return evaluate_node(node, inputs, opset=opset, size_limit=size_limit)
+
+    return evaluate
+
+
+def _opset_of_graphs(model: ir.Model) -> dict[ir.Graph, int]:
+    """The version of the ONNX domain in each graph; a function may import its own."""
+    opsets: dict[ir.Graph, int] = {}
+    roots = [(model.graph, model.opset_imports.get("", 1))]
+    roots += [(f.graph, f.opset_imports.get("", 1)) for f in model.functions.values()]
+    for root, opset in roots:
+        pending = [root]
+        while pending:
+            graph = pending.pop()
+            opsets[graph] = opset
+            pending.extend(inner for node in graph for inner in scope.subgraphs(node))
+    return opsets
+
+
+def evaluate_node(
+    node: ir.Node,
+    inputs: Inputs,
+    *,
+    opset: int,
+    size_limit: int = SIZE_LIMIT,
+) -> list[np.ndarray] | None:
+    """The outputs of ``node`` on ``inputs`` (None for an absent one), or None to leave it alone.
+
+    ``opset`` is the version of the ONNX domain that the model imports. Nothing is computed
+    before the size of the result is known to stay within ``size_limit`` bytes. The arrays have
+    the element types of the node's outputs and are read-only.
+    """
+    if node.domain or node.op_type in NEVER or any(output.name == "" for output in node.outputs):
+        return None
+    if not is_bounded(node, inputs, size_limit) or is_undefined(node, inputs):
+        return None
+    results = _run(node, inputs, opset)
+    if results is None or not all(map(_as_declared, results, node.outputs)):
+        return None
+    for array in results:
+        array.flags.writeable = False
+    return results
+
+
+def _run(node: ir.Node, inputs: Inputs, opset: int) -> list[np.ndarray] | None:
+    from onnx.reference import ReferenceEvaluator
+    from onnx.reference.ops._op_list import load_op
+
+    try:
+        kernel = load_op("", node.op_type, opset, evaluator_cls=ReferenceEvaluator)
+        parameters = {"log": _silent, "opsets": {"": opset}, "new_ops": None, "verbose": 0}
+        with np.errstate(all="ignore"):
+            results = kernel(ir.to_proto(node), parameters).run(*inputs)
+    except Exception:  # noqa: BLE001 - whatever a kernel cannot do, the node stays as it is
+        return None
+    if len(results) < len(node.outputs):
+        return None
+    arrays = [np.array(result, copy=True) for result in results[: len(node.outputs)]]
+    return arrays if all(array.dtype != object for array in arrays) else None
+
+
+def _silent(pattern: str, *arguments: object) -> None:
+    """The log of a reference kernel."""
+
+
+def _as_declared(array: np.ndarray, output: ir.Value) -> bool:
+    """True if the result has the type that the graph declares for it."""
+    if output.dtype is None or output.dtype == ir.DataType.STRING:
+        return False
+    if array.dtype != output.dtype.numpy():
+        return False
+    if output.shape is None:
+        return True
+    if len(output.shape) != array.ndim:
+        return False
+    pairs = zip(output.shape.dims, array.shape, strict=True)
+    return all(dim == size for dim, size in pairs if isinstance(dim, int))

@@ -1,0 +1,128 @@
+"""What constant folding may compute: results of known size, little work, a defined meaning."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.shapes import static_shape
+
+SIZE_LIMIT = 64 << 20
+"""Bytes of all outputs of a node; a larger result is worth less than the file it fills."""
+
+WORK_LIMIT = 1 << 26
+"""Multiplications of one node, a second or so in NumPy."""
+
+Inputs = Sequence[np.ndarray | None]
+
+
+def is_bounded(node: ir.Node, inputs: Inputs, limit: int) -> bool:
+    """True if the outputs are known to fit ``limit`` bytes and the work is small."""
+    present = [array for array in inputs if array is not None]
+    count = _output_elements(node, inputs)
+    if count is None:
+        return False
+    if any(output.dtype in (None, ir.DataType.STRING) for output in node.outputs):
+        return False
+    widest = max((output.dtype.bitwidth for output in node.outputs if output.dtype), default=64)
+    if count * widest > limit * 8 or sum(array.nbytes for array in present) > 4 * limit:
+        return False
+    return _work(node, present, count) <= WORK_LIMIT
+
+
+def _work(node: ir.Node, inputs: Sequence[np.ndarray], count: int) -> int:
+    """A bound of the multiplications of a product; others are linear in their sizes."""
+    if node.op_type in ("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul"):
+        return count * max((max(array.shape, default=1) for array in inputs), default=1)
+    if node.op_type == "Einsum" or "Conv" in node.op_type or "Pool" in node.op_type:
+        return count * max((array.size for array in inputs), default=1)
+    return 0
+
+
+def _output_elements(node: ir.Node, inputs: Inputs) -> int | None:
+    """Elements of all outputs: declared, or computed for operators whose values decide it."""
+    shapes = [static_shape(output) for output in node.outputs]
+    known = [math.prod(shape) for shape in shapes if shape is not None]
+    if len(known) == len(shapes):
+        return sum(known)
+    size = SIZES.get(node.op_type)
+    try:
+        return size(inputs) if size is not None else None
+    except (TypeError, IndexError, ValueError, OverflowError, ZeroDivisionError):
+        return None  # an operand is absent or has the wrong rank
+
+
+def _items(array: np.ndarray | None) -> list[int]:
+    if array is None:
+        raise TypeError("absent operand")
+    return [int(item) for item in array.reshape(-1)]
+
+
+def _expanded(inputs: Inputs) -> int:
+    shape = inputs[0].shape if inputs[0] is not None else ()
+    target = _items(inputs[1])
+    longest = max(len(shape), len(target))
+    left = (1,) * (longest - len(shape)) + shape
+    right = (1,) * (longest - len(target)) + tuple(target)
+    return math.prod(max(a, b) if a and b else 0 for a, b in zip(left, right, strict=True))
+
+
+def _size(array: np.ndarray | None) -> int:
+    return array.size if array is not None else 0
+
+
+def _rank(array: np.ndarray | None) -> int:
+    return array.ndim if array is not None else 0
+
+
+def _range(inputs: Inputs) -> int:
+    start, stop, step = (float(array) for array in inputs if array is not None)
+    return max(0, math.ceil((stop - start) / step))
+
+
+SIZES: dict[str, Callable[[Inputs], int]] = {
+    "ConstantOfShape": lambda inputs: math.prod(_items(inputs[0])),
+    "Expand": _expanded,
+    "Tile": lambda inputs: _size(inputs[0]) * math.prod(_items(inputs[1])),
+    "Range": _range,
+    "Reshape": lambda inputs: _size(inputs[0]),
+    "Squeeze": lambda inputs: _size(inputs[0]),
+    "Unsqueeze": lambda inputs: _size(inputs[0]),
+    "Slice": lambda inputs: _size(inputs[0]),
+    "Split": lambda inputs: _size(inputs[0]),
+    "Concat": lambda inputs: sum(_size(array) for array in inputs),
+    "NonZero": lambda inputs: _size(inputs[0]) * max(1, _rank(inputs[0])),
+    "Compress": lambda inputs: _size(inputs[0]),
+    "Shape": lambda inputs: _rank(inputs[0]),
+    "Size": lambda inputs: 1,
+}
+
+
+def is_undefined(node: ir.Node, inputs: Inputs) -> bool:
+    """True where ONNX leaves the result open or where a runtime traps."""
+    present = [array for array in inputs if array is not None]
+    if node.op_type in ("Div", "Mod") and present[0].dtype.kind in "iu":
+        by_zero = bool(np.any(present[1] == 0))
+        lowest = np.iinfo(present[0].dtype).min
+        return by_zero or bool(lowest and np.any(present[0] == lowest) and np.any(present[1] == -1))
+    if node.op_type in ("Cast", "CastLike"):
+        return _cast_undefined(node, present[0])
+    if node.op_type == "BitShift":
+        return bool(np.any(present[1] >= present[1].dtype.itemsize * 8))
+    return False
+
+
+def _cast_undefined(node: ir.Node, source: np.ndarray) -> bool:
+    """True if some element is NaN, infinite or out of the range of an integer type."""
+    target = node.outputs[0].dtype
+    if target is None or not target.is_integer() or source.dtype.kind not in "iufV":
+        return False
+    bits = target.bitwidth - int(target.is_signed())
+    low, high = -(2**bits) if target.is_signed() else 0, 2**bits
+    if source.dtype.kind in "iu":
+        return bool(source.size) and not low <= int(source.min()) <= int(source.max()) < high
+    whole = np.trunc(source.astype(np.float64))
+    return not bool(np.all((whole >= low) & (whole < high)))

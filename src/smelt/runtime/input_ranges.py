@@ -1,0 +1,130 @@
+"""Which values an integer input may take, seen from the operators that read it.
+
+An index beyond its table is undefined in ONNX and an error in ONNX Runtime, and so is a shape
+that does not fit; inputs for a comparison have to stay inside.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.constants import tensor_of
+
+Range = tuple[int, int]
+"""Lowest and highest value, both possible."""
+
+THROUGH = frozenset(
+    {
+        *("Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice"),
+        *("Concat", "Split", "Expand", "Tile", "Gather", "GatherElements", "GatherND", "Pad"),
+        *("Add", "Sub", "Mul", "Div", "Mod", "Abs", "Clip", "Min", "Max", "Where", "CumSum"),
+    }
+)
+"""Operators whose results are indices if an operand is; arithmetic is assumed to stay small."""
+
+INDEXED: Mapping[tuple[str, int], int | None] = {
+    ("Gather", 1): 0,
+    ("GatherElements", 1): 0,
+    ("ScatterElements", 1): 0,
+    ("GatherND", 1): None,
+    ("ScatterND", 1): None,
+    ("OneHot", 0): None,
+}
+"""``(operator, index operand)``: the default of ``axis``, None where other rules apply."""
+
+SHAPES: Mapping[tuple[str, int], Range] = {
+    ("Reshape", 1): (-1, -1),
+    ("Expand", 1): (1, 1),
+    ("Tile", 1): (1, 2),
+    ("ConstantOfShape", 0): (1, 3),
+    ("Pad", 1): (0, 1),
+    ("TopK", 1): (1, 1),
+    ("Range", 0): (0, 0),
+    ("Range", 1): (1, 5),
+    ("Range", 2): (1, 1),
+    ("Loop", 0): (1, 3),
+    ("Slice", 1): (0, 0),
+    ("Slice", 2): (1, 1),
+    ("Slice", 4): (1, 1),
+    ("Resize", 3): (2, 4),
+}
+"""Operands that are sizes, with values that fit whatever they are applied to."""
+
+STEP_LIMIT = 10_000
+"""Readers looked at before the search ends; ids are used near the inputs."""
+
+
+def index_range(value: ir.Value, sizes: Mapping[str, int]) -> Range | None:
+    """The values that input ``value`` may take where it is used as an index or a size.
+
+    ``sizes`` binds symbolic dims. None if it is used as neither.
+    """
+    found: Range | None = None
+    seen = {value}
+    pending = deque([value])
+    steps = 0
+    while pending and steps < STEP_LIMIT:
+        for use in pending.popleft().uses():
+            steps += 1
+            limits = _limits(use.node, use.idx, sizes)
+            if limits is not None:
+                found = limits if found is None else _both(found, limits)
+            elif use.node.op_type in THROUGH and not use.node.domain:
+                fresh = [output for output in use.node.outputs if output not in seen]
+                seen.update(fresh)
+                pending.extend(fresh)
+            for inner in _captured_inputs(use.node, use.idx):
+                if inner not in seen:
+                    seen.add(inner)
+                    pending.append(inner)
+    return found
+
+
+def _both(a: Range, b: Range) -> Range:
+    low, high = max(a[0], b[0]), min(a[1], b[1])
+    return (low, high) if low <= high else (low, low)
+
+
+def _limits(node: ir.Node, index: int, sizes: Mapping[str, int]) -> Range | None:
+    if node.domain:
+        return None
+    if (node.op_type, index) in SHAPES:
+        return SHAPES[node.op_type, index]
+    if (node.op_type, index) not in INDEXED:
+        return None
+    table = node.inputs[0]
+    if node.op_type == "OneHot":
+        return 0, max(0, _constant(node.inputs[1]) - 1)
+    if table is None or table.shape is None:
+        return 0, 0
+    dims = [_size(dim, sizes) for dim in table.shape.dims]
+    axis = INDEXED[node.op_type, index]
+    if axis is not None and dims:
+        given = node.attributes.get("axis")
+        axis = given.as_int() if given is not None and not given.is_ref() else axis
+        dims = [dims[axis]] if -len(dims) <= axis < len(dims) else [1]
+    return 0, max(0, min(dims, default=1) - 1)
+
+
+def _size(dim: int | ir.SymbolicDim, sizes: Mapping[str, int]) -> int:
+    if isinstance(dim, int):
+        return dim
+    bound = dim.evaluate(sizes)
+    return bound if isinstance(bound, int) else 1
+
+
+def _constant(value: ir.Value | None) -> int:
+    tensor = tensor_of(value) if value is not None else None
+    return int(tensor.numpy().reshape(-1)[0]) if tensor is not None and tensor.size else 1
+
+
+def _captured_inputs(node: ir.Node, index: int) -> list[ir.Value]:
+    """The inputs of the body of a Loop or Scan that receive operand ``index``."""
+    bodies = list(scope.subgraphs(node))
+    if node.op_type not in ("Loop", "Scan") or len(bodies) != 1:
+        return []
+    return list(bodies[0].inputs[index : index + 1])

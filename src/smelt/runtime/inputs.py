@@ -1,0 +1,142 @@
+"""Random inputs for a model: typed, seeded, and inside the range that their use allows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import Unsupported, UsageError
+from smelt.runtime.input_ranges import Range, index_range
+from smelt.runtime.interface import Port, Value, instantiate, interface_of
+
+Mode = Literal["normal", "sparse", "edges"]
+"""``normal``: standard normal floats. ``sparse``: half of the floats are zero, whole rows too,
+and the others span magnitudes, so that a norm meets its epsilon. ``edges``: NaN, infinities,
+signed zeros, denormals and the largest values stand among normal floats."""
+
+SEQUENCE_LENGTH = 3
+SIZE_LIMIT = 1 << 31
+"""Bytes of one input."""
+
+
+def random_inputs(
+    model: ir.Model, sizes: Mapping[str, int], seed: int = 0, mode: Mode = "normal"
+) -> list[Value]:
+    """One value an input of ``model``, its symbolic dims bound by ``sizes``.
+
+    Inputs that have a default get it, in modes other than ``normal`` with floats slightly moved,
+    so that a default taken for a constant shows. Equal arguments give equal inputs.
+
+    Raises UsageError E633 if a symbol has no size or a size is impossible, Unsupported E221 for
+    inputs of a type that cannot be made up.
+    """
+    interface = interface_of(model)
+    values: list[Value] = []
+    for index, port in enumerate(interface.inputs):
+        rng = np.random.default_rng([seed, index])
+        limits = index_range(model.graph.inputs[index], sizes)
+        values.append(_value(port, sizes, limits, rng, mode))
+    return values
+
+
+def _value(
+    port: Port, sizes: Mapping[str, int], limits: Range | None, rng: np.random.Generator, mode: Mode
+) -> Value:
+    if port.default is not None:
+        default = port.default.numpy()
+        return default if mode == "normal" else _moved(default, rng)
+    if port.dtype is None or port.kind == "sparse":
+        raise Unsupported(
+            "E221", f"no values can be made up for input {port.name!r}: its type is {port}"
+        )
+    shape = shape_at(port, sizes)
+    if port.kind == "sequence":
+        length = range(SEQUENCE_LENGTH)
+        return [random_array(port.dtype, shape, rng, mode, limits) for _ in length]
+    return random_array(port.dtype, shape, rng, mode, limits)
+
+
+def shape_at(port: Port, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape of ``port`` at ``sizes``; raises UsageError E633 if there is none."""
+    try:
+        shape = instantiate(port, sizes)
+    except KeyError as error:
+        name = str(error.args[0])
+        raise UsageError(
+            "E633", f"the dim {name!r} of {port.name!r} has no size", fix=f"--dim {name}=1,3"
+        ) from error
+    except ValueError as error:
+        raise UsageError("E633", f"input {port.name!r} has no shape: {error}") from error
+    wide = port.dtype.bitwidth if port.dtype not in (None, ir.DataType.STRING) else 64
+    if int(np.prod(shape, dtype=object)) * wide > SIZE_LIMIT * 8:
+        raise UsageError("E633", f"input {port.name!r} would take more than 2 GiB: {list(shape)}")
+    return shape
+
+
+def _moved(default: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    if default.dtype.kind != "f":
+        return default
+    factor = 1 + 0.1 * rng.uniform(-1, 1, default.shape)
+    return np.asarray(default * factor).astype(default.dtype)
+
+
+def random_array(
+    dtype: ir.DataType,
+    shape: tuple[int, ...],
+    rng: np.random.Generator,
+    mode: Mode = "normal",
+    limits: Range | None = None,
+) -> np.ndarray:
+    """An array of ``dtype``; integers within ``limits`` if given."""
+    if dtype == ir.DataType.STRING:
+        letters = rng.integers(ord("a"), ord("e"), (*shape, 2), dtype=np.uint32)
+        return np.ascontiguousarray(letters).view("U2").reshape(shape).astype(object)
+    if dtype == ir.DataType.BOOL:
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype.is_integer():
+        low, high = limits or _integer_range(dtype)
+        return rng.integers(low, high, shape, endpoint=True).astype(dtype.numpy())
+    values = _floats(shape, rng, mode, dtype)
+    if dtype in (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128):
+        return np.asarray(values + 1j * _floats(shape, rng, mode, dtype)).astype(dtype.numpy())
+    with np.errstate(all="ignore"):
+        return values.astype(dtype.numpy())
+
+
+def _integer_range(dtype: ir.DataType) -> Range:
+    """All of a narrow type, which is likely quantized data; small numbers of a wide one."""
+    if dtype.bitwidth <= 8:
+        bits = dtype.bitwidth - int(dtype.is_signed())
+        return (-(2**bits) if dtype.is_signed() else 0), 2**bits - 1
+    return (-8 if dtype.is_signed() else 0), 8
+
+
+def _floats(
+    shape: tuple[int, ...], rng: np.random.Generator, mode: Mode, dtype: ir.DataType
+) -> np.ndarray:
+    values = np.asarray(rng.standard_normal(shape))
+    if mode == "sparse":
+        values *= 10.0 ** rng.integers(-4, 2, shape)
+        keep = rng.random(shape) < 0.5
+        if shape:
+            keep &= rng.random((*shape[:-1], 1)) < 0.75
+        values = values * keep
+    elif mode == "edges":
+        specials = _specials(dtype)
+        chosen = rng.integers(0, len(specials), shape)
+        values = np.where(rng.random(shape) < 0.25, specials[chosen], values)
+    return values
+
+
+def _specials(dtype: ir.DataType) -> np.ndarray:
+    import ml_dtypes
+
+    plain = [0.0, -0.0, 1.0, -1.0]
+    if dtype in (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128):
+        return np.asarray(plain)
+    info = ml_dtypes.finfo(dtype.numpy())
+    largest, tiny = float(info.max), float(info.smallest_subnormal)
+    return np.asarray([*plain, np.nan, np.inf, -np.inf, largest, -largest, tiny, -tiny])

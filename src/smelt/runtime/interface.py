@@ -1,0 +1,110 @@
+"""What a model takes and returns: names, element types, shapes and defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+Dim = int | ir.SymbolicDim
+Value = np.ndarray | list[np.ndarray] | None
+"""What flows over an interface: a tensor, a sequence of tensors, or an absent optional."""
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One input or output.
+
+    ``kind`` is ``tensor``, ``sequence`` or ``optional`` as ONNX names the type (the element type
+    is ``dtype`` in each). ``shape`` is None if even the rank is unknown. ``default`` is the value
+    of an input that a caller may leave out, because the model has an initializer of its name.
+    """
+
+    name: str
+    dtype: ir.DataType | None
+    shape: tuple[Dim, ...] | None
+    kind: str = "tensor"
+    default: ir.TensorProtocol | None = None
+
+    def __str__(self) -> str:
+        dims = "?" if self.shape is None else ",".join(str(dim) for dim in self.shape)
+        dtype = self.dtype.name.lower() if self.dtype is not None else "?"
+        text = f"{dtype}[{dims}]"
+        return text if self.kind == "tensor" else f"{self.kind}({text})"
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """Inputs and outputs in order."""
+
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+    def symbols(self) -> tuple[str, ...]:
+        """The names of the symbolic dims of the inputs, each once, in order of appearance."""
+        found: dict[str, None] = {}
+        for port in self.inputs:
+            for dim in port.shape or ():
+                if isinstance(dim, ir.SymbolicDim):
+                    found.update(dict.fromkeys(sorted(dim.free_symbols())))
+        return tuple(found)
+
+
+def interface_of(model: ir.Model) -> Interface:
+    """The interface of ``model``; overridable initializers are inputs with a default."""
+    initializers = model.graph.initializers
+    return Interface(
+        tuple(_port(value, initializers) for value in model.graph.inputs),
+        tuple(_port(value, {}) for value in model.graph.outputs),
+    )
+
+
+def _port(value: ir.Value, initializers: Mapping[str, ir.Value]) -> Port:
+    kind, dtype = "tensor", None
+    kinds: Iterable[tuple[type, str]] = (
+        (ir.OptionalType, "optional"),
+        (ir.SequenceType, "sequence"),
+        (ir.SparseTensorType, "sparse"),
+    )
+    for type_class, word in kinds:
+        if isinstance(value.type, type_class):
+            kind = word
+            break
+    if value.type is not None:
+        dtype = value.type.dtype
+    shape = tuple(value.shape.dims) if value.shape is not None else None
+    initial = initializers.get(value.name or "")
+    default = initial.const_value if initial is not None else None
+    return Port(value.name or "", dtype, shape, kind, default)
+
+
+def instantiate(port: Port, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape of ``port`` with its symbols bound by ``sizes``.
+
+    Nameless dims and an unknown rank have no size; the first count as 1, the second as rank 0.
+    Raises KeyError if a symbol has no size, and ValueError if an expression over symbols does not
+    give a whole number of zero or more.
+    """
+    shape: list[int] = []
+    for dim in port.shape or ():
+        if isinstance(dim, int):
+            shape.append(dim)
+        elif dim.value is None:
+            shape.append(1)
+        else:
+            shape.append(_evaluate(dim, sizes))
+    return tuple(shape)
+
+
+def _evaluate(dim: ir.SymbolicDim, sizes: Mapping[str, int]) -> int:
+    if dim.value in sizes:
+        return sizes[dim.value]
+    missing = sorted(dim.free_symbols() - sizes.keys())
+    if missing:
+        raise KeyError(missing[0])
+    size = dim.evaluate(sizes)
+    if not isinstance(size, int) or size < 0:
+        raise ValueError(f"{dim} is no size where {dict(sizes)}")
+    return size

@@ -1,0 +1,135 @@
+"""Run a model in ONNX Runtime: one thread, its graph optimizations off unless asked for."""
+
+from __future__ import annotations
+
+import threading
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import InvalidModel, ResourceLimit, SmeltError, Unsupported, UsageError
+from smelt.runtime.interface import Interface, Value, interface_of
+from smelt.runtime.feed import feed
+from smelt.runtime.serialize import Serialized, serialize
+from smelt.runtime.values import from_ort, is_native, to_ort
+
+if TYPE_CHECKING:
+    import onnxruntime as ort
+
+TIME_LIMIT = 600.0
+"""Seconds after which a run is stopped; a constant infinite Loop is a valid model."""
+
+NO_KERNEL = (
+    "NOT_IMPLEMENTED",
+    "is not a registered function/op",
+    "No Op registered for",
+    "is under development",
+    "Unsupported model IR version",
+    "is invalid.",  # "Type 'tensor(bfloat16)' of input parameter ... is invalid."
+)
+"""Parts of messages that mean: the model may be right, but this ONNX Runtime cannot run it."""
+
+
+class OnnxRuntime:
+    """A session of ONNX Runtime; see ``runner.Runner``."""
+
+    name = "onnxruntime"
+
+    def __init__(
+        self, model: ir.Model, *, optimized: bool = False, time_limit: float = TIME_LIMIT
+    ) -> None:
+        self.interface: Interface = interface_of(model)
+        self.time_limit = time_limit
+        self._serialized = serialize(model, share_weights=True)
+        self._session = _open(_import(), self._serialized, optimized)
+        ports = (*self.interface.inputs, *self.interface.outputs)
+        self._native = all(is_native(port.dtype) for port in ports)
+        if not self._native and any(port.kind != "tensor" for port in ports):
+            raise Unsupported(
+                "E220", "ONNX Runtime takes no sequences or optionals of element types beyond NumPy"
+            )
+
+    def __call__(self, *inputs: Value) -> tuple[Value, ...]:
+        """Run once. Raises InvalidModel E321 if the run fails, ResourceLimit E511 if it is slow."""
+        ort = _import()
+        fed = feed(self.interface, inputs)
+        options = ort.RunOptions()
+        watchdog = threading.Timer(self.time_limit, _stop, (options,))
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            return self._run(fed, options)
+        except SmeltError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the exceptions of ORT share no base class
+            raise _run_error(str(error), stopped=bool(options.terminate)) from error
+        finally:
+            watchdog.cancel()
+
+    def _run(self, fed: dict[str, Value], options: ort.RunOptions) -> tuple[Value, ...]:
+        names = [port.name for port in self.interface.outputs]
+        if self._native:
+            return tuple(self._session.run(names, fed, options))
+        values = {}
+        for port in self.interface.inputs:
+            array = fed.get(port.name)
+            if isinstance(array, np.ndarray) and port.dtype is not None:
+                values[port.name] = to_ort(array, port.dtype)
+        results = self._session.run_with_ort_values(names, values, options)
+        return tuple(from_ort(result) for result in results)
+
+
+def _stop(options: ort.RunOptions) -> None:
+    options.terminate = True
+
+
+def _import() -> ModuleType:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise UsageError(
+            "E631",
+            "running a model needs the package onnxruntime, which is not installed",
+            fix="pip install 'smelt[ort]'",
+        ) from error
+    return onnxruntime
+
+
+def _open(ort: ModuleType, serialized: Serialized, optimized: bool) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 4  # a failure is an exception; what ORT logs beside it is noise
+    levels = ort.GraphOptimizationLevel
+    level = levels.ORT_ENABLE_ALL if optimized else levels.ORT_DISABLE_ALL
+    options.graph_optimization_level = level
+    if serialized.weights:
+        values = [ort.OrtValue.ortvalue_from_numpy(array) for array in serialized.weights.values()]
+        options.add_external_initializers(list(serialized.weights), values)
+    data = serialized.proto.SerializeToString()
+    try:
+        return ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise _load_error(str(error)) from error
+
+
+def _load_error(message: str) -> SmeltError:
+    if any(part in message for part in NO_KERNEL):
+        return Unsupported("E220", "ONNX Runtime cannot run an operator of the model", why=message)
+    return InvalidModel("E320", "ONNX Runtime refuses the model", why=message)
+
+
+def _run_error(message: str, *, stopped: bool) -> SmeltError:
+    if stopped:
+        return ResourceLimit("E511", "the run was stopped at its time limit", why=message)
+    if (
+        "Failed to allocate memory" in message
+        or "bad_alloc" in message
+        or "bad allocation" in message
+    ):
+        return ResourceLimit("E510", "the run needs more memory than there is", why=message)
+    if "NOT_IMPLEMENTED" in message:
+        return Unsupported("E220", "ONNX Runtime cannot run an operator of the model", why=message)
+    return InvalidModel("E321", "the model fails as it runs", why=message)

@@ -1,0 +1,47 @@
+"""Run a model in the reference evaluator of the onnx package: slow, complete, in NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import InvalidModel, SmeltError, Unsupported
+from smelt.runtime.interface import Interface, Value, interface_of
+from smelt.runtime.feed import feed
+from smelt.runtime.serialize import serialize
+
+
+class Reference:
+    """A reference evaluator; see ``runner.Runner``."""
+
+    name = "reference"
+
+    def __init__(self, model: ir.Model) -> None:
+        from onnx.reference import ReferenceEvaluator
+
+        self.interface: Interface = interface_of(model)
+        try:
+            self._evaluator = ReferenceEvaluator(serialize(model).proto)
+        except Exception as error:
+            raise _load_error(error) from error
+
+    def __call__(self, *inputs: Value) -> tuple[Value, ...]:
+        """Run once. Raises InvalidModel E321 if the run fails."""
+        fed = feed(self.interface, inputs)
+        try:
+            with np.errstate(all="ignore"):
+                return tuple(self._evaluator.run(None, fed))
+        except Exception as error:
+            raise _run_error(error) from error
+
+
+def _load_error(error: Exception) -> SmeltError:
+    if isinstance(error, NotImplementedError | FileNotFoundError | KeyError):
+        return Unsupported("E220", "no runner has a kernel for an operator", why=str(error))
+    return InvalidModel("E320", "the reference evaluator refuses the model", why=str(error))
+
+
+def _run_error(error: Exception) -> SmeltError:
+    if isinstance(error, NotImplementedError):
+        return Unsupported("E220", "no runner has a kernel for an operator", why=str(error))
+    return InvalidModel("E321", "the model fails as it runs", why=str(error))

@@ -1,0 +1,68 @@
+"""A model as the protobuf that a runtime loads, its large weights beside it, never copied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import scope
+
+if TYPE_CHECKING:
+    import onnx
+
+ONNX_DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview.training")
+FIRST_WITH_OVERRIDABLE = 4
+SHARED_BYTES = 4096
+"""Initializers from this size on are handed over as arrays instead of being serialized."""
+
+
+@dataclass(frozen=True)
+class Serialized:
+    """``proto`` names the tensors in ``weights`` as external data that the runtime is given."""
+
+    proto: onnx.ModelProto
+    weights: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+def serialize(model: ir.Model, *, share_weights: bool = False) -> Serialized:
+    """Serialize ``model``, which stays as it is, with function bodies for extension operators.
+
+    With ``share_weights``, large initializers of the main graph stay outside the protobuf, so the
+    2 GB limit of protobuf does not apply and no copy is made.
+    """
+    copy = model.clone()
+    if any(node.domain not in ONNX_DOMAINS for node in scope.nodes(copy)):
+        from smelt.operators import attach_functions
+
+        attach_functions(copy)
+    # Before IR version 4 ONNX Runtime takes every initializer for a constant, inputs included.
+    copy.ir_version = max(copy.ir_version, FIRST_WITH_OVERRIDABLE)
+    weights: dict[str, np.ndarray] = {}
+    for graph in scope.graphs(copy):
+        shared = share_weights and graph is copy.graph
+        for name, value in graph.initializers.items():
+            tensor = value.const_value
+            if tensor is None:
+                continue
+            if shared and _shareable(tensor) and not value.is_graph_input():
+                weights[name] = np.ascontiguousarray(tensor.numpy())
+                value.const_value = _placeholder(name, tensor)
+            elif isinstance(tensor, ir.ExternalTensor):
+                value.const_value = ir.Tensor(tensor.numpy(), dtype=tensor.dtype, name=name)
+    return Serialized(ir.to_proto(copy), weights)
+
+
+def _shareable(tensor: ir.TensorProtocol) -> bool:
+    if tensor.dtype == ir.DataType.STRING or tensor.dtype.bitwidth < 8:
+        return False
+    return tensor.nbytes >= SHARED_BYTES and tensor.dtype.numpy().isbuiltin == 1
+
+
+def _placeholder(name: str, tensor: ir.TensorProtocol) -> ir.ExternalTensor:
+    return ir.ExternalTensor(
+        "in-memory", 0, tensor.nbytes, tensor.dtype, shape=ir.Shape(tensor.shape), name=name
+    )

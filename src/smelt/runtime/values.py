@@ -1,0 +1,40 @@
+"""NumPy arrays to and from ONNX Runtime, the element types that NumPy lacks included."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx_ir as ir
+
+if TYPE_CHECKING:
+    import onnxruntime as ort
+
+NATIVE_KINDS = "biufcOUS"
+
+
+def is_native(dtype: ir.DataType | None) -> bool:
+    """True if ONNX Runtime converts this element type to and from NumPy itself."""
+    if dtype is None or dtype == ir.DataType.STRING:
+        return True
+    return dtype.bitwidth >= 8 and dtype.numpy().isbuiltin == 1
+
+
+def to_ort(array: np.ndarray, dtype: ir.DataType) -> ort.OrtValue:
+    """An OrtValue over the memory of ``array``, which must outlive it."""
+    import onnxruntime as ort
+
+    array = np.ascontiguousarray(array).reshape(array.shape)
+    if is_native(dtype):
+        return ort.OrtValue.ortvalue_from_numpy(array)
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, int(dtype))
+
+
+def from_ort(value: ort.OrtValue) -> np.ndarray:
+    """A copy of an OrtValue as an array of its own element type."""
+    dtype = ir.DataType(value.element_type())
+    if is_native(dtype):
+        return np.asarray(value.numpy())
+    raw = ctypes.string_at(value._ortvalue.data_ptr(), value.tensor_size_in_bytes())
+    return np.frombuffer(raw, dtype=dtype.numpy()).reshape(value.shape()).copy()
