@@ -1,0 +1,44 @@
+# Everything sets up .venv by itself, pinned by constraints.txt.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help setup demo test test-all check format bench docs clean
+
+help:
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+setup: .venv/.installed ## install smelt and its tools into .venv
+
+.venv/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: setup ## compile real models and print what became of them
+	$(BIN)/python -m examples.demo
+
+test: check ## format, lint, types, layers, then the tests that CI runs
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
+
+test-all: check ## the same with the slow tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+check: setup
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup ## format and fix what can be fixed
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+bench: setup ## speed of the compiler beside other optimizers, as ratios of one run
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	$(BIN)/python -m bench.optimizers
+
+docs: setup ## write the generated pages of docs/
+	$(BIN)/python -m smelt.cli.docs
+
+clean: ## remove everything that was built
+	rm -rf .venv build
