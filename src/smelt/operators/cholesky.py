@@ -1,8 +1,8 @@
 """``smelt.Cholesky``: the triangular factor of positive definite matrices.
 
-``lower=1`` reads the lower triangle of ``a`` [..., n, n] and gives L with ``a = L @ L^T``; ``lower=0``
-reads the upper one and gives U with ``a = U^T @ U``. The other triangle is 0. A matrix that is
-not positive definite gives NaN in the whole triangle, as JAX does.
+``lower=1`` reads the lower triangle of ``a`` [..., n, n] and gives L with ``a = L @ L^T``;
+``lower=0`` reads the upper one and gives U with ``a = U^T @ U``. The other triangle is 0. A matrix
+that is not positive definite gives NaN in the whole triangle, as JAX does.
 """
 
 from __future__ import annotations

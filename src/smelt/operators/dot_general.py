@@ -32,15 +32,15 @@ class Semiring:
     onnx_plus: str
     onnx_times: str
 
-    def identity(self, dtype: np.dtype) -> np.generic:
-        """The identity of plus, which an empty sum gives."""
-        if self.onnx_plus == "ReduceSum":
-            return dtype.type(0)
-        sign = -1 if self.onnx_plus == "ReduceMax" else 1
-        if dtype.kind in "iu":
-            limits = np.iinfo(dtype)
-            return dtype.type(limits.min if sign < 0 else limits.max)
-        return dtype.type(sign * math.inf)
+    def identity(self, dtype: np.dtype) -> np.ndarray:
+        """The identity of plus, which an empty sum gives, as a rank-0 array."""
+        number: float = 0
+        if self.onnx_plus != "ReduceSum":
+            low = self.onnx_plus == "ReduceMax"
+            number = -math.inf if low else math.inf
+            if dtype.kind in "iu":
+                number = np.iinfo(dtype).min if low else np.iinfo(dtype).max
+        return np.asarray(number, dtype=dtype)
 
 
 SEMIRINGS = {
@@ -127,7 +127,7 @@ def _known(a: Dim, b: Dim) -> Dim:
 def reference(
     inputs: Sequence[np.ndarray | None], attributes: Attributes
 ) -> tuple[np.ndarray, ...]:
-    """Aligns the dims by broadcasting, then combines and reduces; wide inside, narrow at the end."""
+    """Aligns the dims by broadcasting, then combines and reduces in the accumulator type."""
     lhs, rhs = inputs
     assert lhs is not None
     assert rhs is not None
@@ -147,7 +147,7 @@ def reference(
     if axes:
         # np.add sums small integers in a wider type unless told otherwise; maximum takes no dtype.
         kind = {"dtype": wide} if semiring.onnx_plus == "ReduceSum" else {}
-        terms = semiring.plus(terms, axis=axes, initial=semiring.identity(wide), **kind)
+        terms = semiring.plus(terms, axis=axes, initial=semiring.identity(wide)[()], **kind)
     return (np.asarray(terms).astype(output.numpy()),)
 
 

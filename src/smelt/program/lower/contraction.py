@@ -12,6 +12,8 @@ from smelt.ir.shapes import same_dim
 from smelt.program.instruction import Dim, DotDims
 from smelt.program.lower.lowering import Lowering, float_of, int_of, lowers
 
+SUM_PRODUCT = "sum_product"
+
 
 @dataclass(frozen=True)
 class Labelled:
@@ -70,23 +72,21 @@ def dot_to(
     b: Labelled,
     out: Sequence[str],
     output: ir.Value,
-    dtype: ir.DataType | None = None,
 ) -> None:
     """One DotGeneral of ``a`` and ``b`` whose dims come out in the order ``out``."""
     dims, labels = _dims(a, b, out)
     if labels == tuple(out):
-        cx.emit("DotGeneral", (a.slot, b.slot), (cx.define(output),), **_SUM_PRODUCT, dims=dims)
+        cx.emit(
+            "DotGeneral", (a.slot, b.slot), (cx.define(output),), semiring=SUM_PRODUCT, dims=dims
+        )
         return
-    result = _dot(cx, a, b, out, dtype)
+    result = _dot(cx, a, b, out)
     perm = tuple(result.labels.index(label) for label in out)
     cx.emit("Transpose", (result.slot,), (cx.define(output),), perm=perm)
 
 
-_SUM_PRODUCT = {"semiring": "sum_product"}
-
-
 def _dims(a: Labelled, b: Labelled, kept: Sequence[str]) -> tuple[DotDims, tuple[str, ...]]:
-    """Dimension numbers that contract the shared labels not in ``kept``, and the result's labels."""
+    """Dims that contract the shared labels not in ``kept``, and the labels of the result."""
     shared = [label for label in a.labels if label in b.labels]
     batch = [label for label in kept if label in shared]
     summed = [label for label in shared if label not in kept]
@@ -100,16 +100,13 @@ def _dims(a: Labelled, b: Labelled, kept: Sequence[str]) -> tuple[DotDims, tuple
     return dims, (*batch, *free)
 
 
-def _dot(
-    cx: Lowering, a: Labelled, b: Labelled, kept: Sequence[str], dtype: ir.DataType | None = None
-) -> Labelled:
+def _dot(cx: Lowering, a: Labelled, b: Labelled, kept: Sequence[str]) -> Labelled:
     dims, labels = _dims(a, b, kept)
-    sizes = {**dict(zip(b.labels, cx.shape(b.slot), strict=True))}
+    sizes = dict(zip(b.labels, cx.shape(b.slot), strict=True))
     sizes |= dict(zip(a.labels, cx.shape(a.slot), strict=True))
     shape = [sizes[label] for label in labels]
-    slot = cx.emit_new(
-        "DotGeneral", (a.slot, b.slot), shape, dtype=dtype, dims=dims, **_SUM_PRODUCT
-    )
+    args = (a.slot, b.slot)
+    slot = cx.emit_new("DotGeneral", args, shape, dims=dims, semiring=SUM_PRODUCT)
     return Labelled(slot, labels)
 
 
@@ -129,9 +126,9 @@ def gemm(cx: Lowering, node: ir.Node) -> None:
     scaled = alpha != 1
     args = (lhs, rhs)
     if not scaled and bias is None:
-        cx.emit("DotGeneral", args, (output,), dims=dims, **_SUM_PRODUCT)
+        cx.emit("DotGeneral", args, (output,), dims=dims, semiring=SUM_PRODUCT)
         return
-    dot = cx.emit_new("DotGeneral", args, shape, dims=dims, **_SUM_PRODUCT)
+    dot = cx.emit_new("DotGeneral", args, shape, dims=dims, semiring=SUM_PRODUCT)
     if scaled and bias is None:
         cx.emit("Mul", (dot, _number(cx, alpha, dtype)), (output,))
         return

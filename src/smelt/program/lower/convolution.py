@@ -49,7 +49,7 @@ def pool(cx: Lowering, node: ir.Node) -> None:
     else:
         attributes["p"] = int_of(node, "p", 2)
     window = _window(cx, node, kernel)
-    outputs = [value for value in node.outputs[:1]]
+    outputs = list(node.outputs[:1])
     outputs += [value for value in node.outputs[1:] if is_used(value)]
     cx.emit(
         node.op_type,
@@ -81,7 +81,8 @@ def _window(cx: Lowering, node: ir.Node, kernel: tuple[int, ...]) -> dict[str, A
     if auto == "VALID":
         pads = (0,) * (2 * len(kernel))
     elif auto != "NOTSET":
-        pads = _same_pads(cx, auto, sizes, kernel, strides, dilations)
+        axes = [*zip(sizes, kernel, strides, dilations, strict=True)]
+        pads = _same_pads(cx, axes, upper=auto == "SAME_UPPER")
     return {
         "kernel_shape": kernel,
         "strides": strides,
@@ -91,17 +92,12 @@ def _window(cx: Lowering, node: ir.Node, kernel: tuple[int, ...]) -> dict[str, A
 
 
 def _same_pads(
-    cx: Lowering,
-    auto: str,
-    sizes: Sequence[Dim],
-    kernel: Sequence[int],
-    strides: Sequence[int],
-    dilations: Sequence[int],
+    cx: Lowering, axes: Sequence[tuple[Dim, int, int, int]], *, upper: bool
 ) -> tuple[int, ...]:
-    """Pads for ``ceil(size / stride)`` outputs; an odd one goes to the end for SAME_UPPER."""
+    """Pads for ``ceil(size / stride)`` outputs; an odd one goes to the end if ``upper``."""
     begins, ends = [], []
-    for size, k, stride, dilation in zip(sizes, kernel, strides, dilations, strict=True):
-        reach = dilation * (k - 1) + 1
+    for size, kernel, stride, dilation in axes:
+        reach = dilation * (kernel - 1) + 1
         if isinstance(size, int):
             total = max(0, (-(-size // stride) - 1) * stride + reach - size)
         elif stride == 1:
@@ -109,6 +105,6 @@ def _same_pads(
         else:
             raise cx.refuse(f"auto_pad with a stride needs a fixed size, not {size}")
         small, large = total // 2, total - total // 2
-        begins.append(small if auto == "SAME_UPPER" else large)
-        ends.append(large if auto == "SAME_UPPER" else small)
+        begins.append(small if upper else large)
+        ends.append(large if upper else small)
     return (*begins, *ends)

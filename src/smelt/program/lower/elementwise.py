@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import onnx_ir as ir
 
 from smelt.program.instruction import AttributeValue, Dim
@@ -17,12 +18,58 @@ from smelt.program.lower.lowering import (
     lowers,
 )
 
-PLAIN = (
-    "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Ceil "
-    "Cos Cosh Div Equal Erf Exp Floor Greater GreaterOrEqual HardSwish IsNaN Less LessOrEqual Log "
-    "Mish Mul Neg Not Or PRelu Pow Reciprocal Relu Round Sigmoid Sign Sin Sinh Softplus Softsign "
-    "Sqrt Sub Tan Tanh Where Xor"
-).split()
+PLAIN = [
+    "Abs",
+    "Acos",
+    "Acosh",
+    "Add",
+    "And",
+    "Asin",
+    "Asinh",
+    "Atan",
+    "Atanh",
+    "BitwiseAnd",
+    "BitwiseNot",
+    "BitwiseOr",
+    "BitwiseXor",
+    "Ceil",
+    "Cos",
+    "Cosh",
+    "Div",
+    "Equal",
+    "Erf",
+    "Exp",
+    "Floor",
+    "Greater",
+    "GreaterOrEqual",
+    "HardSwish",
+    "IsNaN",
+    "Less",
+    "LessOrEqual",
+    "Log",
+    "Mish",
+    "Mul",
+    "Neg",
+    "Not",
+    "Or",
+    "PRelu",
+    "Pow",
+    "Reciprocal",
+    "Relu",
+    "Round",
+    "Sigmoid",
+    "Sign",
+    "Sin",
+    "Sinh",
+    "Softplus",
+    "Softsign",
+    "Sqrt",
+    "Sub",
+    "Tan",
+    "Tanh",
+    "Where",
+    "Xor",
+]
 """Operators without attributes."""
 
 WITH_ATTRIBUTES: Mapping[str, Mapping[str, AttributeValue]] = {
@@ -69,8 +116,6 @@ def variadic(cx: Lowering, node: ir.Node) -> None:
         return
     result = cx.define(output)
     count = cx.dtype(result).numpy().type(len(slots))
-    import numpy as np
-
     cx.emit("Div", (total, cx.constant(np.asarray(count), "count")), (result,))
 
 
@@ -83,7 +128,7 @@ def _broadcast(cx: Lowering, a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[Di
 def _broadcast_dim(cx: Lowering, x: Dim, y: Dim) -> Dim:
     if x == 1:
         return y
-    if y == 1 or x == y:
+    if y in (1, x):
         return x
     raise cx.refuse(f"sizes {x} and {y} are not known to broadcast")
 

@@ -44,9 +44,9 @@ def lower(model: ir.Model) -> Program:
         except Unsupported as error:
             errors.append(error)
     for node in model.graph:
-        error = _lower_node(cx, node, broken=bool(errors))
-        if error is not None:
-            errors.append(error)
+        refusal = _lower_node(cx, node, broken=bool(errors))
+        if refusal is not None:
+            errors.append(refusal)
     if errors:
         raise ErrorList(errors)
     cx.program.inputs = tuple(cx.slot(value) for value in model.graph.inputs)

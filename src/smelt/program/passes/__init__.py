@@ -1,0 +1,32 @@
+"""Passes over a Program, each a function that edits it in place and says whether it changed it.
+
+``optimize`` is their order: sort and fold first, decompose once, and fold no more afterwards,
+for a fold would undo what the decomposition canonicalized.
+"""
+
+from __future__ import annotations
+
+from smelt.program.instruction import Program
+from smelt.program.passes import (
+    dead_code_elimination,
+    dot_decomposer,
+    dot_dimension_sorter,
+    last_use,
+    transpose_folding,
+)
+
+__all__ = ["optimize"]
+
+
+def optimize(program: Program, *, decompose: bool = True) -> Program:
+    """Run all passes over ``program`` in place, and return it.
+
+    ``decompose=False`` leaves DotGenerals as they are, for targets that contract any dims.
+    """
+    transpose_folding.run(program)
+    dot_dimension_sorter.run(program)
+    if decompose:
+        dot_decomposer.run(program)
+    dead_code_elimination.run(program)
+    last_use.run(program)
+    return program

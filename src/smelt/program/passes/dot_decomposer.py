@@ -1,0 +1,176 @@
+"""Rewrite every DotGeneral as a batched matrix product, with the movement around it explicit.
+
+    canonical   [B..., M?, K] x [B..., K, N?] -> [B..., M?, N?]
+
+M is missing if the lhs has no free dim, N if the rhs has none. Operands are transposed and
+reshaped only where that does something, and the result is reshaped only if a side had several
+free dims. A product without contracting dims becomes a broadcast multiplication, because a
+matrix product with K = 1 is bound by its writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import onnx_ir as ir
+
+from smelt.program.instruction import AttributeValue, Dim, DotDims, Instruction, Program, Slot
+
+TIMES = {"sum_product": "Mul", "max_plus": "Add", "min_plus": "Add"}
+"""What a semiring multiplies with."""
+
+
+def run(program: Program) -> bool:
+    """Decompose every DotGeneral that is not canonical; true if there was one."""
+    before = program.instructions
+    program.instructions = []
+    changed = False
+    for instruction in before:
+        dims = instruction.attributes.get("dims")
+        if instruction.op != "DotGeneral" or not isinstance(dims, DotDims):
+            program.instructions.append(instruction)
+            continue
+        dot = _Dot(program, instruction, dims)
+        if dims.lhs_contracting and dot.is_canonical():
+            program.instructions.append(instruction)
+            continue
+        changed = True
+        if dims.lhs_contracting:
+            dot.decompose()
+        else:
+            dot.multiply()
+    return changed
+
+
+@dataclass
+class _Dot:
+    """One DotGeneral, being rewritten at the end of ``program``."""
+
+    program: Program
+    instruction: Instruction
+    dims: DotDims
+
+    def is_canonical(self) -> bool:
+        return self.dims == self._canonical_dims()
+
+    def _canonical_dims(self) -> DotDims:
+        batch = tuple(range(len(self.dims.lhs_batch)))
+        m = 1 if self._lhs_free() else 0
+        if len(self._lhs_free()) > 1 or len(self._rhs_free()) > 1:
+            return DotDims((), ())
+        return DotDims((len(batch) + m,), (len(batch),), batch, batch)
+
+    def _lhs_free(self) -> tuple[int, ...]:
+        return self.dims.lhs_free(len(self._shape(self.instruction.inputs[0])))
+
+    def _rhs_free(self) -> tuple[int, ...]:
+        return self.dims.rhs_free(len(self._shape(self.instruction.inputs[1])))
+
+    def _shape(self, slot: int) -> tuple[Dim, ...]:
+        return self.program.slots[slot].shape
+
+    def decompose(self) -> None:
+        dims, (lhs, rhs), (output,) = self.dims, self.instruction.inputs, self.instruction.outputs
+        lf, rf = self._lhs_free(), self._rhs_free()
+        left = self._grouped(lhs, dims.lhs_batch, lf, dims.lhs_contracting)
+        right = self._grouped(rhs, dims.rhs_batch, dims.rhs_contracting, rf, free=2)
+        batch = tuple(range(len(dims.lhs_batch)))
+        k = len(batch) + (1 if lf else 0)
+        attributes = {
+            **self.instruction.attributes,
+            "dims": DotDims((k,), (len(batch),), batch, batch),
+        }
+        canonical = replace(self.instruction, inputs=(left, right), attributes=attributes)
+        if len(lf) <= 1 and len(rf) <= 1:
+            self.program.instructions.append(canonical)
+            return
+        shape = self._shape(left)[:k] + self._shape(right)[len(batch) + 1 :]
+        product = self._new(self.program.slots[output].dtype, shape, "dot")
+        self.program.instructions.append(replace(canonical, outputs=(product,)))
+        self._emit("Reshape", (product,), (output,))
+
+    def _grouped(
+        self,
+        slot: int,
+        batch: Sequence[int],
+        second: Sequence[int],
+        third: Sequence[int],
+        *,
+        free: int = 1,
+    ) -> int:
+        """The operand as ``[batch..., second, third]``, the ``free`` group left out if empty."""
+        slot = self._transposed(slot, (*batch, *second, *third))
+        shape = self._shape(slot)
+        at, then = len(batch), len(batch) + len(second)
+        groups = [shape[at:then], shape[then:]]
+        merged = [_product(g) for i, g in enumerate(groups, 1) if g or i != free]
+        return self._reshaped(slot, (*shape[:at], *merged))
+
+    def multiply(self) -> None:
+        """Broadcast both to ``[batch..., lhs free..., rhs free...]``; the wider type multiplies."""
+        dims, (lhs, rhs), (output,) = self.dims, self.instruction.inputs, self.instruction.outputs
+        lf, rf = self._lhs_free(), self._rhs_free()
+        nb = len(dims.lhs_batch)
+        left = self._transposed(lhs, (*dims.lhs_batch, *lf))
+        right = self._transposed(rhs, (*dims.rhs_batch, *rf))
+        left = self._reshaped(left, (*self._shape(left), *(1 for _ in rf)))
+        shape = self._shape(right)
+        right = self._reshaped(right, (*shape[:nb], *(1 for _ in lf), *shape[nb:]))
+        dtype = max(self._dtype(output), self._dtype(left), key=lambda dtype: dtype.bitwidth)
+        operands = (self._cast(left, dtype), self._cast(right, dtype))
+        times = TIMES[str(self.instruction.attributes["semiring"])]
+        if dtype == self._dtype(output):
+            self._emit(times, operands, (output,))
+            return
+        product = self._new(dtype, self._shape(output), "product")
+        self._emit(times, operands, (product,))
+        self._emit("Cast", (product,), (output,), saturate=1)
+
+    def _transposed(self, slot: int, perm: tuple[int, ...]) -> int:
+        if perm == tuple(range(len(perm))):
+            return slot
+        shape = self._shape(slot)
+        result = self._new(self._dtype(slot), [shape[dim] for dim in perm], "transposed")
+        self._emit("Transpose", (slot,), (result,), perm=perm)
+        return result
+
+    def _reshaped(self, slot: int, shape: tuple[Dim, ...]) -> int:
+        if len(shape) == len(self._shape(slot)):  # groups of one dim each: nothing merged
+            return slot
+        result = self._new(self._dtype(slot), shape, "reshaped")
+        self._emit("Reshape", (slot,), (result,))
+        return result
+
+    def _cast(self, slot: int, dtype: ir.DataType) -> int:
+        if self._dtype(slot) == dtype:
+            return slot
+        result = self._new(dtype, self._shape(slot), "cast")
+        self._emit("Cast", (slot,), (result,), saturate=1)
+        return result
+
+    def _dtype(self, slot: int) -> ir.DataType:
+        return self.program.slots[slot].dtype
+
+    def _new(self, dtype: ir.DataType, shape: Sequence[Dim], what: str) -> int:
+        name = self.program.slots[self.instruction.outputs[0]].name
+        return self.program.new_slot(Slot(dtype, tuple(shape), f"{name}/{what}"))
+
+    def _emit(
+        self,
+        op: str,
+        inputs: tuple[int, ...],
+        outputs: tuple[int, ...],
+        **attributes: AttributeValue,
+    ) -> None:
+        origin = self.instruction.origin
+        self.program.instructions.append(Instruction(op, inputs, outputs, attributes, (), origin))
+
+
+def _product(dims: Sequence[Dim]) -> Dim:
+    product: Dim = prod(dim for dim in dims if isinstance(dim, int))
+    for dim in dims:
+        if not isinstance(dim, int):
+            product = dim if product == 1 else dim * product
+    return product

@@ -1,0 +1,57 @@
+"""Sort paired contracting dims where that makes them one run of dims of an operand.
+
+    before   lhs_contracting=(3, 2)  rhs_contracting=(2, 1)
+    after    lhs_contracting=(2, 3)  rhs_contracting=(1, 2)
+
+A run in increasing order merges into one dim without a transpose. Where either operand could be
+sorted, but not both, the larger one is, since its transpose would cost more; a choice that does
+not look at the present order makes the pass idempotent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from smelt.program.instruction import DotDims, Program
+
+
+def run(program: Program) -> bool:
+    """Sort the contracting dims of every DotGeneral; true if any changed."""
+    changed = False
+    for instruction in program.instructions:
+        dims = instruction.attributes.get("dims")
+        if instruction.op != "DotGeneral" or not isinstance(dims, DotDims):
+            continue
+        lhs, rhs = (program.slots[slot].shape for slot in instruction.inputs)
+        key = _sort_key(dims, _weight(lhs), _weight(rhs))
+        order = sorted(range(len(key)), key=key.__getitem__)
+        if order == list(range(len(key))):
+            continue
+        lhs_sorted = tuple(dims.lhs_contracting[i] for i in order)
+        rhs_sorted = tuple(dims.rhs_contracting[i] for i in order)
+        dims = replace(dims, lhs_contracting=lhs_sorted, rhs_contracting=rhs_sorted)
+        instruction.attributes = {**instruction.attributes, "dims": dims}
+        changed = True
+    return changed
+
+
+def _sort_key(dims: DotDims, lhs_weight: int, rhs_weight: int) -> tuple[int, ...]:
+    """The contracting dims of the operand to sort by; empty to leave them alone."""
+    left, right = _is_run(dims.lhs_contracting), _is_run(dims.rhs_contracting)
+    if left and (not right or lhs_weight >= rhs_weight):
+        return dims.lhs_contracting
+    return dims.rhs_contracting if right else ()
+
+
+def _is_run(dims: Sequence[int]) -> bool:
+    """True if the dims are neighbours once sorted."""
+    return len(dims) > 1 and max(dims) - min(dims) == len(dims) - 1
+
+
+def _weight(shape: Sequence[object]) -> int:
+    """The number of elements, a symbolic dim counted as 1."""
+    weight = 1
+    for dim in shape:
+        weight *= dim if isinstance(dim, int) else 1
+    return weight

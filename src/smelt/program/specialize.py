@@ -1,0 +1,105 @@
+"""Fix the symbolic dims of a Program to numbers, from the shapes of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import onnx_ir as ir
+
+from smelt.errors import ErrorList, Unsupported, UsageError
+from smelt.program.instruction import Dim, Program
+
+
+def is_static(program: Program) -> bool:
+    """True if no slot has a symbolic dim."""
+    return all(isinstance(dim, int) for slot in program.slots for dim in slot.shape)
+
+
+def check_sizes_known(program: Program) -> None:
+    """Raise E411 for each value whose size does not follow from the shapes of the inputs."""
+    bound = {
+        dim.value
+        for slot in program.inputs
+        for dim in program.slots[slot].shape
+        if isinstance(dim, ir.SymbolicDim)
+    }
+    errors = []
+    for instruction in program.instructions:
+        for number in instruction.outputs:
+            slot = program.slots[number]
+            loose = [dim for dim in slot.shape if not _follows(dim, bound)]
+            if loose:
+                errors.append(_unknown(slot.name, loose[0], instruction.origin))
+                break
+    if errors:
+        raise ErrorList(errors)
+
+
+def _follows(dim: Dim, bound: set[str | None]) -> bool:
+    if isinstance(dim, int):
+        return True
+    return dim.value is not None and (dim.value in bound or dim.free_symbols() <= bound)
+
+
+def _unknown(name: str, dim: Dim, origin: str) -> Unsupported:
+    return Unsupported(
+        "E411",
+        f"the size {dim} of {name!r} is not known before the model runs",
+        at=f"node {origin!r}",
+        why="memory is planned before a run, from the shapes of the inputs alone",
+        fix="fix the shape in the model, or use the target 'onnx'",
+    )
+
+
+def specialize(program: Program, shapes: Sequence[tuple[int, ...]]) -> Program:
+    """``program`` for inputs of exactly these ``shapes``; instructions are shared, slots are new.
+
+    Raises UsageError E650 if the shapes do not fit the inputs.
+    """
+    sizes: dict[str, int] = {}
+    for number, shape in zip(program.inputs, shapes, strict=True):
+        slot = program.slots[number]
+        if len(shape) != len(slot.shape):
+            raise _misfit(slot.name, shape, slot.shape)
+        for dim, size in zip(slot.shape, shape, strict=True):
+            if isinstance(dim, ir.SymbolicDim) and dim.value is not None and _is_name(dim):
+                sizes.setdefault(dim.value, size)
+    slots = [
+        replace(s, shape=tuple(_evaluate(dim, sizes) for dim in s.shape)) for s in program.slots
+    ]
+    for number, shape in zip(program.inputs, shapes, strict=True):
+        if slots[number].shape != shape:
+            raise _misfit(slots[number].name, shape, program.slots[number].shape)
+    instructions = [replace(instruction) for instruction in program.instructions]
+    return replace(program, slots=slots, instructions=instructions)
+
+
+def _is_name(dim: ir.SymbolicDim) -> bool:
+    return dim.free_symbols() <= {dim.value} or not dim.free_symbols()
+
+
+def _evaluate(dim: Dim, sizes: Mapping[str, int]) -> int:
+    if isinstance(dim, int):
+        return dim
+    if dim.value in sizes:
+        return sizes[dim.value]
+    size = dim.evaluate(dict(sizes))
+    if not isinstance(size, int) or size < 0:
+        raise UsageError(
+            "E650",
+            f"{dim} is no size",
+            why=f"the sizes of the inputs are {dict(sorted(sizes.items()))}",
+            fix="give inputs that fit the constraints of the model",
+        )
+    return size
+
+
+def _misfit(name: str, shape: Sequence[int], expected: Sequence[Dim]) -> UsageError:
+    wanted = ", ".join(str(dim) for dim in expected)
+    return UsageError(
+        "E650",
+        f"input {name!r} of shape {list(shape)} does not fit [{wanted}]",
+        why="equal names stand for equal sizes, and numbers are fixed",
+        fix="give an array of that shape",
+    )
