@@ -118,7 +118,7 @@ class Builder:
         value = ir.Value(
             name=self._free_name(name or "const"),
             type=ir.TensorType(tensor.dtype),
-            shape=ir.Shape(tuple(tensor.shape), frozen=True),
+            shape=ir.Shape(tensor.shape.numpy(), frozen=True),
             const_value=tensor,
         )
         self.graph.register_initializer(value)

@@ -1,0 +1,138 @@
+"""The conformance suite of targets: what a target must do to be called one.
+
+A vendor runs it on a target of their own as we run it on ours::
+
+    for case in CASES:
+        conform(my_target, case)
+
+Each case either compiles and agrees with its source, or is refused with a coded error before
+any file exists. The same case compiled twice gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Literal
+
+import numpy as np
+
+from smelt.check.verify import verify
+from smelt.compiler import compile_model
+from smelt.errors import Mismatch, SmeltError, Unsupported
+from smelt.ir import text
+from smelt.targets.base import Artifact, Target
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model as ONNX text, and the sizes of its symbolic dims.
+
+    ``undefined`` marks a model that no target can run.
+    """
+
+    name: str
+    graph: str
+    dims: Mapping[str, int] = field(default_factory=dict)
+    undefined: bool = False
+
+
+def _graph(interface: str, body: str) -> str:
+    return f"g {interface} {{ {body} }}"
+
+
+_W = "w = Constant<value = float[4,3] {1,2,3,-4,5,6,7,-8,9,1,0.5,-2}>()"
+
+CASES = (
+    Case("identity", _graph("(float[2,3] x) => (float[2,3] y)", "y = Identity(x)")),
+    Case("elementwise", _graph("(float[2,3] x) => (float[2,3] y)", "a = Exp(x) y = Tanh(a)")),
+    Case(
+        "broadcasting",
+        _graph("(float[2,3] x, float[3] b) => (float[2,3] y)", "a = Add(x, b) y = Relu(a)"),
+    ),
+    Case(
+        "a dense layer",
+        _graph(
+            "(float[5,4] x) => (float[5,3] y)",
+            f"{_W} b = Constant<value = float[3] {{1,-1,0}}>() m = MatMul(x, w) y = Add(m, b)",
+        ),
+    ),
+    Case(
+        "a symbolic batch",
+        _graph("(float[B,4] x) => (float[B,3] y)", f"{_W} m = MatMul(x, w) y = Relu(m)"),
+    ),
+    Case(
+        "a bound batch",
+        _graph("(float[B,4] x) => (float[B,3] y)", f"{_W} m = MatMul(x, w) y = Relu(m)"),
+        {"B": 2},
+    ),
+    Case(
+        "a convolution",
+        _graph(
+            "(float[1,1,5,5] x) => (float[1,2,3,3] y)",
+            "w = Constant<value = float[2,1,3,3] "
+            "{1,2,3,4,5,6,7,8,9,-1,-2,-3,-4,-5,-6,-7,-8,-9}>() c = Conv(x, w) y = Relu(c)",
+        ),
+    ),
+    Case(
+        "a value read twice and returned",
+        _graph(
+            "(float[4] x) => (float[4] y, float[4] z)", "y = Neg(x) a = Abs(y) z = Mul(a, y)"
+        ),
+    ),
+    Case("an empty tensor", _graph("(float[0,3] x) => (float[0,3] y)", "y = Neg(x)")),
+    Case("rank 0", _graph("(float x) => (float y)", "y = Neg(x)")),
+    Case(
+        "an operator nobody has",
+        _graph("(float[4] x) => (float[4] y)", "y = nobody.Nothing(x)"),
+        undefined=True,
+    ),
+)
+
+Outcome = Literal["agrees", "refused"]
+
+
+def conform(target: Target, case: Case) -> Outcome:
+    """Compile ``case`` for ``target`` and check what comes out.
+
+    Returns "refused" if the target refuses it with a coded Unsupported. Raises Mismatch E705
+    if a promise is broken: other numbers, other bytes the second time, unsafe file names.
+    """
+    source = text.parse(case.graph)
+    try:
+        artifact = compile_model(source, target=target, dims=case.dims)
+    except SmeltError as error:
+        if not isinstance(error, Unsupported) and error.code[:2] not in ("E2", "E4"):
+            raise _broken(target, case, f"it refuses with {error.code}, not E2xx or E4xx") from error
+        return "refused"
+    _check_files(target, case, artifact)
+    again = compile_model(text.parse(case.graph), target=target, dims=case.dims)
+    if dict(again.files) != dict(artifact.files):
+        raise _broken(target, case, "two compiles gave different bytes")
+    if artifact.load is None:
+        return "agrees"
+    if case.undefined:
+        return _refuses_to_run(target, case, artifact)
+    verify(source, artifact, dims=case.dims or None).check()
+    return "agrees"
+
+
+def _refuses_to_run(target: Target, case: Case, artifact: Artifact) -> Outcome:
+    """A portable file may keep an operator that only its reader knows; running it may not."""
+    try:
+        artifact(np.ones(4, np.float32))
+    except Unsupported:
+        return "refused"
+    raise _broken(target, case, "it runs an operator that nobody defined")
+
+
+def _check_files(target: Target, case: Case, artifact: Artifact) -> None:
+    for name in artifact.files:
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or "\\" in name:
+            raise _broken(target, case, f"the file name {name!r} leaves the output folder")
+
+
+def _broken(target: Target, case: Case, why: str) -> Mismatch:
+    return Mismatch("E705", f"target {target.name!r} does not conform: {case.name}", why=why)

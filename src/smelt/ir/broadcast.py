@@ -1,0 +1,69 @@
+"""Sound broadcasting of symbolic dims.
+
+onnx-shape-inference takes the first of two different symbols: ``[N] + [M]`` becomes ``[N]``. But
+N may be 1 where M is not, so nothing is proved about the result except that it is neither: here
+it gets a symbol of its own. Without this, a rule could drop an operand that broadcasts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import zip_longest
+
+import onnx_ir as ir
+from onnx_shape_inference import ShapeInferenceContext, registry
+
+ELEMENTWISE = (
+    *("Add", "Sub", "Mul", "Div", "Pow", "Mod", "And", "Or", "Xor", "PRelu", "BitShift"),
+    *("Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Where"),
+    *("BitwiseAnd", "BitwiseOr", "BitwiseXor", "Max", "Min", "Sum", "Mean"),
+)
+"""Operators that broadcast all their inputs against each other."""
+
+MATRIX = ("MatMul", "MatMulInteger", "QLinearMatMul")
+"""Operators that broadcast all dims but the last two."""
+
+Infer = Callable[[ShapeInferenceContext, ir.Node], None]
+
+
+def conflicts(shapes: Iterable[ir.Shape | None], skip: int = 0) -> set[int]:
+    """Axes, counted from the end from 1, on which different symbols meet; the last ``skip`` not."""
+    known = [tuple(reversed(shape.dims)) for shape in shapes if shape is not None]
+    found = set()
+    for axis, dims in enumerate(zip_longest(*known, fillvalue=1), start=1):
+        if axis > skip:
+            symbols = {dim.value for dim in dims if isinstance(dim, ir.SymbolicDim)}
+            sizes = any(isinstance(dim, int) and dim != 1 for dim in dims)
+            if len(symbols) > 1 and not sizes:
+                found.add(axis)
+    return found
+
+
+def register_sound_broadcasting() -> None:
+    """Wrap the rule of every broadcasting operator; to be called once."""
+    for op_type, skip in _operators():
+        for version in registry.version_boundaries("", op_type):
+            infer = registry.get("", op_type, version)
+            if infer is not None:
+                registry.register("", op_type, since_version=version)(_sound(infer, skip))
+
+
+def _operators() -> Iterator[tuple[str, int]]:
+    yield from ((op_type, 0) for op_type in ELEMENTWISE)
+    yield from ((op_type, 2) for op_type in MATRIX)
+
+
+def _sound(infer: Infer, skip: int) -> Infer:
+    def infer_soundly(context: ShapeInferenceContext, node: ir.Node) -> None:
+        axes = conflicts((v.shape for v in node.inputs if v is not None), skip)
+        output = node.outputs[0]
+        declared = output.shape
+        infer(context, node)
+        if axes and output.shape is not None and declared is None:
+            rank = len(output.shape)
+            dims = list(output.shape.dims)
+            for axis in axes:
+                dims[rank - axis] = context.new_symbolic_dim()
+            output.shape = ir.Shape(dims, frozen=True)
+
+    return infer_soundly

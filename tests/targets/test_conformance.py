@@ -1,0 +1,112 @@
+"""Every installed target, and one of a third party, passes the same conformance suite."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import smelt
+from smelt.conformance import CASES, Case, conform
+from smelt.errors import UsageError
+from smelt.ir import text
+from smelt.targets import registry
+from smelt.targets.registry import find_target, target_names
+
+OURS = ("c", "host", "onnx")
+REFUSED = {
+    ("c", "a symbolic batch"),
+    ("c", "an operator nobody has"),
+    ("host", "an operator nobody has"),
+}
+"""What a target of ours may refuse; everything else must compile and agree."""
+
+THIRD_PARTY = '''
+"""A target as another package would ship it: plain text listing of what it would run."""
+
+from smelt.targets.base import Artifact, Limits, Plan, Target
+
+
+def emit(plan: Plan) -> Artifact:
+    """One line an operator; runs in ONNX Runtime."""
+    from smelt.runtime.runner import open_runner
+
+    lines = [f"{node.op_type} {len(node.inputs)}" for node in plan.steps]
+    files = {"listing.txt": "\\n".join(lines).encode()}
+    return Artifact("listing", plan.model, files, plan, {}, lambda: open_runner(plan.model))
+
+
+def schedule(plan: Plan) -> None:
+    plan.steps = list(plan.model.graph)
+
+
+listing = Target(
+    name="listing",
+    summary="a listing of operators",
+    emit=emit,
+    schedule=schedule,
+    limits=Limits(operators=frozenset(("", op) for op in (
+        "Identity", "Exp", "Tanh", "Add", "Relu", "MatMul", "Gemm", "Conv", "Neg", "Abs", "Mul",
+    ))),
+)
+'''
+
+
+@pytest.fixture
+def third_party(tmp_path: Path) -> Iterator[Path]:
+    """A package installed beside smelt that registers the target ``listing``."""
+    (tmp_path / "listing_target.py").write_text(THIRD_PARTY)
+    info = tmp_path / "listing_target-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: listing-target\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[smelt.targets]\nlisting = listing_target:listing\n")
+    sys.path.insert(0, str(tmp_path))
+    registry._points.cache_clear()
+    yield tmp_path
+    sys.path.remove(str(tmp_path))
+    sys.modules.pop("listing_target", None)
+    registry._points.cache_clear()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("name", OURS)
+def test_our_targets_conform(name: str, case: Case) -> None:
+    outcome = conform(find_target(name), case)
+    assert outcome == "agrees" or (name, case.name) in REFUSED or case.undefined
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_third_partys_target_conforms(third_party: Path, case: Case) -> None:
+    outcome = conform(find_target("listing"), case)
+    assert outcome == ("refused" if case.undefined else "agrees")
+
+
+def test_a_third_partys_target_is_listed_and_compiles(third_party: Path) -> None:
+    assert set(target_names()) >= {*OURS, "listing"}
+    artifact = smelt.compile(text.parse(CASES[3].graph), target="listing")
+    assert artifact.files["listing.txt"].decode().splitlines()[0].split()[0] in ("Gemm", "MatMul")
+    saved = artifact.save(third_party / "out")
+    assert [path.name for path in saved] == ["listing.txt"]
+
+
+def test_a_name_taken_twice_is_an_error(third_party: Path) -> None:
+    info = third_party / "other_target-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other-target\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(textwrap.dedent("""
+        [smelt.targets]
+        onnx = listing_target:listing
+    """))
+    registry._points.cache_clear()
+    with pytest.raises(UsageError) as caught:
+        find_target("onnx")
+    assert caught.value.code == "E610"
+
+
+def test_an_unknown_target_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match="did you mean 'host'") as caught:
+        find_target("hots")
+    assert caught.value.code == "E611"
