@@ -130,7 +130,7 @@ def compare_arrays(
     slack: np.ndarray | None = None,
 ) -> Comparison:
     """Compare two arrays; see ``compare``."""
-    kind = f"{expected.dtype}{list(expected.shape)}"
+    kind = _kind(expected)
     text = all(array.dtype.kind in "OUST" for array in (expected, actual))
     if not text and expected.dtype != actual.dtype:
         problem = f"the dtype is {actual.dtype}, not {expected.dtype}"
@@ -145,8 +145,12 @@ def compare_arrays(
     if expected.dtype.kind == "c":
         return _compare_complex(name, expected, actual, tolerance)
     if is_float(expected.dtype):
-        return _compare_floats(name, kind, expected, actual, tolerance, slack)
-    return _compare_exactly(name, kind, expected, actual, slack)
+        return _compare_floats(name, expected, actual, tolerance, slack)
+    return _compare_exactly(name, expected, actual, slack)
+
+
+def _kind(array: np.ndarray) -> str:
+    return f"{array.dtype}{list(array.shape)}"
 
 
 def _compare_complex(
@@ -159,7 +163,7 @@ def _compare_complex(
 
 
 def _compare_exactly(
-    name: str, kind: str, expected: np.ndarray, actual: np.ndarray, slack: np.ndarray | None
+    name: str, expected: np.ndarray, actual: np.ndarray, slack: np.ndarray | None
 ) -> Comparison:
     wrong = np.asarray(expected != actual)
     unstable = np.zeros(expected.shape, bool) if slack is None else ~np.isfinite(slack)
@@ -170,7 +174,7 @@ def _compare_exactly(
         error = float(abs(int(expected[worst]) - int(actual[worst])))
     return Comparison(
         name,
-        kind,
+        _kind(expected),
         failed=int(failed.sum()),
         elements=expected.size,
         max_abs=error,
@@ -183,7 +187,6 @@ def _compare_exactly(
 
 def _compare_floats(
     name: str,
-    kind: str,
     expected: np.ndarray,
     actual: np.ndarray,
     tolerance: Tolerance,
@@ -212,7 +215,7 @@ def _compare_floats(
     largest = float(np.max(counted))
     return Comparison(
         name,
-        kind,
+        _kind(expected),
         failed=int(failed.sum()),
         elements=expected.size,
         max_ulp=float(np.max(np.where(unstable, 0.0, distance))),

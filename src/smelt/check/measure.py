@@ -35,24 +35,17 @@ SMALLEST_WEIGHT = 8
 class Yardstick:
     """Measures what rounding does to the outputs of ``subject``."""
 
-    def __init__(
-        self,
-        subject: Subject,
-        seed: int = 0,
-        margin: float = MARGIN,
-        runner: RunnerName = "auto",
-    ) -> None:
+    def __init__(self, subject: Subject, seed: int = 0, runner: RunnerName = "auto") -> None:
         self.subject = subject
         self.seed = seed
-        self.margin = margin
         self._twins = _open_twins(subject, seed, runner)
 
-    def slack(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> Slack:
-        """The absolute error that rounding explains, element by element, for each output.
+    def movement(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> Slack:
+        """How far the twins move each element of each output.
 
-        ``outputs`` are those of the subject itself on ``inputs``. For floats: ``margin`` times the largest movement of the element or the median movement of
-        its output, whichever is more, and never less than ``FLOOR_ULP``. Integers, booleans and
-        strings that change in a twin are infinite, which leaves them out of a comparison.
+        ``outputs`` are those of the subject itself on ``inputs``. For floats: the largest
+        movement of the element or the median movement of its output, whichever is more.
+        Integers, booleans and strings that change in a twin are infinite: not determined.
         """
         moved: list[list[np.ndarray]] = [[] for _ in outputs]
         for index, twin in enumerate(self._twins):
@@ -62,11 +55,23 @@ class Yardstick:
             except SmeltError:
                 continue  # a twin may leave the domain of the model; the others still count
             for before, after, seen in zip(outputs, results, moved, strict=True):
-                if isinstance(before, np.ndarray) and isinstance(after, np.ndarray):
-                    if before.shape == after.shape:
-                        seen.append(after)
-        pairs = zip(outputs, moved, strict=True)
-        return [_slack(output, seen, self.margin) for output, seen in pairs]
+                if _shape(before) is not None and _shape(before) == _shape(after):
+                    seen.append(np.asarray(after))
+        return [_movement(output, seen) for output, seen in zip(outputs, moved, strict=True)]
+
+
+def allowance(outputs: Sequence[Value], movement: Slack, margin: float = MARGIN) -> Slack:
+    """The absolute error that rounding explains: ``margin`` times the movement of each element,
+    and never less than ``FLOOR_ULP``."""
+    allowed: list[np.ndarray | None] = []
+    for output, moved in zip(outputs, movement, strict=True):
+        if moved is None or not isinstance(output, np.ndarray) or not is_float(output.dtype):
+            allowed.append(moved)
+            continue
+        with np.errstate(all="ignore"):
+            floor = FLOOR_ULP * spacing(output.astype(np.float64), output.dtype)
+            allowed.append(np.fmax(margin * moved, floor))
+    return allowed
 
 
 def _open_twins(subject: Subject, seed: int, runner: RunnerName) -> list[Subject]:
@@ -86,7 +91,11 @@ def _open_twins(subject: Subject, seed: int, runner: RunnerName) -> list[Subject
     return twins
 
 
-def _slack(output: Value, seen: list[np.ndarray], margin: float) -> np.ndarray | None:
+def _shape(value: Value) -> tuple[int, ...] | None:
+    return value.shape if isinstance(value, np.ndarray) else None
+
+
+def _movement(output: Value, seen: list[np.ndarray]) -> np.ndarray | None:
     if not isinstance(output, np.ndarray):
         return None
     if not is_float(output.dtype):
@@ -98,11 +107,10 @@ def _slack(output: Value, seen: list[np.ndarray], margin: float) -> np.ndarray |
     spread = np.zeros(output.shape)
     with np.errstate(all="ignore"):
         for after in seen:
-            movement = np.abs(after.astype(np.float64) - wide)
-            spread = np.fmax(spread, np.where(np.isfinite(movement), movement, 0.0))
-        typical = np.median(spread[spread > 0]) if (spread > 0).any() else 0.0
-        floor = np.nan_to_num(FLOOR_ULP * spacing(wide, output.dtype), posinf=0.0)
-        return np.asarray(np.maximum(margin * np.maximum(spread, typical), floor))
+            moved = np.abs(after.astype(np.float64) - wide)
+            spread = np.fmax(spread, np.where(np.isfinite(moved), moved, 0.0))
+    typical = np.median(spread[spread > 0]) if (spread > 0).any() else 0.0
+    return np.asarray(np.maximum(spread, typical))
 
 
 def _is_weight(value: ir.Value) -> bool:

@@ -15,6 +15,11 @@ def is_float(dtype: np.dtype) -> bool:
     return dtype.kind == "V" and dtype.name.startswith(("bfloat", "float"))
 
 
+def float_info(dtype: np.dtype) -> ml_dtypes.finfo:
+    """The limits of a floating-point type of NumPy or ml_dtypes."""
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+
+
 def ulp_distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """How many representable numbers lie between ``a`` and ``b``, as float64, element by element.
 
@@ -35,14 +40,14 @@ def ulp_distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def _split(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Magnitude bits as integers, and signs: every IEEE-like format is sign and magnitude."""
     bits = np.ascontiguousarray(array).reshape(array.shape).view(_UNSIGNED[array.dtype.itemsize])
-    sign = bits.dtype.type(1 << (ml_dtypes.finfo(array.dtype).bits - 1))
+    sign = bits.dtype.type(1 << (float_info(array.dtype).bits - 1))
     magnitude = bits & bits.dtype.type(int(sign) - 1)
     return magnitude, (bits & sign) != 0
 
 
 def spacing(magnitude: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """One unit in the last place of ``dtype`` at ``magnitude``, in float64; NaN where infinite."""
-    info = ml_dtypes.finfo(dtype)
+    info = float_info(dtype)
     with np.errstate(all="ignore"):
         _, exponent = np.frexp(np.abs(magnitude).astype(np.float64))
         unit = np.ldexp(1.0, exponent - 1 - info.nmant)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from smelt.check.agreement import Dims, disagreements, trial_sizes
 from smelt.check.compare import EXACT, Comparison, Slack, Tolerance, compare
-from smelt.check.measure import MARGIN, Yardstick
+from smelt.check.measure import MARGIN, Yardstick, allowance
 from smelt.check.report import Report, Trial
 from smelt.check.subject import Checkable, Subject, as_subject
 from smelt.errors import SmeltError, UsageError
@@ -32,9 +32,9 @@ def verify(
     b: Checkable,
     inputs: Sequence[Value] | None = None,
     dims: Dims | None = None,
+    *,
     seed: int = 0,
     tolerance: Tolerance | None = None,
-    *,
     modes: Sequence[Mode] = MODES,
     names: tuple[str, str] = ("the source", "the result"),
     margin: float = MARGIN,
@@ -58,8 +58,10 @@ def verify(
         report.interface = disagreements(first.interface, second.interface)
         if report.interface:
             return report
-    yardstick = _yardstick(first, second, seed, margin) if tolerance is None else None
-    cases = _given(inputs) if inputs is not None else _made_up(first, second, dims, seed, modes)
+    yardstick = _yardstick(first, second, seed) if tolerance is None else None
+    cases: Iterable[Case] = [Case(inputs or (), {}, "given")]
+    if inputs is None:
+        cases = made_up_cases(first, second, dims, seed, modes)
     refused: list[SmeltError] = []
     for case in cases:
         trial = Trial(case.sizes, case.inputs, seed)
@@ -79,7 +81,7 @@ def verify(
         slack: Slack = ()
         if yardstick is not None:
             base = expected if yardstick.subject is first else actual
-            slack = yardstick.slack(case.values, base)
+            slack = allowance(base, yardstick.movement(case.values, base), margin)
         ports = second.interface.outputs if second.interface else ()
         trial.outputs = compare(
             expected, actual, tolerance or EXACT, names=[p.name for p in ports], slack=slack
@@ -102,20 +104,17 @@ def _runner_of(side: Subject) -> str | None:
     return getattr(side.run, "name", None) if side.model is not None else None
 
 
-def _yardstick(first: Subject, second: Subject, seed: int, margin: float) -> Yardstick:
+def _yardstick(first: Subject, second: Subject, seed: int) -> Yardstick:
     """Measures on the source, or on the other side's model if the source is a bare function."""
     subject = first if first.model is not None or second.model is None else second
     runner: RunnerName = "reference" if _runner_of(subject) == "reference" else "auto"
-    return Yardstick(subject, seed, margin, runner)
+    return Yardstick(subject, seed, runner)
 
 
-def _given(inputs: Sequence[Value]) -> Iterator[Case]:
-    yield Case(inputs, {}, "given")
-
-
-def _made_up(
+def made_up_cases(
     first: Subject, second: Subject, dims: Dims | None, seed: int, modes: Sequence[Mode]
 ) -> Iterator[Case]:
+    """Random inputs at every size in every mode, for two sides of which one is a model."""
     models = [side.model for side in (first, second) if side.model is not None]
     interfaces = [side.interface for side in (first, second) if side.interface is not None]
     if not models or not interfaces:

@@ -54,6 +54,13 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
             # The reader has seen enough; what Python still wants to flush goes nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(int(ExitStatus.DONE)) from None
+        except OSError as error:
+            from smelt.errors import UsageError
+
+            place = f"{error.filename!r}: " if error.filename else ""
+            refusal = UsageError("E639", f"{place}{error.strerror or error}")
+            report_error(refusal, as_json)
+            raise typer.Exit(int(refusal.status)) from None
         except (RecursionError, MemoryError) as error:
             from smelt.errors import ResourceLimit
 

@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import typer
 
+from smelt.cli.bisect import bisect
+from smelt.cli.compile import compile_
+from smelt.cli.convert import convert
+from smelt.cli.diff import diff
+from smelt.cli.explain import explain
 from smelt.cli.inspect import inspect
+from smelt.cli.optimize import optimize
+from smelt.cli.passes import passes
+from smelt.cli.targets import targets
 from smelt.cli.verify import verify
+
+COMMANDS: Mapping[str, Callable[..., None]] = {
+    "convert": convert,
+    "optimize": optimize,
+    "compile": compile_,
+    "verify": verify,
+    "inspect": inspect,
+    "diff": diff,
+    "bisect": bisect,
+    "passes": passes,
+    "targets": targets,
+    "explain": explain,
+}
 
 app = typer.Typer(
     name="smelt",
@@ -16,8 +38,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for function in (verify, inspect):
-    app.command()(function)
+for name, function in COMMANDS.items():
+    app.command(name)(function)
 
 
 def _version(wanted: bool) -> None:

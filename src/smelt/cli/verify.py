@@ -36,17 +36,17 @@ def verify(
 
     if a == b == STANDARD:
         raise UsageError("E637", "only one model can come from standard input")
-    given = {"rtol": rtol, "atol": atol, "ulp": ulp}
-    bounds = {name: bound for name, bound in given.items() if bound is not None}
-    if any(not bound >= 0 for bound in bounds.values()):
+    bounds = (ulp, rtol, atol)
+    if any(bound is not None and not bound >= 0 for bound in bounds):
         raise UsageError("E637", "a tolerance cannot be negative")
+    given = any(bound is not None for bound in bounds)
     with progress(f"comparing {b} with {a}"):
         report = run(
             _side(a),
             _side(b),
             dims=parse_dims(dim),
             seed=seed,
-            tolerance=Tolerance(**bounds) if bounds else None,
+            tolerance=Tolerance(ulp or 0.0, rtol or 0.0, atol or 0.0) if given else None,
             modes=(*MODES, "edges") if edges else MODES,
             names=(a, b),
         )

@@ -20,14 +20,16 @@ def feed(interface: Interface, inputs: Sequence[Value]) -> dict[str, Value]:
     if len(inputs) != expected:
         raise UsageError("E632", f"the model takes {expected} inputs, {len(inputs)} were given")
     fed: dict[str, Value] = {}
-    for port, value in zip(interface.inputs, inputs, strict=True):
+    for port, given in zip(interface.inputs, inputs, strict=True):
+        value = given
         if value is None:
             if port.default is None and port.kind != "optional":
                 raise UsageError("E632", f"input {port.name!r} has no default and was left out")
             if port.kind == "optional":
                 fed[port.name] = None
             continue
-        if isinstance(value, np.ndarray):
+        if not isinstance(value, list):
+            value = np.asarray(value)
             _check(port, value)
         fed[port.name] = value
     return fed

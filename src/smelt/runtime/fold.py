@@ -22,9 +22,22 @@ NEVER = frozenset(
         *("Bernoulli", "Multinomial", "Dropout"),
         *("If", "Loop", "Scan", "SequenceMap", "Optional", "StringNormalizer", "ImageDecoder"),
         *("LSTM", "GRU", "RNN"),
+        *("Attention", "DFT", "STFT", "MaxUnpool", "Resize", "Upsample", "GridSample"),
+        *("AveragePool", "LpPool"),
     }
 )
-"""Random, holding graphs, or too slow in NumPy to be worth a try."""
+"""Random, holding graphs, too slow in NumPy, or operators on which runtimes disagree."""
+
+FIRST_OPSET = {
+    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), 13),
+    "BatchNormalization": 9,
+    "RoiAlign": 16,
+    "GroupNormalization": 21,
+}
+"""The reference kernels give an operator its newest meaning, which begins here."""
+
+OLDEST_OPSET = 7
+"""Before it operands did not broadcast by themselves."""
 
 Evaluate = Callable[[ir.Node, Inputs], list[np.ndarray] | None]
 
@@ -69,7 +82,11 @@ def evaluate_node(
     before the size of the result is known to stay within ``size_limit`` bytes. The arrays have
     the element types of the node's outputs and are read-only.
     """
-    if node.domain or node.op_type in NEVER or any(output.name == "" for output in node.outputs):
+    if node.domain or node.op_type in NEVER:
+        return None
+    if opset < FIRST_OPSET.get(node.op_type, OLDEST_OPSET):
+        return None
+    if any(output.name == "" for output in node.outputs):
         return None
     if not is_bounded(node, inputs, size_limit) or is_undefined(node, inputs):
         return None

@@ -99,8 +99,9 @@ def instantiate(port: Port, sizes: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def _evaluate(dim: ir.SymbolicDim, sizes: Mapping[str, int]) -> int:
-    if dim.value in sizes:
-        return sizes[dim.value]
+    name = dim.value or ""
+    if name in sizes:
+        return sizes[name]
     missing = sorted(dim.free_symbols() - sizes.keys())
     if missing:
         raise KeyError(missing[0])

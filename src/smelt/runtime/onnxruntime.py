@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,8 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import InvalidModel, ResourceLimit, SmeltError, Unsupported, UsageError
-from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.runtime.feed import feed
+from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.runtime.serialize import Serialized, serialize
 from smelt.runtime.values import from_ort, is_native, to_ort
 
@@ -63,7 +64,7 @@ class OnnxRuntime:
             return self._run(fed, options)
         except SmeltError:
             raise
-        except Exception as error:  # noqa: BLE001 - the exceptions of ORT share no base class
+        except Exception as error:
             raise _run_error(str(error), stopped=bool(options.terminate)) from error
         finally:
             watchdog.cancel()
@@ -87,14 +88,13 @@ def _stop(options: ort.RunOptions) -> None:
 
 def _import() -> ModuleType:
     try:
-        import onnxruntime
+        return import_module("onnxruntime")
     except ImportError as error:
         raise UsageError(
             "E631",
             "running a model needs the package onnxruntime, which is not installed",
             fix="pip install 'smelt[ort]'",
         ) from error
-    return onnxruntime
 
 
 def _open(ort: ModuleType, serialized: Serialized, optimized: bool) -> ort.InferenceSession:

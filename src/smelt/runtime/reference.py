@@ -6,8 +6,8 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import InvalidModel, SmeltError, Unsupported
-from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.runtime.feed import feed
+from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.runtime.serialize import serialize
 
 
@@ -30,9 +30,13 @@ class Reference:
         fed = feed(self.interface, inputs)
         try:
             with np.errstate(all="ignore"):
-                return tuple(self._evaluator.run(None, fed))
+                return tuple(map(_as_array, self._evaluator.run(None, fed)))
         except Exception as error:
             raise _run_error(error) from error
+
+
+def _as_array(result: Value) -> Value:
+    return np.asarray(result) if isinstance(result, np.generic) else result
 
 
 def _load_error(error: Exception) -> SmeltError:

@@ -64,5 +64,5 @@ def _shareable(tensor: ir.TensorProtocol) -> bool:
 
 def _placeholder(name: str, tensor: ir.TensorProtocol) -> ir.ExternalTensor:
     return ir.ExternalTensor(
-        "in-memory", 0, tensor.nbytes, tensor.dtype, shape=ir.Shape(tensor.shape), name=name
+        "in-memory", 0, tensor.nbytes, tensor.dtype, shape=ir.Shape(tensor.shape.numpy()), name=name
     )

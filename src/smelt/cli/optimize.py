@@ -1,0 +1,79 @@
+"""``smelt optimize IN -o OUT``: the same model, smaller and faster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from smelt.cli.arguments import STANDARD, parse_dims, read_model, write_model
+from smelt.cli.command import Dims, Json, Pipeline, command, note, print_json, progress, table
+from smelt.errors import UsageError
+
+if TYPE_CHECKING:
+    from smelt.passes.run import PassReport
+
+
+@command
+def optimize(
+    model: Annotated[str, typer.Argument(metavar="IN", help="A file, or - for stdin.")],
+    output: Annotated[str, typer.Option("-o", "--output", help="The file, or - for stdout.")],
+    pipeline: Pipeline = "default",
+    verify: Annotated[
+        Literal["off", "final", "each"],
+        typer.Option(help="Compare numbers with the input: never, at the end, after each pass."),
+    ] = "off",
+    dim: Dims = None,
+    opset: Annotated[int | None, typer.Option(help="Raise the ONNX opset to this.")] = None,
+    stats: Annotated[bool, typer.Option("--stats", help="Show what each pass did.")] = False,
+    provenance: Annotated[
+        bool, typer.Option("--provenance", help="Record in each node where it comes from.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a pipeline of passes over an ONNX model.
+
+    The output is written in one step at the end; whatever fails, a file that stood there stays.
+    """
+    from smelt.compiler import optimize_model
+    from smelt.ir import scope
+    from smelt.ir.provenance import write_to_metadata
+    from smelt.passes.run import count_nodes
+
+    if as_json and output == STANDARD:
+        raise UsageError("E637", "standard output cannot take both the model and --json")
+    with progress(f"optimizing {model}"):
+        work = read_model(model, opset=opset)
+        before = count_nodes(work)
+        dims = parse_dims(dim) or None
+        reports = optimize_model(work, pipeline=pipeline, verify=verify, dims=dims)
+        if provenance:
+            write_to_metadata(scope.nodes(work))
+        write_model(work, output)
+    after = count_nodes(work)
+    if as_json:
+        print_json(
+            {
+                "schema": "smelt.optimize/1",
+                "output": output,
+                "nodes": [before, after],
+                "verified": verify,
+                "passes": [report.to_json() for report in reports],
+            }
+        )
+        return
+    if stats:
+        note(table(_rows(reports), ("pass", "ms", "nodes", "rewrites", "rules")))
+    note(f"{output}: {before} nodes became {after}")
+
+
+def _rows(reports: list[PassReport]) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    for report in reports:
+        fired = ", ".join(f"{rule} x{count}" for rule, count in report.stats.fired.items())
+        millis = f"{report.seconds * 1000:.1f}"
+        rows.append((report.text, millis, report.nodes_after, report.stats.rewrites, fired))
+        for (rule, why), count in report.stats.missed.items():
+            node = report.stats.example[rule, why]
+            rows.append((f"  near miss {rule}", "", "", count, f"{why}, as at {node}"))
+    return rows

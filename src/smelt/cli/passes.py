@@ -1,0 +1,69 @@
+"""``smelt passes``: every pass, from the registry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from smelt.cli.command import Json, command, print_json, table
+
+if TYPE_CHECKING:
+    from smelt.passes.base import Pass
+
+
+@command
+def passes(
+    markdown: Annotated[bool, typer.Option("--markdown", help="As a Markdown table.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List all passes, what each does to results, and whether it runs by default."""
+    from smelt.passes.registry import passes as registered
+
+    listed = [registered()[name] for name in sorted(registered())]
+    if as_json:
+        print_json({"schema": "smelt.passes/1", "passes": [describe(item) for item in listed]})
+    elif markdown:
+        print(markdown_table(listed))
+    else:
+        rows = [
+            (p.spelling, str(p.exactness), "yes" if p.default else "no", p.summary) for p in listed
+        ]
+        print(table(rows, ("pass", "results", "default", "summary")))
+
+
+def describe(pass_: Pass) -> dict[str, Any]:
+    """A pass as plain data."""
+    return {
+        "name": pass_.spelling,
+        "summary": pass_.summary,
+        "results": str(pass_.exactness),
+        "default": pass_.default,
+        "after": [name.replace("_", "-") for name in pass_.after],
+        "before": [name.replace("_", "-") for name in pass_.before],
+        "options": options_of(pass_),
+        "source": pass_.source,
+    }
+
+
+def options_of(pass_: Pass) -> dict[str, str]:
+    """The options of a pass with their defaults, spelled as pipelines do."""
+    if pass_.options_type is None:
+        return {}
+    import dataclasses
+
+    defaults = pass_.options_type()
+    return {
+        field.name.replace("_", "-"): str(getattr(defaults, field.name))
+        for field in dataclasses.fields(pass_.options_type)
+    }
+
+
+def markdown_table(listed: list[Pass]) -> str:
+    """The table of ``docs/passes.md``."""
+    lines = ["| pass | results | default | what it does |", "|---|---|---|---|"]
+    for pass_ in listed:
+        default = "yes" if pass_.default else "no"
+        summary = pass_.summary.replace("``", "`").replace("|", "\\|")
+        lines.append(f"| `{pass_.spelling}` | {pass_.exactness} | {default} | {summary} |")
+    return "\n".join(lines)

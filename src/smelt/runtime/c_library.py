@@ -1,0 +1,135 @@
+"""Build generated C with the C compiler of this machine and call it in this process."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from smelt.errors import InternalError, UsageError
+from smelt.runtime.feed import feed
+from smelt.runtime.interface import Interface, Value
+
+FLAGS = ("-std=c99", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")  # fmt: skip
+"""Flags of a build for this machine. They keep NaN, infinities and the order of operations."""
+
+TIME_LIMIT = 600.0
+"""Seconds that the compiler may take."""
+
+
+def compiler_command() -> list[str]:
+    """The C compiler as a command: ``$CC``, or else cc, gcc or clang.
+
+    Raises UsageError E661 if there is none.
+    """
+    given = shlex.split(os.environ.get("CC", ""))
+    for command in [given] if given else [["cc"], ["gcc"], ["clang"]]:
+        if shutil.which(command[0]):
+            return command
+    raise UsageError(
+        "E661",
+        f"there is no C compiler {given[0]!r}" if given else "there is no C compiler",
+        why="running a compiled model on this machine builds it first",
+        fix="install gcc or clang, or name a compiler in the environment variable CC",
+    )
+
+
+def build(
+    files: Mapping[str, bytes], folder: Path, flags: Sequence[str] = FLAGS, name: str = "model"
+) -> Path:
+    """Write ``files`` to ``folder`` and compile every ``.c`` among them into a shared library.
+
+    Raises UsageError E661 without a compiler, InternalError E961 if it refuses the code.
+    """
+    for file, data in files.items():
+        (folder / file).write_bytes(data)
+    library = folder / f"{name}.so"
+    sources = sorted(file for file in files if file.endswith(".c"))
+    command = [*compiler_command(), *flags, "-shared", "-fPIC", "-o", library.name, *sources, "-lm"]
+    done = subprocess.run(  # noqa: S603 - a compiler on files that we wrote
+        command, cwd=folder, capture_output=True, text=True, check=False, timeout=TIME_LIMIT
+    )
+    if done.returncode:
+        lines = done.stderr.splitlines()
+        raise InternalError(
+            "E961",
+            "the C compiler refuses the generated code",
+            at=" ".join(command),
+            why=next((line for line in lines if "error" in line), lines[0] if lines else ""),
+            fix="if CC and its flags are right, report this with the model",
+        )
+    return library
+
+
+@dataclass
+class CLibrary:
+    """A built library, ready to run; see ``runner.Runner``.
+
+    ``arena_bytes`` and ``alignment`` are those of the generated header.
+    """
+
+    library: Path
+    function: str
+    interface: Interface
+    arena_bytes: int
+    alignment: int
+
+    name = "c"
+
+    def __post_init__(self) -> None:
+        loaded = ctypes.CDLL(str(self.library))
+        self._run = getattr(loaded, self.function)
+        self._run.restype = ctypes.c_int
+        self._arena, self._arena_address = _aligned(self.arena_bytes, self.alignment)
+
+    def __call__(self, *inputs: Value) -> tuple[np.ndarray, ...]:
+        """Run once. Raises UsageError E603 if an input does not fit."""
+        fed = feed(self.interface, inputs)
+        arrays = [np.ascontiguousarray(fed[port.name]) for port in self.interface.inputs]
+        results = [
+            np.empty(tuple(int(dim) for dim in port.shape or ()), port.dtype.numpy())  # type: ignore[union-attr, arg-type]
+            for port in self.interface.outputs
+        ]
+        status = self._run(_pointers(arrays), _pointers(results), self._arena_address)
+        if status:
+            raise InternalError("E962", f"the compiled model returned the error {status}")
+        return tuple(results)
+
+
+def _aligned(size: int, alignment: int) -> tuple[np.ndarray, int]:
+    memory = np.zeros(size + alignment, np.uint8)
+    address = memory.ctypes.data
+    return memory, address + -address % alignment
+
+
+def _pointers(arrays: Sequence[np.ndarray]) -> ctypes.Array[ctypes.c_void_p]:
+    return (ctypes.c_void_p * max(len(arrays), 1))(*(array.ctypes.data for array in arrays))
+
+
+def load_library(
+    files: Mapping[str, bytes],
+    name: str,
+    interface: Interface,
+    arena_bytes: int,
+    alignment: int,
+    flags: Sequence[str] = FLAGS,
+) -> CLibrary:
+    """Build ``files`` in a temporary folder, which goes when the library does, and load them."""
+    folder = tempfile.mkdtemp(prefix="smelt-c-")
+    try:
+        library = build(files, Path(folder), flags, name)
+        loaded = CLibrary(library, f"{name}_run", interface, arena_bytes, alignment)
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+    weakref.finalize(loaded, shutil.rmtree, folder, ignore_errors=True)
+    return loaded

@@ -1,0 +1,124 @@
+"""Folding one node: right, bounded, and never where the meaning is open."""
+
+import warnings
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from smelt.check.compare import Tolerance, compare
+from smelt.runtime.fold import evaluate_node, evaluator
+
+
+def node_of(text: str, opset: int = 20) -> ir.Node:
+    return ir.from_onnx_text(f'<ir_version: 9, opset_import: ["" : {opset}]>\n{text}').graph.node(0)
+
+
+def fold(text: str, *inputs: object, opset: int = 20) -> "list[np.ndarray] | None":
+    arrays = [None if item is None else np.asarray(item) for item in inputs]
+    return evaluate_node(node_of(text, opset), arrays, opset=opset)
+
+
+def test_gives_read_only_arrays_of_the_declared_type():
+    results = fold("g (int64[2] x) => (float[2] y) { y = Cast<to = 1>(x) }", np.int64([1, 2]))
+    assert results is not None
+    assert results[0].dtype == np.float32
+    assert not results[0].flags.writeable
+
+
+def test_an_absent_operand_is_none():
+    text = "g (float[2] x, float h) => (float[2] y) { y = Clip(x, , h) }"
+    assert fold(text, np.float32([-5, 5]), None, np.float32(1))[0].tolist() == [-5, 1]
+
+
+OPEN = {
+    "integer division by zero": ("g (int64[1] a, int64[1] b) => (int64[1] c) { c = Div(a, b) }", [1], [0]),
+    "lowest integer by -1": ("g (int64[1] a, int64[1] b) => (int64[1] c) { c = Div(a, b) }", [-(2**63)], [-1]),
+    "integer remainder of zero": ("g (int64[1] a, int64[1] b) => (int64[1] c) { c = Mod(a, b) }", [1], [0]),
+    "integer out of range": ("g (int64[1] a) => (int8[1] b) { b = Cast<to = 3>(a) }", [300]),
+    "random": ("g (int64[1] a) => (float[2] b) { b = RandomUniformLike<dtype = 1>(a) }", [1]),
+}
+
+
+@pytest.mark.parametrize("case", OPEN.values(), ids=OPEN.keys())
+def test_leaves_open_results_alone(case):
+    text, *inputs = case
+    assert fold(text, *[np.int64(item) for item in inputs]) is None
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e10, -1e10])
+def test_leaves_casts_out_of_range_alone(value):
+    text = "g (float[1] a) => (int32[1] b) { b = Cast<to = 6>(a) }"
+    assert fold(text, np.float32([value])) is None
+    assert fold(text, np.float32([-1.5]))[0].tolist() == [-1]
+
+
+HUGE = {
+    "ConstantOfShape": ("g (int64[N] s) => (float[A,B] y) { y = ConstantOfShape(s) }", np.int64([10**6, 10**6])),
+    "Expand": ("g (float[1] x, int64[N] s) => (float[A] y) { y = Expand(x, s) }", np.float32([1]), np.int64([10**12])),
+    "Tile": ("g (float[1] x, int64[N] s) => (float[A] y) { y = Tile(x, s) }", np.float32([1]), np.int64([10**12])),
+    "Range": ("g (int64 a, int64 b, int64 c) => (int64[A] y) { y = Range(a, b, c) }", np.int64(0), np.int64(10**12), np.int64(1)),
+    "step of zero": ("g (int64 a, int64 b, int64 c) => (int64[A] y) { y = Range(a, b, c) }", np.int64(0), np.int64(1), np.int64(0)),
+    "outer product": ("g (float[30000,1] a, float[1,30000] b) => (float[30000,30000] y) { y = MatMul(a, b) }",
+                      np.ones((30000, 1), np.float32), np.ones((1, 30000), np.float32)),
+    "unknown size": ("g (float[4] x) => (float[A] y, int64[A] b) { y, b = Unique(x) }", np.float32([1, 2, 2, 3])),
+}
+
+
+@pytest.mark.parametrize("case", HUGE.values(), ids=HUGE.keys())
+def test_computes_nothing_whose_size_is_large_or_unknown(case):
+    text, *inputs = case
+    assert fold(text, *inputs) is None
+
+
+def test_computes_sizes_that_values_decide():
+    assert fold("g (int64[2] s) => (float[A,B] y) { y = ConstantOfShape(s) }", np.int64([2, 3]))[0].shape == (2, 3)
+    text = "g (float[2,1] x, int64[2] s) => (float[A,B] y) { y = Expand(x, s) }"
+    assert fold(text, np.ones((2, 1), np.float32), np.int64([1, 3]))[0].shape == (2, 3)
+
+
+def test_old_softmax_had_another_meaning():
+    text = "g (float[2,2,2] x) => (float[2,2,2] y) { y = Softmax<axis = 1>(x) }"
+    x = np.zeros((2, 2, 2), np.float32)
+    assert fold(text, x, opset=11) is None
+    assert fold(text, x, opset=13) is not None
+
+
+def test_an_evaluator_knows_the_opset_of_each_function():
+    model = ir.from_onnx_text(
+        '<ir_version: 9, opset_import: ["" : 20, "f" : 1]>\n'
+        "g (float[2,2] x) => (float[2,2] y) { y = f.soft(x) }\n"
+        '<domain: "f", opset_import: ["" : 11]> soft (x) => (y) { y = Softmax(x) }'
+    )
+    inner = next(iter(model.functions.values())).graph.node(0)
+    inner.outputs[0].type, inner.outputs[0].shape = ir.TensorType(ir.DataType.FLOAT), ir.Shape((2, 2))
+    assert evaluator(model)(inner, [np.zeros((2, 2), np.float32)]) is None
+
+
+@pytest.mark.slow
+def test_agrees_with_the_onnx_node_tests():
+    from onnx.backend.test.case.node import collect_testcases
+
+    checked = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cases = collect_testcases(None)
+    for case in cases:
+        if case.model is None or len(case.model.graph.node) != 1 or case.model.graph.node[0].domain:
+            continue
+        model = ir.from_proto(case.model)
+        node = model.graph.node(0)
+        for inputs, outputs in case.data_sets:
+            given = dict(zip([value.name for value in model.graph.inputs], inputs, strict=False))
+            if not all(isinstance(item, np.ndarray) for item in inputs) or node.op_type == "QuantizeLinear":
+                continue
+            results = evaluator(model)(node, [None if v is None else given.get(v.name) for v in node.inputs])
+            if results is None:
+                continue
+            found = dict(zip([value.name for value in node.outputs], results, strict=True))
+            actual = [found[value.name] for value in model.graph.outputs]
+            tolerance = Tolerance(ulp=8, rtol=case.rtol, atol=case.atol)
+            wrong = [str(item) for item in compare(outputs, actual, tolerance) if not item.ok]
+            assert not wrong, f"{case.name}: {wrong}"
+            checked += 1
+    assert checked > 800

@@ -1,0 +1,148 @@
+"""Running models: results, defaults, element types, sequences, and refusals."""
+
+import ml_dtypes
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from smelt.errors import InvalidModel, ResourceLimit, Unsupported, UsageError
+from smelt.runtime import onnxruntime as ort_runner
+from smelt.runtime.runner import open_runner, run
+
+HEADER = '<ir_version: 10, opset_import: ["" : 20]>\n'
+
+
+def model(text: str) -> ir.Model:
+    return ir.from_onnx_text(HEADER + text)
+
+
+RUNNERS = ["onnxruntime", "reference"]
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_runs_in_interface_order(runner):
+    graph = model("g (float[N] x, float[N] y) => (float[N] d, float[N] s) { s = Add(x, y)  d = Sub(x, y) }")
+    d, s = run(graph, [np.float32([3, 4]), np.float32([1, 1])], runner)
+    assert d.tolist() == [2, 3]
+    assert s.tolist() == [4, 5]
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_an_input_with_a_default_may_be_left_out_or_given(runner):
+    graph = model("g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {10, 20}> { y = Add(x, w) }")
+    opened = open_runner(graph, runner)
+    x = np.float32([1, 2])
+    assert opened(x, None)[0].tolist() == [11, 22]
+    assert opened(x, np.float32([0, 0]))[0].tolist() == [1, 2]
+
+
+def test_an_old_model_lets_callers_override_its_initializers_too():
+    graph = model("g (float[1] x, float[1] w) => (float[1] y) <float[1] w = {10}> { y = Add(x, w) }")
+    graph.ir_version = 3
+    assert run(graph, [np.float32([1]), np.float32([2])])[0].tolist() == [3]
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, np.float16])
+def test_element_types_that_numpy_lacks(dtype):
+    onnx_type = ir.DataType.from_numpy(np.dtype(dtype)).name.lower()
+    graph = model(f"g ({onnx_type}[3] x) => ({onnx_type}[3] y) {{ y = Identity(x) }}")
+    x = np.array([1, -2, 0.5]).astype(dtype)
+    (y,) = run(graph, [x])
+    assert y.dtype == x.dtype
+    assert y.tobytes() == x.tobytes()
+
+
+def test_falls_back_to_the_reference_where_onnxruntime_has_no_kernel():
+    graph = model("g (int4[3] x) => (int4[3] y) { y = Identity(x) }")
+    graph.opset_imports[""] = 21
+    opened = open_runner(graph)
+    assert opened.name == "reference"
+    x = np.array([1, -2, 7]).astype(ml_dtypes.int4)
+    assert opened(x)[0].astype(int).tolist() == [1, -2, 7]
+    with pytest.raises(Unsupported) as caught:
+        open_runner(graph, "onnxruntime")
+    assert caught.value.code == "E220"
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_sequences_go_in_and_out(runner):
+    graph = model("g (seq(float[N]) s, float[N] x) => (seq(float[N]) t, float[M] c) "
+                  "{ t = SequenceInsert(s, x)  c = ConcatFromSequence<axis=0>(t) }")
+    t, c = run(graph, [[np.float32([1])], np.float32([2, 3])], runner)
+    assert [item.tolist() for item in t] == [[1], [2, 3]]
+    assert c.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_empty_scalar_string_and_bool(runner):
+    graph = model("g (float[0,2] e, float x, bool[2] b) => (float[2,0] f, float y, bool[2] c) "
+                  "{ f = Transpose(e)  y = Neg(x)  c = Not(b) }")
+    f, y, c = run(graph, [np.zeros((0, 2), np.float32), np.float32(3).reshape(()), np.array([True, False])], runner)
+    assert f.shape == (2, 0)
+    assert y == -3
+    assert c.tolist() == [False, True]
+    text = model("g (string[2] x) => (string[2] y) { y = Identity(x) }")
+    assert run(text, [np.array(["a", "b"], object)], runner)[0].tolist() == ["a", "b"]
+
+
+def test_large_weights_are_shared_and_the_model_stays_as_it_is():
+    weights = np.arange(1 << 16, dtype=np.float32)
+    graph = model("g (float[65536] x) => (float[65536] y) <float[65536] w = {0}> { y = Add(x, w) }".replace(" = {0}", ""))
+    value = graph.graph.initializers.get("w") or ir.Value(name="w")
+    node = graph.graph.node(0)
+    value = next(v for v in node.inputs if v.name == "w")
+    value.const_value = ir.Tensor(weights, name="w")
+    graph.graph.register_initializer(value)
+    before = value.const_value
+    (y,) = run(graph, [np.ones(1 << 16, np.float32)])
+    assert y[-1] == 65536
+    assert value.const_value is before
+
+
+WRONG_INPUTS = {
+    "count": [np.float32([1])],
+    "dtype": [np.float64([1, 2]), np.float32([1, 2])],
+    "rank": [np.float32([[1, 2]]), np.float32([1, 2])],
+    "size": [np.float32([1, 2, 3]), np.float32([1, 2])],
+    "absent": [None, np.float32([1, 2])],
+}
+
+
+@pytest.mark.parametrize("inputs", WRONG_INPUTS.values(), ids=WRONG_INPUTS.keys())
+def test_refuses_inputs_that_do_not_fit(inputs):
+    graph = model("g (float[2] x, float[N] y) => (float[N] z) { z = Add(x, y) }")
+    with pytest.raises(UsageError) as caught:
+        run(graph, inputs)
+    assert caught.value.code == "E632"
+
+
+def test_an_invalid_model_is_refused():
+    graph = model("g (float[2] x, int64[2] y) => (float[2] z) { z = Add(x, y) }")
+    with pytest.raises((InvalidModel, Unsupported)):
+        run(graph, [np.float32([1, 2]), np.int64([1, 2])])
+
+
+def test_a_run_that_fails_is_an_invalid_model():
+    graph = model("g (float[2] x, int64[N] i) => (float[N] y) { y = Gather(x, i) }")
+    with pytest.raises(InvalidModel) as caught:
+        run(graph, [np.float32([1, 2]), np.int64([5])])
+    assert caught.value.code == "E321"
+
+
+def test_an_endless_loop_is_stopped():
+    graph = model(
+        "g (float[1] x) => (float[1] y) <bool go = {1}> { y = Loop<body = b (int64 i, bool c, float[1] v)"
+        " => (bool d, float[1] w) { d = Identity(c)  w = Cos(v) }>(, go, x) }"
+    )
+    opened = ort_runner.OnnxRuntime(graph, time_limit=0.3)
+    with pytest.raises(ResourceLimit) as caught:
+        opened(np.float32([1]))
+    assert caught.value.code == "E511"
+
+
+def test_without_onnxruntime_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
+    with pytest.raises(UsageError) as caught:
+        open_runner(model("g (float x) => (float y) { y = Neg(x) }"))
+    assert caught.value.code == "E631"
+    assert "pip install" in caught.value.fix
