@@ -82,7 +82,7 @@ def _is_name(dim: ir.SymbolicDim) -> bool:
 def _evaluate(dim: Dim, sizes: Mapping[str, int]) -> int:
     if isinstance(dim, int):
         return dim
-    if dim.value in sizes:
+    if dim.value is not None and dim.value in sizes:
         return sizes[dim.value]
     size = dim.evaluate(dict(sizes))
     if not isinstance(size, int) or size < 0:

@@ -1,0 +1,19 @@
+"""The ``host`` target: an in-process function over NumPy, BLAS and LAPACK, with planned buffers.
+
+It runs whatever can be lowered to a Program, on any NumPy dtype of 8 bits and more. Symbolic
+dims are planned for when the shapes of a call are seen.
+"""
+
+from __future__ import annotations
+
+from smelt.targets.base import Limits, Target
+from smelt.targets.host.phases import DTYPES, plan_arena, plan_steps, write_function
+
+host = Target(
+    name="host",
+    summary="a function in this process, on NumPy, BLAS and LAPACK",
+    emit=write_function,
+    limits=Limits(dtypes=DTYPES),
+    schedule=plan_steps,
+    allocate=plan_arena,
+)

@@ -1,0 +1,50 @@
+"""Resolve the attributes of Slice and Pad against a static shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from smelt.program.instruction import AttributeValue, DotDims
+
+
+def slices(
+    attributes: Mapping[str, AttributeValue | DotDims], shape: Sequence[int]
+) -> tuple[slice, ...]:
+    """One Python slice a dim for a Slice instruction on ``shape``.
+
+    A negative step that runs to the front has None as its stop, as Python wants it.
+    """
+    found = [slice(0, size, 1) for size in shape]
+    names = ("axes", "starts", "ends", "steps")
+    for axis, start, end, step in zip(*(_ints(attributes[name]) for name in names), strict=True):
+        size = shape[axis]
+        low, high = (0, size) if step > 0 else (-1, size - 1)
+        # ONNX counts from the back once and clamps; -1 as a resolved end means "before the front".
+        first = _clamp(start + size if start < 0 else start, 0, high)
+        last = _clamp(end + size if end < 0 else end, low, size)
+        found[axis] = slice(first, None if last < 0 else last, step)
+        if size == 0:
+            found[axis] = slice(0, 0, 1)
+    return tuple(found)
+
+
+def pad_crops(
+    pads: Sequence[int], shape: Sequence[int]
+) -> tuple[tuple[slice, ...], list[tuple[int, int]]]:
+    """What a Pad keeps of each dim (negative pads crop), and the widths that it adds."""
+    rank = len(shape)
+    pairs = list(zip(pads[:rank], pads[rank:], strict=True))
+    keep = tuple(
+        slice(max(0, -low), size - max(0, -high))
+        for (low, high), size in zip(pairs, shape, strict=True)
+    )
+    return keep, [(max(0, low), max(0, high)) for low, high in pairs]
+
+
+def _ints(value: object) -> tuple[int, ...]:
+    assert isinstance(value, tuple)
+    return tuple(int(item) for item in value)
+
+
+def _clamp(value: int, low: int, high: int) -> int:
+    return min(max(value, low), high)

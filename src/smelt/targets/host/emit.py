@@ -1,0 +1,115 @@
+"""Bind a prepared Program to memory, and write it as one straight-line Python function.
+
+Names in the function are slot and step numbers only, so no name of a model ever becomes code.
+Arrays in the arena and constants are made once; only views of inputs, and outputs, are made in
+every call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from smelt.program.instruction import Program
+from smelt.program.memory import ALIGNMENT, MemoryPlan
+from smelt.program.storage import Owner, Storage
+from smelt.targets.host.kernels.kernel import Array
+from smelt.targets.host.prepare import Prepared, arrays_in
+
+Bound: TypeAlias = Callable[..., tuple[Array, ...]]
+
+
+class Binder:
+    """Builds the function of one static Program."""
+
+    def __init__(self, plan: MemoryPlan, prepared: Sequence[Prepared]) -> None:
+        self.program: Program = plan.program
+        self.plan = plan
+        self.prepared = prepared
+        self.names: dict[str, object] = {"empty": np.empty, "copy": _copied}
+        self.lines: list[str] = []
+        self.fixed: dict[int, Array] = dict(self.program.constants)
+        self.arena = _aligned(plan.arena_bytes)
+        pairs = zip(plan.assignment.arena, plan.offsets, strict=True)
+        self.offsets = {id(storage): offset for storage, offset in pairs}
+
+    def bind(self) -> tuple[Bound, str]:
+        """The function, which takes the inputs and returns the outputs, and its source."""
+        for step, prepared in enumerate(self.prepared):
+            if prepared.view is not None:
+                self._view(step, prepared)
+            else:
+                self._call(step, prepared)
+        copied = {index for index, _ in self.plan.assignment.copies}
+        returned = [
+            f"copy(v{slot})" if index in copied else f"v{slot}"
+            for index, slot in enumerate(self.program.outputs)
+        ]
+        for slot, array in self.fixed.items():
+            self.names[f"v{slot}"] = array
+        arguments = ", ".join(f"v{slot}" for slot in self.program.inputs)
+        body = [*self.lines, f"return ({', '.join(returned)}{',' if returned else ''})"]
+        source = "\n    ".join([f"def run({arguments}):", *body]) + "\n"
+        exec(compile(source, "<smelt host program>", "exec"), self.names)  # noqa: S102
+        function = self.names["run"]
+        assert callable(function)
+        return function, source
+
+    def _view(self, step: int, prepared: Prepared) -> None:
+        (source, *_), (target, *_) = prepared.instruction.inputs, prepared.instruction.outputs
+        assert prepared.view is not None
+        if source in self.fixed:
+            self.fixed[target] = prepared.view(self.fixed[source])
+            return
+        self.names[f"view{step}"] = prepared.view
+        self.lines.append(f"v{target} = view{step}(v{source})")
+
+    def _call(self, step: int, prepared: Prepared) -> None:
+        instruction, work = prepared.instruction, prepared.step
+        assert work is not None
+        for position, slot in enumerate(instruction.outputs):
+            self._place(slot, instruction.inputs if position == 0 else ())
+        operands = [f"v{slot}" if slot >= 0 else "None" for slot in instruction.inputs]
+        operands += [f"v{slot}" for slot in instruction.outputs]
+        workspace = self.plan.assignment.scratch[step]
+        if workspace is not None:
+            for i, array in enumerate(arrays_in(self._bytes(workspace), work)):
+                self.names[f"s{step}_{i}"] = array
+                operands.append(f"s{step}_{i}")
+        self.names[f"k{step}"] = work.run
+        self.lines.append(f"k{step}({', '.join(operands)})")
+
+    def _place(self, slot: int, inputs: Sequence[int]) -> None:
+        """Give ``slot`` its array: over an input that it replaces, in the arena, or new."""
+        storage = self.plan.assignment.of_slot[slot]
+        assert storage is not None
+        described = self.program.slots[slot]
+        shape, dtype = tuple(described.shape), np.dtype(described.dtype.numpy())
+        if storage.owner is Owner.ARENA:
+            memory = self._bytes(storage)[: described.nbytes]
+            self.fixed[slot] = memory.view(dtype).reshape([int(str(dim)) for dim in shape])
+            return
+        of_slot = self.plan.assignment.of_slot
+        replaced = [other for other in inputs if other >= 0 and of_slot[other] is storage]
+        if replaced:
+            self.lines.append(f"v{slot} = v{replaced[0]}")
+            return
+        self.names[f"type{slot}"] = dtype
+        self.lines.append(f"v{slot} = empty({shape!r}, type{slot})")
+
+    def _bytes(self, storage: Storage) -> Array:
+        offset = self.offsets[id(storage)]
+        return self.arena[offset : offset + storage.size]
+
+
+def _aligned(size: int) -> Array:
+    """Uninitialized bytes that begin on a cache line."""
+    memory = np.empty(size + ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % ALIGNMENT
+    return memory[start : start + size]
+
+
+def _copied(array: Array) -> Array:
+    return np.array(array, order="C", copy=True)

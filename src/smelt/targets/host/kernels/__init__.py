@@ -1,0 +1,23 @@
+"""The kernels of the host target, one file a family."""
+
+from __future__ import annotations
+
+from smelt.targets.host.kernels import (  # noqa: F401 - each fills the tables
+    convolution,
+    dot,
+    elementwise,
+    indexing,
+    linalg,
+    movement,
+    normalization,
+    pooling,
+    reduction,
+)
+from smelt.targets.host.kernels.kernel import KERNELS, VIEWS, Call, Kernel, Step, View
+
+__all__ = ["VIEWS", "Call", "Kernel", "Step", "View", "kernel_of"]
+
+
+def kernel_of(op: str) -> Kernel | None:
+    """The kernel of an instruction, or else the reference of a declared operator."""
+    return KERNELS.get(op) or linalg.declared(op)

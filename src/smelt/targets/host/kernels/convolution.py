@@ -1,0 +1,93 @@
+"""Convolution as matrix products over sliding windows (im2col), one sample at a time."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from smelt.targets.host.kernels.kernel import Array, Call, Shaped, Step, kernel
+from smelt.targets.host.kernels.windows import Windows, windows_of
+
+
+@kernel("Conv", wide=True)
+def conv(call: Call) -> Step:
+    """x [N, C, spatial...], w [M, C/group, kernel...], bias [M]."""
+    windows, group = windows_of(call), call.int("group")
+    x, w, out = call.input(0), call.input(1), call.outputs[0]
+    channels, filters = x.shape[1], w.shape[0]
+    if group < 1 or channels % group or filters % group or w.shape[1] * group != channels:
+        raise call.refuse(f"{channels} channels and {filters} filters do not fit {group} groups")
+    each = channels // group
+    columns = (group, each * prod(windows.kernel), prod(windows.outputs))
+    scratch: list[Shaped] = []
+    if windows.is_padded:
+        scratch.append(((channels, *windows.padded), x.dtype))
+    direct = _is_direct(windows)
+    if not direct:
+        scratch.append((columns, x.dtype))
+    product = (group, filters // group, columns[2])
+    given = len(call.inputs)
+
+    def run(*arrays: Array) -> None:
+        source, weights, target = arrays[0], arrays[1], arrays[given]
+        matrix = weights.reshape(group, filters // group, -1)
+        buffers = arrays[given + 1 :]
+        for sample in range(source.shape[0]):
+            image, rest = source[sample], list(buffers)
+            if windows.is_padded:
+                image = windows.pad(image, rest.pop(0), 0)
+            if direct:
+                patches = image.reshape(columns)
+            else:
+                patches = rest.pop(0)
+                seen = windows.view(image)
+                np.copyto(patches.reshape(seen.shape), seen)
+            np.matmul(matrix, patches, target[sample].reshape(product, copy=False))
+        if call.has(2):
+            target += arrays[2].reshape(-1, *(1 for _ in windows.kernel))
+
+    return Step(run, scratch=scratch)
+
+
+def _is_direct(windows: Windows) -> bool:
+    """True if the windows are the pixels themselves, so no columns are needed."""
+    return set(windows.kernel) | set(windows.strides) <= {1} and not windows.is_padded
+
+
+@kernel("ConvTranspose", wide=True)
+def conv_transpose(call: Call) -> Step:
+    """The adjoint: each pixel adds its kernel to the output; ``pads`` crop the sum."""
+    x, w, out = call.input(0), call.input(1), call.outputs[0]
+    group, pads = call.int("group"), call.ints("pads")
+    kernel_shape, strides = call.ints("kernel_shape"), call.ints("strides")
+    rank, each = len(kernel_shape), w.shape[1]
+    full = Windows(
+        sizes=out.shape[2:],
+        outputs=x.shape[2:],
+        kernel=kernel_shape,
+        strides=strides,
+        dilations=call.ints("dilations"),
+        begins=tuple(max(0, pad) for pad in pads[:rank]),
+        ends=tuple(max(0, pad) for pad in pads[rank:]),
+    )
+    if any(pad < 0 for pad in pads):
+        raise call.refuse("negative pads")
+    given = len(call.inputs)
+    whole = (group * each, *full.padded)
+
+    def run(*arrays: Array) -> None:
+        source, weights, target, total = arrays[0], arrays[1], arrays[given], arrays[given + 1]
+        matrix = weights.reshape(group, -1, each * prod(kernel_shape)).swapaxes(1, 2)
+        for sample in range(source.shape[0]):
+            pixels = source[sample].reshape(group, -1, prod(full.outputs))
+            parts = np.matmul(matrix, pixels)
+            parts = parts.reshape(group * each, prod(kernel_shape), *full.outputs)
+            total[...] = 0
+            for position, index in enumerate(full.taps()):
+                total[index] += parts[:, position]
+            target[sample] = total[full.inside]
+        if call.has(2):
+            target += arrays[2].reshape(-1, *(1 for _ in kernel_shape))
+
+    return Step(run, scratch=[(whole, out.dtype)])

@@ -1,0 +1,108 @@
+"""DotGeneral: ``np.matmul`` on strided views, which is BLAS for floats; rows for other semirings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.operators.dot_general import SEMIRINGS, accumulator
+from smelt.program.instruction import DotDims
+from smelt.targets.host.kernels.kernel import Array, Call, Shaped, Step, kernel
+
+
+@dataclass(frozen=True)
+class Operand:
+    """How an operand becomes ``[batch..., rows, columns]``: a view, or else a copy of that view.
+
+    ``order`` brings its dims into the order batch, row group, column group.
+    """
+
+    order: tuple[int, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    copied: bool
+
+    def view(self, array: Array) -> Array:
+        """Only for operands that are not copied."""
+        return array.transpose(self.order).reshape(self.shape, copy=False)
+
+    def copy(self, array: Array, to: Array) -> Array:
+        """Copy into ``to``, of this shape and dtype."""
+        moved = array.transpose(self.order)
+        np.copyto(to.reshape(moved.shape), moved, casting="unsafe")
+        return to
+
+
+@kernel("DotGeneral")
+def dot_general(call: Call) -> Step:
+    """Operands that BLAS cannot read where they lie are copied to scratch space first."""
+    dims = call.attributes["dims"]
+    assert isinstance(dims, DotDims)
+    lhs, rhs, out = call.input(0), call.input(1), call.outputs[0]
+    kinds = [ir.DataType.from_numpy(array.dtype) for array in (lhs, rhs)]
+    wide = accumulator(kinds, ir.DataType.from_numpy(out.dtype)).numpy()
+    lf, rf = dims.lhs_free(lhs.ndim), dims.rhs_free(rhs.ndim)
+    nb = len(dims.lhs_batch)
+    left = _operand(lhs, nb, (dims.lhs_batch, lf, dims.lhs_contracting), wide)
+    right = _operand(rhs, nb, (dims.rhs_batch, dims.rhs_contracting, rf), wide)
+    shape = (*left.shape[:-1], right.shape[-1])
+    scratch: list[Shaped] = [(o.shape, o.dtype) for o in (left, right) if o.copied]
+    if out.dtype != wide:
+        scratch.append((shape, np.dtype(wide)))
+    semiring = call.text("semiring")
+    multiply: Callable[[Array, Array, Array], object] = np.matmul
+    if semiring != "sum_product":
+        multiply = _over(semiring, np.dtype(wide))
+
+    def run(x: Array, y: Array, target: Array, *buffers: Array) -> None:
+        free = iter(buffers)
+        a = left.copy(x, next(free)) if left.copied else left.view(x)
+        b = right.copy(y, next(free)) if right.copied else right.view(y)
+        result = target.reshape(shape, copy=False) if target.dtype == wide else next(free)
+        multiply(a, b, result)
+        if target.dtype != wide:
+            np.copyto(target, result.reshape(target.shape), casting="unsafe")
+
+    return Step(run, scratch=scratch)
+
+
+def _operand(
+    array: Array, nb: int, groups: tuple[tuple[int, ...], ...], dtype: np.dtype
+) -> Operand:
+    order = tuple(dim for group in groups for dim in group)
+    sizes = [tuple(array.shape[dim] for dim in group) for group in groups]
+    shape = (*sizes[0], prod(sizes[1]), prod(sizes[2]))
+    copied = array.dtype != dtype
+    if not copied:
+        try:
+            copied = not _is_blas_ready(array.transpose(order).reshape(shape, copy=False))
+        except ValueError:  # its dims cannot merge without a copy
+            copied = True
+    return Operand(order, shape, np.dtype(dtype), copied)
+
+
+def _is_blas_ready(matrix: Array) -> bool:
+    """True if a row or a column is dense; else matmul would run its own slow loops."""
+    rows, columns = matrix.shape[-2:]
+    down, across = (stride // matrix.itemsize for stride in matrix.strides[-2:])
+    if matrix.dtype.kind != "f" or 0 in matrix.shape:
+        return True
+    by_rows = (across == 1 or columns == 1) and (down >= columns or rows == 1)
+    by_columns = (down == 1 or rows == 1) and (across >= rows or columns == 1)
+    return by_rows or by_columns
+
+
+def _over(name: str, dtype: np.dtype) -> Callable[[Array, Array, Array], None]:
+    semiring = SEMIRINGS[name]
+    identity = semiring.identity(dtype)[()]
+
+    def multiply(a: Array, b: Array, out: Array) -> None:
+        for index in np.ndindex(*out.shape[:-1]):
+            terms = semiring.times(a[index][:, None], b[index[:-1]])
+            semiring.plus(terms, axis=0, out=out[index], initial=identity)
+
+    return multiply

@@ -1,0 +1,125 @@
+"""Kernels that read or write by index. An index out of range raises IndexError."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
+
+
+@kernel("Gather")
+def gather(call: Call) -> Step:
+    """``np.take``, which counts negative indices from the back and checks the range."""
+    axis = call.int("axis")
+    return Step(lambda x, index, out: np.copyto(out, np.take(x, index, axis=axis)))
+
+
+@kernel("GatherElements")
+def gather_elements(call: Call) -> Step:
+    """One index an element of the output."""
+    axis = call.int("axis")
+    return Step(lambda x, index, out: np.copyto(out, np.take_along_axis(x, index, axis)))
+
+
+@kernel("GatherND")
+def gather_nd(call: Call) -> Step:
+    """The last dim of the indices addresses the dims after the batch."""
+    batch_dims = call.int("batch_dims")
+
+    def run(x: Array, index: Array, out: Array) -> None:
+        np.copyto(out, x[_address(x, index, batch_dims)])
+
+    return Step(run)
+
+
+def _address(x: Array, index: Array, batch_dims: int) -> tuple[Array, ...]:
+    """Advanced indices, one a dim that is addressed, the batch dims counted along."""
+    rank = index.ndim - 1
+    batch = [
+        np.arange(x.shape[dim]).reshape([-1 if i == dim else 1 for i in range(rank)])
+        for dim in range(batch_dims)
+    ]
+    return (*batch, *(index[..., i] for i in range(index.shape[-1])))
+
+
+REDUCTIONS: Mapping[str, np.ufunc] = {
+    "add": np.add,
+    "mul": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+}
+
+
+def _write(reduction: str) -> Callable[[Array, tuple[Array, ...], Array], None]:
+    if reduction == "none":
+
+        def put(out: Array, address: tuple[Array, ...], updates: Array) -> None:
+            out[address] = updates
+
+        return put
+    return REDUCTIONS[reduction].at
+
+
+@kernel("ScatterND")
+def scatter_nd(call: Call) -> Step:
+    """Slices of a copy are set, or combined one after another."""
+    write = _write(call.text("reduction"))
+
+    def run(x: Array, index: Array, updates: Array, out: Array) -> None:
+        np.copyto(out, x)
+        write(out, _address(out, index, 0), updates)
+
+    return Step(run, in_place=(0,))
+
+
+@kernel("ScatterElements")
+def scatter_elements(call: Call) -> Step:
+    """Elements of a copy are set, or combined one after another."""
+    write, axis = _write(call.text("reduction")), call.int("axis")
+
+    def run(x: Array, index: Array, updates: Array, out: Array) -> None:
+        np.copyto(out, x)
+        address = list(np.indices(index.shape, sparse=True))
+        address[axis] = index
+        write(out, tuple(address), updates)
+
+    return Step(run, in_place=(0,))
+
+
+@kernel("Range")
+def range_(call: Call) -> Step:
+    """``start + i * delta``."""
+    count, dtype = call.outputs[0].shape[0], call.outputs[0].dtype
+    numbers = np.arange(count).astype(dtype)
+    return Step(lambda start, delta, out: np.add(start, numbers * delta, out, casting="unsafe"))
+
+
+@kernel("Trilu")
+def trilu(call: Call) -> Step:
+    """The upper or lower triangle, zero elsewhere."""
+    rows, columns = call.input(0).shape[-2:]
+    keep = np.tri(rows, columns, call.int("k") - call.int("upper"), dtype=bool)
+    mask = ~keep if call.int("upper") else keep
+
+    def run(x: Array, out: Array) -> None:
+        out[...] = 0
+        np.copyto(out, x, where=mask)
+
+    return Step(run)
+
+
+@kernel("OneHot")
+def one_hot(call: Call) -> Step:
+    """An index out of range lights nothing."""
+    axis = call.int("axis")
+    depth = call.outputs[0].shape[axis]
+    numbers = np.arange(depth).reshape([-1] + [1] * (call.outputs[0].ndim - 1 - axis))
+
+    def run(index: Array, values: Array, out: Array) -> None:
+        wrapped = np.where(index < 0, index + depth, index)
+        lit = np.expand_dims(wrapped, axis) == numbers
+        np.copyto(out, np.where(lit, values[1], values[0]))
+
+    return Step(run)

@@ -1,0 +1,179 @@
+"""What a kernel is: a function that prepares one instruction, at plan time, for being run often.
+
+``prepare(call)`` sees shapes, dtypes and strides, and returns a ``Step`` whose ``run`` takes the
+input arrays (None for an absent one), the output arrays, and the scratch arrays it asked for.
+Kernels allocate nothing of the size of an operand where they can help it, and never write an
+input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import ml_dtypes
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from smelt.errors import InternalError, Unsupported
+from smelt.program.instruction import AttributeValue, DotDims
+
+Array: TypeAlias = np.ndarray
+Shaped: TypeAlias = tuple[tuple[int, ...], np.dtype]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One instruction with the types of its operands.
+
+    ``inputs`` and ``outputs`` are arrays that have a shape, a dtype and strides but no memory:
+    their elements must not be read.
+    """
+
+    op: str
+    attributes: Mapping[str, AttributeValue | DotDims]
+    inputs: tuple[Array | None, ...]
+    outputs: tuple[Array, ...]
+    origin: str = ""
+
+    def input(self, index: int) -> Array:
+        """Input ``index``, which must be given."""
+        array = self.inputs[index] if index < len(self.inputs) else None
+        if array is None:
+            raise self.refuse(f"input {index} is missing")
+        return array
+
+    def has(self, index: int) -> bool:
+        """True if input ``index`` is given."""
+        return index < len(self.inputs) and self.inputs[index] is not None
+
+    def int(self, name: str) -> int:
+        """An integer attribute."""
+        value = self.attributes[name]
+        assert isinstance(value, int)
+        return value
+
+    def float(self, name: str) -> float:
+        """A float attribute."""
+        value = self.attributes[name]
+        assert isinstance(value, int | float)
+        return float(value)
+
+    def ints(self, name: str) -> tuple[int, ...]:
+        """An attribute of integers."""
+        value = self.attributes[name]
+        assert isinstance(value, tuple)
+        return tuple(int(item) for item in value)
+
+    def text(self, name: str) -> str:
+        """A string attribute."""
+        return str(self.attributes[name])
+
+    def refuse(self, why: str) -> Unsupported:
+        """The error that says why there is no kernel for this call."""
+        types = [f"{a.dtype}{list(a.shape)}" for a in self.inputs if a is not None]
+        return Unsupported(
+            "E202",
+            f"target 'host' has no kernel for this {self.op}",
+            at=[f"node {self.origin!r}", *(f"operand {text}" for text in types)],
+            why=why,
+            fix="use the target 'onnx'",
+        )
+
+
+@dataclass(frozen=True)
+class Step:
+    """A prepared call.
+
+    ``in_place``: inputs that ``run`` may be given as its output, if shape and dtype agree.
+    ``scratch``: shape and dtype of each scratch array.
+    """
+
+    run: Callable[..., object]
+    in_place: tuple[int, ...] = ()
+    scratch: Sequence[Shaped] = ()
+
+
+Kernel: TypeAlias = Callable[[Call], Step]
+View: TypeAlias = Callable[[Array], Array]
+ViewKernel: TypeAlias = "Callable[[Call], View | None]"
+
+KERNELS: dict[str, Kernel] = {}
+VIEWS: dict[str, ViewKernel] = {}
+"""Kernels whose result can be a view of the first input; they answer None where it cannot."""
+
+
+def kernel(*ops: str, wide: bool = False) -> Callable[[Kernel], Kernel]:
+    """Register a kernel; ``wide`` runs 16-bit floats in float32 and rounds at the end."""
+
+    def register(prepare: Kernel) -> Kernel:
+        for op in ops:
+            if op in KERNELS:
+                raise InternalError("E903", f"two host kernels for {op}")
+            KERNELS[op] = _widened(prepare) if wide else prepare
+        return prepare
+
+    return register
+
+
+def view(op: str) -> Callable[[ViewKernel], ViewKernel]:
+    """Register a kernel that may make a view."""
+
+    def register(prepare: ViewKernel) -> ViewKernel:
+        VIEWS[op] = prepare
+        return prepare
+
+    return register
+
+
+def imaginary(shape: Sequence[int], dtype: np.dtype) -> Array:
+    """An array of this type, C-contiguous, without memory behind it."""
+    dense = np.empty(0, dtype)
+    strides, step = [], dtype.itemsize
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return as_strided(dense, tuple(shape), tuple(reversed(strides)))
+
+
+NARROW = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
+
+
+def is_narrow(dtype: np.dtype) -> bool:
+    """True for floats of 16 bits."""
+    return dtype in NARROW
+
+
+def _widened(prepare: Kernel) -> Kernel:
+    def prepare_wide(call: Call) -> Step:
+        every = [array for array in (*call.inputs, *call.outputs) if array is not None]
+        if not any(is_narrow(array.dtype) for array in every):
+            return prepare(call)
+        inputs = tuple(None if a is None else _wide_type(a) for a in call.inputs)
+        outputs = tuple(_wide_type(a) for a in call.outputs)
+        step = prepare(replace(call, inputs=inputs, outputs=outputs))
+        count = len(inputs)
+
+        def run(*arrays: Array | None) -> None:
+            given = [None if a is None else _wide(a) for a in arrays[:count]]
+            results = [np.empty(a.shape, a.dtype) for a in outputs]
+            scratch = [np.empty(shape, dtype) for shape, dtype in step.scratch]
+            step.run(*given, *results, *scratch)
+            for target, result in zip(arrays[count:], results, strict=True):
+                assert target is not None
+                np.copyto(target, result, casting="unsafe")
+
+        return Step(run)
+
+    return prepare_wide
+
+
+def _wide_type(array: Array) -> Array:
+    if not is_narrow(array.dtype):
+        return array
+    return imaginary(array.shape, np.dtype(np.float32))
+
+
+def _wide(array: Array) -> Array:
+    return array.astype(np.float32) if is_narrow(array.dtype) else array

@@ -1,0 +1,82 @@
+"""Linear algebra through LAPACK and BLAS, and the NumPy reference for other declared operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from smelt import operators
+from smelt.operators.declare import Attributes, Operator
+from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
+
+
+@kernel("smelt::Cholesky")
+def cholesky(call: Call) -> Step:
+    """``potrf`` for each matrix; a failure turns its triangle into NaN."""
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    lower = bool(call.int("lower"))
+    order = call.input(0).shape[-1]
+    (potrf,) = get_lapack_funcs(("potrf",), dtype=call.input(0).dtype)
+    failed = np.tri(order, dtype=bool) if lower else np.tri(order, dtype=bool).T
+
+    def run(a: Array, out: Array) -> None:
+        if order == 0:
+            return
+        for index in np.ndindex(*a.shape[:-2]):
+            factor, info = potrf(a[index], lower=lower, clean=1)
+            out[index] = factor if info == 0 else np.where(failed, np.nan, 0)
+
+    return Step(run)
+
+
+@kernel("smelt::TriangularSolve")
+def triangular_solve(call: Call) -> Step:
+    """``trsm`` for each system; it divides by a zero on the diagonal, where LAPACK would refuse."""
+    from scipy.linalg.blas import get_blas_funcs
+
+    (trsm,) = get_blas_funcs(("trsm",), dtype=call.input(0).dtype)
+    flags = {
+        "side": 0 if call.int("left_side") else 1,
+        "lower": call.int("lower"),
+        "trans_a": call.int("transpose_a"),
+        "diag": call.int("unit_diagonal"),
+    }
+    empty = 0 in call.outputs[0].shape
+
+    def run(a: Array, b: Array, out: Array) -> None:
+        if empty:
+            return
+        for index in np.ndindex(*a.shape[:-2]):
+            out[index] = trsm(1.0, a[index], b[index], **flags)
+
+    return Step(run)
+
+
+def by_reference(operator: Operator) -> Callable[[Call], Step]:
+    """The kernel of a declared operator that has none of its own: its NumPy reference."""
+
+    def prepare(call: Call) -> Step:
+        attributes: Attributes = {
+            attribute.name: call.attributes[attribute.name]  # type: ignore[misc]
+            for attribute in operator.attributes
+        }
+        given = len(call.inputs)
+
+        def run(*arrays: Array | None) -> None:
+            results = operator.reference(arrays[:given], attributes)
+            for target, result in zip(arrays[given:], results, strict=True):
+                assert target is not None
+                np.copyto(target, result)
+
+        return Step(run)
+
+    return prepare
+
+
+def declared(op: str) -> Callable[[Call], Step] | None:
+    """The kernel of ``domain::name`` by its reference, None if there is no such operator."""
+    domain, _, name = op.partition("::")
+    operator = operators.find(domain, name) if name else None
+    return None if operator is None else by_reference(operator)

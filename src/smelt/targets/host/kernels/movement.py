@@ -1,0 +1,120 @@
+"""Kernels that move elements: views where NumPy can express them, copies into the output else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from smelt.program.indexing import pad_crops, slices
+from smelt.targets.host.kernels.kernel import Array, Call, Step, View, kernel, view
+
+
+@view("Transpose")
+def transpose_view(call: Call) -> View:
+    """Strides in another order."""
+    perm = call.ints("perm")
+    return lambda x: x.transpose(perm)
+
+
+@view("Reshape")
+def reshape_view(call: Call) -> View | None:
+    """Only if the strides of the input allow it."""
+    shape = call.outputs[0].shape
+    try:
+        call.input(0).reshape(shape, copy=False)
+    except ValueError:
+        return None
+    return lambda x: x.reshape(shape, copy=False)
+
+
+@view("Expand")
+def expand_view(call: Call) -> View:
+    """Strides of 0."""
+    shape = call.outputs[0].shape
+    return lambda x: np.broadcast_to(x, shape)
+
+
+@view("Slice")
+def slice_view(call: Call) -> View:
+    """A basic slice."""
+    index = slices(call.attributes, call.input(0).shape)
+    return lambda x: x[index]
+
+
+def _copy(make: Callable[[Call], View]) -> Callable[[Call], Step]:
+    def prepare(call: Call) -> Step:
+        look = make(call)
+        return Step(lambda x, out: np.copyto(out, look(x)))
+
+    return prepare
+
+
+for _op, _view in (("Transpose", transpose_view), ("Expand", expand_view), ("Slice", slice_view)):
+    kernel(_op)(_copy(_view))
+
+
+@kernel("Reshape")
+def reshape(call: Call) -> Step:
+    """Copies in row-major order; the output is always dense."""
+    shape = call.input(0).shape
+    return Step(lambda x, out: np.copyto(out.reshape(shape, copy=False), x))
+
+
+@kernel("Concat")
+def concat(call: Call) -> Step:
+    """``np.concatenate`` into the output."""
+    axis = call.int("axis")
+    return Step(lambda *arrays: np.concatenate(arrays[:-1], axis, out=arrays[-1]))
+
+
+@kernel("Tile")
+def tile(call: Call) -> Step:
+    """Repeats as a broadcast between the dims."""
+    repeats, shape = call.ints("repeats"), call.input(0).shape
+    blocks = tuple(size for pair in zip(repeats, shape, strict=True) for size in pair)
+    apart = tuple(size for extent in shape for size in (1, extent))
+
+    def run(x: Array, out: Array) -> None:
+        np.copyto(out.reshape(blocks, copy=False), x.reshape(apart))
+
+    return Step(run)
+
+
+@kernel("Pad")
+def pad(call: Call) -> Step:
+    """Negative pads crop; ``constant`` writes the frame and the middle once each."""
+    shape = call.input(0).shape
+    keep, widths = pad_crops(call.ints("pads"), shape)
+    mode = call.text("mode")
+    if mode != "constant":
+        return Step(lambda x, out: np.copyto(out, np.pad(x[keep], widths, mode=MODES[mode])))
+    fill = np.asarray(call.attributes["value"]).astype(call.outputs[0].dtype)
+    sizes = zip(widths, call.outputs[0].shape, strict=True)
+    middle = tuple(slice(low, size - high) for (low, high), size in sizes)
+
+    def run(x: Array, out: Array) -> None:
+        out[...] = fill
+        out[middle] = x[keep]
+
+    return Step(run)
+
+
+MODES = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
+
+
+@kernel("Shape")
+def shape_of(call: Call) -> Step:
+    """Known when the program is planned."""
+    return _known(call.input(0).shape[call.int("start") : call.int("end")])
+
+
+@kernel("Size")
+def size_of(call: Call) -> Step:
+    """Known when the program is planned."""
+    return _known(call.input(0).size)
+
+
+def _known(value: int | Sequence[int]) -> Step:
+    array = np.asarray(value, dtype=np.int64)
+    return Step(lambda x, out: np.copyto(out, array))

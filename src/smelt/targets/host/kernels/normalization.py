@@ -1,0 +1,135 @@
+"""Softmax and the normalizations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
+
+
+@kernel("Softmax", "LogSoftmax", wide=True)
+def softmax(call: Call) -> Step:
+    """Shifted by the maximum, so that no finite input overflows."""
+    axis, logarithm = call.int("axis"), call.op == "LogSoftmax"
+    if call.input(0).ndim == 0:
+        return Step(lambda x, out: np.copyto(out, 0.0 * x + (not logarithm)))
+    lowest = np.asarray(-np.inf, call.outputs[0].dtype)[()]
+
+    def run(x: Array, out: Array) -> None:
+        np.subtract(x, np.max(x, axis=axis, keepdims=True, initial=lowest), out)
+        if logarithm:
+            out -= np.log(np.sum(np.exp(out), axis=axis, keepdims=True))
+            return
+        np.exp(out, out)
+        out /= np.sum(out, axis=axis, keepdims=True)
+
+    return Step(run, in_place=(0,))
+
+
+@kernel("Hardmax")
+def hardmax(call: Call) -> Step:
+    """1 at the first maximum, 0 elsewhere."""
+    axis = call.int("axis")
+
+    def run(x: Array, out: Array) -> None:
+        out[...] = 0
+        if x.size:
+            top = np.argmax(x, axis=axis, keepdims=True)
+            np.put_along_axis(out, top, np.ones((), out.dtype), axis)
+
+    return Step(run)
+
+
+@kernel("BatchNormalization", wide=True)
+def batch_normalization(call: Call) -> Step:
+    """Folded into one factor and one summand a channel."""
+    epsilon = call.float("epsilon")
+    shape = (-1, *(1 for _ in call.input(0).shape[2:]))
+
+    def run(x: Array, scale: Array, bias: Array, mean: Array, var: Array, out: Array) -> None:
+        factor = scale / np.sqrt(var + epsilon)
+        summand = bias - mean * factor
+        np.multiply(x, factor.reshape(shape).astype(out.dtype, copy=False), out)
+        np.add(out, summand.reshape(shape).astype(out.dtype, copy=False), out)
+
+    return Step(run, in_place=(0,))
+
+
+def _standardize(
+    x: Array, axes: tuple[int, ...], epsilon: float, out: Array
+) -> tuple[Array, Array]:
+    """``(x - mean) / deviation`` over ``axes`` into ``out``; the mean and 1 / deviation."""
+    mean = np.mean(x, axis=axes, keepdims=True)
+    np.subtract(x, mean, out)
+    variance = np.mean(out * out, axis=axes, keepdims=True)
+    inverse = 1 / np.sqrt(variance + epsilon)
+    np.multiply(out, inverse, out)
+    return mean, inverse
+
+
+@kernel("LayerNormalization", wide=True)
+def layer_normalization(call: Call) -> Step:
+    """Over the dims from ``axis`` on; the mean and inverse deviation if asked for."""
+    rank, first, epsilon = call.input(0).ndim, call.int("axis"), call.float("epsilon")
+    axes, has_bias, given = tuple(range(first, rank)), call.has(2), len(call.inputs)
+
+    def run(*arrays: Array) -> None:
+        x, scale, (out, *others) = arrays[0], arrays[1], arrays[given:]
+        statistics = _standardize(x, axes, epsilon, out)
+        np.multiply(out, scale, out)
+        if has_bias:
+            np.add(out, arrays[2], out)
+        for target, value in zip(others, statistics, strict=False):
+            np.copyto(target, value, casting="unsafe")
+
+    return Step(run)
+
+
+@kernel("RMSNormalization", wide=True)
+def rms_normalization(call: Call) -> Step:
+    """As LayerNormalization, without taking the mean off."""
+    axes = tuple(range(call.int("axis"), call.input(0).ndim))
+    epsilon = call.float("epsilon")
+
+    def run(x: Array, scale: Array, out: Array) -> None:
+        square = np.mean(x * x, axis=axes, keepdims=True)
+        np.multiply(x / np.sqrt(square + epsilon), scale, out)
+
+    return Step(run)
+
+
+@kernel("InstanceNormalization", "GroupNormalization", wide=True)
+def group_normalization(call: Call) -> Step:
+    """Over each group of channels of each sample; an instance is a group of one channel."""
+    shape, epsilon = call.input(0).shape, call.float("epsilon")
+    count = call.int("num_groups") if call.op == "GroupNormalization" else shape[1]
+    if count < 1 or shape[1] % count:
+        raise call.refuse(f"{shape[1]} channels do not divide into {count} groups")
+    grouped = (shape[0], count, shape[1] // count, *shape[2:])
+    axes = tuple(range(2, len(grouped)))
+    per_channel = (-1, *(1 for _ in shape[2:]))
+
+    def run(x: Array, scale: Array, bias: Array, out: Array) -> None:
+        _standardize(x.reshape(grouped), axes, epsilon, out.reshape(grouped, copy=False))
+        np.multiply(out, scale.reshape(per_channel), out)
+        np.add(out, bias.reshape(per_channel), out)
+
+    return Step(run)
+
+
+@kernel("LRN", wide=True)
+def local_response_normalization(call: Call) -> Step:
+    """Sums of squares over a window of channels, one shift at a time."""
+    alpha, beta, bias = call.float("alpha"), call.float("beta"), call.float("bias")
+    size, channels = call.int("size"), call.input(0).shape[1]
+    before, after = (size - 1) // 2, size // 2
+
+    def run(x: Array, out: Array) -> None:
+        squares, total = x * x, np.zeros_like(x)
+        for shift in range(-before, after + 1):
+            low, high = max(0, -shift), channels - max(0, shift)
+            if low < high:
+                total[:, low:high] += squares[:, low + shift : high + shift]
+        np.divide(x, (bias + alpha / size * total) ** beta, out)
+
+    return Step(run)

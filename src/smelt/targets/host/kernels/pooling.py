@@ -1,0 +1,102 @@
+"""Pooling: one pass over the input for each position of the kernel."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from smelt.targets.host.kernels.kernel import Array, Call, Shaped, Step, kernel
+from smelt.targets.host.kernels.windows import Windows, lowest, windows_of
+
+
+def _padding(call: Call, windows: Windows) -> list[Shaped]:
+    if not windows.is_padded:
+        return []
+    source = call.input(0)
+    return [((*source.shape[:2], *windows.padded), source.dtype)]
+
+
+@kernel("MaxPool")
+def max_pool(call: Call) -> Step:
+    """NaN wins. The indices, if asked for, count in the whole input, padding left out."""
+    windows = windows_of(call)
+    fill = lowest(call.input(0).dtype)
+    if len(call.outputs) > 1:
+        return _with_indices(call, windows, fill)
+
+    def run(x: Array, out: Array, *scratch: Array) -> None:
+        source = windows.pad(x, scratch[0], fill) if scratch else x
+        taps = windows.taps()
+        np.copyto(out, source[next(taps)])
+        for index in taps:
+            np.maximum(out, source[index], out)
+
+    return Step(run, scratch=_padding(call, windows))
+
+
+def _with_indices(call: Call, windows: Windows, fill: float | int) -> Step:
+    shape = call.input(0).shape
+    order = "F" if call.int("storage_order") else "C"
+    plane = np.arange(prod(windows.sizes), dtype=np.int64).reshape(windows.sizes, order=order)
+    numbers = np.zeros(windows.padded, dtype=np.int64)
+    windows.pad(plane, numbers, 0)
+    where = windows.view(numbers).reshape(-1, *windows.outputs)
+    starts = np.arange(prod(shape[:2])).reshape(*shape[:2], *(1 for _ in windows.sizes))
+    starts = starts * prod(windows.sizes)
+
+    def run(x: Array, out: Array, indices: Array, *scratch: Array) -> None:
+        source = windows.pad(x, scratch[0], fill) if scratch else x
+        seen = windows.view(source).reshape(*shape[:2], -1, *windows.outputs)
+        best = np.argmax(seen, axis=2, keepdims=True)
+        np.copyto(out, np.take_along_axis(seen, best, 2)[:, :, 0])
+        chosen = np.take_along_axis(where[None, None], best, 2)[:, :, 0]
+        np.copyto(indices, chosen + starts)
+
+    return Step(run, scratch=_padding(call, windows))
+
+
+@kernel("AveragePool", wide=True)
+def average_pool(call: Call) -> Step:
+    """The divisor counts the pixels, or with ``count_include_pad`` the padding too."""
+    windows = windows_of(call)
+    counts = _counts(windows, include_pad=bool(call.int("count_include_pad")))
+    counts = counts.astype(call.outputs[0].dtype)
+
+    def run(x: Array, out: Array, *scratch: Array) -> None:
+        source = windows.pad(x, scratch[0], 0) if scratch else x
+        out[...] = 0
+        for index in windows.taps():
+            np.add(out, source[index], out)
+        np.divide(out, counts, out)
+
+    return Step(run, scratch=_padding(call, windows))
+
+
+def _counts(windows: Windows, *, include_pad: bool) -> Array:
+    """Elements under each window; what ``ceil_mode`` adds beyond the padding never counts."""
+    ones = np.zeros(windows.padded)
+    if include_pad:
+        bounds = zip(windows.begins, windows.sizes, windows.ends, strict=True)
+        ones[tuple(slice(0, begin + size + end) for begin, size, end in bounds)] = 1
+    else:
+        windows.pad(np.ones(windows.sizes), ones, 0)
+    counts = np.zeros(windows.outputs)
+    for index in windows.taps():
+        counts += ones[index]
+    return counts
+
+
+@kernel("LpPool", wide=True)
+def lp_pool(call: Call) -> Step:
+    """The p-th root of the sum of p-th powers of magnitudes."""
+    windows, p = windows_of(call), call.int("p")
+
+    def run(x: Array, out: Array, *scratch: Array) -> None:
+        source = windows.pad(x, scratch[0], 0) if scratch else x
+        out[...] = 0
+        for index in windows.taps():
+            np.add(out, np.abs(source[index]) ** p, out)
+        np.power(out, 1 / p, out)
+
+    return Step(run, scratch=_padding(call, windows))

@@ -1,0 +1,126 @@
+"""Reductions, arg-reductions and cumulative sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+
+from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
+
+IDENTITIES = {"ReduceMax": -np.inf, "ReduceMin": np.inf}
+
+
+@kernel("ReduceSum", "ReduceProd", wide=True)
+def add_up(call: Call) -> Step:
+    """In the dtype of the output, which wraps around for integers."""
+    reduce = np.add.reduce if call.op == "ReduceSum" else np.multiply.reduce
+    axes, keep, dtype = call.ints("axes"), bool(call.int("keepdims")), call.outputs[0].dtype
+    return Step(lambda x, out: reduce(x, axis=axes, dtype=dtype, out=out, keepdims=keep))
+
+
+@kernel("ReduceMax", "ReduceMin")
+def extreme(call: Call) -> Step:
+    """NaN wins; an empty maximum is the lowest value of the type."""
+    largest = call.op == "ReduceMax"
+    reduce = np.maximum.reduce if largest else np.minimum.reduce
+    dtype = call.outputs[0].dtype
+    initial: object = None
+    if dtype.kind in "iu":
+        initial = np.iinfo(dtype).min if largest else np.iinfo(dtype).max
+    elif dtype.kind == "b":
+        initial = not largest
+    else:
+        initial = np.asarray(IDENTITIES[call.op]).astype(dtype)[()]
+    axes, keep = call.ints("axes"), bool(call.int("keepdims"))
+    return Step(lambda x, out: reduce(x, axis=axes, out=out, keepdims=keep, initial=initial))
+
+
+Reduction: TypeAlias = Callable[[Array, tuple[int, ...], bool], Array]
+
+
+def _log_sum_exp(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+    """Shifted by the maximum, unless that is infinite."""
+    top = np.max(x, axis=axes, keepdims=True, initial=-np.inf)
+    top = np.where(np.isfinite(top), top, 0)
+    total = np.log(np.sum(np.exp(x - top), axis=axes, keepdims=True)) + top
+    return total if keep else np.squeeze(total, axis=axes)
+
+
+REDUCTIONS: Mapping[str, Reduction] = {
+    "ReduceL1": lambda x, axes, keep: np.sum(np.abs(x), axis=axes, keepdims=keep),
+    "ReduceL2": lambda x, axes, keep: np.sqrt(np.sum(x * x, axis=axes, keepdims=keep)),
+    "ReduceLogSum": lambda x, axes, keep: np.log(np.sum(x, axis=axes, keepdims=keep)),
+    "ReduceLogSumExp": _log_sum_exp,
+    "ReduceSumSquare": lambda x, axes, keep: np.sum(x * x, axis=axes, keepdims=keep),
+}
+
+
+@kernel(*REDUCTIONS, wide=True)
+def composed(call: Call) -> Step:
+    """A NumPy expression; a root or logarithm of integers is taken in float64."""
+    reduce = REDUCTIONS[call.op]
+    axes, keep = call.ints("axes"), bool(call.int("keepdims"))
+    real = "L2" in call.op or "Log" in call.op
+    dtype = np.dtype(np.float64) if real and call.input(0).dtype.kind in "iu" else None
+
+    def run(x: Array, out: Array) -> None:
+        source = x if dtype is None else x.astype(dtype)
+        np.copyto(out, reduce(source, axes, keep), casting="unsafe")
+
+    return Step(run)
+
+
+@kernel("ReduceMean", wide=True)
+def mean(call: Call) -> Step:
+    """The sum divided by the count; integers truncate."""
+    source, out_type = call.input(0), call.outputs[0].dtype
+    axes, keep = call.ints("axes"), bool(call.int("keepdims"))
+    count = prod(source.shape[axis] for axis in axes)
+    if out_type.kind == "f":
+
+        def run(x: Array, out: Array) -> None:
+            np.add.reduce(x, axis=axes, out=out, keepdims=keep)
+            np.divide(out, count, out)
+
+        return Step(run)
+
+    def truncate(x: Array, out: Array) -> None:
+        total = np.add.reduce(x, axis=axes, dtype=out_type, keepdims=keep)
+        np.copyto(out, (total - np.fmod(total, count)) // count, casting="unsafe")
+
+    return Step(truncate)
+
+
+@kernel("ArgMax", "ArgMin")
+def arg_extreme(call: Call) -> Step:
+    """The first index among equals, or the last with ``select_last_index``."""
+    find = np.argmax if call.op == "ArgMax" else np.argmin
+    axis, keep, last = call.int("axis"), bool(call.int("keepdims")), call.int("select_last_index")
+    size = call.input(0).shape[axis] if call.input(0).ndim else 1
+
+    def run(x: Array, out: Array) -> None:
+        found = find(np.flip(x, axis) if last else x, axis=axis, keepdims=keep)
+        np.copyto(out, size - 1 - found if last else found)
+
+    return Step(run)
+
+
+@kernel("CumSum")
+def cumulative_sum(call: Call) -> Step:
+    """From the back if ``reverse``; each without itself if ``exclusive``."""
+    axis, reverse, exclusive = call.int("axis"), call.int("reverse"), call.int("exclusive")
+    dtype = call.outputs[0].dtype
+
+    def run(x: Array, out: Array) -> None:
+        source, target = (np.flip(a, axis) if reverse else a for a in (x, out))
+        source, target = np.moveaxis(source, axis, 0), np.moveaxis(target, axis, 0)
+        if not exclusive:
+            np.cumsum(source, axis=0, dtype=dtype, out=target)
+            return
+        target[:1] = 0
+        np.cumsum(source[:-1], axis=0, dtype=dtype, out=target[1:])
+
+    return Step(run)

@@ -1,0 +1,101 @@
+"""The phases of the host target: lower and optimize, plan memory, write the function."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import ErrorList, Unsupported
+from smelt.program.instruction import Program
+from smelt.program.lower import lower
+from smelt.program.passes import optimize
+from smelt.program.specialize import check_sizes_known, is_static
+from smelt.targets.base import Artifact, Plan, Runner
+from smelt.targets.host.emit import Binder
+from smelt.targets.host.kernels.kernel import Array
+from smelt.targets.host.prepare import check_kernels
+from smelt.targets.host.runner import HostRunner, Layout, lay_out
+
+DTYPES = frozenset(
+    {
+        ir.DataType.BOOL,
+        ir.DataType.FLOAT16,
+        ir.DataType.BFLOAT16,
+        ir.DataType.FLOAT,
+        ir.DataType.DOUBLE,
+        ir.DataType.INT8,
+        ir.DataType.INT16,
+        ir.DataType.INT32,
+        ir.DataType.INT64,
+        ir.DataType.UINT8,
+        ir.DataType.UINT16,
+        ir.DataType.UINT32,
+        ir.DataType.UINT64,
+    }
+)
+
+
+def plan_steps(plan: Plan) -> None:
+    """Lower the model; with symbolic dims the dot passes wait for the sizes."""
+    program = lower(plan.model)
+    optimize(program, decompose=is_static(program))
+    check_dtypes(program)
+    check_kernels(program)
+    check_sizes_known(program)
+    plan.steps = program
+    plan.facts["instructions"] = len(program.instructions)
+
+
+def check_dtypes(program: Program) -> None:
+    """Raise E402 for each value of an element type that NumPy kernels do not compute in."""
+    used = {slot for step in program.instructions for slot in (*step.inputs, *step.outputs)}
+    used.update((*program.inputs, *program.outputs))
+    errors = [
+        Unsupported(
+            "E402",
+            f"target 'host' does not compute in {program.slots[slot].dtype.name.lower()}",
+            at=f"value {program.slots[slot].name!r}",
+            why="it has kernels for booleans, integers, and floats of 16, 32 and 64 bits",
+            fix="use the target 'onnx'",
+        )
+        for slot in sorted(used)
+        if slot >= 0 and program.slots[slot].dtype not in DTYPES
+    ]
+    if errors:
+        raise ErrorList(errors)
+
+
+def plan_arena(plan: Plan) -> None:
+    """Lay out static programs; others are laid out for the shapes of each call."""
+    program: Program = plan.steps
+    if not is_static(program):
+        return
+    layout = lay_out(program)
+    plan.memory = layout
+    plan.facts["arena_bytes"] = layout.memory.arena_bytes
+    plan.facts["arena_bound_bytes"] = layout.memory.bound_bytes
+    plan.facts["instructions"] = len(layout.program.instructions)
+
+
+def write_function(plan: Plan) -> Artifact:
+    """The function's source and the memory plan as text; ``load`` makes the runner."""
+    program: Program = plan.steps
+    files: dict[str, bytes] = {}
+    if isinstance(plan.memory, Layout):
+        _, source = Binder(plan.memory.memory, plan.memory.prepared).bind()
+        files["program.py"] = source.encode()
+        files["memory.txt"] = plan.memory.memory.to_text().encode()
+    defaults = _defaults(plan.model)
+
+    def load() -> Runner:
+        return HostRunner(program, defaults)
+
+    return Artifact("host", plan.model, files, plan, report=dict(plan.facts), load=load)
+
+
+def _defaults(model: ir.Model) -> dict[int, Array]:
+    found: dict[int, Array] = {}
+    for index, value in enumerate(model.graph.inputs):
+        if value.is_initializer() and value.const_value is not None:
+            found[index] = np.asarray(value.const_value.numpy())
+    return found

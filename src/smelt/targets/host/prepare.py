@@ -1,0 +1,139 @@
+"""Prepare every instruction of a static Program: which results are views, which kernel runs.
+
+Strides are followed from instruction to instruction on arrays without memory, so a chain of
+Transposes and Reshapes costs nothing at run time unless something must lie densely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from smelt.errors import ErrorList, Unsupported
+from smelt.program.instruction import Instruction, Program
+from smelt.program.storage import Needs
+from smelt.targets.host.kernels import VIEWS, Call, Step, View, kernel_of
+from smelt.targets.host.kernels.kernel import Array, imaginary
+
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """One instruction: either a ``view`` of its first input, or a ``step``."""
+
+    instruction: Instruction
+    view: View | None = None
+    step: Step | None = None
+
+    def needs(self) -> Needs:
+        """What the memory planner must know."""
+        if self.view is not None:
+            return Needs(view_of=0)
+        assert self.step is not None
+        return Needs(in_place=self.step.in_place, workspace=scratch_bytes(self.step))
+
+
+def check_kernels(program: Program) -> None:
+    """Raise E201 for each instruction that no kernel runs."""
+    errors = [
+        Unsupported(
+            "E201",
+            f"operator {instruction.op} has no kernel on target 'host'",
+            at=f"node {instruction.origin!r}",
+            why="no kernel is registered, and it is no declared operator with a reference",
+            fix="end the graph before it, or use the target 'onnx'",
+        )
+        for instruction in program.instructions
+        if kernel_of(instruction.op) is None
+    ]
+    if errors:
+        raise ErrorList(errors)
+
+
+def prepare(program: Program) -> tuple[Prepared, ...]:
+    """Prepare all instructions of ``program``, whose slots must be static.
+
+    Raises an ErrorList of Unsupported for calls that their kernels refuse.
+    """
+    arrays: dict[int, Array] = {}
+    for slot in (*program.inputs, *program.constants):
+        arrays[slot] = _dense(program, slot)
+    for slot, constant in program.constants.items():
+        arrays[slot] = constant
+    returned = set(program.outputs)
+    prepared: list[Prepared] = []
+    errors: list[Unsupported] = []
+    for instruction in program.instructions:
+        for slot in instruction.outputs:
+            arrays[slot] = _dense(program, slot)
+        try:
+            prepared.append(_prepare(instruction, arrays, returned))
+        except Unsupported as error:
+            errors.append(error)
+    if errors:
+        raise ErrorList(errors)
+    return tuple(prepared)
+
+
+def _prepare(instruction: Instruction, arrays: dict[int, Array], returned: set[int]) -> Prepared:
+    call = Call(
+        instruction.op,
+        instruction.attributes,
+        tuple(arrays[slot] if slot >= 0 else None for slot in instruction.inputs),
+        tuple(arrays[slot] for slot in instruction.outputs),
+        instruction.origin,
+    )
+    make_view = VIEWS.get(instruction.op)
+    output = instruction.outputs[0]
+    # What the program returns must lie densely in memory of its own.
+    if make_view is not None and output not in returned:
+        view = make_view(call)
+        if view is not None:
+            arrays[output] = view(call.input(0))
+            return Prepared(instruction, view=view)
+    kernel = kernel_of(instruction.op)
+    if kernel is None:
+        raise call.refuse("no kernel is registered")
+    step = kernel(call)
+    usable = tuple(position for position in step.in_place if _fits(call, position))
+    return Prepared(instruction, step=Step(step.run, usable, step.scratch))
+
+
+def _fits(call: Call, position: int) -> bool:
+    """True if the output can take the place of an input element for element."""
+    source, target = call.inputs[position], call.outputs[0]
+    if source is None or not source.flags.c_contiguous:
+        return False
+    return source.shape == target.shape and source.dtype == target.dtype
+
+
+def _dense(program: Program, slot: int) -> Array:
+    described = program.slots[slot]
+    shape = tuple(int(dim) for dim in described.shape if isinstance(dim, int))
+    return imaginary(shape, np.dtype(described.dtype.numpy()))
+
+
+def scratch_offsets(step: Step) -> tuple[int, ...]:
+    """Where each scratch array of ``step`` begins in its workspace, and at last where it ends."""
+    offsets = [0]
+    for shape, dtype in step.scratch:
+        offsets.append(offsets[-1] + -(-prod(shape) * dtype.itemsize // ALIGNMENT) * ALIGNMENT)
+    return tuple(offsets)
+
+
+def scratch_bytes(step: Step) -> int:
+    """Workspace of ``step``, each array aligned."""
+    return scratch_offsets(step)[-1]
+
+
+def arrays_in(workspace: Array, step: Step) -> Sequence[Array]:
+    """The scratch arrays of ``step`` over the bytes of ``workspace``."""
+    offsets = scratch_offsets(step)
+    return [
+        workspace[start : start + prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
+        for start, (shape, dtype) in zip(offsets, step.scratch, strict=False)
+    ]
