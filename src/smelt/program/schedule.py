@@ -234,9 +234,7 @@ class _Search:
 
     def _ready(self, done: int, ready: tuple[int, ...], i: int) -> tuple[int, ...]:
         new = [
-            j
-            for j in self.problem.after[i]
-            if self.before_mask[j] & done == self.before_mask[j]
+            j for j in self.problem.after[i] if self.before_mask[j] & done == self.before_mask[j]
         ]
         return tuple(sorted({*(j for j in ready if j != i), *new}))
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from smelt.errors import InternalError, UsageError
 from smelt.runtime.feed import feed
-from smelt.runtime.interface import Interface, Value
+from smelt.runtime.interface import Interface, Port, Value
 
 FLAGS = ("-std=c99", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")  # fmt: skip
 """Flags of a build for this machine. They keep NaN, infinities and the order of operations."""
@@ -89,12 +89,13 @@ class CLibrary:
         loaded = ctypes.CDLL(str(self.library))
         self._run = getattr(loaded, self.function)
         self._run.restype = ctypes.c_int
+        self._run.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
         self._arena, self._arena_address = _aligned(self.arena_bytes, self.alignment)
 
     def __call__(self, *inputs: Value) -> tuple[np.ndarray, ...]:
         """Run once. Raises UsageError E603 if an input does not fit."""
         fed = feed(self.interface, inputs)
-        arrays = [np.ascontiguousarray(fed[port.name]) for port in self.interface.inputs]
+        arrays = [_array(port, fed.get(port.name)) for port in self.interface.inputs]
         results = [
             np.empty(tuple(int(dim) for dim in port.shape or ()), port.dtype.numpy())  # type: ignore[union-attr, arg-type]
             for port in self.interface.outputs
@@ -103,6 +104,11 @@ class CLibrary:
         if status:
             raise InternalError("E962", f"the compiled model returned the error {status}")
         return tuple(results)
+
+
+def _array(port: Port, given: Value) -> np.ndarray:
+    value = given if given is not None or port.default is None else port.default.numpy()
+    return np.ascontiguousarray(value)
 
 
 def _aligned(size: int, alignment: int) -> tuple[np.ndarray, int]:

@@ -10,7 +10,7 @@ matrix product with K = 1 is bound by its writes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -22,8 +22,11 @@ TIMES = {"sum_product": "Mul", "max_plus": "Add", "min_plus": "Add"}
 """What a semiring multiplies with."""
 
 
-def run(program: Program) -> bool:
-    """Decompose every DotGeneral that is not canonical; true if there was one."""
+def run(program: Program, keep: Callable[[Instruction], bool] = lambda dot: False) -> bool:
+    """Decompose every DotGeneral that is not canonical; true if there was one.
+
+    Those that ``keep`` accepts stay, for targets that read other layouts than the canonical one.
+    """
     before = program.instructions
     program.instructions = []
     changed = False
@@ -33,7 +36,7 @@ def run(program: Program) -> bool:
             program.instructions.append(instruction)
             continue
         dot = _Dot(program, instruction, dims)
-        if dims.lhs_contracting and dot.is_canonical():
+        if dims.lhs_contracting and (dot.is_canonical() or keep(instruction)):
             program.instructions.append(instruction)
             continue
         changed = True

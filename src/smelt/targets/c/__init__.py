@@ -1,0 +1,26 @@
+"""The ``c`` target: self-contained C99 with weights as data and one planned arena.
+
+Out come ``model.h``, ``model.c`` and the weights; ``model_run(inputs, outputs, arena)`` allocates
+nothing. Option ``name`` replaces ``model`` in files, functions and macros.
+"""
+
+from __future__ import annotations
+
+from smelt.targets.base import Limits, Target
+from smelt.targets.c.emit import emit
+from smelt.targets.c.memory import allocate
+from smelt.targets.c.operators import OPERATORS
+from smelt.targets.c.schedule import order
+from smelt.targets.c.selection.select_conv_relu import select_conv_relu
+from smelt.targets.c.types import C_TYPES
+
+c = Target(
+    name="c",
+    summary="self-contained C99: no allocation, one planned arena",
+    limits=Limits(dtypes=frozenset(C_TYPES), dynamic_dims=False),
+    operators=OPERATORS,
+    select=(select_conv_relu,),
+    schedule=order,
+    allocate=allocate,
+    emit=emit,
+)

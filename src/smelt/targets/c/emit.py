@@ -1,0 +1,127 @@
+"""The last phase: the files of a self-contained C99 library, and the artifact around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from smelt.errors import UsageError
+from smelt.program.instruction import Program, Slot
+from smelt.program.memory import MemoryPlan
+from smelt.targets.base import Artifact, Plan, Runner
+from smelt.targets.c.names import comment
+from smelt.targets.c.options import Options
+from smelt.targets.c.types import C_TYPES
+from smelt.targets.c.unit import Unit
+
+if TYPE_CHECKING:
+    import jinja2
+
+
+def emit(plan: Plan) -> Artifact:
+    """``<name>.h``, ``<name>.c``, and the weights in a pair of their own.
+
+    ``load`` builds them with a C compiler and calls the library in this process.
+    """
+    options = Options.of(plan.options)
+    program: Program = plan.steps
+    memory: MemoryPlan = plan.memory
+    unit = Unit(options.name, program, memory)
+    weights = list(unit.weights.values())
+    plan.facts["weights_bytes"] = sum(weight.array.nbytes for weight in weights)
+    fields = {
+        "name": options.name,
+        "upper": options.name.upper(),
+        "title": comment(program.name),
+        "version": version("smelt"),
+        "inputs": _ports(program, program.inputs),
+        "outputs": _ports(program, program.outputs),
+        "arena_bytes": max(memory.arena_bytes, memory.alignment),
+        "alignment": memory.alignment,
+        "weights": weights,
+        "functions": [*unit.support.values(), *unit.functions.values()],
+        "checks": list(_checks(program, memory)),
+        "calls": unit.calls,
+    }
+    templates = {
+        f"{options.name}.h": "header.h.j2",
+        f"{options.name}.c": "source.c.j2",
+        f"{options.name}_weights.h": "weights.h.j2",
+        f"{options.name}_weights.c": "weights.c.j2",
+    }
+    files = {name: _frame(template, fields) for name, template in templates.items()}
+    report = {"memory": memory.to_json(), **plan.facts}
+    return Artifact("c", plan.model, files, plan, report, _loader(options, plan, files))
+
+
+def _ports(program: Program, slots: tuple[int, ...]) -> list[dict[str, object]]:
+    return [
+        {
+            "number": number,
+            "note": f"{comment(program.slots[slot].name)} {_type(program.slots[slot])}",
+            "bytes": program.slots[slot].nbytes,
+        }
+        for number, slot in enumerate(slots)
+    ]
+
+
+def _type(slot: Slot) -> str:
+    return f"{slot.dtype.name.lower()}[{', '.join(map(str, slot.shape))}]"
+
+
+def _checks(program: Program, memory: MemoryPlan) -> Iterator[dict[str, str]]:
+    """What is tested before anything is read or written."""
+    for array, slots in (("inputs", program.inputs), ("outputs", program.outputs)):
+        if slots:
+            yield {"condition": f"{array} == NULL", "error": "NULL"}
+        for number, slot in enumerate(slots):
+            if program.slots[slot].nbytes == 0:
+                continue
+            yield {"condition": f"{array}[{number}] == NULL", "error": "NULL"}
+            size = C_TYPES[program.slots[slot].dtype].size
+            if size > 1:
+                condition = f"(uintptr_t){array}[{number}] % {size} != 0"
+                yield {"condition": condition, "error": "ALIGN"}
+    if memory.arena_bytes:
+        yield {"condition": "arena == NULL", "error": "NULL"}
+        yield {"condition": f"(uintptr_t)arena % {memory.alignment} != 0", "error": "ALIGN"}
+
+
+def _frame(template: str, fields: dict[str, object]) -> bytes:
+    return _environment().get_template(template).render(fields).encode("ascii")
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    try:
+        import jinja2
+    except ImportError as error:
+        raise UsageError(
+            "E602",
+            "the target 'c' needs the package jinja2, which is not installed",
+            fix="pip install 'smelt[c]'",
+        ) from error
+    loader = jinja2.PackageLoader("smelt.targets.c")
+    return jinja2.Environment(  # noqa: S701 - this is C, not HTML
+        loader=loader,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+
+
+def _loader(options: Options, plan: Plan, files: dict[str, bytes]) -> Callable[[], Runner]:
+    arena_bytes, alignment = max(plan.memory.arena_bytes, 1), plan.memory.alignment
+
+    def load() -> Runner:
+        from smelt.runtime.c_library import load_library
+        from smelt.runtime.interface import interface_of
+
+        interface = interface_of(plan.model)
+        return load_library(files, options.name, interface, arena_bytes, alignment)
+
+    return load

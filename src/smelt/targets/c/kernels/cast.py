@@ -1,0 +1,50 @@
+"""Cast: conversions that C defines, and the ones that it leaves undefined, made total.
+
+A float out of the range of the integer type becomes its lowest value (what x86 gives); so does
+NaN. Narrow integers take the low bits.
+"""
+
+from __future__ import annotations
+
+from smelt.targets.c.kernels.kernel import ANY, KernelContext, kernel
+from smelt.targets.c.kernels.nest import emit_map
+from smelt.targets.c.types import CType
+
+
+@kernel("Cast", kinds=ANY)
+def cast(cx: KernelContext) -> None:
+    """One conversion an element."""
+    source, output = cx.input(0), cx.output()
+    emit_map(
+        cx.body,
+        (output.size,),
+        output.access((1,)),
+        [source.access((1,))],
+        conversion(cx, source.type, output.type),
+    )
+
+
+def conversion(cx: KernelContext, source: CType, target: CType) -> str:
+    """The C expression that converts ``{0}``."""
+    if target.kind == "bool":
+        return "{0} != 0"
+    if source.kind == "float" and target.kind == "int":
+        return f"({target.name}){_checked(cx, source, target)}({{0}})"
+    return f"({target.name}){{0}}"
+
+
+def _checked(cx: KernelContext, source: CType, target: CType) -> str:
+    """A function from float to an integer at least as wide as ``target``, for every float."""
+    if target.name == "uint64_t":
+        wide, low, high, odd = "uint64_t", "(-1)", "18446744073709551616.0", "0"
+    elif target.name == "int32_t":
+        wide, low, high, odd = "int32_t", "(-2147483649.0)", "2147483648.0", "INT32_MIN"
+    else:
+        wide, low, high, odd = "int64_t", "(-9223372036854777856.0)", "9223372036854775808.0", ""
+        odd = "INT64_MIN"
+    name = f"{source.name}_to_{wide}"
+    text = (
+        f"static {wide} {name}({source.name} x)\n{{\n"
+        f"    return (double)x > {low} && (double)x < {high} ? ({wide})x : {odd};\n}}\n"
+    )
+    return cx.call(name, text)

@@ -1,0 +1,46 @@
+"""Clip: the lower bound first, then the upper, so that an upper bound below it wins; NaN stays."""
+
+from __future__ import annotations
+
+from smelt.targets.c.kernels.elementwise import in_place
+from smelt.targets.c.kernels.kernel import NUMBER, Instance, KernelContext, kernel
+from smelt.targets.c.kernels.nest import Access, emit_map
+from smelt.targets.c.types import CType
+
+_BOUNDS = (("min", "<"), ("max", ">"))
+
+
+def _refuse(instance: Instance) -> str | None:
+    for position in (1, 2):
+        slot = instance.slot(position)
+        if slot is not None and slot.size != 1:
+            return "a bound that is no single number"
+    return None
+
+
+@kernel("Clip", kinds=NUMBER, needs=in_place, refuse=_refuse)
+def clip(cx: KernelContext) -> None:
+    """A bound is an attribute, or an input that holds one number, or absent."""
+    source, output = cx.input(0), cx.output()
+    reads, text = [source.access((1,))], "{0}"
+    for position, (name, sign) in enumerate(_BOUNDS, 1):
+        value = cx.instruction.attributes[name]
+        operand = cx.optional(position)
+        if operand is not None:
+            reads.append(Access(operand.name, operand.type, (0,)))
+            bound = f"{{{len(reads) - 1}}}"
+        elif isinstance(value, int | float) and not _is_idle(source.type, name, value):
+            bound = source.type.literal(value)
+        else:
+            continue
+        text = f"({text}) {sign} {bound} ? {bound} : ({text})"
+    emit_map(cx.body, (source.size,), output.access((1,)), reads, text)
+
+
+def _is_idle(type_: CType, name: str, value: float) -> bool:
+    """True if no value of ``type_`` lies beyond the bound (compilers warn about such tests)."""
+    if type_.kind == "float":
+        return False
+    bits = 8 * type_.size
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if type_.signed else (0, 2**bits - 1)
+    return value <= low if name == "min" else value >= high

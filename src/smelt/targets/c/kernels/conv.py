@@ -1,0 +1,249 @@
+"""Conv and ConvRelu: one loop nest over bands of output pixels.
+
+A band is a few output pixels and everything that the kernel sees from them, gathered into
+scratch space as a matrix ``[channel, kernel position][pixel]``; padding, strides and dilations end
+there. The convolution of the band is then a product with the weights, tile by tile, with the
+bias as its start and Relu at its end. A pointwise convolution multiplies the image itself.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from smelt.program.storage import Needs
+from smelt.targets.c.kernels.kernel import FLOAT, Instance, KernelContext, kernel
+from smelt.targets.c.kernels.tile import Product, columns_for, emit_columns
+from smelt.targets.c.types import CType
+from smelt.targets.c.writer import Writer
+
+Three = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A convolution or pooling over three spatial dims; missing leading dims have size 1."""
+
+    input: Three
+    output: Three
+    kernel: Three
+    strides: Three
+    dilations: Three
+    begin: Three
+    end: Three
+
+    @property
+    def pointwise(self) -> bool:
+        """True if output pixel i reads input pixel i and nothing else."""
+        ones = (1, 1, 1)
+        return self.kernel == self.strides == ones and not any((*self.begin, *self.end))
+
+
+def window_of(instance: Instance) -> Window:
+    """The window of a Conv or a pooling whose attributes are explicit."""
+    pads = instance.ints("pads")
+    rank = len(pads) // 2
+    return Window(
+        _three(instance.shape(0)[2:], 1),
+        _three(instance.output_shape()[2:], 1),
+        _three(instance.ints("kernel_shape"), 1),
+        _three(instance.ints("strides"), 1),
+        _three(instance.ints("dilations"), 1),
+        _three(pads[:rank], 0),
+        _three(pads[rank:], 0),
+    )
+
+
+def _three(values: tuple[int, ...], fill: int) -> Three:
+    padded = (fill,) * (3 - len(values)) + values
+    return padded[0], padded[1], padded[2]
+
+
+def refuse_window(instance: Instance) -> str | None:
+    """More than three spatial dims, or pads that cut the input."""
+    if not 1 <= len(instance.ints("kernel_shape")) <= 3:
+        return "a number of spatial dims that is not 1, 2 or 3"
+    if min(instance.ints("pads")) < 0:
+        return "a negative pad"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Bands:
+    """How the output pixels are cut: ``rows`` x ``columns`` a band, about as wide as a tile."""
+
+    rows: int
+    columns: int
+
+
+def _bands(instance: Instance, window: Window) -> Bands:
+    width = columns_for(_channels(instance)[1], instance.type(0))
+    height, pixels = window.output[1], max(window.output[2], 1)
+    if pixels >= width:
+        return Bands(1, width)
+    return Bands(max(1, min(height, width // pixels)), pixels)
+
+
+def _channels(instance: Instance) -> tuple[int, int]:
+    """Channels in and out of one group."""
+    group = instance.int("group")
+    return instance.shape(1)[1], instance.shape(1)[0] // max(group, 1)
+
+
+def _needs(instance: Instance) -> Needs:
+    window = window_of(instance)
+    if window.pointwise:
+        return Needs()
+    bands = _bands(instance, window)
+    depth = _channels(instance)[0] * math.prod(window.kernel)
+    return Needs(workspace=depth * bands.rows * bands.columns * instance.type(0).size)
+
+
+def _refuse(instance: Instance) -> str | None:
+    reason = refuse_window(instance)
+    if reason:
+        return reason
+    group, weights, channels = instance.int("group"), instance.shape(1), instance.shape(0)[1]
+    if group < 1 or weights[0] % group or weights[1] * group != channels:
+        return "weights that do not fit the group"
+    if tuple(weights[2:]) != instance.ints("kernel_shape"):
+        return "a kernel_shape that is not that of the weights"
+    return None
+
+
+@kernel("Conv", "smelt.c::ConvRelu", kinds=FLOAT, needs=_needs, refuse=_refuse)
+def conv(cx: KernelContext) -> None:
+    """Loops over samples, groups, planes, bands; then the tiles of a product."""
+    window = window_of(cx)
+    x, w, y = cx.input(0), cx.input(1), cx.output()
+    bias = cx.optional(2)
+    group = cx.int("group")
+    channels, filters = _channels(cx)
+    depth = channels * math.prod(window.kernel)
+    pixels, image = math.prod(window.output), math.prod(window.input)
+    if 0 in y.shape:
+        return
+    product = Product(
+        x.type, y.type, filters, 0, depth,
+        a=f"{w.name} + g * {filters * depth}", a_m=depth, a_k=1,
+        b="", b_k=0, c="out", c_m=pixels,
+        bias=f"{bias.name} + g * {filters}" if bias else "",
+        relu=cx.instruction.op.endswith("::ConvRelu"),
+    )  # fmt: skip
+    with cx.body.loops(("n", "g"), (x.shape[0], group)):
+        source = f"{x.name} + (n * {group} + g) * {channels * image}"
+        target = f"{y.name} + (n * {group} + g) * {filters * pixels}"
+        cx.body.line(f"const {x.type.name} *image = {source};")
+        cx.body.line(f"{y.type.name} *out = {target};")
+        if window.pointwise:
+            _emit_pointwise(cx, product, pixels)
+        else:
+            _emit_bands(cx, product, window, channels)
+
+
+def _emit_pointwise(cx: KernelContext, product: Product, pixels: int) -> None:
+    width = min(columns_for(product.m, product.element), pixels)
+    whole = pixels - pixels % width
+    with cx.body.loop("j", whole, step=width):
+        _emit_product(cx, product, width, "image + j", pixels, "j")
+    if pixels > whole:
+        _emit_product(cx, product, pixels - whole, f"image + {whole}", pixels, str(whole))
+
+
+def _emit_product(
+    cx: KernelContext, p: Product, columns: int, b: str, stride: int, first: str
+) -> None:
+    emit_columns(
+        cx,
+        Product(
+            p.element, p.result, p.m, columns, p.k, p.a, p.a_m, p.a_k,
+            b, stride, f"{p.c} + {first}", p.c_m, p.bias, p.relu,
+        ),  # fmt: skip
+    )
+
+
+def _emit_bands(cx: KernelContext, product: Product, window: Window, channels: int) -> None:
+    bands = _bands(cx, window)
+    scratch = cx.scratch(product.element)
+    gather = _gather(cx, product.element, window, channels)
+    _, height, width = window.output
+    with cx.body.loop("d", window.output[0]):
+        for h, rows, h_loop in _cuts("h", height, bands.rows):
+            for w, columns, w_loop in _cuts("w", width, bands.columns):
+                _emit_band(
+                    cx, product, gather, scratch, (h, rows, h_loop), (w, columns, w_loop), window
+                )
+
+
+def _cuts(var: str, size: int, part: int) -> list[tuple[str, int, int]]:
+    """``(start, length, loop end)``: the whole parts as one loop over ``var``, then the rest."""
+    whole = size - size % part
+    cuts = [(var, part, whole)] if whole else []
+    return cuts + ([(str(whole), size - whole, 0)] if size > whole else [])
+
+
+def _emit_band(
+    cx: KernelContext,
+    product: Product,
+    gather: str,
+    scratch: str,
+    row: tuple[str, int, int],
+    column: tuple[str, int, int],
+    window: Window,
+) -> None:
+    (h, rows, h_end), (w, columns, w_end) = row, column
+    _, height, width = window.output
+    variables = [(v, end, step) for v, step, end in (row, column) if end]
+    pixels = rows * columns
+
+    def inside() -> None:
+        cx.body.line(f"{gather}(image, {scratch}, d, {h}, {w}, {rows}, {columns});")
+        first = f"(d * {height} + {h}) * {width} + {w}"
+        _emit_product(cx, product, pixels, scratch, pixels, first)
+
+    if not variables:
+        inside()
+    elif len(variables) == 1:
+        with cx.body.loop(variables[0][0], variables[0][1], step=variables[0][2]):
+            inside()
+    else:
+        with cx.body.loop("h", h_end, step=rows), cx.body.loop("w", w_end, step=columns):
+            inside()
+
+
+def _gather(cx: KernelContext, type_: CType, window: Window, channels: int) -> str:
+    """The function that fills a band; rows and columns outside the image become 0."""
+    fields = (window.input, window.kernel, window.strides, window.dilations, window.begin)
+    letters = zip("ikgdp", fields, strict=True)
+    name = f"band_{type_.name}_c{channels}_" + "_".join(
+        letter + "x".join(map(str, field)) for letter, field in letters
+    )
+    (i0, i1, i2), (k0, k1, k2), (s0, s1, s2), (d0, d1, d2), (p0, p1, p2) = fields
+    out = Writer()
+    out.line(
+        f"static void {name}(const {type_.name} *restrict x, {type_.name} *restrict band, "
+        "ptrdiff_t d, ptrdiff_t h, ptrdiff_t w, ptrdiff_t rows, ptrdiff_t columns)"
+    )
+    with out.block(""):
+        with out.loops(("c", "k0", "k1", "k2"), (channels, k0, k1, k2)), out.loop("r", "rows"):
+            out.line(f"const ptrdiff_t z = d * {s0} + k0 * {d0} - {p0};")
+            out.line(f"const ptrdiff_t y = (h + r) * {s1} + k1 * {d1} - {p1};")
+            out.line(f"const ptrdiff_t first = w * {s2} + k2 * {d2} - {p2};")
+            out.line(f"ptrdiff_t low = first < 0 ? (-first + {s2 - 1}) / {s2} : 0;")
+            out.line(f"ptrdiff_t high = first < {i2} ? ({i2 - 1} - first) / {s2} + 1 : 0;")
+            out.line("ptrdiff_t j = 0;")
+            out.line(f"if (z < 0 || z >= {i0} || y < 0 || y >= {i1})")
+            out.line("    high = 0;")
+            out.line("low = low < high ? low : high;")
+            out.line("high = high < columns ? high : columns;")
+            out.line("low = low < columns ? low : columns;")
+            with out.block("for (; j < low; ++j)"):
+                out.line("band[j] = 0;")
+            with out.block("if (j < high)"):
+                out.line(f"const {type_.name} *row = x + ((c * {i0} + z) * {i1} + y) * {i2} + first;")
+                with out.block("for (; j < high; ++j)"):
+                    out.line(f"band[j] = row[j{'' if s2 == 1 else f' * {s2}'}];")
+            with out.block("for (; j < columns; ++j)"):
+                out.line("band[j] = 0;")
+            out.line("band += columns;")
+    return cx.call(name, out.text())

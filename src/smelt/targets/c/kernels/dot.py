@@ -1,0 +1,173 @@
+"""DotGeneral: batches of matrix products, each cut into register tiles.
+
+The right side is read in panels of as many columns as a tile has. Panels of a constant are laid
+out one after the other when the model is compiled; a right side whose columns are not contiguous
+is copied into scratch space one panel at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from smelt.errors import InternalError
+from smelt.program.instruction import DotDims
+from smelt.program.storage import Needs
+from smelt.targets.c.kernels.kernel import NUMBER, Instance, KernelContext, kernel
+from smelt.targets.c.kernels.nest import index, row_major
+from smelt.targets.c.kernels.tile import Product, columns_for, emit_columns
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Several dims walked as one: a size, and the stride on each side (0 where it is not)."""
+
+    size: int
+    lhs: int
+    rhs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A DotGeneral as loops over ``batch`` around one matrix product."""
+
+    batch: tuple[Axis, ...]
+    m: Axis
+    n: Axis
+    k: Axis
+
+
+def layout_of(dims: DotDims, lhs: Sequence[int], rhs: Sequence[int]) -> Layout | None:
+    """The loops of a product of dense ``lhs`` and ``rhs``; None if dims do not merge into them."""
+    left, right = row_major(lhs), row_major(rhs)
+    batch = [Axis(lhs[i], left[i], right[j]) for i, j in zip(dims.lhs_batch, dims.rhs_batch, strict=True)]
+    pairs = zip(dims.lhs_contracting, dims.rhs_contracting, strict=True)
+    k = _merge([Axis(lhs[i], left[i], right[j]) for i, j in pairs])
+    m = _merge([Axis(lhs[i], left[i], 0) for i in dims.lhs_free(len(lhs))])
+    n = _merge([Axis(rhs[i], 0, right[i]) for i in dims.rhs_free(len(rhs))])
+    if m is None or n is None or k is None:
+        return None
+    return Layout(tuple(axis for axis in batch if axis.size != 1), m, n, k)
+
+
+def _merge(axes: Sequence[Axis]) -> Axis | None:
+    """One axis that walks ``axes``, None if their strides do not allow it."""
+    merged = Axis(1, 0, 0)
+    for axis in reversed(axes):
+        if axis.size == 1:
+            continue
+        if merged.size == 1:
+            merged = axis
+            continue
+        if axis.lhs != merged.lhs * merged.size or axis.rhs != merged.rhs * merged.size:
+            return None
+        merged = replace(merged, size=merged.size * axis.size)
+    return merged
+
+
+def _layout(instance: Instance) -> Layout | None:
+    dims = instance.instruction.attributes["dims"]
+    if not isinstance(dims, DotDims):
+        raise InternalError("E960", "a DotGeneral without dimension numbers")
+    return layout_of(dims, instance.shape(0), instance.shape(1))
+
+
+def is_product(instance: Instance) -> bool:
+    """True if the dims of a DotGeneral are one matrix product in a batch, as they lie in memory."""
+    return _layout(instance) is not None
+
+
+def _refuse(instance: Instance) -> str | None:
+    attributes = instance.instruction.attributes
+    if attributes.get("semiring", "sum_product") != "sum_product":
+        return f"the semiring {attributes['semiring']!r}"
+    if instance.type(0) != instance.type(1):
+        return "operands of two element types"
+    if _layout(instance) is None:
+        return "dims that are not one batch of matrices"
+    return None
+
+
+def _panel(instance: Instance, layout: Layout) -> int:
+    return min(columns_for(layout.m.size, instance.type(0)), max(layout.n.size, 1))
+
+
+def _needs(instance: Instance) -> Needs:
+    layout = _layout(instance)
+    if layout is None or _is_packed(instance, layout) or not _is_copied(layout):
+        return Needs()
+    return Needs(workspace=_panel(instance, layout) * layout.k.size * instance.type(0).size)
+
+
+def _is_packed(instance: Instance, layout: Layout) -> bool:
+    """True if the right side is a constant matrix that is laid out in panels beforehand."""
+    return instance.instruction.inputs[1] in instance.program.constants and not layout.batch
+
+
+def _is_copied(layout: Layout) -> bool:
+    return layout.n.rhs != 1 and layout.n.size > 1
+
+
+@kernel("DotGeneral", kinds=NUMBER, needs=_needs, refuse=_refuse)
+def dot_general(cx: KernelContext) -> None:
+    """Loops over batches, panels of columns, and tiles of rows."""
+    layout = _layout(cx)
+    assert layout is not None
+    lhs, output = cx.input(0), cx.output()
+    m, n, k = layout.m, layout.n, layout.k
+    width = _panel(cx, layout)
+    variables = [f"b{i}" for i in range(len(layout.batch))]
+    sizes = [axis.size for axis in layout.batch]
+    if 0 in (*sizes, m.size, n.size):
+        return
+    packed = _pack(cx, layout, width) if _is_packed(cx, layout) else None
+    right = packed or cx.input(1).name
+    with cx.body.loops(variables, sizes):
+        a = _at(lhs.name, [axis.lhs for axis in layout.batch], variables)
+        b = _at(right, [axis.rhs for axis in layout.batch], variables)
+        c = _at(output.name, [s * m.size * n.size for s in row_major(sizes)], variables)
+        product = Product(lhs.type, output.type, m.size, width, k.size, a, m.lhs, k.lhs, "", 0, c, n.size)
+        whole = n.size - n.size % width
+        with cx.body.loop("j", whole, step=width):
+            _emit_panel(cx, layout, product, b, width, packed is not None, "j")
+        if n.size > whole:
+            tail = replace(product, n=n.size - whole)
+            _emit_panel(cx, layout, tail, b, n.size - whole, packed is not None, str(whole))
+
+
+def _at(pointer: str, strides: Sequence[int], variables: Sequence[str]) -> str:
+    offset = index(strides, variables)
+    return pointer if offset == "0" else f"{pointer} + {offset}"
+
+
+def _emit_panel(
+    cx: KernelContext, layout: Layout, product: Product, b: str, width: int, packed: bool, j: str
+) -> None:
+    k, n = layout.k, layout.n
+    c = f"{product.c} + {j}"
+    if packed:
+        b, stride = f"{b} + {j} * {k.size}", width
+    elif _is_copied(layout):
+        scratch = cx.scratch(product.element)
+        with cx.body.loops(("p", "q"), (k.size, width)):
+            read = f"({b})[({j} + q) * {n.rhs} + p * {k.rhs}]"
+            cx.body.line(f"{scratch}[p * {width} + q] = {read};")
+        b, stride = scratch, width
+    else:
+        b, stride = f"{b} + {j}", k.rhs
+    emit_columns(cx, replace(product, b=b, b_k=stride, c=c))
+
+
+def _pack(cx: KernelContext, layout: Layout, width: int) -> str:
+    """The constant right side as panels ``[k][columns]``, one after the other; the last is narrow."""
+    array = np.ascontiguousarray(cx.program.constants[cx.instruction.inputs[1]])
+    n, k = layout.n, layout.k
+    item = array.itemsize
+    matrix = np.lib.stride_tricks.as_strided(
+        array, (k.size, n.size), (k.rhs * item, n.rhs * item), writeable=False
+    )
+    panels = [matrix[:, j : j + width].reshape(-1) for j in range(0, n.size, width)]
+    flat = np.concatenate(panels) if panels else array.reshape(-1)
+    return cx.constant(flat, cx.type(1))

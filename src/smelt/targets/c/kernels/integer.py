@@ -1,0 +1,67 @@
+"""Integer operators that C leaves undefined somewhere: their meaning, made total.
+
+Division by zero gives 0 and the lowest value divided by -1 wraps around, so no input can stop
+the program. Where ONNX defines the result, it is the defined one.
+"""
+
+from __future__ import annotations
+
+from smelt.targets.c.kernels.kernel import KernelContext
+
+
+def divide(cx: KernelContext) -> str:
+    """Division that truncates toward zero."""
+    return _binary(cx, "divide", "return b == 0 ? 0 : (T)(a / b);", "(T)(0 - (M)a)")
+
+
+def modulo(cx: KernelContext) -> str:
+    """The remainder with the sign of the divisor, or of the dividend if ``fmod`` is set."""
+    signed = cx.type(0).signed
+    if not signed or cx.int("fmod"):
+        return _binary(cx, "remainder", "return b == 0 ? 0 : (T)(a % b);", "0")
+    body = "if (b == 0)\n        return 0;\n    a = (T)(a % b);\n"
+    body += "    return a != 0 && (a < 0) != (b < 0) ? (T)(a + b) : a;"
+    return _binary(cx, "modulo", body, "0")
+
+
+def _binary(cx: KernelContext, stem: str, body: str, by_minus_one: str) -> str:
+    """A function of two numbers; ``by_minus_one`` is its result for ``b == -1``."""
+    type_ = cx.type(0)
+    name = f"{stem}_{type_.name}"
+    guard = f"    if (b == -1)\n        return {by_minus_one};\n" if type_.signed else ""
+    text = f"static T {name}(T a, T b)\n{{\n{guard}    {body}\n}}\n"
+    text = text.replace("(M)", f"({type_.modular})").replace("(T)", f"({type_.name})")
+    text = text.replace("T a", f"{type_.name} a").replace("T b", f"{type_.name} b")
+    text = text.replace("static T", f"static {type_.name}")
+    return cx.call(name, text) + "({0}, {1})"
+
+
+def power(cx: KernelContext) -> str:
+    """By repeated squaring, wrapping around; a negative exponent gives 0 unless the base is 1 or -1."""
+    base, exponent = cx.type(0), cx.type(1)
+    name = f"power_{base.name}_{exponent.name}"
+    lines = [f"static {base.name} {name}({base.name} a, {exponent.name} b)", "{"]
+    if exponent.signed:
+        lines += ["    if (b < 0)"]
+        odd = " : a == -1 ? (b % 2 == 0 ? 1 : -1)" if base.signed else ""
+        lines += [f"        return ({base.name})(a == 1 ? 1{odd} : 0);"]
+    lines += [
+        f"    {base.modular} r = 1, s = ({base.modular})a;",
+        "    for (; b != 0; b /= 2) {",
+        "        if (b % 2 != 0)",
+        "            r *= s;",
+        "        s *= s;",
+        "    }",
+        f"    return ({base.name})r;",
+        "}",
+    ]
+    return cx.call(name, "\n".join(lines) + "\n") + "({0}, {1})"
+
+
+def shift(cx: KernelContext) -> str:
+    """A shift by as many bits as the type has, or more, gives 0."""
+    type_ = cx.type(0)
+    arrow = "<<" if cx.instruction.attributes["direction"] == "LEFT" else ">>"
+    bits = 8 * type_.size
+    moved = f"({type_.name})(({type_.modular}){{0}} {arrow} {{1}})"
+    return f"{{1}} >= {bits} ? 0 : {moved}"

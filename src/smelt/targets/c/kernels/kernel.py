@@ -1,0 +1,246 @@
+"""What a kernel of the C target is, and the table of kernels by instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from smelt.errors import InternalError
+from smelt.program.instruction import AttributeValue, DotDims, Instruction, Program, Slot
+from smelt.program.storage import Needs
+from smelt.targets.c.kernels.nest import Access, broadcast_strides, row_major
+from smelt.targets.c.types import C_TYPES, CType
+from smelt.targets.c.writer import Writer
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One tensor that a kernel reads or writes: its C name, type and static shape."""
+
+    name: str
+    type: CType
+    shape: tuple[int, ...]
+    constant: np.ndarray | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Strides in elements."""
+        return row_major(self.shape)
+
+    def access(self, strides: Sequence[int] | None = None, offset: int = 0) -> Access:
+        """A walk over the operand, dense unless ``strides`` are given."""
+        return Access(self.name, self.type, tuple(strides or self.strides), offset)
+
+    def broadcast(self, shape: Sequence[int]) -> Access:
+        """A walk over the operand as if it had ``shape``."""
+        return Access(self.name, self.type, broadcast_strides(self.shape, shape))
+
+
+@dataclass
+class Instance:
+    """One instruction with static shapes, as kernels ask about it."""
+
+    program: Program
+    instruction: Instruction
+
+    @property
+    def attributes(self) -> dict[str, AttributeValue | DotDims]:
+        """The attributes of the instruction."""
+        return dict(self.instruction.attributes)
+
+    def slot(self, position: int) -> Slot | None:
+        """The slot of an input, None if it is absent."""
+        inputs = self.instruction.inputs
+        if position >= len(inputs) or inputs[position] < 0:
+            return None
+        return self.program.slots[inputs[position]]
+
+    def shape(self, position: int) -> tuple[int, ...]:
+        """The shape of an input that is present."""
+        slot = self.slot(position)
+        if slot is None:
+            raise InternalError("E960", f"{self.instruction.op} has no input {position}")
+        return static(slot)
+
+    def output_shape(self, position: int = 0) -> tuple[int, ...]:
+        """The shape of an output."""
+        return static(self.program.slots[self.instruction.outputs[position]])
+
+    def type(self, position: int = 0) -> CType:
+        """The C type of an input that is present."""
+        return C_TYPES[self.program.slots[self.instruction.inputs[position]].dtype]
+
+    def ints(self, name: str) -> tuple[int, ...]:
+        """An attribute that holds integers."""
+        value = self.instruction.attributes[name]
+        if not isinstance(value, tuple):
+            raise InternalError("E960", f"{self.instruction.op}.{name} holds no integers")
+        return tuple(int(item) for item in value)
+
+    def int(self, name: str) -> int:
+        """An attribute that holds one integer."""
+        value = self.instruction.attributes[name]
+        if not isinstance(value, int):
+            raise InternalError("E960", f"{self.instruction.op}.{name} holds no integer")
+        return int(value)
+
+    def float(self, name: str) -> float:
+        """An attribute that holds one number."""
+        value = self.instruction.attributes[name]
+        if not isinstance(value, int | float):
+            raise InternalError("E960", f"{self.instruction.op}.{name} holds no number")
+        return float(value)
+
+
+@dataclass
+class KernelContext(Instance):
+    """Where a kernel writes its function.
+
+    ``in_place`` are the positions of inputs that the first output overwrites. Only the operands
+    that the kernel asks for become parameters.
+    """
+
+    in_place: frozenset[int] = frozenset()
+    body: Writer = field(default_factory=lambda: Writer(1))
+    parameters: dict[str, str] = field(default_factory=dict)
+    """Declaration of each parameter by its name, in order of the first request."""
+    arguments: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """What each parameter is: ``("input" | "output" | "scratch" | "packed", position)``."""
+    support: dict[str, str] = field(default_factory=dict)
+    """Functions called by the body: text by name."""
+    packed: list[tuple[np.ndarray, CType]] = field(default_factory=list)
+    """Constants made for this kernel, rearranged from those of the model."""
+    scratch_type: str = ""
+
+    def input(self, position: int) -> Operand:
+        """Input ``position``, which must be present."""
+        slot_number = self.instruction.inputs[position]
+        operand = self._operand(f"x{position}", slot_number)
+        if position in self.in_place:
+            return self._renamed(operand, self.output(0).name)
+        declaration = f"const {operand.type.name} *restrict {operand.name}"
+        self._parameter(operand.name, declaration, "input", position)
+        return operand
+
+    def optional(self, position: int) -> Operand | None:
+        """Input ``position``, None if it is absent."""
+        return self.input(position) if self.slot(position) is not None else None
+
+    def output(self, position: int = 0) -> Operand:
+        """Output ``position``."""
+        operand = self._operand(f"y{position}", self.instruction.outputs[position])
+        declaration = f"{operand.type.name} *restrict {operand.name}"
+        self._parameter(operand.name, declaration, "output", position)
+        return operand
+
+    def scratch(self, type_: CType) -> str:
+        """The scratch space, as an array of ``type_``."""
+        self.scratch_type = type_.name
+        self._parameter("scratch", f"{type_.name} *restrict scratch", "scratch", 0)
+        return "scratch"
+
+    def constant(self, array: np.ndarray, type_: CType) -> str:
+        """A constant of this kernel's own making."""
+        name = f"p{len(self.packed)}"
+        self._parameter(name, f"const {type_.name} *restrict {name}", "packed", len(self.packed))
+        self.packed.append((array, type_))
+        return name
+
+    def call(self, name: str, text: str) -> str:
+        """Let the body call a static function with this name and text."""
+        if self.support.setdefault(name, text) != text:
+            raise InternalError("E960", f"two support functions are called {name}")
+        return name
+
+    def _operand(self, name: str, number: int) -> Operand:
+        slot = self.program.slots[number]
+        constant = self.program.constants.get(number)
+        return Operand(name, C_TYPES[slot.dtype], static(slot), constant)
+
+    def _renamed(self, operand: Operand, name: str) -> Operand:
+        return Operand(name, operand.type, operand.shape, operand.constant)
+
+    def _parameter(self, name: str, declaration: str, kind: str, position: int) -> None:
+        self.parameters.setdefault(name, declaration)
+        self.arguments.setdefault(name, (kind, position))
+
+
+Emit: TypeAlias = Callable[[KernelContext], None]
+NeedsRule: TypeAlias = Callable[[Instance], Needs]
+Refuse: TypeAlias = Callable[[Instance], str | None]
+
+
+def _nothing(instance: Instance) -> Needs:
+    return Needs()
+
+
+def _accepted(instance: Instance) -> str | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """How one operator becomes C.
+
+    ``emit`` writes the body of its function; ``needs`` tells the planner about storage; ``refuse``
+    gives the reason why an instance cannot be emitted, None if it can. ``kinds`` are the kinds
+    of elements that the first input may have.
+    """
+
+    emit: Emit
+    needs: NeedsRule = _nothing
+    refuse: Refuse = _accepted
+    kinds: frozenset[str] = frozenset({"float"})
+
+
+FLOAT = frozenset({"float"})
+NUMBER = frozenset({"float", "int"})
+ANY = frozenset({"float", "int", "bool"})
+
+_TABLE: dict[str, Kernel] = {}
+
+
+def register(op: str, kernel: Kernel) -> None:
+    """Let instructions called ``op`` be emitted by ``kernel``."""
+    if op in _TABLE:
+        raise InternalError("E901", f"{op} has two kernels on target c")
+    _TABLE[op] = kernel
+
+
+def kernel(
+    *ops: str,
+    needs: NeedsRule = _nothing,
+    refuse: Refuse = _accepted,
+    kinds: frozenset[str] = FLOAT,
+) -> Callable[[Emit], Emit]:
+    """Register the decorated function as the kernel of ``ops``."""
+
+    def decorate(emit: Emit) -> Emit:
+        for op in ops:
+            register(op, Kernel(emit, needs, refuse, kinds))
+        return emit
+
+    return decorate
+
+
+def kernel_of(op: str) -> Kernel | None:
+    """The kernel for instructions called ``op``."""
+    return _TABLE.get(op)
+
+
+def kernel_names() -> tuple[str, ...]:
+    """Every instruction that has a kernel, sorted."""
+    return tuple(sorted(_TABLE))
+
+
+def static(slot: Slot) -> tuple[int, ...]:
+    """The shape of a slot; symbolic dims were refused before."""
+    return tuple(int(dim) for dim in slot.shape if isinstance(dim, int))

@@ -1,0 +1,175 @@
+"""Operators that move elements: each is one or more strided copies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.program.storage import Needs
+from smelt.targets.c.kernels.kernel import ANY, Instance, KernelContext, kernel
+from smelt.targets.c.kernels.nest import Access, emit_map, row_major
+from smelt.targets.c.types import C_TYPES
+
+
+def _view(instance: Instance) -> Needs:
+    return Needs(view_of=0)
+
+
+@kernel("Reshape", "Identity", needs=_view, kinds=ANY)
+def reshape(cx: KernelContext) -> None:
+    """Never called: a view needs no code."""
+    source, output = cx.input(0), cx.output()
+    emit_map(cx.body, (output.size,), output.access((1,)), [source.access((1,))], "{0}")
+
+
+@kernel("Transpose", kinds=ANY)
+def transpose(cx: KernelContext) -> None:
+    """Reads with permuted strides."""
+    source, output = cx.input(0), cx.output()
+    strides = tuple(source.strides[axis] for axis in cx.ints("perm"))
+    emit_map(cx.body, output.shape, output.access(), [source.access(strides)], "{0}")
+
+
+@kernel("Expand", kinds=ANY)
+def expand(cx: KernelContext) -> None:
+    """Reads with stride 0 along broadcast dims."""
+    source, output = cx.input(0), cx.output()
+    emit_map(cx.body, output.shape, output.access(), [source.broadcast(output.shape)], "{0}")
+
+
+@kernel("Tile", kinds=ANY)
+def tile(cx: KernelContext) -> None:
+    """A repeated dim is two loops: over the repeats with stride 0, and over the dim."""
+    source, output = cx.input(0), cx.output()
+    repeats = cx.ints("repeats")
+    shape = [n for pair in zip(repeats, source.shape, strict=True) for n in pair]
+    strides = [n for stride in source.strides for n in (0, stride)]
+    write = output.access(row_major(shape))
+    emit_map(cx.body, shape, write, [source.access(strides)], "{0}")
+
+
+@kernel("Concat", kinds=ANY)
+def concat(cx: KernelContext) -> None:
+    """One copy an input, each into its part of the output."""
+    output, axis = cx.output(), cx.int("axis")
+    start = 0
+    for position in range(len(cx.instruction.inputs)):
+        source = cx.input(position)
+        write = output.access(output.strides, start * output.strides[axis])
+        emit_map(cx.body, source.shape, write, [source.access()], "{0}")
+        start += source.shape[axis]
+
+
+def resolved_slices(instance: Instance) -> list[slice]:
+    """One slice for each dim of the input, of the meaning that ONNX and NumPy share."""
+    shape = instance.shape(0)
+    found = [slice(0, size, 1) for size in shape]
+    names = ("starts", "ends", "axes", "steps")
+    for start, end, axis, step in zip(*(instance.ints(name) for name in names), strict=True):
+        size = shape[axis]
+        if step > 0:
+            first, last, _ = slice(start, end, step).indices(size)
+        else:  # an end below -size means "past the front", which a Python slice has no number for
+            first = min(start + size if start < 0 else start, size - 1)
+            last = max(end + size if end < 0 else end, -1)
+        found[axis] = slice(first, last, step)
+    return found
+
+
+@kernel("Slice", kinds=ANY)
+def slice_(cx: KernelContext) -> None:
+    """Reads with an offset, and strides times the steps."""
+    source, output = cx.input(0), cx.output()
+    slices = resolved_slices(cx)
+    pairs = list(zip(slices, source.strides, strict=True))
+    strides = tuple(part.step * stride for part, stride in pairs)
+    offset = sum(part.start * stride for part, stride in pairs)
+    read = source.access(strides, offset)
+    emit_map(cx.body, output.shape, output.access(), [read], "{0}")
+
+
+def _pad_refusal(instance: Instance) -> str | None:
+    mode = instance.instruction.attributes["mode"]
+    pads = instance.ints("pads")
+    if mode == "constant":
+        return None
+    if min(pads, default=0) < 0:
+        return f"mode {mode!r} with a negative pad"
+    if mode not in ("reflect", "edge", "wrap"):
+        return f"mode {mode!r}"
+    if 0 in instance.shape(0):
+        return f"mode {mode!r} of an empty tensor"
+    return None
+
+
+@kernel("Pad", kinds=ANY, refuse=_pad_refusal)
+def pad(cx: KernelContext) -> None:
+    """Constant: a fill, then a copy of what is kept. Else a gather by a table for each dim."""
+    source, output = cx.input(0), cx.output()
+    pads, rank = cx.ints("pads"), len(source.shape)
+    if cx.instruction.attributes["mode"] != "constant":
+        _pad_by_tables(cx, pads[:rank])
+        return
+    value = output.type.literal(cx.float("value"))
+    with cx.body.loop("i", output.size):
+        cx.body.line(f"{output.name}[i] = {value};")
+    kept, read_at, write_at = [], 0, 0
+    for dim, size in enumerate(source.shape):
+        before, after = pads[dim], pads[rank + dim]
+        kept.append(max(0, size + min(before, 0) + min(after, 0)))
+        read_at += max(-before, 0) * source.strides[dim]
+        write_at += max(before, 0) * output.strides[dim]
+    write = output.access(output.strides, write_at)
+    emit_map(cx.body, kept, write, [source.access(source.strides, read_at)], "{0}")
+
+
+def _pad_by_tables(cx: KernelContext, before: Sequence[int]) -> None:
+    source, output = cx.input(0), cx.output()
+    mode = str(cx.instruction.attributes["mode"])
+    terms, variables = [], [f"i{dim}" for dim in range(len(source.shape))]
+    for dim, (size, wide) in enumerate(zip(source.shape, output.shape, strict=True)):
+        stride = source.strides[dim]
+        if size == wide:
+            terms.append(f"i{dim} * {stride}")
+            continue
+        table = _source_index(mode, np.arange(wide) - before[dim], size) * stride
+        terms.append(f"{cx.constant(table, C_TYPES[ir.DataType.INT64])}[i{dim}]")
+    with cx.body.loops(variables, output.shape):
+        read = f"{source.name}[{' + '.join(terms) or '0'}]"
+        cx.body.line(f"{output.access().at(variables)} = {read};")
+
+
+def _source_index(mode: str, position: np.ndarray, size: int) -> np.ndarray:
+    """Which element each position of a padded dim shows, positions of the source being 0..size-1."""
+    if mode == "edge":
+        return np.clip(position, 0, size - 1)
+    if mode == "wrap":
+        return position % size
+    period = max(2 * (size - 1), 1)
+    folded = position % period
+    return np.minimum(folded, period - folded) if size > 1 else np.zeros_like(position)
+
+
+@kernel("Gather", kinds=ANY)
+def gather(cx: KernelContext) -> None:
+    """Copies slices by index. An index out of range is clamped, so it never reads outside."""
+    source, indices, output = cx.input(0), cx.input(1), cx.output()
+    axis = cx.int("axis")
+    size = source.shape[axis]
+    outer = int(np.prod(source.shape[:axis], dtype=np.int64))
+    inner = int(np.prod(source.shape[axis + 1 :], dtype=np.int64))
+    if 0 in output.shape:
+        return
+    with cx.body.loops(("i", "j"), (outer, indices.size)):
+        cx.body.line(f"ptrdiff_t at = (ptrdiff_t){indices.name}[j];")
+        if indices.type.signed:
+            cx.body.line(f"at = at < 0 ? at + {size} : at;")
+            cx.body.line("at = at < 0 ? 0 : at;")
+        cx.body.line(f"at = at > {size - 1} ? {size - 1} : at;")
+        read = Access(source.name, source.type, (size * inner, inner, 1))
+        write = output.access((indices.size * inner, inner, 1))
+        with cx.body.loop("k", inner):
+            target, value = write.at(("i", "j", "k")), read.at(("i", "at", "k"))
+            cx.body.line(f"{target} = {value};")

@@ -1,0 +1,99 @@
+"""Loops over strided tensors: an elementwise result is one nest of loops with constant bounds.
+
+Broadcasting, transposing, slicing and concatenating all are reads and writes with strides, so one
+function emits them all. Adjacent dims that every operand walks alike become one loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from smelt.targets.c.types import CType
+from smelt.targets.c.writer import Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How a loop nest walks one array: a stride for each loop, in elements."""
+
+    array: str
+    type: CType
+    strides: tuple[int, ...]
+    offset: int = 0
+
+    def at(self, variables: Sequence[str]) -> str:
+        """The element that the loop variables select, as C."""
+        return f"{self.array}[{index(self.strides, variables, self.offset)}]"
+
+
+def index(strides: Sequence[int], variables: Sequence[str], offset: int = 0) -> str:
+    """``offset + sum(stride * variable)`` as C."""
+    terms = [
+        var if stride == 1 else f"{var} * {stride}" if stride > 0 else f"{var} * ({stride})"
+        for stride, var in zip(strides, variables, strict=True)
+        if stride != 0
+    ]
+    if offset or not terms:
+        terms.insert(0, str(offset))
+    return " + ".join(terms)
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides of a dense tensor, last dim contiguous."""
+    strides: list[int] = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= size
+    return tuple(reversed(strides))
+
+
+def broadcast_strides(shape: Sequence[int], to: Sequence[int]) -> tuple[int, ...]:
+    """Strides that walk a dense tensor of ``shape`` as if it had been broadcast to ``to``."""
+    dense = row_major(shape)
+    kept = tuple(
+        0 if size == 1 else stride for size, stride in zip(shape, dense, strict=True)
+    )
+    return (0,) * (len(to) - len(shape)) + kept
+
+
+def collapse(
+    shape: Sequence[int], accesses: Sequence[Access]
+) -> tuple[tuple[int, ...], list[Access]]:
+    """The same walk in as few loops as possible."""
+    sizes: list[int] = []
+    columns: list[list[int]] = []
+    for dim, size in enumerate(shape):
+        column = [access.strides[dim] for access in accesses]
+        if size == 1:
+            continue
+        joins = sizes and all(
+            outer == inner * size for outer, inner in zip(columns[-1], column, strict=True)
+        )
+        if joins:
+            sizes[-1] *= size
+            columns[-1] = column
+        else:
+            sizes.append(size)
+            columns.append(column)
+    walked = [
+        Access(access.array, access.type, tuple(column[i] for column in columns), access.offset)
+        for i, access in enumerate(accesses)
+    ]
+    return tuple(sizes), walked
+
+
+def emit_map(
+    body: Writer, shape: Sequence[int], write: Access, reads: Sequence[Access], expression: str
+) -> None:
+    """``write[...] = expression`` over ``shape``; ``{0}`` in it is the element of ``reads[0]``."""
+    if 0 in shape:
+        return
+    sizes, (write, *reads) = collapse(shape, (write, *reads))
+    variables = [f"i{dim}" for dim in range(len(sizes))]
+    with body.loops(variables, sizes):
+        for number, read in enumerate(reads):
+            body.line(f"const {read.type.name} v{number} = {read.at(variables)};")
+        values = [f"v{number}" for number in range(len(reads))]
+        body.line(f"{write.at(variables)} = {expression.format(*values)};")

@@ -1,0 +1,207 @@
+"""Softmax and the normalizations: a few passes over each row of a tensor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from smelt.program.storage import Needs
+from smelt.targets.c.kernels.kernel import (
+    FLOAT,
+    Instance,
+    KernelContext,
+    Operand,
+    kernel,
+)
+from smelt.targets.c.kernels.nest import broadcast_strides, index
+from smelt.targets.c.kernels.reduce import LANES
+from smelt.targets.c.types import CType
+
+
+def _in_place(instance: Instance) -> Needs:
+    return Needs(in_place=(0,))
+
+
+def sum_of(cx: KernelContext, type_: CType, expression: str, stem: str) -> str:
+    """A support function ``stem(x, n, c)``: the sum of ``expression`` over ``x``, in partial sums.
+
+    The expression is in ``v``, an element, and ``c``.
+    """
+    name = f"{stem}_{type_.name}"
+    t = type_.name
+    text = f"""static {t} {name}(const {t} *x, ptrdiff_t n, {t} c)
+{{
+    {t} lane[{LANES}] = {{ 0 }}, sum = 0;
+    ptrdiff_t i = 0;
+    for (; i + {LANES} <= n; i += {LANES})
+        for (ptrdiff_t j = 0; j < {LANES}; ++j) {{
+            const {t} v = x[i + j];
+            lane[j] += {expression};
+        }}
+    for (; i < n; ++i) {{
+        const {t} v = x[i];
+        sum += {expression};
+    }}
+    for (ptrdiff_t j = 0; j < {LANES}; ++j)
+        sum += lane[j];
+    (void)c;
+    return sum;
+}}
+"""
+    return cx.call(name, text)
+
+
+@kernel("Softmax", "LogSoftmax", needs=_in_place)
+def softmax(cx: KernelContext) -> None:
+    """Relative to the largest element of each row, so that nothing overflows."""
+    source, output = cx.input(0), cx.output()
+    shape, axis, t = source.shape, cx.int("axis"), source.type
+    if 0 in shape:
+        return
+    count = shape[axis] if shape else 1
+    inner = math.prod(shape[axis + 1 :])
+    outer = source.size // (count * inner)
+    body, at = cx.body, "[i]" if inner == 1 else f"[i * {inner}]"
+    with body.loops(("o", "k"), (outer, inner)):
+        offset = index((count * inner, 1), ("o", "k"))
+        body.line(f"const {t.name} *x = {source.name} + {offset};")
+        body.line(f"{t.name} *y = {output.name} + {offset};")
+        body.line(f"{t.name} top = x[0], sum = 0;")
+        with body.loop("i", count, start=1):
+            body.line(f"top = (x{at} > top || x{at} != x{at}) ? x{at} : top;")
+        with body.loop("i", count):
+            if cx.instruction.op == "Softmax":
+                body.line(f"const {t.name} e = exp{t.f}(x{at} - top);")
+                body.line(f"y{at} = e;")
+                body.line("sum += e;")
+            else:
+                body.line(f"sum += exp{t.f}(x{at} - top);")
+        if cx.instruction.op == "LogSoftmax":
+            body.line(f"sum = log{t.f}(sum);")
+        with body.loop("i", count):
+            scaled = f"y{at} / sum" if cx.instruction.op == "Softmax" else f"x{at} - top - sum"
+            body.line(f"y{at} = {scaled};")
+
+
+@kernel("BatchNormalization", needs=_in_place)
+def batch_normalization(cx: KernelContext) -> None:
+    """One factor and one addend a channel, dim 1."""
+    source, output, t = cx.input(0), cx.output(), cx.type(0)
+    scale, bias, mean, variance = (cx.input(i).name for i in range(1, 5))
+    shape = source.shape
+    inner = math.prod(shape[2:])
+    channels = shape[1] if len(shape) > 1 else 1
+    epsilon = t.literal(cx.float("epsilon"))
+    with cx.body.loops(("n", "c"), (shape[0], channels)):
+        cx.body.line(
+            f"const {t.name} f = (({t.name}){scale}[c] / sqrt{t.f}({variance}[c] + {epsilon}));"
+        )
+        with cx.body.loop("i", inner):
+            at = f"[{index((channels * inner, inner, 1), ('n', 'c', 'i'))}]"
+            line = f"({source.name}{at} - {mean}[c]) * f + {bias}[c]"
+            cx.body.line(f"{output.name}{at} = {line};")
+
+
+def _one_type(instance: Instance) -> str | None:
+    inputs = range(len(instance.instruction.inputs))
+    present = [i for i in inputs if instance.slot(i) is not None]
+    if any(instance.type(i) != instance.type(0) for i in present):
+        return "operands of different element types"
+    return None
+
+
+@kernel("LayerNormalization", "RMSNormalization", needs=_in_place, refuse=_one_type)
+def layer_normalization(cx: KernelContext) -> None:
+    """Over all dims from ``axis`` on; scale and bias broadcast over the input."""
+    source, output, t = cx.input(0), cx.output(), cx.type(0)
+    axis = cx.int("axis")
+    count = math.prod(source.shape[axis:])
+    outer = math.prod(source.shape[:axis])
+    centred = cx.instruction.op == "LayerNormalization"
+    factors = [operand for i in (1, 2) if (operand := cx.optional(i)) is not None]
+    if 0 in source.shape:
+        return
+    with cx.body.loop("o", outer):
+        cx.body.line(f"const {t.name} *x = {source.name} + o * {count};")
+        cx.body.line(f"{t.name} *y = {output.name} + o * {count};")
+        _emit_moments(cx, t, count, cx.float("epsilon"), centred)
+        for position, name in enumerate(("mean", "f"), 1):
+            if position < len(cx.instruction.outputs) and cx.instruction.outputs[position] >= 0:
+                cx.body.line(f"{cx.output(position).name}[o] = {name};")
+        with _walk(cx, source.shape, axis) as variables:
+            at = index((1,), (variables[-1],))
+            line = f"(x[{at}] - mean) * f" if centred else f"x[{at}] * f"
+            for operator, factor in zip((" * ", " + "), factors, strict=False):
+                line += operator + _broadcast_element(factor, source.shape, variables[:-1])
+            cx.body.line(f"y[{at}] = {line};")
+
+
+def _emit_moments(
+    cx: KernelContext, t: CType, count: int, epsilon: float, centred: bool
+) -> None:
+    """Declare ``f``, one over the deviation of ``x``, and ``mean`` if it is taken off."""
+    centre = "0"
+    if centred:
+        total = sum_of(cx, t, "v", "sum")
+        cx.body.line(f"const {t.name} mean = {total}(x, {count}, 0) / {count};")
+        centre = "mean"
+    squares = sum_of(cx, t, "(v - c) * (v - c)", "squares")
+    cx.body.line(f"const {t.name} variance = {squares}(x, {count}, {centre}) / {count};")
+    cx.body.line(f"const {t.name} f = 1 / sqrt{t.f}(variance + {t.literal(epsilon)});")
+
+
+@contextmanager
+def _walk(cx: KernelContext, shape: Sequence[int], axis: int) -> Iterator[list[str]]:
+    """Loops over one row; yields a variable for every dim, and last the position in the row.
+
+    The dims before ``axis`` are recovered from ``o`` only where a factor needs them.
+    """
+    outer = shape[:axis]
+    names: list[str] = []
+    for dim in range(axis):
+        step = math.prod(outer[dim + 1 :])
+        names.append(f"(o / {step} % {outer[dim]})")
+    inner = [f"i{dim}" for dim in range(len(shape) - axis)]
+    cx.body.line("ptrdiff_t at = 0;")
+    with cx.body.loops(inner, shape[axis:]):
+        yield [*names, *inner, "at"]
+        cx.body.line("++at;")
+
+
+def _broadcast_element(factor: Operand, shape: Sequence[int], variables: Sequence[str]) -> str:
+    return f"{factor.name}[{index(broadcast_strides(factor.shape, shape), variables)}]"
+
+
+def _groups(instance: Instance) -> int:
+    channels = instance.shape(0)[1]
+    return instance.int("num_groups") if "num_groups" in instance.attributes else channels
+
+
+def _refuse_groups(instance: Instance) -> str | None:
+    if instance.shape(0)[1] % max(_groups(instance), 1):
+        return "channels that do not divide into the groups"
+    return _one_type(instance)
+
+
+@kernel(
+    "InstanceNormalization", "GroupNormalization", needs=_in_place, refuse=_refuse_groups
+)
+def group_normalization(cx: KernelContext) -> None:
+    """Over the channels of a group and all spatial dims; scale and bias have one number a channel."""
+    source, output, t = cx.input(0), cx.output(), cx.type(0)
+    scale, bias = cx.input(1).name, cx.input(2).name
+    samples, channels, *spatial = source.shape
+    inner, groups = math.prod(spatial), _groups(cx)
+    if 0 in source.shape:
+        return
+    width = channels // groups
+    with cx.body.loops(("n", "g"), (samples, groups)):
+        offset = f"(n * {groups} + g) * {width * inner}"
+        cx.body.line(f"const {t.name} *x = {source.name} + {offset};")
+        cx.body.line(f"{t.name} *y = {output.name} + {offset};")
+        _emit_moments(cx, t, width * inner, cx.float("epsilon"), centred=True)
+        with cx.body.loops(("c", "i"), (width, inner)):
+            at, channel = f"[{index((inner, 1), ('c', 'i'))}]", f"[g * {width} + c]"
+            line = f"(x{at} - mean) * f * {scale}{channel} + {bias}{channel}"
+            cx.body.line(f"y{at} = {line};")

@@ -1,0 +1,91 @@
+"""MaxPool and AveragePool: the part of each window that lies inside the image, found once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from smelt.targets.c.kernels.conv import Window, refuse_window, window_of
+from smelt.targets.c.kernels.kernel import FLOAT, NUMBER, Instance, KernelContext, kernel
+
+
+def _refuse_max(instance: Instance) -> str | None:
+    if len(instance.instruction.outputs) > 1:
+        return "the second output of a MaxPool (Indices)"
+    return refuse_window(instance)
+
+
+@kernel("MaxPool", kinds=NUMBER, refuse=_refuse_max)
+def max_pool(cx: KernelContext) -> None:
+    """The largest element of each window; NaN if it holds one."""
+    window, type_ = window_of(cx), cx.type(0)
+    nan = " || v != v" if type_.kind == "float" else ""
+    with _output_pixels(cx, window):
+        cx.body.line(f"{type_.name} best = {type_.lowest()};")
+        with _positions(cx, window):
+            cx.body.line(f"best = v > best{nan} ? v : best;")
+        cx.body.line("*out++ = best;")
+
+
+@kernel("AveragePool", kinds=FLOAT, refuse=refuse_window)
+def average_pool(cx: KernelContext) -> None:
+    """The mean of each window, over the image or, if so asked, over the padded image."""
+    window, type_ = window_of(cx), cx.type(0)
+    with _output_pixels(cx, window):
+        cx.body.line(f"{type_.name} sum = 0;")
+        with _positions(cx, window):
+            cx.body.line("sum += v;")
+        counts = [f"(high{i} - low{i})" for i in range(3)]
+        if cx.int("count_include_pad"):
+            counts = [_padded_count(cx, window, i) for i in range(3)]
+        cx.body.line(f"*out++ = sum / ({type_.name})({' * '.join(counts)});")
+
+
+def _padded_count(cx: KernelContext, window: Window, i: int) -> str:
+    """How many positions of the window lie inside the padded image."""
+    last = window.input[i] + window.end[i] - 1
+    cx.body.line(f"ptrdiff_t count{i} = ({last} - start{i}) / {window.dilations[i]} + 1;")
+    cx.body.line(f"count{i} = count{i} < {window.kernel[i]} ? count{i} : {window.kernel[i]};")
+    return f"count{i}"
+
+
+@contextmanager
+def _output_pixels(cx: KernelContext, window: Window) -> Iterator[None]:
+    """Loops over the output; each dim knows which kernel positions ``low..high`` are inside."""
+    x, y, body = cx.input(0), cx.output(), cx.body
+    body.line(f"{y.type.name} *out = {y.name};")
+    if 0 in y.shape:
+        body.line("(void)out;")
+    with body.loop("c", y.shape[0] * y.shape[1]):
+        body.line(f"const {x.type.name} *image = {x.name} + c * {math.prod(window.input)};")
+        with _dim(cx, window, 0), _dim(cx, window, 1), _dim(cx, window, 2):
+            yield
+
+
+@contextmanager
+def _dim(cx: KernelContext, window: Window, i: int) -> Iterator[None]:
+    size, kernel_size, step = window.input[i], window.kernel[i], window.dilations[i]
+    with cx.body.loop(f"o{i}", window.output[i]):
+        cx.body.line(f"const ptrdiff_t start{i} = o{i} * {window.strides[i]} - {window.begin[i]};")
+        low = f"start{i} < 0 ? (-start{i} + {step - 1}) / {step} : 0"
+        high = f"({size - 1} - start{i}) / {step} + 1"
+        cx.body.line(f"const ptrdiff_t low{i} = {low};")
+        cx.body.line(f"const ptrdiff_t most{i} = start{i} < {size} ? {high} : 0;")
+        cx.body.line(
+            f"const ptrdiff_t high{i} = most{i} < {kernel_size} ? most{i} : {kernel_size};"
+        )
+        yield
+
+
+@contextmanager
+def _positions(cx: KernelContext, window: Window) -> Iterator[None]:
+    """Loops over the kernel positions inside the image; ``v`` is the element."""
+    body = cx.body
+    at = [f"start{i} + k{i} * {window.dilations[i]}" for i in range(3)]
+    _, height, width = window.input
+    with body.loop("k0", "high0", "low0"), body.loop("k1", "high1", "low1"):
+        with body.loop("k2", "high2", "low2"):
+            row = f"(({at[0]}) * {height} + {at[1]}) * {width}"
+            body.line(f"const {cx.type(0).name} v = image[{row} + {at[2]}];")
+            yield

@@ -1,0 +1,235 @@
+"""Reductions over any dims, in few loops.
+
+If the innermost loop runs over reduced elements of floating point, 16 partial results are kept:
+they fill vectors, and their rounding errors grow more slowly than those of one long sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from smelt.targets.c.kernels.kernel import ANY, Instance, KernelContext, kernel
+from smelt.targets.c.kernels.nest import Access, collapse
+from smelt.targets.c.types import CType
+
+LANES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """``{a}`` is the result so far, ``{v}`` an element, ``{n}`` the count, ``@f`` as in math.h."""
+
+    start: str
+    step: str
+    finish: str = "{a}"
+    element: str = "{v}"
+
+
+_SUM = "{a} + {v}"
+FLOATS: Mapping[str, Reduction] = {
+    "ReduceSum": Reduction("0", _SUM),
+    "ReduceMean": Reduction("0", _SUM, "{a} / {n}"),
+    "ReduceMax": Reduction("lowest", "({v} > {a} || {v} != {v}) ? {v} : {a}"),
+    "ReduceMin": Reduction("highest", "({v} < {a} || {v} != {v}) ? {v} : {a}"),
+    "ReduceProd": Reduction("1", "{a} * {v}"),
+    "ReduceL1": Reduction("0", _SUM, element="fabs@f({v})"),
+    "ReduceL2": Reduction("0", _SUM, "sqrt@f({a})", "{v} * {v}"),
+    "ReduceSumSquare": Reduction("0", _SUM, element="{v} * {v}"),
+    "ReduceLogSum": Reduction("0", _SUM, "log@f({a})"),
+}
+_ADD = "(@t)((@m){a} + (@m){v})"
+_MULTIPLY = "(@t)((@m){v} * (@m){v})"
+INTEGERS: Mapping[str, Reduction] = {
+    "ReduceSum": Reduction("0", _ADD),
+    "ReduceMean": Reduction("0", _ADD, "(@t)({a} / {n})"),
+    "ReduceMax": Reduction("lowest", "{v} > {a} ? {v} : {a}"),
+    "ReduceMin": Reduction("highest", "{v} < {a} ? {v} : {a}"),
+    "ReduceProd": Reduction("1", "(@t)((@m){a} * (@m){v})"),
+    "ReduceSumSquare": Reduction("0", _ADD, element=_MULTIPLY),
+}
+BOOLEANS = {name: INTEGERS[name] for name in ("ReduceMax", "ReduceMin")}
+TABLES = {"float": FLOATS, "int": INTEGERS, "bool": BOOLEANS}
+
+
+def _refuse(instance: Instance) -> str | None:
+    type_, op = instance.type(0), instance.instruction.op
+    if op not in TABLES[type_.kind]:
+        return f"{op} takes no {type_.name}"
+    if op == "ReduceMean" and type_.kind == "int" and _count(instance) == 0:
+        return "the mean of no integers"
+    return None
+
+
+def _count(instance: Instance) -> int:
+    count = 1
+    for axis in instance.ints("axes"):
+        count *= instance.shape(0)[axis]
+    return count
+
+
+@dataclass(frozen=True, slots=True)
+class Loops:
+    """A reduction as nested loops: which are kept, which reduced, and what they walk."""
+
+    sizes: tuple[int, ...]
+    read: Access
+    write: Access
+    reduced: tuple[bool, ...]
+
+    def where(self, reduced: bool, until: int | None = None) -> list[int]:
+        """The loops that are, or are not, reduced."""
+        chosen = range(len(self.sizes))[:until]
+        return [i for i in chosen if self.reduced[i] is reduced]
+
+
+def loops_of(cx: KernelContext) -> Loops:
+    """The loops of a reduction, adjacent ones of a kind joined."""
+    source, output = cx.input(0), cx.output()
+    axes = cx.ints("axes")
+    kept = [axis for axis in range(len(source.shape)) if axis not in axes]
+    strides = [0] * len(source.shape)
+    step = 1
+    for axis in reversed(kept):
+        strides[axis] = step
+        step *= source.shape[axis]
+    sizes, (read, write) = collapse(source.shape, (source.access(), output.access(strides)))
+    # A kept loop has a stride in the output; a reduced loop has none.
+    return Loops(sizes, read, write, tuple(stride == 0 for stride in write.strides))
+
+
+class Reducer:
+    """The expressions of one reduction, spelled for its element type."""
+
+    def __init__(self, cx: KernelContext, reduction: Reduction, count: int) -> None:
+        self.type: CType = cx.type(0)
+        self.reduction = reduction
+        self.count = self.type.literal(count)
+
+    @property
+    def start(self) -> str:
+        """What the result starts from."""
+        named = {"lowest": self.type.lowest(), "highest": self.type.highest()}
+        return named.get(self.reduction.start, self.reduction.start)
+
+    def step(self, a: str, v: str) -> str:
+        """The result so far, and one more element."""
+        return self._fill(self.reduction.step, a, self.element(v))
+
+    def join(self, a: str, b: str) -> str:
+        """Two results in one."""
+        return self._fill(self.reduction.step, a, b)
+
+    def element(self, v: str) -> str:
+        """What one element contributes."""
+        return self._fill(self.reduction.element, "", v)
+
+    def finish(self, a: str) -> str:
+        """The result, once all elements are in."""
+        return self._fill(self.reduction.finish, a, "")
+
+    def _fill(self, text: str, a: str, v: str) -> str:
+        text = text.replace("@f", self.type.f).replace("@t", self.type.name)
+        return text.replace("@m", self.type.modular).format(a=a, v=v, n=self.count)
+
+
+@kernel(*sorted(FLOATS), kinds=ANY, refuse=_refuse)
+def reduce(cx: KernelContext) -> None:
+    """Row by row where the innermost loop is kept, else one result at a time."""
+    reducer = Reducer(cx, TABLES[cx.type(0).kind][cx.instruction.op], _count(cx))
+    loops = loops_of(cx)
+    if 0 in cx.output_shape():
+        return
+    if loops.sizes and not loops.reduced[-1] and any(loops.reduced):
+        _emit_rows(cx, reducer, loops)
+    else:
+        _emit_scalars(cx, reducer, loops)
+
+
+def _names(count: int) -> list[str]:
+    return [f"i{i}" for i in range(count)]
+
+
+def _emit_rows(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
+    """The innermost loop is kept: a whole row of results grows at once."""
+    body, names, last = cx.body, _names(len(loops.sizes)), len(loops.sizes) - 1
+    target, value = loops.write.at(names), loops.read.at(names)
+    outer, reduced = loops.where(False, last), loops.where(True)
+
+    def row(text: str) -> None:
+        with body.loop(names[last], loops.sizes[last]):
+            body.line(text)
+
+    with body.loops([names[i] for i in outer], [loops.sizes[i] for i in outer]):
+        row(f"{target} = {reducer.start};")
+        with body.loops([names[i] for i in reduced], [loops.sizes[i] for i in reduced]):
+            with body.loop(names[last], loops.sizes[last]):
+                body.line(f"const {reducer.type.name} v = {value};")
+                body.line(f"{target} = {reducer.step(target, 'v')};")
+        if reducer.reduction.finish != "{a}":
+            row(f"{target} = {reducer.finish(target)};")
+
+
+def _emit_scalars(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
+    body, names = cx.body, _names(len(loops.sizes))
+    kept, reduced = loops.where(False), loops.where(True)
+    with body.loops([names[i] for i in kept], [loops.sizes[i] for i in kept]):
+        body.line(f"{reducer.type.name} a = {reducer.start};")
+        inner = reduced[-1] if reduced else -1
+        lanes = reducer.type.kind == "float" and inner >= 0 and loops.sizes[inner] >= 2 * LANES
+        with ExitStack() as stack:
+            for i in reduced[:-1] if lanes else reduced:
+                stack.enter_context(body.loop(names[i], loops.sizes[i]))
+            if lanes:
+                _emit_lanes(cx, reducer, loops, names, inner)
+            else:
+                body.line(f"const {reducer.type.name} v = {loops.read.at(names)};")
+                body.line(f"a = {reducer.step('a', 'v')};")
+        body.line(f"{loops.write.at(names)} = {reducer.finish('a')};")
+
+
+def _emit_lanes(
+    cx: KernelContext, reducer: Reducer, loops: Loops, names: list[str], inner: int
+) -> None:
+    """One reduced loop in ``LANES`` partial results, then their join with ``a``."""
+    body, type_, size = cx.body, reducer.type, loops.sizes[inner]
+    whole = size - size % LANES
+
+    def element(at: str) -> str:
+        variables = list(names)
+        variables[inner] = f"({at})" if loops.read.strides[inner] != 1 else at
+        return loops.read.at(variables)
+
+    body.line(f"{type_.name} lane[{LANES}];")
+    with body.loop("j", LANES):
+        body.line(f"lane[j] = {reducer.start};")
+    with body.loop("i", whole, step=LANES), body.loop("j", LANES):
+        body.line(f"const {type_.name} v = {element('i + j')};")
+        body.line(f"lane[j] = {reducer.step('lane[j]', 'v')};")
+    if whole < size:
+        with body.loop("j", size - whole):
+            body.line(f"const {type_.name} v = {element(f'{whole} + j')};")
+            body.line(f"lane[j] = {reducer.step('lane[j]', 'v')};")
+    with body.block(f"for (ptrdiff_t w = {LANES // 2}; w > 0; w /= 2)"), body.loop("j", "w"):
+        body.line(f"lane[j] = {reducer.join('lane[j]', 'lane[j + w]')};")
+    body.line(f"a = {reducer.join('a', 'lane[0]')};")
+
+
+@kernel("ReduceLogSumExp")
+def log_sum_exp(cx: KernelContext) -> None:
+    """Relative to the largest element, so that nothing overflows."""
+    body, loops, type_ = cx.body, loops_of(cx), cx.type(0)
+    names = _names(len(loops.sizes))
+    kept, reduced = loops.where(False), loops.where(True)
+    inner = ([names[i] for i in reduced], [loops.sizes[i] for i in reduced])
+    with body.loops([names[i] for i in kept], [loops.sizes[i] for i in kept]):
+        body.line(f"{type_.name} top = -INFINITY, sum = 0;")
+        with body.loops(*inner):
+            body.line(f"const {type_.name} v = {loops.read.at(names)};")
+            body.line("top = (v > top || v != v) ? v : top;")
+        body.line("if (top == INFINITY || top == -INFINITY)")
+        body.line("    top = 0;")
+        with body.loops(*inner):
+            body.line(f"sum += exp{type_.f}({loops.read.at(names)} - top);")
+        body.line(f"{loops.write.at(names)} = top + log{type_.f}(sum);")

@@ -1,0 +1,113 @@
+"""The inner kernel of every product: a register tile of ``C += A B``.
+
+A tile is ``mr`` rows by ``nr`` columns of C. Each row has an array of its own and the columns are the
+innermost loop, which gcc and clang both turn into vectors that stay in registers or in the first
+cache; one load of B serves ``mr`` rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from smelt.targets.c.kernels.kernel import KernelContext
+from smelt.targets.c.types import CType
+from smelt.targets.c.writer import Writer
+
+ROWS = 4
+COLUMNS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """``C[m, n] = sum over k of A[m, k] * B[k, n]``, with constant sizes.
+
+    ``a`` and ``c`` are pointers as C expressions; strides are in elements. B has unit stride
+    along n and ``b_k`` along k. ``bias`` points to one number a row. ``relu`` clamps at 0.
+    """
+
+    element: CType
+    result: CType
+    m: int
+    n: int
+    k: int
+    a: str
+    a_m: int
+    a_k: int
+    b: str
+    b_k: int
+    c: str
+    c_m: int
+    bias: str = ""
+    relu: bool = False
+
+
+def columns_for(rows: int, element: CType) -> int:
+    """Columns of a tile: a product with few rows has only its columns to keep vectors busy."""
+    wide = COLUMNS * (4 if rows == 1 else 2 if rows < ROWS else 1)
+    return wide // 2 if element.size == 8 else wide
+
+
+def emit_columns(cx: KernelContext, product: Product) -> None:
+    """All rows of a product whose columns are one tile."""
+    whole = product.m - product.m % ROWS
+    if whole:
+        with cx.body.loop("i", whole, step=ROWS):
+            _call(cx, product, ROWS, "i")
+    if product.m > whole:
+        _call(cx, product, product.m - whole, str(whole))
+
+
+def _call(cx: KernelContext, product: Product, rows: int, first: str) -> None:
+    p = product
+    name = _tile(cx, p, rows)
+    a, c = _plus(p.a, first, p.a_m), _plus(p.c, first, p.c_m)
+    bias = f", {_plus(p.bias, first, 1)}" if p.bias else ""
+    strides = f"{p.a_m}, {p.a_k}"
+    cx.body.line(f"{name}({p.k}, {a}, {strides}, {p.b}, {p.b_k}, {c}, {p.c_m}{bias});")
+
+
+def _plus(pointer: str, first: str, stride: int) -> str:
+    if first == "0" or stride == 0:
+        return pointer
+    return f"{pointer} + {first}" if stride == 1 else f"{pointer} + {first} * {stride}"
+
+
+def _tile(cx: KernelContext, p: Product, rows: int) -> str:
+    """The support function for tiles of this size; the strides are its parameters."""
+    suffix = ("_bias" if p.bias else "") + ("_relu" if p.relu else "")
+    name = f"tile_{p.element.name}_{p.result.name}_{rows}x{p.n}{suffix}"
+    element, result, sum_ = p.element.name, p.result.name, p.result.modular
+    head = (
+        f"static void {name}(ptrdiff_t kn, const {element} *restrict a, ptrdiff_t am, "
+        f"ptrdiff_t ak, const {element} *restrict b, ptrdiff_t bk, {result} *restrict c, "
+        f"ptrdiff_t cm" + (f", const {result} *restrict bias" if p.bias else "") + ")"
+    )
+    numbers = range(rows)
+    out = Writer()
+    out.line(head)
+    with out.block(""):
+        for m in numbers:
+            out.line(f"{sum_} c{m}[{p.n}];")
+        with out.loop("n", p.n):
+            for m in numbers:
+                out.line(f"c{m}[n] = {f'({sum_})bias[{m}]' if p.bias else 0};")
+        with out.loop("k", "kn"):
+            for m in numbers:
+                out.line(f"const {sum_} a{m} = ({sum_})a[{_index(m, 'am')}k * ak];")
+            with out.loop("n", p.n):
+                out.line(f"const {sum_} v = ({sum_})b[k * bk + n];")
+                for m in numbers:
+                    out.line(f"c{m}[n] += a{m} * v;")
+        with out.loop("n", p.n):
+            for m in numbers:
+                value = f"({result})c{m}[n]"
+                value = f"c{m}[n] < 0 ? 0 : c{m}[n]" if p.relu else value
+                out.line(f"c[{_index(m, 'cm')}n] = {value};")
+        if rows == 1:
+            out.line("(void)am;")
+            out.line("(void)cm;")
+    return cx.call(name, out.text())
+
+
+def _index(m: int, stride: str) -> str:
+    return "" if m == 0 else f"{stride} + " if m == 1 else f"{m} * {stride} + "

@@ -1,0 +1,104 @@
+"""The target's own operator: ``smelt.c.ConvRelu``, a convolution that ends in Relu.
+
+The pair is one loop nest in C, so the result of the convolution is never stored. Its meaning is a
+function body of Conv and Relu, so a model that holds it still loads anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.shapes import Dim
+from smelt.operators.declare import Attribute, Attributes, Operator, Result
+
+DOMAIN = "smelt.c"
+CONV = ("kernel_shape", "strides", "dilations", "pads")
+"""Attributes with a number for each spatial dim (``pads``: all begins, then all ends)."""
+
+
+def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
+    """The element type of x; ``[N, M, spatial...]`` with each size that the window leaves."""
+    x, w = inputs[0], inputs[1]
+    if x is None or w is None:
+        raise ValueError("ConvRelu takes an image and weights")
+    if x.shape is None or w.shape is None:
+        return (Result(x.dtype, None),)
+    kernel, strides, dilations, pads = (_ints(attributes, name) for name in CONV)
+    rank = len(kernel)
+    if len(x.shape) != rank + 2 or len(w.shape) != rank + 2 or len(pads) != 2 * rank:
+        raise ValueError(f"shapes {x.shape} and {w.shape} do not fit {rank} spatial dims")
+    sizes: list[Dim] = [x.shape[0], w.shape[0]]
+    for i in range(rank):
+        spare = pads[i] + pads[rank + i] - dilations[i] * (kernel[i] - 1) - 1
+        sizes.append((x.shape[2 + i] + spare) // strides[i] + 1)
+    return (Result(x.dtype, ir.Shape(sizes)),)
+
+
+def reference(
+    inputs: Sequence[np.ndarray | None], attributes: Attributes
+) -> tuple[np.ndarray, ...]:
+    """One product a kernel position, summed; then Relu."""
+    x, w, bias = (*inputs, None)[:3]
+    assert x is not None
+    assert w is not None
+    kernel, strides, dilations, pads = (_ints(attributes, name) for name in CONV)
+    rank, group = len(kernel), _group(attributes)
+    padded = np.pad(x, [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:], strict=True)])
+    reach = [d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True)]
+    windows = np.lib.stride_tricks.sliding_window_view(padded, reach, tuple(range(2, rank + 2)))
+    windows = windows[(slice(None), slice(None), *(slice(None, None, s) for s in strides))]
+    windows = windows[(..., *(slice(None, None, d) for d in dilations))]
+    parts = []
+    for image, filters in zip(np.split(windows, group, 1), np.split(w, group, 0), strict=True):
+        axes = (1, *range(image.ndim - rank, image.ndim))
+        product = np.tensordot(image, filters, (axes, tuple(range(1, rank + 2))))
+        parts.append(np.moveaxis(product, -1, 1))
+    result = np.concatenate(parts, axis=1)
+    if bias is not None:
+        result = result + bias.reshape(-1, *(1,) * rank)
+    return (np.maximum(result, 0).astype(x.dtype),)
+
+
+def body(
+    b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
+) -> tuple[ir.Value, ...]:
+    """Relu of Conv."""
+    windows = {name: _ints(attributes, name) for name in CONV}
+    return (b.op("Relu", b.op("Conv", *inputs, group=_group(attributes), **windows)),)
+
+
+def _ints(attributes: Attributes, name: str) -> tuple[int, ...]:
+    value = attributes[name]
+    if not isinstance(value, tuple):
+        raise ValueError(f"{name} holds no integers")
+    return tuple(int(item) for item in value)
+
+
+def _group(attributes: Attributes) -> int:
+    value = attributes["group"]
+    if not isinstance(value, int) or value < 1:
+        raise ValueError("group is below 1")
+    return value
+
+
+CONV_RELU = Operator(
+    domain=DOMAIN,
+    name="ConvRelu",
+    summary="Relu of a convolution, as one loop nest",
+    inputs=("x", "w", "bias?"),
+    outputs=("y",),
+    attributes=(
+        *(Attribute(name, ir.AttributeType.INTS, required=True) for name in CONV),
+        Attribute("group", ir.AttributeType.INT, 1),
+    ),
+    infer=infer,
+    reference=reference,
+    body=body,
+)
+
+OPERATORS = (CONV_RELU,)
+"""Every operator of the target."""

@@ -1,0 +1,118 @@
+"""From the selected graph to a Program in execution order, every instruction of which has a kernel."""
+
+from __future__ import annotations
+
+
+import numpy as np
+
+from smelt.errors import ErrorList, Unsupported
+from smelt.program.instruction import Instruction, Program
+from smelt.program.lower import lower
+from smelt.program.passes import (
+    dead_code_elimination,
+    dot_decomposer,
+    dot_dimension_sorter,
+    last_use,
+    transpose_folding,
+)
+from smelt.program.schedule import schedule
+from smelt.program.specialize import check_sizes_known, is_static
+from smelt.targets.base import Plan
+from smelt.targets.c.kernels import kernel_of
+from smelt.targets.c.kernels.dot import is_product
+from smelt.targets.c.kernels.kernel import Instance
+from smelt.targets.c.memory import needs_of
+from smelt.targets.c.options import Options
+from smelt.targets.c.types import C_TYPES
+
+
+def order(plan: Plan) -> None:
+    """Set ``plan.steps``. Raises Unsupported for everything that has no kernel, all at once."""
+    Options.of(plan.options)
+    program = lower(plan.model)
+    if not is_static(program):
+        check_sizes_known(program)
+    check_types(program)
+    transpose_folding.run(program)
+    dot_dimension_sorter.run(program)
+    dot_decomposer.run(program, keep=lambda dot: is_product(Instance(program, dot)))
+    fold_movement(program)
+    dead_code_elimination.run(program)
+    check_kernels(program)
+    plan.steps = schedule(program, lambda instruction: needs_of(program, instruction))
+    last_use.run(plan.steps)
+
+
+def check_types(program: Program) -> None:
+    """Raise E402 for element types that C lacks, among those that lowering introduced too."""
+    found = {slot.dtype: slot for slot in reversed(program.slots)}
+    errors = [
+        Unsupported(
+            "E402",
+            f"target 'c' has no element type {dtype.name.lower()}",
+            at=f"value {slot.name!r}",
+            why=f"it has {', '.join(sorted(known.name.lower() for known in C_TYPES))}",
+            fix="cast the model's inputs and weights first",
+        )
+        for dtype, slot in sorted(found.items())
+        if dtype not in C_TYPES
+    ]
+    if errors:
+        raise ErrorList(errors)
+
+
+def check_kernels(program: Program) -> None:
+    """Raise E201 for each instruction that no kernel takes, with the reason."""
+    errors = []
+    for instruction in program.instructions:
+        reason = _refusal(program, instruction)
+        if reason is not None:
+            errors.append(
+                Unsupported(
+                    "E201",
+                    f"operator {instruction.op} has no kernel on target 'c'",
+                    at=f"node {instruction.origin!r}",
+                    why=reason,
+                    fix="cut the model before it, or choose another target: `smelt targets`",
+                )
+            )
+    if errors:
+        raise ErrorList(errors)
+
+
+def _refusal(program: Program, instruction: Instruction) -> str | None:
+    kernel = kernel_of(instruction.op)
+    if kernel is None:
+        return "no kernel is registered for it"
+    instance = Instance(program, instruction)
+    if instance.slot(0) is not None and instance.type(0).kind not in kernel.kinds:
+        return f"its kernel takes no {instance.type(0).name}"
+    return kernel.refuse(instance)
+
+
+def fold_movement(program: Program) -> None:
+    """Let a Transpose or Reshape of a constant be a constant: layout is decided here, not at run time."""
+    kept: list[Instruction] = []
+    for instruction in program.instructions:
+        source = program.constants.get(instruction.inputs[0]) if instruction.inputs else None
+        if instruction.op == "Shape":
+            array = _shape(program, instruction)
+        elif source is not None and instruction.op == "Transpose":
+            array = source.transpose(Instance(program, instruction).ints("perm"))
+        elif source is not None and instruction.op == "Reshape":
+            array = source.reshape(Instance(program, instruction).output_shape())
+        else:
+            kept.append(instruction)
+            continue
+        array = np.ascontiguousarray(array).reshape(array.shape)
+        array.flags.writeable = False
+        program.constants[instruction.outputs[0]] = array
+    program.instructions = kept
+
+
+def _shape(program: Program, instruction: Instruction) -> np.ndarray:
+    instance = Instance(program, instruction)
+    sizes = instance.shape(0)[instance.int("start") : instance.int("end")]
+    return np.asarray(sizes, dtype=np.int64)
+
+

@@ -1,0 +1,89 @@
+"""How element types are spelled in C: types, literals, and the words that weights are made of."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+
+@dataclass(frozen=True, slots=True)
+class CType:
+    """One element type.
+
+    ``name`` stores an element; ``word`` is the unsigned integer of its size; ``modular`` is the
+    unsigned integer in which sums and products of it wrap around instead of overflowing.
+    ``kind`` is ``float``, ``int`` or ``bool``; ``f`` ends the names of functions of math.h.
+    """
+
+    name: str
+    word: str
+    modular: str
+    size: int
+    kind: str
+    f: str = ""
+    signed: bool = True
+
+    def literal(self, value: float | int | bool) -> str:
+        """``value`` as a constant expression of this type."""
+        if self.kind == "float":
+            return self._float(float(value))
+        number = int(value)
+        if self.kind == "bool":
+            return str(int(bool(number)))
+        if number == -(2**63):
+            return "(-9223372036854775807LL - 1)"
+        if -(2**31) < number < 2**31:
+            return str(number) if number >= 0 else f"({number})"
+        suffix = "LL" if number < 2**63 else "ULL"
+        return f"{number}{suffix}" if number >= 0 else f"({number}{suffix})"
+
+    def _float(self, value: float) -> str:
+        if math.isnan(value):
+            return "NAN"
+        if math.isinf(value):
+            return "INFINITY" if value > 0 else "(-INFINITY)"
+        narrow = self.f == "f"
+        text = repr(float(value))
+        if narrow:
+            with np.errstate(over="ignore"):
+                rounded = np.float32(value)
+            if np.isinf(rounded):
+                return self._float(float(rounded))
+            text = np.format_float_scientific(rounded, unique=True, trim="0")
+        text += "f" if narrow else ""
+        return f"({text})" if text.startswith("-") else text
+
+    def lowest(self) -> str:
+        """The least value, which starts a maximum."""
+        if self.kind == "float":
+            return "(-INFINITY)"
+        return self.literal(-(2 ** (8 * self.size - 1)) if self.signed else 0)
+
+    def highest(self) -> str:
+        """The greatest value, which starts a minimum."""
+        if self.kind == "float":
+            return "INFINITY"
+        if self.kind == "bool":
+            return "1"
+        return self.literal(2 ** (8 * self.size - int(self.signed)) - 1)
+
+
+BOOL = CType("uint8_t", "uint8_t", "uint32_t", 1, "bool", signed=False)
+
+C_TYPES: dict[ir.DataType, CType] = {
+    ir.DataType.FLOAT: CType("float", "uint32_t", "float", 4, "float", "f"),
+    ir.DataType.DOUBLE: CType("double", "uint64_t", "double", 8, "float"),
+    ir.DataType.INT8: CType("int8_t", "uint8_t", "uint32_t", 1, "int"),
+    ir.DataType.INT16: CType("int16_t", "uint16_t", "uint32_t", 2, "int"),
+    ir.DataType.INT32: CType("int32_t", "uint32_t", "uint32_t", 4, "int"),
+    ir.DataType.INT64: CType("int64_t", "uint64_t", "uint64_t", 8, "int"),
+    ir.DataType.UINT8: CType("uint8_t", "uint8_t", "uint32_t", 1, "int", signed=False),
+    ir.DataType.UINT16: CType("uint16_t", "uint16_t", "uint32_t", 2, "int", signed=False),
+    ir.DataType.UINT32: CType("uint32_t", "uint32_t", "uint32_t", 4, "int", signed=False),
+    ir.DataType.UINT64: CType("uint64_t", "uint64_t", "uint64_t", 8, "int", signed=False),
+    ir.DataType.BOOL: BOOL,
+}
+"""The element types that the target takes."""

@@ -1,0 +1,133 @@
+"""Collects the functions, constants and calls of one generated library."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import numpy as np
+
+from smelt.program.instruction import Instruction, Program
+from smelt.program.memory import MemoryPlan
+from smelt.program.storage import Owner, Storage
+from smelt.targets.c.kernels import kernel_of
+from smelt.targets.c.kernels.kernel import KernelContext
+from smelt.targets.c.names import comment
+from smelt.targets.c.types import C_TYPES, CType
+from smelt.targets.c.weights import Weight
+
+
+class Unit:
+    """One library in the making. Equal functions and equal constants are kept once.
+
+    ``functions`` and ``support`` hold texts by name in order of first use; ``calls`` are the
+    lines of ``run``.
+    """
+
+    def __init__(self, prefix: str, program: Program, memory: MemoryPlan) -> None:
+        self.prefix = prefix
+        self.program = program
+        self.memory = memory
+        self.functions: dict[str, str] = {}
+        self.support: dict[str, str] = {}
+        self.weights: dict[tuple[str, bytes], Weight] = {}
+        self.calls: list[str] = []
+        self._name_of: dict[str, str] = {}
+        for step, instruction in enumerate(program.instructions):
+            self._add(step, instruction)
+        for index, slot in memory.assignment.copies:
+            self._add_copy(index, slot)
+
+    def _add(self, step: int, instruction: Instruction) -> None:
+        if self._is_view(instruction) or self._is_empty(instruction):
+            return
+        cx = KernelContext(self.program, instruction, in_place=self._in_place(instruction))
+        kernel = kernel_of(instruction.op)
+        assert kernel is not None  # the schedule phase refused all others
+        kernel.emit(cx)
+        body = cx.body.text()
+        used = [name for name in cx.parameters if re.search(rf"\b{name}\b", body)]
+        declared = ", ".join(cx.parameters[name] for name in used)
+        name = self._function(instruction, f"({declared or 'void'})\n{{\n{body}}}\n")
+        for support, text in cx.support.items():
+            self.support.setdefault(support, text)
+        arguments = ", ".join(self._argument(step, cx, *cx.arguments[name]) for name in used)
+        what = comment(f"{instruction.op} {instruction.origin}")
+        self.calls.append(f"{name}({arguments}); /* {step}: {what} */")
+
+    def _function(self, instruction: Instruction, text: str) -> str:
+        """The name of the function with this text, which is added if it is new."""
+        known = self._name_of.get(text)
+        if known is not None:
+            return known
+        op = re.sub(r"\W", "", instruction.op.rpartition("::")[2])
+        name = f"{op}_{len(self.functions)}"
+        self._name_of[text] = name
+        self.functions[name] = f"static void {name}{text}"
+        return name
+
+    def _is_view(self, instruction: Instruction) -> bool:
+        kernel = kernel_of(instruction.op)
+        return kernel is not None and instruction.op in VIEWS
+
+    def _is_empty(self, instruction: Instruction) -> bool:
+        return all(self.program.slots[slot].size == 0 for slot in instruction.outputs)
+
+    def _storage(self, slot: int) -> Storage:
+        storage = self.memory.assignment.of_slot[slot]
+        assert storage is not None  # every slot that is read was written
+        return storage
+
+    def _in_place(self, instruction: Instruction) -> frozenset[int]:
+        """Inputs in the storage of the first output, which the kernel reads through it."""
+        target = self._storage(instruction.outputs[0])
+        inputs = enumerate(instruction.inputs)
+        return frozenset(i for i, slot in inputs if slot >= 0 and self._storage(slot) is target)
+
+    def _argument(self, step: int, cx: KernelContext, kind: str, position: int) -> str:
+        if kind == "input":
+            return self._pointer(cx.instruction.inputs[position])
+        if kind == "output":
+            return self._pointer(cx.instruction.outputs[position])
+        if kind == "packed":
+            array, type_ = cx.packed[position]
+            return self._constant(array, type_, "packed for step " + str(step))
+        storage = self.memory.assignment.scratch[step]
+        assert storage is not None  # the kernel asked for it in its needs
+        return f"({cx.scratch_type} *)(memory + {self.memory.offset_of(storage)})"
+
+    def _pointer(self, slot: int, *, raw: bool = False) -> str:
+        """A pointer to the elements of a slot, as C; untyped if ``raw``."""
+        storage, c_type = self._storage(slot), C_TYPES[self.program.slots[slot].dtype]
+        if storage.owner is Owner.CONSTANT:
+            root = storage.index
+            array, note = self.program.constants[root], self.program.slots[root].name
+            return self._constant(array, C_TYPES[self.program.slots[root].dtype], note)
+        if storage.owner is Owner.INPUT:
+            return _cast(f"const {c_type.name} *", f"inputs[{storage.index}]", raw)
+        if storage.owner is Owner.OUTPUT:
+            return _cast(f"{c_type.name} *", f"outputs[{storage.index}]", raw)
+        return _cast(f"{c_type.name} *", f"(memory + {self.memory.offset_of(storage)})", raw)
+
+    def _constant(self, array: np.ndarray, type_: CType, note: str) -> str:
+        contiguous = np.ascontiguousarray(array)
+        key = (type_.name, hashlib.sha256(contiguous.tobytes()).digest())
+        if key not in self.weights:
+            symbol = f"{self.prefix}_weight_{len(self.weights)}"
+            self.weights[key] = Weight(symbol, type_, contiguous, comment(note))
+        return f"{self.weights[key].symbol}.values"
+
+    def _add_copy(self, index: int, slot: int) -> None:
+        size = self.program.slots[slot].nbytes
+        if size:
+            source = self._pointer(slot, raw=True)
+            self.calls.append(f"memcpy(outputs[{index}], {source}, {size}); /* output {index} */")
+
+
+VIEWS = ("Reshape", "Identity")
+"""Instructions whose result is their input."""
+
+
+def _cast(type_: str, pointer: str, raw: bool) -> str:
+    return pointer if raw else f"({type_}){pointer}"
+
