@@ -138,7 +138,8 @@ def space_to_depth(cx: Lowering, node: ir.Node) -> None:
     block = int_of(node, "blocksize", 1)
     n, c, h, w = cx.shape(cx.slot(node.inputs[0]))
     blocks = (n, c, _div(cx, h, block), block, _div(cx, w, block), block)
-    _through(cx, node, blocks, (0, 3, 5, 1, 2, 4))
+    depth_first = string_of(node, "mode", "DCR") == "DCR"
+    _through(cx, node, blocks, (0, 3, 5, 1, 2, 4) if depth_first else (0, 1, 3, 5, 2, 4))
 
 
 def _div(cx: Lowering, size: Dim, by: int) -> int:

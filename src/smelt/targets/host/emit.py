@@ -52,7 +52,7 @@ class Binder:
         arguments = ", ".join(f"v{slot}" for slot in self.program.inputs)
         body = [*self.lines, f"return ({', '.join(returned)}{',' if returned else ''})"]
         source = "\n    ".join([f"def run({arguments}):", *body]) + "\n"
-        exec(compile(source, "<smelt host program>", "exec"), self.names)  # noqa: S102
+        exec(compile(source, "<smelt host program>", "exec"), self.names)
         function = self.names["run"]
         assert callable(function)
         return function, source

@@ -13,8 +13,8 @@ from smelt.targets.host.kernels.windows import Windows, windows_of
 @kernel("Conv", wide=True)
 def conv(call: Call) -> Step:
     """x [N, C, spatial...], w [M, C/group, kernel...], bias [M]."""
-    windows, group = windows_of(call), call.int("group")
-    x, w, out = call.input(0), call.input(1), call.outputs[0]
+    windows, group = windows_of(call), call.integer("group")
+    x, w = call.input(0), call.input(1)
     channels, filters = x.shape[1], w.shape[0]
     if group < 1 or channels % group or filters % group or w.shape[1] * group != channels:
         raise call.refuse(f"{channels} channels and {filters} filters do not fit {group} groups")
@@ -59,7 +59,7 @@ def _is_direct(windows: Windows) -> bool:
 def conv_transpose(call: Call) -> Step:
     """The adjoint: each pixel adds its kernel to the output; ``pads`` crop the sum."""
     x, w, out = call.input(0), call.input(1), call.outputs[0]
-    group, pads = call.int("group"), call.ints("pads")
+    group, pads = call.integer("group"), call.ints("pads")
     kernel_shape, strides = call.ints("kernel_shape"), call.ints("strides")
     rank, each = len(kernel_shape), w.shape[1]
     full = Windows(

@@ -1,4 +1,4 @@
-"""DotGeneral: ``np.matmul`` on strided views, which is BLAS for floats; rows for other semirings."""
+"""DotGeneral: ``np.matmul`` on strided views, which is BLAS for floats; loops for semirings."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _is_blas_ready(matrix: Array) -> bool:
         return True
     by_rows = (across == 1 or columns == 1) and (down >= columns or rows == 1)
     by_columns = (down == 1 or rows == 1) and (across >= rows or columns == 1)
-    return by_rows or by_columns
+    return bool(by_rows or by_columns)
 
 
 def _over(name: str, dtype: np.dtype) -> Callable[[Array, Array, Array], None]:

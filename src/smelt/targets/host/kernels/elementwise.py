@@ -86,7 +86,7 @@ def div(call: Call) -> Step:
 @kernel("Mod")
 def mod(call: Call) -> Step:
     """The sign of the divisor, or with ``fmod`` that of the dividend."""
-    return Step(np.fmod if call.int("fmod") else np.mod, in_place=(0, 1))
+    return Step(np.fmod if call.integer("fmod") else np.mod, in_place=(0, 1))
 
 
 @kernel("Pow")
@@ -179,12 +179,12 @@ def _softplus(x: Array) -> Array:
 
 def _gelu(x: Array, call: Call) -> Array:
     if call.text("approximate") == "tanh":
-        return 0.5 * x * (1 + np.tanh(sqrt(2 / pi) * (x + 0.044715 * x * x * x)))
-    return 0.5 * x * (1 + _erf(x * sqrt(0.5)))
+        return np.asarray(0.5 * x * (1 + np.tanh(sqrt(2 / pi) * (x + 0.044715 * x * x * x))))
+    return np.asarray(0.5 * x * (1 + _erf(x * sqrt(0.5))))
 
 
 def _hard_sigmoid(x: Array, alpha: float, beta: float) -> Array:
-    return np.minimum(np.maximum(alpha * x + beta, 0), 1)
+    return np.asarray(np.minimum(np.maximum(alpha * x + beta, 0), 1))
 
 
 def _celu(x: Array, alpha: float) -> Array:
@@ -192,8 +192,8 @@ def _celu(x: Array, alpha: float) -> Array:
 
 
 def _is_inf(x: Array, call: Call) -> Array:
-    positive = np.isposinf(x) if call.int("detect_positive") else np.zeros(x.shape, bool)
-    return positive | np.isneginf(x) if call.int("detect_negative") else positive
+    positive = np.isposinf(x) if call.integer("detect_positive") else np.zeros(x.shape, bool)
+    return np.asarray(positive | np.isneginf(x)) if call.integer("detect_negative") else positive
 
 
 def _selu(x: Array, alpha: float, gamma: float) -> Array:
@@ -205,22 +205,22 @@ def _shrink(x: Array, bias: float, bound: float) -> Array:
 
 
 EXPRESSIONS: Mapping[str, Expression] = {
-    "Celu": lambda x, call: _celu(x, call.float("alpha")),
-    "Elu": lambda x, call: np.where(x < 0, call.float("alpha") * np.expm1(x), x),
+    "Celu": lambda x, call: _celu(x, call.real("alpha")),
+    "Elu": lambda x, call: np.where(x < 0, call.real("alpha") * np.expm1(x), x),
     "Erf": lambda x, call: _erf(x),
     "Gelu": _gelu,
-    "HardSigmoid": lambda x, call: _hard_sigmoid(x, call.float("alpha"), call.float("beta")),
+    "HardSigmoid": lambda x, call: _hard_sigmoid(x, call.real("alpha"), call.real("beta")),
     "HardSwish": lambda x, call: x * _hard_sigmoid(x, 1 / 6, 0.5),
     "IsInf": _is_inf,
-    "LeakyRelu": lambda x, call: np.where(x < 0, call.float("alpha") * x, x),
+    "LeakyRelu": lambda x, call: np.where(x < 0, call.real("alpha") * x, x),
     "Mish": lambda x, call: x * np.tanh(_softplus(x)),
-    "Selu": lambda x, call: _selu(x, call.float("alpha"), call.float("gamma")),
-    "Shrink": lambda x, call: _shrink(x, call.float("bias"), call.float("lambd")),
+    "Selu": lambda x, call: _selu(x, call.real("alpha"), call.real("gamma")),
+    "Shrink": lambda x, call: _shrink(x, call.real("bias"), call.real("lambd")),
     "Sigmoid": lambda x, call: _sigmoid(x),
     "Softplus": lambda x, call: _softplus(x),
     "Softsign": lambda x, call: x / (1 + np.abs(x)),
-    "Swish": lambda x, call: x * _sigmoid(call.float("alpha") * x),
-    "ThresholdedRelu": lambda x, call: np.where(x > call.float("alpha"), x, np.zeros_like(x)),
+    "Swish": lambda x, call: x * _sigmoid(call.real("alpha") * x),
+    "ThresholdedRelu": lambda x, call: np.where(x > call.real("alpha"), x, np.zeros_like(x)),
 }
 
 

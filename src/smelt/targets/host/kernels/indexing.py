@@ -12,21 +12,21 @@ from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 @kernel("Gather")
 def gather(call: Call) -> Step:
     """``np.take``, which counts negative indices from the back and checks the range."""
-    axis = call.int("axis")
+    axis = call.integer("axis")
     return Step(lambda x, index, out: np.copyto(out, np.take(x, index, axis=axis)))
 
 
 @kernel("GatherElements")
 def gather_elements(call: Call) -> Step:
     """One index an element of the output."""
-    axis = call.int("axis")
+    axis = call.integer("axis")
     return Step(lambda x, index, out: np.copyto(out, np.take_along_axis(x, index, axis)))
 
 
 @kernel("GatherND")
 def gather_nd(call: Call) -> Step:
     """The last dim of the indices addresses the dims after the batch."""
-    batch_dims = call.int("batch_dims")
+    batch_dims = call.integer("batch_dims")
 
     def run(x: Array, index: Array, out: Array) -> None:
         np.copyto(out, x[_address(x, index, batch_dims)])
@@ -77,11 +77,11 @@ def scatter_nd(call: Call) -> Step:
 @kernel("ScatterElements")
 def scatter_elements(call: Call) -> Step:
     """Elements of a copy are set, or combined one after another."""
-    write, axis = _write(call.text("reduction")), call.int("axis")
+    write, axis = _write(call.text("reduction")), call.integer("axis")
 
     def run(x: Array, index: Array, updates: Array, out: Array) -> None:
         np.copyto(out, x)
-        address = list(np.indices(index.shape, sparse=True))
+        address: list[Array] = list(np.indices(index.shape, sparse=True))
         address[axis] = index
         write(out, tuple(address), updates)
 
@@ -100,8 +100,8 @@ def range_(call: Call) -> Step:
 def trilu(call: Call) -> Step:
     """The upper or lower triangle, zero elsewhere."""
     rows, columns = call.input(0).shape[-2:]
-    keep = np.tri(rows, columns, call.int("k") - call.int("upper"), dtype=bool)
-    mask = ~keep if call.int("upper") else keep
+    keep = np.tri(rows, columns, call.integer("k") - call.integer("upper"), dtype=bool)
+    mask = ~keep if call.integer("upper") else keep
 
     def run(x: Array, out: Array) -> None:
         out[...] = 0
@@ -113,7 +113,7 @@ def trilu(call: Call) -> Step:
 @kernel("OneHot")
 def one_hot(call: Call) -> Step:
     """An index out of range lights nothing."""
-    axis = call.int("axis")
+    axis = call.integer("axis")
     depth = call.outputs[0].shape[axis]
     numbers = np.arange(depth).reshape([-1] + [1] * (call.outputs[0].ndim - 1 - axis))
 

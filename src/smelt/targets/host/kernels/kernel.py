@@ -48,13 +48,13 @@ class Call:
         """True if input ``index`` is given."""
         return index < len(self.inputs) and self.inputs[index] is not None
 
-    def int(self, name: str) -> int:
+    def integer(self, name: str) -> int:
         """An integer attribute."""
         value = self.attributes[name]
         assert isinstance(value, int)
         return value
 
-    def float(self, name: str) -> float:
+    def real(self, name: str) -> float:
         """A float attribute."""
         value = self.attributes[name]
         assert isinstance(value, int | float)

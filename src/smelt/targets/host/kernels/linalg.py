@@ -16,7 +16,7 @@ def cholesky(call: Call) -> Step:
     """``potrf`` for each matrix; a failure turns its triangle into NaN."""
     from scipy.linalg.lapack import get_lapack_funcs
 
-    lower = bool(call.int("lower"))
+    lower = bool(call.integer("lower"))
     order = call.input(0).shape[-1]
     (potrf,) = get_lapack_funcs(("potrf",), dtype=call.input(0).dtype)
     failed = np.tri(order, dtype=bool) if lower else np.tri(order, dtype=bool).T
@@ -38,10 +38,10 @@ def triangular_solve(call: Call) -> Step:
 
     (trsm,) = get_blas_funcs(("trsm",), dtype=call.input(0).dtype)
     flags = {
-        "side": 0 if call.int("left_side") else 1,
-        "lower": call.int("lower"),
-        "trans_a": call.int("transpose_a"),
-        "diag": call.int("unit_diagonal"),
+        "side": 0 if call.integer("left_side") else 1,
+        "lower": call.integer("lower"),
+        "trans_a": call.integer("transpose_a"),
+        "diag": call.integer("unit_diagonal"),
     }
     empty = 0 in call.outputs[0].shape
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from smelt.program.indexing import pad_crops, slices
-from smelt.targets.host.kernels.kernel import Array, Call, Step, View, kernel, view
+from smelt.targets.host.kernels.kernel import Array, Call, Step, View, ViewKernel, kernel, view
 
 
 @view("Transpose")
@@ -42,9 +42,10 @@ def slice_view(call: Call) -> View:
     return lambda x: x[index]
 
 
-def _copy(make: Callable[[Call], View]) -> Callable[[Call], Step]:
+def _copy(make: ViewKernel) -> Callable[[Call], Step]:
     def prepare(call: Call) -> Step:
         look = make(call)
+        assert look is not None
         return Step(lambda x, out: np.copyto(out, look(x)))
 
     return prepare
@@ -64,7 +65,7 @@ def reshape(call: Call) -> Step:
 @kernel("Concat")
 def concat(call: Call) -> Step:
     """``np.concatenate`` into the output."""
-    axis = call.int("axis")
+    axis = call.integer("axis")
     return Step(lambda *arrays: np.concatenate(arrays[:-1], axis, out=arrays[-1]))
 
 
@@ -87,8 +88,10 @@ def pad(call: Call) -> Step:
     shape = call.input(0).shape
     keep, widths = pad_crops(call.ints("pads"), shape)
     mode = call.text("mode")
+    if mode == "reflect" or mode == "edge" or mode == "wrap":
+        return Step(lambda x, out: np.copyto(out, np.pad(x[keep], widths, mode=mode)))
     if mode != "constant":
-        return Step(lambda x, out: np.copyto(out, np.pad(x[keep], widths, mode=MODES[mode])))
+        raise call.refuse(f"mode {mode!r} is not known")
     fill = np.asarray(call.attributes["value"]).astype(call.outputs[0].dtype)
     sizes = zip(widths, call.outputs[0].shape, strict=True)
     middle = tuple(slice(low, size - high) for (low, high), size in sizes)
@@ -100,13 +103,10 @@ def pad(call: Call) -> Step:
     return Step(run)
 
 
-MODES = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
-
-
 @kernel("Shape")
 def shape_of(call: Call) -> Step:
     """Known when the program is planned."""
-    return _known(call.input(0).shape[call.int("start") : call.int("end")])
+    return _known(call.input(0).shape[call.integer("start") : call.integer("end")])
 
 
 @kernel("Size")

@@ -10,7 +10,7 @@ from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 @kernel("Softmax", "LogSoftmax", wide=True)
 def softmax(call: Call) -> Step:
     """Shifted by the maximum, so that no finite input overflows."""
-    axis, logarithm = call.int("axis"), call.op == "LogSoftmax"
+    axis, logarithm = call.integer("axis"), call.op == "LogSoftmax"
     if call.input(0).ndim == 0:
         return Step(lambda x, out: np.copyto(out, 0.0 * x + (not logarithm)))
     lowest = np.asarray(-np.inf, call.outputs[0].dtype)[()]
@@ -29,7 +29,7 @@ def softmax(call: Call) -> Step:
 @kernel("Hardmax")
 def hardmax(call: Call) -> Step:
     """1 at the first maximum, 0 elsewhere."""
-    axis = call.int("axis")
+    axis = call.integer("axis")
 
     def run(x: Array, out: Array) -> None:
         out[...] = 0
@@ -43,10 +43,11 @@ def hardmax(call: Call) -> Step:
 @kernel("BatchNormalization", wide=True)
 def batch_normalization(call: Call) -> Step:
     """Folded into one factor and one summand a channel."""
-    epsilon = call.float("epsilon")
+    epsilon = call.real("epsilon")
     shape = (-1, *(1 for _ in call.input(0).shape[2:]))
 
-    def run(x: Array, scale: Array, bias: Array, mean: Array, var: Array, out: Array) -> None:
+    def run(x: Array, *arrays: Array) -> None:
+        scale, bias, mean, var, out = arrays
         factor = scale / np.sqrt(var + epsilon)
         summand = bias - mean * factor
         np.multiply(x, factor.reshape(shape).astype(out.dtype, copy=False), out)
@@ -70,7 +71,7 @@ def _standardize(
 @kernel("LayerNormalization", wide=True)
 def layer_normalization(call: Call) -> Step:
     """Over the dims from ``axis`` on; the mean and inverse deviation if asked for."""
-    rank, first, epsilon = call.input(0).ndim, call.int("axis"), call.float("epsilon")
+    rank, first, epsilon = call.input(0).ndim, call.integer("axis"), call.real("epsilon")
     axes, has_bias, given = tuple(range(first, rank)), call.has(2), len(call.inputs)
 
     def run(*arrays: Array) -> None:
@@ -88,8 +89,8 @@ def layer_normalization(call: Call) -> Step:
 @kernel("RMSNormalization", wide=True)
 def rms_normalization(call: Call) -> Step:
     """As LayerNormalization, without taking the mean off."""
-    axes = tuple(range(call.int("axis"), call.input(0).ndim))
-    epsilon = call.float("epsilon")
+    axes = tuple(range(call.integer("axis"), call.input(0).ndim))
+    epsilon = call.real("epsilon")
 
     def run(x: Array, scale: Array, out: Array) -> None:
         square = np.mean(x * x, axis=axes, keepdims=True)
@@ -101,8 +102,8 @@ def rms_normalization(call: Call) -> Step:
 @kernel("InstanceNormalization", "GroupNormalization", wide=True)
 def group_normalization(call: Call) -> Step:
     """Over each group of channels of each sample; an instance is a group of one channel."""
-    shape, epsilon = call.input(0).shape, call.float("epsilon")
-    count = call.int("num_groups") if call.op == "GroupNormalization" else shape[1]
+    shape, epsilon = call.input(0).shape, call.real("epsilon")
+    count = call.integer("num_groups") if call.op == "GroupNormalization" else shape[1]
     if count < 1 or shape[1] % count:
         raise call.refuse(f"{shape[1]} channels do not divide into {count} groups")
     grouped = (shape[0], count, shape[1] // count, *shape[2:])
@@ -120,8 +121,8 @@ def group_normalization(call: Call) -> Step:
 @kernel("LRN", wide=True)
 def local_response_normalization(call: Call) -> Step:
     """Sums of squares over a window of channels, one shift at a time."""
-    alpha, beta, bias = call.float("alpha"), call.float("beta"), call.float("bias")
-    size, channels = call.int("size"), call.input(0).shape[1]
+    alpha, beta, bias = call.real("alpha"), call.real("beta"), call.real("bias")
+    size, channels = call.integer("size"), call.input(0).shape[1]
     before, after = (size - 1) // 2, size // 2
 
     def run(x: Array, out: Array) -> None:

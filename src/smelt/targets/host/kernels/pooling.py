@@ -37,8 +37,9 @@ def max_pool(call: Call) -> Step:
 
 def _with_indices(call: Call, windows: Windows, fill: float | int) -> Step:
     shape = call.input(0).shape
-    order = "F" if call.int("storage_order") else "C"
-    plane = np.arange(prod(windows.sizes), dtype=np.int64).reshape(windows.sizes, order=order)
+    plane = np.arange(prod(windows.sizes), dtype=np.int64)
+    column_major = call.integer("storage_order") == 1
+    plane = plane.reshape(windows.sizes, order="F" if column_major else "C")
     numbers = np.zeros(windows.padded, dtype=np.int64)
     windows.pad(plane, numbers, 0)
     where = windows.view(numbers).reshape(-1, *windows.outputs)
@@ -60,7 +61,7 @@ def _with_indices(call: Call, windows: Windows, fill: float | int) -> Step:
 def average_pool(call: Call) -> Step:
     """The divisor counts the pixels, or with ``count_include_pad`` the padding too."""
     windows = windows_of(call)
-    counts = _counts(windows, include_pad=bool(call.int("count_include_pad")))
+    counts = _counts(windows, include_pad=bool(call.integer("count_include_pad")))
     counts = counts.astype(call.outputs[0].dtype)
 
     def run(x: Array, out: Array, *scratch: Array) -> None:
@@ -90,7 +91,7 @@ def _counts(windows: Windows, *, include_pad: bool) -> Array:
 @kernel("LpPool", wide=True)
 def lp_pool(call: Call) -> Step:
     """The p-th root of the sum of p-th powers of magnitudes."""
-    windows, p = windows_of(call), call.int("p")
+    windows, p = windows_of(call), call.integer("p")
 
     def run(x: Array, out: Array, *scratch: Array) -> None:
         source = windows.pad(x, scratch[0], 0) if scratch else x

@@ -17,7 +17,7 @@ IDENTITIES = {"ReduceMax": -np.inf, "ReduceMin": np.inf}
 def add_up(call: Call) -> Step:
     """In the dtype of the output, which wraps around for integers."""
     reduce = np.add.reduce if call.op == "ReduceSum" else np.multiply.reduce
-    axes, keep, dtype = call.ints("axes"), bool(call.int("keepdims")), call.outputs[0].dtype
+    axes, keep, dtype = call.ints("axes"), bool(call.integer("keepdims")), call.outputs[0].dtype
     return Step(lambda x, out: reduce(x, axis=axes, dtype=dtype, out=out, keepdims=keep))
 
 
@@ -34,7 +34,7 @@ def extreme(call: Call) -> Step:
         initial = not largest
     else:
         initial = np.asarray(IDENTITIES[call.op]).astype(dtype)[()]
-    axes, keep = call.ints("axes"), bool(call.int("keepdims"))
+    axes, keep = call.ints("axes"), bool(call.integer("keepdims"))
     return Step(lambda x, out: reduce(x, axis=axes, out=out, keepdims=keep, initial=initial))
 
 
@@ -46,7 +46,7 @@ def _log_sum_exp(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
     top = np.max(x, axis=axes, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, 0)
     total = np.log(np.sum(np.exp(x - top), axis=axes, keepdims=True)) + top
-    return total if keep else np.squeeze(total, axis=axes)
+    return np.asarray(total if keep else np.squeeze(total, axis=axes))
 
 
 REDUCTIONS: Mapping[str, Reduction] = {
@@ -62,7 +62,7 @@ REDUCTIONS: Mapping[str, Reduction] = {
 def composed(call: Call) -> Step:
     """A NumPy expression; a root or logarithm of integers is taken in float64."""
     reduce = REDUCTIONS[call.op]
-    axes, keep = call.ints("axes"), bool(call.int("keepdims"))
+    axes, keep = call.ints("axes"), bool(call.integer("keepdims"))
     real = "L2" in call.op or "Log" in call.op
     dtype = np.dtype(np.float64) if real and call.input(0).dtype.kind in "iu" else None
 
@@ -77,7 +77,7 @@ def composed(call: Call) -> Step:
 def mean(call: Call) -> Step:
     """The sum divided by the count; integers truncate."""
     source, out_type = call.input(0), call.outputs[0].dtype
-    axes, keep = call.ints("axes"), bool(call.int("keepdims"))
+    axes, keep = call.ints("axes"), bool(call.integer("keepdims"))
     count = prod(source.shape[axis] for axis in axes)
     if out_type.kind == "f":
 
@@ -98,7 +98,11 @@ def mean(call: Call) -> Step:
 def arg_extreme(call: Call) -> Step:
     """The first index among equals, or the last with ``select_last_index``."""
     find = np.argmax if call.op == "ArgMax" else np.argmin
-    axis, keep, last = call.int("axis"), bool(call.int("keepdims")), call.int("select_last_index")
+    axis, keep, last = (
+        call.integer("axis"),
+        bool(call.integer("keepdims")),
+        call.integer("select_last_index"),
+    )
     size = call.input(0).shape[axis] if call.input(0).ndim else 1
 
     def run(x: Array, out: Array) -> None:
@@ -111,7 +115,11 @@ def arg_extreme(call: Call) -> Step:
 @kernel("CumSum")
 def cumulative_sum(call: Call) -> Step:
     """From the back if ``reverse``; each without itself if ``exclusive``."""
-    axis, reverse, exclusive = call.int("axis"), call.int("reverse"), call.int("exclusive")
+    axis, reverse, exclusive = (
+        call.integer("axis"),
+        call.integer("reverse"),
+        call.integer("exclusive"),
+    )
     dtype = call.outputs[0].dtype
 
     def run(x: Array, out: Array) -> None:

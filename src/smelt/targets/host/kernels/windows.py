@@ -1,15 +1,19 @@
-"""Sliding windows over the spatial dims of [N, C, spatial...], shared by convolution and pooling."""
+"""Sliding windows over the spatial dims of [N, C, spatial...], for convolution and pooling."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from types import EllipsisType
+from typing import TypeAlias
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from smelt.targets.host.kernels.kernel import Array, Call
+
+Index: TypeAlias = "tuple[slice | EllipsisType, ...]"
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class Windows:
         return to
 
     @property
-    def inside(self) -> tuple[object, ...]:
+    def inside(self) -> Index:
         """The index of the input within the padded input."""
         pairs = zip(self.begins, self.sizes, strict=True)
         return (..., *(slice(begin, begin + size) for begin, size in pairs))
@@ -74,10 +78,10 @@ class Windows:
             writeable=False,
         )
 
-    def taps(self) -> Iterator[tuple[object, ...]]:
+    def taps(self) -> Iterator[Index]:
         """For each position in the kernel, the index of what it sees: [..., outputs...]."""
         for position in product(*(range(k) for k in self.kernel)):
-            index: list[object] = [...]
+            index: list[slice | EllipsisType] = [...]
             for at, out, stride, dilation in zip(
                 position, self.outputs, self.strides, self.dilations, strict=True
             ):
