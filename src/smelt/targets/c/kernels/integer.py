@@ -59,9 +59,10 @@ def power(cx: KernelContext) -> str:
 
 
 def shift(cx: KernelContext) -> str:
-    """A shift by as many bits as the type has, or more, gives 0."""
+    """A shift by a negative number or by all bits leaves only the sign of a shift to the right."""
     type_ = cx.type(0)
-    arrow = "<<" if cx.instruction.attributes["direction"] == "LEFT" else ">>"
-    bits = 8 * type_.size
-    moved = f"({type_.name})(({type_.modular}){{0}} {arrow} {{1}})"
-    return f"{{1}} >= {bits} ? 0 : {moved}"
+    left = cx.instruction.attributes["direction"] == "LEFT"
+    gone = "{0} < 0 ? -1 : 0" if type_.signed and not left else "0"
+    test = f"{{1}} >= {8 * type_.size}" + (" || {1} < 0" if type_.signed else "")
+    moved = f"(({type_.modular}){{0}} << {{1}})" if left else "({0} >> {1})"
+    return f"({type_.name})({test} ? ({gone}) : {moved})"
