@@ -174,7 +174,7 @@ def _erf(x: Array) -> Array:
 
 
 def _softplus(x: Array) -> Array:
-    return np.logaddexp(x, np.zeros((), x.dtype))
+    return np.asarray(np.logaddexp(x, np.zeros((), x.dtype)))
 
 
 def _gelu(x: Array, call: Call) -> Array:
@@ -188,7 +188,7 @@ def _hard_sigmoid(x: Array, alpha: float, beta: float) -> Array:
 
 
 def _celu(x: Array, alpha: float) -> Array:
-    return np.maximum(x, 0) + np.minimum(alpha * np.expm1(x / alpha), 0)
+    return np.asarray(np.maximum(x, 0) + np.minimum(alpha * np.expm1(x / alpha), 0))
 
 
 def _is_inf(x: Array, call: Call) -> Array:

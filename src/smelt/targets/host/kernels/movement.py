@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Literal
 
 import numpy as np
 
@@ -82,16 +84,19 @@ def tile(call: Call) -> Step:
     return Step(run)
 
 
+Mode = Literal["reflect", "edge", "wrap"]
+MODES: Mapping[str, Mode] = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
+
+
 @kernel("Pad")
 def pad(call: Call) -> Step:
     """Negative pads crop; ``constant`` writes the frame and the middle once each."""
     shape = call.input(0).shape
     keep, widths = pad_crops(call.ints("pads"), shape)
     mode = call.text("mode")
-    if mode == "reflect" or mode == "edge" or mode == "wrap":
-        return Step(lambda x, out: np.copyto(out, np.pad(x[keep], widths, mode=mode)))
     if mode != "constant":
-        raise call.refuse(f"mode {mode!r} is not known")
+        around = partial(np.pad, pad_width=widths, mode=MODES[mode])
+        return Step(lambda x, out: np.copyto(out, around(x[keep])))
     fill = np.asarray(call.attributes["value"]).astype(call.outputs[0].dtype)
     sizes = zip(widths, call.outputs[0].shape, strict=True)
     middle = tuple(slice(low, size - high) for (low, high), size in sizes)

@@ -88,8 +88,8 @@ def mean(call: Call) -> Step:
         return Step(run)
 
     def truncate(x: Array, out: Array) -> None:
-        total = np.add.reduce(x, axis=axes, dtype=out_type, keepdims=keep)
-        np.copyto(out, (total - np.fmod(total, count)) // count, casting="unsafe")
+        np.add.reduce(x, axis=axes, dtype=out_type, out=out, keepdims=keep)
+        np.copyto(out, (out - np.fmod(out, count)) // count, casting="unsafe")
 
     return Step(truncate)
 
@@ -98,11 +98,8 @@ def mean(call: Call) -> Step:
 def arg_extreme(call: Call) -> Step:
     """The first index among equals, or the last with ``select_last_index``."""
     find = np.argmax if call.op == "ArgMax" else np.argmin
-    axis, keep, last = (
-        call.integer("axis"),
-        bool(call.integer("keepdims")),
-        call.integer("select_last_index"),
-    )
+    axis, keep = call.integer("axis"), bool(call.integer("keepdims"))
+    last = call.integer("select_last_index")
     size = call.input(0).shape[axis] if call.input(0).ndim else 1
 
     def run(x: Array, out: Array) -> None:
@@ -115,11 +112,8 @@ def arg_extreme(call: Call) -> Step:
 @kernel("CumSum")
 def cumulative_sum(call: Call) -> Step:
     """From the back if ``reverse``; each without itself if ``exclusive``."""
-    axis, reverse, exclusive = (
-        call.integer("axis"),
-        call.integer("reverse"),
-        call.integer("exclusive"),
-    )
+    axis = call.integer("axis")
+    reverse, exclusive = call.integer("reverse"), call.integer("exclusive")
     dtype = call.outputs[0].dtype
 
     def run(x: Array, out: Array) -> None:
