@@ -40,7 +40,7 @@ TYPES = "float double float16 bfloat16 float8e4m3fn int8 uint8 int4 uint4 int64 
 
 
 @pytest.mark.parametrize("name", TYPES.split())
-@pytest.mark.parametrize("mode", ["normal", "sparse", "edges"])
+@pytest.mark.parametrize("mode", ["normal", "sparse", "moved", "edges"])
 def test_every_element_type_has_values(name, mode):
     graph = model(f"g ({name}[4,3] x) => ({name}[4,3] y) {{ y = Identity(x) }}")
     (x,) = random_inputs(graph, {}, mode=mode)
@@ -93,10 +93,10 @@ def test_sparse_inputs_have_rows_of_zeros():
     assert (x != 0).any()
 
 
-def test_a_default_stays_in_normal_mode_and_moves_in_others():
+def test_a_default_stays_and_moves_when_asked():
     graph = model("g (float[3] x, float[3] w) => (float[3] y) <float[3] w = {1, 2, 3}> { y = Add(x, w) }")
     assert random_inputs(graph, {})[1].tolist() == [1, 2, 3]
-    assert random_inputs(graph, {}, mode="sparse")[1].tolist() != [1, 2, 3]
+    assert random_inputs(graph, {}, mode="moved")[1].tolist() != [1, 2, 3]
 
 
 def test_refuses_sizes_that_are_missing_impossible_or_huge():

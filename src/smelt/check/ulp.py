@@ -50,6 +50,6 @@ def spacing(magnitude: np.ndarray, dtype: np.dtype) -> np.ndarray:
     info = float_info(dtype)
     with np.errstate(all="ignore"):
         _, exponent = np.frexp(np.abs(magnitude).astype(np.float64))
-        unit = np.ldexp(1.0, exponent - 1 - info.nmant)
+        unit = np.where(magnitude == 0, 0.0, np.ldexp(1.0, exponent - 1 - info.nmant))
         unit = np.maximum(unit, float(info.smallest_subnormal))
         return np.where(np.isfinite(magnitude), unit, np.nan)

@@ -124,6 +124,8 @@ def made_up_cases(
             fix="give inputs=[...], one array an input",
         )
     other: Interface | None = interfaces[1] if len(interfaces) > 1 else None
+    if any(port.default is not None for port in interfaces[0].inputs):
+        modes = (*modes, "moved")
     for index, sizes in enumerate(trial_sizes(interfaces[0], other, dims)):
         for mode in modes:
             yield Case(random_inputs(models[0], sizes, seed + index, mode), sizes, mode)

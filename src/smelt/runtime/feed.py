@@ -12,7 +12,7 @@ from smelt.runtime.interface import Interface, Port, Value
 
 
 def feed(interface: Interface, inputs: Sequence[Value]) -> dict[str, Value]:
-    """``inputs`` by name, checked against the interface; inputs left at their default are absent.
+    """``inputs`` by name, checked against the interface, with defaults for what is left out.
 
     Raises UsageError E632 on a wrong count, element type, rank or size.
     """
@@ -25,8 +25,7 @@ def feed(interface: Interface, inputs: Sequence[Value]) -> dict[str, Value]:
         if value is None:
             if port.default is None and port.kind != "optional":
                 raise UsageError("E632", f"input {port.name!r} has no default and was left out")
-            if port.kind == "optional":
-                fed[port.name] = None
+            fed[port.name] = port.default.numpy() if port.default is not None else None
             continue
         if not isinstance(value, list):
             value = np.asarray(value)

@@ -12,9 +12,10 @@ from smelt.errors import Unsupported, UsageError
 from smelt.runtime.input_ranges import Range, index_range
 from smelt.runtime.interface import Port, Value, instantiate, interface_of
 
-Mode = Literal["normal", "sparse", "edges"]
+Mode = Literal["normal", "sparse", "moved", "edges"]
 """``normal``: standard normal floats. ``sparse``: half of the floats are zero, whole rows too,
-and the others span magnitudes, so that a norm meets its epsilon. ``edges``: NaN, infinities,
+and the others span magnitudes, so that a norm meets its epsilon. ``moved``: normal, and inputs
+that have a default get it moved, so that a default taken for a constant shows. ``edges``: NaN, infinities,
 signed zeros, denormals and the largest values stand among normal floats."""
 
 SEQUENCE_LENGTH = 3
@@ -27,8 +28,7 @@ def random_inputs(
 ) -> list[Value]:
     """One value an input of ``model``, its symbolic dims bound by ``sizes``.
 
-    Inputs that have a default get it, in modes other than ``normal`` with floats slightly moved,
-    so that a default taken for a constant shows. Equal arguments give equal inputs.
+    Inputs that have a default get it. Equal arguments give equal inputs.
 
     Raises UsageError E633 if a symbol has no size or a size is impossible, Unsupported E221 for
     inputs of a type that cannot be made up.
@@ -47,7 +47,7 @@ def _value(
 ) -> Value:
     if port.default is not None:
         default = port.default.numpy()
-        return default if mode == "normal" else _moved(default, rng)
+        return _moved(default, rng) if mode == "moved" else default
     if port.dtype is None or port.kind == "sparse":
         raise Unsupported(
             "E221", f"no values can be made up for input {port.name!r}: its type is {port}"

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from smelt.frontends.onnx.defaults import default_of
+
 Dim = int | ir.SymbolicDim
 Value = np.ndarray | list[np.ndarray] | None
 """What flows over an interface: a tensor, a sequence of tensors, or an absent optional."""
@@ -54,14 +56,13 @@ class Interface:
 
 def interface_of(model: ir.Model) -> Interface:
     """The interface of ``model``; overridable initializers are inputs with a default."""
-    initializers = model.graph.initializers
     return Interface(
-        tuple(_port(value, initializers) for value in model.graph.inputs),
-        tuple(_port(value, {}) for value in model.graph.outputs),
+        tuple(_port(value, default_of(value)) for value in model.graph.inputs),
+        tuple(_port(value, None) for value in model.graph.outputs),
     )
 
 
-def _port(value: ir.Value, initializers: Mapping[str, ir.Value]) -> Port:
+def _port(value: ir.Value, default: ir.TensorProtocol | None) -> Port:
     kind, dtype = "tensor", None
     kinds: Iterable[tuple[type, str]] = (
         (ir.OptionalType, "optional"),
@@ -75,8 +76,6 @@ def _port(value: ir.Value, initializers: Mapping[str, ir.Value]) -> Port:
     if value.type is not None:
         dtype = value.type.dtype
     shape = tuple(value.shape.dims) if value.shape is not None else None
-    initial = initializers.get(value.name or "")
-    default = initial.const_value if initial is not None else None
     return Port(value.name or "", dtype, shape, kind, default)
 
 
