@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
+from smelt import operators
 from smelt.errors import UsageError
 from smelt.targets.base import Target
 
@@ -34,8 +35,12 @@ def target_names() -> tuple[str, ...]:
 
 
 def find_target(target: str | Target) -> Target:
-    """The target called ``target``, or ``target`` itself; raises UsageError E611."""
+    """The target called ``target``, or ``target`` itself; raises UsageError E611.
+
+    Its operators are declared from then on, so the graphs it selects can be inferred and run.
+    """
     if isinstance(target, Target):
+        operators.register(*target.operators)
         return target
     point = _points().get(target)
     if point is None:
@@ -49,4 +54,5 @@ def find_target(target: str | Target) -> Target:
     loaded = point.load()
     if not isinstance(loaded, Target):
         raise UsageError("E612", f"target {target!r} is no smelt Target", at=point.value)
+    operators.register(*loaded.operators)
     return loaded
