@@ -1,4 +1,4 @@
-"""The operators that ONNX lacks: ``find(domain, name)``, and the list of ours.
+"""The operators that ONNX lacks: found by domain and name, expanded, or written as functions.
 
 A package adds its own through the entry point group ``smelt.operators``; each entry point names
 an ``Operator`` or a sequence of them.
@@ -6,6 +6,16 @@ an ``Operator`` or a sequence of them.
 
 from __future__ import annotations
 
+from smelt.operators.expand import expand, expansion_rule
+from smelt.operators.functions import attach_functions, restore_operators
 from smelt.operators.registry import all_operators, find, register
 
-__all__ = ["all_operators", "find", "register"]
+__all__ = [
+    "all_operators",
+    "attach_functions",
+    "expand",
+    "expansion_rule",
+    "find",
+    "register",
+    "restore_operators",
+]

@@ -200,8 +200,8 @@ def _reduction(
     b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups, semiring: Semiring
 ) -> ir.Value:
     nb, nl, nr = len(parts.lhs_batch), len(parts.lhs_free), len(parts.rhs_free)
-    left = b.op("Transpose", lhs, perm=(*parts.lhs_batch, *parts.lhs_free, *parts.lhs_contracting))
-    right = b.op("Transpose", rhs, perm=(*parts.rhs_batch, *parts.rhs_free, *parts.rhs_contracting))
+    left = _moved(b, lhs, (*parts.lhs_batch, *parts.lhs_free, *parts.lhs_contracting))
+    right = _moved(b, rhs, (*parts.rhs_batch, *parts.rhs_free, *parts.rhs_contracting))
     if nr:
         left = b.op("Unsqueeze", left, b.const_i64(range(nb + nl, nb + nl + nr)))
     if nl:
@@ -211,6 +211,10 @@ def _reduction(
     if not axes:
         return terms
     return b.op(semiring.onnx_plus, terms, b.const_i64(axes), keepdims=0)
+
+
+def _moved(b: Builder, value: ir.Value, perm: tuple[int, ...]) -> ir.Value:
+    return value if perm == tuple(range(len(perm))) else b.op("Transpose", value, perm=perm)
 
 
 OPERATOR = Operator(

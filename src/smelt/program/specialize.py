@@ -55,7 +55,7 @@ def _unknown(name: str, dim: Dim, origin: str) -> Unsupported:
 def specialize(program: Program, shapes: Sequence[tuple[int, ...]]) -> Program:
     """``program`` for inputs of exactly these ``shapes``; instructions are shared, slots are new.
 
-    Raises UsageError E650 if the shapes do not fit the inputs.
+    Raises UsageError E670 if the shapes do not fit the inputs.
     """
     sizes: dict[str, int] = {}
     for number, shape in zip(program.inputs, shapes, strict=True):
@@ -87,7 +87,7 @@ def _evaluate(dim: Dim, sizes: Mapping[str, int]) -> int:
     size = dim.evaluate(dict(sizes))
     if not isinstance(size, int) or size < 0:
         raise UsageError(
-            "E650",
+            "E670",
             f"{dim} is no size",
             why=f"the sizes of the inputs are {dict(sorted(sizes.items()))}",
             fix="give inputs that fit the constraints of the model",
@@ -98,7 +98,7 @@ def _evaluate(dim: Dim, sizes: Mapping[str, int]) -> int:
 def _misfit(name: str, shape: Sequence[int], expected: Sequence[Dim]) -> UsageError:
     wanted = ", ".join(str(dim) for dim in expected)
     return UsageError(
-        "E650",
+        "E670",
         f"input {name!r} of shape {list(shape)} does not fit [{wanted}]",
         why="equal names stand for equal sizes, and numbers are fixed",
         fix="give an array of that shape",

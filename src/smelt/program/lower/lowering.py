@@ -38,7 +38,7 @@ def lowers(*op_types: str) -> Callable[[LoweringRule], LoweringRule]:
     def register(rule: LoweringRule) -> LoweringRule:
         for op_type in op_types:
             if op_type in _TABLE:
-                raise InternalError("E901", f"{op_type} has two lowerings")
+                raise InternalError("E906", f"{op_type} has two lowerings")
             _TABLE[op_type] = rule
         return rule
 

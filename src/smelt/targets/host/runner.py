@@ -62,7 +62,7 @@ class HostRunner:
         self._plans: OrderedDict[tuple[tuple[int, ...], ...], Bound] = OrderedDict()
 
     def __call__(self, *inputs: Array | None) -> tuple[Array, ...]:
-        """Raises UsageError E650 or E651 for inputs that do not fit, InvalidModel E331."""
+        """Raises UsageError E670 or E671 for inputs that do not fit, InvalidModel E321."""
         arrays = self._arrays(inputs)
         with self._lock:
             run = self._plan(tuple(array.shape for array in arrays))
@@ -71,7 +71,7 @@ class HostRunner:
                     return run(*arrays)
             except IndexError as error:
                 raise InvalidModel(
-                    "E331", "an index is out of range as the model runs", why=str(error)
+                    "E321", "an index is out of range as the model runs", why=str(error)
                 ) from error
 
     def _plan(self, shapes: tuple[tuple[int, ...], ...]) -> Bound:
@@ -89,7 +89,7 @@ class HostRunner:
     def _arrays(self, inputs: Sequence[Array | None]) -> list[Array]:
         slots = self.program.inputs
         if len(inputs) != len(slots):
-            raise UsageError("E651", f"{len(inputs)} arrays for {len(slots)} inputs")
+            raise UsageError("E671", f"{len(inputs)} arrays for {len(slots)} inputs")
         return [self._array(i, value) for i, value in enumerate(inputs)]
 
     def _array(self, index: int, value: Array | None) -> Array:
@@ -97,12 +97,12 @@ class HostRunner:
         if value is None:
             value = self.defaults.get(index)
         if value is None:
-            raise UsageError("E651", f"input {slot.name!r} is missing and has no default")
+            raise UsageError("E671", f"input {slot.name!r} is missing and has no default")
         array = np.array(value, order="C", copy=None)
         expected = np.dtype(slot.dtype.numpy())
         if array.dtype != expected:
             raise UsageError(
-                "E651",
+                "E671",
                 f"input {slot.name!r} has dtype {array.dtype}, not {expected}",
                 fix=f"pass array.astype({str(expected)!r})",
             )

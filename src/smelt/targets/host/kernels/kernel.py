@@ -110,7 +110,7 @@ def kernel(*ops: str, wide: bool = False) -> Callable[[Kernel], Kernel]:
     def register(prepare: Kernel) -> Kernel:
         for op in ops:
             if op in KERNELS:
-                raise InternalError("E903", f"two host kernels for {op}")
+                raise InternalError("E906", f"two host kernels for {op}")
             KERNELS[op] = _widened(prepare) if wide else prepare
         return prepare
 

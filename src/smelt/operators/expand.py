@@ -1,0 +1,48 @@
+"""Replace extension operators by what they mean: nodes of ONNX's own domain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.constants import Constants
+from smelt.ir.match import op
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.rule import Match, Miss, Replacement, Rule
+from smelt.ir.shapes import ShapeInference
+from smelt.ir.worklist import Worklist
+from smelt.operators.declare import Operator
+from smelt.operators.registry import all_operators
+
+
+def expand_node(b: Builder, node: ir.Node, operator: Operator) -> tuple[ir.Value, ...] | None:
+    """Build the meaning of ``node`` with ``b``; None, with nothing built, if it has no body."""
+    if operator.body is None:
+        return None
+    results = operator.body(b, tuple(node.inputs), operator.attributes_of(node))
+    return None if results is None else tuple(results)
+
+
+def expansion_rule(operator: Operator) -> Rule:
+    """The rule that replaces ``operator`` by its body wherever it has one."""
+
+    def build(match: Match, b: Builder) -> Replacement:
+        results = expand_node(b, match.root, operator)
+        return Miss("ONNX cannot express this instance") if results is None else results
+
+    name = f"expand_{operator.domain}.{operator.name}"
+    pattern = op(operator.name, domain=operator.domain, rest=True)
+    return Rule(name, pattern, build, same_shape=True)
+
+
+def expand(model: ir.Model, operators: Iterable[Operator] | None = None) -> int:
+    """Replace every node of ``operators`` (all by default) that has a body; how many were.
+
+    Values must have known dtypes and ranks.
+    """
+    chosen = all_operators() if operators is None else tuple(operators)
+    rules = [expansion_rule(operator) for operator in chosen if operator.body is not None]
+    rewriter = Rewriter(model, ShapeInference(model), Constants())
+    return Worklist(rewriter, rules).run().fired.total()
