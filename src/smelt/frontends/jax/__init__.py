@@ -1,0 +1,11 @@
+"""The JAX frontend: traces a function to its jaxpr and lowers that, primitive by primitive."""
+
+from __future__ import annotations
+
+from smelt.frontends.jax.bindings import Binding, binds
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.registry import lowers
+from smelt.frontends.jax.trace import trace
+
+__all__ = ["Binding", "Lowering", "Operand", "binds", "lowers", "trace"]

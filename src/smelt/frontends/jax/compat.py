@@ -1,0 +1,129 @@
+"""Every name that smelt takes from JAX beyond its stable public functions.
+
+A JAX release that moves something is met here and nowhere else. Written for JAX 0.10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, TypeAlias
+
+import jax
+import numpy as np
+from jax import export
+from jax._src import source_info_util
+from jax.extend import core as jex_core
+from jax.interpreters import ad, batching, mlir
+
+ClosedJaxpr = jex_core.ClosedJaxpr
+Jaxpr = jex_core.Jaxpr
+Equation = jex_core.JaxprEqn
+Literal = jex_core.Literal
+Var = jex_core.Var
+DropVar = jex_core.DropVar
+Primitive = jex_core.Primitive
+ShapedArray = jax.core.ShapedArray
+SymbolicScope = export.SymbolicScope
+InconclusiveDim = jex_core.InconclusiveDimensionOperation
+
+Atom: TypeAlias = Any
+"""A ``Var`` or a ``Literal``."""
+
+Dim: TypeAlias = Any
+"""An int, or a symbolic dim of ``jax.export``, whose ``str`` is its expression."""
+
+Aval: TypeAlias = Any
+"""A ``ShapedArray``: ``shape`` holds dims, ``dtype`` a NumPy or ml_dtypes dtype."""
+
+
+def is_symbolic(dim: Dim) -> bool:
+    """True unless ``dim`` is a number."""
+    return bool(export.is_symbolic_dim(dim))
+
+
+def symbolic_shape(text: str, scope: SymbolicScope) -> tuple[Dim, ...]:
+    """The dims written in ``text``, separated by commas, with their symbols in ``scope``."""
+    return tuple(export.symbolic_shape(text, scope=scope))
+
+
+def scope_of(dim: Dim) -> SymbolicScope:
+    """The scope that the symbols of a symbolic ``dim`` live in."""
+    return dim.scope
+
+
+def x64(enabled: bool) -> AbstractContextManager[Any]:
+    """Switches 64-bit types on or off, for this thread and the time of a ``with`` block."""
+    return jax.enable_x64(enabled)
+
+
+def make_jaxpr(fn: Any, specs: tuple[Any, ...]) -> tuple[ClosedJaxpr, Any]:
+    """The jaxpr of ``fn`` for ``specs``, and its output tree of ``ShapeDtypeStruct``."""
+    closed, out = jax.make_jaxpr(fn, return_shape=True)(*specs)
+    return closed, out
+
+
+def aval_of(array: Any) -> Aval:
+    """The type that JAX gives to an array or a Python number at this moment."""
+    return jax.typeof(array)
+
+
+def is_extended(dtype: Any) -> bool:
+    """True for the dtypes that only JAX has, such as PRNG keys."""
+    return bool(jax.dtypes.issubdtype(dtype, jax.dtypes.extended))
+
+
+def host_array(constant: Any) -> np.ndarray:
+    """The elements of a JAX or NumPy array on the host, without a copy where JAX allows it."""
+    return np.asarray(constant)
+
+
+def inner_jaxprs(equation: Equation) -> Iterator[ClosedJaxpr | Jaxpr]:
+    """The jaxprs in the parameters of ``equation``."""
+    for parameter in equation.params.values():
+        for item in parameter if isinstance(parameter, tuple | list) else (parameter,):
+            if isinstance(item, ClosedJaxpr | Jaxpr):
+                yield item
+
+
+def user_frame(equation: Equation) -> tuple[str, int, str] | None:
+    """File, line and function of the innermost frame that made ``equation``.
+
+    Frames of installed libraries, such as the layers of flax, yield to the code that calls them.
+    """
+    chosen = None
+    for frame in source_info_util.user_frames(equation.source_info.traceback):
+        installed = "site-packages" in frame.file_name or "dist-packages" in frame.file_name
+        if chosen is None or not installed:
+            chosen = frame.file_name, frame.start_line, frame.function_name
+        if not installed:
+            break
+    return chosen
+
+
+def name_stack(equation: Equation) -> str:
+    """Named scopes around ``equation``, joined by slashes."""
+    return str(equation.source_info.name_stack)
+
+
+def is_user_code(jaxpr: Jaxpr) -> bool:
+    """True if the function behind ``jaxpr`` is the user's, not one of JAX or a library."""
+    info = jaxpr.debug_info
+    path = (info.func_src_info or "").rpartition(" at ")[2].rpartition(":")[0]
+    if "site-packages" in path or "dist-packages" in path:
+        return False
+    return bool(path) and bool(source_info_util.is_user_filename(path))
+
+
+def set_rules(
+    primitive: Primitive, original: Callable[..., Any], batch: Any, derivative: Any
+) -> None:
+    """Give ``primitive`` the batching, derivative and compilation rules of a function."""
+    batching.primitive_batchers[primitive] = batch
+    ad.primitive_jvps[primitive] = derivative
+    mlir.register_lowering(primitive, mlir.lower_fun(original, multiple_results=False))
+
+
+def materialized(tangent: Any) -> Any:
+    """``tangent``, as zeros where JAX left it symbolic."""
+    return ad.instantiate_zeros(tangent) if isinstance(tangent, ad.Zero) else tangent

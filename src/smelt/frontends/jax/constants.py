@@ -1,0 +1,48 @@
+"""The constants of one trace: equal small ones are one, large ones are shared, never copied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax.compat import Aval, host_array
+from smelt.ir.build import Builder
+
+INTERNED = 1024
+"""Bytes up to which equal constants are found by their bytes; larger ones by identity."""
+
+
+class ConstantPool:
+    """Makes initializers of the main graph, which every subgraph may read."""
+
+    def __init__(self, builder: Builder) -> None:
+        self._builder = builder
+        self._by_bytes: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
+        self._by_identity: dict[int, tuple[object, ir.Value]] = {}
+        self.names: Mapping[int, str] = {}
+
+    def constant(self, array: np.ndarray) -> ir.Value:
+        """``array`` as a constant; equal small ones give the same value."""
+        if array.nbytes > INTERNED:
+            return self._builder.constant(array.view())
+        key = (str(array.dtype), array.shape, array.tobytes())
+        known = self._by_bytes.get(key)
+        if known is None:
+            known = self._by_bytes[key] = self._builder.constant(array.copy())
+        return known
+
+    def captured(self, constant: object, aval: Aval) -> ir.Value:
+        """A constant of a jaxpr in the dtype of ``aval``; one object is one initializer."""
+        known = self._by_identity.get(id(constant))
+        if known is not None and known[0] is constant:
+            return known[1]
+        array = host_array(constant)
+        if array.dtype != aval.dtype:
+            array = array.astype(aval.dtype)
+        name = self.names.get(id(constant))
+        value = self._builder.constant(array.view(), name) if name else self.constant(array)
+        if array.nbytes > INTERNED or name:
+            self._by_identity[id(constant)] = (constant, value)
+        return value

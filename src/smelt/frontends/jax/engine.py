@@ -1,0 +1,186 @@
+"""Walks a jaxpr, equation by equation, and asks the registry by name. Knows no operator.
+
+Everything that cannot be lowered is found before anything is built, and reported together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import ErrorList, InternalError, Unsupported
+from smelt.frontends.jax import compat, registry
+from smelt.frontends.jax.operand import Operand, broadcast_shapes
+from smelt.frontends.jax.places import Call
+
+if TYPE_CHECKING:
+    from smelt.frontends.jax.lowering import Lowering
+
+SHOWN = 4
+"""How many places an error lists for one primitive."""
+
+
+def run(
+    cx: Lowering,
+    jaxpr: compat.Jaxpr,
+    constants: Sequence[object],
+    operands: Sequence[Operand],
+) -> list[Operand]:
+    """Lower the equations of ``jaxpr`` into the graph of ``cx``; returns its results."""
+    known: dict[compat.Var, Operand] = dict(zip(jaxpr.invars, operands, strict=True))
+    for variable, constant in zip(jaxpr.constvars, constants, strict=True):
+        known[variable] = cx.captured(constant, variable.aval)
+
+    def read(atom: compat.Atom) -> Operand:
+        if isinstance(atom, compat.Literal):
+            return cx.captured(atom.val, atom.aval)
+        return known[atom]
+
+    for equation in live_equations(jaxpr):
+        rule = registry.find(equation.primitive.name)
+        if rule is None:
+            raise InternalError("E910", f"primitive {equation.primitive.name!r} was not checked")
+        inputs = [read(atom) for atom in equation.invars]
+        with cx.at(equation, inputs):
+            if not rule.broadcasts:
+                inputs = [cx.full(operand, atom) for operand, atom in _pairs(inputs, equation)]
+                for operand, atom in _pairs(inputs, equation):
+                    if not isinstance(atom, compat.Literal):
+                        known[atom] = operand
+                cx.operands = tuple(inputs)
+            results = rule.function(cx, *(operand.value for operand in inputs), **equation.params)
+            outputs = bound(cx, equation, results, inputs if rule.broadcasts else None)
+        known.update(zip(equation.outvars, outputs, strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def _pairs(
+    operands: Sequence[Operand], equation: compat.Equation
+) -> Iterator[tuple[Operand, compat.Atom]]:
+    return zip(operands, equation.invars, strict=True)
+
+
+def bound(
+    cx: Lowering,
+    equation: compat.Equation,
+    results: object,
+    broadcast: Sequence[Operand] | None,
+) -> list[Operand]:
+    """The results of a lowering as operands, each checked against the type that JAX gives it.
+
+    Raises InternalError E910 if one is missing or of another dtype, rank or static size.
+    """
+    listed = list(results) if isinstance(results, list | tuple) else [results]
+    if len(listed) != len(equation.outvars):
+        what = f"the lowering of {equation.primitive.name!r} gave {len(listed)} results"
+        raise InternalError("E910", f"{what} for {len(equation.outvars)} outputs")
+    outputs = []
+    for result, variable in zip(listed, equation.outvars, strict=True):
+        aval = variable.aval
+        if isinstance(result, ir.Value):
+            shape = aval.shape
+            if broadcast is not None:
+                shape = broadcast_shapes([operand.shape for operand in broadcast])
+            result = Operand(result, shape)  # noqa: PLW2901 - a result becomes an operand
+        if not isinstance(result, Operand):
+            what = f"the lowering of {equation.primitive.name!r} gave a {type(result).__name__}"
+            raise InternalError("E910", what)
+        cx.settle(result, aval, equation.primitive.name)
+        outputs.append(result)
+    return outputs
+
+
+def live_equations(jaxpr: compat.Jaxpr) -> list[compat.Equation]:
+    """The equations that the results need, or that have effects, in order."""
+    needed = {atom for atom in jaxpr.outvars if not isinstance(atom, compat.Literal)}
+    live = []
+    for equation in reversed(jaxpr.eqns):
+        if equation.effects or any(variable in needed for variable in equation.outvars):
+            live.append(equation)
+            needed.update(a for a in equation.invars if not isinstance(a, compat.Literal))
+    return live[::-1]
+
+
+def check_supported(jaxpr: compat.Jaxpr) -> None:
+    """Raise one ErrorList for all primitives without a lowering (E101), parameters that their
+    lowering does not know (E106) and element types without an ONNX one (E105)."""
+    found: dict[tuple[str, str, str], tuple[list[str], str]] = {}
+    pending = [(jaxpr, Call())]
+    while pending:
+        body, call = pending.pop()
+        inner: list[tuple[compat.Jaxpr, Call]] = []
+        for equation in live_equations(body):
+            for problem in _problems(equation):
+                places, text = found.setdefault(problem, ([], _text(equation)))
+                places.append(call.place(equation))
+            if registry.find(equation.primitive.name) is None:
+                continue
+            for sub in compat.inner_jaxprs(equation):
+                closed = sub.jaxpr if isinstance(sub, compat.ClosedJaxpr) else sub
+                inner.append((closed, call.inner(equation, closed, "")))
+        pending.extend(reversed(inner))
+    if found:
+        raise ErrorList(_error(*key, *found[key]) for key in sorted(found))
+
+
+def _problems(equation: compat.Equation) -> Iterator[tuple[str, str, str]]:
+    name = equation.primitive.name
+    rule = registry.find(name)
+    if rule is None:
+        yield "E101", name, ""
+    elif rule.parameters is not None:
+        for parameter in sorted(set(equation.params) - rule.parameters):
+            yield "E106", name, parameter
+    for variable in equation.outvars:
+        if not has_onnx_type(variable.aval):
+            yield "E105", name, str(getattr(variable.aval, "dtype", variable.aval))
+
+
+def has_onnx_type(aval: compat.Aval) -> bool:
+    """True if ``aval`` is an array of an element type that ONNX has; complex ones are not used."""
+    dtype = getattr(aval, "dtype", None)
+    if dtype is None or compat.is_extended(dtype) or np.dtype(dtype).kind == "c":
+        return False
+    try:
+        ir.DataType.from_numpy(np.dtype(dtype))
+    except TypeError:
+        return False
+    return True
+
+
+def _text(equation: compat.Equation) -> str:
+    outputs = ", ".join(str(v.aval.str_short(short_dtypes=True)) for v in equation.outvars)
+    inputs = ", ".join(str(v.aval.str_short(short_dtypes=True)) for v in equation.invars)
+    return f"{outputs} = {equation.primitive.name} {inputs}"
+
+
+def _error(code: str, name: str, detail: str, places: list[str], text: str) -> Unsupported:
+    shown = list(dict.fromkeys(place for place in places if place))[:SHOWN]
+    at = [f"{place} (jaxpr: {text})" if i == 0 else place for i, place in enumerate(shown)]
+    times = f", met {len(places)} times" if len(places) > 1 else ""
+    if code == "E101":
+        return Unsupported(
+            code,
+            f"primitive {name!r} has no ONNX lowering{times}",
+            at=at or [f"(jaxpr: {text})"],
+            why="no lowering is registered under that name",
+            fix="compute it outside the traced function, or register one: docs/add-a-lowering.md",
+        )
+    if code == "E105":
+        return Unsupported(
+            code,
+            f"primitive {name!r} makes values of type {detail}{times}",
+            at=at or [f"(jaxpr: {text})"],
+            why="ONNX has no such element type, or no operators for it",
+            fix="split complex numbers into parts, and draw random numbers outside",
+        )
+    return Unsupported(
+        code,
+        f"parameter {detail!r} of primitive {name!r} is not known to its lowering{times}",
+        at=at or [f"(jaxpr: {text})"],
+        why="another JAX release may have added it; leaving it out could change results",
+        fix="use the JAX release in constraints.txt, or extend the lowering",
+    )

@@ -1,0 +1,185 @@
+"""Elementwise operators of two and three operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.registry import lowers
+from smelt.ir.constants import tensor_of
+
+BOOL = ir.DataType.BOOL
+
+NUMERIC = {
+    "add": ("Add", "Or"),
+    "add_any": ("Add", "Or"),
+    "sub": ("Sub", None),
+    "mul": ("Mul", "And"),
+    "max": ("Max", "Or"),
+    "min": ("Min", "And"),
+    "and": ("BitwiseAnd", "And"),
+    "or": ("BitwiseOr", "Or"),
+    "xor": ("BitwiseXor", "Xor"),
+    "eq": ("Equal", "Equal"),
+    "gt": ("Greater", None),
+    "ge": ("GreaterOrEqual", None),
+    "lt": ("Less", None),
+    "le": ("LessOrEqual", None),
+}
+"""The ONNX operator of a primitive for numbers, and for booleans where one does it."""
+
+
+def _lower(on_numbers: str, on_booleans: str | None) -> Callable[..., ir.Value]:
+    def lower(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
+        if a.dtype != BOOL:
+            return cx.op(on_numbers, a, b)
+        if on_booleans is not None:
+            return cx.op(on_booleans, a, b)
+        # ONNX orders no booleans; as integers they are ordered as in JAX.
+        return cx.op(on_numbers, cx.cast(a, ir.DataType.INT32), cx.cast(b, ir.DataType.INT32))
+
+    return lower
+
+
+for _primitive, _names in NUMERIC.items():
+    lowers(_primitive, broadcasts=True)(_lower(*_names))
+
+
+@lowers("ne", broadcasts=True)
+def ne(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
+    return cx.op("Not", cx.op("Equal", a, b))
+
+
+@lowers("pow", broadcasts=True)
+def pow_(cx: Lowering, x: ir.Value, y: ir.Value) -> ir.Value:
+    return cx.op("Pow", x, y)
+
+
+@lowers("div", broadcasts=True)
+def div(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Integers truncate; a zero divisor gives -1, and the lowest number by -1 wraps, as in XLA."""
+    if not _needs_guard(a, b):
+        return cx.op("Div", a, b)
+    zero, safe = _safe_divisor(cx, b)
+    quotient = cx.op("Div", a, safe)
+    if _is_signed(b):
+        opposite = cx.op("Equal", b, cx.const_like(-1, b))
+        quotient = cx.op("Where", opposite, cx.op("Neg", a), quotient)
+    return cx.op("Where", zero, _all_ones(cx, a), quotient)
+
+
+@lowers("rem", broadcasts=True)
+def rem(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
+    """The sign of the dividend; a zero divisor gives the dividend, as in XLA."""
+    if not _needs_guard(a, b):
+        return cx.op("Mod", a, b, fmod=1)
+    zero, safe = _safe_divisor(cx, b)
+    return cx.op("Where", zero, a, cx.op("Mod", a, safe, fmod=1))
+
+
+def _needs_guard(a: ir.Value, b: ir.Value) -> bool:
+    """True for integers, unless the divisor is a constant that traps no machine."""
+    if a.dtype is None or not a.dtype.is_integer():
+        return False
+    tensor = tensor_of(b)
+    if tensor is None:
+        return True
+    return bool(np.isin(tensor.numpy(), (0, -1)).any())
+
+
+def _safe_divisor(cx: Lowering, b: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """Where ``b`` is 0, and ``b`` with a 1 in place of 0 and of -1, which trap on processors."""
+    zero = cx.op("Equal", b, cx.const_like(0, b))
+    bad = zero
+    if _is_signed(b):
+        bad = cx.op("Or", zero, cx.op("Equal", b, cx.const_like(-1, b)))
+    return zero, cx.op("Where", bad, cx.const_like(1, b), b)
+
+
+def _is_signed(x: ir.Value) -> bool:
+    return x.dtype is not None and x.dtype.is_signed()
+
+
+def _all_ones(cx: Lowering, like: ir.Value) -> ir.Value:
+    """-1, or the greatest unsigned number."""
+    assert like.dtype is not None
+    return cx.constant(np.asarray(-1).astype(like.dtype.numpy()))
+
+
+@lowers("select_n", broadcasts=True)
+def select_n(cx: Lowering, which: ir.Value, *cases: ir.Value) -> ir.Value:
+    if which.dtype == BOOL:
+        return _where(cx, which, cases[-1], cases[0])
+    result = cases[-1]
+    for index in reversed(range(len(cases) - 1)):
+        chosen = cx.op("LessOrEqual", which, cx.const_like(index, which))
+        result = _where(cx, chosen, cases[index], result)
+    return result
+
+
+def _where(cx: Lowering, test: ir.Value, yes: ir.Value, no: ir.Value) -> ir.Value:
+    return yes if yes is no else cx.op("Where", test, yes, no)
+
+
+@lowers("clamp", broadcasts=True)
+def clamp(cx: Lowering, low: ir.Value, x: ir.Value, high: ir.Value) -> ir.Value:
+    """Max and Min hand NaN on, as JAX does; Clip need not."""
+    return cx.op("Min", cx.op("Max", x, low), high)
+
+
+@lowers("shift_left", "shift_right_logical", broadcasts=True)
+def shift_logical(cx: Lowering, x: ir.Value, by: ir.Value) -> ir.Value:
+    left = cx.equation.primitive.name == "shift_left"
+    return _shift(cx, x, by, "LEFT" if left else "RIGHT")
+
+
+@lowers("shift_right_arithmetic", broadcasts=True)
+def shift_right_arithmetic(cx: Lowering, x: ir.Value, by: ir.Value) -> ir.Value:
+    """For a negative number, the complement of the shifted complement."""
+    if not _is_signed(x):
+        return _shift(cx, x, by, "RIGHT")
+    negative = cx.op("Less", x, cx.const_like(0, x))
+    mask = cx.op("Where", negative, cx.const_like(-1, x), cx.const_like(0, x))
+    return cx.op("BitwiseXor", _shift(cx, cx.op("BitwiseXor", x, mask), by, "RIGHT"), mask)
+
+
+def _shift(cx: Lowering, x: ir.Value, by: ir.Value, direction: str) -> ir.Value:
+    """A shift of bits; by the width or more it gives 0, where ONNX says nothing.
+
+    ONNX shifts unsigned numbers only, and casts between integers of one width keep the bits.
+    """
+    assert x.dtype is not None
+    unsigned = ir.DataType.from_numpy(np.dtype(f"u{x.dtype.itemsize:.0f}"))
+    bits, count = cx.cast(x, unsigned), cx.cast(by, unsigned)
+    inside = cx.op("Less", count, cx.const_like(x.dtype.bitwidth, count))
+    safe = cx.op("Where", inside, count, cx.const_like(0, count))
+    shifted = cx.op("BitShift", bits, safe, direction=direction)
+    return cx.cast(cx.op("Where", inside, shifted, cx.const_like(0, bits)), x.dtype)
+
+
+@lowers("atan2", broadcasts=True)
+def atan2(cx: Lowering, y: ir.Value, x: ir.Value) -> ir.Value:
+    """The angle of the smaller over the larger size, then moved into its octant."""
+    zero = cx.const_like(0, x)
+    tall, wide = cx.op("Abs", y), cx.op("Abs", x)
+    low, high = cx.op("Min", tall, wide), cx.op("Max", tall, wide)
+    # 0/0 and inf/inf: both sizes are equal, so the ratio counts as 0 or 1.
+    same = cx.op("Cast", cx.op("Greater", high, zero), to=int(x.dtype or 1))
+    ratio = cx.op("Where", cx.op("Equal", low, high), same, cx.op("Div", low, high))
+    angle = cx.op("Atan", ratio)
+    steep = cx.op("Sub", cx.const_like(np.pi / 2, x), angle)
+    angle = cx.op("Where", cx.op("Greater", tall, wide), steep, angle)
+    # 1/x tells -0 from 0.
+    left = cx.op("Or", cx.op("Less", x, zero), _is_negative_zero(cx, x))
+    angle = cx.op("Where", left, cx.op("Sub", cx.const_like(np.pi, x), angle), angle)
+    below = cx.op("Or", cx.op("Less", y, zero), _is_negative_zero(cx, y))
+    return cx.op("Where", below, cx.op("Neg", angle), angle)
+
+
+def _is_negative_zero(cx: Lowering, x: ir.Value) -> ir.Value:
+    """True for -0, whose reciprocal is the only -inf of a number that is not below 0."""
+    inverse = cx.op("Less", cx.op("Reciprocal", x), cx.const_like(0, x))
+    return cx.op("And", cx.op("Equal", x, cx.const_like(0, x)), inverse)

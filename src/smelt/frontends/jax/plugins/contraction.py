@@ -1,0 +1,43 @@
+"""``dot_general`` becomes one node, ``smelt.DotGeneral``; passes turn it into what a target has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.registry import lowers
+
+
+@lowers("dot_general")
+def dot_general(
+    cx: Lowering,
+    lhs: ir.Value,
+    rhs: ir.Value,
+    *,
+    dimension_numbers: Any,
+    precision: object,
+    preferred_element_type: Any,
+    out_sharding: object,
+) -> ir.Value:
+    """``precision`` only allows fewer bits on accelerators, so it is not needed."""
+    (lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch) = dimension_numbers
+    output = ir.DataType.from_numpy(np.dtype(cx.avals_out[0].dtype))
+    return cx.op(
+        "DotGeneral",
+        lhs,
+        rhs,
+        domain="smelt",
+        lhs_contracting=_ints(lhs_contracting),
+        rhs_contracting=_ints(rhs_contracting),
+        lhs_batch=_ints(lhs_batch),
+        rhs_batch=_ints(rhs_batch),
+        dtype=int(output),
+    )
+
+
+def _ints(dims: Any) -> list[int] | None:
+    """Absent means no dims."""
+    return [int(dim) for dim in dims] or None

@@ -1,0 +1,100 @@
+"""Operators that move elements and compute none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax.compat import Dim
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.registry import lowers
+
+
+@lowers("reshape")
+def reshape(
+    cx: Lowering, x: ir.Value, *, new_sizes: Sequence[Dim], dimensions: object, sharding: object
+) -> ir.Value:
+    if dimensions is not None:
+        raise cx.unsupported(f"it reads the dims in the order {dimensions}")
+    return cx.reshape(x, new_sizes)
+
+
+@lowers("broadcast_in_dim", broadcasts=True)
+def broadcast_in_dim(
+    cx: Lowering,
+    x: ir.Value,
+    *dynamic: ir.Value,
+    shape: Sequence[Dim],
+    broadcast_dimensions: Sequence[int],
+    sharding: object,
+) -> Operand:
+    """Only moves the dims into place; the broadcast itself is put off, see ``Operand``."""
+    operand = cx.operands[0]
+    rank, missing = len(shape), len(broadcast_dimensions) - len(operand.shape)
+    places = [int(dim) for dim in broadcast_dimensions][missing:]
+    if not places:
+        return Operand(x, ())
+    first = places[0]
+    small: list[Dim] = [1] * rank
+    for place, dim in zip(places, operand.shape, strict=True):
+        small[place] = dim
+    added = [i - first for i in range(first, rank) if i not in places]
+    return Operand(cx.unsqueeze(x, added), tuple(small[first:]))
+
+
+@lowers("transpose")
+def transpose(cx: Lowering, x: ir.Value, *, permutation: Sequence[int]) -> ir.Value:
+    return cx.transpose(x, permutation)
+
+
+@lowers("squeeze")
+def squeeze(cx: Lowering, x: ir.Value, *, dimensions: Sequence[int]) -> ir.Value:
+    return cx.squeeze(x, [int(dim) for dim in dimensions])
+
+
+@lowers("expand_dims")
+def expand_dims(cx: Lowering, x: ir.Value, *, dimensions: Sequence[int]) -> ir.Value:
+    return cx.unsqueeze(x, [int(dim) for dim in dimensions])
+
+
+@lowers("concatenate")
+def concatenate(cx: Lowering, *parts: ir.Value, dimension: int) -> ir.Value:
+    return parts[0] if len(parts) == 1 else cx.op("Concat", *parts, axis=int(dimension))
+
+
+@lowers("split")
+def split(cx: Lowering, x: ir.Value, *, sizes: Sequence[Dim], axis: int) -> tuple[ir.Value, ...]:
+    if len(sizes) == 1:
+        return (x,)
+    return cx.ops("Split", x, cx.shape_value(sizes), outputs=len(sizes), axis=int(axis))
+
+
+@lowers("rev")
+def rev(cx: Lowering, x: ir.Value, *, dimensions: Sequence[int]) -> ir.Value:
+    axes = [int(dim) for dim in dimensions]
+    lowest = np.iinfo(np.int64).min  # Clamped to "through the first element".
+    return cx.slice(x, [-1] * len(axes), [lowest] * len(axes), axes, [-1] * len(axes))
+
+
+@lowers("slice")
+def slice_(
+    cx: Lowering,
+    x: ir.Value,
+    *,
+    start_indices: Sequence[Dim],
+    limit_indices: Sequence[Dim],
+    strides: Sequence[int] | None,
+) -> ir.Value:
+    shape = cx.avals_in[0].shape
+    steps = [1] * len(shape) if strides is None else [int(step) for step in strides]
+    bounds = zip(start_indices, limit_indices, shape, steps, strict=True)
+    axes = [
+        i
+        for i, (start, end, size, step) in enumerate(bounds)
+        if not (step == 1 and isinstance(start, int) and start == 0 and end == size)
+    ]
+    starts, ends = [start_indices[i] for i in axes], [limit_indices[i] for i in axes]
+    return cx.slice(x, starts, ends, axes, [steps[i] for i in axes])

@@ -1,0 +1,96 @@
+"""Reductions over dims, and the place of the greatest or least element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.registry import lowers
+
+NARROW = frozenset(
+    {ir.DataType.INT8, ir.DataType.INT16, ir.DataType.UINT8, ir.DataType.UINT16}
+)
+"""Integers that ONNX reduces in part only; wider ones wrap to the same bits when cast back."""
+
+REDUCERS = {
+    "reduce_sum": "ReduceSum",
+    "reduce_prod": "ReduceProd",
+    "reduce_max": "ReduceMax",
+    "reduce_min": "ReduceMin",
+}
+
+
+def _lower(op_type: str) -> Callable[..., ir.Value]:
+    def lower(
+        cx: Lowering, x: ir.Value, *, axes: Sequence[int], out_sharding: object = None
+    ) -> ir.Value:
+        return reduce(cx, op_type, x, axes)
+
+    return lower
+
+
+for _primitive, _op_type in REDUCERS.items():
+    lowers(_primitive)(_lower(_op_type))
+
+
+def reduce(cx: Lowering, op_type: str, x: ir.Value, axes: Sequence[int]) -> ir.Value:
+    """``x`` reduced over ``axes``; over none of them it is ``x`` itself."""
+    if not len(axes):
+        return x
+    shape = cx.avals_in[0].shape
+    if any(isinstance(shape[int(axis)], int) and shape[int(axis)] == 0 for axis in axes):
+        return cx.expand(_identity(cx, op_type, x), cx.avals_out[0].shape)
+    assert x.dtype is not None
+    wide = cx.cast(x, ir.DataType.INT32) if x.dtype in NARROW else x
+    reduced = cx.op(op_type, wide, cx.const_i64([int(axis) for axis in axes]), keepdims=0)
+    return cx.cast(reduced, x.dtype)
+
+
+def _identity(cx: Lowering, op_type: str, like: ir.Value) -> ir.Value:
+    """What an empty reduction gives."""
+    if op_type in ("ReduceSum", "ReduceProd"):
+        return cx.const_like(int(op_type == "ReduceProd"), like)
+    assert like.dtype is not None
+    low = op_type == "ReduceMax"
+    if like.dtype.is_floating_point():
+        return cx.const_like(-np.inf if low else np.inf, like)
+    bounds = np.iinfo(like.dtype.numpy())
+    return cx.const_like(bounds.min if low else bounds.max, like)
+
+
+@lowers("reduce_and", "reduce_or")
+def reduce_logical(
+    cx: Lowering, x: ir.Value, *, axes: Sequence[int], out_sharding: object = None
+) -> ir.Value:
+    if x.dtype != ir.DataType.BOOL:
+        raise cx.unsupported("ONNX has no reduction by bitwise operators")
+    op_type = "ReduceMin" if cx.equation.primitive.name == "reduce_and" else "ReduceMax"
+    if not len(axes):
+        return x
+    shape = cx.avals_in[0].shape
+    if any(isinstance(shape[int(axis)], int) and shape[int(axis)] == 0 for axis in axes):
+        empty = cx.constant(np.asarray(op_type == "ReduceMin"))
+        return cx.expand(empty, cx.avals_out[0].shape)
+    numbers = cx.cast(x, ir.DataType.INT32)
+    reduced = cx.op(op_type, numbers, cx.const_i64([int(axis) for axis in axes]), keepdims=0)
+    return cx.cast(reduced, ir.DataType.BOOL)
+
+
+@lowers("argmax", "argmin")
+def arg_reduce(cx: Lowering, x: ir.Value, *, axes: Sequence[int], index_dtype: object) -> ir.Value:
+    """The first of equals; the first NaN where there is one, which ONNX does not promise."""
+    (axis,) = (int(axis) for axis in axes)
+    op_type = "ArgMax" if cx.equation.primitive.name == "argmax" else "ArgMin"
+    assert x.dtype is not None
+    if x.dtype in NARROW or x.dtype == ir.DataType.BOOL:
+        x = cx.cast(x, ir.DataType.INT32)
+    index = cx.op(op_type, x, axis=axis, keepdims=0)
+    if x.dtype is not None and x.dtype.is_floating_point():
+        nan = cx.cast(cx.op("IsNaN", x), ir.DataType.INT32)
+        first_nan = cx.op("ArgMax", nan, axis=axis, keepdims=0)
+        has_nan = cx.op("ReduceMax", nan, cx.const_i64([axis]), keepdims=0)
+        index = cx.op("Where", cx.cast(has_nan, ir.DataType.BOOL), first_nan, index)
+    return cx.cast(index, np.dtype(str(index_dtype)))

@@ -1,0 +1,160 @@
+"""Elementwise operators of one operand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.registry import lowers
+
+SAME = {
+    "abs": "Abs",
+    "acos": "Acos",
+    "acosh": "Acosh",
+    "asin": "Asin",
+    "asinh": "Asinh",
+    "atan": "Atan",
+    "atanh": "Atanh",
+    "ceil": "Ceil",
+    "cos": "Cos",
+    "cosh": "Cosh",
+    "erf": "Erf",
+    "exp": "Exp",
+    "floor": "Floor",
+    "log": "Log",
+    "logistic": "Sigmoid",
+    "sin": "Sin",
+    "sinh": "Sinh",
+    "sqrt": "Sqrt",
+    "tan": "Tan",
+    "tanh": "Tanh",
+}
+"""Primitives that one ONNX operator computes."""
+
+
+def _lower_same(op_type: str) -> Callable[..., ir.Value]:
+    def lower(cx: Lowering, x: ir.Value, *, accuracy: object = None) -> ir.Value:
+        if accuracy is not None:
+            raise cx.unsupported(f"ONNX cannot promise the accuracy {accuracy}")
+        return cx.op(op_type, x)
+
+    return lower
+
+
+for _primitive, _op_type in SAME.items():
+    lowers(_primitive, broadcasts=True)(_lower_same(_op_type))
+
+
+@lowers("neg", broadcasts=True)
+def neg(cx: Lowering, x: ir.Value) -> ir.Value:
+    if x.dtype is not None and x.dtype.is_integer() and not x.dtype.is_signed():
+        return cx.op("Sub", cx.const_like(0, x), x)  # Neg takes no unsigned numbers.
+    return cx.op("Neg", x)
+
+
+@lowers("sign", broadcasts=True)
+def sign(cx: Lowering, x: ir.Value) -> ir.Value:
+    """NaN and both zeros are their own signs in JAX; ONNX does not say."""
+    if x.dtype is None or not x.dtype.is_floating_point():
+        return cx.op("Sign", x)
+    zero = cx.const_like(0, x)
+    return cx.op("Where", cx.op("Greater", cx.op("Abs", x), zero), cx.op("Sign", x), x)
+
+
+@lowers("square", broadcasts=True)
+def square(cx: Lowering, x: ir.Value) -> ir.Value:
+    return cx.op("Mul", x, x)
+
+
+@lowers("rsqrt", broadcasts=True)
+def rsqrt(cx: Lowering, x: ir.Value, *, accuracy: object) -> ir.Value:
+    return cx.op("Reciprocal", cx.op("Sqrt", x))
+
+
+@lowers("cbrt", broadcasts=True)
+def cbrt(cx: Lowering, x: ir.Value, *, accuracy: object) -> ir.Value:
+    """A third cannot be written in binary, so the power is taken in double precision."""
+    wide = cx.cast(x, np.dtype(np.float64))
+    root = cx.op("Pow", cx.op("Abs", wide), cx.const_like(1 / 3, wide))
+    signed = cx.op("Where", cx.op("Less", wide, cx.const_like(0, wide)), cx.op("Neg", root), root)
+    assert x.dtype is not None
+    return cx.cast(signed, x.dtype)
+
+
+@lowers("exp2", broadcasts=True)
+def exp2(cx: Lowering, x: ir.Value, *, accuracy: object) -> ir.Value:
+    return cx.op("Pow", cx.const_like(2, x), x)
+
+
+@lowers("erfc", broadcasts=True)
+def erfc(cx: Lowering, x: ir.Value) -> ir.Value:
+    """Exact to an ulp of 1, not of the result: the tail is lost, and with it no probability."""
+    return cx.op("Sub", cx.const_like(1, x), cx.op("Erf", x))
+
+
+@lowers("log1p", broadcasts=True)
+def log1p(cx: Lowering, x: ir.Value, *, accuracy: object) -> ir.Value:
+    """Kahan: with ``u = 1 + x`` rounded, ``log(u) * (x / (u - 1))`` undoes the rounding."""
+    one = cx.const_like(1, x)
+    u = cx.op("Add", one, x)
+    log = cx.op("Log", u)
+    corrected = cx.op("Mul", log, cx.op("Div", x, cx.op("Sub", u, one)))
+    large = cx.op("Where", cx.op("Equal", u, x), log, corrected)
+    return cx.op("Where", cx.op("Equal", u, one), x, large)
+
+
+@lowers("expm1", broadcasts=True)
+def expm1(cx: Lowering, x: ir.Value, *, accuracy: object) -> ir.Value:
+    """Kahan: with ``u = exp(x)`` rounded, ``(u - 1) * (x / log(u))`` undoes the rounding."""
+    one = cx.const_like(1, x)
+    u = cx.op("Exp", x)
+    less = cx.op("Sub", u, one)
+    corrected = cx.op("Mul", less, cx.op("Div", x, cx.op("Log", u)))
+    # Far from 0 the correction is not needed, and 0 and inf would spoil it.
+    far = cx.op("Greater", cx.op("Abs", x), one)
+    near = cx.op("Where", cx.op("Equal", u, one), x, corrected)
+    return cx.op("Where", far, less, near)
+
+
+@lowers("is_finite", broadcasts=True)
+def is_finite(cx: Lowering, x: ir.Value) -> ir.Value:
+    return cx.op("Less", cx.op("Abs", x), cx.const_like(np.inf, x))
+
+
+@lowers("not", broadcasts=True)
+def not_(cx: Lowering, x: ir.Value) -> ir.Value:
+    return cx.op("Not" if x.dtype == ir.DataType.BOOL else "BitwiseNot", x)
+
+
+@lowers("round", broadcasts=True)
+def round_(cx: Lowering, x: ir.Value, *, rounding_method: int) -> ir.Value:
+    if int(rounding_method) == 1:  # to the nearest even
+        return cx.op("Round", x)
+    size = cx.op("Abs", x)
+    down = cx.op("Floor", size)
+    half = cx.const_like(0.5, x)
+    up = cx.op("GreaterOrEqual", cx.op("Sub", size, down), half)
+    away = cx.op("Where", up, cx.op("Add", down, cx.const_like(1, x)), down)
+    signed = cx.op("Where", cx.op("Less", x, cx.const_like(0, x)), cx.op("Neg", away), away)
+    # Below a half the result is a zero with the sign of x.
+    small = cx.op("Mul", x, cx.const_like(0, x))
+    return cx.op("Where", cx.op("Less", size, half), small, signed)
+
+
+@lowers("integer_pow", broadcasts=True)
+def integer_pow(cx: Lowering, x: ir.Value, *, y: int) -> ir.Value:
+    """By repeated squaring, in JAX's order, so the bits agree."""
+    if y == 0:
+        return cx.op("Expand", cx.const_like(1, x), cx.op("Shape", x))
+    power, result, count = x, None, abs(y)
+    while count:
+        if count & 1:
+            result = power if result is None else cx.op("Mul", result, power)
+        count >>= 1
+        if count:
+            power = cx.op("Mul", power, power)
+    assert result is not None
+    return result if y > 0 else cx.op("Div", cx.const_like(1, x), result)

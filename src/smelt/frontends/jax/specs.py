@@ -1,0 +1,257 @@
+"""Input specs: text, arrays and ``ShapeDtypeStruct``s in pytrees, all in one symbolic scope.
+
+Text is ``"f32[B,28,28,1]"``: an element type and dims, which are numbers or expressions in symbols
+(``2*B``, ``S//2``, ``S % 8``, ``max(B, 4)``).
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import jax
+import ml_dtypes
+import numpy as np
+
+from smelt.errors import UsageError
+from smelt.frontends.jax import compat
+
+_FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "bf16": ml_dtypes.bfloat16}
+_INTEGERS = {f"{s}{n}": np.dtype(f"{s}{n // 8}") for s in "iu" for n in (8, 16, 32, 64)}
+DTYPES: dict[str, np.dtype] = {
+    name: np.dtype(dtype) for name, dtype in {**_FLOATS, **_INTEGERS, "bool": np.bool_}.items()
+}
+"""Element types by their short names; the names of NumPy are understood too."""
+
+_TEXT = re.compile(r"\s*(\w+)\s*\[(.*)\]\s*", re.DOTALL)
+_RESERVED = re.compile(r"(val|const)_\d+")
+
+
+def resolve(
+    specs: Sequence[Any], constraints: Iterable[str], x64: bool
+) -> tuple[tuple[Any, ...], list[jax.ShapeDtypeStruct]]:
+    """``specs`` with each leaf as a ``ShapeDtypeStruct``, and those leaves in order.
+
+    Raises UsageError E104 for a leaf that is no spec.
+    """
+    leaves, tree = jax.tree.flatten(tuple(specs))
+    scope = _scope(leaves, tuple(constraints))
+    with compat.x64(x64):
+        structs = [_struct(leaf, scope, x64) for leaf in leaves]
+    return jax.tree.unflatten(tree, structs), structs
+
+
+def _scope(leaves: Sequence[Any], constraints: tuple[str, ...]) -> compat.SymbolicScope:
+    """The scope that the caller's own dims live in, or a new one with ``constraints``."""
+    given: list[compat.SymbolicScope] = []
+    for leaf in leaves:
+        for dim in getattr(leaf, "shape", ()):
+            if compat.is_symbolic(dim) and not any(compat.scope_of(dim) is s for s in given):
+                given.append(compat.scope_of(dim))
+    if len(given) > 1:
+        raise UsageError(
+            "E104",
+            "the input specs use symbols of several scopes",
+            why="the same name in two scopes is two sizes",
+            fix="make all dims with one jax.export.SymbolicScope, or name them by strings",
+        )
+    if given and constraints:
+        raise UsageError(
+            "E104",
+            "constraints are given twice",
+            why="the dims of the input specs have a scope already",
+            fix="give the constraints to jax.export.SymbolicScope",
+        )
+    if given:
+        return given[0]
+    try:
+        return compat.SymbolicScope([_constraint(text) for text in constraints])
+    except ValueError as error:
+        raise UsageError("E104", f"constraints {list(constraints)} are wrong: {error}") from error
+
+
+def _constraint(text: str) -> str:
+    for relation in ("==", ">=", "<="):
+        left, found, right = text.partition(relation)
+        if found:
+            return f"{_jax_text(left)} {relation} {_jax_text(right)}"
+    raise UsageError(
+        "E104", f"{text!r} is no constraint", fix="for instance 'B >= 1' or 'S % 8 == 0'"
+    )
+
+
+def _struct(leaf: Any, scope: compat.SymbolicScope, x64: bool) -> jax.ShapeDtypeStruct:
+    if isinstance(leaf, str):
+        struct = parse(leaf, scope)
+    elif isinstance(leaf, jax.ShapeDtypeStruct):
+        dims = [str(dim) for dim in leaf.shape]
+        named = any(isinstance(dim, str) for dim in leaf.shape)
+        struct = jax.ShapeDtypeStruct(_dims(dims, scope) if named else leaf.shape, leaf.dtype)
+    else:
+        try:
+            aval = compat.aval_of(leaf)
+        except TypeError as error:
+            raise UsageError(
+                "E104",
+                f"{leaf!r} is no input spec",
+                fix="give an array, a jax.ShapeDtypeStruct or text such as 'f32[B,28,28,1]'",
+            ) from error
+        return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+    dtype = np.dtype(struct.dtype)
+    if dtype.itemsize == 8 and dtype.kind in "iuf" and not x64:
+        raise UsageError(
+            "E104",
+            f"an input is {dtype.name}, but 64-bit types are off",
+            why="JAX would silently use 32 bits",
+            fix="trace with x64=True, or give a 32-bit type",
+        )
+    return struct
+
+
+def parse(text: str, scope: compat.SymbolicScope | None = None) -> jax.ShapeDtypeStruct:
+    """The spec written as ``dtype[dim,...]``; raises UsageError E104."""
+    found = _TEXT.fullmatch(text)
+    dtype = _dtype(found.group(1)) if found else None
+    if found is None or dtype is None:
+        raise UsageError(
+            "E104",
+            f"{text!r} is no input spec",
+            why="" if found is None else f"{found.group(1)!r} is no element type",
+            fix=f"write DTYPE[DIMS], for instance 'f32[B,28,28,1]'; types: {', '.join(DTYPES)}",
+        )
+    dims = found.group(2).strip()
+    return jax.ShapeDtypeStruct(_dims(_split(dims), scope or compat.SymbolicScope()), dtype)
+
+
+def _dtype(name: str) -> np.dtype | None:
+    if name in DTYPES:
+        return DTYPES[name]
+    try:
+        return np.dtype(getattr(ml_dtypes, name, None) or name)
+    except TypeError:
+        return None
+
+
+def _split(dims: str) -> list[str]:
+    """Dims between commas that are in no parentheses; a last comma is allowed."""
+    parts = re.split(r",(?![^()]*\))", dims)
+    if parts and not parts[-1].strip():
+        parts.pop()
+    return parts
+
+
+def _dims(texts: Sequence[str], scope: compat.SymbolicScope) -> tuple[Any, ...]:
+    dims = ", ".join(_jax_text(text) for text in texts)
+    try:
+        shape = compat.symbolic_shape(f"({dims},)" if texts else "()", scope)
+    except (ValueError, TypeError) as error:
+        what = f"the dims {', '.join(texts)!r} are wrong"
+        raise UsageError("E104", what, why=str(error).splitlines()[0]) from error
+    if any(isinstance(dim, int) and dim < 0 for dim in shape):
+        raise UsageError("E104", f"the dims {', '.join(texts)!r} hold a negative size")
+    return shape
+
+
+def _jax_text(text: str) -> str:
+    """Python's spelling of a dim expression in that of ``jax.export``."""
+    try:
+        return _spell(ast.parse(text.strip().replace("^", "**"), mode="eval").body)
+    except (SyntaxError, ValueError) as error:
+        raise UsageError(
+            "E104",
+            f"{text.strip()!r} is no size",
+            fix="use a number, a name, or + - * // % ** max() min() of such",
+        ) from error
+
+
+_SPELLED = {
+    ast.Add: "{} + {}",
+    ast.Sub: "{} - {}",
+    ast.Mult: "{}*{}",
+    ast.FloorDiv: "floordiv({}, {})",
+    ast.Mod: "mod({}, {})",
+    ast.Pow: "{}^{}",
+}
+
+
+def _spell(tree: ast.expr) -> str:
+    match tree:
+        case ast.Constant(value=int(number)) if not isinstance(number, bool):
+            return str(number)
+        case ast.Name(id=name):
+            return name
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return f"-1*{_factor(operand)}"
+        case ast.BinOp(left=left, op=(ast.Mult() | ast.Pow()) as op, right=right):
+            return _SPELLED[type(op)].format(_factor(left), _factor(right))
+        case ast.BinOp(left=left, op=ast.Sub(), right=right):
+            return f"{_spell(left)} - {_factor(right)}"
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _SPELLED:
+            return _SPELLED[type(op)].format(_spell(left), _spell(right))
+        case ast.Call(func=ast.Name(id=("max" | "min" | "floordiv" | "mod") as name), args=args):
+            return f"{name}({', '.join(_spell(arg) for arg in args)})"
+    raise ValueError(ast.unparse(tree))
+
+
+def _factor(tree: ast.expr) -> str:
+    """``tree`` as a factor; JAX reads no parentheses, so products of sums are multiplied out."""
+    if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Add | ast.Sub):
+        raise ValueError(ast.unparse(tree))
+    return _spell(tree)
+
+
+def input_names(fn: Callable[..., Any], specs: tuple[Any, ...]) -> list[str]:
+    """A name for each leaf of ``specs``: its parameter, then its path (``batch_image``)."""
+    parameters = _parameters(fn, len(specs))
+    leaves = jax.tree_util.tree_flatten_with_path(specs)[0]
+    raw = [_join(parameters[path[0].idx], path[1:]) for path, _ in leaves]
+    return unique(raw, set())
+
+
+def output_names(out: Any, taken: Sequence[str]) -> list[str]:
+    """A name for each leaf of the result: ``out``, ``out_0``, ``out_logits``."""
+    leaves = jax.tree_util.tree_flatten_with_path(out)[0]
+    return unique([_join("out", path) for path, _ in leaves], set(taken))
+
+
+def _parameters(fn: Callable[..., Any], count: int) -> list[str]:
+    """The names of the first ``count`` positional parameters of ``fn``."""
+    try:
+        bound = inspect.signature(fn).bind(*range(count))
+    except (TypeError, ValueError):
+        return [f"x{i}" for i in range(count)]
+    names: list[str] = []
+    for name, value in bound.arguments.items():
+        if isinstance(value, tuple):
+            names += [f"{name}_{i}" for i in range(len(value))]
+        else:
+            names.append(name)
+    return names
+
+
+def path_name(path: Sequence[Any]) -> str:
+    """A name for a leaf of a pytree, from its path; the ``value`` of an nnx variable adds none."""
+    if len(path) > 1 and str(getattr(path[-1], "name", path[-1])).strip(".") == "value":
+        path = path[:-1]
+    return _join("", path)
+
+
+def _join(stem: str, path: Sequence[Any]) -> str:
+    parts = [stem, *(jax.tree_util.keystr((key,), simple=True) for key in path)]
+    return re.sub(r"\W+", "_", "_".join(parts)).strip("_") or "x"
+
+
+def unique(names: Sequence[str], taken: set[str]) -> list[str]:
+    """``names`` with a number added to each that is taken, empty or reserved for inner values."""
+    result = []
+    for stem in names:
+        name, count = stem, 1
+        while name in taken or _RESERVED.fullmatch(name):
+            count += 1
+            name = f"{stem}_{count}"
+        taken.add(name)
+        result.append(name)
+    return result

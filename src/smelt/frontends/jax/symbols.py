@@ -1,0 +1,223 @@
+"""Symbolic dims: as ONNX dims, and as values computed at run time.
+
+JAX prints a dim as an expression such as ``2*B + floordiv(S, 2)``; that text is what we read, so no
+private class of JAX is touched. ONNX dims are spelled as onnx_ir normalises them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TypeVar
+
+import onnx_ir as ir
+
+from smelt.errors import Unsupported
+from smelt.frontends.jax.compat import Dim, is_symbolic
+from smelt.ir.build import Builder
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Algebra:
+    """What the leaves and operations of a dim expression mean."""
+
+    symbol: Callable[[str], object]
+    number: Callable[[int], object]
+    apply: Callable[..., object]
+
+
+def parse(dim: Dim) -> ast.expr:
+    """The expression that JAX prints for ``dim``."""
+    return ast.parse(str(dim).replace("^", "**"), mode="eval").body
+
+
+def evaluate(tree: ast.expr, meaning: Algebra) -> object:
+    """Folds an expression bottom-up; ``apply`` gets ``+ - * // % max min`` and the operands."""
+    match tree:
+        case ast.Constant(value=int(number)):
+            return meaning.number(number)
+        case ast.Name(id=name):
+            return meaning.symbol(name)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return meaning.apply("*", meaning.number(-1), evaluate(operand, meaning))
+        case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int(power))):
+            base = evaluate(left, meaning)
+            return reduce(lambda a, b: meaning.apply("*", a, b), [base] * power)
+        case ast.BinOp(left=left, op=operator, right=right):
+            operands = evaluate(left, meaning), evaluate(right, meaning)
+            return meaning.apply(_OPERATORS[type(operator)], *operands)
+        case ast.Call(func=ast.Name(id=name), args=args):
+            return meaning.apply(_CALLS[name], *(evaluate(arg, meaning) for arg in args))
+    raise Unsupported("E103", f"the dim expression {ast.unparse(tree)!r} is not understood")
+
+
+_OPERATORS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
+_CALLS = {"floordiv": "//", "mod": "%", "max": "max", "min": "min"}
+
+_SPELLING = {
+    "+": "({0} + {1})",
+    "-": "({0} - {1})",
+    "*": "({0}*{1})",
+    "//": "floor({0}/{1})",
+    "%": "Mod({0}, {1})",
+    "max": "Max({0}, {1})",
+    "min": "Min({0}, {1})",
+}
+_TEXT = Algebra(str, str, lambda op, a, b: _SPELLING[op].format(a, b))
+
+
+def symbols_in(dim: Dim) -> list[str]:
+    """The symbols of ``dim``, sorted."""
+    if not is_symbolic(dim):
+        return []
+    return sorted({node.id for node in ast.walk(parse(dim)) if _is_symbol(node)})
+
+
+def _is_symbol(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and node.id not in _CALLS
+
+
+class Symbols:
+    """The symbolic dims of one trace.
+
+    Values are int64 vectors of one element, made by ``builder`` in the main graph when first
+    asked for, so every subgraph may read them.
+    """
+
+    def __init__(self, builder: Builder) -> None:
+        self._builder = builder
+        self._sources: dict[str, tuple[ir.Value, int, ast.expr]] = {}
+        self._dims: dict[str, ir.SymbolicDim] = {}
+        self._shapes: dict[tuple[str, ...], ir.Shape] = {}
+        self._values: dict[str, ir.Value] = {}
+
+    def dim(self, dim: Dim) -> int | ir.SymbolicDim:
+        """``dim`` as ONNX writes it."""
+        if not is_symbolic(dim):
+            return int(dim)
+        text = str(dim)
+        known = self._dims.get(text)
+        if known is None:
+            # Adding 0 makes onnx_ir print its normal form, which its inference prints too.
+            known = ir.SymbolicDim(str(evaluate(parse(dim), _TEXT))) + 0
+            self._dims[text] = known
+        return known
+
+    def shape(self, dims: Sequence[Dim]) -> ir.Shape:
+        """``dims`` as a frozen ONNX shape, shared by equal ones."""
+        key = tuple(str(dim) for dim in dims)
+        known = self._shapes.get(key)
+        if known is None:
+            known = ir.Shape([self.dim(dim) for dim in dims], frozen=True)
+            self._shapes[key] = known
+        return known
+
+    def bind(self, value: ir.Value, dims: Sequence[Dim]) -> None:
+        """Learn from the graph input ``value`` what symbols its ``dims`` determine."""
+        plain: dict[str, tuple[ir.Value, int, ast.expr]] = {}
+        mixed: dict[str, tuple[ir.Value, int, ast.expr]] = {}
+        for axis, dim in enumerate(dims):
+            for name in symbols_in(dim):
+                tree = parse(dim)
+                found = plain if isinstance(tree, ast.Name) else mixed
+                found.setdefault(name, (value, axis, tree))
+        for name, source in plain.items():
+            if not isinstance(self._sources.get(name, (None, 0, None))[2], ast.Name):
+                self._sources[name] = source
+        for name, source in mixed.items():
+            self._sources.setdefault(name, source)
+
+    def value(self, dim: Dim) -> ir.Value:
+        """``dim`` at run time, an int64 vector of one element."""
+        text = str(dim)
+        known = self._values.get(text)
+        if known is None:
+            built = evaluate(parse(dim), Algebra(self._symbol, self._number, self._apply))
+            assert isinstance(built, ir.Value)
+            known = self._values[text] = built
+        return known
+
+    def _number(self, number: int) -> ir.Value:
+        key = str(number)
+        if key not in self._values:
+            self._values[key] = self._builder.const_i64([number])
+        return self._values[key]
+
+    def _apply(self, operation: str, a: ir.Value, b: ir.Value) -> ir.Value:
+        build = self._builder.op
+        if operation == "//":
+            # ONNX Div truncates; a - mod(a, b) is a multiple of b, so truncation is floor.
+            return build("Div", build("Sub", a, build("Mod", a, b)), b)
+        names = {"+": "Add", "-": "Sub", "*": "Mul", "%": "Mod", "max": "Max", "min": "Min"}
+        return build(names[operation], a, b)
+
+    def _symbol(self, name: str) -> ir.Value:
+        known = self._values.get(name)
+        if known is None:
+            known = self._values[name] = self._solve(name)
+        return known
+
+    def _solve(self, name: str) -> ir.Value:
+        """The size behind ``name``: ``(size of an input dim - other terms) / coefficient``."""
+        if name not in self._sources:
+            raise _unsolvable(name, "no input has a dim with it")
+        source, axis, tree = self._sources[name]
+        size = self._builder.op("Shape", source, start=axis, end=axis + 1)
+        coefficient, others = _linear(tree, name)
+        for sign, term in others:
+            symbols = {node.id for node in ast.walk(term) if _is_symbol(node)}  # type: ignore[attr-defined]
+            if any(not isinstance(self._sources[s][2], ast.Name) for s in sorted(symbols)):
+                raise _unsolvable(name, f"{ast.unparse(tree)} has another unknown")
+            other = evaluate(term, Algebra(self._symbol, self._number, self._apply))
+            size = self._builder.op("Sub" if sign > 0 else "Add", size, _as_value(other))
+        if coefficient != 1:
+            size = self._builder.op("Div", size, self._number(coefficient))
+        return size
+
+
+def _as_value(built: object) -> ir.Value:
+    assert isinstance(built, ir.Value)
+    return built
+
+
+def _linear(tree: ast.expr, name: str) -> tuple[int, list[tuple[int, ast.expr]]]:
+    """``tree`` as ``coefficient * name`` plus signed terms without ``name``."""
+    coefficient, others = 0, []
+    for sign, term in _terms(tree, 1):
+        if not any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(term)):
+            others.append((sign, term))
+            continue
+        match term:
+            case ast.Name():
+                coefficient += sign
+            case ast.BinOp(left=ast.Constant(value=int(k)), op=ast.Mult(), right=ast.Name()):
+                coefficient += sign * k
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Name()):
+                coefficient -= sign
+            case _:
+                raise _unsolvable(name, f"{ast.unparse(tree)} is not linear in it")
+    if coefficient == 0:
+        raise _unsolvable(name, f"{ast.unparse(tree)} does not depend on it")
+    return coefficient, others
+
+
+def _terms(tree: ast.expr, sign: int) -> list[tuple[int, ast.expr]]:
+    match tree:
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _terms(left, sign) + _terms(right, sign)
+        case ast.BinOp(left=left, op=ast.Sub(), right=right):
+            return _terms(left, sign) + _terms(right, -sign)
+    return [(sign, tree)]
+
+
+def _unsolvable(name: str, why: str) -> Unsupported:
+    return Unsupported(
+        "E103",
+        f"the size {name!r} cannot be computed from the inputs",
+        why=why,
+        fix=f"give some input a dim that is exactly {name!r}",
+    )

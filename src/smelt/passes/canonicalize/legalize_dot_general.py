@@ -1,0 +1,218 @@
+"""Turn ``smelt.DotGeneral`` into what ONNX has: MatMul, Gemm, MatMulInteger, Mul or Einsum.
+
+    before   DotGeneral<lhs_contracting=[1], rhs_contracting=[0]>(x[B,8], w[8,16])
+    after    MatMul(x, w)
+
+Each side is put in the order [batch, free, contracting] or [batch, contracting, free] by a
+Transpose, where it is not so already, and dims are merged by a Reshape where MatMul takes one.
+
+Needs    operands of known dtype and rank; the semiring sum_product.
+Keeps    nothing: where no Reshape can name the sizes, an Einsum takes over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.constants import is_constant
+from smelt.ir.match import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import Dim
+from smelt.operators.declare import Attributes
+from smelt.operators.dot_general import OPERATOR, Groups, groups
+from smelt.passes.base import rounding, rule_pass
+
+BYTES = (ir.DataType.INT8, ir.DataType.UINT8)
+GEMM = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
+
+
+@rule(op("DotGeneral", var("lhs"), var("rhs"), domain="smelt"), same_shape=True)
+def dot_general(m: Match, b: Builder) -> Replacement:
+    attributes = OPERATOR.attributes_of(m.root)
+    if attributes["semiring"] != "sum_product":
+        return Miss("ONNX multiplies over numbers only")
+    result = legalize(b, m["lhs"], m["rhs"], attributes)
+    return Miss("the dtype or rank of an operand is unknown") if result is None else result
+
+
+def legalize(b: Builder, lhs: ir.Value, rhs: ir.Value, attributes: Attributes) -> ir.Value | None:
+    """The contraction as ONNX nodes; None, with nothing built, if a dtype or rank is unknown."""
+    if lhs.shape is None or rhs.shape is None or lhs.dtype is None or rhs.dtype is None:
+        return None
+    parts = groups(attributes, len(lhs.shape), len(rhs.shape))
+    preferred = attributes["dtype"]
+    output = ir.DataType(preferred) if isinstance(preferred, int) else lhs.dtype
+    wide = _wide(output)
+    if 0 in (*lhs.shape.dims, *rhs.shape.dims):
+        return _zeros(b, lhs, rhs, parts, output)
+    if not parts.lhs_contracting:
+        return _cast(b, _outer(b, _cast(b, lhs, wide), _cast(b, rhs, wide), parts), output)
+    plan = _plan(lhs, rhs, parts)
+    if plan is None:
+        results = OPERATOR.body(b, (lhs, rhs), attributes) if OPERATOR.body else None
+        return results[0] if results else None
+    if lhs.dtype in BYTES and rhs.dtype in BYTES and min(len(lhs.shape), len(rhs.shape)) > 1:
+        return _cast(b, plan.build(b, "MatMulInteger", lhs, rhs), output)
+    lhs, rhs = _cast(b, lhs, wide), _cast(b, rhs, wide)
+    result = _gemm(b, lhs, rhs, parts) or plan.build(b, "MatMul", lhs, rhs)
+    return _cast(b, result, output)
+
+
+def _wide(output: ir.DataType) -> ir.DataType:
+    """The type to multiply in: MatMul takes floats and integers of 32 bits and more.
+
+    Sums of integers wrap around, so more bits and a Cast back give the same.
+    """
+    if output.is_floating_point() or output.bitwidth >= 32:
+        return output
+    return ir.DataType.INT32
+
+
+def _cast(b: Builder, x: ir.Value, to: ir.DataType) -> ir.Value:
+    return x if x.dtype == to else b.op("Cast", x, to=int(to))
+
+
+def _zeros(
+    b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups, output: ir.DataType
+) -> ir.Value:
+    """Some dim is of size 0: either nothing is summed, or there are no results."""
+    sizes = [b.op("Shape", lhs, start=i, end=i + 1) for i in (*parts.lhs_batch, *parts.lhs_free)]
+    sizes += [b.op("Shape", rhs, start=i, end=i + 1) for i in parts.rhs_free]
+    zero = b.constant(np.zeros((), dtype=output.numpy()))
+    if not sizes:
+        return b.op("Identity", zero)
+    return b.op("Expand", zero, sizes[0] if len(sizes) == 1 else b.op("Concat", *sizes, axis=0))
+
+
+def _outer(b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups) -> ir.Value:
+    """Nothing is summed: the product of all pairs, by broadcasting."""
+    left = _transpose(b, lhs, (*parts.lhs_batch, *parts.lhs_free))
+    right = _transpose(b, rhs, (*parts.rhs_batch, *parts.rhs_free))
+    nb, nl, nr = len(parts.lhs_batch), len(parts.lhs_free), len(parts.rhs_free)
+    if nr:
+        left = b.op("Unsqueeze", left, b.const_i64(range(nb + nl, nb + nl + nr)))
+    if nl and nb:
+        right = b.op("Unsqueeze", right, b.const_i64(range(nb, nb + nl)))
+    return b.op("Mul", left, right)
+
+
+def _gemm(b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups) -> ir.Value | None:
+    """A Gemm where it saves the Transpose of something that is no constant, else None."""
+    if lhs.dtype not in GEMM or len(parts.lhs_free) != 1 or len(parts.rhs_free) != 1:
+        return None
+    if parts.lhs_batch or len(parts.lhs_contracting) != 1:
+        return None
+    left, right = parts.lhs_contracting == (0,), parts.rhs_contracting == (1,)
+    if not (left and not is_constant(lhs)) and not (right and not is_constant(rhs)):
+        return None
+    return b.op("Gemm", lhs, rhs, transA=int(left), transB=int(right))
+
+
+@dataclass(frozen=True)
+class Side:
+    """One operand, or the result: the order of its dims, and the Reshape that then merges them."""
+
+    perm: tuple[int, ...] = ()
+    target: tuple[int, ...] | None = None
+
+    def build(self, b: Builder, x: ir.Value) -> ir.Value:
+        """``x`` in the form of this side."""
+        moved = _transpose(b, x, self.perm)
+        if self.target is None:
+            return moved
+        return b.op("Reshape", moved, b.const_i64(self.target))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a matrix product computes the contraction."""
+
+    lhs: Side
+    rhs: Side
+    result: Side
+
+    def build(self, b: Builder, op_type: str, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+        """The product, by ``op_type``."""
+        return self.result.build(b, b.op(op_type, self.lhs.build(b, lhs), self.rhs.build(b, rhs)))
+
+
+def _plan(lhs: ir.Value, rhs: ir.Value, parts: Groups) -> Plan | None:
+    """None if a Reshape would have to name two unknown sizes."""
+    left_perm = (*parts.lhs_batch, *parts.lhs_free, *parts.lhs_contracting)
+    right_perm = (*parts.rhs_batch, *parts.rhs_contracting, *parts.rhs_free)
+    left, right = _dims(lhs, left_perm), _dims(rhs, right_perm)
+    nb, nk = len(parts.lhs_batch), len(parts.lhs_contracting)
+    nl, nr = len(parts.lhs_free), len(parts.rhs_free)
+    # Without batch dims, MatMul takes any number of free dims on the left, and none on either.
+    batch, rows = [1] * nb, [1] * nl if nb == 0 else [nl]
+    columns = [] if nb == 0 and nr == 0 else [nr]
+    try:
+        return Plan(
+            Side(left_perm, _merge(left, [*batch, *rows, nk])),
+            Side(right_perm, _merge(right, [*batch, nk, *columns])),
+            Side((), _split([*left[: nb + nl], *right[nb + nk :]], [*batch, *rows, *columns])),
+        )
+    except ValueError:
+        return None
+
+
+def _dims(x: ir.Value, perm: Sequence[int]) -> list[Dim]:
+    assert x.shape is not None
+    return [x.shape[dim] for dim in perm]
+
+
+def _merge(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...] | None:
+    """The Reshape target that merges runs of ``counts`` dims, None if each is one dim."""
+    target, start = [], 0
+    for place, count in enumerate(counts):
+        target.append(_size(dims[start : start + count], kept=place == start))
+        start += count
+    return _checked(target, counts)
+
+
+def _split(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...] | None:
+    """The Reshape target that undoes ``_merge`` to ``dims``, None if there is nothing to undo."""
+    target, start = [], 0
+    for place, count in enumerate(counts):
+        run = dims[start : start + count]
+        alone = sum(dim != 1 for dim in run) == 1
+        target += [_size([dim], kept=alone and place == start + i) for i, dim in enumerate(run)]
+        start += count
+    return _checked(target, counts)
+
+
+def _size(run: Sequence[Dim], kept: bool) -> int:
+    """The product of ``run``: a number, 0 for an unknown dim that keeps its place, else -1."""
+    sizes = [dim for dim in run if dim != 1]
+    numbers = [dim for dim in sizes if isinstance(dim, int)]
+    if len(numbers) == len(sizes):
+        return prod(numbers)
+    return 0 if kept and len(sizes) == 1 and run[0] != 1 else -1
+
+
+def _checked(target: Sequence[int], counts: Sequence[int]) -> tuple[int, ...] | None:
+    if all(count == 1 for count in counts):
+        return None
+    if target.count(-1) > 1:
+        raise ValueError("two sizes are unknown")
+    return tuple(target)
+
+
+def _transpose(b: Builder, x: ir.Value, perm: Sequence[int]) -> ir.Value:
+    order = list(perm)
+    return x if order == sorted(order) else b.op("Transpose", x, perm=order)
+
+
+legalize_dot_general = rule_pass(
+    "legalize_dot_general",
+    __doc__,
+    [dot_general],
+    exactness=rounding(16, "sums may be taken in another order"),
+    source="XLA DotDecomposer",
+)

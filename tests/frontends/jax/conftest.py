@@ -1,0 +1,122 @@
+"""``check``: trace a function, run the model in ONNX Runtime, and compare with JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from smelt.frontends.jax import specs, trace
+from smelt.frontends.jax.compat import x64 as jax_x64
+from smelt.operators import attach_functions
+from smelt.passes.base import PassContext
+from smelt.passes.canonicalize.legalize_dot_general import legalize_dot_general
+from smelt.ir.worklist import Worklist
+
+
+def legalized(model: ir.Model) -> ir.Model:
+    """``model`` with every DotGeneral turned into ONNX, and shapes that infer to the same."""
+    cx = PassContext.of(model)
+    Worklist(cx.rewriter(), legalize_dot_general.rules).run()
+    return model
+
+
+def run(model: ir.Model, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The outputs of ``model`` in ONNX Runtime, its own optimizations off."""
+    import onnx
+    import onnxruntime as ort
+
+    proto = ir.to_proto(model)
+    onnx.checker.check_model(proto, full_check=False)
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    session = ort.InferenceSession(proto.SerializeToString(), options, ["CPUExecutionProvider"])
+    names = [value.name for value in session.get_inputs()]
+    return session.run(None, dict(zip(names, inputs, strict=True)))
+
+
+def random_inputs(structs: Sequence[Any], sizes: Mapping[str, int], seed: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    arrays = []
+    for struct in structs:
+        shape = tuple(_size(dim, sizes) for dim in struct.shape)
+        dtype = np.dtype(struct.dtype)
+        if dtype.kind == "b":
+            array = rng.integers(0, 2, shape).astype(dtype)
+        elif dtype.kind in "iu":
+            array = rng.integers(0 if dtype.kind == "u" else -9, 10, shape).astype(dtype)
+        else:
+            array = (rng.standard_normal(shape) * 2).astype(dtype)
+        arrays.append(array)
+    return arrays
+
+
+def _size(dim: Any, sizes: Mapping[str, int]) -> int:
+    return dim if isinstance(dim, int) else int(dim._evaluate(dict(sizes)))
+
+
+def assert_same(
+    got: Sequence[np.ndarray], expected: Sequence[Any], rtol: float, atol: float
+) -> None:
+    assert len(got) == len(expected)
+    for ours, theirs in zip(got, expected, strict=True):
+        theirs = np.asarray(theirs)
+        assert ours.dtype == theirs.dtype
+        assert ours.shape == theirs.shape
+        if theirs.dtype.kind in "fV":
+            np.testing.assert_allclose(
+                np.asarray(ours, np.float64), np.asarray(theirs, np.float64), rtol=rtol, atol=atol
+            )
+        else:
+            np.testing.assert_array_equal(ours, theirs)
+
+
+Check = Callable[..., ir.Model]
+
+SIZES = ({"B": 1, "S": 5, "T": 4}, {"B": 3, "S": 7, "T": 2})
+
+
+@pytest.fixture
+def check() -> Check:
+    """``check(fn, *specs, inputs=None, ...)``: same dtypes, shapes and numbers as JAX.
+
+    ``inputs`` are lists of arrays to feed; without them random ones, at two sizes where dims are
+    symbolic. Returns the model as traced.
+    """
+
+    def check(
+        fn: Callable[..., Any],
+        *given: Any,
+        inputs: Sequence[Sequence[Any]] | None = None,
+        sizes: Sequence[Mapping[str, int]] = SIZES,
+        rtol: float = 2e-5,
+        atol: float = 1e-6,
+        **options: Any,
+    ) -> ir.Model:
+        x64 = options.get("x64", False)
+        model = trace(fn, *given, **options)
+        copy = legalized(model.clone())
+        attach_functions(copy)
+        tree = jax.tree.structure(tuple(given))
+        structs = specs.resolve(given, options.get("constraints", ()), x64)[1]
+        symbolic = any(not isinstance(dim, int) for s in structs for dim in s.shape)
+        if inputs is None:
+            used = sizes if symbolic else sizes[:1]
+            inputs = [random_inputs(structs, size, seed) for seed, size in enumerate(used)]
+        for arrays in inputs:
+            arrays = [np.asarray(a, s.dtype) for a, s in zip(arrays, structs, strict=True)]
+            with jax_x64(x64):
+                expected = jax.tree.leaves(
+                    fn(*jax.tree.unflatten(tree, map(jax.numpy.asarray, arrays)))
+                )
+                expected = [np.asarray(leaf) for leaf in expected]
+            assert_same(run(copy, arrays), expected, rtol, atol)
+        return model
+
+    return check
