@@ -1,0 +1,14 @@
+"""The ONNX frontend: models in from files, bytes or protobuf, out to files or protobuf.
+
+Models come from strangers. Everything that a model claims is checked here, before a pass or a
+runtime sees it, and nothing outside the folder of the model is ever read.
+"""
+
+from __future__ import annotations
+
+from smelt.frontends.onnx.defaults import restore_defaults, set_aside_defaults
+from smelt.frontends.onnx.load import load
+from smelt.frontends.onnx.raise_opset import raise_opset
+from smelt.frontends.onnx.save import save, to_proto
+
+__all__ = ["load", "raise_opset", "restore_defaults", "save", "set_aside_defaults", "to_proto"]

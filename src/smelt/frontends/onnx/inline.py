@@ -1,0 +1,65 @@
+"""Inline the functions of a model, after making sure that this ends and stays affordable."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.errors import InvalidModel, ResourceLimit
+from smelt.frontends.onnx.raise_opset import raise_opset
+from smelt.ir import scope
+
+MAX_NODES = 2_000_000
+"""Nodes after inlining: ten calls on each of eleven levels would be 10^11."""
+
+
+def inline_functions(model: ir.Model) -> None:
+    """Replace every call of a local function by its body.
+
+    Raises InvalidModel E316 if functions call themselves, ResourceLimit E502 beyond ``MAX_NODES``,
+    Unsupported E230 if the opset of a function cannot be brought to that of the model.
+    """
+    from onnx_ir.passes.common import InlinePass
+
+    size = _Expansion(model).size_of(model.graph)
+    if size > MAX_NODES:
+        raise ResourceLimit(
+            "E502",
+            f"inlining the functions would give {size:,} nodes",
+            why=f"the limit is {MAX_NODES:,}",
+            fix="load it with inline=False",
+        )
+    versions = [f.opset_imports.get("", 0) for f in model.functions.values()]
+    raise_opset(model, max([model.opset_imports.get("", 0), *versions]))
+    for function in model.functions.values():
+        for domain, version in function.opset_imports.items():
+            model.opset_imports.setdefault(domain, version)
+    InlinePass()(model)
+
+
+class _Expansion:
+    """How many nodes a graph has once every call in it is inlined."""
+
+    def __init__(self, model: ir.Model) -> None:
+        self.functions = model.functions
+        self.known: dict[ir.OperatorIdentifier, int] = {}
+        self.open: list[ir.OperatorIdentifier] = []
+
+    def size_of(self, root: ir.Graph) -> int:
+        return sum(self.size_of_call(node) for graph in scope.graphs_below(root) for node in graph)
+
+    def size_of_call(self, node: ir.Node) -> int:
+        key = node.op_identifier()
+        function = self.functions.get(key)
+        if function is None:
+            return 1
+        if key in self.open:
+            raise InvalidModel(
+                "E316",
+                f"function {key[1]!r} calls itself",
+                at=" -> ".join(name for _, name, _ in [*self.open, key]),
+            )
+        if key not in self.known:
+            self.open.append(key)
+            self.known[key] = self.size_of(function.graph)
+            self.open.pop()
+        return self.known[key]

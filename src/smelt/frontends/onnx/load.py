@@ -1,0 +1,84 @@
+"""Load: read, check, convert to the IR, normalise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import onnx_ir as ir
+
+from smelt.errors import InvalidModel, SmeltError, Unsupported
+from smelt.frontends.onnx.defaults import set_aside_defaults
+from smelt.frontends.onnx.inline import inline_functions
+from smelt.frontends.onnx.names import name_nodes
+from smelt.frontends.onnx.raise_opset import raise_opset
+from smelt.frontends.onnx.read import Source, read_proto
+from smelt.frontends.onnx.schema import check_nodes
+from smelt.frontends.onnx.structure import check_names, check_structure
+from smelt.frontends.onnx.tensors import check_tensors
+
+LOWEST_OPSET = 13
+"""What rules are written for; a model below is raised to it where that is possible."""
+
+
+def load(source: Source, *, opset: int | None = None, inline: bool = True) -> ir.Model:
+    """An ONNX model as IR, checked and normalised.
+
+    ``source`` is a path, the bytes of a file, a ModelProto, or an IR model, which is copied.
+    Weights in external files stay there until they are read. ``opset`` raises the model to that
+    opset, or raises Unsupported E230; without it, models below 13 are raised to 13 where
+    possible. ``inline=False`` keeps the functions of the model.
+
+    Raises InvalidModel (E3xx) for models that break the specification or reach outside their
+    folder, ResourceLimit (E5xx) for absurd sizes, UsageError E609 if there is no such file.
+    """
+    model = source.clone() if isinstance(source, ir.Model) else _from_proto(*read_proto(source))
+    _spell_domain_once(model)
+    check_structure(model)
+    check_nodes(model)
+    name_nodes(model)
+    set_aside_defaults(model)
+    if opset is not None:
+        raise_opset(model, opset)
+    elif model.opset_imports.get("", LOWEST_OPSET) < LOWEST_OPSET:
+        _raise_if_possible(model)
+    if inline and model.functions:
+        inline_functions(model)
+    return model
+
+
+def _from_proto(proto: onnx.ModelProto, folder: Path | None) -> ir.Model:
+    check_names(proto)
+    check_tensors(proto, folder)
+    try:
+        model = ir.from_proto(proto)
+    except SmeltError:
+        raise
+    except (ValueError, TypeError, KeyError, RecursionError, ir.serde.SerdeError) as error:
+        raise InvalidModel("E302", "the model cannot be read", why=_root(error)) from error
+    if folder is not None:
+        for graph in model.graphs():
+            ir.external_data.set_base_dir(graph, folder)
+    return model
+
+
+def _spell_domain_once(model: ir.Model) -> None:
+    """``ai.onnx`` and the empty name are one domain; only the latter is used from here on."""
+    for imports in (model.opset_imports, *(f.opset_imports for f in model.functions.values())):
+        version = imports.pop("ai.onnx", None)
+        if version is not None:
+            imports.setdefault("", version)
+
+
+def _root(error: BaseException) -> str:
+    """The innermost cause in one line: onnx_ir wraps errors once a level."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+
+
+def _raise_if_possible(model: ir.Model) -> None:
+    try:
+        raise_opset(model, LOWEST_OPSET)
+    except Unsupported:
+        return

@@ -1,0 +1,220 @@
+"""How single operators changed between opsets, where more than types changed.
+
+An adapter edits a node in place (attributes, inputs) or replaces it. It is registered under the
+version at which the operator changed and leaves the form of that version; later versions have
+their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.build import Builder
+from smelt.ir.rewrite import Rewriter
+
+Adapter: TypeAlias = Callable[[ir.Node, Rewriter], None]
+
+RESTATED: frozenset[tuple[str, int]] = frozenset(
+    {
+        # Dropped attributes that never changed what inference computes.
+        *(("Dropout", 7), ("BatchNormalization", 7), ("MaxPool", 8)),
+    }
+)
+"""Versions that only say the same in other words, against what their schemas suggest."""
+
+REDUCTIONS = (
+    *("ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2"),
+    *("ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"),
+)
+
+
+def _builder(node: ir.Node, rewriter: Rewriter) -> Builder:
+    return rewriter.builder(node, [node], "raise_opset")
+
+
+def _take(node: ir.Node, name: str) -> ir.Attr | None:
+    return node.attributes.pop(name, None)
+
+
+def _append(node: ir.Node, index: int, value: ir.Value | None) -> None:
+    """Make ``value`` input ``index``, with absent inputs before it where there were fewer."""
+    if value is None:
+        return
+    if len(node.inputs) <= index:
+        node.resize_inputs(index + 1)
+    node.replace_input_with(index, value)
+
+
+def _ints_to_input(attribute: str, index: int = 1) -> Adapter:
+    """Move an attribute of ints to input ``index``, int64 of rank 1."""
+
+    def adapt(node: ir.Node, rewriter: Rewriter) -> None:
+        attr = _take(node, attribute)
+        if attr is not None:
+            _append(node, index, _builder(node, rewriter).const_i64(attr.as_ints()))
+
+    return adapt
+
+
+def _slice(node: ir.Node, rewriter: Rewriter) -> None:
+    build = _builder(node, rewriter)
+    starts, ends, axes = (_take(node, name) for name in ("starts", "ends", "axes"))
+    for index, attr in enumerate((starts, ends, axes), start=1):
+        if attr is not None:
+            _append(node, index, build.const_i64(attr.as_ints()))
+
+
+def _top_k(node: ir.Node, rewriter: Rewriter) -> None:
+    attr = _take(node, "k")
+    if attr is not None:
+        _append(node, 1, _builder(node, rewriter).const_i64([attr.as_int()]))
+
+
+def _clip(node: ir.Node, rewriter: Rewriter) -> None:
+    """Opset 6 defaults to the finite range of float32, so it clips infinities; 11 does not."""
+    build, source = _builder(node, rewriter), node.inputs[0]
+    assert source is not None
+    finite = np.finfo(np.float32)
+    for index, (name, bound) in enumerate((("min", finite.min), ("max", finite.max)), start=1):
+        attr = _take(node, name)
+        number = attr.as_float() if attr is not None else float(bound)
+        dtype = source.dtype if source.dtype is not None else ir.DataType.FLOAT
+        with np.errstate(over="ignore"):
+            _append(node, index, build.constant(np.asarray(number, dtype=dtype.numpy())))
+
+
+def _pad(node: ir.Node, rewriter: Rewriter) -> None:
+    build, source = _builder(node, rewriter), node.inputs[0]
+    pads, number = _take(node, "pads"), _take(node, "value")
+    if pads is not None:
+        _append(node, 1, build.const_i64(pads.as_ints()))
+    if number is not None and number.as_float() != 0:
+        dtype = source.dtype if source is not None and source.dtype else ir.DataType.FLOAT
+        _append(node, 2, build.constant(np.asarray(number.as_float(), dtype=dtype.numpy())))
+
+
+def _dropout(node: ir.Node, rewriter: Rewriter) -> None:
+    """From 7 to 11 Dropout copies its input; the ratio says nothing without training."""
+    _take(node, "ratio")
+
+
+def _drop_mask(node: ir.Node, rewriter: Rewriter) -> None:
+    """The mask became boolean at 10; one that is read is refused by ``breaks``."""
+    node.resize_outputs(1)
+
+
+def _batch_normalization(node: ir.Node, rewriter: Rewriter) -> None:
+    _take(node, "spatial")
+
+
+def _split_evenly(node: ir.Node, rewriter: Rewriter) -> None:
+    if len(node.inputs) < 2 or node.inputs[1] is None:
+        node.attributes.add(ir.AttrInt64("num_outputs", len(node.outputs)))
+
+
+def _upsample_scales(node: ir.Node, rewriter: Rewriter) -> None:
+    attr = _take(node, "scales")
+    if attr is not None:
+        scales = np.asarray(attr.as_floats(), dtype=np.float32)
+        _append(node, 1, _builder(node, rewriter).constant(scales))
+
+
+def _upsample_to_resize(node: ir.Node, rewriter: Rewriter) -> None:
+    """Upsample is Resize as of opset 11 with asymmetric coordinates and floor rounding."""
+    mode = node.attributes["mode"].as_string() if "mode" in node.attributes else "nearest"
+    build = _builder(node, rewriter)
+    _append(node, 1, None)
+    resized = _resize_11(build, node.inputs[0], node.inputs[1], mode)
+    rewriter.replace(node, [resized], trust_shape=True)
+
+
+def _resize(node: ir.Node, rewriter: Rewriter) -> None:
+    mode = node.attributes["mode"].as_string() if "mode" in node.attributes else "nearest"
+    resized = _resize_11(_builder(node, rewriter), node.inputs[0], node.inputs[1], mode)
+    rewriter.replace(node, [resized], trust_shape=True)
+
+
+def _resize_11(build: Builder, x: ir.Value | None, scales: ir.Value | None, mode: str) -> ir.Value:
+    return build.op(
+        "Resize",
+        x,
+        None,
+        scales,
+        mode="linear" if mode in ("linear", "bilinear") else mode,
+        coordinate_transformation_mode="asymmetric",
+        nearest_mode="floor",
+    )
+
+
+def _scatter(node: ir.Node, rewriter: Rewriter) -> None:
+    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
+    new = _builder(node, rewriter).op("ScatterElements", *node.inputs, axis=axis)
+    rewriter.replace(node, [new], trust_shape=True)
+
+
+def _softmax(node: ir.Node, rewriter: Rewriter) -> None:
+    """Before 13 the input is made a matrix at ``axis``, 1 by default, and rows are normalized."""
+    source = node.inputs[0]
+    assert source is not None
+    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 1
+    rank = len(source.shape) if source.shape is not None else None
+    if rank is not None and axis % rank == rank - 1:
+        node.attributes.add(ir.AttrInt64("axis", -1))
+        return
+    build = _builder(node, rewriter)
+    flat = build.op(node.op_type, build.op("Flatten", source, axis=axis), axis=-1)
+    restored = build.op("Reshape", flat, build.op("Shape", source))
+    rewriter.replace(node, [restored], trust_shape=True)
+
+
+def _grid_sample(node: ir.Node, rewriter: Rewriter) -> None:
+    mode = node.attributes["mode"].as_string() if "mode" in node.attributes else "bilinear"
+    renamed = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
+    node.attributes.add(ir.AttrString("mode", renamed))
+
+
+def _roi_align(node: ir.Node, rewriter: Rewriter) -> None:
+    node.attributes.add(ir.AttrString("coordinate_transformation_mode", "output_half_pixel"))
+
+
+def breaks(node: ir.Node, version: int) -> bool:
+    """True where the meaning of ``node`` changed at ``version`` in a way nothing here restores."""
+    if (node.op_type, version) == ("BatchNormalization", 9):
+        spatial = node.attributes.get("spatial")
+        return spatial is not None and spatial.as_int() == 0
+    if (node.op_type, version) == ("Dropout", 10):
+        return any(not scope.is_dead(mask) for mask in node.outputs[1:])
+    # GroupNormalization: scale and bias by group became scale and bias by channel.
+    # Scan: the batch dimension went away.
+    return (node.op_type, version) in (("GroupNormalization", 21), ("Scan", 9))
+
+
+ADAPTERS: dict[tuple[str, int], Adapter] = {
+    ("Dropout", 10): _drop_mask,
+    ("Slice", 10): _slice,
+    ("TopK", 10): _top_k,
+    ("Upsample", 9): _upsample_scales,
+    ("Upsample", 10): _upsample_to_resize,
+    ("BatchNormalization", 9): _batch_normalization,
+    ("Clip", 11): _clip,
+    ("Pad", 11): _pad,
+    ("Resize", 11): _resize,
+    ("Scatter", 11): _scatter,
+    ("Dropout", 12): _dropout,
+    ("Squeeze", 13): _ints_to_input("axes"),
+    ("Unsqueeze", 13): _ints_to_input("axes"),
+    ("ReduceSum", 13): _ints_to_input("axes"),
+    ("Split", 13): _ints_to_input("split"),
+    ("Softmax", 13): _softmax,
+    ("LogSoftmax", 13): _softmax,
+    ("Hardmax", 13): _softmax,
+    ("RoiAlign", 16): _roi_align,
+    ("Split", 18): _split_evenly,
+    **{(name, 18): _ints_to_input("axes") for name in REDUCTIONS},
+    ("GridSample", 20): _grid_sample,
+}

@@ -1,0 +1,176 @@
+"""Raise the ONNX opset of a model, on the IR, operator by operator.
+
+Between two opsets an operator changed or it did not; onnx's schemas tell. Most changes only widen
+types, and a node may keep its form; ``_is_compatible`` proves that node by node. The others
+have an adapter in ``opset_adapters.py``. What has neither is refused, never guessed, and then the
+model is left as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
+
+import onnx_ir as ir
+
+from smelt.errors import ErrorList, Unsupported
+from smelt.frontends.onnx.opset_adapters import ADAPTERS, RESTATED, Adapter, breaks
+from smelt.ir import opset, scope
+from smelt.ir.constants import Constants
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.shapes import ShapeInference
+
+LOWEST_GOAL = 13
+"""Adapters write the forms of opset 13, so nothing is raised to less."""
+
+
+def raise_opset(model: ir.Model, to: int) -> None:
+    """Raise ``model`` and its functions to ONNX opset ``to``, in place.
+
+    Raises an ErrorList of Unsupported E230, with the model unchanged, if ``to`` is lower than the
+    model's opset, newer than the installed onnx, or out of reach of some operator.
+    """
+    roots = [(model.graph, model.opset_imports)]
+    roots += [(function.graph, function.opset_imports) for function in model.functions.values()]
+    _check_goal(model, to)
+    problems = []
+    work: list[tuple[ir.Node, list[Adapter]]] = []
+    for root, imports in roots:
+        start = imports.get("", to)
+        for graph in scope.graphs_below(root):
+            for node in graph:
+                if node.domain or start == to:
+                    continue
+                steps = list(_steps(node, start, to))
+                if None in steps:
+                    problems.append(_refusal(node, start, to))
+                elif steps:
+                    work.append((node, [step for step in steps if step is not None]))
+    if problems:
+        raise ErrorList(problems)
+    if work and model.opset_imports.get("", to) != to:
+        ShapeInference(model).infer_model()
+    for _, imports in roots:
+        if "" in imports:
+            imports[""] = to
+    _adapt(model, work)
+
+
+def _check_goal(model: ir.Model, to: int) -> None:
+    from onnx import defs
+
+    start = model.opset_imports.get("", to)
+    newest = defs.onnx_opset_version()
+    if to != start and not max(start, LOWEST_GOAL) <= to <= newest:
+        raise Unsupported(
+            "E230",
+            f"the model cannot be brought from opset {start} to {to}",
+            why=f"opsets are only ever raised, to {LOWEST_GOAL} at least and {newest} at most",
+        )
+
+
+def _adapt(model: ir.Model, work: list[tuple[ir.Node, list[Adapter]]]) -> None:
+    rewriter = Rewriter(model, ShapeInference(model), Constants())
+    for node, adapters in work:
+        for adapt in adapters:
+            adapt(node, rewriter)
+            if node in rewriter.dead:
+                # An adapter that replaces a node writes the form of the newest opset.
+                break
+    rewriter.flush()
+
+
+def _steps(node: ir.Node, start: int, to: int) -> Iterator[Adapter | None]:
+    """Adapters for the versions that ``node`` passes; None for one that has no known way."""
+    adapted = False
+    for before, version in _changes(node.op_type, start, to):
+        adapter = ADAPTERS.get((node.op_type, version))
+        if breaks(node, version):
+            yield None
+            return
+        if adapter is not None:
+            adapted = True
+            yield adapter
+        elif (node.op_type, version) in RESTATED:
+            continue
+        elif (
+            _widens(node.op_type, before, version)
+            if adapted
+            else (_is_compatible(node, before, version))
+        ):
+            continue
+        else:
+            yield None
+            return
+
+
+@cache
+def _changes(op_type: str, start: int, to: int) -> tuple[tuple[int, int], ...]:
+    """Pairs of versions of an operator, each the next of the last, over ``(start, to]``."""
+    versions: list[int] = []
+    for version in range(start, to + 1):
+        found = opset.schema(op_type, version)
+        since = found.since_version if found is not None else 0
+        if found is not None and (not versions or versions[-1] != since):
+            versions.append(since)
+    return tuple(pairwise(versions))
+
+
+def _is_compatible(node: ir.Node, before: int, version: int) -> bool:
+    """True if the newer schema accepts ``node`` as it is, with the same meaning by its form."""
+    old, new = opset.schema(node.op_type, before), opset.schema(node.op_type, version)
+    if old is None or new is None or new.deprecated:
+        return False
+    if not new.min_input <= len(node.inputs) <= new.max_input:
+        return False
+    if len(node.outputs) > new.max_output:
+        return False
+    old_names = [p.name for p in old.inputs]
+    if len(new.inputs) < len(old_names) and len(node.inputs) > len(new.inputs):
+        return False
+    names = set(old.attributes) | set(new.attributes)
+    return all(_keeps_attribute(node, name, before, version) for name in names)
+
+
+@cache
+def _widens(op_type: str, before: int, version: int) -> bool:
+    """True if every node that the older schema accepts keeps its form in the newer."""
+    old, new = opset.schema(op_type, before), opset.schema(op_type, version)
+    if old is None or new is None or new.deprecated:
+        return False
+    if new.min_input > old.min_input or new.max_input < old.max_input:
+        return False
+    if any(a.required and name not in old.attributes for name, a in new.attributes.items()):
+        return False
+    return all(
+        name in new.attributes
+        and opset.default_attribute(op_type, name, before)
+        == opset.default_attribute(op_type, name, version)
+        for name in old.attributes
+    )
+
+
+def _keeps_attribute(node: ir.Node, name: str, before: int, version: int) -> bool:
+    old, new = opset.schema(node.op_type, before), opset.schema(node.op_type, version)
+    assert old is not None
+    assert new is not None
+    if name in node.attributes:
+        return name in new.attributes and new.attributes[name].type == old.attributes[name].type
+    if name in new.attributes and new.attributes[name].required:
+        return False
+    was = opset.default_attribute(node.op_type, name, before)
+    now = opset.default_attribute(node.op_type, name, version)
+    if name not in old.attributes:
+        # A new attribute leaves nodes without it alone, unless RESTATED or an adapter says else.
+        return True
+    return was == now or (was is None and name not in new.attributes)
+
+
+def _refusal(node: ir.Node, start: int, to: int) -> Unsupported:
+    return Unsupported(
+        "E230",
+        f"operator {node.op_type} has no known way from opset {start} to {to}",
+        at=f"node {node.name!r} ({node.op_type})",
+        fix="export the model at a newer opset",
+    )

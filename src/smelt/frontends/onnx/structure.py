@@ -1,0 +1,165 @@
+"""Is the graph a graph? Names, order, cycles, nesting; before any pass relies on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import onnx
+import onnx_ir as ir
+
+from smelt.errors import InvalidModel
+from smelt.ir import scope
+
+MAX_DEPTH = 64
+"""Graphs within graphs; protobuf itself stops at about 50 of them."""
+
+
+def check_names(proto: onnx.ModelProto) -> None:
+    """Raise InvalidModel E304 if a value is written twice, E312 beyond the depth, E315 no text."""
+    pending: list[tuple[onnx.GraphProto, int]] = [(proto.graph, 1)]
+    while pending:
+        graph, depth = pending.pop()
+        if depth > MAX_DEPTH:
+            raise InvalidModel("E312", f"graphs are nested more than {MAX_DEPTH} deep")
+        _check_unique(graph.name, _written(graph))
+        for node in graph.node:
+            _check_text(node)
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    pending.append((attribute.g, depth + 1))
+                pending += [(inner, depth + 1) for inner in attribute.graphs]
+
+
+def _check_text(node: onnx.NodeProto) -> None:
+    """Raise InvalidModel E315 for a name that is no UTF-8: protobuf hands it over as bytes."""
+    for name in (*node.input, *node.output, node.name, node.op_type, node.domain):
+        if isinstance(name, bytes):
+            raise InvalidModel("E315", f"the name {name[:40]!r} is no UTF-8 text")
+
+
+def _written(graph: onnx.GraphProto) -> Iterator[tuple[str, str]]:
+    """Every name that the graph defines, and by what; initializers may repeat an input."""
+    inputs = {info.name for info in graph.input}
+    yield from ((info.name, "an input") for info in graph.input)
+    for tensor in graph.initializer:
+        if tensor.name not in inputs:
+            yield tensor.name, "an initializer"
+    for node in graph.node:
+        yield from ((name, f"node {node.name!r} ({node.op_type})") for name in node.output if name)
+
+
+def _check_unique(graph: str, written: Iterable[tuple[str, str]]) -> None:
+    seen: dict[str, str] = {}
+    for name, writer in written:
+        if name in seen:
+            raise InvalidModel(
+                "E304",
+                f"value {name!r} is written twice",
+                at=f"graph {graph!r}: {seen[name]}, then {writer}",
+                why="each value of a graph has one writer",
+            )
+        seen[name] = writer
+
+
+def check_structure(model: ir.Model) -> None:
+    """Sort nodes that stand in the wrong order; raise InvalidModel if no order is right.
+
+    E303 a cycle, E305 a value that nothing writes, E306 a domain that is not imported.
+    """
+    roots = [(model.graph, model.opset_imports)]
+    roots += [(function.graph, function.opset_imports) for function in model.functions.values()]
+    for root, imports in roots:
+        if not _is_ordered(root, set()):
+            _sort(root)
+        _check_values(root)
+        _check_imports(root, imports)
+
+
+def _is_ordered(graph: ir.Graph, known: set[ir.Value]) -> bool:
+    """True if every node reads only what stands before it, subgraphs included."""
+    own = [*graph.inputs, *graph.initializers.values()]
+    known.update(own)
+    for node in graph:
+        for value in node.inputs:
+            if value is not None and value not in known and value.producer() is not None:
+                return False
+        for inner in scope.subgraphs(node):
+            if not _is_ordered(inner, known):
+                return False
+        known.update(node.outputs)
+    return True
+
+
+def _sort(graph: ir.Graph) -> None:
+    try:
+        graph.sort()
+    except ValueError as error:
+        raise InvalidModel(
+            "E303",
+            "the graph has a cycle",
+            at=f"among the nodes {', '.join(repr(n.name or n.op_type) for n in _stuck(graph))}",
+            why="a value would be needed to compute itself",
+        ) from error
+
+
+def _stuck(graph: ir.Graph) -> list[ir.Node]:
+    """A few of the nodes that no order can place: what is left after placing all others."""
+    waiting = {node: _waits_for(node, graph) for node in graph}
+    ready = [node for node, count in waiting.items() if count == 0]
+    placed = set(ready)
+    while ready:
+        for value in ready.pop().outputs:
+            for reader in scope.consumers(value):
+                if reader in waiting and reader not in placed:
+                    waiting[reader] = sum(
+                        v is not None and v.producer() in waiting and v.producer() not in placed
+                        for v in reader.inputs
+                    )
+                    if waiting[reader] == 0:
+                        placed.add(reader)
+                        ready.append(reader)
+    return [node for node in graph if node not in placed][:4]
+
+
+def _waits_for(node: ir.Node, graph: ir.Graph) -> int:
+    producers = (value.producer() for value in node.inputs if value is not None)
+    return sum(producer is not None and producer.graph is graph for producer in producers)
+
+
+def _check_values(root: ir.Graph) -> None:
+    for graph in scope.graphs_below(root):
+        for node in graph:
+            for value in node.inputs:
+                if value is not None and not _is_written(value):
+                    raise _unwritten(value, f"node {node.name!r} ({node.op_type}) reads it")
+        for value in graph.outputs:
+            if not _is_written(value):
+                raise _unwritten(value, f"graph {graph.name!r} returns it")
+
+
+def _is_written(value: ir.Value) -> bool:
+    if value.producer() is not None or value.is_graph_input():
+        return True
+    return value.is_initializer() and value.const_value is not None
+
+
+def _unwritten(value: ir.Value, at: str) -> InvalidModel:
+    return InvalidModel(
+        "E305",
+        f"value {value.name!r} is never written",
+        at=at,
+        why="no node, input or initializer of a graph in scope has that name",
+        fix="an initializer may be missing: export the model again with its weights",
+    )
+
+
+def _check_imports(root: ir.Graph, imports: dict[str, int]) -> None:
+    for graph in scope.graphs_below(root):
+        for node in graph:
+            if node.domain not in imports:
+                name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+                raise InvalidModel(
+                    "E306",
+                    f"operator {name} is of a domain that the model does not import",
+                    at=f"node {node.name!r}",
+                )

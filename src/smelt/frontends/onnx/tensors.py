@@ -1,0 +1,183 @@
+"""Check every tensor of a protobuf before memory is taken for it.
+
+Dims must be possible, the data must be as long as they say, and external data must lie in the
+folder of the model, reached without links. The record of attacks on model files that this
+guards against: ``..`` and absolute paths, symlinks and hardlinks, pipes, offsets beyond the file,
+keys that become attributes, and lengths that make the reader allocate at will.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import onnx
+import onnx_ir as ir
+
+from smelt.errors import InvalidModel, ResourceLimit, SmeltError, UsageError
+
+EXTERNAL_KEYS = frozenset({"location", "offset", "length", "checksum"})
+MAX_ELEMENTS = 2**40
+"""Elements beyond which a tensor is no tensor but an attack."""
+
+_REPEATED = {
+    ir.DataType.FLOAT: "float_data",
+    ir.DataType.DOUBLE: "double_data",
+    ir.DataType.INT64: "int64_data",
+    ir.DataType.UINT64: "uint64_data",
+    ir.DataType.UINT32: "uint64_data",
+}
+
+
+def check_tensors(proto: onnx.ModelProto, folder: Path | None) -> None:
+    """Raise for the first tensor whose claims do not hold: E311, E313, E314, E501."""
+    for graph in _graphs(proto):
+        for tensor in graph.initializer:
+            _check(tensor, folder)
+        for sparse in graph.sparse_initializer:
+            _check(sparse.values, folder)
+            _check(sparse.indices, folder)
+    for tensor in _attribute_tensors(proto):
+        _check(tensor, folder)
+
+
+def _graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
+    pending = [proto.graph]
+    while pending:
+        graph = pending.pop()
+        yield graph
+        pending += [g for node in graph.node for g in _subgraphs(node)]
+    for function in proto.functions:
+        pending += [g for node in function.node for g in _subgraphs(node)]
+    while pending:
+        graph = pending.pop()
+        yield graph
+        pending += [g for node in graph.node for g in _subgraphs(node)]
+
+
+def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def _attribute_tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    lists = [graph.node for graph in _graphs(proto)]
+    lists += [function.node for function in proto.functions]
+    for nodes in lists:
+        for node in nodes:
+            for attribute in node.attribute:
+                if attribute.HasField("t"):
+                    yield attribute.t
+                yield from attribute.tensors
+
+
+def _check(tensor: onnx.TensorProto, folder: Path | None) -> None:
+    at = f"tensor {tensor.name!r} {list(tensor.dims)}"
+    try:
+        dtype = ir.DataType(tensor.data_type)
+    except ValueError as error:
+        why = f"{tensor.data_type} is no ONNX data type"
+        raise InvalidModel("E311", "a tensor has no element type", at=at, why=why) from error
+    if dtype == ir.DataType.UNDEFINED:
+        raise InvalidModel("E311", "a tensor has no element type", at=at)
+    if any(dim < 0 for dim in tensor.dims):
+        raise InvalidModel("E311", "a tensor has a negative dimension", at=at)
+    count = math.prod(tensor.dims)
+    if count > MAX_ELEMENTS:
+        raise ResourceLimit("E501", f"a tensor claims {count:,} elements", at=at)
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        _check_external(tensor, (count * dtype.bitwidth + 7) // 8, folder, at)
+    else:
+        _check_data(tensor, dtype, count, at)
+
+
+def _check_data(tensor: onnx.TensorProto, dtype: ir.DataType, count: int, at: str) -> None:
+    if dtype == ir.DataType.STRING:
+        given, expected, unit = len(tensor.string_data), count, "strings"
+    elif tensor.HasField("raw_data"):
+        given, expected = len(tensor.raw_data), (count * dtype.bitwidth + 7) // 8
+        unit = "bytes"
+    elif dtype in (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128):
+        field = "float_data" if dtype == ir.DataType.COMPLEX64 else "double_data"
+        given, expected, unit = len(getattr(tensor, field)), 2 * count, "numbers"
+    else:
+        given = len(getattr(tensor, _REPEATED.get(dtype, "int32_data")))
+        packed = 8 // dtype.bitwidth if dtype.bitwidth < 8 and dtype.bitwidth in (2, 4) else 1
+        expected, unit = -(-count // packed), "numbers"
+    if given != expected:
+        raise InvalidModel(
+            "E311",
+            f"a tensor holds {given:,} {unit} where its dims need {expected:,}",
+            at=at,
+            fix="the file is damaged, or was written by a broken exporter",
+        )
+
+
+def _check_external(tensor: onnx.TensorProto, nbytes: int, folder: Path | None, at: str) -> None:
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    unknown = sorted(set(entries) - EXTERNAL_KEYS)
+    if unknown or "location" not in entries:
+        why = f"unknown key {unknown[0]!r}" if unknown else "it has no location"
+        raise InvalidModel("E314", "external data is not described as ONNX demands", at=at, why=why)
+    if folder is None:
+        raise UsageError(
+            "E613",
+            "the model keeps weights in files beside it, but came without a folder",
+            at=at,
+            fix="load it from its path",
+        )
+    offset, length = (_number(entries.get(key, ""), key, at) for key in ("offset", "length"))
+    if length is not None and length != nbytes:
+        why = f"length says {length:,} bytes, the dims need {nbytes:,}"
+        raise InvalidModel("E314", "external data has the wrong length", at=at, why=why)
+    size = _confined_size(folder, entries["location"], at)
+    if (offset or 0) + nbytes > size:
+        why = f"{nbytes:,} bytes from {offset or 0:,} in a file of {size:,}"
+        raise InvalidModel("E314", "external data ends before its tensor does", at=at, why=why)
+
+
+def _number(text: str, key: str, at: str) -> int | None:
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        why = f"{key} is {text[:40]!r}"
+        raise InvalidModel("E314", "external data is not described as ONNX demands", at=at, why=why)
+    return int(text)
+
+
+def _confined_size(folder: Path, location: str, at: str) -> int:
+    """The size of a regular file below ``folder``, no component of whose path is a link."""
+    parts = PurePosixPath(location).parts
+    escapes = not parts or PurePosixPath(location).is_absolute() or ".." in parts
+    if escapes or "\\" in location or "\0" in location or ":" in location:
+        raise _escape(location, at, "the path leaves the folder of the model")
+    path = folder
+    for part in parts:
+        path = path / part
+        try:
+            status = os.lstat(path)
+        except OSError as error:
+            why = f"{location!r}: {error.strerror}"
+            raise InvalidModel("E314", "external data is missing", at=at, why=why) from error
+        if stat.S_ISLNK(status.st_mode):
+            raise _escape(location, at, f"{part!r} is a symbolic link")
+    if not stat.S_ISREG(status.st_mode):
+        raise _escape(location, at, "it is not a regular file")
+    if status.st_nlink > 1:
+        raise _escape(location, at, "the file has another name elsewhere (a hard link)")
+    return status.st_size
+
+
+def _escape(location: str, at: str, why: str) -> SmeltError:
+    return InvalidModel(
+        "E313",
+        f"external data at {location[:80]!r} is refused",
+        at=at,
+        why=why,
+        fix="keep weights as plain files in the folder of the model",
+    )

@@ -1,0 +1,172 @@
+"""Facts about ONNX operators: one table, and questions that hide how opsets spell things."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import onnx_ir as ir
+
+from smelt.ir.constants import Constants
+
+if TYPE_CHECKING:
+    import onnx
+
+UNARY = frozenset(
+    {
+        *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Elu"),
+        *("Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu"),
+        *("Log", "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Shrink", "Sigmoid"),
+        *("Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "Celu"),
+        *("ThresholdedRelu", "BitwiseNot", "IsNaN", "IsInf", "Cast"),
+    }
+)
+"""Operators of one tensor that work element by element; other inputs, if any, are scalars."""
+
+BINARY = frozenset(
+    {
+        *("Add", "Sub", "Mul", "Div", "Pow", "Mod", "And", "Or", "Xor", "BitShift", "PRelu"),
+        *("BitwiseAnd", "BitwiseOr", "BitwiseXor"),
+        *("Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual"),
+    }
+)
+VARIADIC = frozenset({"Max", "Min", "Sum", "Mean"})
+ELEMENTWISE = UNARY | BINARY | VARIADIC | {"Where", "Clip"}
+"""Operators whose result at an index depends on the operands at that index only."""
+
+COMMUTATIVE = frozenset(
+    {
+        *("Add", "Mul", "And", "Or", "Xor", "Equal", "Max", "Min", "Sum", "Mean"),
+        *("BitwiseAnd", "BitwiseOr", "BitwiseXor"),
+    }
+)
+
+MOVEMENT = frozenset(
+    {
+        *("Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Expand", "Tile"),
+        *(
+            "Slice",
+            "Gather",
+            "GatherElements",
+            "GatherND",
+            "Concat",
+            "Split",
+            "Pad",
+            "DepthToSpace",
+        ),
+        *("SpaceToDepth", "ReverseSequence"),
+    }
+)
+"""Operators that only move elements."""
+
+RANDOM = frozenset(
+    {
+        *("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
+        *("Bernoulli", "Multinomial"),
+    }
+)
+
+REDUCTIONS = frozenset(
+    {
+        *("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1"),
+        *("ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"),
+    }
+)
+
+CONTROL_FLOW = frozenset({"If", "Loop", "Scan", "SequenceMap"})
+
+
+def is_random(node: ir.Node) -> bool:
+    """True if two runs of ``node`` may differ; Dropout counts unless it is surely off."""
+    if node.domain:
+        return False
+    if node.op_type == "Dropout":
+        return len(node.inputs) > 2 and node.inputs[2] is not None
+    return node.op_type in RANDOM
+
+
+def is_deterministic(node: ir.Node) -> bool:
+    """True if equal inputs give equal outputs; unknown domains are not trusted to."""
+    if node.domain not in ("", "ai.onnx.ml", "smelt"):
+        return False
+    inner = scope_nodes(node)
+    return not is_random(node) and not any(is_random(item) for item in inner)
+
+
+def scope_nodes(node: ir.Node) -> Sequence[ir.Node]:
+    """Nodes inside the subgraphs of ``node``."""
+    from smelt.ir import scope
+
+    return tuple(scope.nested_nodes(node))
+
+
+def opset_of(model: ir.Model, domain: str = "") -> int:
+    """The version of ``domain`` that ``model`` imports, 0 if none."""
+    return model.opset_imports.get(domain, 0)
+
+
+@cache
+def schema(op_type: str, opset: int, domain: str = "") -> onnx.defs.OpSchema | None:
+    """The schema of an operator as of ``opset``, None if there is none."""
+    from onnx import defs
+
+    try:
+        return defs.get_schema(op_type, opset, domain)
+    except defs.SchemaError:
+        return None
+
+
+@cache
+def default_attribute(op_type: str, name: str, opset: int, domain: str = "") -> Any:
+    """The default of an attribute by the schema, None if it has none."""
+    found = schema(op_type, opset, domain)
+    if found is None or name not in found.attributes:
+        return None
+    proto = found.attributes[name].default_value
+    return ir.serde.deserialize_attribute(proto).value if proto.name else None
+
+
+def attribute(node: ir.Node, name: str, opset: int) -> Any:
+    """The value of an attribute, given or default; None if it has neither or is a reference."""
+    given = node.attributes.get(name)
+    if given is not None:
+        return None if given.is_ref() else given.value
+    return default_attribute(node.op_type, name, opset, node.domain)
+
+
+def axes_of(node: ir.Node, constants: Constants, index: int = 1) -> tuple[int, ...] | None:
+    """Axes from the attribute ``axes`` or the constant input ``index``; None if not constant.
+
+    An empty tuple stands for axes that are absent; what that means differs by operator.
+    """
+    given = node.attributes.get("axes")
+    if given is not None:
+        return None if given.is_ref() else tuple(given.as_ints())
+    if len(node.inputs) <= index or node.inputs[index] is None:
+        return ()
+    return constants.ints(node.inputs[index])
+
+
+def reduction_axes(node: ir.Node, constants: Constants) -> tuple[int, ...] | None:
+    """The axes that a Reduce operator reduces, from 0, sorted; None if they are not known.
+
+    Needs the rank of the input. Absent axes mean all, or none with ``noop_with_empty_axes``.
+    """
+    source = node.inputs[0]
+    if source is None or source.shape is None:
+        return None
+    rank = len(source.shape)
+    axes = axes_of(node, constants)
+    if axes is None or any(not -rank <= axis < rank for axis in axes):
+        return None
+    if not axes:
+        noop = node.attributes.get("noop_with_empty_axes")
+        return () if noop is not None and noop.as_int() else tuple(range(rank))
+    return tuple(sorted({axis % rank for axis in axes}))
+
+
+def keeps_dims(node: ir.Node) -> bool:
+    """Whether a Reduce operator keeps reduced dims as 1; the default is yes."""
+    given = node.attributes.get("keepdims")
+    return given is None or bool(given.as_int())

@@ -1,0 +1,166 @@
+"""Shape rules of our own, for operators where onnx-shape-inference 0.4 guesses.
+
+``Split`` and ``Squeeze`` whose sizes or axes are computed at run time, ``Unique`` along an axis,
+the batched ``Scan`` of opset 8: the library assumes equal parts, squeezes every 1, returns a
+vector, forgets the batch. Here what is not known stays unknown. ``register_shape_rule`` takes
+rules for operators of other domains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import onnx_ir as ir
+from onnx_shape_inference import (
+    OpUsageError,
+    ShapeInferenceContext,
+    ShapeInferenceError,
+    registry,
+)
+
+ShapeRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
+
+
+def register_shape_rule(
+    domain: str, op_type: str, since_version: int = 1
+) -> Callable[[ShapeRule], ShapeRule]:
+    """Decorate the rule of an operator: it sets dtype and shape of each output it knows."""
+    decorate: Callable[[ShapeRule], ShapeRule] = registry.register(
+        domain, op_type, since_version=since_version
+    )
+    return decorate
+
+
+def register_own_rules() -> None:
+    """Put our rules in the place of the library's; to be called once."""
+    for op_type, own in _OWN.items():
+        for version in registry.version_boundaries("", op_type):
+            theirs = registry.get("", op_type, version)
+            if theirs is not None:
+                registry.register("", op_type, since_version=version)(_choose(own, theirs))
+
+
+def contain_failures() -> None:
+    """Let a rule that fails on a node leave its outputs unknown instead of ending inference.
+
+    Errors that a rule raises on purpose, because the model is wrong, pass through.
+    """
+    for domain, op_type, versions in list(registry.iter_supported()):
+        for version in versions:
+            rule = registry.get(domain, op_type, version)
+            if rule is not None:
+                registry.register(domain, op_type, since_version=version)(_contained(rule))
+
+
+_FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+
+
+def _contained(rule: ShapeRule) -> ShapeRule:
+    def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        try:
+            rule(context, node)
+        except (OpUsageError, ShapeInferenceError):
+            raise
+        except _FAILURES:
+            return
+
+    return infer
+
+
+OwnRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], bool]
+
+
+def _choose(own: OwnRule, theirs: ShapeRule) -> ShapeRule:
+    """Our rule for the nodes it claims by returning True, theirs for the others."""
+
+    def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        if not own(context, node):
+            theirs(context, node)
+
+    return infer
+
+
+def _at_run_time(node: ir.Node, index: int) -> bool:
+    """True if input ``index`` is given, but no constant."""
+    if len(node.inputs) <= index:
+        return False
+    value = node.inputs[index]
+    if value is None:
+        return False
+    return value.is_graph_input() or ir.convenience.get_const_tensor(value) is None
+
+
+def _split(context: ShapeInferenceContext, node: ir.Node) -> bool:
+    if not _at_run_time(node, 1):
+        return False
+    source = node.inputs[0]
+    if source is None:
+        return False
+    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
+    for output in node.outputs:
+        shape = None
+        if source.shape is not None and -len(source.shape) <= axis < len(source.shape):
+            dims = list(source.shape.dims)
+            dims[axis] = context.new_symbolic_dim()
+            shape = ir.Shape(dims)
+        context.set_shape_and_dtype(output, shape, source.dtype)
+    return True
+
+
+def _squeeze(context: ShapeInferenceContext, node: ir.Node) -> bool:
+    source = node.inputs[0]
+    if source is None:
+        return False
+    if _at_run_time(node, 1):
+        context.set_shape_and_dtype(node.outputs[0], _squeezed_rank(context, node), source.dtype)
+        return True
+    given = "axes" in node.attributes or (len(node.inputs) > 1 and node.inputs[1] is not None)
+    if given or source.shape is None or source.shape.is_static():
+        return False
+    # Without axes every 1 goes, and a symbolic dim may be one.
+    context.set_shape_and_dtype(node.outputs[0], None, source.dtype)
+    return True
+
+
+def _squeezed_rank(context: ShapeInferenceContext, node: ir.Node) -> ir.Shape | None:
+    """A shape of unknown dims, if the number of axes tells the rank."""
+    source, axes = node.inputs[0], node.inputs[1]
+    if source is None or axes is None or source.shape is None or axes.shape is None:
+        return None
+    if len(axes.shape) != 1 or not isinstance(axes.shape[0], int):
+        return None
+    rank = len(source.shape) - axes.shape[0]
+    return ir.Shape([context.new_symbolic_dim() for _ in range(rank)]) if rank >= 0 else None
+
+
+def _unique(context: ShapeInferenceContext, node: ir.Node) -> bool:
+    source, axis = node.inputs[0], node.attributes.get("axis")
+    if axis is None or source is None:
+        return False
+    shape, count = None, context.new_symbolic_dim()
+    if source.shape is not None:
+        dims = list(source.shape.dims)
+        dims[axis.as_int()] = count
+        shape = ir.Shape(dims)
+    context.set_shape_and_dtype(node.outputs[0], shape, source.dtype)
+    for index, output in enumerate(node.outputs[1:], start=1):
+        length = context.new_symbolic_dim() if index == 2 else count
+        if index == 2 and source.shape is not None:
+            known = source.shape[axis.as_int()]
+            length = known if not isinstance(known, ir.SymbolicDim) or known.value else length
+        context.set_shape_and_dtype(output, ir.Shape([length]), ir.DataType.INT64)
+    return True
+
+
+def _scan(context: ShapeInferenceContext, node: ir.Node) -> bool:
+    """Scan of opset 8 has a batch dimension, which the library does not know."""
+    return bool(context.opset < 9)
+
+
+_OWN: dict[str, OwnRule] = {
+    "Scan": _scan,
+    "Split": _split,
+    "Squeeze": _squeeze,
+    "Unique": _unique,
+}

@@ -1,0 +1,93 @@
+"""The invariants that every pass must leave in place, checked in one linear walk.
+
+A broken one is a fault of smelt, never of the model: the frontends refuse bad models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from smelt.errors import InternalError
+from smelt.ir import scope
+
+
+def verify(model: ir.Model) -> None:
+    """Raise InternalError E905 with all broken invariants of ``model``, if there are any."""
+    problems = list(problems_of(model))
+    if problems:
+        raise InternalError(
+            "E905",
+            f"the model is broken after a pass: {problems[0]}",
+            at=problems[1:8],
+            fix="report it with the model and the pipeline",
+        )
+
+
+def problems_of(model: ir.Model) -> Iterator[str]:
+    """Every broken invariant in a sentence: order, names, ownership, uses, imports."""
+    roots = [(model.graph, model.opset_imports)]
+    roots += [(function.graph, function.opset_imports) for function in model.functions.values()]
+    for root, imports in roots:
+        yield from _Walk(imports).graph(root)
+
+
+class _Walk:
+    """Walks a graph and all below it; ``known`` and ``names`` are what is in scope."""
+
+    def __init__(self, imports: dict[str, int]) -> None:
+        self.imports = imports
+        self.known: set[ir.Value] = set()
+        self.names: set[str] = set()
+
+    def graph(self, graph: ir.Graph) -> Iterator[str]:
+        defined: list[ir.Value] = []
+        yield from self.graph_in_scope(graph, defined)
+        self.known.difference_update(defined)
+        self.names.difference_update(value.name for value in defined if value.name)
+
+    def graph_in_scope(self, graph: ir.Graph, defined: list[ir.Value]) -> Iterator[str]:
+        for value in graph.inputs:
+            yield from self.define(value, defined)
+        for value in graph.initializers.values():
+            if not value.is_graph_input():
+                yield from self.define(value, defined)
+        for name, value in graph.initializers.items():
+            if value.name != name:
+                yield f"initializer {name!r} is called {value.name!r}"
+            if value.const_value is None:
+                yield f"initializer {name!r} holds nothing"
+        for node in graph:
+            yield from self.node(node, graph, defined)
+        for value in graph.outputs:
+            if value not in self.known:
+                yield f"graph {graph.name!r} returns {value.name!r}, which nothing there writes"
+
+    def node(self, node: ir.Node, graph: ir.Graph, defined: list[ir.Value]) -> Iterator[str]:
+        place = f"node {node.name!r} ({node.op_type})"
+        if node.graph is not graph:
+            yield f"{place} stands in a graph that does not own it"
+        if node.domain not in self.imports:
+            yield f"{place} is of the domain {node.domain!r}, which is not imported"
+        for index, value in enumerate(node.inputs):
+            if value is None:
+                continue
+            if value not in self.known:
+                yield f"{place} reads {value.name!r} before it is written"
+            if (node, index) not in value._uses:
+                yield f"{place} reads {value.name!r}, whose uses do not say so"
+        for inner in scope.subgraphs(node):
+            yield from self.graph(inner)
+        for value in node.outputs:
+            if value.producer() is not node:
+                yield f"{place} has the output {value.name!r} of another node"
+            yield from self.define(value, defined)
+
+    def define(self, value: ir.Value, defined: list[ir.Value]) -> Iterator[str]:
+        if value.name and value.name in self.names:
+            yield f"two values are called {value.name!r}"
+        defined.append(value)
+        self.known.add(value)
+        if value.name:
+            self.names.add(value.name)
