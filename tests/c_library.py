@@ -1,0 +1,151 @@
+"""Many models in one C library, each run between guard bytes and compared with ONNX Runtime."""
+
+from __future__ import annotations
+
+import ctypes
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import text
+from smelt.ir.constants import Constants
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.shapes import ShapeInference
+from smelt.ir.worklist import Worklist
+from smelt.runtime.c_library import build
+from smelt.runtime.onnxruntime import OnnxRuntime
+from smelt.targets.base import Artifact, Plan
+from smelt.targets.c import c
+from smelt.targets.registry import find_target
+
+STRICT = ("-std=c99", "-O1", "-Wall", "-Wextra", "-pedantic", "-Werror")
+GUARD = 256
+
+
+def compile_c(model: ir.Model, **options: object) -> Artifact:
+    """The phases of the target on ``model``, which is edited; no optimizing passes before them."""
+    find_target(c)
+    shapes = ShapeInference(model)
+    shapes.infer_model()
+    Worklist(Rewriter(model, shapes, Constants()), c.select).run()
+    plan = Plan(model, options)
+    c.schedule(plan)
+    c.allocate(plan)
+    return c.emit(plan)
+
+
+def compile_text(graph: str, opset: int = 23, **options: object) -> Artifact:
+    """The artifact of a graph in ONNX text."""
+    return compile_c(text.parse(graph, opset), **options)
+
+
+def ops(artifact: Artifact) -> list[str]:
+    """The instructions that the artifact runs."""
+    return [instruction.op for instruction in artifact.plan.steps.instructions]
+
+
+@dataclass
+class Built:
+    """One model in the library."""
+
+    source: ir.Model
+    artifact: Artifact
+    function: str
+
+
+class Library:
+    """Graphs in ONNX text by name, compiled by smelt and then by the C compiler, in one go."""
+
+    def __init__(self, graphs: Mapping[str, str], opset: int = 23, flags=STRICT) -> None:
+        files: dict[str, bytes] = {}
+        self.models: dict[str, Built] = {}
+        for number, (name, graph) in enumerate(graphs.items()):
+            artifact = compile_text(graph, opset, name=f"m{number}")
+            files.update(artifact.files)
+            self.models[name] = Built(text.parse(graph, opset), artifact, f"m{number}_run")
+        self._folder = tempfile.TemporaryDirectory()
+        self._library = ctypes.CDLL(str(build(files, Path(self._folder.name), flags)))
+
+    def run(self, name: str, inputs: list[np.ndarray]) -> list[np.ndarray]:
+        """Run in garbage-filled memory; nothing around the outputs and the arena may change."""
+        built = self.models[name]
+        program, memory = built.artifact.plan.steps, built.artifact.plan.memory
+        slots = [program.slots[slot] for slot in program.outputs]
+        blocks = [_block(slot.nbytes) for slot in slots]
+        arena = _block(memory.arena_bytes)
+        arrays = [np.ascontiguousarray(array) for array in inputs]
+        kept = [array.copy() for array in arrays]
+        run = getattr(self._library, built.function)
+        run.argtypes = (ctypes.c_void_p,) * 3
+        status = run(
+            _pointers([array.ctypes.data for array in arrays]),
+            _pointers([_inside(block) for block in blocks]),
+            _inside(arena),
+        )
+        assert status == 0
+        for before, after in zip(kept, arrays, strict=True):
+            np.testing.assert_array_equal(before, after, err_msg="an input was written")
+        _check_guard(arena, memory.arena_bytes)
+        results = []
+        for slot, block in zip(slots, blocks, strict=True):
+            _check_guard(block, slot.nbytes)
+            start = _inside(block) - block.ctypes.data
+            data = block[start : start + slot.nbytes].tobytes()
+            results.append(np.frombuffer(data, slot.dtype.numpy()).reshape(slot.shape))
+        return results
+
+    def check(self, name: str, inputs: list[np.ndarray], rtol=2e-5, atol=2e-6) -> None:
+        """The results are those of ONNX Runtime."""
+        expected = OnnxRuntime(self.models[name].source)(*inputs)
+        for got, want in zip(self.run(name, inputs), expected, strict=True):
+            assert_same(got, np.asarray(want), rtol, atol)
+
+
+def assert_same(got: np.ndarray, want: np.ndarray, rtol=2e-5, atol=2e-6) -> None:
+    """Equal element types and shapes, close floats (NaN equals NaN), equal integers."""
+    assert got.dtype == want.dtype
+    assert got.shape == want.shape
+    if got.dtype.kind == "f":
+        np.testing.assert_allclose(got, want, rtol=rtol, atol=atol)
+    else:
+        np.testing.assert_array_equal(got, want)
+
+
+def random_inputs(model: ir.Model, seed: int = 0, low: float = -2, high: float = 2):
+    """One array an input: floats between the bounds, small integers, booleans."""
+    rng = np.random.default_rng(seed)
+    inputs = []
+    for value in model.graph.inputs:
+        shape = [int(dim) for dim in value.shape.dims]
+        dtype = value.dtype.numpy()
+        if dtype.kind == "f":
+            inputs.append(rng.uniform(low, high, shape).astype(dtype))
+        elif dtype.kind == "b":
+            inputs.append(rng.random(shape) < 0.5)
+        else:
+            inputs.append(rng.integers(0 if dtype.kind == "u" else -3, 4, shape).astype(dtype))
+    return inputs
+
+
+def _block(size: int) -> np.ndarray:
+    return np.full(size + 2 * GUARD, 0xA5, np.uint8)
+
+
+def _inside(block: np.ndarray) -> int:
+    """A 64-aligned address at least 64 bytes into the block."""
+    address = block.ctypes.data + 64
+    return address + -address % 64
+
+
+def _check_guard(block: np.ndarray, size: int) -> None:
+    start = _inside(block) - block.ctypes.data
+    assert (block[:start] == 0xA5).all(), "bytes in front were written"
+    assert (block[start + size :] == 0xA5).all(), "bytes behind were written"
+
+
+def _pointers(addresses: list[int]):
+    return (ctypes.c_void_p * max(len(addresses), 1))(*addresses)

@@ -1,0 +1,113 @@
+"""Convolutions and pooling against ONNX Runtime, over windows, groups and odd sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from c_library import Library, compile_text, ops, random_inputs
+
+CONVS = {
+    "plain": ("[1,3,8,8]", "[5,3,3,3]", ""),
+    "padded": ("[2,3,9,7]", "[4,3,3,3]", "pads = [1,1,1,1]"),
+    "uneven pads": ("[1,2,6,6]", "[3,2,3,2]", "pads = [2,0,1,1]"),
+    "strided": ("[1,3,11,9]", "[6,3,3,3]", "strides = [2,3], pads = [1,1,1,1]"),
+    "dilated": ("[1,2,12,12]", "[3,2,3,3]", "dilations = [2,3], pads = [2,2,2,2]"),
+    "window larger than the image": ("[1,1,2,2]", "[1,1,5,5]", "pads = [2,2,2,2]"),
+    "grouped": ("[2,6,7,7]", "[9,2,3,3]", "group = 3, pads = [1,1,1,1]"),
+    "depthwise": ("[1,5,10,10]", "[5,1,3,3]", "group = 5, pads = [1,1,1,1]"),
+    "depthwise strided": ("[1,5,10,10]", "[10,1,3,3]", "group = 5, strides = [2,2]"),
+    "pointwise": ("[2,7,5,9]", "[6,7,1,1]", ""),
+    "pointwise strided": ("[1,4,8,8]", "[5,4,1,1]", "strides = [2,2]"),
+    "one pixel": ("[1,4,1,1]", "[5,4,1,1]", ""),
+    "wide": ("[1,2,3,150]", "[5,2,3,3]", "pads = [1,1,1,1]"),
+    "narrow": ("[1,2,70,2]", "[5,2,3,3]", "pads = [1,1,1,1]"),
+    "same upper": ("[1,2,7,8]", "[3,2,3,3]", 'auto_pad = "SAME_UPPER", strides = [2,2]'),
+    "same lower": ("[1,2,7,8]", "[3,2,2,2]", 'auto_pad = "SAME_LOWER"'),
+    "valid": ("[1,2,7,8]", "[3,2,2,2]", 'auto_pad = "VALID"'),
+    "one dim": ("[2,3,20]", "[4,3,5]", "pads = [2,2], strides = [2]"),
+    "three dims": ("[1,2,5,6,7]", "[3,2,3,2,3]", "pads = [1,0,1,1,1,1], strides = [2,1,2]"),
+    "no samples": ("[0,3,8,8]", "[5,3,3,3]", ""),
+}
+
+
+def _conv(x: str, w: str, attributes: str, relu: bool, bias: bool) -> str:
+    spatial = "?," * (x.count(",") - 1)
+    filters = w[1:].split(",")[0]
+    samples = x[1:].split(",")[0]
+    shape = f"[{samples},{filters},{spatial[:-1].replace('?', 'S')}]"
+    names = iter("STUV")
+    shape = "".join(next(names) if letter == "S" else letter for letter in shape)
+    declared = f", float[{filters}] b" if bias else ""
+    call = f"Conv{f'<{attributes}>' if attributes else ''}(x, w{', b' if bias else ''})"
+    body = f"c = {call} y = Relu(c)" if relu else f"y = {call}"
+    return f"g (float{x} x, float{w} w{declared}) => (float{shape} y) {{ {body} }}"
+
+
+GRAPHS = {
+    f"{name}{' relu' if relu else ''}": _conv(*case, relu=relu, bias=relu)
+    for name, case in CONVS.items()
+    for relu in (False, True)
+}
+
+
+@pytest.fixture(scope="module")
+def library() -> Library:
+    return Library(GRAPHS)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_agrees_with_onnx_runtime(library: Library, name: str) -> None:
+    built = library.models[name]
+    assert ops(built.artifact) == (["smelt.c::ConvRelu"] if "relu" in name else ["Conv"])
+    library.check(name, random_inputs(built.source), rtol=1e-4, atol=1e-5)
+
+
+POOLS = {
+    "max": "MaxPool<kernel_shape = [3,3]>",
+    "max padded": "MaxPool<kernel_shape = [3,2], pads = [1,1,1,0], strides = [2,2]>",
+    "max dilated": "MaxPool<kernel_shape = [2,2], dilations = [3,2]>",
+    "max ceil": "MaxPool<kernel_shape = [3,3], strides = [2,2], ceil_mode = 1>",
+    "max same": 'MaxPool<kernel_shape = [3,3], strides = [2,2], auto_pad = "SAME_UPPER">',
+    "average": "AveragePool<kernel_shape = [3,3]>",
+    "average padded": "AveragePool<kernel_shape = [3,3], pads = [1,1,1,1]>",
+    "average counting pads": "AveragePool<kernel_shape = [3,3], pads = [1,1,1,1], count_include_pad = 1>",
+    "average ceil": "AveragePool<kernel_shape = [3,3], strides = [2,2], ceil_mode = 1>",
+    "average ceil counting": "AveragePool<kernel_shape = [3,3], strides = [2,2], pads = [1,1,1,1], ceil_mode = 1, count_include_pad = 1>",
+}
+
+
+def test_pools_agree_with_onnx_runtime() -> None:
+    graphs = {
+        name: f"g (float[2,3,9,8] x) => (float[2,3,S,T] y) {{ y = {call}(x) }}"
+        for name, call in POOLS.items()
+    }
+    graphs["max 1d"] = "g (float[2,3,9] x) => (float[2,3,S] y) { y = MaxPool<kernel_shape = [3]>(x) }"
+    graphs["average 3d"] = (
+        "g (float[1,2,5,6,7] x) => (float[1,2,S,T,U] y) "
+        "{ y = AveragePool<kernel_shape = [2,3,2], strides = [2,1,2]>(x) }"
+    )
+    library = Library(graphs)
+    for name, built in library.models.items():
+        library.check(name, random_inputs(built.source))
+
+
+def test_nan_in_a_window_is_its_maximum() -> None:
+    library = Library(
+        {"m": "g (float[1,1,1,4] x) => (float[1,1,1,3] y) { y = MaxPool<kernel_shape = [1,2]>(x) }"}
+    )
+    x = np.array([np.nan, 1, 2, 3], np.float32).reshape(1, 1, 1, 4)
+    np.testing.assert_array_equal(library.run("m", [x])[0].reshape(-1), [np.nan, 2, 3])
+
+
+def test_a_convolution_that_something_else_reads_stays_one() -> None:
+    graph = "g (float[1,1,4,4] x, float[1,1,3,3] w) => (float[1,1,2,2] y, float[1,1,2,2] c) { c = Conv(x, w) y = Relu(c) }"
+    assert ops(compile_text(graph)) == ["Conv", "Relu"]
+
+
+def test_the_result_of_a_fused_convolution_is_never_stored() -> None:
+    body = "c = Conv(x, w) r = Relu(c) y = Conv(r, w)"
+    graph = f"g (float[1,1,6,6] x, float[1,1,3,3] w) => (float[1,1,2,2] y) {{ {body} }}"
+    artifact = compile_text(graph)
+    assert ops(artifact) == ["smelt.c::ConvRelu", "Conv"]
+    names = [row.value for row in artifact.plan.memory.rows()]
+    assert len([name for name in names if "scratch" not in name]) == 1
