@@ -84,13 +84,16 @@ def test_infinity_is_never_within_a_tolerance():
     assert not one(np.float32([np.inf]), np.float32([1]), Tolerance(1e30, 1e30, 1e30)).ok
 
 
-@pytest.mark.parametrize(("tolerance", "ok"), [
-    (Tolerance(ulp=1), True),
-    (Tolerance(ulp=0), False),
-    (Tolerance(rtol=1e-6), True),
-    (Tolerance(atol=1e-6), True),
-    (Tolerance(atol=1e-9), False),
-])
+@pytest.mark.parametrize(
+    ("tolerance", "ok"),
+    [
+        (Tolerance(ulp=1), True),
+        (Tolerance(ulp=0), False),
+        (Tolerance(rtol=1e-6), True),
+        (Tolerance(atol=1e-6), True),
+        (Tolerance(atol=1e-9), False),
+    ],
+)
 def test_any_bound_admits(tolerance, ok):
     x = np.float32([1])
     assert one(x, np.nextafter(x, np.float32(2)), tolerance).ok is ok

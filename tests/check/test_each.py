@@ -53,7 +53,9 @@ def test_a_pass_that_makes_an_unrunnable_model_is_named():
     from smelt.ir.match import op, var
     from smelt.ir.rule import rule
 
-    broken = rule(op("Relu", var("x")), same_shape=True)(lambda m, b: b.op("NoSuchOperator", m["x"]))
+    broken = rule(op("Relu", var("x")), same_shape=True)(
+        lambda m, b: b.op("NoSuchOperator", m["x"])
+    )
     with pytest.raises(Mismatch) as caught:
         compile_with(WRONG[wrong_rules.drop_relu], [wrong_pass(broken)], VerifyEach)
     assert caught.value.code == "E701"

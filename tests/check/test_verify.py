@@ -41,8 +41,10 @@ def test_an_unknown_dim_is_a_usage_error():
 
 def test_what_is_wrong_only_beyond_size_one_is_found():
     right = model("g (float[B,4] x) => (float[B,4] y) { y = Neg(x) }")
-    wrong = model("g (float[B,4] x) => (float[B,4] y) <int64[1] z = {0}, int64[1] o = {1}> "
-                  "{ f = Slice(x, z, o, z)  s = Shape(x)  e = Expand(f, s)  y = Neg(e) }")
+    wrong = model(
+        "g (float[B,4] x) => (float[B,4] y) <int64[1] z = {0}, int64[1] o = {1}> "
+        "{ f = Slice(x, z, o, z)  s = Shape(x)  e = Expand(f, s)  y = Neg(e) }"
+    )
     report = verify(right, wrong, modes=("normal",))
     assert [trial.ok for trial in report.trials] == [True, False]
     with pytest.raises(Mismatch) as caught:
@@ -53,10 +55,14 @@ def test_what_is_wrong_only_beyond_size_one_is_found():
 
 def test_rounding_is_allowed_but_no_more():
     source = model("g (float[B,64] x, float[64,64] w) => (float[B,64] y) { y = MatMul(x, w) }")
-    other = model("g (float[B,64] x, float[64,64] w) => (float[B,64] y) "
-                  "{ xt = Transpose<perm=[1,0]>(x)  wt = Transpose<perm=[1,0]>(w)  p = MatMul(wt, xt)  y = Transpose<perm=[1,0]>(p) }")
-    wrong = model("g (float[B,64] x, float[64,64] w) => (float[B,64] y) <float c = {1.0005}> "
-                  "{ p = MatMul(x, w)  y = Mul(p, c) }")
+    other = model(
+        "g (float[B,64] x, float[64,64] w) => (float[B,64] y) "
+        "{ xt = Transpose<perm=[1,0]>(x)  wt = Transpose<perm=[1,0]>(w)  p = MatMul(wt, xt)  y = Transpose<perm=[1,0]>(p) }"
+    )
+    wrong = model(
+        "g (float[B,64] x, float[64,64] w) => (float[B,64] y) <float c = {1.0005}> "
+        "{ p = MatMul(x, w)  y = Mul(p, c) }"
+    )
     assert verify(source, other).ok
     assert not verify(source, wrong).ok
     assert verify(source, wrong, tolerance=Tolerance(rtol=1e-3)).ok
@@ -100,8 +106,11 @@ def test_a_dim_that_one_side_fixes_has_that_size():
 
 
 def test_functions_stand_on_either_side():
-    graph = model("g (float[B,4] x) => (float[B,4] y, float[B] s) { y = Tanh(x) s = ReduceSum<keepdims=0>(x, a) }"
-                  .replace("=> (float[B,4] y, float[B] s)", "=> (float[B,4] y, float[B] s) <int64[1] a = {1}>"))
+    graph = model(
+        "g (float[B,4] x) => (float[B,4] y, float[B] s) { y = Tanh(x) s = ReduceSum<keepdims=0>(x, a) }".replace(
+            "=> (float[B,4] y, float[B] s)", "=> (float[B,4] y, float[B] s) <int64[1] a = {1}>"
+        )
+    )
 
     def right(x):
         return {"a": np.tanh(x), "b": (x.sum(1),)}
@@ -124,7 +133,9 @@ def test_two_functions_need_inputs():
 
 def test_failing_where_the_source_works_is_a_mismatch():
     source = model("g (float[B] x) => (float[B] y) { y = Neg(x) }")
-    broken = model("g (float[B] x) => (float[B] y) <float[2] c = {0, 0}> { a = Neg(x)  y = Add(a, c) }")
+    broken = model(
+        "g (float[B] x) => (float[B] y) <float[2] c = {0, 0}> { a = Neg(x)  y = Add(a, c) }"
+    )
     report = verify(source, broken, dims={"B": (2, 3)}, modes=("normal",))
     assert report.trials[0].ok
     assert report.trials[1].failure
@@ -141,14 +152,18 @@ def test_inputs_outside_the_source_are_left_out_unless_all_are():
 
 
 def test_indices_that_rounding_decides_are_left_out_and_counted():
-    source = model("g (float[B,2] x) => (int64[B] i) <float[2,64] w = {%s}> { h = MatMul(x, w)  i = ArgMax<axis=1, keepdims=0>(h) }"
-                   % ",".join(["1.5"] * 128))
+    source = model(
+        "g (float[B,2] x) => (int64[B] i) <float[2,64] w = {%s}> { h = MatMul(x, w)  i = ArgMax<axis=1, keepdims=0>(h) }"
+        % ",".join(["1.5"] * 128)
+    )
     assert verify(source, source).ok
 
 
 def test_nan_and_infinity_are_compared():
     source = model("g (float[B,8] x) => (float[B,8] y) { y = Relu(x) }")
-    wrong = model("g (float[B,8] x) => (float[B,8] y) <float z = {0}> { n = IsNaN(x) r = Relu(x) y = Where(n, z, r) }")
+    wrong = model(
+        "g (float[B,8] x) => (float[B,8] y) <float z = {0}> { n = IsNaN(x) r = Relu(x) y = Where(n, z, r) }"
+    )
     assert verify(source, wrong).ok
     assert not verify(source, wrong, modes=("edges",), dims={"B": 16}).ok
 

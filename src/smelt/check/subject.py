@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.runtime.interface import Interface, Value, interface_of
+from smelt.runtime.memory import check_memory
 from smelt.runtime.runner import RunnerName, as_model, open_runner
 from smelt.targets.base import Artifact
 
@@ -44,6 +45,7 @@ def as_subject(source: Checkable, name: str, runner: RunnerName = "auto") -> Sub
         return Subject(name, source, interface_of(source.model))
     if isinstance(source, ir.Model | bytes | str | Path) or not callable(source):
         model = as_model(cast("ir.Model", source))
+        check_memory(model)
         opened = open_runner(model, runner)
         return Subject(name, opened, opened.interface, model)
     function = source

@@ -16,6 +16,7 @@ from smelt.errors import SmeltError
 from smelt.passes.base import Exactness
 from smelt.runtime.inputs import Mode
 from smelt.runtime.interface import Value
+from smelt.runtime.runner import open_runner
 
 
 @dataclass
@@ -67,10 +68,9 @@ class Witness:
         """
         outputs: list[Sequence[Value]] = []
         try:
-            subject = as_subject(model, "the result")
+            subject = open_runner(model)
         except SmeltError as error:
             return [f"the model cannot be run any more: {error.what}: {error.why}"], outputs
-        assert subject.interface is not None
         problems = disagreements(self.interface, subject.interface)
         names = [port.name for port in subject.interface.outputs]
         for item in () if problems else self.testimony:
@@ -78,7 +78,7 @@ class Witness:
             sizes = " ".join(f"{name}={size}" for name, size in case.sizes.items())
             place = f"{sizes or 'fixed sizes'}, {case.inputs} inputs, seed {self.seed}"
             try:
-                actual = list(subject.run(*case.values))
+                actual = list(subject(*case.values))
             except SmeltError as error:
                 problems.append(f"{place}: the run fails: {error.why or error.what}")
                 continue

@@ -15,15 +15,24 @@ def targets(as_json: Json = False) -> None:
     """List the installed targets and what they take."""
     from smelt.targets.registry import find_target, target_names
 
-    listed = [describe(find_target(name)) for name in target_names()]
+    listed: list[dict[str, Any]] = []
+    for name in target_names():
+        try:
+            listed.append(describe(find_target(name)))
+        except Exception as error:  # noqa: BLE001 - a broken package must not hide the others
+            reason = f"cannot be loaded: {type(error).__name__}: {error}"
+            listed.append({"name": name, "error": reason})
     if as_json:
         print_json({"schema": "smelt.targets/1", "targets": listed})
         return
-    rows = [
-        (t["name"], "yes" if t["dynamic_dims"] else "no", t["operators"] or "all", t["summary"])
-        for t in listed
-    ]
-    print(table([tuple(map(str, row)) for row in rows], ("target", "dynamic", "ops", "summary")))
+    print(table([_row(facts) for facts in listed], ("target", "dynamic", "operators", "summary")))
+
+
+def _row(facts: dict[str, Any]) -> tuple[str, str, str, str]:
+    if "error" in facts:
+        return facts["name"], "?", "?", facts["error"]
+    dynamic = "yes" if facts["dynamic_dims"] else "no"
+    return facts["name"], dynamic, str(facts["operators"] or "all"), facts["summary"]
 
 
 def describe(target: Target) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from smelt.runtime.interface import Port, Value, instantiate, interface_of
 Mode = Literal["normal", "sparse", "moved", "edges"]
 """``normal``: standard normal floats. ``sparse``: half of the floats are zero, whole rows too,
 and the others span magnitudes, so that a norm meets its epsilon. ``moved``: normal, and inputs
-that have a default get it moved, so that a default taken for a constant shows. ``edges``: NaN, infinities,
-signed zeros, denormals and the largest values stand among normal floats."""
+that have a default get it moved, so that a default taken for a constant shows. ``edges``: NaN,
+infinities, signed zeros, denormals and the largest values stand among normal floats."""
 
 SEQUENCE_LENGTH = 3
 SIZE_LIMIT = 1 << 31

@@ -1,0 +1,42 @@
+"""Refuse to run a model that would take more memory than any use of a comparison is worth."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.errors import ResourceLimit
+from smelt.ir import scope
+from smelt.ir.shapes import ShapeInference
+
+VALUE_LIMIT = 4 << 30
+"""Bytes of one value; a kilobyte of model can ask for terabytes."""
+
+ASSUMED_SIZE = 4
+"""What a symbolic dim counts for, about the largest size that a comparison takes by itself."""
+
+
+def check_memory(model: ir.Model, limit: int = VALUE_LIMIT) -> None:
+    """Raise ResourceLimit E510 if some value of ``model``, which stays as it is, exceeds ``limit``.
+
+    Sizes come from shape inference, so the models that hide theirs in run-time data pass.
+    """
+    inferred = model.clone()
+    ShapeInference(inferred).infer_model()
+    for node in scope.nodes(inferred):
+        for value in node.outputs:
+            size = _bytes(value)
+            if size > limit:
+                raise ResourceLimit(
+                    "E510",
+                    f"to run the model takes {size:,} bytes for one value; the limit is {limit:,}",
+                    at=f"node {node.name!r} ({node.op_type}), value {value.name!r}",
+                )
+
+
+def _bytes(value: ir.Value) -> int:
+    if value.shape is None or value.dtype is None:
+        return 0
+    bits = 64 if value.dtype == ir.DataType.STRING else int(value.dtype.bitwidth)
+    for dim in value.shape.dims:
+        bits *= dim if isinstance(dim, int) else ASSUMED_SIZE
+    return bits // 8

@@ -1,0 +1,47 @@
+"""The generated pages are current, and every error code is explained."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from smelt.cli.docs import PAGES
+from smelt.error_codes import CODES, FAMILIES
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "src" / "smelt").rglob("*.py"))
+
+
+def codes_in_source():
+    found = {}
+    for path in SOURCES:
+        if path.name == "error_codes.py":
+            continue
+        for code in re.findall(r'"(E\d{3})"', path.read_text()):
+            found.setdefault(code, path.relative_to(ROOT))
+    return found
+
+
+def test_every_code_that_is_raised_is_explained():
+    unexplained = {code: str(path) for code, path in codes_in_source().items() if code not in CODES}
+    assert not unexplained
+
+
+def test_every_explained_code_is_raised():
+    assert sorted(set(CODES) - set(codes_in_source())) == []
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_an_explanation_is_complete(code):
+    known = CODES[code]
+    assert code[:2] in FAMILIES
+    assert known.title
+    assert not known.title.endswith(".")
+    assert known.meaning.endswith(".")
+    assert known.fix
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_committed_page_is_current(name):
+    committed = (ROOT / "docs" / name).read_text()
+    assert committed == PAGES[name](), "run `python -m smelt.cli.docs`"

@@ -1,0 +1,64 @@
+"""What only a process shows: start-up, imports, pipes, and no tracebacks."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("jax", "torch", "onnxruntime", "onnx_ir", "onnx", "numpy", "scipy")
+LIMIT = 0.5
+"""Seconds of CPU for ``smelt --help``."""
+
+PROBE = f"""
+import sys, time
+sys.argv = ["smelt", "--help"]
+from smelt.cli.main import run
+try:
+    run()
+except SystemExit:
+    pass
+loaded = [name for name in {HEAVY!r} if name in sys.modules]
+print(time.process_time(), *loaded, file=sys.stderr)
+"""
+
+
+def call(*arguments, **options):
+    return subprocess.run(
+        arguments, capture_output=True, text=True, timeout=60, check=False, **options
+    )
+
+
+def test_help_is_quick_and_imports_nothing_heavy():
+    # The best of three: the machine may be busy, and the limit is about smelt.
+    lines = [call(sys.executable, "-c", PROBE).stderr.split() for _ in range(3)]
+    assert all(not line[1:] for line in lines), lines
+    assert min(float(line[0]) for line in lines) < LIMIT
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    code = (
+        "import sys; sys.argv = ['smelt', 'explain', 'E701']; from smelt.cli.main import run; run()"
+    )
+    read, write = os.pipe()
+    os.close(read)
+    process = subprocess.run(
+        [sys.executable, "-c", code],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    os.close(write)
+    assert process.stderr == ""
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("arguments", [["inspect", "missing.onnx"], ["inspect", "/"]])
+def test_a_mistake_of_the_user_shows_no_traceback(arguments):
+    result = call(sys.executable, "-c", "from smelt.cli.main import run; run()", *arguments)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("E6")
+    assert "Traceback" not in result.stderr
