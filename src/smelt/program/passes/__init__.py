@@ -12,6 +12,7 @@ from smelt.program.passes import (
     dot_decomposer,
     dot_dimension_sorter,
     last_use,
+    slot_numbering,
     transpose_folding,
 )
 
@@ -19,7 +20,7 @@ __all__ = ["optimize"]
 
 
 def optimize(program: Program, *, decompose: bool = True) -> Program:
-    """Run all passes over ``program`` in place, and return it.
+    """Run all passes over ``program`` in place, and return it; a second time changes nothing.
 
     ``decompose=False`` leaves DotGenerals as they are, for targets that contract any dims.
     """
@@ -28,5 +29,6 @@ def optimize(program: Program, *, decompose: bool = True) -> Program:
     if decompose:
         dot_decomposer.run(program)
     dead_code_elimination.run(program)
+    slot_numbering.run(program)
     last_use.run(program)
     return program
