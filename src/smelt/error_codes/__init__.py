@@ -1,0 +1,35 @@
+"""Every error code, explained: what ``smelt explain E101`` prints and ``docs/errors.md`` lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from smelt.error_codes import (
+    internal,
+    jax_functions,
+    limits,
+    models,
+    operators,
+    resources,
+    results,
+    usage,
+)
+from smelt.error_codes.code import ErrorCode
+
+FAMILIES: Mapping[str, tuple[str, Mapping[str, ErrorCode]]] = {
+    "E1": ("JAX functions", jax_functions.CODES),
+    "E2": ("operators that a target or a runner lacks", operators.CODES),
+    "E3": ("invalid models", models.CODES),
+    "E4": ("limits of a target", limits.CODES),
+    "E5": ("resource limits", resources.CODES),
+    "E6": ("usage", usage.CODES),
+    "E7": ("results that differ", results.CODES),
+    "E9": ("mistakes of smelt", internal.CODES),
+}
+"""By the first digit: the subject and its codes."""
+
+CODES: Mapping[str, ErrorCode] = {
+    code: known for _, family in FAMILIES.values() for code, known in family.items()
+}
+
+__all__ = ["CODES", "FAMILIES", "ErrorCode"]

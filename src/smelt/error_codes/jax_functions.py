@@ -1,0 +1,50 @@
+"""JAX functions: what tracing and lowering refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from smelt.error_codes.code import ErrorCode
+
+CODES: Mapping[str, ErrorCode] = {
+    "E101": ErrorCode(
+        "a JAX primitive has no ONNX lowering",
+        "The traced function uses primitives that smelt cannot express in ONNX. All of "
+        "them are reported together, with the lines of source that use them.",
+        "compute it outside the traced function, or register a lowering: docs/add-a-lowering.md",
+    ),
+    "E102": ErrorCode(
+        "a use of a primitive is not supported",
+        "The primitive has a lowering, but not for these parameters, element types or shapes.",
+        "rewrite the call as the message says, or compute it outside the traced function",
+    ),
+    "E103": ErrorCode(
+        "a symbolic size cannot be computed",
+        "An expression over symbolic dims is not understood, or cannot be computed from "
+        "the inputs.",
+        "give some input a dim that is exactly the symbol",
+    ),
+    "E104": ErrorCode(
+        "wrong input specs",
+        "The types of the inputs of a JAX function, or the constraints on their dims, are"
+        " malformed or contradict each other.",
+        "smelt convert pkg.mod:fn --input 'f32[B,28,28,1]' -o fn.onnx",
+    ),
+    "E105": ErrorCode(
+        "an element type that ONNX lacks",
+        "An input, an output or an intermediate value has an element type for which ONNX "
+        "has no operators.",
+        "split complex numbers into parts, and keep PRNG keys out of the interface",
+    ),
+    "E106": ErrorCode(
+        "a primitive has an unknown parameter",
+        "This version of JAX gives a primitive a parameter that its lowering does not "
+        "know, so its meaning may have changed.",
+        "use the version of JAX that smelt names in its requirements",
+    ),
+    "E107": ErrorCode(
+        "an opset that cannot be traced to",
+        "JAX functions are traced to a range of opsets.",
+        "--opset 23",
+    ),
+}

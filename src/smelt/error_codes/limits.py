@@ -1,0 +1,30 @@
+"""Limits of targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from smelt.error_codes.code import ErrorCode
+
+CODES: Mapping[str, ErrorCode] = {
+    "E401": ErrorCode(
+        "the target needs fixed shapes",
+        "The target plans all memory before it runs, so every dim has to be a number.",
+        "--dim B=1",
+    ),
+    "E402": ErrorCode(
+        "the target lacks an element type",
+        "A value has an element type that the target cannot hold.",
+        "cast inputs and weights before compiling",
+    ),
+    "E403": ErrorCode(
+        "the target does not take this opset",
+        "The ONNX opset of the model is outside the range of the target.",
+        "--opset 21",
+    ),
+    "E411": ErrorCode(
+        "a size is known only as the model runs",
+        "Memory is planned before a run, and a size depends on data.",
+        "fix the shape in the model, or use --target onnx",
+    ),
+}

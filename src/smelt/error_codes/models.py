@@ -1,0 +1,116 @@
+"""Invalid and hostile models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from smelt.error_codes.code import ErrorCode
+
+CODES: Mapping[str, ErrorCode] = {
+    "E301": ErrorCode(
+        "not an ONNX model",
+        "The file does not parse as an ONNX model: it is damaged, cut off, or something else.",
+        "check that the file is whole",
+    ),
+    "E302": ErrorCode(
+        "an unreadable model",
+        "The file parses as protobuf but does not describe a model, or some part of it "
+        "cannot be read.",
+        "export the model again",
+    ),
+    "E303": ErrorCode(
+        "a cyclic graph",
+        "A value would be needed to compute itself.",
+        "export the model again; ONNX graphs have no cycles",
+    ),
+    "E304": ErrorCode(
+        "a value is written twice",
+        "Two nodes, inputs or initializers of one graph write a value of the same name.",
+        "rename one of them",
+    ),
+    "E305": ErrorCode(
+        "a value is never written",
+        "A node reads a name that no node, input or initializer in scope writes.",
+        "export the model again with its weights",
+    ),
+    "E306": ErrorCode(
+        "an operator set is not imported",
+        "A node is of a domain that the model does not import.",
+        "add the opset import, or the function of that domain",
+    ),
+    "E307": ErrorCode(
+        "an unknown operator",
+        "The imported operator set has no operator of that name.",
+        "the model may need a newer opset, or the operator lacks its domain",
+    ),
+    "E308": ErrorCode(
+        "a node does not fit its operator",
+        "The inputs, outputs or attributes of a node are not those of its operator.",
+        "compare the node with the ONNX operator reference",
+    ),
+    "E309": ErrorCode(
+        "element types do not go together",
+        "The operands of a node have element types that its operator does not combine.",
+        "put a Cast between them",
+    ),
+    "E310": ErrorCode(
+        "not ONNX text",
+        "The text of a model does not follow the textual syntax of ONNX.",
+        "compare it with the examples in docs/add-a-pass.md",
+    ),
+    "E311": ErrorCode(
+        "a tensor is inconsistent",
+        "The data of a tensor do not fill its dims, or it has no element type.",
+        "the file is damaged, or was written by a broken exporter",
+    ),
+    "E312": ErrorCode(
+        "graphs are nested too deep",
+        "Subgraphs are nested deeper than any real model needs.",
+        "flatten the model",
+    ),
+    "E313": ErrorCode(
+        "external data outside the model's folder",
+        "Weights in files are read only from plain files inside the folder of the model: "
+        "no links, no absolute paths, no way up.",
+        "keep weights as plain files in the folder of the model",
+    ),
+    "E314": ErrorCode(
+        "wrong external data",
+        "The file that holds a weight is missing, too short, or described by other keys "
+        "than ONNX has.",
+        "copy the weight files along with the model",
+    ),
+    "E315": ErrorCode(
+        "a name that is not text",
+        "A name in the model is not UTF-8.",
+        "export the model again",
+    ),
+    "E316": ErrorCode(
+        "a function calls itself",
+        "Functions of a model may call each other, but not in a circle.",
+        "export the model again",
+    ),
+    "E317": ErrorCode(
+        "shapes contradict each other",
+        "The shapes that follow from the inputs cannot all hold.",
+        "export the model again, or correct the declared shapes",
+    ),
+    "E320": ErrorCode(
+        "the model is refused",
+        "A runner does not load the model, because it breaks the ONNX specification.",
+        "`smelt inspect model.onnx`, then export the model anew",
+    ),
+    "E321": ErrorCode(
+        "the model fails as it runs",
+        "The model loads, but an operator meets inputs that it does not allow, for "
+        "instance an index beyond its table or shapes that do not fit at the chosen "
+        "sizes.",
+        "--dim B=2, or give inputs that the model accepts",
+    ),
+    "E330": ErrorCode(
+        "an extension operator is used wrongly",
+        "A node of a domain beyond ONNX has an attribute that is missing, unknown or of "
+        "another type than its declaration says.",
+        "export the model with the version of smelt that reads it",
+    ),
+}

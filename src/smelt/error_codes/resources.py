@@ -1,0 +1,45 @@
+"""Resource limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from smelt.error_codes.code import ErrorCode
+
+CODES: Mapping[str, ErrorCode] = {
+    "E501": ErrorCode(
+        "a tensor of absurd size",
+        "A tensor claims more elements than could be stored.",
+        "the file is damaged or hostile",
+    ),
+    "E502": ErrorCode(
+        "inlining would explode",
+        "Functions that call functions would give more nodes than the limit.",
+        "smelt.load(path, inline=False)",
+    ),
+    "E503": ErrorCode(
+        "a file beyond 2 GiB",
+        "A protobuf holds at most 2 GiB.",
+        "save the weights as external data",
+    ),
+    "E504": ErrorCode(
+        "weights beyond 2 GiB",
+        "The weights do not fit into one protobuf.",
+        "save to a file: weights then go beside it",
+    ),
+    "E510": ErrorCode(
+        "out of memory",
+        "A run asked for more memory than there is.",
+        "run at a smaller size: --dim B=1",
+    ),
+    "E511": ErrorCode(
+        "out of time",
+        "A run was stopped at its time limit; a loop in the model may have no end.",
+        "run at a smaller size, or cut the loop out of the model",
+    ),
+    "E512": ErrorCode(
+        "too deep or too large for this process",
+        "The model is nested deeper, or holds more, than this process can take.",
+        "split the model, or raise the limits of the process",
+    ),
+}

@@ -1,0 +1,32 @@
+"""Results that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from smelt.error_codes.code import ErrorCode
+
+CODES: Mapping[str, ErrorCode] = {
+    "E700": ErrorCode(
+        "the interfaces differ",
+        "Inputs or outputs differ in number, order, name, element type, rank or fixed size.",
+        "`smelt diff a.onnx b.onnx`",
+    ),
+    "E701": ErrorCode(
+        "a pass changed a result",
+        "With --verify each, the model computed something else after a pass than before "
+        "it, beyond what rounding and the pass's own declaration explain.",
+        "run the reproducer, which names the rewrite; leave the pass out meanwhile",
+    ),
+    "E702": ErrorCode(
+        "the results differ",
+        "Two computations gave different results on the same inputs, beyond what rounding"
+        " explains or the given tolerance allows.",
+        "`smelt bisect model.onnx` finds the rewrite at fault",
+    ),
+    "E705": ErrorCode(
+        "a target does not conform",
+        "A target failed a case of the conformance suite.",
+        "the message names the case; docs/add-a-target.md says what is asked",
+    ),
+}

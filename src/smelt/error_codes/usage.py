@@ -1,0 +1,172 @@
+"""Usage: options, pipelines, files, plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from smelt.error_codes.code import ErrorCode
+
+CODES: Mapping[str, ErrorCode] = {
+    "E601": ErrorCode(
+        "unknown pass",
+        "A pipeline names a pass or a stage that is not registered.",
+        "`smelt passes`",
+    ),
+    "E602": ErrorCode(
+        "malformed pipeline",
+        "The text of a pipeline does not follow its syntax; the message marks the place.",
+        "canonicalize,fixpoint(simplify,fuse){max=8}",
+    ),
+    "E603": ErrorCode(
+        "wrong option of a pass",
+        "A pass has no option of that name, or the value has another type.",
+        "`smelt explain PASS` lists its options",
+    ),
+    "E604": ErrorCode(
+        "passes in the wrong order",
+        "A pass declares that it must come before or after another, and the pipeline has "
+        "them the other way round.",
+        "swap the two, or leave one out",
+    ),
+    "E605": ErrorCode(
+        "two passes of one name",
+        "Two installed packages register a pass under the same name.",
+        "uninstall one of the packages",
+    ),
+    "E606": ErrorCode(
+        "unreadable pipeline file",
+        "The file after @ cannot be read as UTF-8 text.",
+        "--pipeline @path/to/pipeline.txt",
+    ),
+    "E607": ErrorCode(
+        "unknown way of verifying",
+        "`verify` is one of off, final and each.",
+        'smelt.optimize(model, verify="final")',
+    ),
+    "E608": ErrorCode(
+        "input specs without a function",
+        "Input specs give the types of a JAX function; an ONNX model has its own.",
+        "leave out --input",
+    ),
+    "E609": ErrorCode(
+        "no such model file",
+        "The path is not a file, or may not be read.",
+        "check the path",
+    ),
+    "E610": ErrorCode(
+        "two targets of one name",
+        "Two installed packages register a target under the same name.",
+        "uninstall one of the packages",
+    ),
+    "E611": ErrorCode(
+        "unknown target",
+        "No installed package registers a target of that name.",
+        "`smelt targets`",
+    ),
+    "E612": ErrorCode(
+        "not a target",
+        "An entry point of `smelt.targets` names something that is no Target.",
+        "let the entry point name a smelt.Target",
+    ),
+    "E613": ErrorCode(
+        "weights without a folder",
+        "The model keeps weights in files beside it, but came as bytes or as a protobuf.",
+        "load it from its path",
+    ),
+    "E614": ErrorCode(
+        "no folder to write to",
+        "The folder of the destination does not exist.",
+        "mkdir it first",
+    ),
+    "E630": ErrorCode(
+        "a file cannot be written",
+        "The destination is a folder, is in none, or may not be written. A file that "
+        "stood there is as it was.",
+        "-o path/in/an/existing/folder.onnx",
+    ),
+    "E631": ErrorCode(
+        "onnxruntime is not installed",
+        "Results are compared by running models in ONNX Runtime, an optional dependency.",
+        "pip install 'smelt[ort]'",
+    ),
+    "E632": ErrorCode(
+        "wrong inputs for a run",
+        "The number, element type, rank or size of the arrays differs from what the model takes.",
+        "`smelt inspect model.onnx` shows its inputs",
+    ),
+    "E633": ErrorCode(
+        "wrong size of a dim",
+        "A symbolic dim has no size, an impossible one, or does not exist.",
+        "--dim B=1,3",
+    ),
+    "E634": ErrorCode(
+        "no model to make up inputs for",
+        "Two plain functions say nothing about their inputs.",
+        "smelt.verify(f, g, inputs=[...])",
+    ),
+    "E635": ErrorCode(
+        "no such function",
+        "The reference package.module:function cannot be imported or is no function.",
+        "smelt convert examples.cnn:model --input 'f32[B,28,28,1]' -o cnn.onnx",
+    ),
+    "E636": ErrorCode(
+        "malformed argument",
+        "A size or an option on the command line does not have the form NAME=VALUE.",
+        "--dim B=1,3 --option name=value",
+    ),
+    "E637": ErrorCode(
+        "arguments that contradict each other",
+        "Two arguments cannot both hold, such as two models from one standard input.",
+        "`smelt COMMAND --help`",
+    ),
+    "E638": ErrorCode(
+        "nothing to explain",
+        "The topic is neither an error code nor a pass.",
+        "`smelt passes`, or docs/errors.md",
+    ),
+    "E639": ErrorCode(
+        "the system refuses",
+        "The operating system refused to read, make or write a file or folder.",
+        "check the path and its permissions",
+    ),
+    "E640": ErrorCode(
+        "two operators of one name",
+        "Two declarations share a domain and a name.",
+        "rename one of them, or uninstall its package",
+    ),
+    "E641": ErrorCode(
+        "not an operator",
+        "An entry point of `smelt.operators` names something that is no Operator.",
+        "let the entry point name an Operator or a sequence of them",
+    ),
+    "E650": ErrorCode(
+        "two lowerings of one primitive",
+        "Two packages register a lowering for the same JAX primitive.",
+        "uninstall one of the packages",
+    ),
+    "E652": ErrorCode(
+        "two bindings of one function",
+        "Two plugins patch the same function while tracing.",
+        "uninstall one of the packages",
+    ),
+    "E660": ErrorCode(
+        "a wrong option of the C target",
+        "The C target has no such option, or a name that cannot name functions in C.",
+        "--option name=my_model",
+    ),
+    "E661": ErrorCode(
+        "no C compiler",
+        "To run a compiled model on this machine it is built first.",
+        "install gcc or clang, or name one in the environment variable CC",
+    ),
+    "E670": ErrorCode(
+        "inputs that do not fit a program",
+        "The shape of an array is not one that the model takes.",
+        "give an array of the shape in the message",
+    ),
+    "E671": ErrorCode(
+        "wrong inputs for an artifact",
+        "An array is missing, or has another element type than the model takes.",
+        "pass one array an input, of the element type in the message",
+    ),
+}
