@@ -1,114 +1,86 @@
-"""Small Programs written by hand, and a way to run them."""
+"""Small hand-made Programs for tests of what works below the graph."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
+
 import onnx_ir as ir
 
-from smelt.program.instruction import AttributeValue, Dim, DotDims, Instruction, Program, Slot
-from smelt.targets.host.emit import Binder
-from smelt.targets.host.runner import lay_out
-
-FLOAT = ir.DataType.FLOAT
+from smelt.program.instruction import Instruction, Program, Slot
 
 
-class Written:
-    """A Program in the making: ``x = w.input(2, 3)``, ``y = w.op("Relu", x)``, ``w.program(y)``."""
+class Draft:
+    """A Program being written: ``step`` adds an instruction and returns its result.
 
-    def __init__(self) -> None:
-        self.made = Program("written", [], (), (), {}, [])
+    Sizes are in floats.
+    """
 
-    def slot(self, *shape: Dim, dtype: ir.DataType = FLOAT) -> int:
-        return self.made.new_slot(Slot(dtype, shape, f"s{len(self.made.slots)}"))
+    def __init__(self, *inputs: int) -> None:
+        self.program = Program("draft", [], (), (), {}, [])
+        self.program.inputs = tuple(self.slot(size) for size in inputs)
 
-    def input(self, *shape: Dim, dtype: ir.DataType = FLOAT) -> int:
-        slot = self.slot(*shape, dtype=dtype)
-        self.made.inputs += (slot,)
-        return slot
+    def slot(self, size: int) -> int:
+        number = len(self.program.slots)
+        return self.program.new_slot(Slot(ir.DataType.FLOAT, (size,), f"v{number}"))
 
-    def constant(self, array: np.ndarray) -> int:
-        slot = self.slot(*array.shape, dtype=ir.DataType.from_numpy(array.dtype))
-        self.made.constants[slot] = array
-        return slot
+    def step(self, size: int, *inputs: int, op: str = "F") -> int:
+        result = self.slot(size)
+        self.program.instructions.append(Instruction(op, inputs, (result,)))
+        return result
 
-    def op(
-        self,
-        op: str,
-        *inputs: int,
-        shape: tuple[Dim, ...] | None = None,
-        dtype: ir.DataType | None = None,
-        **attributes: AttributeValue | DotDims,
-    ) -> int:
-        """One instruction; the type of its result is that of its first input unless given."""
-        first = self.made.slots[inputs[0]]
-        output = self.slot(*(first.shape if shape is None else shape), dtype=dtype or first.dtype)
-        self.made.instructions.append(Instruction(op, inputs, (output,), attributes, (), op))
-        return output
-
-    def transpose(self, slot: int, *perm: int) -> int:
-        shape = self.made.slots[slot].shape
-        return self.op("Transpose", slot, shape=tuple(shape[i] for i in perm), perm=perm)
-
-    def dot(
-        self,
-        lhs: int,
-        rhs: int,
-        dims: DotDims,
-        *,
-        dtype: ir.DataType | None = None,
-        semiring: str = "sum_product",
-    ) -> int:
-        left, right = self.made.slots[lhs].shape, self.made.slots[rhs].shape
-        shape = [left[i] for i in (*dims.lhs_batch, *dims.lhs_free(len(left)))]
-        shape += [right[i] for i in dims.rhs_free(len(right))]
-        return self.op(
-            "DotGeneral", lhs, rhs, shape=tuple(shape), dtype=dtype, dims=dims, semiring=semiring
-        )
-
-    def program(self, *outputs: int) -> Program:
-        self.made.outputs = outputs
-        return self.made
+    def done(self, *outputs: int) -> Program:
+        self.program.outputs = outputs
+        return self.program
 
 
-def one_dot(
-    lhs: tuple[int, ...], rhs: tuple[int, ...], dims: DotDims, **options: object
-) -> Program:
-    """A Program of one DotGeneral over inputs of these shapes."""
-    w = Written()
-    return w.program(w.dot(w.input(*lhs), w.input(*rhs), dims, **options))  # type: ignore[arg-type]
+def chain(sizes: Sequence[int]) -> Program:
+    """One step after the other."""
+    draft = Draft(4)
+    value = draft.program.inputs[0]
+    for size in sizes:
+        value = draft.step(size, value)
+    return draft.done(value)
 
 
-def evaluate(program: Program, *inputs: np.ndarray) -> tuple[np.ndarray, ...]:
-    """What a static Program computes."""
-    layout = lay_out(program)
-    run, _ = Binder(layout.memory, layout.prepared).bind()
-    with np.errstate(all="ignore"):
-        return run(*inputs)
+def residual(blocks: int = 6, width: int = 1000) -> Program:
+    """Blocks of two steps whose input is added to their result."""
+    draft = Draft(width)
+    value = draft.step(width, draft.program.inputs[0])
+    for _ in range(blocks):
+        inner = draft.step(width, draft.step(4 * width, value))
+        value = draft.step(width, inner, value)
+    return draft.done(draft.step(10, value))
 
 
-def counting(program: Program) -> list[np.ndarray]:
-    """Inputs of small whole numbers, no two alike in a row, so that sums are exact."""
-    arrays = []
-    for slot in program.inputs:
-        described = program.slots[slot]
-        shape = [int(str(dim)) for dim in described.shape]
-        numbers = np.arange(int(np.prod(shape)), dtype=np.int64) * 7 % 11 - 5
-        arrays.append(numbers.reshape(shape).astype(described.dtype.numpy()))
-    return arrays
+def dense(blocks: int = 8, width: int = 500) -> Program:
+    """Each block concatenates its new features to all before."""
+    draft = Draft(width)
+    value = draft.step(width, draft.program.inputs[0])
+    for block in range(blocks):
+        new = draft.step(width, draft.step(4 * width, value))
+        value = draft.step((block + 2) * width, value, new, op="Concat")
+    return draft.done(draft.step(10, value))
 
 
-def ops(program: Program) -> list[str]:
-    """The operators of ``program`` in order."""
-    return [instruction.op for instruction in program.instructions]
+def transformer(layers: int = 4, width: int = 256, length: int = 32) -> Program:
+    """Attention and a feed-forward part, each with a residual sum."""
+    draft = Draft(length * width)
+    size, scores = length * width, 4 * length * length
+    value = draft.step(size, draft.program.inputs[0])
+    for _ in range(layers):
+        normal = draft.step(size, value)
+        q, k, v = (draft.step(size, normal) for _ in range(3))
+        weights = draft.step(scores, draft.step(scores, q, k))
+        mixed = draft.step(size, draft.step(size, weights, v))
+        value = draft.step(size, value, mixed)
+        hidden = draft.step(4 * size, draft.step(size, value))
+        value = draft.step(size, value, draft.step(size, draft.step(4 * size, hidden)))
+    return draft.done(value)
 
 
-def dims_of(program: Program) -> DotDims:
-    """The dimension numbers of the only DotGeneral."""
-    (found,) = [i for i in program.instructions if i.op == "DotGeneral"]
-    dims = found.attributes["dims"]
-    assert isinstance(dims, DotDims)
-    return dims
-
-
-def shape_of(program: Program, slot: int) -> tuple[Dim, ...]:
-    return program.slots[slot].shape
+NETWORKS = {
+    "chain": chain([100, 900, 400, 400, 50, 700, 10]),
+    "residual": residual(),
+    "dense": dense(),
+    "transformer": transformer(),
+}

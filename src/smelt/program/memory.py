@@ -3,12 +3,12 @@
 Storages whose live ranges overlap get disjoint bytes. The larger storages are placed first, each
 at the lowest gap it fits (greedy by size: Pisarchyk and Lee, "Efficient Memory Management for
 Deep Neural Net Inference", 2020). No plan can beat ``bound_bytes``, the most that is live at one
-step; when greedy by size misses it, other orders are tried and the best plan is kept.
+step; when greedy by size misses it, what did not fit is placed earlier and the best plan is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from smelt.program.instruction import Program
@@ -16,6 +16,12 @@ from smelt.program.storage import Assignment, NeedsOf, Owner, Storage, assign_st
 
 ALIGNMENT = 64
 """Bytes: one cache line, and one vector of the widest CPUs in use."""
+
+ATTEMPTS = 30
+"""How often a plan that misses the bound is tried anew."""
+
+ATTEMPTS_WORK = 200_000
+"""Storages times attempts at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,31 +139,25 @@ def lower_bound(storages: Sequence[Storage], sizes: Sequence[int]) -> int:
 def _best_packing(
     storages: Sequence[Storage], sizes: Sequence[int], bound: int
 ) -> tuple[list[int], int]:
-    """The smallest of several greedy packings, the first that reaches ``bound`` if one does."""
+    """Pack greedily by size; while that misses ``bound``, by what did not fit, then by size.
 
-    def length(i: int) -> int:
-        return storages[i].last - storages[i].first + 1
-
-    def key(rank: Callable[[int], int]) -> Callable[[int], tuple[int, ...]]:
-        return lambda i: (rank(i), -sizes[i], storages[i].first, i)
-
-    ranks: tuple[Callable[[int], int], ...] = (
-        lambda i: -sizes[i],
-        lambda i: -sizes[i] * length(i),
-        lambda i: -length(i),
-        lambda i: storages[i].first,
-        lambda i: -storages[i].last,
-    )
+    A storage that ends above the bound came too late: it is promoted, and all are packed again.
+    The smallest arena wins, the first of equals.
+    """
+    promoted = [0] * len(storages)
     best: list[int] = []
     arena = -1
-    for rank in ranks:
-        order = sorted(range(len(storages)), key=key(rank))
+    for _ in range(1 + min(ATTEMPTS, ATTEMPTS_WORK // max(len(storages), 1))):
+        order = sorted(range(len(storages)), key=lambda i: (-promoted[i], -sizes[i], i))
         offsets = _pack(storages, sizes, order)
         total = max((offsets[i] + sizes[i] for i in order), default=0)
         if arena < 0 or total < arena:
             best, arena = offsets, total
         if arena == bound:
             break
+        for i in order:
+            if offsets[i] + sizes[i] > bound:
+                promoted[i] += 1
     return best, arena
 
 

@@ -1,0 +1,267 @@
+"""What the generated library promises beside its numbers."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+from c_library import Library, compile_c, compile_text, random_inputs
+
+from smelt.errors import ErrorList, UsageError
+from smelt.ir import text
+from smelt.runtime.c_library import build
+
+CNN = (
+    "g (float[1,2,12,12] x, float[4,2,3,3] w, float[4] b, float[4,4,1,1] v, float[64,5] d) => (float[1,5] y) "
+    "{ c = Conv<pads = [1,1,1,1]>(x, w, b) r = Relu(c) p = MaxPool<kernel_shape = [3,3], strides = [3,3]>(r) "
+    "q = Conv(p, v) f = Flatten(q) m = MatMul(f, d) y = Softmax(m) }"
+)
+BLOCK = (
+    "g (float[7,16] x, float[16,16] q, float[16,16] k, float[16] s) => (float[7,16] y, int64[7,1] n) "
+    "{ a = MatMul(x, q) b = MatMul(x, k) t = Transpose(b) c = MatMul(a, t) p = Softmax(c) o = MatMul(p, x) "
+    "h = Add(o, x) y = LayerNormalization(h, s) z = Cast<to = 7>(h) i = Constant<value_ints = [1]>() n = ReduceMax(z, i) }"
+)
+STRICT = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Wshadow", "-Wvla", "-Wstrict-prototypes", "-Werror"]
+
+
+def write(folder: Path, files: dict[str, bytes]) -> None:
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+
+
+@pytest.mark.parametrize("graph", [CNN, BLOCK], ids=["cnn", "block"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["gcc", *STRICT, "-O2"],
+        ["gcc", "-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror", "-O3", "-flto"],
+        ["g++", "-std=c++11", "-x", "c++", "-Wall", "-Wextra", "-pedantic", "-Werror"],
+    ],
+    ids=["c99", "c11", "c++"],
+)
+def test_compiles_without_a_warning(graph: str, command: list[str], tmp_path: Path) -> None:
+    files = dict(compile_text(graph).files)
+    write(tmp_path, files)
+    sources = [name for name in files if name.endswith(".c")]
+    done = subprocess.run(
+        [*command, "-c", *sources], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
+def test_allocates_nothing_and_prints_nothing() -> None:
+    files = compile_text(CNN).files
+    source = b"\n".join(files.values()).decode()
+    assert not re.search(r"\b(malloc|calloc|alloca|free|printf|fopen|stdio|stdlib)\b", source)
+    assert set(re.findall(r"#include (\S+)", source)) == {
+        *('"model.h"', '"model_weights.h"'),
+        *("<math.h>", "<stddef.h>", "<stdint.h>", "<string.h>"),
+    }
+
+
+MAIN = """
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "model.h"
+static const unsigned long in_bytes[] = { %(inputs)s }, out_bytes[] = { %(outputs)s };
+int main(void)
+{
+    const void *in[MODEL_INPUTS];
+    void *out[MODEL_OUTPUTS];
+    unsigned state = 1;
+    for (int i = 0; i < MODEL_INPUTS; ++i) {
+        float *data = (float *)malloc(in_bytes[i]);
+        for (unsigned long j = 0; j < in_bytes[i] / 4; ++j) {
+            state = state * 1664525u + 1013904223u;
+            data[j] = (float)(state >> 16) / 65536.0f - 0.5f;
+        }
+        in[i] = data;
+    }
+    for (int i = 0; i < MODEL_OUTPUTS; ++i)
+        out[i] = malloc(out_bytes[i]);
+    void *arena = aligned_alloc(MODEL_ARENA_ALIGN, MODEL_ARENA_BYTES);
+    return model_run(in, out, arena);
+}
+"""
+
+
+@pytest.mark.parametrize("graph", [CNN, BLOCK], ids=["cnn", "block"])
+def test_sanitizers_find_nothing(graph: str, tmp_path: Path) -> None:
+    artifact = compile_text(graph)
+    program = artifact.plan.steps
+    sizes = {
+        key: ", ".join(str(program.slots[slot].nbytes) for slot in getattr(program, key))
+        for key in ("inputs", "outputs")
+    }
+    write(tmp_path, {**artifact.files, "main.c": (MAIN % sizes).encode()})
+    flags = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    sources = ["main.c", "model.c", "model_weights.c"]
+    subprocess.run(["gcc", *flags, *sources, "-o", "run", "-lm"], cwd=tmp_path, check=True)
+    environment = {"ASAN_OPTIONS": "detect_leaks=0"}
+    done = subprocess.run(
+        ["./run"], cwd=tmp_path, capture_output=True, text=True, check=False, env=environment
+    )
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
+HOSTILE = ["*/ int evil; /*", "a\n#include <stdio.h>\n", "x??/", 'a"\\', "\\", "é漢", "%s%n", "//", "y" * 500]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_name_becomes_code(name: str, tmp_path: Path) -> None:
+    model = text.parse("g (float[2] x) => (float[2] y) { w = Constant<value_floats = [1.0, 2.0]>() t = Add(x, w) y = Neg(t) }", 23)
+    for number, node in enumerate(model.graph):
+        node.name = f"{name}{number}"
+        node.outputs[0].name = f"{name}_{number}"
+    model.graph.inputs[0].name = name
+    model.graph.name = name
+    files = dict(compile_c(model).files)
+    plain = compile_text("g (float[2] x) => (float[2] y) { w = Constant<value_floats = [1.0, 2.0]>() t = Add(x, w) y = Neg(t) }").files
+    for file, data in files.items():
+        source = data.decode("ascii")
+        without = re.sub(r"/\*.*?\*/", "", source, flags=re.S)
+        assert without == re.sub(r"/\*.*?\*/", "", plain[file].decode(), flags=re.S)
+    build(files, tmp_path, ("-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-trigraphs"))
+
+
+@pytest.mark.parametrize("name", ["", "1a", "a b", "a;b", "int", "class", "_a", "../a", "a" * 61])
+def test_a_name_that_c_cannot_use_is_refused(name: str) -> None:
+    with pytest.raises(UsageError) as error:
+        compile_text(CNN, name=name)
+    assert error.value.code == "E660"
+
+
+def test_an_unknown_option_is_refused() -> None:
+    with pytest.raises(UsageError) as error:
+        compile_text(CNN, speed="11")
+    assert error.value.code == "E660"
+
+
+def test_the_name_option_names_files_functions_and_macros() -> None:
+    files = compile_text(CNN, name="digits").files
+    assert sorted(files) == ["digits.c", "digits.h", "digits_weights.c", "digits_weights.h"]
+    assert b"int digits_run(" in files["digits.h"]
+    assert b"DIGITS_ARENA_BYTES" in files["digits.h"]
+
+
+def test_equal_functions_and_equal_weights_are_emitted_once() -> None:
+    graph = (
+        "g (float[8] x) => (float[8] y) { w = Constant<value_floats = [1.0,2.0,3.0,4.0,5.0,6.0,7.0,8.0]>() "
+        "v = Constant<value_floats = [1.0,2.0,3.0,4.0,5.0,6.0,7.0,8.0]>() a = Add(x, w) b = Exp(a) c = Add(b, v) y = Exp(c) }"
+    )
+    files = compile_text(graph).files
+    assert files["model_weights.c"].count(b"const union") == 1
+    assert files["model.c"].count(b"static void Exp_") == 1
+
+
+def run_function(graph: str, tmp_path: Path):
+    artifact = compile_text(graph)
+    library = ctypes.CDLL(str(build(artifact.files, tmp_path)))
+    library.model_run.argtypes = (ctypes.c_void_p,) * 3
+    return library.model_run
+
+
+def test_null_and_misaligned_pointers_are_errors(tmp_path: Path) -> None:
+    run = run_function("g (float[8,8] x) => (float[8,8] y) { a = Exp(x) y = MatMul(a, a) }", tmp_path)
+    memory = np.zeros(4096, np.uint8)
+    base = memory.ctypes.data + -memory.ctypes.data % 64
+
+    def status(x: int | None, y: int | None, arena: int | None) -> int:
+        return run((ctypes.c_void_p * 1)(x), (ctypes.c_void_p * 1)(y), arena)
+
+    x, y, arena = base, base + 256, base + 512
+    assert status(x, y, arena) == 0
+    assert status(None, y, arena) == 1
+    assert status(x, None, arena) == 1
+    assert status(x, y, None) == 1
+    assert run(None, (ctypes.c_void_p * 1)(y), arena) == 1
+    assert status(x, y, arena + 4) == 2
+    assert status(x + 1, y, arena) == 2
+    assert status(x, y + 2, arena) == 2
+
+
+def test_the_whole_cnn_agrees_with_onnx_runtime() -> None:
+    library = Library({"cnn": CNN, "block": BLOCK})
+    for name, built in library.models.items():
+        library.check(name, random_inputs(built.source), rtol=1e-4, atol=1e-5)
+
+
+def test_the_artifact_runs_and_reports() -> None:
+    artifact = compile_text(CNN)
+    inputs = random_inputs(text.parse(CNN))
+    (y,) = artifact(*inputs)
+    assert y.sum() == pytest.approx(1, abs=1e-5)
+    assert artifact.plan.facts["arena_bytes"] >= artifact.plan.facts["bound_bytes"]
+    assert artifact.report["memory"]["arena_bytes"] == artifact.plan.facts["arena_bytes"]
+    with pytest.raises(UsageError) as error:
+        artifact(*inputs[:-1])
+    assert error.value.code.startswith("E6")
+
+
+def test_the_same_bytes_under_any_hash_seed() -> None:
+    program = (
+        "import sys, hashlib; sys.path.insert(0, 'tests'); sys.path.insert(0, 'tests/targets/c')\n"
+        "from c_library import compile_text; from test_emit import CNN, BLOCK\n"
+        "print([hashlib.sha256(f).hexdigest() for g in (CNN, BLOCK) for f in compile_text(g).files.values()])"
+    )
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": seed, "PATH": "/usr/bin:/bin"},
+        ).stdout
+        for seed in ("0", "7")
+    }
+    assert len(digests) == 1
+
+
+REFUSED = {
+    "E402": "g (float16[4] x) => (float16[4] y) { y = Neg(x) }",
+    "E201": "g (float[4] x) => (float[4] y) { a = Hardmax(x) y = Cos(a) }",
+}
+
+
+@pytest.mark.parametrize("code", REFUSED)
+def test_what_it_cannot_take_is_refused_with_a_code(code: str) -> None:
+    with pytest.raises(ErrorList) as error:
+        compile_text(REFUSED[code])
+    assert error.value.code == code
+
+
+def test_everything_unsupported_is_told_at_once() -> None:
+    graph = "g (float[4] x) => (float[4] y) { a = Hardmax(x) b = Neg(a) y = Hardmax(b) }"
+    with pytest.raises(ErrorList) as error:
+        compile_text(graph)
+    assert len(error.value.errors) == 2
+
+
+def test_a_missing_compiler_is_a_coded_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    artifact = compile_text(CNN)
+    monkeypatch.setenv("CC", "/nonexistent/cc")
+    with pytest.raises(UsageError) as error:
+        artifact(*random_inputs(text.parse(CNN)))
+    assert error.value.code == "E661"
+
+
+def test_weights_are_exact_for_every_type(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    for dtype in ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"):
+        array = rng.integers(0, 256, 64, dtype=np.uint8)
+        array = array % 2 == 0 if dtype == "bool" else array.view(dtype)
+        model = text.parse("g (float[1] x) => (float[1] y) { y = Identity(x) }")
+        value = ir.Value(name="w", const_value=ir.Tensor(array), type=ir.TensorType(ir.DataType.from_numpy(array.dtype)), shape=ir.Shape(array.shape))
+        model.graph.register_initializer(value)
+        model.graph.outputs.append(value)
+        got = compile_c(model)(np.zeros(1, np.float32))[1]
+        assert got.tobytes() == array.tobytes(), dtype
