@@ -153,8 +153,8 @@ def test_inputs_outside_the_source_are_left_out_unless_all_are():
 
 def test_indices_that_rounding_decides_are_left_out_and_counted():
     source = model(
-        "g (float[B,2] x) => (int64[B] i) <float[2,64] w = {%s}> { h = MatMul(x, w)  i = ArgMax<axis=1, keepdims=0>(h) }"
-        % ",".join(["1.5"] * 128)
+        f"g (float[B,2] x) => (int64[B] i) <float[2,64] w = {{{', '.join(['1.5'] * 128)}}}> "
+        "{ h = MatMul(x, w)  i = ArgMax<axis=1, keepdims=0>(h) }"
     )
     assert verify(source, source).ok
 

@@ -137,5 +137,5 @@ def jitter(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         else:
             wide = array.astype(np.float64)
             moved = (wide + step * spacing(wide, array.dtype)).astype(array.dtype)
-        usable = np.isfinite(moved) & (array != 0)
+        usable = np.isfinite(moved) & np.isfinite(array) & (array != 0)
     return np.asarray(np.where(usable, moved, array))

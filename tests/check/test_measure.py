@@ -1,0 +1,68 @@
+"""Measured tolerance: as wide as rounding makes a result, no wider."""
+
+import ml_dtypes
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from smelt.check.measure import FLOOR_ULP, Yardstick, allowance, jitter
+from smelt.check.subject import as_subject
+from smelt.check.ulp import ulp_distance
+
+HEADER = '<ir_version: 10, opset_import: ["" : 20]>\n'
+
+
+def allowed(text, *inputs):
+    subject = as_subject(ir.from_onnx_text(HEADER + text), "m")
+    outputs = list(subject.run(*inputs))
+    return outputs, allowance(outputs, Yardstick(subject).movement(inputs, outputs))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
+def test_jitter_moves_each_number_by_one_ulp(dtype):
+    x = np.linspace(-3, 3, 101).astype(dtype)
+    moved = jitter(x, np.random.default_rng(0))
+    assert moved.dtype == x.dtype
+    nonzero = x != 0
+    distance = ulp_distance(x, moved)
+    # At a power of two bfloat16 may take two of the smaller steps below it.
+    assert (distance[nonzero] >= 1).all()
+    assert (distance <= 2).all()
+
+
+def test_jitter_leaves_zeros_and_specials():
+    x = np.float32([0, -0.0, np.nan, np.inf, 3.4028235e38])
+    moved = jitter(x, np.random.default_rng(0))
+    assert moved[:4].tobytes() == x[:4].tobytes()
+    assert np.isfinite(moved[4])
+
+
+def test_a_copy_gets_a_few_ulp():
+    x = np.float32([1.0, 2.0, 4.0])
+    _, (slack,) = allowed("g (float[3] x) => (float[3] y) { y = Neg(x) }", x)
+    assert (slack >= FLOOR_ULP * np.spacing(x)).all()
+    assert (slack <= 64 * np.spacing(np.float32(4))).all()
+
+
+def test_cancellation_gets_more():
+    text = "g (float[1] x) => (float[1] y) <float[1] c = {-1000000}> { y = Add(x, c) }"
+    (y,), (slack,) = allowed(text, np.float32([1000001]))
+    assert slack[0] > 1000 * np.spacing(y[0])
+
+
+def test_an_index_that_a_tie_decides_is_not_determined():
+    text = "g (float[9,4] x) => (int64[9] i) { i = ArgMax<axis = 1, keepdims = 0>(x) }"
+    _, (tie,) = allowed(text, np.ones((9, 4), np.float32))
+    _, (clear,) = allowed(text, np.ones((9, 4), np.float32) * np.float32([1, 1, 2, 1]))
+    assert np.isinf(tie).sum() > 4
+    assert (clear == 0).all()
+
+
+def test_weights_move_as_well_as_inputs():
+    weights = ", ".join(str(1 + i / 7) for i in range(64))
+    text = f"g (int64[2] i) => (float[2,8] y) <float[8,8] w = {{{weights}}}> {{ y = Gather(w, i) }}"
+    subject = as_subject(ir.from_onnx_text(HEADER + text), "m")
+    inputs = [np.int64([0, 3])]
+    outputs = list(subject.run(*inputs))
+    (movement,) = Yardstick(subject).movement(inputs, outputs)
+    assert (movement > 0).all()
