@@ -47,7 +47,9 @@ def programs(draw: st.DrawFn) -> tuple[Program, dict[int, Needs]]:
             needs[result] = Needs(in_place=tuple(range(len(inputs)))[:2])
         elif kind == "scratch":
             needs[result] = Needs(workspace=draw(st.integers(0, 300)))
-    outputs = draw(st.lists(st.sampled_from(range(len(draft.program.slots))), min_size=1, max_size=3))
+    outputs = draw(
+        st.lists(st.sampled_from(range(len(draft.program.slots))), min_size=1, max_size=3)
+    )
     return draft.done(*outputs), needs
 
 

@@ -19,7 +19,10 @@ from smelt.errors import InternalError, UsageError
 from smelt.runtime.feed import feed
 from smelt.runtime.interface import Interface, Port, Value
 
-FLAGS = ("-std=c99", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")  # fmt: skip
+FLAGS = (
+    *("-std=c99", "-O3", "-march=native", "-ffp-contract=fast"),
+    *("-fno-math-errno", "-fno-trapping-math"),
+)
 """Flags of a build for this machine. They keep NaN, infinities and the order of operations."""
 
 TIME_LIMIT = 600.0
@@ -55,7 +58,7 @@ def build(
     library = folder / f"{name}.so"
     sources = sorted(file for file in files if file.endswith(".c"))
     command = [*compiler_command(), *flags, "-shared", "-fPIC", "-o", library.name, *sources, "-lm"]
-    done = subprocess.run(  # noqa: S603 - a compiler on files that we wrote
+    done = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, check=False, timeout=TIME_LIMIT
     )
     if done.returncode:
@@ -125,6 +128,7 @@ def load_library(
     files: Mapping[str, bytes],
     name: str,
     interface: Interface,
+    *,
     arena_bytes: int,
     alignment: int,
     flags: Sequence[str] = FLAGS,

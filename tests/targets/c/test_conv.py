@@ -32,8 +32,8 @@ CONVS = {
 
 def _conv(x: str, w: str, attributes: str, relu: bool, bias: bool) -> str:
     spatial = "?," * (x.count(",") - 1)
-    filters = w[1:].split(",")[0]
-    samples = x[1:].split(",")[0]
+    filters = w[1:].split(",", maxsplit=1)[0]
+    samples = x[1:].split(",", maxsplit=1)[0]
     shape = f"[{samples},{filters},{spatial[:-1].replace('?', 'S')}]"
     names = iter("STUV")
     shape = "".join(next(names) if letter == "S" else letter for letter in shape)
@@ -81,7 +81,9 @@ def test_pools_agree_with_onnx_runtime() -> None:
         name: f"g (float[2,3,9,8] x) => (float[2,3,S,T] y) {{ y = {call}(x) }}"
         for name, call in POOLS.items()
     }
-    graphs["max 1d"] = "g (float[2,3,9] x) => (float[2,3,S] y) { y = MaxPool<kernel_shape = [3]>(x) }"
+    graphs["max 1d"] = (
+        "g (float[2,3,9] x) => (float[2,3,S] y) { y = MaxPool<kernel_shape = [3]>(x) }"
+    )
     graphs["average 3d"] = (
         "g (float[1,2,5,6,7] x) => (float[1,2,S,T,U] y) "
         "{ y = AveragePool<kernel_shape = [2,3,2], strides = [2,1,2]>(x) }"

@@ -89,7 +89,9 @@ def test_gemm_with_everything() -> None:
 
 
 def test_infinities_are_not_lost() -> None:
-    library = Library({"g": "g (float[2,2] x, float[2,2] z) => (float[2,2] y) { y = MatMul(x, z) }"})
+    library = Library(
+        {"g": "g (float[2,2] x, float[2,2] z) => (float[2,2] y) { y = MatMul(x, z) }"}
+    )
     x = np.array([[np.inf, 0], [1, np.nan]], np.float32)
     z = np.array([[1, 0], [0, 1]], np.float32)
     with np.errstate(invalid="ignore"):

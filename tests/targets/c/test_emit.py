@@ -27,7 +27,16 @@ BLOCK = (
     "{ a = MatMul(x, q) b = MatMul(x, k) t = Transpose(b) c = MatMul(a, t) p = Softmax(c) o = MatMul(p, x) "
     "h = Add(o, x) y = LayerNormalization(h, s) z = Cast<to = 7>(h) i = Constant<value_ints = [1]>() n = ReduceMax(z, i) }"
 )
-STRICT = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Wshadow", "-Wvla", "-Wstrict-prototypes", "-Werror"]
+STRICT = [
+    "-std=c99",
+    "-Wall",
+    "-Wextra",
+    "-pedantic",
+    "-Wshadow",
+    "-Wvla",
+    "-Wstrict-prototypes",
+    "-Werror",
+]
 
 
 def write(folder: Path, files: dict[str, bytes]) -> None:
@@ -113,19 +122,34 @@ def test_sanitizers_find_nothing(graph: str, tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
-HOSTILE = ["*/ int evil; /*", "a\n#include <stdio.h>\n", "x??/", 'a"\\', "\\", "é漢", "%s%n", "//", "y" * 500]
+HOSTILE = [
+    "*/ int evil; /*",
+    "a\n#include <stdio.h>\n",
+    "x??/",
+    'a"\\',
+    "\\",
+    "é漢",
+    "%s%n",
+    "//",
+    "y" * 500,
+]
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_name_becomes_code(name: str, tmp_path: Path) -> None:
-    model = text.parse("g (float[2] x) => (float[2] y) { w = Constant<value_floats = [1.0, 2.0]>() t = Add(x, w) y = Neg(t) }", 23)
+    model = text.parse(
+        "g (float[2] x) => (float[2] y) { w = Constant<value_floats = [1.0, 2.0]>() t = Add(x, w) y = Neg(t) }",
+        23,
+    )
     for number, node in enumerate(model.graph):
         node.name = f"{name}{number}"
         node.outputs[0].name = f"{name}_{number}"
     model.graph.inputs[0].name = name
     model.graph.name = name
     files = dict(compile_c(model).files)
-    plain = compile_text("g (float[2] x) => (float[2] y) { w = Constant<value_floats = [1.0, 2.0]>() t = Add(x, w) y = Neg(t) }").files
+    plain = compile_text(
+        "g (float[2] x) => (float[2] y) { w = Constant<value_floats = [1.0, 2.0]>() t = Add(x, w) y = Neg(t) }"
+    ).files
     for file, data in files.items():
         source = data.decode("ascii")
         without = re.sub(r"/\*.*?\*/", "", source, flags=re.S)
@@ -171,7 +195,9 @@ def run_function(graph: str, tmp_path: Path):
 
 
 def test_null_and_misaligned_pointers_are_errors(tmp_path: Path) -> None:
-    run = run_function("g (float[8,8] x) => (float[8,8] y) { a = Exp(x) y = MatMul(a, a) }", tmp_path)
+    run = run_function(
+        "g (float[8,8] x) => (float[8,8] y) { a = Exp(x) y = MatMul(a, a) }", tmp_path
+    )
     memory = np.zeros(4096, np.uint8)
     base = memory.ctypes.data + -memory.ctypes.data % 64
 
@@ -260,7 +286,12 @@ def test_weights_are_exact_for_every_type(tmp_path: Path) -> None:
         array = rng.integers(0, 256, 64, dtype=np.uint8)
         array = array % 2 == 0 if dtype == "bool" else array.view(dtype)
         model = text.parse("g (float[1] x) => (float[1] y) { y = Identity(x) }")
-        value = ir.Value(name="w", const_value=ir.Tensor(array), type=ir.TensorType(ir.DataType.from_numpy(array.dtype)), shape=ir.Shape(array.shape))
+        value = ir.Value(
+            name="w",
+            const_value=ir.Tensor(array),
+            type=ir.TensorType(ir.DataType.from_numpy(array.dtype)),
+            shape=ir.Shape(array.shape),
+        )
         model.graph.register_initializer(value)
         model.graph.outputs.append(value)
         got = compile_c(model)(np.zeros(1, np.float32))[1]

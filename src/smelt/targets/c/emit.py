@@ -104,7 +104,7 @@ def _environment() -> jinja2.Environment:
             fix="pip install 'smelt[c]'",
         ) from error
     loader = jinja2.PackageLoader("smelt.targets.c")
-    return jinja2.Environment(  # noqa: S701 - this is C, not HTML
+    return jinja2.Environment(
         loader=loader,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -122,6 +122,8 @@ def _loader(options: Options, plan: Plan, files: dict[str, bytes]) -> Callable[[
         from smelt.runtime.interface import interface_of
 
         interface = interface_of(plan.model)
-        return load_library(files, options.name, interface, arena_bytes, alignment)
+        return load_library(
+            files, options.name, interface, arena_bytes=arena_bytes, alignment=alignment
+        )
 
     return load

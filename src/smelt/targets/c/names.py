@@ -14,14 +14,17 @@ _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 _LONGEST = 80
 
 KEYWORDS = frozenset(
-    """
-    alignas alignof and asm auto bool break case catch char class const continue default delete do
-    double else enum explicit export extern false float for friend goto if inline int long main
-    mutable namespace new not operator or private protected public register restrict return short
-    signed sizeof static struct switch template this throw true try typedef typeid typename union
-    unsigned using virtual void volatile wchar_t while xor
-    """.split()
-)
+    {
+        "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char",
+        "class", "const", "continue", "default", "delete", "do", "double", "else", "enum",
+        "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if", "inline",
+        "int", "long", "main", "mutable", "namespace", "new", "not", "operator", "or", "private",
+        "protected", "public", "register", "restrict", "return", "short", "signed", "sizeof",
+        "static", "struct", "switch", "template", "this", "throw", "true", "try", "typedef",
+        "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile",
+        "wchar_t", "while", "xor",
+    }
+)  # fmt: skip
 """Words of C and C++ that no function can be called."""
 
 

@@ -51,7 +51,8 @@ def reference(
     reach = [d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True)]
     windows = np.lib.stride_tricks.sliding_window_view(padded, reach, tuple(range(2, rank + 2)))
     windows = windows[(slice(None), slice(None), *(slice(None, None, s) for s in strides))]
-    windows = windows[(..., *(slice(None, None, d) for d in dilations))]
+    for axis, dilation in enumerate(dilations, -rank):
+        windows = np.take(windows, range(0, windows.shape[axis], dilation), axis)
     parts = []
     for image, filters in zip(np.split(windows, group, 1), np.split(w, group, 0), strict=True):
         axes = (1, *range(image.ndim - rank, image.ndim))
@@ -67,8 +68,17 @@ def body(
     b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
 ) -> tuple[ir.Value, ...]:
     """Relu of Conv."""
-    windows = {name: _ints(attributes, name) for name in CONV}
-    return (b.op("Relu", b.op("Conv", *inputs, group=_group(attributes), **windows)),)
+    kernel, strides, dilations, pads = (_ints(attributes, name) for name in CONV)
+    conv = b.op(
+        "Conv",
+        *inputs,
+        kernel_shape=kernel,
+        strides=strides,
+        dilations=dilations,
+        pads=pads,
+        group=_group(attributes),
+    )
+    return (b.op("Relu", conv),)
 
 
 def _ints(attributes: Attributes, name: str) -> tuple[int, ...]:

@@ -1,7 +1,6 @@
-"""From the selected graph to a Program in execution order, every instruction of which has a kernel."""
+"""From the selected graph to a Program in execution order, with a kernel for every instruction."""
 
 from __future__ import annotations
-
 
 import numpy as np
 
@@ -91,7 +90,7 @@ def _refusal(program: Program, instruction: Instruction) -> str | None:
 
 
 def fold_movement(program: Program) -> None:
-    """Let a Transpose or Reshape of a constant be a constant: layout is decided here, not at run time."""
+    """Let a Transpose, a Reshape of a constant, and a Shape be constants."""
     kept: list[Instruction] = []
     for instruction in program.instructions:
         source = program.constants.get(instruction.inputs[0]) if instruction.inputs else None
@@ -114,5 +113,3 @@ def _shape(program: Program, instruction: Instruction) -> np.ndarray:
     instance = Instance(program, instruction)
     sizes = instance.shape(0)[instance.int("start") : instance.int("end")]
     return np.asarray(sizes, dtype=np.int64)
-
-

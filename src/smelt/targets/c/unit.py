@@ -130,4 +130,3 @@ VIEWS = ("Reshape", "Identity")
 
 def _cast(type_: str, pointer: str, raw: bool) -> str:
     return pointer if raw else f"({type_}){pointer}"
-

@@ -9,13 +9,15 @@ bias as its start and Relu at its end. A pointwise convolution multiplies the im
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from smelt.program.storage import Needs
 from smelt.targets.c.kernels.kernel import FLOAT, Instance, KernelContext, kernel
 from smelt.targets.c.kernels.tile import Product, columns_for, emit_columns
 from smelt.targets.c.types import CType
-from smelt.targets.c.writer import Writer
 
 Three = tuple[int, int, int]
 
@@ -124,12 +126,21 @@ def conv(cx: KernelContext) -> None:
     if 0 in y.shape:
         return
     product = Product(
-        x.type, y.type, filters, 0, depth,
-        a=f"{w.name} + g * {filters * depth}", a_m=depth, a_k=1,
-        b="", b_k=0, c="out", c_m=pixels,
+        x.type,
+        y.type,
+        m=filters,
+        n=0,
+        k=depth,
+        a=f"{w.name} + g * {filters * depth}",
+        a_m=depth,
+        a_k=1,
+        b="",
+        b_k=0,
+        c="out",
+        c_m=pixels,
         bias=f"{bias.name} + g * {filters}" if bias else "",
         relu=cx.instruction.op.endswith("::ConvRelu"),
-    )  # fmt: skip
+    )
     with cx.body.loops(("n", "g"), (x.shape[0], group)):
         source = f"{x.name} + (n * {group} + g) * {channels * image}"
         target = f"{y.name} + (n * {group} + g) * {filters * pixels}"
@@ -141,25 +152,40 @@ def conv(cx: KernelContext) -> None:
             _emit_bands(cx, product, window, channels)
 
 
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A part of a dim: ``length`` positions from ``start``, repeated by a loop up to ``end``.
+
+    ``end`` is 0 for the rest of a dim, which stands alone.
+    """
+
+    start: str
+    length: int
+    end: int
+
+
+def _cuts(var: str, size: int, part: int) -> list[Cut]:
+    """The whole parts as one loop over ``var``, then the rest."""
+    whole = size - size % part
+    cuts = [Cut(var, part, whole)] if whole else []
+    return cuts + ([Cut(str(whole), size - whole, 0)] if size > whole else [])
+
+
+@contextmanager
+def _loop(cx: KernelContext, cut: Cut) -> Iterator[None]:
+    if not cut.end:
+        yield
+        return
+    with cx.body.loop(cut.start, cut.end, step=cut.length):
+        yield
+
+
 def _emit_pointwise(cx: KernelContext, product: Product, pixels: int) -> None:
     width = min(columns_for(product.m, product.element), pixels)
-    whole = pixels - pixels % width
-    with cx.body.loop("j", whole, step=width):
-        _emit_product(cx, product, width, "image + j", pixels, "j")
-    if pixels > whole:
-        _emit_product(cx, product, pixels - whole, f"image + {whole}", pixels, str(whole))
-
-
-def _emit_product(
-    cx: KernelContext, p: Product, columns: int, b: str, stride: int, first: str
-) -> None:
-    emit_columns(
-        cx,
-        Product(
-            p.element, p.result, p.m, columns, p.k, p.a, p.a_m, p.a_k,
-            b, stride, f"{p.c} + {first}", p.c_m, p.bias, p.relu,
-        ),  # fmt: skip
-    )
+    for cut in _cuts("j", pixels, width):
+        with _loop(cx, cut):
+            b, c = f"image + {cut.start}", f"{product.c} + {cut.start}"
+            emit_columns(cx, replace(product, n=cut.length, b=b, b_k=pixels, c=c))
 
 
 def _emit_bands(cx: KernelContext, product: Product, window: Window, channels: int) -> None:
@@ -168,47 +194,14 @@ def _emit_bands(cx: KernelContext, product: Product, window: Window, channels: i
     gather = _gather(cx, product.element, window, channels)
     _, height, width = window.output
     with cx.body.loop("d", window.output[0]):
-        for h, rows, h_loop in _cuts("h", height, bands.rows):
-            for w, columns, w_loop in _cuts("w", width, bands.columns):
-                _emit_band(
-                    cx, product, gather, scratch, (h, rows, h_loop), (w, columns, w_loop), window
-                )
-
-
-def _cuts(var: str, size: int, part: int) -> list[tuple[str, int, int]]:
-    """``(start, length, loop end)``: the whole parts as one loop over ``var``, then the rest."""
-    whole = size - size % part
-    cuts = [(var, part, whole)] if whole else []
-    return cuts + ([(str(whole), size - whole, 0)] if size > whole else [])
-
-
-def _emit_band(
-    cx: KernelContext,
-    product: Product,
-    gather: str,
-    scratch: str,
-    row: tuple[str, int, int],
-    column: tuple[str, int, int],
-    window: Window,
-) -> None:
-    (h, rows, h_end), (w, columns, w_end) = row, column
-    _, height, width = window.output
-    variables = [(v, end, step) for v, step, end in (row, column) if end]
-    pixels = rows * columns
-
-    def inside() -> None:
-        cx.body.line(f"{gather}(image, {scratch}, d, {h}, {w}, {rows}, {columns});")
-        first = f"(d * {height} + {h}) * {width} + {w}"
-        _emit_product(cx, product, pixels, scratch, pixels, first)
-
-    if not variables:
-        inside()
-    elif len(variables) == 1:
-        with cx.body.loop(variables[0][0], variables[0][1], step=variables[0][2]):
-            inside()
-    else:
-        with cx.body.loop("h", h_end, step=rows), cx.body.loop("w", w_end, step=columns):
-            inside()
+        for row in _cuts("h", height, bands.rows):
+            for column in _cuts("w", width, bands.columns):
+                pixels = row.length * column.length
+                at = f"d, {row.start}, {column.start}, {row.length}, {column.length}"
+                c = f"{product.c} + (d * {height} + {row.start}) * {width} + {column.start}"
+                with _loop(cx, row), _loop(cx, column):
+                    cx.body.line(f"{gather}(image, {scratch}, {at});")
+                    emit_columns(cx, replace(product, n=pixels, b=scratch, b_k=pixels, c=c))
 
 
 def _gather(cx: KernelContext, type_: CType, window: Window, channels: int) -> str:
@@ -219,31 +212,33 @@ def _gather(cx: KernelContext, type_: CType, window: Window, channels: int) -> s
         letter + "x".join(map(str, field)) for letter, field in letters
     )
     (i0, i1, i2), (k0, k1, k2), (s0, s1, s2), (d0, d1, d2), (p0, p1, p2) = fields
-    out = Writer()
-    out.line(
-        f"static void {name}(const {type_.name} *restrict x, {type_.name} *restrict band, "
-        "ptrdiff_t d, ptrdiff_t h, ptrdiff_t w, ptrdiff_t rows, ptrdiff_t columns)"
-    )
-    with out.block(""):
-        with out.loops(("c", "k0", "k1", "k2"), (channels, k0, k1, k2)), out.loop("r", "rows"):
-            out.line(f"const ptrdiff_t z = d * {s0} + k0 * {d0} - {p0};")
-            out.line(f"const ptrdiff_t y = (h + r) * {s1} + k1 * {d1} - {p1};")
-            out.line(f"const ptrdiff_t first = w * {s2} + k2 * {d2} - {p2};")
-            out.line(f"ptrdiff_t low = first < 0 ? (-first + {s2 - 1}) / {s2} : 0;")
-            out.line(f"ptrdiff_t high = first < {i2} ? ({i2 - 1} - first) / {s2} + 1 : 0;")
-            out.line("ptrdiff_t j = 0;")
-            out.line(f"if (z < 0 || z >= {i0} || y < 0 || y >= {i1})")
-            out.line("    high = 0;")
-            out.line("low = low < high ? low : high;")
-            out.line("high = high < columns ? high : columns;")
-            out.line("low = low < columns ? low : columns;")
-            with out.block("for (; j < low; ++j)"):
-                out.line("band[j] = 0;")
-            with out.block("if (j < high)"):
-                out.line(f"const {type_.name} *row = x + ((c * {i0} + z) * {i1} + y) * {i2} + first;")
-                with out.block("for (; j < high; ++j)"):
-                    out.line(f"band[j] = row[j{'' if s2 == 1 else f' * {s2}'}];")
-            with out.block("for (; j < columns; ++j)"):
-                out.line("band[j] = 0;")
-            out.line("band += columns;")
-    return cx.call(name, out.text())
+    text = f"""static void {name}(const T *restrict x, T *restrict band,
+    ptrdiff_t d, ptrdiff_t h, ptrdiff_t w, ptrdiff_t rows, ptrdiff_t columns)
+{{
+    for (ptrdiff_t c = 0; c < {channels}; ++c)
+    for (ptrdiff_t k0 = 0; k0 < {k0}; ++k0)
+    for (ptrdiff_t k1 = 0; k1 < {k1}; ++k1)
+    for (ptrdiff_t k2 = 0; k2 < {k2}; ++k2)
+    for (ptrdiff_t r = 0; r < rows; ++r, band += columns) {{
+        const ptrdiff_t z = d * {s0} + k0 * {d0} - {p0};
+        const ptrdiff_t y = (h + r) * {s1} + k1 * {d1} - {p1};
+        const ptrdiff_t first = w * {s2} + k2 * {d2} - {p2};
+        const ptrdiff_t row = ((c * {i0} + z) * {i1} + y) * {i2} + first;
+        ptrdiff_t low = first < 0 ? (-first + {s2 - 1}) / {s2} : 0;
+        ptrdiff_t high = first < {i2} ? ({i2 - 1} - first) / {s2} + 1 : 0;
+        ptrdiff_t j = 0;
+        if (z < 0 || z >= {i0} || y < 0 || y >= {i1})
+            high = 0;
+        low = low < high ? low : high;
+        high = high < columns ? high : columns;
+        low = low < columns ? low : columns;
+        for (; j < low; ++j)
+            band[j] = 0;
+        for (; j < high; ++j)
+            band[j] = x[row + j * {s2}];
+        for (; j < columns; ++j)
+            band[j] = 0;
+    }}
+}}
+"""
+    return cx.call(name, re.sub(r"\bT\b", type_.name, text))

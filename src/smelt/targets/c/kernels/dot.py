@@ -42,7 +42,9 @@ class Layout:
 def layout_of(dims: DotDims, lhs: Sequence[int], rhs: Sequence[int]) -> Layout | None:
     """The loops of a product of dense ``lhs`` and ``rhs``; None if dims do not merge into them."""
     left, right = row_major(lhs), row_major(rhs)
-    batch = [Axis(lhs[i], left[i], right[j]) for i, j in zip(dims.lhs_batch, dims.rhs_batch, strict=True)]
+    batch = [
+        Axis(lhs[i], left[i], right[j]) for i, j in zip(dims.lhs_batch, dims.rhs_batch, strict=True)
+    ]
     pairs = zip(dims.lhs_contracting, dims.rhs_contracting, strict=True)
     k = _merge([Axis(lhs[i], left[i], right[j]) for i, j in pairs])
     m = _merge([Axis(lhs[i], left[i], 0) for i in dims.lhs_free(len(lhs))])
@@ -125,16 +127,27 @@ def dot_general(cx: KernelContext) -> None:
     packed = _pack(cx, layout, width) if _is_packed(cx, layout) else None
     right = packed or cx.input(1).name
     with cx.body.loops(variables, sizes):
-        a = _at(lhs.name, [axis.lhs for axis in layout.batch], variables)
-        b = _at(right, [axis.rhs for axis in layout.batch], variables)
-        c = _at(output.name, [s * m.size * n.size for s in row_major(sizes)], variables)
-        product = Product(lhs.type, output.type, m.size, width, k.size, a, m.lhs, k.lhs, "", 0, c, n.size)
+        product = Product(
+            lhs.type,
+            output.type,
+            m=m.size,
+            n=width,
+            k=k.size,
+            a=_at(lhs.name, [axis.lhs for axis in layout.batch], variables),
+            a_m=m.lhs,
+            a_k=k.lhs,
+            b=_at(right, [axis.rhs for axis in layout.batch], variables),
+            b_k=width if packed else k.rhs,
+            c=_at(output.name, [s * m.size * n.size for s in row_major(sizes)], variables),
+            c_m=n.size,
+        )
         whole = n.size - n.size % width
         with cx.body.loop("j", whole, step=width):
-            _emit_panel(cx, layout, product, b, width, packed is not None, "j")
+            _emit_panel(cx, layout, product, "j")
         if n.size > whole:
-            tail = replace(product, n=n.size - whole)
-            _emit_panel(cx, layout, tail, b, n.size - whole, packed is not None, str(whole))
+            rest = n.size - whole
+            b_k = rest if packed else k.rhs
+            _emit_panel(cx, layout, replace(product, n=rest, b_k=b_k), str(whole))
 
 
 def _at(pointer: str, strides: Sequence[int], variables: Sequence[str]) -> str:
@@ -142,26 +155,25 @@ def _at(pointer: str, strides: Sequence[int], variables: Sequence[str]) -> str:
     return pointer if offset == "0" else f"{pointer} + {offset}"
 
 
-def _emit_panel(
-    cx: KernelContext, layout: Layout, product: Product, b: str, width: int, packed: bool, j: str
-) -> None:
-    k, n = layout.k, layout.n
+def _emit_panel(cx: KernelContext, layout: Layout, product: Product, j: str) -> None:
+    """The columns from ``j`` on, as many as ``product`` has."""
+    k, n, width = layout.k, layout.n, product.n
     c = f"{product.c} + {j}"
-    if packed:
-        b, stride = f"{b} + {j} * {k.size}", width
+    if _is_packed(cx, layout):
+        product = replace(product, b=f"{product.b} + {j} * {k.size}")
     elif _is_copied(layout):
         scratch = cx.scratch(product.element)
         with cx.body.loops(("p", "q"), (k.size, width)):
-            read = f"({b})[({j} + q) * {n.rhs} + p * {k.rhs}]"
+            read = f"({product.b})[({j} + q) * {n.rhs} + p * {k.rhs}]"
             cx.body.line(f"{scratch}[p * {width} + q] = {read};")
-        b, stride = scratch, width
+        product = replace(product, b=scratch, b_k=width)
     else:
-        b, stride = f"{b} + {j}", k.rhs
-    emit_columns(cx, replace(product, b=b, b_k=stride, c=c))
+        product = replace(product, b=f"{product.b} + {j}")
+    emit_columns(cx, replace(product, c=c))
 
 
 def _pack(cx: KernelContext, layout: Layout, width: int) -> str:
-    """The constant right side as panels ``[k][columns]``, one after the other; the last is narrow."""
+    """The constant right side as panels ``[k][columns]`` in a row; the last may be narrow."""
     array = np.ascontiguousarray(cx.program.constants[cx.instruction.inputs[1]])
     n, k = layout.n, layout.k
     item = array.itemsize

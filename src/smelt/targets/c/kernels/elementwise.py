@@ -1,9 +1,9 @@
 """Operators on one element at a time: a table of C expressions.
 
-In an expression ``{0}`` ``{1}`` ``{2}`` are the elements read, ``@t`` the C type of the first, ``@m``
-the unsigned type in which its sums wrap, ``@f`` the suffix of its functions in math.h (``expf``),
-and ``@name`` the attribute of that name as a literal. NaN goes through wherever ONNX Runtime and
-NumPy let it through.
+In an expression ``{0}`` ``{1}`` ``{2}`` are the elements read, ``@t`` the C type of the first,
+``@m`` the unsigned type in which its sums wrap, ``@f`` the suffix of its functions in math.h
+(``expf``), and ``@name`` the attribute of that name as a literal. NaN goes through wherever ONNX
+Runtime and NumPy let it through.
 """
 
 from __future__ import annotations
@@ -192,7 +192,12 @@ def refuse(instance: Instance) -> str | None:
     if op not in table and op not in special:
         return f"{op} takes no {type_.name}"
     second = instance.slot(1)
-    if op == "Pow" and type_.kind == "int" and second is not None and instance.type(1).kind != "int":
+    if (
+        op == "Pow"
+        and type_.kind == "int"
+        and second is not None
+        and instance.type(1).kind != "int"
+    ):
         return "an integer power with an exponent that is no integer"
     return None
 

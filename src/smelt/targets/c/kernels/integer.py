@@ -37,7 +37,7 @@ def _binary(cx: KernelContext, stem: str, body: str, by_minus_one: str) -> str:
 
 
 def power(cx: KernelContext) -> str:
-    """By repeated squaring, wrapping around; a negative exponent gives 0 unless the base is 1 or -1."""
+    """By repeated squaring, wrapping around; a negative exponent truncates to 0, 1 or -1."""
     base, exponent = cx.type(0), cx.type(1)
     name = f"power_{base.name}_{exponent.name}"
     lines = [f"static {base.name} {name}({base.name} a, {exponent.name} b)", "{"]

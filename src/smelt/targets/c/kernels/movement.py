@@ -142,9 +142,9 @@ def _pad_by_tables(cx: KernelContext, before: Sequence[int]) -> None:
 
 
 def _source_index(mode: str, position: np.ndarray, size: int) -> np.ndarray:
-    """Which element each position of a padded dim shows, positions of the source being 0..size-1."""
+    """Which element of a dim each position shows; those of the dim itself are 0..size-1."""
     if mode == "edge":
-        return np.clip(position, 0, size - 1)
+        return np.asarray(np.clip(position, 0, size - 1))
     if mode == "wrap":
         return position % size
     period = max(2 * (size - 1), 1)

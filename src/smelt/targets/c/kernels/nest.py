@@ -52,9 +52,7 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
 def broadcast_strides(shape: Sequence[int], to: Sequence[int]) -> tuple[int, ...]:
     """Strides that walk a dense tensor of ``shape`` as if it had been broadcast to ``to``."""
     dense = row_major(shape)
-    kept = tuple(
-        0 if size == 1 else stride for size, stride in zip(shape, dense, strict=True)
-    )
+    kept = tuple(0 if size == 1 else stride for size, stride in zip(shape, dense, strict=True))
     return (0,) * (len(to) - len(shape)) + kept
 
 

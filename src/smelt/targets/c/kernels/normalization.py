@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 from smelt.program.storage import Needs
 from smelt.targets.c.kernels.kernel import (
-    FLOAT,
     Instance,
     KernelContext,
     Operand,
@@ -137,9 +136,7 @@ def layer_normalization(cx: KernelContext) -> None:
             cx.body.line(f"y[{at}] = {line};")
 
 
-def _emit_moments(
-    cx: KernelContext, t: CType, count: int, epsilon: float, centred: bool
-) -> None:
+def _emit_moments(cx: KernelContext, t: CType, count: int, epsilon: float, centred: bool) -> None:
     """Declare ``f``, one over the deviation of ``x``, and ``mean`` if it is taken off."""
     centre = "0"
     if centred:
@@ -184,11 +181,9 @@ def _refuse_groups(instance: Instance) -> str | None:
     return _one_type(instance)
 
 
-@kernel(
-    "InstanceNormalization", "GroupNormalization", needs=_in_place, refuse=_refuse_groups
-)
+@kernel("InstanceNormalization", "GroupNormalization", needs=_in_place, refuse=_refuse_groups)
 def group_normalization(cx: KernelContext) -> None:
-    """Over the channels of a group and all spatial dims; scale and bias have one number a channel."""
+    """Over the channels of a group and all spatial dims; one scale and bias a channel."""
     source, output, t = cx.input(0), cx.output(), cx.type(0)
     scale, bias = cx.input(1).name, cx.input(2).name
     samples, channels, *spatial = source.shape

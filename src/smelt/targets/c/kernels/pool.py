@@ -84,8 +84,11 @@ def _positions(cx: KernelContext, window: Window) -> Iterator[None]:
     body = cx.body
     at = [f"start{i} + k{i} * {window.dilations[i]}" for i in range(3)]
     _, height, width = window.input
-    with body.loop("k0", "high0", "low0"), body.loop("k1", "high1", "low1"):
-        with body.loop("k2", "high2", "low2"):
-            row = f"(({at[0]}) * {height} + {at[1]}) * {width}"
-            body.line(f"const {cx.type(0).name} v = image[{row} + {at[2]}];")
-            yield
+    with (
+        body.loop("k0", "high0", "low0"),
+        body.loop("k1", "high1", "low1"),
+        body.loop("k2", "high2", "low2"),
+    ):
+        row = f"(({at[0]}) * {height} + {at[1]}) * {width}"
+        body.line(f"const {cx.type(0).name} v = image[{row} + {at[2]}];")
+        yield

@@ -163,10 +163,10 @@ def _emit_rows(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
 
     with body.loops([names[i] for i in outer], [loops.sizes[i] for i in outer]):
         row(f"{target} = {reducer.start};")
-        with body.loops([names[i] for i in reduced], [loops.sizes[i] for i in reduced]):
-            with body.loop(names[last], loops.sizes[last]):
-                body.line(f"const {reducer.type.name} v = {value};")
-                body.line(f"{target} = {reducer.step(target, 'v')};")
+        grown = [*reduced, last]
+        with body.loops([names[i] for i in grown], [loops.sizes[i] for i in grown]):
+            body.line(f"const {reducer.type.name} v = {value};")
+            body.line(f"{target} = {reducer.step(target, 'v')};")
         if reducer.reduction.finish != "{a}":
             row(f"{target} = {reducer.finish(target)};")
 

@@ -1,8 +1,8 @@
 """The inner kernel of every product: a register tile of ``C += A B``.
 
-A tile is ``mr`` rows by ``nr`` columns of C. Each row has an array of its own and the columns are the
-innermost loop, which gcc and clang both turn into vectors that stay in registers or in the first
-cache; one load of B serves ``mr`` rows.
+A tile is a few rows by many columns of C. Each row has an array of its own and the columns are the
+innermost loop, which compilers turn into vectors that stay in registers or in the first cache; one
+load of B serves all rows.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ def select_conv_relu(m: Match, b: Builder) -> Replacement:
     conv, x, w = m.node("conv"), m["x"], m["w"]
     if x.shape is None or w.shape is None:
         return Miss("the rank of the image or the weights is unknown")
-    kernel = conv.attributes.get_ints("kernel_shape") or _static(w.shape.dims[2:])
-    if kernel is None:
+    kernel = tuple(conv.attributes.get_ints("kernel_shape") or _static(w.shape.dims[2:]) or ())
+    if not kernel:
         return Miss("the size of the kernel is unknown")
     ones = (1,) * len(kernel)
     strides = tuple(conv.attributes.get_ints("strides") or ones)
@@ -34,7 +34,7 @@ def select_conv_relu(m: Match, b: Builder) -> Replacement:
         "ConvRelu",
         *conv.inputs,
         domain=DOMAIN,
-        kernel_shape=tuple(kernel),
+        kernel_shape=kernel,
         strides=strides,
         dilations=dilations,
         pads=pads,
