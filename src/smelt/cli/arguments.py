@@ -26,12 +26,15 @@ def is_function(source: str) -> bool:
     return _FUNCTION.fullmatch(source) is not None and not Path(source).exists()
 
 
-def read_model(source: str, *, opset: int | None = None, inline: bool = True) -> ir.Model:
-    """The model in the file ``source``, or on standard input for ``-``."""
+def read_model(source: str, *, opset: int | None = None, as_is: bool = False) -> ir.Model:
+    """The model in the file ``source``, or on standard input for ``-``.
+
+    ``as_is`` keeps its opset and functions, for commands that only look.
+    """
     from smelt.frontends.onnx import load
 
     data: str | bytes = sys.stdin.buffer.read() if source == STANDARD else source
-    return load(data, opset=opset, inline=inline)
+    return load(data, opset=opset, as_is=as_is)
 
 
 def write_model(model: ir.Model, destination: str, **options: Any) -> None:

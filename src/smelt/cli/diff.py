@@ -30,7 +30,7 @@ def diff(
 
     if a == b == STANDARD:
         raise UsageError("E637", "only one model can come from standard input")
-    before, after = read_model(a, inline=False), read_model(b, inline=False)
+    before, after = read_model(a, as_is=True), read_model(b, as_is=True)
     interface = disagreements(interface_of(before), interface_of(after))
     removed, added = node_changes(before, after)
     counts = Counter(node.op_type for node in scope.nodes(after))

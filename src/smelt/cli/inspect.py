@@ -20,7 +20,7 @@ def inspect(
     as_json: Json = False,
 ) -> None:
     """Show inputs, outputs, opsets, operators, parameters and bytes of a model."""
-    facts = describe(read_model(model, inline=False))
+    facts = describe(read_model(model, as_is=True))
     if as_json:
         print_json({"schema": "smelt.inspect/1", **facts})
         return

@@ -13,6 +13,9 @@ from smelt.errors import UsageError
 if TYPE_CHECKING:
     from smelt.passes.run import PassReport
 
+MISSES_SHOWN = 4
+"""Near misses in the table of a pass, the commonest; ``--json`` has all."""
+
 
 @command
 def optimize(
@@ -73,7 +76,10 @@ def _rows(reports: list[PassReport]) -> list[tuple[Any, ...]]:
         fired = ", ".join(f"{rule} x{count}" for rule, count in report.stats.fired.items())
         millis = f"{report.seconds * 1000:.1f}"
         rows.append((report.text, millis, report.nodes_after, report.stats.rewrites, fired))
-        for (rule, why), count in report.stats.missed.items():
+        for (rule, why), count in report.stats.missed.most_common(MISSES_SHOWN):
             node = report.stats.example[rule, why]
             rows.append((f"  near miss {rule}", "", "", count, f"{why}, as at {node}"))
+        hidden = len(report.stats.missed) - MISSES_SHOWN
+        if hidden > 0:
+            rows.append((f"  and {hidden} other near misses (--json)", "", "", "", ""))
     return rows

@@ -60,4 +60,4 @@ def verify(
 
 
 def _side(source: str) -> Any:
-    return find_function(source) if is_function(source) else read_model(source, inline=False)
+    return find_function(source) if is_function(source) else read_model(source, as_is=True)

@@ -8,7 +8,7 @@ from smelt.errors import ResourceLimit
 from smelt.ir import scope
 from smelt.ir.shapes import ShapeInference
 
-VALUE_LIMIT = 4 << 30
+VALUE_LIMIT = 1 << 30
 """Bytes of one value; a kilobyte of model can ask for terabytes."""
 
 ASSUMED_SIZE = 4

@@ -19,7 +19,7 @@ from smelt.runtime.values import from_ort, is_native, to_ort
 if TYPE_CHECKING:
     import onnxruntime as ort
 
-TIME_LIMIT = 600.0
+TIME_LIMIT = 120.0
 """Seconds after which a run is stopped; a constant infinite Loop is a valid model."""
 
 NO_KERNEL = (

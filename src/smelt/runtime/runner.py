@@ -36,12 +36,12 @@ class Runner(Protocol):
 
 
 def as_model(source: Source) -> ir.Model:
-    """``source`` as an IR model; a file or protobuf is loaded with its functions kept."""
+    """``source`` as an IR model; a file or protobuf is checked, but stays as it is."""
     if isinstance(source, ir.Model):
         return source
     from smelt.frontends.onnx import load
 
-    return load(source, inline=False)
+    return load(source, as_is=True)
 
 
 def open_runner(source: Source, runner: RunnerName = "auto", *, optimized: bool = False) -> Runner:

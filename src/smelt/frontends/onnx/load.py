@@ -21,13 +21,16 @@ LOWEST_OPSET = 13
 """What rules are written for; a model below is raised to it where that is possible."""
 
 
-def load(source: Source, *, opset: int | None = None, inline: bool = True) -> ir.Model:
+def load(
+    source: Source, *, opset: int | None = None, inline: bool = True, as_is: bool = False
+) -> ir.Model:
     """An ONNX model as IR, checked and normalised.
 
     ``source`` is a path, the bytes of a file, a ModelProto, or an IR model, which is copied.
     Weights in external files stay there until they are read. ``opset`` raises the model to that
     opset, or raises Unsupported E230; without it, models below 13 are raised to 13 where
-    possible. ``inline=False`` keeps the functions of the model.
+    possible. ``inline=False`` keeps the functions of the model. ``as_is`` keeps opset and functions,
+    so that what is run for a comparison is the source itself and not our conversion of it.
 
     Raises InvalidModel (E3xx) for models that break the specification or reach outside their
     folder, ResourceLimit (E5xx) for absurd sizes, UsageError E609 if there is no such file.
@@ -38,6 +41,8 @@ def load(source: Source, *, opset: int | None = None, inline: bool = True) -> ir
     check_nodes(model)
     name_nodes(model)
     set_aside_defaults(model)
+    if as_is:
+        return model
     if opset is not None:
         raise_opset(model, opset)
     elif model.opset_imports.get("", LOWEST_OPSET) < LOWEST_OPSET:
