@@ -6,6 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import ErrorList, Unsupported
+from smelt.frontends.onnx.defaults import default_of
 from smelt.program.instruction import Program
 from smelt.program.lower import lower
 from smelt.program.passes import optimize
@@ -96,6 +97,7 @@ def write_function(plan: Plan) -> Artifact:
 def _defaults(model: ir.Model) -> dict[int, Array]:
     found: dict[int, Array] = {}
     for index, value in enumerate(model.graph.inputs):
-        if value.is_initializer() and value.const_value is not None:
-            found[index] = np.asarray(value.const_value.numpy())
+        default = default_of(value)
+        if default is not None:
+            found[index] = np.asarray(default.numpy())
     return found

@@ -36,8 +36,6 @@ UFUNCS: Mapping[str, np.ufunc] = {
     "Less": np.less,
     "LessOrEqual": np.less_equal,
     "Log": np.log,
-    "Max": np.maximum,
-    "Min": np.minimum,
     "Mul": np.multiply,
     "Neg": np.negative,
     "Not": np.logical_not,
@@ -61,11 +59,18 @@ def ufunc(call: Call) -> Step:
     return Step(UFUNCS[call.op], in_place=tuple(range(len(call.inputs))))
 
 
+@kernel("Max", "Min")
+def extreme(call: Call) -> Step:
+    """NaN wins."""
+    choose = np.maximum if call.op == "Max" else np.minimum
+    return Step(lambda x, y, out: choose(x, y, out=out), in_place=(0, 1))
+
+
 @kernel("Relu")
 def relu(call: Call) -> Step:
     """NaN stays NaN."""
     zero = np.zeros((), call.outputs[0].dtype)
-    return Step(lambda x, out: np.maximum(x, zero, out), in_place=(0,))
+    return Step(lambda x, out: np.maximum(x, zero, out=out), in_place=(0,))
 
 
 @kernel("Div")
@@ -140,9 +145,9 @@ def clip(call: Call) -> Step:
         if low is None and high is None:
             np.copyto(_given(out), x)
         if low is not None:
-            x = np.maximum(x, low, out)
+            x = np.maximum(x, low, out=_given(out))
         if high is not None:
-            np.minimum(x, high, out)
+            np.minimum(x, high, out=_given(out))
 
     return Step(run, in_place=(0,))
 

@@ -30,7 +30,7 @@ def max_pool(call: Call) -> Step:
         taps = windows.taps()
         np.copyto(out, source[next(taps)])
         for index in taps:
-            np.maximum(out, source[index], out)
+            np.maximum(out, source[index], out=out)
 
     return Step(run, scratch=_padding(call, windows))
 

@@ -1,0 +1,64 @@
+"""Compile ONNX text for the host and hold it against ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from smelt.ir import text
+from smelt.ir.shapes import ShapeInference
+from smelt.runtime.runner import run
+from smelt.targets.base import Artifact, Plan
+from smelt.targets.host import host
+
+Compile: TypeAlias = Callable[..., Artifact]
+Agree: TypeAlias = Callable[..., tuple[np.ndarray, ...]]
+
+
+def compile_host(source: str | ir.Model) -> Artifact:
+    """The host artifact of a model or of ONNX text, by the phases alone, no pass before them."""
+    model = text.parse(source) if isinstance(source, str) else source
+    ShapeInference(model).infer_model()
+    plan = Plan(model)
+    host.schedule(plan)
+    host.allocate(plan)
+    return host.emit(plan)
+
+
+def agree(
+    source: str | ir.Model, *inputs: np.ndarray, rtol: float = 1e-4, atol: float = 1e-5
+) -> tuple[np.ndarray, ...]:
+    """Assert that the host computes what ONNX Runtime does, twice in a row; its results."""
+    model = text.parse(source) if isinstance(source, str) else source
+    expected: Sequence[np.ndarray] = run(model, inputs)  # type: ignore[assignment]
+    artifact = compile_host(model)
+    kept = [np.array(array) for array in inputs]
+    first = artifact(*inputs)
+    results = artifact(*inputs)
+    for result, again, wanted in zip(first, results, expected, strict=True):
+        assert result.dtype == wanted.dtype
+        assert result.shape == wanted.shape
+        if wanted.dtype.kind in "biu":
+            np.testing.assert_array_equal(result, wanted)
+        else:
+            np.testing.assert_allclose(
+                result.astype(np.float64), wanted.astype(np.float64), rtol=rtol, atol=atol
+            )
+        np.testing.assert_array_equal(result, again)
+    for array, before in zip(inputs, kept, strict=True):
+        np.testing.assert_array_equal(array, before)
+    return results
+
+
+@pytest.fixture(name="compile_host")
+def compile_host_fixture() -> Compile:
+    return compile_host
+
+
+@pytest.fixture(name="agree")
+def agree_fixture() -> Agree:
+    return agree

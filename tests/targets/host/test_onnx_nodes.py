@@ -1,0 +1,103 @@
+"""Every node test of ONNX whose operators can be lowered passes on the host, or is refused."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+from onnx import numpy_helper
+from onnx.backend.test.case.node import collect_testcases
+from onnx.backend.test.case.test_case import TestCase as Case
+
+from smelt.errors import SmeltError
+from smelt.program.lower import lowered_operators
+
+LEAST_PASSED = 1040
+"""Cases that pass with onnx 1.23; fewer would mean that support was lost."""
+
+ROUNDING = {"bfloat16": 2**-6, "float16": 2**-9}
+"""Relative error of chains of operations that round to 16 bits; 1e-3, as in ONNX, for others."""
+
+
+@cache
+def cases() -> tuple[Case, ...]:
+    known = {*lowered_operators(), "Constant"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = collect_testcases(None)
+    return tuple(case for case in found if {n.op_type for n in case.model.graph.node} <= known)
+
+
+def array(value: object) -> np.ndarray:
+    return (
+        numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value)
+    )
+
+
+def with_fixed_operands(model: ir.Model, inputs: list[object]) -> list[object]:
+    """Make constants of inputs of rank 0 and 1 after the first; the rest of ``inputs``."""
+    kept = []
+    for position, (value, given) in enumerate(zip(list(model.graph.inputs), inputs, strict=True)):
+        if position and not isinstance(given, list | None) and array(given).ndim <= 1:
+            value.const_value = ir.Tensor(array(given))
+            model.graph.inputs.remove(value)
+            model.graph.register_initializer(value)
+        else:
+            kept.append(given)
+    return kept
+
+
+def check(artifact, inputs: list[object], outputs: list[object]) -> None:
+    results = artifact(*(array(value) for value in inputs))
+    for result, wanted in zip(results, map(array, outputs), strict=True):
+        assert (result.dtype, result.shape) == (wanted.dtype, wanted.shape)
+        rtol = 0.0 if wanted.dtype.kind in "biu" else ROUNDING.get(str(wanted.dtype), 1e-3)
+        np.testing.assert_allclose(
+            result.astype(np.float64), wanted.astype(np.float64), rtol=rtol, atol=rtol / 100
+        )
+
+
+def outcome(case: Case, compile_host) -> str:
+    """``passed``, or the code of the refusal; as it is, or else with small operands fixed."""
+    codes = []
+    for fix in (False, True):
+        model = ir.from_proto(case.model)
+        data = [(list(inputs), list(outputs)) for inputs, outputs in case.data_sets]
+        if fix and len(data) == 1:
+            data = [(with_fixed_operands(model, data[0][0]), data[0][1])]
+        try:
+            artifact = compile_host(model)
+        except SmeltError as error:
+            codes.append(error.code)
+            continue
+        for inputs, outputs in data:
+            check(artifact, inputs, outputs)
+        return "passed"
+    return codes[-1]
+
+
+@pytest.mark.slow
+def test_node_cases(compile_host) -> None:
+    """One test, because making the cases costs more than running them."""
+    outcomes: dict[str, str] = {}
+    failures: dict[str, str] = {}
+    for case in cases():
+        try:
+            outcomes[case.name] = outcome(case, compile_host)
+        except (AssertionError, SmeltError) as error:
+            failures[case.name] = str(error)
+    assert not failures
+    refused = set(outcomes.values()) - {"passed"}
+    assert refused <= {"E201", "E202", "E402", "E411"}
+    assert sum(value == "passed" for value in outcomes.values()) >= LEAST_PASSED
+
+
+@pytest.mark.parametrize(
+    "op_type", ["Relu", "Gemm", "Conv", "Softmax", "Gather", "ReduceMean", "Pad"]
+)
+def test_common_operators_are_among_them(op_type: str) -> None:
+    assert op_type in lowered_operators()
