@@ -32,9 +32,21 @@ def test_an_absent_operand_is_none():
 
 
 OPEN = {
-    "integer division by zero": ("g (int64[1] a, int64[1] b) => (int64[1] c) { c = Div(a, b) }", [1], [0]),
-    "lowest integer by -1": ("g (int64[1] a, int64[1] b) => (int64[1] c) { c = Div(a, b) }", [-(2**63)], [-1]),
-    "integer remainder of zero": ("g (int64[1] a, int64[1] b) => (int64[1] c) { c = Mod(a, b) }", [1], [0]),
+    "integer division by zero": (
+        "g (int64[1] a, int64[1] b) => (int64[1] c) { c = Div(a, b) }",
+        [1],
+        [0],
+    ),
+    "lowest integer by -1": (
+        "g (int64[1] a, int64[1] b) => (int64[1] c) { c = Div(a, b) }",
+        [-(2**63)],
+        [-1],
+    ),
+    "integer remainder of zero": (
+        "g (int64[1] a, int64[1] b) => (int64[1] c) { c = Mod(a, b) }",
+        [1],
+        [0],
+    ),
     "integer out of range": ("g (int64[1] a) => (int8[1] b) { b = Cast<to = 3>(a) }", [300]),
     "random": ("g (int64[1] a) => (float[2] b) { b = RandomUniformLike<dtype = 1>(a) }", [1]),
 }
@@ -54,14 +66,41 @@ def test_leaves_casts_out_of_range_alone(value):
 
 
 HUGE = {
-    "ConstantOfShape": ("g (int64[N] s) => (float[A,B] y) { y = ConstantOfShape(s) }", np.int64([10**6, 10**6])),
-    "Expand": ("g (float[1] x, int64[N] s) => (float[A] y) { y = Expand(x, s) }", np.float32([1]), np.int64([10**12])),
-    "Tile": ("g (float[1] x, int64[N] s) => (float[A] y) { y = Tile(x, s) }", np.float32([1]), np.int64([10**12])),
-    "Range": ("g (int64 a, int64 b, int64 c) => (int64[A] y) { y = Range(a, b, c) }", np.int64(0), np.int64(10**12), np.int64(1)),
-    "step of zero": ("g (int64 a, int64 b, int64 c) => (int64[A] y) { y = Range(a, b, c) }", np.int64(0), np.int64(1), np.int64(0)),
-    "outer product": ("g (float[30000,1] a, float[1,30000] b) => (float[30000,30000] y) { y = MatMul(a, b) }",
-                      np.ones((30000, 1), np.float32), np.ones((1, 30000), np.float32)),
-    "unknown size": ("g (float[4] x) => (float[A] y, int64[A] b) { y, b = Unique(x) }", np.float32([1, 2, 2, 3])),
+    "ConstantOfShape": (
+        "g (int64[N] s) => (float[A,B] y) { y = ConstantOfShape(s) }",
+        np.int64([10**6, 10**6]),
+    ),
+    "Expand": (
+        "g (float[1] x, int64[N] s) => (float[A] y) { y = Expand(x, s) }",
+        np.float32([1]),
+        np.int64([10**12]),
+    ),
+    "Tile": (
+        "g (float[1] x, int64[N] s) => (float[A] y) { y = Tile(x, s) }",
+        np.float32([1]),
+        np.int64([10**12]),
+    ),
+    "Range": (
+        "g (int64 a, int64 b, int64 c) => (int64[A] y) { y = Range(a, b, c) }",
+        np.int64(0),
+        np.int64(10**12),
+        np.int64(1),
+    ),
+    "step of zero": (
+        "g (int64 a, int64 b, int64 c) => (int64[A] y) { y = Range(a, b, c) }",
+        np.int64(0),
+        np.int64(1),
+        np.int64(0),
+    ),
+    "outer product": (
+        "g (float[30000,1] a, float[1,30000] b) => (float[30000,30000] y) { y = MatMul(a, b) }",
+        np.ones((30000, 1), np.float32),
+        np.ones((1, 30000), np.float32),
+    ),
+    "unknown size": (
+        "g (float[4] x) => (float[A] y, int64[A] b) { y, b = Unique(x) }",
+        np.float32([1, 2, 2, 3]),
+    ),
 }
 
 
@@ -72,7 +111,9 @@ def test_computes_nothing_whose_size_is_large_or_unknown(case):
 
 
 def test_computes_sizes_that_values_decide():
-    assert fold("g (int64[2] s) => (float[A,B] y) { y = ConstantOfShape(s) }", np.int64([2, 3]))[0].shape == (2, 3)
+    assert fold("g (int64[2] s) => (float[A,B] y) { y = ConstantOfShape(s) }", np.int64([2, 3]))[
+        0
+    ].shape == (2, 3)
     text = "g (float[2,1] x, int64[2] s) => (float[A,B] y) { y = Expand(x, s) }"
     assert fold(text, np.ones((2, 1), np.float32), np.int64([1, 3]))[0].shape == (2, 3)
 
@@ -91,7 +132,10 @@ def test_an_evaluator_knows_the_opset_of_each_function():
         '<domain: "f", opset_import: ["" : 11]> soft (x) => (y) { y = Softmax(x) }'
     )
     inner = next(iter(model.functions.values())).graph.node(0)
-    inner.outputs[0].type, inner.outputs[0].shape = ir.TensorType(ir.DataType.FLOAT), ir.Shape((2, 2))
+    inner.outputs[0].type, inner.outputs[0].shape = (
+        ir.TensorType(ir.DataType.FLOAT),
+        ir.Shape((2, 2)),
+    )
     assert evaluator(model)(inner, [np.zeros((2, 2), np.float32)]) is None
 
 
@@ -110,9 +154,14 @@ def test_agrees_with_the_onnx_node_tests():
         node = model.graph.node(0)
         for inputs, outputs in case.data_sets:
             given = dict(zip([value.name for value in model.graph.inputs], inputs, strict=False))
-            if not all(isinstance(item, np.ndarray) for item in inputs) or node.op_type == "QuantizeLinear":
+            if (
+                not all(isinstance(item, np.ndarray) for item in inputs)
+                or node.op_type == "QuantizeLinear"
+            ):
                 continue
-            results = evaluator(model)(node, [None if v is None else given.get(v.name) for v in node.inputs])
+            results = evaluator(model)(
+                node, [None if v is None else given.get(v.name) for v in node.inputs]
+            )
             if results is None:
                 continue
             found = dict(zip([value.name for value in node.outputs], results, strict=True))

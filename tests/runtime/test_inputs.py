@@ -69,8 +69,10 @@ def test_indices_stay_inside_their_table(text):
 
 
 def test_sizes_fit_what_they_are_applied_to():
-    graph = model("g (float[2,3] x, int64[1] s, int64[2] e, int64[1] k) => (float[N] y, float[A,B] z, float[A,B] t, int64[A,B] i) "
-                  "{ y = Reshape(x, s)  z = Expand(x, e)  t, i = TopK(x, k) }")
+    graph = model(
+        "g (float[2,3] x, int64[1] s, int64[2] e, int64[1] k) => (float[N] y, float[A,B] z, float[A,B] t, int64[A,B] i) "
+        "{ y = Reshape(x, s)  z = Expand(x, e)  t, i = TopK(x, k) }"
+    )
     run(graph, random_inputs(graph, {}))
 
 
@@ -94,7 +96,9 @@ def test_sparse_inputs_have_rows_of_zeros():
 
 
 def test_a_default_stays_and_moves_when_asked():
-    graph = model("g (float[3] x, float[3] w) => (float[3] y) <float[3] w = {1, 2, 3}> { y = Add(x, w) }")
+    graph = model(
+        "g (float[3] x, float[3] w) => (float[3] y) <float[3] w = {1, 2, 3}> { y = Add(x, w) }"
+    )
     assert random_inputs(graph, {})[1].tolist() == [1, 2, 3]
     assert random_inputs(graph, {}, mode="moved")[1].tolist() != [1, 2, 3]
 

@@ -21,7 +21,9 @@ RUNNERS = ["onnxruntime", "reference"]
 
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_runs_in_interface_order(runner):
-    graph = model("g (float[N] x, float[N] y) => (float[N] d, float[N] s) { s = Add(x, y)  d = Sub(x, y) }")
+    graph = model(
+        "g (float[N] x, float[N] y) => (float[N] d, float[N] s) { s = Add(x, y)  d = Sub(x, y) }"
+    )
     d, s = run(graph, [np.float32([3, 4]), np.float32([1, 1])], runner)
     assert d.tolist() == [2, 3]
     assert s.tolist() == [4, 5]
@@ -29,7 +31,9 @@ def test_runs_in_interface_order(runner):
 
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_an_input_with_a_default_may_be_left_out_or_given(runner):
-    graph = model("g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {10, 20}> { y = Add(x, w) }")
+    graph = model(
+        "g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {10, 20}> { y = Add(x, w) }"
+    )
     opened = open_runner(graph, runner)
     x = np.float32([1, 2])
     assert opened(x, None)[0].tolist() == [11, 22]
@@ -37,7 +41,9 @@ def test_an_input_with_a_default_may_be_left_out_or_given(runner):
 
 
 def test_an_old_model_lets_callers_override_its_initializers_too():
-    graph = model("g (float[1] x, float[1] w) => (float[1] y) <float[1] w = {10}> { y = Add(x, w) }")
+    graph = model(
+        "g (float[1] x, float[1] w) => (float[1] y) <float[1] w = {10}> { y = Add(x, w) }"
+    )
     graph.ir_version = 3
     assert run(graph, [np.float32([1]), np.float32([2])])[0].tolist() == [3]
 
@@ -66,8 +72,10 @@ def test_falls_back_to_the_reference_where_onnxruntime_has_no_kernel():
 
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_sequences_go_in_and_out(runner):
-    graph = model("g (seq(float[N]) s, float[N] x) => (seq(float[N]) t, float[M] c) "
-                  "{ t = SequenceInsert(s, x)  c = ConcatFromSequence<axis=0>(t) }")
+    graph = model(
+        "g (seq(float[N]) s, float[N] x) => (seq(float[N]) t, float[M] c) "
+        "{ t = SequenceInsert(s, x)  c = ConcatFromSequence<axis=0>(t) }"
+    )
     t, c = run(graph, [[np.float32([1])], np.float32([2, 3])], runner)
     assert [item.tolist() for item in t] == [[1], [2, 3]]
     assert c.tolist() == [1, 2, 3]
@@ -75,9 +83,15 @@ def test_sequences_go_in_and_out(runner):
 
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_empty_scalar_string_and_bool(runner):
-    graph = model("g (float[0,2] e, float x, bool[2] b) => (float[2,0] f, float y, bool[2] c) "
-                  "{ f = Transpose(e)  y = Neg(x)  c = Not(b) }")
-    f, y, c = run(graph, [np.zeros((0, 2), np.float32), np.float32(3).reshape(()), np.array([True, False])], runner)
+    graph = model(
+        "g (float[0,2] e, float x, bool[2] b) => (float[2,0] f, float y, bool[2] c) "
+        "{ f = Transpose(e)  y = Neg(x)  c = Not(b) }"
+    )
+    f, y, c = run(
+        graph,
+        [np.zeros((0, 2), np.float32), np.float32(3).reshape(()), np.array([True, False])],
+        runner,
+    )
     assert f.shape == (2, 0)
     assert y == -3
     assert c.tolist() == [False, True]
@@ -87,7 +101,11 @@ def test_empty_scalar_string_and_bool(runner):
 
 def test_large_weights_are_shared_and_the_model_stays_as_it_is():
     weights = np.arange(1 << 16, dtype=np.float32)
-    graph = model("g (float[65536] x) => (float[65536] y) <float[65536] w = {0}> { y = Add(x, w) }".replace(" = {0}", ""))
+    graph = model(
+        "g (float[65536] x) => (float[65536] y) <float[65536] w = {0}> { y = Add(x, w) }".replace(
+            " = {0}", ""
+        )
+    )
     value = graph.graph.initializers.get("w") or ir.Value(name="w")
     node = graph.graph.node(0)
     value = next(v for v in node.inputs if v.name == "w")
@@ -146,3 +164,25 @@ def test_without_onnxruntime_the_error_says_what_to_install(monkeypatch):
         open_runner(model("g (float x) => (float y) { y = Neg(x) }"))
     assert caught.value.code == "E631"
     assert "pip install" in caught.value.fix
+
+
+def extension_model(text):
+    return ir.from_onnx_text(f'<ir_version: 10, opset_import: ["" : 20, "smelt" : 1]>\n{text}')
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_an_extension_operator_runs_by_its_function_body(runner):
+    graph = extension_model(
+        "g (float[B,3] x, float[3,4] w) => (float[B,4] y) "
+        "{ a = Neg(x)  y = smelt.DotGeneral<lhs_contracting = [1], rhs_contracting = [0]>(a, w) }"
+    )
+    (y,) = run(graph, [np.ones((2, 3), np.float32), np.ones((3, 4), np.float32)], runner)
+    assert y.tolist() == [[-3] * 4] * 2
+
+
+def test_an_extension_operator_beyond_onnx_runs_by_its_reference():
+    graph = extension_model("g (float[2,2] x) => (float[2,2] y) { y = smelt.Cholesky(x) }")
+    opened = open_runner(graph)
+    assert opened.name == "reference"
+    (y,) = opened(np.float32([[4, 2], [2, 5]]))
+    assert y.tolist() == [[2, 0], [1, 2]]

@@ -8,6 +8,7 @@ import onnx_ir as ir
 from smelt.errors import InvalidModel, SmeltError, Unsupported
 from smelt.runtime.feed import feed
 from smelt.runtime.interface import Interface, Value, interface_of
+from smelt.runtime.reference_operators import reference_operators
 from smelt.runtime.serialize import serialize
 
 
@@ -21,7 +22,8 @@ class Reference:
 
         self.interface: Interface = interface_of(model)
         try:
-            self._evaluator = ReferenceEvaluator(serialize(model).proto)
+            proto = serialize(model).proto
+            self._evaluator = ReferenceEvaluator(proto, new_ops=reference_operators(model))
         except Exception as error:
             raise _load_error(error) from error
 

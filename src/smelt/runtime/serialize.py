@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir import scope
+from smelt.ir.shapes import ShapeInference
 
 if TYPE_CHECKING:
     import onnx
@@ -38,6 +39,7 @@ def serialize(model: ir.Model, *, share_weights: bool = False) -> Serialized:
     if any(node.domain not in ONNX_DOMAINS for node in scope.nodes(copy)):
         from smelt.operators import attach_functions
 
+        ShapeInference(copy).infer_model()
         attach_functions(copy)
     # Before IR version 4 ONNX Runtime takes every initializer for a constant, inputs included.
     copy.ir_version = max(copy.ir_version, FIRST_WITH_OVERRIDABLE)
