@@ -47,13 +47,19 @@ class Unit:
         kernel.emit(cx)
         body = cx.body.text()
         used = [name for name in cx.parameters if re.search(rf"\b{name}\b", body)]
-        declared = ", ".join(cx.parameters[name] for name in used)
-        name = self._function(instruction, f"({declared or 'void'})\n{{\n{body}}}\n")
+        arguments = [self._argument(step, cx, *cx.arguments[name]) for name in used]
+        declared = [
+            cx.parameters[name].replace(
+                "restrict ", "" if arguments.count(argument) > 1 else "restrict "
+            )
+            for name, argument in zip(used, arguments, strict=True)
+        ]
+        signature = ", ".join(declared) or "void"
+        name = self._function(instruction, f"({signature})\n{{\n{body}}}\n")
         for support, text in cx.support.items():
             self.support.setdefault(support, text)
-        arguments = ", ".join(self._argument(step, cx, *cx.arguments[name]) for name in used)
         what = comment(f"{instruction.op} {instruction.origin}")
-        self.calls.append(f"{name}({arguments}); /* {step}: {what} */")
+        self.calls.append(f"{name}({', '.join(arguments)}); /* {step}: {what} */")
 
     def _function(self, instruction: Instruction, text: str) -> str:
         """The name of the function with this text, which is added if it is new."""

@@ -1,0 +1,120 @@
+"""The node tests of ONNX: each passes, or is refused with a coded error before any file exists.
+
+Operands that ONNX passes as inputs but that decide shapes (axes, starts, pads) are made constants
+where the model is refused for them, as constant folding does in real models.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+from c_library import STRICT, compile_c
+from onnx import numpy_helper
+from onnx.backend.test.loader import load_model_tests
+
+from smelt.errors import SmeltError
+from smelt.runtime.c_library import CLibrary, build
+from smelt.runtime.interface import interface_of
+from smelt.targets.base import Artifact
+
+BATCH = 150
+"""Models in one run of the C compiler."""
+
+
+
+@dataclass
+class Compiled:
+    case: object
+    model: ir.Model
+    artifact: Artifact
+    name: str
+    kept: list[int]
+
+
+def arrays(values) -> list[np.ndarray]:
+    return [
+        numpy_helper.to_array(v) if isinstance(v, onnx.TensorProto) else np.asarray(v) for v in values
+    ]
+
+
+@cache
+def cases() -> list:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return load_model_tests(kind="node")
+
+
+def bake(model: ir.Model, case) -> list[int]:
+    """Turn all inputs but the first into constants; returns the positions of those that stay."""
+    graph = model.graph
+    for value, array in list(zip(graph.inputs, arrays(case.data_sets[0][0]), strict=True))[1:]:
+        graph.inputs.remove(value)
+        value.const_value = ir.Tensor(np.ascontiguousarray(array), name=value.name)
+        graph.register_initializer(value)
+    return [0]
+
+
+def compile_case(case, name: str) -> Compiled | str:
+    """The compiled case, or the code with which it is refused."""
+    model = ir.from_proto(case.model)
+    try:
+        return Compiled(case, model, compile_c(model, name=name), name, [])
+    except SmeltError as error:
+        code, refusal = error.code, str(error)
+    if "while the model runs" not in refusal or len(model.graph.inputs) < 2:
+        return code
+    model = ir.from_proto(case.model)
+    kept = bake(model, case)
+    try:
+        return Compiled(case, model, compile_c(model, name=name), name, kept)
+    except SmeltError as error:
+        return error.code
+
+
+def check(compiled: Compiled, library: Path) -> None:
+    plan = compiled.artifact.plan
+    run = CLibrary(
+        library, f"{compiled.name}_run", interface_of(compiled.model), max(plan.memory.arena_bytes, 1), 64
+    )
+    sets = compiled.case.data_sets[:1] if compiled.kept else compiled.case.data_sets
+    for inputs, outputs in sets:
+        given = arrays(inputs)
+        given = [given[i] for i in compiled.kept] if compiled.kept else given
+        for got, want in zip(run(*given), arrays(outputs), strict=False):
+            assert (got.dtype, got.shape) == (want.dtype, want.shape)
+            np.testing.assert_allclose(
+                got.astype(np.float64), want.astype(np.float64), rtol=1e-3, atol=1e-7
+            )
+
+
+@pytest.mark.slow
+def test_every_node_case_passes_or_is_refused_with_a_code() -> None:
+    compiled, refused = [], {}
+    for case in cases():
+        result = compile_case(case, f"m{len(compiled)}")
+        if isinstance(result, str):
+            refused[case.name] = result
+        else:
+            compiled.append(result)
+    failures = []
+    for start in range(0, len(compiled), BATCH):
+        batch = compiled[start : start + BATCH]
+        files = {name: data for item in batch for name, data in item.artifact.files.items()}
+        with tempfile.TemporaryDirectory() as folder:
+            library = build(files, Path(folder), STRICT)
+            for item in batch:
+                try:
+                    check(item, library)
+                except (AssertionError, SmeltError) as error:
+                    failures.append(f"{item.case.name}: {error}")
+    assert not failures, "\n".join(failures)
+    assert set(refused.values()) <= {"E201", "E401", "E402", "E411"}, refused
+    assert len(compiled) >= 9999, len(compiled)
