@@ -73,6 +73,7 @@ def optimize_model(
         cx.operators = operators
         cx.rewrites_left = rewrites
         reports = run(cx, steps, watching)
+        cx.shapes.restore_interface()
         if verify != "off":
             checker.finish(model)
     return reports

@@ -28,14 +28,17 @@ Infer = Callable[[ShapeInferenceContext, ir.Node], None]
 
 def conflicts(shapes: Iterable[ir.Shape | None], skip: int = 0) -> set[int]:
     """Axes, counted from the end from 1, on which different symbols meet; the last ``skip`` not."""
-    known = [tuple(reversed(shape.dims)) for shape in shapes if shape is not None]
-    found = set()
+    known = [shape.dims[::-1] for shape in shapes if shape is not None]
+    found: set[int] = set()
+    if all(dims == known[0] for dims in known):
+        return found
     for axis, dims in enumerate(zip_longest(*known, fillvalue=1), start=1):
-        if axis > skip:
-            symbols = {dim.value for dim in dims if isinstance(dim, ir.SymbolicDim)}
-            sizes = any(isinstance(dim, int) and dim != 1 for dim in dims)
-            if len(symbols) > 1 and not sizes:
-                found.add(axis)
+        # Asking for int first matters: onnx_ir's SymbolicDim is a Protocol, slow to ask for.
+        sizes = [dim for dim in dims if isinstance(dim, int)]
+        if axis <= skip or len(dims) - len(sizes) < 2 or any(size != 1 for size in sizes):
+            continue
+        if len({dim.value for dim in dims if not isinstance(dim, int)}) > 1:
+            found.add(axis)
     return found
 
 

@@ -6,7 +6,7 @@ so dtype, shape, provenance and the opset import are never forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -46,7 +46,7 @@ class Builder:
         shapes: ShapeInference,
         *,
         before: ir.Node | None = None,
-        origin: provenance.Origin | None = None,
+        origin: provenance.Origin | Callable[[], provenance.Origin] | None = None,
         in_function: bool = False,
     ) -> None:
         self.model = model
@@ -101,7 +101,9 @@ class Builder:
             self.model.opset_imports[node.domain] = EXTENSION_VERSION
         self.created.append(node)
         if self.origin is not None:
-            provenance.stamp(node, self.origin)
+            # A rewriter gives a function: most matches build nothing and need no origin.
+            made = self.origin() if callable(self.origin) else self.origin
+            provenance.stamp(node, made)
         self.shapes.infer_node(node)
         return tuple(node.outputs)
 

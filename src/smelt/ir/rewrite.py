@@ -57,7 +57,7 @@ class Rewriter:
             graph,
             self.shapes,
             before=before,
-            origin=provenance.merge(sources, rule),
+            origin=lambda: provenance.merge(sources, rule),
             in_function=graph in self._function_graphs,
         )
 
@@ -104,6 +104,34 @@ class Rewriter:
             for reader in (node, *scope.nested_nodes(node)):
                 pending.extend(_detach(reader))
         return [node for node in survivors if node not in self.dead]
+
+    def merge_constants(self, old: ir.Value, new: ir.Value) -> None:
+        """Let ``new`` stand for the constant ``old`` of equal content, and drop ``old``.
+
+        Raises Refused if a graph returns ``old`` or callers may override it.
+        """
+        if self.exhausted:
+            raise Refused(f"the limit of {self.limit} rewrites is reached")
+        if old.is_graph_output() or old.is_graph_input():
+            raise Refused("the constant is part of the interface")
+        for use in old.uses():
+            use.node.replace_input_with(use.idx, new)
+        self.count += 1
+        producer = old.producer()
+        if producer is not None:
+            self.remove_dead([producer])
+        else:
+            self.drop_initializer(old)
+
+    def drop_initializer(self, value: ir.Value) -> bool:
+        """Remove an initializer that nobody reads; False, and nothing happens, for others."""
+        graph = value.graph
+        unused = value.is_initializer() and not value.is_graph_input() and scope.is_dead(value)
+        if graph is None or value.name is None or not unused:
+            return False
+        del graph.initializers[value.name]
+        self.count += 1
+        return True
 
     def flush(self) -> None:
         """Take dead nodes out of the node lists."""

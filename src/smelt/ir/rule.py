@@ -140,6 +140,11 @@ class RuleSet:
             for key in rule_.roots:
                 self._by_root.setdefault(key, []).append(rule_)
 
+    @property
+    def roots(self) -> Iterable[tuple[str, str]]:
+        """The ``(domain, op_type)`` at which any of the rules can match."""
+        return self._by_root.keys()
+
     def for_node(self, node: ir.Node) -> Iterable[Rule]:
         """The rules whose root can be ``node``."""
         return self._by_root.get((node.domain, node.op_type), ())

@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from smelt.errors import InternalError
 from smelt.ir import scope
+from smelt.ir.index import NodeIndex
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.rule import Match, Miss, Rule, RuleSet
 
@@ -46,19 +47,24 @@ class Worklist:
     """Applies a set of rules to a model until none applies."""
 
     def __init__(
-        self, rewriter: Rewriter, rules: Iterable[Rule], stats: RuleStats | None = None
+        self,
+        rewriter: Rewriter,
+        rules: Iterable[Rule],
+        stats: RuleStats | None = None,
+        index: NodeIndex | None = None,
     ) -> None:
         self.rewriter = rewriter
+        self.index = index if index is not None else NodeIndex(rewriter.model)
         self.rules = RuleSet(rules)
         self.stats = stats if stats is not None else RuleStats()
         self._queue: deque[ir.Node] = deque()
         self._queued: set[ir.Node] = set()
-        self._opsets: dict[ir.Graph, int] = {}
         self._recent: deque[str] = deque(maxlen=2)
 
     def run(self) -> RuleStats:
         """Rewrite until nothing applies; raises InternalError E903 when rules undo each other."""
-        self._seed()
+        for node in self.index.nodes(self.rules.roots):
+            self._push(node)
         budget = REWRITES_PER_NODE * len(self._queue) + 1000
         try:
             while self._queue and not self.rewriter.exhausted:
@@ -72,17 +78,6 @@ class Worklist:
             self.rewriter.flush()
         return self.stats
 
-    def _seed(self) -> None:
-        model = self.rewriter.model
-        for root, imports in (
-            (model.graph, model.opset_imports),
-            *((f.graph, f.opset_imports) for f in model.functions.values()),
-        ):
-            for graph in scope.graphs_below(root):
-                self._opsets[graph] = imports.get("", 0)
-                for node in graph:
-                    self._push(node)
-
     def _push(self, node: ir.Node) -> None:
         if node not in self._queued and self.rules.for_node(node):
             self._queued.add(node)
@@ -90,7 +85,7 @@ class Worklist:
 
     def _try_rules(self, node: ir.Node) -> bool:
         assert node.graph is not None
-        opset = self._opsets[node.graph]
+        opset = self.index.opsets[node.graph]
         for rule in self.rules.for_node(node):
             match = rule.match(node, self.rewriter.constants, opset)
             if isinstance(match, Miss):
@@ -133,7 +128,7 @@ class Worklist:
         for _ in range(self.rules.depth):
             readers: list[ir.Node] = []
             for node in frontier:
-                if node.graph in self._opsets:
+                if node.graph in self.index.opsets:
                     self._push(node)
                 for value in node.outputs:
                     if scope.num_uses(value) <= FANOUT:

@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.constants import Constants
+from smelt.ir.index import NodeIndex
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Rule
 from smelt.ir.shapes import ShapeInference
@@ -66,6 +67,7 @@ class PassContext:
     evaluate: Evaluate | None = None
     operators: frozenset[tuple[str, str]] = frozenset()
     rewrites_left: int | None = None
+    _index: NodeIndex | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, model: ir.Model, evaluate: Evaluate | None = None) -> PassContext:
@@ -73,6 +75,19 @@ class PassContext:
         shapes = ShapeInference(model)
         shapes.infer_model()
         return cls(model, shapes, Constants(), evaluate)
+
+    def index(self) -> NodeIndex:
+        """The nodes by operator, walked anew only after edits."""
+        if self._index is None:
+            self._index = NodeIndex(self.model)
+        return self._index
+
+    def edited(self, count: int) -> None:
+        """Note that ``count`` edits were made."""
+        if count:
+            self._index = None
+            if self.rewrites_left is not None:
+                self.rewrites_left -= count
 
     def rewriter(self) -> Rewriter:
         """A Rewriter on the model, within the limit of edits."""
@@ -130,8 +145,7 @@ class Pass:
             self.body(cx, rewriter, stats, options)
         finally:
             rewriter.flush()
-            if cx.rewrites_left is not None:
-                cx.rewrites_left -= rewriter.count
+            cx.edited(rewriter.count)
         stats.rewrites = rewriter.count
         return stats
 
@@ -146,7 +160,7 @@ def rule_pass(
     listed = tuple(rules)
 
     def body(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options) -> None:
-        Worklist(rewriter, listed, stats).run()
+        Worklist(rewriter, listed, stats, cx.index()).run()
 
     return Pass(name, page or "", body, rules=listed, **facts)
 

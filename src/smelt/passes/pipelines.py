@@ -12,13 +12,13 @@ def _listed(*names: str) -> str:
 CANONICALIZE = _listed()
 """One spelling for each meaning, so that patterns need to know only that."""
 
-SIMPLIFY = _listed()
+SIMPLIFY = _listed("const-elimination", "noop-elimination", "remove-redundant-ops")
 """Fewer nodes with the same bits."""
 
 FUSE = _listed("fuse-swish")
 """One operator for many."""
 
-CLEANUP = _listed()
+CLEANUP = _listed("const-deduplication", "dead-code-elimination")
 """What is left over: dead nodes, equal constants, clashing names."""
 
 DEFAULT = "canonicalize,fixpoint(simplify,fuse){max=8},cleanup"

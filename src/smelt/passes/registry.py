@@ -13,13 +13,13 @@ from smelt.passes.base import Pass
 
 FOLDERS: Mapping[str, tuple[str, ...]] = {
     "canonicalize": (),
-    "simplify": (),
+    "simplify": ("const_elimination", "noop_elimination", "remove_redundant_ops"),
     "fuse": ("fuse_swish",),
     "layout": (),
     "quantize": (),
     "precision": (),
     "interface": (),
-    "cleanup": (),
+    "cleanup": ("const_deduplication", "dead_code_elimination"),
 }
 """Our passes: each is the object of that name in the file of that name."""
 

@@ -55,40 +55,51 @@ class Observer(Protocol):
 
 def run(cx: PassContext, steps: Steps, observers: Iterable[Observer] = ()) -> list[PassReport]:
     """Run ``steps`` in order on ``cx.model``; one report a pass run, in order."""
-    watching = tuple(observers)
-    return list(_run_all(cx, steps, watching))
+    return list(_Run(cx, tuple(observers)).steps(steps))
 
 
-def _run_all(
-    cx: PassContext, steps: Steps, observers: tuple[Observer, ...]
-) -> Iterator[PassReport]:
-    for step in steps:
-        if isinstance(step, Step):
-            yield _run_step(cx, step, observers)
-            continue
-        for _ in range(step.rounds):
-            reports = list(_run_all(cx, step.steps, observers))
+class _Run:
+    """One run of a pipeline. ``edits`` counts all of them; ``settled`` notes for each step at
+    which count it last found nothing more to do, so that a fixpoint does not ask again in vain.
+    """
+
+    def __init__(self, cx: PassContext, observers: tuple[Observer, ...]) -> None:
+        self.cx = cx
+        self.observers = observers
+        self.edits = 0
+        self.settled: dict[str, int] = {}
+
+    def steps(self, steps: Steps) -> Iterator[PassReport]:
+        for step in steps:
+            if isinstance(step, Fixpoint):
+                yield from self.fixpoint(step)
+            elif self.settled.get(str(step)) != self.edits:
+                yield self.step(step)
+
+    def fixpoint(self, group: Fixpoint) -> Iterator[PassReport]:
+        for _ in range(group.rounds):
+            reports = list(self.steps(group.steps))
             yield from reports
             if not any(report.changed for report in reports):
                 break
 
-
-def _run_step(cx: PassContext, step: Step, observers: tuple[Observer, ...]) -> PassReport:
-    for observer in observers:
-        observer.before_pass(step, cx.model)
-    before = count_nodes(cx.model)
-    started = time.process_time()
-    stats = step.pass_.run(cx, step.options)
-    seconds = time.process_time() - started
-    report = PassReport(step.pass_.name, str(step), seconds, before, count_nodes(cx.model), stats)
-    for observer in observers:
-        observer.after_pass(step, cx.model, report)
-    return report
+    def step(self, step: Step) -> PassReport:
+        for observer in self.observers:
+            observer.before_pass(step, self.cx.model)
+        before = self.cx.index().count
+        started = time.process_time()
+        stats = step.pass_.run(self.cx, step.options)
+        seconds = time.process_time() - started
+        self.edits += stats.rewrites
+        if not stats.rewrites or step.pass_.rules:
+            self.settled[str(step)] = self.edits
+        after = self.cx.index().count
+        report = PassReport(step.pass_.name, str(step), seconds, before, after, stats)
+        for observer in self.observers:
+            observer.after_pass(step, self.cx.model, report)
+        return report
 
 
 def count_nodes(model: ir.Model) -> int:
     """Nodes of every graph, subgraphs and functions included."""
     return sum(len(graph) for graph in scope.graphs(model))
-
-
-__all__ = ["Fixpoint", "Observer", "PassReport", "count_nodes", "run"]

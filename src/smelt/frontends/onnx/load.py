@@ -28,9 +28,9 @@ def load(
 
     ``source`` is a path, the bytes of a file, a ModelProto, or an IR model, which is copied.
     Weights in external files stay there until they are read. ``opset`` raises the model to that
-    opset, or raises Unsupported E230; without it, models below 13 are raised to 13 where
-    possible. ``inline=False`` keeps the functions of the model. ``as_is`` keeps opset and functions,
-    so that what is run for a comparison is the source itself and not our conversion of it.
+    opset, or raises Unsupported E230; without it, models below 13 are raised to 13 where that is
+    possible. ``inline=False`` keeps the functions of the model. ``as_is`` keeps opset and
+    functions, so that what runs in a comparison is the source itself and not our conversion of it.
 
     Raises InvalidModel (E3xx) for models that break the specification or reach outside their
     folder, ResourceLimit (E5xx) for absurd sizes, UsageError E609 if there is no such file.

@@ -92,9 +92,7 @@ def _steps(node: ir.Node, start: int, to: int) -> Iterator[Adapter | None]:
         if adapter is not None:
             adapted = True
             yield adapter
-        elif (node.op_type, version) in RESTATED:
-            continue
-        elif (
+        elif (node.op_type, version) in RESTATED or (
             _widens(node.op_type, before, version)
             if adapted
             else (_is_compatible(node, before, version))

@@ -1,0 +1,81 @@
+"""Remove nodes, constants, functions and optional outputs that nobody reads.
+
+    before   x ─┬─> Relu ─> y            after   x ─> Relu ─> y
+                └─> Exp ─> (nobody)
+
+Needs    nothing.
+Keeps    inputs and outputs of the model; what a branch or loop body captures.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir import opset, scope
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.worklist import RuleStats
+from smelt.passes.base import EXACT, Options, PassContext, graph_pass
+
+
+@graph_pass(
+    "dead_code_elimination",
+    __doc__,
+    exactness=EXACT,
+    source="Core ML MIL: common::dead_code_elimination",
+)
+def dead_code_elimination(
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
+) -> None:
+    """Inner graphs last, so that what only they read dies with their nodes."""
+    graphs = list(scope.graphs(cx.model))
+    for graph in graphs:
+        for node in reversed(graph):
+            if node not in rewriter.dead and all(scope.is_dead(v) for v in node.outputs):
+                stats.fired["dead node"] += 1
+                rewriter.remove_dead([node])
+                rewriter.count += 1
+    rewriter.flush()
+    _drop_outputs(cx, rewriter, stats)
+    for graph in scope.graphs(cx.model):
+        for value in list(graph.initializers.values()):
+            stats.fired["unused constant"] += rewriter.drop_initializer(value)
+    _drop_functions(cx.model, rewriter, stats)
+
+
+def _drop_outputs(cx: PassContext, rewriter: Rewriter, stats: RuleStats) -> None:
+    """Optional outputs at the end that nobody reads, such as the mask of Dropout."""
+    version = opset.opset_of(cx.model)
+    for node in scope.nodes(cx.model):
+        count = len(node.outputs)
+        if count == 1 or node.domain:
+            continue
+        schema = opset.schema(node.op_type, version)
+        if schema is None:
+            continue
+        while count > max(1, schema.min_output) and scope.is_dead(node.outputs[count - 1]):
+            count -= 1
+        if count < len(node.outputs) and node.op_type not in _COUNTED:
+            node.resize_outputs(count)
+            stats.fired["unused output"] += 1
+            rewriter.count += 1
+
+
+_COUNTED = frozenset({"Split", "If", "Loop", "Scan", "SequenceMap"})
+"""Operators to which the number of outputs means something."""
+
+
+def _drop_functions(model: ir.Model, rewriter: Rewriter, stats: RuleStats) -> None:
+    """Functions that no node reaches from the main graph."""
+    called: dict[ir.OperatorIdentifier, None] = {}
+    pending = [model.graph]
+    while pending:
+        for graph in scope.graphs_below(pending.pop()):
+            for node in graph:
+                key = node.op_identifier()
+                if key in model.functions and key not in called:
+                    called[key] = None
+                    pending.append(model.functions[key].graph)
+    for key in [key for key in model.functions if key not in called]:
+        del model.functions[key]
+        stats.fired["unused function"] += 1
+        rewriter.count += 1

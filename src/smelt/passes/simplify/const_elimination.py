@@ -1,0 +1,177 @@
+"""Compute what depends on constants only, once, now.
+
+    before   c1 ─┐                       after   c = c1 + c2, a constant
+             c2 ─┴─> Add ─> c
+
+Also folds integers that shapes tell although the tensors behind them are not known, such as a
+Gather from the Shape of ``[B, 8, 64]``, and turns Constant nodes into initializers.
+
+Needs    inputs that are constants no caller can override, and a result that is not larger than
+         ``grow-limit`` bytes or than what it replaces: weights made by ConstantOfShape stay so.
+Keeps    random operators, control flow, DequantizeLinear over a constant (it is the compressed
+         weight), what differs between runtimes (division by zero, casts out of range), and results
+         with more than ``skip-const-by-size`` elements.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import constants, opset, scope
+from smelt.ir.build import Builder
+from smelt.ir.rewrite import Refused, Rewriter
+from smelt.ir.worklist import RuleStats
+from smelt.passes.base import EXACT, PassContext, graph_pass
+
+SHAPE_ARITHMETIC = frozenset(
+    {
+        *("Shape", "Size", "Gather", "Slice", "Concat", "Squeeze", "Unsqueeze", "Identity", "Cast"),
+        *("Reshape", "Add", "Sub", "Mul", "Range", "Min", "Max"),
+    }
+)
+"""Operators whose integer results may be read off shapes."""
+
+NEVER = frozenset({"DequantizeLinear", "QuantizeLinear", "Constant", *opset.CONTROL_FLOW})
+
+
+@dataclass(frozen=True)
+class Limits:
+    """``skip_const_by_size``: elements of a result above which it is not folded; None for none.
+
+    ``grow_limit``: bytes that a result may have although it is larger than the constants that it
+    replaces. ``seconds``: CPU time after which no more is computed.
+    """
+
+    skip_const_by_size: float | None = None
+    grow_limit: int = 64 * 1024
+    seconds: float = 60.0
+
+
+@graph_pass(
+    "const_elimination",
+    __doc__,
+    exactness=EXACT,
+    options_type=Limits,
+    source="Core ML MIL: common::const_elimination",
+)
+def const_elimination(
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Limits
+) -> None:
+    folder = _Folder(cx, rewriter, stats, options)
+    for graph in scope.graphs(cx.model):
+        in_function = any(f.graph is graph for f in cx.model.functions.values())
+        for node in graph:
+            if node not in rewriter.dead and not node.domain:
+                folder.visit(node, in_function)
+
+
+class _Folder:
+    """Folds node by node, in the order of the graph, so that one fold feeds the next."""
+
+    def __init__(
+        self, cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Limits
+    ) -> None:
+        self.cx = cx
+        self.rewriter = rewriter
+        self.stats = stats
+        self.options = options
+        self.stop_at = time.process_time() + options.seconds
+
+    def visit(self, node: ir.Node, in_function: bool) -> None:
+        if node.op_type == "Constant":
+            if not in_function:
+                self.lift(node)
+            return
+        arrays = self.arrays(node)
+        if arrays is None or not self.is_affordable(node, arrays):
+            return
+        builder = self.rewriter.builder(node, [node], "const_elimination")
+        values = [
+            None if scope.is_dead(old) else builder.constant(array)
+            for old, array in zip(node.outputs, arrays, strict=True)
+        ]
+        self.replace(node, values, f"{node.op_type} of constants", builder)
+
+    def lift(self, node: ir.Node) -> None:
+        """A Constant node becomes an initializer: nothing to compute, nothing to schedule."""
+        tensor = constants.tensor_of(node.outputs[0])
+        if tensor is None or node.outputs[0].is_graph_output() or scope.is_dead(node.outputs[0]):
+            return
+        builder = self.rewriter.builder(node, [node], "const_elimination")
+        value = builder.tensor(tensor, node.outputs[0].name)
+        self.replace(node, [value], "Constant to initializer", builder)
+
+    def replace(
+        self, node: ir.Node, values: Sequence[ir.Value | None], what: str, builder: Builder
+    ) -> None:
+        try:
+            self.rewriter.replace(node, values, trust_shape=True, rule="const_elimination")
+        except Refused as refused:
+            self.stats.miss("const_elimination", str(refused), node)
+            builder.discard()
+            return
+        self.stats.fired[what] += 1
+
+    def arrays(self, node: ir.Node) -> Sequence[np.ndarray] | None:
+        """The results of ``node``, or None if they are not constant or not to be computed."""
+        if node.op_type in NEVER or all(scope.is_dead(v) for v in node.outputs):
+            return None
+        known = self.from_shapes(node)
+        if known is not None:
+            return [known]
+        if not self.reads_constants(node) or opset.is_random(node):
+            return None
+        if self.cx.evaluate is None or time.process_time() > self.stop_at:
+            return None
+        read = [self.cx.constants.get(value, limit=None) for value in node.inputs]
+        if any(a is None and v is not None for a, v in zip(read, node.inputs, strict=True)):
+            return None
+        return self.cx.evaluate(node, read)
+
+    def from_shapes(self, node: ir.Node) -> np.ndarray | None:
+        """An integer result that follows from known dims alone."""
+        if node.op_type not in SHAPE_ARITHMETIC or len(node.outputs) != 1:
+            return None
+        value = node.outputs[0]
+        if value.dtype not in (ir.DataType.INT64, ir.DataType.INT32):
+            return None
+        shape = value.shape
+        elements = self.cx.shapes.elements(value)
+        if elements is None or shape is None or not shape.is_static() or len(shape) > 1:
+            return None
+        if not all(isinstance(item, int) for item in elements):
+            return None
+        array = np.asarray(elements, dtype=value.dtype.numpy())
+        if array.size != int(np.prod(shape.numpy())):
+            return None
+        return array.reshape(shape.numpy())
+
+    def reads_constants(self, node: ir.Node) -> bool:
+        """True if every operand is constant by a cheap look; nodes without operands are not."""
+        operands = [value for value in node.inputs if value is not None]
+        return bool(operands) and all(
+            constants.is_constant(value) or self.cx.constants.get(value) is not None
+            for value in operands
+        )
+
+    def is_affordable(self, node: ir.Node, arrays: Sequence[np.ndarray]) -> bool:
+        """Small, or no larger than the constants that nobody needs after it."""
+        limit = self.options.skip_const_by_size
+        if limit is not None and any(array.size > limit for array in arrays):
+            self.stats.miss("const_elimination", "the result is over skip-const-by-size", node)
+            return False
+        made = sum(array.nbytes for array in arrays)
+        freed = 0
+        for value in {v: None for v in node.inputs if v is not None}:
+            tensor = constants.tensor_of(value)
+            if tensor is not None and scope.has_one_use(value):
+                freed += tensor.nbytes
+        if made > max(freed, self.options.grow_limit):
+            self.stats.miss("const_elimination", "the result is over grow-limit", node)
+            return False
+        return True

@@ -1,0 +1,169 @@
+"""Remove operators that return their input.
+
+    before   x ─> Mul(·, 1) ─> Identity ─> Reshape(to its own shape) ─> y        after   x ─> y
+
+Needs    a result of the shape of the input, proved: a neutral constant may still broadcast x up.
+Keeps    Slices with a negative step, Pads that cancel, Resize that crops; an Identity where an
+         output is an input or another output. Adding +0 turns -0 into +0: the numbers are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.match import Op, const, op, var
+from smelt.ir.rule import Match, Miss, Replacement, Rule, rule
+from smelt.passes.base import EXACT, rule_pass
+
+_x = var("x")
+_c = const(name="c")
+
+
+def _neutral(number: float) -> Callable[[Match, Builder], Replacement]:
+    """Drop the operator if every element of the constant is ``number``."""
+
+    def build(m: Match, b: Builder) -> Replacement:
+        array = m.array("c")
+        if array is None or array.dtype.kind not in "biufV":
+            return None
+        same = bool(np.all(array == np.asarray(number).astype(array.dtype)))
+        return m["x"] if same else None
+
+    return build
+
+
+def _rule(name: str, pattern: Op, build: Callable[[Match, Builder], Replacement]) -> Rule:
+    return rule(pattern, name=name)(build)
+
+
+NEUTRAL = [
+    _rule("add_zero", op("Add", _x, _c, commutative=True), _neutral(0)),
+    _rule("subtract_zero", op("Sub", _x, _c), _neutral(0)),
+    _rule("times_one", op("Mul", _x, _c, commutative=True), _neutral(1)),
+    _rule("over_one", op("Div", _x, _c), _neutral(1)),
+    _rule("to_the_first", op("Pow", _x, _c), _neutral(1)),
+    _rule("and_true", op("And", _x, _c, commutative=True), _neutral(True)),
+    _rule("or_false", op("Or", _x, _c, commutative=True), _neutral(False)),
+]
+
+
+def _input(m: Match, b: Builder) -> Replacement:
+    return m["x"]
+
+
+ALWAYS = [
+    _rule("identity", op("Identity", _x), _input),
+    _rule("double_negation", op("Neg", op("Neg", _x, shared=True)), _input),
+    _rule("double_not", op("Not", op("Not", _x, shared=True)), _input),
+    _rule("concat_of_one", op("Concat", _x), _input),
+    _rule("variadic_of_one", op(["Max", "Min", "Sum", "Mean"], _x), _input),
+    _rule("same_shape", op(["Expand", "Reshape", "Tile"], _x, var("to")), _input),
+    _rule("same_rank", op(["Squeeze", "Unsqueeze", "Flatten"], _x, rest=True), _input),
+]
+"""Right whenever the shape stays, which the rewriter proves."""
+
+
+@rule(op("Cast", _x))
+def cast_to_its_own_type(m: Match, b: Builder) -> Replacement:
+    to = m.root.attributes.get("to")
+    return m["x"] if to is not None and m["x"].dtype == to.as_int() else None
+
+
+@rule(op("Transpose", _x))
+def identity_transpose(m: Match, b: Builder) -> Replacement:
+    perm = m.root.attributes.get("perm")
+    if perm is not None:
+        return m["x"] if list(perm.as_ints()) == sorted(perm.as_ints()) else None
+    shape = m["x"].shape
+    return m["x"] if shape is not None and len(shape) < 2 else None
+
+
+@rule(op("Slice", _x, rest=True))
+def whole_slice(m: Match, b: Builder) -> Replacement:
+    steps = m.root.inputs[4] if len(m.root.inputs) > 4 else None
+    if steps is None:
+        return m["x"]
+    taken = m.ints(steps)
+    return m["x"] if taken is not None and all(step == 1 for step in taken) else None
+
+
+@rule(op("Pad", _x, rest=True))
+def pad_nothing(m: Match, b: Builder) -> Replacement:
+    pads = m.ints(m.root.inputs[1])
+    if pads is None or any(pads):
+        return Miss("pads that add up to nothing may still move elements") if pads else None
+    return m["x"]
+
+
+@rule(op("Clip", _x, rest=True))
+def clip_nothing(m: Match, b: Builder) -> Replacement:
+    bounds = [*m.root.inputs[1:3], None, None][:2]
+    low, high = (m.scalar(v) if v is not None else None for v in bounds)
+    open_low = bounds[0] is None or low == -np.inf
+    open_high = bounds[1] is None or high == np.inf
+    return m["x"] if open_low and open_high else None
+
+
+@rule(op("Dropout", _x, rest=True))
+def dropout_at_inference(m: Match, b: Builder) -> Replacement:
+    training = m.root.inputs[2] if len(m.root.inputs) > 2 else None
+    if training is not None and m.scalar(training) is not False:
+        return Miss("it may be training")
+    if len(m.root.outputs) > 1:
+        return (m["x"], None)
+    return m["x"]
+
+
+@rule(op("Split", _x, rest=True), same_shape=True)
+def split_in_one(m: Match, b: Builder) -> Replacement:
+    return m["x"] if len(m.root.outputs) == 1 else None
+
+
+_KEPT_BY_REDUCTION = ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"]
+
+
+@rule(op(_KEPT_BY_REDUCTION, _x, rest=True))
+def reduce_nothing(m: Match, b: Builder) -> Replacement:
+    """Nothing, or only dims of size 1 that stay."""
+    axes = opset.reduction_axes(m.root, m.constants)
+    shape = m["x"].shape
+    if axes is None or shape is None or (axes and not opset.keeps_dims(m.root)):
+        return None
+    return m["x"] if all(shape[axis] == 1 for axis in axes) else None
+
+
+@rule(op("Resize", _x, rest=True))
+def resize_to_its_own_size(m: Match, b: Builder) -> Replacement:
+    mode = m.root.attributes.get("coordinate_transformation_mode")
+    if mode is not None and mode.as_string() == "tf_crop_and_resize":
+        return Miss("it may crop")
+    scales = m.root.inputs[2] if len(m.root.inputs) > 2 else None
+    factors = m.array(scales) if scales is not None else None
+    if factors is None or not factors.size or not np.all(factors == 1):
+        return None
+    return m["x"]
+
+
+noop_elimination = rule_pass(
+    "noop_elimination",
+    __doc__,
+    [
+        *NEUTRAL,
+        *ALWAYS,
+        cast_to_its_own_type,
+        identity_transpose,
+        whole_slice,
+        pad_nothing,
+        clip_nothing,
+        dropout_at_inference,
+        split_in_one,
+        reduce_nothing,
+        resize_to_its_own_size,
+    ],
+    exactness=EXACT,
+    source="Core ML MIL: common::noop_elimination",
+)

@@ -1,0 +1,119 @@
+"""Compute equal things once: common subexpression elimination.
+
+    before   x ─┬─> Relu ─> a            after   x ─> Relu ─> a, also read as b
+                └─> Relu ─> b
+
+Needs    the same operator, attributes bit for bit, and the same operands; operands of
+         commutative operators in any order. An inner graph may use what an outer one has.
+Keeps    random operators, operators of unknown domains, nodes that hold graphs; both names where
+         both results are outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TypeAlias
+
+import onnx_ir as ir
+
+from smelt.ir import opset, scope
+from smelt.ir.rewrite import Refused, Rewriter
+from smelt.ir.worklist import RuleStats
+from smelt.passes.base import EXACT, Options, PassContext, graph_pass
+
+Key: TypeAlias = Hashable
+SMALL = 64 * 1024
+
+
+@graph_pass(
+    "remove_redundant_ops",
+    __doc__,
+    exactness=EXACT,
+    source="Core ML MIL: common::remove_redundant_ops",
+)
+def remove_redundant_ops(
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
+) -> None:
+    for root in (cx.model.graph, *(f.graph for f in cx.model.functions.values())):
+        _Search(rewriter, stats).graph(root)
+
+
+class _Search:
+    """One walk over a graph and all below it; what an inner graph finds, it forgets again."""
+
+    def __init__(self, rewriter: Rewriter, stats: RuleStats) -> None:
+        self.rewriter = rewriter
+        self.stats = stats
+        self.seen: dict[Key, ir.Node] = {}
+        self.numbers: dict[ir.Value, int] = {}
+
+    def graph(self, graph: ir.Graph) -> None:
+        found: list[Key] = []
+        for node in graph:
+            key = self.key(node)
+            if key is not None:
+                first = self.seen.get(key)
+                if first is None:
+                    self.seen[key] = node
+                    found.append(key)
+                elif self.merge(node, first):
+                    continue
+            for inner in scope.subgraphs(node):
+                self.graph(inner)
+        for key in found:
+            del self.seen[key]
+
+    def merge(self, node: ir.Node, first: ir.Node) -> bool:
+        try:
+            self.rewriter.replace(node, first.outputs, trust_shape=True)
+        except Refused as refused:
+            self.stats.miss("equal node", str(refused), node)
+            return False
+        self.stats.fired["equal node"] += 1
+        return True
+
+    def key(self, node: ir.Node) -> Key | None:
+        """What decides the results of ``node``; None for nodes that stay apart."""
+        if node.op_type == "Constant" or not opset.is_deterministic(node):
+            return None
+        attributes = []
+        for name in sorted(node.attributes):
+            frozen = _freeze(node.attributes[name])
+            if frozen is None:
+                return None
+            attributes.append((name, frozen))
+        operands = [self.number(value) for value in node.inputs]
+        if node.op_type in opset.COMMUTATIVE and not node.domain:
+            operands.sort()
+        return (
+            node.domain,
+            node.op_type,
+            node.overload,
+            tuple(attributes),
+            tuple(operands),
+            len(node.outputs),
+        )
+
+    def number(self, value: ir.Value | None) -> int:
+        """A number for each value, in the order met, so that operands can be sorted."""
+        return -1 if value is None else self.numbers.setdefault(value, len(self.numbers))
+
+
+def _freeze(attr: ir.Attr) -> Hashable | None:
+    """An attribute as a key, tensors by their bytes; None if it cannot be compared."""
+    if attr.is_ref():
+        return ("ref", attr.ref_attr_name)
+    if attr.type == ir.AttributeType.TENSOR:
+        tensor = attr.as_tensor()
+        if tensor.nbytes > SMALL or tensor.dtype == ir.DataType.STRING:
+            return None
+        return (tensor.dtype, tuple(tensor.shape), tensor.tobytes())
+    value = attr.value
+    if isinstance(value, int | str):
+        return (attr.type, value)
+    if isinstance(value, float):
+        return (attr.type, value.hex())
+    if isinstance(value, tuple | list):
+        items = tuple(item.hex() if isinstance(item, float) else item for item in value)
+        return (attr.type, items) if all(isinstance(i, int | str) for i in items) else None
+    return None

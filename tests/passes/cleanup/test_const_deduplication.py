@@ -1,0 +1,82 @@
+"""Equal constants: one copy, compared by bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+from rewrites import check_rewrite, run_pass
+
+from smelt.ir import text
+from smelt.passes.cleanup.const_deduplication import const_deduplication
+
+
+def constants_left(initializers: str, body: str, **options: object) -> int:
+    model = text.parse(f"g (float[2] x) => (float[2] y) <{initializers}> {{ {body} }}")
+    before = text.canonical(model)
+    run_pass(const_deduplication, model, **options)
+    assert text.canonical(model) == before
+    return len(model.graph.initializers)
+
+
+BODY = "m = Mul(x, a) y = Mul(m, b)"
+KINDS = {
+    "equal": ("float[2] a = {1,2}, float[2] b = {1,2}", 1),
+    "nearly equal": ("float[2] a = {1,2}, float[2] b = {1,2.0000002}", 2),
+    "NaN equals itself": ("float[2] a = {1,nan}, float[2] b = {1,nan}", 1),
+    "-0 is not 0": ("float[2] a = {1,0}, float[2] b = {1,-0.0}", 2),
+    "other dims": ("float[2] a = {1,2}, float[1,2] b = {1,2}", 2),
+}
+
+
+@pytest.mark.parametrize(("initializers", "count"), KINDS.values(), ids=KINDS.keys())
+def test_by_bits(initializers: str, count: int) -> None:
+    body = (
+        BODY
+        if "1,2] b" not in initializers
+        else "m = Mul(x, a) z = Mul(m, b) s = Constant<value_ints=[0]>() y = Squeeze(z, s)"
+    )
+    assert constants_left(initializers, body) == count
+
+
+def test_other_types_are_other_constants() -> None:
+    model = text.parse(
+        "g (float[1] x) => (float[1] y) <float[1] a = {0}, int32[1] b = {0}> { c = Cast<to=1>(b) m = Mul(x, a) y = Mul(m, c) }"
+    )
+    run_pass(const_deduplication, model)
+    assert len(model.graph.initializers) == 2
+
+
+def test_the_threshold() -> None:
+    assert constants_left("float[2] a = {1,2}, float[2] b = {1,2}", BODY, const_threshold=3) == 2
+
+
+def test_nodes_and_branches_share_what_stands_outside() -> None:
+    check_rewrite(
+        const_deduplication,
+        "g (float[2] x, bool c) => (float[2] y) <float[2] a = {1,2}> { m = Mul(x, a) y = If(c) <"
+        "then_branch = t () => (float[2] t) { k = Constant<value = float[2] {1,2}>() t = Mul(m, k) },"
+        "else_branch = e () => (float[2] e) { e = Neg(m) }> }",
+        "g (float[2] x, bool c) => (float[2] y) <float[2] a = {1,2}> { m = Mul(x, a) y = If(c) <"
+        "then_branch = t () => (float[2] t) { t = Mul(m, a) },"
+        "else_branch = e () => (float[2] e) { e = Neg(m) }> }",
+    )
+
+
+def test_long_weights_are_compared_by_digest() -> None:
+    model = text.parse(
+        "g (float[N,2000] x, float[2000] a, float[2000] b) => (float[N,2000] y) { m = Mul(x, a) y = Mul(m, b) }"
+    )
+    for value in list(model.graph.inputs)[1:]:
+        model.graph.inputs.remove(value)
+        value.const_value = ir.Tensor(np.arange(2000, dtype=np.float32), name=value.name)
+        model.graph.register_initializer(value)
+    run_pass(const_deduplication, model)
+    assert list(model.graph.initializers) == ["a"]
+
+
+def test_what_callers_override_or_receive_stays() -> None:
+    graph = "g (float[2] x, float[2] a = {1,2}) => (float[2] y, float[2] b) <float[2] b = {1,2}> { m = Mul(x, a) y = Mul(m, b) }"
+    model = text.parse(graph)
+    run_pass(const_deduplication, model)
+    assert sorted(model.graph.initializers) == ["a", "b"]

@@ -1,0 +1,113 @@
+"""Constant folding: what is folded, what never is."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+from rewrites import check_rewrite, check_unchanged, run_pass
+
+from smelt.ir import text
+from smelt.passes.simplify.const_elimination import const_elimination
+
+X = "g (float[N,8,4] x) => (float[N,8,4] y)"
+FOLDED = {
+    "arithmetic": (
+        f"{X} {{ a = Constant<value_float=2.0>() b = Constant<value_float=3.0>() c = Mul(a, b) y = Mul(x, c) }}",
+        f"{X} {{ c = Constant<value_float=6.0>() y = Mul(x, c) }}",
+    ),
+    "a chain": (
+        f"{X} {{ a = Constant<value_float=4.0>() b = Sqrt(a) c = Neg(b) d = Exp(c) e = Log(d) y = Mul(x, e) }}",
+        f"{X} {{ c = Constant<value_float=-2.0>() y = Mul(x, c) }}",
+    ),
+    "a known dim of a symbolic shape": (
+        "g (float[N,8,4] x) => (int64 y) { s = Shape(x) i = Constant<value_int=1>() d = Gather(s, i) y = Neg(d) }",
+        "g (float[N,8,4] x) => (int64 y) { c = Constant<value_int=-8>() y = Identity(c) }",
+    ),
+    "the static end of a shape": (
+        "g (float[N,8,4] x) => (int64[2] y) { s = Shape<start=1>(x) y = Neg(s) }",
+        "g (float[N,8,4] x) => (int64[2] y) { c = Constant<value_ints=[-8,-4]>() y = Identity(c) }",
+    ),
+    "inside a branch": (
+        "g (float[4] x, bool b) => (float[4] y) { y = If(b) <then_branch = t () => (float[4] t) "
+        "{ c = Constant<value_float=4.0>() d = Sqrt(c) t = Mul(x, d) }, "
+        "else_branch = e () => (float[4] e) { e = Neg(x) }> }",
+        "g (float[4] x, bool b) => (float[4] y) { y = If(b) <then_branch = t () => (float[4] t) "
+        "{ d = Constant<value_float=2.0>() t = Mul(x, d) }, "
+        "else_branch = e () => (float[4] e) { e = Neg(x) }> }",
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), FOLDED.values(), ids=FOLDED.keys())
+def test_folds(before: str, after: str) -> None:
+    check_rewrite(const_elimination, before, after)
+
+
+KEPT = {
+    "a symbolic dim": "g (float[N,4] x) => (int64[2] y) { y = Shape(x) }",
+    "a random operator": "g () => (float[2] y) { y = RandomNormal<shape=[2]>() }",
+    "an input that may be overridden": "g (float[4] x, float c = {1.0}) => (float y) { y = Neg(c) }",
+    "a compressed weight": (
+        "g (float[2] x) => (float[2] y) <int8[2] q = {1, 2}, float s = {0.5}> "
+        "{ w = DequantizeLinear(q, s) y = Mul(x, w) }"
+    ),
+    "a division by zero": (
+        "g (int64[2] x) => (int64[2] y) <int64 a = {1}, int64 b = {0}> { c = Div(a, b) y = Add(x, c) }"
+    ),
+    "INT_MIN / -1": (
+        "g (int64[2] x) => (int64[2] y) <int64 a = {-9223372036854775808}, int64 b = {-1}> "
+        "{ c = Div(a, b) y = Add(x, c) }"
+    ),
+    "a cast out of range": (
+        "g (int8[2] x) => (int8[2] y) <float a = {1e10}> { c = Cast<to=3>(a) y = Add(x, c) }"
+    ),
+    "NaN to an integer": (
+        "g (int64[2] x) => (int64[2] y) <float a = {nan}> { c = Cast<to=7>(a) y = Add(x, c) }"
+    ),
+    "a constant of a trillion elements": (
+        "g (float x) => (float[a,b] y) <int64[2] s = {1000000, 1000000}> { c = ConstantOfShape(s) y = Add(x, c) }"
+    ),
+    "a weight that would grow": (
+        "g (float x) => (float[300,300] y) <int64[2] s = {300, 300}> { c = ConstantOfShape(s) y = Add(x, c) }"
+    ),
+}
+
+
+@pytest.mark.parametrize("graph", KEPT.values(), ids=KEPT.keys())
+def test_keeps(graph: str) -> None:
+    check_unchanged(const_elimination, graph)
+
+
+def test_a_constant_output_keeps_its_name() -> None:
+    model = text.parse(
+        "g (float[2] x) => (float y) { a = Constant<value_float=4.0>() y = Sqrt(a) }"
+    )
+    run_pass(const_elimination, model)
+    assert [value.name for value in model.graph.outputs] == ["y"]
+    assert [node.op_type for node in model.graph] == ["Identity"]
+
+
+def test_the_size_option() -> None:
+    graph = "g (float[8] x) => (float[8] y) <float[8] a = {1,2,3,4,5,6,7,8}> { b = Neg(a) y = Add(x, b) }"
+    check_unchanged(const_elimination, graph, skip_const_by_size=7)
+    model = text.parse(graph)
+    run_pass(const_elimination, model, skip_const_by_size=8)
+    assert len(model.graph) == 1
+
+
+def test_weights_are_folded_where_the_old_ones_die() -> None:
+    weight = ir.Value(
+        name="w",
+        type=ir.TensorType(ir.DataType.FLOAT),
+        shape=ir.Shape([200, 300]),
+        const_value=ir.Tensor(np.ones((200, 300), np.float32)),
+    )
+    model = text.parse(
+        "g (float[N,300] x, float[200,300] w) => (float[N,200] y) { t = Transpose<perm=[1,0]>(w) y = MatMul(x, t) }"
+    )
+    old = model.graph.inputs.pop()
+    model.graph.register_initializer(weight)
+    old.replace_all_uses_with(weight)
+    run_pass(const_elimination, model)
+    assert [node.op_type for node in model.graph] == ["MatMul"]

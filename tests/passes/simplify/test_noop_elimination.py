@@ -1,0 +1,100 @@
+"""Operators that return their input, and those that only seem to."""
+
+from __future__ import annotations
+
+import pytest
+from rewrites import check_rewrite, check_unchanged
+
+from smelt.passes.simplify.noop_elimination import noop_elimination
+
+DROPPED = {
+    "x + 0": "a = Add(x, zero)",
+    "0 + x": "a = Add(zero, x)",
+    "x - 0": "a = Sub(x, zero)",
+    "x * 1": "a = Mul(x, one)",
+    "1 * x": "a = Mul(one, x)",
+    "x / 1": "a = Div(x, one)",
+    "x ** 1": "a = Pow(x, one)",
+    "a row of ones": "a = Mul(x, ones)",
+    "Identity": "a = Identity(x)",
+    "Cast to its own type": "a = Cast<to=1>(x)",
+    "two negations": "n = Neg(x) a = Neg(n)",
+    "identity Transpose": "a = Transpose<perm=[0,1]>(x)",
+    "Reshape to its own shape": "a = Reshape(x, keep)",
+    "Expand to its own shape": "a = Expand(x, ones_i)",
+    "Tile once": "a = Tile(x, ones_i)",
+    "Concat of one": "a = Concat<axis=0>(x)",
+    "Max of one": "a = Max(x)",
+    "Pad by nothing": "a = Pad(x, zeros_i)",
+    "Clip without bounds": "a = Clip(x)",
+    "Clip to infinity": "a = Clip(x, minus_inf, inf)",
+    "Dropout at inference": "a = Dropout(x)",
+    "the whole Slice": "a = Slice(x, zeros_2, ends, axes)",
+    "Slice of a symbolic axis": "a = Slice(x, zeros_1, end, first)",
+    "Split in one": "a = Split<num_outputs=1>(x)",
+    "Flatten of a matrix": "a = Flatten(x)",
+}
+CONSTANTS = """<float zero = {0.0}, float one = {1.0}, float[4] ones = {1,1,1,1}, int64[2] ones_i = {1,1},
+    int64[2] keep = {0,4}, int64[4] zeros_i = {0,0,0,0}, float minus_inf = {-inf}, float inf = {inf},
+    int64[2] zeros_2 = {0,0}, int64[2] ends = {9223372036854775807,4}, int64[2] axes = {0,1},
+    int64[1] zeros_1 = {0}, int64[1] end = {9223372036854775807}, int64[1] first = {0}>"""
+
+
+@pytest.mark.parametrize("body", DROPPED.values(), ids=DROPPED.keys())
+def test_drops(body: str) -> None:
+    before = f"g (float[N,4] x) => (float[N,4] y) {CONSTANTS} {{ {body} y = Exp(a) }}"
+    check_rewrite(noop_elimination, before, "g (float[N,4] x) => (float[N,4] y) { y = Exp(x) }")
+
+
+KEPT = {
+    "a constant that broadcasts up": (
+        "g (float[4] x) => (float[2,4] y) <float[2,1] c = {1,1}> { a = Mul(x, c) y = Exp(a) }"
+    ),
+    "a constant that raises the rank": (
+        "g (float[4] x) => (float[1,4] y) <float[1,1] c = {0}> { a = Add(x, c) y = Exp(a) }"
+    ),
+    "nearly zero": "g (float[4] x) => (float[4] y) <float c = {1e-12}> { a = Add(x, c) y = Exp(a) }",
+    "one / x": "g (float[4] x) => (float[4] y) <float c = {1}> { a = Div(c, x) y = Exp(a) }",
+    "zero - x": "g (float[4] x) => (float[4] y) <float c = {0}> { a = Sub(c, x) y = Exp(a) }",
+    "one ** x": "g (float[4] x) => (float[4] y) <float c = {1}> { a = Pow(c, x) y = Exp(a) }",
+    "not all ones": "g (float[2] x) => (float[2] y) <float[2] c = {1,2}> { a = Mul(x, c) y = Exp(a) }",
+    "a Slice backwards": (
+        "g (float[4] x) => (float[4] y) <int64[1] s = {-1}, int64[1] e = {-9}, int64[1] a = {0}, int64[1] t = {-1}> "
+        "{ b = Slice(x, s, e, a, t) y = Exp(b) }"
+    ),
+    "a Pad that cancels": (
+        "g (float[4] x) => (float[4] y) <int64[2] p = {1,-1}> { a = Pad(x, p) y = Exp(a) }"
+    ),
+    "Reshape with two symbols": (
+        "g (float[N,M] x, int64[2] s) => (float[P,Q] y) { a = Reshape(x, s) y = Exp(a) }"
+    ),
+    "Transpose of a square": (
+        "g (float[4,4] x) => (float[4,4] y) { a = Transpose<perm=[1,0]>(x) y = Exp(a) }"
+    ),
+    "Dropout that may train": (
+        "g (float[4] x, bool t) => (float[4] y) <float r = {0.5}> { a = Dropout(x, r, t) y = Exp(a) }"
+    ),
+    "an input that is the output": "g (float[4] x) => (float[4] y) { y = Identity(x) }",
+    "the same value twice": "g (float[4] x) => (float[4] y, float[4] z) { y = Exp(x) z = Identity(y) }",
+}
+
+
+@pytest.mark.parametrize("graph", KEPT.values(), ids=KEPT.keys())
+def test_keeps(graph: str) -> None:
+    check_unchanged(noop_elimination, graph)
+
+
+def test_integers_too() -> None:
+    check_rewrite(
+        noop_elimination,
+        "g (int64[4] x) => (int64[4] y) <int64 c = {1}> { a = Div(x, c) y = Neg(a) }",
+        "g (int64[4] x) => (int64[4] y) { y = Neg(x) }",
+    )
+
+
+def test_an_output_keeps_its_name() -> None:
+    check_rewrite(
+        noop_elimination,
+        "g (float[4] x) => (float[4] y) <float c = {1}> { e = Exp(x) y = Mul(e, c) }",
+        "g (float[4] x) => (float[4] y) { y = Exp(x) }",
+    )

@@ -1,0 +1,67 @@
+"""Common subexpressions, and what only looks like one."""
+
+from __future__ import annotations
+
+import pytest
+from rewrites import check_rewrite, check_unchanged
+
+from smelt.passes.simplify.remove_redundant_ops import remove_redundant_ops
+
+MERGED = {
+    "equal nodes": (
+        "g (float[4] x) => (float[4] y) { a = Relu(x) b = Relu(x) y = Add(a, b) }",
+        "g (float[4] x) => (float[4] y) { a = Relu(x) y = Add(a, a) }",
+    ),
+    "a tree of them": (
+        "g (float[4] x) => (float[4] y) { a = Exp(x) b = Exp(x) c = Neg(a) d = Neg(b) y = Add(c, d) }",
+        "g (float[4] x) => (float[4] y) { a = Exp(x) c = Neg(a) y = Add(c, c) }",
+    ),
+    "operands in another order": (
+        "g (float[4] x, float[4] z) => (float[4] y) { a = Add(x, z) b = Add(z, x) y = Mul(a, b) }",
+        "g (float[4] x, float[4] z) => (float[4] y) { a = Add(x, z) y = Mul(a, a) }",
+    ),
+    "one is an output": (
+        "g (float[4] x) => (float[4] y, float[4] b) { a = Relu(x) b = Relu(x) y = Neg(a) }",
+        "g (float[4] x) => (float[4] y, float[4] b) { b = Relu(x) y = Neg(b) }",
+    ),
+    "both are outputs": (
+        "g (float[4] x) => (float[4] a, float[4] b) { a = Relu(x) b = Relu(x) }",
+        "g (float[4] x) => (float[4] a, float[4] b) { a = Relu(x) b = Identity(a) }",
+    ),
+    "several results": (
+        "g (float[4] x) => (float[2] y) { a, b = Split<num_outputs=2>(x) c, d = Split<num_outputs=2>(x) y = Add(a, d) }",
+        "g (float[4] x) => (float[2] y) { a, b = Split<num_outputs=2>(x) y = Add(a, b) }",
+    ),
+    "a branch repeats what stands outside": (
+        "g (float[4] x, bool c) => (float[4] y) { r = Relu(x) n = Neg(r) z = If(c) <"
+        "then_branch = t () => (float[4] t) { q = Relu(x) t = Exp(q) },"
+        "else_branch = e () => (float[4] e) { e = Abs(r) }> y = Add(z, n) }",
+        "g (float[4] x, bool c) => (float[4] y) { r = Relu(x) n = Neg(r) z = If(c) <"
+        "then_branch = t () => (float[4] t) { t = Exp(r) },"
+        "else_branch = e () => (float[4] e) { e = Abs(r) }> y = Add(z, n) }",
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), MERGED.values(), ids=MERGED.keys())
+def test_merges(before: str, after: str) -> None:
+    check_rewrite(remove_redundant_ops, before, after)
+
+
+KEPT = {
+    "other attributes": "g (float[4] x) => (float[4] y) { a = LeakyRelu<alpha=0.1>(x) b = LeakyRelu<alpha=0.2>(x) y = Add(a, b) }",
+    "an attribute that is not there": "g (float[4] x) => (float[4] y) { a = LeakyRelu<alpha=0.1>(x) b = LeakyRelu(x) y = Add(a, b) }",
+    "operands of Sub": "g (float[4] x, float[4] z) => (float[4] y) { a = Sub(x, z) b = Sub(z, x) y = Mul(a, b) }",
+    "random numbers": "g (float[4] x) => (float[4] y) { a = RandomNormalLike(x) b = RandomNormalLike(x) y = Sub(a, b) }",
+    "operators nobody knows": "g (float[4] x) => (float[4] y) { a = mine.F(x) b = mine.F(x) y = Sub(a, b) }",
+    "in two branches": (
+        "g (float[4] x, bool c) => (float[4] y) { y = If(c) <"
+        "then_branch = t () => (float[4] t) { a = Relu(x) t = Neg(a) },"
+        "else_branch = e () => (float[4] e) { b = Relu(x) e = Abs(b) }> }"
+    ),
+}
+
+
+@pytest.mark.parametrize("graph", KEPT.values(), ids=KEPT.keys())
+def test_keeps(graph: str) -> None:
+    check_unchanged(remove_redundant_ops, graph)
