@@ -136,3 +136,12 @@ def test_convert_traces_verifies_and_saves(smelt, tmp_path, monkeypatch):
     result = smelt("convert", "traced:f", *inputs, "-o", tmp_path / "f.onnx")
     assert result.exit_code == 0, result.stderr
     assert smelt("verify", "traced:f", tmp_path / "f.onnx").exit_code == 0
+
+
+def test_json_has_no_infinity(smelt, write, document):
+    nan = HEADER + "g (float[B] x) => (float[B] y) { z = Sub(x, x)  y = Div(z, z) }"
+    zero = HEADER + "g (float[B] x) => (float[B] y) { y = Sub(x, x) }"
+    result = smelt("verify", write(nan, "a.onnx"), write(zero, "b.onnx"), "--json")
+    assert result.exit_code == 1
+    assert "Infinity" not in result.stdout
+    assert document(result)["max_ulp"] == "inf"

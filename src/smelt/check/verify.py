@@ -66,17 +66,15 @@ def verify(
     for case in cases:
         trial = Trial(case.sizes, case.inputs, seed)
         report.trials.append(trial)
-        try:
-            expected = list(first.run(*case.values))
-        except SmeltError as error:
+        expected = _attempt(first, case.values)
+        if isinstance(expected, SmeltError):
             # The inputs may be outside the domain of the source: then this trial says nothing.
-            trial.skipped = f"{names[0]}: {error.why or error.what}"
-            refused.append(error)
+            trial.skipped = f"{names[0]}: {expected.why or expected.what}"
+            refused.append(expected)
             continue
-        try:
-            actual = list(second.run(*case.values))
-        except SmeltError as error:
-            trial.failure = f"{names[1]} fails where {names[0]} works: {error.why or error.what}"
+        actual = _attempt(second, case.values)
+        if isinstance(actual, SmeltError):
+            trial.failure = f"{names[1]} fails where {names[0]} works: {actual.why or actual.what}"
             continue
         slack: Slack = ()
         if yardstick is not None:
@@ -89,6 +87,13 @@ def verify(
     if refused and len(refused) == len(report.trials):
         raise refused[0]
     return report
+
+
+def _attempt(side: Subject, values: Sequence[Value]) -> list[Value] | SmeltError:
+    try:
+        return list(side.run(*values))
+    except SmeltError as error:
+        return error
 
 
 def _open(a: Checkable, b: Checkable, names: tuple[str, str]) -> tuple[Subject, Subject]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import os
 import sys
 import tempfile
@@ -85,8 +86,23 @@ def report_error(error: SmeltError, as_json: bool) -> None:
 
 
 def _unexpected(error: Exception) -> SmeltError:
-    from smelt.check.reproducer import write_reproducer
     from smelt.errors import InternalError
+
+    try:
+        fix = f"please report it with the reproducer in {_reproducer(error)}"
+    except (OSError, SmeltError) as failure:
+        fix = f"please report it; no reproducer could be written: {failure}"
+    return InternalError(
+        "E901",
+        f"an unexpected {type(error).__name__}: {error}",
+        why="this is a mistake of smelt, not of yours",
+        fix=fix,
+    )
+
+
+def _reproducer(error: Exception) -> str:
+    """A folder with the command, the traceback and the first model named on the command line."""
+    from smelt.check.reproducer import write_reproducer
 
     arguments = sys.argv[1:]
     data = None
@@ -97,17 +113,20 @@ def _unexpected(error: Exception) -> SmeltError:
             break
     folder = tempfile.mkdtemp(prefix="smelt-reproducer-")
     write_reproducer(folder, arguments, model_bytes=data, error=error)
-    return InternalError(
-        "E901",
-        f"an unexpected {type(error).__name__}: {error}",
-        why="this is a mistake of smelt, not of yours",
-        fix=f"please report it with the reproducer in {folder}",
-    )
+    return folder
 
 
 def print_json(document: object) -> None:
-    """Print ``document`` on standard output."""
-    print(json.dumps(document, indent=2, allow_nan=True))
+    """Print ``document`` on standard output; numbers that JSON lacks become text, as ``"inf"``."""
+    print(json.dumps(_finite(document), indent=2, allow_nan=False))
+
+
+def _finite(item: object) -> object:
+    if isinstance(item, float) and not math.isfinite(item):
+        return str(item)
+    if isinstance(item, dict):
+        return {key: _finite(value) for key, value in item.items()}
+    return [_finite(value) for value in item] if isinstance(item, list | tuple) else item
 
 
 @contextmanager
