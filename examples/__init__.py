@@ -1,0 +1,1 @@
+"""Models that the demo compiles, and the demo."""
