@@ -1,11 +1,14 @@
 """Kernels: how each instruction becomes a C function. One file a family of operators."""
 
 from smelt.targets.c.kernels import (  # noqa: F401 - each fills the table
+    along_axis,
     cast,
     clip,
     conv,
+    conv_transpose,
     dot,
     elementwise,
+    indexing,
     movement,
     normalization,
     pool,

@@ -201,6 +201,12 @@ class Kernel:
     kinds: frozenset[str] = frozenset({"float"})
 
 
+def fill_types(text: str, type_: CType) -> str:
+    """``text`` with ``@t``, ``@m`` and ``@f`` spelled for ``type_``; see ``elementwise.py``."""
+    text = text.replace("@t", type_.name).replace("@m", type_.modular)
+    return text.replace("@f", type_.f)
+
+
 FLOAT = frozenset({"float"})
 NUMBER = frozenset({"float", "int"})
 ANY = frozenset({"float", "int", "bool"})

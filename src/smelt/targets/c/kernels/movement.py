@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from smelt.program.storage import Needs
 from smelt.targets.c.kernels.kernel import ANY, Instance, KernelContext, kernel
-from smelt.targets.c.kernels.nest import Access, emit_map, row_major
+from smelt.targets.c.kernels.nest import emit_map, row_major
 from smelt.targets.c.types import C_TYPES
 
 
@@ -150,26 +150,3 @@ def _source_index(mode: str, position: np.ndarray, size: int) -> np.ndarray:
     period = max(2 * (size - 1), 1)
     folded = position % period
     return np.minimum(folded, period - folded) if size > 1 else np.zeros_like(position)
-
-
-@kernel("Gather", kinds=ANY)
-def gather(cx: KernelContext) -> None:
-    """Copies slices by index. An index out of range is clamped, so it never reads outside."""
-    source, indices, output = cx.input(0), cx.input(1), cx.output()
-    axis = cx.int("axis")
-    size = source.shape[axis]
-    outer = int(np.prod(source.shape[:axis], dtype=np.int64))
-    inner = int(np.prod(source.shape[axis + 1 :], dtype=np.int64))
-    if 0 in output.shape:
-        return
-    with cx.body.loops(("i", "j"), (outer, indices.size)):
-        cx.body.line(f"ptrdiff_t at = (ptrdiff_t){indices.name}[j];")
-        if indices.type.signed:
-            cx.body.line(f"at = at < 0 ? at + {size} : at;")
-            cx.body.line("at = at < 0 ? 0 : at;")
-        cx.body.line(f"at = at > {size - 1} ? {size - 1} : at;")
-        read = Access(source.name, source.type, (size * inner, inner, 1))
-        write = output.access((indices.size * inner, inner, 1))
-        with cx.body.loop("k", inner):
-            target, value = write.at(("i", "j", "k")), read.at(("i", "at", "k"))
-            cx.body.line(f"{target} = {value};")

@@ -42,6 +42,18 @@ def average_pool(cx: KernelContext) -> None:
         cx.body.line(f"*out++ = sum / ({type_.name})({' * '.join(counts)});")
 
 
+@kernel("LpPool", kinds=FLOAT, refuse=refuse_window)
+def lp_pool(cx: KernelContext) -> None:
+    """The p-norm of each window."""
+    window, t = window_of(cx), cx.type(0)
+    p, root = t.literal(cx.int("p")), t.literal(1 / cx.int("p"))
+    with _output_pixels(cx, window):
+        cx.body.line(f"{t.name} sum = 0;")
+        with _positions(cx, window):
+            cx.body.line(f"sum += pow{t.f}(fabs{t.f}(v), {p});")
+        cx.body.line(f"*out++ = pow{t.f}(sum, {root});")
+
+
 def _padded_count(cx: KernelContext, window: Window, i: int) -> str:
     """How many positions of the window lie inside the padded image."""
     last = window.input[i] + window.end[i] - 1

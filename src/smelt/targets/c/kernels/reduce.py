@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from smelt.targets.c.kernels.kernel import ANY, Instance, KernelContext, kernel
+from smelt.targets.c.kernels.kernel import ANY, Instance, KernelContext, fill_types, kernel
 from smelt.targets.c.kernels.nest import Access, collapse
 from smelt.targets.c.types import CType
 
@@ -130,8 +130,7 @@ class Reducer:
         return self._fill(self.reduction.finish, a, "")
 
     def _fill(self, text: str, a: str, v: str) -> str:
-        text = text.replace("@f", self.type.f).replace("@t", self.type.name)
-        return text.replace("@m", self.type.modular).format(a=a, v=v, n=self.count)
+        return fill_types(text, self.type).format(a=a, v=v, n=self.count)
 
 
 @kernel(*sorted(FLOATS), kinds=ANY, refuse=_refuse)

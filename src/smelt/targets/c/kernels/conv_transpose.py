@@ -1,0 +1,55 @@
+"""ConvTranspose: every input pixel adds a scaled kernel to the output."""
+
+from __future__ import annotations
+
+import math
+
+from smelt.targets.c.kernels.conv import refuse_window, window_of
+from smelt.targets.c.kernels.kernel import FLOAT, Instance, KernelContext, kernel
+
+
+def _refuse(instance: Instance) -> str | None:
+    group, channels = instance.int("group"), instance.shape(0)[1]
+    if group < 1 or channels % group or instance.shape(1)[0] != channels:
+        return "weights that do not fit the group"
+    return refuse_window(instance)
+
+
+@kernel("ConvTranspose", kinds=FLOAT, refuse=_refuse)
+def conv_transpose(cx: KernelContext) -> None:
+    """The bias first; then rows of the kernel, the part inside the output found for each row."""
+    x, w, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
+    bias, window, group = cx.optional(2), window_of(cx), cx.int("group")
+    if 0 in y.shape:
+        return
+    filters, channels = w.shape[1], x.shape[1] // group
+    image, pixels, positions = (
+        math.prod(window.input),
+        math.prod(window.output),
+        math.prod(window.kernel),
+    )
+    with body.loops(("i", "m", "j"), (y.shape[0], y.shape[1], pixels)):
+        start = f"{bias.name}[m]" if bias else "0"
+        body.line(f"{y.name}[(i * {y.shape[1]} + m) * {pixels} + j] = {start};")
+    names = ("n", "g", "c", "m", "z", "y", "x")
+    sizes = (x.shape[0], group, channels, filters, *window.input)
+    _, in_height, in_width = window.input
+    _, height, width = window.output
+    with body.loops([f"i{name}" for name in names], sizes):
+        channel = f"(ig * {channels} + ic)"
+        source = f"((in * {x.shape[1]} + {channel}) * {image})"
+        pixel = f"(iz * {in_height} + iy) * {in_width} + ix"
+        body.line(f"const {x.type.name} v = {x.name}[{source} + {pixel}];")
+        body.line(
+            f"const {w.type.name} *k = {w.name} + ({channel} * {filters} + im) * {positions};"
+        )
+        target = f"(in * {y.shape[1]} + ig * {filters} + im) * {pixels}"
+        body.line(f"{y.type.name} *out = {y.name} + {target};")
+        with body.loops(("k0", "k1", "k2"), window.kernel):
+            for dim, name in enumerate(names[4:]):
+                at = f"i{name} * {window.strides[dim]} + k{dim} * {window.dilations[dim]}"
+                body.line(f"const ptrdiff_t o{dim} = {at} - {window.begin[dim]};")
+            inside = [f"o{i} >= 0 && o{i} < {size}" for i, size in enumerate(window.output)]
+            weight = f"k[(k0 * {window.kernel[1]} + k1) * {window.kernel[2]} + k2]"
+            with body.block(f"if ({' && '.join(inside)})"):
+                body.line(f"out[(o0 * {height} + o1) * {width} + o2] += v * {weight};")

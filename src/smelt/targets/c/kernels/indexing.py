@@ -1,0 +1,170 @@
+"""Operators that read or write by index.
+
+An index counts from the back if it is negative. One that is out of range reads the nearest
+element and writes nothing, so no input makes the program touch memory that is not its own.
+"""
+
+from __future__ import annotations
+
+import math
+
+from smelt.program.storage import Needs
+from smelt.targets.c.kernels.elementwise import FLOATS, INTEGERS
+from smelt.targets.c.kernels.kernel import (
+    ANY,
+    Instance,
+    KernelContext,
+    Operand,
+    fill_types,
+    kernel,
+)
+from smelt.targets.c.kernels.nest import emit_map, index, row_major
+from smelt.targets.c.types import CType
+
+
+def _position(cx: KernelContext, indices: Operand, at: str, size: int, *, clamp: bool) -> None:
+    """Declare ``at``: the element of ``indices`` as a position in a dim of ``size``."""
+    cx.body.line(f"ptrdiff_t at = (ptrdiff_t){indices.name}[{at}];")
+    if indices.type.signed:
+        cx.body.line(f"at = at < 0 ? at + {size} : at;")
+    if clamp:
+        low = "at < 0 ? 0 : " if indices.type.signed else ""
+        cx.body.line(f"at = {low}at > {size - 1} ? {size - 1} : at;")
+
+
+@kernel("Gather", kinds=ANY)
+def gather(cx: KernelContext) -> None:
+    """Copies whole slices."""
+    source, indices, output = cx.input(0), cx.input(1), cx.output()
+    axis = cx.int("axis")
+    size, inner = source.shape[axis], math.prod(source.shape[axis + 1 :])
+    if 0 in output.shape:
+        return
+    with cx.body.loops(("i", "j"), (math.prod(source.shape[:axis]), indices.size)):
+        _position(cx, indices, "j", size, clamp=True)
+        with cx.body.loop("k", inner):
+            target = output.access((indices.size * inner, inner, 1)).at(("i", "j", "k"))
+            value = source.access((size * inner, inner, 1)).at(("i", "at", "k"))
+            cx.body.line(f"{target} = {value};")
+
+
+@kernel("GatherElements", kinds=ANY)
+def gather_elements(cx: KernelContext) -> None:
+    """Each index replaces the coordinate of its own element along ``axis``."""
+    source, indices, output = cx.input(0), cx.input(1), cx.output()
+    axis = cx.int("axis")
+    names = [f"i{dim}" for dim in range(len(output.shape))]
+    with cx.body.loops(names, output.shape):
+        _position(cx, indices, index(indices.strides, names), source.shape[axis], clamp=True)
+        moved = [*names[:axis], "at", *names[axis + 1 :]]
+        value = source.access().at(moved)
+        cx.body.line(f"{output.access().at(names)} = {value};")
+
+
+@kernel("GatherND", kinds=ANY)
+def gather_nd(cx: KernelContext) -> None:
+    """The last dim of the indices addresses the dims after ``batch_dims``."""
+    source, indices, output = cx.input(0), cx.input(1), cx.output()
+    batch, depth = cx.int("batch_dims"), indices.shape[-1]
+    inner = math.prod(source.shape[batch + depth :])
+    outer = math.prod(indices.shape[:batch])
+    rows = math.prod(indices.shape[batch:-1])
+    slab = math.prod(source.shape[batch:])
+    if 0 in output.shape:
+        return
+    with cx.body.loops(("b", "r"), (outer, rows)):
+        cx.body.line(f"const {source.type.name} *from = {source.name} + b * {slab};")
+        for dim in range(depth):
+            step = math.prod(source.shape[batch + dim + 1 :])
+            with cx.body.block(""):
+                at = f"(b * {rows} + r) * {depth} + {dim}"
+                _position(cx, indices, at, source.shape[batch + dim], clamp=True)
+                cx.body.line(f"from += at * {step};")
+        with cx.body.loop("k", inner):
+            cx.body.line(f"{output.name}[(b * {rows} + r) * {inner} + k] = from[k];")
+
+
+COMBINE = {"none": "{1}", "add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
+
+
+def _combined(type_: CType, reduction: str, old: str, new: str) -> str:
+    """What a write by index stores."""
+    op = COMBINE[reduction]
+    if op == "{1}":
+        return new
+    table = FLOATS if type_.kind == "float" else INTEGERS
+    return fill_types(table[op], type_).format(old, new)
+
+
+def _overwrites_data(instance: Instance) -> Needs:
+    return Needs(in_place=(0,))
+
+
+def _refuse_reduction(instance: Instance) -> str | None:
+    reduction = instance.instruction.attributes["reduction"]
+    if reduction not in COMBINE:
+        return f"the reduction {reduction!r}"
+    if instance.type(0).kind == "bool" and reduction != "none":
+        return f"the reduction {reduction!r} of bool"
+    return None
+
+
+def _copy_data(cx: KernelContext, source: Operand, output: Operand) -> None:
+    if source.name != output.name:
+        emit_map(cx.body, (output.size,), output.access((1,)), [source.access((1,))], "{0}")
+
+
+@kernel("ScatterElements", kinds=ANY, needs=_overwrites_data, refuse=_refuse_reduction)
+def scatter_elements(cx: KernelContext) -> None:
+    """A copy of the data; then each update goes where its index says."""
+    source, indices, updates, output = cx.input(0), cx.input(1), cx.input(2), cx.output()
+    axis = cx.int("axis")
+    _copy_data(cx, source, output)
+    names = [f"i{dim}" for dim in range(len(indices.shape))]
+    with cx.body.loops(names, indices.shape):
+        at = index(indices.strides, names)
+        size = source.shape[axis]
+        _position(cx, indices, at, size, clamp=False)
+        target = output.access().at([*names[:axis], "at", *names[axis + 1 :]])
+        reduction = str(cx.instruction.attributes["reduction"])
+        with cx.body.block(f"if (at >= 0 && at < {size})"):
+            value = _combined(output.type, reduction, target, f"{updates.name}[{at}]")
+            cx.body.line(f"{target} = {value};")
+
+
+@kernel("ScatterND", kinds=ANY, needs=_overwrites_data, refuse=_refuse_reduction)
+def scatter_nd(cx: KernelContext) -> None:
+    """A copy of the data; then each slice of the updates goes where its index row says."""
+    source, indices, updates, output = cx.input(0), cx.input(1), cx.input(2), cx.output()
+    depth = indices.shape[-1]
+    rows, inner = math.prod(indices.shape[:-1]), math.prod(source.shape[depth:])
+    _copy_data(cx, source, output)
+    if 0 in updates.shape:
+        return
+    with cx.body.loop("r", rows):
+        cx.body.line("ptrdiff_t to = 0, inside = 1;")
+        for dim in range(depth):
+            size, step = source.shape[dim], row_major(source.shape)[dim]
+            with cx.body.block(""):
+                _position(cx, indices, f"r * {depth} + {dim}", size, clamp=False)
+                cx.body.line(f"inside = inside && at >= 0 && at < {size};")
+                cx.body.line(f"to += at * {step};")
+        reduction = str(cx.instruction.attributes["reduction"])
+        with cx.body.loop("k", f"(inside ? {inner} : 0)"):
+            new = f"{updates.name}[r * {inner} + k]"
+            value = _combined(output.type, reduction, f"{output.name}[to + k]", new)
+            cx.body.line(f"{output.name}[to + k] = {value};")
+
+
+@kernel("OneHot", kinds=frozenset({"float", "int"}))
+def one_hot(cx: KernelContext) -> None:
+    """``values`` holds what is off and on; an index out of range leaves all off."""
+    indices, values, output = cx.input(0), cx.input(1), cx.output()
+    axis = cx.int("axis")
+    depth, inner = output.shape[axis], math.prod(output.shape[axis + 1 :])
+    outer = math.prod(output.shape[:axis])
+    with cx.body.loops(("i", "j", "k"), (outer, depth, inner)):
+        cx.body.line(f"ptrdiff_t at = (ptrdiff_t){indices.name}[i * {inner} + k];")
+        cx.body.line(f"at = at < 0 ? at + {depth} : at;")
+        target = output.access((depth * inner, inner, 1)).at(("i", "j", "k"))
+        cx.body.line(f"{target} = {values.name}[at == j];")
