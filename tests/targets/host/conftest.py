@@ -10,7 +10,6 @@ import onnx_ir as ir
 import pytest
 
 from smelt.ir import text
-from smelt.ir.shapes import ShapeInference
 from smelt.runtime.runner import run
 from smelt.targets.base import Artifact, Plan
 from smelt.targets.host import host
@@ -22,7 +21,6 @@ Agree: TypeAlias = Callable[..., tuple[np.ndarray, ...]]
 def compile_host(source: str | ir.Model) -> Artifact:
     """The host artifact of a model or of ONNX text, by the phases alone, no pass before them."""
     model = text.parse(source) if isinstance(source, str) else source
-    ShapeInference(model).infer_model()
     plan = Plan(model)
     host.schedule(plan)
     host.allocate(plan)

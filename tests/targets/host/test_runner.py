@@ -29,6 +29,23 @@ def test_symbolic_sizes_are_planned_when_they_are_seen(agree, batch: int) -> Non
     agree(CHAIN, np.random.default_rng(0).standard_normal((batch, 4)).astype(np.float32))
 
 
+def test_dims_without_a_name_are_taken(agree, compile_host) -> None:
+    model = text.parse("g (float[?,4] x) => (y) { a = Exp(x) y = Neg(a) }")
+    agree(model, ones(3, 4))
+    agree(model, ones(2, 4))
+    assert model.graph.inputs[0].shape[0].value is None
+
+
+def test_a_wrong_declaration_of_an_output_decides_nothing(compile_host) -> None:
+    model = text.parse("g (float[2] x) => (float[9] y) { a = Exp(x) y = Neg(a) }")
+    assert compile_host(model)(ones(2))[0].shape == (2,)
+    model = text.parse(
+        "g (float s, float e) => (float[2] y) { d = Constant<value_float=1.0>() y = Range(s, e, d) }"
+    )
+    with pytest.raises(ErrorList, match="E411"):
+        compile_host(model)
+
+
 def test_results_of_one_call_survive_the_next(compile_host) -> None:
     artifact = compile_host(CHAIN.replace("B", "2"))
     first = artifact(ones(2, 4))

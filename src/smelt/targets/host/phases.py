@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from smelt.errors import ErrorList, Unsupported
 from smelt.frontends.onnx.defaults import default_of
+from smelt.ir.shapes import ShapeInference
 from smelt.program.instruction import Program
 from smelt.program.lower import lower
 from smelt.program.passes import optimize
@@ -37,8 +38,17 @@ DTYPES = frozenset(
 
 
 def plan_steps(plan: Plan) -> None:
-    """Lower the model; with symbolic dims the dot passes wait for the sizes."""
-    program = lower(plan.model)
+    """Lower the model; with symbolic dims the dot passes wait for the sizes.
+
+    Sizes are inferred anew, so that dims of inputs without a name have one, and declared shapes of
+    outputs, which may be wrong, decide nothing.
+    """
+    shapes = ShapeInference(plan.model)
+    shapes.infer_model()
+    try:
+        program = lower(plan.model)
+    finally:
+        shapes.restore_interface()
     optimize(program, decompose=is_static(program))
     check_dtypes(program)
     check_kernels(program)
