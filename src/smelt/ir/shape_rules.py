@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 from onnx_shape_inference import (
+    SYM_DATA_KEY,
     OpUsageError,
     ShapeInferenceContext,
     ShapeInferenceError,
@@ -64,8 +65,24 @@ def _contained(rule: ShapeRule) -> ShapeRule:
             raise
         except _FAILURES:
             return
+        for output in node.outputs:
+            if SYM_DATA_KEY in output.metadata_props:
+                _forget_long(context, output)
 
     return infer
+
+
+MAX_ELEMENTS = 1024
+"""Elements of a vector whose values are tracked; no shape is longer, but an attack may be."""
+
+
+def _forget_long(context: ShapeInferenceContext, value: ir.Value) -> None:
+    """Stop tracking the elements of a long vector: Concat of itself doubles it every time."""
+    elements = context.get_symbolic_value(value)
+    if elements is not None and len(elements) > MAX_ELEMENTS:
+        context._symbolic_values.pop(value, None)
+        value.metadata_props.pop(SYM_DATA_KEY, None)
+        value.const_value = None
 
 
 OwnRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], bool]

@@ -51,8 +51,9 @@ class ShapeInference:
     def __init__(self, model: ir.Model) -> None:
         _prepare_registry()
         self.model = model
-        self._inputs = [value.shape for value in model.graph.inputs]
-        self._outputs = [value.shape for value in model.graph.outputs]
+        self._inputs: list[ir.Shape | None] = []
+        self._outputs: list[ir.Shape | None] = []
+        self.redeclare_interface()
         self._context = ShapeInferenceContext(model.opset_imports, policy="refine")
         self._reserved = False
 
@@ -124,6 +125,11 @@ class ShapeInference:
             return None
         items = json.loads(recorded)
         return [item if isinstance(item, int) else ir.SymbolicDim(item) for item in items]
+
+    def redeclare_interface(self) -> None:
+        """Take the shapes that inputs and outputs have now for what they are declared with."""
+        self._inputs = [value.shape for value in self.model.graph.inputs]
+        self._outputs = [value.shape for value in self.model.graph.outputs]
 
     def restore_interface(self) -> None:
         """Give inputs and outputs of the model the shapes that they were declared with.

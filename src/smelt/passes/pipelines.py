@@ -9,7 +9,7 @@ def _listed(*names: str) -> str:
     return ",".join(names)
 
 
-CANONICALIZE = _listed()
+CANONICALIZE = _listed("legalize-dot-general")
 """One spelling for each meaning, so that patterns need to know only that."""
 
 SIMPLIFY = _listed("const-elimination", "noop-elimination", "remove-redundant-ops")

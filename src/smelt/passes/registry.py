@@ -12,13 +12,13 @@ from smelt.errors import UsageError
 from smelt.passes.base import Pass
 
 FOLDERS: Mapping[str, tuple[str, ...]] = {
-    "canonicalize": (),
+    "canonicalize": ("legalize_dot_general",),
     "simplify": ("const_elimination", "noop_elimination", "remove_redundant_ops"),
     "fuse": ("fuse_swish",),
     "layout": (),
     "quantize": (),
     "precision": (),
-    "interface": (),
+    "interface": ("materialize_symbolic_dims",),
     "cleanup": ("const_deduplication", "dead_code_elimination"),
 }
 """Our passes: each is the object of that name in the file of that name."""

@@ -1,0 +1,34 @@
+"""Binding symbolic dims."""
+
+from __future__ import annotations
+
+import pytest
+from rewrites import run_pass
+
+from smelt.errors import UsageError
+from smelt.ir import text
+from smelt.passes.interface.materialize_symbolic_dims import materialize_symbolic_dims
+
+GRAPH = "g (float[B,S] x) => (float[S,B] y) { a = Relu(x) y = Transpose<perm=[1,0]>(a) }"
+
+
+def shapes(dims: tuple[str, ...]) -> list[str]:
+    model = text.parse(GRAPH)
+    run_pass(materialize_symbolic_dims, model, dims=dims)
+    values = [model.graph.inputs[0], model.graph[0].outputs[0], model.graph.outputs[0]]
+    return [",".join(str(dim) for dim in value.shape or ()) for value in values]
+
+
+def test_binds_inputs_results_and_outputs() -> None:
+    assert shapes(("B=2", "S=3")) == ["2,3", "2,3", "3,2"]
+
+
+def test_other_symbols_stay() -> None:
+    assert shapes(("B=2",)) == ["2,S", "2,S", "S,2"]
+
+
+@pytest.mark.parametrize("dims", [("B",), ("B=-1",), ("B=x",), ("N=1",)])
+def test_refuses(dims: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError) as caught:
+        shapes(dims)
+    assert caught.value.code == "E603"
