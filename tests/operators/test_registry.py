@@ -33,8 +33,8 @@ nothing = 3
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The registry as in a new process; put back afterwards."""
-    monkeypatch.setattr(registry, "_found", {})
+    """The registry before entry points are loaded; put back afterwards."""
+    monkeypatch.setattr(registry, "_found", dict(registry._found))
     monkeypatch.setattr(registry, "_with_rule", set(registry._with_rule))
     monkeypatch.setattr(registry, "_loaded", False)
 

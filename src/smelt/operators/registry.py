@@ -1,10 +1,10 @@
-"""Which operators there are: ours by an explicit list, others by entry points."""
+"""Which operators there are: ours, which the package registers, and others by entry points."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from importlib import import_module, metadata
+from importlib import metadata
 
 import onnx_ir as ir
 from onnx_shape_inference import OpUsageError, ShapeInferenceContext
@@ -12,9 +12,6 @@ from onnx_shape_inference import registry as shape_rules
 
 from smelt.errors import UsageError
 from smelt.operators.declare import Operator
-
-OURS = ("cholesky", "dot_general", "triangular_solve")
-"""The modules here that hold an operator, each under the name of its module."""
 
 ENTRY_POINTS = "smelt.operators"
 
@@ -58,14 +55,12 @@ def register(*operators: Operator) -> None:
 
 
 def _load() -> None:
-    global _loaded  # noqa: PLW0603 - the registry is filled once in a process
+    global _loaded  # noqa: PLW0603 - entry points are loaded once in a process
     if _loaded:
         return
     with _lock:
         if _loaded:
             return
-        for name in OURS:
-            register(import_module(f"smelt.operators.{name}").OPERATOR)
         for entry in sorted(metadata.entry_points(group=ENTRY_POINTS), key=lambda e: e.name):
             loaded = entry.load()
             register(*([loaded] if isinstance(loaded, Operator) else _checked(entry.name, loaded)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from programs import Written, ops
+from written import Written, ops
 
 from smelt.program.instruction import Instruction
 from smelt.program.passes import dead_code_elimination

@@ -7,7 +7,7 @@ import onnx_ir as ir
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import Written, counting, dims_of, evaluate, one_dot, ops, shape_of
+from written import Written, counting, dims_of, evaluate, one_dot, ops, shape_of
 
 from smelt.program.instruction import DotDims, Program
 from smelt.program.passes import dot_decomposer

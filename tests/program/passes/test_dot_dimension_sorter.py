@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from programs import counting, dims_of, evaluate, one_dot
+from written import counting, dims_of, evaluate, one_dot
 
 from smelt.program.instruction import DotDims
 from smelt.program.passes import dot_dimension_sorter

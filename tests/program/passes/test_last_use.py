@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from programs import Written
+from written import Written
 
 from smelt.program.instruction import Program
 from smelt.program.passes import last_use

@@ -7,7 +7,7 @@ import copy
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import Written, counting, evaluate, ops
+from written import Written, counting, evaluate, ops
 
 from smelt.program.instruction import DotDims, Program
 from smelt.program.passes import optimize

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from programs import Written
+from written import Written
 
 from smelt.program.passes import slot_numbering
 

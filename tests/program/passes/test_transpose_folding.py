@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import Written, counting, dims_of, evaluate, ops
+from written import Written, counting, dims_of, evaluate, ops
 
 from smelt.program.instruction import DotDims, Program
 from smelt.program.passes import dead_code_elimination, transpose_folding
