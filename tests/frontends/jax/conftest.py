@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import onnx_ir as ir
 import pytest
+from onnx_ir.passes.common import NameFixPass
 
 from smelt.frontends.jax import specs, trace
 from smelt.frontends.jax.compat import x64 as jax_x64
@@ -22,6 +23,7 @@ def legalized(model: ir.Model) -> ir.Model:
     """``model`` with every DotGeneral turned into ONNX, and shapes that infer to the same."""
     cx = PassContext.of(model)
     Worklist(cx.rewriter(), legalize_dot_general.rules).run()
+    NameFixPass()(model)
     return model
 
 

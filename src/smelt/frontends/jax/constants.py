@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from smelt.frontends.jax.compat import Aval, host_array
 from smelt.ir.build import Builder
+from smelt.ir.constants import Constants
 
 INTERNED = 1024
 """Bytes up to which equal constants are found by their bytes; larger ones by identity."""
@@ -22,6 +23,7 @@ class ConstantPool:
         self._by_bytes: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
         self._by_identity: dict[int, tuple[object, ir.Value]] = {}
         self.names: Mapping[int, str] = {}
+        self.known = Constants()
 
     def constant(self, array: np.ndarray) -> ir.Value:
         """``array`` as a constant; equal small ones give the same value."""

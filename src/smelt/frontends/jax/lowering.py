@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
@@ -41,6 +42,8 @@ class Lowering:
         self.builder = builder
         self.main = main or self
         self.call = call or Call()
+        self.has_subgraphs = False
+        self._count = 0
         if main is None:
             self.symbols = Symbols(builder)
             self.pool = ConstantPool(builder)
@@ -137,9 +140,16 @@ class Lowering:
         shape = tuple(atom.aval.shape)
         if operand.shape == shape:
             return operand
+        return Operand(self.whole(operand, atom.aval), shape)
+
+    def whole(self, operand: Operand, aval: Aval) -> ir.Value:
+        """The value of ``operand``, broadcast to the shape of ``aval`` if it is not yet."""
+        shape = tuple(aval.shape)
+        if operand.shape == shape:
+            return operand.value
         value = self.expand(operand.value, shape)
-        self.settle(Operand(value, shape), atom.aval, "broadcast_in_dim")
-        return Operand(value, shape)
+        self.settle(Operand(value, shape), aval, "broadcast_in_dim")
+        return value
 
     # -- sizes -------------------------------------------------------------------------------
 
@@ -168,6 +178,10 @@ class Lowering:
             return self.constant(np.asarray(int(dim), dtype=to))
         return self.cast(self.squeeze(self.symbols.value(dim), [0]), dtype)
 
+    def known(self, value: ir.Value) -> np.ndarray | None:
+        """The elements of a small constant, None for values that are known only at run time."""
+        return self.pool.known.get(value)
+
     # -- calls and subgraphs -----------------------------------------------------------------
 
     def inline(
@@ -184,10 +198,23 @@ class Lowering:
         finally:
             self.call = outer
 
+    def fresh(self, stem: str) -> str:
+        """A name for the input of a subgraph, unlike all others of the model."""
+        self.main._count += 1
+        return f"{stem}_{self.main._count}"
+
+    @property
+    def opset(self) -> int:
+        """The ONNX opset that the model is written in."""
+        return self.builder.model.opset_imports[""]
+
     def branch(self, inputs: Sequence[ir.Value] = (), name: str = "body") -> Lowering:
         """A Lowering for a new subgraph with ``inputs``, inside this equation."""
+        self.main.has_subgraphs = True
         graph = ir.Graph(list(inputs), [], nodes=[], name=name)
-        builder = Builder(self.builder.model, graph, self.builder.shapes, origin=self.builder.origin)
+        builder = Builder(
+            self.builder.model, graph, self.builder.shapes, origin=self.builder.origin
+        )
         inner = Lowering(builder, self.main, self.call)
         inner.equation = self.equation
         return inner
@@ -214,7 +241,7 @@ class Lowering:
         """Work on ``equation``; inlined equations nest."""
         saved = vars(self).get("equation"), vars(self).get("operands"), self.builder.origin
         self._enter(equation, operands)
-        self.builder.origin = self.main.builder.origin = self.call.origin(equation)
+        self.builder.origin = self.main.builder.origin = partial(self.call.origin, equation)
         try:
             yield
         finally:

@@ -27,7 +27,7 @@ DTYPES: dict[str, np.dtype] = {
 """Element types by their short names; the names of NumPy are understood too."""
 
 _TEXT = re.compile(r"\s*(\w+)\s*\[(.*)\]\s*", re.DOTALL)
-_RESERVED = re.compile(r"(val|const)_\d+")
+_RESERVED = re.compile(r"(val|const|loop)_\d+")
 
 
 def resolve(

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 import onnx_ir as ir
+from onnx_ir.passes.common import NameFixPass
 
 from smelt.errors import Unsupported, UsageError
 from smelt.frontends.jax import bindings, compat, engine, registry, specs
@@ -63,6 +64,8 @@ def trace(
         operands = [_input(cx, v, aval) for v, aval in zip(model.graph.inputs, leaves, strict=True)]
         results = engine.run(cx, closed.jaxpr, closed.consts, operands)
         _return(cx, results, closed.jaxpr.outvars, outputs)
+    if cx.has_subgraphs:  # Each graph names its own values; ONNX wants them all different.
+        NameFixPass()(model)
     return model
 
 

@@ -17,7 +17,6 @@ NUMERIC = {
     "add": ("Add", "Or"),
     "add_any": ("Add", "Or"),
     "sub": ("Sub", None),
-    "mul": ("Mul", "And"),
     "max": ("Max", "Or"),
     "min": ("Min", "And"),
     "and": ("BitwiseAnd", "And"),
@@ -46,6 +45,13 @@ def _lower(on_numbers: str, on_booleans: str | None) -> Callable[..., ir.Value]:
 
 for _primitive, _names in NUMERIC.items():
     lowers(_primitive, broadcasts=True)(_lower(*_names))
+
+
+@lowers("mul", broadcasts=True)
+def mul(cx: Lowering, a: ir.Value, b: ir.Value, *, out_dtype: object) -> ir.Value:
+    """In the type of the result, which may be wider than that of the operands."""
+    to = np.dtype(cx.avals_out[0].dtype)
+    return cx.op("And" if a.dtype == BOOL else "Mul", cx.cast(a, to), cx.cast(b, to))
 
 
 @lowers("ne", broadcasts=True)
@@ -112,16 +118,21 @@ def _all_ones(cx: Lowering, like: ir.Value) -> ir.Value:
 @lowers("select_n", broadcasts=True)
 def select_n(cx: Lowering, which: ir.Value, *cases: ir.Value) -> ir.Value:
     if which.dtype == BOOL:
-        return _where(cx, which, cases[-1], cases[0])
+        return where(cx, which, cases[-1], cases[0])
     result = cases[-1]
     for index in reversed(range(len(cases) - 1)):
         chosen = cx.op("LessOrEqual", which, cx.const_like(index, which))
-        result = _where(cx, chosen, cases[index], result)
+        result = where(cx, chosen, cases[index], result)
     return result
 
 
-def _where(cx: Lowering, test: ir.Value, yes: ir.Value, no: ir.Value) -> ir.Value:
-    return yes if yes is no else cx.op("Where", test, yes, no)
+def where(cx: Lowering, test: ir.Value, yes: ir.Value, no: ir.Value) -> ir.Value:
+    """A choice; ONNX Runtime has no Where for booleans, which logic does as well."""
+    if yes is no:
+        return yes
+    if yes.dtype != BOOL:
+        return cx.op("Where", test, yes, no)
+    return cx.op("Or", cx.op("And", test, yes), cx.op("And", cx.op("Not", test), no))
 
 
 @lowers("clamp", broadcasts=True)

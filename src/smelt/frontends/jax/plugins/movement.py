@@ -65,6 +65,23 @@ def concatenate(cx: Lowering, *parts: ir.Value, dimension: int) -> ir.Value:
     return parts[0] if len(parts) == 1 else cx.op("Concat", *parts, axis=int(dimension))
 
 
+@lowers("stack")
+def stack(cx: Lowering, *parts: ir.Value, axis: int) -> ir.Value:
+    spread = [cx.unsqueeze(part, [int(axis)]) for part in parts]
+    return spread[0] if len(spread) == 1 else cx.op("Concat", *spread, axis=int(axis))
+
+
+@lowers("unstack")
+def unstack(cx: Lowering, x: ir.Value, *, axis: int) -> list[ir.Value]:
+    count = len(cx.avals_out)
+    return [cx.op("Gather", x, cx.const_i64(i), axis=int(axis)) for i in range(count)]
+
+
+@lowers("tile")
+def tile(cx: Lowering, x: ir.Value, *, reps: Sequence[Dim]) -> ir.Value:
+    return cx.op("Tile", x, cx.shape_value(reps))
+
+
 @lowers("split")
 def split(cx: Lowering, x: ir.Value, *, sizes: Sequence[Dim], axis: int) -> tuple[ir.Value, ...]:
     if len(sizes) == 1:

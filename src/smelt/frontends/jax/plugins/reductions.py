@@ -10,10 +10,16 @@ import onnx_ir as ir
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.registry import lowers
 
-NARROW = frozenset(
-    {ir.DataType.INT8, ir.DataType.INT16, ir.DataType.UINT8, ir.DataType.UINT16}
-)
-"""Integers that ONNX reduces in part only; wider ones wrap to the same bits when cast back."""
+BOOL = ir.DataType.BOOL
+
+WIDER = {
+    ir.DataType.INT8: ir.DataType.INT32,
+    ir.DataType.INT16: ir.DataType.INT32,
+    ir.DataType.UINT8: ir.DataType.INT32,
+    ir.DataType.UINT16: ir.DataType.INT32,
+    ir.DataType.UINT32: ir.DataType.INT64,
+}
+"""Integers that few runtimes reduce; wider ones wrap to the same bits when cast back."""
 
 REDUCERS = {
     "reduce_sum": "ReduceSum",
@@ -44,7 +50,7 @@ def reduce(cx: Lowering, op_type: str, x: ir.Value, axes: Sequence[int]) -> ir.V
     if any(isinstance(shape[int(axis)], int) and shape[int(axis)] == 0 for axis in axes):
         return cx.expand(_identity(cx, op_type, x), cx.avals_out[0].shape)
     assert x.dtype is not None
-    wide = cx.cast(x, ir.DataType.INT32) if x.dtype in NARROW else x
+    wide = cx.cast(x, WIDER.get(x.dtype, x.dtype))
     reduced = cx.op(op_type, wide, cx.const_i64([int(axis) for axis in axes]), keepdims=0)
     return cx.cast(reduced, x.dtype)
 
@@ -65,7 +71,7 @@ def _identity(cx: Lowering, op_type: str, like: ir.Value) -> ir.Value:
 def reduce_logical(
     cx: Lowering, x: ir.Value, *, axes: Sequence[int], out_sharding: object = None
 ) -> ir.Value:
-    if x.dtype != ir.DataType.BOOL:
+    if x.dtype != BOOL:
         raise cx.unsupported("ONNX has no reduction by bitwise operators")
     op_type = "ReduceMin" if cx.equation.primitive.name == "reduce_and" else "ReduceMax"
     if not len(axes):
@@ -76,7 +82,7 @@ def reduce_logical(
         return cx.expand(empty, cx.avals_out[0].shape)
     numbers = cx.cast(x, ir.DataType.INT32)
     reduced = cx.op(op_type, numbers, cx.const_i64([int(axis) for axis in axes]), keepdims=0)
-    return cx.cast(reduced, ir.DataType.BOOL)
+    return cx.cast(reduced, BOOL)
 
 
 @lowers("argmax", "argmin")
@@ -85,12 +91,11 @@ def arg_reduce(cx: Lowering, x: ir.Value, *, axes: Sequence[int], index_dtype: o
     (axis,) = (int(axis) for axis in axes)
     op_type = "ArgMax" if cx.equation.primitive.name == "argmax" else "ArgMin"
     assert x.dtype is not None
-    if x.dtype in NARROW or x.dtype == ir.DataType.BOOL:
-        x = cx.cast(x, ir.DataType.INT32)
+    x = cx.cast(x, ir.DataType.INT32 if x.dtype == BOOL else WIDER.get(x.dtype, x.dtype))
     index = cx.op(op_type, x, axis=axis, keepdims=0)
     if x.dtype is not None and x.dtype.is_floating_point():
         nan = cx.cast(cx.op("IsNaN", x), ir.DataType.INT32)
         first_nan = cx.op("ArgMax", nan, axis=axis, keepdims=0)
         has_nan = cx.op("ReduceMax", nan, cx.const_i64([axis]), keepdims=0)
-        index = cx.op("Where", cx.cast(has_nan, ir.DataType.BOOL), first_nan, index)
+        index = cx.op("Where", cx.cast(has_nan, BOOL), first_nan, index)
     return cx.cast(index, np.dtype(str(index_dtype)))

@@ -26,6 +26,7 @@ SAME = {
     "floor": "Floor",
     "log": "Log",
     "logistic": "Sigmoid",
+    "sign": "Sign",
     "sin": "Sin",
     "sinh": "Sinh",
     "sqrt": "Sqrt",
@@ -53,15 +54,6 @@ def neg(cx: Lowering, x: ir.Value) -> ir.Value:
     if x.dtype is not None and x.dtype.is_integer() and not x.dtype.is_signed():
         return cx.op("Sub", cx.const_like(0, x), x)  # Neg takes no unsigned numbers.
     return cx.op("Neg", x)
-
-
-@lowers("sign", broadcasts=True)
-def sign(cx: Lowering, x: ir.Value) -> ir.Value:
-    """NaN and both zeros are their own signs in JAX; ONNX does not say."""
-    if x.dtype is None or not x.dtype.is_floating_point():
-        return cx.op("Sign", x)
-    zero = cx.const_like(0, x)
-    return cx.op("Where", cx.op("Greater", cx.op("Abs", x), zero), cx.op("Sign", x), x)
 
 
 @lowers("square", broadcasts=True)

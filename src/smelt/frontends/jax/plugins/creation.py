@@ -1,0 +1,48 @@
+"""Arrays made from nothing but their shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax.compat import Dim, is_symbolic
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.registry import lowers
+
+FOLDED = 1 << 16
+"""Elements up to which an iota is a constant and not a Range."""
+
+RANGED = (ir.DataType.INT32, ir.DataType.INT64, ir.DataType.FLOAT, ir.DataType.DOUBLE)
+
+
+def counted(cx: Lowering, size: Dim, dtype: np.dtype) -> ir.Value:
+    """``0, 1, ..., size - 1`` as a vector."""
+    if not is_symbolic(size) and size <= FOLDED:
+        return cx.constant(np.arange(int(size)).astype(dtype))
+    target = ir.DataType.from_numpy(dtype)
+    kind = target if target in RANGED else ir.DataType.INT64
+    zero, one = (cx.constant(np.asarray(n, kind.numpy())) for n in (0, 1))
+    return cx.cast(cx.op("Range", zero, cx.dim_scalar(size, kind), one), target)
+
+
+@lowers("iota", broadcasts=True)
+def iota(
+    cx: Lowering,
+    *dynamic: ir.Value,
+    dtype: object,
+    shape: Sequence[Dim],
+    dimension: int,
+    sharding: object,
+) -> Operand:
+    """A vector along ``dimension``; the other dims are a broadcast."""
+    size, after = shape[dimension], len(shape) - dimension - 1
+    numbers = counted(cx, size, np.dtype(cx.avals_out[0].dtype))
+    return Operand(cx.unsqueeze(numbers, range(1, after + 1)), (size, *[1] * after))
+
+
+@lowers("dim_as_value", broadcasts=True)
+def dim_as_value(cx: Lowering, *, dim: Dim) -> Operand:
+    return Operand(cx.dim_scalar(dim, np.dtype(cx.avals_out[0].dtype)), ())

@@ -1,0 +1,95 @@
+"""Elementwise operators of several operands."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+FLOATS = np.array([0.0, -0.0, 1.5, -2.5, 1e30, np.inf, -np.inf, np.nan], np.float32)
+PAIRS = [a.ravel() for a in np.meshgrid(FLOATS, FLOATS)]
+WHOLE = np.array([0, 1, -1, 7, -7, 2**31 - 1, -(2**31)], np.int32)
+WHOLE_PAIRS = [a.ravel() for a in np.meshgrid(WHOLE, WHOLE)]
+
+ON_FLOATS = [
+    *(lax.add, lax.sub, lax.mul, lax.div, lax.rem, lax.max, lax.min, lax.pow, lax.atan2),
+    *(lax.eq, lax.ne, lax.lt, lax.le, lax.gt, lax.ge),
+]
+ON_INTEGERS = [
+    *(lax.add, lax.sub, lax.mul, lax.div, lax.rem, lax.max, lax.min),
+    *(lax.eq, lax.ne, lax.lt, lax.le, lax.gt, lax.ge),
+    *(lax.bitwise_and, lax.bitwise_or, lax.bitwise_xor),
+]
+SHIFTS = [lax.shift_left, lax.shift_right_logical, lax.shift_right_arithmetic]
+BOOLEANS = [np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)]
+
+
+def named(fn):
+    return fn.__name__
+
+
+@pytest.mark.parametrize("fn", ON_FLOATS, ids=named)
+def test_floats_with_nan_and_infinities(check, fn):
+    check(fn, "f32[64]", "f32[64]", inputs=[PAIRS], rtol=1e-6)
+
+
+@pytest.mark.parametrize("fn", ON_INTEGERS, ids=named)
+def test_integers_at_their_limits(check, fn):
+    check(fn, "i32[49]", "i32[49]", inputs=[WHOLE_PAIRS])
+
+
+@pytest.mark.parametrize("fn", [lax.div, lax.rem], ids=named)
+@pytest.mark.parametrize("divisor", [0, 1, -1, 3, -3])
+def test_division_by_a_constant(check, fn, divisor):
+    check(lambda x: fn(x, np.int32(divisor)), "i32[7]", inputs=[[WHOLE]])
+
+
+@pytest.mark.parametrize("fn", [lax.div, lax.rem], ids=named)
+def test_unsigned_division(check, fn):
+    check(fn, "u32[3]", "u32[3]", inputs=[[[5, 4000000000, 7], [3, 7, 0]]])
+
+
+@pytest.mark.parametrize("fn", [jnp.floor_divide, jnp.mod, jnp.remainder, jnp.fmod], ids=named)
+def test_division_as_numpy_spells_it(check, fn):
+    a, b = (np.array(v, np.int32) for v in ([7, -7, 7, -7, 0], [3, 3, -3, -3, 5]))
+    check(fn, "i32[5]", "i32[5]", inputs=[[a, b]])
+    check(fn, "f32[5]", "f32[5]", inputs=[[a, b]])
+
+
+@pytest.mark.parametrize("fn", SHIFTS, ids=named)
+@pytest.mark.parametrize("dtype", ["i32", "u32", "i8", "u8"])
+def test_shifts_by_any_count(check, fn, dtype):
+    x = [1, 5, 100, 127] if dtype[0] == "u" else [1, -5, -100, 127]
+    values = [a.ravel() for a in np.meshgrid(x, [0, 1, 7, 8, 31, 32])]
+    check(fn, f"{dtype}[24]", f"{dtype}[24]", inputs=[values])
+
+
+@pytest.mark.parametrize(
+    "fn", [lax.bitwise_and, lax.bitwise_or, lax.bitwise_xor, lax.eq, lax.ne, lax.lt, lax.max, lax.min], ids=named
+)
+def test_booleans(check, fn):
+    check(fn, "bool[4]", "bool[4]", inputs=[BOOLEANS])
+
+
+def test_clamp_hands_nan_on(check):
+    check(lambda x: lax.clamp(jnp.float32(-1), x, jnp.float32(2)), "f32[8]", inputs=[[FLOATS]])
+    check(lax.clamp, "f32[4]", "f32[4]", "f32[4]")
+
+
+def test_select(check):
+    check(jnp.where, "bool[B,4]", "f32[B,4]", "f32[B,4]")
+    check(jnp.where, "bool[4]", "bool[4]", "bool[4]")
+    check(lambda p, x: jnp.where(p, x, 0), "bool[]", "f32[B,4]", inputs=[[True, np.ones((2, 4))]])
+    check(lambda w, a, b, c: lax.select_n(w, a, b, c), "i32[6]", *["f32[6]"] * 3,
+          inputs=[[[0, 1, 2, 2, 1, 0], *np.arange(18.0).reshape(3, 6)]])
+
+
+def test_broadcasts_are_left_to_the_operators(check):
+    model = check(lambda x: x * jnp.ones((x.shape[0], 4)) + jnp.arange(4.0), "f32[B,4]")
+    assert [node.op_type for node in model.graph] == ["Mul", "Add"]
+
+
+def test_a_broadcast_that_is_returned_is_made(check):
+    check(lambda x: (jnp.ones((x.shape[0], 4)), jnp.zeros((3,)) + 1), "f32[B]")
+    check(lambda x: jnp.broadcast_to(x[:, None, :], (x.shape[0], 3, 4)).sum(1), "f32[B,4]")

@@ -1,0 +1,122 @@
+"""Gather, scatter and slices that begin at a computed place."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from smelt.errors import Unsupported
+from smelt.frontends.jax import trace
+
+OUT = np.array([0, 4, -1, -5, 7, 2, -9], np.int32)
+MODES = ["fill", "clip", "wrap"]
+X = np.arange(30, dtype=np.float32).reshape(5, 6) - 7
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_take(check, mode, axis):
+    fn = lambda x, i: jnp.take(x, i, axis=axis, mode=mode)  # noqa: E731
+    check(fn, "f32[5,6]", "i32[7]", inputs=[[X, OUT]], rtol=0)
+    check(fn, "i32[5,6]", "i32[7]", inputs=[[X, OUT]])
+
+
+def test_embedding_lookup_in_any_batch(check):
+    check(lambda table, i: table[i], "f32[10,4]", "i32[B,S]")
+    check(lambda table, i: jnp.take(table, i, axis=0), "f32[10,4]", "i32[B,S]")
+    check(lambda x, i: jnp.take(x, i, axis=1), "f32[B,10,4]", "i32[3]")
+
+
+INDEXED = {
+    "two axes": lambda x, i: x[i, (i + 1) % 6],
+    "second axis": lambda x, i: x[:, i],
+    "a row": lambda x, i: x[i[0]],
+    "an element": lambda x, i: x[i[0], i[1]],
+    "rows in a matrix": lambda x, i: x[i.reshape(-1, 1), jnp.arange(3)],
+    "windows": lambda x, i: jax.vmap(lambda j: lax.dynamic_slice(x, (j, j), (2, 3)))(i),
+    "window in one axis": lambda x, i: jax.vmap(lambda j: lax.dynamic_slice(x, (j, 0), (2, 6)))(i),
+    "batched": lambda x, i: jax.vmap(lambda row, j: row[j])(x[: i.shape[0]], i[:5]),
+    "along axis": lambda x, i: jnp.take_along_axis(x, i[:5, None] % 6, axis=1),
+    "along batched axes": lambda x, i: jnp.take_along_axis(x, jnp.argsort(x, axis=1), axis=1),
+    "mask": lambda x, i: jnp.where(x[i[:5] % 5] > 0, x, 0),
+    "static mixed": lambda x, i: x[1, i],
+    "boolean of rows": lambda x, i: x[jnp.array([3, 1])],
+}
+
+
+@pytest.mark.parametrize("fn", INDEXED.values(), ids=INDEXED.keys())
+def test_indexing(check, fn):
+    check(fn, "f32[5,6]", "i32[7]", inputs=[[X, OUT], [X, np.abs(OUT) % 4]], rtol=0)
+
+
+@pytest.mark.parametrize("fn", ["set", "add", "subtract", "multiply", "min", "max"])
+@pytest.mark.parametrize("mode", ["drop", "clip", "promise_in_bounds"])
+def test_scatter_of_rows(check, fn, mode):
+    index = np.array([0, 4, 7, -1, 2], np.int32)
+    index = index % 5 if mode == "promise_in_bounds" else index
+    if fn == "set" and mode == "clip":
+        index = index[:2]  # Otherwise two rows race for one place.
+    update = lambda x, i, u: getattr(x.at[i], fn)(u, mode=mode)  # noqa: E731
+    rows = np.random.default_rng(0).standard_normal((index.size, 6)).astype(np.float32)
+    check(update, "f32[5,6]", f"i32[{index.size}]", f"f32[{index.size},6]",
+          inputs=[[X, index, rows]], rtol=1e-6)
+
+
+SCATTERED = {
+    "a row": lambda x, i, u: x.at[1].set(u[0]),
+    "a column": lambda x, i, u: x.at[:, 2].add(u[0, :5]),
+    "a block": lambda x, i, u: x.at[1:3, 2:4].set(u[:2, :2]),
+    "points": lambda x, i, u: x.at[i, (i + 1) % 6].add(u[:, 0]),
+    "points set": lambda x, i, u: x.at[i, jnp.arange(5)].set(u[:, 0]),
+    "one element": lambda x, i, u: x.at[i[0], i[1]].set(2.0),
+    "batched": lambda x, i, u: jax.vmap(lambda r, j, v: r.at[j].add(v))(x, i, u[:, 0]),
+    "batched windows": lambda x, i, u: jax.vmap(
+        lambda r, j, v: lax.dynamic_update_slice(r, v, (j,)))(x, i, u[:, :2]),
+    "strided": lambda x, i, u: x.at[::2].set(u[:3]),
+    "scalar everywhere": lambda x, i, u: x.at[:].set(3.0),
+    "scalar in rows": lambda x, i, u: x.at[i].set(0.0),
+}
+
+
+@pytest.mark.parametrize("fn", SCATTERED.values(), ids=SCATTERED.keys())
+def test_scattering(check, fn):
+    rng = np.random.default_rng(1)
+    inputs = [[X, np.array(i, np.int32), rng.standard_normal((5, 6))] for i in ([0, 4, 2, 1, 3], [3, 9, -1, -7, 0])]
+    check(fn, "f32[5,6]", "i32[5]", "f32[5,6]", inputs=inputs, rtol=1e-6)
+
+
+def test_scatter_of_a_function_is_refused():
+    with pytest.raises(Unsupported) as caught:
+        trace(lambda x: x.at[0].apply(jnp.sin), "f32[4]")
+    assert caught.value.code == "E102"
+    assert "test_indexing.py" in str(caught.value)
+
+
+def test_scatter_in_a_symbolic_batch(check):
+    check(lambda x, v: x.at[:, 1].set(v), "f32[B,4]", "f32[B]")
+    check(lambda x, i, v: x.at[jnp.arange(x.shape[0]), i].add(v), "f32[B,16]", "i32[B]", "f32[B]")
+
+
+STARTS = [[X, s, t] for s, t in ((0, 0), (1, 2), (4, 5), (9, 9), (-1, -2), (-9, 0))]
+
+
+def test_dynamic_slice_clamps(check):
+    check(lambda x, i, j: lax.dynamic_slice(x, (i, j), (2, 3)), "f32[5,6]", "i32[]", "i32[]", inputs=STARTS)
+    check(lambda x, i, j: lax.dynamic_slice_in_dim(x, i, 2), "f32[5,6]", "i32[]", "i32[]", inputs=STARTS)
+    check(lambda x, i: lax.dynamic_index_in_dim(x, i, 1, keepdims=False), "f32[B,4]", "i32[]")
+
+
+def test_dynamic_update_slice_clamps(check):
+    def update(x, i, j):
+        return lax.dynamic_update_slice(x, -jnp.ones((2, 3)), (i, j))
+
+    check(update, "f32[5,6]", "i32[]", "i32[]", inputs=STARTS)
+    check(lambda x, i, j: lax.dynamic_update_slice(x, x[:, :2], (i, j)), "f32[5,6]", "i32[]", "i32[]", inputs=STARTS)
+    check(lambda x, i, j: lax.dynamic_update_slice(x, x + 1, (i, j)), "f32[5,6]", "i32[]", "i32[]", inputs=STARTS)
+
+
+def test_key_value_cache_in_a_symbolic_batch(check):
+    check(lambda cache, new, i: lax.dynamic_update_slice(cache, new, (0, i, 0)), "f32[B,8,4]", "f32[B,1,4]", "i32[]")
