@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from smelt.errors import InternalError, UsageError
+from smelt.errors import InternalError, ResourceLimit, UsageError
 from smelt.runtime.feed import feed
 from smelt.runtime.interface import Interface, Port, Value
 
@@ -51,16 +51,26 @@ def build(
 ) -> Path:
     """Write ``files`` to ``folder`` and compile every ``.c`` among them into a shared library.
 
-    Raises UsageError E661 without a compiler, InternalError E961 if it refuses the code.
+    Raises UsageError E661 without a compiler, InternalError E961 if it refuses the code, and
+    ResourceLimit E561 if it takes too long.
     """
     for file, data in files.items():
         (folder / file).write_bytes(data)
     library = folder / f"{name}.so"
     sources = sorted(file for file in files if file.endswith(".c"))
     command = [*compiler_command(), *flags, "-shared", "-fPIC", "-o", library.name, *sources, "-lm"]
-    done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, check=False, timeout=TIME_LIMIT
-    )
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=False, timeout=TIME_LIMIT
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ResourceLimit(
+            "E561",
+            f"the C compiler took more than {TIME_LIMIT:.0f} seconds",
+            at=" ".join(command),
+            why="large weights as text are slow to compile",
+            fix="build the files yourself, or split the model",
+        ) from error
     if done.returncode:
         lines = done.stderr.splitlines()
         raise InternalError(

@@ -266,7 +266,9 @@ def test_what_it_cannot_take_is_refused_with_a_code(code: str) -> None:
 
 
 def test_everything_unsupported_is_told_at_once() -> None:
-    graph = "g (float[4] x) => (float[4] y) { a = Bernoulli(x) b = Neg(a) y = EyeLike(b) }"
+    graph = (
+        "g (float[4] x) => (float[4] y, float[4] z) { y = Bernoulli(x) z = RandomNormalLike(x) }"
+    )
     with pytest.raises(ErrorList) as error:
         compile_text(graph)
     assert len(error.value.errors) == 2

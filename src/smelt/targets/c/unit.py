@@ -12,6 +12,7 @@ from smelt.program.memory import MemoryPlan
 from smelt.program.storage import Owner, Storage
 from smelt.targets.c.kernels import kernel_of
 from smelt.targets.c.kernels.kernel import KernelContext
+from smelt.targets.c.memory import needs_of
 from smelt.targets.c.names import comment
 from smelt.targets.c.types import C_TYPES, CType
 from smelt.targets.c.weights import Weight
@@ -39,7 +40,7 @@ class Unit:
             self._add_copy(index, slot)
 
     def _add(self, step: int, instruction: Instruction) -> None:
-        if self._is_view(instruction) or self._is_empty(instruction):
+        if needs_of(self.program, instruction).view_of is not None or self._is_empty(instruction):
             return
         cx = KernelContext(self.program, instruction, in_place=self._in_place(instruction))
         kernel = kernel_of(instruction.op)
@@ -71,10 +72,6 @@ class Unit:
         self._name_of[text] = name
         self.functions[name] = f"static void {name}{text}"
         return name
-
-    def _is_view(self, instruction: Instruction) -> bool:
-        kernel = kernel_of(instruction.op)
-        return kernel is not None and instruction.op in VIEWS
 
     def _is_empty(self, instruction: Instruction) -> bool:
         return all(self.program.slots[slot].size == 0 for slot in instruction.outputs)
@@ -128,10 +125,6 @@ class Unit:
         if size:
             source = self._pointer(slot, raw=True)
             self.calls.append(f"memcpy(outputs[{index}], {source}, {size}); /* output {index} */")
-
-
-VIEWS = ("Reshape", "Identity")
-"""Instructions whose result is their input."""
 
 
 def _cast(type_: str, pointer: str, raw: bool) -> str:

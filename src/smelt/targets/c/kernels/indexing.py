@@ -32,7 +32,13 @@ def _position(cx: KernelContext, indices: Operand, at: str, size: int, *, clamp:
         cx.body.line(f"at = {low}at > {size - 1} ? {size - 1} : at;")
 
 
-@kernel("Gather", kinds=ANY)
+def _refuse_empty(instance: Instance) -> str | None:
+    if 0 in instance.shape(0) and 0 not in instance.output_shape():
+        return "an index into an empty tensor"
+    return None
+
+
+@kernel("Gather", kinds=ANY, refuse=_refuse_empty)
 def gather(cx: KernelContext) -> None:
     """Copies whole slices."""
     source, indices, output = cx.input(0), cx.input(1), cx.output()
@@ -48,7 +54,7 @@ def gather(cx: KernelContext) -> None:
             cx.body.line(f"{target} = {value};")
 
 
-@kernel("GatherElements", kinds=ANY)
+@kernel("GatherElements", kinds=ANY, refuse=_refuse_empty)
 def gather_elements(cx: KernelContext) -> None:
     """Each index replaces the coordinate of its own element along ``axis``."""
     source, indices, output = cx.input(0), cx.input(1), cx.output()
@@ -61,7 +67,7 @@ def gather_elements(cx: KernelContext) -> None:
         cx.body.line(f"{output.access().at(names)} = {value};")
 
 
-@kernel("GatherND", kinds=ANY)
+@kernel("GatherND", kinds=ANY, refuse=_refuse_empty)
 def gather_nd(cx: KernelContext) -> None:
     """The last dim of the indices addresses the dims after ``batch_dims``."""
     source, indices, output = cx.input(0), cx.input(1), cx.output()
@@ -97,7 +103,8 @@ def _combined(type_: CType, reduction: str, old: str, new: str) -> str:
 
 
 def _overwrites_data(instance: Instance) -> Needs:
-    return Needs(in_place=(0,))
+    inputs = instance.instruction.inputs
+    return Needs(in_place=(0,) if inputs.count(inputs[0]) == 1 else ())
 
 
 def _refuse_reduction(instance: Instance) -> str | None:
