@@ -92,14 +92,15 @@ def write_function(plan: Plan) -> Artifact:
     """The function's source and the memory plan as text; ``load`` makes the runner."""
     program: Program = plan.steps
     files: dict[str, bytes] = {}
-    if isinstance(plan.memory, Layout):
-        _, source = Binder(plan.memory.memory, plan.memory.prepared).bind()
+    layout = plan.memory if isinstance(plan.memory, Layout) else None
+    if layout is not None:
+        _, source = Binder(layout.memory, layout.prepared).bind()
         files["program.py"] = source.encode()
-        files["memory.txt"] = plan.memory.memory.to_text().encode()
+        files["memory.txt"] = layout.memory.to_text().encode()
     defaults = _defaults(plan.model)
 
     def load() -> Runner:
-        return HostRunner(program, defaults)
+        return HostRunner(program, defaults, layout)
 
     return Artifact("host", plan.model, files, plan, report=dict(plan.facts), load=load)
 

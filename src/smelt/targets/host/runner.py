@@ -52,11 +52,15 @@ class HostRunner:
     """Calls with one array an input return fresh arrays; inputs are never written.
 
     One call runs at a time: threads that share a runner wait for each other, because they would
-    share its arena. ``defaults`` are the arrays of inputs that may be given as None.
+    share its arena. ``defaults`` are the arrays of inputs that may be given as None; ``layout`` is
+    that of a static program, if it is known.
     """
 
-    def __init__(self, program: Program, defaults: Mapping[int, Array]) -> None:
+    def __init__(
+        self, program: Program, defaults: Mapping[int, Array], layout: Layout | None = None
+    ) -> None:
         self.program = program
+        self._static = layout
         self.defaults = defaults
         self._lock = threading.Lock()
         self._plans: OrderedDict[tuple[tuple[int, ...], ...], Bound] = OrderedDict()
@@ -77,8 +81,8 @@ class HostRunner:
     def _plan(self, shapes: tuple[tuple[int, ...], ...]) -> Bound:
         run = self._plans.get(shapes)
         if run is None:
-            static = optimize(specialize(self.program, shapes))
-            layout = lay_out(static)
+            static = specialize(self.program, shapes)
+            layout = self._static if self._static is not None else lay_out(optimize(static))
             run, _ = Binder(layout.memory, layout.prepared).bind()
             self._plans[shapes] = run
             if len(self._plans) > KEPT_PLANS:
