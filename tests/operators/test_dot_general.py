@@ -160,12 +160,15 @@ BODIES = {
 }
 
 
-@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
-@pytest.mark.parametrize("dtype", ["float", "int8", "uint32"])
-def test_the_body_computes_what_the_reference_does(body: str, dtype: str) -> None:
-    if "dtype=11" in body and dtype != "float":
-        pytest.skip("one element type is enough for the conversion of the result")
-    source = f"g ({dtype}[2,3,4] x, {dtype}[2,4,5] y) => (z) {{ z = {body} }}"
+# A conversion of the result makes sense from float only.
+TYPED = [
+    (n, t) for n in BODIES for t in ("float", "int8", "uint32") if t == "float" or "wide" not in n
+]
+
+
+@pytest.mark.parametrize(("name", "dtype"), TYPED)
+def test_the_body_computes_what_the_reference_does(name: str, dtype: str) -> None:
+    source = f"g ({dtype}[2,3,4] x, {dtype}[2,4,5] y) => (z) {{ z = {BODIES[name]} }}"
     model = text.parse(source)
     ShapeInference(model).infer_model()
     rng = np.random.default_rng(1)
