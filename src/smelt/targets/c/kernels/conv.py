@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from smelt.program.storage import Needs
 from smelt.targets.c.kernels.kernel import FLOAT, Instance, KernelContext, kernel
-from smelt.targets.c.kernels.tile import Product, columns_for, emit_columns
+from smelt.targets.c.kernels.tile import Product, columns_for, emit_columns, padded
 from smelt.targets.c.types import CType
 
 Three = tuple[int, int, int]
@@ -98,7 +98,8 @@ def _needs(instance: Instance) -> Needs:
         return Needs()
     bands = _bands(instance, window)
     depth = _channels(instance)[0] * math.prod(window.kernel)
-    return Needs(workspace=depth * bands.rows * bands.columns * instance.type(0).size)
+    pixels = padded(bands.rows * bands.columns)
+    return Needs(workspace=depth * pixels * instance.type(0).size)
 
 
 def _refuse(instance: Instance) -> str | None:
@@ -192,16 +193,18 @@ def _emit_bands(cx: KernelContext, product: Product, window: Window, channels: i
     bands = _bands(cx, window)
     scratch = cx.scratch(product.element)
     gather = _gather(cx, product.element, window, channels)
-    _, height, width = window.output
+    _, height, wide = window.output
     with cx.body.loop("d", window.output[0]):
         for row in _cuts("h", height, bands.rows):
-            for column in _cuts("w", width, bands.columns):
+            for column in _cuts("w", wide, bands.columns):
                 pixels = row.length * column.length
+                width = padded(pixels)
                 at = f"d, {row.start}, {column.start}, {row.length}, {column.length}"
-                c = f"{product.c} + (d * {height} + {row.start}) * {width} + {column.start}"
+                c = f"{product.c} + (d * {height} + {row.start}) * {wide} + {column.start}"
                 with _loop(cx, row), _loop(cx, column):
-                    cx.body.line(f"{gather}(image, {scratch}, {at});")
-                    emit_columns(cx, replace(product, n=pixels, b=scratch, b_k=pixels, c=c))
+                    cx.body.line(f"{gather}(image, {scratch}, {at}, {width - pixels});")
+                    band = replace(product, n=pixels, width=width, b=scratch, b_k=width, c=c)
+                    emit_columns(cx, band)
 
 
 def _gather(cx: KernelContext, type_: CType, window: Window, channels: int) -> str:
@@ -213,12 +216,12 @@ def _gather(cx: KernelContext, type_: CType, window: Window, channels: int) -> s
     )
     (i0, i1, i2), (k0, k1, k2), (s0, s1, s2), (d0, d1, d2), (p0, p1, p2) = fields
     text = f"""static void {name}(const T *restrict x, T *restrict band,
-    ptrdiff_t d, ptrdiff_t h, ptrdiff_t w, ptrdiff_t rows, ptrdiff_t columns)
+    ptrdiff_t d, ptrdiff_t h, ptrdiff_t w, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t pad)
 {{
     for (ptrdiff_t c = 0; c < {channels}; ++c)
     for (ptrdiff_t k0 = 0; k0 < {k0}; ++k0)
     for (ptrdiff_t k1 = 0; k1 < {k1}; ++k1)
-    for (ptrdiff_t k2 = 0; k2 < {k2}; ++k2)
+    for (ptrdiff_t k2 = 0; k2 < {k2}; ++k2) {{
     for (ptrdiff_t r = 0; r < rows; ++r, band += columns) {{
         const ptrdiff_t z = d * {s0} + k0 * {d0} - {p0};
         const ptrdiff_t y = (h + r) * {s1} + k1 * {d1} - {p1};
@@ -238,6 +241,9 @@ def _gather(cx: KernelContext, type_: CType, window: Window, channels: int) -> s
             band[j] = x[row + j * {s2}];
         for (; j < columns; ++j)
             band[j] = 0;
+    }}
+    for (ptrdiff_t j = 0; j < pad; ++j)
+        *band++ = 0;
     }}
 }}
 """

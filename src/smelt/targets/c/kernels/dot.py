@@ -17,7 +17,7 @@ from smelt.program.instruction import DotDims
 from smelt.program.storage import Needs
 from smelt.targets.c.kernels.kernel import NUMBER, Instance, KernelContext, kernel
 from smelt.targets.c.kernels.nest import index, row_major
-from smelt.targets.c.kernels.tile import Product, columns_for, emit_columns
+from smelt.targets.c.kernels.tile import Product, columns_for, emit_columns, padded
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,8 @@ def _needs(instance: Instance) -> Needs:
     layout = _layout(instance)
     if layout is None or _is_packed(instance, layout) or not _is_copied(layout):
         return Needs()
-    return Needs(workspace=_panel(instance, layout) * layout.k.size * instance.type(0).size)
+    width = padded(_panel(instance, layout))
+    return Needs(workspace=width * layout.k.size * instance.type(0).size)
 
 
 def _is_packed(instance: Instance, layout: Layout) -> bool:
@@ -137,7 +138,7 @@ def dot_general(cx: KernelContext) -> None:
             a_m=m.lhs,
             a_k=k.lhs,
             b=_at(right, [axis.rhs for axis in layout.batch], variables),
-            b_k=width if packed else k.rhs,
+            b_k=k.rhs,
             c=_at(output.name, [s * m.size * n.size for s in row_major(sizes)], variables),
             c_m=n.size,
         )
@@ -146,8 +147,7 @@ def dot_general(cx: KernelContext) -> None:
             _emit_panel(cx, layout, product, "j")
         if n.size > whole:
             rest = n.size - whole
-            b_k = rest if packed else k.rhs
-            _emit_panel(cx, layout, replace(product, n=rest, b_k=b_k), str(whole))
+            _emit_panel(cx, layout, replace(product, n=rest), str(whole))
 
 
 def _at(pointer: str, strides: Sequence[int], variables: Sequence[str]) -> str:
@@ -157,29 +157,33 @@ def _at(pointer: str, strides: Sequence[int], variables: Sequence[str]) -> str:
 
 def _emit_panel(cx: KernelContext, layout: Layout, product: Product, j: str) -> None:
     """The columns from ``j`` on, as many as ``product`` has."""
-    k, n, width = layout.k, layout.n, product.n
+    k, n, width = layout.k, layout.n, padded(product.n)
     c = f"{product.c} + {j}"
     if _is_packed(cx, layout):
-        product = replace(product, b=f"{product.b} + {j} * {k.size}")
+        b = f"{product.b} + {j} * {k.size}"
+        product = replace(product, b=b, b_k=width, width=width)
     elif _is_copied(layout):
         scratch = cx.scratch(product.element)
         with cx.body.loops(("p", "q"), (k.size, width)):
             read = f"({product.b})[({j} + q) * {n.rhs} + p * {k.rhs}]"
-            cx.body.line(f"{scratch}[p * {width} + q] = {read};")
-        product = replace(product, b=scratch, b_k=width)
+            value = read if width == product.n else f"q < {product.n} ? {read} : 0"
+            cx.body.line(f"{scratch}[p * {width} + q] = {value};")
+        product = replace(product, b=scratch, b_k=width, width=width)
     else:
         product = replace(product, b=f"{product.b} + {j}")
     emit_columns(cx, replace(product, c=c))
 
 
 def _pack(cx: KernelContext, layout: Layout, width: int) -> str:
-    """The constant right side as panels ``[k][columns]`` in a row; the last may be narrow."""
+    """The constant right side as panels ``[k][columns]`` in a row, padded to whole vectors."""
     array = np.ascontiguousarray(cx.program.constants[cx.instruction.inputs[1]])
     n, k = layout.n, layout.k
     item = array.itemsize
     matrix = np.lib.stride_tricks.as_strided(
         array, (k.size, n.size), (k.rhs * item, n.rhs * item), writeable=False
     )
-    panels = [matrix[:, j : j + width].reshape(-1) for j in range(0, n.size, width)]
-    flat = np.concatenate(panels) if panels else array.reshape(-1)
-    return cx.constant(flat, cx.type(1))
+    panels = [matrix[:, j : j + width] for j in range(0, n.size, width)]
+    whole = [
+        np.pad(panel, ((0, 0), (0, padded(panel.shape[1]) - panel.shape[1]))) for panel in panels
+    ]
+    return cx.constant(np.concatenate([panel.reshape(-1) for panel in whole]), cx.type(1))

@@ -13,8 +13,13 @@ from smelt.targets.c.kernels.kernel import KernelContext
 from smelt.targets.c.types import CType
 from smelt.targets.c.writer import Writer
 
-ROWS = 4
+ROWS = 8
 COLUMNS = 32
+LANES = 8
+"""Columns are padded to a multiple of this where B is a copy of our own."""
+
+UNROLL = 4
+"""Steps of k taken at once: the partial results are loaded and stored once for all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,7 @@ class Product:
 
     ``a`` and ``c`` are pointers as C expressions; strides are in elements. B has unit stride
     along n and ``b_k`` along k. ``bias`` points to one number a row. ``relu`` clamps at 0.
+    ``width`` is ``n`` or more: B may be padded to whole vectors.
     """
 
     element: CType
@@ -39,11 +45,22 @@ class Product:
     c_m: int
     bias: str = ""
     relu: bool = False
+    width: int = 0
+
+    @property
+    def computed(self) -> int:
+        """Columns of B that exist and are computed, of which ``n`` are stored."""
+        return max(self.n, self.width)
+
+
+def padded(columns: int) -> int:
+    """``columns`` rounded up to whole vectors."""
+    return -(-columns // LANES) * LANES
 
 
 def columns_for(rows: int, element: CType) -> int:
     """Columns of a tile: a product with few rows has only its columns to keep vectors busy."""
-    wide = COLUMNS * (4 if rows == 1 else 2 if rows < ROWS else 1)
+    wide = COLUMNS * (4 if rows == 1 else 2 if rows < 4 else 1)
     return wide // 2 if element.size == 8 else wide
 
 
@@ -75,7 +92,8 @@ def _plus(pointer: str, first: str, stride: int) -> str:
 def _tile(cx: KernelContext, p: Product, rows: int) -> str:
     """The support function for tiles of this size; the strides are its parameters."""
     suffix = ("_bias" if p.bias else "") + ("_relu" if p.relu else "")
-    name = f"tile_{p.element.name}_{p.result.name}_{rows}x{p.n}{suffix}"
+    size = f"{rows}x{p.n}" + (f"of{p.computed}" if p.computed != p.n else "")
+    name = f"tile_{p.element.name}_{p.result.name}_{size}{suffix}"
     element, result, sum_ = p.element.name, p.result.name, p.result.modular
     head = (
         f"static void {name}(ptrdiff_t kn, const {element} *restrict a, ptrdiff_t am, "
@@ -87,17 +105,13 @@ def _tile(cx: KernelContext, p: Product, rows: int) -> str:
     out.line(head)
     with out.block(""):
         for m in numbers:
-            out.line(f"{sum_} c{m}[{p.n}];")
-        with out.loop("n", p.n):
+            out.line(f"{sum_} c{m}[{p.computed}];")
+        with out.loop("n", p.computed):
             for m in numbers:
                 out.line(f"c{m}[n] = {f'({sum_})bias[{m}]' if p.bias else 0};")
-        with out.loop("k", "kn"):
-            for m in numbers:
-                out.line(f"const {sum_} a{m} = ({sum_})a[{_index(m, 'am')}k * ak];")
-            with out.loop("n", p.n):
-                out.line(f"const {sum_} v = ({sum_})b[k * bk + n];")
-                for m in numbers:
-                    out.line(f"c{m}[n] += a{m} * v;")
+        out.line(f"const ptrdiff_t whole = kn - kn % {UNROLL};")
+        _emit_steps(out, p, rows, UNROLL)
+        _emit_steps(out, p, rows, 1)
         with out.loop("n", p.n):
             for m in numbers:
                 value = f"({result})c{m}[n]"
@@ -111,3 +125,19 @@ def _tile(cx: KernelContext, p: Product, rows: int) -> str:
 
 def _index(m: int, stride: str) -> str:
     return "" if m == 0 else f"{stride} + " if m == 1 else f"{m} * {stride} + "
+
+
+def _emit_steps(out: Writer, p: Product, rows: int, steps: int) -> None:
+    """Add the products of ``steps`` values of k at a time: all whole groups, or the rest."""
+    sum_, numbers, unrolled = p.result.modular, range(rows), range(steps)
+    start, stop = ("0", "whole") if steps > 1 else ("whole", "kn")
+    with out.loop("k", stop, start, steps):
+        for u in unrolled:
+            for m in numbers:
+                at = f"{_index(m, 'am')}(k + {u}) * ak"
+                out.line(f"const {sum_} a{m}_{u} = ({sum_})a[{at}];")
+        with out.loop("n", p.computed):
+            for u in unrolled:
+                out.line(f"const {sum_} v{u} = ({sum_})b[(k + {u}) * bk + n];")
+            for m in numbers:
+                out.line(f"c{m}[n] += {' + '.join(f'a{m}_{u} * v{u}' for u in unrolled)};")
