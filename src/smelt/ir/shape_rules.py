@@ -2,8 +2,8 @@
 
 ``Split`` and ``Squeeze`` whose sizes or axes are computed at run time, ``Unique`` along an axis,
 the batched ``Scan`` of opset 8: the library assumes equal parts, squeezes every 1, returns a
-vector, forgets the batch. Here what is not known stays unknown. ``register_shape_rule`` takes
-rules for operators of other domains.
+vector, forgets the batch. Here what is not known stays unknown. ``If`` and ``Loop`` have a file
+of their own. ``register_shape_rule`` takes rules for operators of other domains.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from onnx_shape_inference import (
     ShapeInferenceError,
     registry,
 )
+
+from smelt.ir.control_flow_shapes import infer_if, infer_loop
 
 ShapeRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
 
@@ -176,6 +178,8 @@ def _scan(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
 
 _OWN: dict[str, OwnRule] = {
+    "If": infer_if,
+    "Loop": infer_loop,
     "Scan": _scan,
     "Split": _split,
     "Squeeze": _squeeze,

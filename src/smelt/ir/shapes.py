@@ -77,8 +77,11 @@ class ShapeInference:
     def infer_model(self) -> None:
         """Infer every value of the model, subgraphs and functions included.
 
-        Raises InvalidModel E317 if shapes contradict each other.
+        Raises InvalidModel E317 if shapes contradict each other. Models with the batched Scan of
+        opset 8 are left as they are: the library would give its body shapes that it does not have.
         """
+        if self._context.opset < 9 and any(n.op_type == "Scan" for n in scope.nodes(self.model)):
+            return
         try:
             if not self._infer_flat():
                 infer_symbolic_shapes(self.model, policy="override", warn_on_missing=False)

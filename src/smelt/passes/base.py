@@ -15,6 +15,7 @@ from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Rule
 from smelt.ir.shapes import ShapeInference
 from smelt.ir.worklist import RuleStats, Worklist
+from smelt.operators import all_operators
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ class PassContext:
     @classmethod
     def of(cls, model: ir.Model, evaluate: Evaluate | None = None) -> PassContext:
         """A context for ``model`` with every shape inferred."""
+        all_operators()
         shapes = ShapeInference(model)
         shapes.infer_model()
         return cls(model, shapes, Constants(), evaluate)

@@ -18,7 +18,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
     "layout": (),
     "quantize": (),
     "precision": (),
-    "interface": ("materialize_symbolic_dims",),
+    "interface": ("freeze_defaults", "materialize_symbolic_dims"),
     "cleanup": ("const_deduplication", "dead_code_elimination"),
 }
 """Our passes: each is the object of that name in the file of that name."""

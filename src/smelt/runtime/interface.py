@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from smelt.frontends.onnx.defaults import default_of
+from smelt.ir.defaults import default_of
 
 Dim = int | ir.SymbolicDim
 Value = np.ndarray | list[np.ndarray] | None

@@ -6,9 +6,9 @@ runtime sees it, and nothing outside the folder of the model is ever read.
 
 from __future__ import annotations
 
-from smelt.frontends.onnx.defaults import restore_defaults, set_aside_defaults
 from smelt.frontends.onnx.load import load
 from smelt.frontends.onnx.raise_opset import raise_opset
 from smelt.frontends.onnx.save import save, to_proto
+from smelt.ir.defaults import restore_defaults, set_aside_defaults
 
 __all__ = ["load", "raise_opset", "restore_defaults", "save", "set_aside_defaults", "to_proto"]

@@ -7,8 +7,7 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 
-from smelt.errors import InvalidModel, SmeltError, Unsupported
-from smelt.frontends.onnx.defaults import set_aside_defaults
+from smelt.errors import InvalidModel, SmeltError
 from smelt.frontends.onnx.inline import inline_functions
 from smelt.frontends.onnx.names import name_nodes
 from smelt.frontends.onnx.raise_opset import raise_opset
@@ -16,6 +15,8 @@ from smelt.frontends.onnx.read import Source, read_proto
 from smelt.frontends.onnx.schema import check_nodes
 from smelt.frontends.onnx.structure import check_names, check_structure
 from smelt.frontends.onnx.tensors import check_tensors
+from smelt.ir.defaults import set_aside_defaults
+from smelt.operators import restore_operators
 
 LOWEST_OPSET = 13
 """What rules are written for; a model below is raised to it where that is possible."""
@@ -47,6 +48,7 @@ def load(
         raise_opset(model, opset)
     elif model.opset_imports.get("", LOWEST_OPSET) < LOWEST_OPSET:
         _raise_if_possible(model)
+    restore_operators(model)
     if inline and model.functions:
         inline_functions(model)
     return model
@@ -85,5 +87,6 @@ def _root(error: BaseException) -> str:
 def _raise_if_possible(model: ir.Model) -> None:
     try:
         raise_opset(model, LOWEST_OPSET)
-    except Unsupported:
-        return
+    except SmeltError as error:
+        if error.code != "E230":
+            raise

@@ -8,9 +8,9 @@ import onnx
 import onnx_ir as ir
 
 from smelt.errors import ResourceLimit, UsageError
-from smelt.frontends.onnx.defaults import restore_defaults
 from smelt.ir import provenance as origins
 from smelt.ir import scope
+from smelt.ir.defaults import restore_defaults
 from smelt.ir.files import write_atomically
 
 INLINE_LIMIT = 1_500_000_000

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from smelt.errors import ErrorList, Unsupported
 from smelt.frontends.onnx import to_proto
 from smelt.operators import attach_functions
 from smelt.targets.base import Artifact, Plan, Runner
@@ -9,10 +14,25 @@ from smelt.targets.base import Artifact, Plan, Runner
 DEFAULT_NAME = "model"
 
 
+def _check_expressible(nodes: Sequence[ir.Node]) -> None:
+    """Raise an ErrorList of E201 for extension operators that ONNX cannot express."""
+    if nodes:
+        raise ErrorList(
+            Unsupported(
+                "E201",
+                f"operator {node.domain}.{node.op_type} has no kernel on target 'onnx'",
+                at=f"node {node.name!r}",
+                why="ONNX has no operator for it, and no function body that computes it",
+                fix="compile for a target that has it, such as host",
+            )
+            for node in nodes
+        )
+
+
 def write_model(plan: Plan) -> Artifact:
     """One file, ``NAME.onnx``; the option ``name`` changes NAME."""
     model = plan.model
-    attach_functions(model)
+    _check_expressible(attach_functions(model))
     data = to_proto(model).SerializeToString(deterministic=True)
     plan.facts["bytes"] = len(data)
     name = f"{plan.options.get('name', DEFAULT_NAME)}.onnx"

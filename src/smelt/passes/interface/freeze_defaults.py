@@ -1,0 +1,35 @@
+"""Take the defaults of inputs for constants: initializers that callers may override no more.
+
+    before   (x, w = {1, 2}) => Mul(x, w)        after   (x) => Mul(x, {1, 2})
+
+Needs    a request: it takes inputs away from the interface. Exporters of the ONNX 1.3 time listed
+         all weights as inputs, and such models can hardly be optimized otherwise.
+Keeps    inputs without a default, and those that the graph returns.
+"""
+
+from __future__ import annotations
+
+from smelt.ir.defaults import META_KEY, default_of
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.worklist import RuleStats
+from smelt.passes.base import EXACT, Options, PassContext, graph_pass
+
+
+@graph_pass("freeze_defaults", __doc__, exactness=EXACT, default=False)
+def freeze_defaults(
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
+) -> None:
+    graph = cx.model.graph
+    frozen = [v for v in graph.inputs if default_of(v) is not None and not v.is_graph_output()]
+    for value in frozen:
+        value.const_value = default_of(value)
+        value.meta.pop(META_KEY, None)
+    kept = [value for value in graph.inputs if value not in set(frozen)]
+    graph.inputs[:] = kept
+    for value in frozen:
+        graph.register_initializer(value)
+        stats.fired["default frozen"] += 1
+        rewriter.count += 1
+    if frozen:
+        cx.shapes.redeclare_interface()
+        cx.shapes.infer_model()
