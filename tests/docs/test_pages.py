@@ -24,4 +24,4 @@ def test_code_runs(page: Path) -> None:
     assert blocks
     namespace: dict[str, object] = {"__name__": page.stem.replace("-", "_")}
     for block in blocks:
-        exec(compile(block, str(page), "exec"), namespace)  # noqa: S102
+        exec(compile(block, str(page), "exec"), namespace)

@@ -69,6 +69,9 @@ class ShapeInference:
             return
         if not self._reserved:
             self._reserve()
+        for value in node.inputs:
+            if value is not None:
+                self._context.name_anonymous_dims(value)
         try:
             infer(self._context, node)
         except (OpUsageError, ShapeInferenceError):

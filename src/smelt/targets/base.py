@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.rule import Rule
 from smelt.operators.declare import Operator
+from smelt.runtime.interface import Value
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class Plan:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-Runner = Callable[..., Sequence[np.ndarray]]
-"""Runs an artifact on this machine: arrays in interface order to arrays in interface order."""
+Runner = Callable[..., Sequence[Value]]
+"""Runs an artifact on this machine: values in interface order to values in interface order."""
 
 
 @dataclass
@@ -75,7 +75,7 @@ class Artifact:
     load: Callable[[], Runner] | None = None
     _runner: Runner | None = field(default=None, repr=False)
 
-    def __call__(self, *inputs: np.ndarray) -> tuple[np.ndarray, ...]:
+    def __call__(self, *inputs: Value) -> tuple[Value, ...]:
         """Run on this machine; builds or loads what that needs on the first call."""
         if self._runner is None:
             if self.load is None:

@@ -13,6 +13,7 @@ MODULES = (
     "cumulative",
     "dynamic_slicing",
     "gather",
+    "linalg",
     "movement",
     "padding",
     "pooling",
