@@ -1,6 +1,6 @@
 """A multilayer perceptron in plain JAX, small enough for a microcontroller.
 
-    smelt compile examples.mlp:model --input 'f32[B,16]' --dim B=1 --target c -o out/
+smelt compile examples.mlp:model --input 'f32[B,16]' --dim B=1 --target c -o out/
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A small convolutional network in plain JAX, NCHW inside, for the C target.
 
-    smelt compile examples.small_cnn:model --input 'f32[B,16,16,1]' --dim B=1 --target c -o out/
+smelt compile examples.small_cnn:model --input 'f32[B,16,16,1]' --dim B=1 --target c -o out/
 """
 
 from __future__ import annotations

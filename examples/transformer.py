@@ -1,6 +1,6 @@
-"""A four-layer transformer in flax nnx: embedding, causal attention, exact GELU.
+"""A causal transformer in flax nnx.
 
-    smelt convert examples.transformer:model --input 'i32[B,32]' -o transformer.onnx
+``smelt convert examples.transformer:model --input 'i32[B,32]' -o transformer.onnx``
 """
 
 from __future__ import annotations
@@ -9,52 +9,46 @@ import jax
 import jax.numpy as jnp
 from flax import nnx
 
-VOCABULARY = 128
-WIDTH = 64
-HEADS = 4
-LAYERS = 4
-LENGTH = 32
+VOCABULARY, LENGTH, WIDTH, HEADS, LAYERS = 128, 64, 64, 4, 4
+
+_NOISE = nnx.initializers.normal(0.1)
 
 
 class Block(nnx.Module):
-    """Attention and a perceptron, each behind a layer norm and beside a residual."""
+    """Attention and a perceptron, each behind a layer norm and around a shortcut."""
 
     def __init__(self, rngs: nnx.Rngs) -> None:
-        self.norm1 = nnx.LayerNorm(WIDTH, rngs=rngs)
+        self.norm1 = nnx.LayerNorm(WIDTH, bias_init=_NOISE, rngs=rngs)
         self.attention = nnx.MultiHeadAttention(
-            num_heads=HEADS, in_features=WIDTH, decode=False, deterministic=True, rngs=rngs
+            HEADS, WIDTH, decode=False, bias_init=_NOISE, rngs=rngs
         )
-        self.norm2 = nnx.LayerNorm(WIDTH, rngs=rngs)
-        self.up = nnx.Linear(WIDTH, 4 * WIDTH, rngs=rngs)
-        self.down = nnx.Linear(4 * WIDTH, WIDTH, rngs=rngs)
+        self.norm2 = nnx.LayerNorm(WIDTH, bias_init=_NOISE, rngs=rngs)
+        self.up = nnx.Linear(WIDTH, 4 * WIDTH, bias_init=_NOISE, rngs=rngs)
+        self.down = nnx.Linear(4 * WIDTH, WIDTH, bias_init=_NOISE, rngs=rngs)
 
     def __call__(self, x: jax.Array, mask: jax.Array) -> jax.Array:
+        """``[batch, length, width]`` to the same."""
         x = x + self.attention(self.norm1(x), mask=mask)
-        return x + self.down(jax.nn.gelu(self.up(self.norm2(x)), approximate=False))
+        return x + self.down(nnx.gelu(self.up(self.norm2(x)), approximate=False))
 
 
 class Transformer(nnx.Module):
-    """Token ids to logits."""
+    """Tokens to the logits of the tokens that follow."""
 
     def __init__(self, rngs: nnx.Rngs) -> None:
         self.tokens = nnx.Embed(VOCABULARY, WIDTH, rngs=rngs)
         self.positions = nnx.Embed(LENGTH, WIDTH, rngs=rngs)
         self.blocks = nnx.List([Block(rngs) for _ in range(LAYERS)])
-        self.norm = nnx.LayerNorm(WIDTH, rngs=rngs)
-        self.head = nnx.Linear(WIDTH, VOCABULARY, rngs=rngs)
+        self.norm = nnx.LayerNorm(WIDTH, bias_init=_NOISE, rngs=rngs)
+        self.head = nnx.Linear(WIDTH, VOCABULARY, bias_init=_NOISE, rngs=rngs)
 
     def __call__(self, tokens: jax.Array) -> jax.Array:
-        length = tokens.shape[1]
-        mask = jnp.tril(jnp.ones((length, length), dtype=bool))[None, None]
-        x = self.tokens(tokens) + self.positions(jnp.arange(length))
+        """``[batch, length]`` tokens to ``[batch, length, vocabulary]`` logits."""
+        x = self.tokens(tokens) + self.positions(jnp.arange(tokens.shape[1]))
+        mask = nnx.make_causal_mask(tokens)
         for block in self.blocks:
             x = block(x, mask)
         return self.head(self.norm(x))
 
 
-_transformer = Transformer(nnx.Rngs(0))
-
-
-def model(tokens: jax.Array) -> jax.Array:
-    """Logits ``f32[B,S,128]`` of token ids ``i32[B,S]``, S at most 32."""
-    return _transformer(tokens)
+model = Transformer(nnx.Rngs(0))

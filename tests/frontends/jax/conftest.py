@@ -9,21 +9,20 @@ import jax
 import numpy as np
 import onnx_ir as ir
 import pytest
-from onnx_ir.passes.common import NameFixPass
 
 from smelt.frontends.jax import specs, trace
 from smelt.frontends.jax.compat import x64 as jax_x64
+from smelt.frontends.onnx import to_proto
+from smelt.ir.worklist import Worklist
 from smelt.operators import attach_functions
 from smelt.passes.base import PassContext
 from smelt.passes.canonicalize.legalize_dot_general import legalize_dot_general
-from smelt.ir.worklist import Worklist
 
 
 def legalized(model: ir.Model) -> ir.Model:
     """``model`` with every DotGeneral turned into ONNX, and shapes that infer to the same."""
     cx = PassContext.of(model)
     Worklist(cx.rewriter(), legalize_dot_general.rules).run()
-    NameFixPass()(model)
     return model
 
 
@@ -32,7 +31,7 @@ def run(model: ir.Model, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     import onnx
     import onnxruntime as ort
 
-    proto = ir.to_proto(model)
+    proto = to_proto(model)
     onnx.checker.check_model(proto, full_check=False)
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -67,8 +66,7 @@ def assert_same(
     got: Sequence[np.ndarray], expected: Sequence[Any], rtol: float, atol: float
 ) -> None:
     assert len(got) == len(expected)
-    for ours, theirs in zip(got, expected, strict=True):
-        theirs = np.asarray(theirs)
+    for ours, theirs in zip(got, map(np.asarray, expected), strict=True):
         assert ours.dtype == theirs.dtype
         assert ours.shape == theirs.shape
         if theirs.dtype.kind in "fV":
@@ -111,13 +109,13 @@ def check() -> Check:
         if inputs is None:
             used = sizes if symbolic else sizes[:1]
             inputs = [random_inputs(structs, size, seed) for seed, size in enumerate(used)]
-        for arrays in inputs:
-            arrays = [np.asarray(a, s.dtype) for a, s in zip(arrays, structs, strict=True)]
+        for given_arrays in inputs:
+            arrays = [np.asarray(a, s.dtype) for a, s in zip(given_arrays, structs, strict=True)]
             with jax_x64(x64):
                 expected = jax.tree.leaves(
                     fn(*jax.tree.unflatten(tree, map(jax.numpy.asarray, arrays)))
                 )
-                expected = [np.asarray(leaf) for leaf in expected]
+                expected = [np.asarray(jax.numpy.asarray(leaf)) for leaf in expected]
             assert_same(run(copy, arrays), expected, rtol, atol)
         return model
 

@@ -22,7 +22,7 @@ Equation = jex_core.JaxprEqn
 Literal = jex_core.Literal
 Var = jex_core.Var
 DropVar = jex_core.DropVar
-Primitive = jex_core.Primitive
+Primitive: Any = jex_core.Primitive
 ShapedArray = jax.core.ShapedArray
 SymbolicScope = export.SymbolicScope
 InconclusiveDim = jex_core.InconclusiveDimensionOperation
@@ -49,18 +49,26 @@ def symbolic_shape(text: str, scope: SymbolicScope) -> tuple[Dim, ...]:
 
 def scope_of(dim: Dim) -> SymbolicScope:
     """The scope that the symbols of a symbolic ``dim`` live in."""
-    return dim.scope
+    scope: SymbolicScope = dim.scope
+    return scope
 
 
 def x64(enabled: bool) -> AbstractContextManager[Any]:
     """Switches 64-bit types on or off, for this thread and the time of a ``with`` block."""
-    return jax.enable_x64(enabled)
+    context: AbstractContextManager[Any] = jax.enable_x64(enabled)
+    return context
 
 
 def make_jaxpr(fn: Any, specs: tuple[Any, ...]) -> tuple[ClosedJaxpr, Any]:
     """The jaxpr of ``fn`` for ``specs``, and its output tree of ``ShapeDtypeStruct``."""
     closed, out = jax.make_jaxpr(fn, return_shape=True)(*specs)
     return closed, out
+
+
+def struct(shape: tuple[Dim, ...], dtype: Any, weak_type: bool = False) -> Any:
+    """A ``ShapeDtypeStruct``."""
+    make: Callable[..., Any] = jax.ShapeDtypeStruct
+    return make(shape, dtype, weak_type=weak_type)
 
 
 def aval_of(array: Any) -> Aval:
@@ -70,7 +78,7 @@ def aval_of(array: Any) -> Aval:
 
 def is_extended(dtype: Any) -> bool:
     """True for the dtypes that only JAX has, such as PRNG keys."""
-    return bool(jax.dtypes.issubdtype(dtype, jax.dtypes.extended))
+    return bool(jax.numpy.issubdtype(dtype, jax.dtypes.extended))
 
 
 def host_array(constant: Any) -> np.ndarray:
@@ -101,6 +109,11 @@ def user_frame(equation: Equation) -> tuple[str, int, str] | None:
     return chosen
 
 
+def short(variable: Atom) -> str:
+    """The type of a variable as jaxprs print it, ``f32[B,4]``."""
+    return str(variable.aval.str_short(short_dtypes=True))
+
+
 def name_stack(equation: Equation) -> str:
     """Named scopes around ``equation``, joined by slashes."""
     return str(equation.source_info.name_stack)
@@ -126,4 +139,5 @@ def set_rules(
 
 def materialized(tangent: Any) -> Any:
     """``tangent``, as zeros where JAX left it symbolic."""
-    return ad.instantiate_zeros(tangent) if isinstance(tangent, ad.Zero) else tangent
+    instantiate: Callable[[Any], Any] = ad.instantiate_zeros
+    return instantiate(tangent) if isinstance(tangent, ad.Zero) else tangent

@@ -79,7 +79,7 @@ def bound(
         raise InternalError("E910", f"{what} for {len(equation.outvars)} outputs")
     outputs = []
     for result, variable in zip(listed, equation.outvars, strict=True):
-        aval = variable.aval
+        aval: compat.Aval = variable.aval
         if isinstance(result, ir.Value):
             shape = aval.shape
             if broadcast is not None:
@@ -114,7 +114,7 @@ def check_supported(jaxpr: compat.Jaxpr) -> None:
         inner: list[tuple[compat.Jaxpr, Call]] = []
         for equation in live_equations(body):
             for problem in _problems(equation):
-                places, text = found.setdefault(problem, ([], _text(equation)))
+                places, _ = found.setdefault(problem, ([], _text(equation)))
                 places.append(call.place(equation))
             if registry.find(equation.primitive.name) is None:
                 continue
@@ -152,8 +152,8 @@ def has_onnx_type(aval: compat.Aval) -> bool:
 
 
 def _text(equation: compat.Equation) -> str:
-    outputs = ", ".join(str(v.aval.str_short(short_dtypes=True)) for v in equation.outvars)
-    inputs = ", ".join(str(v.aval.str_short(short_dtypes=True)) for v in equation.invars)
+    outputs = ", ".join(compat.short(v) for v in equation.outvars)
+    inputs = ", ".join(compat.short(v) for v in equation.invars)
     return f"{outputs} = {equation.primitive.name} {inputs}"
 
 

@@ -17,7 +17,7 @@ from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.places import Call
 from smelt.frontends.jax.symbols import Symbols
 from smelt.ir.build import Attribute, Builder
-from smelt.ir.shapes import ShapeInference, same_dim
+from smelt.ir.shapes import same_dim
 
 
 class Lowering:
@@ -42,7 +42,6 @@ class Lowering:
         self.builder = builder
         self.main = main or self
         self.call = call or Call()
-        self.has_subgraphs = False
         self._count = 0
         if main is None:
             self.symbols = Symbols(builder)
@@ -61,7 +60,7 @@ class Lowering:
         **attributes: Attribute | None,
     ) -> ir.Value:
         """One node with one output, its type inferred; attributes that are None are left out."""
-        return self.builder.op(op_type, *inputs, domain=domain, **attributes)
+        return self.builder.op(op_type, *inputs, domain=domain, name=None, **attributes)
 
     def ops(
         self,
@@ -71,7 +70,9 @@ class Lowering:
         **attributes: Attribute | None,
     ) -> tuple[ir.Value, ...]:
         """One node with several outputs."""
-        return self.builder.ops(op_type, *inputs, outputs=outputs, **attributes)
+        return self.builder.ops(
+            op_type, *inputs, outputs=outputs, domain="", name=None, **attributes
+        )
 
     def constant(self, array: np.ndarray | np.generic) -> ir.Value:
         """A constant; equal small ones are one."""
@@ -199,7 +200,7 @@ class Lowering:
             self.call = outer
 
     def fresh(self, stem: str) -> str:
-        """A name for the input of a subgraph, unlike all others of the model."""
+        """A name that starts with ``stem``, unlike all others of the model."""
         self.main._count += 1
         return f"{stem}_{self.main._count}"
 
@@ -210,8 +211,7 @@ class Lowering:
 
     def branch(self, inputs: Sequence[ir.Value] = (), name: str = "body") -> Lowering:
         """A Lowering for a new subgraph with ``inputs``, inside this equation."""
-        self.main.has_subgraphs = True
-        graph = ir.Graph(list(inputs), [], nodes=[], name=name)
+        graph = ir.Graph(list(inputs), [], nodes=[], name=self.fresh(name))
         builder = Builder(
             self.builder.model, graph, self.builder.shapes, origin=self.builder.origin
         )

@@ -32,7 +32,7 @@ _RESERVED = re.compile(r"(val|const|loop)_\d+")
 
 def resolve(
     specs: Sequence[Any], constraints: Iterable[str], x64: bool
-) -> tuple[tuple[Any, ...], list[jax.ShapeDtypeStruct]]:
+) -> tuple[tuple[Any, ...], list[Any]]:
     """``specs`` with each leaf as a ``ShapeDtypeStruct``, and those leaves in order.
 
     Raises UsageError E104 for a leaf that is no spec.
@@ -83,13 +83,13 @@ def _constraint(text: str) -> str:
     )
 
 
-def _struct(leaf: Any, scope: compat.SymbolicScope, x64: bool) -> jax.ShapeDtypeStruct:
+def _struct(leaf: Any, scope: compat.SymbolicScope, x64: bool) -> Any:
     if isinstance(leaf, str):
         struct = parse(leaf, scope)
     elif isinstance(leaf, jax.ShapeDtypeStruct):
         dims = [str(dim) for dim in leaf.shape]
         named = any(isinstance(dim, str) for dim in leaf.shape)
-        struct = jax.ShapeDtypeStruct(_dims(dims, scope) if named else leaf.shape, leaf.dtype)
+        struct = compat.struct(_dims(dims, scope) if named else leaf.shape, leaf.dtype)
     else:
         try:
             aval = compat.aval_of(leaf)
@@ -99,7 +99,7 @@ def _struct(leaf: Any, scope: compat.SymbolicScope, x64: bool) -> jax.ShapeDtype
                 f"{leaf!r} is no input spec",
                 fix="give an array, a jax.ShapeDtypeStruct or text such as 'f32[B,28,28,1]'",
             ) from error
-        return jax.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+        return compat.struct(aval.shape, aval.dtype, aval.weak_type)
     dtype = np.dtype(struct.dtype)
     if dtype.itemsize == 8 and dtype.kind in "iuf" and not x64:
         raise UsageError(
@@ -111,7 +111,7 @@ def _struct(leaf: Any, scope: compat.SymbolicScope, x64: bool) -> jax.ShapeDtype
     return struct
 
 
-def parse(text: str, scope: compat.SymbolicScope | None = None) -> jax.ShapeDtypeStruct:
+def parse(text: str, scope: compat.SymbolicScope | None = None) -> Any:
     """The spec written as ``dtype[dim,...]``; raises UsageError E104."""
     found = _TEXT.fullmatch(text)
     dtype = _dtype(found.group(1)) if found else None
@@ -123,7 +123,7 @@ def parse(text: str, scope: compat.SymbolicScope | None = None) -> jax.ShapeDtyp
             fix=f"write DTYPE[DIMS], for instance 'f32[B,28,28,1]'; types: {', '.join(DTYPES)}",
         )
     dims = found.group(2).strip()
-    return jax.ShapeDtypeStruct(_dims(_split(dims), scope or compat.SymbolicScope()), dtype)
+    return compat.struct(_dims(_split(dims), scope or compat.SymbolicScope()), dtype)
 
 
 def _dtype(name: str) -> np.dtype | None:

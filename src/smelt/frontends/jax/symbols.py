@@ -74,11 +74,12 @@ def symbols_in(dim: Dim) -> list[str]:
     """The symbols of ``dim``, sorted."""
     if not is_symbolic(dim):
         return []
-    return sorted({node.id for node in ast.walk(parse(dim)) if _is_symbol(node)})
+    return _symbols(parse(dim))
 
 
-def _is_symbol(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and node.id not in _CALLS
+def _symbols(tree: ast.expr) -> list[str]:
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return sorted(names.difference(_CALLS))
 
 
 class Symbols:
@@ -169,8 +170,7 @@ class Symbols:
         size = self._builder.op("Shape", source, start=axis, end=axis + 1)
         coefficient, others = _linear(tree, name)
         for sign, term in others:
-            symbols = {node.id for node in ast.walk(term) if _is_symbol(node)}  # type: ignore[attr-defined]
-            if any(not isinstance(self._sources[s][2], ast.Name) for s in sorted(symbols)):
+            if any(not isinstance(self._sources[s][2], ast.Name) for s in _symbols(term)):
                 raise _unsolvable(name, f"{ast.unparse(tree)} has another unknown")
             other = evaluate(term, Algebra(self._symbol, self._number, self._apply))
             size = self._builder.op("Sub" if sign > 0 else "Add", size, _as_value(other))

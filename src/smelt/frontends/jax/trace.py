@@ -8,7 +8,6 @@ from typing import Any
 import jax
 import numpy as np
 import onnx_ir as ir
-from onnx_ir.passes.common import NameFixPass
 
 from smelt.errors import Unsupported, UsageError
 from smelt.frontends.jax import bindings, compat, engine, registry, specs
@@ -64,17 +63,16 @@ def trace(
         operands = [_input(cx, v, aval) for v, aval in zip(model.graph.inputs, leaves, strict=True)]
         results = engine.run(cx, closed.jaxpr, closed.consts, operands)
         _return(cx, results, closed.jaxpr.outvars, outputs)
-    if cx.has_subgraphs:  # Each graph names its own values; ONNX wants them all different.
-        NameFixPass()(model)
     return model
 
 
 def _check_interface(jaxpr: compat.Jaxpr) -> None:
     for variable in (*jaxpr.invars, *jaxpr.outvars):
-        if not engine.has_onnx_type(variable.aval):
+        aval: compat.Aval = variable.aval
+        if not engine.has_onnx_type(aval):
             raise Unsupported(
                 "E105",
-                f"an input or output has the element type {variable.aval.dtype}",
+                f"an input or output has the element type {aval.dtype}",
                 why="ONNX has no such element type, or no operators for it",
                 fix="split complex numbers into parts, and keep PRNG keys out of the interface",
             )

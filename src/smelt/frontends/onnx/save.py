@@ -8,6 +8,7 @@ import onnx
 import onnx_ir as ir
 
 from smelt.errors import ResourceLimit, UsageError
+from smelt.frontends.onnx.names import name_inner_values
 from smelt.ir import provenance as origins
 from smelt.ir import scope
 from smelt.ir.defaults import restore_defaults
@@ -68,6 +69,7 @@ def save(
 def _prepare(copy: ir.Model, with_provenance: bool) -> None:
     """Make ``copy``, a clone of the model to save, what belongs into a file."""
     restore_defaults(copy)
+    name_inner_values(copy)
     if with_provenance:
         origins.write_to_metadata(scope.nodes(copy))
 

@@ -66,7 +66,9 @@ def test_shifts_by_any_count(check, fn, dtype):
 
 
 @pytest.mark.parametrize(
-    "fn", [lax.bitwise_and, lax.bitwise_or, lax.bitwise_xor, lax.eq, lax.ne, lax.lt, lax.max, lax.min], ids=named
+    "fn",
+    [lax.bitwise_and, lax.bitwise_or, lax.bitwise_xor, lax.eq, lax.ne, lax.lt, lax.max, lax.min],
+    ids=named,
 )
 def test_booleans(check, fn):
     check(fn, "bool[4]", "bool[4]", inputs=[BOOLEANS])
@@ -81,8 +83,12 @@ def test_select(check):
     check(jnp.where, "bool[B,4]", "f32[B,4]", "f32[B,4]")
     check(jnp.where, "bool[4]", "bool[4]", "bool[4]")
     check(lambda p, x: jnp.where(p, x, 0), "bool[]", "f32[B,4]", inputs=[[True, np.ones((2, 4))]])
-    check(lambda w, a, b, c: lax.select_n(w, a, b, c), "i32[6]", *["f32[6]"] * 3,
-          inputs=[[[0, 1, 2, 2, 1, 0], *np.arange(18.0).reshape(3, 6)]])
+    check(
+        lax.select_n,
+        "i32[6]",
+        *["f32[6]"] * 3,
+        inputs=[[[0, 1, 2, 2, 1, 0], *np.arange(18.0).reshape(3, 6)]],
+    )
 
 
 def test_broadcasts_are_left_to_the_operators(check):

@@ -29,7 +29,9 @@ def test_branches_that_return_what_they_got(check):
 
 
 def test_while(check):
-    fn = lambda x: lax.while_loop(lambda c: c[1].sum() < 100, lambda c: (c[0] + 1, c[1] * 2), (0, x))  # noqa: E731
+    def fn(x):
+        return lax.while_loop(lambda c: c[1].sum() < 100, lambda c: (c[0] + 1, c[1] * 2), (0, x))
+
     check(fn, "f32[2,3]", inputs=[[X + 1], [X + 1000]])
 
 
@@ -42,18 +44,26 @@ def test_while_with_captured_values(check):
 
 def test_fori(check):
     check(lambda x: lax.fori_loop(0, 5, lambda i, c: c * 0.5 + i, x), "f32[B,3]")
-    check(lambda x, n: lax.fori_loop(0, n, lambda i, c: c + i, x), "f32[B,3]", "i32[]", inputs=[[X, 4], [X, 0]])
+    check(
+        lambda x, n: lax.fori_loop(0, n, lambda i, c: c + i, x),
+        "f32[B,3]",
+        "i32[]",
+        inputs=[[X, 4], [X, 0]],
+    )
 
 
 SCANS = {
     "sum": lambda x: lax.scan(lambda c, y: (c + y, c * y), x[0], x),
     "no carry": lambda x: lax.scan(lambda c, y: (c, y * 2), None, x),
     "no results": lambda x: lax.scan(lambda c, y: (c + y, None), x[0], x),
-    "several": lambda x: lax.scan(lambda c, y: ((c[0] + y[0], c[1]), (y[1], c[1])), (x[0], x[1]), (x, x * 2)),
+    "several": lambda x: lax.scan(
+        lambda c, y: ((c[0] + y[0], c[1]), (y[1], c[1])), (x[0], x[1]), (x, x * 2)
+    ),
     "counting": lambda x: lax.scan(lambda c, _: (c * 2, c.sum()), x, None, length=4),
     "with constants": lambda x: lax.scan(lambda c, y: (c @ (x.T @ x) * 0.1, y + c), x[0], x),
     "nested": lambda x: lax.scan(
-        lambda c, y: (lax.scan(lambda d, z: (d + z, d), c, x)[0] * 0.1, y), x[0], x),
+        lambda c, y: (lax.scan(lambda d, z: (d + z, d), c, x)[0] * 0.1, y), x[0], x
+    ),
     "empty": lambda x: lax.scan(lambda c, y: (c + 1, c), x, None, length=0),
     "same result twice": lambda x: lax.scan(lambda c, y: (y, (y, y)), x[0], x),
 }
@@ -90,8 +100,8 @@ def test_calls_are_inlined_and_named():
     from smelt.frontends.jax import trace
     from smelt.ir.provenance import origin_of
 
-    inner = jax.jit(lambda x: jnp.tanh(x), inline=False)
-    model = trace(lambda x: jax.checkpoint(inner)(x), "f32[3]")
+    inner = jax.jit(jnp.tanh, inline=False)
+    model = trace(jax.checkpoint(inner), "f32[3]")
     (node,) = model.graph
     assert node.op_type == "Tanh"
     assert "test_control_flow.py" in str(origin_of(node))

@@ -12,7 +12,12 @@ from jax import lax
 from smelt.errors import Unsupported
 from smelt.frontends.jax import trace
 
-LAYOUTS = [("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW"), ("NHWC", "OIHW", "NCHW"), ("HWNC", "IOHW", "HNWC")]
+LAYOUTS = [
+    ("NHWC", "HWIO", "NHWC"),
+    ("NCHW", "OIHW", "NCHW"),
+    ("NHWC", "OIHW", "NCHW"),
+    ("HWNC", "IOHW", "HNWC"),
+]
 SHAPES = {"N": 2, "C": 3, "H": 7, "W": 8, "O": 4, "I": 3}
 
 
@@ -27,7 +32,13 @@ def conv(layout, **options):
 
 def specs(layout, kernel=(3, 2), groups=1):
     left = ",".join(str(SHAPES[c]) for c in layout[0])
-    sizes = {**SHAPES, "H": kernel[0], "W": kernel[1], "I": 3 // groups, "O": 6 if groups > 1 else 4}
+    sizes = {
+        **SHAPES,
+        "H": kernel[0],
+        "W": kernel[1],
+        "I": 3 // groups,
+        "O": 6 if groups > 1 else 4,
+    }
     right = ",".join(str(sizes[c]) for c in layout[1])
     return f"f32[{left}]", f"f32[{right}]"
 
@@ -46,8 +57,16 @@ OPTIONS = {
     "input dilation": {"lhs_dilation": (2, 1), "padding": ((1, 1), (1, 1))},
     "input dilation both": {"lhs_dilation": (2, 3), "padding": ((1, 2), (0, 1))},
     "transposed": {"lhs_dilation": (2, 2), "padding": ((2, 2), (1, 1))},
-    "input dilation, strides": {"lhs_dilation": (2, 2), "window_strides": (3, 3), "padding": ((1, 1), (0, 1))},
-    "input and kernel dilation": {"lhs_dilation": (2, 2), "rhs_dilation": (2, 1), "padding": ((0, 0), (0, 0))},
+    "input dilation, strides": {
+        "lhs_dilation": (2, 2),
+        "window_strides": (3, 3),
+        "padding": ((1, 1), (0, 1)),
+    },
+    "input and kernel dilation": {
+        "lhs_dilation": (2, 2),
+        "rhs_dilation": (2, 1),
+        "padding": ((0, 0), (0, 0)),
+    },
     "input dilation, wide padding": {"lhs_dilation": (2, 2), "padding": ((5, 4), (3, 3))},
     "input dilation, negative": {"lhs_dilation": (2, 2), "padding": ((-1, 1), (0, -3))},
 }
@@ -65,16 +84,35 @@ def test_groups(check, dilation):
 
 
 def test_one_and_three_dims(check):
-    check(lambda x, w: lax.conv_general_dilated(x, w, (2,), "SAME", dimension_numbers=("NWC", "WIO", "NWC")),
-          "f32[B,9,3]", "f32[3,3,4]", rtol=1e-4, atol=1e-5)
-    check(lambda x, w: lax.conv_general_dilated(x, w, (1, 1, 2), "SAME", dimension_numbers=("NDHWC", "DHWIO", "NDHWC")),
-          "f32[B,4,5,6,2]", "f32[2,3,3,2,3]", rtol=1e-4, atol=1e-5)
+    check(
+        lambda x, w: lax.conv_general_dilated(
+            x, w, (2,), "SAME", dimension_numbers=("NWC", "WIO", "NWC")
+        ),
+        "f32[B,9,3]",
+        "f32[3,3,4]",
+        rtol=1e-4,
+        atol=1e-5,
+    )
+    check(
+        lambda x, w: lax.conv_general_dilated(
+            x, w, (1, 1, 2), "SAME", dimension_numbers=("NDHWC", "DHWIO", "NDHWC")
+        ),
+        "f32[B,4,5,6,2]",
+        "f32[2,3,3,2,3]",
+        rtol=1e-4,
+        atol=1e-5,
+    )
 
 
 def test_conv_transpose_as_jax_spells_it(check):
     for padding in ("SAME", "VALID"):
-        check(lambda x, w, p=padding: lax.conv_transpose(x, w, (2, 2), p), "f32[B,5,4,3]", "f32[3,3,3,4]",
-              rtol=1e-4, atol=1e-5)
+        check(
+            lambda x, w, p=padding: lax.conv_transpose(x, w, (2, 2), p),
+            "f32[B,5,4,3]",
+            "f32[3,3,3,4]",
+            rtol=1e-4,
+            atol=1e-5,
+        )
 
 
 def test_gradients_of_convolutions_are_convolutions(check):
@@ -100,17 +138,25 @@ POOLS = {
     "min": lambda x: nnx.min_pool(x, (3, 2), (1, 2), padding="SAME"),
     "mean": lambda x: nnx.avg_pool(x, (2, 2), (2, 2)),
     "mean same": lambda x: nnx.avg_pool(x, (3, 3), (1, 1), padding="SAME"),
-    "mean without padding": lambda x: nnx.avg_pool(x, (3, 3), (1, 1), padding="SAME", count_include_pad=False),
-    "channels": lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 1, 1, 2), (1, 1, 1, 1), "VALID"),
+    "mean without padding": lambda x: nnx.avg_pool(
+        x, (3, 3), (1, 1), padding="SAME", count_include_pad=False
+    ),
+    "channels": lambda x: lax.reduce_window(
+        x, -jnp.inf, lax.max, (1, 1, 1, 2), (1, 1, 1, 1), "VALID"
+    ),
     "three dims": lambda x: lax.reduce_window(x, 0.0, lax.add, (1, 2, 2, 2), (1, 1, 2, 1), "SAME"),
     "wide padding": lambda x: lax.reduce_window(
-        x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 1, 1, 1), ((0, 0), (3, 2), (0, 4), (0, 0))),
+        x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 1, 1, 1), ((0, 0), (3, 2), (0, 4), (0, 0))
+    ),
     "dilated window": lambda x: lax.reduce_window(
-        x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 1, 1, 1), "VALID", window_dilation=(1, 2, 2, 1)),
+        x, -jnp.inf, lax.max, (1, 2, 2, 1), (1, 1, 1, 1), "VALID", window_dilation=(1, 2, 2, 1)
+    ),
     "dilated sum": lambda x: lax.reduce_window(
-        x, 0.0, lax.add, (1, 2, 2, 1), (1, 1, 1, 1), "VALID", window_dilation=(1, 2, 2, 1)),
+        x, 0.0, lax.add, (1, 2, 2, 1), (1, 1, 1, 1), "VALID", window_dilation=(1, 2, 2, 1)
+    ),
     "dilated base": lambda x: lax.reduce_window(
-        x, 0.0, lax.add, (1, 2, 2, 1), (1, 1, 1, 1), "SAME", base_dilation=(1, 2, 3, 1)),
+        x, 0.0, lax.add, (1, 2, 2, 1), (1, 1, 1, 1), "SAME", base_dilation=(1, 2, 3, 1)
+    ),
 }
 
 
@@ -127,12 +173,20 @@ def test_pools_in_a_symbolic_batch_without_shapes(check):
 def test_max_pool_of_integers(check):
     big = np.array([[2**30, 5, -7], [3, -(2**30), 9]], np.int32)
     low = np.int32(-(2**31))
-    check(lambda x: lax.reduce_window(x, low, lax.max, (2, 2), (1, 1), "SAME"), "i32[2,3]", inputs=[[big]])
+    check(
+        lambda x: lax.reduce_window(x, low, lax.max, (2, 2), (1, 1), "SAME"),
+        "i32[2,3]",
+        inputs=[[big]],
+    )
 
 
 REFUSED = {
-    "mean": lambda x: lax.reduce_window(x.astype(int), 0, lax.add, (2, 1, 1, 1), (1, 1, 1, 1), "SAME"),
-    "at most 3": lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2, 2, 2, 2), (1, 1, 1, 1), "SAME"),
+    "mean": lambda x: lax.reduce_window(
+        x.astype(int), 0, lax.add, (2, 1, 1, 1), (1, 1, 1, 1), "SAME"
+    ),
+    "at most 3": lambda x: lax.reduce_window(
+        x, -jnp.inf, lax.max, (2, 2, 2, 2), (1, 1, 1, 1), "SAME"
+    ),
 }
 
 

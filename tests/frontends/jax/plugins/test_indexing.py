@@ -61,8 +61,14 @@ def test_scatter_of_rows(check, fn, mode):
         index = index[:2]  # Otherwise two rows race for one place.
     update = lambda x, i, u: getattr(x.at[i], fn)(u, mode=mode)  # noqa: E731
     rows = np.random.default_rng(0).standard_normal((index.size, 6)).astype(np.float32)
-    check(update, "f32[5,6]", f"i32[{index.size}]", f"f32[{index.size},6]",
-          inputs=[[X, index, rows]], rtol=1e-6)
+    check(
+        update,
+        "f32[5,6]",
+        f"i32[{index.size}]",
+        f"f32[{index.size},6]",
+        inputs=[[X, index, rows]],
+        rtol=1e-6,
+    )
 
 
 SCATTERED = {
@@ -74,7 +80,8 @@ SCATTERED = {
     "one element": lambda x, i, u: x.at[i[0], i[1]].set(2.0),
     "batched": lambda x, i, u: jax.vmap(lambda r, j, v: r.at[j].add(v))(x, i, u[:, 0]),
     "batched windows": lambda x, i, u: jax.vmap(
-        lambda r, j, v: lax.dynamic_update_slice(r, v, (j,)))(x, i, u[:, :2]),
+        lambda r, j, v: lax.dynamic_update_slice(r, v, (j,))
+    )(x, i, u[:, :2]),
     "strided": lambda x, i, u: x.at[::2].set(u[:3]),
     "scalar everywhere": lambda x, i, u: x.at[:].set(3.0),
     "scalar in rows": lambda x, i, u: x.at[i].set(0.0),
@@ -84,7 +91,10 @@ SCATTERED = {
 @pytest.mark.parametrize("fn", SCATTERED.values(), ids=SCATTERED.keys())
 def test_scattering(check, fn):
     rng = np.random.default_rng(1)
-    inputs = [[X, np.array(i, np.int32), rng.standard_normal((5, 6))] for i in ([0, 4, 2, 1, 3], [3, 9, -1, -7, 0])]
+    inputs = [
+        [X, np.array(i, np.int32), rng.standard_normal((5, 6))]
+        for i in ([0, 4, 2, 1, 3], [3, 9, -1, -7, 0])
+    ]
     check(fn, "f32[5,6]", "i32[5]", "f32[5,6]", inputs=inputs, rtol=1e-6)
 
 
@@ -104,8 +114,20 @@ STARTS = [[X, s, t] for s, t in ((0, 0), (1, 2), (4, 5), (9, 9), (-1, -2), (-9, 
 
 
 def test_dynamic_slice_clamps(check):
-    check(lambda x, i, j: lax.dynamic_slice(x, (i, j), (2, 3)), "f32[5,6]", "i32[]", "i32[]", inputs=STARTS)
-    check(lambda x, i, j: lax.dynamic_slice_in_dim(x, i, 2), "f32[5,6]", "i32[]", "i32[]", inputs=STARTS)
+    check(
+        lambda x, i, j: lax.dynamic_slice(x, (i, j), (2, 3)),
+        "f32[5,6]",
+        "i32[]",
+        "i32[]",
+        inputs=STARTS,
+    )
+    check(
+        lambda x, i, j: lax.dynamic_slice_in_dim(x, i, 2),
+        "f32[5,6]",
+        "i32[]",
+        "i32[]",
+        inputs=STARTS,
+    )
     check(lambda x, i: lax.dynamic_index_in_dim(x, i, 1, keepdims=False), "f32[B,4]", "i32[]")
 
 
@@ -114,9 +136,26 @@ def test_dynamic_update_slice_clamps(check):
         return lax.dynamic_update_slice(x, -jnp.ones((2, 3)), (i, j))
 
     check(update, "f32[5,6]", "i32[]", "i32[]", inputs=STARTS)
-    check(lambda x, i, j: lax.dynamic_update_slice(x, x[:, :2], (i, j)), "f32[5,6]", "i32[]", "i32[]", inputs=STARTS)
-    check(lambda x, i, j: lax.dynamic_update_slice(x, x + 1, (i, j)), "f32[5,6]", "i32[]", "i32[]", inputs=STARTS)
+    check(
+        lambda x, i, j: lax.dynamic_update_slice(x, x[:, :2], (i, j)),
+        "f32[5,6]",
+        "i32[]",
+        "i32[]",
+        inputs=STARTS,
+    )
+    check(
+        lambda x, i, j: lax.dynamic_update_slice(x, x + 1, (i, j)),
+        "f32[5,6]",
+        "i32[]",
+        "i32[]",
+        inputs=STARTS,
+    )
 
 
 def test_key_value_cache_in_a_symbolic_batch(check):
-    check(lambda cache, new, i: lax.dynamic_update_slice(cache, new, (0, i, 0)), "f32[B,8,4]", "f32[B,1,4]", "i32[]")
+    check(
+        lambda cache, new, i: lax.dynamic_update_slice(cache, new, (0, i, 0)),
+        "f32[B,8,4]",
+        "f32[B,1,4]",
+        "i32[]",
+    )

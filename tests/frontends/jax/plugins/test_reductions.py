@@ -7,7 +7,18 @@ import numpy as np
 import pytest
 from jax import lax
 
-FNS = [jnp.sum, jnp.prod, jnp.max, jnp.min, jnp.mean, jnp.argmax, jnp.argmin, jnp.all, jnp.any, jnp.var]
+FNS = [
+    jnp.sum,
+    jnp.prod,
+    jnp.max,
+    jnp.min,
+    jnp.mean,
+    jnp.argmax,
+    jnp.argmin,
+    jnp.all,
+    jnp.any,
+    jnp.var,
+]
 
 
 @pytest.mark.parametrize("fn", FNS, ids=lambda fn: fn.__name__)
@@ -39,7 +50,9 @@ def test_first_of_equals_and_first_nan(check, fn):
     check(lambda x: fn(x, axis=1), "f32[4,4]", inputs=[[rows]])
 
 
-@pytest.mark.parametrize("fn", [jnp.cumsum, jnp.cumprod, lax.cummax, lax.cummin], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "fn", [jnp.cumsum, jnp.cumprod, lax.cummax, lax.cummin], ids=lambda f: f.__name__
+)
 @pytest.mark.parametrize("dtype", ["f32", "i32", "i8"])
 def test_running(check, fn, dtype):
     check(lambda x: fn(x, axis=1), f"{dtype}[B,7]", rtol=1e-4)

@@ -9,8 +9,33 @@ import pytest
 from jax import lax
 
 EDGES = np.array(
-    [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 1e-6, -1e-6, 1e-30, 3.3, -7.7, 20.0, -20.0]
-    + [80.0, -80.0, 1e10, -1e10, np.inf, -np.inf, np.nan, 0.49999997, -0.49999997],
+    [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        -0.5,
+        1.5,
+        2.5,
+        -2.5,
+        1e-06,
+        -1e-06,
+        1e-30,
+        3.3,
+        -7.7,
+        20.0,
+        -20.0,
+        80.0,
+        -80.0,
+        10000000000.0,
+        -10000000000.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        0.49999997,
+        -0.49999997,
+    ],
     np.float32,
 )
 
@@ -51,7 +76,9 @@ def test_integer_powers(check, power):
         check(lambda x: lax.integer_pow(x, power), "i32[4]", inputs=[[[-3, 0, 1, 77777]]])
 
 
-@pytest.mark.parametrize("fn", [lax.neg, lax.abs, lax.sign, lax.bitwise_not], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "fn", [lax.neg, lax.abs, lax.sign, lax.bitwise_not], ids=lambda f: f.__name__
+)
 @pytest.mark.parametrize("dtype", ["i8", "i32", "u8", "u32"])
 def test_integers(check, fn, dtype):
     if fn is lax.abs and dtype[0] == "u":
@@ -75,10 +102,27 @@ def test_float16_and_bfloat16_keep_their_type(check):
 
 @pytest.mark.parametrize(
     "fn",
-    [jax.nn.gelu, lambda x: jax.nn.gelu(x, approximate=False), jax.nn.silu, jax.nn.softplus]
-    + [jax.nn.elu, jax.nn.mish, jax.nn.log_sigmoid, jax.nn.softmax, jax.nn.log_softmax]
-    + [jax.nn.leaky_relu, jax.nn.hard_swish, jax.nn.selu, jax.nn.celu, jax.nn.soft_sign]
-    + [jax.nn.standardize, jax.nn.glu, jax.nn.relu6, jax.nn.squareplus, jax.nn.logsumexp],
+    [
+        jax.nn.gelu,
+        lambda x: jax.nn.gelu(x, approximate=False),
+        jax.nn.silu,
+        jax.nn.softplus,
+        jax.nn.elu,
+        jax.nn.mish,
+        jax.nn.log_sigmoid,
+        jax.nn.softmax,
+        jax.nn.log_softmax,
+        jax.nn.leaky_relu,
+        jax.nn.hard_swish,
+        jax.nn.selu,
+        jax.nn.celu,
+        jax.nn.soft_sign,
+        jax.nn.standardize,
+        jax.nn.glu,
+        jax.nn.relu6,
+        jax.nn.squareplus,
+        jax.nn.logsumexp,
+    ],
     ids=lambda fn: fn.__name__,
 )
 def test_activations(check, fn):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -40,7 +41,7 @@ class Window:
             if size != 1 or stride != 1 or tuple(pads) != (0, 0)
         ]
 
-    def attributes(self, dims: Sequence[int]) -> dict[str, list[int]]:
+    def attributes(self, dims: Sequence[int]) -> dict[str, Any]:
         """What pooling operators call it, on ``dims``."""
         lows = [int(self.pads[dim][0]) for dim in dims]
         highs = [int(self.pads[dim][1]) for dim in dims]
