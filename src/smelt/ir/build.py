@@ -91,6 +91,11 @@ class Builder:
         )
         return self.add(node)
 
+    def like(self, node: ir.Node, *inputs: ir.Value | None) -> ir.Value:
+        """One node with the operator and the attributes of ``node``, and other inputs."""
+        attributes = list(node.attributes.values())
+        return self.add(ir.Node(node.domain, node.op_type, inputs, attributes))[0]
+
     def add(self, node: ir.Node) -> tuple[ir.Value, ...]:
         """Place a node made elsewhere, infer its outputs and stamp its origin."""
         if self.before is None:

@@ -1,0 +1,47 @@
+"""Merge a Transpose of a Transpose into one, or none.
+
+    before   x ─> Transpose(p) ─> Transpose(q) ─> y        after   x ─> Transpose(p[q]) ─> y
+
+Needs    both permutations, given or implied by the rank.
+Keeps    the first Transpose if something else reads it.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.match import op, var
+from smelt.ir.rule import Match, Replacement, rule
+from smelt.passes.base import EXACT, rule_pass
+
+
+@rule(op("Transpose", op("Transpose", var("x"), name="inner", shared=True)), same_shape=True)
+def transpose_of_transpose(m: Match, b: Builder) -> Replacement:
+    first, second = permutation(m.node("inner")), permutation(m.root)
+    if first is None or second is None or len(first) != len(second):
+        return None
+    merged = [first[axis] for axis in second]
+    if merged == sorted(merged):
+        return m["x"]
+    return b.op("Transpose", m["x"], perm=merged)
+
+
+def permutation(node: ir.Node) -> tuple[int, ...] | None:
+    """The permutation of a Transpose: result axis ``i`` is axis ``perm[i]`` of the input."""
+    given = node.attributes.get("perm")
+    if given is not None:
+        return tuple(given.as_ints())
+    source = node.inputs[0]
+    if source is None or source.shape is None:
+        return None
+    return tuple(reversed(range(len(source.shape))))
+
+
+merge_consecutive_transposes = rule_pass(
+    "merge_consecutive_transposes",
+    __doc__,
+    [transpose_of_transpose],
+    exactness=EXACT,
+    source="Core ML MIL: common::merge_consecutive_transposes",
+)

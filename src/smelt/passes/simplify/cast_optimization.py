@@ -1,0 +1,78 @@
+"""Drop a Cast that another Cast makes superfluous.
+
+    before   x: float16 ─> Cast(float) ─> Cast(double) ─> y      after   x ─> Cast(double) ─> y
+
+Needs    a type in the middle that holds every value of the first exactly, by range *and* by
+         mantissa: int32 passes through double, not through float.
+Keeps    detours that lose something (float to int32 to float), 8-bit floats and strings, floats
+         that end as integers: what becomes of NaN and large numbers differs between runtimes.
+"""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.match import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import EXACT, rule_pass
+
+FLOATS = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
+INTEGERS = (
+    *(ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64),
+    *(ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64),
+)
+
+
+@rule(op("Cast", op("Cast", var("x"), name="middle", shared=True)))
+def cast_of_cast(m: Match, b: Builder) -> Replacement:
+    x, middle, end = m["x"], m["middle"].dtype, m.root.outputs[0].dtype
+    if x.dtype is None or middle is None or end is None:
+        return None
+    if not holds(middle, x.dtype):
+        return Miss(f"{middle.name.lower()} does not hold every {x.dtype.name.lower()}")
+    if end not in (*FLOATS, *INTEGERS, ir.DataType.BOOL):
+        return Miss(f"casts to {end.name.lower()} depend on more than the value")
+    if x.dtype in FLOATS and end in INTEGERS:
+        return Miss("runtimes differ on NaN and large numbers that become integers")
+    return x if end == x.dtype else b.op("Cast", x, to=int(end))
+
+
+def holds(wide: ir.DataType, narrow: ir.DataType) -> bool:
+    """True if every value of ``narrow`` is a value of ``wide``."""
+    if wide == narrow:
+        return narrow in (*FLOATS, *INTEGERS, ir.DataType.BOOL)
+    if narrow == ir.DataType.BOOL:
+        return wide in (*FLOATS, *INTEGERS)
+    if narrow in FLOATS:
+        return wide in FLOATS and _float_holds(wide, narrow)
+    if narrow in INTEGERS:
+        limits = np.iinfo(narrow.numpy())
+        if wide in INTEGERS:
+            outer = np.iinfo(wide.numpy())
+            return bool(outer.min <= limits.min and limits.max <= outer.max)
+        if wide in FLOATS:
+            bits = limits.bits - (1 if limits.min < 0 else 0)
+            info = ml_dtypes.finfo(wide.numpy())
+            return bool(info.nmant + 1 >= bits and float(info.max) >= float(limits.max))
+    return False
+
+
+def _float_holds(wide: ir.DataType, narrow: ir.DataType) -> bool:
+    outer, inner = ml_dtypes.finfo(wide.numpy()), ml_dtypes.finfo(narrow.numpy())
+    return bool(
+        outer.nmant >= inner.nmant
+        and float(outer.max) >= float(inner.max)
+        and float(outer.smallest_subnormal) <= float(inner.smallest_subnormal)
+    )
+
+
+cast_optimization = rule_pass(
+    "cast_optimization",
+    __doc__,
+    [cast_of_cast],
+    exactness=EXACT,
+    source="Core ML MIL: common::cast_optimization",
+)

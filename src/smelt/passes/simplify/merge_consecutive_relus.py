@@ -1,0 +1,80 @@
+"""Merge activations that clip what is clipped already.
+
+    before   x ─> Relu ─> Relu ─> y                       after   x ─> Relu ─> y
+    before   x ─> Clip(a, b) ─> Clip(c, d) ─> y           after   x ─> Clip(max(a,c), min(b,d)) ─> y
+
+Needs    constant bounds whose ranges overlap: a Clip with an empty range returns its upper bound.
+Keeps    the first one if something else reads it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.match import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import EXACT, rule_pass
+
+_x = var("x")
+
+
+@rule(op("Relu", op("Relu", _x, name="inner", shared=True)))
+def relu_of_relu(m: Match, b: Builder) -> Replacement:
+    return m["inner"]
+
+
+_ACTIVATIONS = ["Relu", "Clip"]
+
+
+@rule(
+    op(
+        _ACTIVATIONS,
+        op(_ACTIVATIONS, _x, name="inner", shared=True, rest=True),
+        name="outer",
+        rest=True,
+    )
+)
+def clip_of_clip(m: Match, b: Builder) -> Replacement:
+    inner, outer, x = m.node("inner"), m.root, m["x"]
+    if x.dtype is None or (inner.op_type == "Relu" and outer.op_type == "Relu"):
+        return None
+    first, second = _bounds(m, inner), _bounds(m, outer)
+    if first is None or second is None:
+        return Miss("the bounds are not constant")
+    low, high = max(first[0], second[0]), min(first[1], second[1])
+    if not (first[0] <= first[1] and second[0] <= second[1] and low <= high):
+        return Miss("the ranges do not overlap")
+    bounds = [None if math.isinf(number) else _constant(b, number, x) for number in (low, high)]
+    return b.op("Clip", x, *bounds)
+
+
+def _bounds(m: Match, node: ir.Node) -> tuple[float, float] | None:
+    """The closed range that a Relu or Clip leaves; None if it is not known, or NaN."""
+    if node.op_type == "Relu":
+        return 0.0, math.inf
+    found = []
+    for index, default in ((1, -math.inf), (2, math.inf)):
+        value = node.inputs[index] if len(node.inputs) > index else None
+        number = default if value is None else m.scalar(value)
+        if number is None or math.isnan(number):
+            return None
+        found.append(number)
+    return found[0], found[1]
+
+
+def _constant(b: Builder, number: float, like: ir.Value) -> ir.Value:
+    assert like.dtype is not None
+    return b.constant(np.asarray(number, dtype=like.dtype.numpy()))
+
+
+merge_consecutive_relus = rule_pass(
+    "merge_consecutive_relus",
+    __doc__,
+    [relu_of_relu, clip_of_clip],
+    exactness=EXACT,
+    source="Core ML MIL: common::merge_consecutive_relus",
+)

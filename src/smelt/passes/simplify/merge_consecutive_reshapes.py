@@ -1,0 +1,64 @@
+"""Merge a Reshape of a Reshape into one, or none; Flatten, Squeeze and Unsqueeze count as such.
+
+    before   x ─> Reshape ─> Squeeze ─> y                 after   x ─> Reshape(shape of y) ─> y
+
+Needs    a shape of y that constants can say: one unknown dim becomes -1, and dims that x has at
+         the same place become 0.
+Keeps    the first Reshape if something else reads it; shapes with size 0, where -1 and 0 mean
+         other things.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.match import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import same_dim, same_shape
+from smelt.passes.base import EXACT, rule_pass
+
+RESHAPES = ["Reshape", "Flatten", "Squeeze", "Unsqueeze"]
+
+
+@rule(
+    op(RESHAPES, op(RESHAPES, var("x"), name="inner", shared=True, rest=True), rest=True),
+    same_shape=True,
+)
+def reshape_of_reshape(m: Match, b: Builder) -> Replacement:
+    x, y = m["x"], m.root.outputs[0]
+    if same_shape(x.shape, y.shape):
+        return x
+    target = constant_shape(x.shape, y.shape)
+    if target is None:
+        return Miss("no constant says the shape of the result")
+    return b.op("Reshape", x, b.const_i64(target))
+
+
+def constant_shape(source: ir.Shape | None, result: ir.Shape | None) -> list[int] | None:
+    """The operand of a Reshape from ``source`` to ``result``, None if no constant serves.
+
+    Sizes of 0 are refused: beside one, -1 is ambiguous and 0 does not mean 0.
+    """
+    if source is None or result is None or 0 in result.dims or 0 in source.dims:
+        return None
+    target = []
+    unknown = 0
+    for index, dim in enumerate(result.dims):
+        if isinstance(dim, int):
+            target.append(dim)
+        elif index < len(source) and same_dim(source[index], dim):
+            target.append(0)
+        else:
+            target.append(-1)
+            unknown += 1
+    return target if unknown <= 1 else None
+
+
+merge_consecutive_reshapes = rule_pass(
+    "merge_consecutive_reshapes",
+    __doc__,
+    [reshape_of_reshape],
+    exactness=EXACT,
+    source="Core ML MIL: common::merge_consecutive_reshapes",
+)

@@ -1,0 +1,37 @@
+"""Clipping what is clipped."""
+
+from __future__ import annotations
+
+import pytest
+from rewrites import check_rewrite, check_unchanged
+
+from smelt.passes.simplify.merge_consecutive_relus import merge_consecutive_relus
+
+G = "g (float[N,4] x) => (float[N,4] y) <float a = {-1}, float b = {1}, float c = {0.5}, float d = {2}, float z = {0}, float six = {6}>"
+MERGED = {
+    "Relu of Relu": ("r = Relu(x) y = Relu(r)", "y = Relu(x)"),
+    "three": ("r = Relu(x) s = Relu(r) y = Relu(s)", "y = Relu(x)"),
+    "Clip of Clip": ("r = Clip(x, a, b) y = Clip(r, z, d)", "y = Clip(x, z, b)"),
+    "Relu of Clip": ("r = Clip(x, a, six) y = Relu(r)", "y = Clip(x, z, six)"),
+    "Clip of Relu": ("r = Relu(x) y = Clip(r, a, six)", "y = Clip(x, z, six)"),
+    "one bound each": ("r = Clip(x, a) e = Neg(r) f = Neg(e) s = Clip(r, , b) y = Sub(s, f)", None),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), MERGED.values(), ids=MERGED.keys())
+def test_merges(before: str, after: str | None) -> None:
+    expected = after or "r = Clip(x, a) e = Neg(r) f = Neg(e) s = Clip(x, a, b) y = Sub(s, f)"
+    check_rewrite(merge_consecutive_relus, f"{G} {{ {before} }}", f"{G} {{ {expected} }}")
+
+
+KEPT = {
+    "ranges that do not meet": f"{G} {{ r = Clip(x, a, c) y = Clip(r, b, d) }}",
+    "an empty range": f"{G} {{ r = Clip(x, b, a) y = Clip(r, a, d) }}",
+    "bounds that are inputs": "g (float[4] x, float a, float b) => (float[4] y) { r = Clip(x, a, b) y = Relu(r) }",
+    "LeakyRelu": f"{G} {{ r = LeakyRelu(x) y = Relu(r) }}",
+}
+
+
+@pytest.mark.parametrize("graph", KEPT.values(), ids=KEPT.keys())
+def test_keeps(graph: str) -> None:
+    check_unchanged(merge_consecutive_relus, graph)
