@@ -22,7 +22,7 @@ SPELLINGS = {
     "Reciprocal": f"{MEAN} q = Mul(d, d) v = ReduceMean(q, last) e = Add(v, eps) s = Sqrt(e) r = Reciprocal(s) z = Mul(d, r)",
     "one over": f"{MEAN} q = Mul(d, d) v = ReduceMean(q, last) e = Add(v, eps) s = Sqrt(e) r = Div(one, s) z = Mul(r, d)",
     "Pow to minus a half": f"{MEAN} q = Mul(d, d) v = ReduceMean(q, last) e = Add(v, eps) r = Pow(e, half) z = Mul(d, r)",
-    "a second difference": f"{MEAN} d2 = Sub(x, m) q = Mul(d2, d2) v = ReduceMean(q, last) e = Add(v, eps) s = Sqrt(e) z = Div(d2, s)",
+    "a second difference": f"{MEAN} d2 = Sub(x, m) q = Mul(d, d) v = ReduceMean(q, last) e = Add(v, eps) s = Sqrt(e) z = Div(d2, s)",
     "sums over n": (
         "t = ReduceSum(x, last) m = Div(t, n) d = Sub(x, m) q = Mul(d, d) u = ReduceSum(q, last) "
         "v = Mul(u, quarter) e = Add(v, eps) s = Sqrt(e) z = Div(d, s)"
