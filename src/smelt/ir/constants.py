@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from smelt.ir.floats import is_close
 from smelt.ir.shapes import static_shape
 
 SMALL = 64 * 1024
@@ -24,6 +25,7 @@ class Constants:
 
     def __init__(self) -> None:
         self._known: dict[ir.Value, Array] = {}
+        self._numbers: dict[tuple[ir.Value, float, int], bool] = {}
 
     def get(self, value: ir.Value | None, limit: int | None = SMALL) -> Array | None:
         """The read-only array that ``value`` holds, or None if it is no constant.
@@ -52,6 +54,30 @@ class Constants:
             array.reshape(()).astype(np.float64).item() if array.dtype.kind == "V" else array.item()
         )
         return item if isinstance(item, int | float | bool) else None
+
+    def is_filled(self, value: ir.Value | None, number: float, ulp: int = 0) -> bool:
+        """True if ``value`` is a constant all of whose elements are close to ``number``.
+
+        Close is within ``ulp`` of the dtype, equal for integers; an empty constant is filled with
+        anything. Answers are remembered, because rules ask the same of a shared constant often.
+        """
+        if value is None:
+            return False
+        key = (value, number, ulp)
+        known = self._numbers.get(key)
+        if known is None:
+            array = self.get(value)
+            if array is None:
+                return False
+            numeric = array.dtype.kind in "biufV"
+            known = numeric and all(is_close(item, number, ulp) for item in np.unique(array))
+            self._numbers[key] = known
+        return known
+
+    def is_number(self, value: ir.Value | None, number: float, ulp: int = 0) -> bool:
+        """The same for a constant of exactly one element."""
+        array = self.get(value)
+        return array is not None and array.size == 1 and self.is_filled(value, number, ulp)
 
     def ints(self, value: ir.Value | None) -> tuple[int, ...] | None:
         """A constant of integers as a flat tuple."""
@@ -113,12 +139,17 @@ def _cast(constants: Constants, node: ir.Node, limit: int | None) -> Array | Non
     if source is None or to is None or to.is_ref() or source.dtype.kind not in "biuf":
         return None
     dtype = ir.DataType(to.as_int())
-    if dtype == ir.DataType.STRING or dtype.numpy().kind not in "biuf":
+    floating = dtype == ir.DataType.BFLOAT16 or dtype.numpy().kind == "f"
+    if dtype == ir.DataType.STRING or not (floating or dtype.numpy().kind in "biu"):
         return None
     with np.errstate(all="ignore"):
         result = source.astype(dtype.numpy())
         # Out-of-range and NaN-to-integer casts differ between runtimes, so they are not constant.
-        exact = dtype.numpy().kind in "fb" or np.array_equal(result.astype(source.dtype), source)
+        exact = (
+            floating
+            or dtype == ir.DataType.BOOL
+            or np.array_equal(result.astype(source.dtype), source)
+        )
     return result if exact else None
 
 

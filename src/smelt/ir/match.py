@@ -18,11 +18,9 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import TypeAlias
 
-import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.constants import SMALL, Constants
-from smelt.ir.floats import is_close
 
 AttributePattern: TypeAlias = int | float | str | tuple[int, ...] | tuple[float, ...]
 
@@ -118,8 +116,9 @@ def op(
 
 
 def one_of(*alternatives: Pattern) -> OneOf:
-    """Any of ``alternatives``, tried in order."""
-    return OneOf(alternatives)
+    """Any of ``alternatives``, tried in order; those of a OneOf among them stand for it."""
+    flat = (p.alternatives if isinstance(p, OneOf) else (p,) for p in alternatives)
+    return OneOf(tuple(each for group in flat for each in group))
 
 
 def optional(pattern: Pattern) -> Optional:
@@ -203,8 +202,10 @@ def _match_var(pattern: Var) -> Matcher:
 
 def _match_const(pattern: Const) -> Matcher:
     def match(value: ir.Value | None, state: MatchState, then: Continue) -> bool:
-        array = state.constants.get(value, pattern.limit)
-        if array is None or not _has_number(array, pattern):
+        if pattern.number is None:
+            if state.constants.get(value, pattern.limit) is None:
+                return False
+        elif not state.constants.is_number(value, pattern.number, pattern.ulp):
             return False
         mark = state.mark()
         if (pattern.name is None or state.bind(pattern.name, value)) and then():
@@ -213,14 +214,6 @@ def _match_const(pattern: Const) -> Matcher:
         return False
 
     return match
-
-
-def _has_number(array: np.ndarray, pattern: Const) -> bool:
-    if pattern.number is None:
-        return True
-    if array.size != 1 or array.dtype.kind not in "biufV":
-        return False
-    return is_close(array.reshape(-1)[0], pattern.number, pattern.ulp)
 
 
 def _match_one_of(matchers: list[Matcher]) -> Matcher:
@@ -239,6 +232,7 @@ def _match_optional(matcher: Matcher) -> Matcher:
 
 def _match_op(pattern: Op, subs: list[Matcher], root: bool) -> Matcher:
     op_types = frozenset(pattern.op_types)
+    heads = [_heads(p) for p in pattern.inputs]
     required = sum(not isinstance(p, Optional) for p in pattern.inputs)
 
     def match(value: ir.Value | None, state: MatchState, then: Continue) -> bool:
@@ -251,6 +245,8 @@ def _match_op(pattern: Op, subs: list[Matcher], root: bool) -> Matcher:
         if len(operands) < required or (len(operands) > len(subs) and not pattern.rest):
             return False
         for order in _orders(operands, len(subs), pattern.commutative):
+            if not _could_match(order, heads):
+                continue
             mark = state.mark()
             state.nodes.append(node)
             if not root and not pattern.shared:
@@ -262,6 +258,27 @@ def _match_op(pattern: Op, subs: list[Matcher], root: bool) -> Matcher:
         return False
 
     return match
+
+
+def _heads(pattern: Pattern) -> frozenset[str] | None:
+    """The operators that a value for ``pattern`` must come from; None if it is free."""
+    if isinstance(pattern, Op):
+        return frozenset(pattern.op_types)
+    if isinstance(pattern, OneOf):
+        heads = [_heads(p) for p in pattern.alternatives]
+        known = [head for head in heads if head is not None]
+        return frozenset().union(*known) if len(known) == len(heads) else None
+    return None
+
+
+def _could_match(operands: tuple[ir.Value | None, ...], heads: list[frozenset[str] | None]) -> bool:
+    """A cheap look at the producers, before any choice is made."""
+    for operand, head in zip(operands, heads, strict=False):
+        if head is not None:
+            producer = operand.producer() if operand is not None else None
+            if producer is None or producer.op_type not in head:
+                return False
+    return True
 
 
 def _match_inputs(

@@ -270,10 +270,7 @@ class NormReader:
         return node if node.graph is self.nodes[0].graph else None
 
     def _is_number(self, value: ir.Value | None, number: float) -> bool:
-        array = self.constants.get(value)
-        if array is None or array.size != 1 or array.dtype.kind not in "fV":
-            return False
-        return is_close(array.reshape(-1)[0], number, 0)
+        return self.constants.is_number(value, number)
 
 
 def _is_one_over(factor: float, count: int, dtype: ir.DataType) -> bool:

@@ -27,11 +27,7 @@ def _neutral(number: float) -> Callable[[Match, Builder], Replacement]:
     """Drop the operator if every element of the constant is ``number``."""
 
     def build(m: Match, b: Builder) -> Replacement:
-        array = m.array("c")
-        if array is None or array.dtype.kind not in "biufV":
-            return None
-        same = bool(np.all(array == np.asarray(number).astype(array.dtype)))
-        return m["x"] if same else None
+        return m["x"] if m.constants.is_filled(m["c"], number) else None
 
     return build
 
