@@ -87,7 +87,7 @@ def check() -> Check:
     """``check(fn, *specs, inputs=None, ...)``: same dtypes, shapes and numbers as JAX.
 
     ``inputs`` are lists of arrays to feed; without them random ones, at two sizes where dims are
-    symbolic. Returns the model as traced.
+    symbolic. ``compiled`` runs JAX by jit, faster for large functions. Returns the model as traced.
     """
 
     def check(
@@ -97,6 +97,7 @@ def check() -> Check:
         sizes: Sequence[Mapping[str, int]] = SIZES,
         rtol: float = 2e-5,
         atol: float = 1e-6,
+        compiled: bool = False,
         **options: Any,
     ) -> ir.Model:
         x64 = options.get("x64", False)
@@ -109,11 +110,12 @@ def check() -> Check:
         if inputs is None:
             used = sizes if symbolic else sizes[:1]
             inputs = [random_inputs(structs, size, seed) for seed, size in enumerate(used)]
+        source = jax.jit(fn) if compiled else fn
         for given_arrays in inputs:
             arrays = [np.asarray(a, s.dtype) for a, s in zip(given_arrays, structs, strict=True)]
             with jax_x64(x64):
                 expected = jax.tree.leaves(
-                    fn(*jax.tree.unflatten(tree, map(jax.numpy.asarray, arrays)))
+                    source(*jax.tree.unflatten(tree, map(jax.numpy.asarray, arrays)))
                 )
                 expected = [np.asarray(jax.numpy.asarray(leaf)) for leaf in expected]
             assert_same(run(copy, arrays), expected, rtol, atol)

@@ -31,12 +31,12 @@ def examples_are_importable(monkeypatch, pytestconfig):
 @pytest.mark.parametrize("module", EXAMPLES)
 def test_examples(check, module):
     model = importlib.import_module(module).model
-    check(model, EXAMPLES[module], rtol=1e-4, atol=1e-5)
+    check(model, EXAMPLES[module], compiled=True, rtol=1e-4, atol=1e-5)
 
 
 def test_a_transformer_of_any_length(check):
     model = importlib.import_module("examples.transformer").model
-    check(model, "i32[B,S]", constraints=("S <= 64",), rtol=1e-4, atol=1e-5)
+    check(model, "i32[B,S]", constraints=("S <= 64",), compiled=True, rtol=1e-4, atol=1e-5)
 
 
 class Residual(nn.Module):
@@ -67,12 +67,14 @@ class ResNet(nn.Module):
 
 def test_linen_resnet(check):
     model = ResNet()
-    variables = model.init(jax.random.key(0), jnp.ones((1, 32, 32, 3)))
+    variables = jax.jit(model.init)(jax.random.key(0), jnp.ones((1, 32, 32, 3)))
     rng = np.random.default_rng(0)
     variables = jax.tree.map(
         lambda v: v + jnp.asarray(np.abs(rng.standard_normal(v.shape)) * 0.1, v.dtype), variables
     )
-    check(lambda x: model.apply(variables, x), "f32[B,32,32,3]", rtol=1e-4, atol=1e-4)
+    check(
+        lambda x: model.apply(variables, x), "f32[B,32,32,3]", compiled=True, rtol=1e-4, atol=1e-4
+    )
 
 
 class Vit(nnx.Module):
@@ -95,12 +97,12 @@ class Vit(nnx.Module):
 
 
 def test_nnx_vit(check):
-    check(Vit(nnx.Rngs(0)), "f32[B,32,32,3]", rtol=1e-4, atol=1e-4)
+    check(Vit(nnx.Rngs(0)), "f32[B,32,32,3]", compiled=True, rtol=1e-4, atol=1e-4)
 
 
 def test_equinox_mlp_and_cnn(check):
     mlp = eqx.nn.MLP(4, 3, 16, 2, key=jax.random.key(0))
-    check(jax.vmap(mlp), "f32[B,4]", rtol=1e-4)
+    check(jax.vmap(mlp), "f32[B,4]", compiled=True, rtol=1e-4)
     keys = jax.random.split(jax.random.key(1), 2)
     cnn = eqx.nn.Sequential(
         [
@@ -111,13 +113,19 @@ def test_equinox_mlp_and_cnn(check):
             eqx.nn.Linear(4 * 5 * 5, 3, key=keys[1]),
         ]
     )
-    check(jax.vmap(cnn), "f32[B,1,12,12]", rtol=1e-4, atol=1e-5)
+    check(jax.vmap(cnn), "f32[B,1,12,12]", compiled=True, rtol=1e-4, atol=1e-5)
 
 
 def test_equinox_attention_with_a_mask(check):
     attention = eqx.nn.MultiheadAttention(2, 8, key=jax.random.key(0))
     mask = jnp.tril(jnp.ones((6, 6), bool))
-    check(jax.vmap(lambda x: attention(x, x, x, mask=mask)), "f32[B,6,8]", rtol=1e-4, atol=1e-5)
+    check(
+        jax.vmap(lambda x: attention(x, x, x, mask=mask)),
+        "f32[B,6,8]",
+        compiled=True,
+        rtol=1e-4,
+        atol=1e-5,
+    )
 
 
 def test_recurrent_networks(check):
@@ -126,10 +134,10 @@ def test_recurrent_networks(check):
     def run(xs):
         return jax.lax.scan(lambda h, x: (cell(x, h), h), jnp.zeros(5), xs)
 
-    check(jax.vmap(run), "f32[B,7,3]", rtol=1e-4, atol=1e-5)
+    check(jax.vmap(run), "f32[B,7,3]", compiled=True, rtol=1e-4, atol=1e-5)
     lstm = nn.Bidirectional(nn.RNN(nn.LSTMCell(4)), nn.RNN(nn.LSTMCell(4)))
-    variables = lstm.init(jax.random.key(0), jnp.ones((1, 6, 3)))
-    check(lambda x: lstm.apply(variables, x), "f32[B,6,3]", rtol=1e-4, atol=1e-5)
+    variables = jax.jit(lstm.init)(jax.random.key(0), jnp.ones((1, 6, 3)))
+    check(lambda x: lstm.apply(variables, x), "f32[B,6,3]", compiled=True, rtol=1e-4, atol=1e-5)
 
 
 def test_gradients_convert_too(check):
@@ -139,7 +147,7 @@ def test_gradients_convert_too(check):
         return (nnx.softmax(nnx.merge(graph, weights)(x)) ** 2).sum()
 
     spec = jax.tree.map(lambda v: jax.ShapeDtypeStruct(v.shape, v.dtype), state)
-    check(jax.grad(loss), spec, "f32[B,8]", rtol=1e-3, atol=1e-4)
+    check(jax.grad(loss), spec, "f32[B,8]", compiled=True, rtol=1e-3, atol=1e-4)
 
 
 def test_a_dense_layer_is_matmul_and_add_in_any_batch(check):

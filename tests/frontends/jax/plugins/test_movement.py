@@ -35,6 +35,14 @@ CASES = {
     "repeat": (lambda x: jnp.repeat(x, 3, axis=1), "f32[B,4]"),
     "roll": (lambda x: jnp.roll(x, 1, axis=1), "f32[B,4]"),
     "broadcast inner": (lambda x: jnp.broadcast_to(x[:, None], (*x.shape[:1], 3, 4)), "f32[B,4]"),
+    "transpose of a broadcast": (
+        lambda x: x[:, None] * jnp.broadcast_to(jnp.arange(4.0), (3, 2, 4)).transpose(2, 0, 1)[0],
+        "f32[B,2]",
+    ),
+    "transpose of a returned broadcast": (
+        lambda x: jnp.broadcast_to(x[:, None], (x.shape[0], 3, 4)).transpose(1, 2, 0),
+        "f32[B,4]",
+    ),
     "swap and merge": (lambda x: x.swapaxes(1, 2).reshape(x.shape[0], -1), "f32[B,S,4]"),
 }
 

@@ -45,9 +45,16 @@ def broadcast_in_dim(
     return Operand(cx.unsqueeze(x, added), tuple(small[first:]))
 
 
-@lowers("transpose")
-def transpose(cx: Lowering, x: ir.Value, *, permutation: Sequence[int]) -> ir.Value:
-    return cx.transpose(x, permutation)
+@lowers("transpose", broadcasts=True)
+def transpose(cx: Lowering, x: ir.Value, *, permutation: Sequence[int]) -> Operand:
+    """What is still to be broadcast stays so, with its dims of size 1 moved too."""
+    operand = cx.operands[0]
+    if not operand.shape:
+        return operand
+    missing = len(permutation) - len(operand.shape)
+    small = [*[1] * missing, *operand.shape]
+    moved = cx.transpose(cx.unsqueeze(x, range(missing)), permutation)
+    return Operand(moved, tuple(small[int(dim)] for dim in permutation))
 
 
 @lowers("squeeze")
