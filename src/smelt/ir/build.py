@@ -93,6 +93,8 @@ class Builder:
 
     def like(self, node: ir.Node, *inputs: ir.Value | None) -> ir.Value:
         """One node with the operator and the attributes of ``node``, and other inputs."""
+        while inputs and inputs[-1] is None:
+            inputs = inputs[:-1]
         attributes = list(node.attributes.values())
         return self.add(ir.Node(node.domain, node.op_type, inputs, attributes))[0]
 

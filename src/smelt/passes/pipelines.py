@@ -9,13 +9,27 @@ def _listed(*names: str) -> str:
     return ",".join(names)
 
 
-CANONICALIZE = _listed("legalize-dot-general")
+CANONICALIZE = _listed("legalize-dot-general", "max-to-relu")
 """One spelling for each meaning, so that patterns need to know only that."""
 
-SIMPLIFY = _listed("const-elimination", "noop-elimination", "remove-redundant-ops")
+SIMPLIFY = _listed(
+    "const-elimination",
+    "noop-elimination",
+    "cast-optimization",
+    "merge-consecutive-relus",
+    "merge-consecutive-reshapes",
+    "merge-consecutive-transposes",
+    "reduce-transposes",
+    "remove-redundant-ops",
+)
 """Fewer nodes with the same bits."""
 
-FUSE = _listed("fuse-swish")
+FUSE = _listed(
+    "fuse-conv-batchnorm",
+    "fuse-gelu-exact",
+    "fuse-layernorm-or-instancenorm",
+    "fuse-swish",
+)
 """One operator for many."""
 
 CLEANUP = _listed("const-deduplication", "dead-code-elimination")

@@ -12,10 +12,22 @@ from smelt.errors import UsageError
 from smelt.passes.base import Pass
 
 FOLDERS: Mapping[str, tuple[str, ...]] = {
-    "canonicalize": ("legalize_dot_general",),
-    "simplify": ("const_elimination", "noop_elimination", "remove_redundant_ops"),
-    "fuse": ("fuse_swish",),
-    "layout": (),
+    "canonicalize": ("legalize_dot_general", "max_to_relu"),
+    "simplify": (
+        "cast_optimization",
+        "const_elimination",
+        "merge_consecutive_relus",
+        "merge_consecutive_reshapes",
+        "noop_elimination",
+        "remove_redundant_ops",
+    ),
+    "fuse": (
+        "fuse_conv_batchnorm",
+        "fuse_gelu_exact",
+        "fuse_layernorm_or_instancenorm",
+        "fuse_swish",
+    ),
+    "layout": ("merge_consecutive_transposes", "reduce_transposes"),
     "quantize": (),
     "precision": (),
     "interface": ("freeze_defaults", "materialize_symbolic_dims"),

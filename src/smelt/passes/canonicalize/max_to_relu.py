@@ -1,0 +1,26 @@
+"""Write ``max(x, 0)`` as ``Relu``.
+
+    before   x ─> Max(·, 0) ─> y                          after   x ─> Relu ─> y
+
+Needs    a floating-point x of the shape of the result, and a constant of zeros.
+Keeps    a zero that broadcasts x up; a Max of more than two.
+"""
+
+from __future__ import annotations
+
+from smelt.ir.build import Builder
+from smelt.ir.match import const, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import EXACT, rule_pass
+
+
+@rule(op("Max", var("x"), const(name="zero"), commutative=True))
+def max_with_zero(m: Match, b: Builder) -> Replacement:
+    if not m.constants.is_filled(m["zero"], 0):
+        return None
+    if m["x"].dtype is None or not m["x"].dtype.is_floating_point():
+        return Miss("x is not floating-point")
+    return b.op("Relu", m["x"])
+
+
+max_to_relu = rule_pass("max_to_relu", __doc__, [max_with_zero], exactness=EXACT)

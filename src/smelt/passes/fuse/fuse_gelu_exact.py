@@ -1,0 +1,70 @@
+"""Fuse ``x * (1 + erf(x / sqrt(2))) / 2``, in every spelling, into one ``Gelu``.
+
+    before   x ─┬─> Div(·, sqrt(2)) ─> Erf ─> Add(·, 1) ─┐
+                └────────────────────────────────────────┴─> Mul ─> Mul(·, 0.5) ─> y
+    after    x ─> Gelu ─> y
+
+Needs    opset 20, where Gelu begins; constants equal to 0.5, 1, sqrt(2) or sqrt(1/2) within a few
+         units in the last place of their dtype. The half may stand at any of its three places,
+         and ``1 + erf(z)`` may be written ``1 - erf(-z)``, as JAX's erfc is.
+Keeps    constants that are only near; a constant that raises the rank; an Erf that others read.
+"""
+
+from __future__ import annotations
+
+from smelt.ir.build import Builder
+from smelt.ir.match import OneOf, Op, Pattern, const, one_of, op, var
+from smelt.ir.rule import Match, Replacement, rule
+from smelt.passes.base import rounding, rule_pass
+
+ULP = 4
+"""Exporters compute the constants in float32 or round them on the way."""
+
+_x = var("x")
+
+
+def number(value: float) -> Pattern:
+    """A constant of one element close to ``value``."""
+    return const(value, ulp=ULP)
+
+
+def mul(a: Pattern, b: Pattern) -> Op:
+    """A product, in either order."""
+    return op("Mul", a, b, commutative=True)
+
+
+def half(a: Pattern) -> OneOf:
+    """``a / 2``."""
+    return one_of(mul(a, number(0.5)), op("Div", a, number(2.0)))
+
+
+def half_x_times(gate: Pattern) -> OneOf:
+    """``x * gate / 2``, the half at any place."""
+    return one_of(half(mul(_x, gate)), mul(_x, half(gate)), mul(half(_x), gate))
+
+
+def _over_root_two(a: Pattern, sign: float = 1.0) -> OneOf:
+    return one_of(mul(a, number(sign * 0.5**0.5)), op("Div", a, number(sign * 2.0**0.5)))
+
+
+_minus = one_of(
+    _over_root_two(op("Neg", _x)), op("Neg", _over_root_two(_x)), _over_root_two(_x, sign=-1.0)
+)
+_gate = one_of(
+    op("Add", op("Erf", _over_root_two(_x)), number(1.0), commutative=True),
+    op("Sub", number(1.0), op("Erf", _minus)),
+)
+
+
+@rule(half_x_times(_gate), min_opset=20)
+def gelu(m: Match, b: Builder) -> Replacement:
+    return b.op("Gelu", m["x"])
+
+
+fuse_gelu_exact = rule_pass(
+    "fuse_gelu_exact",
+    __doc__,
+    [gelu],
+    exactness=rounding(8),
+    source="Core ML MIL: common::fuse_gelu_exact",
+)

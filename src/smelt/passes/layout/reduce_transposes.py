@@ -1,0 +1,208 @@
+"""Cancel Transposes across the operators between them.
+
+    before   x ─> Transpose(p) ─> Add(c) ─> Relu ─> Transpose(p^-1) ─> y
+    after    x ─> Add(c permuted) ─> Relu ─> y
+
+In three phases. Propagate: walk the graph once and note each result that is a Transpose of
+something computable without it. Group: results that depend on each other change layout together.
+Weigh: a group changes if that moves fewer elements, Transposes that vanish against those that
+its other readers then need.
+
+Needs    operators that commute with Transpose: elementwise, reductions, Softmax, Concat; constants
+         are permuted with them.
+Keeps    groups where nothing is won; outputs keep their layout, by a Transpose if need be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.build import Builder
+from smelt.ir.rewrite import Refused, Rewriter
+from smelt.ir.worklist import RuleStats
+from smelt.passes.base import EXACT, Options, PassContext, graph_pass
+from smelt.passes.layout.merge_consecutive_transposes import permutation
+from smelt.passes.layout.transposed_ops import Commuted, Perm, commute, inverse
+
+
+ROUNDS = 8
+"""A group that borders on one that changed is weighed anew, in another round."""
+
+
+@graph_pass(
+    "reduce_transposes",
+    __doc__,
+    exactness=EXACT,
+    after=("merge_consecutive_transposes",),
+    source="Core ML MIL: common::reduce_transposes",
+)
+def reduce_transposes(
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
+) -> None:
+    for graph in scope.graphs(cx.model):
+        for _ in range(ROUNDS):
+            if not any(node.op_type == "Transpose" for node in graph):
+                break
+            if not _Graph(graph, cx, rewriter, stats).run():
+                break
+            rewriter.flush()
+
+
+@dataclass
+class _Group:
+    """Nodes that change layout together, in the order of the graph, and the Transposes around."""
+
+    nodes: list[ir.Node] = field(default_factory=list)
+    sources: list[ir.Node] = field(default_factory=list)
+
+
+class _Graph:
+    """One graph. ``perms`` maps a result to the permutation that it could be freed of."""
+
+    def __init__(
+        self, graph: ir.Graph, cx: PassContext, rewriter: Rewriter, stats: RuleStats
+    ) -> None:
+        self.graph = graph
+        self.cx = cx
+        self.rewriter = rewriter
+        self.stats = stats
+        self.perms: dict[ir.Value, Perm] = {}
+        self.commuted: dict[ir.Node, Commuted] = {}
+        self.parent: dict[ir.Node, ir.Node] = {}
+
+    def run(self) -> bool:
+        """Change every group that wins; True if some were left for another round."""
+        self.propagate()
+        left = False
+        for group in [group for group in self.group() if group.nodes]:
+            if any(node in self.rewriter.dead for node in (*group.nodes, *group.sources)):
+                left = True
+            elif self.gain(group) > 0:
+                self.materialize(group)
+                self.stats.fired["group of transposes"] += 1
+            else:
+                self.stats.miss("reduce_transposes", "no fewer elements would move", group.nodes[0])
+        return left
+
+    # -- propagate ---------------------------------------------------------------------------
+
+    def propagate(self) -> None:
+        for node in self.graph:
+            if node.op_type == "Transpose" and not node.domain:
+                perm = permutation(node)
+                if perm is not None and perm != tuple(sorted(perm)):
+                    self.perms[node.outputs[0]] = perm
+                    self.parent[node] = node
+                continue
+            commuted = commute(node, self.perms, self.cx.constants)
+            if commuted is not None:
+                self.perms[node.outputs[0]] = commuted.perm
+                self.commuted[node] = commuted
+                self.parent[node] = node
+
+    # -- group -------------------------------------------------------------------------------
+
+    def group(self) -> list[_Group]:
+        for node in self.commuted:
+            for value in node.inputs:
+                if value is not None and value in self.perms:
+                    producer = value.producer()
+                    assert producer is not None
+                    self.parent[self.find(producer)] = self.find(node)
+        groups: dict[ir.Node, _Group] = {}
+        for node in self.parent:
+            group = groups.setdefault(self.find(node), _Group())
+            (group.nodes if node in self.commuted else group.sources).append(node)
+        return list(groups.values())
+
+    def find(self, node: ir.Node) -> ir.Node:
+        root = node
+        while self.parent[root] is not root:
+            root = self.parent[root]
+        while self.parent[node] is not root:
+            self.parent[node], node = root, self.parent[node]
+        return root
+
+    # -- weigh -------------------------------------------------------------------------------
+
+    def gain(self, group: _Group) -> int:
+        """Elements that move now and would not, less those that would and do not now."""
+        members = set(group.nodes)
+        gain = 0
+        for node in group.sources:
+            if all(r in members or _is_transpose(r) for r in scope.consumers(node.outputs[0])):
+                gain += 0 if node.outputs[0].is_graph_output() else _size(node.outputs[0])
+        for node in group.nodes:
+            value = node.outputs[0]
+            outside = value.is_graph_output()
+            for reader in scope.consumers(value):
+                if reader in members:
+                    continue
+                if self.undoes(reader, value):
+                    gain += _size(value)
+                elif not self.is_own_transpose(reader):
+                    outside = True
+            gain -= _size(value) if outside else 0
+        return gain
+
+    def undoes(self, reader: ir.Node, value: ir.Value) -> bool:
+        """True for a Transpose that leads back to the layout that ``value`` would have."""
+        return self.is_own_transpose(reader) and permutation(reader) == inverse(self.perms[value])
+
+    def is_own_transpose(self, reader: ir.Node) -> bool:
+        return _is_transpose(reader) and reader.graph is self.graph
+
+    # -- materialize -------------------------------------------------------------------------
+
+    def materialize(self, group: _Group) -> None:
+        """Build the group anew in the other layout; what nobody reads then dies."""
+        raw: dict[ir.Value, ir.Value | None] = {n.outputs[0]: n.inputs[0] for n in group.sources}
+        members = set(group.nodes)
+        ends: list[tuple[ir.Node, ir.Value]] = []
+        for node in group.nodes:
+            builder = self.rewriter.builder(node, [node], "reduce_transposes")
+            operands = [raw.get(v, v) if v is not None else None for v in node.inputs]
+            new = self.commuted[node].build(builder, operands)
+            raw[node.outputs[0]] = new
+            ends.append((node, new))
+        for node, new in ends:
+            value = node.outputs[0]
+            readers = scope.consumers(value)
+            for reader in readers:
+                if self.is_own_transpose(reader):
+                    self.merge(reader, new, self.perms[value])
+            outside = [r for r in readers if r not in members and not self.is_own_transpose(r)]
+            if outside or value.is_graph_output():
+                builder = self.rewriter.builder(node, [node], "reduce_transposes")
+                self.replace(node, builder.op("Transpose", new, perm=self.perms[value]))
+        self.rewriter.remove_dead(reversed(group.nodes))
+
+    def merge(self, reader: ir.Node, new: ir.Value, perm: Perm) -> None:
+        """``reader`` transposes what is now free of ``perm``: compose the two."""
+        second = permutation(reader)
+        assert second is not None
+        merged = [perm[axis] for axis in second]
+        builder = Builder(self.cx.model, self.graph, self.cx.shapes, before=reader)
+        identity = merged == sorted(merged)
+        self.replace(reader, new if identity else builder.op("Transpose", new, perm=merged))
+
+    def replace(self, node: ir.Node, value: ir.Value) -> None:
+        try:
+            self.rewriter.replace(node, [value], trust_shape=True, rule="reduce_transposes")
+        except Refused as refused:
+            self.stats.miss("reduce_transposes", str(refused), node)
+
+
+def _is_transpose(node: ir.Node) -> bool:
+    return node.op_type == "Transpose" and not node.domain
+
+
+def _size(value: ir.Value) -> int:
+    """Elements, each symbolic dim counted as one: the same symbols stand on both sides."""
+    if value.shape is None:
+        return 1
+    return prod(dim if isinstance(dim, int) else 1 for dim in value.shape.dims)

@@ -1,0 +1,137 @@
+"""Conv and ConvTranspose take up the BatchNormalization behind them."""
+
+import numpy as np
+import pytest
+from rewrites import check_operators, check_unchanged
+
+from smelt.ir.constants import tensor_of
+from smelt.passes.fuse.fuse_conv_batchnorm import fuse_conv_batchnorm
+
+RNG = np.random.default_rng(0)
+SPATIAL = {1: "6", 2: "5,6", 3: "4,5,3"}
+NORMALIZE = "y = BatchNormalization<epsilon=0.001>(c, scale, shift, mean, variance)"
+
+
+def tensor(name: str, shape: tuple[int, ...], positive: bool = False, dtype: str = "float") -> str:
+    values = np.round(RNG.uniform(0.5 if positive else -1.0, 1.5, shape), 3)
+    dims = ",".join(map(str, shape))
+    return f"{dtype}[{dims}] {name} = {{{','.join(map(str, values.reshape(-1)))}}}"
+
+
+def statistics(channels: int, dtype: str = "float") -> str:
+    names = ("scale", "shift", "mean", "variance")
+    return ", ".join(tensor(n, (channels,), n == "variance", dtype) for n in names)
+
+
+def graph(
+    conv: str = "Conv(x, w)",
+    weight: tuple[int, ...] = (4, 2, 3),
+    *,
+    bias: bool = False,
+    channels: int = 4,
+    normalize: str = NORMALIZE,
+    dtype: str = "float",
+    body: str = "",
+    outputs: str = "",
+    overridable: str = "",
+) -> str:
+    rank = len(weight) - 2
+    groups = int(conv.split("group=")[1][0]) if "group=" in conv else 1
+    inputs = weight[0] if conv.startswith("ConvTranspose") else weight[1] * groups
+    spatial = ",".join("?" for _ in range(rank))
+    constants = f"{tensor('w', weight, dtype=dtype)}, {statistics(channels, dtype)}"
+    if bias:
+        constants += ", " + tensor("b", (channels,), dtype=dtype)
+    return (
+        f"g ({dtype}[N,{inputs},{SPATIAL[rank]}] x{overridable}) => "
+        f"({dtype}[N,{channels},{spatial}] y{outputs}) <{constants}> "
+        f"{{ c = {conv} {body} {normalize} }}"
+    )
+
+
+FUSED = {
+    "1-d": ("Conv(x, w)", (4, 2, 3), 4),
+    "2-d": ("Conv<pads=[1,1,0,1], strides=[2,1]>(x, w)", (4, 2, 3, 2), 4),
+    "3-d": ("Conv<dilations=[1,2,1]>(x, w)", (4, 2, 2, 2, 1), 4),
+    "groups": ("Conv<group=2>(x, w)", (4, 3, 1, 2), 4),
+    "depthwise": ("Conv<group=4>(x, w)", (4, 1, 3), 4),
+    "transposed 1-d": ("ConvTranspose(x, w)", (2, 4, 3), 4),
+    "transposed 2-d": ("ConvTranspose<strides=[2,2], output_padding=[1,0]>(x, w)", (3, 4, 2, 2), 4),
+    "transposed 3-d": ("ConvTranspose(x, w)", (2, 4, 2, 1, 2), 4),
+    "transposed groups": ("ConvTranspose<group=2>(x, w)", (4, 3, 2, 2), 6),
+    "one channel": ("Conv(x, w)", (1, 2, 3), 1),
+}
+
+
+@pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
+@pytest.mark.parametrize(("conv", "weight", "channels"), FUSED.values(), ids=FUSED.keys())
+def test_fuses(conv: str, weight: tuple[int, ...], channels: int, bias: bool) -> None:
+    text = graph(
+        conv.replace("w)", "w, b)") if bias else conv, weight, bias=bias, channels=channels
+    )
+    kind = conv.split("<")[0].split("(")[0]
+    check_operators(fuse_conv_batchnorm, text, [kind], rtol=1e-4, atol=1e-5, modes=("normal",))
+
+
+@pytest.mark.parametrize("opset", [9, 13, 15, 23])
+def test_fuses_at_every_opset(opset: int) -> None:
+    check_operators(
+        fuse_conv_batchnorm, graph(), ["Conv"], opset=opset, rtol=1e-4, modes=("normal",)
+    )
+
+
+def test_a_shared_weight_stays_for_its_other_reader() -> None:
+    text = graph(body="z = Conv(x, w)", outputs=", float[N,4,?] z")
+    model = check_operators(
+        fuse_conv_batchnorm, text, ["Conv", "Conv"], rtol=1e-4, modes=("normal",)
+    )
+    weights = [node.inputs[1] for node in model.graph]
+    assert weights[0] is not weights[1]
+
+
+def test_folds_in_float64_and_keeps_the_dtype() -> None:
+    text = graph(dtype="double")
+    model = check_operators(
+        fuse_conv_batchnorm, text, ["Conv"], rtol=1e-12, atol=1e-12, modes=("normal",)
+    )
+    weight = next(iter(model.graph)).inputs[1]
+    assert weight is not None
+    tensor = tensor_of(weight)
+    assert tensor is not None
+    assert tensor.numpy().dtype == np.float64
+
+
+TRAINING = (
+    "y, m, v = BatchNormalization<training_mode=1, epsilon=0.001>(c, scale, shift, mean, variance)"
+)
+KEPT = {
+    "training": graph(normalize=TRAINING),
+    "training with one output": graph(normalize=NORMALIZE.replace("<", "<training_mode=1, ")),
+    "convolution is an output": graph(outputs=", float[N,4,?] c"),
+    "convolution read elsewhere": graph(body="z = Neg(c)", outputs=", float[N,4,?] z"),
+    "weight is an input": graph("Conv(x, v)", overridable=", float[4,2,3] v"),
+    "weight has a default": graph(
+        "Conv(x, v)", overridable=", float[1,2,1] v = {1.0,2.0}", weight=(1, 2, 1), channels=1
+    ),
+    "scale is an input": graph(
+        normalize=NORMALIZE.replace("scale", "s"), overridable=", float[4] s"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", KEPT.values(), ids=KEPT.keys())
+def test_keeps(text: str) -> None:
+    check_unchanged(fuse_conv_batchnorm, text)
+
+
+def test_keeps_training_before_opset_14() -> None:
+    outputs = "y, m, v, sm, sv = BatchNormalization(c, scale, shift, mean, variance)"
+    check_unchanged(fuse_conv_batchnorm, graph(normalize=outputs), opset=9)
+
+
+def test_keeps_a_variance_that_leaves_no_finite_weight() -> None:
+    negative = graph(
+        normalize=NORMALIZE.replace("variance", "nothing"), channels=1, weight=(1, 2, 1)
+    )
+    text = negative.replace("<float[1,2,1]", "<float[1] nothing = {-1.0}, float[1,2,1]")
+    check_unchanged(fuse_conv_batchnorm, text)
