@@ -13,6 +13,7 @@ import json
 import multiprocessing
 import time
 from collections.abc import Callable
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TypeAlias
 
@@ -46,7 +47,10 @@ def smelt_figures(proto: onnx.ModelProto) -> Figures:
     return figures
 
 
-def _peer(run: Callable[[onnx.ModelProto], onnx.ModelProto]) -> Callable[[onnx.ModelProto], Figures]:
+Simplify: TypeAlias = Callable[[onnx.ModelProto], onnx.ModelProto]
+
+
+def _peer(run: Simplify) -> Callable[[onnx.ModelProto], Figures]:
     def figures(proto: onnx.ModelProto) -> Figures:
         started = time.process_time()
         result = run(proto)
@@ -98,7 +102,7 @@ def measure(tool: str, proto: onnx.ModelProto) -> Figures | str:
     return answer
 
 
-def _child(tool: str, proto: onnx.ModelProto, sender: multiprocessing.connection.Connection) -> None:
+def _child(tool: str, proto: onnx.ModelProto, sender: Connection) -> None:
     try:
         sender.send(TOOLS[tool](proto))
     except (ImportError, RuntimeError, ValueError, RecursionError) as error:
@@ -132,9 +136,12 @@ def show(results: dict[str, dict[int, Figures | str]], sizes: list[int]) -> None
                 cells.append(_cell(answer, "pipeline", size) + _factor(answer, ours[size]))
             table.add_row(tool, *cells)
     for tool, answers in results.items():
-        left = [str(int(a["nodes"])) if isinstance(a := answers.get(s, ""), dict) else "" for s in sizes]
-        table.add_row(f"nodes left by {tool}", *left)
+        table.add_row(f"nodes left by {tool}", *(_left(answers.get(size)) for size in sizes))
     Console().print(table)
+
+
+def _left(answer: Figures | str | None) -> str:
+    return str(int(answer["nodes"])) if isinstance(answer, dict) else ""
 
 
 def _cell(answer: Figures | str, key: str, size: int) -> str:
@@ -154,7 +161,7 @@ def main() -> None:
     arguments = parser.parse_args()
     sizes = [int(size) for size in arguments.sizes.split(",")]
     # Imported before the forks, so that no figure holds an import.
-    for name in ("smelt.compiler", "smelt.runtime.fold", "onnxsim", "onnxslim", "onnxscript.optimizer"):
+    for name in ("smelt.compiler", "onnxsim", "onnxslim", "onnxscript.optimizer"):
         try:
             __import__(name)
         except ImportError:

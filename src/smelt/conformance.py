@@ -77,9 +77,7 @@ CASES = (
     ),
     Case(
         "a value read twice and returned",
-        _graph(
-            "(float[4] x) => (float[4] y, float[4] z)", "y = Neg(x) a = Abs(y) z = Mul(a, y)"
-        ),
+        _graph("(float[4] x) => (float[4] y, float[4] z)", "y = Neg(x) a = Abs(y) z = Mul(a, y)"),
     ),
     Case("an empty tensor", _graph("(float[0,3] x) => (float[0,3] y)", "y = Neg(x)")),
     Case("rank 0", _graph("(float x) => (float y)", "y = Neg(x)")),
@@ -104,7 +102,9 @@ def conform(target: Target, case: Case) -> Outcome:
         artifact = compile_model(source, target=target, dims=case.dims)
     except SmeltError as error:
         if not isinstance(error, Unsupported) and error.code[:2] not in ("E2", "E4"):
-            raise _broken(target, case, f"it refuses with {error.code}, not E2xx or E4xx") from error
+            raise _broken(
+                target, case, f"it refuses with {error.code}, not E2xx or E4xx"
+            ) from error
         return "refused"
     _check_files(target, case, artifact)
     again = compile_model(text.parse(case.graph), target=target, dims=case.dims)

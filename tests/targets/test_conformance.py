@@ -96,10 +96,12 @@ def test_a_name_taken_twice_is_an_error(third_party: Path) -> None:
     info = third_party / "other_target-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other-target\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(textwrap.dedent("""
+    (info / "entry_points.txt").write_text(
+        textwrap.dedent("""
         [smelt.targets]
         onnx = listing_target:listing
-    """))
+    """)
+    )
     registry._points.cache_clear()
     with pytest.raises(UsageError) as caught:
         find_target("onnx")

@@ -137,6 +137,6 @@ def _specials(dtype: ir.DataType) -> np.ndarray:
     plain = [0.0, -0.0, 1.0, -1.0]
     if dtype in (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128):
         return np.asarray(plain)
-    info = ml_dtypes.finfo(dtype.numpy())  # type: ignore[no-untyped-call]
+    info = ml_dtypes.finfo(dtype.numpy())
     largest, tiny = float(info.max), float(info.smallest_subnormal)
     return np.asarray([*plain, np.nan, np.inf, -np.inf, largest, -largest, tiny, -tiny])

@@ -52,12 +52,17 @@ def serialize(model: ir.Model, *, share_weights: bool = False) -> Serialized:
             tensor = value.const_value
             if tensor is None:
                 continue
-            if shared and _shareable(tensor) and not value.is_graph_input():
+            if shared and _shareable(tensor) and _is_read(value):
                 weights[name] = np.ascontiguousarray(tensor.numpy())
                 value.const_value = _placeholder(name, tensor)
             elif isinstance(tensor, ir.ExternalTensor):
                 value.const_value = ir.Tensor(tensor.numpy(), dtype=tensor.dtype, name=name)
     return Serialized(ir.to_proto(copy), weights)
+
+
+def _is_read(value: ir.Value) -> bool:
+    """ONNX Runtime forgets initializers that nobody reads, and cannot be given them any more."""
+    return not value.is_graph_input() and not scope.is_dead(value)
 
 
 def _shareable(tensor: ir.TensorProtocol) -> bool:

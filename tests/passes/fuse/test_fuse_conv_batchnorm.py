@@ -69,7 +69,7 @@ def test_fuses(conv: str, weight: tuple[int, ...], channels: int, bias: bool) ->
     text = graph(
         conv.replace("w)", "w, b)") if bias else conv, weight, bias=bias, channels=channels
     )
-    kind = conv.split("<")[0].split("(")[0]
+    kind = conv.split("<", maxsplit=1)[0].split("(", maxsplit=1)[0]
     check_operators(fuse_conv_batchnorm, text, [kind], rtol=1e-4, atol=1e-5, modes=("normal",))
 
 

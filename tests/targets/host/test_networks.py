@@ -10,7 +10,7 @@ import onnx_ir as ir
 import pytest
 
 import smelt
-from smelt.frontends.onnx.defaults import default_of
+from smelt.ir.defaults import default_of
 
 MLP = """mlp (float[B,8] x, float[8,16] w1, float[16] b1, float[16,4] w2, float[4] b2) => (float[B,4] y) {
     h = MatMul(x, w1)

@@ -28,7 +28,6 @@ from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 from smelt.passes.layout.transposed_ops import Commuted, Perm, commute, inverse
 
-
 ROUNDS = 8
 """A group that borders on one that changed is weighed anew, in another round."""
 

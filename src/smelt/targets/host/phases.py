@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import ErrorList, Unsupported
-from smelt.frontends.onnx.defaults import default_of
+from smelt.ir.defaults import default_of
 from smelt.ir.shapes import ShapeInference
 from smelt.program.instruction import Program
 from smelt.program.lower import lower
