@@ -28,6 +28,7 @@ FUSE = _listed(
     "fuse-conv-batchnorm",
     "fuse-gelu-exact",
     "fuse-layernorm-or-instancenorm",
+    "fuse-softmax",
     "fuse-swish",
 )
 """One operator for many."""

@@ -25,6 +25,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "fuse_conv_batchnorm",
         "fuse_gelu_exact",
         "fuse_layernorm_or_instancenorm",
+        "fuse_softmax",
         "fuse_swish",
     ),
     "layout": ("merge_consecutive_transposes", "reduce_transposes"),

@@ -1,0 +1,54 @@
+"""Softmax from its parts."""
+
+from __future__ import annotations
+
+import pytest
+from rewrites import check_rewrite, check_unchanged
+
+from smelt.passes.fuse.fuse_softmax import fuse_softmax
+
+G = "g (float[B,3,4] x) => (float[B,3,4] y) <int64[1] a = {2}, int64[1] b = {1}, float inf = {-inf}>"
+KEEP = "m = ReduceMax(x, a) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, a) y = Div(e, s)"
+FUSED = {
+    "kept dims": KEEP,
+    "squeezed and restored": (
+        "m = ReduceMax<keepdims=0>(x, a) u = Unsqueeze(m, a) d = Sub(x, u) e = Exp(d) "
+        "s = ReduceSum<keepdims=0>(e, a) v = Unsqueeze(s, a) y = Div(e, v)"
+    ),
+    "guarded as JAX does": (
+        "m = ReduceMax<keepdims=0>(x, a) g = Max(inf, m) u = Unsqueeze(g, a) d = Sub(x, u) e = Exp(d) "
+        "s = ReduceSum<keepdims=0>(e, a) v = Unsqueeze(s, a) y = Div(e, v)"
+    ),
+}
+
+
+@pytest.mark.parametrize("body", FUSED.values(), ids=FUSED.keys())
+def test_fuses(body: str) -> None:
+    check_rewrite(
+        fuse_softmax, f"{G} {{ {body} }}", f"{G} {{ y = Softmax<axis=2>(x) }}", modes=("normal",)
+    )
+
+
+def test_another_axis() -> None:
+    body = KEEP.replace("(x, a)", "(x, b)").replace("(e, a)", "(e, b)")
+    check_rewrite(
+        fuse_softmax, f"{G} {{ {body} }}", f"{G} {{ y = Softmax<axis=1>(x) }}", modes=("normal",)
+    )
+
+
+KEPT = {
+    "another axis in the sum": KEEP.replace("(e, a)", "(e, b)"),
+    "the maximum of something else": KEEP.replace("Sub(x, m)", "Sub(m, x)"),
+    "upside down": KEEP.replace("Div(e, s)", "Div(s, e)"),
+    "all axes": KEEP.replace("ReduceSum(e, a)", "ReduceSum(e)"),
+}
+
+
+@pytest.mark.parametrize("body", KEPT.values(), ids=KEPT.keys())
+def test_keeps(body: str) -> None:
+    check_unchanged(fuse_softmax, f"{G} {{ {body} }}")
+
+
+def test_keeps_a_sum_that_is_an_output() -> None:
+    graph = G.replace("(float[B,3,4] y)", "(float[B,3,4] y, float[B,3,1] s)")
+    check_unchanged(fuse_softmax, f"{graph} {{ {KEEP} }}")
