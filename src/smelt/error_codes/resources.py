@@ -42,4 +42,9 @@ CODES: Mapping[str, ErrorCode] = {
         "The model is nested deeper, or holds more, than this process can take.",
         "split the model, or raise the limits of the process",
     ),
+    "E561": ErrorCode(
+        "the C compiler took too long",
+        "Building the emitted files passed the time limit, usually because of large weights.",
+        "save the artifact and build it yourself",
+    ),
 }
