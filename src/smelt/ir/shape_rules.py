@@ -172,12 +172,29 @@ def _unique(context: ShapeInferenceContext, node: ir.Node) -> bool:
     return True
 
 
+def _concat(context: ShapeInferenceContext, node: ir.Node) -> bool:
+    """Long vectors of integers: the library would invent a symbol for each unknown element."""
+    first = node.inputs[0]
+    if first is None or first.dtype not in (ir.DataType.INT64, ir.DataType.INT32):
+        return False
+    total: int | ir.SymbolicDim = 0
+    for value in node.inputs:
+        if value is None or value.shape is None or len(value.shape) != 1:
+            return False
+        total = total + value.shape[0]
+    if isinstance(total, int) and total <= MAX_ELEMENTS:
+        return False
+    context.set_shape_and_dtype(node.outputs[0], ir.Shape([total]), first.dtype)
+    return True
+
+
 def _scan(context: ShapeInferenceContext, node: ir.Node) -> bool:
     """Scan of opset 8 has a batch dimension, which the library does not know."""
     return bool(context.opset < 9)
 
 
 _OWN: dict[str, OwnRule] = {
+    "Concat": _concat,
     "If": infer_if,
     "Loop": infer_loop,
     "Scan": _scan,

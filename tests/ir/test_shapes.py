@@ -1,0 +1,162 @@
+"""Shape inference: against the C++ pass of ONNX on all node models, and where it must not guess."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+
+import onnx
+import onnx_ir as ir
+import pytest
+from backend_cases import node_cases
+
+from smelt.errors import InvalidModel
+from smelt.ir import text
+from smelt.ir.shapes import ShapeInference, conflicting_shapes, same_shape
+
+EXACT_AT_LEAST = 1800
+
+
+def stripped(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The model without the types of its outputs and inner results."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    del copy.graph.value_info[:]
+    for output in copy.graph.output:
+        if output.type.HasField("tensor_type"):
+            output.type.ClearField("tensor_type")
+    return copy
+
+
+def inferred_by_cpp(proto: onnx.ModelProto) -> ir.Model:
+    """What the C++ pass makes of it; the model as it is where that pass fails."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ir.from_proto(onnx.shape_inference.infer_shapes(proto))
+        except onnx.shape_inference.InferenceError:
+            return ir.from_proto(proto)
+
+
+@cache
+def verdicts() -> dict[str, list[str]]:
+    """Outputs of all node models by how our shape compares with the one that is declared."""
+    found: dict[str, list[str]] = {"exact": [], "less": [], "wrong": [], "against C++": []}
+    for case in node_cases():
+        bare = stripped(case.model)
+        ours = ir.from_proto(bare)
+        ShapeInference(ours).infer_model()
+        theirs = inferred_by_cpp(bare)
+        declared = ir.from_proto(case.model).graph.outputs
+        for mine, cpp, right in zip(
+            ours.graph.outputs, theirs.graph.outputs, declared, strict=True
+        ):
+            kind = "exact" if same_shape(mine.shape, right.shape) else "less"
+            wrong_type = mine.dtype is not None and mine.dtype != right.dtype
+            if conflicting_shapes(mine.shape, right.shape) or wrong_type:
+                kind = "wrong"
+            found[kind].append(case.name)
+            if conflicting_shapes(mine.shape, cpp.shape):
+                found["against C++"].append(case.name)
+    return found
+
+
+def test_no_node_model_is_inferred_wrong() -> None:
+    assert not verdicts()["wrong"]
+    assert not verdicts()["against C++"]
+
+
+def test_most_node_models_are_inferred_exactly() -> None:
+    assert len(verdicts()["exact"]) >= EXACT_AT_LEAST
+
+
+def shapes_of(graph: str, opset: int = 23) -> dict[str, str]:
+    model = text.parse(graph, opset)
+    ShapeInference(model).infer_model()
+    values = [value for node in model.graph for value in node.outputs]
+    return {
+        v.name or "": "?" if v.shape is None else ",".join(str(dim) for dim in v.shape.dims)
+        for v in values
+    }
+
+
+def test_symbols_that_meet_in_a_broadcast_become_a_third() -> None:
+    shapes = shapes_of(
+        "g (float[N] x, float[M] z) => () { a = Add(x, z) b = Add(x, x) c = MatMul(x, x) }"
+    )
+    assert shapes["a"] not in ("N", "M", "?")
+    assert shapes["b"] == "N"
+
+
+def test_sizes_that_are_known_at_run_time_only() -> None:
+    shapes = shapes_of(
+        "g (float[N,4] x, int64[2] s, int64[k] axes) => () "
+        "{ a, b = Split<axis=1>(x, s) c = Squeeze(x, axes) d = Squeeze(x) u = Unique<axis=0>(x) }"
+    )
+    assert shapes["a"].split(",")[0] == "N"
+    assert not shapes["a"].split(",")[1].isdigit()
+    assert shapes["c"] == shapes["d"] == "?"
+    assert shapes["u"].endswith(",4")
+
+
+def test_an_axis_count_tells_the_rank() -> None:
+    assert shapes_of("g (float[N,4] x, int64[1] axes) => () { c = Squeeze(x, axes) }")["c"] != "?"
+
+
+def test_branches_that_differ() -> None:
+    shapes = shapes_of(
+        "g (float[2,3] x, bool c) => () { y = If(c) <then_branch = t () => (float[a,b] t) { t = Neg(x) },"
+        "else_branch = e () => (float[p,q] e) { e = Transpose(x) }> z = Neg(y) }"
+    )
+    assert not set(shapes["z"].split(",")) & {"2", "3"}
+
+
+def test_a_loop_that_appends() -> None:
+    shapes = shapes_of(
+        "g (float[1] x, int64 n, bool c) => () { y = Loop(n, c, x) <body = b (int64 i, bool k, float[?] p) "
+        "=> (bool k2, float[?] q) { k2 = Identity(k) q = Concat<axis=0>(p, p) }> z = Neg(y) }"
+    )
+    assert shapes["z"] not in ("1", "2")
+
+
+def test_what_is_declared_for_inner_results_may_be_wrong() -> None:
+    model = text.parse("g (float[2,3] x) => (float[2,3] y) { a = Neg(x) y = Neg(a) }")
+    inner = model.graph[0].outputs[0]
+    inner.shape, inner.type = ir.Shape([7, 7]), ir.TensorType(ir.DataType.FLOAT)
+    ShapeInference(model).infer_model()
+    assert inner.shape is not None
+    assert inner.shape.dims == (2, 3)
+
+
+def test_the_interface_is_given_back() -> None:
+    model = text.parse("g (float[?,3] x) => (float[?,q] y) { y = Neg(x) }")
+    before = text.canonical(model)
+    shapes = ShapeInference(model)
+    shapes.infer_model()
+    assert text.canonical(model) != before
+    shapes.restore_interface()
+    assert text.canonical(model) == before
+    assert not model.graph[0].outputs[0].metadata_props
+
+
+def test_elements_of_a_shape_are_known() -> None:
+    model = text.parse(
+        "g (float[N,8,4] x) => () { s = Shape(x) i = Constant<value_int=1>() d = Gather(s, i) }"
+    )
+    shapes = ShapeInference(model)
+    shapes.infer_model()
+    assert shapes.elements(model.graph[-1].outputs[0]) == [8]
+
+
+def test_a_vector_that_doubles_is_forgotten() -> None:
+    body = " ".join(f"v{i + 1} = Concat<axis=0>(v{i}, v{i})" for i in range(40))
+    shapes = shapes_of(f"g (float[2] x) => () {{ v0 = Shape(x) {body} }}")
+    assert shapes["v40"] == str(2**40)
+
+
+def test_shapes_that_contradict_each_other() -> None:
+    model = text.parse("g (float[2,3] x, float[4,5] z) => () { y = MatMul(x, z) }")
+    with pytest.raises(InvalidModel) as caught:
+        ShapeInference(model).infer_model()
+    assert caught.value.code == "E317"
+    assert "MatMul" in str(caught.value)
