@@ -67,6 +67,9 @@ def test_optional_outputs_constants_and_functions() -> None:
     )
     stats = run_pass(dead_code_elimination, model)
     assert stats.fired == {"unused output": 1, "unused constant": 1, "unused function": 1}
+    model.opset_imports["nobody"] = 1
+    assert run_pass(dead_code_elimination, model).fired == {"unused import": 1}
+    assert list(model.opset_imports) == [""]
     assert len(model.graph[0].outputs) == 1
     assert not model.graph.initializers
     assert not model.functions

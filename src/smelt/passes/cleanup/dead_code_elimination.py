@@ -1,4 +1,4 @@
-"""Remove nodes, constants, functions and optional outputs that nobody reads.
+"""Remove nodes, constants, functions, imports and optional outputs that nobody reads.
 
     before   x ─┬─> Relu ─> y            after   x ─> Relu ─> y
                 └─> Exp ─> (nobody)
@@ -40,6 +40,7 @@ def dead_code_elimination(
         for value in list(graph.initializers.values()):
             stats.fired["unused constant"] += rewriter.drop_initializer(value)
     _drop_functions(cx.model, rewriter, stats)
+    _drop_imports(cx.model, rewriter, stats)
 
 
 def _drop_outputs(cx: PassContext, rewriter: Rewriter, stats: RuleStats) -> None:
@@ -78,4 +79,13 @@ def _drop_functions(model: ir.Model, rewriter: Rewriter, stats: RuleStats) -> No
     for key in [key for key in model.functions if key not in called]:
         del model.functions[key]
         stats.fired["unused function"] += 1
+        rewriter.count += 1
+
+
+def _drop_imports(model: ir.Model, rewriter: Rewriter, stats: RuleStats) -> None:
+    """Operator sets of which no node is; that of ONNX itself stays."""
+    used = {node.domain for node in scope.nodes(model)} | {key[0] for key in model.functions}
+    for domain in [domain for domain in model.opset_imports if domain and domain not in used]:
+        del model.opset_imports[domain]
+        stats.fired["unused import"] += 1
         rewriter.count += 1
