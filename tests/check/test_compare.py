@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smelt.check.compare import Tolerance, compare
-from smelt.check.ulp import spacing, ulp_distance
+from smelt.ir.floats import spacing, ulp_distance
 
 FLOATS = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64]
 

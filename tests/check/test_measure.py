@@ -7,7 +7,7 @@ import pytest
 
 from smelt.check.measure import FLOOR_ULP, Yardstick, allowance, jitter
 from smelt.check.subject import as_subject
-from smelt.check.ulp import ulp_distance
+from smelt.ir.floats import ulp_distance
 
 HEADER = '<ir_version: 10, opset_import: ["" : 20]>\n'
 

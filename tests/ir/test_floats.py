@@ -24,7 +24,7 @@ def test_neighbours_are_one_apart(dtype: type) -> None:
 def test_zeros_infinities_and_nans(dtype: type) -> None:
     a = np.asarray([0.0, np.inf, np.nan, np.nan], dtype)
     b = np.asarray([-0.0, np.inf, np.nan, 1.0], dtype)
-    np.testing.assert_array_equal(ulp_distance(a, b), [0, 0, 0, np.iinfo(np.int64).max])
+    np.testing.assert_array_equal(ulp_distance(a, b), [0, 0, 0, np.inf])
 
 
 @given(st.floats(width=32), st.floats(width=32))
@@ -35,14 +35,9 @@ def test_symmetric_and_zero_only_for_equal_numbers(a: float, b: float) -> None:
     assert (ulp_distance(x, y)[0] == 0) == same
 
 
-def test_far_apart_doubles_saturate() -> None:
+def test_far_apart_doubles() -> None:
     big = np.float64([np.finfo(np.float64).max])
-    assert ulp_distance(big, -big)[0] == np.iinfo(np.int64).max
-
-
-def test_dtypes_must_agree() -> None:
-    with pytest.raises(TypeError, match="one dtype"):
-        ulp_distance(np.float32([1]), np.float64([1]))
+    assert ulp_distance(big, -big)[0] > 2.0**63
 
 
 def test_closeness_follows_the_dtype() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from smelt.check.ulp import is_float, spacing, ulp_distance
+from smelt.ir.floats import is_float, spacing, ulp_distance
 from smelt.runtime.interface import Value
 
 

@@ -16,8 +16,8 @@ import onnx_ir as ir
 
 from smelt.check.compare import Slack
 from smelt.check.subject import Subject
-from smelt.check.ulp import is_float, spacing
 from smelt.errors import SmeltError
+from smelt.ir.floats import is_float, spacing
 from smelt.runtime.interface import Value
 from smelt.runtime.runner import RunnerName, open_runner
 

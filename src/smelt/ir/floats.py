@@ -1,39 +1,58 @@
-"""Distances between floating-point numbers, counted in units in the last place (ulp)."""
+"""Distances between floating-point numbers, counted in units in the last place."""
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
-_BITS: dict[int, type[np.signedinteger]] = {2: np.int16, 4: np.int32, 8: np.int64}
+_UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+
+def is_float(dtype: np.dtype) -> bool:
+    """True for every floating-point type, bfloat16 and the 8-bit and 4-bit ones included."""
+    if dtype.kind == "f":
+        return True
+    return dtype.kind == "V" and dtype.name.startswith(("bfloat", "float"))
+
+
+def float_info(dtype: np.dtype) -> ml_dtypes.finfo:
+    """The limits of a floating-point type of NumPy or ml_dtypes."""
+    return ml_dtypes.finfo(dtype)
 
 
 def ulp_distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """How many representable numbers lie between ``a`` and ``b``, element by element.
+    """How many representable numbers lie between ``a`` and ``b``, as float64, element by element.
 
-    Both have one dtype of 2, 4 or 8 bytes (float16, bfloat16, float32, float64) and shapes that
-    broadcast. Zeros of either sign are 0 apart; NaN against NaN is 0, against a number the
-    largest int64. The result is int64.
+    Both have the same floating-point dtype. Zeros of both signs are one number; infinity comes
+    one after the largest. NaN to NaN is 0 and NaN to a number is infinite.
     """
-    if a.dtype != b.dtype:
-        raise TypeError(f"ulp_distance needs one dtype, not {a.dtype} and {b.dtype}")
-    a, b = np.broadcast_arrays(a, b)
-    far = np.iinfo(np.int64).max
-    i, j = _ordered(a), _ordered(b)
-    # Opposite signs in float64 can be more than 2**63 apart; such a distance saturates.
-    with np.errstate(over="ignore"):
-        gap = np.abs(i - j)
-    gap = np.where((i < 0) != (j < 0), np.where(np.abs(i) > far - np.abs(j), far, gap), gap)
-    a_nan, b_nan = np.isnan(a), np.isnan(b)
-    distance: np.ndarray = np.where(a_nan | b_nan, np.where(a_nan & b_nan, 0, far), gap)
-    return distance
+    magnitude_a, negative_a = _split(a)
+    magnitude_b, negative_b = _split(b)
+    # uint64 has no room for a sum across zero; its exact value does not matter there.
+    across = magnitude_a.astype(np.float64) + magnitude_b.astype(np.float64)
+    larger = np.maximum(magnitude_a, magnitude_b)
+    within = (larger - np.minimum(magnitude_a, magnitude_b)).astype(np.float64)
+    distance = np.where(negative_a == negative_b, within, across)
+    nan_a, nan_b = np.isnan(a), np.isnan(b)
+    return np.where(nan_a | nan_b, np.where(nan_a & nan_b, 0.0, np.inf), distance)
 
 
-def _ordered(array: np.ndarray) -> np.ndarray:
-    """Integers in the order of the floats: sign-magnitude bits made two's complement."""
-    bits = np.asarray(array, order="C").view(_BITS[array.dtype.itemsize]).astype(np.int64)
-    lowest = np.int64(np.iinfo(_BITS[array.dtype.itemsize]).min)
-    ordered: np.ndarray = np.where(bits < 0, lowest - bits, bits)
-    return ordered
+def _split(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Magnitude bits as integers, and signs: every IEEE-like format is sign and magnitude."""
+    bits = np.ascontiguousarray(array).reshape(array.shape).view(_UNSIGNED[array.dtype.itemsize])
+    sign = bits.dtype.type(1 << (float_info(array.dtype).bits - 1))
+    magnitude = bits & bits.dtype.type(int(sign) - 1)
+    return magnitude, (bits & sign) != 0
+
+
+def spacing(magnitude: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """One unit in the last place of ``dtype`` at ``magnitude``, in float64; NaN where infinite."""
+    info = float_info(dtype)
+    with np.errstate(all="ignore"):
+        _, exponent = np.frexp(np.abs(magnitude).astype(np.float64))
+        unit = np.where(magnitude == 0, 0.0, np.ldexp(1.0, exponent - 1 - info.nmant))
+        unit = np.maximum(unit, float(info.smallest_subnormal))
+        return np.where(np.isfinite(magnitude), unit, np.nan)
 
 
 def is_close(item: np.generic, number: float, ulp: int) -> bool:
@@ -47,4 +66,4 @@ def is_close(item: np.generic, number: float, ulp: int) -> bool:
         return bool(item == number)
     target = np.asarray(number).astype(item.dtype)
     distance = ulp_distance(np.asarray(item).reshape(()), target.reshape(()))
-    return int(distance) <= ulp
+    return bool(distance <= ulp)
