@@ -148,6 +148,16 @@ def test_elements_of_a_shape_are_known() -> None:
     assert shapes.elements(model.graph[-1].outputs[0]) == [8]
 
 
+def test_elements_of_a_slice_that_runs_backwards_are_not_tracked_wrongly() -> None:
+    model = text.parse(
+        "g (float[3,4,5,1] x) => () { s = Shape(x) a = Constant<value_ints=[-2]>() b = Constant<value_ints=[-5]>() "
+        "c = Constant<value_ints=[0]>() d = Constant<value_ints=[-1]>() v = Slice(s, a, b, c, d) }"
+    )
+    shapes = ShapeInference(model)
+    shapes.infer_model()
+    assert shapes.elements(model.graph[-1].outputs[0]) in (None, [5, 4, 3])
+
+
 def test_a_vector_that_doubles_is_forgotten() -> None:
     body = " ".join(f"v{i + 1} = Concat<axis=0>(v{i}, v{i})" for i in range(40))
     shapes = shapes_of(f"g (float[2] x) => () {{ v0 = Shape(x) {body} }}")

@@ -9,6 +9,7 @@ of their own. ``register_shape_rule`` takes rules for operators of other domains
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import TypeAlias
 
 import onnx_ir as ir
@@ -69,7 +70,7 @@ def _contained(rule: ShapeRule) -> ShapeRule:
             return
         for output in node.outputs:
             if SYM_DATA_KEY in output.metadata_props:
-                _forget_long(context, output)
+                _check_elements(context, output)
 
     return infer
 
@@ -78,10 +79,17 @@ MAX_ELEMENTS = 1024
 """Elements of a vector whose values are tracked; no shape is longer, but an attack may be."""
 
 
-def _forget_long(context: ShapeInferenceContext, value: ir.Value) -> None:
-    """Stop tracking the elements of a long vector: Concat of itself doubles it every time."""
+def _check_elements(context: ShapeInferenceContext, value: ir.Value) -> None:
+    """Stop tracking elements that are too many, or not as many as the shape says.
+
+    The library drops an element from Slices that run backwards past the start.
+    """
     elements = context.get_symbolic_value(value)
-    if elements is not None and len(elements) > MAX_ELEMENTS:
+    if elements is None:
+        return
+    shape = value.shape
+    fits = shape is not None and shape.is_static() and prod(shape.numpy()) == len(elements)
+    if not fits or len(elements) > MAX_ELEMENTS:
         context._symbolic_values.pop(value, None)
         value.metadata_props.pop(SYM_DATA_KEY, None)
         value.const_value = None
