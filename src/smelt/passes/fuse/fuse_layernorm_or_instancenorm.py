@@ -3,12 +3,15 @@
     before   x ─> x - mean ─> / sqrt(var + epsilon) ─> * scale ─> + bias ─> y
     after    x ─> LayerNormalization(scale, bias) ─> y
 
-Over the trailing axes it is a LayerNormalization, over all but the first two of an image with
-one scale a channel an InstanceNormalization, and without the mean an RMSNormalization.
+Over the last axes it is a LayerNormalization, over those of an image an InstanceNormalization,
+over groups of channels a GroupNormalization, and without the mean an RMSNormalization. Over the
+channels, or over an image whose channels are last, it stands between two Transposes.
 
-Needs    opset 17 (RMSNormalization 23); trailing axes of known size; an epsilon that a float32
-         attribute holds exactly, however small it is.
-Keeps    parts that something else reads; variances of other values; scales that broadcast.
+Needs    opset 17 (RMSNormalization 23, GroupNormalization 21); known sizes where there is no
+         scale yet; one positive epsilon that a float32 attribute holds exactly, however small.
+Keeps    parts that something else reads; a mean and a variance of other values or over other
+         axes; sums over another n; scales that vary along other axes. float16 between two Casts
+         becomes one operator only while there is no scale to round.
 """
 
 from __future__ import annotations
@@ -16,108 +19,186 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from smelt.ir import opset
 from smelt.ir.build import Builder
-from smelt.ir.match import op, optional, var
+from smelt.ir.match import one_of, op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import same_dim
 from smelt.passes.base import rounding, rule_pass
-from smelt.passes.fuse.norm_form import NormForm, NormReader, is_closed
+from smelt.passes.fuse.norm_form import NormForm, read_multiplied_out, read_product
+from smelt.passes.fuse.norm_operators import (
+    OVER_CHANNELS,
+    OVER_LAST_AXES,
+    as_parameter,
+    channel_constants,
+    group_norm,
+    normalize,
+    parameter_axes,
+)
 
-FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE)
+
+@rule(op(["Mul", "Div"], var("a"), var("b")))
+def product(m: Match, b: Builder) -> Replacement:
+    """``(x - mean) / sqrt(var + epsilon)``, perhaps with a scale inside."""
+    return _build(read_product(m.root, m.constants), m, b)
 
 
-@rule(op(["Mul", "Div"], var("a"), var("b")), min_opset=17)
-def normalize(m: Match, b: Builder) -> Replacement:
-    """The quotient alone, with a scale if the product holds one already."""
-    form = NormReader(m.constants).read(m.root)
-    if form is None or form.x.dtype not in FLOATS or form.x.shape is None:
+_product = op("Mul", var("p"), var("q"), name="product")
+
+
+@rule(one_of(op("Add", _product, var("rest"), commutative=True), op("Sub", _product, var("rest"))))
+def multiplied_out(m: Match, b: Builder) -> Replacement:
+    """``x * inverse + (bias - mean * inverse)``, as TensorFlow and Keras have it."""
+    for first, second in ((m["product"], m["rest"]), (m["rest"], m["product"])):
+        form = read_multiplied_out(m.root, first, second, m.constants)
+        if form is not None or m.root.op_type == "Sub":
+            return _build(form, m, b)
+    return None
+
+
+def _build(form: NormForm | None, m: Match, b: Builder) -> Replacement:
+    if form is None:
         return None
-    if not is_closed(form.nodes):
+    if not form.closed:
         return Miss("a part of the normalization is read elsewhere")
-    if float(np.float32(form.epsilon)) != form.epsilon and form.x.dtype == ir.DataType.DOUBLE:
-        return Miss("a float32 attribute cannot hold the epsilon")
-    rank = len(form.x.shape)
-    if form.axes != tuple(range(form.axes[0], rank)):
-        return Miss("the axes are not the last ones")
-    if not form.centred and m.opset < 23:
-        return Miss("RMSNormalization begins with opset 23")
-    ones = _ones(form, b)
-    if ones is None:
-        return Miss("the normalized sizes are not known")
-    normal = _operator(form, ones, b)
-    if form.scale is None:
-        return normal
-    return b.op("Mul", normal, form.scale)
+    result = normalize(form.spread, m, b)
+    if isinstance(result, Miss):
+        return result
+    if form.scale is not None:
+        result = b.op("Mul", result, form.scale)
+    return result if form.bias is None else b.op("Add", result, form.bias)
 
 
-def _operator(form: NormForm, scale: ir.Value, b: Builder) -> ir.Value:
-    op_type = "LayerNormalization" if form.centred else "RMSNormalization"
-    return b.op(op_type, form.x, scale, axis=form.axes[0], epsilon=form.epsilon)
+_norm = op(
+    [*OVER_LAST_AXES, *OVER_CHANNELS], var("x"), var("scale"), optional(var("bias")), name="norm"
+)
+_normal = one_of(_norm, op("Transpose", _norm, name="moved"))
 
 
-def _ones(form: NormForm, b: Builder) -> ir.Value | None:
-    assert form.x.shape is not None
-    assert form.x.dtype is not None
-    sizes = [form.x.shape[axis] for axis in form.axes]
-    if not all(isinstance(size, int) for size in sizes):
-        return None
-    return b.constant(np.ones([int(s) for s in sizes if isinstance(s, int)], form.x.dtype.numpy()))
-
-
-_NORMS = ["LayerNormalization", "RMSNormalization"]
-_normal = op(_NORMS, var("x"), var("scale"), optional(var("bias")), name="norm")
-
-
-@rule(op("Mul", _normal, var("factor"), commutative=True), min_opset=17)
+@rule(op("Mul", _normal, var("factor"), commutative=True))
 def absorb_scale(m: Match, b: Builder) -> Replacement:
     """A factor becomes the scale of a normalization that has ones so far."""
-    node = m.node("norm")
+    if not _adds_nothing(m) or not _is_filled(m, "scale", 1):
+        return None
+    norm, x = m.node("norm"), m["x"]
+    factor = _parameter(m, "factor", b)
+    if factor is not None:
+        return _replaced(m, b, factor, m.get("bias"))
+    flat = norm.op_type == "LayerNormalization" and x.shape is not None and len(x.shape) == 3
+    if flat and m.get("moved") is None and opset.attribute(norm, "axis", m.opset) in (2, -1):
+        return _as_instance(m, b)
+    return Miss("the factor varies along an axis that the scale does not have")
+
+
+@rule(op("Add", _normal, var("term"), commutative=True))
+def absorb_bias(m: Match, b: Builder) -> Replacement:
+    """A term becomes the bias of a normalization that has none."""
+    if m.node("norm").op_type == "RMSNormalization" or not _adds_nothing(m):
+        return None
+    term = _parameter(m, "term", b)
+    if term is None:
+        return Miss("the term varies along an axis that the bias does not have")
+    return _replaced(m, b, m["scale"], term)
+
+
+def _adds_nothing(m: Match) -> bool:
+    return m.get("bias") is None or _is_filled(m, "bias", 0)
+
+
+def _is_filled(m: Match, name: str, number: float) -> bool:
+    array = m.array(name, limit=None)
+    return array is not None and bool(np.all(array == number))
+
+
+def _parameter(m: Match, name: str, b: Builder, axes: range | None = None) -> ir.Value | None:
+    norm, x = m.node("norm"), m["x"]
+    if x.shape is None or m[name].dtype != x.dtype:
+        return None
+    rank = len(x.shape)
+    axes = axes or parameter_axes(norm, rank, m.opset)
+    order = tuple(range(rank))
+    if m.get("moved") is not None:
+        order = tuple(opset.attribute(m.node("moved"), "perm", m.opset) or order[::-1])
+    return as_parameter(m[name], x, axes, order, m, b)
+
+
+def _replaced(m: Match, b: Builder, scale: ir.Value, bias: ir.Value | None) -> ir.Value:
+    normal = b.like(m.node("norm"), m["x"], scale, bias)
+    return normal if m.get("moved") is None else b.like(m.node("moved"), normal)
+
+
+def _as_instance(m: Match, b: Builder) -> Replacement:
+    """A sequence, (N, C, L), turns out to have one scale a channel."""
+    x = m["x"]
+    channels = _parameter(m, "factor", b, range(1, 2))
+    known = x.shape is not None and isinstance(x.shape[1], int)
+    if channels is None or not known or x.dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16):
+        return Miss("the factor varies along an axis that the scale does not have")
+    _, zeros = channel_constants(x, b)
+    epsilon = opset.attribute(m.node("norm"), "epsilon", m.opset)
+    return b.op("InstanceNormalization", x, channels, zeros, epsilon=epsilon)
+
+
+_grouped = op("Reshape", var("x"), var("to"), name="grouped")
+_group_norm = op(
+    ["InstanceNormalization", "LayerNormalization"],
+    _grouped,
+    var("scale"),
+    optional(var("bias")),
+    name="norm",
+)
+
+
+@rule(op("Reshape", _group_norm, var("back")), min_opset=21)
+def groups(m: Match, b: Builder) -> Replacement:
+    """Channels in groups, each normalized like one channel."""
+    x, grouped, norm = m["x"], m["grouped"], m.node("norm")
+    if x.shape is None or grouped.shape is None or min(len(x.shape), len(grouped.shape)) < 3:
+        return None
+    count, channels = grouped.shape[1], x.shape[1]
+    if not isinstance(count, int) or not isinstance(channels, int) or channels % max(count, 1):
+        return Miss("the numbers of channels and groups are not known to fit")
+    if not same_dim(x.shape[0], grouped.shape[0]):
+        return Miss("the batch is not known to stay")
+    if not _adds_nothing(m) or not _is_filled(m, "scale", 1):
+        return Miss("there is a scale for each group")
+    if norm.op_type == "LayerNormalization":
+        rank = len(grouped.shape)
+        if parameter_axes(norm, rank, m.opset) != range(2, rank):
+            return Miss("the normalized axes are not those of a group")
+    return group_norm(x, count, opset.attribute(norm, "epsilon", m.opset), b)
+
+
+@rule(
+    op(
+        "Cast",
+        op(
+            OVER_LAST_AXES,
+            op("Cast", var("x"), name="wide", shared=True, to=int(ir.DataType.FLOAT)),
+            var("scale"),
+            optional(var("bias")),
+            name="norm",
+        ),
+    ),
+    min_opset=17,
+)
+def absorb_casts(m: Match, b: Builder) -> Replacement:
+    """Statistics in float32 of narrower floats are what the operator computes by itself."""
+    x, norm = m["x"], m.node("norm")
+    if x.dtype not in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16):
+        return None
+    if m.root.outputs[0].dtype != x.dtype or opset.attribute(norm, "stash_type", m.opset) != 1:
+        return None
     ones = m.array("scale", limit=None)
     if ones is None or not np.all(ones == 1) or m.get("bias") is not None:
-        return None
-    factor = _as_parameter(m["factor"], node, m, b)
-    if factor is None:
-        return Miss("the factor does not have one element for each normalized one")
-    return b.like(node, m["x"], factor)
-
-
-@rule(op("Add", _normal, var("term"), commutative=True), min_opset=17)
-def absorb_bias(m: Match, b: Builder) -> Replacement:
-    """A term becomes the bias of a LayerNormalization that has none."""
-    node = m.node("norm")
-    if node.op_type != "LayerNormalization" or m.get("bias") is not None:
-        return None
-    term = _as_parameter(m["term"], node, m, b)
-    if term is None:
-        return Miss("the term does not have one element for each normalized one")
-    return b.like(node, m["x"], m["scale"], term)
-
-
-def _as_parameter(value: ir.Value, node: ir.Node, m: Match, b: Builder) -> ir.Value | None:
-    """``value`` in the shape of the normalized dims, without leading 1s; None if it is not that."""
-    x = node.inputs[0]
-    if x is None or x.shape is None or value.shape is None or value is node.outputs[0]:
-        return None
-    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else -1
-    wanted = x.shape.dims[axis:]
-    lead = len(value.shape) - len(wanted)
-    if lead < 0 or len(value.shape) > len(x.shape):
-        return None
-    dims = value.shape.dims
-    if any(dim != 1 for dim in dims[:lead]) or not all(map(same_dim, dims[lead:], wanted)):
-        return None
-    if lead == 0:
-        return value
-    array = m.array(value, limit=None)
-    if array is not None:
-        return b.constant(array.reshape(array.shape[lead:]))
-    return b.op("Squeeze", value, b.const_i64(list(range(lead))))
+        return Miss("a scale or a bias in float32 would be rounded")
+    return b.like(norm, x, b.constant(ones.astype(x.dtype.numpy())))
 
 
 fuse_layernorm_or_instancenorm = rule_pass(
     "fuse_layernorm_or_instancenorm",
     __doc__,
-    [normalize, absorb_scale, absorb_bias],
+    [product, multiplied_out, absorb_scale, absorb_bias, groups, absorb_casts],
     exactness=rounding(64, "variances are summed in another order"),
     source="Core ML MIL: common::fuse_layernorm_or_instancenorm",
 )

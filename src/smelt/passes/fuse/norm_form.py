@@ -1,297 +1,164 @@
-"""Recognize the arithmetic of normalizations, in every spelling that exporters leave.
+"""Recognize a normalization: ``x`` or ``x - mean(x)``, over a standard deviation of ``x``.
 
-A normalization divides ``x`` or ``x - mean(x)`` by ``sqrt(mean(square) + epsilon)``. Frameworks
-differ in how they write each part: a mean as ReduceMean or as a sum over n, kept or squeezed and
-reshaped; a variance as the mean of squared deviations or as ``mean(x*x) - mean(x)**2``; the
-quotient as Div, or Mul by a Reciprocal, a Pow or a Div of one.
+The quotient is a Div, or a Mul by an inverse; a scale may stand anywhere in the product. TensorFlow
+and Keras multiply out: ``x * inverse + (bias - mean * inverse)``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from smelt.ir import opset, scope
 from smelt.ir.constants import Constants
-from smelt.ir.floats import is_close
-from smelt.ir.shapes import same_dim
+from smelt.passes.fuse.grouped_statistics import GroupedStatistics
+from smelt.passes.fuse.statistics import Spread, Statistics, stands_against
 
-MOVES = ("Reshape", "Unsqueeze", "Squeeze", "Expand")
+Values = tuple["ir.Value | None", ...]
 
 
-@dataclass
+@dataclass(frozen=True)
 class NormForm:
-    """A recognized normalization of ``x`` over ``axes``.
+    """A normalization by ``spread``, then times ``scale`` and plus ``bias`` where there are any.
 
-    ``scale`` is a further factor of the product, if there is one. ``nodes`` are all nodes that
-    take part, so that the caller can ask whether others read them.
+    ``closed`` says that nothing else reads its parts.
     """
 
-    x: ir.Value
-    axes: tuple[int, ...]
-    epsilon: float
-    centred: bool
-    scale: ir.Value | None = None
-    nodes: list[ir.Node] = field(default_factory=list)
+    spread: Spread
+    scale: ir.Value | None
+    bias: ir.Value | None
+    closed: bool
 
 
-class NormReader:
-    """Reads one product or quotient; every method notes the nodes that it walks through."""
-
-    def __init__(self, constants: Constants) -> None:
-        self.constants = constants
-        self.nodes: list[ir.Node] = []
-
-    def read(self, root: ir.Node) -> NormForm | None:
-        """The normalization whose last operation is ``root``, a Mul or a Div."""
-        self.nodes = [root]
-        numerator, denominators, scale = self._quotient(root)
-        if numerator is None or denominators is None:
-            return None
-        found = self._deviation(denominators)
-        if found is None:
-            return None
-        variance, epsilon = found
-        form = self._normalized(numerator, variance)
-        if form is None:
-            return None
-        form.epsilon, form.scale, form.nodes = epsilon, scale, self.nodes
-        return form
-
-    # -- the quotient ------------------------------------------------------------------------
-
-    def _quotient(self, root: ir.Node) -> tuple[ir.Value | None, ir.Value | None, ir.Value | None]:
-        """Numerator, what it is divided by, and a further factor."""
-        if root.op_type == "Div":
-            return root.inputs[0], root.inputs[1], None
-        a, b = root.inputs
-        for first, second in ((a, b), (b, a)):
-            inverse = self._inverse(second)
-            if inverse is not None:
-                return first, inverse, None
-        for first, second in ((a, b), (b, a)):
-            product = self._node(second, "Mul")
-            if product is None:
+def read_product(root: ir.Node, constants: Constants) -> NormForm | None:
+    """The normalization whose last operation is ``root``, a Mul or a Div."""
+    for kind in (Statistics, GroupedStatistics):
+        statistics = kind(constants, root)
+        for place, spread, others in _quotients(statistics, root):
+            if not statistics.stands(place, spread):
                 continue
-            for factor, other in (product.inputs, tuple(reversed(product.inputs))):
-                inverse = self._inverse(factor)
-                if inverse is not None:
-                    self.nodes.append(product)
-                    return first, inverse, other
-        return None, None, None
+            for numerator, scale in _numerators(statistics, others):
+                if _is_numerator(statistics, numerator, spread):
+                    whole = statistics.whole(spread)
+                    return NormForm(whole, scale, None, statistics.is_closed())
+    return None
 
-    def _inverse(self, value: ir.Value | None) -> ir.Value | None:
-        """``d`` where ``value`` is 1/d; Pow with exponent -1/2 stands for 1/sqrt."""
-        node = self._node(value, "Reciprocal", "Div", "Pow", *MOVES)
-        if node is None:
-            return None
-        if node.op_type in MOVES:
-            inner = self._inverse(node.inputs[0])
-            if inner is not None:
-                self.nodes.append(node)
-            return inner
-        divides = node.op_type == "Reciprocal"
-        if node.op_type == "Div":
-            divides = self._is_number(node.inputs[0], 1.0)
-        if node.op_type == "Pow" and self._is_number(node.inputs[1], -0.5):
-            return value
-        if not divides:
-            return None
-        self.nodes.append(node)
-        return node.inputs[-1]
 
-    def _deviation(self, value: ir.Value) -> tuple[ir.Value, float] | None:
-        """The variance and epsilon in ``sqrt(variance + epsilon)``, or in its Pow."""
-        value = self._unmoved(value)
-        node = self._node(value, "Sqrt", "Pow")
-        if node is None:
-            return None
-        if node.op_type == "Pow" and not any(
-            self._is_number(node.inputs[1], power) for power in (0.5, -0.5)
-        ):
-            return None
-        self.nodes.append(node)
-        total = self._node(node.inputs[0], "Add")
-        if total is None:
-            return None
-        for variance, epsilon in (total.inputs, tuple(reversed(total.inputs))):
-            number = self.constants.scalar(epsilon)
-            if isinstance(number, float) and variance is not None:
-                self.nodes.append(total)
-                return variance, number
+def read_multiplied_out(
+    root: ir.Node, product: ir.Value, rest: ir.Value, constants: Constants
+) -> NormForm | None:
+    """The same for ``product + rest``, or ``product - rest`` if ``root`` is a Sub.
+
+    ``rest`` is ``bias - mean * inverse``, a variant with a negated mean, or that without a bias.
+    """
+    statistics = Statistics(constants, root)
+    times = statistics.node(product, "Mul")
+    if times is None:
         return None
+    for x, inverse in _both_orders(times):
+        for place, spread, scale in _inverses(statistics, inverse):
+            if not spread.centred or spread.x is not x:
+                continue
+            found = _shift(statistics, rest, inverse, spread, root.op_type == "Add")
+            if found is not None and stands_against(place, spread.x, spread.axes):
+                return NormForm(spread, scale, found[0], statistics.is_closed())
+    return None
 
-    # -- mean and variance -------------------------------------------------------------------
 
-    def _normalized(self, numerator: ir.Value, variance: ir.Value) -> NormForm | None:
-        """Match the variance with what it is the variance of."""
-        variance = self._unclipped(self._unmoved(variance))
-        centred = self._node(numerator, "Sub")
-        if centred is not None and centred.inputs[0] is not None:
-            x = centred.inputs[0]
-            axes = self._mean_of(centred.inputs[1], x, x)
-            if axes is not None and self._is_variance(variance, x, numerator, axes):
-                self.nodes.append(centred)
-                return NormForm(x, axes, 0.0, True)
-        axes = self._mean_of_square(variance, numerator, numerator)
-        return None if axes is None else NormForm(numerator, axes, 0.0, False)
+def _quotients(s: Statistics, root: ir.Node) -> Iterator[tuple[ir.Value | None, Spread, Values]]:
+    """Ways to read ``root`` as other factors over a deviation, and where that one stands."""
+    if root.op_type == "Div":
+        numerator, denominator = root.inputs
+        for spread in s.deviation(denominator):
+            yield denominator, spread, (numerator,)
+        return
+    for other, factor in _both_orders(root):
+        for place, spread, scale in _inverses(s, factor):
+            yield place, spread, (other,) if scale is None else (other, scale)
 
-    def _is_variance(
-        self, variance: ir.Value, x: ir.Value, centred: ir.Value, axes: tuple[int, ...]
-    ) -> bool:
-        if self._mean_of_square(variance, centred, x) == axes:
-            return True
-        difference = self._node(variance, "Sub")
-        if difference is None:
-            return False
-        squares, square = difference.inputs
-        if squares is None or square is None or self._mean_of_square(squares, x, x) != axes:
-            return False
-        mean = self._squared(square)
-        if mean is None or self._mean_of(mean, x, None) != axes:
-            return False
-        self.nodes.append(difference)
+
+def _inverses(
+    s: Statistics, value: ir.Value | None
+) -> Iterator[tuple[ir.Value | None, Spread, ir.Value | None]]:
+    """Ways to read ``value`` as one over a deviation, perhaps times a scale."""
+    for spread in s.inverse(value):
+        yield value, spread, None
+    product = s.node(value, "Mul", "Div")
+    if product is None:
+        return
+    if product.op_type == "Div":
+        for spread in s.deviation(product.inputs[1]):
+            yield product.inputs[1], spread, product.inputs[0]
+        return
+    for scale, factor in _both_orders(product):
+        for spread in s.inverse(factor):
+            yield factor, spread, scale
+
+
+def _numerators(s: Statistics, others: Values) -> Iterator[tuple[ir.Value | None, ir.Value | None]]:
+    """Which of the other factors may be the numerator, and the scale that is left."""
+    if len(others) == 2:
+        yield others[0], others[1]
+        yield others[1], others[0]
+        return
+    yield others[0], None
+    product = s.node(others[0], "Mul")
+    if product is not None:
+        yield from _both_orders(product)
+
+
+def _is_numerator(s: Statistics, value: ir.Value | None, spread: Spread) -> bool:
+    if spread.centred:
+        return s.is_centred(value, spread)
+    if value is spread.x:
         return True
+    minus = s.node(value, "Sub")  # flax subtracts a mean of zeros in RMSNorm
+    return minus is not None and minus.inputs[0] is spread.x and _is_zero(s, minus.inputs[1])
 
-    def _mean_of_square(
-        self, value: ir.Value | None, of: ir.Value, like: ir.Value
-    ) -> tuple[int, ...] | None:
-        """The axes, if ``value`` is the mean of ``of`` squared."""
-        for squared, axes in self._means(value):
-            if self._is_same(self._squared(squared), of):
-                return axes
+
+def _is_zero(s: Statistics, value: ir.Value | None) -> bool:
+    value = s.plain(value)
+    node = s.node(value, "Expand")
+    return s.constants.is_filled(node.inputs[0] if node is not None else value, 0.0)
+
+
+def _shift(
+    s: Statistics, rest: ir.Value | None, inverse: ir.Value | None, spread: Spread, added: bool
+) -> tuple[ir.Value | None] | None:
+    """The bias, in a tuple, if ``rest`` takes the scaled mean away; the bias itself may be None."""
+    if not added:
+        return (None,) if _is_scaled_mean(s, rest, inverse, spread, negated=False) else None
+    if _is_scaled_mean(s, rest, inverse, spread, negated=True):
+        return (None,)
+    node = s.node(rest, "Sub", "Add")
+    if node is None:
         return None
-
-    def _is_same(self, value: ir.Value | None, other: ir.Value) -> bool:
-        """True for one value, or for one difference that is computed twice."""
-        if value is other:
-            return True
-        first, second = self._node(value, "Sub"), self._node(other, "Sub")
-        if first is None or second is None or first.inputs != second.inputs:
-            return False
-        self.nodes.append(first)
-        return True
-
-    def _mean_of(
-        self, value: ir.Value | None, x: ir.Value, broadcast: ir.Value | None
-    ) -> tuple[int, ...] | None:
-        """The axes, if ``value`` is the mean of ``x`` and stands in place against ``broadcast``."""
-        if value is None:
-            return None
-        inner = self._unmoved(value)
-        for source, axes in self._means(inner):
-            fits = broadcast is None or _stands_against(value, broadcast, axes)
-            if source is x and fits:
-                return axes
-        return None
-
-    def _means(self, value: ir.Value | None) -> list[tuple[ir.Value, tuple[int, ...]]]:
-        """What ``value`` is the mean of, and over which axes: none or one."""
-        value = self._unmoved(value) if value is not None else None
-        node = self._node(value, "ReduceMean", "Div", "Mul")
-        if node is None:
-            return []
-        if node.op_type == "ReduceMean":
-            total, factor = node, 1.0
-        else:
-            found = self._sum_and_factor(node)
-            if found is None:
-                return []
-            total, factor = found
-        source, axes = total.inputs[0], opset.reduction_axes(total, self.constants)
-        if source is None or not axes or source.shape is None:
-            return []
-        sizes = [source.shape[axis] for axis in axes]
-        if total is not node:
-            count = 1
-            for size in sizes:
-                if not isinstance(size, int):
-                    return []
-                count *= size
-            if source.dtype is None or not _is_one_over(factor, count, source.dtype):
-                return []
-            self.nodes.append(total)
-        self.nodes.append(node)
-        return [(source, axes)]
-
-    def _sum_and_factor(self, node: ir.Node) -> tuple[ir.Node, float] | None:
-        """A ReduceSum and the number that it is multiplied with."""
-        pairs = [(node.inputs[0], node.inputs[1])]
-        if node.op_type == "Mul":
-            pairs.append((node.inputs[1], node.inputs[0]))
-        for summed, constant in pairs:
-            total, number = self._node(summed, "ReduceSum"), self.constants.scalar(constant)
-            if total is not None and isinstance(number, float) and number:
-                return total, (1 / number if node.op_type == "Div" else number)
-        return None
-
-    def _squared(self, value: ir.Value | None) -> ir.Value | None:
-        """``v`` where ``value`` is v*v, v**2 or abs(v)**2."""
-        node = self._node(value, "Mul", "Pow")
-        if node is None:
-            return None
-        same = node.op_type == "Mul" and node.inputs[0] is node.inputs[1]
-        if not same and not (node.op_type == "Pow" and self._is_number(node.inputs[1], 2.0)):
-            return None
-        self.nodes.append(node)
-        magnitude = self._node(node.inputs[0], "Abs")
-        if magnitude is not None:
-            self.nodes.append(magnitude)
-            return magnitude.inputs[0]
-        return node.inputs[0]
-
-    # -- small steps -------------------------------------------------------------------------
-
-    def _unmoved(self, value: ir.Value) -> ir.Value:
-        """``value`` before the operators that only insert or drop dims of size 1, or repeat."""
-        node = self._node(value, *MOVES)
-        while node is not None and node.inputs[0] is not None:
-            self.nodes.append(node)
-            value = node.inputs[0]
-            node = self._node(value, *MOVES)
-        return value
-
-    def _unclipped(self, value: ir.Value) -> ir.Value:
-        """``value`` before a Max with 0, which guards a variance against rounding."""
-        node = self._node(value, "Max", "Relu")
-        if node is None:
-            return value
-        others = [v for v in node.inputs if v is not None and not self._is_number(v, 0.0)]
-        if len(others) != 1:
-            return value
-        self.nodes.append(node)
-        return self._unmoved(others[0])
-
-    def _node(self, value: ir.Value | None, *op_types: str) -> ir.Node | None:
-        node = value.producer() if value is not None else None
-        if node is None or node.domain or node.op_type not in op_types:
-            return None
-        return node if node.graph is self.nodes[0].graph else None
-
-    def _is_number(self, value: ir.Value | None, number: float) -> bool:
-        return self.constants.is_number(value, number)
+    for bias, taken in (node.inputs,) if node.op_type == "Sub" else _both_orders(node):
+        if _is_scaled_mean(s, taken, inverse, spread, negated=node.op_type == "Add"):
+            return (bias,)
+    return None
 
 
-def _is_one_over(factor: float, count: int, dtype: ir.DataType) -> bool:
-    return count > 0 and is_close(dtype.numpy().type(factor), 1 / count, 1)
-
-
-def _stands_against(value: ir.Value, x: ir.Value, axes: tuple[int, ...]) -> bool:
-    """True if ``value`` has the shape of ``x`` with the reduced dims 1, or repeated."""
-    if value.shape is None or x.shape is None or len(value.shape) != len(x.shape):
+def _is_scaled_mean(
+    s: Statistics, value: ir.Value | None, inverse: ir.Value | None, spread: Spread, negated: bool
+) -> bool:
+    """True for ``mean * inverse``, or for minus that."""
+    node = s.node(value, "Neg") if negated else None
+    if node is not None:
+        value, negated = node.inputs[0], False
+    product = s.node(value, "Mul")
+    if product is None:
         return False
-    pairs = enumerate(zip(value.shape.dims, x.shape.dims, strict=True))
-    return all(same_dim(a, b) or (i in axes and a == 1) for i, (a, b) in pairs)
+    for mean, factor in _both_orders(product):
+        minus = s.node(mean, "Neg") if negated else None
+        plain = minus.inputs[0] if minus is not None else mean
+        if factor is inverse and (minus is not None) == negated:
+            placed = stands_against(plain, spread.x, spread.axes)
+            return placed and s.mean(plain) == (spread.x, spread.axes)
+    return False
 
 
-def is_closed(nodes: list[ir.Node]) -> bool:
-    """True if only the first of ``nodes``, the root, has results that others read."""
-    members = set(nodes)
-    for node in members - {nodes[0]}:
-        for value in node.outputs:
-            if value.is_graph_output():
-                return False
-            if any(reader not in members for reader in scope.consumers(value)):
-                return False
-    return True
+def _both_orders(node: ir.Node) -> tuple[tuple[ir.Value | None, ir.Value | None], ...]:
+    first, second = node.inputs
+    return (first, second), (second, first)

@@ -1,0 +1,233 @@
+"""Recognize means, variances and standard deviations, in every spelling that exporters leave.
+
+A mean is a ReduceMean, or a sum over its count. A variance is the mean of squared deviations, or
+``mean(x * x) - mean(x) ** 2`` with or without a guard against rounding. Between the steps an
+exporter may insert or drop dims of size 1.
+
+What makes that sound: those steps (reshapes, and operators with a constant of one element) keep
+the elements in row-major order, so if a value has, where it meets ``x``, the shape of ``x`` with
+the reduced dims 1, then each of its elements stands where it belongs. ``stands_against`` checks
+just that, and every use of a statistic against ``x`` must ask it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from smelt.ir import opset, scope
+from smelt.ir.constants import Constants
+from smelt.ir.floats import is_close
+from smelt.ir.shapes import same_dim, same_shape
+
+RESHAPES = ("Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity")
+Axes = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """``sqrt(mean(square) + epsilon)`` over ``axes``: of ``x - mean(x)`` if centred, else of x.
+
+    With ``groups``, the last axis of x holds channels, and is taken in that many parts.
+    """
+
+    x: ir.Value
+    axes: Axes
+    epsilon: float
+    centred: bool
+    groups: int | None = None
+
+
+class Statistics:
+    """Reads values back to what they are statistics of, and notes the nodes on the way."""
+
+    def __init__(self, constants: Constants, root: ir.Node) -> None:
+        self.constants = constants
+        self.root = root
+        self.nodes: dict[ir.Node, None] = {}
+
+    def is_closed(self) -> bool:
+        """True if only the root and the nodes noted so far read what those nodes compute."""
+        members = {self.root, *self.nodes}
+        return not any(
+            value.is_graph_output() or any(use not in members for use in scope.consumers(value))
+            for node in self.nodes
+            for value in node.outputs
+        )
+
+    def node(self, value: ir.Value | None, *op_types: str) -> ir.Node | None:
+        """The node behind ``value`` if it is one of ``op_types`` in the graph of the root."""
+        node = value.producer() if value is not None else None
+        if node is None or node.domain or node.op_type not in op_types:
+            return None
+        if node.graph is not self.root.graph or any(a.is_ref() for a in node.attributes.values()):
+            return None
+        self.nodes.setdefault(node)
+        return node
+
+    def inverse(self, value: ir.Value | None) -> list[Spread]:
+        """What ``value`` is one over the standard deviation of."""
+        node = self.node(self.plain(value), "Reciprocal", "Div", "Pow")
+        if node is None:
+            return []
+        if node.op_type == "Pow":
+            power = self.is_number(node.inputs[1], -0.5)
+            return self._root_of(node.inputs[0]) if power else []
+        if node.op_type == "Div" and not self.is_number(node.inputs[0], 1.0):
+            return []
+        return self.deviation(node.inputs[-1])
+
+    def deviation(self, value: ir.Value | None) -> list[Spread]:
+        """What ``value`` is the standard deviation of: up to two readings."""
+        node = self.node(self.plain(value), "Sqrt", "Pow")
+        if node is None or (node.op_type == "Pow" and not self.is_number(node.inputs[1], 0.5)):
+            return []
+        return self._root_of(node.inputs[0])
+
+    def mean(self, value: ir.Value | None) -> tuple[ir.Value, Axes] | None:
+        """What ``value`` is the mean of, and over which axes."""
+        node = self.node(self.plain(value), "ReduceMean", "GlobalAveragePool", "Div", "Mul")
+        if node is None:
+            return None
+        if node.op_type in ("ReduceMean", "GlobalAveragePool"):
+            return self._reduced(node)
+        for first, second in _orders(node):
+            total = self.node(self.plain(first), "ReduceSum")
+            found = self._reduced(total) if total is not None else None
+            if found is not None and self._divides(second, node.op_type, *found):
+                return found
+        return None
+
+    def square(self, value: ir.Value | None) -> ir.Value | None:
+        """``v`` where ``value`` is v * v, v ** 2 or abs(v) ** 2."""
+        node = self.node(value, "Mul", "Pow")
+        if node is None:
+            return None
+        same = node.op_type == "Mul" and node.inputs[0] is node.inputs[1]
+        if not same and (node.op_type == "Mul" or not self.is_number(node.inputs[1], 2.0)):
+            return None
+        magnitude = self.node(node.inputs[0], "Abs")
+        base = magnitude.inputs[0] if magnitude is not None else node.inputs[0]
+        # An exponent of higher rank would shift the axes of what reads the square.
+        return base if base is not None and same_shape(base.shape, node.outputs[0].shape) else None
+
+    def centred(self, value: ir.Value | None) -> tuple[ir.Value, Axes] | None:
+        """``x`` and ``axes`` where ``value`` is x - mean(x)."""
+        node = self.node(value, "Sub")
+        found = self.mean(node.inputs[1]) if node is not None else None
+        if node is None or found is None or found[0] is not node.inputs[0]:
+            return None
+        if not same_shape(found[0].shape, node.outputs[0].shape):
+            return None
+        return found if stands_against(node.inputs[1], *found) else None
+
+    def is_centred(self, value: ir.Value | None, spread: Spread) -> bool:
+        """True if ``value`` is x - mean(x) for the x and the axes of ``spread``."""
+        return self.centred(value) == (spread.x, spread.axes)
+
+    def stands(self, value: ir.Value | None, spread: Spread) -> bool:
+        """True if ``value``, a statistic like ``spread``, broadcasts rightly against its x."""
+        return stands_against(value, spread.x, spread.axes)
+
+    def whole(self, spread: Spread) -> Spread:
+        """``spread`` in terms of what is normalized."""
+        return spread
+
+    def unrepeated(self, value: ir.Value | None) -> ir.Value | None:
+        """``plain``; a statistic of groups is also taken back before it is repeated."""
+        return self.plain(value)
+
+    def plain(self, value: ir.Value | None) -> ir.Value | None:
+        """``value`` before operators that only change its shape."""
+        node = self.node(value, *RESHAPES)
+        while node is not None:
+            value = node.inputs[0]
+            node = self.node(value, *RESHAPES)
+        return value
+
+    def is_number(self, value: ir.Value | None, number: float) -> bool:
+        """True for a constant of that one element."""
+        return self.constants.is_number(value, number)
+
+    def _root_of(self, value: ir.Value | None) -> list[Spread]:
+        """The readings of ``variance + epsilon``."""
+        total = self.node(self.plain(value), "Add")
+        if total is None:
+            return []
+        for variance, constant in _orders(total):
+            epsilon = self.constants.scalar(constant)
+            if isinstance(epsilon, float) and epsilon > 0:
+                return [Spread(x, axes, epsilon, c) for x, axes, c in self._variance(variance)]
+        return []
+
+    def _variance(self, value: ir.Value | None) -> list[tuple[ir.Value, Axes, bool]]:
+        value = self._unguarded(self.unrepeated(value))
+        found = self.mean(value)
+        if found is not None:
+            base = self.square(found[0])
+            if base is None:
+                return []
+            centred = self.centred(base)
+            plain = [(base, found[1], False)]
+            return [(*centred, True), *plain] if centred and centred[1] == found[1] else plain
+        difference = self.node(value, "Sub")
+        if difference is None:
+            return []
+        squares, mean = self.mean(difference.inputs[0]), self.square(difference.inputs[1])
+        centre = self.mean(mean) if mean is not None else None
+        if squares is None or centre is None or squares[1] != centre[1]:
+            return []
+        return [(*centre, True)] if self.square(squares[0]) is centre[0] else []
+
+    def _unguarded(self, value: ir.Value | None) -> ir.Value | None:
+        """``value`` before a Max with 0 or Relu, which guards a variance against rounding."""
+        node = self.node(value, "Max", "Relu")
+        if node is None or len(node.inputs) > 2:
+            return value
+        rest = [v for v in node.inputs if not self.is_number(v, 0.0)]
+        return self.plain(rest[0]) if len(rest) == 1 else value
+
+    def _reduced(self, node: ir.Node) -> tuple[ir.Value, Axes] | None:
+        source = node.inputs[0]
+        if source is None or source.shape is None:
+            return None
+        if node.op_type == "GlobalAveragePool":
+            return source, tuple(range(2, len(source.shape)))
+        axes = opset.reduction_axes(node, self.constants)
+        return (source, axes) if axes else None
+
+    def _divides(self, value: ir.Value | None, by: str, source: ir.Value, axes: Axes) -> bool:
+        """True if ``value``, divided or multiplied by, turns a sum over ``axes`` into a mean."""
+        array = self.constants.get(value)
+        assert source.shape is not None
+        count = 1
+        for axis in axes:
+            size = source.shape[axis]
+            if not isinstance(size, int):
+                return False
+            count *= size
+        if array is None or array.size != 1 or array.dtype.kind not in "fV" or not count:
+            return False
+        exact = by == "Div"
+        return is_close(array.reshape(-1)[0], count if exact else 1 / count, 0 if exact else 1)
+
+
+def _orders(node: ir.Node) -> tuple[tuple[ir.Value | None, ir.Value | None], ...]:
+    first, second = node.inputs
+    return ((first, second),) if node.op_type == "Div" else ((first, second), (second, first))
+
+
+def stands_against(value: ir.Value | None, x: ir.Value, axes: Axes) -> bool:
+    """True if ``value`` broadcasts against ``x`` with one element for each slice over ``axes``."""
+    producer = value.producer() if value is not None else None
+    if producer is not None and producer.op_type == "Expand" and not producer.domain:
+        return stands_against(producer.inputs[0], x, axes)
+    if value is None or value.shape is None or x.shape is None:
+        return False
+    lead = len(x.shape) - len(value.shape)
+    if lead < 0:
+        return False
+    dims = (*[1] * lead, *value.shape.dims)
+    pairs = enumerate(zip(dims, x.shape.dims, strict=True))
+    return all(a == 1 if i in axes else same_dim(a, b) for i, (a, b) in pairs)
