@@ -158,7 +158,12 @@ class MatchState:
         del self.closed[closed:]
 
     def is_closed(self) -> bool:
-        """True if nothing outside the match reads an interior result that is not shared."""
+        """True if nothing outside the match reads an interior result that is not shared.
+
+        Nodes with attributes that refer to those of a function are no match either.
+        """
+        if any(attr.is_ref() for node in self.nodes for attr in node.attributes.values()):
+            return False
         members = set(self.nodes)
         for node in self.closed:
             for value in node.outputs:
@@ -314,12 +319,9 @@ def _orders(
 
 
 def _fits(node: ir.Node, value: ir.Value, pattern: Op) -> bool:
-    """Domain, output index and attributes agree; attributes that refer to a function's fail."""
+    """Domain, output index and attributes agree."""
     if node.domain != pattern.domain or value.index() != pattern.output:
         return False
-    for attr in node.attributes.values():
-        if attr.is_ref():
-            return False
     for name, expected in pattern.attributes:
         given = node.attributes.get(name)
         if given is None or given.value != expected:

@@ -25,6 +25,8 @@ class Refused(Exception):
 class Rewriter:
     """Edits one model. ``count`` is the number of edits so far, at most ``limit``.
 
+    ``removed`` counts nodes that died, with an edit or on their own.
+
     The limit serves bisection: the edit at which a result goes wrong is found by stopping early.
 
     Removal of nodes from the node lists is put off until ``flush``, because one removal costs
@@ -43,6 +45,7 @@ class Rewriter:
         self.shapes = shapes
         self.constants = constants
         self.count = 0
+        self.removed = 0
         self.dead: set[ir.Node] = set()
         self._dead_in: dict[ir.Graph, list[ir.Node]] = {}
         self._function_graphs = {function.graph for function in model.functions.values()}
@@ -100,6 +103,7 @@ class Rewriter:
                 survivors[node] = None
                 continue
             self.dead.add(node)
+            self.removed += 1
             self._dead_in.setdefault(node.graph, []).append(node)
             for reader in (node, *scope.nested_nodes(node)):
                 pending.extend(_detach(reader))

@@ -84,12 +84,12 @@ class PassContext:
             self._index = NodeIndex(self.model)
         return self._index
 
-    def edited(self, count: int) -> None:
-        """Note that ``count`` edits were made."""
-        if count:
+    def edited(self, count: int, removed: int) -> None:
+        """Note that ``count`` edits were made and ``removed`` nodes died."""
+        if count or removed:
             self._index = None
-            if self.rewrites_left is not None:
-                self.rewrites_left -= count
+        if self.rewrites_left is not None:
+            self.rewrites_left -= count
 
     def rewriter(self) -> Rewriter:
         """A Rewriter on the model, within the limit of edits."""
@@ -147,7 +147,7 @@ class Pass:
             self.body(cx, rewriter, stats, options)
         finally:
             rewriter.flush()
-            cx.edited(rewriter.count)
+            cx.edited(rewriter.count, rewriter.removed)
         stats.rewrites = rewriter.count
         return stats
 

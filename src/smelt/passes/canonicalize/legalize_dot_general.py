@@ -60,7 +60,8 @@ def legalize(b: Builder, lhs: ir.Value, rhs: ir.Value, attributes: Attributes) -
     if lhs.dtype in BYTES and rhs.dtype in BYTES and min(len(lhs.shape), len(rhs.shape)) > 1:
         return _cast(b, plan.build(b, "MatMulInteger", lhs, rhs), output)
     lhs, rhs = _cast(b, lhs, wide), _cast(b, rhs, wide)
-    result = _gemm(b, lhs, rhs, parts) or plan.build(b, "MatMul", lhs, rhs)
+    result = _vector(b, lhs, rhs, parts) or _gemm(b, lhs, rhs, parts)
+    result = result or plan.build(b, "MatMul", lhs, rhs)
     return _cast(b, result, output)
 
 
@@ -100,6 +101,13 @@ def _outer(b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups) -> ir.Value:
     if nl and nb:
         right = b.op("Unsqueeze", right, b.const_i64(range(nb, nb + nl)))
     return b.op("Mul", left, right)
+
+
+def _vector(b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups) -> ir.Value | None:
+    """A matrix summed over its rows with a vector: the vector goes first, nothing is transposed."""
+    if parts.lhs_batch or parts.rhs_free or parts.lhs_contracting != (0,):
+        return None
+    return b.op("MatMul", rhs, lhs) if len(parts.lhs_free) == 1 else None
 
 
 def _gemm(b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups) -> ir.Value | None:
@@ -151,7 +159,10 @@ def _plan(lhs: ir.Value, rhs: ir.Value, parts: Groups) -> Plan | None:
     nl, nr = len(parts.lhs_free), len(parts.rhs_free)
     # Without batch dims, MatMul takes any number of free dims on the left, and none on either.
     batch, rows = [1] * nb, [1] * nl if nb == 0 else [nl]
-    columns = [] if nb == 0 and nr == 0 else [nr]
+    # ONNX Runtime 1.31 loses a Transpose before a MatMul with a vector when it optimizes, so then
+    # the vector becomes a column.
+    straight = left_perm == tuple(sorted(left_perm))
+    columns = [] if nb == 0 and nr == 0 and straight else [nr]
     try:
         return Plan(
             Side(left_perm, _merge(left, [*batch, *rows, nk])),
