@@ -27,6 +27,11 @@ SIMPLIFY = _listed(
 FUSE = _listed(
     "fuse-conv-batchnorm",
     "fuse-gelu-exact",
+    "fuse-gelu-tanh-approximation",
+    "fuse-gelu-sigmoid-approximation",
+    "fuse-leaky-relu",
+    "fuse-prelu",
+    "prelu-to-lrelu",
     "fuse-layernorm-or-instancenorm",
     "fuse-softmax",
     "fuse-swish",

@@ -1,0 +1,24 @@
+"""Constants that become attributes, which ONNX holds in float32."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smelt.ir.rule import Miss
+
+
+def as_float32(array: np.ndarray | None) -> float | Miss:
+    """The value that all elements of ``array`` have, if an attribute holds it exactly.
+
+    A Miss for elements that differ or are not finite, for none at all, for integers, and for a
+    float64 that float32 would round.
+    """
+    if array is None or not array.size or array.dtype.kind not in "fV":
+        return Miss("the factor is no constant of floats")
+    first = array.reshape(-1)[0]
+    number = float(first)
+    if not np.isfinite(number) or not bool(np.all(array == first)):
+        return Miss("the factor is not one finite number")
+    if float(np.float32(number)) != number:
+        return Miss("a float32 attribute cannot hold the factor")
+    return number

@@ -1,0 +1,33 @@
+"""Fuse ``x * sigmoid(1.702 * x)``, or with another factor, into one ``Swish``.
+
+    before   x ─┬─> Mul(·, 1.702) ─> Sigmoid ─┐          after   x ─> Swish(alpha=1.702) ─> y
+                └─────────────────────────────┴─> Mul ─> y
+
+Needs    opset 24, where Swish begins; one factor, which a float32 attribute holds.
+Keeps    a factor for each channel; a gate of another value; inner results that others read.
+"""
+
+from __future__ import annotations
+
+from smelt.ir.build import Builder
+from smelt.ir.match import const, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import rounding, rule_pass
+from smelt.passes.fuse.float32_attribute import as_float32
+
+_scaled = op("Mul", var("x"), const(name="alpha"), commutative=True)
+
+
+@rule(op("Mul", var("x"), op("Sigmoid", _scaled), commutative=True), min_opset=24)
+def scaled_swish(m: Match, b: Builder) -> Replacement:
+    alpha = as_float32(m.array("alpha"))
+    return alpha if isinstance(alpha, Miss) else b.op("Swish", m["x"], alpha=alpha)
+
+
+fuse_gelu_sigmoid_approximation = rule_pass(
+    "fuse_gelu_sigmoid_approximation",
+    __doc__,
+    [scaled_swish],
+    exactness=rounding(4),
+    source="Core ML MIL: common::fuse_gelu_sigmoid_approximation",
+)

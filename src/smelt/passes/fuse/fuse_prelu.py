@@ -1,0 +1,48 @@
+"""Fuse ``relu(x) + a * relu(-x)`` into one ``PRelu``.
+
+    before   x ─┬─> Relu ───────────────────────────┐        after   x ─> PRelu(slope = -a) ─> y
+                └─> Neg ─> Relu ─> Mul(·, a) ─> Add ─> y
+
+Needs    a finite constant a that broadcasts to x without widening it: (C,1,1) before images,
+         (C,) after channels that are last. A Sub instead of the Add gives the slope a.
+Keeps    a slope that only a caller knows, because it may be infinite; float64 and integers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smelt.ir.build import Builder
+from smelt.ir.match import Op, Pattern, const, one_of, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import same_dim
+from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.fuse.fuse_leaky_relu import KERNELS
+
+_x = var("x")
+_minus_x = one_of(op("Neg", _x), op("Mul", _x, const(-1.0, ulp=0), commutative=True))
+_below = op("Mul", op("Relu", _minus_x), const(name="a", limit=None), commutative=True)
+_above: Pattern = op("Relu", _x)
+_sum: Op = op("Add", _above, _below, commutative=True)
+
+
+@rule(one_of(_sum, op("Sub", _above, _below)))
+def prelu(m: Match, b: Builder) -> Replacement:
+    x, a, array = m["x"], m["a"], m.array("a", limit=None)
+    if x.dtype not in KERNELS or (m.opset < 16 and x.dtype == KERNELS[2]):
+        return Miss(f"PRelu of {x.dtype} has no kernel")
+    if array is None or not bool(np.all(np.isfinite(array))):
+        return Miss("a slope is not finite")
+    if x.shape is None or array.ndim > len(x.shape):
+        return Miss("the slope would widen the result")
+    dims = x.shape.dims[len(x.shape) - array.ndim :]
+    if not all(
+        size == 1 or same_dim(size, dim) for size, dim in zip(array.shape, dims, strict=True)
+    ):
+        return Miss("the slope would widen the result")
+    return b.op("PRelu", x, a if m.root.op_type == "Sub" else b.constant(-array))
+
+
+fuse_prelu = rule_pass(
+    "fuse_prelu", __doc__, [prelu], exactness=EXACT, source="Core ML MIL: common::fuse_prelu"
+)
