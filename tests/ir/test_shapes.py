@@ -99,6 +99,26 @@ def test_sizes_that_are_known_at_run_time_only() -> None:
     assert shapes["u"].endswith(",4")
 
 
+SLICES = {
+    "0, 5": None,
+    "0, 9223372036854775807": "N",
+    "0, 2147483647": "N",
+    "-1, 9223372036854775807": None,
+}
+
+
+@pytest.mark.parametrize(("bounds", "dim"), SLICES.items())
+def test_a_slice_of_an_unknown_dim(bounds: str, dim: str | None) -> None:
+    start, end = bounds.split(",")
+    shape = shapes_of(
+        f"g (float[N,4] x) => () {{ s = Constant<value_ints=[{start}]>() e = Constant<value_ints=[{end}]>() "
+        "a = Constant<value_ints=[0]>() y = Slice(x, s, e, a) }"
+    )["y"]
+    rows = shape.split(",")[0]
+    assert shape.endswith(",4")
+    assert rows == dim if dim else not rows.isdigit()
+
+
 def test_an_axis_count_tells_the_rank() -> None:
     assert shapes_of("g (float[N,4] x, int64[1] axes) => () { c = Squeeze(x, axes) }")["c"] != "?"
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-
 GRAPH_CARRIERS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 """The operators of ONNX that carry graphs; asking first is ten times as fast as looking."""
 

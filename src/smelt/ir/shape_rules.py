@@ -43,6 +43,10 @@ def register_own_rules() -> None:
             theirs = registry.get("", op_type, version)
             if theirs is not None:
                 registry.register("", op_type, since_version=version)(_choose(own, theirs))
+    for version in registry.version_boundaries("", "Slice"):
+        theirs = registry.get("", "Slice", version)
+        if theirs is not None:
+            registry.register("", "Slice", since_version=version)(_bounded(theirs))
 
 
 def contain_failures() -> None:
@@ -93,6 +97,56 @@ def _check_elements(context: ShapeInferenceContext, value: ir.Value) -> None:
         context._symbolic_values.pop(value, None)
         value.metadata_props.pop(SYM_DATA_KEY, None)
         value.const_value = None
+
+
+END = 2**31 - 1
+"""An end from here on means the end, whatever the size: no dim is longer."""
+
+
+def _bounded(theirs: ShapeRule) -> ShapeRule:
+    """Slices of an unknown dim: ``x[0:5]`` has min(N, 5) rows, where the library says 5."""
+
+    def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        theirs(context, node)
+        source, output = node.inputs[0], node.outputs[0]
+        if source is None or source.shape is None or output.shape is None:
+            return
+        whole = _whole_axes(node, len(source.shape))
+        dims = []
+        for axis, (before, after) in enumerate(zip(source.shape, output.shape, strict=True)):
+            guessed = isinstance(after, int) and not isinstance(before, int)
+            if axis in whole:
+                dims.append(before)
+            else:
+                dims.append(context.new_symbolic_dim() if guessed else after)
+        output.shape = ir.Shape(dims)
+
+    return infer
+
+
+def _whole_axes(node: ir.Node, rank: int) -> set[int]:
+    """Axes that are surely kept whole: sliced from 0 to the end, one by one."""
+    given = [_constant_ints(node, index) for index in range(1, 5)]
+    starts, ends, axes, steps = given
+    if starts is None or ends is None or any(_at_run_time(node, index) for index in range(1, 5)):
+        return set()
+    axes = axes if axes is not None else list(range(len(starts)))
+    steps = steps if steps is not None else [1] * len(starts)
+    if len({len(starts), len(ends), len(axes), len(steps)}) != 1:
+        return set()
+    rows = zip(starts, ends, axes, steps, strict=True)
+    return {
+        axis % rank for start, end, axis, step in rows if (start, step) == (0, 1) and end >= END
+    }
+
+
+def _constant_ints(node: ir.Node, index: int) -> list[int] | None:
+    """A constant operand as a list; None if it is absent or computed."""
+    value = node.inputs[index] if len(node.inputs) > index else None
+    if value is None or value.is_graph_input():
+        return None
+    tensor = ir.convenience.get_const_tensor(value)
+    return None if tensor is None else [int(item) for item in tensor.numpy().reshape(-1)]
 
 
 OwnRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], bool]
