@@ -111,33 +111,43 @@ def _bounded(theirs: ShapeRule) -> ShapeRule:
         source, output = node.inputs[0], node.outputs[0]
         if source is None or source.shape is None or output.shape is None:
             return
-        whole = _whole_axes(node, len(source.shape))
-        dims = []
+        ranges = _ranges(node, len(source.shape))
+        dims: list[int | ir.SymbolicDim] = []
         for axis, (before, after) in enumerate(zip(source.shape, output.shape, strict=True)):
-            guessed = isinstance(after, int) and not isinstance(before, int)
-            if axis in whole:
-                dims.append(before)
-            else:
-                dims.append(context.new_symbolic_dim() if guessed else after)
+            if isinstance(before, int) or not (isinstance(after, int) or axis in ranges):
+                dims.append(after)
+                continue
+            size = _rows(before, *ranges.get(axis, (-1, -1, -1)))
+            guess = context.new_symbolic_dim() if isinstance(after, int) else after
+            dims.append(guess if size is None else size)
         output.shape = ir.Shape(dims)
 
     return infer
 
 
-def _whole_axes(node: ir.Node, rank: int) -> set[int]:
-    """Axes that are surely kept whole: sliced from 0 to the end, one by one."""
-    given = [_constant_ints(node, index) for index in range(1, 5)]
-    starts, ends, axes, steps = given
+def _rows(dim: ir.SymbolicDim, start: int, end: int, step: int) -> int | ir.SymbolicDim | None:
+    """How many rows ``[start:end]`` leaves of an unknown dim; None unless it runs forward."""
+    if step != 1 or start < 0 or end < 0 or dim.value is None:
+        return None
+    if start >= end:
+        return 0
+    if end >= END:
+        return dim if start == 0 else ir.SymbolicDim(f"Max(0, {dim.value} - {start})")
+    last = f"Min({end}, {dim.value})"
+    return ir.SymbolicDim(last if start == 0 else f"Max(0, {last} - {start})")
+
+
+def _ranges(node: ir.Node, rank: int) -> dict[int, tuple[int, int, int]]:
+    """Start, end and step by axis, where all of them are constant; empty if some are not."""
+    starts, ends, axes, steps = (_constant_ints(node, index) for index in range(1, 5))
     if starts is None or ends is None or any(_at_run_time(node, index) for index in range(1, 5)):
-        return set()
+        return {}
     axes = axes if axes is not None else list(range(len(starts)))
     steps = steps if steps is not None else [1] * len(starts)
     if len({len(starts), len(ends), len(axes), len(steps)}) != 1:
-        return set()
-    rows = zip(starts, ends, axes, steps, strict=True)
-    return {
-        axis % rank for start, end, axis, step in rows if (start, step) == (0, 1) and end >= END
-    }
+        return {}
+    rows = zip(axes, starts, ends, steps, strict=True)
+    return {axis % rank: (start, end, step) for axis, start, end, step in rows}
 
 
 def _constant_ints(node: ir.Node, index: int) -> list[int] | None:
