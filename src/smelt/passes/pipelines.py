@@ -25,7 +25,13 @@ SIMPLIFY = _listed(
 """Fewer nodes with the same bits."""
 
 FUSE = _listed(
+    "compose-conv1d",
+    "fuse-pad-conv",
     "fuse-conv-batchnorm",
+    "fuse-conv-scale",
+    "fuse-conv-bias",
+    "fuse-matmul-weight-bias",
+    "fuse-linear-bias",
     "fuse-gelu-exact",
     "fuse-gelu-tanh-approximation",
     "fuse-gelu-sigmoid-approximation",

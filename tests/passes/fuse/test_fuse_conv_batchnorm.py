@@ -2,20 +2,13 @@
 
 import numpy as np
 import pytest
+from convolutions import CASES, conv_graph, tensor
 from rewrites import check_operators, check_unchanged
 
 from smelt.ir.constants import tensor_of
 from smelt.passes.fuse.fuse_conv_batchnorm import fuse_conv_batchnorm
 
-RNG = np.random.default_rng(0)
-SPATIAL = {1: "6", 2: "5,6", 3: "4,5,3"}
 NORMALIZE = "y = BatchNormalization<epsilon=0.001>(c, scale, shift, mean, variance)"
-
-
-def tensor(name: str, shape: tuple[int, ...], positive: bool = False, dtype: str = "float") -> str:
-    values = np.round(RNG.uniform(0.5 if positive else -1.0, 1.5, shape), 3)
-    dims = ",".join(map(str, shape))
-    return f"{dtype}[{dims}] {name} = {{{','.join(map(str, values.reshape(-1)))}}}"
 
 
 def statistics(channels: int, dtype: str = "float") -> str:
@@ -35,36 +28,23 @@ def graph(
     outputs: str = "",
     overridable: str = "",
 ) -> str:
-    rank = len(weight) - 2
-    groups = int(conv.split("group=")[1][0]) if "group=" in conv else 1
-    inputs = weight[0] if conv.startswith("ConvTranspose") else weight[1] * groups
-    spatial = ",".join("?" for _ in range(rank))
-    constants = f"{tensor('w', weight, dtype=dtype)}, {statistics(channels, dtype)}"
+    constants = statistics(channels, dtype)
     if bias:
         constants += ", " + tensor("b", (channels,), dtype=dtype)
-    return (
-        f"g ({dtype}[N,{inputs},{SPATIAL[rank]}] x{overridable}) => "
-        f"({dtype}[N,{channels},{spatial}] y{outputs}) <{constants}> "
-        f"{{ c = {conv} {body} {normalize} }}"
+    return conv_graph(
+        conv,
+        weight,
+        channels,
+        f"{body} {normalize}",
+        constants=constants,
+        outputs=outputs,
+        inputs=overridable,
+        dtype=dtype,
     )
 
 
-FUSED = {
-    "1-d": ("Conv(x, w)", (4, 2, 3), 4),
-    "2-d": ("Conv<pads=[1,1,0,1], strides=[2,1]>(x, w)", (4, 2, 3, 2), 4),
-    "3-d": ("Conv<dilations=[1,2,1]>(x, w)", (4, 2, 2, 2, 1), 4),
-    "groups": ("Conv<group=2>(x, w)", (4, 3, 1, 2), 4),
-    "depthwise": ("Conv<group=4>(x, w)", (4, 1, 3), 4),
-    "transposed 1-d": ("ConvTranspose(x, w)", (2, 4, 3), 4),
-    "transposed 2-d": ("ConvTranspose<strides=[2,2], output_padding=[1,0]>(x, w)", (3, 4, 2, 2), 4),
-    "transposed 3-d": ("ConvTranspose(x, w)", (2, 4, 2, 1, 2), 4),
-    "transposed groups": ("ConvTranspose<group=2>(x, w)", (4, 3, 2, 2), 6),
-    "one channel": ("Conv(x, w)", (1, 2, 3), 1),
-}
-
-
 @pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
-@pytest.mark.parametrize(("conv", "weight", "channels"), FUSED.values(), ids=FUSED.keys())
+@pytest.mark.parametrize(("conv", "weight", "channels"), CASES.values(), ids=CASES.keys())
 def test_fuses(conv: str, weight: tuple[int, ...], channels: int, bias: bool) -> None:
     text = graph(
         conv.replace("w)", "w, b)") if bias else conv, weight, bias=bias, channels=channels
@@ -96,9 +76,9 @@ def test_folds_in_float64_and_keeps_the_dtype() -> None:
     )
     weight = next(iter(model.graph)).inputs[1]
     assert weight is not None
-    tensor = tensor_of(weight)
-    assert tensor is not None
-    assert tensor.numpy().dtype == np.float64
+    folded = tensor_of(weight)
+    assert folded is not None
+    assert folded.numpy().dtype == np.float64
 
 
 TRAINING = (
@@ -133,5 +113,5 @@ def test_keeps_a_variance_that_leaves_no_finite_weight() -> None:
     negative = graph(
         normalize=NORMALIZE.replace("variance", "nothing"), channels=1, weight=(1, 2, 1)
     )
-    text = negative.replace("<float[1,2,1]", "<float[1] nothing = {-1.0}, float[1,2,1]")
+    text = negative.replace("<float[1,2,1] w", "<float[1] nothing = {-1.0}, float[1,2,1] w")
     check_unchanged(fuse_conv_batchnorm, text)

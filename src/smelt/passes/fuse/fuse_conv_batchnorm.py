@@ -19,13 +19,17 @@ from smelt.ir.build import Builder
 from smelt.ir.match import const, op
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
-from smelt.passes.fuse.output_channels import CONVOLUTION, Convolution
+from smelt.passes.fuse.output_channels import CONSTANT_WEIGHT, Convolution, convolution
 
 _STATISTICS = ("scale", "shift", "mean", "variance")
 
 
 @rule(
-    op("BatchNormalization", CONVOLUTION, *(const(name=n, limit=None) for n in _STATISTICS)),
+    op(
+        "BatchNormalization",
+        convolution(CONSTANT_WEIGHT),
+        *(const(name=name, limit=None) for name in _STATISTICS),
+    ),
     min_opset=9,
 )
 def conv_batchnorm(m: Match, b: Builder) -> Replacement:
@@ -42,7 +46,8 @@ def conv_batchnorm(m: Match, b: Builder) -> Replacement:
         epsilon = opset.attribute(m.root, "epsilon", m.opset)
         factor = scale / np.sqrt(variance + np.float64(np.float32(epsilon)))
         bias = (conv.exact_bias() - mean) * factor + shift
-        folded = conv.rebuild(b, conv.scaled_weight(factor), bias)
+        weight = conv.scaled_weight(factor)
+        folded = conv.rebuild(b, weight, bias) if weight is not None else Miss("an odd weight")
     others = len(m.root.outputs) - 1
     return (folded, *[None] * others) if others and not isinstance(folded, Miss) else folded
 

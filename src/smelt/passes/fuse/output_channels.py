@@ -1,4 +1,4 @@
-"""Constant parameters of Conv and ConvTranspose, and how to scale them channel by channel.
+"""Parameters of Conv and ConvTranspose, and how to change them channel by channel.
 
 Conv keeps its weight as (M, C/groups, ...), ConvTranspose as (C, M/groups, ...): there, output
 channel ``g * (M/groups) + j`` is row ``j`` of the block of group ``g``.
@@ -13,49 +13,55 @@ import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.build import Builder
-from smelt.ir.match import Op, const, op, optional, var
+from smelt.ir.match import OneOf, Op, Pattern, const, one_of, op, optional, var
 from smelt.ir.rule import Match, Miss
 
-CONVOLUTION: Op = op(
-    ["Conv", "ConvTranspose"],
-    var("x"),
-    const(name="weight", limit=None),
-    optional(const(name="bias", limit=None)),
-    name="convolution",
-)
-"""A convolution with constant parameters, whose result only the root reads."""
+
+def convolution(weight: Pattern) -> Op:
+    """A convolution with a constant bias or none, whose result only the root reads."""
+    bias = optional(const(name="bias", limit=None))
+    return op(["Conv", "ConvTranspose"], var("x"), weight, bias, name="convolution")
+
+
+def perhaps_transposed(pattern: Op) -> OneOf:
+    """``pattern``, or a Transpose of it, bound to ``moved``."""
+    return one_of(pattern, op("Transpose", pattern, name="moved"))
+
+
+CONSTANT_WEIGHT = const(name="weight", limit=None)
+ANY_WEIGHT = var("weight")
 
 
 @dataclass(frozen=True)
 class Convolution:
-    """A matched CONVOLUTION: its parameters, number of output channels and spatial dims."""
+    """A matched convolution; ``rank`` is that of input, weight and result."""
 
+    match: Match
     node: ir.Node
-    weight: np.ndarray
+    weight: ir.Value
     bias: np.ndarray | None
+    dtype: np.dtype
+    rank: int
     groups: int
     channels: int
 
     @classmethod
     def of(cls, m: Match) -> Convolution | Miss:
-        """Read the parameters, of any size, of the convolution that ``m`` bound."""
-        node = m.node("convolution")
-        weight, bias = m.array("weight", limit=None), m.array("bias", limit=None)
-        groups = opset.attribute(node, "group", m.opset) or 1
-        if weight is None or weight.ndim < 3 or weight.dtype.kind not in "fV":
-            return Miss("the weight is no tensor of floats with spatial dims")
+        """The convolution that ``m`` bound; its bias is read, whatever its size."""
+        node, weight = m.node("convolution"), m["weight"]
+        if weight.dtype is None or not weight.dtype.is_floating_point() or weight.shape is None:
+            return Miss("the weight is not known to be a tensor of floats")
+        groups = int(opset.attribute(node, "group", m.opset))
         transposed = node.op_type == "ConvTranspose"
-        channels = weight.shape[1] * groups if transposed else weight.shape[0]
-        if weight.shape[0] % groups or channels % groups or not weight.size:
-            return Miss("the groups do not divide the channels")
+        channels = weight.shape[1 if transposed else 0] if len(weight.shape) >= 3 else None
+        if not isinstance(channels, int):
+            return Miss("the number of output channels is not known")
+        channels *= groups if transposed else 1
+        bias = m.array("bias", limit=None)
         if bias is not None and bias.shape != (channels,):
             return Miss(f"the bias is of shape {bias.shape}, not ({channels},)")
-        return cls(node, weight, bias, groups, channels)
-
-    @property
-    def rank(self) -> int:
-        """The rank of input, weight and result."""
-        return self.weight.ndim
+        rank, dtype = len(weight.shape), weight.dtype.numpy()
+        return cls(m, node, weight, bias, dtype, rank, groups, channels)
 
     def exact_bias(self) -> np.ndarray:
         """The bias in float64, zeros if there is none."""
@@ -63,28 +69,35 @@ class Convolution:
             return np.zeros(self.channels)
         return self.bias.astype(np.float64)
 
-    def scaled_weight(self, factor: np.ndarray) -> np.ndarray:
-        """The weight in float64 with output channel ``m`` times ``factor[m]``."""
-        weight = self.weight.astype(np.float64)
-        ones = (1,) * (self.rank - 2)
+    def scaled_weight(self, factor: np.ndarray) -> np.ndarray | None:
+        """The weight in float64 with output channel ``m`` times ``factor[m]``; None if unknown."""
+        array = self.match.array(self.weight, limit=None)
+        if array is None:
+            return None
+        weight, ones = array.astype(np.float64), (1,) * (self.rank - 2)
         if self.node.op_type == "Conv":
             return np.asarray(weight * factor.reshape(-1, 1, *ones))
+        if weight.shape[0] % self.groups or not weight.size:
+            return None
         blocks = weight.reshape(self.groups, -1, *weight.shape[1:])
-        scaled = blocks * factor.reshape(self.groups, 1, -1, *ones)
-        return np.asarray(scaled.reshape(weight.shape))
+        scaled = np.asarray(blocks * factor.reshape(self.groups, 1, -1, *ones))
+        return scaled.reshape(weight.shape)
 
     def per_channel(self, array: np.ndarray) -> np.ndarray | None:
         """A constant that meets the result, as one float64 number per output channel.
 
         None if it varies along another axis, or would widen the result.
         """
+        if array.ndim > self.rank or array.dtype.kind not in "fV":
+            return None
+        axis = 1
+        if self.match.get("moved") is not None:
+            perm = opset.attribute(self.match.node("moved"), "perm", self.match.opset)
+            axis = list(perm or range(self.rank)[::-1]).index(1)
         shape = (1,) * (self.rank - array.ndim) + array.shape
-        if array.ndim > self.rank or shape[1] not in (1, self.channels):
+        if shape[axis] not in (1, self.channels) or array.size != shape[axis]:
             return None
-        if array.size != shape[1]:
-            return None
-        flat = array.reshape(-1).astype(np.float64)
-        return np.broadcast_to(flat, (self.channels,))
+        return np.broadcast_to(array.reshape(-1).astype(np.float64), (self.channels,))
 
     def rebuild(
         self, b: Builder, weight: np.ndarray | None, bias: np.ndarray | None
@@ -92,18 +105,19 @@ class Convolution:
         """The convolution with other parameters, given in float64; None keeps one.
 
         They are rounded to the dtype that the old ones have. New constants leave the old ones to
-        others that read them.
+        others that read them. A Transpose behind the convolution is kept behind it.
         """
         values = [*self.node.inputs, None][:3]
         for index, array, name in ((1, weight, "weight"), (2, bias, "bias")):
             if array is None:
                 continue
-            rounded = round_to(array, self.weight.dtype)
+            rounded = round_to(array, self.dtype)
             if rounded is None:
-                return Miss(f"the new {name} does not fit {self.weight.dtype}")
-            old = self.node.inputs[index] if index < len(self.node.inputs) else None
+                return Miss(f"the new {name} does not fit {self.dtype}")
+            old = values[index]
             values[index] = b.constant(rounded, name=old.name if old is not None else None)
-        return b.like(self.node, *values)
+        new = b.like(self.node, *values)
+        return new if self.match.get("moved") is None else b.like(self.match.node("moved"), new)
 
 
 def round_to(exact: np.ndarray, dtype: np.dtype) -> np.ndarray | None:

@@ -1,0 +1,63 @@
+"""Note on a ``ConvTranspose`` the size of its result, for targets that want to be told.
+
+    before   x ─> ConvTranspose(pads = p) ─> y: N,M,8,8
+    after    x ─> ConvTranspose(pads = p, output_shape = [8, 8]) ─> y: N,M,8,8
+
+Needs    static spatial sizes and equal pads at both ends: from ``output_shape`` ONNX computes the
+         pads anew, and only then gets the same ones.
+Keeps    automatic pads, uneven pads, and nodes that have the attribute.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.match import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import EXACT, rule_pass
+
+
+@rule(op("ConvTranspose", var("x"), var("weight"), rest=True), min_opset=11)
+def note_output_shape(m: Match, b: Builder) -> Replacement:
+    if "output_shape" in m.root.attributes:
+        return None
+    if opset.attribute(m.root, "auto_pad", m.opset) not in (None, "NOTSET"):
+        return Miss("the pads are automatic")
+    sizes = [_spatial(v) for v in (m["x"], m["weight"], m.root.outputs[0])]
+    given, kernel, made = sizes
+    if given is None or kernel is None or made is None:
+        return Miss("a spatial size is not static")
+    rank = len(made)
+    pads = _listed(m, "pads", [0] * 2 * rank)
+    strides, dilations = _listed(m, "strides", [1] * rank), _listed(m, "dilations", [1] * rank)
+    extra = _listed(m, "output_padding", [0] * rank)
+    for axis in range(rank):
+        reach = dilations[axis] * (kernel[axis] - 1) + 1
+        total = strides[axis] * (given[axis] - 1) + extra[axis] + reach - made[axis]
+        if pads[axis] != pads[axis + rank] or total != 2 * pads[axis]:
+            return Miss("the pads would be computed differently")
+    noted = ir.AttrInt64s("output_shape", made)
+    attributes = [*m.root.attributes.values(), noted]
+    return b.add(ir.Node("", "ConvTranspose", m.root.inputs, attributes))[0]
+
+
+def _spatial(value: ir.Value) -> list[int] | None:
+    dims = value.shape.dims[2:] if value.shape is not None else ()
+    sizes = [dim for dim in dims if isinstance(dim, int)]
+    return sizes if sizes and len(sizes) == len(dims) else None
+
+
+def _listed(m: Match, name: str, default: list[int]) -> list[int]:
+    return list(opset.attribute(m.root, name, m.opset) or default)
+
+
+add_conv_transpose_output_shape = rule_pass(
+    "add_conv_transpose_output_shape",
+    __doc__,
+    [note_output_shape],
+    exactness=EXACT,
+    default=False,
+    source="Core ML MIL: common::add_conv_transpose_output_shape",
+)

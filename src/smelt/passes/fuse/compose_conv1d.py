@@ -1,0 +1,126 @@
+"""Undo the detour of a one-dimensional convolution through images of height 1.
+
+    before   x ─> Unsqueeze(2) ─> Conv(W: M,C,1,k) ─> Squeeze(2) ─> y
+    after    x ─> Conv(W: M,C,k) ─> y
+
+The inserted dim may be the height or the width, and the convolution may stand between two
+Transposes, as channels that are last leave them; those lose the dim too.
+
+Needs    a kernel of known size along the inserted dim. If that is 1 the weight may be anything,
+         else a constant, of which one row meets the input and the others only padding.
+Keeps    a result of more than one row; inner results that others read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.match import one_of, op, optional, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import EXACT, rule_pass
+
+_wide = op("Unsqueeze", var("x"), rest=True, name="wide")
+_source = one_of(_wide, op("Transpose", _wide, name="first"))
+_conv = op("Conv", _source, var("weight"), optional(var("bias")), name="conv")
+_result = one_of(_conv, op("Transpose", _conv, name="second"))
+
+
+@rule(op("Squeeze", _result, rest=True))
+def through_image(m: Match, b: Builder) -> Replacement:
+    inserted, weight = _only_axis(m, m.node("wide"), 4), m["weight"]
+    first, second = _perm(m, "first"), _perm(m, "second")
+    if inserted is None or weight.shape is None or len(weight.shape) != 4:
+        return None
+    axis = first.index(inserted)
+    if axis < 2 or _only_axis(m, m.root, 4) != second.index(axis):
+        return Miss("another dim is squeezed than the spatial one that was inserted")
+    row = _row_that_meets(m, axis)
+    if isinstance(row, Miss):
+        return row
+    kernel = _slice(m, axis, row, b)
+    if kernel is None:
+        return Miss("the kernel is higher than 1, and not constant")
+    x = _transposed(m["x"], first, inserted, b)
+    attributes = _without(m.node("conv"), axis - 2)
+    y = b.add(ir.Node("", "Conv", _given(x, kernel, m.get("bias")), attributes))[0]
+    return _transposed(y, second, axis, b)
+
+
+def _given(*values: ir.Value | None) -> list[ir.Value | None]:
+    return list(values if values[-1] is not None else values[:-1])
+
+
+def _only_axis(m: Match, node: ir.Node, rank: int) -> int | None:
+    axes = opset.axes_of(node, m.constants)
+    return axes[0] % rank if axes is not None and len(axes) == 1 else None
+
+
+def _perm(m: Match, name: str) -> list[int]:
+    if m.get(name) is None:
+        return [0, 1, 2, 3]
+    return list(opset.attribute(m.node(name), "perm", m.opset) or (3, 2, 1, 0))
+
+
+def _transposed(value: ir.Value, perm: Sequence[int], axis: int, b: Builder) -> ir.Value:
+    """``value`` transposed by ``perm`` after that has lost ``axis``."""
+    rest = [a - (a > axis) for a in perm if a != axis]
+    return value if rest == sorted(rest) else b.op("Transpose", value, perm=rest)
+
+
+def _row_that_meets(m: Match, axis: int) -> int | Miss:
+    """The index along ``axis`` of the weight that meets the one row of the input."""
+    conv, weight, index = m.node("conv"), m["weight"], axis - 2
+    assert weight.shape is not None
+    size = weight.shape[axis]
+    pads = list(opset.attribute(conv, "pads", m.opset) or (0, 0, 0, 0))
+    before, after = pads[index], pads[index + 2]
+    automatic = opset.attribute(conv, "auto_pad", m.opset) not in (None, "NOTSET")
+    if size == 1 and (automatic or (before, after) == (0, 0)):
+        return 0
+    if not isinstance(size, int) or automatic:
+        return Miss("the size of the kernel is not known, or its pads are automatic")
+    dilation = (opset.attribute(conv, "dilations", m.opset) or (1, 1))[index]
+    stride = (opset.attribute(conv, "strides", m.opset) or (1, 1))[index]
+    rows = (1 + before + after - (dilation * (size - 1) + 1)) // stride + 1
+    if rows != 1 or before % dilation or before // dilation >= size:
+        return Miss("the result has not one row, or only of padding")
+    return int(before // dilation)
+
+
+def _slice(m: Match, axis: int, row: int, b: Builder) -> ir.Value | None:
+    weight = m["weight"]
+    assert weight.shape is not None
+    array = m.array(weight, limit=None)
+    if array is not None:
+        return b.constant(np.ascontiguousarray(array.take(row, axis)), name=weight.name)
+    if weight.shape[axis] != 1:
+        return None
+    return b.op("Squeeze", weight, b.const_i64([axis]))
+
+
+def _without(conv: ir.Node, index: int) -> list[ir.Attr]:
+    """The attributes of ``conv`` without those of the spatial dim ``index``, 0 or 1."""
+    attributes = []
+    for attr in conv.attributes.values():
+        if attr.type != ir.AttributeType.INTS:
+            attributes.append(attr)
+            continue
+        # Two strides, dilations or sizes; four pads: both begins, then both ends.
+        numbers = [number for i, number in enumerate(attr.as_ints()) if i % 2 != index]
+        attributes.append(ir.AttrInt64s(attr.name, numbers))
+    return attributes
+
+
+compose_conv1d = rule_pass(
+    "compose_conv1d",
+    __doc__,
+    [through_image],
+    exactness=EXACT,
+    before=("fuse_conv_bias", "fuse_conv_batchnorm", "fuse_conv_scale"),
+    source="Core ML MIL: common::compose_conv1d",
+)

@@ -1,0 +1,95 @@
+"""Let a convolution or an average pool do the padding with zeros before it.
+
+    before   x ─> Pad(0, pads = p) ─> Conv(pads = q) ─> y
+    after    x ─> Conv(pads = p + q) ─> y
+
+Needs    constant pads of spatial axes only, not negative, by the constant 0; explicit pads in the
+         convolution. A Transpose may stand between, as channels that are last leave behind. An
+         AveragePool must count the padding, and its kernel be larger than it.
+Keeps    other modes and values; a Pad that others read stays for them; pads of the batch or of
+         channels; maxima, for which 0 is no neutral value.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.match import one_of, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import EXACT, rule_pass
+
+_pad = op("Pad", var("x"), rest=True, name="padded", shared=True)
+_source = one_of(_pad, op("Transpose", _pad, name="moved", shared=True))
+
+
+@rule(
+    one_of(op("Conv", _source, rest=True), op("AveragePool", _source)),
+    min_opset=11,
+    same_shape=True,
+)
+def pad_inside(m: Match, b: Builder) -> Replacement:
+    pads = _spatial_pads(m)
+    if isinstance(pads, Miss):
+        return pads
+    automatic = opset.attribute(m.root, "auto_pad", m.opset)
+    if automatic not in (None, "NOTSET", "VALID"):
+        return Miss("the pads of the convolution are automatic")
+    given = opset.attribute(m.root, "pads", m.opset) if automatic != "VALID" else None
+    total = [p + q for p, q in zip(pads, given or [0] * len(pads), strict=True)]
+    attributes = {a.name: a for a in m.root.attributes.values() if a.name != "auto_pad"}
+    attributes["pads"] = ir.AttrInt64s("pads", total)
+    if m.root.op_type == "AveragePool":
+        refused = _uncounted(m, total, counted=not any(given or ()))
+        if refused is not None:
+            return refused
+        attributes["count_include_pad"] = ir.AttrInt64("count_include_pad", 1)
+    source = m["x"] if m.get("moved") is None else b.like(m.node("moved"), m["x"])
+    inputs = (source, *m.root.inputs[1:])
+    return b.add(ir.Node("", m.root.op_type, inputs, list(attributes.values())))[0]
+
+
+def _spatial_pads(m: Match) -> list[int] | Miss:
+    """The pads of the spatial axes, begins before ends, as the convolution sees them."""
+    node, x = m.node("padded"), m["x"]
+    inputs = [*node.inputs, None, None, None]
+    if opset.attribute(node, "mode", m.opset) != "constant" or x.shape is None:
+        return Miss("it does not pad with a constant, or the rank is not known")
+    if inputs[2] is not None and not m.constants.is_number(inputs[2], 0):
+        return Miss("it does not pad with 0")
+    rank, pads = len(x.shape), m.ints(inputs[1])
+    axes = tuple(range(rank)) if inputs[3] is None else m.ints(inputs[3])
+    if pads is None or axes is None or len(pads) != 2 * len(axes) or min(pads, default=0) < 0:
+        return Miss("the pads are not known, or crop")
+    perm = tuple(range(rank))
+    if m.get("moved") is not None:
+        perm = tuple(opset.attribute(m.node("moved"), "perm", m.opset) or perm[::-1])
+    around = [(0, 0)] * rank
+    for index, axis in enumerate(axes):
+        around[perm.index(axis % rank)] = (pads[index], pads[index + len(axes)])
+    if any(around[:2][0]) or any(around[:2][1]):
+        return Miss("it pads the batch or the channels")
+    return [begin for begin, _ in around[2:]] + [end for _, end in around[2:]]
+
+
+def _uncounted(m: Match, pads: list[int], counted: bool) -> Miss | None:
+    """Why an AveragePool cannot take the pads; None if it can."""
+    counts = bool(opset.attribute(m.root, "count_include_pad", m.opset))
+    if not counts and not counted:
+        return Miss("the pool does not count its own padding")
+    if opset.attribute(m.root, "ceil_mode", m.opset):
+        return Miss("a pool that rounds up may reach behind the padding")
+    kernel = opset.attribute(m.root, "kernel_shape", m.opset)
+    if any(pad >= size for pad, size in zip(pads, [*kernel, *kernel], strict=True)):
+        return Miss("the padding is not smaller than the kernel")
+    return None
+
+
+fuse_pad_conv = rule_pass(
+    "fuse_pad_conv",
+    __doc__,
+    [pad_inside],
+    exactness=EXACT,
+    source="Core ML MIL: common::fuse_pad_conv",
+)
