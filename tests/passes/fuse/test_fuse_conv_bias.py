@@ -1,6 +1,5 @@
 """Constants added to a convolution end up in its bias."""
 
-import numpy as np
 import pytest
 from convolutions import CASES, conv_graph, tensor
 from rewrites import check_operators, check_unchanged
@@ -112,5 +111,4 @@ def test_keeps_a_bias_that_overflows_float16() -> None:
         "{ c = Conv(x, h)", "{ b = Cast<to=10>(big) c = Conv(x, h, b)"
     )
     body = body.replace("float16[1,1,1] unused", "float[1,1,1] unused")
-    assert np.isinf(np.float16(60000) + np.float16(60000))
     check_unchanged(fuse_conv_bias, body)
