@@ -66,3 +66,12 @@ def test_weights_move_as_well_as_inputs():
     outputs = list(subject.run(*inputs))
     (movement,) = Yardstick(subject).movement(inputs, outputs)
     assert (movement > 0).all()
+
+
+def test_numbers_below_the_normal_ones_may_be_flushed():
+    tiny = np.asarray([5e-39, 1.0], np.float32)
+    [allowed] = allowance([tiny], [np.zeros(2)])
+    assert allowed[0] >= 5e-39
+    assert allowed[1] < 1e-6
+    [half] = allowance([np.asarray([1e-7], np.float16)], [np.zeros(1)])
+    assert half[0] < 1e-6

@@ -18,8 +18,9 @@ def test_there_is_a_guide_for_each_thing_that_users_add() -> None:
     ]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_code_runs(page: Path) -> None:
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.stem)
+def test_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
     assert blocks
     namespace: dict[str, object] = {"__name__": page.stem.replace("-", "_")}

@@ -17,7 +17,7 @@ import onnx_ir as ir
 from smelt.check.compare import Slack
 from smelt.check.subject import Subject
 from smelt.errors import SmeltError
-from smelt.ir.floats import is_float, spacing
+from smelt.ir.floats import float_info, is_float, spacing
 from smelt.runtime.interface import Value
 from smelt.runtime.runner import RunnerName, open_runner
 
@@ -62,7 +62,7 @@ class Yardstick:
 
 def allowance(outputs: Sequence[Value], movement: Slack, margin: float = MARGIN) -> Slack:
     """The absolute error that rounding explains: ``margin`` times the movement of each element,
-    and never less than ``FLOOR_ULP``."""
+    and never less than ``FLOOR_ULP``; numbers below the normal ones may be flushed to zero."""
     allowed: list[np.ndarray | None] = []
     for output, moved in zip(outputs, movement, strict=True):
         if moved is None or not isinstance(output, np.ndarray) or not is_float(output.dtype):
@@ -70,8 +70,15 @@ def allowance(outputs: Sequence[Value], movement: Slack, margin: float = MARGIN)
             continue
         with np.errstate(all="ignore"):
             floor = FLOOR_ULP * spacing(output.astype(np.float64), output.dtype)
-            allowed.append(np.fmax(margin * moved, floor))
+            allowed.append(np.fmax(margin * moved, floor) + _flushed(output.dtype))
     return allowed
+
+
+def _flushed(dtype: np.dtype) -> float:
+    """The smallest normal number of a type with the exponents of float32 or more: some kernels
+    flush what is smaller. In float16 such numbers are too large to ignore."""
+    smallest = float(float_info(dtype).smallest_normal)
+    return smallest if smallest < 1e-30 else 0.0
 
 
 def _open_twins(subject: Subject, seed: int, runner: RunnerName) -> list[Subject]:
