@@ -6,13 +6,13 @@ so dtype, shape, provenance and the opset import are never forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir import provenance
+from smelt.ir import provenance, scope
 from smelt.ir.shapes import ShapeInference
 
 Attribute: TypeAlias = (
@@ -99,7 +99,10 @@ class Builder:
         return self.add(ir.Node(node.domain, node.op_type, inputs, attributes))[0]
 
     def add(self, node: ir.Node) -> tuple[ir.Value, ...]:
-        """Place a node made elsewhere, infer its outputs and stamp its origin."""
+        """Place a node made elsewhere, name and infer its outputs, and stamp its origin."""
+        for value in node.outputs:
+            if value.name is None:
+                value.name = self._free_name("local" if self.in_function else "val")
         if self.before is None:
             self.graph.append(node)
         else:
@@ -159,17 +162,36 @@ class Builder:
         self.initializers.clear()
 
     def _free_name(self, stem: str) -> str:
-        """``stem`` if no initializer has it, else ``stem_N``; N only grows, so it is O(1)."""
-        taken = self.graph.initializers
-        if stem not in taken and stem != "const":
-            return stem
-        counters = self.graph.meta.setdefault("smelt.name_counters", {})
-        while True:
+        """``stem``, or ``stem_N``, that no value of the model has; N only grows, so it is O(1).
+
+        A name that an inner graph gives again would hide the outer value from it. A function body
+        has names of its own.
+        """
+        meta = self.graph.meta if self.in_function else self.model.graph.meta
+        taken = meta.get(_NAMES)
+        if taken is None:
+            every = scope.graphs_below(self.graph) if self.in_function else scope.graphs(self.model)
+            taken = meta[_NAMES] = set(_names(every))
+        counters = meta.setdefault("smelt.name_counters", {})
+        name = stem
+        while name in taken or name in ("const", "local", "val"):
             count = counters.get(stem, 0)
             counters[stem] = count + 1
             name = f"{stem}_{count}"
-            if name not in taken:
-                return name
+        taken.add(name)
+        return name
+
+
+_NAMES = "smelt.names"
+
+
+def _names(graphs: Iterable[ir.Graph]) -> Iterator[str]:
+    """The names of all values."""
+    for graph in graphs:
+        values = (*graph.inputs, *graph.initializers.values())
+        for value in (*values, *(v for node in graph for v in node.outputs)):
+            if value.name is not None:
+                yield value.name
 
 
 def _attributes(attributes: dict[str, Attribute | None]) -> list[ir.Attr]:

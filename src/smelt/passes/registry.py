@@ -42,8 +42,12 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
     ),
     "layout": ("merge_consecutive_transposes", "reduce_transposes"),
     "quantize": (),
-    "precision": (),
-    "interface": ("freeze_defaults", "materialize_symbolic_dims"),
+    "precision": ("add_fp16_cast",),
+    "interface": (
+        "freeze_defaults",
+        "image_input_preprocess",
+        "materialize_symbolic_dims",
+    ),
     "cleanup": ("const_deduplication", "dead_code_elimination"),
 }
 """Our passes: each is the object of that name in the file of that name."""

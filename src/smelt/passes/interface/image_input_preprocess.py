@@ -1,0 +1,106 @@
+"""Take and give images with channels first: ``image-input-preprocess{inputs=x outputs=y}``.
+
+    before   x: N,H,W,C ─> ...                           after   x: N,C,H,W ─> Transpose ─> ...
+
+The model keeps computing with channels last; ``reduce-transposes`` then moves or removes the
+Transposes. Named outputs change in the same way.
+
+Needs    inputs and outputs of known rank, 3 or more, named by the options.
+Keeps    whatever is not named. It changes the interface, so only by request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from smelt.errors import UsageError
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.worklist import RuleStats
+from smelt.passes.base import EXACT, PassContext, graph_pass
+
+
+@dataclass(frozen=True)
+class Images:
+    """Names of ``inputs`` and ``outputs`` whose last axis holds channels."""
+
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+
+
+@graph_pass(
+    "image_input_preprocess",
+    __doc__,
+    exactness=EXACT,
+    options_type=Images,
+    default=False,
+    before=("reduce_transposes",),
+    source="Core ML MIL: common::image_input_preprocess",
+)
+def image_input_preprocess(
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Images
+) -> None:
+    graph = cx.model.graph
+    inputs = [_find(name, graph.inputs, "input") for name in options.inputs]
+    outputs = [_find(name, graph.outputs, "output") for name in options.outputs]
+    for value in inputs:
+        if value.is_graph_output() or value.is_initializer():
+            raise _refused(value.name, "it is an output too, or has a default")
+    for value in outputs:
+        if value.producer() is None:
+            raise _refused(value.name, "it is not computed")
+    for value in inputs:
+        _take_channels_first(value, rewriter, stats)
+    for value in outputs:
+        _give_channels_first(value, graph, rewriter, stats)
+    if inputs or outputs:
+        cx.shapes.redeclare_interface()
+
+
+def _find(name: str, values: Sequence[ir.Value], kind: str) -> ir.Value:
+    for value in values:
+        if value.name == name:
+            if value.shape is None or len(value.shape) < 3:
+                raise _refused(name, "its rank is not known to be 3 or more")
+            return value
+    raise _refused(name, f"the model has no {kind} of that name")
+
+
+def _refused(name: str | None, why: str) -> UsageError:
+    return UsageError("E603", f"image-input-preprocess cannot take {name!r}", why=why)
+
+
+def _take_channels_first(value: ir.Value, rewriter: Rewriter, stats: RuleStats) -> None:
+    readers = [use for use in value.uses() if use.node not in rewriter.dead]
+    assert value.shape is not None
+    dims = value.shape.dims
+    value.shape = ir.Shape([dims[0], dims[-1], *dims[1:-1]])
+    if readers:
+        first = next(iter(value.graph)) if value.graph is not None else None
+        assert first is not None
+        b = rewriter.builder(first, [], "image_input_preprocess")
+        last = b.op("Transpose", value, perm=[0, *range(2, len(dims)), 1])
+        for use in readers:
+            use.node.replace_input_with(use.idx, last)
+    rewriter.count += 1
+    stats.fired["input with channels first"] += 1
+
+
+def _give_channels_first(
+    value: ir.Value, graph: ir.Graph, rewriter: Rewriter, stats: RuleStats
+) -> None:
+    producer = value.producer()
+    assert producer is not None
+    assert value.shape is not None
+    rank = len(value.shape)
+    b = rewriter.builder(producer, [producer], "image_input_preprocess")
+    b.before = None
+    first = b.op("Transpose", value, perm=[0, rank - 1, *range(1, rank - 1)])
+    first.name, value.name = value.name, None
+    for index, output in enumerate(graph.outputs):
+        if output is value:
+            graph.outputs[index] = first
+    rewriter.count += 1
+    stats.fired["output with channels first"] += 1

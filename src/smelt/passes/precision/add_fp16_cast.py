@@ -1,0 +1,204 @@
+"""Compute in float16 what is float32: ``add-fp16-cast{skip-ops-by-type=Resize,Range}``.
+
+    before   x: f32 ─> Conv ─> Relu ─> y: f32
+    after    x: f32 ─> Cast ─> Conv ─> Relu ─> Cast ─> y: f32
+
+Inputs and outputs keep their types; constants are stored in float16. Options: ``skip-ops-by-type``
+lists operators, ``skip-nodes`` and ``only-nodes`` list patterns of node names such as ``/head/*``.
+
+Needs    values that float16 holds, up to 65504, at every step.
+Keeps    in float32: operators that ONNX defines for nothing narrower, random and quantizing ones,
+         running sums, scales of Resize, statistics of BatchNormalization; an operator with a
+         finite constant over 65504. A constant that would vanish becomes the smallest number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import opset, scope
+from smelt.ir.build import Builder
+from smelt.ir.rewrite import Refused, Rewriter
+from smelt.ir.worklist import RuleStats
+from smelt.passes.base import PassContext, assumes, graph_pass
+
+LARGEST = 65504.0
+SMALLEST = 2.0**-24
+WIDE, HALF = ir.DataType.FLOAT, ir.DataType.FLOAT16
+
+KEPT = frozenset(
+    {
+        *opset.RANDOM,
+        *opset.CONTROL_FLOW,
+        *("Cast", "CastLike", "Constant", "ConstantOfShape", "EyeLike", "Shape", "Size"),
+        *("CumSum", "DequantizeLinear", "DynamicQuantizeLinear", "QuantizeLinear", "Range"),
+    }
+)
+"""Operators that stay as they are: they fix their types by attributes, or lose too much."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which nodes to leave in float32; patterns match names of nodes as a shell does."""
+
+    skip_ops_by_type: tuple[str, ...] = ()
+    skip_nodes: tuple[str, ...] = ()
+    only_nodes: tuple[str, ...] = ()
+
+    def takes(self, node: ir.Node) -> bool:
+        """True if ``node`` is to be computed in float16."""
+        if node.domain or node.op_type in KEPT or node.op_type in self.skip_ops_by_type:
+            return False
+        name = node.name or ""
+        if self.only_nodes and not any(fnmatchcase(name, p) for p in self.only_nodes):
+            return False
+        return not any(fnmatchcase(name, pattern) for pattern in self.skip_nodes)
+
+
+@graph_pass(
+    "add_fp16_cast",
+    __doc__,
+    exactness=assumes("float16 holds every value that is computed, to 11 bits"),
+    options_type=Selection,
+    default=False,
+    source="Core ML MIL: common::add_fp16_cast",
+)
+def add_fp16_cast(
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Selection
+) -> None:
+    versions = cx.index().opsets
+    narrow = _Narrow(cx, rewriter)
+    for graph in list(scope.graphs(cx.model)):
+        for node in list(graph):
+            narrow.note_cast(node)
+            if not options.takes(node):
+                continue
+            chosen = _float_places(node, versions[graph])
+            if chosen is None:
+                continue
+            reason = narrow.convert(node, *chosen)
+            if reason is None:
+                stats.fired["node in float16"] += 1
+            else:
+                stats.miss("node in float16", reason, node)
+    narrow.clean()
+
+
+Places = tuple[list[int], list[int]]
+
+
+def _float_places(node: ir.Node, version: int) -> Places | None:
+    """The inputs and the outputs of ``node`` that can go to float16 together; None if none."""
+    schema = opset.schema(node.op_type, version)
+    if schema is None or any(attr.is_ref() for attr in node.attributes.values()):
+        return None
+    allowed = {
+        constraint.type_param_str
+        for constraint in schema.type_constraints
+        if "tensor(float16)" in constraint.allowed_type_strs
+    }
+    ins = _types(node.inputs, [formal.type_str for formal in schema.inputs])
+    outs = _types(node.outputs, [formal.type_str for formal in schema.outputs])
+    # Without floating-point results, as in Greater, what the first operand has.
+    chosen = {type_ for _, type_ in outs or ins[:1]} & allowed
+    if node.op_type == "Pow":
+        chosen |= {"T1"}  # Few runtimes mix the types of base and exponent.
+    places = [[index for index, type_ in group if type_ in chosen] for group in (ins, outs)]
+    return (places[0], places[1]) if places[0] else None
+
+
+def _types(values: Sequence[ir.Value | None], formal: Sequence[str]) -> list[tuple[int, str]]:
+    """The float32 ones of ``values`` with their type variables; the last formal may repeat."""
+    return [
+        (index, formal[min(index, len(formal) - 1)])
+        for index, value in enumerate(values)
+        if value is not None and value.dtype == WIDE and formal
+    ]
+
+
+class _Narrow:
+    """The float16 twins of float32 values, made where they are first needed in each graph."""
+
+    def __init__(self, cx: PassContext, rewriter: Rewriter) -> None:
+        self.cx = cx
+        self.rewriter = rewriter
+        self.twins: dict[ir.Value, ir.Value] = {}
+        self.made: dict[tuple[ir.Graph, ir.Value], ir.Value] = {}
+        self.casts: list[ir.Node] = []
+
+    def note_cast(self, node: ir.Node) -> None:
+        """A Cast from float16 to float32 tells the twin of its result."""
+        source = node.inputs[0] if node.op_type == "Cast" and not node.domain else None
+        if source is not None and source.dtype == HALF and node.outputs[0].dtype == WIDE:
+            self.twins[node.outputs[0]] = source
+
+    def convert(self, node: ir.Node, inputs: list[int], outputs: list[int]) -> str | None:
+        """Compute ``node`` in float16; the reason if that cannot be."""
+        operands = [node.inputs[index] for index in inputs]
+        if any(self._overflows(value) for value in operands):
+            return "a constant is over 65504"
+        b = self.rewriter.builder(node, [node], "add_fp16_cast")
+        values = list(node.inputs)
+        for index in inputs:
+            values[index] = self._twin(node.inputs[index], b)
+        attributes = list(node.attributes.values())
+        new = ir.Node(
+            "", node.op_type, values, attributes, num_outputs=len(node.outputs), name=node.name
+        )
+        results: list[ir.Value | None] = list(b.add(new))
+        for index in outputs:
+            twin = new.outputs[index]
+            twin.dtype, twin.shape = HALF, node.outputs[index].shape
+            wide = b.op("Cast", twin, to=int(WIDE))
+            results[index] = wide
+            self.twins[wide] = twin
+        try:
+            self.rewriter.replace(node, results, trust_shape=True, rule="add_fp16_cast")
+        except Refused as refused:
+            self._forget(b)
+            return str(refused)
+        self.casts += [n for n in b.created if n.op_type == "Cast"]
+        return None
+
+    def clean(self) -> None:
+        """Take away the casts and the constants that nobody reads any more."""
+        self.rewriter.remove_dead(self.casts)
+        for _, value in self.made:
+            self.rewriter.drop_initializer(value)
+
+    def _twin(self, value: ir.Value | None, b: Builder) -> ir.Value:
+        assert value is not None
+        twin = self.twins.get(value) or self.made.get((b.graph, value))
+        if twin is None:
+            array = self.cx.constants.get(value, limit=None)
+            if array is None:
+                twin = b.op("Cast", value, to=int(HALF))
+            else:
+                twin = b.constant(_in_float16(array), name=value.name)
+            self.made[b.graph, value] = twin
+        return twin
+
+    def _overflows(self, value: ir.Value | None) -> bool:
+        array = self.cx.constants.get(value, limit=None)
+        if array is None:
+            return False
+        return bool(np.any(np.isfinite(array) & (np.abs(array) > LARGEST)))
+
+    def _forget(self, b: Builder) -> None:
+        made = {value for node in b.created for value in node.outputs} | set(b.initializers)
+        self.made = {key: twin for key, twin in self.made.items() if twin not in made}
+        self.twins = {value: twin for value, twin in self.twins.items() if twin not in made}
+        b.discard()
+
+
+def _in_float16(array: np.ndarray) -> np.ndarray:
+    """``array`` rounded; numbers that would vanish become the smallest of their sign."""
+    narrow = array.astype(np.float16)
+    vanished = (narrow == 0) & (array != 0)
+    rounded: np.ndarray = np.where(vanished, np.copysign(SMALLEST, array), narrow)
+    return rounded.astype(np.float16)

@@ -1,0 +1,26 @@
+"""The Builder: names of what it makes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smelt.ir import scope, text
+from smelt.ir.build import Builder
+from smelt.ir.shapes import ShapeInference
+
+
+def test_names_in_a_branch_hide_no_outer_value() -> None:
+    model = text.parse(
+        "g (bool c, float[4] x) => (float[4] y) { y = If (c) <"
+        "then_branch = t () => (float[4] u) { u = Neg(x) },"
+        "else_branch = f () => (float[4] v) { v = Abs(x) }> }"
+    )
+    [node] = model.graph
+    shapes, x = ShapeInference(model), model.graph.inputs[1]
+    made = []
+    for graph in (model.graph, *scope.subgraphs(node)):
+        b = Builder(model, graph, shapes, before=next(iter(graph)))
+        made += [b.op("Relu", x), b.constant(np.zeros(2)), b.constant(np.zeros(2), name="u")]
+    names = [value.name for value in made]
+    assert len(set(names)) == len(names)
+    assert not {"c", "x", "y", "u", "v"} & set(names)
