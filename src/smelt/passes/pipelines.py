@@ -17,6 +17,7 @@ SIMPLIFY = _listed(
     "noop-elimination",
     "cast-optimization",
     "merge-consecutive-relus",
+    "remove-symbolic-reshape",
     "merge-consecutive-reshapes",
     "merge-consecutive-transposes",
     "reduce-transposes",

@@ -20,6 +20,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "merge_consecutive_reshapes",
         "noop_elimination",
         "remove_redundant_ops",
+        "remove_symbolic_reshape",
     ),
     "fuse": (
         "add_conv_transpose_output_shape",

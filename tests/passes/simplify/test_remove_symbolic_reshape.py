@@ -1,0 +1,85 @@
+"""Shapes that are computed from dims of the input, and the traps of 0, -1 and empty tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from rewrites import check_rewrite, check_unchanged, run_pass
+
+from smelt.ir import text
+from smelt.passes.simplify.remove_symbolic_reshape import remove_symbolic_reshape
+from smelt.runtime.runner import open_runner
+
+DIM_0 = "d = Shape<start=0,end=1>(x)"
+DIM_1 = "e = Shape<start=1,end=2>(x)"
+
+CONSTANT = {
+    "a dim that stays at its place": (
+        f"g (float[B,12] x) => (float[B,3,4] y) <int64[2] c = {{3,4}}> "
+        f"{{ {DIM_0} s = Concat<axis=0>(d, c) y = Reshape(x, s) }}",
+        "g (float[B,12] x) => (float[B,3,4] y) <int64[3] k = {0,3,4}> { y = Reshape(x, k) }",
+    ),
+    "two dims that stay": (
+        f"g (float[B,S,12] x) => (float[B,S,3,4] y) <int64[2] c = {{3,4}}> "
+        f"{{ {DIM_0} {DIM_1} s = Concat<axis=0>(d, e, c) y = Reshape(x, s) }}",
+        "g (float[B,S,12] x) => (float[B,S,3,4] y) <int64[4] k = {0,0,3,4}> { y = Reshape(x, k) }",
+    ),
+    "a product of dims": (
+        f"g (float[B,S,4] x) => (float[N,4] y) <int64[1] c = {{4}}> "
+        f"{{ {DIM_0} {DIM_1} p = Mul(d, e) s = Concat<axis=0>(p, c) y = Reshape(x, s) }}",
+        "g (float[B,S,4] x) => (float[N,4] y) <int64[2] k = {-1,4}> { y = Reshape(x, k) }",
+    ),
+    "a -1 of its own": (
+        f"g (float[B,H,W] x) => (float[B,N] y) <int64[1] c = {{-1}}> "
+        f"{{ {DIM_0} s = Concat<axis=0>(d, c) y = Reshape(x, s) }}",
+        "g (float[B,H,W] x) => (float[B,N] y) <int64[2] k = {0,-1}> { y = Reshape(x, k) }",
+    ),
+    "an Expand of other dims": (
+        f"g (float[B,1,4] x) => (float[B,3,4] y) <int64[2] c = {{3,4}}> "
+        f"{{ {DIM_0} s = Concat<axis=0>(d, c) y = Expand(x, s) }}",
+        "g (float[B,1,4] x) => (float[B,3,4] y) <int64[3] k = {1,3,4}> { y = Expand(x, k) }",
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), CONSTANT.values(), ids=CONSTANT.keys())
+def test_says_it_by_a_constant(before: str, after: str) -> None:
+    check_rewrite(remove_symbolic_reshape, before, after)
+
+
+KEPT = {
+    "-1 beside another unknown dim": (
+        f"g (float[B,S,3,4] x) => (float[B,N,4] y) <int64[1] three = {{3}}, int64[1] c = {{4}}> "
+        f"{{ {DIM_0} {DIM_1} p = Mul(e, three) s = Concat<axis=0>(d, p, c) y = Reshape(x, s) }}"
+    ),
+    "two dims at other places": (
+        f"g (float[B,S,4] x) => (float[S,B,4] y) <int64[1] c = {{4}}> "
+        f"{{ {DIM_0} {DIM_1} s = Concat<axis=0>(e, d, c) y = Reshape(x, s) }}"
+    ),
+    "a 0 that means 0": (
+        f"g (float[B,0] x) => (float[B,0,4] y) <int64[2] c = {{0,4}}> "
+        f"{{ {DIM_0} s = Concat<axis=0>(d, c) y = Reshape<allowzero=1>(x, s) }}"
+    ),
+    "a shape from outside": "g (float[B,4] x, int64[2] s) => (float[M,N] y) { y = Reshape(x, s) }",
+    "an Expand of a new dim": (
+        f"g (float[B,4] x, float[1,4] w) => (float[B,4] y) <int64[1] c = {{4}}> "
+        f"{{ {DIM_0} s = Concat<axis=0>(d, c) y = Expand(w, s) }}"
+    ),
+    "dims of another input": (
+        "g (float[B,12] x, float[C,1] w) => (float[C,B,N] y) <int64[1] c = {3}> "
+        "{ d = Shape<start=0,end=1>(w) e = Shape<start=0,end=1>(x) s = Concat<axis=0>(d, e, c) y = Reshape(x, s) }"
+    ),
+}
+
+
+@pytest.mark.parametrize("graph", KEPT.values(), ids=KEPT.keys())
+def test_keeps(graph: str) -> None:
+    check_unchanged(remove_symbolic_reshape, graph)
+
+
+def test_an_empty_batch_still_runs() -> None:
+    before, _ = CONSTANT["two dims that stay"]
+    model = text.parse(before, 23)
+    assert run_pass(remove_symbolic_reshape, model).rewrites == 1
+    (y,) = open_runner(model)(np.zeros((0, 5, 12), np.float32))
+    assert y.shape == (0, 5, 3, 4)
