@@ -16,6 +16,7 @@ SIMPLIFY = _listed(
     "const-elimination",
     "noop-elimination",
     "cast-optimization",
+    "loop-invariant-elimination",
     "merge-consecutive-relus",
     "remove-symbolic-reshape",
     "merge-consecutive-reshapes",

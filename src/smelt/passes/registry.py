@@ -49,7 +49,11 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "image_input_preprocess",
         "materialize_symbolic_dims",
     ),
-    "cleanup": ("const_deduplication", "dead_code_elimination"),
+    "cleanup": (
+        "const_deduplication",
+        "dead_code_elimination",
+        "loop_invariant_elimination",
+    ),
 }
 """Our passes: each is the object of that name in the file of that name."""
 
