@@ -18,6 +18,7 @@ SIMPLIFY = _listed(
     "cast-optimization",
     "loop-invariant-elimination",
     "merge-consecutive-relus",
+    "merge-consecutive-paddings",
     "remove-symbolic-reshape",
     "merge-consecutive-reshapes",
     "merge-consecutive-transposes",

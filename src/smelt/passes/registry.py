@@ -16,6 +16,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
     "simplify": (
         "cast_optimization",
         "const_elimination",
+        "merge_consecutive_paddings",
         "merge_consecutive_relus",
         "merge_consecutive_reshapes",
         "noop_elimination",

@@ -1,0 +1,96 @@
+"""Merge a Pad of a Pad into one.
+
+    before   x ─> Pad(p, c) ─> Pad(q, c) ─> y              after   x ─> Pad(p + q, c) ─> y
+
+Needs    constant pads and axes of a known rank, none negative, and one mode. With ``constant``,
+         the same bits to pad with. With ``reflect`` and ``wrap``, axes of their own: the second
+         Pad must not look into what the first has made. ``edge`` merges always.
+Keeps    a first Pad that something else reads, or that the graph returns; pads that crop, because
+         what is cropped after padding is not what is cropped before.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.match import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import EXACT, rule_pass
+
+
+@rule(
+    op("Pad", op("Pad", var("x"), rest=True, name="inner"), rest=True),
+    min_opset=11,
+    same_shape=True,
+)
+def pad_of_pad(m: Match, b: Builder) -> Replacement:
+    first, second = m.node("inner"), m.root
+    modes = [opset.attribute(node, "mode", m.opset) for node in (first, second)]
+    if modes[0] != modes[1]:
+        return Miss("the modes differ")
+    inner, outer = _pads(m, first), _pads(m, second)
+    if inner is None or outer is None:
+        return Miss("the pads of each axis are not known")
+    if min((*inner, *outer), default=0) < 0:
+        return Miss("a pad crops")
+    if modes[0] == "constant" and not _same_value(m, first, second):
+        return Miss("they pad with different values")
+    rank = len(inner) // 2
+    if modes[0] in ("reflect", "wrap") and _axes(inner, rank) & _axes(outer, rank):
+        return Miss(f"both pad an axis with {modes[0]}")
+    total = [p + q for p, q in zip(inner, outer, strict=True)]
+    return b.like(second, m["x"], b.const_i64(total), _input(second, 2))
+
+
+def _pads(m: Match, node: ir.Node) -> list[int] | None:
+    """The pads of every axis, begins before ends; None if they are not known."""
+    x, pads = m["x"], m.ints(_input(node, 1))
+    if x.shape is None or pads is None:
+        return None
+    rank, axes = len(x.shape), m.ints(_input(node, 3))
+    if _input(node, 3) is None:
+        axes = tuple(range(rank))
+    if axes is None or any(not -rank <= axis < rank for axis in axes):
+        return None
+    at = [axis % rank for axis in axes]
+    if len(pads) != 2 * len(at) or len(set(at)) != len(at):
+        return None
+    every = [0] * (2 * rank)
+    for index, axis in enumerate(at):
+        every[axis], every[rank + axis] = pads[index], pads[index + len(at)]
+    return every
+
+
+def _input(node: ir.Node, index: int) -> ir.Value | None:
+    return node.inputs[index] if len(node.inputs) > index else None
+
+
+def _axes(pads: list[int], rank: int) -> set[int]:
+    """The axes that are padded on a side."""
+    return {index % rank for index, pad in enumerate(pads) if pad}
+
+
+def _same_value(m: Match, first: ir.Node, second: ir.Node) -> bool:
+    """True if both pad with the same bits; an absent value is 0."""
+    given = [_input(node, 2) for node in (first, second)]
+    if given[0] is given[1]:
+        return True
+    bits = []
+    for value in given:
+        array = m.array(value)
+        if value is not None and (array is None or array.size != 1):
+            return False
+        bits.append(array.tobytes() if array is not None else b"")
+    longest = max(len(each) for each in bits)
+    return bits[0].ljust(longest, b"\0") == bits[1].ljust(longest, b"\0")
+
+
+merge_consecutive_paddings = rule_pass(
+    "merge_consecutive_paddings",
+    __doc__,
+    [pad_of_pad],
+    exactness=EXACT,
+    source="Core ML MIL: common::merge_consecutive_paddings",
+)
