@@ -185,6 +185,12 @@ class Builder:
 _NAMES = "smelt.names"
 
 
+def forget_names(model: ir.Model) -> None:
+    """Look up again which names are taken, after values were renamed."""
+    for graph in (model.graph, *(function.graph for function in model.functions.values())):
+        graph.meta.pop(_NAMES, None)
+
+
 def _names(graphs: Iterable[ir.Graph]) -> Iterator[str]:
     """The names of all values."""
     for graph in graphs:

@@ -47,7 +47,11 @@ FUSE = _listed(
 )
 """One operator for many."""
 
-CLEANUP = _listed("const-deduplication", "dead-code-elimination")
+CLEANUP = _listed(
+    "const-deduplication",
+    "dead-code-elimination",
+    "dedup-op-and-var-names",
+)
 """What is left over: dead nodes, equal constants, clashing names."""
 
 DEFAULT = "canonicalize,fixpoint(simplify,fuse){max=8},cleanup"

@@ -53,6 +53,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
     "cleanup": (
         "const_deduplication",
         "dead_code_elimination",
+        "dedup_op_and_var_names",
         "loop_invariant_elimination",
     ),
 }

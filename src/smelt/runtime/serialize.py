@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx_ir as ir
 
-from smelt.frontends.onnx.names import name_inner_values
 from smelt.ir import scope
+from smelt.ir.names import name_values
 from smelt.ir.shapes import ShapeInference
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def serialize(model: ir.Model, *, share_weights: bool = False) -> Serialized:
 
         ShapeInference(copy).infer_model()
         attach_functions(copy)
-    name_inner_values(copy)
+    name_values(copy)
     # Before IR version 4 ONNX Runtime takes every initializer for a constant, inputs included.
     copy.ir_version = max(copy.ir_version, FIRST_WITH_OVERRIDABLE)
     weights: dict[str, np.ndarray] = {}

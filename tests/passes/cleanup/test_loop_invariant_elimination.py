@@ -7,6 +7,7 @@ import pytest
 from rewrites import check_rewrite, check_same_numbers, check_unchanged, run_pass
 
 from smelt.ir import text
+from smelt.passes.base import PassContext
 from smelt.passes.cleanup.loop_invariant_elimination import loop_invariant_elimination
 from smelt.runtime.runner import open_runner
 
@@ -161,8 +162,6 @@ def test_in_a_function() -> None:
 
 
 def test_the_limit_of_edits_leaves_the_loop_whole() -> None:
-    from smelt.passes.base import PassContext
-
     before, _ = REMOVED["returned as it came"]
     model = text.parse(before)
     cx = PassContext.of(model)

@@ -9,13 +9,13 @@ import onnx_ir as ir
 
 from smelt.errors import InvalidModel, SmeltError
 from smelt.frontends.onnx.inline import inline_functions
-from smelt.frontends.onnx.names import name_nodes
 from smelt.frontends.onnx.raise_opset import raise_opset
 from smelt.frontends.onnx.read import Source, read_proto
 from smelt.frontends.onnx.schema import check_nodes
 from smelt.frontends.onnx.structure import check_names, check_structure
 from smelt.frontends.onnx.tensors import check_tensors
 from smelt.ir.defaults import set_aside_defaults
+from smelt.ir.names import name_nodes
 from smelt.operators import restore_operators
 
 LOWEST_OPSET = 13

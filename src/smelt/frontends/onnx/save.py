@@ -8,11 +8,11 @@ import onnx
 import onnx_ir as ir
 
 from smelt.errors import ResourceLimit, UsageError
-from smelt.frontends.onnx.names import name_inner_values
 from smelt.ir import provenance as origins
 from smelt.ir import scope
 from smelt.ir.defaults import restore_defaults
 from smelt.ir.files import write_atomically
+from smelt.ir.names import name_values
 
 INLINE_LIMIT = 1_500_000_000
 """Bytes of weights beyond which they go to a file of their own: a protobuf holds 2 GiB."""
@@ -69,7 +69,7 @@ def save(
 def _prepare(copy: ir.Model, with_provenance: bool) -> None:
     """Make ``copy``, a clone of the model to save, what belongs into a file."""
     restore_defaults(copy)
-    name_inner_values(copy)
+    name_values(copy)
     if with_provenance:
         origins.write_to_metadata(scope.nodes(copy))
 
