@@ -16,6 +16,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
     "simplify": (
         "cast_optimization",
         "const_elimination",
+        "divide_to_multiply",
         "merge_consecutive_paddings",
         "merge_consecutive_relus",
         "merge_consecutive_reshapes",
@@ -43,7 +44,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "prelu_to_lrelu",
     ),
     "layout": ("merge_consecutive_transposes", "reduce_transposes"),
-    "quantize": (),
+    "quantize": ("dequantize_quantize_pair_elimination",),
     "precision": ("add_fp16_cast",),
     "interface": (
         "freeze_defaults",
@@ -55,6 +56,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "dead_code_elimination",
         "dedup_op_and_var_names",
         "loop_invariant_elimination",
+        "topological_reorder",
     ),
 }
 """Our passes: each is the object of that name in the file of that name."""

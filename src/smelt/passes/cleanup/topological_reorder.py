@@ -1,0 +1,99 @@
+"""Move Cast and Transpose to just before their first reader.
+
+    before   t = Transpose(x)  a = Relu(z)  b = Exp(a)  y = Add(t, b)
+    after    a = Relu(z)  b = Exp(a)  t = Transpose(x)  y = Add(t, b)
+
+Only the order changes: a target that computes in the order of the graph then holds a copy for a
+shorter time. ``ops`` lists the operators to move. A branch or loop body counts as a reader.
+
+Needs    a request: it helps where the copy is larger than what it is made of, or the source is
+         kept anyhow.
+Keeps    the order of all other nodes; what nothing reads comes last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.worklist import RuleStats
+from smelt.passes.base import EXACT, PassContext, graph_pass
+
+
+@dataclass(frozen=True)
+class Moved:
+    """``ops``: the ONNX operators to move."""
+
+    ops: tuple[str, ...] = ("Cast", "Transpose")
+
+
+@graph_pass(
+    "topological_reorder",
+    __doc__,
+    exactness=EXACT,
+    default=False,
+    options_type=Moved,
+    source="Core ML MIL: common::topological_reorder",
+)
+def topological_reorder(
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Moved
+) -> None:
+    ops = frozenset(options.ops)
+    for graph in scope.graphs(cx.model):
+        if rewriter.exhausted:
+            return
+        before = list(graph)
+        after = _order(before, ops)
+        follower = dict(pairwise(before))
+        moved = [a for a, b in pairwise(after) if follower.get(a) is not b]
+        count = sum(_is_listed(node, ops) for node in moved)
+        if after != before:
+            graph.extend(after)
+            stats.fired["node moved"] += count
+            rewriter.count += count
+
+
+def _is_listed(node: ir.Node, ops: frozenset[str]) -> bool:
+    return node.op_type in ops and not node.domain
+
+
+def _order(nodes: list[ir.Node], ops: frozenset[str]) -> list[ir.Node]:
+    """``nodes`` with each that is listed put off until a node needs it."""
+    waiting: dict[ir.Node, None] = {}
+    order: list[ir.Node] = []
+    for node in nodes:
+        if _is_listed(node, ops):
+            waiting[node] = None
+        else:
+            _place(node, waiting, order)
+    for node in list(waiting):
+        if node in waiting:
+            _place(node, waiting, order)
+    return order
+
+
+def _place(node: ir.Node, waiting: dict[ir.Node, None], order: list[ir.Node]) -> None:
+    """Append ``node``, after what it needs of those that wait."""
+    pending = [node]
+    while pending:
+        top = pending[-1]
+        needed = [source for source in _sources(top) if source in waiting]
+        if needed and (top is node or top in waiting):
+            pending.extend(reversed(needed))
+            continue
+        pending.pop()
+        if top is node or top in waiting:
+            waiting.pop(top, None)
+            order.append(top)
+
+
+def _sources(node: ir.Node) -> Iterator[ir.Node]:
+    for value in (*node.inputs, *scope.captures(node)):
+        producer = value.producer() if value is not None else None
+        if producer is not None:
+            yield producer
