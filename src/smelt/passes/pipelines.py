@@ -24,6 +24,7 @@ SIMPLIFY = _listed(
     "merge-consecutive-transposes",
     "reduce-transposes",
     "remove-redundant-ops",
+    "divide-to-multiply",
 )
 """Fewer nodes with the same bits."""
 

@@ -1,0 +1,85 @@
+"""Multiply by the reciprocal of a constant instead of dividing by it.
+
+    before   x ─> Div(·, 8) ─> y                           after   x ─> Mul(·, 0.125) ─> y
+
+The option ``fast`` takes other divisors than powers of two as well; their reciprocal is rounded,
+so results move by up to 2 ulp.
+
+Needs    floats, and a divisor all of whose elements are powers of two, of either sign; divisors
+         and reciprocals must be normal numbers, which no runtime flushes to zero.
+Keeps    integers; a constant that is divided; divisors of 0, infinity or NaN, and those so small
+         that the reciprocal overflows, below 1.5e-5 in float16.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from smelt.ir.build import Builder
+from smelt.ir.floats import float_info, is_float
+from smelt.ir.match import const, op, var
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.worklist import RuleStats, Worklist
+from smelt.passes.base import Exactness, PassContext, graph_pass
+
+_quotient = op("Div", var("x"), const(name="divisor", limit=None))
+
+
+@rule(_quotient)
+def over_power_of_two(m: Match, b: Builder) -> Replacement:
+    return _multiply(m, b, fast=False)
+
+
+@rule(_quotient)
+def over_constant(m: Match, b: Builder) -> Replacement:
+    return _multiply(m, b, fast=True)
+
+
+def _multiply(m: Match, b: Builder, *, fast: bool) -> Replacement:
+    divisor = m.array("divisor", limit=None)
+    if divisor is None or not is_float(divisor.dtype):
+        return None
+    if not _are_normal(divisor):
+        return Miss("a divisor is 0, subnormal or not finite")
+    if not fast and not _are_powers_of_two(divisor):
+        return Miss("a divisor is no power of two: its reciprocal would be rounded")
+    with np.errstate(all="ignore"):
+        factor = (1 / divisor.astype(np.float64)).astype(divisor.dtype)
+    if not _are_normal(factor):
+        return Miss("the reciprocal is not a normal number")
+    return b.op("Mul", m["x"], b.constant(factor))
+
+
+def _are_normal(array: np.ndarray) -> bool:
+    magnitude = np.abs(array.astype(np.float64))
+    smallest = float(float_info(array.dtype).smallest_normal)
+    return bool(np.all(np.isfinite(magnitude) & (magnitude >= smallest)))
+
+
+def _are_powers_of_two(array: np.ndarray) -> bool:
+    mantissa, _ = np.frexp(array.astype(np.float64))
+    return bool(np.all(np.abs(mantissa) == 0.5))
+
+
+@dataclass(frozen=True)
+class Divisors:
+    """``fast``: any divisor, though its reciprocal is rounded."""
+
+    fast: bool = False
+
+
+@graph_pass(
+    "divide_to_multiply",
+    __doc__,
+    exactness=Exactness("exact", note="with fast, 2 ulp"),
+    options_type=Divisors,
+    source="Core ML MIL: common::divide_to_multiply",
+)
+def divide_to_multiply(
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Divisors
+) -> None:
+    chosen = over_constant if options.fast else over_power_of_two
+    Worklist(rewriter, [chosen], stats, cx.index()).run()
