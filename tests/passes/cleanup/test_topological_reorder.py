@@ -42,8 +42,10 @@ MOVED = {
 @pytest.mark.parametrize(("body", "order"), MOVED.values(), ids=MOVED.keys())
 def test_order(body: str, order: str) -> None:
     source, model = (text.parse(f"{G} {{ {body} }}") for _ in range(2))
-    run_pass(topological_reorder, model)
+    nodes = list(model.graph)
+    stats = run_pass(topological_reorder, model)
     assert " ".join(node.op_type for node in model.graph) == order
+    assert bool(stats.rewrites) == (list(model.graph) != nodes)
     assert run_pass(topological_reorder, model).rewrites == 0
     check_same_numbers(source, model)
 

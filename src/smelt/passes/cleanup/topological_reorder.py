@@ -49,13 +49,14 @@ def topological_reorder(
             return
         before = list(graph)
         after = _order(before, ops)
-        follower = dict(pairwise(before))
-        moved = [a for a, b in pairwise(after) if follower.get(a) is not b]
+        if after == before:
+            continue
+        previous = {node: last for last, node in pairwise(before)}
+        moved = [node for last, node in pairwise(after) if previous.get(node) is not last]
         count = sum(_is_listed(node, ops) for node in moved)
-        if after != before:
-            graph.extend(after)
-            stats.fired["node moved"] += count
-            rewriter.count += count
+        graph.extend(after)
+        stats.fired["node moved"] += count
+        rewriter.count += count
 
 
 def _is_listed(node: ir.Node, ops: frozenset[str]) -> bool:
