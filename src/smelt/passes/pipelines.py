@@ -28,6 +28,9 @@ SIMPLIFY = _listed(
 )
 """Fewer nodes with the same bits."""
 
+QUANTIZE = _listed("dequantize-quantize-pair-elimination")
+"""Integers that stay integers."""
+
 FUSE = _listed(
     "compose-conv1d",
     "fuse-pad-conv",
@@ -55,11 +58,12 @@ CLEANUP = _listed(
 )
 """What is left over: dead nodes, equal constants, clashing names."""
 
-DEFAULT = "canonicalize,fixpoint(simplify,fuse){max=8},cleanup"
+DEFAULT = "canonicalize,fixpoint(simplify,quantize,fuse){max=8},cleanup"
 
 STAGES: Mapping[str, str] = {
     "canonicalize": CANONICALIZE,
     "simplify": SIMPLIFY,
+    "quantize": QUANTIZE,
     "fuse": FUSE,
     "cleanup": CLEANUP,
     "default": DEFAULT,

@@ -1,0 +1,40 @@
+"""Drop a quantization of what was just dequantized with the same parameters.
+
+    before   q ─> DequantizeLinear(s, z) ─┬─> QuantizeLinear(s, z) ─> y        after   q ─> y
+                                          └─> other readers keep the DequantizeLinear
+
+Needs    constant scales, positive and normal, and equal on both sides, as are zero points, axis,
+         block size and integer type; an absent zero point is 0. The floating-point type must
+         tell all the steps of the integer type apart, and hold the largest of them.
+Keeps    pairs in the other order, which round; int8 in bfloat16 and int16 in float16, where the
+         integers do not survive; scales that callers give.
+"""
+
+from __future__ import annotations
+
+from smelt.ir.build import Builder
+from smelt.ir.match import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.quantize.quantization import Quantization
+from smelt.passes.quantize.round_trip import round_trip_flaw
+
+_dequantized = op("DequantizeLinear", var("x"), rest=True, name="dq", shared=True)
+
+
+@rule(op("QuantizeLinear", _dequantized, rest=True), min_opset=10, same_shape=True)
+def quantize_of_dequantize(m: Match, b: Builder) -> Replacement:
+    dq, q = Quantization.of(m.node("dq")), Quantization.of(m.root)
+    if dq is None or q is None:
+        return Miss("it is not known how the integers are quantized")
+    flaw = round_trip_flaw(dq, q, m.constants)
+    return m["x"] if flaw is None else Miss(flaw)
+
+
+dequantize_quantize_pair_elimination = rule_pass(
+    "dequantize_quantize_pair_elimination",
+    __doc__,
+    [quantize_of_dequantize],
+    exactness=EXACT,
+    source="Core ML MIL: common::dequantize_quantize_pair_elimination",
+)

@@ -1,0 +1,114 @@
+"""What a QuantizeLinear or a DequantizeLinear says, whatever its spelling.
+
+``integer = saturate(round(x / scale) + zero_point)`` and ``x = (integer - zero_point) * scale``,
+with one scale for the tensor, one for each index of an axis, or one for each block along it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.constants import Constants
+from smelt.ir.shapes import static_shape
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """The parameters of one node.
+
+    ``axis`` is None if there is one scale, else counted from the front where the rank is known.
+    ``block_size`` is 0 unless each scale serves that many neighbours along the axis. ``real`` are
+    the types in which the node multiplies or divides: of the scale, the result, the division.
+    """
+
+    scale: ir.Value
+    zero_point: ir.Value | None
+    integer: ir.DataType
+    real: frozenset[ir.DataType]
+    axis: int | None
+    block_size: int
+
+    @classmethod
+    def of(cls, node: ir.Node) -> Quantization | None:
+        """What ``node`` says; None if types are unknown or it does not quantize to integers."""
+        if any(attr.is_ref() for attr in node.attributes.values()):
+            return None
+        x, scale, zero_point = (*node.inputs, None, None)[:3]
+        if x is None or scale is None or scale.dtype is None:
+            return None
+        quantizes = node.op_type == "QuantizeLinear"
+        integer = _quantized_type(node, zero_point) if quantizes else x.dtype
+        real = x.dtype if quantizes else _type_attribute(node, "output_dtype") or scale.dtype
+        precision = _type_attribute(node, "precision") or scale.dtype
+        if integer is None or not integer.is_integer() or real is None:
+            return None
+        shape = static_shape(scale)
+        if shape is None:
+            return None
+        axis = None if math.prod(shape) == 1 else _axis(node, x)
+        block = node.attributes.get("block_size")
+        return cls(
+            scale,
+            zero_point,
+            integer,
+            frozenset((scale.dtype, real, precision)),
+            axis,
+            block.as_int() if block is not None and axis is not None else 0,
+        )
+
+    def scales(self, constants: Constants) -> np.ndarray | None:
+        """The scales in float64, None if they are not constant; of rank 0 if there is one."""
+        array = constants.get(self.scale, limit=None)
+        return None if array is None else self._shaped(array.astype(np.float64))
+
+    def zero_points(self, constants: Constants) -> np.ndarray | None:
+        """The zero points in int64, one a scale, 0 where absent; None if they are not constant."""
+        if self.zero_point is None:
+            return np.zeros(() if self.axis is None else static_shape(self.scale) or (), np.int64)
+        array = constants.get(self.zero_point, limit=None)
+        return None if array is None else self._shaped(array.astype(np.int64))
+
+    def _shaped(self, array: np.ndarray) -> np.ndarray:
+        return array.reshape(()) if self.axis is None and array.size == 1 else array
+
+
+def difference(a: Quantization, b: Quantization, constants: Constants) -> str | None:
+    """The first parameter in which ``a`` and ``b`` are not proved equal, None if all are."""
+    if a.integer != b.integer:
+        return f"the quantized types differ: {a.integer} and {b.integer}"
+    if (a.axis, a.block_size) != (b.axis, b.block_size):
+        return "the axes or block sizes differ"
+    if a.scale is not b.scale and not _equal(a.scales(constants), b.scales(constants)):
+        return "the scales are not proved equal"
+    if a.zero_point is not b.zero_point and not _equal(
+        a.zero_points(constants), b.zero_points(constants)
+    ):
+        return "the zero points are not proved equal"
+    return None
+
+
+def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+    """True if both are known and equal; NaN equals nothing."""
+    return a is not None and b is not None and np.array_equal(a, b)
+
+
+def _quantized_type(node: ir.Node, zero_point: ir.Value | None) -> ir.DataType | None:
+    if zero_point is not None:
+        return zero_point.dtype
+    return _type_attribute(node, "output_dtype") or ir.DataType.UINT8
+
+
+def _type_attribute(node: ir.Node, name: str) -> ir.DataType | None:
+    """The type that an attribute asks for; 0 is its way to say none."""
+    given = node.attributes.get(name)
+    return ir.DataType(given.as_int()) if given is not None and given.as_int() else None
+
+
+def _axis(node: ir.Node, x: ir.Value) -> int:
+    given = node.attributes.get("axis")
+    axis = given.as_int() if given is not None else 1
+    return axis + len(x.shape) if axis < 0 and x.shape is not None else axis
