@@ -39,7 +39,7 @@ def name_values(model: ir.Model) -> int:
         taken = _names(fixed)
         counters: dict[str, int] = {}
         for graph in scope.graphs_below(root):
-            for value in _values(graph):
+            for value in values_of(graph):
                 if value in fixed or value.name == "":  # An output that is left out.
                     continue
                 if value.name is None or value.name in taken:
@@ -76,6 +76,7 @@ def _names(interface: Iterable[ir.Value]) -> set[str]:
     return taken
 
 
-def _values(graph: ir.Graph) -> list[ir.Value]:
+def values_of(graph: ir.Graph) -> list[ir.Value]:
+    """Inputs, constants and results of ``graph`` itself, each once."""
     results = (value for node in graph for value in node.outputs)
     return list(dict.fromkeys((*graph.inputs, *graph.initializers.values(), *results)))

@@ -23,6 +23,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "noop_elimination",
         "remove_redundant_ops",
         "remove_symbolic_reshape",
+        "select_optimization",
     ),
     "fuse": (
         "add_conv_transpose_output_shape",
@@ -50,6 +51,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "freeze_defaults",
         "image_input_preprocess",
         "materialize_symbolic_dims",
+        "sanitize_input_output_names",
     ),
     "cleanup": (
         "const_deduplication",

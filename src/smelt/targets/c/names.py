@@ -8,24 +8,11 @@ from __future__ import annotations
 import re
 
 from smelt.errors import UsageError
+from smelt.ir import reserved_words
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.:,\[\] -]")
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 _LONGEST = 80
-
-KEYWORDS = frozenset(
-    {
-        "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char",
-        "class", "const", "continue", "default", "delete", "do", "double", "else", "enum",
-        "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if", "inline",
-        "int", "long", "main", "mutable", "namespace", "new", "not", "operator", "or", "private",
-        "protected", "public", "register", "restrict", "return", "short", "signed", "sizeof",
-        "static", "struct", "switch", "template", "this", "throw", "true", "try", "typedef",
-        "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile",
-        "wchar_t", "while", "xor",
-    }
-)  # fmt: skip
-"""Words of C and C++ that no function can be called."""
 
 
 def comment(text: str) -> str:
@@ -39,7 +26,7 @@ def check_identifier(name: str) -> str:
 
     Raises UsageError E660 otherwise.
     """
-    if _IDENTIFIER.match(name) and name not in KEYWORDS and len(name) <= 60:
+    if _IDENTIFIER.match(name) and name not in reserved_words.C and len(name) <= 60:
         return name
     raise UsageError(
         "E660",
