@@ -4,6 +4,7 @@ from __future__ import annotations
 
 MODULES = (
     "arithmetic",
+    "bits",
     "calls",
     "contraction",
     "control_flow",

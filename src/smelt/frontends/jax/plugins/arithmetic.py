@@ -13,6 +13,13 @@ from smelt.ir.constants import tensor_of
 
 BOOL = ir.DataType.BOOL
 
+WIDER = {
+    ir.DataType.INT16: ir.DataType.INT32,
+    ir.DataType.UINT16: ir.DataType.INT32,
+    ir.DataType.UINT64: ir.DataType.INT64,
+}
+"""Integers for which ONNX Runtime has no Where, and those that hold the same bits."""
+
 NUMERIC = {
     "add": ("Add", "Or"),
     "add_any": ("Add", "Or"),
@@ -130,6 +137,10 @@ def where(cx: Lowering, test: ir.Value, yes: ir.Value, no: ir.Value) -> ir.Value
     """A choice; ONNX Runtime has no Where for booleans, which logic does as well."""
     if yes is no:
         return yes
+    if yes.dtype in WIDER:
+        assert yes.dtype is not None
+        chosen = cx.op("Where", test, *(cx.cast(x, WIDER[yes.dtype]) for x in (yes, no)))
+        return cx.cast(chosen, yes.dtype)
     if yes.dtype != BOOL:
         return cx.op("Where", test, yes, no)
     return cx.op("Or", cx.op("And", test, yes), cx.op("And", cx.op("Not", test), no))
@@ -139,36 +150,6 @@ def where(cx: Lowering, test: ir.Value, yes: ir.Value, no: ir.Value) -> ir.Value
 def clamp(cx: Lowering, low: ir.Value, x: ir.Value, high: ir.Value) -> ir.Value:
     """Max and Min hand NaN on, as JAX does; Clip need not."""
     return cx.op("Min", cx.op("Max", x, low), high)
-
-
-@lowers("shift_left", "shift_right_logical", broadcasts=True)
-def shift_logical(cx: Lowering, x: ir.Value, by: ir.Value) -> ir.Value:
-    left = cx.equation.primitive.name == "shift_left"
-    return _shift(cx, x, by, "LEFT" if left else "RIGHT")
-
-
-@lowers("shift_right_arithmetic", broadcasts=True)
-def shift_right_arithmetic(cx: Lowering, x: ir.Value, by: ir.Value) -> ir.Value:
-    """For a negative number, the complement of the shifted complement."""
-    if not _is_signed(x):
-        return _shift(cx, x, by, "RIGHT")
-    negative = cx.op("Less", x, cx.const_like(0, x))
-    mask = cx.op("Where", negative, cx.const_like(-1, x), cx.const_like(0, x))
-    return cx.op("BitwiseXor", _shift(cx, cx.op("BitwiseXor", x, mask), by, "RIGHT"), mask)
-
-
-def _shift(cx: Lowering, x: ir.Value, by: ir.Value, direction: str) -> ir.Value:
-    """A shift of bits; by the width or more it gives 0, where ONNX says nothing.
-
-    ONNX shifts unsigned numbers only, and casts between integers of one width keep the bits.
-    """
-    assert x.dtype is not None
-    unsigned = ir.DataType.from_numpy(np.dtype(f"u{x.dtype.itemsize:.0f}"))
-    bits, count = cx.cast(x, unsigned), cx.cast(by, unsigned)
-    inside = cx.op("Less", count, cx.const_like(x.dtype.bitwidth, count))
-    safe = cx.op("Where", inside, count, cx.const_like(0, count))
-    shifted = cx.op("BitShift", bits, safe, direction=direction)
-    return cx.cast(cx.op("Where", inside, shifted, cx.const_like(0, bits)), x.dtype)
 
 
 @lowers("atan2", broadcasts=True)

@@ -1,0 +1,111 @@
+"""Shifts and counts of the bits of integers."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.registry import lowers
+
+INT64, UINT32, UINT64 = ir.DataType.INT64, ir.DataType.UINT32, ir.DataType.UINT64
+
+
+def unsigned_of(dtype: ir.DataType) -> ir.DataType:
+    """The unsigned type of the width of ``dtype``; a Cast to it keeps the bits of an integer."""
+    return ir.DataType.from_numpy(np.dtype(f"u{dtype.itemsize:.0f}"))
+
+
+def widened(cx: Lowering, x: ir.Value) -> ir.Value:
+    """The bits of integers as uint32, or uint64 for 64 of them; the higher ones are 0.
+
+    ONNX shifts unsigned numbers only, and runtimes lack kernels for 16 bits.
+    """
+    assert x.dtype is not None
+    word = UINT64 if x.dtype.bitwidth == 64 else UINT32
+    return cx.cast(cx.cast(x, unsigned_of(x.dtype)), word)
+
+
+def shifted(cx: Lowering, word: ir.Value, by: int, direction: str) -> ir.Value:
+    """``word`` moved by a number of bits below its width."""
+    return cx.op("BitShift", word, cx.const_like(by, word), direction=direction)
+
+
+@lowers("shift_left", "shift_right_logical", broadcasts=True)
+def shift_logical(cx: Lowering, x: ir.Value, by: ir.Value) -> ir.Value:
+    left = cx.equation.primitive.name == "shift_left"
+    return _shift(cx, x, by, "LEFT" if left else "RIGHT")
+
+
+@lowers("shift_right_arithmetic", broadcasts=True)
+def shift_right_arithmetic(cx: Lowering, x: ir.Value, by: ir.Value) -> ir.Value:
+    """Where the highest bit is set, in unsigned numbers too, the complement is shifted."""
+    assert x.dtype is not None
+    signed = cx.cast(x, np.dtype(f"i{x.dtype.itemsize:.0f}"))
+    assert signed.dtype is not None
+    mask = cx.op("Neg", cx.cast(cx.op("Less", signed, cx.const_like(0, signed)), signed.dtype))
+    moved = _shift(cx, cx.op("BitwiseXor", signed, mask), by, "RIGHT")
+    return cx.cast(cx.op("BitwiseXor", moved, mask), x.dtype)
+
+
+def _shift(cx: Lowering, x: ir.Value, by: ir.Value, direction: str) -> ir.Value:
+    """A shift of bits; by the width or more it gives 0, where ONNX says nothing."""
+    assert x.dtype is not None
+    known, bits = cx.known(by), widened(cx, x)
+    word = UINT32 if bits.dtype == UINT32 else UINT64
+    if known is not None and ((known >= 0) & (known < word.bitwidth)).all():
+        given = cx.constant(known.astype(word.numpy()))
+        return cx.cast(cx.op("BitShift", bits, given, direction=direction), x.dtype)
+    count = widened(cx, by)
+    inside = cx.cast(cx.op("Less", count, cx.const_like(word.bitwidth, count)), word)
+    safe = cx.op("BitwiseAnd", count, cx.const_like(word.bitwidth - 1, count))
+    moved = cx.op("BitShift", bits, safe, direction=direction)
+    return cx.cast(cx.op("Mul", moved, inside), x.dtype)
+
+
+@lowers("population_count", broadcasts=True)
+def population_count(cx: Lowering, x: ir.Value) -> ir.Value:
+    """Neighbours are added in fields of 2, 4 and 8 bits, then all bytes by one product."""
+    assert x.dtype is not None
+    bits = widened(cx, x)
+    size = 8 if bits.dtype == UINT64 else 4
+
+    def bytes_of(pattern: int) -> ir.Value:
+        return cx.const_like(int.from_bytes(bytes([pattern]) * size, "big"), bits)
+
+    def even(value: ir.Value, pattern: int) -> ir.Value:
+        return cx.op("BitwiseAnd", value, bytes_of(pattern))
+
+    bits = cx.op("Sub", bits, even(shifted(cx, bits, 1, "RIGHT"), 0x55))
+    bits = cx.op("Add", even(bits, 0x33), even(shifted(cx, bits, 2, "RIGHT"), 0x33))
+    bits = even(cx.op("Add", bits, shifted(cx, bits, 4, "RIGHT")), 0x0F)
+    total = cx.op("Mul", bits, bytes_of(0x01))
+    return cx.cast(shifted(cx, total, 8 * size - 8, "RIGHT"), x.dtype)
+
+
+@lowers("clz", broadcasts=True)
+def clz(cx: Lowering, x: ir.Value) -> ir.Value:
+    """The width less the length of the number, which is 0 for 0."""
+    assert x.dtype is not None
+    bits = widened(cx, x)
+    if bits.dtype == UINT32:
+        length = _length(cx, bits)
+    else:
+        high = shifted(cx, bits, 32, "RIGHT")
+        low = cx.op("BitwiseAnd", bits, cx.const_like((1 << 32) - 1, bits))
+        above = cx.op("Add", _length(cx, high), cx.const_i64(32))
+        length = cx.op(
+            "Where", cx.op("Equal", high, cx.const_like(0, high)), _length(cx, low), above
+        )
+    return cx.cast(cx.op("Sub", cx.const_i64(x.dtype.bitwidth), length), x.dtype)
+
+
+def _length(cx: Lowering, x: ir.Value) -> ir.Value:
+    """The number of bits from the highest 1 on, of integers below 2**32.
+
+    A half is added, so that no logarithm is close enough to a whole number to be rounded to it.
+    """
+    wide = cx.cast(x, ir.DataType.DOUBLE)
+    log = cx.op("Log", cx.op("Add", wide, cx.const_like(0.5, wide)))
+    power = cx.op("Floor", cx.op("Mul", log, cx.const_like(1 / np.log(2), wide)))
+    return cx.cast(cx.op("Add", power, cx.const_like(1, wide)), INT64)
