@@ -28,7 +28,10 @@ SIMPLIFY = _listed(
 )
 """Fewer nodes with the same bits."""
 
-QUANTIZE = _listed("dequantize-quantize-pair-elimination")
+QUANTIZE = _listed(
+    "merge-affine-dequantize-with-consecutive-ops",
+    "dequantize-quantize-pair-elimination",
+)
 """Integers that stay integers."""
 
 FUSE = _listed(

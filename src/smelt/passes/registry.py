@@ -45,13 +45,17 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "prelu_to_lrelu",
     ),
     "layout": ("merge_consecutive_transposes", "reduce_transposes"),
-    "quantize": ("dequantize_quantize_pair_elimination",),
+    "quantize": (
+        "dequantize_quantize_pair_elimination",
+        "merge_affine_dequantize_with_consecutive_ops",
+    ),
     "precision": ("add_fp16_cast",),
     "interface": (
         "freeze_defaults",
         "image_input_preprocess",
         "materialize_symbolic_dims",
         "sanitize_input_output_names",
+        "update_output_dtypes",
     ),
     "cleanup": (
         "const_deduplication",

@@ -1,0 +1,101 @@
+"""Move the integers of a quantized constant now, not their floats at run time.
+
+    before   {W} ─> DequantizeLinear(s, z, axis=0) ─> Transpose ─> y
+    after    {W moved} ─> DequantizeLinear(s, z, axis=1) ─> y
+
+Applies to chains of Transpose, Reshape, Squeeze, Unsqueeze and Flatten.
+
+Needs    a known shape after the move and, where scales belong to an axis or to blocks along it, an
+         axis that survives it. Scales of blocks move along and must be constant.
+Keeps    integers or floats that something else reads, of which there would be two copies;
+         a Reshape that mixes the axis of the scales with others.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import constants, scope
+from smelt.ir.build import Builder
+from smelt.ir.match import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import static_shape
+from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.layout.merge_consecutive_transposes import permutation
+from smelt.passes.quantize.moved_axis import RESHAPES, moved_axis
+from smelt.passes.quantize.quantization import Quantization
+
+_dequantized = op("DequantizeLinear", var("data"), rest=True, name="dq")
+
+
+@rule(op(("Transpose", *RESHAPES), _dequantized, rest=True))
+def move_of_dequantize(m: Match, b: Builder) -> Replacement:
+    data, node = m["data"], m.node("dq")
+    if not constants.is_constant(data):
+        return None
+    if not scope.has_one_use(data):
+        return Miss("the integers are read elsewhere too")
+    quantization, shape = Quantization.of(node), static_shape(m.root.outputs[0])
+    if quantization is None or shape is None:
+        return Miss("the shape after the move, or the quantization, is not known")
+    axis = quantization.axis
+    if axis is not None:
+        axis = moved_axis(m.root, axis)
+        if axis is None:
+            return Miss("the axis of the scales does not survive the move")
+    parameters = _moved_parameters(m, b, quantization, axis, shape)
+    array = m.array(data, limit=None)
+    if parameters is None or array is None or array.size != math.prod(shape):
+        return Miss("the integers or their scales are not constant")
+    output_dtype = node.attributes.get("output_dtype")
+    return b.op(
+        "DequantizeLinear",
+        b.constant(_moved(m.root, array, shape), data.name),
+        *parameters,
+        axis=axis,
+        block_size=quantization.block_size or None,
+        output_dtype=output_dtype.as_int() if output_dtype is not None else None,
+    )
+
+
+def _moved_parameters(
+    m: Match, b: Builder, old: Quantization, axis: int | None, shape: tuple[int, ...]
+) -> list[ir.Value | None] | None:
+    """Scales and zero points after the move: one becomes a scalar, those of blocks move along."""
+    given = [old.scale, old.zero_point]
+    if axis is None:
+        wanted: tuple[int, ...] = ()
+    elif old.block_size:
+        wanted = (*shape[:axis], -(-shape[axis] // old.block_size), *shape[axis + 1 :])
+    else:
+        return given
+    made: list[ir.Value | None] = []
+    for value in given:
+        if value is None or static_shape(value) == () == wanted:
+            made.append(value)
+            continue
+        array = m.array(value, limit=None)
+        if array is None or array.size != math.prod(wanted):
+            return None
+        moved = array.reshape(()) if axis is None else _moved(m.root, array, wanted)
+        made.append(b.constant(moved, value.name))
+    return made
+
+
+def _moved(node: ir.Node, array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """``array``, which has the rank of the input of ``node``, moved like it into ``shape``."""
+    if node.op_type == "Transpose":
+        return np.ascontiguousarray(array.transpose(permutation(node))).reshape(shape)
+    return array.reshape(shape)
+
+
+merge_affine_dequantize_with_consecutive_ops = rule_pass(
+    "merge_affine_dequantize_with_consecutive_ops",
+    __doc__,
+    [move_of_dequantize],
+    exactness=EXACT,
+    source="Core ML MIL: common::merge_affine_dequantize_with_consecutive_ops",
+)

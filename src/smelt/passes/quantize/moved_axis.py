@@ -1,0 +1,59 @@
+"""Where an axis goes when elements are moved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import onnx_ir as ir
+
+from smelt.ir.shapes import same_dim
+from smelt.passes.layout.merge_consecutive_transposes import permutation
+
+RESHAPES = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
+"""Operators that keep the order of all elements."""
+
+Dim: TypeAlias = int | ir.SymbolicDim
+
+
+def moved_axis(node: ir.Node, axis: int) -> int | None:
+    """The axis of the result of a Transpose or reshape that has the indices of ``axis`` before.
+
+    None if there is no such axis, or none that is proved: a reshape must keep the dim and as
+    many elements before and after it.
+    """
+    if axis < 0:
+        return None
+    if node.op_type == "Transpose":
+        order = permutation(node)
+        return order.index(axis) if order is not None and axis < len(order) else None
+    source = node.inputs[0]
+    if node.op_type not in RESHAPES or source is None or source.shape is None:
+        return None
+    shape = node.outputs[0].shape
+    if shape is None or axis >= len(source.shape):
+        return None
+    before, after = source.shape.dims, shape.dims
+    for place, dim in enumerate(after):
+        if (
+            same_dim(dim, before[axis])
+            and _same_volume(before[:axis], after[:place])
+            and _same_volume(before[axis + 1 :], after[place + 1 :])
+        ):
+            return place
+    return None
+
+
+def _same_volume(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
+    """True if both are products of the same numbers and the same symbols."""
+    first, second = _volume(a), _volume(b)
+    return first is not None and first == second
+
+
+def _volume(dims: Sequence[Dim]) -> tuple[int, list[str]] | None:
+    symbols = [dim.value for dim in dims if not isinstance(dim, int)]
+    named = sorted(name for name in symbols if name is not None)
+    if len(named) != len(symbols):
+        return None
+    return math.prod(dim for dim in dims if isinstance(dim, int)), named
