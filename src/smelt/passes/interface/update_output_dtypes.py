@@ -1,0 +1,109 @@
+"""Give outputs in other element types: ``update-output-dtypes{dtypes=y:float16}``.
+
+    before   ... ─> y: float32               after   ... ─> Cast(float16) ─> y: float16
+
+``dtypes`` names outputs, or lists a type for each in order: ``dtypes=float16,int32``.
+
+Needs    a request: it changes the interface, and what the new type does not hold is lost.
+Keeps    names; outputs that are not named, or have the type already, or are inputs as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from smelt.errors import UsageError
+from smelt.ir import provenance
+from smelt.ir.build import Builder
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.worklist import RuleStats
+from smelt.passes.base import PassContext, assumes, graph_pass
+
+_NUMBERS = (
+    *(ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE, ir.DataType.BFLOAT16),
+    *(ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64),
+    *(ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32, ir.DataType.UINT64),
+    ir.DataType.BOOL,
+)
+
+DTYPES: Mapping[str, ir.DataType] = {
+    **{dtype.name.lower(): dtype for dtype in _NUMBERS},
+    "float32": ir.DataType.FLOAT,
+    "float64": ir.DataType.DOUBLE,
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """``dtypes``: ``name:type`` for some outputs, or a type for each of them."""
+
+    dtypes: tuple[str, ...] = ()
+
+
+@graph_pass(
+    "update_output_dtypes",
+    __doc__,
+    exactness=assumes("the types that are asked for hold the results"),
+    default=False,
+    options_type=Asked,
+    source="Core ML MIL: common::update_output_dtypes",
+)
+def update_output_dtypes(
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Asked
+) -> None:
+    graph = cx.model.graph
+    for value, dtype in _asked(options.dtypes, graph.outputs).items():
+        if value.dtype == dtype or rewriter.exhausted:
+            continue
+        if value.dtype not in _NUMBERS:
+            raise _refused(value.name or "", "it holds no numbers")
+        if value.is_graph_input():
+            continue
+        _cast(cx, value, dtype)
+        rewriter.count += 1
+        stats.fired["output cast"] += 1
+
+
+def _asked(dtypes: Sequence[str], outputs: Sequence[ir.Value]) -> dict[ir.Value, ir.DataType]:
+    if dtypes and not any(":" in item for item in dtypes):
+        if len(dtypes) != len(outputs):
+            raise _refused(
+                ",".join(dtypes), f"the model has {len(outputs)} outputs, not {len(dtypes)}"
+            )
+        pairs = [(value.name or "", item) for value, item in zip(outputs, dtypes, strict=True)]
+    else:
+        pairs = [(name, item) for name, _, item in (text.rpartition(":") for text in dtypes)]
+    by_name = {value.name: value for value in outputs}
+    asked: dict[ir.Value, ir.DataType] = {}
+    for name, item in pairs:
+        if name not in by_name:
+            raise _refused(name, f"the outputs are {', '.join(str(n) for n in by_name)}")
+        if item.lower() not in DTYPES:
+            raise _refused(f"{name}:{item}", f"the types are {', '.join(DTYPES)}")
+        dtype = DTYPES[item.lower()]
+        if asked.setdefault(by_name[name], dtype) != dtype:
+            raise _refused(f"{name}:{item}", "another type is asked for, too")
+    return asked
+
+
+def _refused(what: str, why: str) -> UsageError:
+    return UsageError("E603", f"update-output-dtypes cannot take {what!r}", why=why)
+
+
+def _cast(cx: PassContext, value: ir.Value, dtype: ir.DataType) -> None:
+    """Return ``value`` in ``dtype``, under its name."""
+    graph, producer = cx.model.graph, value.producer()
+    sources = [producer] if producer is not None else []
+    origin = provenance.merge(sources, "update_output_dtypes")
+    cast = Builder(cx.model, graph, cx.shapes, origin=origin).op("Cast", value, to=int(dtype))
+    name, value.name = value.name, cast.name
+    cast.name = name
+    cast.type, cast.shape, cast.doc_string = ir.TensorType(dtype), value.shape, value.doc_string
+    cast.metadata_props.update(value.metadata_props)
+    value.doc_string = None
+    for index, output in enumerate(graph.outputs):
+        if output is value:
+            graph.outputs[index] = cast
