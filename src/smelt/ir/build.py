@@ -147,6 +147,26 @@ class Builder:
         """An int64 constant: rank 0 for an int, rank 1 for a sequence."""
         return self.constant(np.asarray(numbers, dtype=np.int64))
 
+    def branch(
+        self, inputs: Sequence[tuple[ir.DataType, Sequence[int | None]]]
+    ) -> tuple[Builder, list[ir.Value]]:
+        """A builder for the end of a new subgraph, and its inputs of these types.
+
+        No name in it hides one of the graph around it.
+        """
+        values = [
+            ir.Value(name=self._free_name("loop"), type=ir.TensorType(dtype), shape=ir.Shape(dims))
+            for dtype, dims in inputs
+        ]
+        graph = ir.Graph(values, [], nodes=[], name=self._free_name("body"))
+        if self.in_function:
+            for key in (_NAMES, _COUNTERS):
+                graph.meta[key] = self.graph.meta[key]
+        inner = Builder(
+            self.model, graph, self.shapes, origin=self.origin, in_function=self.in_function
+        )
+        return inner, values
+
     def discard(self) -> None:
         """Take back every node and constant made here; nothing may read them."""
         if not self.created and not self.initializers:
@@ -172,7 +192,7 @@ class Builder:
         if taken is None:
             every = scope.graphs_below(self.graph) if self.in_function else scope.graphs(self.model)
             taken = meta[_NAMES] = set(_names(every))
-        counters = meta.setdefault("smelt.name_counters", {})
+        counters = meta.setdefault(_COUNTERS, {})
         name = stem
         while name in taken or name in ("const", "local", "val"):
             count = counters.get(stem, 0)
@@ -183,6 +203,7 @@ class Builder:
 
 
 _NAMES = "smelt.names"
+_COUNTERS = "smelt.name_counters"
 
 
 def forget_names(model: ir.Model) -> None:

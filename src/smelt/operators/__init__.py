@@ -6,7 +6,7 @@ an ``Operator`` or a sequence of them.
 
 from __future__ import annotations
 
-from smelt.operators import bitcast, cholesky, dot_general, triangular_solve
+from smelt.operators import bitcast, cholesky, dot_general, special, triangular_solve
 from smelt.operators.expand import expand, expansion_rule
 from smelt.operators.functions import attach_functions, restore_operators
 from smelt.operators.registry import all_operators, find, register
@@ -26,4 +26,5 @@ register(
     cholesky.OPERATOR,
     dot_general.OPERATOR,
     triangular_solve.OPERATOR,
+    *special.OPERATORS,
 )

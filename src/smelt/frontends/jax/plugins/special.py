@@ -1,12 +1,28 @@
-"""Special functions by their series."""
+"""Special functions, as operators of the ``smelt`` domain that any runtime gets as functions."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import onnx_ir as ir
 
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.registry import lowers
+
+OPERATORS = {
+    "digamma": "Digamma",
+    "lgamma": "Lgamma",
+}
+"""Primitives that one operator computes, element by element."""
+
+
+def _lower(name: str) -> Callable[..., ir.Value]:
+    return lambda cx, *operands: cx.op(name, *operands, domain="smelt")
+
+
+for _primitive, _name in OPERATORS.items():
+    lowers(_primitive, broadcasts=True)(_lower(_name))
 
 # M. Giles, "Approximating the erfinv function" (2010), single precision, highest power first.
 CENTRAL = (

@@ -1,0 +1,116 @@
+"""Operators that compute a formula for each element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.shapes import Dim
+from smelt.operators.declare import Attributes, Operator, Result
+from smelt.operators.formula.arrays import Arrays
+from smelt.operators.formula.nodes import Nodes
+from smelt.operators.formula.numeric import Number
+
+FLOATS = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
+
+
+def elementwise(
+    name: str, formula: Callable[..., Number], summary: str, inputs: tuple[str, ...] = ("x",)
+) -> Operator:
+    """The operator ``smelt.name`` of ``formula``, which always computes in double precision.
+
+    Its inputs broadcast as in NumPy, before the formula sees them; its result has their dtype.
+    """
+
+    def infer(given: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
+        dtype, shape = _types(name, given)
+        return (Result(dtype, shape),)
+
+    def reference(
+        given: Sequence[np.ndarray | None], attributes: Attributes
+    ) -> tuple[np.ndarray, ...]:
+        arrays = [np.asarray(array) for array in given]
+        wide = np.broadcast_arrays(*(array.astype(np.float64) for array in arrays))
+        with np.errstate(all="ignore"):
+            result = formula(Arrays(), *wide)
+            return (np.asarray(result).astype(arrays[0].dtype),)
+
+    def body(
+        b: Builder, given: Sequence[ir.Value | None], attributes: Attributes
+    ) -> tuple[ir.Value, ...]:
+        values = [value for value in given if value is not None]
+        narrow = values[0].dtype
+        assert narrow is not None
+        wide = [_cast(b, value, ir.DataType.DOUBLE) for value in _broadcast(b, values)]
+        m = Nodes(b)
+        result = formula(m, *map(m.tensor, wide))
+        return (_cast(b, result.value, narrow),)
+
+    return Operator(
+        domain="smelt",
+        name=name,
+        summary=summary,
+        inputs=inputs,
+        outputs=("y",),
+        infer=infer,
+        reference=reference,
+        body=body,
+    )
+
+
+def _cast(b: Builder, value: ir.Value, to: ir.DataType) -> ir.Value:
+    return value if value.dtype == to else b.op("Cast", value, to=int(to))
+
+
+def _broadcast(b: Builder, values: Sequence[ir.Value]) -> list[ir.Value]:
+    """All in one shape; which dims are 1 may be known at run time only."""
+    if len(values) == 1:
+        return list(values)
+    sizes = [b.op("Shape", value) for value in values]
+    result = []
+    for i, value in enumerate(values):
+        expanded = value
+        for size in sizes[:i] + sizes[i + 1 :]:
+            expanded = b.op("Expand", expanded, size)
+        result.append(expanded)
+    return result
+
+
+def _types(
+    name: str, given: Sequence[ir.Value | None]
+) -> tuple[ir.DataType | None, ir.Shape | None]:
+    values = [value for value in given if value is not None]
+    if not values:
+        raise ValueError(f"{name} takes {len(given)} operands")
+    dtypes = {value.dtype for value in values if value.dtype is not None}
+    for dtype in dtypes:
+        if dtype not in FLOATS:
+            raise ValueError(f"{name} takes floats, not {dtype.name.lower()}")
+    if len(dtypes) > 1:
+        raise ValueError(f"{name} takes operands of one element type")
+    shapes = [value.shape for value in values]
+    known = [shape.dims for shape in shapes if shape is not None]
+    found = next(iter(dtypes), None)
+    if len(known) < len(shapes):
+        return found, None
+    dims = zip_longest(*(shape[::-1] for shape in known), fillvalue=1)
+    return found, ir.Shape([_meet(name, group) for group in dims][::-1])
+
+
+def _meet(name: str, group: Sequence[Dim]) -> Dim:
+    """The dim that these broadcast to; two different symbols give an unknown one."""
+    sizes = {dim for dim in group if isinstance(dim, int) and dim != 1}
+    if len(sizes) > 1:
+        raise ValueError(f"sizes {sorted(sizes)} of {name} do not broadcast")
+    if sizes:
+        return sizes.pop()
+    symbols = [dim for dim in group if not isinstance(dim, int)]
+    if not symbols:
+        return 1
+    first = symbols[0]
+    alike = all(dim == first for dim in symbols) and first.value is not None
+    return first if alike or len(symbols) == 1 else ir.SymbolicDim(None)

@@ -1,0 +1,187 @@
+"""Formulas as ONNX nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.operators.formula.numeric import Number
+
+
+class Nodes:
+    """Builds what a formula computes, in the graph of ``builder``; see ``Arithmetic``.
+
+    Equal constants are one. Those of an outer graph are visible inside a loop.
+    """
+
+    def __init__(self, builder: Builder, outer: Nodes | None = None) -> None:
+        self.builder = builder
+        self.outer = outer
+        self.depth: int = 0 if outer is None else outer.depth + 1
+        self._constants: dict[tuple[str, bytes], ir.Value] = {}
+
+    # -- values ------------------------------------------------------------------------------
+
+    def tensor(self, value: ir.Value) -> Tensor:
+        """``value`` as a number of formulas."""
+        return Tensor(self, value)
+
+    def op(
+        self, op_type: str, *inputs: Number, to: int | None = None, keepdims: int | None = None
+    ) -> Tensor:
+        """One node, in the innermost graph that its inputs come from.
+
+        Plain numbers become constants in the dtype of the other inputs.
+        """
+        tensors = [x for x in inputs if isinstance(x, Tensor)]
+        m = max((x.m for x in tensors), key=lambda m: m.depth, default=self)
+        typed = [x for x in inputs[op_type == "Where" :] if isinstance(x, Tensor)]
+        dtype = (typed[0].value.dtype if typed else None) or ir.DataType.DOUBLE
+        values = [x.value if isinstance(x, Tensor) else m.constant(x, dtype) for x in inputs]
+        return Tensor(m, m.builder.op(op_type, *values, to=to, keepdims=keepdims))
+
+    def constant(self, number: float, dtype: ir.DataType) -> ir.Value:
+        """A rank-0 constant."""
+        array = np.asarray(number, dtype=dtype.numpy())
+        key = (dtype.name, array.tobytes())
+        scope: Nodes | None = self
+        while scope is not None:
+            if key in scope._constants:
+                return scope._constants[key]
+            scope = scope.outer
+        return self._constants.setdefault(key, self.builder.constant(array))
+
+    # -- functions ---------------------------------------------------------------------------
+
+    def exp(self, x: Number) -> Tensor:
+        return self.op("Exp", x)
+
+    def log(self, x: Number) -> Tensor:
+        return self.op("Log", x)
+
+    def sqrt(self, x: Number) -> Tensor:
+        return self.op("Sqrt", x)
+
+    def sin(self, x: Number) -> Tensor:
+        return self.op("Sin", x)
+
+    def cos(self, x: Number) -> Tensor:
+        return self.op("Cos", x)
+
+    def floor(self, x: Number) -> Tensor:
+        return self.op("Floor", x)
+
+    def abs(self, x: Number) -> Tensor:
+        return self.op("Abs", x)
+
+    def isnan(self, x: Number) -> Tensor:
+        return self.op("IsNaN", x)
+
+    def equal(self, x: Number, y: Number) -> Tensor:
+        return self.op("Equal", x, y)
+
+    def where(self, mask: Number, x: Number, y: Number) -> Tensor:
+        return self.op("Where", mask, x, y)
+
+    def power(self, x: Number, y: Number) -> Tensor:
+        return self.op("Pow", x, y)
+
+    def maximum(self, x: Number, y: Number) -> Tensor:
+        return self.op("Max", x, y)
+
+    def minimum(self, x: Number, y: Number) -> Tensor:
+        return self.op("Min", x, y)
+
+    def loop(
+        self,
+        go_on: Callable[..., Number],
+        step: Callable[..., Sequence[Number]],
+        state: Sequence[Number],
+    ) -> tuple[Number, ...]:
+        """A Loop that tests before its first step."""
+        first = [item.value for item in state]
+        inner, inputs = self.builder.branch(
+            [(ir.DataType.INT64, ()), (ir.DataType.BOOL, ()), *map(_type, first)]
+        )
+        m = Nodes(inner, self)
+        stepped = step(*(Tensor(m, value) for value in inputs[2:]))
+        again = m.any(go_on(*stepped))
+        for number in (again, *stepped):
+            inner.graph.outputs.append(m.op("Identity", number).value)
+        start = self.any(go_on(*state)).value
+        outputs = len(first)
+        results = self.builder.ops("Loop", None, start, *first, outputs=outputs, body=inner.graph)
+        return tuple(Tensor(self, value) for value in results)
+
+    def any(self, mask: Tensor) -> Tensor:
+        """True if an element is true; a sum, because a maximum of nothing is undefined."""
+        counted = self.op("ReduceSum", self.op("Cast", mask, to=int(ir.DataType.INT64)), keepdims=0)
+        return self.op("Greater", counted, 0)
+
+
+def _type(value: ir.Value) -> tuple[ir.DataType, tuple[None, ...]]:
+    assert value.dtype is not None
+    assert value.shape is not None
+    return value.dtype, (None,) * len(value.shape)
+
+
+class Tensor:
+    """A value of the graph with the operators of Python."""
+
+    __slots__ = ("m", "value")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, m: Nodes, value: ir.Value) -> None:
+        self.m = m
+        self.value = value
+
+    def __add__(self, other: Number) -> Tensor:
+        return self.m.op("Add", self, other)
+
+    def __radd__(self, other: Number) -> Tensor:
+        return self.m.op("Add", other, self)
+
+    def __sub__(self, other: Number) -> Tensor:
+        return self.m.op("Sub", self, other)
+
+    def __rsub__(self, other: Number) -> Tensor:
+        return self.m.op("Sub", other, self)
+
+    def __mul__(self, other: Number) -> Tensor:
+        return self.m.op("Mul", self, other)
+
+    def __rmul__(self, other: Number) -> Tensor:
+        return self.m.op("Mul", other, self)
+
+    def __truediv__(self, other: Number) -> Tensor:
+        return self.m.op("Div", self, other)
+
+    def __rtruediv__(self, other: Number) -> Tensor:
+        return self.m.op("Div", other, self)
+
+    def __neg__(self) -> Tensor:
+        return self.m.op("Neg", self)
+
+    def __lt__(self, other: Number) -> Tensor:
+        return self.m.op("Less", self, other)
+
+    def __le__(self, other: Number) -> Tensor:
+        return self.m.op("LessOrEqual", self, other)
+
+    def __gt__(self, other: Number) -> Tensor:
+        return self.m.op("Greater", self, other)
+
+    def __ge__(self, other: Number) -> Tensor:
+        return self.m.op("GreaterOrEqual", self, other)
+
+    def __and__(self, other: Number) -> Tensor:
+        return self.m.op("And", self, other)
+
+    def __or__(self, other: Number) -> Tensor:
+        return self.m.op("Or", self, other)
+
+    def __invert__(self) -> Tensor:
+        return self.m.op("Not", self)

@@ -1,0 +1,11 @@
+"""Special functions as operators of the ``smelt`` domain, by published series and fractions.
+
+All compute in double precision, whatever the dtype of their operands. Tables of numbers were
+computed with mpmath to 60 digits and rounded once.
+"""
+
+from __future__ import annotations
+
+from smelt.operators.special import digamma, gamma
+
+OPERATORS = (digamma.OPERATOR, gamma.OPERATOR)

@@ -1,0 +1,64 @@
+"""``smelt.Digamma``: the derivative of the logarithm of the gamma function.
+
+NaN at the poles 0, -1, -2, ...
+"""
+
+from __future__ import annotations
+
+import math
+
+from smelt.operators.formula import Arithmetic, Number, elementwise
+from smelt.operators.formula.numeric import polynomial
+
+ROOT, ROOT_REST = 1.4616321449683622, 9.549995429965697e-17
+"""The positive root, in two parts."""
+
+AROUND_ROOT = (
+    0.9676722454476212, -0.4427631689835921, 0.258499760955651, -0.16394270544240652,
+    0.10782405069126237, -0.07219956125645471, 0.04880428816414311, -0.03316112647484736,
+    0.022597648232218104, -0.01542476590494896, 0.010538791616612175, -0.007204534386356869,
+    0.004926781395729853, -0.003369801655439328, 0.002305126326734928, -0.0015769367714301972,
+    0.0010788252019162967, -0.0007380709389960052, 0.000504953265834602, -0.0003454680251063077,
+    0.00023635601564027053, -0.00016170622091974803, 0.0001106337276874741,
+)  # fmt: skip
+"""Taylor's coefficients at the root, from the first power on."""
+
+ASYMPTOTIC = (
+    0.08333333333333333, -0.008333333333333333, 0.003968253968253968, -0.004166666666666667,
+    0.007575757575757576, -0.021092796092796094, 0.08333333333333333, -0.4432598039215686,
+    3.0539543302701198, -26.456212121212122, 281.46014492753625,
+)  # fmt: skip
+"""``B(2k) / (2k)`` for k = 1, 2, ...: DLMF 5.11.2."""
+
+LARGE = 10.0
+
+
+def digamma(m: Arithmetic, x: Number) -> Number:
+    """Of any sign, by reflection (DLMF 5.5.4)."""
+    negative = x <= 0.0
+    positive = _positive(m, m.where(negative, 1.0 - x, x))
+    # The nearest integer, so that a tiny x keeps its digits.
+    angle = (x - m.floor(x + 0.5)) * math.pi
+    pole = m.equal(m.floor(x), x)
+    reflected = positive - m.cos(angle) * math.pi / m.sin(angle)
+    return m.where(negative, m.where(pole, math.nan, reflected), positive)
+
+
+def _positive(m: Arithmetic, x: Number) -> Number:
+    """Taylor's series near the root; else shifted up to where the asymptotic series holds."""
+    shifted, total = x, x * 0.0
+    for _ in range(10):
+        up = shifted < LARGE
+        total = m.where(up, total + 1.0 / shifted, total)
+        shifted = m.where(up, shifted + 1.0, shifted)
+    inverse = 1.0 / shifted
+    square = inverse * inverse
+    series = square * polynomial(ASYMPTOTIC[::-1], square)
+    far = m.log(shifted) - 0.5 * inverse - series - m.where(x < LARGE, total, 0.0)
+    distance = (x - ROOT) - ROOT_REST
+    close = m.abs(distance) < 0.3
+    z = m.where(close, distance, 0.0)
+    return m.where(close, z * polynomial(AROUND_ROOT[::-1], z), far)
+
+
+OPERATOR = elementwise("Digamma", digamma, "Derivative of the logarithm of the gamma function")

@@ -1,0 +1,47 @@
+"""Special functions in ONNX Runtime against JAX, at random numbers, poles and other edges."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+from jax import lax
+
+GAMMA_EDGES = (0.0, -0.0, 1.0, 2.0, 3.0, -1.0, -2.0, 0.5, -0.5, 1.5, -3.5, 9.99, 10.0, 77.7, -77.7)
+SIZES = (1e-30, 1e-6, -1e-6, 1e4, 1e10, 1e30, np.inf, -np.inf, np.nan)
+EDGES = np.array([*GAMMA_EDGES, *SIZES])
+TOLERANCE = {"f32": {"rtol": 2e-5, "atol": 2e-6}, "f64": {"rtol": 1e-12, "atol": 1e-13}}
+DTYPES = {"f32": np.float32, "f64": np.float64}
+
+
+def inputs(dtype: str, low: float = -20, high: float = 40) -> np.ndarray:
+    between = np.linspace(low, high, 331)
+    return np.concatenate([EDGES, between]).astype(DTYPES[dtype])
+
+
+def check_one(check, fn, x: np.ndarray, dtype: str, **tolerance: float) -> None:
+    limits = {**TOLERANCE[dtype], **tolerance}
+    check(fn, f"{dtype}[{x.size}]", inputs=[[x]], x64=dtype == "f64", **limits)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("fn", [lax.lgamma, lax.digamma], ids=lambda fn: fn.__name__)
+def test_gamma_functions(check, fn, dtype):
+    check_one(check, fn, inputs(dtype), dtype)
+
+
+@pytest.mark.parametrize("dtype", [jax.numpy.float16, jax.numpy.bfloat16])
+def test_narrow_floats_keep_their_type(check, dtype):
+    x = np.linspace(0.1, 9, 50)
+    fn = lambda x: lax.lgamma(x.astype(dtype)).astype(np.float32)  # noqa: E731
+    check(fn, "f32[50]", inputs=[[x]], rtol=1e-2, atol=5e-3)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (1, 1), (2, 0, 3)])
+def test_scalars_and_empty_arrays(check, shape):
+    text = ",".join(map(str, shape))
+    check(lax.lgamma, f"f32[{text}]", inputs=[[np.full(shape, 3.5, np.float32)]])
+
+
+def test_unknown_sizes(check):
+    check(lambda x: lax.digamma(jax.numpy.exp(x)), "f32[B,S]")
