@@ -16,6 +16,7 @@ SIMPLIFY = _listed(
     "const-elimination",
     "noop-elimination",
     "cast-optimization",
+    "fold-reshape-pairs",
     "loop-invariant-elimination",
     "merge-consecutive-relus",
     "merge-consecutive-paddings",

@@ -17,6 +17,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "cast_optimization",
         "const_elimination",
         "divide_to_multiply",
+        "fold_reshape_pairs",
         "merge_consecutive_paddings",
         "merge_consecutive_relus",
         "merge_consecutive_reshapes",

@@ -1,0 +1,193 @@
+"""Cancel Reshapes across the elementwise operators between them.
+
+    before   x: B,S,4 ─> Reshape(-1,4) ─> Mul(2) ─> Relu ─> Reshape(B,S,4) ─> y
+    after    x ─> Mul(2) ─> Relu ─> y
+
+Results that depend on each other form a group. Flatten, Squeeze and Unsqueeze count as Reshapes.
+
+Needs    operands that are all reshaped from one shape to one shape, both proved, or scalars; every
+         reader outside the group a Reshape back to the first shape.
+Keeps    groups that something else reads, or a graph returns: they would be computed twice. A
+         Reshape at the start stays for its other readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import opset, scope
+from smelt.ir.build import Builder
+from smelt.ir.rewrite import Refused, Rewriter
+from smelt.ir.shapes import same_shape
+from smelt.ir.worklist import RuleStats
+from smelt.passes.base import EXACT, Options, PassContext, graph_pass
+from smelt.passes.simplify.merge_consecutive_reshapes import RESHAPES
+
+_FIRST_ONLY = opset.UNARY | {"Clip", "Dropout", "CastLike"}
+"""Operators whose first operand alone has the shape of the result."""
+
+_MIDDLE = opset.ELEMENTWISE | _FIRST_ONLY
+
+
+@graph_pass("fold_reshape_pairs", __doc__, exactness=EXACT)
+def fold_reshape_pairs(
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
+) -> None:
+    for graph in scope.graphs(cx.model):
+        _Graph(graph, cx, rewriter, stats).run()
+
+
+@dataclass
+class _Group:
+    """Reshapes at the start, and the elementwise nodes after them, in the order of the graph."""
+
+    starts: list[ir.Node] = field(default_factory=list)
+    nodes: list[ir.Node] = field(default_factory=list)
+
+
+class _Graph:
+    """One graph. ``shapes`` holds the shape from which a result could do without a Reshape."""
+
+    def __init__(
+        self, graph: ir.Graph, cx: PassContext, rewriter: Rewriter, stats: RuleStats
+    ) -> None:
+        self.graph = graph
+        self.cx = cx
+        self.rewriter = rewriter
+        self.stats = stats
+        self.shapes: dict[ir.Value, ir.Shape] = {}
+        self.parent: dict[ir.Node, ir.Node] = {}
+
+    def run(self) -> None:
+        for group in self.groups():
+            if any(node in self.rewriter.dead for node in (*group.starts, *group.nodes)):
+                continue
+            ends = self.ends(group)
+            if ends is None:
+                self.stats.miss("fold_reshape_pairs", "read in its other shape", group.nodes[0])
+            elif ends:
+                self.fold(group, ends)
+
+    def groups(self) -> list[_Group]:
+        middle: set[ir.Node] = set()
+        for node in self.graph:
+            if _is_reshape(node):
+                source, value = node.inputs[0], node.outputs[0]
+                if source is not None and source.shape is not None and value.shape is not None:
+                    self.shapes[value] = source.shape
+                    self.parent[node] = node
+            elif (shape := self.freed(node)) is not None:
+                self.shapes[node.outputs[0]] = shape
+                self.parent[node] = node
+                middle.add(node)
+                for operand in self.operands(node):
+                    producer = operand.producer()
+                    if producer is not None:
+                        self.parent[self.find(producer)] = self.find(node)
+        groups: dict[ir.Node, _Group] = {}
+        for node in self.parent:
+            group = groups.setdefault(self.find(node), _Group())
+            (group.nodes if node in middle else group.starts).append(node)
+        return [group for group in groups.values() if group.nodes]
+
+    def find(self, node: ir.Node) -> ir.Node:
+        while self.parent[node] is not node:
+            self.parent[node] = self.parent[self.parent[node]]
+            node = self.parent[node]
+        return node
+
+    def operands(self, node: ir.Node) -> Iterator[ir.Value]:
+        """The operands that come from a Reshape of this graph."""
+        listed = node.inputs[:1] if node.op_type in _FIRST_ONLY else node.inputs
+        return (value for value in listed if value is not None and value in self.shapes)
+
+    def freed(self, node: ir.Node) -> ir.Shape | None:
+        """The shape that ``node`` could compute in, None if it must stay in its own."""
+        if node.domain or node.op_type not in _MIDDLE or len(node.outputs) != 1:
+            return None
+        if any(attr.is_ref() for attr in node.attributes.values()):
+            return None
+        reshaped = list(self.operands(node))
+        if not reshaped:
+            return None
+        first, result = self.shapes[reshaped[0]], node.outputs[0].shape
+        for value in reshaped:
+            if not same_shape(value.shape, result) or not same_shape(self.shapes[value], first):
+                return None
+        if node.op_type not in _FIRST_ONLY:
+            others = (v for v in node.inputs if v is not None and v not in self.shapes)
+            if any(not _is_scalar(v) and self.scalar(v) is None for v in others):
+                return None
+        return first
+
+    def scalar(self, value: ir.Value) -> np.ndarray | None:
+        """A constant of one element, of whatever rank, as one of rank 0."""
+        array = self.cx.constants.get(value)
+        return array.reshape(()) if array is not None and array.size == 1 else None
+
+    def ends(self, group: _Group) -> list[ir.Node] | None:
+        """The Reshapes that lead back, in order; None if something else reads the group."""
+        members, ends = set(group.nodes), dict[ir.Node, None]()
+        for node in group.nodes:
+            value = node.outputs[0]
+            if value.is_graph_output():
+                return None
+            for reader in scope.consumers(value):
+                if reader in members:
+                    continue
+                if reader.graph is not self.graph or not _is_reshape(reader):
+                    return None
+                back = reader.inputs[0] is value
+                if not back or not same_shape(reader.outputs[0].shape, self.shapes[value]):
+                    return None
+                ends[reader] = None
+        return list(ends)
+
+    def fold(self, group: _Group, ends: list[ir.Node]) -> None:
+        """Compute the group in the first shape; the old nodes die with their last reader."""
+        raw: dict[ir.Value, ir.Value | None] = {n.outputs[0]: n.inputs[0] for n in group.starts}
+        for node in group.nodes:
+            builder = self.rewriter.builder(node, [node], "fold_reshape_pairs")
+            operands = [self.operand(builder, node, i, raw) for i in range(len(node.inputs))]
+            raw[node.outputs[0]] = builder.like(node, *operands)
+        for end in ends:
+            source = end.inputs[0]
+            assert source is not None
+            try:
+                self.rewriter.replace(end, [raw[source]], rule="fold_reshape_pairs")
+                self.stats.fired["reshape back"] += 1
+            except Refused as refused:
+                self.stats.miss("fold_reshape_pairs", str(refused), end)
+        self.rewriter.remove_dead(reversed(group.nodes))
+        made = [raw[node.outputs[0]] for node in group.nodes]
+        makers = [value.producer() for value in made if value is not None]
+        self.rewriter.remove_dead([node for node in reversed(makers) if node is not None])
+
+    def operand(
+        self,
+        builder: Builder,
+        node: ir.Node,
+        index: int,
+        raw: dict[ir.Value, ir.Value | None],
+    ) -> ir.Value | None:
+        value = node.inputs[index]
+        if value is None:
+            return None
+        if value in raw:
+            return raw[value]
+        if _is_scalar(value) or (index > 0 and node.op_type in _FIRST_ONLY):
+            return value
+        number = self.scalar(value)
+        return value if number is None else builder.constant(number)
+
+
+def _is_reshape(node: ir.Node) -> bool:
+    return node.op_type in RESHAPES and not node.domain
+
+
+def _is_scalar(value: ir.Value) -> bool:
+    return value.shape is not None and len(value.shape) == 0
