@@ -31,6 +31,7 @@ SIMPLIFY = _listed(
 
 QUANTIZE = _listed(
     "merge-affine-dequantize-with-consecutive-ops",
+    "int-op-canonicalization",
     "dequantize-quantize-pair-elimination",
 )
 """Integers that stay integers."""

@@ -48,6 +48,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
     "layout": ("merge_consecutive_transposes", "reduce_transposes"),
     "quantize": (
         "dequantize_quantize_pair_elimination",
+        "int_op_canonicalization",
         "merge_affine_dequantize_with_consecutive_ops",
     ),
     "precision": ("add_fp16_cast",),
