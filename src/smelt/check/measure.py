@@ -2,9 +2,9 @@
 
 No fixed tolerance is right: a softmax is good to a few ulp, a deep network to thousands, and a
 cancelling difference to nothing. So the source is run again as *twins*, its inputs and weights
-each moved by one unit in the last place, up or down at random. What an output element moves
-then is what rounding can do to it, and a compiled model that only rounds differently stays
-within a small multiple of that.
+each moved by one unit in the last place, up or down at random, and so are the results of steps
+that round (``twins.py``). What an output element moves then is what rounding can do to it, and a
+compiled model that only rounds differently stays within a small multiple of that.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import onnx_ir as ir
 
 from smelt.check.compare import Slack
 from smelt.check.subject import Subject
+from smelt.check.twins import jitter, shake
 from smelt.errors import SmeltError
 from smelt.ir.floats import float_info, is_float, spacing
 from smelt.runtime.interface import Value
@@ -27,9 +27,6 @@ MARGIN = 16.0
 
 FLOOR_ULP = 4.0
 """Allowed for each element whatever the twins say: the last operation rounds, too."""
-
-SMALLEST_WEIGHT = 8
-"""Elements of an initializer that is moved; fewer are settings (scales, exponents, limits)."""
 
 
 class Yardstick:
@@ -82,17 +79,14 @@ def _flushed(dtype: np.dtype) -> float:
 
 
 def _open_twins(subject: Subject, seed: int, runner: RunnerName) -> list[Subject]:
-    """The subject with its weights moved, ``TWINS`` times; the subject itself if it has none."""
-    if subject.model is None or not any(map(_is_weight, subject.model.graph.initializers.values())):
+    """The subject with its weights and rounded steps moved, ``TWINS`` times; itself if no model."""
+    if subject.model is None:
         return [subject] * TWINS
     twins = []
     for index in range(TWINS):
         model = subject.model.clone()
         rng = np.random.default_rng([seed, index])
-        for value in model.graph.initializers.values():
-            tensor = value.const_value
-            if tensor is not None and _is_weight(value):
-                value.const_value = ir.Tensor(jitter(tensor.numpy(), rng), name=value.name)
+        shake(model, rng)
         opened = open_runner(model, runner)
         twins.append(Subject(f"twin {index}", opened, opened.interface, model))
     return twins
@@ -120,29 +114,9 @@ def _movement(output: Value, seen: list[np.ndarray]) -> np.ndarray | None:
     return np.asarray(np.maximum(spread, typical))
 
 
-def _is_weight(value: ir.Value) -> bool:
-    tensor = value.const_value
-    if tensor is None or value.is_graph_input() or tensor.dtype == ir.DataType.STRING:
-        return False
-    return tensor.size >= SMALLEST_WEIGHT and is_float(tensor.dtype.numpy())
-
-
 def _jittered(value: Value, rng: np.random.Generator) -> Value:
     if isinstance(value, np.ndarray) and is_float(value.dtype):
         return jitter(value, rng)
     if isinstance(value, list):
         return [jitter(item, rng) if is_float(item.dtype) else item for item in value]
     return value
-
-
-def jitter(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """``array`` with each element moved up or down by one ulp; zeros and non-numbers stay."""
-    step = np.where(rng.integers(0, 2, array.shape), 1.0, -1.0)
-    with np.errstate(all="ignore"):
-        if array.dtype.kind == "f":
-            moved = np.nextafter(array, array.dtype.type(np.inf) * step.astype(array.dtype))
-        else:
-            wide = array.astype(np.float64)
-            moved = (wide + step * spacing(wide, array.dtype)).astype(array.dtype)
-        usable = np.isfinite(moved) & np.isfinite(array) & (array != 0)
-    return np.asarray(np.where(usable, moved, array))

@@ -20,6 +20,7 @@ KEPT = {
     "two slopes": f"{G} <float[2] s = {{0.5,0.25}}> {{ y = PRelu(x, s) }}",
     "nearly equal": f"{G} <float[2] s = {{0.5,0.50001}}> {{ y = PRelu(x, s) }}",
     "not a number": f"{G} <float[2] s = {{nan,nan}}> {{ y = PRelu(x, s) }}",
+    "a slope of a higher rank": "g (float[2] x) => (float[1,2] y) <float[1,1] s = {0.5}> { y = PRelu(x, s) }",
     "an input": "g (float[3,2] x, float[2] s) => (float[3,2] y) { y = PRelu(x, s) }",
     "an input with a default": "g (float[3,2] x, float[1] s = {0.5}) => (float[3,2] y) "
     "{ y = PRelu(x, s) }",

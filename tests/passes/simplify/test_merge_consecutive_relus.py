@@ -7,13 +7,15 @@ from rewrites import check_rewrite, check_unchanged
 
 from smelt.passes.simplify.merge_consecutive_relus import merge_consecutive_relus
 
-G = "g (float[N,4] x) => (float[N,4] y) <float a = {-1}, float b = {1}, float c = {0.5}, float d = {2}, float z = {0}, float six = {6}>"
+G = "g (float[N,4] x) => (float[N,4] y) <float a = {-1}, float b = {1}, float c = {0.5}, float d = {2}, float z = {0}, float six = {6}, float inf = {inf}>"
 MERGED = {
     "Relu of Relu": ("r = Relu(x) y = Relu(r)", "y = Relu(x)"),
     "three": ("r = Relu(x) s = Relu(r) y = Relu(s)", "y = Relu(x)"),
     "Clip of Clip": ("r = Clip(x, a, b) y = Clip(r, z, d)", "y = Clip(x, z, b)"),
     "Relu of Clip": ("r = Clip(x, a, six) y = Relu(r)", "y = Clip(x, z, six)"),
     "Clip of Relu": ("r = Relu(x) y = Clip(r, a, six)", "y = Clip(x, z, six)"),
+    "infinity is let through": ("r = Relu(x) y = Clip(r, a, inf)", "y = Clip(x, z, inf)"),
+    "an absent bound lets none through": ("r = Relu(x) y = Clip(r, a)", "y = Clip(x, z)"),
     "one bound each": ("r = Clip(x, a) e = Neg(r) f = Neg(e) s = Clip(r, , b) y = Sub(s, f)", None),
 }
 

@@ -26,7 +26,6 @@ DROPPED = {
     "Concat of one": "a = Concat<axis=0>(x)",
     "Max of one": "a = Max(x)",
     "Pad by nothing": "a = Pad(x, zeros_i)",
-    "Clip without bounds": "a = Clip(x)",
     "Clip to infinity": "a = Clip(x, minus_inf, inf)",
     "Dropout at inference": "a = Dropout(x)",
     "the whole Slice": "a = Slice(x, zeros_2, ends, axes)",
@@ -57,6 +56,7 @@ KEPT = {
     "one / x": "g (float[4] x) => (float[4] y) <float c = {1}> { a = Div(c, x) y = Exp(a) }",
     "zero - x": "g (float[4] x) => (float[4] y) <float c = {0}> { a = Sub(c, x) y = Exp(a) }",
     "one ** x": "g (float[4] x) => (float[4] y) <float c = {1}> { a = Pow(c, x) y = Exp(a) }",
+    "a Clip that makes infinity finite": "g (float[4] x) => (float[4] y) { a = Clip(x) y = Exp(a) }",
     "not all ones": "g (float[2] x) => (float[2] y) <float[2] c = {1,2}> { a = Mul(x, c) y = Exp(a) }",
     "a Slice backwards": (
         "g (float[4] x) => (float[4] y) <int64[1] s = {-1}, int64[1] e = {-9}, int64[1] a = {0}, int64[1] t = {-1}> "
@@ -88,6 +88,14 @@ def test_integers_too() -> None:
     check_rewrite(
         noop_elimination,
         "g (int64[4] x) => (int64[4] y) <int64 c = {1}> { a = Div(x, c) y = Neg(a) }",
+        "g (int64[4] x) => (int64[4] y) { y = Neg(x) }",
+    )
+
+
+def test_a_clip_of_integers_without_bounds() -> None:
+    check_rewrite(
+        noop_elimination,
+        "g (int64[4] x) => (int64[4] y) { a = Clip(x) y = Neg(a) }",
         "g (int64[4] x) => (int64[4] y) { y = Neg(x) }",
     )
 

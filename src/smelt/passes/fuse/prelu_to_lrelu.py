@@ -3,7 +3,7 @@
     before   x ─> PRelu(slope = [a, a, a]) ─> y          after   x ─> LeakyRelu(a) ─> y
 
 Needs    a constant slope, all of it one finite number that a float32 attribute holds.
-Keeps    slopes that differ, integers and float64.
+Keeps    slopes that differ or are of a higher rank, which some runtimes take; integers, float64.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from smelt.passes.fuse.fuse_leaky_relu import KERNELS
 def equal_slopes(m: Match, b: Builder) -> Replacement:
     if m["x"].dtype not in KERNELS:
         return Miss(f"LeakyRelu of {m['x'].dtype} has no kernel")
+    slope, x = m["slope"].shape, m["x"].shape
+    if slope is None or x is None or len(slope) > len(x):
+        return Miss("a slope of a higher rank raises that of the result")
     alpha = as_float32(m.array("slope", limit=None))
     return alpha if isinstance(alpha, Miss) else b.op("LeakyRelu", m["x"], alpha=alpha)
 

@@ -15,6 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
+from smelt.ir.floats import float_info
 from smelt.ir.match import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import EXACT, rule_pass
@@ -42,24 +43,36 @@ def clip_of_clip(m: Match, b: Builder) -> Replacement:
     inner, outer, x = m.node("inner"), m.root, m["x"]
     if x.dtype is None or (inner.op_type == "Relu" and outer.op_type == "Relu"):
         return None
-    first, second = _bounds(m, inner), _bounds(m, outer)
+    limits = _limits(x.dtype)
+    first, second = _bounds(m, inner, limits), _bounds(m, outer, limits)
     if first is None or second is None:
         return Miss("the bounds are not constant")
     low, high = max(first[0], second[0]), min(first[1], second[1])
     if not (first[0] <= first[1] and second[0] <= second[1] and low <= high):
         return Miss("the ranges do not overlap")
-    bounds = [None if math.isinf(number) else _constant(b, number, x) for number in (low, high)]
+    bounds = [
+        None if number == limit else _constant(b, number, x)
+        for number, limit in zip((low, high), limits, strict=True)
+    ]
     return b.op("Clip", x, *bounds)
 
 
-def _bounds(m: Match, node: ir.Node) -> tuple[float, float] | None:
+def _limits(dtype: ir.DataType) -> tuple[float, float]:
+    """What absent bounds of a Clip are: the lowest and the largest finite number."""
+    if dtype.is_integer():
+        return int(np.iinfo(dtype.numpy()).min), int(np.iinfo(dtype.numpy()).max)
+    largest = float(float_info(dtype.numpy()).max)
+    return -largest, largest
+
+
+def _bounds(m: Match, node: ir.Node, limits: tuple[float, float]) -> tuple[float, float] | None:
     """The closed range that a Relu or Clip leaves; None if it is not known, or NaN."""
     if node.op_type == "Relu":
         return 0.0, math.inf
     found = []
-    for index, default in ((1, -math.inf), (2, math.inf)):
+    for index, limit in enumerate(limits, start=1):
         value = node.inputs[index] if len(node.inputs) > index else None
-        number = default if value is None else m.scalar(value)
+        number = limit if value is None else m.scalar(value)
         if number is None or math.isnan(number):
             return None
         found.append(number)

@@ -97,11 +97,14 @@ def pad_nothing(m: Match, b: Builder) -> Replacement:
 
 @rule(op("Clip", _x, rest=True))
 def clip_nothing(m: Match, b: Builder) -> Replacement:
+    """An absent bound is the largest finite number, which clips infinity, so it has to be given."""
     bounds = [*m.root.inputs[1:3], None, None][:2]
     low, high = (m.scalar(v) if v is not None else None for v in bounds)
-    open_low = bounds[0] is None or low == -np.inf
-    open_high = bounds[1] is None or high == np.inf
-    return m["x"] if open_low and open_high else None
+    if low == -np.inf and high == np.inf:
+        return m["x"]
+    absent = bounds[0] is None and bounds[1] is None
+    integer = m["x"].dtype is not None and m["x"].dtype.is_integer()
+    return m["x"] if absent and integer else None
 
 
 @rule(op("Dropout", _x, rest=True))

@@ -1,0 +1,128 @@
+"""A graph in the making: values to draw from, and one way to add to them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Attribute, Builder
+from smelt.ir.shapes import ShapeInference
+
+FLOAT, INT, BOOL = ir.DataType.FLOAT, ir.DataType.INT64, ir.DataType.BOOL
+LARGEST = 4096
+"""Elements of a value, symbolic dims apart."""
+
+INPUTS: dict[str, tuple[ir.DataType, list[str | int]]] = {
+    "x": (FLOAT, ["N", 4, 6]),
+    "z": (FLOAT, ["N", 4, 6]),
+    "w": (FLOAT, ["N", 6, 4]),
+    "image": (FLOAT, ["N", 4, 5, 6]),
+    "row": (FLOAT, ["N", "M"]),
+    "index": (INT, ["N", 4]),
+    "wide": (ir.DataType.DOUBLE, ["N", 3]),
+    "flag": (BOOL, []),
+}
+
+
+class NoMove(Exception):
+    """Nothing in the draft is suitable for the move that was drawn."""
+
+
+class Draft:
+    """A model that grows by moves; every choice comes from ``rng``."""
+
+    def __init__(self, rng: random.Random, opset: int = 23) -> None:
+        self.rng = rng
+        graph = ir.Graph([], [], nodes=[], opset_imports={"": opset}, name="drawn")
+        self.model = ir.Model(graph, ir_version=10)
+        for name, (dtype, dims) in INPUTS.items():
+            value = ir.Value(name=name, type=ir.TensorType(dtype), shape=ir.Shape(dims))
+            graph.inputs.append(value)
+        self.b = Builder(self.model, graph, ShapeInference(self.model))
+        self.values: list[ir.Value] = list(graph.inputs)
+
+    def op(self, op_type: str, *inputs: ir.Value | None, **attributes: Attribute) -> ir.Value:
+        """One node; its result can be drawn from now on. Raises NoMove if its shape is unknown."""
+        return self.ops(op_type, *inputs, outputs=1, **attributes)[0]
+
+    def ops(
+        self, op_type: str, *inputs: ir.Value | None, outputs: int, **attributes: Attribute
+    ) -> tuple[ir.Value, ...]:
+        """One node with several results."""
+        results = self.b.ops(op_type, *inputs, outputs=outputs, **attributes)
+        if any(r.dtype is None or r.shape is None or size(r) > LARGEST for r in results):
+            self.b.graph.remove(results[0].producer(), safe=True)
+            raise NoMove(op_type)
+        self.values += results
+        return results
+
+    def const(self, array: object, dtype: ir.DataType = FLOAT) -> ir.Value:
+        """A constant: an initializer or a node, by chance."""
+        held = np.asarray(array, dtype.numpy())
+        if self.rng.random() < 0.5:
+            return self.b.constant(held)
+        return self.b.op("Constant", value=ir.Tensor(held))
+
+    def ints(self, *items: int) -> ir.Value:
+        """A vector of int64."""
+        return self.const(list(items), INT)
+
+    def normal(self, *shape: int, dtype: ir.DataType = FLOAT) -> ir.Value:
+        """A constant of normal numbers."""
+        return self.const(self.generator().normal(size=shape), dtype)
+
+    def generator(self) -> np.random.Generator:
+        """NumPy's generator, seeded by ours."""
+        return np.random.default_rng(self.rng.getrandbits(32))
+
+    def pick(self, suits: Callable[[ir.Value], bool] = lambda value: True) -> ir.Value:
+        """A value that suits, young ones first; raises NoMove."""
+        young = self.values[-6:] if self.rng.random() < 0.7 else self.values
+        for pool in (young, self.values):
+            found = [value for value in pool if suits(value)]
+            if found:
+                return self.rng.choice(found)
+        raise NoMove
+
+    def float(self, rank: int | None = None) -> ir.Value:
+        """A float32 value, of ``rank`` if given."""
+        return self.pick(lambda v: v.dtype == FLOAT and (rank is None or len(dims(v)) == rank))
+
+    def chance(self, probability: float) -> bool:
+        return self.rng.random() < probability
+
+
+Move: TypeAlias = Callable[[Draft], None]
+
+
+def dims(value: ir.Value) -> list[int | ir.SymbolicDim]:
+    """The dims of a value in a draft, where all ranks are known."""
+    assert value.shape is not None
+    return list(value.shape.dims)
+
+
+def static(value: ir.Value, axis: int) -> int:
+    """The size of one dim; raises NoMove if it is symbolic."""
+    dim = dims(value)[axis]
+    if not isinstance(dim, int):
+        raise NoMove
+    return dim
+
+
+def size(value: ir.Value) -> int:
+    """Elements of a value, with 1 for symbolic dims."""
+    return int(np.prod([dim if isinstance(dim, int) else 1 for dim in dims(value)]))
+
+
+def permutation(draft: Draft, rank: int) -> list[int]:
+    """A random order of the axes."""
+    return draft.rng.sample(range(rank), rank)
+
+
+def inverse(perm: Sequence[int]) -> list[int]:
+    """The order that undoes ``perm``."""
+    return [list(perm).index(axis) for axis in range(len(perm))]

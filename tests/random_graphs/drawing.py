@@ -1,0 +1,68 @@
+"""``draw(seed)``: one valid random model."""
+
+from __future__ import annotations
+
+import random
+
+import onnx_ir as ir
+from random_graphs import control, elementwise, formulas, networks, structure
+from random_graphs.catalogue import from_a_rule
+from random_graphs.draft import Draft, Move, NoMove
+
+from smelt.ir import scope
+
+FAMILIES: list[tuple[int, list[Move]]] = [
+    (6, elementwise.MOVES),
+    (5, structure.MOVES),
+    (5, networks.MOVES),
+    (4, formulas.MOVES),
+    (3, [from_a_rule]),
+    (1, control.MOVES),
+]
+"""How often each family is drawn, and its moves."""
+
+
+def draw(seed: int, opset: int = 23) -> ir.Model:
+    """A model of 5 to 25 moves, all of it alive; equal seeds give equal models."""
+    rng = random.Random(seed)
+    d = Draft(rng, opset)
+    weights = [weight for weight, _ in FAMILIES]
+    for _ in range(rng.randint(5, 25)):
+        (family,) = rng.choices([moves for _, moves in FAMILIES], weights)
+        try:
+            rng.choice(family)(d)
+        except NoMove:
+            continue
+    _choose_outputs(d)
+    return _drop_the_dead(d.model)
+
+
+def _choose_outputs(d: Draft) -> None:
+    """Some results that nobody reads, and some that others read."""
+    graph = d.model.graph
+    made = [v for v in d.values if v.producer() is not None and v.producer().graph is graph]
+    ends = [value for value in made if not value.uses()]
+    chosen = d.rng.sample(ends, min(len(ends), d.rng.randint(1, 6)))
+    inner = [value for value in made if value.uses()]
+    chosen += d.rng.sample(inner, min(len(inner), d.rng.choice([0, 0, 1, 2])))
+    graph.outputs.extend(chosen or [d.op("Identity", d.values[0])])
+
+
+def _drop_the_dead(model: ir.Model) -> ir.Model:
+    """The model without what no output needs, so that nothing is gained by removing it."""
+    needed: set[ir.Node] = set()
+    open_ = [value.producer() for value in model.graph.outputs]
+    while open_:
+        node = open_.pop()
+        if node is not None and node not in needed:
+            needed.add(node)
+            open_ += [value.producer() for value in node.inputs if value is not None]
+            open_ += [v.producer() for below in scope.subgraphs(node) for v in below.outputs]
+    for graph in list(scope.graphs(model)):
+        graph.remove([node for node in graph if node not in needed])
+    alive = ir.from_proto(ir.to_proto(model))
+    for graph in scope.graphs(alive):
+        for name, value in list(graph.initializers.items()):
+            if scope.is_dead(value):
+                del graph.initializers[name]
+    return alive

@@ -1,0 +1,53 @@
+"""Random models stay valid, keep their interface and compute the same, whatever rewrites them."""
+
+from __future__ import annotations
+
+import pytest
+from random_graphs.drawing import draw
+from random_graphs.judging import Judge
+
+import smelt
+from smelt.check.each import passes_of
+from smelt.errors import SmeltError
+from smelt.ir import text
+from smelt.passes.pipeline import parse
+
+QUICK, ALL, CHUNK = 300, 10_000, 100
+EXACT = ",".join(
+    dict.fromkeys(p.spelling for p in passes_of(parse("default")) if p.exactness.kind == "exact")
+)
+PIPELINES = {"default": False, f"fixpoint({EXACT}){{max=4}}": True}
+"""Pipelines, and whether they promise the same bits: then NaN and infinities count, too."""
+
+CHUNKS = [
+    pytest.param(start, marks=[] if start < QUICK else [pytest.mark.slow])
+    for start in range(0, ALL, CHUNK)
+]
+
+
+@pytest.mark.parametrize("start", CHUNKS)
+def test_random_models_compute_the_same(start: int) -> None:
+    problems: list[str] = []
+    invalid = before = after = 0
+    for seed in range(start, start + CHUNK):
+        source = draw(seed)
+        try:
+            judge = Judge(source, seed)
+        except SmeltError:
+            invalid += 1  # such as an axis that turns out too short to be cut
+            continue
+        for pipeline, exact in PIPELINES.items():
+            result = smelt.optimize(source, pipeline=pipeline)
+            problems += [
+                f"seed {seed}, {pipeline}: {p}" for p in judge.problems(result, exact=exact)
+            ]
+        before += len(source.graph)
+        after += len(smelt.optimize(source).graph)
+    assert not problems, "\n".join(problems)
+    assert invalid <= CHUNK // 6
+    assert after <= 0.7 * before
+
+
+def test_equal_seeds_draw_equal_models() -> None:
+    assert text.canonical(draw(7)) == text.canonical(draw(7))
+    assert text.canonical(draw(7)) != text.canonical(draw(8))
