@@ -5,7 +5,7 @@ A JAX release that moves something is met here and nowhere else. Written for JAX
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
@@ -141,3 +141,21 @@ def materialized(tangent: Any) -> Any:
     """``tangent``, as zeros where JAX left it symbolic."""
     instantiate: Callable[[Any], Any] = ad.instantiate_zeros
     return instantiate(tangent) if isinstance(tangent, ad.Zero) else tangent
+
+
+def pointwise(body: ClosedJaxpr, shape: tuple[Dim, ...]) -> ClosedJaxpr:
+    """``body``, a computation of scalars, for arrays of ``shape``."""
+    structs = tuple(struct(shape, variable.aval.dtype) for variable in body.jaxpr.invars)
+    return make_jaxpr(_mapped(body, len(shape)), structs)[0]
+
+
+def evaluated(body: ClosedJaxpr, vectors: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """``body``, a computation of scalars, run on vectors."""
+    return [np.asarray(result) for result in _mapped(body, 1)(*vectors)]
+
+
+def _mapped(body: ClosedJaxpr, rank: int) -> Callable[..., Any]:
+    fn: Callable[..., Any] = jex_core.jaxpr_as_fun(body)
+    for _ in range(rank):
+        fn = jax.vmap(fn)
+    return fn

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 MODULES = (
     "arithmetic",
+    "bitcast",
     "bits",
     "calls",
     "contraction",
@@ -18,6 +19,7 @@ MODULES = (
     "movement",
     "padding",
     "pooling",
+    "reduce_window",
     "reductions",
     "scatter",
     "sorting",

@@ -1,61 +1,33 @@
-"""``reduce_window_*`` as MaxPool and AveragePool."""
+"""``reduce_window_*`` as MaxPool and AveragePool, or as a fold where they take no such window."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import onnx_ir as ir
 
 from smelt.frontends.jax.compat import Dim, is_symbolic
 from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.plugins.monoids import Monoid, identity
 from smelt.frontends.jax.plugins.padding import padded
+from smelt.frontends.jax.plugins.reduce_window import fold_windows
+from smelt.frontends.jax.plugins.windows import Window, padded_shape, window_of
 from smelt.frontends.jax.registry import lowers
-
-EXACT_IN_DOUBLE = 32
-"""Bits of the integers that float64 compares exactly."""
 
 MOST_DIMS = 3
 
-POOLED = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+MEANS = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
+
+FLOATS = (*MEANS, ir.DataType.DOUBLE)
+"""What is pooled; others fold exactly, and ONNX Runtime has no mean of doubles."""
+
+Pool: TypeAlias = Callable[[Lowering, ir.Value, Window, list[int]], ir.Value]
 
 
-@dataclass(frozen=True)
-class Window:
-    """A window on every dim: sizes, strides, padding and dilation."""
-
-    sizes: list[int]
-    strides: list[int]
-    pads: list[tuple[Dim, Dim]]
-    dilations: list[int]
-
-    def spatial(self) -> list[int]:
-        """The dims on which it does something."""
-        facts = zip(self.sizes, self.strides, self.pads, strict=True)
-        return [
-            i
-            for i, (size, stride, pads) in enumerate(facts)
-            if size != 1 or stride != 1 or tuple(pads) != (0, 0)
-        ]
-
-    def attributes(self, dims: Sequence[int]) -> dict[str, Any]:
-        """What pooling operators call it, on ``dims``."""
-        lows = [int(self.pads[dim][0]) for dim in dims]
-        highs = [int(self.pads[dim][1]) for dim in dims]
-        return {
-            "kernel_shape": [self.sizes[dim] for dim in dims],
-            "strides": [self.strides[dim] for dim in dims],
-            "pads": lows + highs,
-            "dilations": [self.dilations[dim] for dim in dims],
-        }
-
-
-def _lower(
-    pool: Callable[[Lowering, ir.Value, Window, list[int]], ir.Value], empty: float
-) -> Callable[..., ir.Value]:
+def _lower(name: str, pool: Pool, pooled: Sequence[ir.DataType]) -> Callable[..., ir.Value]:
     def lower(
         cx: Lowering,
         x: ir.Value,
@@ -66,52 +38,55 @@ def _lower(
         base_dilation: Sequence[int],
         window_dilation: Sequence[int],
     ) -> ir.Value:
-        if any(is_symbolic(size) for size in window_dimensions):
-            raise cx.unsupported("the window has a symbolic size")
-        sizes, strides, dilations = (
-            [int(n) for n in ns] for ns in (window_dimensions, window_strides, window_dilation)
-        )
-        window = Window(sizes, strides, list(padding), dilations)
+        window = window_of(cx, window_dimensions, window_strides, padding, window_dilation)
         assert x.dtype is not None
-        wide = cx.cast(x, _computed_in(cx, x.dtype))
-        wide, window, shape = _prepared(cx, wide, window, base_dilation, empty)
-        return cx.cast(_pooled(cx, wide, window, shape, pool), x.dtype)
+        plain = name == "add" or _is_plain(window, base_dilation)
+        if not plain or not _can_pool(cx, x.dtype, window, pooled):
+            # Runtimes disagree on the extreme of padding alone, so MaxPool never sees it.
+            fill = cx.constant(identity(name, x.dtype.numpy()))
+            return fold_windows(cx, Monoid(name), [x], [fill], window, base_dilation)[0]
+        x, window, shape = _prepared(cx, x, window, base_dilation)
+        return _pooled(cx, x, window, shape, pool)
 
     return lower
 
 
-def _computed_in(cx: Lowering, dtype: ir.DataType) -> ir.DataType:
-    if dtype in POOLED:
-        return dtype
-    if dtype.is_integer() and dtype.bitwidth <= EXACT_IN_DOUBLE:
-        return ir.DataType.DOUBLE
-    raise cx.unsupported(f"ONNX pools no {dtype.name.lower()}")
+def _can_pool(
+    cx: Lowering, dtype: ir.DataType, window: Window, pooled: Sequence[ir.DataType]
+) -> bool:
+    """Pooling operators take at most 3 dims and floats only; means are dilated from opset 19."""
+    sizes = (*cx.avals_in[0].shape, *cx.avals_out[0].shape)
+    if any(isinstance(size, int) and size == 0 for size in sizes):
+        return False
+    dilated = any(step != 1 for step in window.dilations)
+    if len(window.spatial()) > MOST_DIMS or (dilated and cx.opset < 19):
+        return False
+    return dtype in pooled
+
+
+def _is_plain(window: Window, base_dilation: Sequence[int]) -> bool:
+    """Whether pooling operators have such padding, and each window has an element within it."""
+    facts = zip(window.pads, window.sizes, window.dilations, base_dilation, strict=True)
+    return all(
+        base == 1
+        and all(not is_symbolic(p) and 0 <= p < size for p in pair)
+        and (step == 1 or tuple(pair) == (0, 0))
+        for pair, size, step, base in facts
+    )
 
 
 def _prepared(
-    cx: Lowering, x: ir.Value, window: Window, base_dilation: Sequence[int], empty: float
+    cx: Lowering, x: ir.Value, window: Window, base_dilation: Sequence[int]
 ) -> tuple[ir.Value, Window, list[Dim]]:
-    """``x`` with the padding that pooling operators do not take, and its shape then."""
+    """``x`` with the zeros that AveragePool does not add, and its shape then."""
     shape = list(cx.avals_in[0].shape)
-    plain = all(step == 1 for step in base_dilation) and all(
-        not is_symbolic(p) and 0 <= p < size
-        for pair, size in zip(window.pads, window.sizes, strict=True)
-        for p in pair
-        if tuple(pair) != (0, 0)
-    )
-    if plain:
+    if _is_plain(window, base_dilation):
         return x, window, shape
-    config = [
-        (low, high, int(step) - 1)
-        for (low, high), step in zip(window.pads, base_dilation, strict=True)
-    ]
-    x = padded(cx, x, cx.const_like(empty, x), shape, config)
-    shape = [
-        size + (size - 1) * between + low + high
-        for size, (low, high, between) in zip(shape, config, strict=True)
-    ]
+    config = window.config(base_dilation)
+    x = padded(cx, x, cx.const_like(0, x), shape, config)
     none: list[tuple[Dim, Dim]] = [(0, 0)] * len(shape)
-    return x, Window(window.sizes, window.strides, none, window.dilations), shape
+    bare = Window(window.sizes, window.strides, none, window.dilations)
+    return x, bare, padded_shape(shape, config)
 
 
 def _pooled(
@@ -119,14 +94,12 @@ def _pooled(
     x: ir.Value,
     window: Window,
     shape: list[Dim],
-    pool: Callable[[Lowering, ir.Value, Window, list[int]], ir.Value],
+    pool: Pool,
 ) -> ir.Value:
     """Pool over the dims of the window, moved last, behind exactly two others."""
     spatial = window.spatial()
     if not spatial:
         return x
-    if len(spatial) > MOST_DIMS:
-        raise cx.unsupported(f"the window covers {len(spatial)} dims, and pooling at most 3")
     others = [dim for dim in range(len(shape)) if dim not in spatial]
     order = [*others, *spatial]
     x = cx.transpose(x, order)
@@ -154,18 +127,14 @@ def _min(cx: Lowering, x: ir.Value, window: Window, spatial: list[int]) -> ir.Va
 
 def _sum(cx: Lowering, x: ir.Value, window: Window, spatial: list[int]) -> ir.Value:
     """The mean, times the number of elements."""
-    if np.dtype(cx.avals_in[0].dtype).kind in "iu":
-        raise cx.unsupported("ONNX takes no mean of integers", fix="cast to float32 before")
     attributes = window.attributes(spatial)
     count = prod(attributes["kernel_shape"])
     if all(step == 1 for step in attributes["dilations"]):
         del attributes["dilations"]  # AveragePool has them from opset 19.
-    elif cx.opset < 19:
-        raise cx.unsupported("AveragePool has dilations from opset 19", fix="raise the opset")
     mean = cx.op("AveragePool", x, count_include_pad=1, **attributes)
     return cx.op("Mul", mean, cx.const_like(count, mean))
 
 
-lowers("reduce_window_max")(_lower(_max, -np.inf))
-lowers("reduce_window_min")(_lower(_min, np.inf))
-lowers("reduce_window_sum")(_lower(_sum, 0))
+lowers("reduce_window_max")(_lower("max", _max, FLOATS))
+lowers("reduce_window_min")(_lower("min", _min, FLOATS))
+lowers("reduce_window_sum")(_lower("add", _sum, MEANS))

@@ -1,0 +1,191 @@
+"""Windows reduced by sums, extremes, products and computations of one's own."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from smelt.errors import Unsupported
+from smelt.frontends.jax import trace
+
+WINDOWS = {
+    "valid": {"dims": (2, 3)},
+    "strides": {"dims": (3, 2), "strides": (2, 1)},
+    "same": {"dims": (3, 3), "padding": "SAME"},
+    "wide padding": {"dims": (2, 2), "padding": ((3, 1), (0, 5))},
+    "negative padding": {"dims": (2, 2), "padding": ((-1, 2), (1, -2))},
+    "window dilation": {"dims": (2, 3), "dilation": (3, 2)},
+    "base dilation": {"dims": (3, 2), "base": (2, 3), "padding": "SAME"},
+    "everything": {
+        "dims": (5, 3),
+        "strides": (2, 3),
+        "padding": ((2, 1), (4, 3)),
+        "base": (2, 1),
+        "dilation": (1, 3),
+    },
+    "all": {"dims": (6, 7)},
+    "larger than all": {"dims": (8, 2)},
+}
+
+MONOIDS = {
+    "sum": (lax.add, 0),
+    "max": (lax.max, None),
+    "min": (lax.min, None),
+    "product": (lax.mul, 1),
+    "sum from 1": (lax.add, 1),
+    "max from 0": (lax.max, 0),
+}
+
+
+def window(computation, start, dims, strides=None, padding="VALID", base=None, dilation=None):
+    strides = strides or (1,) * len(dims)
+
+    def fn(x):
+        initial = start
+        if start is None:
+            floats = jnp.issubdtype(x.dtype, jnp.floating)
+            low = -np.inf if floats else jnp.iinfo(x.dtype).min
+            high = np.inf if floats else jnp.iinfo(x.dtype).max
+            initial = low if computation is lax.max else high
+        initial = np.asarray(initial, x.dtype)
+        return lax.reduce_window(x, initial, computation, dims, strides, padding, base, dilation)
+
+    return fn
+
+
+@pytest.mark.parametrize("options", WINDOWS.values(), ids=WINDOWS.keys())
+@pytest.mark.parametrize("monoid", MONOIDS.values(), ids=MONOIDS.keys())
+def test_every_window(check, monoid, options):
+    check(window(*monoid, **options), "f32[6,7]", rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("monoid", MONOIDS.values(), ids=MONOIDS.keys())
+@pytest.mark.parametrize("dtype", ["i32", "i8", "u8", "u16", "u32", "f16", "bf16"])
+def test_element_types(check, monoid, dtype):
+    near = {"f16": 2e-2, "bf16": 2e-1}.get(dtype, 0)
+    fn = window(*monoid, dims=(2, 3), padding="SAME")
+    if dtype == "bf16":
+        fn, dtype = inside(fn), "f32"
+    check(fn, f"{dtype}[4,5]", rtol=near, atol=near)
+
+
+def inside(fn):
+    """bfloat16 within the function, as NumPy feeds none."""
+    return lambda x: fn(x.astype(jnp.bfloat16)).astype(jnp.float32)
+
+
+@pytest.mark.parametrize("monoid", MONOIDS.values(), ids=MONOIDS.keys())
+@pytest.mark.parametrize("dtype", ["i64", "f64"])
+def test_64_bits(check, monoid, dtype):
+    check(window(*monoid, dims=(2, 3), padding="SAME"), f"{dtype}[4,5]", x64=True, rtol=1e-12)
+
+
+def test_integers_wrap_and_reach_their_bounds(check):
+    rows = np.array([[2**31 - 1, 1, -(2**31)], [-1, 7, 2**31 - 1]], np.int32)
+    for monoid in MONOIDS.values():
+        check(window(*monoid, dims=(2, 2), padding="SAME"), "i32[2,3]", inputs=[[rows]])
+
+
+def test_long_integers_are_compared_whole(check):
+    rows = np.array([[2**32 - 1, 0, 5], [1, 2**31, -1]])
+    for name in ("max", "min"):
+        check(window(*MONOIDS[name], dims=(2, 2)), "i64[2,3]", inputs=[[rows]], x64=True)
+
+
+def test_a_window_of_padding_only(check):
+    for dtype in ("f32", "i32"):
+        for name in ("sum", "max", "min"):
+            check(window(*MONOIDS[name], dims=(2,), padding=((4, 3),)), f"{dtype}[2]")
+            dilated = window(*MONOIDS[name], dims=(2,), padding=((1, 1),), dilation=(2,))
+            check(dilated, f"{dtype}[1]")
+
+
+def test_nothing_fits(check):
+    for dtype in ("f32", "i32"):
+        check(window(lax.add, 0, dims=(4, 1)), f"{dtype}[3,2]")
+        check(window(lax.max, None, dims=(1, 2)), f"{dtype}[0,2]")
+
+
+def test_many_dims(check):
+    check(window(lax.max, None, dims=(2, 2, 2, 2)), "f32[2,3,4,5]")
+    check(window(lax.add, 0, dims=(2, 3, 2, 1, 2), padding="SAME"), "f32[2,3,2,1,3]", rtol=1e-4)
+
+
+def test_no_dims(check):
+    check(window(lax.mul, 1, dims=()), "f32[]")
+    check(window(lax.max, None, dims=()), "i32[]")
+
+
+def test_symbolic_sizes(check):
+    sizes = ({"B": 5, "S": 9}, {"B": 8, "S": 4})
+    for computation, start in MONOIDS.values():
+        fn = window(computation, start, dims=(3, 2), strides=(2, 1), padding=((1, 1), (0, 2)))
+        check(fn, "i32[B,S]", sizes=sizes)
+        check(fn, "f32[B,S]", sizes=sizes, rtol=1e-4, atol=1e-5)
+
+
+def test_logical(check):
+    for computation, start in ((lax.bitwise_and, True), (lax.bitwise_or, False)):
+        check(window(computation, start, dims=(2, 3), padding="SAME"), "bool[4,5]")
+    for computation, start in ((lax.bitwise_and, -1), (lax.bitwise_or, 0), (lax.bitwise_xor, 0)):
+        check(window(computation, start, dims=(2, 3), padding="SAME"), "i32[4,5]")
+
+
+def logaddexp(x):
+    return lax.reduce_window(
+        x, -np.float32(np.inf), jnp.logaddexp, (3, 2), (1, 2), ((1, 1), (0, 2)), (1, 2), (2, 1)
+    )
+
+
+def latest(x):
+    """The last positive number of a window, which depends on the order."""
+    return lax.reduce_window(
+        x, np.float32(-1), lambda a, b: jnp.where(b > 0, b, a), (5, 2), (1, 1), "VALID"
+    )
+
+
+def argmax(x):
+    def later(a, b):
+        first = (a[0] > b[0]) | ((a[0] == b[0]) & (a[1] <= b[1]))
+        return tuple(jnp.where(first, p, q) for p, q in zip(a, b, strict=True))
+
+    at = lax.broadcasted_iota(jnp.int32, x.shape, 1)
+    start = (np.float32(-np.inf), np.int32(2**31 - 1))
+    return lax.reduce_window((x, at), start, later, (2, 3), (1, 2), ((1, 0), (1, 1)))
+
+
+@pytest.mark.parametrize("fn", [logaddexp, latest, argmax], ids=lambda fn: fn.__name__)
+def test_computations_of_ones_own(check, fn):
+    check(fn, "f32[6,7]", rtol=1e-4, atol=1e-5)
+    check(fn, "f32[B,S]", sizes=({"B": 6, "S": 5}, {"B": 5, "S": 8}), rtol=1e-4, atol=1e-5)
+
+
+def test_infinities_and_nan_in_a_product(check):
+    rows = np.array([[np.inf, 0, 1, -np.inf], [np.nan, 2, -0.0, 3]], np.float32)
+    check(window(lax.mul, 1, dims=(1, 2)), "f32[2,4]", inputs=[[rows]])
+    check(window(lax.add, 0, dims=(1, 2)), "f32[2,4]", inputs=[[rows]])
+    check(window(lax.max, 0, dims=(1, 2)), "f32[2,4]", inputs=[[rows]])
+
+
+def test_derivative_of_a_product(check):
+    fn = window(lax.mul, 1, dims=(2, 2), padding="SAME")
+    check(lambda x, t: jax.jvp(fn, (x,), (t,)), "f32[3,4]", "f32[3,4]", rtol=1e-4, atol=1e-5)
+
+
+REFUSED = {
+    "not associative": lambda x: lax.reduce_window(
+        x, np.float32(0), lambda a, b: a + b * b, (2, 1), (1, 1), "VALID"
+    ),
+    "not neutral": lambda x: lax.reduce_window(
+        x, np.float32(0.5), jnp.logaddexp, (2, 1), (1, 1), "SAME"
+    ),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_orders_and_padding_that_change_results_are_refused(why):
+    with pytest.raises(Unsupported, match=why):
+        trace(REFUSED[why], "f32[3,4]")
