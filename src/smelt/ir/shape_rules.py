@@ -43,10 +43,11 @@ def register_own_rules() -> None:
             theirs = registry.get("", op_type, version)
             if theirs is not None:
                 registry.register("", op_type, since_version=version)(_choose(own, theirs))
-    for version in registry.version_boundaries("", "Slice"):
-        theirs = registry.get("", "Slice", version)
-        if theirs is not None:
-            registry.register("", "Slice", since_version=version)(_bounded(theirs))
+    for op_type, wrap in (("Slice", _bounded), ("Reshape", _settled)):
+        for version in registry.version_boundaries("", op_type):
+            theirs = registry.get("", op_type, version)
+            if theirs is not None:
+                registry.register("", op_type, since_version=version)(wrap(theirs))
 
 
 def contain_failures() -> None:
@@ -121,6 +122,26 @@ def _bounded(theirs: ShapeRule) -> ShapeRule:
             guess = context.new_symbolic_dim() if isinstance(after, int) else after
             dims.append(guess if size is None else size)
         output.shape = ir.Shape(dims)
+
+    return infer
+
+
+def _settled(theirs: ShapeRule) -> ShapeRule:
+    """Sizes that a -1 stands for: the library leaves ``4*N // N`` a symbol, called ``4``."""
+
+    def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        theirs(context, node)
+        output = node.outputs[0]
+        if output.shape is None:
+            return
+        names = [None if isinstance(dim, int) else dim.value for dim in output.shape.dims]
+        if any(name is not None and name.isdecimal() for name in names):
+            output.shape = ir.Shape(
+                [
+                    int(name) if name is not None and name.isdecimal() else dim
+                    for name, dim in zip(names, output.shape.dims, strict=True)
+                ]
+            )
 
     return infer
 
