@@ -16,6 +16,7 @@ SIMPLIFY = _listed(
     "const-elimination",
     "noop-elimination",
     "cast-optimization",
+    "concat-to-pixel-shuffle",
     "fold-reshape-pairs",
     "loop-invariant-elimination",
     "merge-consecutive-relus",

@@ -45,6 +45,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "fuse_swish",
         "prelu_to_lrelu",
     ),
+    "tensors": ("concat_to_pixel_shuffle",),
     "layout": ("merge_consecutive_transposes", "reduce_transposes"),
     "quantize": (
         "dequantize_quantize_pair_elimination",

@@ -1,0 +1,64 @@
+"""Replace rows and columns that images take turns to fill by one DepthToSpace.
+
+    before   a, b ─> rows in turn ────┐
+             c, d ─> rows in turn ────┴─> columns in turn ─> y
+    after    a, c, b, d ─> Concat(1) ─> DepthToSpace(2, DCR) ─> y
+
+To take turns is Unsqueeze, Concat and Reshape; the columns may come first too, and n*n images
+make a DepthToSpace of n. Fully convolutional upsampling is written so.
+
+Needs    rank 4, axes 2 and 3, and n groups of n images; channels may be symbolic.
+Keeps    an inner result that something else reads or a graph returns; element types for which
+         runtimes have no DepthToSpace.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.match import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.tensors.interior import is_closed
+from smelt.passes.tensors.interleave import interleaving_of
+
+RUNNABLE = (
+    *(ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16),
+    *(ir.DataType.INT8, ir.DataType.UINT8),
+)
+
+
+@rule(op("Reshape", var("wide"), rest=True), same_shape=True)
+def turns_of_turns(m: Match, b: Builder) -> Replacement:
+    y = m.root.outputs[0]
+    outer = interleaving_of(y, m.constants)
+    if outer is None or y.shape is None or len(y.shape) != 4 or outer.axis not in (2, 3):
+        return None
+    inner = [interleaving_of(value, m.constants) for value in outer.values]
+    found = [each for each in inner if each is not None]
+    size = len(outer.values)
+    if len(found) < size:
+        return None
+    if any(each.axis != 5 - outer.axis or len(each.values) != size for each in found):
+        return Miss("the inner values do not take turns along the other spatial axis")
+    nodes = [*outer.nodes[:-1], *(node for each in found for node in each.nodes)]
+    if not is_closed(nodes, m.root):
+        return Miss("an inner result is read elsewhere")
+    if y.dtype not in RUNNABLE:
+        return Miss(f"runtimes have no DepthToSpace of {y.dtype}")
+    groups = [each.values for each in found]
+    # DepthToSpace counts rows first: block i * size + j holds row i, column j.
+    blocks = groups if outer.axis == 2 else zip(*groups, strict=True)
+    images = [image for block in blocks for image in block]
+    joined = b.op("Concat", *images, axis=1)
+    return b.op("DepthToSpace", joined, blocksize=size, mode="DCR")
+
+
+concat_to_pixel_shuffle = rule_pass(
+    "concat_to_pixel_shuffle",
+    __doc__,
+    [turns_of_turns],
+    exactness=EXACT,
+    source="Core ML MIL: common::concat_to_pixel_shuffle",
+)

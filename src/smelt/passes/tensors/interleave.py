@@ -1,0 +1,81 @@
+"""Recognise an interleaving: the values take turns along an axis that they all have.
+
+    stack        a, b: [C, H] ─> stack of axis 1: [C, 2, H] ─> Reshape [2*C, H]
+    transposed   a, b: [C, H] ─> Concat(0) ─> Reshape [2, C, H] ─> Transpose ─> Reshape [2*C, H]
+
+Element ``i`` of value ``j`` of ``n`` comes to place ``i * n + j``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from smelt.ir.constants import Constants
+from smelt.ir.shapes import Dim
+from smelt.passes.layout.merge_consecutive_transposes import permutation
+from smelt.passes.tensors.stack import (
+    RESHAPES,
+    concat_axis,
+    dims_of,
+    merged,
+    producer_of,
+    same_dims,
+    stack_of,
+)
+
+
+@dataclass(frozen=True)
+class Interleaving:
+    """``values`` take turns along ``axis``; ``nodes`` make it, the last one last."""
+
+    values: tuple[ir.Value, ...]
+    axis: int
+    nodes: tuple[ir.Node, ...]
+
+
+def interleaving_of(value: ir.Value | None, constants: Constants) -> Interleaving | None:
+    """The interleaving that ``value`` is; None if it is none, or dims are not proved."""
+    last = producer_of(value, *RESHAPES)
+    wide = last.inputs[0] if last is not None else None
+    before, after = dims_of(wide), dims_of(value)
+    if last is None or before is None or after is None:
+        return None
+    stack = stack_of(wide, constants)
+    if stack is not None:
+        axis = stack.axis - 1
+        if (
+            axis < 0
+            or len(stack.values) < 2
+            or not same_dims(merged(before, axis, axis + 1), after)
+        ):
+            return None
+        return Interleaving(stack.values, axis, (*stack.nodes, last))
+    return _transposed(wide, before, after, last)
+
+
+def _transposed(
+    wide: ir.Value | None, before: tuple[Dim, ...], after: tuple[Dim, ...], last: ir.Node
+) -> Interleaving | None:
+    transpose = producer_of(wide, "Transpose")
+    split = producer_of(transpose.inputs[0], *RESHAPES) if transpose is not None else None
+    joined = split.inputs[0] if split is not None else None
+    concat = producer_of(joined, "Concat")
+    if transpose is None or split is None or concat is None:
+        return None
+    axis, perm = concat_axis(concat), permutation(transpose)
+    values = tuple(v for v in concat.inputs if v is not None)
+    if axis is None or perm is None or len(values) < 2:
+        return None
+    swapped = list(range(len(before)))
+    swapped[axis : axis + 2] = reversed(swapped[axis : axis + 2])
+    if list(perm) != swapped or not same_dims(merged(before, axis, axis + 1), after):
+        return None
+    first = dims_of(values[0])
+    if first is None or not all(same_dims(first, dims_of(v) or ()) for v in values[1:]):
+        return None
+    whole = (*first[:axis], len(values), *first[axis:])
+    if not same_dims(whole, dims_of(split.outputs[0]) or ()):
+        return None
+    return Interleaving(values, axis, (concat, split, transpose, last))

@@ -1,0 +1,101 @@
+"""Recognise a stack: values joined along an axis of their own.
+
+    a ─> Unsqueeze(k) ─┐
+    b ─> Unsqueeze(k) ─┴─> Concat(k) ─> stack
+
+A Reshape that does what the Unsqueeze would counts as one. What a stack means is decided by the
+place of the new axis, never by sizes that happen to be equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.constants import Constants
+from smelt.ir.shapes import Dim, same_dim
+
+RESHAPES = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
+"""Operators that keep the elements in order and change only the dims."""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """``values`` of equal shapes, stacked along the new ``axis``; ``nodes`` make it."""
+
+    values: tuple[ir.Value, ...]
+    axis: int
+    nodes: tuple[ir.Node, ...]
+
+
+def stack_of(value: ir.Value | None, constants: Constants) -> Stack | None:
+    """The stack that ``value`` is; None if it is none, or ranks are not known."""
+    node = producer_of(value, "Concat")
+    if node is None or value is None or value.shape is None:
+        return None
+    axis = concat_axis(node)
+    if axis is None:
+        return None
+    values: list[ir.Value] = []
+    unsqueezes: list[ir.Node] = []
+    for operand in node.inputs:
+        maker = operand.producer() if operand is not None else None
+        if maker is None or not _inserts(maker, axis, constants):
+            return None
+        source = maker.inputs[0]
+        assert source is not None
+        values.append(source)
+        unsqueezes.append(maker)
+    return Stack(tuple(values), axis, (*unsqueezes, node)) if values else None
+
+
+def producer_of(value: ir.Value | None, *op_types: str) -> ir.Node | None:
+    """The node behind ``value`` if it is an ONNX one of ``op_types``."""
+    node = value.producer() if value is not None else None
+    if node is None or node.domain or node.op_type not in op_types:
+        return None
+    return None if any(attr.is_ref() for attr in node.attributes.values()) else node
+
+
+def concat_axis(node: ir.Node) -> int | None:
+    """The axis of a Concat, from 0; None if the rank is not known."""
+    shape = node.outputs[0].shape
+    given = node.attributes.get("axis")
+    if shape is None or given is None or given.is_ref():
+        return None
+    axis = given.as_int()
+    return axis % len(shape) if -len(shape) <= axis < len(shape) else None
+
+
+def merged(dims: tuple[Dim, ...], axis: int, last: int) -> tuple[Dim, ...]:
+    """``dims`` with the axes from ``axis`` to ``last`` made one."""
+    product: Dim = 1
+    for dim in dims[axis : last + 1]:
+        product = dim * product
+    return (*dims[:axis], product, *dims[last + 1 :])
+
+
+def same_dims(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> bool:
+    """True only if both are proved equal, dim by dim."""
+    return len(a) == len(b) and all(map(same_dim, a, b))
+
+
+def dims_of(value: ir.Value | None) -> tuple[Dim, ...] | None:
+    """The dims of ``value``; None if even the rank is not known."""
+    return None if value is None or value.shape is None else tuple(value.shape.dims)
+
+
+def _inserts(node: ir.Node, axis: int, constants: Constants) -> bool:
+    """True if ``node`` inserts one dim of size 1 at ``axis``, and does nothing else."""
+    if node.domain or node.op_type not in ("Reshape", "Unsqueeze"):
+        return False
+    after = dims_of(node.outputs[0])
+    if after is None or any(attr.is_ref() for attr in node.attributes.values()):
+        return False
+    if node.op_type == "Unsqueeze":
+        axes = opset.axes_of(node, constants)
+        return axes is not None and len(axes) == 1 and axes[0] % len(after) == axis
+    before = dims_of(node.inputs[0])
+    return before is not None and same_dims((*before[:axis], 1, *before[axis:]), after)
