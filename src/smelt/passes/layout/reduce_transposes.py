@@ -8,8 +8,8 @@ something computable without it. Group: results that depend on each other change
 Weigh: a group changes if that moves fewer elements, Transposes that vanish against those that
 its other readers then need.
 
-Needs    operators that commute with Transpose: elementwise, reductions, Softmax, Concat; constants
-         are permuted with them.
+Needs    operators that commute with Transpose: elementwise, reductions, ArgMax, Softmax, Concat,
+         Split, Slice, Pad, Squeeze, Unsqueeze; constants are permuted with them.
 Keeps    groups where nothing is won; outputs keep their layout, by a Transpose if need be.
 """
 
@@ -25,8 +25,9 @@ from smelt.ir.build import Builder
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
+from smelt.passes.layout.commuted import Commuted, Perm, inverse, is_identity
 from smelt.passes.layout.merge_consecutive_transposes import permutation
-from smelt.passes.layout.transposed_ops import Commuted, Perm, commute, inverse
+from smelt.passes.layout.transposed_ops import commute
 
 ROUNDS = 8
 """A group that borders on one that changed is weighed anew, in another round."""
@@ -99,8 +100,9 @@ class _Graph:
                 continue
             commuted = commute(node, self.perms, self.cx.constants)
             if commuted is not None:
-                self.perms[node.outputs[0]] = commuted.perm
                 self.commuted[node] = commuted
+                if not is_identity(commuted.perm):
+                    self.perms.update(dict.fromkeys(node.outputs, commuted.perm))
                 self.parent[node] = node
 
     # -- group -------------------------------------------------------------------------------
@@ -136,21 +138,21 @@ class _Graph:
             if all(r in members or _is_transpose(r) for r in scope.consumers(node.outputs[0])):
                 gain += 0 if node.outputs[0].is_graph_output() else _size(node.outputs[0])
         for node in group.nodes:
-            value = node.outputs[0]
-            outside = value.is_graph_output()
-            for reader in scope.consumers(value):
-                if reader in members:
-                    continue
-                if self.undoes(reader, value):
-                    gain += _size(value)
-                elif not self.is_own_transpose(reader):
-                    outside = True
-            gain -= _size(value) if outside else 0
+            perm = self.commuted[node].perm
+            gain += sum(self.gain_at(value, perm, members) for value in node.outputs)
         return gain
 
-    def undoes(self, reader: ir.Node, value: ir.Value) -> bool:
-        """True for a Transpose that leads back to the layout that ``value`` would have."""
-        return self.is_own_transpose(reader) and permutation(reader) == inverse(self.perms[value])
+    def gain_at(self, value: ir.Value, perm: Perm, members: set[ir.Node]) -> int:
+        """The same at one result of the group; one that is freed of nothing costs nothing."""
+        gain, outside = 0, value.is_graph_output()
+        for reader in scope.consumers(value):
+            if reader in members:
+                continue
+            if not self.is_own_transpose(reader):
+                outside = True
+            elif permutation(reader) == inverse(perm):
+                gain += _size(value)
+        return gain - (_size(value) if outside and not is_identity(perm) else 0)
 
     def is_own_transpose(self, reader: ir.Node) -> bool:
         return _is_transpose(reader) and reader.graph is self.graph
@@ -161,24 +163,40 @@ class _Graph:
         """Build the group anew in the other layout; what nobody reads then dies."""
         raw: dict[ir.Value, ir.Value | None] = {n.outputs[0]: n.inputs[0] for n in group.sources}
         members = set(group.nodes)
-        ends: list[tuple[ir.Node, ir.Value]] = []
         for node in group.nodes:
             builder = self.rewriter.builder(node, [node], "reduce_transposes")
             operands = [raw.get(v, v) if v is not None else None for v in node.inputs]
             new = self.commuted[node].build(builder, operands)
-            raw[node.outputs[0]] = new
-            ends.append((node, new))
-        for node, new in ends:
-            value = node.outputs[0]
-            readers = scope.consumers(value)
-            for reader in readers:
-                if self.is_own_transpose(reader):
-                    self.merge(reader, new, self.perms[value])
-            outside = [r for r in readers if r not in members and not self.is_own_transpose(r)]
-            if outside or value.is_graph_output():
-                builder = self.rewriter.builder(node, [node], "reduce_transposes")
-                self.replace(node, builder.op("Transpose", new, perm=self.perms[value]))
+            raw.update(zip(node.outputs, new, strict=True))
+        for node in group.nodes:
+            self.serve_readers(node, [raw[value] for value in node.outputs], members)
         self.rewriter.remove_dead(reversed(group.nodes))
+
+    def serve_readers(
+        self, node: ir.Node, new: list[ir.Value | None], members: set[ir.Node]
+    ) -> None:
+        """Give readers outside the group the layout that they had."""
+        perm = self.commuted[node].perm
+        outside = False
+        for value, freed in zip(node.outputs, new, strict=True):
+            assert freed is not None
+            for reader in scope.consumers(value):
+                if self.is_own_transpose(reader):
+                    self.merge(reader, freed, perm)
+                elif reader not in members:
+                    outside = True
+            outside = outside or value.is_graph_output()
+        if not outside:
+            return
+        # Copies for old members, which are about to die, die with them.
+        builder = self.rewriter.builder(node, [node], "reduce_transposes")
+        given: list[ir.Value | None] = []
+        for value, freed in zip(node.outputs, new, strict=True):
+            if scope.is_dead(value) or freed is None or is_identity(perm):
+                given.append(None if scope.is_dead(value) else freed)
+            else:
+                given.append(builder.op("Transpose", freed, perm=perm))
+        self.replace(node, given)
 
     def merge(self, reader: ir.Node, new: ir.Value, perm: Perm) -> None:
         """``reader`` transposes what is now free of ``perm``: compose the two."""
@@ -187,11 +205,11 @@ class _Graph:
         merged = [perm[axis] for axis in second]
         builder = Builder(self.cx.model, self.graph, self.cx.shapes, before=reader)
         identity = merged == sorted(merged)
-        self.replace(reader, new if identity else builder.op("Transpose", new, perm=merged))
+        self.replace(reader, [new if identity else builder.op("Transpose", new, perm=merged)])
 
-    def replace(self, node: ir.Node, value: ir.Value) -> None:
+    def replace(self, node: ir.Node, values: list[ir.Value | None]) -> None:
         try:
-            self.rewriter.replace(node, [value], trust_shape=True, rule="reduce_transposes")
+            self.rewriter.replace(node, values, trust_shape=True, rule="reduce_transposes")
         except Refused as refused:
             self.stats.miss("reduce_transposes", str(refused), node)
 

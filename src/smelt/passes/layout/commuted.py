@@ -1,0 +1,60 @@
+"""What it means that an operator commutes with Transpose: ``op(T(x)) = T'(op'(x))``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.constants import Constants
+
+Perm: TypeAlias = tuple[int, ...]
+"""Axis ``i`` of the result of a Transpose is axis ``perm[i]`` of its input."""
+
+Operands: TypeAlias = Sequence["ir.Value | None"]
+
+
+@dataclass(frozen=True)
+class Commuted:
+    """``perm`` takes each new result to the old; ``build`` makes them of untransposed operands."""
+
+    perm: Perm
+    build: Callable[[Builder, Operands], Sequence[ir.Value]]
+
+
+Handler: TypeAlias = Callable[
+    [ir.Node, Perm, Mapping[ir.Value, Perm], Constants], "Commuted | None"
+]
+"""Looks at a node and the permutation of its operands, which the mapping lists."""
+
+
+def inverse(perm: Perm) -> Perm:
+    """The permutation that undoes ``perm``."""
+    result = [0] * len(perm)
+    for index, axis in enumerate(perm):
+        result[axis] = index
+    return tuple(result)
+
+
+def without_axes(perm: Perm, old_axes: Iterable[int]) -> Perm:
+    """``perm`` for the axes that are left when these of the untransposed operand are gone."""
+    gone = set(old_axes)
+    kept = [axis for axis in perm if axis not in gone]
+    number = {axis: index for index, axis in enumerate(sorted(kept))}
+    return tuple(number[axis] for axis in kept)
+
+
+def is_identity(perm: Perm) -> bool:
+    """True if the permutation leaves every axis where it is."""
+    return perm == tuple(range(len(perm)))
+
+
+def normalized(axes: Sequence[int] | None, rank: int) -> tuple[int, ...] | None:
+    """``axes`` counted from 0; None if one is out of range or stands twice."""
+    if axes is None or any(not -rank <= axis < rank for axis in axes):
+        return None
+    plain = tuple(axis % rank for axis in axes)
+    return plain if len(set(plain)) == len(plain) else None

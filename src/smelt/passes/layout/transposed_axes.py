@@ -1,0 +1,185 @@
+"""How operators that name axes commute with Transpose: the same axes under their old numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.constants import Constants
+from smelt.ir.shapes import static_shape
+from smelt.passes.layout.commuted import (
+    Commuted,
+    Handler,
+    Operands,
+    Perm,
+    inverse,
+    normalized,
+    without_axes,
+)
+
+Perms: TypeAlias = Mapping[ir.Value, Perm]
+_Build: TypeAlias = Callable[[Builder, Operands], Sequence[ir.Value]]
+
+
+def _rebuilt(
+    b: Builder, node: ir.Node, operands: Operands, **changed: int | Sequence[int]
+) -> Sequence[ir.Value]:
+    """``node`` on other operands, with some attributes changed."""
+    while operands and operands[-1] is None:
+        operands = operands[:-1]
+    attributes = [attr for name, attr in node.attributes.items() if name not in changed]
+    attributes += ir.convenience.convert_attributes(changed)
+    return b.add(ir.Node("", node.op_type, operands, attributes, num_outputs=len(node.outputs)))
+
+
+def _reduction(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+    axes = opset.reduction_axes(node, constants)
+    if not axes:
+        return None
+    old_axes = sorted(perm[axis] for axis in axes)
+    result = perm if opset.keeps_dims(node) else without_axes(perm, old_axes)
+    return Commuted(result, _with_axes(node, old_axes))
+
+
+def _with_axes(node: ir.Node, old_axes: list[int]) -> _Build:
+    """Builds ``node`` with other axes, as attribute or input, whichever it has."""
+
+    def build(b: Builder, operands: Operands) -> Sequence[ir.Value]:
+        if "axes" in node.attributes:
+            return _rebuilt(b, node, operands[:1], axes=old_axes)
+        return _rebuilt(b, node, [operands[0], b.const_i64(old_axes)])
+
+    return build
+
+
+def _arg(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+    """ArgMax and ArgMin: the index counts along the axis, wherever that is."""
+    axes = normalized([node.attributes.get_int("axis", 0)], len(perm))
+    if axes is None:
+        return None
+    axis = perm[axes[0]]
+    result = perm if opset.keeps_dims(node) else without_axes(perm, [axis])
+    return Commuted(result, lambda b, operands: _rebuilt(b, node, operands, axis=axis))
+
+
+def _along_axis(default: int | None, *, all_inputs: bool = True) -> Handler:
+    """Operators that work along one axis and keep the layout."""
+
+    def handle(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+        given = node.attributes.get("axis")
+        axis = given.as_int() if given is not None else default
+        if axis is None or not -len(perm) <= axis < len(perm):
+            return None
+        data = node.inputs if all_inputs else node.inputs[:1]
+        if any(value is None or value not in perms for value in data):
+            return None
+        return Commuted(perm, lambda b, operands: _rebuilt(b, node, operands, axis=perm[axis]))
+
+    return handle
+
+
+def _squeeze(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+    """Without axes, all dims of size 1 go: then every size must be known."""
+    source = node.inputs[0]
+    axes = opset.axes_of(node, constants)
+    if len(node.inputs) < 2 and "axes" not in node.attributes and source is not None:
+        if source.shape is None or not source.shape.is_static():
+            return None
+        axes = tuple(axis for axis, dim in enumerate(source.shape) if dim == 1)
+    plain = normalized(axes, len(perm))
+    if not plain:
+        return None
+    old_axes = sorted(perm[axis] for axis in plain)
+    return Commuted(without_axes(perm, old_axes), _with_axes(node, old_axes))
+
+
+def _unsqueeze(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+    """The new dims stay where they are; the others are transposed around them."""
+    axes = opset.axes_of(node, constants)
+    plain = normalized(axes, len(perm) + len(axes)) if axes else None
+    if plain is None:
+        return None
+    rank = len(perm) + len(plain)
+    others = [position for position in range(rank) if position not in plain]
+    result = list(range(rank))
+    for index, axis in enumerate(perm):
+        result[others[index]] = others[axis]
+    return Commuted(tuple(result), _with_axes(node, sorted(plain)))
+
+
+def _pad(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+    """Where axes are given they are renumbered, else the pads change places."""
+    rank = len(perm)
+    if len(node.inputs) > 3 and node.inputs[3] is not None:
+        return _with_axes_input(node, 3, normalized(constants.ints(node.inputs[3]), rank), perm)
+    pads = constants.ints(node.inputs[1])
+    if pads is None or len(pads) != 2 * rank:
+        return None
+    order = inverse(perm)
+    old = [pads[side + axis] for side in (0, rank) for axis in order]
+    return Commuted(
+        perm,
+        lambda b, operands: _rebuilt(b, node, [operands[0], b.const_i64(old), *operands[2:]]),
+    )
+
+
+def _slice(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+    """Without axes, starts are of the first ones."""
+    axes: tuple[int, ...] | None
+    if len(node.inputs) > 3 and node.inputs[3] is not None:
+        axes = constants.ints(node.inputs[3])
+    else:
+        starts = node.inputs[1]
+        count = static_shape(starts) if starts is not None else None
+        axes = tuple(range(count[0])) if count is not None and len(count) == 1 else None
+    return _with_axes_input(node, 3, normalized(axes, len(perm)), perm)
+
+
+def _with_axes_input(
+    node: ir.Node, index: int, axes: tuple[int, ...] | None, perm: Perm
+) -> Commuted | None:
+    """Renumber the axes that are input ``index``, in the type that its neighbours have."""
+    listed = node.inputs[index] if len(node.inputs) > index else None
+    given = listed if listed is not None else node.inputs[1]
+    if axes is None or given is None or given.dtype is None:
+        return None
+    old = np.asarray([perm[axis] for axis in axes], dtype=given.dtype.numpy())
+
+    def build(b: Builder, operands: Operands) -> Sequence[ir.Value]:
+        inputs = [*operands, *[None] * (index + 1 - len(operands))]
+        inputs[index] = b.constant(old)
+        return _rebuilt(b, node, inputs)
+
+    return Commuted(perm, build)
+
+
+def _first_is_data(handler: Handler) -> Handler:
+    """The first operand is transposed, and the others are no tensors of its layout."""
+
+    def handle(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+        data, *others = node.inputs
+        if data is None or data not in perms or any(v in perms for v in others if v is not None):
+            return None
+        return handler(node, perm, perms, constants)
+
+    return handle
+
+
+HANDLERS: Mapping[str, Handler] = {
+    **dict.fromkeys(opset.REDUCTIONS, _first_is_data(_reduction)),
+    "ArgMax": _first_is_data(_arg),
+    "ArgMin": _first_is_data(_arg),
+    "Concat": _along_axis(None),
+    "LogSoftmax": _along_axis(-1),
+    "Pad": _first_is_data(_pad),
+    "Slice": _first_is_data(_slice),
+    "Softmax": _along_axis(-1),
+    "Split": _first_is_data(_along_axis(0, all_inputs=False)),
+    "Squeeze": _first_is_data(_squeeze),
+    "Unsqueeze": _first_is_data(_unsqueeze),
+}
