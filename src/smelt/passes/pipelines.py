@@ -33,6 +33,7 @@ SIMPLIFY = _listed(
 QUANTIZE = _listed(
     "merge-affine-dequantize-with-consecutive-ops",
     "int-op-canonicalization",
+    "nullify-redundant-quantization-zero-point",
     "dequantize-quantize-pair-elimination",
 )
 """Integers that stay integers."""

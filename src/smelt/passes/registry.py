@@ -51,6 +51,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "dequantize_quantize_pair_elimination",
         "int_op_canonicalization",
         "merge_affine_dequantize_with_consecutive_ops",
+        "nullify_redundant_quantization_zero_point",
     ),
     "precision": ("add_fp16_cast",),
     "interface": (

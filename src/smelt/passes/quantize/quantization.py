@@ -97,9 +97,12 @@ def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
 
 
 def _quantized_type(node: ir.Node, zero_point: ir.Value | None) -> ir.DataType | None:
-    if zero_point is not None:
-        return zero_point.dtype
-    return _type_attribute(node, "output_dtype") or ir.DataType.UINT8
+    return zero_point.dtype if zero_point is not None else type_without_zero_point(node)
+
+
+def type_without_zero_point(quantize: ir.Node) -> ir.DataType:
+    """What a QuantizeLinear makes if no zero point says so by its type."""
+    return _type_attribute(quantize, "output_dtype") or ir.DataType.UINT8
 
 
 def _type_attribute(node: ir.Node, name: str) -> ir.DataType | None:

@@ -1,0 +1,141 @@
+"""Drop zero points that are 0, and make those of the middle 0 by a change of sign.
+
+    before   q ─> DequantizeLinear(s, z=0) ─> y           after   q ─> DequantizeLinear(s) ─> y
+    before   {200} ─> DequantizeLinear(s, z=128) ─> y     after   {72} ─> DequantizeLinear(s) ─> y
+    before   x ─> QuantizeLinear(s, z=128: uint8) ─> DequantizeLinear(s, z=128) ─> y
+    after    x ─> QuantizeLinear(s, z=0: int8) ─> DequantizeLinear(s) ─> y
+
+uint8 with 128 becomes int8 with 0, int8 with -128 becomes uint8 with 0, and 4 and 16 bits likewise.
+
+Needs    constant zero points, one for all or a vector of equal ones. A change of sign needs all
+         readers of the integers at hand: a constant that only one DequantizeLinear reads, or a
+         QuantizeLinear that only DequantizeLinears read.
+Keeps    the zero point of a QuantizeLinear to int8 and others: the result has its type, and would
+         be uint8 without. Integers that a graph returns or that something else reads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import constants, scope
+from smelt.ir.build import Builder
+from smelt.ir.rewrite import Refused, Rewriter
+from smelt.ir.worklist import RuleStats
+from smelt.passes.base import EXACT, PassContext, graph_pass
+from smelt.passes.quantize.quantization import Quantization, type_without_zero_point
+
+NAME = "nullify_redundant_quantization_zero_point"
+
+_PAIRS = (("UINT4", "INT4"), ("UINT8", "INT8"), ("UINT16", "INT16"))
+OTHER_SIGN = {ir.DataType[a]: ir.DataType[b] for x, y in _PAIRS for a, b in ((x, y), (y, x))}
+"""The type of as many bits with the other sign."""
+
+
+@graph_pass(NAME, __doc__, exactness=EXACT, source=f"Core ML MIL: common::{NAME}")
+def nullify_redundant_quantization_zero_point(
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: None
+) -> None:
+    nullifier = _Nullifier(cx, rewriter, stats)
+    for node in cx.index().nodes([("", "QuantizeLinear"), ("", "DequantizeLinear")]):
+        if node not in rewriter.dead:
+            nullifier.visit(node)
+
+
+class _Nullifier:
+    """Looks at each node once; a pair is changed when its QuantizeLinear is met."""
+
+    def __init__(self, cx: PassContext, rewriter: Rewriter, stats: RuleStats) -> None:
+        self.constants = cx.constants
+        self.rewriter = rewriter
+        self.stats = stats
+
+    def visit(self, node: ir.Node) -> None:
+        q = Quantization.of(node)
+        if q is None or q.zero_point is None:
+            return
+        zero_points = q.zero_points(self.constants)
+        if zero_points is None:
+            self.stats.miss(NAME, "the zero point is not constant", node)
+        elif not zero_points.any():
+            self.drop(node, q)
+        elif self.is_middle(q):
+            self.change_sign(node, q)
+
+    def is_middle(self, q: Quantization) -> bool:
+        """True if every zero point becomes 0 by a change of sign."""
+        zero_points = q.zero_points(self.constants)
+        if zero_points is None or q.zero_point is None or q.integer not in OTHER_SIGN:
+            return False
+        return bool(np.all(zero_points == _middle(q.integer)))
+
+    def drop(self, node: ir.Node, q: Quantization) -> None:
+        if node.op_type == "QuantizeLinear" and type_without_zero_point(node) != q.integer:
+            self.stats.miss(NAME, f"the zero point says that the result is {q.integer}", node)
+            return
+        builder = self.rewriter.builder(node, [node], NAME)
+        self.replace(node, builder.like(node, *node.inputs[:2]), "zero point 0", builder)
+
+    def change_sign(self, node: ir.Node, q: Quantization) -> None:
+        if node.op_type == "QuantizeLinear":
+            self.change_pair(node, q)
+            return
+        data = node.inputs[0]
+        if data is None or not constants.is_constant(data):
+            return
+        array = self.constants.get(data, limit=None)
+        if array is None or not scope.has_one_use(data):
+            self.stats.miss(NAME, "the integers are read elsewhere too", node)
+            return
+        moved = array.astype(np.int64) - _middle(q.integer)
+        builder = self.rewriter.builder(node, [node], NAME)
+        integers = builder.constant(moved.astype(OTHER_SIGN[q.integer].numpy()), data.name)
+        new = builder.like(node, integers, node.inputs[1])
+        self.replace(node, new, "constant of the other sign", builder)
+
+    def change_pair(self, node: ir.Node, q: Quantization) -> None:
+        """Quantize to the other sign for every reader, each a DequantizeLinear with that middle."""
+        readers = scope.consumers(node.outputs[0])
+        middle = self.constants.get(q.zero_point, limit=None)
+        closed = readers and not node.outputs[0].is_graph_output()
+        if middle is None or not closed or not all(map(self.undoes_middle, readers)):
+            self.stats.miss(NAME, "something else reads the quantized integers", node)
+            return
+        above = self.rewriter.builder(node, [node], NAME)
+        integers = _quantized(node, q, middle, above)
+        for reader in readers:
+            builder = self.rewriter.builder(reader, [node, reader], NAME)
+            new = builder.like(reader, integers, reader.inputs[1])
+            self.replace(reader, new, "pair of the other sign", builder)
+        if scope.is_dead(integers):
+            above.discard()
+
+    def undoes_middle(self, reader: ir.Node) -> bool:
+        if reader.op_type != "DequantizeLinear" or reader.domain:
+            return False
+        q = Quantization.of(reader)
+        return q is not None and self.is_middle(q)
+
+    def replace(self, node: ir.Node, new: ir.Value, what: str, builder: Builder) -> None:
+        try:
+            self.rewriter.replace(node, [new], trust_shape=True, rule=NAME)
+        except Refused as refused:
+            self.stats.miss(NAME, str(refused), node)
+            builder.discard()
+        else:
+            self.stats.fired[what] += 1
+
+
+def _quantized(node: ir.Node, q: Quantization, middle: np.ndarray, builder: Builder) -> ir.Value:
+    """What ``node`` quantizes, quantized to the other sign around 0."""
+    dtype, operands = OTHER_SIGN[q.integer], list(node.inputs[:2])
+    if dtype != ir.DataType.UINT8:
+        operands.append(builder.constant(np.zeros(middle.shape, dtype.numpy())))
+    kept = [attr for attr in node.attributes.values() if attr.name != "output_dtype"]
+    return builder.add(ir.Node("", "QuantizeLinear", operands, kept))[0]
+
+
+def _middle(dtype: ir.DataType) -> int:
+    """The number of ``dtype`` that is 0 in the type of the other sign."""
+    return (-1 if dtype.is_signed() else 1) << (dtype.bitwidth - 1)
