@@ -17,6 +17,7 @@ SIMPLIFY = _listed(
     "noop-elimination",
     "cast-optimization",
     "concat-to-pixel-shuffle",
+    "use-reflection-padding",
     "fold-reshape-pairs",
     "loop-invariant-elimination",
     "merge-consecutive-relus",

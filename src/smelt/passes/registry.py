@@ -45,7 +45,10 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "fuse_swish",
         "prelu_to_lrelu",
     ),
-    "tensors": ("concat_to_pixel_shuffle",),
+    "tensors": (
+        "concat_to_pixel_shuffle",
+        "use_reflection_padding",
+    ),
     "layout": ("merge_consecutive_transposes", "reduce_transposes"),
     "quantize": (
         "dequantize_quantize_pair_elimination",
