@@ -88,6 +88,13 @@ def test_symbols_that_meet_in_a_broadcast_become_a_third() -> None:
     assert shapes["b"] == "N"
 
 
+@pytest.mark.parametrize("declared", ["K", "?", "M"])
+@pytest.mark.parametrize("body", ["y = Add(x, z)", "y = Where(c, x, z)", "y = Max(x, z)"])
+def test_neither_symbol_wins_where_an_output_is_declared(declared: str, body: str) -> None:
+    shapes = shapes_of(f"g (bool c, float[N] x, float[M] z) => (float[{declared}] y) {{ {body} }}")
+    assert shapes["y"] not in ("N", "M", "?")
+
+
 def test_sizes_that_are_known_at_run_time_only() -> None:
     shapes = shapes_of(
         "g (float[N,4] x, int64[2] s, int64[k] axes) => () "

@@ -90,13 +90,22 @@ def _sound(infer: Infer, skip: int) -> Infer:
             return
         axes = conflicts((v.shape for v in node.inputs if v is not None), skip)
         output = node.outputs[0]
-        declared = output.shape
+        declared = output.shape if context.policy != "override" else None
         infer(context, node)
-        if axes and output.shape is not None and declared is None:
+        if axes and output.shape is not None:
             rank = len(output.shape)
             dims = list(output.shape.dims)
             for axis in axes:
-                dims[rank - axis] = context.new_symbolic_dim()
+                if not _is_named(declared, rank - axis):
+                    dims[rank - axis] = context.new_symbolic_dim()
             output.shape = ir.Shape(dims, frozen=True)
 
     return infer_soundly
+
+
+def _is_named(declared: ir.Shape | None, axis: int) -> bool:
+    """True if the model itself says what the dim is, and inference keeps that."""
+    if declared is None or not 0 <= axis < len(declared):
+        return False
+    dim = declared[axis]
+    return isinstance(dim, int) or dim.value is not None
