@@ -15,6 +15,7 @@ CANONICALIZE = _listed("legalize-dot-general", "max-to-relu")
 SIMPLIFY = _listed(
     "const-elimination",
     "noop-elimination",
+    "select-optimization",
     "cast-optimization",
     "concat-to-pixel-shuffle",
     "use-reflection-padding",

@@ -1,0 +1,84 @@
+"""Remove a Where whose choice is known, or is a mask of infinities.
+
+    before   Where(all true, a, b) ─> y                    after   a ─> y
+    before   Where(c, a, a) ─> y                           after   a ─> y
+    before   Where(mask, -inf, b) ─> y                     after   Add(b, mask ? -inf : -0) ─> y
+
+The last form only with the option ``assume-finite``: where b is infinite or NaN under the mask,
+the sum is NaN. Adding -0 keeps every bit of b, +0 would not.
+
+Needs    a constant condition; a result of the shape of the operand that is chosen, since the
+         others may broadcast it. For the sum a constant filled with infinities, on either side.
+Keeps    conditions that are true at some places only; masks whose sum would need a constant
+         larger than condition and infinities are now.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from smelt.ir.build import Builder
+from smelt.ir.floats import is_float
+from smelt.ir.match import const, one_of, op, var
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.worklist import RuleStats, Worklist
+from smelt.passes.base import Exactness, PassContext, graph_pass
+
+_mask = const(name="mask", limit=None)
+_infinite = const(name="infinite", limit=None)
+
+
+@rule(op("Where", _mask, var("a"), var("b")))
+def known_choice(m: Match, b: Builder) -> Replacement:
+    mask = m.array("mask", limit=None)
+    if mask is None:
+        return None
+    if mask.all():
+        return m["a"]
+    return m["b"] if not mask.any() else Miss("the condition is true at some places only")
+
+
+@rule(op("Where", var("condition"), var("a"), var("a")))
+def no_choice(m: Match, b: Builder) -> Replacement:
+    return m["a"]
+
+
+@rule(one_of(op("Where", _mask, _infinite, var("x")), op("Where", _mask, var("x"), _infinite)))
+def infinite_where_masked(m: Match, b: Builder) -> Replacement:
+    mask, infinite = m.array("mask", limit=None), m.array("infinite", limit=None)
+    if mask is None or infinite is None or not is_float(infinite.dtype):
+        return None
+    if not np.isinf(infinite).all():
+        return Miss("a constant operand is not all infinite")
+    shape = np.broadcast_shapes(mask.shape, infinite.shape)
+    if np.prod(shape, dtype=np.int64) > max(mask.size, infinite.size):
+        return Miss("the sum would need a larger constant")
+    masked = mask if m.root.inputs[1] is m["infinite"] else ~mask
+    term = np.where(masked, infinite, np.asarray(-0.0, dtype=infinite.dtype))
+    return b.op("Add", m["x"], b.constant(term))
+
+
+@dataclass(frozen=True)
+class Masks:
+    """``assume_finite``: what a mask hides is neither infinite nor NaN."""
+
+    assume_finite: bool = False
+
+
+@graph_pass(
+    "select_optimization",
+    __doc__,
+    exactness=Exactness("exact", note="with assume-finite, only if what is hidden is finite"),
+    options_type=Masks,
+    source="Core ML MIL: common::select_optimization",
+)
+def select_optimization(
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Masks
+) -> None:
+    rules = [known_choice, no_choice]
+    if options.assume_finite:
+        rules.append(infinite_where_masked)
+    Worklist(rewriter, rules, stats, cx.index()).run()
