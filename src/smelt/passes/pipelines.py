@@ -18,6 +18,7 @@ SIMPLIFY = _listed(
     "select-optimization",
     "cast-optimization",
     "concat-to-pixel-shuffle",
+    "replace-stack-reshape",
     "use-reflection-padding",
     "fold-reshape-pairs",
     "loop-invariant-elimination",

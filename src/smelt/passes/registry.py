@@ -47,6 +47,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
     ),
     "tensors": (
         "concat_to_pixel_shuffle",
+        "replace_stack_reshape",
         "use_reflection_padding",
     ),
     "layout": ("merge_consecutive_transposes", "reduce_transposes"),

@@ -1,0 +1,43 @@
+"""Replace a stack whose new axis is merged with the next one by a Concat.
+
+    before   a, b: [C, H, W] ─> stack of axis 1: [C, 2, H, W] ─> Reshape [C, 2*H, W]
+    after    a, b ─> Concat(axis 1) ─> [C, 2*H, W]
+
+A stack is a Concat of Unsqueezes. Where the new axis is merged with the one before it, the values
+take turns, which is another operator: ``detect-concat-interleave`` makes it.
+
+Needs    any number of values; dims, symbolic ones too, that inference follows.
+Keeps    a stack or an unsqueezed value that something else reads or a graph returns; a Reshape
+         that does something else as well.
+"""
+
+from __future__ import annotations
+
+from smelt.ir.build import Builder
+from smelt.ir.match import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.tensors.interior import is_closed
+from smelt.passes.tensors.stack import dims_of, merged, same_dims, stack_of
+
+
+@rule(op(["Reshape", "Flatten"], var("stack"), rest=True))
+def merged_to_the_right(m: Match, b: Builder) -> Replacement:
+    stack = stack_of(m["stack"], m.constants)
+    before, after = dims_of(m["stack"]), dims_of(m.root.outputs[0])
+    if stack is None or before is None or after is None or stack.axis == len(before) - 1:
+        return None
+    if not same_dims(merged(before, stack.axis, stack.axis + 1), after):
+        return Miss("it is not proved to merge the new axis with the next one")
+    if not is_closed(stack.nodes, m.root):
+        return Miss("an inner result is read elsewhere")
+    return b.op("Concat", *stack.values, axis=stack.axis)
+
+
+replace_stack_reshape = rule_pass(
+    "replace_stack_reshape",
+    __doc__,
+    [merged_to_the_right],
+    exactness=EXACT,
+    source="Core ML MIL: common::replace_stack_reshape",
+)
