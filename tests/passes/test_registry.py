@@ -1,0 +1,76 @@
+"""Every pass is where its name says, says what it does, and is found however it is spelled."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+
+from smelt.errors import UsageError
+from smelt.passes import registry
+from smelt.passes.base import Pass
+from smelt.passes.pipeline import Fixpoint, Steps, parse
+from smelt.passes.pipelines import STAGES
+
+LISTED = [(folder, name) for folder, names in registry.FOLDERS.items() for name in names]
+
+
+@pytest.mark.parametrize(("folder", "name"), LISTED, ids=[name for _, name in LISTED])
+def test_a_pass_is_named_like_its_file_and_has_a_page(folder: str, name: str) -> None:
+    module = import_module(f"smelt.passes.{folder}.{name}")
+    pass_ = getattr(module, name)
+    assert pass_.name == name
+    assert pass_.page == module.__doc__
+    assert pass_.summary
+    assert {"Needs", "Keeps"} <= {line.split(" ")[0] for line in pass_.page.splitlines()}
+
+
+@pytest.mark.parametrize("folder", registry.FOLDERS)
+def test_folders_are_sorted(folder: str) -> None:
+    assert list(registry.FOLDERS[folder]) == sorted(registry.FOLDERS[folder])
+
+
+def test_names_are_found_with_hyphens_or_underscores() -> None:
+    found = registry.find_pass("dead-code-elimination")
+    assert found is registry.find_pass("dead_code_elimination")
+    assert found.spelling == "dead-code-elimination"
+
+
+def test_a_typing_error_is_met_with_a_proposal() -> None:
+    with pytest.raises(UsageError) as caught:
+        registry.find_pass("dead-code-eliminatoin")
+    assert caught.value.code == "E601"
+    assert "dead-code-elimination" in str(caught.value)
+
+
+def test_two_passes_of_one_name_are_refused() -> None:
+    one = registry.find_pass("noop-elimination")
+    with pytest.raises(UsageError) as caught:
+        registry._add({"noop_elimination": one}, one, "a plugin")
+    assert caught.value.code == "E605"
+
+
+def flat(steps: Steps) -> list[Pass]:
+    return [
+        pass_
+        for step in steps
+        for pass_ in (flat(step.steps) if isinstance(step, Fixpoint) else [step.pass_])
+    ]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_stages_name_passes_once_each(stage: str) -> None:
+    names = [pass_.name for pass_ in flat(parse(stage))]
+    assert len(set(names)) == len(names)
+
+
+def test_the_default_pipeline_changes_no_meaning() -> None:
+    for pass_ in flat(parse("default")):
+        assert pass_.default
+        assert pass_.exactness.kind in ("exact", "rounding")
+
+
+def test_passes_that_must_come_first_or_later_exist() -> None:
+    known = registry.passes()
+    for pass_ in known.values():
+        assert {*pass_.after, *pass_.before} <= known.keys()
