@@ -19,7 +19,6 @@ MODULES = (
     "movement",
     "padding",
     "pooling",
-    "reduce_window",
     "reductions",
     "scatter",
     "sorting",

@@ -39,23 +39,3 @@ def _saturate(cx: Lowering, x: ir.Value, to: ir.DataType) -> ir.Value:
         return result
     below = cx.op("Less", x, cx.const_like(low, x))
     return cx.op("Where", below, cx.constant(np.asarray(bounds.min, to.numpy())), result)
-
-
-@lowers("reduce_precision", broadcasts=True)
-def reduce_precision(
-    cx: Lowering, x: ir.Value, *, exponent_bits: int, mantissa_bits: int
-) -> ir.Value:
-    """By a cast there and back, for the formats that ONNX has."""
-    formats = {
-        (5, 10): ir.DataType.FLOAT16,
-        (8, 7): ir.DataType.BFLOAT16,
-        (8, 23): ir.DataType.FLOAT,
-        (11, 52): ir.DataType.DOUBLE,
-    }
-    narrow = formats.get((int(exponent_bits), int(mantissa_bits)))
-    assert x.dtype is not None
-    if narrow is None:
-        raise cx.unsupported(f"no ONNX type has {exponent_bits} and {mantissa_bits} bits")
-    if narrow.bitwidth >= x.dtype.bitwidth and narrow != x.dtype and x.dtype.bitwidth < 32:
-        raise cx.unsupported(f"{narrow.name} is not narrower than {x.dtype.name}")
-    return cx.cast(cx.cast(x, narrow), x.dtype)
