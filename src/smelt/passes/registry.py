@@ -41,6 +41,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "fuse_matmul_weight_bias",
         "fuse_pad_conv",
         "fuse_prelu",
+        "fuse_reduce_mean",
         "fuse_softmax",
         "fuse_swish",
         "prelu_to_lrelu",
@@ -53,6 +54,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
     "layout": ("merge_consecutive_transposes", "reduce_transposes"),
     "quantize": (
         "dequantize_quantize_pair_elimination",
+        "distributive_quantized_binary_op_scale_normalization",
         "int_op_canonicalization",
         "merge_affine_dequantize_with_consecutive_ops",
         "nullify_redundant_quantization_zero_point",
