@@ -19,6 +19,7 @@ MODULES = (
     "movement",
     "padding",
     "pooling",
+    "reduce_window",
     "reductions",
     "scatter",
     "sorting",
