@@ -18,9 +18,11 @@ DROPPED = {
     "a row of ones": "a = Mul(x, ones)",
     "Identity": "a = Identity(x)",
     "Cast to its own type": "a = Cast<to=1>(x)",
+    "CastLike a value of its own type": "a = CastLike(x, one)",
     "two negations": "n = Neg(x) a = Neg(n)",
     "identity Transpose": "a = Transpose<perm=[0,1]>(x)",
     "Reshape to its own shape": "a = Reshape(x, keep)",
+    "Reshape to a shape computed from its own": "s = Shape(x) a = Reshape(x, s)",
     "Expand to its own shape": "a = Expand(x, ones_i)",
     "Tile once": "a = Tile(x, ones_i)",
     "Concat of one": "a = Concat<axis=0>(x)",
@@ -68,6 +70,13 @@ KEPT = {
     "Reshape with two symbols": (
         "g (float[N,M] x, int64[2] s) => (float[P,Q] y) { a = Reshape(x, s) y = Exp(a) }"
     ),
+    "CastLike a value of another type": (
+        "g (float[4] x, double z) => (double[4] y) { a = CastLike(x, z) y = Exp(a) }"
+    ),
+    "Reshape to the shape of another value": (
+        "g (float[N,M] x, float[P,Q] z) => (float[P,Q] y) { s = Shape(z) a = Reshape(x, s) y = Exp(a) }"
+    ),
+    "Flatten of a cube": "g (float[2,3,4] x) => (float[2,12] y) { a = Flatten(x) y = Exp(a) }",
     "Transpose of a square": (
         "g (float[4,4] x) => (float[4,4] y) { a = Transpose<perm=[1,0]>(x) y = Exp(a) }"
     ),

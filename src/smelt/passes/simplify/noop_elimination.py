@@ -69,6 +69,12 @@ def cast_to_its_own_type(m: Match, b: Builder) -> Replacement:
     return m["x"] if to is not None and m["x"].dtype == to.as_int() else None
 
 
+@rule(op("CastLike", _x, var("like")))
+def cast_like_what_it_is(m: Match, b: Builder) -> Replacement:
+    known = m["x"].dtype
+    return m["x"] if known is not None and known == m["like"].dtype else None
+
+
 @rule(op("Transpose", _x))
 def identity_transpose(m: Match, b: Builder) -> Replacement:
     perm = m.root.attributes.get("perm")
@@ -154,6 +160,7 @@ noop_elimination = rule_pass(
         *NEUTRAL,
         *ALWAYS,
         cast_to_its_own_type,
+        cast_like_what_it_is,
         identity_transpose,
         whole_slice,
         pad_nothing,
