@@ -55,6 +55,7 @@ FUSE = _listed(
     "fuse-leaky-relu",
     "fuse-prelu",
     "prelu-to-lrelu",
+    "fuse-reduce-mean",
     "fuse-layernorm-or-instancenorm",
     "fuse-softmax",
     "fuse-swish",

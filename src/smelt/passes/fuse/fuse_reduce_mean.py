@@ -1,0 +1,70 @@
+"""Fuse a ReduceSum and the division by the number of its terms into one ``ReduceMean``.
+
+    before   x ─> ReduceSum(axes) ─> Div(·, n) ─> y        after   x ─> ReduceMean(axes) ─> y
+
+``Mul(·, 1/n)`` means the same.
+
+Needs    floats, static sizes along the axes, and a constant that is n, to the last bit, or 1/n
+         rounded to its type.
+Keeps    other constants, however close; ``n / sum``; integers, whose mean is truncated; a sum
+         that something else reads; a constant that raises the rank.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.floats import is_float
+from smelt.ir.match import const, one_of, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import rounding, rule_pass
+
+AXES_INPUT = 18
+"""The opset from which ReduceMean takes its axes as an input."""
+
+_sum = op("ReduceSum", var("x"), rest=True, name="sum")
+_constant = const(name="constant")
+
+
+@rule(one_of(op("Div", _sum, _constant), op("Mul", _sum, _constant, commutative=True)))
+def sum_over_count(m: Match, b: Builder) -> Replacement:
+    axes = opset.reduction_axes(m.node("sum"), m.constants)
+    count = _count(m["x"], axes)
+    if axes is None or count is None:
+        return Miss("the number of terms is not known, or 0")
+    if not _divides(m.array("constant"), count, m.root.op_type):
+        return Miss("the constant is not the number of terms, or no float")
+    keepdims = int(opset.keeps_dims(m.node("sum")))
+    if m.opset < AXES_INPUT:
+        return b.op("ReduceMean", m["x"], axes=list(axes), keepdims=keepdims)
+    return b.op("ReduceMean", m["x"], b.const_i64(axes), keepdims=keepdims)
+
+
+def _count(x: ir.Value, axes: tuple[int, ...] | None) -> int | None:
+    """How many elements are summed into one; None if not known, or if there are none."""
+    if not axes or x.shape is None:
+        return None
+    dims = [x.shape[axis] for axis in axes]
+    return prod(dim if isinstance(dim, int) else 0 for dim in dims) or None
+
+
+def _divides(constant: np.ndarray | None, count: int, by: str) -> bool:
+    if constant is None or constant.size != 1 or not is_float(constant.dtype):
+        return False
+    expected = np.float64(count) if by == "Div" else np.float64(1 / count).astype(constant.dtype)
+    return float(constant.reshape(())) == float(expected)
+
+
+fuse_reduce_mean = rule_pass(
+    "fuse_reduce_mean",
+    __doc__,
+    [sum_over_count],
+    exactness=rounding(4),
+    before=("fuse_layernorm_or_instancenorm",),
+    source="Core ML MIL: common::fuse_reduce_mean",
+)
