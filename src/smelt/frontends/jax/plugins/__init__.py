@@ -25,5 +25,6 @@ MODULES = (
     "sorting",
     "special",
     "unary",
+    "window_selection",
 )
 """The modules that register lowerings, imported on the first trace."""

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
+
+import numpy as np
+import onnx_ir as ir
 
 from smelt.frontends.jax.compat import Dim, is_symbolic
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.plugins.creation import counted
 from smelt.frontends.jax.plugins.monoids import Monoid
 
 END = 2**62
@@ -123,3 +128,21 @@ def _cut(cx: Lowering, x: Operand, axis: int, bounds: tuple[int, int, int], coun
     if (start, end, step) == (0, END, 1):
         return x
     return Operand(cx.slice(x.value, [start], [end], [axis], [step]), shape)
+
+
+def patches(cx: Lowering, x: ir.Value, window: Window, shape: Sequence[Dim]) -> ir.Value:
+    """The elements of each window of ``x``, already padded, as a last dim behind ``shape``."""
+    spatial, rank = window.spatial(), len(shape)
+    for axis in reversed(spatial):
+        offsets = np.arange(window.sizes[axis]) * window.dilations[axis]
+        starts = counted(cx, shape[axis], np.dtype(np.int64))
+        starts = cx.op("Mul", starts, cx.const_i64(window.strides[axis]))
+        places = cx.op("Add", cx.unsqueeze(starts, [1]), cx.constant(offsets))
+        x = cx.op("Gather", x, places, axis=axis)
+    order, inner, at = [], [], 0
+    for axis in range(rank):
+        order.append(at)
+        inner += [at + 1] if axis in spatial else []
+        at += 2 if axis in spatial else 1
+    x = cx.transpose(x, [*order, *inner])
+    return cx.reshape(x, [*shape, prod(window.sizes)])
