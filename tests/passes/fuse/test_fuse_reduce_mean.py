@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from literals import literal
@@ -25,7 +27,15 @@ ENDS = {
 @pytest.mark.parametrize(("shape", "body", "axes", "n", "sorted_"), AXES.values(), ids=AXES.keys())
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS.keys())
 @pytest.mark.parametrize("opset", [13, 17, 18, 23])
-def test_fuses(shape: str, body: str, axes: str, n: int, sorted_: str, end, opset: int) -> None:  # type: ignore[no-untyped-def]
+def test_fuses(
+    shape: str,
+    body: str,
+    axes: str,
+    n: int,
+    sorted_: str,
+    end: Callable[[int], tuple[float, str]],
+    opset: int,
+) -> None:
     number, root = end(n)
     keepdims = int("keepdims=0" not in body)
     g = f"g (float[N,3,5] x) => ({shape} y)"
