@@ -44,10 +44,12 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "fuse_reduce_mean",
         "fuse_softmax",
         "fuse_swish",
+        "fuse_transpose_matmul",
         "prelu_to_lrelu",
     ),
     "tensors": (
         "concat_to_pixel_shuffle",
+        "fuse_onehot_matmul_to_gather",
         "replace_stack_reshape",
         "use_reflection_padding",
     ),

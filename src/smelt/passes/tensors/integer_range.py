@@ -1,0 +1,186 @@
+"""Between which integers the elements of a tensor lie, proved from how it is computed.
+
+Every answer holds for all inputs: a type bounds its elements, and an operation whose result may
+leave the type, and wrap around, is bounded by the type again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.constants import Constants
+
+Bounds: TypeAlias = tuple[int, int]
+"""No element is less than the first or more than the second; an empty tensor has any bounds."""
+
+DEEP = 64
+"""How many operations back a proof may reach."""
+
+
+def integer_range(value: ir.Value, constants: Constants) -> Bounds | None:
+    """The bounds of the elements of ``value``; None if they are not integers or booleans."""
+    return _Proof(constants).bounds(value, 0)
+
+
+class _Proof:
+    """One walk back from a value; each value is bounded once."""
+
+    def __init__(self, constants: Constants) -> None:
+        self.constants = constants
+        self.known: dict[ir.Value, Bounds | None] = {}
+
+    def bounds(self, value: ir.Value | None, depth: int) -> Bounds | None:
+        if value is None or value.dtype is None:
+            return None
+        if value not in self.known:
+            limits = type_bounds(value.dtype)
+            found = self.computed(value, depth) if limits is not None else None
+            fits = limits and found and limits[0] <= found[0] and found[1] <= limits[1]
+            self.known[value] = found if fits else limits
+        return self.known[value]
+
+    def computed(self, value: ir.Value, depth: int) -> Bounds | None:
+        array = self.constants.get(value, limit=None)
+        if array is not None:
+            numbers = array.astype("int64") if array.dtype.kind == "V" else array
+            return (int(numbers.min()), int(numbers.max())) if numbers.size else (0, 0)
+        node = value.producer()
+        if node is None or node.domain or depth >= DEEP:
+            return None
+        if any(attr.is_ref() for attr in node.attributes.values()):
+            return None
+        index = value.index() or 0
+        if node.op_type in _POSITIONS:
+            return _position(node, index)
+        if node.op_type in _COUNTS:
+            return 0, 2**63 - 1
+        rule = _RULES.get(node.op_type)
+        if rule is None:
+            return None
+        operands = [self.bounds(operand, depth + 1) for operand in node.inputs]
+        return rule(node, operands)
+
+
+def type_bounds(dtype: ir.DataType) -> Bounds | None:
+    """What a type of integers, or of booleans, can hold; None for other types."""
+    if dtype == ir.DataType.BOOL:
+        return 0, 1
+    if not dtype.is_integer():
+        return None
+    bits, signed = int(dtype.bitwidth), dtype.is_signed()
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+
+
+_POSITIONS = {"ArgMax": 0, "ArgMin": 0, "TopK": 1}
+"""Operators that give places along an axis, and as which output."""
+
+_COUNTS = frozenset({"Shape", "Size", "NonZero"})
+"""Operators whose results are never negative."""
+
+
+def _position(node: ir.Node, index: int) -> Bounds | None:
+    source = node.inputs[0]
+    if index != _POSITIONS[node.op_type]:
+        return None
+    axis = node.attributes.get_int("axis", -1 if node.op_type == "TopK" else 0)
+    if source is None or source.shape is None or not -len(source.shape) <= axis < len(source.shape):
+        return None
+    size = source.shape[axis]
+    return 0, max(0, size - 1) if isinstance(size, int) else 2**63 - 1
+
+
+Operands: TypeAlias = list[Bounds | None]
+Rule: TypeAlias = Callable[[ir.Node, Operands], Bounds | None]
+
+
+def _moved(node: ir.Node, operands: Operands) -> Bounds | None:
+    return operands[0]
+
+
+def _one_of(node: ir.Node, operands: Operands) -> Bounds | None:
+    choices = operands[1:] if node.op_type == "Where" else operands
+    known = [bounds for bounds in choices if bounds is not None]
+    if len(known) < len(choices) or not known:
+        return None
+    return min(low for low, _ in known), max(high for _, high in known)
+
+
+def _extreme(node: ir.Node, operands: Operands) -> Bounds | None:
+    known = [bounds for bounds in operands if bounds is not None]
+    if len(known) < len(operands) or not known:
+        return None
+    pick = max if node.op_type == "Max" else min
+    return pick(low for low, _ in known), pick(high for _, high in known)
+
+
+def _clip(node: ir.Node, operands: Operands) -> Bounds | None:
+    """The lower bound is applied first, so an empty range gives its upper bound."""
+    bounds = operands[0]
+    for operand, limit, pick in zip(node.inputs[1:], operands[1:], (max, min), strict=False):
+        if operand is None:
+            continue
+        if bounds is None or limit is None:
+            return None
+        bounds = pick(bounds[0], limit[0]), pick(bounds[1], limit[1])
+    return bounds
+
+
+def _mod(node: ir.Node, operands: Operands) -> Bounds | None:
+    dividend, divisor = operands
+    if dividend is None or divisor is None or divisor[0] <= 0 <= divisor[1]:
+        return None
+    largest = max(abs(divisor[0]), abs(divisor[1])) - 1
+    if node.attributes.get_int("fmod", 0):
+        # The sign is that of the dividend.
+        return (0 if dividend[0] >= 0 else -largest), (0 if dividend[1] <= 0 else largest)
+    return (0, largest) if divisor[0] > 0 else (-largest, 0)
+
+
+def _add(node: ir.Node, operands: Operands) -> Bounds | None:
+    a, b = operands
+    return (a[0] + b[0], a[1] + b[1]) if a and b else None
+
+
+def _sub(node: ir.Node, operands: Operands) -> Bounds | None:
+    a, b = operands
+    return (a[0] - b[1], a[1] - b[0]) if a and b else None
+
+
+def _mul(node: ir.Node, operands: Operands) -> Bounds | None:
+    a, b = operands
+    products = [x * y for x in a for y in b] if a and b else []
+    return (min(products), max(products)) if products else None
+
+
+def _abs(node: ir.Node, operands: Operands) -> Bounds | None:
+    bounds = operands[0]
+    if bounds is None:
+        return None
+    low, high = sorted((abs(bounds[0]), abs(bounds[1])))
+    return (0 if bounds[0] <= 0 <= bounds[1] else low), high
+
+
+def _range(node: ir.Node, operands: Operands) -> Bounds | None:
+    start, limit, delta = operands
+    if start is None or limit is None or delta is None or delta[0] <= 0:
+        return None
+    return start[0], max(start[0], limit[1] - 1)
+
+
+_RULES: dict[str, Rule] = {
+    **dict.fromkeys(opset.MOVEMENT - {"Concat", "Pad"}, _moved),
+    "Cast": _moved,
+    **dict.fromkeys(("Concat", "Where"), _one_of),
+    **dict.fromkeys(("Max", "Min"), _extreme),
+    "Clip": _clip,
+    "Mod": _mod,
+    "Add": _add,
+    "Sub": _sub,
+    "Mul": _mul,
+    "Abs": _abs,
+    "Range": _range,
+}
