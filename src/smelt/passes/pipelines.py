@@ -35,6 +35,7 @@ SIMPLIFY = _listed(
 """Fewer nodes with the same bits."""
 
 QUANTIZE = _listed(
+    "dequantize-to-constexpr",
     "merge-affine-dequantize-with-consecutive-ops",
     "int-op-canonicalization",
     "nullify-redundant-quantization-zero-point",
@@ -48,6 +49,7 @@ FUSE = _listed(
     "fuse-conv-batchnorm",
     "fuse-conv-scale",
     "fuse-conv-bias",
+    "fuse-transpose-matmul",
     "fuse-matmul-weight-bias",
     "fuse-linear-bias",
     "fuse-gelu-exact",

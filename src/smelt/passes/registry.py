@@ -56,6 +56,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
     "layout": ("merge_consecutive_transposes", "reduce_transposes"),
     "quantize": (
         "dequantize_quantize_pair_elimination",
+        "dequantize_to_constexpr",
         "distributive_quantized_binary_op_scale_normalization",
         "int_op_canonicalization",
         "merge_affine_dequantize_with_consecutive_ops",

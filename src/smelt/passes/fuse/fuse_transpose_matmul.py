@@ -1,0 +1,95 @@
+"""Let a product of matrices read an operand that is transposed before it.
+
+    before   w ─> Transpose ─┐                             after   x, w ─> Gemm(transB) ─> y
+             x ──────────────┴─> MatMul ─> y
+
+A Transpose before a Gemm becomes its transA or transB. Where the ranks are higher, which Gemm does
+not have, a constant is transposed now.
+
+Needs    operands of rank 2 in float16, float or double; or a constant that only the Transpose
+         reads.
+Keeps    permutations of other axes; integers, which Gemm kernels lack; a Transpose that something
+         else reads stays for that.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import opset, scope
+from smelt.ir.build import Builder
+from smelt.ir.match import const, one_of, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import rounding, rule_pass
+
+GEMM = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)
+"""Element types for which runtimes have a Gemm."""
+
+_first = op("Transpose", var("first"), name="moved_first", shared=True)
+_second = op("Transpose", var("second"), name="moved_second", shared=True)
+_OPERANDS = ((_first, _second), (_first, var("b")), (var("a"), _second))
+
+
+@rule(one_of(*(op("MatMul", *pair) for pair in _OPERANDS)))
+def matmul_of_transposed(m: Match, b: Builder) -> Replacement:
+    if any(v is None or v.shape is None or len(v.shape) != 2 for v in m.root.inputs):
+        return Miss("an operand is not known to be a matrix")
+    if m.root.outputs[0].dtype not in GEMM:
+        return Miss("there is no Gemm for the element type")
+    return _gemm(m, b, None, [])
+
+
+@rule(one_of(*(op("Gemm", *pair, rest=True) for pair in _OPERANDS)))
+def gemm_of_transposed(m: Match, b: Builder) -> Replacement:
+    kept = [a for a in m.root.attributes.values() if a.name not in ("transA", "transB")]
+    return _gemm(m, b, m.root.inputs[2] if len(m.root.inputs) > 2 else None, kept)
+
+
+def _gemm(m: Match, b: Builder, bias: ir.Value | None, attributes: list[ir.Attr]) -> Replacement:
+    """A Gemm of what the Transposes read, each flag as it was or the other way round."""
+    inputs: list[ir.Value | None] = []
+    for index, (name, flag) in enumerate((("first", "transA"), ("second", "transB"))):
+        moved = m.get(f"moved_{name}")
+        if moved is not None and not swaps_matrices(m.node(f"moved_{name}")):
+            return Miss("a Transpose does not swap two axes")
+        flipped = bool(opset.attribute(m.root, flag, m.opset)) != (moved is not None)
+        inputs.append(m.root.inputs[index] if moved is None else m[name])
+        if flipped:
+            attributes.append(ir.AttrInt64(flag, 1))
+    inputs += [] if bias is None else [bias]
+    return b.add(ir.Node("", "Gemm", inputs, attributes))[0]
+
+
+def swaps_matrices(node: ir.Node) -> bool:
+    """True if a Transpose swaps the last two axes and leaves the others."""
+    perm = node.attributes.get("perm")
+    source = node.inputs[0]
+    if perm is None:
+        return source is not None and source.shape is not None and len(source.shape) == 2
+    axes = list(perm.as_ints())
+    rank = len(axes)
+    return rank >= 2 and axes == [*range(rank - 2), rank - 1, rank - 2]
+
+
+_weight = op("Transpose", const(name="weight", limit=None), name="moved")
+
+
+@rule(one_of(op("MatMul", _weight, var("b")), op("MatMul", var("a"), _weight)))
+def matmul_of_constant(m: Match, b: Builder) -> Replacement:
+    weight, array = m["weight"], m.array("weight", limit=None)
+    if array is None or weight.is_graph_output() or not scope.has_one_use(weight):
+        return Miss("the constant would be stored twice")
+    perm = opset.attribute(m.node("moved"), "perm", m.opset)
+    turned = b.constant(np.ascontiguousarray(array.transpose(perm)), name=weight.name)
+    other = m.get("a")
+    return b.op("MatMul", turned, m["b"]) if other is None else b.op("MatMul", other, turned)
+
+
+fuse_transpose_matmul = rule_pass(
+    "fuse_transpose_matmul",
+    __doc__,
+    [matmul_of_transposed, gemm_of_transposed, matmul_of_constant],
+    exactness=rounding(4),
+    source="Core ML MIL: common::fuse_transpose_matmul",
+)
