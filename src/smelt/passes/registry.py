@@ -45,6 +45,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "fuse_softmax",
         "fuse_swish",
         "fuse_transpose_matmul",
+        "fuse_transpose_matmul_contrib",
         "prelu_to_lrelu",
     ),
     "tensors": (

@@ -52,6 +52,15 @@ KEPT = {
         "g (float[2] x) => (float[2] y) <int8[2] q = {1, 2}, float s = {0.5}> "
         "{ w = DequantizeLinear(q, s) y = Mul(x, w) }"
     ),
+    "a compressed weight of channels, moved": (
+        "g (float[2] x) => (float[2,2] y) <int8[2,2] q = {1, 2, 3, 4}, float[2] s = {0.5, 1},"
+        "int8[2] z = {0, 1}> { w = DequantizeLinear<axis=0>(q, s, z) t = Transpose(w)"
+        " y = Mul(x, t) }"
+    ),
+    "a compressed bias": (
+        "g (float[1] x) => (float[1] y) <int32[1] q = {7}, float s = {0.5}> "
+        "{ b = DequantizeLinear(q, s) n = Neg(b) y = Add(x, n) }"
+    ),
     "a division by zero": (
         "g (int64[2] x) => (int64[2] y) <int64 a = {1}, int64 b = {0}> { c = Div(a, b) y = Add(x, c) }"
     ),

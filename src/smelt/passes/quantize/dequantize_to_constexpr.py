@@ -1,0 +1,148 @@
+"""Quantize constants now, so that weights are stored as integers and dequantized where read.
+
+    before   {floats} ─> QuantizeLinear(s, z) ─> DequantizeLinear(s, z) ─> y
+    after    {integers} ─> DequantizeLinear(s, z) ─> y
+
+A DequantizeLinear over an initializer is how ONNX says that a weight is compressed. Whatever else
+computes its integers, scales or zero points from constants is computed now, and Constant nodes
+that it reads become initializers.
+
+Needs    positive normal scales, and floats on whose rounding all runtimes agree.
+Keeps    every DequantizeLinear; constants with NaN; float16 constants that lie between two steps
+         for a runtime that divides in float16 and one that divides in float32; integers that are
+         larger than all that they are made of, over 64 KiB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import constants, opset, scope
+from smelt.ir.build import Builder
+from smelt.ir.rewrite import Refused, Rewriter
+from smelt.ir.worklist import RuleStats
+from smelt.passes.base import EXACT, PassContext, graph_pass
+from smelt.passes.quantize.quantized_constant import quantized
+from smelt.passes.simplify.const_elimination import NEVER
+
+NAME = "dequantize_to_constexpr"
+QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
+GROW_LIMIT = 64 * 1024
+"""Bytes that a result may have although it is larger than its operands."""
+
+
+@graph_pass(NAME, __doc__, exactness=EXACT, source=f"Core ML MIL: common::{NAME}")
+def dequantize_to_constexpr(
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: None
+) -> None:
+    functions = {function.graph for function in cx.model.functions.values()}
+    graphs = list(scope.graphs(cx.model))
+    constant = _constant_expressions(graphs)
+    wanted = _wanted(graphs, constant)
+    folder = _Folder(cx, rewriter, stats)
+    for graph in graphs:
+        for node in graph:
+            if any(value in wanted for value in node.outputs) and node not in rewriter.dead:
+                if node.op_type == "Constant":
+                    if graph not in functions:
+                        folder.lift(node)
+                else:
+                    folder.fold(node)
+
+
+def _constant_expressions(graphs: Sequence[ir.Graph]) -> set[ir.Value]:
+    """The results of nodes that read nothing but constants; never floats dequantized from one."""
+    found: set[ir.Value] = set()
+    for graph in graphs:
+        for node in graph:
+            operands = [value for value in node.inputs if value is not None]
+            known = all(value in found or constants.is_constant(value) for value in operands)
+            is_constant = node.op_type == "Constant" and not node.domain
+            if is_constant or (known and operands and _may_fold(node)):
+                found.update(node.outputs)
+    return found
+
+
+def _may_fold(node: ir.Node) -> bool:
+    if node.domain or opset.is_random(node):
+        return False
+    if any(attr.is_ref() for attr in node.attributes.values()):
+        return False
+    return node.op_type == "QuantizeLinear" or node.op_type not in NEVER
+
+
+def _wanted(graphs: Sequence[ir.Graph], constant: set[ir.Value]) -> set[ir.Value]:
+    """Those of ``constant`` that nodes of QUANTIZERS read, and all that these are made of."""
+    wanted: set[ir.Value] = set()
+    for graph in reversed(graphs):
+        for node in reversed(graph):
+            quantizes = node.op_type in QUANTIZERS and not node.domain
+            if quantizes or any(value in wanted for value in node.outputs):
+                wanted.update(v for v in node.inputs if v is not None and v in constant)
+            if node.op_type == "QuantizeLinear" and not node.domain:
+                wanted.update(v for v in node.outputs if v in constant)
+    return wanted
+
+
+class _Folder:
+    """Computes nodes in the order of the graph, so that one result feeds the next."""
+
+    def __init__(self, cx: PassContext, rewriter: Rewriter, stats: RuleStats) -> None:
+        self.cx = cx
+        self.rewriter = rewriter
+        self.stats = stats
+
+    def lift(self, node: ir.Node) -> None:
+        """A Constant node becomes an initializer."""
+        output = node.outputs[0]
+        tensor = constants.tensor_of(output)
+        if tensor is not None and not output.is_graph_output():
+            builder = self.rewriter.builder(node, [node], NAME)
+            self.replace(node, [builder.tensor(tensor, output.name)], builder)
+
+    def fold(self, node: ir.Node) -> None:
+        operands = [self.cx.constants.get(value, limit=None) for value in node.inputs]
+        if any(a is None and v is not None for a, v in zip(operands, node.inputs, strict=True)):
+            return
+        result = self.computed(node, operands)
+        if isinstance(result, str):
+            self.stats.miss(NAME, result, node)
+            return
+        read = sum(array.nbytes for array in operands if array is not None)
+        if sum(array.nbytes for array in result) > max(read, GROW_LIMIT):
+            self.stats.miss(NAME, "the result is larger than what it is made of", node)
+            return
+        builder = self.rewriter.builder(node, [node], NAME)
+        sources = [value for value in node.inputs if value is not None]
+        made = [
+            None if scope.is_dead(old) else builder.constant(array)
+            for old, array in zip(node.outputs, result, strict=True)
+        ]
+        if self.replace(node, made, builder):
+            for value in dict.fromkeys(sources):
+                self.rewriter.drop_initializer(value)
+
+    def computed(
+        self, node: ir.Node, operands: Sequence[np.ndarray | None]
+    ) -> Sequence[np.ndarray] | str:
+        if node.op_type != "QuantizeLinear":
+            result = self.cx.evaluate(node, operands) if self.cx.evaluate is not None else None
+            return result if result is not None else f"{node.op_type} is not computed here"
+        array = operands[0]
+        if array is None:
+            return "there is nothing to quantize"
+        integers = quantized(array, node, self.cx.constants)
+        return integers if isinstance(integers, str) else [integers]
+
+    def replace(self, node: ir.Node, values: Sequence[ir.Value | None], builder: Builder) -> bool:
+        try:
+            self.rewriter.replace(node, values, trust_shape=True, rule=NAME)
+        except Refused as refused:
+            self.stats.miss(NAME, str(refused), node)
+            builder.discard()
+            return False
+        self.stats.fired[f"{node.op_type} of constants"] += 1
+        return True

@@ -1,0 +1,62 @@
+"""The integers that a QuantizeLinear makes of a constant."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.constants import Constants
+from smelt.passes.quantize.quantization import Quantization
+from smelt.passes.quantize.round_trip import FLOATS, integer_range, is_normal
+
+
+def quantized(array: np.ndarray, quantize: ir.Node, constants: Constants) -> np.ndarray | str:
+    """``array`` as the node ``quantize`` quantizes it, or why that is not certain.
+
+    Runtimes divide in the type of the scale or in float32; where these give other integers, and
+    for NaN, of which ONNX says nothing, there is no certain result.
+    """
+    q = Quantization.of(quantize)
+    scales = q.scales(constants) if q is not None else None
+    zero_points = q.zero_points(constants) if q is not None else None
+    if q is None or scales is None or zero_points is None:
+        return "the scale or the zero point is not constant, or the result is no integer"
+    if not q.real <= FLOATS:
+        return "the constant or its scale is not in a floating-point type that is divided in"
+    if not all(is_normal(scales, dtype) for dtype in q.real):
+        return "a scale is no positive normal number"
+    if bool(np.isnan(array).any()):
+        return "the constant holds NaN"
+    scale, zero_point = (_spread(item, q, array.shape) for item in (scales, zero_points))
+    if scale is None or zero_point is None:
+        return "the scales do not fit the constant"
+    low, high = integer_range(q.integer)
+    found: np.ndarray | None = None
+    for dtype in sorted(q.real | {ir.DataType.FLOAT}):
+        with np.errstate(all="ignore"):
+            quotient = array.astype(dtype.numpy()) / scale.astype(dtype.numpy())
+            steps = np.rint(quotient.astype(np.float64)) + zero_point
+        integers = np.clip(steps, low, high).astype(q.integer.numpy())
+        if found is not None and not np.array_equal(found, integers):
+            return "runtimes that divide in another type round to other integers"
+        found = integers
+    assert found is not None
+    return found
+
+
+def _spread(array: np.ndarray, q: Quantization, shape: tuple[int, ...]) -> np.ndarray | None:
+    """Scales or zero points so that they broadcast to ``shape``; None if they are for another."""
+    if q.axis is None:
+        return array if array.ndim == 0 else None
+    if not 0 <= q.axis < len(shape):
+        return None
+    size = shape[q.axis]
+    if q.block_size:
+        if array.ndim != len(shape):
+            return None
+        spread = np.repeat(array, q.block_size, axis=q.axis)
+        spread = spread[(slice(None),) * q.axis + (slice(size),)]
+        return spread if spread.shape == shape else None
+    if array.shape != (size,):
+        return None
+    return array.reshape(-1, *(1,) * (len(shape) - q.axis - 1))
