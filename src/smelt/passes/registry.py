@@ -50,6 +50,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
     ),
     "tensors": (
         "concat_to_pixel_shuffle",
+        "expand_high_rank_reshape_and_transpose",
         "fuse_onehot_matmul_to_gather",
         "replace_stack_reshape",
         "use_reflection_padding",

@@ -1,0 +1,134 @@
+"""Keep what Reshape, Transpose and Reshape do together within a rank: ``{max_rank=5}``.
+
+    before   x ─> Reshape (rank 6 or more) ─> Transpose ─> Reshape ─> y
+    after    x ─> Reshape ─> Transpose ─> Reshape ─> y, of fewer axes
+
+Axes of size 1 are dropped, and axes that stay neighbours become one. If that is not enough, the
+permutation becomes steps that swap two neighbouring blocks, each a Transpose of rank 4.
+
+Needs    a limit of 4 or more, a result within it, and at most one dim that is not known.
+Keeps    parts of lower rank; an inner result that something else reads; sizes of 0. Only targets
+         with such a limit want it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import onnx_ir as ir
+
+from smelt.errors import UsageError
+from smelt.ir.build import Builder
+from smelt.ir.match import op, var
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.rule import Build, Match, Miss, Replacement, Rule
+from smelt.ir.shapes import Dim
+from smelt.ir.worklist import RuleStats, Worklist
+from smelt.passes.base import EXACT, PassContext, graph_pass
+from smelt.passes.layout.merge_consecutive_transposes import permutation
+from smelt.passes.tensors.stack import RESHAPES, dims_of
+
+
+@dataclass(frozen=True)
+class RankLimit:
+    """``max_rank``: the highest rank that the target takes."""
+
+    max_rank: int = 5
+
+
+_first = op(sorted(RESHAPES), var("x"), rest=True, name="split")
+_pattern = op(sorted(RESHAPES), op("Transpose", _first, name="moved"), rest=True)
+
+
+@graph_pass(
+    "expand_high_rank_reshape_and_transpose",
+    __doc__,
+    exactness=EXACT,
+    default=False,
+    options_type=RankLimit,
+    source="Core ML MIL: common::expand_high_rank_reshape_and_transpose",
+)
+def expand_high_rank_reshape_and_transpose(
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: RankLimit
+) -> None:
+    if options.max_rank < 4:
+        raise UsageError(
+            "E603",
+            f"expand-high-rank-reshape-and-transpose cannot take max_rank={options.max_rank}",
+            why="its steps are Transposes of rank 4",
+        )
+    rule = Rule("high_rank_transpose", _pattern, _expand(options.max_rank), same_shape=True)
+    Worklist(rewriter, [rule], stats, cx.index()).run()
+
+
+def _expand(limit: int) -> Build:
+    def build(m: Match, b: Builder) -> Replacement:
+        dims, result = dims_of(m["split"]), dims_of(m.root.outputs[0])
+        perm = permutation(m.node("moved"))
+        if dims is None or perm is None or len(dims) <= limit:
+            return None
+        if result is None or len(result) > limit:
+            return Miss("the result itself has too high a rank")
+        sizes, order = _fewer(dims, perm)
+        if len(_unknown(sizes)) > 1 or len(_unknown(result)) > 1:
+            return Miss("more than one dim is not known")
+        if 0 in sizes or 0 in result:
+            return Miss("a size is 0")
+        value = m["x"]
+        steps = [(sizes, order)] if len(sizes) <= limit else _swaps(sizes, order)
+        for shape, moves in steps:
+            if moves != sorted(moves):
+                value = _reshape(b, value, shape)
+                value = b.op("Transpose", value, perm=moves)
+        return _reshape(b, value, result)
+
+    return build
+
+
+def _fewer(dims: Sequence[Dim], perm: Sequence[int]) -> tuple[list[Dim], list[int]]:
+    """The same permutation over fewer axes: none of size 1, no two that stay neighbours."""
+    runs: list[list[int]] = []
+    long = [axis for axis, dim in enumerate(dims) if dim != 1]
+    place = {axis: index for index, axis in enumerate(long)}
+    for axis in perm:
+        if axis not in place:
+            continue
+        if runs and place[axis] == place[runs[-1][-1]] + 1:
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    by_place = sorted(runs)
+    sizes = [_product([dims[axis] for axis in run]) for run in by_place]
+    return sizes, [by_place.index(run) for run in runs]
+
+
+def _swaps(sizes: list[Dim], order: list[int]) -> Iterator[tuple[list[Dim], list[int]]]:
+    """Shapes of rank 4 whose middle axes change places, one after the other."""
+    current = list(range(len(sizes)))
+    for start in range(len(order)):
+        if current[start] == order[start]:
+            continue
+        begin = end = current.index(order[start])
+        while end < len(current) and current[end] == order[start + end - begin]:
+            end += 1
+        cuts = (0, start, begin, end, len(current))
+        blocks = [current[i:j] for i, j in pairwise(cuts)]
+        yield [_product([sizes[axis] for axis in block]) for block in blocks], [0, 2, 1, 3]
+        current = [*blocks[0], *blocks[2], *blocks[1], *blocks[3]]
+
+
+def _product(dims: Sequence[Dim]) -> Dim:
+    product: Dim = 1
+    for dim in dims:
+        product = dim * product
+    return product
+
+
+def _unknown(dims: Sequence[Dim]) -> list[Dim]:
+    return [dim for dim in dims if not isinstance(dim, int)]
+
+
+def _reshape(b: Builder, value: ir.Value, dims: Sequence[Dim]) -> ir.Value:
+    return b.op("Reshape", value, b.const_i64([d if isinstance(d, int) else -1 for d in dims]))
