@@ -6,6 +6,12 @@ computed with mpmath to 60 digits and rounded once.
 
 from __future__ import annotations
 
-from smelt.operators.special import digamma, gamma
+from smelt.operators.special import bessel, digamma, error, gamma, zeta
 
-OPERATORS = (digamma.OPERATOR, gamma.OPERATOR)
+OPERATORS = (
+    digamma.OPERATOR,
+    gamma.OPERATOR,
+    *bessel.OPERATORS,
+    *error.OPERATORS,
+    *zeta.OPERATORS,
+)

@@ -53,6 +53,7 @@ _minus = one_of(
 _gate = one_of(
     op("Add", op("Erf", _over_root_two(_x)), number(1.0), commutative=True),
     op("Sub", number(1.0), op("Erf", _minus)),
+    op("Erfc", _minus, domain="smelt"),
 )
 
 

@@ -30,6 +30,42 @@ def test_gamma_functions(check, fn, dtype):
     check_one(check, fn, inputs(dtype), dtype)
 
 
+ONE_OPERAND = [lax.bessel_i0e, lax.bessel_i1e, lax.erf, lax.erfc, lax.erf_inv]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("fn", ONE_OPERAND, ids=lambda fn: fn.__name__)
+def test_functions_of_one_operand(check, fn, dtype):
+    low, high = (-1.1, 1.1) if fn is lax.erf_inv else (-30, 30)
+    # Relative precision also of the tails, where JAX still has a normal number.
+    x = inputs(dtype, low, high)
+    if fn is lax.erfc:
+        x = x[~(x > 9)] if dtype == "f32" else x
+    check_one(check, fn, x, dtype, atol=1e-37 if dtype == "f32" else 1e-307)
+
+
+def test_zeta(check):
+    s = np.array([-2, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4.5, 6, 20, 30, np.inf, np.nan])
+    q = np.array([-7, -2, -1.5, -0.25, 0, 0.5, 1, 1.5, 2, 3, 30, 1e4, np.inf, np.nan])
+    pairs = [np.ravel(a) for a in np.meshgrid(s, q)]
+    for dtype in DTYPES:
+        specs = [f"{dtype}[{pairs[0].size}]"] * 2
+        check(lax.zeta, *specs, inputs=[pairs], x64=dtype == "f64", **TOLERANCE[dtype])
+
+
+def test_polygamma(check):
+    n = np.array([-1, 0, 0.5, 1, 2, 3, 13, np.nan])
+    x = np.array([-2, -1.5, -0.25, 0, 0.5, 1, 1.5, 2, 3, 30, 1e3, np.nan])
+    pairs = [np.ravel(a) for a in np.meshgrid(n, x)]
+    for dtype in DTYPES:
+        specs = [f"{dtype}[{pairs[0].size}]"] * 2
+        check(lax.polygamma, *specs, inputs=[pairs], x64=dtype == "f64", rtol=1e-4)
+
+
+def test_an_order_for_all_numbers(check):
+    check(lambda x: jax.scipy.special.polygamma(1, x), "f32[B,S]", rtol=1e-4)
+
+
 @pytest.mark.parametrize("dtype", [jax.numpy.float16, jax.numpy.bfloat16])
 def test_narrow_floats_keep_their_type(check, dtype):
     x = np.linspace(0.1, 9, 50)

@@ -21,7 +21,6 @@ SAME = {
     "ceil": "Ceil",
     "cos": "Cos",
     "cosh": "Cosh",
-    "erf": "Erf",
     "exp": "Exp",
     "floor": "Floor",
     "log": "Log",
@@ -79,12 +78,6 @@ def cbrt(cx: Lowering, x: ir.Value, *, accuracy: object) -> ir.Value:
 @lowers("exp2", broadcasts=True)
 def exp2(cx: Lowering, x: ir.Value, *, accuracy: object) -> ir.Value:
     return cx.op("Pow", cx.const_like(2, x), x)
-
-
-@lowers("erfc", broadcasts=True)
-def erfc(cx: Lowering, x: ir.Value) -> ir.Value:
-    """Exact to an ulp of 1, not of the result: the tail is lost, and with it no probability."""
-    return cx.op("Sub", cx.const_like(1, x), cx.op("Erf", x))
 
 
 @lowers("log1p", broadcasts=True)

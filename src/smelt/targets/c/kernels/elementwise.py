@@ -69,6 +69,9 @@ FLOATS: Mapping[str, str] = {
     "Tanh": "tanh@f({0})",
     "ThresholdedRelu": "{0} > @alpha ? {0} : 0",
     "Where": "{0} ? {1} : {2}",
+    "smelt::Erf": "erf@f({0})",
+    "smelt::Erfc": "erfc@f({0})",
+    "smelt::Lgamma": "lgamma@f({0})",
 }
 
 INTEGERS: Mapping[str, str] = {
