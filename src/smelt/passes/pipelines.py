@@ -20,6 +20,7 @@ SIMPLIFY = _listed(
     "fuse-onehot-matmul-to-gather",
     "concat-to-pixel-shuffle",
     "replace-stack-reshape",
+    "detect-concat-interleave",
     "use-reflection-padding",
     "fold-reshape-pairs",
     "loop-invariant-elimination",

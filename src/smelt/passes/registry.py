@@ -32,6 +32,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "fuse_conv_batchnorm",
         "fuse_conv_bias",
         "fuse_conv_scale",
+        "fuse_elementwise_to_batchnorm",
         "fuse_gelu_exact",
         "fuse_gelu_sigmoid_approximation",
         "fuse_gelu_tanh_approximation",
@@ -50,6 +51,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
     ),
     "tensors": (
         "concat_to_pixel_shuffle",
+        "detect_concat_interleave",
         "expand_high_rank_reshape_and_transpose",
         "fuse_onehot_matmul_to_gather",
         "replace_stack_reshape",

@@ -1,0 +1,69 @@
+"""Fuse a scale and an offset for each channel into one ``BatchNormalization``.
+
+    before   x ─> Mul(·, s) ─> Add(·, c) ─> y       after   x ─> BatchNormalization(s, c, 0, 1) ─> y
+
+With mean 0, variance 1 and epsilon 0 it computes the same. ``Mul - c`` negates c. Worth it only
+for targets with a kernel of their own, or before ``fuse-conv-batchnorm``, so by request.
+
+Needs    floats of rank 3 or more whose axis 1 is known to be of size C, above 1; finite constants,
+         of one element for each channel or in all: (C,1,1), (1,C,1,1), ().
+Keeps    an x of one channel, which (C,1,1) widens; an x of unknown channels; constants that vary
+         along another axis or raise the rank; a product that something else reads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smelt.ir.build import Builder
+from smelt.ir.floats import is_float
+from smelt.ir.match import const, one_of, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import rounding, rule_pass
+
+_product = op("Mul", var("x"), const(name="scale", limit=None), commutative=True)
+_offset = const(name="offset", limit=None)
+
+
+@rule(one_of(op("Add", _product, _offset, commutative=True), op("Sub", _product, _offset)))
+def scale_and_offset(m: Match, b: Builder) -> Replacement:
+    x = m["x"]
+    if m.array("x", limit=None) is not None or x.shape is None or len(x.shape) < 3:
+        return Miss("x is no tensor of rank 3 or more")
+    channels = x.shape[1]
+    if not isinstance(channels, int) or channels < 2:
+        return Miss("x is not known to have several channels")
+    scale, offset = (
+        _per_channel(m.array(name, limit=None), len(x.shape), channels)
+        for name in ("scale", "offset")
+    )
+    if scale is None or offset is None:
+        return Miss("a constant is not one finite float for each channel")
+    if m.root.op_type == "Sub":
+        offset = -offset
+    mean, variance = np.zeros_like(scale), np.ones_like(scale)
+    parameters = [b.constant(array) for array in (scale, offset, mean, variance)]
+    return b.op("BatchNormalization", x, *parameters, epsilon=0.0)
+
+
+def _per_channel(array: np.ndarray | None, rank: int, channels: int) -> np.ndarray | None:
+    """A constant that meets x, as a vector over its axis 1; None if it is something else."""
+    if array is None or array.ndim > rank or not is_float(array.dtype):
+        return None
+    shape = (1,) * (rank - array.ndim) + array.shape
+    if shape[1] not in (1, channels) or array.size != shape[1]:
+        return None
+    if not np.all(np.isfinite(array.astype(np.float64))):
+        return None
+    return np.broadcast_to(array.reshape(-1), (channels,)).copy()
+
+
+fuse_elementwise_to_batchnorm = rule_pass(
+    "fuse_elementwise_to_batchnorm",
+    __doc__,
+    [scale_and_offset],
+    exactness=rounding(2),
+    default=False,
+    before=("fuse_conv_batchnorm",),
+    source="Core ML MIL: common::fuse_elementwise_to_batchnorm",
+)
