@@ -6,7 +6,14 @@ an ``Operator`` or a sequence of them.
 
 from __future__ import annotations
 
-from smelt.operators import bitcast, cholesky, dot_general, special, triangular_solve
+from smelt.operators import (
+    bitcast,
+    cholesky,
+    concat_interleave,
+    dot_general,
+    special,
+    triangular_solve,
+)
 from smelt.operators.expand import expand, expansion_rule
 from smelt.operators.functions import attach_functions, restore_operators
 from smelt.operators.registry import all_operators, find, register
@@ -24,6 +31,7 @@ __all__ = [
 register(
     bitcast.OPERATOR,
     cholesky.OPERATOR,
+    concat_interleave.OPERATOR,
     dot_general.OPERATOR,
     triangular_solve.OPERATOR,
     *special.OPERATORS,

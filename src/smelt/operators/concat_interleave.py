@@ -1,0 +1,94 @@
+"""``smelt.ConcatInterleave``: tensors of one shape take turns along an axis.
+
+Element ``i`` along ``axis`` of input ``j`` of ``n`` comes to place ``i * n + j``, so the axis grows
+from ``C`` to ``n * C``; a plain Concat would put it to ``j * C + i``. Channels are shuffled so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.shapes import Dim
+from smelt.operators.declare import Attribute, Attributes, Operator, Result
+
+
+def axis_of(attributes: Attributes, rank: int) -> int:
+    """The axis, from 0; raises ValueError if a tensor of ``rank`` has none such."""
+    axis = attributes["axis"]
+    if not isinstance(axis, int) or not -rank <= axis < rank:
+        raise ValueError(f"axis {axis} does not fit rank {rank}")
+    return axis % rank
+
+
+def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
+    """The type of the inputs, with ``axis`` longer by their number."""
+    given = [value for value in inputs if value is not None]
+    if not given or len(given) < len(inputs):
+        raise ValueError("ConcatInterleave takes one operand or more, none absent")
+    if len({value.dtype for value in given if value.dtype is not None}) > 1:
+        raise ValueError("the element types of the operands differ")
+    dtype = next((value.dtype for value in given if value.dtype is not None), None)
+    shapes = [value.shape.dims for value in given if value.shape is not None]
+    if not shapes:
+        return (Result(dtype, None),)
+    first = shapes[0]
+    if any(len(dims) != len(first) for dims in shapes):
+        raise ValueError("the ranks of the operands differ")
+    dims = [_agreed(column) for column in zip(*shapes, strict=True)]
+    axis = axis_of(attributes, len(first))
+    dims[axis] = dims[axis] * len(given)
+    return (Result(dtype, ir.Shape(dims)),)
+
+
+def _agreed(dims: Sequence[Dim]) -> Dim:
+    """The one size that all operands have."""
+    sizes = {dim for dim in dims if isinstance(dim, int)}
+    if len(sizes) > 1:
+        raise ValueError(f"sizes {sorted(sizes)} of the operands differ")
+    return sizes.pop() if sizes else dims[0]
+
+
+def reference(
+    inputs: Sequence[np.ndarray | None], attributes: Attributes
+) -> tuple[np.ndarray, ...]:
+    """Stacks behind the axis, and makes the two axes one."""
+    arrays = [array for array in inputs if array is not None]
+    shape = list(arrays[0].shape)
+    axis = axis_of(attributes, len(shape))
+    shape[axis] *= len(arrays)
+    return (np.stack(arrays, axis + 1).reshape(shape),)
+
+
+def body(
+    b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
+) -> tuple[ir.Value, ...] | None:
+    """Unsqueeze, Concat and Reshape, to a shape computed at run time where it is not known."""
+    values = [value for value in inputs if value is not None]
+    shape = values[0].shape if values else None
+    if shape is None:
+        return None
+    axis = axis_of(attributes, len(shape))
+    behind = b.const_i64([axis + 1])
+    stacked = b.op("Concat", *(b.op("Unsqueeze", v, behind) for v in values), axis=axis + 1)
+    factors = [len(values) if index == axis else 1 for index in range(len(shape))]
+    target = b.op("Mul", b.op("Shape", values[0]), b.const_i64(factors))
+    # A size of 0 is meant, and not the size of the stack at the same place.
+    zeros = 1 if b.model.opset_imports.get("", 1) >= 14 else None
+    return (b.op("Reshape", stacked, target, allowzero=zeros),)
+
+
+OPERATOR = Operator(
+    domain="smelt",
+    name="ConcatInterleave",
+    summary="Tensors of one shape take turns along an axis",
+    inputs=("x",),
+    outputs=("y",),
+    attributes=(Attribute("axis", ir.AttributeType.INT, required=True),),
+    infer=infer,
+    reference=reference,
+    body=body,
+)

@@ -1,0 +1,44 @@
+"""Recognise tensors that take turns along an axis: ``smelt.ConcatInterleave``.
+
+    before   a, b ─> Concat(1) ─> Reshape [N,2,C,H,W] ─> Transpose ─> Reshape [N,C*2,H,W] ─> y
+             a, b ─> Unsqueeze(2) ─> Concat(2) ─> Reshape [N,C*2,H,W] ─> y
+    after    a, b ─> ConcatInterleave(1) ─> y
+
+Networks that shuffle channels between two branches are full of the first.
+
+Needs    a target that has the operator; any axis, any number of values of one shape, of dims that
+         inference follows.
+Keeps    an inner result that something else reads or a graph returns; groups of one tensor;
+         groups that are not the values themselves.
+"""
+
+from __future__ import annotations
+
+from smelt.ir.build import Builder
+from smelt.ir.match import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.operators.concat_interleave import OPERATOR
+from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.tensors.interior import is_closed
+from smelt.passes.tensors.interleave import interleaving_of
+
+
+@rule(op(["Reshape", "Flatten"], var("wide"), rest=True))
+def values_take_turns(m: Match, b: Builder) -> Replacement:
+    found = interleaving_of(m.root.outputs[0], m.constants)
+    if found is None:
+        return None
+    if not is_closed(found.nodes[:-1], m.root):
+        return Miss("an inner result is read elsewhere")
+    return b.op(OPERATOR.name, *found.values, domain=OPERATOR.domain, axis=found.axis)
+
+
+detect_concat_interleave = rule_pass(
+    "detect_concat_interleave",
+    __doc__,
+    [values_take_turns],
+    exactness=EXACT,
+    makes=(OPERATOR.key,),
+    after=("concat_to_pixel_shuffle", "replace_stack_reshape"),
+    source="Core ML MIL: common::detect_concat_interleave",
+)
