@@ -48,6 +48,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "fuse_transpose_matmul",
         "fuse_transpose_matmul_contrib",
         "prelu_to_lrelu",
+        "rank0_expand_dims_swap",
     ),
     "tensors": (
         "concat_to_pixel_shuffle",

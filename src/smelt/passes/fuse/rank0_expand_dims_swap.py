@@ -1,0 +1,66 @@
+"""Compute on vectors of one element what would be computed on scalars and expanded then.
+
+    before   x: () ─> Add(·, 2) ─> Unsqueeze(0) ─> y: (1)
+    after    x: () ─> Unsqueeze(0) ─> Add(·, [2]) ─> y: (1)
+
+For targets that have no tensors of rank 0. Others that read the sum get it through a Squeeze.
+
+Needs    a scalar and a constant scalar, on either side, whose result an Unsqueeze reads.
+Keeps    scalars that nothing expands; results of rank 1 or more; two operands that are not
+         constant.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir import opset, scope
+from smelt.ir.build import Builder
+from smelt.ir.constants import Constants
+from smelt.ir.match import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import EXACT, rule_pass
+
+BINARY = ("Add", "Sub", "Mul", "Div", "Pow", "Mod", "Max", "Min")
+
+
+@rule(op(BINARY, var("a"), var("b")))
+def scalar_arithmetic(m: Match, b: Builder) -> Replacement:
+    if any(_rank(value) != 0 for value in (m["a"], m["b"])):
+        return None
+    constants = {name: m.array(name) for name in ("a", "b")}
+    if sum(array is None for array in constants.values()) != 1:
+        return Miss("not exactly one operand is constant")
+    if not any(expands(node, m.constants) for node in scope.consumers(m.root.outputs[0])):
+        return Miss("no Unsqueeze reads the result")
+    axis = b.const_i64([0])
+    operands = [
+        b.op("Unsqueeze", m[name], axis) if array is None else b.constant(array.reshape(1))
+        for name, array in constants.items()
+    ]
+    return b.op("Squeeze", b.like(m.root, *operands), axis)
+
+
+@rule(op("Unsqueeze", op("Squeeze", var("x"), var("axes"), shared=True), rest=True))
+def expanded_again(m: Match, b: Builder) -> Replacement:
+    return m["x"] if expands(m.root, m.constants) and _rank(m["x"]) == 1 else None
+
+
+def expands(node: ir.Node, constants: Constants) -> bool:
+    """True if ``node`` makes a vector of a scalar."""
+    source = node.inputs[0] if node.op_type == "Unsqueeze" and not node.domain else None
+    return _rank(source) == 0 and opset.axes_of(node, constants) in ((0,), (-1,))
+
+
+def _rank(value: ir.Value | None) -> int | None:
+    return len(value.shape) if value is not None and value.shape is not None else None
+
+
+rank0_expand_dims_swap = rule_pass(
+    "rank0_expand_dims_swap",
+    __doc__,
+    [scalar_arithmetic, expanded_again],
+    exactness=EXACT,
+    default=False,
+    source="Core ML MIL: common::rank0_expand_dims_swap",
+)
