@@ -17,6 +17,7 @@ SIMPLIFY = _listed(
     "noop-elimination",
     "select-optimization",
     "cast-optimization",
+    "fuse-squeeze-expand-dims",
     "fuse-onehot-matmul-to-gather",
     "concat-to-pixel-shuffle",
     "replace-stack-reshape",

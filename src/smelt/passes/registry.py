@@ -18,6 +18,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "const_elimination",
         "divide_to_multiply",
         "fold_reshape_pairs",
+        "fuse_squeeze_expand_dims",
         "merge_consecutive_paddings",
         "merge_consecutive_relus",
         "merge_consecutive_reshapes",
@@ -29,6 +30,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
     "fuse": (
         "add_conv_transpose_output_shape",
         "compose_conv1d",
+        "expand_dynamic_linear",
         "fuse_conv_batchnorm",
         "fuse_conv_bias",
         "fuse_conv_scale",

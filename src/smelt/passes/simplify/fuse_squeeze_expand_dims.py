@@ -1,0 +1,72 @@
+"""Drop a Squeeze and an Unsqueeze of the same axes, in either order.
+
+    before   x: [N,1,S,1] ─> Squeeze(1, 3) ─> Unsqueeze(1, 3) ─> y        after   x ─> y
+
+Needs    the same axes, as numbers from the same end or with a known rank. No dim needs to be
+         known; of a Squeeze without axes, the shape of x must be.
+Keeps    an inner result that something else reads, for those readers; pairs that move a size of
+         1 to another place, which ``merge-consecutive-reshapes`` makes one Reshape.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.constants import Constants
+from smelt.ir.match import one_of, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import same_shape, static_shape
+from smelt.passes.base import EXACT, rule_pass
+
+_squeeze = op("Squeeze", var("x"), rest=True, name="inner", shared=True)
+_unsqueeze = op("Unsqueeze", var("x"), rest=True, name="inner", shared=True)
+
+
+@rule(
+    one_of(op("Unsqueeze", _squeeze, rest=True), op("Squeeze", _unsqueeze, rest=True)),
+    min_opset=1,
+    same_shape=True,
+)
+def there_and_back(m: Match, b: Builder) -> Replacement:
+    x, inner = m["x"], m.node("inner")
+    if same_shape(x.shape, m.root.outputs[0].shape):
+        return x
+    # Both sets of axes count in the shape that has them all.
+    narrow, wide = (inner.outputs[0], x) if inner.op_type == "Squeeze" else (x, inner.outputs[0])
+    first, second = (axes_in(node, wide, narrow, m.constants) for node in (inner, m.root))
+    if first is None or second is None:
+        return Miss("the axes are not known")
+    return x if first == second else Miss("the axes differ")
+
+
+def axes_in(
+    node: ir.Node, wide: ir.Value, narrow: ir.Value, constants: Constants
+) -> frozenset[int] | None:
+    """The axes of a Squeeze or an Unsqueeze in the shape of ``wide``, from 0 if its rank is known.
+
+    Without a rank the numbers stay as they are; from different ends they then compare unequal.
+    """
+    axes = opset.axes_of(node, constants)
+    if axes is None:
+        return None
+    if not axes and node.op_type == "Squeeze":
+        shape = static_shape(wide)
+        if shape is None or "axes" in node.attributes or any(node.inputs[1:]):
+            # Runtimes differ on what an empty list of axes means.
+            return None
+        return frozenset(axis for axis, dim in enumerate(shape) if dim == 1)
+    rank = len(wide.shape) if wide.shape is not None else None
+    if rank is None and narrow.shape is not None:
+        rank = len(narrow.shape) + len(axes)
+    return frozenset(axes if rank is None else (axis % rank for axis in axes))
+
+
+fuse_squeeze_expand_dims = rule_pass(
+    "fuse_squeeze_expand_dims",
+    __doc__,
+    [there_and_back],
+    exactness=EXACT,
+    source="Core ML MIL: common::fuse_squeeze_expand_dims",
+)
