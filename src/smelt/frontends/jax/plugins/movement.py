@@ -15,10 +15,16 @@ from smelt.frontends.jax.registry import lowers
 
 @lowers("reshape")
 def reshape(
-    cx: Lowering, x: ir.Value, *, new_sizes: Sequence[Dim], dimensions: object, sharding: object
+    cx: Lowering,
+    x: ir.Value,
+    *,
+    new_sizes: Sequence[Dim],
+    dimensions: Sequence[int] | None,
+    sharding: object,
 ) -> ir.Value:
+    """``dimensions`` is the order in which the dims are read."""
     if dimensions is not None:
-        raise cx.unsupported(f"it reads the dims in the order {dimensions}")
+        x = cx.transpose(x, dimensions)
     return cx.reshape(x, new_sizes)
 
 
