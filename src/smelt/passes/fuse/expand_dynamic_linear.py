@@ -1,0 +1,64 @@
+"""Expand a ``Gemm`` whose weight or bias is computed into ``MatMul`` and ``Add``.
+
+    before   x, w, b ─> Gemm(alpha, beta, transB) ─> y
+    after    Add(Mul(MatMul(x, Transpose(w)), alpha), Mul(b, beta)) ─> y
+
+For targets whose linear layer holds constants only. A factor of 1, a bias that is constantly 0 or
+absent, and a beta of 0 leave nothing behind.
+
+Needs    floats; a weight or a bias that is no constant. The bias keeps its own broadcast.
+Keeps    a Gemm with a constant weight and a constant bias; integers, for which a factor may be a
+         fraction; an alpha of 0, and in float16 one below 1: a product may overflow before it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.match import op, optional, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import rounding, rule_pass
+
+
+@rule(op("Gemm", var("x"), var("weight"), optional(var("bias"))), same_shape=True)
+def dynamic_gemm(m: Match, b: Builder) -> Replacement:
+    bias = m.get("bias")
+    dtype = m["x"].dtype
+    if dtype is None or not dtype.is_floating_point():
+        return Miss("the operands are not known to be floats")
+    if all(v is None or m.array(v, limit=None) is not None for v in (m["weight"], bias)):
+        return Miss("weight and bias are constant")
+    alpha = opset.attribute(m.root, "alpha", m.opset)
+    if alpha == 0 or (abs(alpha) < 1 and dtype == ir.DataType.FLOAT16):
+        return Miss("the product may overflow before alpha makes it small")
+    product = b.op("MatMul", _turned(m, b, "x", "transA"), _turned(m, b, "weight", "transB"))
+    result = _scaled(b, product, alpha, dtype)
+    beta = opset.attribute(m.root, "beta", m.opset)
+    if bias is None or beta == 0 or m.constants.is_filled(bias, 0):
+        return result
+    return b.op("Add", result, _scaled(b, bias, beta, dtype))
+
+
+def _turned(m: Match, b: Builder, name: str, flag: str) -> ir.Value:
+    if not opset.attribute(m.root, flag, m.opset):
+        return m[name]
+    return b.op("Transpose", m[name], perm=[1, 0])
+
+
+def _scaled(b: Builder, value: ir.Value, factor: float, dtype: ir.DataType) -> ir.Value:
+    if factor == 1:
+        return value
+    return b.op("Mul", value, b.constant(np.asarray(factor, dtype=dtype.numpy())))
+
+
+expand_dynamic_linear = rule_pass(
+    "expand_dynamic_linear",
+    __doc__,
+    [dynamic_gemm],
+    exactness=rounding(8),
+    default=False,
+    source="Core ML MIL: common::expand_dynamic_linear",
+)
