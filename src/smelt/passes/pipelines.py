@@ -18,6 +18,7 @@ SIMPLIFY = _listed(
     "select-optimization",
     "cast-optimization",
     "fuse-squeeze-expand-dims",
+    "fuse-stack-split",
     "fuse-onehot-matmul-to-gather",
     "concat-to-pixel-shuffle",
     "replace-stack-reshape",

@@ -19,6 +19,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "divide_to_multiply",
         "fold_reshape_pairs",
         "fuse_squeeze_expand_dims",
+        "fuse_stack_split",
         "merge_consecutive_paddings",
         "merge_consecutive_relus",
         "merge_consecutive_reshapes",

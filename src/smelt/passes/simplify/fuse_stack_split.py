@@ -1,0 +1,63 @@
+"""Give back the values that a Concat joins only for a Split to part them again.
+
+    before   a, b ─> Unsqueeze(k) each ─> Concat(k) ─> Split(k) ─> Squeeze(k) each ─> u, v
+    after    a, b are u, v
+
+Without the Unsqueezes too, and where a Gather picks one of stacked values by a number.
+
+Needs    parts of the very sizes that were joined, proved from shapes.
+Keeps    the Concat for whom else reads it; parts of other sizes, or along another axis; an index
+         that only callers know.
+"""
+
+from __future__ import annotations
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.match import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import same_dim
+from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.simplify.fuse_squeeze_expand_dims import there_and_back
+from smelt.passes.tensors.stack import concat_axis, stack_of
+
+_joined = op("Concat", var("first"), rest=True, name="joined", shared=True)
+
+
+@rule(op("Split", _joined, rest=True), min_opset=1)
+def split_of_concat(m: Match, b: Builder) -> Replacement:
+    concat = m.node("joined")
+    axis, joined = concat_axis(concat), m["joined"]
+    along = opset.attribute(m.root, "axis", m.opset)
+    if axis is None or joined.shape is None or along % len(joined.shape) != axis:
+        return None
+    values, parts = tuple(concat.inputs), m.root.outputs
+    if len(values) != len(parts):
+        return Miss("there are not as many parts as joined values")
+    for value, part in zip(values, parts, strict=True):
+        if value is None or value.shape is None or part.shape is None:
+            return Miss("the sizes of the parts are not known")
+        if not same_dim(value.shape[axis], part.shape[axis]):
+            return Miss("the parts are not proved to have the sizes of the joined values")
+    return values
+
+
+@rule(op("Gather", op("Concat", var("first"), rest=True, name="stack", shared=True), var("index")))
+def one_of_a_stack(m: Match, b: Builder) -> Replacement:
+    stack, index = stack_of(m["stack"], m.constants), m.array("index")
+    rank = len(m["stack"].shape) if m["stack"].shape is not None else 0
+    if stack is None or m.root.attributes.get_int("axis", 0) % rank != stack.axis:
+        return None
+    if index is None or index.ndim:
+        return Miss("the index is not one constant number")
+    count = len(stack.values)
+    return stack.values[int(index)] if -count <= index < count else Miss("no value has the index")
+
+
+fuse_stack_split = rule_pass(
+    "fuse_stack_split",
+    __doc__,
+    [split_of_concat, one_of_a_stack, there_and_back],
+    exactness=EXACT,
+    source="Core ML MIL: common::fuse_stack_split",
+)
