@@ -6,12 +6,22 @@ computed with mpmath to 60 digits and rounded once.
 
 from __future__ import annotations
 
-from smelt.operators.special import bessel, digamma, error, gamma, zeta
+from smelt.operators.special import (
+    bessel,
+    digamma,
+    error,
+    gamma,
+    incomplete_beta,
+    incomplete_gamma,
+    zeta,
+)
 
 OPERATORS = (
     digamma.OPERATOR,
     gamma.OPERATOR,
     *bessel.OPERATORS,
     *error.OPERATORS,
+    incomplete_beta.OPERATOR,
+    *incomplete_gamma.OPERATORS,
     *zeta.OPERATORS,
 )

@@ -62,6 +62,41 @@ def test_polygamma(check):
         check(lax.polygamma, *specs, inputs=[pairs], x64=dtype == "f64", rtol=1e-4)
 
 
+INCOMPLETE = [lax.igamma, lax.igammac, lax.igamma_grad_a, lax.random_gamma_grad]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("fn", INCOMPLETE, ids=["igamma", "igammac", "igamma_grad_a", "random"])
+def test_incomplete_gamma_functions(check, fn, dtype):
+    edges = [-np.inf, -2, -0.5, 0, 0.5, 1, 1.5, 3, 30, np.inf, np.nan]
+    grid = [np.ravel(g) for g in np.meshgrid(edges, edges)]
+    rng = np.random.default_rng(0)
+    a = 10 ** rng.uniform(-2, 2.5, 300)
+    x = a * rng.uniform(0.2, 3, 300)
+    pairs = [np.concatenate([grid[0], a]), np.concatenate([grid[1], x])]
+    limits = {"rtol": 1e-3, "atol": 1e-5} if dtype == "f32" else {"rtol": 1e-10, "atol": 1e-13}
+    specs = [f"{dtype}[{pairs[0].size}]"] * 2
+    check(fn, *specs, inputs=[pairs], x64=dtype == "f64", **limits)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_incomplete_beta_function(check, dtype):
+    edges, places = [-1, 0, 0.5, 2, np.inf, np.nan], [-0.5, 0, 0.3, 1, 1.5, np.nan]
+    grid = [np.ravel(g) for g in np.meshgrid(edges, edges, places)]
+    rng = np.random.default_rng(0)
+    random = [10 ** rng.uniform(-1, 2, 300), 10 ** rng.uniform(-1, 2, 300), rng.uniform(size=300)]
+    numbers = [np.concatenate(pair) for pair in zip(grid, random, strict=True)]
+    limits = {"rtol": 1e-3, "atol": 1e-5} if dtype == "f32" else {"rtol": 1e-10, "atol": 1e-13}
+    specs = [f"{dtype}[{numbers[0].size}]"] * 3
+    check(lax.betainc, *specs, inputs=[numbers], x64=dtype == "f64", **limits)
+
+
+def test_operands_of_a_loop_broadcast(check):
+    fn = lambda a, x: jax.scipy.special.gammainc(jax.numpy.abs(a)[:, None], x**2)  # noqa: E731
+    check(fn, "f32[B]", "f32[S]", rtol=1e-4)
+    check(fn, "f32[0]", "f32[3]")
+
+
 def test_an_order_for_all_numbers(check):
     check(lambda x: jax.scipy.special.polygamma(1, x), "f32[B,S]", rtol=1e-4)
 

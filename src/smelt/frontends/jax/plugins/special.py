@@ -15,8 +15,13 @@ OPERATORS = {
     "digamma": "Digamma",
     "erf_inv": "ErfInv",
     "erfc": "Erfc",
+    "igamma": "Igamma",
+    "igamma_grad_a": "IgammaGradA",
+    "igammac": "Igammac",
     "lgamma": "Lgamma",
     "polygamma": "Polygamma",
+    "random_gamma_grad": "RandomGammaGrad",
+    "regularized_incomplete_beta": "Betainc",
     "zeta": "Zeta",
 }
 """Primitives that one operator computes, element by element."""

@@ -1,0 +1,111 @@
+"""``smelt.Igamma`` and its relatives: the regularized incomplete gamma functions.
+
+The lower one by its series where x is small or below a, the upper one by its continued fraction
+elsewhere, and both by Temme's expansion where a is large and x near it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from smelt.operators.formula import Arithmetic, Number, elementwise
+from smelt.operators.special.digamma import digamma
+from smelt.operators.special.error import erfc
+from smelt.operators.special.fractions import gamma_fraction, gamma_series
+from smelt.operators.special.gamma import deviance, stirling_rest
+from smelt.operators.special.temme import expand
+
+
+def density(m: Arithmetic, a: Number, x: Number) -> Number:
+    """``x ** a exp(-x) / gamma(a)`` for a, x > 0."""
+    return m.exp(deviance(m, a, x) - stirling_rest(m, a)) * m.sqrt(a * (0.5 / math.pi))
+
+
+def _inside(m: Arithmetic, a: Number, x: Number) -> Number:
+    """Where the functions need computing: finite and above 0."""
+    return (a > 0.0) & (x > 0.0) & (a < math.inf) & (x < math.inf)
+
+
+def _lower_and_upper(m: Arithmetic, a: Number, x: Number) -> tuple[Number, Number]:
+    """Both functions where ``_inside``, each accurate where it is small."""
+    inside = _inside(m, a, x)
+    a, x = m.where(inside, a, 1.0), m.where(inside, x, 1.0)
+    temme = expand(m, a, x)
+    factor = density(m, a, x)
+    wanted = inside & ~temme.valid & (factor > 0.0)
+    by_series = (x < 1.0) | (x < a)
+    lower = gamma_series(m, a, x, wanted & by_series)[0] * factor / a
+    upper = gamma_fraction(m, a, x, wanted & ~by_series)[0] * factor
+    lower, upper = m.where(by_series, lower, 1.0 - upper), m.where(by_series, 1.0 - lower, upper)
+    rest = m.exp(temme.exponent) * temme.total / m.sqrt(a * (2.0 * math.pi))
+    scaled = temme.eta * m.sqrt(a * 0.5)
+    near_upper = 0.5 * erfc(m, scaled) + rest
+    near_lower = 0.5 * erfc(m, -scaled) - rest
+    valid = temme.valid
+    return m.where(valid, near_lower, lower), m.where(valid, near_upper, upper)
+
+
+def _outside(m: Arithmetic, a: Number, x: Number) -> tuple[Number, Number]:
+    """Both functions on the edges of their domain as JAX has them, NaN beyond it.
+
+    JAX leaves some limits NaN: both functions at infinite a from x = 1 on, the lower at a = 0 up to
+    x = 1.
+    """
+    none = (a > 0.0) & m.equal(x, 0.0) | m.equal(a, math.inf) & (x > 0.0) & (x < 1.0)
+    all_ = (x > 0.0) & m.equal(a, 0.0) | m.equal(x, math.inf) & (a > 0.0)
+    lower = m.where(none, 0.0, m.where(all_, 1.0, math.nan))
+    return m.where(m.equal(a, 0.0) & (x < 1.0), math.nan, lower), 1.0 - lower
+
+
+def igamma(m: Arithmetic, a: Number, x: Number) -> Number:
+    """The lower function: DLMF 8.2.4."""
+    return m.where(_inside(m, a, x), _lower_and_upper(m, a, x)[0], _outside(m, a, x)[0])
+
+
+def igammac(m: Arithmetic, a: Number, x: Number) -> Number:
+    """The upper function: DLMF 8.2.4."""
+    return m.where(_inside(m, a, x), _lower_and_upper(m, a, x)[1], _outside(m, a, x)[1])
+
+
+def igamma_grad_a(m: Arithmetic, a: Number, x: Number) -> Number:
+    """The derivative of the lower function by a."""
+    inside = _inside(m, a, x)
+    safe_a, safe_x = m.where(inside, a, 1.0), m.where(inside, x, 1.0)
+    factor = density(m, safe_a, safe_x)
+    value = -_upper_slope(m, safe_a, safe_x, inside & (factor > 0.0)) * factor
+    edge = m.where(m.equal(x, 0.0) & (a > 0.0), 0.0, math.nan)
+    return m.where(inside, m.where(factor > 0.0, value, 0.0), edge)
+
+
+def random_gamma_grad(m: Arithmetic, a: Number, x: Number) -> Number:
+    """The derivative by a of the sample x of Gamma(a, 1) whose lower function is fixed."""
+    inside = _inside(m, a, x)
+    safe_a, safe_x = m.where(inside, a, 1.0), m.where(inside, x, 1.0)
+    value = _upper_slope(m, safe_a, safe_x, inside) * safe_x
+    edge = m.where(m.equal(x, 0.0) & (a > 0.0), 0.0, math.nan)
+    return m.where(inside, value, edge)
+
+
+def _upper_slope(m: Arithmetic, a: Number, x: Number, wanted: Number) -> Number:
+    """The derivative of the upper function by a, over ``density(a, x)``."""
+    temme = expand(m, a, x)
+    wanted = wanted & ~temme.valid
+    by_series = (x < 1.0) | (x < a)
+    slope = m.log(x) - digamma(m, a)
+    total, growth = gamma_series(m, a, x, wanted & by_series, slope=True)
+    series = -(total * (slope - 1.0 / a) + growth) / a
+    total, growth = gamma_fraction(m, a, x, wanted & ~by_series, slope=True)
+    fraction = total * slope + growth
+    bracket = temme.ratio - 0.5 * temme.eta
+    bracket = bracket + temme.total * (temme.log_ratio - 0.5 / a) + temme.slope
+    near = bracket * m.exp(stirling_rest(m, a)) / a
+    return m.where(temme.valid, near, m.where(by_series, series, fraction))
+
+
+NAMES = ("a", "x")
+OPERATORS = (
+    elementwise("Igamma", igamma, "Lower regularized incomplete gamma function", NAMES),
+    elementwise("Igammac", igammac, "Upper regularized incomplete gamma function", NAMES),
+    elementwise("IgammaGradA", igamma_grad_a, "Derivative of Igamma by a", NAMES),
+    elementwise("RandomGammaGrad", random_gamma_grad, "Derivative of gamma samples by a", NAMES),
+)
