@@ -1,0 +1,60 @@
+"""The bound under which integers survive, held against arithmetic in the type itself."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from smelt.ir import text
+from smelt.ir.constants import Constants
+from smelt.passes.quantize.quantization import Quantization
+from smelt.passes.quantize.round_trip import round_trip_flaw
+
+TYPES = {"float": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
+INTEGERS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "int4": (-8, 7)}
+
+
+def _flaw(real: str, integer: str, bits: int) -> str | None:
+    literal = bits if real != "float" else float(np.uint32(bits).view(np.float32))
+    model = text.parse(
+        f"g ({integer}[N] x) => ({integer}[N] y) <{real} s = {{{literal!r}}}, {integer} z = {{1}}>"
+        "{ d = DequantizeLinear(x, s, z)  y = QuantizeLinear(d, s, z) }",
+        21,
+    )
+    model.graph[0].outputs[0].dtype = model.graph.initializers["s"].dtype
+    dq, q = (Quantization.of(node) for node in model.graph)
+    assert dq is not None
+    assert q is not None
+    return round_trip_flaw(dq, q, Constants())
+
+
+def _survive(real: str, integer: str, scale: np.ndarray) -> bool:
+    """Both by a division and by the reciprocal."""
+    low, high = INTEGERS[integer]
+    steps = np.arange(low, high + 1) - 1
+    with np.errstate(all="ignore"):
+        floats = steps.astype(TYPES[real]) * scale
+        divided, multiplied = floats / scale, floats * (TYPES[real](1) / scale)
+        rounded = [np.rint(item.astype(np.float64)) for item in (divided, multiplied)]
+    return all(np.array_equal(item, steps) for item in rounded)
+
+
+@pytest.mark.parametrize("integer", INTEGERS)
+@pytest.mark.parametrize("real", TYPES)
+def test_what_passes_survives(real: str, integer: str) -> None:
+    width = np.dtype(TYPES[real]).itemsize * 8
+    unsigned = np.dtype(f"uint{width}")
+    passed = 0
+    for bits in np.random.default_rng(0).integers(0, 2 ** (width - 1), 60):
+        scale = np.asarray(bits, unsigned).view(TYPES[real])
+        if np.isfinite(scale) and _flaw(real, integer, int(bits)) is None:
+            assert _survive(real, integer, scale)
+            passed += 1
+    too_coarse = {("float16", "int16"), *(("bfloat16", i) for i in ("int8", "uint8", "int16"))}
+    assert (passed > 0) == ((real, integer) not in too_coarse)
+
+
+@pytest.mark.parametrize(("real", "bits"), [("bfloat16", 15821), ("float16", 11878)])
+def test_what_is_too_coarse_does_not_survive(real: str, bits: int) -> None:
+    scale = np.asarray(bits, np.uint16).view(TYPES[real])
+    assert _flaw(real, "int16", bits) is not None
+    assert not _survive(real, "int16", scale)
