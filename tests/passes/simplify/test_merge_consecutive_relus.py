@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
+from literals import literal
 from rewrites import check_rewrite, check_unchanged
 
 from smelt.passes.simplify.merge_consecutive_relus import merge_consecutive_relus
@@ -26,10 +29,47 @@ def test_merges(before: str, after: str | None) -> None:
     check_rewrite(merge_consecutive_relus, f"{G} {{ {before} }}", f"{G} {{ {expected} }}")
 
 
+@pytest.mark.parametrize("outer", ["Ceil", "Floor", "Round"])
+@pytest.mark.parametrize("inner", ["Ceil", "Floor", "Round"])
+def test_rounds_once(outer: str, inner: str) -> None:
+    check_rewrite(
+        merge_consecutive_relus,
+        f"{G} {{ r = {inner}(x) y = {outer}(r) }}",
+        f"{G} {{ y = {inner}(x) }}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner"), [("Abs", "Abs"), ("Sign", "Sign"), ("Abs", "Relu"), ("Relu", "Abs")]
+)
+@pytest.mark.parametrize("dtype", ["float", "float16", "double", "int32"])
+def test_what_is_done_already(outer: str, inner: str, dtype: str) -> None:
+    g = f"g ({dtype}[N,4] x) => ({dtype}[N,4] y)"
+    check_rewrite(
+        merge_consecutive_relus,
+        f"{g} {{ r = {inner}(x) y = {outer}(r) }}",
+        f"{g} {{ y = {inner}(x) }}",
+    )
+
+
+def test_the_first_stays_for_others() -> None:
+    g = "g (float[N,4] x) => (float[N,4] y, float[N,4] z)"
+    check_rewrite(
+        merge_consecutive_relus,
+        f"{g} {{ r = Floor(x) s = Round(r) y = Neg(s) z = Exp(r) }}",
+        f"{g} {{ r = Floor(x) y = Neg(r) z = Exp(r) }}",
+    )
+
+
 KEPT = {
     "ranges that do not meet": f"{G} {{ r = Clip(x, a, c) y = Clip(r, b, d) }}",
     "an empty range": f"{G} {{ r = Clip(x, b, a) y = Clip(r, a, d) }}",
     "bounds that are inputs": "g (float[4] x, float a, float b) => (float[4] y) { r = Clip(x, a, b) y = Relu(r) }",
+    "Sign of Abs": f"{G} {{ r = Abs(x) y = Sign(r) }}",
+    "Abs of Sign": f"{G} {{ r = Sign(x) y = Abs(r) }}",
+    "Floor of Abs": f"{G} {{ r = Abs(x) y = Floor(r) }}",
+    "no number but infinity": "g (float[N,4] x) => (float[N,4] y) "
+    f"<float i = {literal('float', math.inf)}> {{ r = Clip(x, i) y = Relu(r) }}",
     "LeakyRelu": f"{G} {{ r = LeakyRelu(x) y = Relu(r) }}",
 }
 

@@ -1,7 +1,11 @@
-"""Merge activations that clip what is clipped already.
+"""Merge activations that do what is done already.
 
     before   x ─> Relu ─> Relu ─> y                       after   x ─> Relu ─> y
     before   x ─> Clip(a, b) ─> Clip(c, d) ─> y           after   x ─> Clip(max(a,c), min(b,d)) ─> y
+    before   x ─> Floor ─> Round ─> y                     after   x ─> Floor ─> y
+
+So are Abs and Sign of themselves, Relu of Abs, Abs of Relu, and each of Ceil, Floor and Round of
+each.
 
 Needs    constant bounds whose ranges overlap: a Clip with an empty range returns its upper bound.
 Keeps    the first one if something else reads it.
@@ -16,15 +20,33 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.floats import float_info
-from smelt.ir.match import op, var
+from smelt.ir.match import one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import EXACT, rule_pass
 
 _x = var("x")
 
 
-@rule(op("Relu", op("Relu", _x, name="inner", shared=True)))
-def relu_of_relu(m: Match, b: Builder) -> Replacement:
+_INTEGERS = ("Ceil", "Floor", "Round")
+
+UNCHANGED_AFTER = {
+    "Relu": ("Relu", "Abs"),
+    "Abs": ("Abs", "Relu"),
+    "Sign": ("Sign",),
+    **dict.fromkeys(_INTEGERS, _INTEGERS),
+}
+"""What an operator returns as it is, because it comes from one of these."""
+
+
+@rule(
+    one_of(
+        *(
+            op(outer, op(inner, _x, name="inner", shared=True))
+            for outer, inner in UNCHANGED_AFTER.items()
+        )
+    )
+)
+def done_already(m: Match, b: Builder) -> Replacement:
     return m["inner"]
 
 
@@ -43,8 +65,19 @@ def clip_of_clip(m: Match, b: Builder) -> Replacement:
     inner, outer, x = m.node("inner"), m.root, m["x"]
     if x.dtype is None or (inner.op_type == "Relu" and outer.op_type == "Relu"):
         return None
-    limits = _limits(x.dtype)
-    first, second = _bounds(m, inner, limits), _bounds(m, outer, limits)
+    limits = limits_of(x.dtype)
+    return clip_to_both(b, x, bounds_of(m, inner, limits), bounds_of(m, outer, limits))
+
+
+Bounds = tuple[float, float]
+"""The least and the largest result."""
+
+
+def clip_to_both(
+    b: Builder, x: ir.Value, first: Bounds | None, second: Bounds | None
+) -> ir.Value | Miss:
+    """A Clip of ``x``, of known dtype, to what two ranges have in common."""
+    assert x.dtype is not None
     if first is None or second is None:
         return Miss("the bounds are not constant")
     low, high = max(first[0], second[0]), min(first[1], second[1])
@@ -52,12 +85,12 @@ def clip_of_clip(m: Match, b: Builder) -> Replacement:
         return Miss("the ranges do not overlap")
     bounds = [
         None if number == limit else _constant(b, number, x)
-        for number, limit in zip((low, high), limits, strict=True)
+        for number, limit in zip((low, high), limits_of(x.dtype), strict=True)
     ]
     return b.op("Clip", x, *bounds)
 
 
-def _limits(dtype: ir.DataType) -> tuple[float, float]:
+def limits_of(dtype: ir.DataType) -> Bounds:
     """What absent bounds of a Clip are: the lowest and the largest finite number."""
     if dtype.is_integer():
         return int(np.iinfo(dtype.numpy()).min), int(np.iinfo(dtype.numpy()).max)
@@ -65,7 +98,7 @@ def _limits(dtype: ir.DataType) -> tuple[float, float]:
     return -largest, largest
 
 
-def _bounds(m: Match, node: ir.Node, limits: tuple[float, float]) -> tuple[float, float] | None:
+def bounds_of(m: Match, node: ir.Node, limits: Bounds) -> Bounds | None:
     """The closed range that a Relu or Clip leaves; None if it is not known, or NaN."""
     if node.op_type == "Relu":
         return 0.0, math.inf
@@ -87,7 +120,7 @@ def _constant(b: Builder, number: float, like: ir.Value) -> ir.Value:
 merge_consecutive_relus = rule_pass(
     "merge_consecutive_relus",
     __doc__,
-    [relu_of_relu, clip_of_clip],
+    [done_already, clip_of_clip],
     exactness=EXACT,
     source="Core ML MIL: common::merge_consecutive_relus",
 )
