@@ -27,6 +27,7 @@ SIMPLIFY = _listed(
     "fold-reshape-pairs",
     "loop-invariant-elimination",
     "merge-consecutive-relus",
+    "clip-of-min-max",
     "merge-consecutive-paddings",
     "remove-symbolic-reshape",
     "merge-consecutive-reshapes",

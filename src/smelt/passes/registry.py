@@ -15,6 +15,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
     "canonicalize": ("legalize_dot_general", "max_to_relu"),
     "simplify": (
         "cast_optimization",
+        "clip_of_min_max",
         "const_elimination",
         "divide_to_multiply",
         "fold_reshape_pairs",

@@ -1,0 +1,79 @@
+"""Write ``min(max(x, lo), hi)`` as one ``Clip``.
+
+    before   x ─> Max(·, lo) ─> Min(·, hi) ─> y            after   x ─> Clip(lo, hi) ─> y
+
+So are Min and Max the other way round, either of them with Relu or Clip, and Max of Max. All of
+them keep NaN, in every runtime measured; where x and a bound are zeros of different sign, which of
+the two comes out differs, as it does between runtimes.
+
+Needs    constant bounds, each filled with one number, whose ranges overlap; a result of the shape
+         of x.
+Keeps    bounds that are NaN or differ from element to element; an empty range, where Clip returns
+         the upper bound; a first step that something else reads.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.match import const, one_of, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.simplify.merge_consecutive_relus import (
+    Bounds,
+    bounds_of,
+    clip_to_both,
+    limits_of,
+)
+
+_MIN_MAX = ["Min", "Max"]
+_ACTIVATIONS = ["Relu", "Clip"]
+
+_x = var("x")
+_half = op(_MIN_MAX, _x, const(name="first"), commutative=True, name="inner")
+_either = one_of(_half, op(_ACTIVATIONS, _x, rest=True, name="inner"))
+
+
+@rule(
+    one_of(
+        op(_MIN_MAX, _either, const(name="second"), commutative=True),
+        op(_ACTIVATIONS, _half, rest=True),
+    )
+)
+def ranges(m: Match, b: Builder) -> Replacement:
+    x = m["x"]
+    if x.dtype is None:
+        return Miss("the element type is not known")
+    limits = limits_of(x.dtype)
+    inner = _range(m, m.node("inner"), "first", limits)
+    outer = _range(m, m.root, "second", limits)
+    return clip_to_both(b, x, inner, outer)
+
+
+def _range(m: Match, node: ir.Node, bound: str, limits: Bounds) -> Bounds | None:
+    """The closed range that ``node`` leaves; None if it is not known."""
+    if node.op_type in _ACTIVATIONS:
+        return bounds_of(m, node, limits)
+    number = _number(m.array(bound))
+    if number is None:
+        return None
+    integer = m["x"].dtype is not None and m["x"].dtype.is_integer()
+    lowest, highest = limits if integer else (-math.inf, math.inf)
+    return (number, highest) if node.op_type == "Max" else (lowest, number)
+
+
+def _number(array: np.ndarray | None) -> float | None:
+    """What every element of a constant is; None if they differ, are NaN, or there are none."""
+    if array is None or not array.size or array.dtype.kind not in "iufV":
+        return None
+    first = array.reshape(-1)[0]
+    if not bool(np.all(array == first)):
+        return None
+    return int(first) if array.dtype.kind in "iu" else float(first)
+
+
+clip_of_min_max = rule_pass("clip_of_min_max", __doc__, [ranges], exactness=EXACT)
