@@ -49,6 +49,7 @@ QUANTIZE = _listed(
 
 FUSE = _listed(
     "compose-conv1d",
+    "fuse-dilated-conv",
     "fuse-pad-conv",
     "fuse-conv-batchnorm",
     "fuse-conv-scale",

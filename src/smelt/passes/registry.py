@@ -36,6 +36,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "fuse_conv_batchnorm",
         "fuse_conv_bias",
         "fuse_conv_scale",
+        "fuse_dilated_conv",
         "fuse_elementwise_to_batchnorm",
         "fuse_gelu_exact",
         "fuse_gelu_sigmoid_approximation",

@@ -1,0 +1,152 @@
+"""Where the elements of a tensor came from, while Reshapes and Transposes move them.
+
+An axis is a list of parts, the slowest first. A part walks ``size`` steps of ``stride`` along one
+axis of the source; together the parts of one source axis cover it. So a Reshape that cuts rows of
+6 into 3 pairs leaves the parts (stride 2, size 3) and (stride 1, size 2), and a layout says what
+any chain of such operators does, however it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.shapes import Dim, same_dim
+from smelt.passes.layout.merge_consecutive_transposes import permutation
+from smelt.passes.tensors.stack import RESHAPES, dims_of
+
+
+@dataclass(frozen=True)
+class Part:
+    """``size`` steps of ``stride`` along ``axis`` of the source."""
+
+    axis: int
+    stride: int
+    size: Dim
+
+
+Parts: TypeAlias = tuple[Part, ...]
+Layout: TypeAlias = tuple[Parts, ...]
+
+MOVES = (*sorted(RESHAPES), "Transpose", "SpaceToDepth", "DepthToSpace")
+"""Operators that a layout can follow."""
+
+
+def source_layout(dims: Sequence[Dim]) -> Layout:
+    """Each axis as itself; those of size 1 have no parts."""
+    return tuple(() if dim == 1 else (Part(axis, 1, dim),) for axis, dim in enumerate(dims))
+
+
+def follow(layout: Layout, node: ir.Node, version: int) -> Layout | None:
+    """The layout of the result of ``node``, one of MOVES; None if the sizes do not tell."""
+    if node.op_type == "Transpose":
+        perm = permutation(node)
+        return None if perm is None else tuple(layout[axis] for axis in perm)
+    if node.op_type in RESHAPES:
+        dims = dims_of(node.outputs[0])
+        return None if dims is None else reshape(layout, dims)
+    block = opset.attribute(node, "blocksize", version)
+    if node.op_type == "SpaceToDepth":
+        return _space_to_depth(layout, block)
+    blocks_first = opset.attribute(node, "mode", version) in (None, "DCR")
+    return _depth_to_space(layout, block, blocks_first)
+
+
+def reshape(layout: Layout, dims: Sequence[Dim]) -> Layout | None:
+    """The parts regrouped into axes of ``dims``, from both ends; one dim may take the rest."""
+    parts: Parts = tuple(part for axis in layout for part in axis)
+    front: list[Parts] = []
+    back: list[Parts] = []
+    left, right = 0, len(dims)
+    while left < right:
+        cut = take(parts, dims[left])
+        if cut is None:
+            break
+        taken, parts = cut
+        front.append(joined(taken))
+        left += 1
+    while left < right:
+        cut = take(parts, dims[right - 1], last=True)
+        if cut is None:
+            break
+        taken, parts = cut
+        back.append(joined(taken))
+        right -= 1
+    if right - left > 1 or (left == right and parts):
+        return None
+    if right - left == 1 and isinstance(dims[left], int):
+        return None
+    middle = [joined(parts)] if left < right else []
+    return (*front, *middle, *reversed(back))
+
+
+def take(parts: Parts, dim: Dim, *, last: bool = False) -> tuple[Parts, Parts] | None:
+    """The first parts, or the ``last``, of ``dim`` elements together, and the others.
+
+    A part may be cut in two. None if ``dim`` elements end within what cannot be cut.
+    """
+    taken: list[Part] = []
+    rest = list(parts)
+    count: Dim = 1
+    while not same_dim(count, dim):
+        if not rest:
+            return None
+        part = rest.pop(-1 if last else 0)
+        if isinstance(dim, int):
+            size = part.size
+            if not isinstance(size, int) or not isinstance(count, int) or 0 in (dim, size):
+                return None
+            need = dim // count
+            if size > need and size % need == 0:
+                part, left = _cut(part, need, size // need, last)
+                rest.insert(len(rest) if last else 0, left)
+            elif need % size:
+                return None
+        taken.insert(0 if last else len(taken), part)
+        count = part.size * count
+    return tuple(taken), tuple(rest)
+
+
+def _cut(part: Part, need: int, other: int, last: bool) -> tuple[Part, Part]:
+    """The ``need`` outer or, if ``last``, inner steps of a part, and what is left of it."""
+    outer, inner = (other, need) if last else (need, other)
+    slow = Part(part.axis, part.stride * inner, outer)
+    fast = Part(part.axis, part.stride, inner)
+    return (fast, slow) if last else (slow, fast)
+
+
+def joined(parts: Parts) -> Parts:
+    """Neighbours that walk on along the same axis as one part."""
+    merged: list[Part] = []
+    for part in parts:
+        last = merged[-1] if merged else None
+        if last is None or last.axis != part.axis or not isinstance(part.size, int):
+            merged.append(part)
+        elif last.stride == part.stride * part.size:
+            merged[-1] = Part(part.axis, part.stride, last.size * part.size)
+        else:
+            merged.append(part)
+    return tuple(merged)
+
+
+def _space_to_depth(layout: Layout, block: int) -> Layout | None:
+    batch, channels, *spatial = layout
+    rows, columns = (take(axis, block, last=True) for axis in spatial)
+    if rows is None or columns is None:
+        return None
+    return batch, joined((*rows[0], *columns[0], *channels)), rows[1], columns[1]
+
+
+def _depth_to_space(layout: Layout, block: int, blocks_first: bool) -> Layout | None:
+    """Channels are rows, columns, others in this order, or others, rows, columns."""
+    batch, channels, height, width = layout
+    first = take(channels, block, last=not blocks_first)
+    second = take(first[1], block, last=not blocks_first) if first is not None else None
+    if first is None or second is None:
+        return None
+    rows, columns = (first[0], second[0]) if blocks_first else (second[0], first[0])
+    return batch, second[1], joined((*height, *rows)), joined((*width, *columns))

@@ -1,0 +1,61 @@
+"""What a Pad adds at the edges of an image, and what a Slice takes from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.constants import Constants
+
+
+def padding_of(
+    pad: ir.Node, order: Sequence[int], constants: Constants, version: int
+) -> list[int] | None:
+    """Begins, then ends, of the spatial axes of ``pad``, whose input has axes in ``order``.
+
+    None if it pads with anything but 0, crops, pads other axes, or is not constant.
+    """
+    inputs = [*pad.inputs, None, None, None]
+    if version < 11 or opset.attribute(pad, "mode", version) != "constant":
+        return None
+    if inputs[2] is not None and not constants.is_number(inputs[2], 0):
+        return None
+    pads = constants.ints(inputs[1])
+    axes = tuple(range(len(order))) if inputs[3] is None else constants.ints(inputs[3])
+    if pads is None or axes is None or len(pads) != 2 * len(axes) or min(pads, default=0) < 0:
+        return None
+    begins, ends = [0] * len(order), [0] * len(order)
+    for index, axis in enumerate(axes):
+        place = order.index(axis % len(order))
+        begins[place], ends[place] = pads[index], pads[index + len(axes)]
+    return None if any((*begins[:2], *ends[:2])) else [*begins[2:], *ends[2:]]
+
+
+def crops_of(
+    cut: ir.Node, order: Sequence[int], sizes: Sequence[int | None], constants: Constants
+) -> list[int] | None:
+    """How much ``cut``, a Slice, takes from begins, then ends, of the spatial axes.
+
+    Its input has axes in ``order``, and the spatial ones ``sizes``. None if it takes steps, takes
+    from other axes, leaves nothing, or is not constant.
+    """
+    if len(cut.inputs) < 3:
+        return None
+    starts, ends = constants.ints(cut.inputs[1]), constants.ints(cut.inputs[2])
+    axes = opset.axes_of(cut, constants, index=3)
+    steps = constants.ints(cut.inputs[4]) if len(cut.inputs) > 4 and cut.inputs[4] else ()
+    if starts is None or ends is None or axes is None or steps is None or set(steps) - {1}:
+        return None
+    crops = [0] * (2 * len(sizes))
+    for axis, start, end in zip(axes or range(len(starts)), starts, ends, strict=True):
+        place = order[axis % len(order)] - 2
+        size = sizes[place] if place >= 0 else None
+        if size is None:
+            return None
+        first, behind, _ = slice(start, end).indices(size)
+        if first >= behind:
+            return None
+        crops[place], crops[place + len(sizes)] = first, size - behind
+    return crops
