@@ -109,3 +109,19 @@ def test_calls_are_inlined_and_named():
     assert node.op_type == "Tanh"
     assert "test_control_flow.py" in str(origin_of(node))
     assert "squash" in str(origin_of(node))
+
+
+def test_rows_of_a_batch_stop_by_themselves(check):
+    def one(x, limit):
+        return lax.while_loop(lambda c: c[0] < limit, lambda c: (c[0] * 2, c[1] + 1), (x, x * 0))
+
+    limits = np.array([[1, 9, -5, 100, 3], [0.5, 0.5, 0.5, 0.5, 0.5]], np.float32)
+    for limit in limits:
+        check(jax.vmap(one), "f32[5]", "f32[5]", inputs=[[np.ones(5), limit]])
+    check(jax.vmap(lambda x: one(x, 9.0)), "f32[B]", inputs=[[np.ones(0)], [[1.0, 3.0, 40.0]]])
+    inner = lambda x: lax.while_loop(lambda c: c.sum() < 9, lambda c: c * 2, x)  # noqa: E731
+    check(jax.vmap(inner), "f32[2,3]", inputs=[[X + 1]])
+
+
+def test_a_choice_of_one_value_twice(check):
+    check(lambda p, x: jnp.where(p, x[0], x[0]), "bool[4]", "f32[3]")

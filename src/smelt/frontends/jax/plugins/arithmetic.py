@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.registry import lowers
 from smelt.ir.constants import tensor_of
 
@@ -123,7 +124,9 @@ def _all_ones(cx: Lowering, like: ir.Value) -> ir.Value:
 
 
 @lowers("select_n", broadcasts=True)
-def select_n(cx: Lowering, which: ir.Value, *cases: ir.Value) -> ir.Value:
+def select_n(cx: Lowering, which: ir.Value, *cases: ir.Value) -> ir.Value | Operand:
+    if all(case is cases[0] for case in cases):
+        return cx.operands[-1]
     if which.dtype == BOOL:
         return where(cx, which, cases[-1], cases[0])
     result = cases[-1]

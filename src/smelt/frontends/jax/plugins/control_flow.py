@@ -11,6 +11,7 @@ import onnx_ir as ir
 from smelt.frontends.jax.compat import Aval, ClosedJaxpr
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.plugins.arithmetic import where
 from smelt.frontends.jax.registry import lowers
 
 
@@ -50,16 +51,21 @@ def while_(
     body_nconsts: int,
     body_jaxpr: ClosedJaxpr,
 ) -> tuple[ir.Value, ...]:
+    """A Loop. Under vmap each row of a batch has a condition, and rests once it is false."""
     given = _operands(operands, cx.avals_in)
     tests, constants = given[:cond_nconsts], given[cond_nconsts : cond_nconsts + body_nconsts]
     carry = given[cond_nconsts + body_nconsts :]
     avals = cx.avals_out
-    (go_on,) = _scalars(cx, cx.inline(cond_jaxpr, [*tests, *carry]))
+    mask = cond_jaxpr.jaxpr.outvars[0].aval
+    go_on = _any(cx, cx.inline(cond_jaxpr, [*tests, *carry]), mask)
     body, carried = _body(cx, avals, counted=True)
-    results = body.inline(body_jaxpr, [*constants, *carried[2:]])
-    (again,) = _scalars(body, body.inline(cond_jaxpr, [*tests, *results]))
-    outputs = [(again, _BOOL), *zip(_values(body, results, avals), avals, strict=True)]
-    graph = body.finish(outputs)
+    results = _values(body, body.inline(body_jaxpr, [*constants, *carried[2:]]), avals)
+    if mask.shape:
+        going = _values(body, body.inline(cond_jaxpr, [*tests, *carried[2:]]), [mask])[0]
+        results = _where_going(body, going, results, carried[2:])
+    stepped = _operands(results, avals)
+    again = _any(body, body.inline(cond_jaxpr, [*tests, *stepped]), mask)
+    graph = body.finish([(again, _BOOL), *zip(results, avals, strict=True)])
     values = [operand.value for operand in carry]
     return cx.ops("Loop", None, go_on, *values, outputs=len(avals), body=graph)
 
@@ -164,5 +170,23 @@ def _values(cx: Lowering, operands: Sequence[Operand], avals: Sequence[Aval]) ->
     return [cx.whole(operand, aval) for operand, aval in zip(operands, avals, strict=True)]
 
 
-def _scalars(cx: Lowering, operands: Sequence[Operand]) -> list[ir.Value]:
-    return [operand.value for operand in operands]
+def _any(cx: Lowering, test: Sequence[Operand], mask: Aval) -> ir.Value:
+    """One condition of a batch of them; by a sum, as nothing has no largest element."""
+    (value,) = _values(cx, test, [mask])
+    if not mask.shape:
+        return value
+    count = cx.op("ReduceSum", cx.cast(value, np.dtype(np.int64)), keepdims=0)
+    return cx.op("Greater", count, cx.const_i64(0))
+
+
+def _where_going(
+    cx: Lowering, going: ir.Value, new: Sequence[ir.Value], old: Sequence[Operand]
+) -> list[ir.Value]:
+    """``new`` in the rows that are ``going``, whose dims lead, and ``old`` in the others."""
+    assert going.shape is not None
+    rank = len(going.shape)
+    chosen = []
+    for value, before in zip(new, old, strict=True):
+        mask = cx.unsqueeze(going, range(rank, len(before.shape)))
+        chosen.append(where(cx, mask, value, before.value))
+    return chosen
