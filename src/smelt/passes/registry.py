@@ -52,6 +52,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "fuse_swish",
         "fuse_transpose_matmul",
         "fuse_transpose_matmul_contrib",
+        "guard_negative_gather_indices",
         "prelu_to_lrelu",
         "rank0_expand_dims_swap",
     ),

@@ -1,0 +1,125 @@
+"""Make the indices of Gather, GatherElements and GatherND nonnegative, for targets that ask so.
+
+    before   data, i ─> Gather(axis) ─> y
+    after    data, Where(i < 0, i + n, i) ─> Gather(axis) ─> y
+
+``n`` is the size of the axis. ONNX counts negative indices from the end; some runtimes do not.
+
+Needs    the type of the indices, and for GatherND how many of them make a place.
+Keeps    indices that cannot be negative by their making: ArgMax, NonZero, Mod by a constant and
+         the like, or this very guard. Constants are changed themselves if the size is known.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.match import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.tensors.integer_range import integer_range
+from smelt.passes.tensors.stack import producer_of
+
+
+@rule(
+    op(["Gather", "GatherElements", "GatherND"], var("data"), var("indices")),
+    min_opset=11,
+    same_shape=True,
+)
+def guarded(m: Match, b: Builder) -> Replacement:
+    data, indices = m["data"], m["indices"]
+    bounds = integer_range(indices, m.constants)
+    if bounds is None:
+        return Miss("the type of the indices is not known")
+    if bounds[0] >= 0:
+        return None
+    axes = _axes(m)
+    if axes is None or data.shape is None:
+        return Miss("the axes that are indexed are not known")
+    if _is_guard(indices, axes, m):
+        return None
+    sizes = [data.shape[axis] for axis in axes]
+    known = [size for size in sizes if isinstance(size, int)]
+    assert indices.dtype is not None
+    scalar, array = m.root.op_type != "GatherND", m.array("indices", limit=None)
+    numbers = None
+    if len(known) == len(sizes):
+        numbers = np.asarray(known[0] if scalar else known, indices.dtype.numpy())
+    if array is not None and numbers is not None:
+        counted = np.where(array < 0, array + numbers, array)
+        if counted.size and counted.min() < 0:
+            return Miss("an index lies before the start")
+        return b.like(m.root, data, b.constant(counted))
+    if numbers is not None:
+        count = b.constant(numbers)
+    else:
+        count = _counted(b, data, axes, scalar, indices.dtype)
+    negative = b.op("Less", indices, b.const_like(0, indices))
+    return b.like(m.root, data, b.op("Where", negative, b.op("Add", indices, count), indices))
+
+
+def _axes(m: Match) -> range | None:
+    """The axes of the data that the indices count along."""
+    data, indices = m["data"], m["indices"]
+    if data.shape is None:
+        return None
+    if m.root.op_type != "GatherND":
+        axis = opset.attribute(m.root, "axis", m.opset) % len(data.shape)
+        return range(axis, axis + 1)
+    first = opset.attribute(m.root, "batch_dims", m.opset) or 0
+    length = indices.shape[-1] if indices.shape is not None and len(indices.shape) else None
+    return range(first, first + length) if isinstance(length, int) else None
+
+
+def _counted(b: Builder, data: ir.Value, axes: range, scalar: bool, dtype: ir.DataType) -> ir.Value:
+    """The sizes of ``axes`` of ``data``, computed at run time."""
+    shape = b.op("Shape", data)
+    if scalar:
+        count = b.op("Gather", shape, b.const_i64(axes.start))
+    else:
+        count = b.op("Slice", shape, b.const_i64([axes.start]), b.const_i64([axes.stop]))
+    return count if dtype == ir.DataType.INT64 else b.op("Cast", count, to=int(dtype))
+
+
+def _is_guard(indices: ir.Value, axes: range, m: Match) -> bool:
+    """True for ``Where(i < 0, i + n, i)``, which this pass makes."""
+    where = producer_of(indices, "Where")
+    less = producer_of(where.inputs[0], "Less") if where is not None else None
+    plus = producer_of(where.inputs[1], "Add") if where is not None else None
+    if where is None or less is None or plus is None:
+        return False
+    source = where.inputs[2]
+    return (
+        source is less.inputs[0]
+        and source is plus.inputs[0]
+        and m.constants.is_number(less.inputs[1], 0)
+        and _is_count(plus.inputs[1], axes, m)
+    )
+
+
+def _is_count(value: ir.Value | None, axes: range, m: Match) -> bool:
+    """True if ``value`` holds the sizes of ``axes`` of the data, as a number or as a Shape says."""
+    shape, array = m["data"].shape, m.array(value)
+    if array is not None:
+        return shape is not None and array.reshape(-1).tolist() == [shape[axis] for axis in axes]
+    cast = producer_of(value, "Cast")
+    node = producer_of(value if cast is None else cast.inputs[0], "Gather", "Slice")
+    whole = producer_of(node.inputs[0], "Shape") if node is not None else None
+    if node is None or whole is None or whole.inputs[0] is not m["data"] or whole.attributes:
+        return False
+    bounds = [m.ints(bound) for bound in node.inputs[1:]]
+    one = [(axes.start,)]
+    return bounds == [*one, (axes.stop,)] or (len(axes) == 1 and bounds == one)
+
+
+guard_negative_gather_indices = rule_pass(
+    "guard_negative_gather_indices",
+    __doc__,
+    [guarded],
+    exactness=EXACT,
+    default=False,
+    source="Core ML MIL: common::guard_negative_gather_indices",
+)
