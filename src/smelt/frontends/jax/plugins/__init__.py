@@ -15,6 +15,7 @@ MODULES = (
     "cumulative",
     "dynamic_slicing",
     "gather",
+    "generic_reduce",
     "linalg",
     "movement",
     "padding",

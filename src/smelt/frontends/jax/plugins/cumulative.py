@@ -4,58 +4,86 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import jax
 import numpy as np
 import onnx_ir as ir
 
+from smelt.frontends.jax.compat import make_jaxpr, struct
 from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.plugins.monoid_reductions import scan_rows
+from smelt.frontends.jax.plugins.monoids import WIDER, Monoid, identity
+from smelt.frontends.jax.plugins.windows import END
 from smelt.frontends.jax.registry import lowers
 
-NARROW_BITS = 16
+COMBINED = {"cumprod": "mul", "cummax": "max", "cummin": "min"}
 
-COMBINED = {"cumprod": "Mul", "cummax": "Max", "cummin": "Min"}
+SUMMED = {**WIDER, ir.DataType.UINT32: ir.DataType.INT64, ir.DataType.UINT64: ir.DataType.INT64}
+"""What CumSum takes instead; integers wrap to the same bits when cast back."""
 
 
 @lowers("cumsum")
 def cumsum(cx: Lowering, x: ir.Value, *, axis: int, reverse: bool) -> ir.Value:
     assert x.dtype is not None
-    wide = x
-    if x.dtype.is_integer() and x.dtype.bitwidth <= NARROW_BITS:
-        wide = cx.cast(x, ir.DataType.INT32)
+    wide = cx.cast(x, SUMMED.get(x.dtype, x.dtype))
     dim = cx.constant(np.asarray(int(axis), np.int32))
     return cx.cast(cx.op("CumSum", wide, dim, reverse=int(reverse)), x.dtype)
 
 
-def _lower(op_type: str) -> Callable[..., ir.Value]:
+def _lower(name: str) -> Callable[..., ir.Value]:
     def lower(cx: Lowering, x: ir.Value, *, axis: int, reverse: bool) -> ir.Value:
-        return scan(cx, op_type, x, int(axis), reverse)
+        start = identity(name, np.dtype(cx.avals_in[0].dtype))
+        return running(cx, Monoid(name), x, start, int(axis), reverse)
 
     return lower
 
 
-for _primitive, _op_type in COMBINED.items():
-    lowers(_primitive)(_lower(_op_type))
+for _primitive, _name in COMBINED.items():
+    lowers(_primitive)(_lower(_name))
 
 
-def scan(cx: Lowering, op_type: str, x: ir.Value, axis: int, reverse: bool) -> ir.Value:
+@lowers("cumlogsumexp")
+def cumlogsumexp(cx: Lowering, x: ir.Value, *, axis: int, reverse: bool) -> ir.Value:
+    dtype = np.dtype(cx.avals_in[0].dtype)
+    start = np.asarray(-np.inf).astype(dtype)
+    pair = (struct((), dtype), struct((), dtype))
+    body = make_jaxpr(jax.numpy.logaddexp, pair)[0]
+    return running(cx, Monoid("", body), x, start, int(axis), reverse)
+
+
+def running(
+    cx: Lowering, computed: Monoid, x: ir.Value, start: np.ndarray, axis: int, reverse: bool
+) -> ir.Value:
+    """All the partial results along ``axis``; step by step where its size is not known."""
+    assert x.dtype is not None
+    shape, dtype = tuple(cx.avals_in[0].shape), x.dtype
+    wide = Operand(cx.cast(x, computed.widened(dtype)), shape)
+    if isinstance(shape[axis], int):
+        return cx.cast(_doubled(cx, computed, wide, axis, reverse).value, dtype)
+    order = [axis, *(dim for dim in range(len(shape)) if dim != axis)]
+    moved = tuple(shape[dim] for dim in order)
+    rows = [Operand(cx.transpose(wide.value, order), moved)]
+    first = cx.cast(cx.constant(start), computed.widened(dtype))
+    before = [Operand(cx.expand(first, moved[1:]), moved[1:])]
+    (result,) = scan_rows(cx, computed, rows, before, running=True, reverse=reverse)
+    return cx.cast(cx.transpose(result.value, np.argsort(order).tolist()), dtype)
+
+
+def _doubled(cx: Lowering, computed: Monoid, x: Operand, axis: int, reverse: bool) -> Operand:
     """Each step combines every element with the one ``distance`` before, and doubles it."""
-    size = cx.avals_in[0].shape[axis]
-    if not isinstance(size, int):
-        raise cx.unsupported("the axis has a symbolic size")
-    distance, end = 1, int(np.iinfo(np.int64).max)
+    size, distance = x.shape[axis], 1
     while distance < size:
+        shape = (*x.shape[:axis], size - distance, *x.shape[axis + 1 :])
+        head = Operand(cx.slice(x.value, [0], [size - distance], [axis]), shape)
+        tail = Operand(cx.slice(x.value, [distance], [END], [axis]), shape)
+        # What is nearer to the start of the run comes first.
+        pair = ([tail], [head]) if reverse else ([head], [tail])
+        combined = computed.combine(cx, *pair)[0].value
         if reverse:
-            kept = cx.slice(x, [size - distance], [end], [axis])
-            parts = (
-                cx.slice(x, [0], [size - distance], [axis]),
-                cx.slice(x, [distance], [end], [axis]),
-            )
-            x = cx.op("Concat", cx.op(op_type, *parts), kept, axis=axis)
+            kept = cx.slice(x.value, [size - distance], [END], [axis])
+            parts = (combined, kept)
         else:
-            kept = cx.slice(x, [0], [distance], [axis])
-            parts = (
-                cx.slice(x, [distance], [end], [axis]),
-                cx.slice(x, [0], [size - distance], [axis]),
-            )
-            x = cx.op("Concat", kept, cx.op(op_type, *parts), axis=axis)
+            parts = (cx.slice(x.value, [0], [distance], [axis]), combined)
+        x = Operand(cx.op("Concat", *parts, axis=axis), x.shape)
         distance *= 2
     return x

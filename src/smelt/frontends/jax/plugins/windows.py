@@ -15,6 +15,7 @@ from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.plugins.creation import counted
 from smelt.frontends.jax.plugins.monoids import Monoid
+from smelt.frontends.jax.plugins.padding import plain
 
 END = 2**62
 
@@ -65,7 +66,8 @@ def window_of(
     if any(is_symbolic(size) for size in sizes):
         raise cx.unsupported("the window has a symbolic size")
     numbers = [[int(n) for n in ns] for ns in (sizes, strides, dilations)]
-    return Window(numbers[0], numbers[1], list(padding), numbers[2])
+    pads = [(plain(low), plain(high)) for low, high in padding]
+    return Window(numbers[0], numbers[1], pads, numbers[2])
 
 
 def padded_shape(shape: Sequence[Dim], config: Sequence[tuple[Dim, Dim, int]]) -> list[Dim]:
