@@ -54,7 +54,9 @@ class Draft:
     ) -> tuple[ir.Value, ...]:
         """One node with several results."""
         results = self.b.ops(op_type, *inputs, outputs=outputs, **attributes)
-        if any(r.dtype is None or r.shape is None or size(r) > LARGEST for r in results):
+        if any(r.dtype is None or r.shape is None for r in results) or any(
+            not 0 < size(r) <= LARGEST for r in results
+        ):
             self.b.graph.remove(results[0].producer(), safe=True)
             raise NoMove(op_type)
         self.values += results
@@ -111,6 +113,12 @@ def static(value: ir.Value, axis: int) -> int:
     if not isinstance(dim, int):
         raise NoMove
     return dim
+
+
+def needs_some(value: ir.Value) -> None:
+    """Raises NoMove if a dim may be 0: runtimes differ in what they reduce nothing to."""
+    if any(not isinstance(dim, int) and dim.value not in ("N", "M") for dim in dims(value)):
+        raise NoMove
 
 
 def size(value: ir.Value) -> int:

@@ -11,24 +11,30 @@ from random_graphs.draft import Draft, Move, NoMove
 
 from smelt.ir import scope
 
-FAMILIES: list[tuple[int, list[Move]]] = [
-    (6, elementwise.MOVES),
-    (5, structure.MOVES),
-    (5, networks.MOVES),
-    (4, formulas.MOVES),
-    (3, [from_a_rule]),
-    (1, control.MOVES),
-]
+FAMILIES: dict[str, tuple[int, list[Move]]] = {
+    "elementwise": (6, elementwise.MOVES),
+    "structure": (5, structure.MOVES),
+    "networks": (5, networks.MOVES),
+    "formulas": (4, formulas.MOVES),
+    "catalogue": (3, [from_a_rule]),
+    "control": (1, control.MOVES),
+}
 """How often each family is drawn, and its moves."""
 
+FOCUS = 25
+"""How often the family in focus is drawn."""
 
-def draw(seed: int, opset: int = 23) -> ir.Model:
-    """A model of 5 to 25 moves, all of it alive; equal seeds give equal models."""
+
+def draw(seed: int, focus: str = "", opset: int = 23) -> ir.Model:
+    """A model of 5 to 25 moves, all of it alive, many of them of the family in ``focus``.
+
+    Equal seeds give equal models.
+    """
     rng = random.Random(seed)
     d = Draft(rng, opset)
-    weights = [weight for weight, _ in FAMILIES]
+    weights = [FOCUS if name == focus else weight for name, (weight, _) in FAMILIES.items()]
     for _ in range(rng.randint(5, 25)):
-        (family,) = rng.choices([moves for _, moves in FAMILIES], weights)
+        (family,) = rng.choices([moves for _, moves in FAMILIES.values()], weights)
         try:
             rng.choice(family)(d)
         except NoMove:

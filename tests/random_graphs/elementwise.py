@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 from random_graphs.draft import FLOAT, INT, Draft, Move, NoMove, dims
 
@@ -86,7 +87,11 @@ def neutral(d: Draft) -> None:
     number = d.rng.choice(NEUTRAL[kind])
     rank = len(dims(x))
     shape = d.rng.choice([(), (1,), (1,) * rank, (1,) * (rank + 1), (2, *(1,) * rank)])
-    constant = d.const(d.generator().normal(size=shape) * 0 + number)
+    held = d.generator().normal(size=shape) * 0 + number
+    last = dims(x)[-1] if rank else 1
+    if d.chance(0.2) and isinstance(last, int) and last > 1:
+        held = np.resize([number, 0.5], last)
+    constant = d.const(held)
     order = [x, constant] if kind in ("Sub", "Div", "Pow") or d.chance(0.5) else [constant, x]
     if kind in ("Sub", "Div") and d.chance(0.2):
         order.reverse()
@@ -120,7 +125,10 @@ def constant_choice(d: Draft) -> None:
     x = d.float()
     y = d.pick(lambda v: v.dtype == FLOAT and (dims(v) == dims(x) or not dims(v)))
     shape = d.rng.choice([(), (1,), (1,) * (len(dims(x)) + 1), (2, *(1,) * len(dims(x)))])
-    held = d.generator().integers(0, 2) if d.chance(0.8) else d.generator().integers(0, 2, shape)
+    last = dims(x)[-1] if dims(x) else 1
+    if d.chance(0.3) and isinstance(last, int):
+        shape = (last,)
+    held = d.generator().integers(0, 2) if d.chance(0.6) else d.generator().integers(0, 2, shape)
     condition = d.const(d.generator().normal(size=shape) * 0 + held, ir.DataType.BOOL)
     d.op("Where", condition, *d.rng.sample([x, y], 2))
 
@@ -146,7 +154,18 @@ def cast_exact(d: Draft) -> None:
 
 def same_twice(d: Draft) -> None:
     """The same node twice, or idempotent ones in a row."""
-    x = d.float()
+    x = d.pick(lambda v: v.dtype == FLOAT and bool(dims(v)))
+    if d.chance(0.3):
+        y = d.pick(lambda v: v.dtype == FLOAT and dims(v) == dims(x) and v is not x)
+        kind = d.rng.choice(["Sub", "Mul", "Add", "Max"])
+        d.op("Concat", d.op(kind, x, y), d.op(kind, *d.rng.sample([x, y], 2)), axis=0)
+        return
+    if d.chance(0.3):
+        kind, name = d.rng.choice([("LeakyRelu", "alpha"), ("Elu", "alpha"), ("Softmax", "axis")])
+        numbers = [-1, 0] if name == "axis" else [0.1, 0.3]
+        parts = [d.op(kind, x, **{name: d.rng.choice(numbers)}) for _ in "ab"]
+        d.op("Concat", *parts, axis=0)
+        return
     kind = d.rng.choice(["Relu", "Abs", "Ceil", "Floor", "Sign", "Round", "Neg", "Tanh"])
     y = d.op(kind, x)
     d.op(kind, d.rng.choice([x, y]))
@@ -157,7 +176,8 @@ def clamp(d: Draft) -> None:
     low, high = d.const(d.rng.uniform(-1, 0.2)), d.const(d.rng.uniform(-0.2, 1))
     kind = d.rng.randrange(4)
     if kind == 0:
-        d.op("Clip", d.op("Clip", x, low, high), d.const(-0.5), d.const(0.5))
+        bounds = [d.const(d.rng.choice(pair)) for pair in ((-0.5, 0.6), (0.5, -0.6, 2.0))]
+        d.op("Clip", d.op("Clip", x, low, high), *bounds)
     elif kind == 1:
         d.op("Min", d.op("Max", x, low), high)
     elif kind == 2:

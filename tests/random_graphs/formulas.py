@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import onnx_ir as ir
-from random_graphs.draft import FLOAT, Draft, Move, dims, permutation, static
+from random_graphs.draft import FLOAT, Draft, Move, dims, needs_some, permutation, static
 
 
 def _near(d: Draft, number: float) -> ir.Value:
@@ -13,6 +13,11 @@ def _near(d: Draft, number: float) -> ir.Value:
     if d.chance(0.25):
         number *= d.rng.choice([1.001, 0.9999, -1.0, 2.0])
     return d.const([number] if d.chance(0.2) else number)
+
+
+def _like(d: Draft, x: ir.Value) -> ir.Value:
+    """Another value of the same shape; raises NoMove if there is none."""
+    return d.pick(lambda v: v.dtype == FLOAT and dims(v) == dims(x) and v is not x)
 
 
 def _product(d: Draft, *factors: ir.Value) -> ir.Value:
@@ -29,15 +34,16 @@ def gelu(d: Draft) -> None:
         inner = d.op("Div", x, _near(d, math.sqrt(2)))
     else:
         inner = d.op("Mul", x, _near(d, 1 / math.sqrt(2)))
-    other = x if d.chance(0.9) else d.pick(lambda v: v.dtype == FLOAT and dims(v) == dims(x))
+    other = x if d.chance(0.8) else _like(d, x)
     plus = d.op("Add", d.op("Erf", inner), _near(d, 1.0))
     _product(d, other, plus, _near(d, 0.5))
 
 
 def gelu_tanh(d: Draft) -> None:
     x = d.float()
-    cube = d.op("Pow", x, _near(d, 3.0)) if d.chance(0.5) else _product(d, x, x, x)
-    inner = d.op("Add", x, d.op("Mul", cube, _near(d, 0.044715)))
+    y, z = (x if d.chance(0.9) else _like(d, x) for _ in "yz")
+    cube = d.op("Pow", y, _near(d, 3.0)) if d.chance(0.5) else _product(d, y, y, y)
+    inner = d.op("Add", z, d.op("Mul", cube, _near(d, 0.044715)))
     tanh = d.op("Tanh", d.op("Mul", inner, _near(d, math.sqrt(2 / math.pi))))
     _product(d, x, d.op("Add", tanh, _near(d, 1.0)), _near(d, 0.5))
 
@@ -49,7 +55,7 @@ def gelu_sigmoid(d: Draft) -> None:
 
 def swish(d: Draft) -> None:
     x = d.float()
-    other = x if d.chance(0.8) else d.pick(lambda v: v.dtype == FLOAT and dims(v) == dims(x))
+    other = x if d.chance(0.8) else _like(d, x)
     _product(d, other, d.op("Sigmoid", x))
 
 
@@ -59,7 +65,8 @@ def leaky(d: Draft) -> None:
     alpha = d.rng.choice([0.1, 0.5, -0.2, 1.5, 1.0])
     shape = d.rng.choice([(), (1,), (1,) * (rank + 1)])
     scaled = d.op("Mul", x, d.const(d.generator().normal(size=shape) * 0 + alpha))
-    d.op("Max", *d.rng.sample([x, scaled], 2))
+    other = x if d.chance(0.8) else _like(d, x)
+    d.op("Max", *d.rng.sample([other, scaled], 2))
 
 
 def prelu(d: Draft) -> None:
@@ -81,6 +88,7 @@ def softmax(d: Draft) -> None:
     rank = len(dims(x))
     axis = d.rng.randrange(-rank, rank)
     other = axis if d.chance(0.85) else d.rng.randrange(-rank, rank)
+    needs_some(x)
     y = d.op("Sub", x, d.op("ReduceMax", x, d.ints(axis))) if d.chance(0.8) else x
     e = d.op("Exp", y)
     d.op("Div", e, d.op("ReduceSum", e, d.ints(other)))
@@ -92,16 +100,18 @@ def norm(d: Draft) -> None:
     rank = len(dims(x))
     axes = d.rng.choice([[-1], [-1], [rank - 1], [-2, -1], [1], [-2]])
     other = axes if d.chance(0.85) else [d.rng.randrange(-rank, 0)]
-    centred = x
+    needs_some(x)
+    centred, around = x, x if d.chance(0.9) else _like(d, x)
     if d.chance(0.8):
-        centred = d.op("Sub", x, d.op("ReduceMean", x, d.ints(*axes)))
+        centred = d.op("Sub", x, d.op("ReduceMean", around, d.ints(*axes)))
+    numerator = centred if d.chance(0.9) else d.op("Sub", x, d.op("ReduceMean", x, d.ints(-1)))
     square = d.op("Mul", centred, centred) if d.chance(0.5) else d.op("Pow", centred, _two(d))
     variance = d.op("ReduceMean", square, d.ints(*other))
     root = d.op("Sqrt", d.op("Add", variance, _near(d, 1e-3)))
     if d.chance(0.5):
-        y = d.op("Div", centred, root)
+        y = d.op("Div", numerator, root)
     else:
-        y = d.op("Mul", centred, d.op("Reciprocal", root))
+        y = d.op("Mul", numerator, d.op("Reciprocal", root))
     if d.chance(0.7):
         length = dims(x)[axes[-1]]
         shape = (
@@ -113,7 +123,7 @@ def norm(d: Draft) -> None:
 
 
 def _two(d: Draft) -> ir.Value:
-    return d.const(2.0 if d.chance(0.9) else 3.0)
+    return d.const(2.0 if d.chance(0.8) else 3.0)
 
 
 def pixel_shuffle(d: Draft) -> None:

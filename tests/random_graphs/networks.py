@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import onnx_ir as ir
-from random_graphs.draft import FLOAT, INT, Draft, Move, NoMove, dims, permutation, static
+from random_graphs.draft import (
+    FLOAT,
+    INT,
+    Draft,
+    Move,
+    NoMove,
+    dims,
+    needs_some,
+    permutation,
+    static,
+)
 
 REDUCTIONS = ["ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceL2", "ReduceSumSquare"]
 
@@ -18,8 +28,9 @@ def convolution(d: Draft) -> None:
         pads = [0, 0, *(d.rng.choice([0, 1]) for _ in "hw"), 0, d.rng.choice([0, 0, 1]), 1, 0]
         x = d.op("Pad", x, d.ints(*pads), value)
     transposed = d.chance(0.3)
-    shape = (channels, 4 // group, 2, 2) if transposed else (4, channels // group, 2, 2)
-    bias = [d.normal(4)] if d.chance(0.5) else []
+    made = d.rng.choice([3, 5, 6] if group == 1 else [4, 6])
+    shape = (channels, made // group, 2, 2) if transposed else (made, channels // group, 2, 2)
+    bias = [d.normal(made)] if d.chance(0.5) else []
     strides = [d.rng.choice([1, 1, 2])] * 2
     pads = [d.rng.choice([0, 0, 1]) for _ in range(4)]
     kind = "ConvTranspose" if transposed else "Conv"
@@ -43,7 +54,7 @@ def _after_convolution(d: Draft, y: ir.Value) -> ir.Value:
     shapes = [(), (1,), (channels, 1, 1), (1, channels, 1, 1), (1, 1, 1, 1, 1)]
     shapes += [(last,), (last, 1)] if isinstance(last, int) else []
     order = [y, d.normal(*d.rng.choice(shapes))]
-    if d.chance(0.25):
+    if d.chance(0.4):
         order.reverse()
     return d.op(d.rng.choice(["Add", "Sub", "Mul", "Div"]), *order)
 
@@ -55,9 +66,12 @@ def conv1d(d: Draft) -> None:
     axis = d.rng.choice([2, 3])
     y = d.op("Unsqueeze", x, d.ints(axis))
     kernel = [1, 2] if axis == 2 else [2, 1]
-    if d.chance(0.2):
+    if d.chance(0.4):
         kernel = [2, 2]
-    pads = d.rng.choice([[0, 0, 0, 0], [0, 1, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1]])
+    if kernel == [2, 2] and d.chance(0.7):
+        pads = d.rng.choice([[1, 0, 0, 1], [0, 1, 1, 0]])
+    else:
+        pads = d.rng.choice([[0, 0, 0, 0], [0, 1, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1]])
     y = d.op("Conv", y, d.normal(3, channels, *kernel), pads=pads)
     d.op("Squeeze", y, d.ints(axis))
 
@@ -65,11 +79,15 @@ def conv1d(d: Draft) -> None:
 def pool(d: Draft) -> None:
     x = d.float(4)
     kind = d.rng.choice(["MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"])
+    if d.chance(0.4):
+        x = d.op("Pad", x, d.ints(0, 0, d.rng.choice([0, 1]), 1, 0, 0, 1, d.rng.choice([0, 1])))
     if kind.startswith("Global"):
         d.op(kind, x)
         return
-    pads = [d.rng.choice([0, 1]) for _ in range(4)]
-    d.op(kind, x, kernel_shape=[2, 2], strides=[d.rng.choice([1, 2])] * 2, pads=pads)
+    pads = [d.rng.choice([0, 0, 1])] * 4 if d.chance(0.7) else [0, 1, 1, 0]
+    extra = {"count_include_pad": d.rng.choice([0, 1])} if kind == "AveragePool" else {}
+    strides = [d.rng.choice([1, 2])] * 2
+    d.op(kind, x, kernel_shape=[3, 3], strides=strides, pads=pads, **extra)
 
 
 def normalization(d: Draft) -> None:
@@ -89,6 +107,8 @@ def linear(d: Draft) -> None:
     """A product with a constant, and a sum with one: of a row, of rows, of more."""
     x = d.pick(lambda v: v.dtype == FLOAT and len(dims(v)) >= 2 and isinstance(dims(v)[-1], int))
     inner, outer = static(x, -1), d.rng.choice([1, 4, 6])
+    if d.chance(0.5):
+        x = d.op("Reshape", x, d.ints(-1, inner))
     if d.chance(0.2):
         y = d.op("MatMul", d.normal(5, static(x, -2)), x)
         outer = inner
@@ -124,6 +144,7 @@ def reduction(d: Draft) -> None:
     x = d.pick(lambda v: v.dtype == FLOAT and bool(dims(v)))
     rank = len(dims(x))
     axes = d.rng.sample(range(-rank, 0), d.rng.randint(1, min(2, rank)))
+    needs_some(x)
     y = d.op(d.rng.choice(REDUCTIONS), x, d.ints(*axes), keepdims=d.rng.choice([0, 1]))
     if d.chance(0.3):
         sizes = [static(x, axis) for axis in axes]
@@ -137,6 +158,7 @@ def reduction(d: Draft) -> None:
 def argument(d: Draft) -> None:
     x = d.pick(lambda v: v.dtype == FLOAT and bool(dims(v)))
     axis = d.rng.randrange(-len(dims(x)), 0)
+    needs_some(x)
     y = d.op(d.rng.choice(["ArgMax", "ArgMin"]), x, axis=axis, keepdims=d.rng.choice([0, 1]))
     if d.chance(0.5):
         hot = d.op("OneHot", y, d.const(static(x, axis), INT), d.const([0.0, 1.0]))

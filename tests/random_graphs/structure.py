@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from random_graphs.draft import (
+    BOOL,
     FLOAT,
     INT,
     Draft,
@@ -11,6 +12,7 @@ from random_graphs.draft import (
     NoMove,
     dims,
     inverse,
+    needs_some,
     permutation,
     static,
 )
@@ -19,7 +21,9 @@ from random_graphs.elementwise import UNARY
 
 def transpose(d: Draft) -> None:
     x = d.pick(lambda v: len(dims(v)) >= 2)
-    d.op("Transpose", x, perm=permutation(d, len(dims(x))))
+    y = d.op("Transpose", x, perm=permutation(d, len(dims(x))))
+    if d.chance(0.4):
+        d.op("Transpose", y, perm=permutation(d, len(dims(x))))
 
 
 def transposed_sandwich(d: Draft) -> None:
@@ -28,7 +32,8 @@ def transposed_sandwich(d: Draft) -> None:
     perm = permutation(d, len(dims(x)))
     y = d.op("Transpose", x, perm=perm)
     for _ in range(d.rng.randint(1, 3)):
-        kind = d.rng.randrange(5)
+        kind = d.rng.randrange(8)
+        axis = d.rng.randrange(-len(perm), len(perm))
         if kind == 0:
             y = d.op(d.rng.choice(UNARY), y)
         elif kind == 1:
@@ -38,8 +43,15 @@ def transposed_sandwich(d: Draft) -> None:
             y = d.op("Mul", y, d.normal(last if isinstance(last, int) else 1))
         elif kind == 3:
             y = d.op("Add", y, d.op("Tanh", y))
+        elif kind == 4:
+            y = d.op("Softmax", y, axis=axis)
+        elif kind == 5:
+            needs_some(y)
+            y = d.op(d.rng.choice(["ReduceMax", "ReduceSum"]), y, d.ints(axis))
+        elif kind == 6:
+            y = d.op("Slice", y, d.ints(0), d.ints(d.rng.choice([2**62, 2, -1])), d.ints(axis))
         else:
-            y = d.op("Softmax", y, axis=d.rng.randrange(-len(perm), len(perm)))
+            y = d.op("Pad", y, d.ints(1, d.rng.choice([0, 1])), None, d.ints(axis))
     d.op("Transpose", y, perm=inverse(perm) if d.chance(0.8) else permutation(d, len(perm)))
 
 
@@ -78,6 +90,18 @@ def computed_reshape(d: Draft) -> None:
     d.op("Reshape", x, d.op("Concat", *parts, axis=0))
 
 
+def computed_expand(d: Draft) -> None:
+    """A row, repeated as often as another value is long."""
+    x = d.pick(lambda v: v.dtype == FLOAT and len(dims(v)) >= 2)
+    y = d.pick(lambda v: v.dtype == FLOAT and len(dims(v)) == len(dims(x)))
+    if d.chance(0.5):
+        needs_some(x)
+        y = d.op("ReduceSum", x, d.ints(d.rng.randrange(len(dims(x)))))
+    first = d.op("Shape", x, start=0, end=1)
+    rest = d.ints(*(dim if isinstance(dim, int) else 1 for dim in dims(x)[1:]))
+    d.op("Expand", y, d.op("Concat", first, rest, axis=0))
+
+
 def computed_fill(d: Draft) -> None:
     x = d.float()
     filled = d.op("ConstantOfShape", d.op("Shape", x))
@@ -102,7 +126,9 @@ def concat(d: Draft) -> None:
 def split(d: Draft) -> None:
     x = d.pick(lambda v: bool(dims(v)) and dims(v)[-1] in (2, 4, 6, 8, 12))
     a, c = d.ops("Split", x, outputs=2, axis=-1, num_outputs=2)
-    if d.chance(0.5):
+    if d.chance(0.2):
+        d.op("Where", d.const(True, BOOL), a, c)
+    elif d.chance(0.5):
         order = [a, c] if d.chance(0.6) else [c, a]
         d.op("Concat", *order, axis=-1 if d.chance(0.8) else 0)
 
@@ -127,6 +153,10 @@ def pad(d: Draft) -> None:
         pads = [0] * (2 * rank)
         for place in d.rng.sample(range(2 * rank), 2):
             pads[place] = d.rng.choice([0, 1, 2, -1])
+        if d.chance(0.15):
+            axis = d.rng.randrange(rank)
+            pads = [0] * (2 * rank)
+            pads[axis], pads[rank + axis] = d.rng.choice([(1, -1), (-1, 1), (0, 0)])
         value = d.const(d.rng.choice([0.0, 0.0, 1.5]))
         x = d.op("Pad", x, d.ints(*pads), *([value] if d.chance(0.6) else []))
 
@@ -162,6 +192,17 @@ def repeat(d: Draft) -> None:
 
 MOVES: list[Move] = [
     *(transpose, transpose, transposed_sandwich, transposed_sandwich, joined_transposes),
-    *(reshape, reshape, computed_reshape, computed_fill, unsqueeze, concat, split, take, take),
+    *(
+        reshape,
+        reshape,
+        computed_reshape,
+        computed_expand,
+        computed_fill,
+        unsqueeze,
+        concat,
+        split,
+        take,
+        take,
+    ),
     *(pad, reflect, gather, repeat),
 ]

@@ -1,0 +1,238 @@
+"""The wrong passes that random graphs have to catch: each lacks a condition, or mistakes a sign."""
+
+from __future__ import annotations
+
+from random_graphs.mutation import Mutant
+
+FUSE, SIMPLIFY, LAYOUT = "passes.fuse.", "passes.simplify.", "passes.layout."
+
+
+def _mutants(focus: str, folder: str, pass_: str, *changes: tuple[str, str, str]) -> list[Mutant]:
+    """Changes as ``(file:function or function, old, new)``."""
+    stem = pass_.replace("-", "_")
+    return [
+        Mutant(focus, pass_, f"{folder}{f if ':' in f else f'{stem}:{f}'}", old, new)
+        for f, old, new in changes
+    ]
+
+
+MUTANTS: list[Mutant] = [
+    *_mutants(
+        "networks",
+        FUSE,
+        "fuse-conv-bias",
+        ("conv_plus", "sign * term", "term"),
+        ("minus_conv", "-np.ones", "np.ones"),
+        ("minus_conv", "term - conv.exact_bias()", "term + conv.exact_bias()"),
+        (
+            "output_channels:Convolution.per_channel",
+            "array.size != shape[axis]",
+            "array.size not in (1, self.channels)",
+        ),
+    ),
+    *_mutants(
+        "networks",
+        FUSE,
+        "fuse-conv-scale",
+        ("conv_times", '1 / scale if m.root.op_type == "Div" else scale', "scale"),
+        ("conv_times", "None if conv.bias is None else bias", "None"),
+        (
+            "output_channels:Convolution.scaled_weight",
+            'self.node.op_type == "Conv"',
+            "len(factor) == len(weight)",
+        ),
+    ),
+    *_mutants(
+        "networks",
+        FUSE,
+        "fuse-conv-batchnorm",
+        ("conv_batchnorm", "conv.exact_bias() - mean", "conv.exact_bias()"),
+        ("conv_batchnorm", "np.sqrt(variance +", "(variance +"),
+    ),
+    *_mutants(
+        "networks",
+        FUSE,
+        "fuse-pad-conv",
+        ("_spatial_pads", "inputs[2] is not None and not", "False and not"),
+        ("_spatial_pads", "any(around[:2][0]) or any(around[:2][1])", "False"),
+        ("pad_inside", "p + q for p, q", "p for p, q"),
+        ("_uncounted", "not counts and not counted", "False"),
+    ),
+    *_mutants(
+        "networks",
+        FUSE,
+        "compose-conv1d",
+        ("_row_that_meets", "return int(before // dilation)", "return 0"),
+        ("_without", "i % 2 != index", "i % 2 == index"),
+    ),
+    *_mutants(
+        "networks",
+        FUSE,
+        "fuse-linear-bias",
+        ("_bias", "sign * array", "array"),
+        ("_bias", "(-beta if negated else beta)", "1.0"),
+        ("gemm_plus", "(-1.0 if negated else 1.0)", "1.0"),
+    ),
+    *_mutants(
+        "networks",
+        FUSE,
+        "fuse-matmul-weight-bias",
+        ("matmul_plus", "m.root.inputs[1] is product", "False"),
+        ("matmul_plus", "alpha=-1.0", "alpha=1.0"),
+    ),
+    *_mutants(
+        "formulas", FUSE, "fuse-leaky-relu", ("larger", "alpha > 1 or alpha == 0", "alpha == 0")
+    ),
+    *_mutants(
+        "formulas", FUSE, "fuse-prelu", ("prelu", 'a if m.root.op_type == "Sub" else', "a or")
+    ),
+    *_mutants(
+        "formulas",
+        FUSE,
+        "prelu-to-lrelu",
+        ("float32_attribute:as_float32", "not bool(np.all(array == first))", "False"),
+    ),
+    *_mutants(
+        "formulas",
+        FUSE,
+        "fuse-softmax",
+        ("softmax", "axis=axis", "axis=-1"),
+    ),
+    *_mutants(
+        "formulas",
+        FUSE,
+        "fuse-layernorm-or-instancenorm",
+        ("statistics:Statistics.square", "not self.is_number(node.inputs[1], 2.0)", "False"),
+        ("statistics:Statistics.centred", "found[0] is not node.inputs[0]", "False"),
+        ("statistics:Statistics._root_of", "axes, epsilon, c", "axes, 1e-5, c"),
+        ("statistics:Statistics.is_centred", "== (spread.x, spread.axes)", "is not None"),
+    ),
+    Mutant(
+        "formulas",
+        "fuse-gelu-exact",
+        "ir.constants:Constants.is_filled",
+        "is_close(item, number, ulp)",
+        "abs(item - number) <= 2e-3",
+    ),
+    Mutant(
+        "formulas",
+        "fuse-gelu-exact",
+        "ir.match:MatchState.bind",
+        "self.bindings[name] is value",
+        "True",
+    ),
+    Mutant(
+        "elementwise",
+        "noop-elimination",
+        "ir.constants:Constants.is_filled",
+        "numeric and all(",
+        "numeric and any(",
+    ),
+    Mutant(
+        "elementwise",
+        "noop-elimination",
+        "ir.rewrite:Rewriter._check",
+        "not trust_shape and",
+        "False and",
+    ),
+    *_mutants(
+        "elementwise",
+        SIMPLIFY,
+        "noop-elimination",
+        ("identity_transpose", "list(perm.as_ints()) == sorted(perm.as_ints())", "True"),
+        ("clip_nothing", "absent and integer", "absent"),
+    ),
+    *_mutants(
+        "structure",
+        SIMPLIFY,
+        "noop-elimination",
+        ("pad_nothing", "any(pads)", "sum(pads)"),
+        ("whole_slice", "all(step == 1 for step in taken)", "True"),
+    ),
+    *_mutants(
+        "elementwise",
+        SIMPLIFY,
+        "merge-consecutive-relus",
+        ("clip_of_clip", "max(first[0], second[0])", "second[0]"),
+        ("clip_of_clip", "and low <= high", ""),
+    ),
+    *_mutants(
+        "structure",
+        SIMPLIFY,
+        "merge-consecutive-reshapes",
+        ("constant_shape", "same_dim(source[index], dim)", "True"),
+    ),
+    *_mutants(
+        "structure",
+        SIMPLIFY,
+        "remove-symbolic-reshape",
+        ("reshape_operand", "same_dim(source[index], element)", "True"),
+        ("symbolic_expand", "same_dim(source[index - raised], element)", "True"),
+    ),
+    *_mutants(
+        "structure",
+        SIMPLIFY,
+        "merge-consecutive-paddings",
+        ("pad_of_pad", "not _same_value(m, first, second)", "False"),
+        ("pad_of_pad", "_axes(inner, rank) & _axes(outer, rank)", "False"),
+        ("pad_of_pad", "min((*inner, *outer), default=0) < 0", "False"),
+    ),
+    *_mutants(
+        "elementwise",
+        SIMPLIFY,
+        "select-optimization",
+        ("known_choice", "if not mask.any() else Miss", "if mask.size else Miss"),
+    ),
+    *_mutants(
+        "elementwise",
+        SIMPLIFY,
+        "cast-optimization",
+        ("cast_of_cast", "not holds(middle, x.dtype)", "False"),
+        ("holds", "info.nmant + 1 >= bits", "True"),
+    ),
+    *_mutants(
+        "elementwise",
+        SIMPLIFY,
+        "remove-redundant-ops",
+        ("_Search.key", "tuple(attributes),", "(),"),
+        ("_Search.key", "node.op_type in opset.COMMUTATIVE and", "True and"),
+    ),
+    *_mutants(
+        "structure",
+        LAYOUT,
+        "merge-consecutive-transposes",
+        (
+            "transpose_of_transpose",
+            "first[axis] for axis in second",
+            "second[axis] for axis in first",
+        ),
+    ),
+    *_mutants(
+        "structure",
+        LAYOUT,
+        "reduce-transposes",
+        ("transposed_ops:_untransposed", "full.transpose(inverse(perm))", "full.transpose(perm)"),
+        ("commuted:normalized", "axis % rank for axis in axes", "0 for axis in axes"),
+    ),
+    Mutant(
+        "elementwise",
+        "const-deduplication",
+        "passes.cleanup.const_deduplication:_Search.visit",
+        "tensor.tobytes() if tensor.nbytes < LONG else",
+        "",
+    ),
+    Mutant(
+        "structure",
+        "select-optimization",
+        "ir.rewrite:Rewriter.remove_dead",
+        "all(scope.is_dead(value)",
+        "any(scope.is_dead(value)",
+    ),
+    Mutant(
+        "control",
+        "loop-invariant-elimination",
+        "passes.cleanup.loop_invariant_elimination:_Carrier.initial",
+        "returned is not _through_identity(initial)",
+        "False",
+    ),
+]
