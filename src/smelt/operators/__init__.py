@@ -12,6 +12,7 @@ from smelt.operators import (
     concat_interleave,
     dot_general,
     special,
+    threefry2x32,
     triangular_solve,
 )
 from smelt.operators.expand import expand, expansion_rule
@@ -33,6 +34,7 @@ register(
     cholesky.OPERATOR,
     concat_interleave.OPERATOR,
     dot_general.OPERATOR,
+    threefry2x32.OPERATOR,
     triangular_solve.OPERATOR,
     *special.OPERATORS,
 )

@@ -6,13 +6,15 @@ A JAX release that moves something is met here and nowhere else. Written for JAX
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeAlias
 
 import jax
 import numpy as np
 from jax import export
-from jax._src import source_info_util
+from jax._src import core, source_info_util
+from jax._src.random import core as random
+from jax._src.random import prng
 from jax.extend import core as jex_core
 from jax.interpreters import ad, batching, mlir
 
@@ -159,3 +161,70 @@ def _mapped(body: ClosedJaxpr, rank: int) -> Callable[..., Any]:
     for _ in range(rank):
         fn = jax.vmap(fn)
     return fn
+
+
+def plain(aval: Aval) -> Any:
+    """What ``aval`` is made of as a ``ShapeDtypeStruct``: for PRNG keys, arrays of integers."""
+    raw = core.physical_aval(aval)
+    return struct(tuple(raw.shape), raw.dtype, bool(getattr(raw, "weak_type", False)))
+
+
+def plain_array(constant: Any) -> Any:
+    """The integers that an array of PRNG keys is made of; other constants as they are."""
+    return (
+        prng.random_unwrap(constant)
+        if isinstance(constant, jax.Array) and is_extended(constant.dtype)
+        else constant
+    )
+
+
+def rebind(equation: Equation, values: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """The results of the primitive of ``equation`` for other operands and parameters."""
+    bound = equation.primitive.get_bind_params(params)
+    results = equation.primitive.bind(*values, **bound)
+    return list(results) if equation.primitive.multiple_results else [results]
+
+
+@contextmanager
+def under(equation: Equation) -> Iterator[None]:
+    """What is traced inside has the place, the names and the settings of ``equation``."""
+    info = equation.source_info
+    stack = source_info_util.current_name_stack() + info.name_stack
+    with source_info_util.user_context(info.traceback, name_stack=stack), equation.ctx.manager:
+        yield
+
+
+def with_constants(traced: ClosedJaxpr, constants: Sequence[Any], original: Jaxpr) -> ClosedJaxpr:
+    """``traced`` with its first inputs fixed to ``constants``, and named as ``original`` is."""
+    jaxpr, count = traced.jaxpr, len(constants)
+    fixed = jaxpr.replace(
+        constvars=[*jaxpr.constvars, *jaxpr.invars[:count]],
+        invars=jaxpr.invars[count:],
+        debug_info=original.debug_info,
+    )
+    return ClosedJaxpr(fixed, [*traced.consts, *constants])
+
+
+def _gamma(avals: tuple[Aval, ...], params: dict[str, Any], *operands: Any) -> Any:
+    key, alpha = operands
+    typed = prng.random_wrap(key, impl=avals[0].dtype._impl)
+    return random._gamma_impl(typed, alpha, use_vmap=True, **params)
+
+
+ON_KEYS: dict[str, Callable[..., Any]] = {
+    "random_wrap": lambda avals, params, array: array,
+    "random_unwrap": lambda avals, params, key: key,
+    "random_clone": lambda avals, params, key: key,
+    "random_seed": lambda avals, params, seeds: prng.random_seed_impl_base(seeds, **params),
+    "random_split": lambda avals, params, key: prng.random_split_impl_base(
+        avals[0].dtype._impl, key, len(avals[0].shape), **params
+    ),
+    "random_fold_in": lambda avals, params, key, data: prng.random_fold_in_impl_base(
+        avals[0].dtype._impl, key, data, avals[0].shape
+    ),
+    "random_bits": lambda avals, params, key: prng.random_bits_impl_base(
+        avals[0].dtype._impl, key, len(avals[0].shape), **params
+    ),
+    "random_gamma": _gamma,
+}
+"""What JAX computes for its primitives on keys, out of the integers that the keys are."""

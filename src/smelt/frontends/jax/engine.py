@@ -175,7 +175,7 @@ def _error(code: str, name: str, detail: str, places: list[str], text: str) -> U
             f"primitive {name!r} makes values of type {detail}{times}",
             at=at or [f"(jaxpr: {text})"],
             why="ONNX has no such element type, or no operators for it",
-            fix="split complex numbers into parts, and draw random numbers outside",
+            fix="split complex numbers into parts",
         )
     return Unsupported(
         code,

@@ -10,7 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import Unsupported, UsageError
-from smelt.frontends.jax import bindings, compat, engine, registry, specs
+from smelt.frontends.jax import bindings, compat, engine, keys, registry, specs
+from smelt.frontends.jax.complex_numbers import without_complex
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.ir.build import Builder
@@ -53,6 +54,8 @@ def trace(
     with compat.x64(x64), bindings.active():
         closed, out = compat.make_jaxpr(fn, arguments)
     _check_interface(closed.jaxpr)
+    with compat.x64(x64):
+        closed = without_complex(keys.without_keys(closed))
     engine.check_supported(closed.jaxpr)
     inputs = specs.input_names(fn, arguments)
     outputs = specs.output_names(out, inputs)
@@ -74,7 +77,8 @@ def _check_interface(jaxpr: compat.Jaxpr) -> None:
                 "E105",
                 f"an input or output has the element type {aval.dtype}",
                 why="ONNX has no such element type, or no operators for it",
-                fix="split complex numbers into parts, and keep PRNG keys out of the interface",
+                fix="give complex numbers as two real arrays or with a last dim of 2, and join them"
+                " inside by jax.lax.complex; keep PRNG keys out of the interface",
             )
 
 

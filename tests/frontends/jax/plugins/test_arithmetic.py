@@ -50,6 +50,23 @@ def test_unsigned_division(check, fn):
     check(fn, "u32[3]", "u32[3]", inputs=[[[5, 4000000000, 7], [3, 7, 0]]])
 
 
+@pytest.mark.parametrize("fn", [lax.div, lax.rem], ids=named)
+@pytest.mark.parametrize("name", ["i8", "u8", "i16", "u16", "i64", "u64"])
+def test_division_in_every_width(check, fn, name):
+    limits = np.iinfo(f"{name[0]}{int(name[1:]) // 8}")
+    ends = [limits.min, limits.min + 1, limits.max, limits.max - 1, limits.max // 3]
+    values = np.array([*ends, 0, 1, 7, 3, *([-1, -7] if limits.min else [])], limits.dtype)
+    pairs = [a.ravel() for a in np.meshgrid(values, values)]
+    spec = f"{name}[{pairs[0].size}]"
+    check(fn, spec, spec, inputs=[pairs], x64=True)
+    check(
+        lambda x: fn(x, np.asarray(7, x.dtype)),
+        f"{name}[{values.size}]",
+        inputs=[[values]],
+        x64=True,
+    )
+
+
 @pytest.mark.parametrize("fn", [jnp.floor_divide, jnp.mod, jnp.remainder, jnp.fmod], ids=named)
 def test_division_as_numpy_spells_it(check, fn):
     a, b = (np.array(v, np.int32) for v in ([7, -7, 7, -7, 0], [3, 3, -3, -3, 5]))

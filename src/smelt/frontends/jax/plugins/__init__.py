@@ -20,11 +20,13 @@ MODULES = (
     "movement",
     "padding",
     "pooling",
+    "random",
     "reduce_window",
     "reductions",
     "scatter",
     "sorting",
     "special",
+    "total_order",
     "unary",
     "window_selection",
 )

@@ -81,17 +81,24 @@ def div(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
     quotient = cx.op("Div", a, safe)
     if _is_signed(b):
         opposite = cx.op("Equal", b, cx.const_like(-1, b))
-        quotient = cx.op("Where", opposite, cx.op("Neg", a), quotient)
-    return cx.op("Where", zero, _all_ones(cx, a), quotient)
+        quotient = where(cx, opposite, cx.op("Neg", a), quotient)
+    return where(cx, zero, _all_ones(cx, a), quotient)
 
 
 @lowers("rem", broadcasts=True)
 def rem(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
     """The sign of the dividend; a zero divisor gives the dividend, as in XLA."""
     if not _needs_guard(a, b):
-        return cx.op("Mod", a, b, fmod=1)
+        return _remainder(cx, a, b)
     zero, safe = _safe_divisor(cx, b)
-    return cx.op("Where", zero, a, cx.op("Mod", a, safe, fmod=1))
+    return where(cx, zero, a, _remainder(cx, a, safe))
+
+
+def _remainder(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Without Mod for 64-bit integers, which ONNX Runtime takes through double precision."""
+    if a.dtype in (ir.DataType.INT64, ir.DataType.UINT64):
+        return cx.op("Sub", a, cx.op("Mul", cx.op("Div", a, b), b))
+    return cx.op("Mod", a, b, fmod=1)
 
 
 def _needs_guard(a: ir.Value, b: ir.Value) -> bool:
@@ -110,7 +117,7 @@ def _safe_divisor(cx: Lowering, b: ir.Value) -> tuple[ir.Value, ir.Value]:
     bad = zero
     if _is_signed(b):
         bad = cx.op("Or", zero, cx.op("Equal", b, cx.const_like(-1, b)))
-    return zero, cx.op("Where", bad, cx.const_like(1, b), b)
+    return zero, where(cx, bad, cx.const_like(1, b), b)
 
 
 def _is_signed(x: ir.Value) -> bool:
