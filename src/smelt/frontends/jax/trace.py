@@ -11,7 +11,6 @@ import onnx_ir as ir
 
 from smelt.errors import Unsupported, UsageError
 from smelt.frontends.jax import bindings, compat, engine, keys, registry, specs
-from smelt.frontends.jax.complex_numbers import without_complex
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.ir.build import Builder
@@ -55,7 +54,7 @@ def trace(
         closed, out = compat.make_jaxpr(fn, arguments)
     _check_interface(closed.jaxpr)
     with compat.x64(x64):
-        closed = without_complex(keys.without_keys(closed))
+        closed = keys.without_keys(closed)
     engine.check_supported(closed.jaxpr)
     inputs = specs.input_names(fn, arguments)
     outputs = specs.output_names(out, inputs)
@@ -77,8 +76,7 @@ def _check_interface(jaxpr: compat.Jaxpr) -> None:
                 "E105",
                 f"an input or output has the element type {aval.dtype}",
                 why="ONNX has no such element type, or no operators for it",
-                fix="give complex numbers as two real arrays or with a last dim of 2, and join them"
-                " inside by jax.lax.complex; keep PRNG keys out of the interface",
+                fix="split complex numbers into parts, and keep PRNG keys out of the interface",
             )
 
 
