@@ -95,6 +95,14 @@ def test_neither_symbol_wins_where_an_output_is_declared(declared: str, body: st
     assert shapes["y"] not in ("N", "M", "?")
 
 
+def test_neither_symbol_wins_in_an_expand() -> None:
+    shapes = shapes_of(
+        "g (float[N,4] x, float[K] z) => () <int64[1] one = {1}> "
+        "{ s = Shape(z) t = Concat<axis=0>(s, one) y = Expand(x, t) }"
+    )
+    assert shapes["y"] not in ("N,4", "K,4")
+
+
 def test_sizes_that_are_known_at_run_time_only() -> None:
     shapes = shapes_of(
         "g (float[N,4] x, int64[2] s, int64[k] axes) => () "

@@ -27,6 +27,7 @@ SAME_TYPE = frozenset({"Add", "Sub", "Mul", "Div", "Max", "Min", "Sum", "Mean", 
 FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 Infer = Callable[[ShapeInferenceContext, ir.Node], None]
+ShapesOf = Callable[[ShapeInferenceContext, ir.Node], "list[ir.Shape | None]"]
 
 
 def conflicts(shapes: Iterable[ir.Shape | None], skip: int = 0) -> set[int]:
@@ -52,6 +53,10 @@ def register_sound_broadcasting() -> None:
             infer = registry.get("", op_type, version)
             if infer is not None:
                 registry.register("", op_type, since_version=version)(_sound(infer, skip))
+    for version in registry.version_boundaries("", "Expand"):
+        infer = registry.get("", "Expand", version)
+        if infer is not None:
+            registry.register("", "Expand", since_version=version)(_sound(infer, 0, _asked_of))
 
 
 def _operators() -> Iterator[tuple[str, int]]:
@@ -84,11 +89,22 @@ def _infer_alike(node: ir.Node) -> bool:
     return True
 
 
-def _sound(infer: Infer, skip: int) -> Infer:
+def _shapes_of(context: ShapeInferenceContext, node: ir.Node) -> list[ir.Shape | None]:
+    return [value.shape for value in node.inputs if value is not None]
+
+
+def _asked_of(context: ShapeInferenceContext, node: ir.Node) -> list[ir.Shape | None]:
+    """What Expand broadcasts: a tensor, and one of the shape that its second operand holds."""
+    x, shape = node.inputs
+    elements = context.get_symbolic_value(shape) if shape is not None else None
+    return [x.shape if x is not None else None, ir.Shape(elements) if elements else None]
+
+
+def _sound(infer: Infer, skip: int, shapes_of: ShapesOf = _shapes_of) -> Infer:
     def infer_soundly(context: ShapeInferenceContext, node: ir.Node) -> None:
         if node.op_type in SAME_TYPE and _infer_alike(node):
             return
-        axes = conflicts((v.shape for v in node.inputs if v is not None), skip)
+        axes = conflicts(shapes_of(context, node), skip)
         output = node.outputs[0]
         declared = output.shape if context.policy != "override" else None
         infer(context, node)
