@@ -47,4 +47,21 @@ CODES: Mapping[str, ErrorCode] = {
         "JAX functions are traced to a range of opsets.",
         "--opset 23",
     ),
+    "E108": ErrorCode(
+        "wrong names of inputs or outputs",
+        "The names given to inputs and outputs are too few, too many, used twice, or "
+        "those of values that do not exist.",
+        'smelt.trace(fn, "f32[B,8]", input_names=["x"], output_names={"out": "logits"})',
+    ),
+    "E109": ErrorCode(
+        "arguments that a function does not take",
+        "The inputs and static values do not fit the parameters of the function.",
+        'smelt.trace(fn, "f32[B,8]", kwargs={"mask": "bool[B]"}, static={"train": False})',
+    ),
+    "E110": ErrorCode(
+        "arrays that cannot be inputs",
+        "No array of the function has such a name, or the function reaches it in a way "
+        "that cannot be followed.",
+        'smelt.trace(model, "f32[B,8]", input_params=["layers_*_kernel"])',
+    ),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -77,6 +78,15 @@ def assert_same(
             np.testing.assert_array_equal(ours, theirs)
 
 
+def _call(
+    fn: Callable[..., Any], keywords: tuple[str, ...], static: Mapping[str, Any], *arguments: Any
+) -> Any:
+    """``fn`` on arguments of which the last are given by ``keywords``."""
+    count = len(arguments) - len(keywords)
+    named = dict(zip(keywords, arguments[count:], strict=True))
+    return fn(*arguments[:count], **named, **static)
+
+
 Check = Callable[..., ir.Model]
 
 SIZES = ({"B": 1, "S": 5, "T": 4}, {"B": 3, "S": 7, "T": 2})
@@ -101,16 +111,18 @@ def check() -> Check:
         **options: Any,
     ) -> ir.Model:
         x64 = options.get("x64", False)
+        kwargs = options.get("kwargs", {})
         model = trace(fn, *given, **options)
         copy = legalized(model.clone())
         attach_functions(copy)
-        tree = jax.tree.structure(tuple(given))
-        structs = specs.resolve(given, options.get("constraints", ()), x64)[1]
+        tree = jax.tree.structure((*given, *kwargs.values()))
+        structs = specs.resolve((*given, *kwargs.values()), options.get("constraints", ()), x64)[1]
         symbolic = any(not isinstance(dim, int) for s in structs for dim in s.shape)
         if inputs is None:
             used = sizes if symbolic else sizes[:1]
             inputs = [random_inputs(structs, size, seed) for seed, size in enumerate(used)]
-        source = jax.jit(fn) if compiled else fn
+        call = partial(_call, fn, tuple(kwargs), options.get("static", {}))
+        source = jax.jit(call) if compiled else call
         for given_arrays in inputs:
             arrays = [np.asarray(a, s.dtype) for a, s in zip(given_arrays, structs, strict=True)]
             with jax_x64(x64):

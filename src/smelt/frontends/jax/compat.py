@@ -5,14 +5,14 @@ A JAX release that moves something is met here and nowhere else. Written for JAX
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeAlias
 
 import jax
 import numpy as np
 from jax import export
-from jax._src import core, source_info_util
+from jax._src import core, literals, source_info_util
 from jax._src.random import core as random
 from jax._src.random import prng
 from jax.extend import core as jex_core
@@ -67,6 +67,15 @@ def make_jaxpr(fn: Any, specs: tuple[Any, ...]) -> tuple[ClosedJaxpr, Any]:
     return closed, out
 
 
+def with_inputs(closed: ClosedJaxpr, inputs: Sequence[Var]) -> ClosedJaxpr:
+    """``closed`` with only ``inputs`` left of its own."""
+    info = closed.jaxpr.debug_info
+    by_variable = dict(zip(closed.jaxpr.invars, info.arg_names or (), strict=False))
+    names = tuple(by_variable[v] for v in inputs) if info.arg_names else info.arg_names
+    debug_info = info._replace(arg_names=names)
+    return ClosedJaxpr(closed.jaxpr.replace(invars=[*inputs], debug_info=debug_info), closed.consts)
+
+
 def struct(shape: tuple[Dim, ...], dtype: Any, weak_type: bool = False) -> Any:
     """A ``ShapeDtypeStruct``."""
     make: Callable[..., Any] = jax.ShapeDtypeStruct
@@ -86,6 +95,16 @@ def is_extended(dtype: Any) -> bool:
 def host_array(constant: Any) -> np.ndarray:
     """The elements of a JAX or NumPy array on the host, without a copy where JAX allows it."""
     return np.asarray(constant)
+
+
+def identity(array: Any) -> Hashable:
+    """Equal for one array of JAX and for one piece of memory of NumPy, which JAX wraps anew."""
+    if isinstance(array, literals.TypedNdArray):
+        array = array.val
+    if not isinstance(array, np.ndarray):
+        return id(array)
+    memory = array.__array_interface__["data"][0]
+    return memory, array.shape, array.strides, str(array.dtype)
 
 
 def inner_jaxprs(equation: Equation) -> Iterator[ClosedJaxpr | Jaxpr]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 import numpy as np
 import onnx_ir as ir
 
-from smelt.frontends.jax.compat import Aval, host_array
+from smelt.frontends.jax import compat
+from smelt.frontends.jax.compat import Aval
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 
@@ -21,8 +22,8 @@ class ConstantPool:
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
         self._by_bytes: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
-        self._by_identity: dict[int, tuple[object, ir.Value]] = {}
-        self.names: Mapping[int, str] = {}
+        self._by_identity: dict[Hashable, tuple[object, ir.Value]] = {}
+        self.names: Mapping[Hashable, str] = {}
         self.known = Constants()
 
     def constant(self, array: np.ndarray) -> ir.Value:
@@ -37,14 +38,16 @@ class ConstantPool:
 
     def captured(self, constant: object, aval: Aval) -> ir.Value:
         """A constant of a jaxpr in the dtype of ``aval``; one object is one initializer."""
-        known = self._by_identity.get(id(constant))
-        if known is not None and known[0] is constant:
+        identity = compat.identity(constant)
+        known = self._by_identity.get((identity, aval.dtype))
+        if known is not None:
             return known[1]
-        array = host_array(constant)
+        array = compat.host_array(constant)
         if array.dtype != aval.dtype:
             array = array.astype(aval.dtype)
-        name = self.names.get(id(constant))
+        name = self.names.get(identity)
         value = self._builder.constant(array.view(), name) if name else self.constant(array)
         if array.nbytes > INTERNED or name:
-            self._by_identity[id(constant)] = (constant, value)
+            # The array is kept, so that no other gets its identity.
+            self._by_identity[identity, aval.dtype] = (constant, value)
         return value

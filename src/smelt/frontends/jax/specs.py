@@ -7,9 +7,8 @@ Text is ``"f32[B,28,28,1]"``: an element type and dims, which are numbers or exp
 from __future__ import annotations
 
 import ast
-import inspect
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
@@ -27,7 +26,6 @@ DTYPES: dict[str, np.dtype] = {
 """Element types by their short names; the names of NumPy are understood too."""
 
 _TEXT = re.compile(r"\s*(\w+)\s*\[(.*)\]\s*", re.DOTALL)
-_RESERVED = re.compile(r"(val|const|loop)_\d+")
 
 
 def resolve(
@@ -91,15 +89,7 @@ def _struct(leaf: Any, scope: compat.SymbolicScope, x64: bool) -> Any:
         named = any(isinstance(dim, str) for dim in leaf.shape)
         struct = compat.struct(_dims(dims, scope) if named else leaf.shape, leaf.dtype)
     else:
-        try:
-            aval = compat.aval_of(leaf)
-        except TypeError as error:
-            raise UsageError(
-                "E104",
-                f"{leaf!r} is no input spec",
-                fix="give an array, a jax.ShapeDtypeStruct or text such as 'f32[B,28,28,1]'",
-            ) from error
-        return compat.struct(aval.shape, aval.dtype, aval.weak_type)
+        return struct_of(leaf)
     dtype = np.dtype(struct.dtype)
     if dtype.itemsize == 8 and dtype.kind in "iuf" and not x64:
         raise UsageError(
@@ -111,6 +101,21 @@ def _struct(leaf: Any, scope: compat.SymbolicScope, x64: bool) -> Any:
     return struct
 
 
+def struct_of(array: Any) -> Any:
+    """The spec of an array or a Python number; raises UsageError E104 for anything else."""
+    try:
+        aval = compat.aval_of(array)
+    except TypeError as error:
+        raise UsageError(
+            "E104",
+            f"{array!r} is no input spec",
+            why=f"a {type(array).__name__} cannot be an input",
+            fix="give an array, a jax.ShapeDtypeStruct or text such as 'f32[B,28,28,1]', and what"
+            " is to be no input as static={...}",
+        ) from error
+    return compat.struct(aval.shape, aval.dtype, aval.weak_type)
+
+
 def parse(text: str, scope: compat.SymbolicScope | None = None) -> Any:
     """The spec written as ``dtype[dim,...]``; raises UsageError E104."""
     found = _TEXT.fullmatch(text)
@@ -120,7 +125,8 @@ def parse(text: str, scope: compat.SymbolicScope | None = None) -> Any:
             "E104",
             f"{text!r} is no input spec",
             why="" if found is None else f"{found.group(1)!r} is no element type",
-            fix=f"write DTYPE[DIMS], for instance 'f32[B,28,28,1]'; types: {', '.join(DTYPES)}",
+            fix=f"write DTYPE[DIMS], for instance 'f32[B,28,28,1]'; types: {', '.join(DTYPES)};"
+            " text that is to be no input goes into static={...}",
         )
     dims = found.group(2).strip()
     return compat.struct(_dims(_split(dims), scope or compat.SymbolicScope()), dtype)
@@ -201,57 +207,3 @@ def _factor(tree: ast.expr) -> str:
     if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Add | ast.Sub):
         raise ValueError(ast.unparse(tree))
     return _spell(tree)
-
-
-def input_names(fn: Callable[..., Any], specs: tuple[Any, ...]) -> list[str]:
-    """A name for each leaf of ``specs``: its parameter, then its path (``batch_image``)."""
-    parameters = _parameters(fn, len(specs))
-    leaves = jax.tree_util.tree_flatten_with_path(specs)[0]
-    raw = [_join(parameters[path[0].idx], path[1:]) for path, _ in leaves]
-    return unique(raw, set())
-
-
-def output_names(out: Any, taken: Sequence[str]) -> list[str]:
-    """A name for each leaf of the result: ``out``, ``out_0``, ``out_logits``."""
-    leaves = jax.tree_util.tree_flatten_with_path(out)[0]
-    return unique([_join("out", path) for path, _ in leaves], set(taken))
-
-
-def _parameters(fn: Callable[..., Any], count: int) -> list[str]:
-    """The names of the first ``count`` positional parameters of ``fn``."""
-    try:
-        bound = inspect.signature(fn).bind(*range(count))
-    except (TypeError, ValueError):
-        return [f"x{i}" for i in range(count)]
-    names: list[str] = []
-    for name, value in bound.arguments.items():
-        if isinstance(value, tuple):
-            names += [f"{name}_{i}" for i in range(len(value))]
-        else:
-            names.append(name)
-    return names
-
-
-def path_name(path: Sequence[Any]) -> str:
-    """A name for a leaf of a pytree, from its path; the ``value`` of an nnx variable adds none."""
-    if len(path) > 1 and str(getattr(path[-1], "name", path[-1])).strip(".") == "value":
-        path = path[:-1]
-    return _join("", path)
-
-
-def _join(stem: str, path: Sequence[Any]) -> str:
-    parts = [stem, *(jax.tree_util.keystr((key,), simple=True) for key in path)]
-    return re.sub(r"\W+", "_", "_".join(parts)).strip("_") or "x"
-
-
-def unique(names: Sequence[str], taken: set[str]) -> list[str]:
-    """``names`` with a number added to each that is taken, empty or reserved for inner values."""
-    result = []
-    for stem in names:
-        name, count = stem, 1
-        while name in taken or _RESERVED.fullmatch(name):
-            count += 1
-            name = f"{stem}_{count}"
-        taken.add(name)
-        result.append(name)
-    return result

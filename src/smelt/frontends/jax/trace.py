@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import Unsupported, UsageError
-from smelt.frontends.jax import bindings, compat, engine, keys, registry, specs
+from smelt.frontends.jax import bindings, compat, engine, keys, names, registry, specs
+from smelt.frontends.jax.arguments import Arguments, bind
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.parameters import Parameters, choose
+from smelt.frontends.jax.state import state_of
 from smelt.ir.build import Builder
 from smelt.ir.shapes import ShapeInference
 from smelt.operators import all_operators
@@ -27,6 +29,11 @@ OPSETS = range(18, 26)
 def trace(
     fn: Callable[..., Any],
     *input_specs: Any,
+    kwargs: Mapping[str, Any] | None = None,
+    static: Mapping[str, Any] | None = None,
+    input_params: Sequence[str] | str = (),
+    input_names: names.Given | None = None,
+    output_names: names.Given | None = None,
     opset: int = 23,
     x64: bool = False,
     name: str | None = None,
@@ -35,37 +42,69 @@ def trace(
     """The model that computes ``fn`` for inputs like ``input_specs``.
 
     Each positional argument of ``fn`` has one spec: a pytree of arrays, ``jax.ShapeDtypeStruct``s
-    (a dim may be a name) or strings such as ``"f32[B,28,28,1]"``. Symbols of one trace are one
+    (a dim may be a name) or strings such as ``"f32[B,28,28,1]"``; ``kwargs`` has those of arguments
+    by keyword, and ``static`` values that ``fn`` gets as they are. Symbols of one trace are one
     scope; each stands for a size of at least 1, further bounded by ``constraints`` such as
-    ``"S % 8 == 0"``. Inputs are named after parameters and tree paths, outputs ``out`` and paths.
-    ``x64`` enables 64-bit types as in JAX. Arrays that ``fn`` closes over become constants.
+    ``"S % 8 == 0"``. Inputs are named after parameters and tree paths, outputs ``out`` and paths;
+    ``input_names`` and ``output_names`` give other names to all in order, or to some by old name.
+    ``x64`` enables 64-bit types as in JAX. Arrays that ``fn`` carries along become constants,
+    those whose names match ``input_params`` (``"layers_*_kernel"``) inputs after the arguments.
 
-    Raises UsageError E104 for a bad spec, E107 for an opset out of range; an ErrorList of
-    Unsupported E101, E105, E106 for everything in ``fn`` that has no lowering; E102 for a use of a
-    primitive that its lowering does not cover; E103 for a size that no input determines.
-    Errors of ``fn`` itself pass through.
+    Raises UsageError E104 for a bad spec, E107 for an opset out of range, E108 for names, E109 for
+    arguments that ``fn`` does not take, E110 for ``input_params``; an ErrorList of Unsupported
+    E101, E105, E106 for everything in ``fn`` that has no lowering; E102 for a use of a primitive
+    that its lowering does not cover; E103 for a size that no input determines. Errors of ``fn``
+    itself pass through.
     """
-    if opset not in OPSETS:
-        what = f"opset {opset} is not one of {OPSETS[0]} to {OPSETS[-1]}"
-        raise UsageError("E107", what, fix=f"give opset={OPSETS[0]} to opset={OPSETS[-1]}")
+    _check_opset(opset)
     registry.load()
-    arguments, leaves = specs.resolve(input_specs, constraints, x64)
-    with compat.x64(x64), bindings.active():
-        closed, out = compat.make_jaxpr(fn, arguments)
+    arguments = bind(fn, input_specs, kwargs or {}, static or {})
+    state = state_of(fn)
+    parameters = choose(state, input_params)
+    structs, _ = specs.resolve(arguments.specs, constraints, x64)
+    closed, out = _traced(fn, arguments, parameters, structs, x64)
+    closed, read = parameters.read(closed)
+    inputs = names.input_names(arguments.parameters, structs)
+    inputs = names.renamed([*inputs, *names.unique(read, set(inputs))], input_names, "input")
+    outputs = names.renamed(names.output_names(out, inputs), output_names, "output")
+    names.check_apart(inputs, outputs)
     _check_interface(closed.jaxpr)
     with compat.x64(x64):
         closed = keys.without_keys(closed)
     engine.check_supported(closed.jaxpr)
-    inputs = specs.input_names(fn, arguments)
-    outputs = specs.output_names(out, inputs)
     model = _empty_model(name or _name_of(fn), inputs, opset)
     cx = Lowering(Builder(model, model.graph, ShapeInference(model)))
-    cx.pool.names = _parameter_names(fn, {*inputs, *outputs})
+    constants = names.unique(list(state.arrays), {*inputs, *outputs})
+    cx.pool.names = dict(zip(map(compat.identity, state.arrays.values()), constants, strict=True))
     with compat.x64(x64):
-        operands = [_input(cx, v, aval) for v, aval in zip(model.graph.inputs, leaves, strict=True)]
+        variables = zip(model.graph.inputs, closed.jaxpr.invars, strict=True)
+        operands = [_input(cx, value, variable.aval) for value, variable in variables]
         results = engine.run(cx, closed.jaxpr, closed.consts, operands)
         _return(cx, results, closed.jaxpr.outvars, outputs)
     return model
+
+
+def _check_opset(opset: int) -> None:
+    if opset not in OPSETS:
+        what = f"opset {opset} is not one of {OPSETS[0]} to {OPSETS[-1]}"
+        raise UsageError("E107", what, fix=f"give opset={OPSETS[0]} to opset={OPSETS[-1]}")
+
+
+def _traced(
+    fn: Callable[..., Any],
+    arguments: Arguments,
+    parameters: Parameters,
+    structs: tuple[Any, ...],
+    x64: bool,
+) -> tuple[compat.ClosedJaxpr, Any]:
+    """The jaxpr of ``fn``, its inputs those of ``arguments`` and then ``parameters``."""
+
+    def call(given: Sequence[Any], values: Sequence[Any]) -> Any:
+        return arguments.call(parameters.function(values) if values else fn, given)
+
+    with compat.x64(x64), bindings.active():
+        kept = tuple(specs.struct_of(array) for array in parameters.arrays.values())
+        return compat.make_jaxpr(call, (structs, kept))
 
 
 def _check_interface(jaxpr: compat.Jaxpr) -> None:
@@ -114,16 +153,3 @@ def _return(
 
 def _name_of(fn: Callable[..., Any]) -> str:
     return getattr(fn, "__name__", None) or type(fn).__name__
-
-
-def _parameter_names(fn: Callable[..., Any], taken: set[str]) -> dict[int, str]:
-    """Names for the arrays of a function that is a pytree (an nnx or equinox module), by id."""
-    if jax.tree_util.all_leaves([fn]):
-        return {}
-    leaves = [
-        (specs.path_name(path), leaf)
-        for path, leaf in jax.tree_util.tree_flatten_with_path(fn)[0]
-        if hasattr(leaf, "dtype")
-    ]
-    names = specs.unique([name for name, _ in leaves], taken)
-    return {id(leaf): name for name, (_, leaf) in zip(names, leaves, strict=True)}

@@ -1,0 +1,89 @@
+"""The call that is traced: specs by position and by keyword, and static values by keyword.
+
+Specs become inputs, in the order of positional arguments, then keywords. Static values are handed
+to the function as they are. Python numbers given as specs are inputs of rank 0, ``None`` holds no
+input; what is neither array, number nor spec belongs into ``static``.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from smelt.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """``parameters`` and ``specs`` of all inputs, in order; ``count`` of them by position.
+
+    ``mismatch`` says why the signature of the function does not take them, if it does not.
+    """
+
+    parameters: tuple[str, ...]
+    specs: tuple[Any, ...]
+    count: int
+    static: Mapping[str, Any]
+    mismatch: str
+
+    def call(self, fn: Callable[..., Any], values: Sequence[Any]) -> Any:
+        """What ``fn`` gives for ``values`` in place of ``specs``.
+
+        Raises UsageError E109 instead of a TypeError if the signature explains it.
+        """
+        keywords = dict(zip(self.parameters[self.count :], values[self.count :], strict=True))
+        try:
+            return fn(*values[: self.count], **keywords, **self.static)
+        except TypeError as error:
+            # A signature may lie, so it is blamed only for calls that fail.
+            if not self.mismatch:
+                raise
+            raise UsageError(
+                "E109",
+                f"the function cannot be called with these arguments: {self.mismatch}",
+                fix="give one spec for each argument, and those after a static one as kwargs={...}",
+            ) from error
+
+
+def bind(
+    fn: Callable[..., Any],
+    positional: Sequence[Any],
+    keyword: Mapping[str, Any],
+    static: Mapping[str, Any],
+) -> Arguments:
+    """The call of ``fn`` with these specs; raises UsageError E109 for a name given twice."""
+    twice = sorted(keyword.keys() & static.keys())
+    if twice:
+        raise UsageError("E109", f"{twice[0]!r} is given as an input and as a static value")
+    for name in (*keyword, *static):
+        if not isinstance(name, str):
+            raise UsageError("E109", f"{name!r} is no name of a parameter")
+    count = len(positional)
+    names, mismatch = _positional(fn, count, {**keyword, **static})
+    specs = (*positional, *keyword.values())
+    return Arguments((*names, *keyword), specs, count, dict(static), mismatch)
+
+
+def _positional(
+    fn: Callable[..., Any], count: int, keywords: Mapping[str, Any]
+) -> tuple[list[str], str]:
+    """The names of the first ``count`` parameters, and what is wrong with such a call."""
+    unnamed = [f"x{i}" for i in range(count)]
+    try:
+        signature = inspect.signature(fn)
+    except (TypeError, ValueError):
+        return unnamed, ""
+    try:
+        bound = signature.bind(*range(count), **keywords)
+    except TypeError as error:
+        return unnamed, str(error)
+    names: list[str] = []
+    for name, value in bound.arguments.items():
+        kind = signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            names += [f"{name}_{i}" for i in range(len(value))]
+        elif kind is not inspect.Parameter.VAR_KEYWORD:
+            names.append(name)
+    return names[:count], ""

@@ -1,0 +1,107 @@
+"""Names of inputs, outputs and parameters, from parameters of functions and paths in pytrees."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+
+from smelt.errors import UsageError
+
+_RESERVED = re.compile(r"(val|const|loop)_\d+")
+
+Given = Sequence[str] | Mapping[str, str]
+"""Names in order, or new names by old ones."""
+
+
+def input_names(parameters: Sequence[str], specs: Sequence[Any]) -> list[str]:
+    """A name for each leaf of ``specs``: its parameter, then its path (``batch_image``)."""
+    leaves = jax.tree_util.tree_flatten_with_path(tuple(specs))[0]
+    raw = [join(parameters[path[0].idx], path[1:]) for path, _ in leaves]
+    return unique(raw, set())
+
+
+def output_names(out: Any, taken: Sequence[str]) -> list[str]:
+    """A name for each leaf of the result: ``out``, ``out_0``, ``out_logits``."""
+    leaves = jax.tree_util.tree_flatten_with_path(out)[0]
+    return unique([join("out", path) for path, _ in leaves], set(taken))
+
+
+def join(stem: str, path: Sequence[Any]) -> str:
+    """``stem`` and the keys of ``path``; the ``value`` of an nnx variable adds none."""
+    if len(path) > bool(not stem) and _text(path[-1]) == "value" and hasattr(path[-1], "name"):
+        path = path[:-1]
+    parts = [stem, *map(_text, path)]
+    return re.sub(r"\W+", "_", "_".join(parts)).strip("_") or "x"
+
+
+def _text(key: Any) -> str:
+    return jax.tree_util.keystr((key,), simple=True)
+
+
+def unique(names: Sequence[str], taken: set[str]) -> list[str]:
+    """``names`` with a number added to each that is taken, empty or reserved for inner values."""
+    result = []
+    for stem in names:
+        name, count = stem, 1
+        while name in taken or _RESERVED.fullmatch(name):
+            count += 1
+            name = f"{stem}_{count}"
+        taken.add(name)
+        result.append(name)
+    return result
+
+
+def renamed(names: Sequence[str], given: Given | None, kind: str) -> list[str]:
+    """``names`` as the caller wants them: one new name for each, or new names for some.
+
+    Raises UsageError E108 for another count, an old name that does not exist, and for new names
+    that are empty, used twice or of the form that inner values have.
+    """
+    if given is None:
+        return list(names)
+    if isinstance(given, str):
+        raise _wrong(kind, f"{given!r} is text, not a list of names", f'{kind}_names=["{given}"]')
+    if isinstance(given, Mapping):
+        unknown = [old for old in given if old not in names]
+        if unknown:
+            raise _wrong(kind, f"there is no {kind} {unknown[0]!r}", _listed(names, kind))
+        result = [given.get(name, name) for name in names]
+    else:
+        result = list(given)
+        if len(result) != len(names):
+            what = f"{len(result)} names are given for {len(names)} {kind}s"
+            raise _wrong(kind, what, _listed(names, kind))
+    _check(result, kind)
+    return result
+
+
+def check_apart(inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    """Raise UsageError E108 if an input and an output have one name."""
+    both = sorted(set(inputs) & set(outputs))
+    if both:
+        raise _wrong("output", f"{both[0]!r} names an input too", "")
+
+
+def _check(names: Sequence[Any], kind: str) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if not isinstance(name, str) or not name.strip():
+            raise _wrong(kind, f"{name!r} is no name", "")
+        if _RESERVED.fullmatch(name):
+            raise _wrong(kind, f"{name!r} has the form of the names of inner values", "")
+        if name in seen:
+            raise _wrong(kind, f"{name!r} is given to two {kind}s", "")
+        seen.add(name)
+
+
+def _wrong(kind: str, why: str, fix: str) -> UsageError:
+    fix = fix or "give each input and output a name of its own"
+    return UsageError("E108", f"the {kind} names are wrong", why=why, fix=fix)
+
+
+def _listed(names: Sequence[str], kind: str, shown: int = 20) -> str:
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return f"the {kind}s are {', '.join(names[:shown])}{more}"

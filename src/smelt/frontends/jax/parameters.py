@@ -1,0 +1,105 @@
+"""Arrays of a function that stay inputs of the graph, chosen by patterns of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from smelt.errors import UsageError
+from smelt.frontends.jax import compat, engine
+from smelt.frontends.jax.state import State
+
+SHOWN = 20
+"""How many names an error lists."""
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The arrays of ``state`` whose names match ``patterns``, by name."""
+
+    state: State
+    patterns: tuple[str, ...]
+    arrays: Mapping[str, Any]
+
+    def function(self, values: Sequence[Any]) -> Any:
+        """The function with ``values`` in place of ``arrays``."""
+        pairs = zip(self.arrays.values(), values, strict=True)
+        return self.state.rebuild({id(array): value for array, value in pairs})
+
+    def read(self, closed: compat.ClosedJaxpr) -> tuple[compat.ClosedJaxpr, list[str]]:
+        """``closed``, whose last inputs are ``arrays``, without those that it never reads.
+
+        Also gives the names of the others. Raises UsageError E110 for a pattern of arrays that
+        are never read, and for an array that is read by some other way too: as an input it would
+        then be half a constant.
+        """
+        jaxpr = closed.jaxpr
+        count = len(jaxpr.invars) - len(self.arrays)
+        used = {
+            atom
+            for atoms in (*(e.invars for e in engine.live_equations(jaxpr)), jaxpr.outvars)
+            for atom in atoms
+            if not isinstance(atom, compat.Literal)
+        }
+        pairs = zip(self.arrays, jaxpr.invars[count:], strict=True)
+        kept = {name: variable for name, variable in pairs if variable in used}
+        self._check(closed, kept)
+        return compat.with_inputs(closed, (*jaxpr.invars[:count], *kept.values())), list(kept)
+
+    def _check(self, closed: compat.ClosedJaxpr, kept: Mapping[str, Any]) -> None:
+        for pattern in self.patterns:
+            if not any(fnmatchcase(name, pattern) for name in kept):
+                raise UsageError("E110", f"the function never reads what {pattern!r} matches")
+        fixed = {compat.identity(constant) for constant in _constants(closed)}
+        for name, array in self.arrays.items():
+            if compat.identity(array) in fixed:
+                raise UsageError(
+                    "E110",
+                    f"the array {name!r} cannot become an input",
+                    why="the function also reaches it in a way that cannot be followed",
+                    fix="pass it to the function as an argument",
+                )
+
+
+def choose(state: State, patterns: Sequence[str] | str) -> Parameters:
+    """The arrays of ``state`` that any of ``patterns`` matches, as the shell matches files.
+
+    Raises UsageError E110 for a pattern that matches none.
+    """
+    chosen = (patterns,) if isinstance(patterns, str) else tuple(patterns)
+    for pattern in chosen:
+        if not any(fnmatchcase(name, pattern) for name in state.arrays):
+            raise UsageError(
+                "E110",
+                f"no array of the function has a name like {pattern!r}",
+                why="arrays are found in modules, closures, partials and global variables",
+                fix=_listed(list(state.arrays)),
+            )
+    names = [n for n in state.arrays if any(fnmatchcase(n, pattern) for pattern in chosen)]
+    return Parameters(state, chosen, {name: state.arrays[name] for name in names})
+
+
+def _listed(names: list[str]) -> str:
+    if not names:
+        return "pass arrays to the function as arguments"
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"its arrays are {', '.join(names[:SHOWN])}{more}"
+
+
+def _constants(closed: compat.ClosedJaxpr) -> Iterator[object]:
+    """Every constant and literal of ``closed`` and the jaxprs inside it."""
+    pending: list[Any] = [closed]
+    seen: set[int] = set()
+    while pending:
+        body = pending.pop()
+        if id(body) in seen:
+            continue
+        seen.add(id(body))
+        if isinstance(body, compat.ClosedJaxpr):
+            yield from body.consts
+            body = body.jaxpr
+        for equation in body.eqns:
+            yield from (a.val for a in equation.invars if isinstance(a, compat.Literal))
+            pending.extend(compat.inner_jaxprs(equation))

@@ -1,0 +1,192 @@
+"""The arrays that a function carries along: of a module, in a closure, bound or global.
+
+``State`` finds them with names and makes the same function with others in their place. It looks
+into nnx modules, pytrees such as equinox modules, methods of both, partials, the variables that a
+function closes over and the global ones that it reads, and functions among these.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import jax
+import numpy as np
+
+from smelt.frontends.jax import compat
+from smelt.frontends.jax.arguments import bind
+from smelt.frontends.jax.names import join, unique
+
+Part: TypeAlias = tuple[str, Any]
+"""The name of a variable, empty for the function itself, and what it holds."""
+
+Rebuild: TypeAlias = Callable[[Sequence[Any]], Any]
+"""Makes a function from its parts, in order."""
+
+Again: TypeAlias = Callable[[Mapping[int, Any]], Any]
+"""Makes something with other arrays, given by the ids of the old ones."""
+
+
+@dataclass(frozen=True)
+class State:
+    """``arrays`` by name, each array once; ``rebuild`` makes the function with others by id."""
+
+    arrays: Mapping[str, Any]
+    rebuild: Again
+
+
+def state_of(fn: Callable[..., Any]) -> State:
+    """The arrays of ``fn``; keys of random numbers are left out."""
+    search = _Search(getattr(fn, "__globals__", None))
+    rebuild = search.function("", fn) or (lambda others: fn)
+    names = unique([name for name, _ in search.found], set())
+    arrays = [array for _, array in search.found]
+    return State(dict(zip(names, arrays, strict=True)), rebuild)
+
+
+class _Search:
+    """One walk over a function; what holds no array is None and stays as it is."""
+
+    def __init__(self, namespace: dict[str, Any] | None) -> None:
+        self.namespace = namespace
+        self.found: list[Part] = []
+        self._arrays: set[int] = set()
+        self._functions: dict[int, tuple[Any, Again | None]] = {}
+
+    def function(self, name: str, fn: Any) -> Again | None:
+        """Record the arrays of ``fn``, each function once; recursive ones end at themselves."""
+        if id(fn) not in self._functions:
+            self._functions[id(fn)] = fn, None
+            parts, make = _parts(fn, self.namespace)
+            agains = [self._content(_joined(name, part), content) for part, content in parts]
+            self._functions[id(fn)] = fn, _assembled([c for _, c in parts], agains, make)
+        return self._functions[id(fn)][1]
+
+    def _content(self, name: str, content: Any) -> Again | None:
+        leaves, make = _flatten(content)
+        agains = [self._leaf(join(name, path), leaf) for path, leaf in leaves]
+        return _assembled([leaf for _, leaf in leaves], agains, make)
+
+    def _leaf(self, name: str, leaf: Any) -> Again | None:
+        if _is_array(leaf):
+            if id(leaf) not in self._arrays:
+                self._arrays.add(id(leaf))
+                self.found.append((name, leaf))
+            return lambda others: others.get(id(leaf), leaf)
+        if isinstance(leaf, types.FunctionType | types.MethodType | functools.partial):
+            return self.function(name, leaf)
+        return None
+
+
+def _assembled(
+    pieces: Sequence[Any], agains: Sequence[Again | None], make: Rebuild
+) -> Again | None:
+    if all(again is None for again in agains):
+        return None
+
+    def rebuild(others: Mapping[int, Any]) -> Any:
+        pairs = zip(pieces, agains, strict=True)
+        return make([piece if again is None else again(others) for piece, again in pairs])
+
+    return rebuild
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array | np.ndarray) and not compat.is_extended(leaf.dtype)
+
+
+def _joined(name: str, part: str) -> str:
+    return f"{name}_{part}".strip("_") if part else name
+
+
+def _parts(fn: Any, namespace: dict[str, Any] | None) -> tuple[list[Part], Rebuild]:
+    """What ``fn`` is made of, and what makes it of other parts."""
+    match fn:
+        case types.MethodType():
+            return [("", fn.__self__)], lambda parts: types.MethodType(fn.__func__, parts[0])
+        case functools.partial():
+            return _parts_of_partial(fn)
+        case types.FunctionType():
+            return _parts_of_function(fn, namespace)
+    return [("", fn)], lambda parts: parts[0]
+
+
+def _parts_of_partial(fn: functools.partial[Any]) -> tuple[list[Part], Rebuild]:
+    names = bind(fn.func, fn.args, {}, fn.keywords).parameters
+    count, keys = len(fn.args), list(fn.keywords)
+    parts = [("", fn.func), *zip(names, fn.args, strict=True), *fn.keywords.items()]
+
+    def make(new: Sequence[Any]) -> Any:
+        keywords = dict(zip(keys, new[1 + count :], strict=True))
+        return functools.partial(new[0], *new[1 : 1 + count], **keywords)
+
+    return parts, make
+
+
+def _parts_of_function(
+    fn: types.FunctionType, namespace: dict[str, Any] | None
+) -> tuple[list[Part], Rebuild]:
+    """Variables of the closure, and global ones if ``fn`` is of the module with ``namespace``."""
+    cells = list(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
+    filled = [(name, cell) for name, cell in cells if _is_filled(cell)]
+    own = fn.__globals__ if fn.__globals__ is namespace else {}
+    read = [name for name in _names(fn.__code__) if name in own]
+    parts = [(name, cell.cell_contents) for name, cell in filled]
+    parts += [(name, own[name]) for name in read]
+
+    def make(new: Sequence[Any]) -> Any:
+        contents = dict(zip([name for name, _ in filled], new, strict=False))
+        closure = tuple(
+            types.CellType(contents[name]) if name in contents else cell for name, cell in cells
+        )
+        changed = dict(zip(read, new[len(filled) :], strict=True))
+        scope = {**fn.__globals__, **changed} if changed else fn.__globals__
+        made = types.FunctionType(fn.__code__, scope, fn.__name__, fn.__defaults__, closure)
+        made.__kwdefaults__ = fn.__kwdefaults__
+        return functools.update_wrapper(made, fn)
+
+    return parts, make
+
+
+def _is_filled(cell: types.CellType) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
+
+
+def _names(code: types.CodeType) -> list[str]:
+    """The global names that ``code`` and the functions inside it read."""
+    loads = (i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL")
+    names = dict.fromkeys(loads)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names.update(dict.fromkeys(_names(constant)))
+    return list(names)
+
+
+def _flatten(content: Any) -> tuple[list[tuple[Any, Any]], Rebuild]:
+    """The leaves of ``content`` with their paths, and what puts others in their place."""
+    nnx = sys.modules.get("flax.nnx")
+    try:
+        if nnx is not None and _holds_modules(content, nnx):
+            # As a pytree, a module that occurs twice would become two.
+            definition, state = nnx.split(content)
+            leaves, tree = jax.tree_util.tree_flatten_with_path(state)
+            return leaves, lambda new: nnx.merge(definition, jax.tree.unflatten(tree, new))
+        leaves, tree = jax.tree_util.tree_flatten_with_path(content)
+    except (TypeError, ValueError):
+        # Such as a dict with keys that have no order: a value, but no tree.
+        return [], lambda new: content
+    return leaves, lambda new: jax.tree.unflatten(tree, new)
+
+
+def _holds_modules(content: Any, nnx: Any) -> bool:
+    kinds = (nnx.Module, nnx.Variable)
+    leaves = jax.tree.leaves(content, is_leaf=lambda item: isinstance(item, kinds))
+    return any(isinstance(leaf, kinds) for leaf in leaves)
