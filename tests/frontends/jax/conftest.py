@@ -134,3 +134,9 @@ def check() -> Check:
         return model
 
     return check
+
+
+@pytest.fixture
+def computed() -> Callable[[ir.Model, Sequence[np.ndarray]], list[np.ndarray]]:
+    """``computed(model, inputs)``: the outputs of a model as it was traced."""
+    return lambda model, inputs: run(legalized(model.clone()), inputs)

@@ -61,22 +61,26 @@ def bind(
         if not isinstance(name, str):
             raise UsageError("E109", f"{name!r} is no name of a parameter")
     count = len(positional)
-    names, mismatch = _positional(fn, count, {**keyword, **static})
+    names, mismatch = positional_names(fn, count, {**keyword, **static})
     specs = (*positional, *keyword.values())
     return Arguments((*names, *keyword), specs, count, dict(static), mismatch)
 
 
-def _positional(
-    fn: Callable[..., Any], count: int, keywords: Mapping[str, Any]
+def positional_names(
+    fn: Callable[..., Any], count: int, keywords: Mapping[str, Any], *, partly: bool = False
 ) -> tuple[list[str], str]:
-    """The names of the first ``count`` parameters, and what is wrong with such a call."""
+    """The names of the first ``count`` parameters, and what is wrong with such a call.
+
+    ``partly`` allows arguments to be missing.
+    """
     unnamed = [f"x{i}" for i in range(count)]
     try:
         signature = inspect.signature(fn)
     except (TypeError, ValueError):
         return unnamed, ""
     try:
-        bound = signature.bind(*range(count), **keywords)
+        bind_to = signature.bind_partial if partly else signature.bind
+        bound = bind_to(*range(count), **keywords)
     except TypeError as error:
         return unnamed, str(error)
     names: list[str] = []

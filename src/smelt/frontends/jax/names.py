@@ -19,7 +19,7 @@ Given = Sequence[str] | Mapping[str, str]
 def input_names(parameters: Sequence[str], specs: Sequence[Any]) -> list[str]:
     """A name for each leaf of ``specs``: its parameter, then its path (``batch_image``)."""
     leaves = jax.tree_util.tree_flatten_with_path(tuple(specs))[0]
-    raw = [join(parameters[path[0].idx], path[1:]) for path, _ in leaves]
+    raw = [join(parameters[path[0].idx], path[1:]) or "x" for path, _ in leaves]
     return unique(raw, set())
 
 
@@ -34,7 +34,7 @@ def join(stem: str, path: Sequence[Any]) -> str:
     if len(path) > bool(not stem) and _text(path[-1]) == "value" and hasattr(path[-1], "name"):
         path = path[:-1]
     parts = [stem, *map(_text, path)]
-    return re.sub(r"\W+", "_", "_".join(parts)).strip("_") or "x"
+    return re.sub(r"\W+", "_", "_".join(parts)).strip("_")
 
 
 def _text(key: Any) -> str:

@@ -9,21 +9,29 @@ from __future__ import annotations
 
 import dis
 import functools
+import inspect
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import numpy as np
 
 from smelt.frontends.jax import compat
-from smelt.frontends.jax.arguments import bind
+from smelt.frontends.jax.arguments import positional_names
 from smelt.frontends.jax.names import join, unique
 
-Part: TypeAlias = tuple[str, Any]
-"""The name of a variable, empty for the function itself, and what it holds."""
+
+class Part(NamedTuple):
+    """A variable: its name, empty for the function itself, what it holds, and whether its name
+    stands for itself, as that of a global variable does in every function."""
+
+    name: str
+    content: Any
+    is_global: bool = False
+
 
 Rebuild: TypeAlias = Callable[[Sequence[Any]], Any]
 """Makes a function from its parts, in order."""
@@ -42,7 +50,9 @@ class State:
 
 def state_of(fn: Callable[..., Any]) -> State:
     """The arrays of ``fn``; keys of random numbers are left out."""
-    search = _Search(getattr(fn, "__globals__", None))
+    wrapped = inspect.unwrap(fn)
+    search = _Search(getattr(wrapped, "__globals__", None))
+    search.function("", wrapped)  # Names come from what jax.vmap and the like wrap.
     rebuild = search.function("", fn) or (lambda others: fn)
     names = unique([name for name, _ in search.found], set())
     arrays = [array for _, array in search.found]
@@ -54,7 +64,7 @@ class _Search:
 
     def __init__(self, namespace: dict[str, Any] | None) -> None:
         self.namespace = namespace
-        self.found: list[Part] = []
+        self.found: list[tuple[str, Any]] = []
         self._arrays: set[int] = set()
         self._functions: dict[int, tuple[Any, Again | None]] = {}
 
@@ -63,8 +73,9 @@ class _Search:
         if id(fn) not in self._functions:
             self._functions[id(fn)] = fn, None
             parts, make = _parts(fn, self.namespace)
-            agains = [self._content(_joined(name, part), content) for part, content in parts]
-            self._functions[id(fn)] = fn, _assembled([c for _, c in parts], agains, make)
+            agains = [self._content(_joined(name, part), part.content) for part in parts]
+            contents = [part.content for part in parts]
+            self._functions[id(fn)] = fn, _assembled(contents, agains, make)
         return self._functions[id(fn)][1]
 
     def _content(self, name: str, content: Any) -> Again | None:
@@ -76,7 +87,7 @@ class _Search:
         if _is_array(leaf):
             if id(leaf) not in self._arrays:
                 self._arrays.add(id(leaf))
-                self.found.append((name, leaf))
+                self.found.append((name or "x", leaf))
             return lambda others: others.get(id(leaf), leaf)
         if isinstance(leaf, types.FunctionType | types.MethodType | functools.partial):
             return self.function(name, leaf)
@@ -100,26 +111,27 @@ def _is_array(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array | np.ndarray) and not compat.is_extended(leaf.dtype)
 
 
-def _joined(name: str, part: str) -> str:
-    return f"{name}_{part}".strip("_") if part else name
+def _joined(name: str, part: Part) -> str:
+    return part.name if part.is_global or not name else f"{name}_{part.name}".strip("_")
 
 
 def _parts(fn: Any, namespace: dict[str, Any] | None) -> tuple[list[Part], Rebuild]:
     """What ``fn`` is made of, and what makes it of other parts."""
     match fn:
         case types.MethodType():
-            return [("", fn.__self__)], lambda parts: types.MethodType(fn.__func__, parts[0])
+            return [Part("", fn.__self__)], lambda parts: types.MethodType(fn.__func__, parts[0])
         case functools.partial():
             return _parts_of_partial(fn)
         case types.FunctionType():
             return _parts_of_function(fn, namespace)
-    return [("", fn)], lambda parts: parts[0]
+    return [Part("", fn)], lambda parts: parts[0]
 
 
 def _parts_of_partial(fn: functools.partial[Any]) -> tuple[list[Part], Rebuild]:
-    names = bind(fn.func, fn.args, {}, fn.keywords).parameters
     count, keys = len(fn.args), list(fn.keywords)
-    parts = [("", fn.func), *zip(names, fn.args, strict=True), *fn.keywords.items()]
+    names, _ = positional_names(fn.func, count, fn.keywords, partly=True)
+    held = (*zip(names, fn.args, strict=True), *fn.keywords.items())
+    parts = [Part("", fn.func), *(Part(name, content) for name, content in held)]
 
     def make(new: Sequence[Any]) -> Any:
         keywords = dict(zip(keys, new[1 + count :], strict=True))
@@ -136,14 +148,12 @@ def _parts_of_function(
     filled = [(name, cell) for name, cell in cells if _is_filled(cell)]
     own = fn.__globals__ if fn.__globals__ is namespace else {}
     read = [name for name in _names(fn.__code__) if name in own]
-    parts = [(name, cell.cell_contents) for name, cell in filled]
-    parts += [(name, own[name]) for name in read]
+    parts = [Part(name, cell.cell_contents) for name, cell in filled]
+    parts += [Part(name, own[name], is_global=True) for name in read]
 
     def make(new: Sequence[Any]) -> Any:
-        contents = dict(zip([name for name, _ in filled], new, strict=False))
-        closure = tuple(
-            types.CellType(contents[name]) if name in contents else cell for name, cell in cells
-        )
+        held = dict(zip([name for name, _ in filled], new, strict=False))
+        closure = tuple(types.CellType(held[n]) if n in held else cell for n, cell in cells)
         changed = dict(zip(read, new[len(filled) :], strict=True))
         scope = {**fn.__globals__, **changed} if changed else fn.__globals__
         made = types.FunctionType(fn.__code__, scope, fn.__name__, fn.__defaults__, closure)
