@@ -34,7 +34,7 @@ CODES: Mapping[str, ErrorCode] = {
         "an element type that ONNX lacks",
         "An input, an output or an intermediate value has an element type for which ONNX "
         "has no operators.",
-        "split complex numbers into parts, and keep PRNG keys out of the interface",
+        "give complex numbers by two real arrays, and keep PRNG keys out of the interface",
     ),
     "E106": ErrorCode(
         "a primitive has an unknown parameter",

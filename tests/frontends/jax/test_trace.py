@@ -113,8 +113,8 @@ def test_everything_unsupported_is_reported_at_once():
 
 def test_types_that_onnx_lacks_are_refused():
     with pytest.raises(SmeltError) as caught:
-        trace(lambda x: jnp.real(x * 1j), "f32[3]")
-    assert "E105" in str(caught.value) or "E101" in str(caught.value)
+        trace(lambda x: x * 1j, "f32[3]")
+    assert caught.value.code == "E105"
     with pytest.raises(SmeltError) as caught:
         trace(lambda key: key, jax.random.key(0))
     assert caught.value.code == "E105"

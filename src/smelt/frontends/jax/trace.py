@@ -11,6 +11,7 @@ import onnx_ir as ir
 from smelt.errors import Unsupported, UsageError
 from smelt.frontends.jax import bindings, compat, engine, keys, names, registry, specs
 from smelt.frontends.jax.arguments import Arguments, bind
+from smelt.frontends.jax.complex_numbers import without_complex
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.parameters import Parameters, choose
@@ -70,7 +71,7 @@ def trace(
     names.check_apart(inputs, outputs)
     _check_interface(closed.jaxpr)
     with compat.x64(x64):
-        closed = keys.without_keys(closed)
+        closed = without_complex(keys.without_keys(closed))
     engine.check_supported(closed.jaxpr)
     model = _empty_model(name or _name_of(fn), inputs, opset)
     cx = Lowering(Builder(model, model.graph, ShapeInference(model)))
@@ -115,7 +116,8 @@ def _check_interface(jaxpr: compat.Jaxpr) -> None:
                 "E105",
                 f"an input or output has the element type {aval.dtype}",
                 why="ONNX has no such element type, or no operators for it",
-                fix="split complex numbers into parts, and keep PRNG keys out of the interface",
+                fix="give complex numbers as two real arrays or with a last dim of 2, and join them"
+                " inside by jax.lax.complex; keep PRNG keys out of the interface",
             )
 
 

@@ -1,0 +1,164 @@
+"""Fourier transforms of any length as products with matrices.
+
+A short transform is one product. A long one falls into two by its factors (Cooley and Tukey), one
+of a large prime length becomes a convolution (Bluestein). The angles are reduced as integers first,
+so the error stays that of the products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isqrt
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from smelt.frontends.jax.compat import Dim, is_symbolic
+from smelt.frontends.jax.complex_numbers.parts import Array, Parts, Value, real
+
+SHORT = 64
+"""Lengths up to here are one product, where that is the fastest."""
+
+LONGEST_PRIME = 512
+"""Primes up to here are one product, too."""
+
+FFT, IFFT, RFFT, IRFFT = range(4)
+
+
+def transform(value: Value, kind: int, lengths: Sequence[Dim]) -> Value:
+    """What the primitive ``fft`` computes over the last ``len(lengths)`` dims."""
+    axes = list(range(-len(lengths), 0))
+    if kind == RFFT:
+        z = _along(value, axes[-1], lambda x: _real_forward(x, lengths[-1]))
+        axes = axes[:-1]
+    else:
+        z = value if isinstance(value, Parts) else real(value)
+    for axis in reversed(axes if kind != IRFFT else axes[:-1]):
+        z = _along(z, axis, forward if kind in (FFT, RFFT) else backward)
+    if kind == IRFFT:
+        return _real_backward(z, lengths[-1])
+    return z
+
+
+def _along(value: Any, axis: int, fn: Any) -> Parts:
+    """``fn`` of the last dim, applied to ``axis``."""
+    if isinstance(value, Parts):
+        moved: Any = Parts(*(jnp.moveaxis(part, axis, -1) for part in (value.re, value.im)))
+    else:
+        moved = jnp.moveaxis(value, axis, -1)
+    result = fn(moved)
+    return Parts(*(jnp.moveaxis(part, -1, axis) for part in (result.re, result.im)))
+
+
+def backward(z: Parts) -> Parts:
+    """The inverse transform of the last dim: the forward one with the parts swapped."""
+    size = z.re.shape[-1]
+    swapped = forward(Parts(z.im, z.re))
+    return Parts(swapped.im / size, swapped.re / size)
+
+
+def forward(z: Parts) -> Parts:
+    """The transform of the last dim."""
+    size = z.re.shape[-1]
+    if is_symbolic(size) or size <= SHORT:
+        return _product(z, size)
+    first = next(a for a in range(isqrt(size), 0, -1) if size % a == 0)
+    if first > 1:
+        return _factored(z, first, size // first)
+    return _product(z, size) if size <= LONGEST_PRIME else _convolved(z, size)
+
+
+def _angles(size: Dim, rows: Dim, columns: Dim) -> tuple[Any, Any]:
+    """Cosine and sine of ``2 pi j k / size``, as constants if the sizes are known."""
+    xp: Any = jnp if is_symbolic(size) else np
+    turns = xp.arange(rows)[:, None] * xp.arange(columns)[None, :] % size
+    angles = turns * (2 * np.pi / xp.asarray(size))
+    return xp.cos(angles), xp.sin(angles)
+
+
+def _matrix(blocks: list[list[Any]], like: Array) -> Array:
+    """One matrix of ``blocks``."""
+    xp: Any = np if all(isinstance(b, np.ndarray) for row in blocks for b in row) else jnp
+    rows = [xp.concatenate(row, axis=1) for row in blocks]
+    return xp.concatenate(rows, axis=0).astype(like.dtype)
+
+
+def _product(z: Parts, size: Dim) -> Parts:
+    cos, sin = _angles(size, size, size)
+    matrix = _matrix([[cos, -sin], [sin, cos]], z.re)
+    return _halves(jnp.concatenate([z.re, z.im], axis=-1) @ matrix, size)
+
+
+def _halves(x: Array, size: Dim) -> Parts:
+    return Parts(x[..., :size], x[..., size:])
+
+
+def _factored(z: Parts, first: int, second: int) -> Parts:
+    """Transforms of length ``first``, turned, then of length ``second``."""
+    size = first * second
+    shape = z.re.shape[:-1]
+
+    def spread(part: Array, *dims: int) -> Array:
+        return jnp.swapaxes(part.reshape(*shape, *dims), -1, -2)
+
+    inner = forward(Parts(*(spread(part, first, second) for part in (z.re, z.im))))
+    cos, sin = (part.astype(z.re.dtype) for part in _angles(size, second, first))
+    inner = inner * Parts(cos, -sin)
+    swapped = Parts(*(jnp.swapaxes(part, -1, -2) for part in (inner.re, inner.im)))
+    outer = forward(swapped)
+    return Parts(
+        *(jnp.swapaxes(part, -1, -2).reshape(*shape, size) for part in (outer.re, outer.im))
+    )
+
+
+def _convolved(z: Parts, size: int) -> Parts:
+    """``j k = (j^2 + k^2 - (j - k)^2) / 2`` makes a convolution with a chirp of the transform."""
+    length = 1 << (2 * size - 2).bit_length()
+    places = np.arange(size)
+    chirp = np.exp(-1j * np.pi * (places * places % (2 * size)) / size)
+    kernel = np.zeros(length, np.complex128)
+    kernel[:size] = chirp.conj()
+    kernel[length - size + 1 :] = chirp[1:][::-1].conj()
+    factor, spectrum = (_constant(array, z.re) for array in (chirp, np.fft.fft(kernel)))
+    pads = [(0, 0)] * (z.re.ndim - 1) + [(0, length - size)]
+    turned = z * factor
+    grown = Parts(jnp.pad(turned.re, pads), jnp.pad(turned.im, pads))
+    mixed = backward(forward(grown) * spectrum)
+    return Parts(mixed.re[..., :size], mixed.im[..., :size]) * factor
+
+
+def _constant(array: np.ndarray, like: Array) -> Parts:
+    return Parts(array.real.astype(like.dtype), array.imag.astype(like.dtype))
+
+
+def _real_forward(x: Array, size: Dim) -> Parts:
+    """The first half of the transform; the other is its mirror image."""
+    kept = size // 2 + 1
+    if is_symbolic(size) or size <= SHORT:
+        cos, sin = _angles(size, size, kept)
+        return _halves(x @ _matrix([[cos, -sin]], x), kept)
+    whole = forward(real(x))
+    return Parts(whole.re[..., :kept], whole.im[..., :kept])
+
+
+def _real_backward(z: Parts, size: Dim) -> Array:
+    """A real signal from the first half of its transform."""
+    kept = size // 2 + 1
+    if is_symbolic(size) or size <= SHORT:
+        cos, sin = _angles(size, kept, size)
+        xp: Any = jnp if is_symbolic(size) else np
+        place = xp.arange(kept)[:, None]
+        single = (place == 0) | (2 * place == size)
+        weight = xp.where(single, 1, 2) / xp.asarray(size)
+        # The ends of a real signal's transform are real; what else is given there counts for 0.
+        matrix = _matrix([[cos * weight], [xp.where(single, 0, -sin * weight)]], z.re)
+        return jnp.concatenate([z.re, z.im], axis=-1) @ matrix
+    mirrored = Parts(z.re[..., 1 : (size + 1) // 2], -z.im[..., 1 : (size + 1) // 2])
+    ends = np.arange(kept)
+    im = jnp.where((ends == 0) | (2 * ends == size), 0, z.im).astype(z.im.dtype)
+    whole = Parts(
+        jnp.concatenate([z.re, mirrored.re[..., ::-1]], axis=-1),
+        jnp.concatenate([im, mirrored.im[..., ::-1]], axis=-1),
+    )
+    return backward(whole).re

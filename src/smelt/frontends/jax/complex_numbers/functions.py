@@ -1,0 +1,218 @@
+"""Elementary functions of complex numbers, after Kahan where cancellation threatens."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import lax
+
+from smelt.frontends.jax.compat import is_symbolic
+from smelt.frontends.jax.complex_numbers.parts import Array, Parts, real
+
+
+def magnitude(z: Parts) -> Array:
+    """``|z|`` without overflow; infinite as soon as one part is."""
+    a, b = jnp.abs(z.re), jnp.abs(z.im)
+    high, low = jnp.maximum(a, b), jnp.minimum(a, b)
+    ratio = low / jnp.where(high == 0, 1, high)
+    infinite = jnp.isinf(a) | jnp.isinf(b)
+    return jnp.where(infinite, jnp.inf, high * jnp.sqrt(1 + ratio * ratio))
+
+
+def divide(a: Parts, b: Parts) -> Parts:
+    """By a divisor scaled to about 1: by 0 each part of ``a`` is divided, infinities give 0."""
+    largest = jnp.maximum(jnp.abs(b.re), jnp.abs(b.im))
+    infinite, zero = jnp.isinf(largest), largest == 0
+    scale = jnp.where(infinite | zero, 1, largest)
+    c, d = (jnp.where(infinite, _limit(part), part / scale) for part in (b.re, b.im))
+    square = c * c + d * d
+    over = jnp.where(infinite, 0, 1 / jnp.where(zero, 1, square))
+    quotient = Parts(a.re * c + a.im * d, a.im * c - a.re * d)
+    return Parts(
+        jnp.where(zero, a.re / b.re, quotient.re * over / scale),
+        jnp.where(zero, a.im / b.re, quotient.im * over / scale),
+    )
+
+
+def _limit(part: Array) -> Array:
+    """1 for an infinity and 0 for a number, with their signs."""
+    return jnp.copysign(jnp.where(jnp.isinf(part), 1, 0).astype(part.dtype), part)
+
+
+def log(z: Parts) -> Parts:
+    """Through log1p where ``|z|`` is near 1."""
+    a, b = jnp.abs(z.re), jnp.abs(z.im)
+    high, low = jnp.maximum(a, b), jnp.minimum(a, b)
+    near = (high > 0.5) & (high < 2)
+    inside = jnp.where(near, high, 1)
+    by_one = 0.5 * jnp.log1p((inside - 1) * (inside + 1) + jnp.where(near, low, 0) ** 2)
+    ratio = low / jnp.where((high == 0) | jnp.isinf(high), 1, high)
+    ratio = jnp.where(jnp.isinf(high), 0, ratio)
+    return Parts(
+        jnp.where(near, by_one, jnp.log(high) + 0.5 * jnp.log1p(ratio * ratio)),
+        jnp.arctan2(z.im, z.re),
+    )
+
+
+def log1p(z: Parts) -> Parts:
+    """``log(1 + z)``, exact for small ``z``."""
+    small = (jnp.abs(z.re) < 0.5) & (jnp.abs(z.im) < 0.5)
+    x, y = jnp.where(small, z.re, 0), jnp.where(small, z.im, 0)
+    whole = log(Parts(1 + z.re, z.im))
+    return Parts(jnp.where(small, 0.5 * jnp.log1p(x * (2 + x) + y * y), whole.re), whole.im)
+
+
+def exp(z: Parts) -> Parts:
+    """Real for real ``z``, even where it overflows."""
+    size = jnp.exp(z.re)
+    return Parts(
+        jnp.where(z.im == 0, size, size * jnp.cos(z.im)),
+        jnp.where(z.im == 0, z.im, size * jnp.sin(z.im)),
+    )
+
+
+def expm1(z: Parts) -> Parts:
+    """``exp(z) - 1``, exact for small ``z``."""
+    half = jnp.sin(z.im / 2)
+    return Parts(jnp.expm1(z.re) * jnp.cos(z.im) - 2 * half * half, exp(z).im)
+
+
+def sqrt(z: Parts) -> Parts:
+    """The root with a real part that is not negative."""
+    side = jnp.sqrt(jnp.abs(z.re) / 2 + magnitude(z) / 2)
+    other = jnp.abs(z.im) / jnp.where(side == 0, 1, side) / 2
+    right = z.re >= 0
+    upward = jnp.where(right, other, side)
+    return Parts(jnp.where(right, side, other), jnp.where(z.im < 0, -upward, upward))
+
+
+def rsqrt(z: Parts) -> Parts:
+    """One over the root."""
+    return divide(real(jnp.ones_like(z.re)), sqrt(z))
+
+
+def sin(z: Parts) -> Parts:
+    """The sine."""
+    return Parts(jnp.sin(z.re) * jnp.cosh(z.im), jnp.cos(z.re) * jnp.sinh(z.im))
+
+
+def cos(z: Parts) -> Parts:
+    """The cosine."""
+    return Parts(jnp.cos(z.re) * jnp.cosh(z.im), -jnp.sin(z.re) * jnp.sinh(z.im))
+
+
+def sinh(z: Parts) -> Parts:
+    """The hyperbolic sine, which is the sine turned by a right angle."""
+    return sin(z.turned()).turned_back()
+
+
+def cosh(z: Parts) -> Parts:
+    """The hyperbolic cosine."""
+    return cos(z.turned())
+
+
+def tanh(z: Parts) -> Parts:
+    """From the real tangents of both parts, so that nothing overflows."""
+    t, u = jnp.tanh(z.re), jnp.tan(z.im)
+    fall = 1 / jnp.cosh(jnp.clip(z.re, -80, 80)) ** 2  # 1 - t*t, without the cancellation
+    below = 1 + t * t * u * u
+    return Parts(t * (1 + u * u) / below, u * fall / below)
+
+
+def tan(z: Parts) -> Parts:
+    """The tangent."""
+    return tanh(z.turned()).turned_back()
+
+
+def asin(z: Parts) -> Parts:
+    """The arc sine, from roots of ``1 - z`` and ``1 + z``."""
+    minus, plus = sqrt(Parts(1 - z.re, -z.im)), sqrt(Parts(1 + z.re, z.im))
+    return Parts(jnp.arctan2(z.re, (minus * plus).re), jnp.arcsinh((minus.conjugate() * plus).im))
+
+
+def acos(z: Parts) -> Parts:
+    """The arc cosine."""
+    minus, plus = sqrt(Parts(1 - z.re, -z.im)), sqrt(Parts(1 + z.re, z.im))
+    return Parts(2 * jnp.arctan2(minus.re, plus.re), jnp.arcsinh((plus.conjugate() * minus).im))
+
+
+def asinh(z: Parts) -> Parts:
+    """The hyperbolic arc sine."""
+    return asin(z.turned()).turned_back()
+
+
+def acosh(z: Parts) -> Parts:
+    """The hyperbolic arc cosine."""
+    minus, plus = sqrt(Parts(z.re - 1, z.im)), sqrt(Parts(z.re + 1, z.im))
+    return Parts(jnp.arcsinh((minus.conjugate() * plus).re), 2 * jnp.arctan2(minus.im, plus.re))
+
+
+def atanh(z: Parts) -> Parts:
+    """The hyperbolic arc tangent."""
+    x, y = z.re, z.im
+    return Parts(
+        0.25 * jnp.log1p(4 * x / ((1 - x) ** 2 + y * y)),
+        0.5 * jnp.arctan2(2 * y, (1 - x) * (1 + x) - y * y),
+    )
+
+
+def atan(z: Parts) -> Parts:
+    """The arc tangent."""
+    return atanh(z.turned()).turned_back()
+
+
+def logistic(z: Parts) -> Parts:
+    """``1 / (1 + exp(-z))``."""
+    below = exp(-z)
+    return divide(real(jnp.ones_like(z.re)), Parts(1 + below.re, below.im))
+
+
+def sign(z: Parts) -> Parts:
+    """The direction of ``z``; 0 has none."""
+    size = magnitude(z)
+    zero = size == 0
+    return Parts(*(jnp.where(zero, 0, part / jnp.where(zero, 1, size)) for part in (z.re, z.im)))
+
+
+def power(base: Parts, exponent: Parts) -> Parts:
+    """``exp(exponent * log(base))``; of 0, 1 or 0 for powers that are real and not negative."""
+    zero = (base.re == 0) & (base.im == 0)
+    safe = Parts(jnp.where(zero, 1, base.re), base.im)
+    result = exp(exponent * log(safe))
+    undefined = (exponent.re < 0) | (exponent.im != 0)
+    nothing = jnp.where(undefined, jnp.nan, 0).astype(base.re.dtype)
+    at_zero = jnp.where(undefined | (exponent.re != 0), nothing, 1)
+    return Parts(jnp.where(zero, at_zero, result.re), jnp.where(zero, nothing, result.im))
+
+
+def integer_power(z: Parts, exponent: int) -> Parts:
+    """By squaring; a negative power is one over the positive one."""
+    result, square, left = real(jnp.ones_like(z.re)), z, abs(exponent)
+    while left:
+        if left & 1:
+            result = result * square
+        left >>= 1
+        square = square * square if left else square
+    return divide(real(jnp.ones_like(z.re)), result) if exponent < 0 else result
+
+
+def product(z: Parts, axes: tuple[int, ...]) -> Parts:
+    """The product over ``axes``."""
+    one, zero = (jnp.asarray(n, z.re.dtype) for n in (1, 0))
+    pair = lax.reduce((z.re, z.im), (one, zero), _times, axes)
+    return Parts(*pair)
+
+
+def running_product(z: Parts, axis: int, reverse: bool) -> Parts:
+    """All the partial products along ``axis``; step by step where its size is not known."""
+    parts = (z.re, z.im)
+    if not is_symbolic(z.re.shape[axis]):
+        return Parts(*lax.associative_scan(_times, parts, reverse=reverse, axis=axis))
+    rows = tuple(jnp.moveaxis(part, axis, 0) for part in parts)
+    start = jnp.ones_like(rows[0][0]), jnp.zeros_like(rows[0][0])
+    _, results = lax.scan(lambda last, row: (_times(last, row),) * 2, start, rows, reverse=reverse)
+    return Parts(*(jnp.moveaxis(part, 0, axis) for part in results))
+
+
+def _times(a: tuple[Array, ...], b: tuple[Array, ...]) -> tuple[Array, Array]:
+    result = Parts(a[0], a[1]) * Parts(b[0], b[1])
+    return result.re, result.im

@@ -1,0 +1,187 @@
+"""What each primitive does to the parts of complex arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import jax.numpy as jnp
+
+from smelt.frontends.jax import compat
+from smelt.frontends.jax.complex_numbers import functions
+from smelt.frontends.jax.complex_numbers.fourier import transform
+from smelt.frontends.jax.complex_numbers.parts import (
+    Parts,
+    Value,
+    flat,
+    grouped,
+    is_complex,
+    real,
+    real_dtype,
+)
+
+Rule: TypeAlias = Callable[[compat.Equation, list[Any]], Sequence[Value]]
+
+LINEAR = frozenset(
+    (
+        "add",
+        "add_any",
+        "sub",
+        "neg",
+        "reshape",
+        "transpose",
+        "broadcast_in_dim",
+        "squeeze",
+        "expand_dims",
+        "concatenate",
+        "stack",
+        "unstack",
+        "tile",
+        "split",
+        "rev",
+        "slice",
+        "pad",
+        "gather",
+        "dynamic_slice",
+        "dynamic_update_slice",
+        "select_n",
+        "copy",
+        "copy_p",
+        "stop_gradient",
+        "optimization_barrier",
+        "device_put",
+        "reshard",
+        "reduce_sum",
+        "cumsum",
+        "scatter",
+        "scatter-add",
+        "scatter-sub",
+        "reduce_window_sum",
+        "empty",
+        "full_like",
+    )
+)
+"""Primitives that do the same to both parts; their real operands serve for both."""
+
+BILINEAR = frozenset(("mul", "dot_general", "conv_general_dilated", "ragged_dot_general"))
+"""Primitives that are linear in each of their first two operands."""
+
+ELEMENTWISE: Mapping[str, Callable[[Parts], Value]] = {
+    "real": lambda z: z.re,
+    "imag": lambda z: z.im,
+    "abs": functions.magnitude,
+    "conj": Parts.conjugate,
+    "sign": functions.sign,
+    "square": lambda z: z * z,
+    "exp": functions.exp,
+    "exp2": lambda z: functions.exp(z.scaled(jnp.log(jnp.asarray(2, z.re.dtype)))),
+    "expm1": functions.expm1,
+    "log": functions.log,
+    "log1p": functions.log1p,
+    "sqrt": functions.sqrt,
+    "rsqrt": functions.rsqrt,
+    "logistic": functions.logistic,
+    "sin": functions.sin,
+    "cos": functions.cos,
+    "tan": functions.tan,
+    "sinh": functions.sinh,
+    "cosh": functions.cosh,
+    "tanh": functions.tanh,
+    "asin": functions.asin,
+    "acos": functions.acos,
+    "atan": functions.atan,
+    "asinh": functions.asinh,
+    "acosh": functions.acosh,
+    "atanh": functions.atanh,
+}
+
+SPECIAL: Mapping[str, Callable[[Mapping[str, Any], list[Any]], Sequence[Value]]] = {
+    "complex": lambda _, values: [Parts(*values)],
+    "div": lambda _, values: [functions.divide(*values)],
+    "pow": lambda _, values: [functions.power(*map(_as_complex, values))],
+    "integer_pow": lambda params, values: [functions.integer_power(values[0], int(params["y"]))],
+    "eq": lambda _, values: [_same(*values)],
+    "ne": lambda _, values: [~_same(*values)],
+    "reduce_prod": lambda params, values: [functions.product(values[0], tuple(params["axes"]))],
+    "cumprod": lambda params, values: [
+        functions.running_product(values[0], params["axis"], params["reverse"])
+    ],
+    "fft": lambda params, values: [
+        transform(values[0], int(params["fft_type"]), params["fft_lengths"])
+    ],
+}
+
+
+def find(name: str) -> Rule | None:
+    """The rule of a primitive, or None."""
+    if name in LINEAR:
+        return _linear
+    if name in BILINEAR:
+        return _bilinear
+    if name in ELEMENTWISE:
+        return lambda equation, values: [ELEMENTWISE[name](_as_complex(values[0]))]
+    if name in SPECIAL:
+        return lambda equation, values: SPECIAL[name](equation.params, values)
+    return {"convert_element_type": _convert, "sort": _sort}.get(name)
+
+
+def _as_complex(value: Value) -> Parts:
+    return value if isinstance(value, Parts) else real(value)
+
+
+def _same(a: Parts, b: Parts) -> Any:
+    return (a.re == b.re) & (a.im == b.im)
+
+
+def _real_params(equation: compat.Equation) -> dict[str, Any]:
+    """The parameters for one part; the functions that scatters carry are known by their names."""
+    params = {
+        name: real_dtype(value) if is_complex(value) else value
+        for name, value in equation.params.items()
+    }
+    if equation.primitive.name != "scatter" and "update_jaxpr" in params:
+        params |= {"update_jaxpr": None, "update_consts": ()}
+    return params
+
+
+def _dtype(atom: compat.Atom) -> Any:
+    return atom.aval.dtype
+
+
+def _linear(equation: compat.Equation, values: list[Any]) -> list[Value]:
+    params = _real_params(equation)
+    parts = [
+        compat.rebind(
+            equation, [getattr(v, part) if isinstance(v, Parts) else v for v in values], params
+        )
+        for part in ("re", "im")
+    ]
+    pairs = zip(*parts, equation.outvars, strict=True)
+    return [Parts(a, b) if is_complex(_dtype(out)) else a for a, b, out in pairs]
+
+
+def _bilinear(equation: compat.Equation, values: list[Any]) -> list[Value]:
+    params, rest = _real_params(equation), values[2:]
+    a, b = map(_as_complex, values[:2])
+
+    def times(x: Any, y: Any) -> Any:
+        return compat.rebind(equation, [x, y, *rest], params)[0]
+
+    return [Parts(times(a.re, b.re) - times(a.im, b.im), times(a.re, b.im) + times(a.im, b.re))]
+
+
+def _convert(equation: compat.Equation, values: list[Any]) -> list[Value]:
+    (value,), to = values, _dtype(equation.outvars[0])
+    if not is_complex(to):
+        return [value.re.astype(to)]
+    dtype, z = real_dtype(to), _as_complex(value)
+    return [Parts(z.re.astype(dtype), z.im.astype(dtype))]
+
+
+def _sort(equation: compat.Equation, values: list[Any]) -> list[Value]:
+    """By real parts, then by imaginary ones."""
+    complex_ones = [isinstance(value, Parts) for value in values]
+    count = int(equation.params["num_keys"])
+    keys = count + sum(complex_ones[:count])
+    params = {**equation.params, "num_keys": keys}
+    return grouped(compat.rebind(equation, flat(values), params), complex_ones)

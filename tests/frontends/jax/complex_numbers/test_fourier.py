@@ -1,0 +1,100 @@
+"""Fourier transforms, of every length and over several dims."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+LENGTHS = [1, 2, 3, 4, 5, 7, 8, 16, 30, 63, 64, 65, 97, 100, 128, 210, 521, 1000, 1024]
+
+
+def parts(z):
+    return jnp.stack([z.real, z.imag], -1)
+
+
+def packed(fn):
+    return lambda x: parts(fn(lax.complex(x[..., 0], x[..., 1])))
+
+
+@pytest.mark.parametrize("size", LENGTHS)
+def test_every_length(check, size):
+    near = {"rtol": 1e-4, "atol": 2e-6 * size + 1e-5}
+    check(packed(jnp.fft.fft), f"f32[2,{size},2]", **near)
+    check(packed(jnp.fft.ifft), f"f32[2,{size},2]", rtol=1e-4, atol=1e-5)
+    check(lambda x: parts(jnp.fft.rfft(x)), f"f32[2,{size}]", **near)
+    check(
+        lambda x: jnp.fft.irfft(lax.complex(x[..., 0], x[..., 1]), n=size),
+        f"f32[2,{size // 2 + 1},2]", rtol=1e-4, atol=1e-5,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [6, 65, 521, 1024])
+def test_doubles(check, size):
+    check(packed(jnp.fft.fft), f"f64[2,{size},2]", x64=True, rtol=1e-9, atol=1e-10)
+    check(lambda x: parts(jnp.fft.rfft(x)), f"f64[2,{size}]", x64=True, rtol=1e-9, atol=1e-10)
+
+
+FUNCTIONS = {
+    "fft axis": packed(lambda z: jnp.fft.fft(z, axis=0)),
+    "fft cut": packed(lambda z: jnp.fft.fft(z, n=4)),
+    "fft grown": packed(lambda z: jnp.fft.fft(z, n=9)),
+    "fft ortho": packed(lambda z: jnp.fft.fft(z, norm="ortho")),
+    "ifft forward": packed(lambda z: jnp.fft.ifft(z, norm="forward")),
+    "fft2": packed(jnp.fft.fft2),
+    "ifft2": packed(jnp.fft.ifft2),
+    "fftn": packed(jnp.fft.fftn),
+    "ifftn": packed(jnp.fft.ifftn),
+    "fftshift": packed(jnp.fft.fftshift),
+    "ifftshift": packed(jnp.fft.ifftshift),
+    "rfft2": lambda x: parts(jnp.fft.rfft2(x[..., 0])),
+    "rfftn": lambda x: parts(jnp.fft.rfftn(x)),
+    "irfft2": lambda x: jnp.fft.irfft2(lax.complex(x[..., 0], x[..., 1])),
+    "irfftn": lambda x: jnp.fft.irfftn(lax.complex(x[..., 0], x[..., 1]), s=(3, 4, 9)),
+    "hfft": lambda x: jnp.fft.hfft(lax.complex(x[..., 0], x[..., 1])),
+    "ihfft": lambda x: parts(jnp.fft.ihfft(x)),
+    "real input": lambda x: parts(jnp.fft.fft(x, axis=1)),
+    "frequencies": lambda x: x[0, 0, 0, 0] * jnp.fft.fftfreq(9) + jnp.fft.rfftfreq(17),
+}
+
+
+@pytest.mark.parametrize("fn", FUNCTIONS.values(), ids=FUNCTIONS.keys())
+def test_functions_of_jax_numpy_fft(check, fn):
+    check(fn, "f32[3,4,6,2]", rtol=1e-4, atol=5e-5)
+
+
+def test_a_batch_of_unknown_size(check):
+    check(packed(jnp.fft.fft2), "f32[B,4,100,2]", rtol=1e-4, atol=1e-3)
+
+
+def test_a_length_that_is_not_known(check):
+    sizes = ({"S": 5}, {"S": 8})
+    check(packed(jnp.fft.fft), "f32[2,S,2]", sizes=sizes, rtol=1e-4, atol=1e-4)
+    check(
+        packed(lambda z: jnp.fft.ifft(z, axis=0)), "f32[S,3,2]", sizes=sizes, rtol=1e-4, atol=1e-4
+    )
+    check(lambda x: parts(jnp.fft.rfft(x)), "f32[2,S]", sizes=sizes, rtol=1e-4, atol=1e-4)
+
+
+def test_ends_of_a_real_spectrum_count_as_real(check):
+    for size in (6, 7, 130, 131):
+        fn = lambda x, n=size: jnp.fft.irfft(lax.complex(x, x + 1), n=n)  # noqa: E731
+        check(fn, f"f32[{size // 2 + 1}]", rtol=1e-4, atol=1e-5)
+
+
+def test_convolution_by_transforms(check):
+    check(jax.scipy.signal.fftconvolve, "f32[50]", "f32[17]", rtol=1e-4, atol=1e-4)
+
+
+def test_derivative(check):
+    check(
+        jax.grad(lambda x: (jnp.abs(jnp.fft.rfft(x)) ** 3).sum()), "f32[12]", rtol=1e-3, atol=1e-2
+    )
+
+
+def test_large_values_keep_their_relative_error(check):
+    x = np.zeros((1, 100, 2), np.float32)
+    x[0, 3] = 1e30, -1e30
+    check(packed(jnp.fft.fft), "f32[1,100,2]", inputs=[[x]], rtol=1e-4, atol=1e25)
