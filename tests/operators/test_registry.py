@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
 from smelt import operators
 from smelt.errors import UsageError
+from smelt.ir import text
+from smelt.ir.shapes import ShapeInference
 from smelt.operators import registry
 from smelt.operators.declare import Operator, Result
 
@@ -100,3 +103,12 @@ def test_a_name_taken_twice_is_an_error(fresh: None) -> None:
     with pytest.raises(UsageError, match=r"smelt\.Cholesky") as caught:
         operators.register(other)
     assert caught.value.code == "E640"
+
+
+def test_unknown_dims_get_symbols_of_their_own() -> None:
+    model = text.parse("g (float[M] a, float[N] x) => (y) { y = smelt.Igamma(a, x) }")
+    ShapeInference(model).infer_model()
+    (result,) = model.graph.outputs
+    assert result.dtype == ir.DataType.FLOAT
+    assert result.shape is not None
+    assert str(result.shape[0]) not in {"M", "N"}

@@ -11,6 +11,7 @@ from smelt.operators import (
     cholesky,
     concat_interleave,
     dot_general,
+    linalg,
     special,
     threefry2x32,
     triangular_solve,
@@ -36,5 +37,6 @@ register(
     dot_general.OPERATOR,
     threefry2x32.OPERATOR,
     triangular_solve.OPERATOR,
+    *linalg.OPERATORS,
     *special.OPERATORS,
 )

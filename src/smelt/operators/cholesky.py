@@ -7,12 +7,26 @@ that is not positive definite gives NaN in the whole triangle, as JAX does.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
 
 from smelt.operators.declare import Attribute, Attributes, Operator, Result
+from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.linalg.batches import check_square
+from smelt.operators.linalg.matrices import (
+    column,
+    in_double,
+    places,
+    product,
+    row,
+    size,
+    total,
+    transposed,
+    zeros_like,
+)
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
@@ -22,19 +36,6 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
         raise ValueError("Cholesky takes one operand")
     check_square(a, "Cholesky")
     return (Result(a.dtype, a.shape),)
-
-
-def check_square(a: ir.Value, name: str) -> None:
-    """Raise ValueError unless ``a`` may hold square matrices of float32 or float64."""
-    if a.dtype is not None and a.dtype not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
-        raise ValueError(f"{name} takes float32 or float64, not {a.dtype.name.lower()}")
-    if a.shape is None:
-        return
-    if len(a.shape) < 2:
-        raise ValueError(f"{name} takes matrices, not rank {len(a.shape)}")
-    rows, columns = a.shape[-2], a.shape[-1]
-    if isinstance(rows, int) and isinstance(columns, int) and rows != columns:
-        raise ValueError(f"{name} takes square matrices, not {rows} by {columns}")
 
 
 def reference(
@@ -59,6 +60,25 @@ def reference(
     return (factor if lower else np.ascontiguousarray(np.swapaxes(factor, -1, -2)),)
 
 
+def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
+    """Column by column; one of a pivot that is not positive spoils the matrix."""
+    lower = bool(attributes["lower"])
+    source = a if lower else transposed(m, a)
+    r, c = places(m, a)
+    failed = total(m, zeros_like(m, a), -2, -1) > 0.0
+
+    def step(k: Tensor, factor: Tensor, failed: Tensor) -> tuple[Tensor, ...]:
+        earlier = product(m, factor, transposed(m, row(m, factor, k)))
+        below = column(m, source, k) - earlier
+        pivot = row(m, below, k)
+        new = m.where(r >= k, below / m.sqrt(pivot), 0.0)
+        return m.where(m.equal(c, k), new, factor), failed | ~(pivot > 0.0)
+
+    factor, failed = m.repeat(size(m, a, -1), step, (zeros_like(m, a), failed))
+    factor = m.where(failed & (r >= c), math.nan, factor)
+    return (factor if lower else transposed(m, factor),)
+
+
 OPERATOR = Operator(
     domain="smelt",
     name="Cholesky",
@@ -68,4 +88,5 @@ OPERATOR = Operator(
     attributes=(Attribute("lower", ir.AttributeType.INT, 1),),
     infer=infer,
     reference=reference,
+    body=in_double(steps),
 )

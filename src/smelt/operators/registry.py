@@ -11,6 +11,7 @@ from onnx_shape_inference import OpUsageError, ShapeInferenceContext
 from onnx_shape_inference import registry as shape_rules
 
 from smelt.errors import UsageError
+from smelt.ir.shapes import Dim
 from smelt.operators.declare import Operator
 
 ENTRY_POINTS = "smelt.operators"
@@ -86,6 +87,17 @@ def _register_shape_rule(operator: Operator) -> None:
         except ValueError as error:
             raise OpUsageError(node, str(error)) from error
         for value, result in zip(node.outputs, results, strict=False):
-            ctx.set_shape_and_dtype(value, result.shape, result.dtype)
+            ctx.set_shape_and_dtype(value, _named(ctx, result.shape), result.dtype)
 
     shape_rules.register(operator.domain, operator.name, since_version=operator.version)(infer)
+
+
+def _named(ctx: ShapeInferenceContext, shape: ir.Shape | None) -> ir.Shape | None:
+    """``shape`` with a symbol of its own for each unknown dim."""
+    if shape is None or not any(_is_unknown(dim) for dim in shape.dims):
+        return shape
+    return ir.Shape([ctx.new_symbolic_dim() if _is_unknown(dim) else dim for dim in shape.dims])
+
+
+def _is_unknown(dim: Dim) -> bool:
+    return not isinstance(dim, int) and dim.value is None

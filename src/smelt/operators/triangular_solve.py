@@ -13,8 +13,19 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.shapes import conflicting_shapes
-from smelt.operators.cholesky import check_square
 from smelt.operators.declare import Attribute, Attributes, Operator, Result
+from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.linalg.batches import check_square
+from smelt.operators.linalg.matrices import (
+    column,
+    in_double,
+    places,
+    product,
+    row,
+    size,
+    transposed,
+    zeros_like,
+)
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
@@ -60,6 +71,29 @@ def reference(
     return (x if attributes["left_side"] else np.ascontiguousarray(np.swapaxes(x, -1, -2)),)
 
 
+def steps(m: Nodes, attributes: Attributes, a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+    """Substitution, row by row."""
+    lower, left = bool(attributes["lower"]), bool(attributes["left_side"])
+    # x @ m = b  is  m^T @ x^T = b^T
+    if bool(attributes["transpose_a"]) == left:
+        a, lower = transposed(m, a), not lower
+    right = b if left else transposed(m, b)
+    columns = places(m, a)[1]
+    r, count = places(m, right)[0], size(m, a, -1)
+
+    def step(k: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+        i = k if lower else count - 1 - k
+        line = row(m, a, i)
+        known = m.where(columns < i if lower else columns > i, line, 0.0)
+        value = row(m, right, i) - product(m, known, x)
+        if not attributes["unit_diagonal"]:
+            value = value / column(m, line, i)
+        return (m.where(m.equal(r, i), value, x),)
+
+    (x,) = m.repeat(count, step, (zeros_like(m, right),))
+    return (x if left else transposed(m, x),)
+
+
 OPERATOR = Operator(
     domain="smelt",
     name="TriangularSolve",
@@ -74,4 +108,5 @@ OPERATOR = Operator(
     ),
     infer=infer,
     reference=reference,
+    body=in_double(steps),
 )

@@ -52,6 +52,17 @@ def test_triangular_solve(compile_host, flags: tuple[int, ...], batch: tuple[int
     np.testing.assert_allclose(artifact(a, b)[0], expected, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4, 3), (2, 3, 4), (0, 2, 2), (2, 0, 3), (3, 0)])
+def test_lu(compile_host, shape: tuple[int, ...]) -> None:
+    a = np.random.default_rng(0).standard_normal(shape)
+    dims = ",".join("BMN"[-len(shape) :])
+    artifact = compile_host(f"g (double[{dims}] a) => (lu, p, q) {{ lu, p, q = smelt.LU(a) }}")
+    lu = operators.find("smelt", "LU")
+    for ours, theirs in zip(artifact(a), lu.reference((a,), {}), strict=True):
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
 def test_a_singular_triangle_divides_by_zero(compile_host) -> None:
     artifact = compile_host(
         "g (double[2,2] a, double[2,1] b) => (x) { x = smelt.TriangularSolve(a, b) }"

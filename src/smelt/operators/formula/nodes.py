@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -29,9 +30,13 @@ class Nodes:
         """``value`` as a number of formulas."""
         return Tensor(self, value)
 
-    def op(
-        self, op_type: str, *inputs: Number, to: int | None = None, keepdims: int | None = None
-    ) -> Tensor:
+    def op(self, op_type: str, *inputs: Number, **attributes: Any) -> Tensor:
+        """One node with one result; see ``ops``."""
+        return self.ops(op_type, *inputs, outputs=1, **attributes)[0]
+
+    def ops(
+        self, op_type: str, *inputs: Number, outputs: int, **attributes: Any
+    ) -> tuple[Tensor, ...]:
         """One node, in the innermost graph that its inputs come from.
 
         Plain numbers become constants in the dtype of the other inputs.
@@ -41,7 +46,8 @@ class Nodes:
         typed = [x for x in inputs[op_type == "Where" :] if isinstance(x, Tensor)]
         dtype = (typed[0].value.dtype if typed else None) or ir.DataType.DOUBLE
         values = [x.value if isinstance(x, Tensor) else m.constant(x, dtype) for x in inputs]
-        return Tensor(m, m.builder.op(op_type, *values, to=to, keepdims=keepdims))
+        results = m.builder.ops(op_type, *values, outputs=outputs, **attributes)
+        return tuple(Tensor(m, value) for value in results)
 
     def constant(self, number: float, dtype: ir.DataType) -> ir.Value:
         """A rank-0 constant."""
@@ -102,24 +108,55 @@ class Nodes:
         state: Sequence[Number],
     ) -> tuple[Number, ...]:
         """A Loop that tests before its first step."""
+        return self._loop(None, state, lambda _, *items: step(*items), go_on)
+
+    def repeat(
+        self, count: Tensor, step: Callable[..., Sequence[Number]], state: Sequence[Number]
+    ) -> tuple[Number, ...]:
+        """``state = step(k, *state)`` for k from 0 to ``count``, a rank-0 int64."""
+        return self._loop(count, state, step, None)
+
+    def _loop(
+        self,
+        count: Tensor | None,
+        state: Sequence[Number],
+        step: Callable[..., Sequence[Number]],
+        go_on: Callable[..., Number] | None,
+    ) -> tuple[Number, ...]:
         first = [item.value for item in state]
         inner, inputs = self.builder.branch(
             [(ir.DataType.INT64, ()), (ir.DataType.BOOL, ()), *map(_type, first)]
         )
         m = Nodes(inner, self)
-        stepped = step(*(Tensor(m, value) for value in inputs[2:]))
-        again = m.any(go_on(*stepped))
+        k, always, *items = (Tensor(m, value) for value in inputs)
+        stepped = step(k, *items)
+        again = always if go_on is None else m.any(go_on(*stepped))
         for number in (again, *stepped):
-            inner.graph.outputs.append(m.op("Identity", number).value)
-        start = self.any(go_on(*state)).value
+            inner.graph.outputs.append(m._own(number).value)
+        start = None if go_on is None else self.any(go_on(*state)).value
+        limit = None if count is None else count.value
         outputs = len(first)
-        results = self.builder.ops("Loop", None, start, *first, outputs=outputs, body=inner.graph)
+        results = self.builder.ops("Loop", limit, start, *first, outputs=outputs, body=inner.graph)
+        for value, (dtype, dims) in zip(results, map(_type, first), strict=True):
+            if value.shape is None:
+                value.type, value.shape = ir.TensorType(dtype), ir.Shape(dims)
         return tuple(Tensor(self, value) for value in results)
 
+    def _own(self, number: Tensor) -> Tensor:
+        """A result of a node of this graph, as a graph's outputs must be."""
+        return Tensor(self, self.builder.op("Identity", number.value))
+
     def any(self, mask: Tensor) -> Tensor:
-        """True if an element is true; a sum, because a maximum of nothing is undefined."""
-        counted = self.op("ReduceSum", self.op("Cast", mask, to=int(ir.DataType.INT64)), keepdims=0)
-        return self.op("Greater", counted, 0)
+        """True if an element is true.
+
+        ONNX Runtime reduces nothing to nothing, so there is always something to sum.
+        """
+        vector = [
+            self.tensor(self.builder.constant(np.asarray([number], np.int64))) for number in (-1, 0)
+        ]
+        numbers = self.op("Cast", mask, to=int(ir.DataType.INT64))
+        flat = self.op("Concat", self.op("Reshape", numbers, vector[0]), vector[1], axis=0)
+        return self.op("Greater", self.op("ReduceSum", flat, keepdims=0), 0)
 
 
 def _type(value: ir.Value) -> tuple[ir.DataType, tuple[None, ...]]:

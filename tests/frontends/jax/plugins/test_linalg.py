@@ -1,48 +1,209 @@
-"""Linear algebra from JAX to the host target, against JAX itself."""
+"""Every real function of ``jax.numpy.linalg`` and ``jax.scipy.linalg``, in ONNX and on the host."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import jax.scipy.linalg as sl
 import numpy as np
 import pytest
+from jax import lax
 
 import smelt
 
+RNG = np.random.default_rng(0)
+SQUARE = RNG.normal(size=(2, 4, 4)) + 2 * np.eye(4)
+TALL = RNG.normal(size=(2, 5, 3))
+WIDE = TALL.swapaxes(-1, -2).copy()
+POSITIVE = SQUARE @ SQUARE.swapaxes(-1, -2) + np.eye(4)
+RIGHT = RNG.normal(size=(2, 4, 2))
+VECTOR = RNG.normal(size=6)
 
-def positive(n: int) -> np.ndarray:
-    a = np.random.default_rng(n).normal(size=(2, n, n)).astype(np.float32)
-    return a @ a.transpose(0, 2, 1) + n * np.eye(n, dtype=np.float32)
+DETERMINED = {
+    "cholesky": (jnp.linalg.cholesky, POSITIVE),
+    "cholesky_upper": (lambda a: jnp.linalg.cholesky(a, upper=True), POSITIVE),
+    "cond": (jnp.linalg.cond, SQUARE),
+    "cross": (lambda a: jnp.linalg.cross(a[:, :3], a[:, 1:4]), SQUARE[0]),
+    "det": (jnp.linalg.det, SQUARE),
+    "eigvalsh": (jnp.linalg.eigvalsh, POSITIVE),
+    "inv": (jnp.linalg.inv, SQUARE),
+    "lstsq": (lambda a, b: jnp.linalg.lstsq(a, b)[0], TALL[0], VECTOR[:5]),
+    "lstsq_wide": (lambda a, b: jnp.linalg.lstsq(a, b)[0], WIDE[0], VECTOR[:3]),
+    "matrix_norm": (lambda a: jnp.linalg.matrix_norm(a, ord="nuc"), TALL),
+    "matrix_power": (lambda a: jnp.linalg.matrix_power(a, -3), SQUARE),
+    "matrix_rank": (jnp.linalg.matrix_rank, np.ones((3, 4))),
+    "norm_2": (lambda a: jnp.linalg.norm(a, ord=2, axis=(-2, -1)), TALL),
+    "norm_fro": (lambda a: jnp.linalg.norm(a, axis=(-2, -1)), TALL),
+    "pinv": (jnp.linalg.pinv, TALL),
+    "pinv_wide": (jnp.linalg.pinv, WIDE),
+    "pinv_hermitian": (lambda a: jnp.linalg.pinv(a, hermitian=True), POSITIVE),
+    "qr": (jnp.linalg.qr, TALL),
+    "qr_complete": (lambda a: jnp.linalg.qr(a, mode="complete"), TALL),
+    "qr_r": (lambda a: jnp.linalg.qr(a, mode="r"), TALL),
+    "qr_raw": (lambda a: jnp.linalg.qr(a, mode="raw"), TALL),
+    "qr_wide": (jnp.linalg.qr, WIDE),
+    "slogdet": (jnp.linalg.slogdet, SQUARE),
+    "slogdet_qr": (lambda a: jnp.linalg.slogdet(a, method="qr"), SQUARE),
+    "solve": (jnp.linalg.solve, SQUARE, RIGHT),
+    "svdvals": (jnp.linalg.svdvals, WIDE),
+    "tensorinv": (lambda a: jnp.linalg.tensorinv(a.reshape(2, 2, 4), 2), SQUARE[0]),
+    "tensorsolve": (
+        lambda a, b: jnp.linalg.tensorsolve(a.reshape(2, 2, 4), b.reshape(2, 2)),
+        SQUARE[0],
+        SQUARE[1, 0],
+    ),
+    "scipy_cho_solve": (lambda a, b: sl.cho_solve(sl.cho_factor(a), b), POSITIVE[0], RIGHT[0]),
+    "scipy_det": (sl.det, SQUARE),
+    "scipy_expm": (sl.expm, SQUARE[0] / 3),
+    "scipy_expm_frechet": (lambda a: sl.expm_frechet(a, a), SQUARE[0] / 3),
+    "scipy_inv": (sl.inv, SQUARE[0]),
+    "scipy_lu": (sl.lu, SQUARE[0]),
+    "scipy_lu_wide": (sl.lu, WIDE[0]),
+    "scipy_lu_factor": (sl.lu_factor, TALL),
+    "scipy_lu_solve": (lambda a, b: sl.lu_solve(sl.lu_factor(a), b, trans=1), SQUARE[0], RIGHT[0]),
+    "scipy_polar": (sl.polar, SQUARE[0]),
+    "scipy_polar_svd": (lambda a: sl.polar(a, method="svd"), SQUARE[0]),
+    "scipy_qr_pivoting": (lambda a: sl.qr(a, pivoting=True), SQUARE[0]),
+    "scipy_qr_pivoting_economic": (lambda a: sl.qr(a, mode="economic", pivoting=True), TALL[0]),
+    "scipy_qr_multiply": (sl.qr_multiply, TALL[0], VECTOR[:5]),
+    "scipy_solve_pos": (lambda a, b: sl.solve(a, b, assume_a="pos"), POSITIVE[0], RIGHT[0]),
+    "scipy_solve_triangular": (
+        lambda a, b: sl.solve_triangular(a, b, lower=True, trans=1),
+        SQUARE[0],
+        RIGHT[0],
+    ),
+    "scipy_svd_values": (lambda a: sl.svd(a, compute_uv=False), TALL[0]),
+    "scipy_eigh_tridiagonal": (lambda d: sl.eigh_tridiagonal(d, d[1:], eigvals_only=True), VECTOR),
+    "tridiagonal_solve": (
+        lambda d, b: lax.linalg.tridiagonal_solve(d + 3, d, d - 1, b),
+        VECTOR,
+        RNG.normal(size=(6, 2)),
+    ),
+    "symmetric_product": (
+        lambda a, c: lax.linalg.symmetric_product(
+            a, c, alpha=2.0, beta=0.5, symmetrize_output=True
+        ),
+        TALL[0],
+        np.eye(5),
+    ),
+}
+SPEC = {"f32": (np.float32, 2e-3, 2e-4), "f64": (np.float64, 1e-9, 1e-11)}
 
 
-@pytest.mark.parametrize("n", [1, 3, 16])
-def test_cholesky(n: int) -> None:
-    a = positive(n)
-    artifact = smelt.compile(jnp.linalg.cholesky, f"f32[B,{n},{n}]", target="host")
-    np.testing.assert_allclose(artifact(a)[0], jnp.linalg.cholesky(a), rtol=1e-5, atol=1e-5)
+def specs(arrays: list[np.ndarray], dtype: str) -> list[str]:
+    return [f"{dtype}[{','.join(map(str, array.shape))}]" for array in arrays]
 
 
-def test_not_positive_definite_is_nan_as_in_jax() -> None:
-    a = -np.eye(3, dtype=np.float32)
-    artifact = smelt.compile(jnp.linalg.cholesky, "f32[3,3]", target="host")
-    np.testing.assert_array_equal(artifact(a)[0], jnp.linalg.cholesky(a))
+@pytest.mark.parametrize("name", DETERMINED)
+def test_plain_onnx_agrees_with_jax(check, name):
+    fn, *arrays = DETERMINED[name]
+    check(fn, *specs(arrays, "f32"), inputs=[arrays], rtol=2e-3, atol=2e-4, compiled=True)
 
 
-@pytest.mark.parametrize("lower", [True, False])
-@pytest.mark.parametrize("trans", [0, 1])
-def test_triangular_solve(lower: bool, trans: int) -> None:
-    def solve(a: jax.Array, b: jax.Array) -> jax.Array:
-        return jax.scipy.linalg.solve_triangular(a, b, lower=lower, trans=trans)
-
-    rng = np.random.default_rng(0)
-    a = (rng.normal(size=(4, 4)) + 4 * np.eye(4)).astype(np.float32)
-    b = rng.normal(size=(4, 2)).astype(np.float32)
-    artifact = smelt.compile(solve, "f32[4,4]", "f32[4,2]", target="host")
-    np.testing.assert_allclose(artifact(a, b)[0], solve(a, b), rtol=1e-5, atol=1e-5)
+@pytest.mark.parametrize("name", ["inv", "qr_complete", "slogdet", "pinv", "eigvalsh", "scipy_lu"])
+def test_doubles(check, name):
+    fn, *arrays = DETERMINED[name]
+    check(
+        fn, *specs(arrays, "f64"), inputs=[arrays], rtol=1e-9, atol=1e-11, x64=True, compiled=True
+    )
 
 
-def test_plain_onnx_refuses_what_it_cannot_express() -> None:
+def host(fn, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    narrow = [array.astype(np.float32) for array in arrays]
+    return smelt.compile(fn, *specs(arrays, "f32"), target="host")(*narrow)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "solve",
+        "qr_complete",
+        "scipy_lu",
+        "svdvals",
+        "cholesky",
+        "scipy_qr_pivoting",
+        "tridiagonal_solve",
+    ],
+)
+def test_the_host_agrees_with_jax(name):
+    fn, *arrays = DETERMINED[name]
+    expected = jax.tree.leaves(fn(*(array.astype(np.float32) for array in arrays)))
+    for ours, theirs in zip(host(fn, *arrays), expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=2e-3, atol=2e-4)
+
+
+def onnx(fn, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    from smelt.runtime.onnxruntime import OnnxRuntime
+
+    model = smelt.compile(fn, *specs(arrays, "f32"), target="onnx").model
+    return OnnxRuntime(model)(*(array.astype(np.float32) for array in arrays))
+
+
+@pytest.mark.parametrize("run", [onnx, host], ids=["onnx", "host"])
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("a", [TALL, WIDE, SQUARE], ids=["tall", "wide", "square"])
+def test_singular_vectors_multiply_back(run, a: np.ndarray, full: bool):
+    u, s, vt = run(lambda a: jnp.linalg.svd(a, full_matrices=full), a)
+    count = s.shape[-1]
+    np.testing.assert_allclose(
+        (u[..., :count] * s[..., None, :]) @ vt[..., :count, :], a, atol=1e-5
+    )
+    assert u.shape[-1] == (a.shape[-2] if full else count)
+
+
+@pytest.mark.parametrize("run", [onnx, host], ids=["onnx", "host"])
+def test_eigenvectors_multiply_back(run):
+    values, vectors = run(jnp.linalg.eigh, POSITIVE)
+    np.testing.assert_allclose(
+        POSITIVE @ vectors, vectors * values[:, None, :], rtol=1e-3, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    ("fn", "back"),
+    [
+        (sl.schur, lambda t, z: z @ t @ z.T),
+        (lambda a: sl.hessenberg(a, calc_q=True), lambda h, q: q @ h @ q.T),
+    ],
+    ids=["schur", "hessenberg"],
+)
+def test_forms_that_only_the_host_has(fn, back):
+    np.testing.assert_allclose(back(*host(fn, SQUARE[0])), SQUARE[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("fn", [sl.schur, sl.hessenberg, lax.linalg.tridiagonal])
+def test_plain_onnx_refuses_them(fn):
     with pytest.raises(smelt.SmeltError) as caught:
-        smelt.compile(jnp.linalg.cholesky, "f32[3,3]", target="onnx")
+        smelt.compile(fn, "f32[3,3]", target="onnx")
     assert caught.value.code == "E201"
     assert "such as host" in str(caught.value)
+
+
+def test_complex_results_are_refused():
+    with pytest.raises(smelt.SmeltError) as caught:
+        smelt.trace(jnp.linalg.eig, "f32[3,3]")
+    assert caught.value.code in {"E101", "E105"}
+
+
+def test_not_positive_definite_is_nan_as_in_jax(check):
+    check(jnp.linalg.cholesky, "f32[2,3,3]", inputs=[[np.stack([-np.eye(3), np.eye(3)])]])
+
+
+def test_singular_matrices_as_in_jax(check):
+    singular = np.array([[[1, 2], [2, 4]], [[0, 0], [0, 0]]])
+    for fn in (jnp.linalg.det, jnp.linalg.slogdet, jnp.linalg.pinv, jnp.linalg.matrix_rank):
+        check(fn, "f32[2,2,2]", inputs=[[singular]], rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "fn", [jnp.linalg.inv, jnp.linalg.det, jnp.linalg.eigvalsh, jnp.linalg.svdvals]
+)
+def test_unknown_and_empty_batches(check, fn):
+    check(fn, "f32[B,3,3]", rtol=1e-2, atol=1e-3, compiled=True)
+    check(fn, "f32[0,3,3]")
+
+
+def test_unknown_orders(check):
+    positive = lambda a: a @ a.T + jnp.eye(a.shape[0])  # noqa: E731
+    check(lambda a: jnp.linalg.inv(positive(a)), "f32[S,S]", rtol=1e-2, atol=1e-2)
+    check(lambda a: jnp.linalg.eigvalsh(positive(a)), "f32[S,S]", rtol=1e-3, atol=1e-4)

@@ -171,11 +171,12 @@ def _values(cx: Lowering, operands: Sequence[Operand], avals: Sequence[Aval]) ->
 
 
 def _any(cx: Lowering, test: Sequence[Operand], mask: Aval) -> ir.Value:
-    """One condition of a batch of them; by a sum, as nothing has no largest element."""
+    """One condition of a batch of them. ONNX Runtime reduces nothing to nothing: add a 0."""
     (value,) = _values(cx, test, [mask])
     if not mask.shape:
         return value
-    count = cx.op("ReduceSum", cx.cast(value, np.dtype(np.int64)), keepdims=0)
+    flat = cx.op("Reshape", cx.cast(value, np.dtype(np.int64)), cx.const_i64([-1]))
+    count = cx.op("ReduceSum", cx.op("Concat", flat, cx.const_i64([0]), axis=0), keepdims=0)
     return cx.op("Greater", count, cx.const_i64(0))
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import onnx_ir as ir
 
 from smelt.errors import Unsupported
 from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.registry import lowers
 
 REAL = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
@@ -14,7 +17,7 @@ REAL = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 @lowers("cholesky")
 def cholesky(cx: Lowering, a: ir.Value) -> ir.Value:
     """JAX masks the upper triangle itself; the operator leaves it zero."""
-    _check_real(a)
+    check_real(a)
     return cx.op("Cholesky", a, domain="smelt", lower=1)
 
 
@@ -31,7 +34,7 @@ def triangular_solve(
     unit_diagonal: bool,
 ) -> ir.Value:
     """The conjugate of a real matrix is the matrix."""
-    _check_real(a)
+    check_real(a)
     return cx.op(
         "TriangularSolve",
         a,
@@ -44,7 +47,19 @@ def triangular_solve(
     )
 
 
-def _check_real(a: ir.Value) -> None:
+@lowers("custom_linear_solve", broadcasts=True)
+def custom_linear_solve(
+    cx: Lowering, *_: ir.Value, const_lengths: Any, jaxprs: Any
+) -> list[Operand]:
+    """Its solver, with the constants of that among those of the others, and the right sides."""
+    before = const_lengths.matvec + const_lengths.vecmat
+    constants = cx.operands[before : before + const_lengths.solve]
+    right = cx.operands[sum(const_lengths) :]
+    return cx.inline(jaxprs.solve, [*constants, *right])
+
+
+def check_real(a: ir.Value) -> None:
+    """Raise E102 unless ``a`` holds float32 or float64."""
     if a.dtype not in REAL:
         raise Unsupported(
             "E102",

@@ -8,6 +8,7 @@ import numpy as np
 
 from smelt import operators
 from smelt.operators.declare import Attributes, Operator
+from smelt.operators.linalg.lu import permutation_of
 from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 
 
@@ -50,6 +51,23 @@ def triangular_solve(call: Call) -> Step:
             return
         for index in np.ndindex(*a.shape[:-2]):
             out[index] = trsm(1.0, a[index], b[index], **flags)
+
+    return Step(run)
+
+
+@kernel("smelt::LU")
+def lu(call: Call) -> Step:
+    """``getrf`` for each matrix."""
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    rows, columns = call.input(0).shape[-2:]
+    (getrf,) = get_lapack_funcs(("getrf",), dtype=call.input(0).dtype)
+
+    def run(a: Array, out: Array, pivots: Array, permutation: Array) -> None:
+        for index in np.ndindex(*a.shape[:-2]):
+            if min(rows, columns):
+                out[index], pivots[index], _ = getrf(a[index])
+            permutation[index] = permutation_of(pivots[index], rows)
 
     return Step(run)
 

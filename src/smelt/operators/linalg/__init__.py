@@ -1,0 +1,18 @@
+"""Linear algebra as operators of the ``smelt`` domain.
+
+The host computes them by LAPACK. Where loops of ONNX nodes reach the same results at any size,
+they are the body; the others need a target that has the operator.
+"""
+
+from __future__ import annotations
+
+from smelt.operators.linalg import eigh, lu, qr, reductions, svd, tridiagonal_solve
+
+OPERATORS = (
+    eigh.OPERATOR,
+    *lu.OPERATORS,
+    *qr.OPERATORS,
+    *reductions.OPERATORS,
+    *svd.OPERATORS,
+    tridiagonal_solve.OPERATOR,
+)

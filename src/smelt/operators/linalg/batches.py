@@ -1,0 +1,69 @@
+"""Types and loops that the operators on stacks of matrices share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.shapes import Dim
+
+REAL = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
+
+
+def check_matrices(a: ir.Value | None, name: str, rank: int = 2) -> ir.Shape | None:
+    """The shape of ``a``, a stack of arrays of ``rank``; ValueError if it cannot be one."""
+    if a is None:
+        raise ValueError(f"{name} misses an operand")
+    if a.dtype is not None and a.dtype not in REAL:
+        raise ValueError(f"{name} takes float32 or float64, not {a.dtype.name.lower()}")
+    if a.shape is not None and len(a.shape) < rank:
+        raise ValueError(f"{name} takes arrays of rank {rank} or more, not {len(a.shape)}")
+    return a.shape
+
+
+def check_square(a: ir.Value, name: str) -> None:
+    """Raise ValueError unless ``a`` may hold square matrices of float32 or float64."""
+    if a.dtype is not None and a.dtype not in REAL:
+        raise ValueError(f"{name} takes float32 or float64, not {a.dtype.name.lower()}")
+    if a.shape is None:
+        return
+    if len(a.shape) < 2:
+        raise ValueError(f"{name} takes matrices, not rank {len(a.shape)}")
+    rows, columns = a.shape[-2], a.shape[-1]
+    if isinstance(rows, int) and isinstance(columns, int) and rows != columns:
+        raise ValueError(f"{name} takes square matrices, not {rows} by {columns}")
+
+
+def lesser(x: Dim, y: Dim) -> Dim:
+    """The smaller dim, as an expression if one is a symbol, unknown if one is."""
+    if isinstance(x, int) and isinstance(y, int):
+        return min(x, y)
+    if any(not isinstance(dim, int) and dim.value is None for dim in (x, y)):
+        return ir.SymbolicDim(None)
+    return x if x == y else ir.SymbolicDim(f"min({x}, {y})")
+
+
+def each(
+    function: Callable[..., Sequence[np.ndarray]],
+    shapes: Sequence[tuple[int, ...]],
+    dtypes: Sequence[np.dtype | type],
+    arrays: Sequence[np.ndarray],
+    ranks: Sequence[int],
+) -> tuple[np.ndarray, ...]:
+    """``function`` of each matrix of the stacks ``arrays``, whose own dims are the last ``ranks``.
+
+    Its results have ``shapes`` and ``dtypes``; it is not called where all of them are empty.
+    """
+    batch = arrays[0].shape[: arrays[0].ndim - ranks[0]]
+    results = [
+        np.zeros((*batch, *shape), dtype) for shape, dtype in zip(shapes, dtypes, strict=True)
+    ]
+    if any(result.size for result in results):
+        with np.errstate(all="ignore"):
+            for index in np.ndindex(*batch):
+                found = function(*(array[index] for array in arrays))
+                for result, part in zip(results, found, strict=True):
+                    result[index] = part
+    return tuple(results)

@@ -1,0 +1,127 @@
+"""``smelt.Eigh``: eigenvectors and ascending eigenvalues of symmetric matrices.
+
+Only the triangle that ``lower`` names is read. A matrix that is not finite gives NaN. The sign of a
+vector, and the vectors of equal values, are not determined.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.operators.declare import Attribute, Attributes, Operator, Result
+from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.linalg.batches import check_square, each
+from smelt.operators.linalg.jacobi import SWEEPS, partners, rotation, rounds_of, turned
+from smelt.operators.linalg.matrices import (
+    in_double,
+    ints,
+    largest,
+    places,
+    size,
+    total,
+    transposed,
+    zeros_like,
+)
+
+TOLERANCE = 1e-16
+"""Of what is off the diagonal, to all of the matrix; squared, and times its order."""
+
+
+def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
+    """The type of ``a`` for the vectors, its rows for the values."""
+    (a,) = inputs
+    if a is None:
+        raise ValueError("Eigh takes one operand")
+    check_square(a, "Eigh")
+    values = None if a.shape is None else ir.Shape(a.shape.dims[:-1])
+    return Result(a.dtype, a.shape), Result(a.dtype, values)
+
+
+def reference(
+    inputs: Sequence[np.ndarray | None], attributes: Attributes
+) -> tuple[np.ndarray, ...]:
+    """``syevd`` of LAPACK."""
+    (a,) = inputs
+    assert a is not None
+    lower = bool(attributes["lower"])
+
+    def decompose(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
+        if not np.isfinite(np.tril(matrix) if lower else np.triu(matrix)).all():
+            return np.full_like(matrix, np.nan), np.full_like(matrix[0], np.nan)
+        values, vectors = np.linalg.eigh(matrix, "L" if lower else "U")
+        return vectors, values
+
+    return each(decompose, (a.shape[-2:], a.shape[-1:]), (a.dtype, a.dtype), (a,), (2,))
+
+
+def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
+    """Jacobi's rotations, until what is off the diagonal is lost in rounding."""
+    r, c = places(m, a)
+    read = r >= c if attributes["lower"] else r <= c
+    triangle = m.where(read, a, 0.0)
+    mirrored = transposed(m, m.where(m.equal(r, c), 0.0, triangle))
+    scale = largest(m, triangle)
+    usable = scale < math.inf
+    scale = m.where(usable & (scale > 0.0), scale, 1.0)
+    a = m.where(usable, (triangle + mirrored) / scale, 0.0)
+    count = size(m, a, -1)
+    rounds = rounds_of(m, count)
+    limit = rounds * SWEEPS
+    turn = count * 0
+    outer = m.where(m.equal(r, c), 0.0, 1.0)
+    order = m.op("Cast", count, to=int(ir.DataType.DOUBLE))
+
+    def go_on(turn: Tensor, a: Tensor, v: Tensor) -> Tensor:
+        off = _square_sum(m, a * outer)
+        return (off > _square_sum(m, a) * (order * TOLERANCE * TOLERANCE)) & (turn < limit)
+
+    def step(turn: Tensor, a: Tensor, v: Tensor) -> tuple[Tensor, ...]:
+        partner = partners(m, count, m.op("Mod", turn, rounds))
+        diagonal = total(m, m.where(m.equal(r, c), a, 0.0), -2)
+        met = m.equal(r, m.op("Unsqueeze", partner, ints(m, 0)))
+        shared = total(m, m.where(met, a, 0.0), -2)
+        other = m.op("Gather", diagonal, partner, axis=-1)
+        cosine, sine = rotation(m, diagonal, other, shared, partner)
+        a = transposed(m, turned(m, a, cosine, sine, partner))
+        # What the rotations are to clear is cleared, so rounding cannot keep it alive.
+        a = m.where(met & ~m.equal(r, c), 0.0, turned(m, a, cosine, sine, partner))
+        return turn + 1, a, turned(m, v, cosine, sine, partner)
+
+    start = (turn, a, zeros_like(m, a) + m.where(m.equal(r, c), 1.0, 0.0))
+    turn, a, v = m.loop(go_on, step, start)
+    failed = (turn >= limit) & (count > 1)
+    diagonal = total(m, m.where(m.equal(r, c), a, 0.0), -2)
+    least, order_of = ascending(m, diagonal, count)
+    index = m.op("Expand", order_of, m.op("Shape", v))
+    v = m.op("GatherElements", v, index, axis=-1)
+    wrong = failed | ~usable
+    values = m.where(wrong, math.nan, least * scale)
+    return m.where(wrong, math.nan, v), m.op("Squeeze", values, ints(m, -2))
+
+
+def _square_sum(m: Nodes, a: Tensor) -> Tensor:
+    return total(m, a * a, -2, -1)
+
+
+def ascending(m: Nodes, row: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    """The elements of the row in ascending order, and where they came from."""
+    k = m.op("Unsqueeze", count, ints(m, 0))
+    values, order = m.ops("TopK", row, k, outputs=2, axis=-1, largest=0, sorted=1)
+    return values, order
+
+
+OPERATOR = Operator(
+    domain="smelt",
+    name="Eigh",
+    summary="Eigenvectors and ascending eigenvalues of symmetric matrices",
+    inputs=("a",),
+    outputs=("vectors", "values"),
+    attributes=(Attribute("lower", ir.AttributeType.INT, 1),),
+    infer=infer,
+    reference=reference,
+    body=in_double(steps),
+)

@@ -1,0 +1,180 @@
+"""``smelt.LU`` and ``smelt.PivotsToPermutation``: triangular factors with partial pivoting.
+
+``a`` [..., m, n] is row-permuted into ``L @ U``; ``lu`` holds both, without the ones on the
+diagonal of L. Row k was swapped with row ``pivots[k]``; ``permutation`` is all swaps together. A
+zero pivot leaves its column as it is, as in LAPACK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.operators.declare import Attribute, Attributes, Operator, Result
+from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.linalg.batches import check_matrices, each, lesser
+from smelt.operators.linalg.matrices import (
+    column,
+    count_to,
+    in_double,
+    ints,
+    least,
+    places,
+    row,
+    size,
+    total,
+)
+
+
+def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
+    """The type of ``a``, and int32 for each pivot and each row."""
+    shape = check_matrices(inputs[0], "LU")
+    assert inputs[0] is not None
+    dtype, integer = inputs[0].dtype, ir.DataType.INT32
+    if shape is None:
+        return Result(dtype, None), Result(integer, None), Result(integer, None)
+    *batch, rows, columns = shape.dims
+    pivots = ir.Shape([*batch, lesser(rows, columns)])
+    return Result(dtype, shape), Result(integer, pivots), Result(integer, ir.Shape([*batch, rows]))
+
+
+def reference(
+    inputs: Sequence[np.ndarray | None], attributes: Attributes
+) -> tuple[np.ndarray, ...]:
+    """Column by column, matrix by matrix."""
+    (a,) = inputs
+    assert a is not None
+    rows, columns = a.shape[-2:]
+    shapes = (rows, columns), (min(rows, columns),), (rows,)
+    return each(_factor, shapes, (a.dtype, np.int32, np.int32), (a,), (2,))
+
+
+def _factor(a: np.ndarray) -> tuple[np.ndarray, ...]:
+    lu = a.copy()
+    count = min(lu.shape)
+    pivots = np.zeros(count, np.int32)
+    for k in range(count):
+        pivot = k + int(np.argmax(np.abs(lu[k:, k])))
+        pivots[k] = pivot
+        lu[[k, pivot]] = lu[[pivot, k]]
+        if lu[k, k] != 0:
+            lu[k + 1 :, k] /= lu[k, k]
+        lu[k + 1 :, k + 1 :] -= np.outer(lu[k + 1 :, k], lu[k, k + 1 :])
+    return lu, pivots, permutation_of(pivots, a.shape[0])
+
+
+def permutation_of(pivots: np.ndarray, count: int) -> np.ndarray:
+    """All swaps of rows k and ``pivots[k]``, in order."""
+    permutation = np.arange(count)
+    for k, pivot in enumerate(pivots):
+        permutation[[k, pivot]] = permutation[[pivot, k]]
+    return permutation
+
+
+def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
+    """Column by column: the largest element comes to the diagonal and clears what is below it."""
+    r, c = places(m, a)
+    rows = size(m, a, -2)
+    count = least(m, rows, size(m, a, -1))
+    permutation = _counted(m, a, rows)
+    pivots = _counted(m, a, count)
+    places_of_pivots = count_to(m, count)
+
+    def step(k: Tensor, a: Tensor, pivots: Tensor, permutation: Tensor) -> tuple[Tensor, ...]:
+        candidates = m.where(r >= k, m.abs(column(m, a, k)), -1.0)
+        pivot = m.op("ArgMax", candidates, axis=-2, keepdims=1)
+        chosen = m.equal(r, pivot)
+        lifted = total(m, m.where(chosen, a, 0.0), -2)
+        a = m.where(m.equal(r, k), lifted, m.where(chosen, row(m, a, k), a))
+        head = column(m, lifted, k)
+        below = column(m, a, k) / m.where(m.equal(head, 0.0), 1.0, head)
+        a = m.where((r > k) & (c > k), a - below * lifted, a)
+        a = m.where((r > k) & m.equal(c, k), below, a)
+        flat = m.op("Squeeze", pivot, ints(m, -1))
+        pivots = m.where(m.equal(places_of_pivots, k), flat, pivots)
+        return a, pivots, _swap(m, permutation, k, flat)
+
+    return m.repeat(count, step, (a, pivots, permutation))
+
+
+def _counted(m: Nodes, a: Tensor, count: Tensor) -> Tensor:
+    """0, 1, 2, ... for each matrix of ``a``."""
+    shape = m.op("Concat", m.op("Shape", a, end=-2), m.op("Unsqueeze", count, ints(m, 0)), axis=0)
+    return m.op("Expand", count_to(m, count), shape)
+
+
+def _swap(m: Nodes, permutation: Tensor, k: Tensor, other: Tensor) -> Tensor:
+    """Exchange the elements at ``k`` and at ``other``, which is [..., 1]."""
+    index = count_to(m, size(m, permutation, -1))
+    first = m.op("Gather", permutation, m.op("Unsqueeze", k, ints(m, 0)), axis=-1)
+    second = m.op("GatherElements", permutation, other, axis=-1)
+    swapped = m.where(m.equal(index, other), first, permutation)
+    return m.where(m.equal(index, k), second, swapped)
+
+
+def infer_permutation(
+    inputs: Sequence[ir.Value | None], attributes: Attributes
+) -> tuple[Result, ...]:
+    """int32, one for each row."""
+    pivots, count = inputs[0], attributes["permutation_size"]
+    if pivots is None or not isinstance(count, int):
+        raise ValueError("PivotsToPermutation takes one operand")
+    if pivots.dtype not in (None, ir.DataType.INT32):
+        raise ValueError("PivotsToPermutation takes int32")
+    if pivots.shape is None:
+        return (Result(ir.DataType.INT32, None),)
+    return (Result(ir.DataType.INT32, ir.Shape([*pivots.shape.dims[:-1], count])),)
+
+
+def permutation_reference(
+    inputs: Sequence[np.ndarray | None], attributes: Attributes
+) -> tuple[np.ndarray, ...]:
+    """Swap after swap."""
+    (pivots,) = inputs
+    count = attributes["permutation_size"]
+    assert pivots is not None
+    assert isinstance(count, int)
+    return each(lambda p: (permutation_of(p, count),), ((count,),), (np.int32,), (pivots,), (1,))
+
+
+def permutation_steps(m: Nodes, attributes: Attributes, pivots: Tensor) -> tuple[Tensor, ...]:
+    """Swap after swap."""
+    wide = m.op("Cast", pivots, to=int(ir.DataType.INT64))
+    number = attributes["permutation_size"]
+    assert isinstance(number, int)
+    count = m.tensor(m.constant(number, ir.DataType.INT64))
+    as_columns = m.op("Unsqueeze", wide, ints(m, -1))
+    permutation = _counted(m, as_columns, count)
+
+    def step(k: Tensor, permutation: Tensor) -> tuple[Tensor, ...]:
+        other = m.op("Gather", wide, m.op("Unsqueeze", k, ints(m, 0)), axis=-1)
+        return (_swap(m, permutation, k, other),)
+
+    return m.repeat(size(m, pivots, -1), step, (permutation,))
+
+
+OPERATORS = (
+    Operator(
+        domain="smelt",
+        name="LU",
+        summary="Triangular factors of matrices with partial pivoting",
+        inputs=("a",),
+        outputs=("lu", "pivots", "permutation"),
+        infer=infer,
+        reference=reference,
+        body=in_double(steps),
+    ),
+    Operator(
+        domain="smelt",
+        name="PivotsToPermutation",
+        summary="The permutation that a sequence of swaps makes",
+        inputs=("pivots",),
+        outputs=("permutation",),
+        attributes=(Attribute("permutation_size", ir.AttributeType.INT, required=True),),
+        infer=infer_permutation,
+        reference=permutation_reference,
+        body=in_double(permutation_steps, 1),
+    ),
+)

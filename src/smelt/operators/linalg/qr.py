@@ -1,0 +1,237 @@
+"""``smelt.Geqrf``, ``smelt.Geqp3`` and ``smelt.HouseholderProduct``: orthogonal factors.
+
+``Geqrf`` packs the factors of ``a`` [..., m, n] as LAPACK does: R on and above the diagonal, below
+it the vectors of reflections ``I - tau v v^T`` whose product is Q. ``Geqp3`` first brings to the
+front the column that is longest in what is left; ``permutation`` says which. ``HouseholderProduct``
+multiplies the reflections out to the first columns of Q, as many as ``a`` has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.operators.declare import Attributes, Operator, Result
+from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.linalg.batches import check_matrices, each, lesser
+from smelt.operators.linalg.matrices import (
+    column,
+    count_to,
+    filled,
+    in_double,
+    ints,
+    largest,
+    least,
+    places,
+    product,
+    row,
+    size,
+    total,
+    transposed,
+    zeros_like,
+)
+
+
+def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
+    """The type of ``a``, a number for each reflection, and int32 for each column."""
+    shape = check_matrices(inputs[0], "Geqrf")
+    assert inputs[0] is not None
+    dtype, integer = inputs[0].dtype, ir.DataType.INT32
+    if shape is None:
+        return Result(dtype, None), Result(dtype, None), Result(integer, None)
+    *batch, rows, columns = shape.dims
+    taus, order = ir.Shape([*batch, lesser(rows, columns)]), ir.Shape([*batch, columns])
+    return Result(dtype, shape), Result(dtype, taus), Result(integer, order)
+
+
+def reference(
+    inputs: Sequence[np.ndarray | None], attributes: Attributes
+) -> tuple[np.ndarray, ...]:
+    """``geqrf`` of LAPACK."""
+    (a,) = inputs
+    assert a is not None
+    rows, columns = a.shape[-2:]
+
+    def factor(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
+        packed, taus = np.linalg.qr(matrix, mode="raw")
+        return packed.T, taus
+
+    shapes = (rows, columns), (min(rows, columns),)
+    return each(factor, shapes, (a.dtype, a.dtype), (a,), (2,))
+
+
+def pivoting_reference(
+    inputs: Sequence[np.ndarray | None], attributes: Attributes
+) -> tuple[np.ndarray, ...]:
+    """``geqp3`` of LAPACK."""
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    (a,) = inputs
+    assert a is not None
+    rows, columns = a.shape[-2:]
+    (geqp3,) = get_lapack_funcs(("geqp3",), dtype=a.dtype)
+
+    def factor(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
+        if not rows:
+            return matrix, np.zeros(0, a.dtype), np.arange(columns)
+        packed, order, taus, *_ = geqp3(matrix)
+        return packed, taus, order - 1
+
+    shapes = (rows, columns), (min(rows, columns),), (columns,)
+    return each(factor, shapes, (a.dtype, a.dtype, np.int32), (a,), (2,))
+
+
+def product_reference(
+    inputs: Sequence[np.ndarray | None], attributes: Attributes
+) -> tuple[np.ndarray, ...]:
+    """From the last reflection to the first."""
+    a, taus = inputs
+    assert a is not None
+    assert taus is not None
+
+    def multiply(packed: np.ndarray, taus: np.ndarray) -> tuple[np.ndarray, ...]:
+        q = np.eye(*packed.shape, dtype=packed.dtype)
+        for k in reversed(range(len(taus))):
+            vector = np.concatenate([[1], packed[k + 1 :, k]]).astype(packed.dtype)
+            q[k:] -= np.outer(taus[k] * vector, vector @ q[k:])
+        return (q,)
+
+    return each(multiply, (a.shape[-2:],), (a.dtype,), (a, taus), (2, 1))
+
+
+def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
+    """Reflection by reflection."""
+    return factor(m, a, pivoting=False)[:2]
+
+
+def pivoting_steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
+    """Reflection by reflection, the longest column first."""
+    return factor(m, a, pivoting=True)
+
+
+def factor(m: Nodes, a: Tensor, *, pivoting: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """The packed factors, one tau each, and the order of columns."""
+    r, c = places(m, a)
+    count = least(m, size(m, a, -2), size(m, a, -1))
+    one = ints_scalar(m, 1)
+    taus = m.op("Squeeze", filled(m, a, one, count, 0.0), ints(m, -2))
+    none = filled(m, a, one, size(m, a, -1), 0.0)
+    order = m.op("Cast", none, to=int(ir.DataType.INT64)) + c
+    indexes = count_to(m, count)
+
+    def step(k: Tensor, a: Tensor, taus: Tensor, order: Tensor) -> tuple[Tensor, ...]:
+        if pivoting:
+            a, order = _longest_first(m, a, order, r, c, k)
+        x = column(m, a, k)
+        vector, tau, beta = reflection(m, m.where(r >= k, x, 0.0), r, k)
+        update = tau * vector * product(m, transposed(m, vector), a)
+        a = m.where(c > k, a - update, a)
+        new = m.where(m.equal(r, k), beta, m.where(r > k, vector, x))
+        a = m.where(m.equal(c, k), new, a)
+        flat = m.op("Squeeze", tau, ints(m, -1))
+        return a, m.where(m.equal(indexes, k), flat, taus), order
+
+    a, taus, order = m.repeat(count, step, (a, taus, order))
+    return a, taus, m.op("Squeeze", order, ints(m, -2))
+
+
+def ints_scalar(m: Nodes, number: int) -> Tensor:
+    """A rank-0 int64."""
+    return m.tensor(m.constant(number, ir.DataType.INT64))
+
+
+def reflection(m: Nodes, x: Tensor, r: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """``vector``, ``tau`` and ``beta`` that reflect x, 0 above row k, to beta in row k.
+
+    As LAPACK's ``larfg``: beta has the sign opposite to x's, and nothing happens to an x that is 0
+    below row k already.
+    """
+    scale = largest(m, x)
+    scale = m.where(m.equal(scale, 0.0), 1.0, scale)
+    scaled = x / scale
+    head = row(m, scaled, k)
+    below = m.where(r > k, scaled, 0.0)
+    still = m.equal(total(m, below * below, -2), 0.0)
+    norm = m.sqrt(total(m, scaled * scaled, -2))
+    beta = m.where(head >= 0.0, -norm, norm)
+    divisor = m.where(still, 1.0, head - beta)
+    vector = m.where(m.equal(r, k), 1.0, m.where(still, 0.0, below / divisor))
+    tau = m.where(still, 0.0, (beta - head) / m.where(still, 1.0, beta))
+    return vector, tau, m.where(still, head, beta) * scale
+
+
+def _longest_first(
+    m: Nodes, a: Tensor, order: Tensor, r: Tensor, c: Tensor, k: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Exchange column k and the one, from there on, that is longest from row k on."""
+    scale = largest(m, a)
+    rest = m.where(r >= k, a, 0.0) / m.where(m.equal(scale, 0.0), 1.0, scale)
+    lengths = m.where(c >= k, total(m, rest * rest, -2), -1.0)
+    chosen = m.equal(c, m.op("ArgMax", lengths, axis=-1, keepdims=1))
+    at_k = m.equal(c, k)
+    moved, number = total(m, m.where(chosen, a, 0.0), -1), total(m, m.where(chosen, order, 0), -1)
+    a = m.where(at_k, moved, m.where(chosen, column(m, a, k), a))
+    return a, m.where(at_k, number, m.where(chosen, column(m, order, k), order))
+
+
+def product_steps(m: Nodes, attributes: Attributes, a: Tensor, taus: Tensor) -> tuple[Tensor, ...]:
+    """From the last reflection to the first, which touch ever more of the identity."""
+    r, c = places(m, a)
+    count = size(m, taus, -1)
+    one = m.where(m.equal(r, c), 1.0, 0.0)
+    q = zeros_like(m, a) + one
+    row_of_taus = m.op("Unsqueeze", taus, ints(m, -2))
+
+    def step(k: Tensor, q: Tensor) -> tuple[Tensor, ...]:
+        i = count - 1 - k
+        vector = m.where(m.equal(r, i), 1.0, m.where(r > i, column(m, a, i), 0.0))
+        tau = column(m, row_of_taus, i)
+        return (q - tau * vector * product(m, transposed(m, vector), q),)
+
+    return m.repeat(count, step, (q,))
+
+
+def infer_product(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
+    """The type of ``a``."""
+    shape = check_matrices(inputs[0], "HouseholderProduct")
+    taus = check_matrices(inputs[1], "HouseholderProduct", rank=1)
+    if shape is not None and taus is not None and len(taus) != len(shape) - 1:
+        raise ValueError(f"ranks {len(shape)} and {len(taus)} do not fit")
+    assert inputs[0] is not None
+    return (Result(inputs[0].dtype, shape),)
+
+
+OPERATORS = (
+    Operator(
+        domain="smelt",
+        name="Geqrf",
+        summary="Orthogonal and triangular factor, packed as LAPACK packs them",
+        inputs=("a",),
+        outputs=("packed", "taus"),
+        infer=lambda inputs, attributes: infer(inputs, attributes)[:2],
+        reference=reference,
+        body=in_double(steps),
+    ),
+    Operator(
+        domain="smelt",
+        name="Geqp3",
+        summary="Orthogonal and triangular factor with pivoting of columns, packed",
+        inputs=("a",),
+        outputs=("packed", "taus", "permutation"),
+        infer=infer,
+        reference=pivoting_reference,
+        body=in_double(pivoting_steps),
+    ),
+    Operator(
+        domain="smelt",
+        name="HouseholderProduct",
+        summary="The first columns of a product of reflections",
+        inputs=("a", "taus"),
+        outputs=("q",),
+        infer=infer_product,
+        reference=product_reference,
+        body=in_double(product_steps, 2, 1),
+    ),
+)

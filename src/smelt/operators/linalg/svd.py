@@ -1,0 +1,169 @@
+"""``smelt.SVD`` and ``smelt.SingularValues``: ``a = u @ diag(s) @ vt``, s descending.
+
+``full_matrices`` gives square u and vt, else they have a column and a row for each value.
+A matrix that is not finite gives NaN. The signs of pairs of vectors, and the vectors of equal
+values, are not determined.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.operators.declare import Attribute, Attributes, Operator, Result
+from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.linalg.batches import check_matrices, each, lesser
+from smelt.operators.linalg.jacobi import SWEEPS, partners, rotation, rounds_of, turned
+from smelt.operators.linalg.matrices import (
+    filled,
+    in_double,
+    ints,
+    largest,
+    least,
+    places,
+    size,
+    total,
+    transposed,
+)
+from smelt.operators.linalg.qr import factor, product_steps
+
+EPS = 2.0**-52
+
+
+def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
+    """The types of s, u and vt."""
+    shape = check_matrices(inputs[0], "SVD")
+    assert inputs[0] is not None
+    dtype = inputs[0].dtype
+    if shape is None:
+        return (Result(dtype, None),) * 3
+    *batch, rows, columns = shape.dims
+    count = lesser(rows, columns)
+    full = attributes.get("full_matrices", 0)
+    shapes = [count], [rows, rows if full else count], [columns if full else count, columns]
+    return tuple(Result(dtype, ir.Shape([*batch, *dims])) for dims in shapes)
+
+
+def reference(
+    inputs: Sequence[np.ndarray | None], attributes: Attributes
+) -> tuple[np.ndarray, ...]:
+    """``gesdd`` of LAPACK."""
+    (a,) = inputs
+    assert a is not None
+    rows, columns = a.shape[-2:]
+    count, full = min(rows, columns), bool(attributes.get("full_matrices", 0))
+    shapes = (count,), (rows, rows if full else count), (columns if full else count, columns)
+
+    def decompose(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
+        if not np.isfinite(matrix).all():
+            return tuple(np.full(shape, np.nan) for shape in shapes)
+        u, s, vt = np.linalg.svd(matrix, full_matrices=full)
+        return s, u, vt
+
+    return each(decompose, shapes, (a.dtype,) * 3, (a,), (2,))
+
+
+def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
+    """u from the turned columns, which reflections make orthogonal even where they vanish."""
+    s, columns, v, wrong = _turn(m, a)
+    packed, taus, _ = factor(m, columns, pivoting=False)
+    rows, count = size(m, a, -2), size(m, columns, -1)
+    r, c = places(m, packed)
+    heads = total(m, m.where(m.equal(r, c), packed, 0.0), -2)
+    signs = m.where(heads < 0.0, -1.0, 1.0)
+    if attributes["full_matrices"]:
+        rest = filled(m, a, rows, rows - count, 0.0)
+        packed = m.op("Concat", packed, rest, axis=-1)
+        one = filled(m, a, count * 0 + 1, rows - count, 1.0)
+        signs = m.op("Concat", signs, one, axis=-1)
+    else:
+        v = _first(m, v, count)
+    (u,) = product_steps(m, attributes, packed, taus)
+    u, v = m.where(wrong, math.nan, u * signs), m.where(wrong, math.nan, v)
+    return m.op("Squeeze", s, ints(m, -2)), u, transposed(m, v)
+
+
+def values_steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
+    """The lengths of the turned columns."""
+    return (m.op("Squeeze", _turn(m, a)[0], ints(m, -2)),)
+
+
+def _turn(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Columns turned until all are orthogonal, the longest first, as many as there are values.
+
+    M. Hestenes, "Inversion of matrices by biorthogonalization and related results" (1958). Pairs
+    count as orthogonal as in LAPACK's ``gesvj``, and if both are lost in rounding.
+    """
+    scale = largest(m, a)
+    usable = scale < math.inf
+    scale = m.where(usable & (scale > 0.0), scale, 1.0)
+    a = m.where(usable, a / scale, 0.0)
+    height, count = size(m, a, -2), size(m, a, -1)
+    rounds = rounds_of(m, count)
+    limit = rounds * SWEEPS
+    relative = m.sqrt(m.op("Cast", height, to=int(ir.DataType.DOUBLE))) * EPS
+    noise = total(m, a * a, -2, -1) * (EPS * EPS)
+
+    def step(turn: Tensor, quiet: Tensor, a: Tensor, v: Tensor) -> tuple[Tensor, ...]:
+        partner = partners(m, count, m.op("Mod", turn, rounds))
+        own = total(m, a * a, -2)
+        other = m.op("Gather", own, partner, axis=-1)
+        shared = total(m, a * m.op("Gather", a, partner, axis=-1), -2)
+        met = m.abs(shared) > m.sqrt(own) * m.sqrt(other) * relative + noise
+        cosine, sine = rotation(m, own, other, m.where(met, shared, 0.0), partner)
+        alone = m.equal(partner, m.op("Range", 0, count, 1))
+        busy = m.any(met & ~alone)
+        quiet = m.where(busy, quiet * 0, quiet + 1)
+        a, v = turned(m, a, cosine, sine, partner), turned(m, v, cosine, sine, partner)
+        return turn + 1, quiet, a, v
+
+    square = filled(m, a, count, count, 0.0)
+    r, c = places(m, square)
+    start = (count * 0, count * 0, a, square + m.where(m.equal(r, c), 1.0, 0.0))
+    going = lambda turn, quiet, *_: (quiet < rounds) & (turn < limit)  # noqa: E731
+    _, quiet, a, v = m.loop(going, step, start)
+    lengths = m.sqrt(total(m, a * a, -2))
+    k = m.op("Unsqueeze", count, ints(m, 0))
+    s, order = m.ops("TopK", lengths, k, outputs=2, axis=-1, largest=1, sorted=1)
+    values = least(m, height, count)
+    wrong = ~usable | (quiet < rounds)
+    s = m.where(wrong, math.nan, _first(m, s * scale, values))
+    return s, _first(m, _ordered(m, a, order), values), _ordered(m, v, order), wrong
+
+
+def _ordered(m: Nodes, a: Tensor, order: Tensor) -> Tensor:
+    """The columns of ``a`` in this order."""
+    return m.op("GatherElements", a, m.op("Expand", order, m.op("Shape", a)), axis=-1)
+
+
+def _first(m: Nodes, a: Tensor, count: Tensor) -> Tensor:
+    """The first columns."""
+    return m.op("Slice", a, ints(m, 0), m.op("Unsqueeze", count, ints(m, 0)), ints(m, -1))
+
+
+OPERATORS = (
+    Operator(
+        domain="smelt",
+        name="SVD",
+        summary="Singular values, descending, and their vectors",
+        inputs=("a",),
+        outputs=("s", "u", "vt"),
+        attributes=(Attribute("full_matrices", ir.AttributeType.INT, 0),),
+        infer=infer,
+        reference=reference,
+        body=in_double(steps),
+    ),
+    Operator(
+        domain="smelt",
+        name="SingularValues",
+        summary="Singular values, descending",
+        inputs=("a",),
+        outputs=("s",),
+        infer=lambda inputs, attributes: infer(inputs, attributes)[:1],
+        reference=lambda inputs, attributes: reference(inputs, attributes)[:1],
+        body=in_double(values_steps),
+    ),
+)

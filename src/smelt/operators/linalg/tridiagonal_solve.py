@@ -1,0 +1,114 @@
+"""``smelt.TridiagonalSolve``: solve systems whose matrix has three diagonals, with pivoting.
+
+``lower``, ``diagonal`` and ``upper`` are [..., n], of which ``lower[0]`` and ``upper[n - 1]`` are
+not read; ``b`` is [..., n, k]. A singular matrix gives NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.operators.declare import Attributes, Operator, Result
+from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.linalg.batches import check_matrices, each
+from smelt.operators.linalg.matrices import in_double, ints, places, row, size, total, zeros_like
+
+
+def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
+    """The type of ``b``."""
+    shapes = [check_matrices(x, "TridiagonalSolve", rank=1) for x in inputs[:3]]
+    shape = check_matrices(inputs[3], "TridiagonalSolve")
+    if shape is not None and any(s is not None and len(s) != len(shape) - 1 for s in shapes):
+        raise ValueError("a diagonal has one dim less than b")
+    assert inputs[3] is not None
+    return (Result(inputs[3].dtype, shape),)
+
+
+def reference(
+    inputs: Sequence[np.ndarray | None], attributes: Attributes
+) -> tuple[np.ndarray, ...]:
+    """Elimination of one diagonal, two rows at a time."""
+    lower, diagonal, upper, b = (np.asarray(array) for array in inputs)
+    arrays = (lower, diagonal, upper, b)
+    return each(_solve, (b.shape[-2:],), (b.dtype,), arrays, (1, 1, 1, 2))
+
+
+def _solve(
+    lower: np.ndarray, diagonal: np.ndarray, upper: np.ndarray, b: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    n = len(diagonal)
+    # Row i of the upper triangle is at i, i + 1 and i + 2.
+    rows = np.zeros((n, 3), b.dtype)
+    rows[:, 0], rows[:-1, 1] = diagonal, upper[:-1]
+    x = b.copy()
+    for i in range(n - 1):
+        below = np.array([lower[i + 1], rows[i + 1, 0], rows[i + 1, 1]])
+        if abs(below[0]) > abs(rows[i, 0]):
+            rows[i], below = below, rows[i].copy()
+            x[[i, i + 1]] = x[[i + 1, i]]
+        factor = below[0] / rows[i, 0]
+        rows[i + 1, :2] = below[1:] - factor * rows[i, 1:]
+        x[i + 1] -= factor * x[i]
+    if not np.all(rows[:, 0] != 0) or np.isnan(rows[:, 0]).any():
+        return (np.full_like(b, np.nan),)
+    for i in reversed(range(n)):
+        for j in range(1, min(3, n - i)):
+            x[i] -= rows[i, j] * x[i + j]
+        x[i] /= rows[i, 0]
+    return (x,)
+
+
+def steps(m: Nodes, attributes: Attributes, *arrays: Tensor) -> tuple[Tensor, ...]:
+    """Elimination downward, then substitution upward."""
+    lower, first, second = (m.op("Unsqueeze", array, ints(m, -1)) for array in arrays[:3])
+    b = arrays[3]
+    r, n = places(m, b)[0], size(m, b, -2)
+    second = m.where(m.equal(r, n - 1), 0.0, second)
+
+    def eliminate(
+        i: Tensor, first: Tensor, second: Tensor, third: Tensor, x: Tensor
+    ) -> tuple[Tensor, ...]:
+        upper = [row(m, array, i) for array in (first, second, third, x)]
+        below = [row(m, array, i + 1) for array in (lower, first, second, x)]
+        swap = m.abs(below[0]) > m.abs(upper[0])
+        pivot = [m.where(swap, b, a) for a, b in zip(upper, below, strict=True)]
+        other = [m.where(swap, a, b) for a, b in zip(upper, below, strict=True)]
+        factor = other[0] / pivot[0]
+        rest = [b - factor * a for a, b in zip(pivot[1:], other[1:], strict=True)]
+        at, after = m.equal(r, i), m.equal(r, i + 1)
+        return (
+            m.where(at, pivot[0], m.where(after, rest[0], first)),
+            m.where(at, pivot[1], m.where(after, rest[1], second)),
+            m.where(at, pivot[2], third),
+            m.where(at, pivot[3], m.where(after, rest[2], x)),
+        )
+
+    start = (first, second, zeros_like(m, first), b)
+    first, second, third, b = m.repeat(m.maximum(n - 1, 0), eliminate, start)
+
+    def substitute(k: Tensor, x: Tensor, next_: Tensor, after: Tensor) -> tuple[Tensor, ...]:
+        i = n - 1 - k
+        known = row(m, second, i) * next_ + row(m, third, i) * after
+        value = (row(m, b, i) - known) / row(m, first, i)
+        return m.where(m.equal(r, i), value, x), value, next_
+
+    none = total(m, zeros_like(m, b), -2)
+    x, _, _ = m.repeat(n, substitute, (zeros_like(m, b), none, none))
+    singular = total(m, m.where(m.abs(first) > 0.0, 0.0, 1.0), -2) > 0.0
+    return (m.where(singular, math.nan, x),)
+
+
+OPERATOR = Operator(
+    domain="smelt",
+    name="TridiagonalSolve",
+    summary="Solution of systems with three diagonals",
+    inputs=("lower", "diagonal", "upper", "b"),
+    outputs=("x",),
+    infer=infer,
+    reference=reference,
+    body=in_double(steps, 1, 1, 1, 2),
+)
