@@ -13,6 +13,7 @@ import jax
 import numpy as np
 from jax import export
 from jax._src import core, literals, source_info_util
+from jax._src.lax.lax import _ragged_dot_general_impl
 from jax._src.random import core as random
 from jax._src.random import prng
 from jax.extend import core as jex_core
@@ -24,6 +25,7 @@ Equation = jex_core.JaxprEqn
 Literal = jex_core.Literal
 Var = jex_core.Var
 DropVar = jex_core.DropVar
+ragged_dot_general: Callable[..., Any] = _ragged_dot_general_impl
 Primitive: Any = jex_core.Primitive
 ShapedArray = jax.core.ShapedArray
 SymbolicScope = export.SymbolicScope

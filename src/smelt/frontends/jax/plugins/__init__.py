@@ -23,6 +23,7 @@ MODULES = (
     "pooling",
     "random",
     "ragged",
+    "ragged",
     "reduce_window",
     "reductions",
     "scatter",

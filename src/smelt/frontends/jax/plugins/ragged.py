@@ -1,0 +1,40 @@
+"""Products of rows in groups, each group with a matrix of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx_ir as ir
+
+from smelt.frontends.jax.compat import make_jaxpr, ragged_dot_general, struct
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.registry import lowers
+
+
+@lowers("ragged_dot_general")
+def ragged(
+    cx: Lowering,
+    lhs: ir.Value,
+    rhs: ir.Value,
+    group_sizes: ir.Value,
+    *,
+    ragged_dot_dimension_numbers: Any,
+    precision: object,
+    preferred_element_type: Any,
+    group_offset: object,
+    out_sharding: object,
+) -> list[Operand]:
+    """As JAX does where there is no kernel for it: rows of other groups are 0 in one product."""
+    if group_offset is not None:
+        raise cx.unsupported("it computes only some of the groups")
+
+    def dense(*operands: Any) -> Any:
+        return ragged_dot_general(
+            *operands,
+            ragged_dot_dimension_numbers=ragged_dot_dimension_numbers,
+            preferred_element_type=preferred_element_type,
+        )
+
+    structs = tuple(struct(tuple(aval.shape), aval.dtype) for aval in cx.avals_in)
+    return cx.inline(make_jaxpr(dense, structs)[0], cx.operands)
