@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from smelt.check.verify import verify
     from smelt.compiler import compile_model as compile  # noqa: A004
     from smelt.compiler import load, optimize, trace
+    from smelt.frontends.jax.functions import function
     from smelt.frontends.onnx import save, to_proto
     from smelt.targets.base import Artifact, Target
 
@@ -27,6 +28,7 @@ _HOMES = {
     "load": ("smelt.compiler", "load"),
     "optimize": ("smelt.compiler", "optimize"),
     "compile": ("smelt.compiler", "compile_model"),
+    "function": ("smelt.frontends.jax.functions", "function"),
     "save": ("smelt.frontends.onnx", "save"),
     "to_proto": ("smelt.frontends.onnx", "to_proto"),
     "verify": ("smelt.check.verify", "verify"),
@@ -39,6 +41,7 @@ __all__ = [
     "SmeltError",
     "Target",
     "compile",
+    "function",
     "load",
     "optimize",
     "save",

@@ -159,13 +159,23 @@ class Builder:
             for dtype, dims in inputs
         ]
         graph = ir.Graph(values, [], nodes=[], name=self._free_name("body"))
+        return self.below(graph), values
+
+    def below(self, graph: ir.Graph) -> Builder:
+        """A builder for the end of ``graph``, a subgraph of this one, with names unlike its."""
         if self.in_function:
-            for key in (_NAMES, _COUNTERS):
-                graph.meta[key] = self.graph.meta[key]
-        inner = Builder(
+            taken, counters = self._taken()
+            graph.meta[_NAMES], graph.meta[_COUNTERS] = taken, counters
+            taken.update(_names([graph]))
+        return Builder(
             self.model, graph, self.shapes, origin=self.origin, in_function=self.in_function
         )
-        return inner, values
+
+    def input(self, stem: str, dtype: ir.DataType, shape: ir.Shape) -> ir.Value:
+        """A new last input of the graph, called ``stem`` or like it."""
+        value = ir.Value(name=self._free_name(stem), type=ir.TensorType(dtype), shape=shape)
+        self.graph.inputs.append(value)
+        return value
 
     def discard(self) -> None:
         """Take back every node and constant made here; nothing may read them."""
@@ -187,12 +197,7 @@ class Builder:
         A name that an inner graph gives again would hide the outer value from it. A function body
         has names of its own.
         """
-        meta = self.graph.meta if self.in_function else self.model.graph.meta
-        taken = meta.get(_NAMES)
-        if taken is None:
-            every = scope.graphs_below(self.graph) if self.in_function else scope.graphs(self.model)
-            taken = meta[_NAMES] = set(_names(every))
-        counters = meta.setdefault(_COUNTERS, {})
+        taken, counters = self._taken()
         name = stem
         while name in taken or name in ("const", "local", "val"):
             count = counters.get(stem, 0)
@@ -200,6 +205,15 @@ class Builder:
             name = f"{stem}_{count}"
         taken.add(name)
         return name
+
+    def _taken(self) -> tuple[set[str], dict[str, int]]:
+        """The names that are taken, and the last number of each stem."""
+        meta = self.graph.meta if self.in_function else self.model.graph.meta
+        taken = meta.get(_NAMES)
+        if taken is None:
+            every = scope.graphs_below(self.graph) if self.in_function else scope.graphs(self.model)
+            taken = meta[_NAMES] = set(_names(every))
+        return taken, meta.setdefault(_COUNTERS, {})
 
 
 _NAMES = "smelt.names"

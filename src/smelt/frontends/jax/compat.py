@@ -27,6 +27,7 @@ Var = jex_core.Var
 DropVar = jex_core.DropVar
 ragged_dot_general: Callable[..., Any] = _ragged_dot_general_impl
 Primitive: Any = jex_core.Primitive
+user_context: Any = jax.make_user_context
 ShapedArray = jax.core.ShapedArray
 SymbolicScope = export.SymbolicScope
 InconclusiveDim = jex_core.InconclusiveDimensionOperation
@@ -145,6 +146,11 @@ def name_stack(equation: Equation) -> str:
 def is_user_code(jaxpr: Jaxpr) -> bool:
     """True if the function behind ``jaxpr`` is the user's, not one of JAX or a library."""
     info = jaxpr.debug_info
+def hide_frames(path: str) -> None:
+    """Let no frame of the file ``path`` count as one of the user."""
+    source_info_util.register_exclusion(path)
+
+
     path = (info.func_src_info or "").rpartition(" at ")[2].rpartition(":")[0]
     if "site-packages" in path or "dist-packages" in path:
         return False
@@ -192,11 +198,10 @@ def plain(aval: Aval) -> Any:
 
 def plain_array(constant: Any) -> Any:
     """The integers that an array of PRNG keys is made of; other constants as they are."""
-    return (
-        prng.random_unwrap(constant)
-        if isinstance(constant, jax.Array) and is_extended(constant.dtype)
-        else constant
-    )
+    if not isinstance(constant, jax.Array) or not is_extended(constant.dtype):
+        return constant
+    with jax.ensure_compile_time_eval():  # A trace around it would make a tracer of a constant.
+        return prng.random_unwrap(constant)
 
 
 def rebind(equation: Equation, values: Sequence[Any], params: dict[str, Any]) -> list[Any]:

@@ -13,6 +13,7 @@ from smelt.errors import InternalError, Unsupported
 from smelt.frontends.jax import compat, engine
 from smelt.frontends.jax.compat import Aval, Dim, is_symbolic
 from smelt.frontends.jax.constants import ConstantPool
+from smelt.frontends.jax.functions.library import Library
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.places import Call
 from smelt.frontends.jax.symbols import Symbols
@@ -46,9 +47,11 @@ class Lowering:
         if main is None:
             self.symbols = Symbols(builder)
             self.pool = ConstantPool(builder)
+            self.functions = Library()
         else:
             self.symbols = main.symbols
             self.pool = main.pool
+            self.functions = main.functions
 
     # -- nodes -------------------------------------------------------------------------------
 
@@ -212,10 +215,7 @@ class Lowering:
     def branch(self, inputs: Sequence[ir.Value] = (), name: str = "body") -> Lowering:
         """A Lowering for a new subgraph with ``inputs``, inside this equation."""
         graph = ir.Graph(list(inputs), [], nodes=[], name=self.fresh(name))
-        builder = Builder(
-            self.builder.model, graph, self.builder.shapes, origin=self.builder.origin
-        )
-        inner = Lowering(builder, self.main, self.call)
+        inner = Lowering(self.builder.below(graph), self.main, self.call)
         inner.equation = self.equation
         return inner
 

@@ -137,7 +137,7 @@ class Symbols:
         text = str(dim)
         known = self._values.get(text)
         if known is None:
-            built = evaluate(parse(dim), Algebra(self._symbol, self._number, self._apply))
+            built = evaluate(parse(dim), Algebra(self.symbol, self._number, self._apply))
             assert isinstance(built, ir.Value)
             known = self._values[text] = built
         return known
@@ -156,7 +156,8 @@ class Symbols:
         names = {"+": "Add", "-": "Sub", "*": "Mul", "%": "Mod", "max": "Max", "min": "Min"}
         return build(names[operation], a, b)
 
-    def _symbol(self, name: str) -> ir.Value:
+    def symbol(self, name: str) -> ir.Value:
+        """The symbol ``name`` at run time, an int64 vector of one element."""
         known = self._values.get(name)
         if known is None:
             known = self._values[name] = self._solve(name)
@@ -172,7 +173,7 @@ class Symbols:
         for sign, term in others:
             if any(not isinstance(self._sources[s][2], ast.Name) for s in _symbols(term)):
                 raise _unsolvable(name, f"{ast.unparse(tree)} has another unknown")
-            other = evaluate(term, Algebra(self._symbol, self._number, self._apply))
+            other = evaluate(term, Algebra(self.symbol, self._number, self._apply))
             size = self._builder.op("Sub" if sign > 0 else "Add", size, _as_value(other))
         if coefficient != 1:
             size = self._builder.op("Div", size, self._number(coefficient))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from smelt.errors import Unsupported, UsageError
 from smelt.frontends.jax import bindings, compat, engine, keys, names, registry, specs
 from smelt.frontends.jax.arguments import Arguments, bind
 from smelt.frontends.jax.complex_numbers import without_complex
+from smelt.frontends.jax.functions import library, selection
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.parameters import Parameters, choose
@@ -35,6 +36,7 @@ def trace(
     input_params: Sequence[str] | str = (),
     input_names: names.Given | None = None,
     output_names: names.Given | None = None,
+    functions: selection.Functions = (),
     opset: int = 23,
     x64: bool = False,
     name: str | None = None,
@@ -50,12 +52,15 @@ def trace(
     ``input_names`` and ``output_names`` give other names to all in order, or to some by old name.
     ``x64`` enables 64-bit types as in JAX. Arrays that ``fn`` carries along become constants,
     those whose names match ``input_params`` (``"layers_*_kernel"``) inputs after the arguments.
+    Calls of instances of the classes ``functions``, as of all that is decorated with
+    ``smelt.function``, are calls of ONNX functions; a pattern of names chooses among nnx and
+    equinox modules, and ``"repeated"`` every module of modules that is called alike twice.
 
     Raises UsageError E104 for a bad spec, E107 for an opset out of range, E108 for names, E109 for
-    arguments that ``fn`` does not take, E110 for ``input_params``; an ErrorList of Unsupported
-    E101, E105, E106 for everything in ``fn`` that has no lowering; E102 for a use of a primitive
-    that its lowering does not cover; E103 for a size that no input determines. Errors of ``fn``
-    itself pass through.
+    arguments that ``fn`` does not take, E110 for ``input_params``, E111 for ``functions``; an
+    ErrorList of Unsupported E101, E105, E106 for everything in ``fn`` that has no lowering; E102
+    for a use of a primitive that its lowering does not cover; E103 for a size that no input
+    determines. Errors of ``fn`` itself pass through.
     """
     _check_opset(opset)
     registry.load()
@@ -63,7 +68,8 @@ def trace(
     state = state_of(fn)
     parameters = choose(state, input_params)
     structs, _ = specs.resolve(arguments.specs, constraints, x64)
-    closed, out = _traced(fn, arguments, parameters, structs, x64)
+    with selection.active(selection.choose(functions)):
+        closed, out = _traced(fn, arguments, parameters, structs, x64)
     closed, read = parameters.read(closed)
     inputs = names.input_names(arguments.parameters, structs)
     inputs = names.renamed([*inputs, *names.unique(read, set(inputs))], input_names, "input")
@@ -73,16 +79,33 @@ def trace(
     with compat.x64(x64):
         closed = without_complex(keys.without_keys(closed))
     engine.check_supported(closed.jaxpr)
-    model = _empty_model(name or _name_of(fn), inputs, opset)
-    cx = Lowering(Builder(model, model.graph, ShapeInference(model)))
     constants = names.unique(list(state.arrays), {*inputs, *outputs})
-    cx.pool.names = dict(zip(map(compat.identity, state.arrays.values()), constants, strict=True))
-    with compat.x64(x64):
-        variables = zip(model.graph.inputs, closed.jaxpr.invars, strict=True)
-        operands = [_input(cx, value, variable.aval) for value, variable in variables]
-        results = engine.run(cx, closed.jaxpr, closed.consts, operands)
-        _return(cx, results, closed.jaxpr.outvars, outputs)
-    return model
+    known = dict(zip(map(compat.identity, state.arrays.values()), constants, strict=True))
+
+    def lowered(bodies: library.Library) -> ir.Model:
+        model = _empty_model(name or _name_of(fn), inputs, opset)
+        with compat.x64(x64):
+            _lower(model, closed, known, outputs, bodies)
+        return model
+
+    return library.built(lowered)
+
+
+def _lower(
+    model: ir.Model,
+    closed: compat.ClosedJaxpr,
+    constants: Mapping[Hashable, str],
+    outputs: list[str],
+    bodies: library.Library,
+) -> None:
+    """Fill ``model`` with what ``closed`` computes; ``constants`` are names of arrays by identity."""
+    cx = Lowering(Builder(model, model.graph, ShapeInference(model)))
+    cx.pool.names = constants
+    cx.functions = bodies
+    variables = zip(model.graph.inputs, closed.jaxpr.invars, strict=True)
+    operands = [_input(cx, value, variable.aval) for value, variable in variables]
+    results = engine.run(cx, closed.jaxpr, closed.consts, operands)
+    _return(cx, results, closed.jaxpr.outvars, outputs)
 
 
 def _check_opset(opset: int) -> None:

@@ -1,4 +1,7 @@
-"""Calls, inlined: their names live on in the origin of the nodes."""
+"""Calls: of a function of the model where one is marked, else inlined.
+
+The names of inlined ones live on in the origin of their nodes.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,28 @@ from typing import Any
 
 import onnx_ir as ir
 
+from smelt.frontends.jax.functions import bodies, marks
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.registry import lowers
 
 
-@lowers("jit", "pjit", "remat2", "checkpoint", broadcasts=True)
+@lowers("jit", "pjit", broadcasts=True)
 def jit(cx: Lowering, *_: ir.Value, jaxpr: Any, **params: Any) -> list[Operand]:
-    return cx.inline(jaxpr, cx.operands, str(params.get("name", "")))
+    name = str(params.get("name", ""))
+    mark = marks.read(name)
+    if mark is None:
+        return cx.inline(jaxpr, cx.operands, name)
+    if id(cx.equation) in cx.functions.inlined:
+        return cx.inline(jaxpr, cx.operands, mark.name)
+    pairs = zip(cx.operands, cx.equation.invars, strict=True)
+    return bodies.call(cx, mark, jaxpr, [cx.full(operand, atom) for operand, atom in pairs])
+
+
+@lowers("remat2", "checkpoint", broadcasts=True)
+def checkpoint(cx: Lowering, *_: ir.Value, jaxpr: Any, **params: Any) -> list[Operand]:
+    """Nothing to save for a gradient."""
+    return cx.inline(jaxpr, cx.operands)
 
 
 @lowers("custom_jvp_call", "custom_vjp_call", "closed_call", "core_call", broadcasts=True)

@@ -1,0 +1,108 @@
+"""A marked call becomes the call of a function with the jaxpr that it calls as its body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from smelt.frontends.jax import compat, engine
+from smelt.frontends.jax.constants import INTERNED
+from smelt.frontends.jax.functions.captures import Captures, Inputs, Sizes, is_structure, stem
+from smelt.frontends.jax.functions.marks import Mark
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.places import Call
+from smelt.ir import scope
+from smelt.ir.build import Builder
+
+
+@dataclass(frozen=True)
+class Body:
+    """A graph that reads only its inputs; ``given`` holds what this call passes for them.
+
+    ``results`` holds an output of the graph for each result, or a value of the caller's for one
+    that the function would only hand through.
+    """
+
+    graph: ir.Graph
+    given: Sequence[Callable[[], ir.Value]]
+    results: Sequence[ir.Value | Callable[[], ir.Value]]
+
+
+def call(
+    cx: Lowering, mark: Mark, closed: compat.ClosedJaxpr, operands: Sequence[Operand]
+) -> list[Operand]:
+    """The results of the function for ``operands``, which are in full."""
+    body = _body(cx, mark, closed, operands)
+    outputs: dict[ir.Value, ir.Value] = {}
+    if body.graph.outputs:
+        function = cx.functions.shared(cx.builder.model, mark, body.graph)
+        if not mark.kept:
+            cx.functions.optional[id(cx.equation)] = function.identifier()
+        inputs = [give() for give in body.given]
+        count = len(body.graph.outputs)
+        made = cx.builder.ops(function.name, *inputs, outputs=count, domain=mark.domain)
+        outputs = dict(zip(body.graph.outputs, made, strict=True))
+    return [
+        Operand(outputs[result] if isinstance(result, ir.Value) else result(), tuple(aval.shape))
+        for result, aval in zip(body.results, cx.avals_out, strict=True)
+    ]
+
+
+def _body(
+    cx: Lowering, mark: Mark, closed: compat.ClosedJaxpr, operands: Sequence[Operand]
+) -> Body:
+    jaxpr = closed.jaxpr
+    graph = ir.Graph([], [], nodes=[], name=mark.name, opset_imports={"": cx.opset})
+    inner, inputs = _lowering(cx, mark, graph)
+    count = len(operands) - len(mark.arguments)  # What is captured comes first.
+    formals = [
+        _formal(inner, inputs, operand, mark.arguments[i - count] if i >= count else "")
+        for i, operand in enumerate(operands)
+    ]
+    returned = engine.run(inner, jaxpr, closed.consts, formals)
+    values = [inner.full(o, atom).value for o, atom in zip(returned, jaxpr.outvars, strict=True)]
+    results = [inputs.given.get(value, value) for value in values]
+    graph.outputs.extend(dict.fromkeys(r for r in results if isinstance(r, ir.Value)))
+    _drop_dead(graph)
+    read = [value for value in graph.inputs if not scope.is_dead(value)]
+    graph.inputs[:] = read
+    return Body(graph, [inputs.given[value] for value in read], results)
+
+
+def _lowering(cx: Lowering, mark: Mark, graph: ir.Graph) -> tuple[Lowering, Inputs]:
+    """A Lowering into ``graph`` that sees nothing of the model around it but its functions."""
+    builder = Builder(
+        cx.builder.model, graph, cx.builder.shapes, origin=cx.builder.origin, in_function=True
+    )
+    inner = Lowering(builder, call=Call((*cx.call.names, mark.name), cx.call.fixed))
+    inputs = Inputs(builder)
+    inner.symbols = Sizes(builder, inputs, cx)
+    inner.pool = Captures(builder, inputs, cx)
+    inner.functions = cx.functions
+    inner.equation = cx.equation
+    return inner, inputs
+
+
+def _formal(inner: Lowering, inputs: Inputs, operand: Operand, name: str) -> Operand:
+    """What the body reads for ``operand``; ``name`` is empty for captured ones."""
+    value = operand.value
+    assert value.dtype is not None
+    known = inner.pool.known.get(value, INTERNED)
+    if known is not None and is_structure(known):
+        return Operand(inner.constant(known), operand.shape)
+    own = value.name if value.producer() is None else None
+    shape = inner.symbols.shape(operand.shape)
+    formal = inputs.new(name or stem(own or ""), value.dtype, shape, lambda: value)
+    inner.symbols.bind(formal, operand.shape)
+    return Operand(formal, operand.shape)
+
+
+def _drop_dead(graph: ir.Graph) -> None:
+    """Remove nodes that nothing reads, such as constants that a lowering only looked at."""
+    for inner in scope.graphs_below(graph):
+        for node in list(reversed(inner)):
+            if all(scope.is_dead(value) for value in node.outputs):
+                inner.remove(node, safe=True)

@@ -1,0 +1,70 @@
+"""A call while a trace runs: a jitted function of the arrays it is given, with a mark for a name.
+
+Only arrays that JAX traces become arguments and results. All other objects go in and come out as
+they are, so a marked call computes in Python exactly what the plain one does.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import jax
+
+from smelt.frontends.jax import compat
+from smelt.frontends.jax.functions import kinds
+from smelt.frontends.jax.functions.marks import Mark
+
+compat.hide_frames(__file__)
+
+
+def marked(
+    mark: Mark, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """``fn(*args, **kwargs)`` as one call in the jaxpr; what else ``fn`` reads are its captures."""
+    names, arrays = _traced(fn, args, kwargs)
+    returned: list[tuple[list[Any], Any]] = []
+
+    def body(*given: Any) -> list[Any]:
+        inner = dict(zip(names, given, strict=True))
+        result = fn(
+            *(inner.get(str(i), value) for i, value in enumerate(args)),
+            **{key: inner.get(key, value) for key, value in kwargs.items()},
+        )
+        leaves, tree = jax.tree.flatten(result, is_leaf=kinds.is_variable)
+        returned.append((leaves, tree))
+        return [leaf for leaf in leaves if kinds.is_traced(leaf)]
+
+    body.__name__ = str(replace(mark, arguments=_names(fn, names)))
+    results = iter(jax.jit(body)(*arrays))
+    leaves, tree = returned[0]
+    filled = [next(results) if kinds.is_traced(leaf) else leaf for leaf in leaves]
+    return jax.tree.unflatten(tree, filled)
+
+
+def _traced(
+    fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[list[str], list[Any]]:
+    """The arguments that are traced arrays themselves, by position or keyword; containers and
+    modules keep theirs, which the jitted function captures."""
+    named = [*((str(i), value) for i, value in enumerate(args)), *kwargs.items()]
+    chosen = [(name, value) for name, value in named if kinds.is_traced(value)]
+    return [name for name, _ in chosen], [value for _, value in chosen]
+
+
+def _names(fn: Callable[..., Any], keys: Sequence[str]) -> tuple[str, ...]:
+    """Names for the inputs of the function: those of the parameters of ``fn``."""
+    try:
+        parameters = list(inspect.signature(fn).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    single = [p.name for p in parameters if p.kind is not inspect.Parameter.VAR_POSITIONAL]
+    names = []
+    for key in keys:
+        place = int(key) if key.isdecimal() else None
+        name = key if place is None else single[place] if place < len(single) else f"x{place}"
+        names.append(re.sub(r"\W", "_", name))
+    return tuple(names)

@@ -1,0 +1,114 @@
+"""``@smelt.function``: say that calls of a function or of instances of a class stay calls.
+
+A class is only written down here; a function is wrapped by one that, outside of traces, does
+nothing but call it.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from smelt.errors import UsageError
+from smelt.frontends.jax.functions import calls
+from smelt.frontends.jax.functions.marks import DOMAIN, Mark
+from smelt.frontends.jax.functions.scope import chosen
+
+Target = TypeVar("Target", bound=Callable[..., Any])
+
+_declared: weakref.WeakKeyDictionary[type, str] = weakref.WeakKeyDictionary()
+
+_NAMESPACE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_TAKEN = re.compile(r"ai\.onnx(\..*)?|com\.microsoft(\..*)?|smelt(\.c)?")
+
+
+def declared() -> dict[type, str]:
+    """The classes that were decorated, with the domains of their functions."""
+    return dict(_declared)
+
+
+@overload
+def function(target: Target, /, *, namespace: str = ...) -> Target: ...
+
+
+@overload
+def function(*, namespace: str = ...) -> Callable[[Target], Target]: ...
+
+
+def function(target: Any = None, /, *, namespace: str = DOMAIN) -> Any:
+    """Make calls of ``target`` calls of one ONNX function in every model that smelt traces.
+
+    ``target`` is a Python function, a method in the body of its class, or a class with a
+    ``__call__`` such as an nnx or equinox module. Calls that compute the same share one function:
+    arrays that they capture, such as weights, become its inputs. It is called as ``target`` is;
+    when others of that name compute something else, ``_2`` and so on is added. ``namespace`` is
+    its domain. Outside of traces nothing changes.
+
+    Raises UsageError E111 for anything else that is decorated, and for a namespace that is taken.
+    """
+    check_namespace(namespace)
+    if target is None:
+        return functools.partial(_declare, namespace=namespace)
+    return _declare(target, namespace=namespace)
+
+
+def check_namespace(namespace: str) -> None:
+    """Raise UsageError E111 unless functions of users may be in the domain ``namespace``."""
+    if _NAMESPACE.fullmatch(namespace) and not _TAKEN.fullmatch(namespace):
+        return
+    raise UsageError(
+        "E111",
+        f"{namespace!r} is no namespace for functions",
+        why="it is the domain of operators" if _TAKEN.fullmatch(namespace) else "",
+        fix="write names with dots between them, such as 'my.model'",
+    )
+
+
+def _declare(target: Any, *, namespace: str) -> Any:
+    if isinstance(target, type):
+        check_class(target)
+        _declared[target] = namespace
+        return target
+    if not isinstance(target, types.FunctionType):
+        raise UsageError(
+            "E111",
+            f"a {type(target).__name__} cannot be decorated with smelt.function",
+            why="only Python functions and classes can",
+            fix="decorate the function first, and then apply what made this of it",
+        )
+    return _wrapped(target, namespace)
+
+
+def check_class(cls: type) -> None:
+    """Raise UsageError E111 for a class whose calls cannot become functions."""
+    module = "flax.linen"
+    if any(base.__module__.startswith(module) for base in cls.__mro__):
+        why = "modules of flax.linen keep their parameters outside of themselves"
+    elif not any("__call__" in vars(base) for base in cls.__mro__):
+        why = "it has no __call__"
+    else:
+        return
+    fix = "decorate a function that calls it"
+    raise UsageError("E111", f"calls of {cls.__name__} cannot become functions", why=why, fix=fix)
+
+
+def _wrapped(fn: types.FunctionType, namespace: str) -> Callable[..., Any]:
+    mark = Mark(namespace, _name(fn), f"{fn.__module__}:{fn.__qualname__}")
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if chosen() is None:
+            return fn(*args, **kwargs)
+        return calls.marked(mark, fn, args, kwargs)
+
+    return call
+
+
+def _name(fn: types.FunctionType) -> str:
+    """The name of ``fn``; a ``__call__`` is called like its class."""
+    parts = fn.__qualname__.split(".")
+    return parts[-2] if parts[-1] == "__call__" and len(parts) > 1 else fn.__name__

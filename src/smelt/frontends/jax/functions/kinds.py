@@ -1,0 +1,33 @@
+"""What objects are: traced arrays, and modules of libraries that may not be installed."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import jax
+
+
+def is_traced(value: Any) -> bool:
+    """True for an array that JAX knows only the type of."""
+    return isinstance(value, jax.core.Tracer)
+
+
+def bases() -> tuple[type, ...]:
+    """The base classes of modules in the libraries that are loaded."""
+    homes = (sys.modules.get(name) for name in ("flax.nnx", "equinox"))
+    return tuple(home.Module for home in homes if home is not None)
+
+
+def is_variable(value: Any) -> bool:
+    """True for what flax tells apart by identity: its modules and variables."""
+    nnx = sys.modules.get("flax.nnx")
+    return nnx is not None and isinstance(value, (nnx.Module, nnx.Variable))
+
+
+def holds_modules(module: Any) -> bool:
+    """True if some attribute of ``module`` is a module, or a container of such."""
+    kinds = bases()
+    content = list(vars(module).values())
+    leaves = jax.tree.leaves(content, is_leaf=lambda value: isinstance(value, kinds))
+    return any(isinstance(leaf, kinds) for leaf in leaves)

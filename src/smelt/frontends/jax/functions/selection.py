@@ -1,0 +1,79 @@
+"""The option ``functions`` of a trace: classes and patterns of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from typing import Any, TypeAlias
+
+from smelt.errors import UsageError
+from smelt.frontends.jax.functions.declare import check_class, declared
+from smelt.frontends.jax.functions.kinds import bases
+from smelt.frontends.jax.functions.marks import DOMAIN
+from smelt.frontends.jax.functions.patches import patched
+from smelt.frontends.jax.functions.scope import Chosen, choosing
+
+Functions: TypeAlias = Sequence[type | str] | str
+"""Classes and patterns of class names, or ``"repeated"``: blocks that are called twice alike."""
+
+REPEATED = "repeated"
+
+
+def choose(functions: Functions) -> Chosen:
+    """The classes that ``functions`` chooses, and those that were decorated.
+
+    Raises UsageError E111 for a class that cannot be chosen and a pattern that matches none.
+    """
+    domains = declared()
+    repeated: frozenset[type] = frozenset()
+    if functions == REPEATED:
+        repeated = frozenset(_modules()).difference(domains)
+        found = list(repeated)
+    else:
+        items = [functions] if isinstance(functions, str) else functions
+        found = [cls for item in items for cls in _classes(item)]
+    for cls in found:
+        domains.setdefault(cls, DOMAIN)
+    ordered = sorted(domains.items(), key=lambda pair: (pair[0].__module__, pair[0].__qualname__))
+    return Chosen(tuple(ordered), repeated)
+
+
+def _classes(item: Any) -> list[type]:
+    if isinstance(item, type):
+        check_class(item)
+        return [item]
+    if not isinstance(item, str):
+        raise UsageError("E111", f"functions= names {item!r}, which is no class and no pattern")
+    found = [cls for cls in _modules() if _matches(cls, item)]
+    if not found:
+        raise UsageError(
+            "E111",
+            f"no module has a class like {item!r}",
+            why="patterns choose among the loaded classes of nnx and equinox modules",
+            fix="give the class itself, or decorate it with smelt.function",
+        )
+    return found
+
+
+@contextmanager
+def active(choice: Chosen) -> Iterator[None]:
+    """Mark the calls that ``choice`` chooses, in this thread, within the ``with`` block."""
+    with patched(cls for cls, _ in choice.domains), choosing(choice):
+        yield
+
+
+def _matches(cls: type, pattern: str) -> bool:
+    names = (cls.__name__, cls.__qualname__, f"{cls.__module__}.{cls.__qualname__}")
+    return any(fnmatchcase(name, pattern) for name in names)
+
+
+def _modules() -> list[type]:
+    """All loaded classes of modules that can be called, each once."""
+    pending = list(bases())
+    found: dict[type, None] = {}
+    while pending:
+        subclasses: list[type] = type.__subclasses__(pending.pop())
+        pending += [cls for cls in subclasses if cls not in found]
+        found.update(dict.fromkeys(subclasses))
+    return [cls for cls in found if any("__call__" in vars(base) for base in cls.__mro__)]
