@@ -64,16 +64,16 @@ CODES: Mapping[str, ErrorCode] = {
         "that cannot be followed.",
         'smelt.trace(model, "f32[B,8]", input_params=["layers_*_kernel"])',
     ),
-    "E112": ErrorCode(
-        "symbolic sizes that JAX cannot compare",
-        "The traced function depends on how symbolic sizes compare, and JAX cannot decide "
-        "it for every size that they may have.",
-        'smelt.trace(fn, "f32[S]", constraints=["S >= 2"])',
-    ),
     "E111": ErrorCode(
         "calls that cannot become functions",
         "Calls become ONNX functions for Python functions, methods and classes with a "
         "__call__ that is theirs; in a domain that holds no operators.",
         'smelt.trace(model, "f32[B,8]", functions=[Block])',
+    ),
+    "E112": ErrorCode(
+        "symbolic sizes that JAX cannot compare",
+        "The traced function depends on how symbolic sizes compare, and JAX cannot decide "
+        "it for every size that they may have.",
+        'smelt.trace(fn, "f32[S]", constraints=["S >= 2"])',
     ),
 }

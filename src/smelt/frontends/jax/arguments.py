@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from smelt.errors import UsageError
+from smelt.errors import Unsupported, UsageError
+from smelt.frontends.jax import compat
+from smelt.frontends.jax.places import raised_at
 
 
 @dataclass(frozen=True)
@@ -31,11 +33,20 @@ class Arguments:
     def call(self, fn: Callable[..., Any], values: Sequence[Any]) -> Any:
         """What ``fn`` gives for ``values`` in place of ``specs``.
 
-        Raises UsageError E109 instead of a TypeError if the signature explains it.
+        Raises UsageError E109 instead of a TypeError if the signature explains it, and Unsupported
+        E112 where the function depends on how symbolic sizes compare.
         """
         keywords = dict(zip(self.parameters[self.count :], values[self.count :], strict=True))
         try:
             return fn(*values[: self.count], **keywords, **self.static)
+        except compat.InconclusiveDim as error:
+            raise Unsupported(
+                "E112",
+                str(error).strip().partition("\n")[0],
+                at=raised_at(error),
+                why="JAX cannot decide it for every size that the symbols stand for",
+                fix="say more by constraints such as 'S >= 2', or give the dim as a number",
+            ) from error
         except TypeError as error:
             # A signature may lie, so it is blamed only for calls that fail.
             if not self.mismatch:

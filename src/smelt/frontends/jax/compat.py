@@ -110,8 +110,21 @@ def identity(array: Any) -> Hashable:
     return memory, array.shape, array.strides, str(array.dtype)
 
 
+def platform_choice(platforms: Sequence[Sequence[str] | None]) -> int | None:
+    """Which of the alternatives for ``platforms`` JAX takes on a CPU; None for others is any."""
+    named = [i for i, names in enumerate(platforms) if names is not None and "cpu" in names]
+    chosen = [*named, *(i for i, names in enumerate(platforms) if names is None)]
+    return chosen[0] if chosen else None
+
+
 def inner_jaxprs(equation: Equation) -> Iterator[ClosedJaxpr | Jaxpr]:
-    """The jaxprs in the parameters of ``equation``."""
+    """The jaxprs in the parameters of ``equation``; of those for platforms, the one in use."""
+    platforms = equation.params.get("branches_platforms")
+    if platforms is not None:
+        chosen = platform_choice(platforms)
+        if chosen is not None:
+            yield equation.params["branches"][chosen]
+        return
     for parameter in equation.params.values():
         for item in parameter if isinstance(parameter, tuple | list) else (parameter,):
             if isinstance(item, ClosedJaxpr | Jaxpr):
@@ -133,6 +146,11 @@ def user_frame(equation: Equation) -> tuple[str, int, str] | None:
     return chosen
 
 
+def hide_frames(path: str) -> None:
+    """Let no frame of the file ``path`` count as one of the user."""
+    source_info_util.register_exclusion(path)
+
+
 def short(variable: Atom) -> str:
     """The type of a variable as jaxprs print it, ``f32[B,4]``."""
     return str(variable.aval.str_short(short_dtypes=True))
@@ -146,12 +164,12 @@ def name_stack(equation: Equation) -> str:
 def is_user_code(jaxpr: Jaxpr) -> bool:
     """True if the function behind ``jaxpr`` is the user's, not one of JAX or a library."""
     info = jaxpr.debug_info
-def hide_frames(path: str) -> None:
-    """Let no frame of the file ``path`` count as one of the user."""
-    source_info_util.register_exclusion(path)
-
-
     path = (info.func_src_info or "").rpartition(" at ")[2].rpartition(":")[0]
+    return is_user_file(path)
+
+
+def is_user_file(path: str) -> bool:
+    """True for a file that is neither of JAX nor of an installed library."""
     if "site-packages" in path or "dist-packages" in path:
         return False
     return bool(path) and bool(source_info_util.is_user_filename(path))

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import traceback
 from functools import lru_cache
+from pathlib import Path
 
 from smelt.frontends.jax import compat
 from smelt.ir.provenance import Origin
+
+_OWN = str(Path(__file__).parents[2])
+"""The folder of smelt, whose frames are not the user's."""
 
 
 def place(equation: compat.Equation) -> str:
@@ -16,6 +21,14 @@ def place(equation: compat.Equation) -> str:
         return ""
     path, line, function = frame
     return f"{_short(path)}:{line} in {function}"
+
+
+def raised_at(error: BaseException) -> str:
+    """The line of the user's code that led to ``error``, or an empty string."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not frame.filename.startswith(_OWN) and compat.is_user_file(frame.filename):
+            return f"{_short(frame.filename)}:{frame.lineno} in {frame.name}"
+    return ""
 
 
 @lru_cache(maxsize=4096)

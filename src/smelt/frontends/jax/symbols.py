@@ -91,7 +91,7 @@ class Symbols:
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
-        self._sources: dict[str, tuple[ir.Value, int, ast.expr]] = {}
+        self._sources: dict[str, list[tuple[ir.Value, int, ast.expr]]] = {}
         self._dims: dict[str, ir.SymbolicDim] = {}
         self._shapes: dict[tuple[str, ...], ir.Shape] = {}
         self._values: dict[str, ir.Value] = {}
@@ -119,18 +119,27 @@ class Symbols:
 
     def bind(self, value: ir.Value, dims: Sequence[Dim]) -> None:
         """Learn from the graph input ``value`` what symbols its ``dims`` determine."""
-        plain: dict[str, tuple[ir.Value, int, ast.expr]] = {}
-        mixed: dict[str, tuple[ir.Value, int, ast.expr]] = {}
         for axis, dim in enumerate(dims):
             for name in symbols_in(dim):
-                tree = parse(dim)
-                found = plain if isinstance(tree, ast.Name) else mixed
-                found.setdefault(name, (value, axis, tree))
-        for name, source in plain.items():
-            if not isinstance(self._sources.get(name, (None, 0, None))[2], ast.Name):
-                self._sources[name] = source
-        for name, source in mixed.items():
-            self._sources.setdefault(name, source)
+                self._sources.setdefault(name, []).append((value, axis, parse(dim)))
+
+    def _solved(self) -> dict[str, tuple[ir.Value, int, ast.expr]]:
+        """For each symbol that inputs determine, a dim that does once those before it are known."""
+        solved: dict[str, tuple[ir.Value, int, ast.expr]] = {}
+        for name, sources in self._sources.items():
+            plain = [source for source in sources if isinstance(source[2], ast.Name)]
+            if plain:
+                solved[name] = plain[0]
+        before = -1
+        while before < len(solved):
+            before = len(solved)
+            for name, sources in self._sources.items():
+                for source in sources if name not in solved else ():
+                    others = set(_symbols(source[2])) - {name}
+                    if others <= solved.keys() and _is_linear(source[2], name):
+                        solved[name] = source
+                        break
+        return solved
 
     def value(self, dim: Dim) -> ir.Value:
         """``dim`` at run time, an int64 vector of one element."""
@@ -167,11 +176,11 @@ class Symbols:
         """The size behind ``name``: ``(size of an input dim - other terms) / coefficient``."""
         if name not in self._sources:
             raise _unsolvable(name, "no input has a dim with it")
-        source, axis, tree = self._sources[name]
+        source, axis, tree = self._solved().get(name, self._sources[name][0])
         size = self._builder.op("Shape", source, start=axis, end=axis + 1)
         coefficient, others = _linear(tree, name)
         for sign, term in others:
-            if any(not isinstance(self._sources[s][2], ast.Name) for s in _symbols(term)):
+            if not self._solved().keys() >= {*_symbols(term), name}:
                 raise _unsolvable(name, f"{ast.unparse(tree)} has another unknown")
             other = evaluate(term, Algebra(self.symbol, self._number, self._apply))
             size = self._builder.op("Sub" if sign > 0 else "Add", size, _as_value(other))
@@ -204,6 +213,13 @@ def _linear(tree: ast.expr, name: str) -> tuple[int, list[tuple[int, ast.expr]]]
     if coefficient == 0:
         raise _unsolvable(name, f"{ast.unparse(tree)} does not depend on it")
     return coefficient, others
+
+
+def _is_linear(tree: ast.expr, name: str) -> bool:
+    try:
+        return bool(_linear(tree, name))
+    except Unsupported:
+        return False
 
 
 def _terms(tree: ast.expr, sign: int) -> list[tuple[int, ast.expr]]:

@@ -8,16 +8,29 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from smelt.frontends.jax.compat import Aval, ClosedJaxpr
+from smelt.frontends.jax.compat import Aval, ClosedJaxpr, platform_choice
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.plugins.arithmetic import where
 from smelt.frontends.jax.registry import lowers
 
 
+@lowers("platform_index")
+def platform_index(cx: Lowering, *, platforms: Sequence[Sequence[str] | None]) -> ir.Value:
+    """Models compute what JAX computes on a CPU."""
+    chosen = platform_choice(platforms)
+    if chosen is None:
+        raise cx.unsupported("none of its alternatives is for a CPU", "give it a default")
+    return cx.constant(np.int32(chosen))
+
+
 @lowers("cond")
 def cond(
-    cx: Lowering, index: ir.Value, *operands: ir.Value, branches: Sequence[ClosedJaxpr]
+    cx: Lowering,
+    index: ir.Value,
+    *operands: ir.Value,
+    branches: Sequence[ClosedJaxpr],
+    branches_platforms: Sequence[Sequence[str] | None] | None = None,
 ) -> tuple[ir.Value, ...]:
     """An If for two branches; more are halved, so the depth is the logarithm of their number."""
     avals = cx.avals_out
@@ -38,6 +51,9 @@ def cond(
             graphs[name] = inner.finish(list(zip(results, avals, strict=True)))
         return list(cx.ops("If", first, outputs=len(avals), **graphs))
 
+    if branches_platforms is not None:
+        chosen = platform_choice(branches_platforms) or 0  # It was refused if there is none.
+        return tuple(choose(cx, chosen, chosen + 1))
     # An index out of range counts as the nearest branch, which comparing does by itself.
     return tuple(choose(cx, 0, len(branches)))
 

@@ -1,0 +1,107 @@
+"""Symbolic dims in the interface, in shapes and as numbers."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from smelt.errors import SmeltError
+from smelt.frontends.jax import trace
+
+SHAPES = {
+    "a product": (lambda x: x.reshape(x.shape[0] * x.shape[1], -1), "f32[B,S,3]"),
+    "what is left": (lambda x: x.reshape(-1), "f32[B,S,4]"),
+    "a part of a dim": (lambda x: x.reshape(2, -1, 3), "f32[2*B,3]"),
+    "heads": (lambda x: x.reshape(*x.shape[:2], 2, 4).swapaxes(1, 2), "f32[B,S,8]"),
+    "dims that change places": (lambda x: x.swapaxes(0, 1).reshape(x.shape[1], -1), "f32[B,S,4]"),
+    "a sum": (lambda x: jnp.concatenate([x, x[:1]]), "f32[S,2]"),
+    "a difference": (lambda x: x[1:] * x[:-1], "f32[S]"),
+    "half, rounded down": (lambda x: x[: x.shape[0] // 2], "f32[S]"),
+    "every third": (lambda x: x[1::3], "f32[S]"),
+    "the next multiple": (lambda x: jnp.pad(x, (0, -x.shape[0] % 4)), "f32[S]"),
+    "a maximum": (lambda x: jnp.pad(x, (0, jax.core.max_dim(6 - x.shape[0], 0))), "f32[S]"),
+    "a minimum": (lambda x: x[: jax.core.min_dim(x.shape[0], 4)], "f32[S]"),
+    "the diagonal": (jnp.diagonal, "f32[S,S]"),
+    "two triangles": (lambda x: (jnp.tril(x), jnp.triu(x, 1)), "f32[S,S]"),
+}
+
+NUMBERS = {
+    "arange": (lambda x: x + jnp.arange(x.shape[0]), "i32[S]"),
+    "arange by steps": (lambda x: jnp.arange(1, 2 * x.shape[0], 2) - x, "i32[S]"),
+    "arange of floats": (lambda x: x + jnp.arange(x.shape[0], dtype=jnp.float32), "f32[S]"),
+    "linspace": (lambda x: x * jnp.linspace(0, 1, x.shape[0]), "f32[S]"),
+    "positions": (lambda x: jax.lax.broadcasted_iota(jnp.int32, x.shape, 1) * x, "i32[B,S]"),
+    "one hot": (lambda i: jax.nn.one_hot(i, i.shape[0]), "i32[S]"),
+    "identity": (lambda x: x @ jnp.eye(x.shape[0]), "f32[S,S]"),
+    "size": (lambda x: x.size * x.sum() / jnp.sqrt(x.shape[-1]), "f32[B,S]"),
+    "clamp": (lambda x: jnp.clip(x, 0, x.shape[0]), "f32[S]"),
+    "remainder": (lambda x: x * (x.shape[0] % 3) + x.shape[0] // 3, "f32[S]"),
+    "negative remainder": (lambda x: x * (-x.shape[0] % 3) + (-x.shape[0]) // 3, "f32[S]"),
+    "a loop": (
+        lambda x: jax.lax.fori_loop(0, x.shape[0], lambda i, c: c - x[i] * i, 0.0),
+        "f32[S]",
+    ),
+}
+
+AT_LEAST_2 = {"constraints": ("S >= 2",), "sizes": ({"B": 1, "S": 2}, {"B": 3, "S": 7})}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shapes(check, name):
+    fn, spec = SHAPES[name]
+    check(fn, spec, **AT_LEAST_2 if "S" in spec else {})
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers(check, name):
+    fn, spec = NUMBERS[name]
+    check(fn, spec, **AT_LEAST_2)
+
+
+def test_equations_between_symbols(check):
+    sizes = ({"S": 4, "T": 2}, {"S": 6, "T": 3})
+    check(
+        lambda x, y: x.reshape(-1, 2) * y[:, None],
+        *("f32[S]", "f32[T]"),
+        constraints=("S == 2*T",),
+        sizes=sizes,
+    )
+
+
+def test_multiples_part_evenly(check):
+    sizes = ({"S": 8}, {"S": 24})
+    fn = lambda x: x.reshape(x.shape[0] // 8, 8).sum(1)  # noqa: E731
+    check(fn, "f32[S]", constraints=("S % 8 == 0", "S >= 8"), sizes=sizes)
+
+
+def test_symbols_are_found_one_after_the_other(check):
+    def fn(x, y, z):
+        return x * x.shape[0] + jnp.arange(z.shape[0]).sum(), y * y.shape[0], z
+
+    sizes = ({"B": 2, "S": 3, "T": 1}, {"B": 4, "S": 1, "T": 5})
+    specs = ("f32[B + T + 2*S]", "f32[B + S]", "f32[B - 1]")
+    check(fn, *specs, constraints=("B >= 2",), sizes=sizes)
+
+
+def test_a_symbol_may_come_from_any_dim_that_has_it(check):
+    check(lambda x, y: (x.sum() * x.shape[0], y[: x.shape[0]]), "f32[S//2]", "f32[S]", **AT_LEAST_2)
+
+
+@pytest.mark.parametrize("specs", [("f32[S+T]",), ("f32[S+T]", "f32[S+2*T]"), ("f32[max(S,T)]",)])
+def test_sizes_that_no_dim_determines_are_refused(specs):
+    with pytest.raises(SmeltError, match="cannot be computed from the inputs") as caught:
+        trace(lambda *xs: jnp.arange(xs[0].shape[0] * 2).sum(), *specs)
+    assert caught.value.code == "E103"
+
+
+def test_comparisons_that_jax_cannot_decide_name_the_line_and_the_way_out(check):
+    def fn(x):
+        return x[:3] if x.shape[0] > 3 else x
+
+    with pytest.raises(SmeltError, match="'S' > '3' is inconclusive") as caught:
+        trace(fn, "f32[S]")
+    assert caught.value.code == "E112"
+    assert "test_symbols.py" in caught.value.at[0]
+    assert "in fn" in caught.value.at[0]
+    check(fn, "f32[S]", constraints=("S >= 4",), sizes=({"S": 4}, {"S": 9}))
