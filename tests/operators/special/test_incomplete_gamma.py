@@ -50,12 +50,3 @@ def test_the_derivative_is_that_of_the_function(size: tuple[float, float]) -> No
     difference = (of("Igamma", a + step, x) - of("Igamma", a - step, x)) / (2 * step)
     scale = np.abs(difference).max()
     np.testing.assert_allclose(of("IgammaGradA", a, x), difference, rtol=1e-5, atol=1e-6 * scale)
-
-
-@pytest.mark.parametrize("size", [(-1, 2), (2, 5)])
-def test_samples_follow_the_quantile(size: tuple[float, float]) -> None:
-    a, x = pairs(*size)
-    density = np.exp((a - 1) * np.log(x) - x - special.gammaln(a))
-    inside = density > 1e-100
-    expected = -of("IgammaGradA", a, x)[inside] / density[inside]
-    np.testing.assert_allclose(of("RandomGammaGrad", a, x)[inside], expected, rtol=1e-6)

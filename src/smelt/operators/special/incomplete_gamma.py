@@ -77,15 +77,6 @@ def igamma_grad_a(m: Arithmetic, a: Number, x: Number) -> Number:
     return m.where(inside, m.where(factor > 0.0, value, 0.0), edge)
 
 
-def random_gamma_grad(m: Arithmetic, a: Number, x: Number) -> Number:
-    """The derivative by a of the sample x of Gamma(a, 1) whose lower function is fixed."""
-    inside = _inside(m, a, x)
-    safe_a, safe_x = m.where(inside, a, 1.0), m.where(inside, x, 1.0)
-    value = _upper_slope(m, safe_a, safe_x, inside) * safe_x
-    edge = m.where(m.equal(x, 0.0) & (a > 0.0), 0.0, math.nan)
-    return m.where(inside, value, edge)
-
-
 def _upper_slope(m: Arithmetic, a: Number, x: Number, wanted: Number) -> Number:
     """The derivative of the upper function by a, over ``density(a, x)``."""
     temme = expand(m, a, x)
@@ -107,5 +98,4 @@ OPERATORS = (
     elementwise("Igamma", igamma, "Lower regularized incomplete gamma function", NAMES),
     elementwise("Igammac", igammac, "Upper regularized incomplete gamma function", NAMES),
     elementwise("IgammaGradA", igamma_grad_a, "Derivative of Igamma by a", NAMES),
-    elementwise("RandomGammaGrad", random_gamma_grad, "Derivative of gamma samples by a", NAMES),
 )

@@ -20,7 +20,6 @@ OPERATORS = {
     "igammac": "Igammac",
     "lgamma": "Lgamma",
     "polygamma": "Polygamma",
-    "random_gamma_grad": "RandomGammaGrad",
     "regularized_incomplete_beta": "Betainc",
     "zeta": "Zeta",
 }

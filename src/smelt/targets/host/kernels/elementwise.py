@@ -178,6 +178,12 @@ def _erf(x: Array) -> Array:
     return np.asarray(erf(x))
 
 
+def _erfc(x: Array) -> Array:
+    from scipy.special import erfc
+
+    return np.asarray(erfc(x))
+
+
 def _softplus(x: Array) -> Array:
     return np.asarray(np.logaddexp(x, np.zeros((), x.dtype)))
 
@@ -226,6 +232,8 @@ EXPRESSIONS: Mapping[str, Expression] = {
     "Softsign": lambda x, call: x / (1 + np.abs(x)),
     "Swish": lambda x, call: x * _sigmoid(call.real("alpha") * x),
     "ThresholdedRelu": lambda x, call: np.where(x > call.real("alpha"), x, np.zeros_like(x)),
+    "smelt::Erf": lambda x, call: _erf(x),
+    "smelt::Erfc": lambda x, call: _erfc(x),
 }
 
 
