@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import onnx_ir as ir
 
-from smelt.errors import UsageError
+from smelt.errors import ErrorList, UsageError
 from smelt.frontends import onnx as onnx_frontend
+from smelt.frontends.onnx.inline import inline_functions
 from smelt.ir.collector import paused_collector
 from smelt.ir.constants import Constants
 from smelt.ir.shapes import ShapeInference
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 Source: TypeAlias = "ir.Model | onnx.ModelProto | bytes | str | Path"
 Verify: TypeAlias = Literal["off", "final", "each"]
+
+HIGHEST_OPSET = 23
+"""The ONNX opset that models are raised to at most where a pass needs it: that which JAX
+functions are converted to."""
 
 
 def trace(fn: Callable[..., Any], *specs: Any, **options: Any) -> ir.Model:
@@ -51,8 +56,12 @@ def optimize_model(
     operators: frozenset[tuple[str, str]] = frozenset(),
     observers: Iterable[Observer] = (),
     rewrites: int | None = None,
+    highest_opset: int = HIGHEST_OPSET,
 ) -> list[PassReport]:
     """Run ``pipeline`` on ``model`` in place, and report each pass.
+
+    Where a rule matches but its operator is younger than the model, the ONNX opset is raised, to
+    ``highest_opset`` at most, and the pipeline run again; 0 keeps the opset.
 
     ``verify`` compares numbers at the sizes in ``dims``, once at the end or after each pass; a
     difference beyond what the passes declare raises Mismatch E701. ``operators`` are those beyond
@@ -74,16 +83,42 @@ def optimize_model(
         cx.rewrites_left = rewrites
         reports = run(cx, steps, watching)
         cx.shapes.restore_interface()
+        if _raise_where_needed(model, reports, highest_opset):
+            cx = PassContext.of(model, _evaluator(model))
+            cx.operators, cx.rewrites_left = operators, _left(rewrites, reports)
+            reports += run(cx, steps, watching)
+            cx.shapes.restore_interface()
         if verify != "off":
             checker.finish(model)
     return reports
 
 
+def _raise_where_needed(model: ir.Model, reports: list[PassReport], highest: int) -> bool:
+    """Raise the opset of ``model`` to the highest that some rule lacked; False if it stays."""
+    needed = {need for report in reports for need in report.stats.needs if need <= highest}
+    goal = max(needed, default=0)
+    if goal <= model.opset_imports.get("", goal):
+        return False
+    try:
+        onnx_frontend.raise_opset(model, goal)
+    except ErrorList:
+        return False  # an operator of the model has no form there: it stays as it is
+    return True
+
+
+def _left(rewrites: int | None, reports: list[PassReport]) -> int | None:
+    """How many of ``rewrites`` are left."""
+    return None if rewrites is None else rewrites - sum(r.stats.rewrites for r in reports)
+
+
 def optimize(model: Source, *, opset: int | None = None, **options: Any) -> Any:
     """An optimized copy of ``model``; a ModelProto in gives a ModelProto out.
 
-    ``opset`` raises the ONNX opset first. The other options are those of ``optimize_model``.
+    ``opset`` raises the ONNX opset first, and keeps it. The other options are those of
+    ``optimize_model``.
     """
+    if opset is not None:
+        options.setdefault("highest_opset", 0)
     with paused_collector():
         if isinstance(model, ir.Model):
             work = model.clone()
@@ -116,12 +151,15 @@ def compile_model(
     chosen = find_target(target)
     with paused_collector():
         model = _source_model(source, specs, opset, x64)
+        if model.functions and not chosen.functions:
+            inline_functions(model)
         if dims:
             bound = ",".join(f"{name}={size}" for name, size in dims.items())
             pipeline = f"materialize-symbolic-dims{{dims={bound}}},{pipeline}"
         text = f"{pipeline},{chosen.passes}" if chosen.passes else pipeline
         operators = frozenset(operator.key for operator in chosen.operators)
-        reports = optimize_model(model, pipeline=text, operators=operators)
+        highest = min(HIGHEST_OPSET, chosen.limits.opset[1]) if opset is None else 0
+        reports = optimize_model(model, pipeline=text, operators=operators, highest_opset=highest)
         select(model, chosen)
         check_limits(model, chosen)
         plan = Plan(model, options)

@@ -27,7 +27,12 @@ def optimize(
         typer.Option(help="Compare numbers with the input: never, at the end, after each pass."),
     ] = "off",
     dim: Dims = None,
-    opset: Annotated[int | None, typer.Option(help="Raise the ONNX opset to this.")] = None,
+    opset: Annotated[
+        int | None, typer.Option(help="Raise the ONNX opset to this, and no further.")
+    ] = None,
+    keep_opset: Annotated[
+        bool, typer.Option("--keep-opset", help="Do not raise the opset where a pass needs it.")
+    ] = False,
     stats: Annotated[bool, typer.Option("--stats", help="Show what each pass did.")] = False,
     provenance: Annotated[
         bool, typer.Option("--provenance", help="Record in each node where it comes from.")
@@ -38,7 +43,7 @@ def optimize(
 
     The output is written in one step at the end; whatever fails, a file that stood there stays.
     """
-    from smelt.compiler import optimize_model
+    from smelt.compiler import HIGHEST_OPSET, optimize_model
     from smelt.ir import scope
     from smelt.ir.provenance import write_to_metadata
     from smelt.passes.run import count_nodes
@@ -49,7 +54,10 @@ def optimize(
         work = read_model(model, opset=opset)
         before = count_nodes(work)
         dims = parse_dims(dim) or None
-        reports = optimize_model(work, pipeline=pipeline, verify=verify, dims=dims)
+        highest = 0 if keep_opset or opset is not None else HIGHEST_OPSET
+        reports = optimize_model(
+            work, pipeline=pipeline, verify=verify, dims=dims, highest_opset=highest
+        )
         if provenance:
             write_to_metadata(scope.nodes(work))
         write_model(work, output)

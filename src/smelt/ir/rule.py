@@ -23,9 +23,13 @@ from smelt.ir.match import Matcher, MatchState, OneOf, Op, compile_pattern, dept
 
 @dataclass(frozen=True)
 class Miss:
-    """A match that was refused, and the condition that failed."""
+    """A match that was refused, and the condition that failed.
+
+    ``opset`` is the ONNX opset from which on it would hold, if that is what it is about.
+    """
 
     reason: str
+    opset: int = 0
 
 
 Replacement: TypeAlias = "ir.Value | tuple[ir.Value | None, ...] | Miss | None"

@@ -30,17 +30,21 @@ FANOUT = 8
 class RuleStats:
     """How often each rule fired, and each failed condition with a node where it failed.
 
-    ``rewrites`` counts edits; it is not 0 exactly if the model changed.
+    ``rewrites`` counts edits; it is not 0 exactly if the model changed. ``needs`` counts misses
+    by the ONNX opset that they need.
     """
 
     rewrites: int = 0
     fired: Counter[str] = field(default_factory=Counter)
     missed: Counter[tuple[str, str]] = field(default_factory=Counter)
     example: dict[tuple[str, str], str] = field(default_factory=dict)
+    needs: Counter[int] = field(default_factory=Counter)
 
-    def miss(self, rule: str, reason: str, node: ir.Node) -> None:
+    def miss(self, rule: str, reason: str, node: ir.Node, opset: int = 0) -> None:
         self.missed[rule, reason] += 1
         self.example.setdefault((rule, reason), node.name or node.op_type)
+        if opset:
+            self.needs[opset] += 1
 
 
 class Worklist:
@@ -93,7 +97,7 @@ class Worklist:
             elif match is not None:
                 if opset < rule.min_opset:
                     reason = f"the model has opset {opset}; the rule needs {rule.min_opset}"
-                    self.stats.miss(rule.name, reason, node)
+                    self.stats.miss(rule.name, reason, node, rule.min_opset)
                 elif self._apply(rule, match):
                     return True
         return False
@@ -104,7 +108,7 @@ class Worklist:
         if replacement is None or isinstance(replacement, Miss):
             builder.discard()
             if isinstance(replacement, Miss):
-                self.stats.miss(rule.name, replacement.reason, match.root)
+                self.stats.miss(rule.name, replacement.reason, match.root, replacement.opset)
             return False
         values = replacement if isinstance(replacement, tuple) else (replacement,)
         _check_acyclic(rule, match.root, builder.created)

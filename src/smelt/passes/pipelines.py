@@ -55,6 +55,7 @@ FUSE = _listed(
     "fuse-conv-scale",
     "fuse-conv-bias",
     "fuse-transpose-matmul",
+    "unflatten-matmul",
     "fuse-matmul-weight-bias",
     "fuse-linear-bias",
     "fuse-gelu-exact",

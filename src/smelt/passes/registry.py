@@ -54,6 +54,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "fuse_transpose_matmul_contrib",
         "guard_negative_gather_indices",
         "prelu_to_lrelu",
+        "unflatten_matmul",
         "rank0_expand_dims_swap",
     ),
     "tensors": (

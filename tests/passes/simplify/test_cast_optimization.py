@@ -97,3 +97,18 @@ def _same(a: np.ndarray, b: np.ndarray) -> bool:
 def _exact(x: np.generic) -> object:
     number = x.item() if x.dtype.kind in "biu" else float(x)
     return number if np.isfinite(number) else str(number)
+
+
+def test_a_cast_like_a_known_type() -> None:
+    check_rewrite(
+        cast_optimization,
+        "g (int64[N] x, float[4] z) => (float[N] y) { y = CastLike(x, z) }",
+        "g (int64[N] x, float[4] z) => (float[N] y) { y = Cast<to=1>(x) }",
+    )
+
+
+def test_keeps_a_cast_like_with_its_own_saturation() -> None:
+    check_unchanged(
+        cast_optimization,
+        "g (float[N] x, float[4] z) => (float[N] y) { y = CastLike<saturate=1>(x, z) }",
+    )

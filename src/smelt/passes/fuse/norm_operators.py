@@ -26,7 +26,7 @@ def normalize(spread: Spread, m: Match, b: Builder) -> ir.Value | Miss:
     if x.dtype not in FLOATS or x.shape is None:
         return Miss("x is not known to be floating-point, or has an unknown rank")
     if not spread.centred and m.opset < 23:
-        return Miss("RMSNormalization begins with opset 23")
+        return Miss("RMSNormalization begins with opset 23", opset=23)
     if x.dtype == ir.DataType.DOUBLE and float(np.float32(spread.epsilon)) != spread.epsilon:
         return Miss("a float32 attribute cannot hold the epsilon")
     rank = len(x.shape)
@@ -47,8 +47,10 @@ def normalize(spread: Spread, m: Match, b: Builder) -> ir.Value | Miss:
 
 
 def _over_groups(x: ir.Value, spread: Spread, m: Match, b: Builder) -> ir.Value | Miss:
-    if m.opset < 21 or not spread.centred:
-        return Miss("GroupNormalization begins with opset 21, and is centred")
+    if not spread.centred:
+        return Miss("GroupNormalization is centred")
+    if m.opset < 21:
+        return Miss("GroupNormalization begins with opset 21", opset=21)
     assert x.shape is not None
     rank = len(x.shape)
     perm = [0, rank - 1, *range(1, rank - 1)]
@@ -93,7 +95,7 @@ def _over_last(x: ir.Value, spread: Spread, m: Match, b: Builder) -> ir.Value | 
     assert x.shape is not None
     assert x.dtype is not None
     if m.opset < 17:
-        return Miss("LayerNormalization begins with opset 17")
+        return Miss("LayerNormalization begins with opset 17", opset=17)
     axis = len(x.shape) - len(spread.axes)
     sizes = [size for size in x.shape.dims[axis:] if isinstance(size, int)]
     if len(sizes) < len(spread.axes):

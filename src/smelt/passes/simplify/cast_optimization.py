@@ -1,6 +1,7 @@
-"""Drop a Cast that another Cast makes superfluous.
+"""Drop a Cast that another Cast makes superfluous, and name the type that CastLike reads off.
 
     before   x: float16 ─> Cast(float) ─> Cast(double) ─> y      after   x ─> Cast(double) ─> y
+    before   CastLike(x, z: float) ─> y                          after   Cast(x, float) ─> y
 
 Needs    a type in the middle that holds every value of the first exactly, by range *and* by
          mantissa: int32 passes through double, not through float.
@@ -40,6 +41,16 @@ def cast_of_cast(m: Match, b: Builder) -> Replacement:
     return x if end == x.dtype else b.op("Cast", x, to=int(end))
 
 
+@rule(op("CastLike", var("x"), var("like")), same_shape=True)
+def cast_like(m: Match, b: Builder) -> Replacement:
+    """The type is known, so nothing has to be there to show it."""
+    to = m["like"].dtype
+    attributes = m.root.attributes
+    if to is None or "saturate" in attributes or "round_mode" in attributes:
+        return None
+    return b.op("Cast", m["x"], to=int(to))
+
+
 def holds(wide: ir.DataType, narrow: ir.DataType) -> bool:
     """True if every value of ``narrow`` is a value of ``wide``."""
     if wide == narrow:
@@ -72,7 +83,7 @@ def _float_holds(wide: ir.DataType, narrow: ir.DataType) -> bool:
 cast_optimization = rule_pass(
     "cast_optimization",
     __doc__,
-    [cast_of_cast],
+    [cast_of_cast, cast_like],
     exactness=EXACT,
     source="Core ML MIL: common::cast_optimization",
 )

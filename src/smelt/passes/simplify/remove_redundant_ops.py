@@ -4,7 +4,8 @@
                 └─> Relu ─> b
 
 Needs    the same operator, attributes bit for bit, and the same operands; operands of
-         commutative operators in any order. An inner graph may use what an outer one has.
+         commutative operators in any order. Or vectors of integers that inference knows to hold
+         the same sizes. An inner graph may use what an outer one has.
 Keeps    random operators, operators of unknown domains, nodes that hold graphs; both names where
          both results are outputs.
 """
@@ -22,6 +23,7 @@ from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 
 Key: TypeAlias = Hashable
+_INTEGERS = (ir.DataType.INT64, ir.DataType.INT32)
 SMALL = 64 * 1024
 
 
@@ -35,13 +37,14 @@ def remove_redundant_ops(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
     for root in (cx.model.graph, *(f.graph for f in cx.model.functions.values())):
-        _Search(rewriter, stats).graph(root)
+        _Search(cx, rewriter, stats).graph(root)
 
 
 class _Search:
     """One walk over a graph and all below it; what an inner graph finds, it forgets again."""
 
-    def __init__(self, rewriter: Rewriter, stats: RuleStats) -> None:
+    def __init__(self, cx: PassContext, rewriter: Rewriter, stats: RuleStats) -> None:
+        self.shapes = cx.shapes
         self.rewriter = rewriter
         self.stats = stats
         self.seen: dict[Key, ir.Node] = {}
@@ -50,18 +53,36 @@ class _Search:
     def graph(self, graph: ir.Graph) -> None:
         found: list[Key] = []
         for node in graph:
-            key = self.key(node)
-            if key is not None:
-                first = self.seen.get(key)
-                if first is None:
-                    self.seen[key] = node
-                    found.append(key)
-                elif self.merge(node, first):
-                    continue
-            for inner in scope.subgraphs(node):
-                self.graph(inner)
+            if not self.merged(node, found):
+                for inner in scope.subgraphs(node):
+                    self.graph(inner)
         for key in found:
             del self.seen[key]
+
+    def merged(self, node: ir.Node, found: list[Key]) -> bool:
+        """True if an earlier node stands for ``node`` now; else notes what it computes."""
+        for key in (self.key(node), self.sizes(node)):
+            first = self.seen.get(key) if key is not None else None
+            alive = first is not None and first not in self.rewriter.dead
+            if first is not None and alive and self.merge(node, first):
+                return True
+            if key is not None and not alive:
+                found += [key] if first is None else []
+                self.seen[key] = node
+        return False
+
+    def sizes(self, node: ir.Node) -> Key | None:
+        """Which dims a vector or scalar of integers holds; None if a dim has no name."""
+        value = node.outputs[0]
+        if node.domain or len(node.outputs) != 1 or value.dtype not in _INTEGERS:
+            return None
+        if value.shape is None or not value.shape.is_static() or len(value.shape) > 1:
+            return None
+        elements = self.shapes.elements(value)
+        if not elements or all(isinstance(item, int) for item in elements):
+            return None
+        names = tuple(item if isinstance(item, int) else item.value for item in elements)
+        return (value.dtype, tuple(value.shape), names) if None not in names else None
 
     def merge(self, node: ir.Node, first: ir.Node) -> bool:
         try:

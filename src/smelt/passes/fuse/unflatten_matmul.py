@@ -1,0 +1,150 @@
+"""Multiply as many rows as there are, without flattening them first.
+
+    before   x: B,S,K ─> Reshape(-1,K) ─> Gemm(W, b) ─> Gelu ─> Reshape(B,S,N) ─> y
+    after    x: B,S,K ─> MatMul(W) ─> Add(b) ─> Gelu ─> y
+
+Exporters flatten for each linear layer. Between the Reshapes there may be products with constant
+matrices, sums and products with constant rows, and operators that work element by element.
+
+Needs    dims before the last that the second Reshape restores, proved; Gemm with alpha and beta 1.
+Keeps    what something else reads in its flat form.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import opset, scope
+from smelt.ir.build import Builder
+from smelt.ir.match import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import same_dim
+from smelt.passes.base import rounding, rule_pass
+from smelt.passes.simplify.merge_consecutive_reshapes import constant_shape
+
+LONGEST = 8
+"""Nodes between two Reshapes."""
+
+
+@rule(op("Reshape", var("flat"), rest=True), same_shape=True)
+def flat_chain(m: Match, b: Builder) -> Replacement:
+    chain = _chain(m)
+    if chain is None:
+        return None
+    flatten, layers = chain
+    x, result = flatten.inputs[0], m.root.outputs[0].shape
+    if x is None or x.shape is None or result is None or len(x.shape) < 3:
+        return None
+    lead = x.shape.dims[:-1]
+    if len(result) <= len(lead) or not all(map(same_dim, lead, result.dims)):
+        return Miss("the dims before the last are not restored")
+    value = x
+    for layer in layers:
+        built = _unflattened(layer, value, m, b)
+        if isinstance(built, Miss):
+            return built
+        value = built
+    if len(result) == len(x.shape):
+        return value
+    target = constant_shape(value.shape, result)
+    if target is None:
+        return Miss("no constant says the shape of the result")
+    return b.op("Reshape", value, b.const_i64(target))
+
+
+def _chain(m: Match) -> tuple[ir.Node, list[ir.Node]] | None:
+    """The first Reshape, and the layers up to the root, first to last; None for another graph."""
+    layers: list[ir.Node] = []
+    value = m["flat"]
+    while len(layers) <= LONGEST:
+        node = value.producer()
+        if node is None or node.domain or node.graph is not m.root.graph:
+            return None
+        if node.op_type == "Reshape":
+            flat = _flattens(node) and any(n.op_type in _PRODUCTS for n in layers)
+            return (node, layers[::-1]) if flat else None
+        if not scope.has_one_use(value) or any(a.is_ref() for a in node.attributes.values()):
+            return None
+        carried = _carried(node, m)
+        if carried is None:
+            return None
+        layers.append(node)
+        value = carried
+    return None
+
+
+_PRODUCTS = ("MatMul", "Gemm")
+
+
+def _flattens(node: ir.Node) -> bool:
+    """True if all dims but the last become one."""
+    x, flat = node.inputs[0], node.outputs[0].shape
+    if x is None or x.shape is None or flat is None or len(flat) != 2:
+        return False
+    return len(x.shape) > 2 and same_dim(x.shape[-1], flat[1])
+
+
+def _carried(node: ir.Node, m: Match) -> ir.Value | None:
+    """The operand that the layer works on row by row; the others are constants."""
+    if node.op_type in opset.UNARY:
+        return node.inputs[0]
+    constant = [m.constants.get(v, limit=None) is not None for v in node.inputs]
+    if node.op_type in _PRODUCTS:
+        return node.inputs[0] if constant[0] is False and all(constant[1:]) else None
+    if node.op_type in ("Add", "Mul", "Sub", "Div") and constant.count(False) == 1:
+        return node.inputs[constant.index(False)]
+    return None
+
+
+def _unflattened(layer: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Value | Miss:
+    if layer.op_type in opset.UNARY:
+        return b.like(layer, x)
+    if layer.op_type == "Gemm":
+        return _product_of_gemm(layer, x, m, b)
+    operands: list[ir.Value | None] = []
+    for value in layer.inputs:
+        array = m.array(value, limit=None)
+        if array is None:
+            operands.append(x)
+        elif layer.op_type == "MatMul":
+            operands.append(value if array.ndim == 2 else None)
+        else:
+            operands.append(_row(value, array, b))
+    if None in operands:
+        return Miss("a constant is more than a row")
+    return b.like(layer, *operands)
+
+
+def _product_of_gemm(gemm: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Value | Miss:
+    if opset.attribute(gemm, "transA", m.opset) or opset.attribute(gemm, "alpha", m.opset) != 1:
+        return Miss("the Gemm transposes or scales what it multiplies")
+    weight, term = gemm.inputs[1], gemm.inputs[2] if len(gemm.inputs) > 2 else None
+    if opset.attribute(gemm, "transB", m.opset):
+        array = m.array(weight, limit=None)
+        assert array is not None
+        weight = b.constant(np.ascontiguousarray(array.T))
+    product = b.op("MatMul", x, weight)
+    if term is None:
+        return product
+    array = m.array(term, limit=None)
+    row = _row(term, array, b) if array is not None else None
+    if row is None or opset.attribute(gemm, "beta", m.opset) != 1:
+        return Miss("the term of the Gemm is scaled, or more than a row")
+    return b.op("Add", product, row)
+
+
+def _row(value: ir.Value | None, array: np.ndarray, b: Builder) -> ir.Value | None:
+    """``value`` as a vector or scalar; None if it varies from row to row."""
+    if array.ndim <= 1:
+        return value
+    return b.constant(array[0]) if array.ndim == 2 and array.shape[0] == 1 else None
+
+
+unflatten_matmul = rule_pass(
+    "unflatten_matmul",
+    __doc__,
+    [flat_chain],
+    exactness=rounding(4),
+    before=("fuse_matmul_weight_bias",),
+)

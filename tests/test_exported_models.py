@@ -1,0 +1,57 @@
+"""What exporters leave behind (``bench/export_models.py`` wrote the files), after the default pipeline."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import smelt
+from smelt.compiler import optimize_model
+
+MODELS = Path(__file__).parent / "models"
+NORM, GELU, SOFTMAX = "LayerNormalization", "Gelu", "Softmax"
+TRANSFORMER = {NORM: 5, GELU: 2, SOFTMAX: 2, "Transpose": 8}
+
+EXPECTED: dict[str, tuple[int, dict[str, int]]] = {
+    "torchscript_bert": (71, TRANSFORMER | {"Shape": 1, "Concat": 0}),
+    "torchscript_gpt": (75, TRANSFORMER),
+    "torchscript_cnn": (12, {"Conv": 3, "Relu": 1, "GroupNormalization": 1, "Transpose": 0}),
+    "torchscript_llama": (52, {"RMSNormalization": 2, SOFTMAX: 1}),
+    "dynamo_bert": (71, TRANSFORMER | {"Shape": 1, "Concat": 0, "Cast": 0}),
+    "dynamo_gpt": (72, TRANSFORMER | {"Cast": 0}),
+    "dynamo_cnn": (12, {"Conv": 3, "Relu": 1, "GroupNormalization": 1, "Transpose": 0}),
+    "dynamo_llama": (50, {"RMSNormalization": 2, SOFTMAX: 1}),
+    "tf2onnx_cnn": (11, {"Conv": 3, GELU: 1, "LeakyRelu": 1, "Add": 0, "Transpose": 1}),
+    "tf2onnx_block": (48, {NORM: 2, GELU: 1, SOFTMAX: 1}),
+    "jax2onnx_block": (19, {NORM: 2, GELU: 1, SOFTMAX: 1, "Transpose": 0}),
+}
+"""The most nodes that may be left, and how often an operator stands among them."""
+
+NEVER = ["BatchNormalization", "CastLike", "Constant", "Dropout", "Erf", "Identity", "Pow", "Tanh"]
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_one_operator_for_each_thing(name: str) -> None:
+    most, counts = EXPECTED[name]
+    model = smelt.load(MODELS / f"{name}.onnx")
+    optimize_model(model, verify="final")
+    found = Counter(node.op_type for node in model.graph)
+    assert found.total() <= most
+    assert {op_type: found[op_type] for op_type in counts} == counts
+    assert not [op_type for op_type in NEVER if found[op_type]]
+
+
+def test_every_model_is_held_to_something() -> None:
+    assert {path.stem for path in MODELS.glob("*.onnx")} == set(EXPECTED)
+
+
+def test_the_opset_is_raised_where_a_pass_needs_it() -> None:
+    path = MODELS / "torchscript_bert.onnx"
+    assert smelt.load(path).opset_imports[""] == 17
+    assert smelt.optimize(path).opset_imports[""] == 20
+    kept = smelt.optimize(path, highest_opset=0)
+    assert kept.opset_imports[""] == 17
+    assert GELU not in {node.op_type for node in kept.graph}
+    assert smelt.optimize(path, opset=18).opset_imports[""] == 18
