@@ -13,4 +13,5 @@ onnx = Target(
     name="onnx",
     summary="portable ONNX, for any ONNX runtime",
     emit=write_model,
+    functions=True,
 )

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from smelt.frontends.jax import compat
 from smelt.frontends.jax.functions import calls, kinds
 from smelt.frontends.jax.functions.marks import Mark
 from smelt.frontends.jax.functions.scope import chosen
@@ -21,6 +22,8 @@ class _Patch:
     users: int
     own: Any
 
+
+compat.hide_frames(__file__)
 
 _lock = threading.RLock()
 _patches: dict[type, _Patch] = {}
