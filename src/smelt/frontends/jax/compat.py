@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 from jax import export
-from jax._src import core, literals, source_info_util
+from jax._src import core, debugging, literals, source_info_util
 from jax._src.lax.lax import _ragged_dot_general_impl
 from jax._src.random import core as random
 from jax._src.random import prng
@@ -27,6 +27,7 @@ Var = jex_core.Var
 DropVar = jex_core.DropVar
 ragged_dot_general: Callable[..., Any] = _ragged_dot_general_impl
 Primitive: Any = jex_core.Primitive
+_DEBUGGING = (debugging.DebugEffect, debugging.OrderedDebugEffect)
 user_context: Any = jax.make_user_context
 ShapedArray = jax.core.ShapedArray
 SymbolicScope = export.SymbolicScope
@@ -129,6 +130,11 @@ def inner_jaxprs(equation: Equation) -> Iterator[ClosedJaxpr | Jaxpr]:
         for item in parameter if isinstance(parameter, tuple | list) else (parameter,):
             if isinstance(item, ClosedJaxpr | Jaxpr):
                 yield item
+
+
+def has_effects(equation: Equation) -> bool:
+    """True if ``equation`` does more than to compute results, such as writing; not for prints."""
+    return any(not isinstance(effect, _DEBUGGING) for effect in equation.effects)
 
 
 def user_frame(equation: Equation) -> tuple[str, int, str] | None:

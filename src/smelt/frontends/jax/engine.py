@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 SHOWN = 4
 """How many places an error lists for one primitive."""
 
+_CALLBACK = (
+    "it calls a Python function while the model runs, and a model has no Python",
+    "compute with jax.numpy instead, or outside the traced function; checks by"
+    " equinox.error_if are left out with EQX_ON_ERROR=off in the environment",
+)
+REFUSED = {"pure_callback": _CALLBACK, "io_callback": _CALLBACK}
+"""Why primitives that can have no lowering have none, and what to do."""
+
 
 def run(
     cx: Lowering,
@@ -94,11 +102,14 @@ def bound(
 
 
 def live_equations(jaxpr: compat.Jaxpr) -> list[compat.Equation]:
-    """The equations that the results need, or that have effects, in order."""
+    """The equations that the results need, or that have effects, in order.
+
+    Printing and other debugging is no effect that a model has to keep.
+    """
     needed = {atom for atom in jaxpr.outvars if not isinstance(atom, compat.Literal)}
     live = []
     for equation in reversed(jaxpr.eqns):
-        if equation.effects or any(variable in needed for variable in equation.outvars):
+        if compat.has_effects(equation) or any(variable in needed for variable in equation.outvars):
             live.append(equation)
             needed.update(a for a in equation.invars if not isinstance(a, compat.Literal))
     return live[::-1]
@@ -166,8 +177,9 @@ def _error(code: str, name: str, detail: str, places: list[str], text: str) -> U
             code,
             f"primitive {name!r} has no ONNX lowering{times}",
             at=at or [f"(jaxpr: {text})"],
-            why="no lowering is registered under that name",
-            fix="compute it outside the traced function, or register one: docs/add-a-lowering.md",
+            why=REFUSED.get(name, ("no lowering is registered under that name", ""))[0],
+            fix=REFUSED.get(name, ("", ""))[1]
+            or "compute it outside the traced function, or register one: docs/add-a-lowering.md",
         )
     if code == "E105":
         return Unsupported(

@@ -39,7 +39,25 @@ def call(cx: Lowering, *_: ir.Value, call_jaxpr: Any, **params: Any) -> list[Ope
     return cx.inline(call_jaxpr, cx.operands, str(params.get("name", "")))
 
 
-@lowers("stop_gradient", "copy", "copy_p", "optimization_barrier", "reshard", broadcasts=True)
+@lowers("custom_vmap_call", broadcasts=True)
+def custom_vmap_call(
+    cx: Lowering, *_: ir.Value, call: Any, rule: object, in_tree: object, out_tree: object
+) -> list[Operand]:
+    """Rules for vmap have done their work."""
+    return cx.inline(call, cx.operands)
+
+
+@lowers("composite", broadcasts=True)
+def composite(
+    cx: Lowering, *_: ir.Value, jaxpr: Any, name: str, version: int, attributes: object
+) -> list[Operand]:
+    """What it decomposes into."""
+    return cx.inline(jaxpr, cx.operands, name)
+
+
+@lowers(
+    "stop_gradient", "copy", "copy_p", "optimization_barrier", "name", "reshard", broadcasts=True
+)
 def same(cx: Lowering, *_: ir.Value, **params: Any) -> list[Operand]:
     """Means nothing to inference."""
     return list(cx.operands)
