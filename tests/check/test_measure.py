@@ -75,3 +75,23 @@ def test_numbers_below_the_normal_ones_may_be_flushed():
     assert allowed[1] < 1e-6
     [half] = allowance([np.asarray([1e-7], np.float16)], [np.zeros(1)])
     assert half[0] < 1e-6
+
+
+def test_rounding_inside_of_functions_counts():
+    plain = "g (float[4] x) => (float[4] y) { t = Tanh(x) one = Constant<value_float=1.0>() "
+    plain += "y = Add(t, one) }"
+    called = (
+        '<ir_version: 10, opset_import: ["" : 20, "f" : 1]>\n'
+        "g (float[4] x) => (float[4] y) { y = f.squash(x) }\n"
+        '<domain: "f", opset_import: ["" : 20]>\n'
+        "squash (x) => (y) { t = Tanh(x) one = Constant<value_float=1.0>() y = Add(t, one) }"
+    )
+    x = np.float32([-7, -6, -5, 1])
+    _, expected = allowed(plain, x)
+    model = ir.from_onnx_text(called)
+    for value in model.functions["f", "squash", ""].graph.node(0).outputs:
+        value.dtype = ir.DataType.FLOAT
+    subject = as_subject(model, "m")
+    outputs = list(subject.run(x))
+    slack = allowance(outputs, Yardstick(subject).movement([x], outputs))
+    np.testing.assert_allclose(slack[0], expected[0], rtol=0.9)

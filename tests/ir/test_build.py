@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx_ir as ir
 
 from smelt.ir import scope, text
 from smelt.ir.build import Builder
@@ -24,3 +25,16 @@ def test_names_in_a_branch_hide_no_outer_value() -> None:
     names = [value.name for value in made]
     assert len(set(names)) == len(names)
     assert not {"c", "x", "y", "u", "v"} & set(names)
+
+
+def test_names_in_a_function_are_apart_from_its_branches_and_inputs() -> None:
+    model = text.parse("g (float[4] x) => (float[4] y) { y = Neg(x) }")
+    graph = ir.Graph([], [], nodes=[], opset_imports={"": 23})
+    b = Builder(model, graph, ShapeInference(model), in_function=True)
+    inner_input = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([4]))
+    inner = b.below(ir.Graph([inner_input], [], nodes=[]))
+    x = b.input("x", ir.DataType.FLOAT, ir.Shape([4]))
+    made = [inner_input, x, b.op("Relu", x), inner.op("Relu", x), inner.constant(np.zeros(2))]
+    assert len({value.name for value in made}) == len(made)
+    assert list(graph.inputs) == [x]
+    assert [node.op_type for node in inner.graph] == ["Relu", "Constant"]

@@ -35,25 +35,20 @@ def shake(model: ir.Model, rng: np.random.Generator) -> None:
         tensor = value.const_value
         if tensor is not None and _is_weight(value):
             value.const_value = ir.Tensor(jitter(tensor.numpy(), rng), name=value.name)
-    for node in list(model.graph):
-        if node.op_type in ROUNDING and not node.domain:
-            _scale(model.graph, node.outputs[0], rng)
+    for graph in (model.graph, *(function.graph for function in model.functions.values())):
+        for node in list(graph):
+            if node.op_type in ROUNDING and not node.domain:
+                _scale(graph, node, rng, in_function=graph is not model.graph)
 
 
-def _scale(graph: ir.Graph, value: ir.Value, rng: np.random.Generator) -> None:
-    """Let all readers of ``value`` see it times 1 + eps or 1 - eps, as an output too."""
-    node = value.producer()
-    if node is None or value.dtype is None or not is_float(value.dtype.numpy()):
+def _scale(graph: ir.Graph, node: ir.Node, rng: np.random.Generator, *, in_function: bool) -> None:
+    """Let all readers of the result see it times 1 + eps or 1 - eps, as an output too."""
+    value = node.outputs[0]
+    if value.dtype is None or not is_float(value.dtype.numpy()):
         return
     dtype = value.dtype.numpy()
     eps = float(float_info(dtype).eps) * rng.choice([-1.0, 1.0])
-    factor = ir.Value(
-        name=f"{value.name}.factor",
-        type=ir.TensorType(value.dtype),
-        shape=ir.Shape(()),
-        const_value=ir.Tensor(np.asarray(1 + eps, dtype)),
-    )
-    graph.register_initializer(factor)
+    factor = _factor(graph, node, ir.Tensor(np.asarray(1 + eps, dtype)), in_function)
     readers = list(value.uses())
     scaled = ir.Node("", "Mul", [value, factor])
     graph.insert_after(node, scaled)
@@ -66,6 +61,20 @@ def _scale(graph: ir.Graph, value: ir.Value, rng: np.random.Generator) -> None:
             graph.outputs[index] = result
             result.name, value.name = value.name, f"{value.name}.rounded"
     result.name = result.name or f"{value.name}.scaled"
+
+
+def _factor(graph: ir.Graph, node: ir.Node, tensor: ir.Tensor, in_function: bool) -> ir.Value:
+    """A constant that is there before ``node``; functions have no initializers."""
+    name = f"{node.outputs[0].name}.factor"
+    if in_function:
+        constant = ir.Node("", "Constant", [], [ir.AttrTensor("value", tensor)])
+        graph.insert_before(node, constant)
+        constant.outputs[0].name = name
+        return constant.outputs[0]
+    type_ = ir.TensorType(tensor.dtype)
+    value = ir.Value(name=name, type=type_, shape=ir.Shape(()), const_value=tensor)
+    graph.register_initializer(value)
+    return value
 
 
 def _is_weight(value: ir.Value) -> bool:
