@@ -3,6 +3,7 @@
 import sys
 
 import onnx
+import onnx_ir
 import pytest
 from small_models import HEADER, MODEL
 
@@ -21,6 +22,16 @@ def test_inspect_shows_the_interface_and_counts(smelt, write, document):
 
 def test_inspect_reads_standard_input(smelt, write):
     assert "MatMul" in smelt("inspect", "-", stdin=write().read_bytes()).stdout
+
+
+def test_inspect_prints_a_test_of_the_structure(smelt, write, document):
+    result = smelt("inspect", write(), "--snippet")
+    assert result.exit_code == 0, result.stderr
+    assert '"MatMul:Bx4 -> Relu:Bx4 -> Identity:Bx4",' in result.stdout
+    model = onnx_ir.load(write())
+    exec(compile(result.stdout, "snippet", "exec"), {"model": model})
+    facts = document(smelt("inspect", write(), "--snippet", "--json"))
+    assert facts["snippet"] == result.stdout.rstrip("\n")
 
 
 def test_verify_same_and_different(smelt, write, document):
@@ -43,6 +54,26 @@ def test_optimize_writes_a_model_that_computes_the_same(smelt, write, tmp_path, 
     assert smelt("verify", a, b).exit_code == 0
     report = document(smelt("optimize", a, "-o", b, "--json"))
     assert report["nodes"][0] == 3
+
+
+def test_optimize_takes_liberties_only_on_request(smelt, write, tmp_path):
+    text = f"{HEADER} g (float[B,4] x) => (float[B,4] y) <float c = {{3}}> {{ y = Div(x, c) }}"
+    source, result = write(text), tmp_path / "out.onnx"
+    for flags, operator in ((), "Div"), (("--fast-math", "--assume-finite"), "Mul"):
+        assert smelt("optimize", source, "-o", result, *flags).exit_code == 0
+        assert [node.op_type for node in onnx.load(result).graph.node] == [operator]
+
+
+def test_optimize_keeps_the_opset_on_request(smelt, write, tmp_path):
+    text = (
+        '<ir_version: 8, opset_import: ["": 17]> g (float[B,4] x) => (float[B,4] y) '
+        "<float r = {1.4142135}, float one = {1}, float half = {0.5}> "
+        "{ d = Div(x, r) e = Erf(d) a = Add(e, one) m = Mul(x, a) y = Mul(m, half) }"
+    )
+    source, result = write(text), tmp_path / "out.onnx"
+    for flags, opset in ((), 20), (("--keep-opset",), 17), (("--opset", "18"), 18):
+        assert smelt("optimize", source, "-o", result, *flags).exit_code == 0
+        assert onnx.load(result).opset_import[0].version == opset
 
 
 def test_optimize_streams(smelt, write):

@@ -17,12 +17,23 @@ if TYPE_CHECKING:
 @command
 def inspect(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A file, or - for stdin.")],
+    snippet: Annotated[
+        bool, typer.Option("--snippet", help="Print a test of the structure instead.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show inputs, outputs, opsets, operators, parameters and bytes of a model."""
-    facts = describe(read_model(model, as_is=True))
+    read = read_model(model, as_is=True)
+    facts = describe(read)
+    if snippet:
+        from smelt.check import structure
+
+        facts["snippet"] = structure.snippet(read)
     if as_json:
         print_json({"schema": "smelt.inspect/1", **facts})
+        return
+    if snippet:
+        print(facts["snippet"])
         return
     print(f"{facts['name']}  (IR version {facts['ir_version']}, from {facts['producer']})")
     for word in ("inputs", "outputs"):

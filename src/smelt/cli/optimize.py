@@ -33,6 +33,12 @@ def optimize(
     keep_opset: Annotated[
         bool, typer.Option("--keep-opset", help="Do not raise the opset where a pass needs it.")
     ] = False,
+    fast_math: Annotated[
+        bool, typer.Option("--fast-math", help="Also what rounds more than it must.")
+    ] = False,
+    assume_finite: Annotated[
+        bool, typer.Option("--assume-finite", help="Also what needs values without NaN and inf.")
+    ] = False,
     stats: Annotated[bool, typer.Option("--stats", help="Show what each pass did.")] = False,
     provenance: Annotated[
         bool, typer.Option("--provenance", help="Record in each node where it comes from.")
@@ -54,9 +60,11 @@ def optimize(
         work = read_model(model, opset=opset)
         before = count_nodes(work)
         dims = parse_dims(dim) or None
+        asked = {"fast-math": fast_math, "assume-finite": assume_finite}
+        stages = ",".join([pipeline, *(stage for stage, wanted in asked.items() if wanted)])
         highest = 0 if keep_opset or opset is not None else HIGHEST_OPSET
         reports = optimize_model(
-            work, pipeline=pipeline, verify=verify, dims=dims, highest_opset=highest
+            work, pipeline=stages, verify=verify, dims=dims, highest_opset=highest
         )
         if provenance:
             write_to_metadata(scope.nodes(work))

@@ -27,9 +27,19 @@ def passes(
         print(markdown_table(listed))
     else:
         rows = [
-            (p.spelling, str(p.exactness), "yes" if p.default else "no", p.summary) for p in listed
+            (p.spelling, str(p.exactness), _default(p), p.summary, makes(p), p.source)
+            for p in listed
         ]
-        print(table(rows, ("pass", "results", "default", "summary")))
+        print(table(rows, ("pass", "results", "default", "summary", "makes", "source")))
+
+
+def _default(pass_: Pass) -> str:
+    return "yes" if pass_.default else "no"
+
+
+def makes(pass_: Pass) -> str:
+    """The operators beyond ONNX that a pass makes, so that it runs for targets that list them."""
+    return ", ".join(f"{domain}.{op_type}" for domain, op_type in pass_.makes)
 
 
 def describe(pass_: Pass) -> dict[str, Any]:
@@ -41,6 +51,7 @@ def describe(pass_: Pass) -> dict[str, Any]:
         "default": pass_.default,
         "after": [name.replace("_", "-") for name in pass_.after],
         "before": [name.replace("_", "-") for name in pass_.before],
+        "makes": makes(pass_),
         "options": options_of(pass_),
         "source": pass_.source,
     }
@@ -61,9 +72,9 @@ def options_of(pass_: Pass) -> dict[str, str]:
 
 def markdown_table(listed: list[Pass]) -> str:
     """The table of ``docs/passes.md``."""
-    lines = ["| pass | results | default | what it does |", "|---|---|---|---|"]
+    lines = ["| pass | results | default | what it does | makes | source |", "|---" * 6 + "|"]
     for pass_ in listed:
-        default = "yes" if pass_.default else "no"
         summary = pass_.summary.replace("``", "`").replace("|", "\\|")
-        lines.append(f"| `{pass_.spelling}` | {pass_.exactness} | {default} | {summary} |")
+        facts = (_default(pass_), summary, makes(pass_), pass_.source)
+        lines.append(f"| `{pass_.spelling}` | {pass_.exactness} | {' | '.join(facts)} |")
     return "\n".join(lines)

@@ -80,6 +80,12 @@ CLEANUP = _listed(
 
 DEFAULT = "canonicalize,fixpoint(simplify,quantize,fuse){max=8},cleanup"
 
+FAST_MATH = "divide-to-multiply{fast=true}"
+"""What rounds more than it must; only by name, or with ``--fast-math``."""
+
+ASSUME_FINITE = "select-optimization{assume-finite=true}"
+"""What is right only if no value is NaN or infinite; only by name, or with ``--assume-finite``."""
+
 STAGES: Mapping[str, str] = {
     "canonicalize": CANONICALIZE,
     "simplify": SIMPLIFY,
@@ -87,4 +93,6 @@ STAGES: Mapping[str, str] = {
     "fuse": FUSE,
     "cleanup": CLEANUP,
     "default": DEFAULT,
+    "fast-math": FAST_MATH,
+    "assume-finite": ASSUME_FINITE,
 }
