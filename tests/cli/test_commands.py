@@ -27,7 +27,7 @@ def test_inspect_reads_standard_input(smelt, write):
 def test_inspect_prints_a_test_of_the_structure(smelt, write, document):
     result = smelt("inspect", write(), "--snippet")
     assert result.exit_code == 0, result.stderr
-    assert '"MatMul:Bx4 -> Relu:Bx4 -> Identity:Bx4",' in result.stdout
+    assert '"Identity:Bx4 -> MatMul:Bx4 -> Relu:Bx4",' in result.stdout
     model = onnx_ir.load(write())
     exec(compile(result.stdout, "snippet", "exec"), {"model": model})
     facts = document(smelt("inspect", write(), "--snippet", "--json"))

@@ -29,4 +29,10 @@ CODES: Mapping[str, ErrorCode] = {
         "A target failed a case of the conformance suite.",
         "the message names the case; docs/add-a-target.md says what is asked",
     ),
+    "E706": ErrorCode(
+        "a graph of another structure",
+        "A model does not have the operators that a test expects, in that order and with those"
+        " shapes.",
+        "`smelt inspect model.onnx --snippet` prints what it has",
+    ),
 }

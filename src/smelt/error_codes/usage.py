@@ -139,6 +139,12 @@ CODES: Mapping[str, ErrorCode] = {
         "An entry point of `smelt.operators` names something that is no Operator.",
         "let the entry point name an Operator or a sequence of them",
     ),
+    "E642": ErrorCode(
+        "an expected chain that cannot be read",
+        "A chain is steps with arrows between them, each an operator, perhaps with the shapes"
+        " of its results and a count.",
+        'expect_graph(model, ["Conv:Bx28x28x32 -> Relu * 2"])',
+    ),
     "E650": ErrorCode(
         "two lowerings of one primitive",
         "Two packages register a lowering for the same JAX primitive.",

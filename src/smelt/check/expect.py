@@ -1,0 +1,186 @@
+"""``expect_graph``: say in a test what a graph looks like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import onnx_ir as ir
+
+from smelt.check.structure import (
+    ARROW,
+    TIMES,
+    lines,
+    operator,
+    reads,
+    shape_text,
+    steps,
+    with_shapes,
+)
+from smelt.errors import Mismatch, UsageError
+from smelt.ir import scope
+
+SHOWN = 60
+"""How many lines of the graph an error lists."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One node that a chain expects; an empty ``shape`` is any."""
+
+    operator: str
+    shape: str
+
+    def takes(self, node: ir.Node) -> bool:
+        """True if ``node`` is such a node."""
+        if self.operator not in (operator(node), node.op_type):
+            return False
+        return not self.shape or _fits(self.shape, shape_text(node))
+
+
+def expect_graph(
+    model: ir.Model,
+    expected: Sequence[str],
+    *,
+    exact: bool = False,
+    counts: Mapping[str, int] | None = None,
+    function: str = "",
+) -> None:
+    """Raise Mismatch E706 unless ``model`` has the chains ``expected``.
+
+    A chain is written as in ``smelt.check.structure``; shapes may be left out, ``?`` is any size
+    and the domain of an operator may be left out too. Each chain starts at a node after that at
+    which the one before starts, and may pass by others; with ``exact`` the chains are all nodes,
+    in order. ``counts`` are numbers of nodes by operator, 0 for none. ``function`` looks into the
+    function of that name instead of the main graph. ``smelt inspect MODEL --snippet`` prints what
+    a model has. Raises UsageError E642 for a chain that cannot be read.
+    """
+    chains = [_chain(text) for text in expected]
+    model = with_shapes(model)
+    graph = _graph(model, function)
+    nodes = steps(graph)
+    problem = _difference(nodes, chains, expected) if exact else _missing(nodes, chains, expected)
+    for name, count in (counts or {}).items():
+        found = sum(name in (operator(node), node.op_type) for node in nodes)
+        if found != count:
+            problem = problem or f"there are {found} nodes {name}, not {count}"
+    if problem:
+        shown = lines(graph)
+        more = [f"... {len(shown) - SHOWN} more"] if len(shown) > SHOWN else []
+        raise Mismatch("E706", problem, at=[*shown[:SHOWN], *more])
+
+
+def _graph(model: ir.Model, function: str) -> ir.Graph:
+    if not function:
+        return model.graph
+    found = [f for f in model.functions.values() if function in (f.name, f"{f.domain}.{f.name}")]
+    if len(found) != 1:
+        names = ", ".join(f"{f.domain}.{f.name}" for f in model.functions.values())
+        what = f"{len(found)} functions of the model are called {function!r}"
+        raise Mismatch("E706", what, at=f"functions: {names or 'none'}")
+    return found[0].graph
+
+
+def _missing(
+    nodes: Sequence[ir.Node], chains: Sequence[Sequence[Step]], texts: Sequence[str]
+) -> str:
+    """The first chain that is not there, in a sentence. Each takes the earliest start it can,
+    which leaves most to the others."""
+    readers = _readers(nodes)
+    start = 0
+    for chain, text in zip(chains, texts, strict=True):
+        while start < len(nodes) and not _starts(nodes[start], chain, readers):
+            start += 1
+        if start == len(nodes):
+            return f"the graph has no {text!r}, or none after those listed before it"
+        start += 1
+    return ""
+
+
+Readers: TypeAlias = Mapping[ir.Node, Sequence[ir.Node]]
+
+
+def _readers(nodes: Sequence[ir.Node]) -> Readers:
+    """For each node those that read a result of it, themselves or by a graph inside them."""
+    found: dict[ir.Node, dict[ir.Node, None]] = {node: {} for node in nodes}
+    for node in nodes:
+        for value in (*node.inputs, *scope.captures(node)):
+            before = None if value is None else value.producer()
+            if before in found:
+                found[before][node] = None
+    return {node: list(after) for node, after in found.items()}
+
+
+def _starts(node: ir.Node, chain: Sequence[Step], readers: Readers) -> bool:
+    front = [node] if chain[0].takes(node) else []
+    for step in chain[1:]:
+        front = list(dict.fromkeys(r for n in front for r in readers[n] if step.takes(r)))
+    return bool(front)
+
+
+def _difference(
+    nodes: Sequence[ir.Node], chains: Sequence[Sequence[Step]], texts: Sequence[str]
+) -> str:
+    """What keeps ``chains`` from being all of ``nodes``, in a sentence."""
+    place = 0
+    for chain, text in zip(chains, texts, strict=True):
+        for i, step in enumerate(chain):
+            if place == len(nodes):
+                return f"the graph ends before {text!r}"
+            node = nodes[place]
+            if not step.takes(node):
+                wanted = ":".join(filter(None, (step.operator, step.shape)))
+                given = ":".join(filter(None, (operator(node), shape_text(node))))
+                return f"node {place} is {given}, and {text!r} expects {wanted}"
+            if i and not reads(node, nodes[place - 1]):
+                return (
+                    f"node {place} ({operator(node)}) does not read the node before, as in {text!r}"
+                )
+            place += 1
+    rest = len(nodes) - place
+    return f"{rest} more nodes follow, from {operator(nodes[place])} on" if rest else ""
+
+
+_STEP = re.compile(r"(?P<op>[A-Za-z_][\w.]*)(:(?P<shape>\S+))?( \* (?P<count>[1-9]\d*))?")
+
+
+def _chain(text: str) -> list[Step]:
+    found: list[Step] = []
+    for part in text.split(ARROW):
+        match = _STEP.fullmatch(part.strip())
+        if match is None:
+            raise UsageError(
+                "E642",
+                f"{part!r} is no step of a chain",
+                fix=f"such as 'Conv:Bx28x28x32{ARROW}Relu{TIMES}2'",
+            )
+        step = Step(match["op"], match["shape"] or "")
+        found += [step] * int(match["count"] or 1)
+    return found
+
+
+def _fits(wanted: str, given: str) -> bool:
+    """True if the shapes are alike, size by size; ``?`` is any size, and unknown ones are none."""
+    a, b = _split(wanted, ","), _split(given, ",")
+    return len(a) == len(b) and all(map(_same_sizes, a, b))
+
+
+def _same_sizes(wanted: str, given: str) -> bool:
+    if "()" in (wanted, given) or not given:
+        return wanted == given
+    a, b = _split(wanted, "x"), _split(given, "x")
+    return len(a) == len(b) and all(p in ("?", q) for p, q in zip(a, b, strict=True))
+
+
+def _split(text: str, at: str) -> list[str]:
+    """``text`` at each ``at`` outside of parentheses."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == at and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts

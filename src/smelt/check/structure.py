@@ -1,0 +1,105 @@
+"""A graph as lines of text: chains of operators with the shapes of what they give.
+
+``Conv:Bx28x28x32 -> Relu:Bx28x28x32`` is a Relu that reads a Conv; ``Block:Bx8 * 12`` are twelve
+such nodes, each reading the one before. Shapes of several outputs have commas between them, a
+scalar is ``()``, and a size that is written with an x is in parentheses: ``Bx(max_length)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.shapes import ShapeInference
+
+ARROW = " -> "
+TIMES = " * "
+
+
+def steps(graph: ir.Graph) -> list[ir.Node]:
+    """The nodes of ``graph`` in order, without constants."""
+    return [node for node in graph if node.domain or node.op_type != "Constant"]
+
+
+def with_shapes(model: ir.Model) -> ir.Model:
+    """``model``, or a copy with shapes inferred if the result of some node has none."""
+    graphs = (model.graph, *(function.graph for function in model.functions.values()))
+    if all(v.shape is not None for g in graphs for node in g for v in node.outputs if v.name != ""):
+        return model
+    copy = model.clone()
+    ShapeInference(copy).infer_model()
+    return copy
+
+
+def operator(node: ir.Node) -> str:
+    """``Conv``, ``smelt.fn.Block``."""
+    return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+
+
+def shape_text(node: ir.Node) -> str:
+    """The shapes of the outputs of ``node``, empty if the first is unknown."""
+    shapes = [None if value.shape is None else _shape(value.shape) for value in node.outputs]
+    return "" if not shapes or shapes[0] is None else ",".join(text or "?" for text in shapes)
+
+
+def _shape(shape: ir.Shape) -> str:
+    return "x".join(_dim(dim) for dim in shape.dims) or "()"
+
+
+def _dim(dim: int | ir.SymbolicDim) -> str:
+    text = "?" if not isinstance(dim, int) and dim.value is None else str(dim).replace(" ", "")
+    return text if not set("x,>*") & set(text) else f"({text})"
+
+
+def lines(graph: ir.Graph) -> list[str]:
+    """``graph`` as chains, in order: each node but constants once."""
+    return [ARROW.join(_counted(chain)) for chain in _chains(steps(graph))]
+
+
+def _chains(nodes: Sequence[ir.Node]) -> Iterator[list[ir.Node]]:
+    chain: list[ir.Node] = []
+    for node in nodes:
+        if chain and not reads(node, chain[-1]):
+            yield chain
+            chain = []
+        chain.append(node)
+    if chain:
+        yield chain
+
+
+def reads(node: ir.Node, before: ir.Node) -> bool:
+    """True if ``node``, or a graph inside it, reads a result of ``before``."""
+    seen = (*node.inputs, *scope.captures(node))
+    return any(value is not None and value.producer() is before for value in seen)
+
+
+def _counted(chain: Sequence[ir.Node]) -> Iterator[str]:
+    """The steps of ``chain``, equal ones in a row counted."""
+    texts = [":".join(filter(None, (operator(node), shape_text(node)))) for node in chain]
+    start = 0
+    for i, text in enumerate(texts):
+        if i + 1 == len(texts) or texts[i + 1] != text:
+            count = i + 1 - start
+            yield f"{text}{TIMES}{count}" if count > 1 else text
+            start = i + 1
+
+
+def snippet(model: ir.Model) -> str:
+    """Python that expects the structure of ``model``: its main graph and each function."""
+    model = with_shapes(model)
+    parts = [_call(lines(model.graph), "")]
+    parts += [_call(lines(f.graph), f.name) for f in model.functions.values()]
+    return "\n".join(["from smelt.check.expect import expect_graph", "", *parts])
+
+
+def _call(found: Sequence[str], function: str) -> str:
+    named = [f"    function={_quoted(function)},"] if function else []
+    listed = [f"        {_quoted(line)}," for line in found]
+    body = ["    [", *listed, "    ],"] if listed else ["    [],"]
+    return "\n".join(["expect_graph(", "    model,", *body, *named, "    exact=True,", ")"])
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
