@@ -340,6 +340,21 @@ def test_keys_and_types_of_all_widths(check):
     check(lambda x: noisy(x, key), "f16[3]", rtol=1e-2)
 
 
+def test_complex_numbers_inside_of_functions_and_between_them(check):
+    @smelt.function
+    def magnitude(x):
+        return jnp.abs(jnp.fft.fft(x))
+
+    @smelt.function
+    def turned(z):
+        return z * 1j
+
+    model = check(lambda x: magnitude(magnitude(x)), "f32[B,4]", rtol=1e-3, atol=1e-4)
+    assert calls(model) == {"magnitude": 2}
+    inlined = check(lambda x: turned(turned(jax.lax.complex(x, x))).real, "f32[3]")
+    assert functions(inlined) == []
+
+
 @pytest.mark.parametrize("shape", ["f32[]", "f32[0,3]", "f32[1]", "bf16[2]", "i8[3]"])
 def test_any_input(shape):
     @smelt.function

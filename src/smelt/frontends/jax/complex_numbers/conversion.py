@@ -19,6 +19,7 @@ from smelt.frontends.jax.complex_numbers.parts import (
     real_dtype,
 )
 from smelt.frontends.jax.engine import live_equations
+from smelt.frontends.jax.functions import marks
 from smelt.frontends.jax.places import place
 
 BODIES = ("call_jaxpr", "jaxpr")
@@ -150,6 +151,10 @@ def _results(equation: compat.Equation, values: list[Value]) -> Sequence[Value]:
         return _loop(equation, values)
     if _is_call(equation):
         body = _body(equation)
+        marked = marks.read(str(equation.params.get("name", ""))) is not None
+        if marked and not _touches(equation):
+            params = {key: _replaced(value) for key, value in equation.params.items()}
+            return compat.rebind(equation, values, params)
         if isinstance(body, compat.ClosedJaxpr):
             return _run(body.jaxpr, list(map(parts_of, body.consts)), values)
         return _run(body, (), values)
