@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -17,6 +17,7 @@ from smelt.ir.shapes import ShapeInference
 from smelt.ir.worklist import Worklist
 from smelt.passes import pipeline as language
 from smelt.passes.base import PassContext
+from smelt.passes.interface.image_input_preprocess import Images, image_input_preprocess
 from smelt.passes.run import Observer, PassReport, run
 from smelt.targets.base import Artifact, Plan, Target
 from smelt.targets.legality import check_limits
@@ -33,12 +34,45 @@ HIGHEST_OPSET = 23
 functions are converted to."""
 
 
-def trace(fn: Callable[..., Any], *specs: Any, **options: Any) -> ir.Model:
-    """The model of a JAX function; see ``smelt.frontends.jax.trace``."""
+def trace(
+    fn: Callable[..., Any],
+    *specs: Any,
+    channels_first: Sequence[str] | str = (),
+    **options: Any,
+) -> ir.Model:
+    """The model of a JAX function; ``options`` are those of ``smelt.frontends.jax.trace``.
+
+    ``channels_first`` names inputs and outputs that have channels last in ``fn``, as in its specs,
+    and are to have them first in the model: NHWC becomes NCHW. Raises UsageError E108 for names
+    that the model does not have, and E603 for those of less than 3 dims.
+    """
     from smelt.frontends.jax import trace as trace_jax
 
     with paused_collector():
-        return trace_jax(fn, *specs, **options)
+        model = trace_jax(fn, *specs, **options)
+        names = (channels_first,) if isinstance(channels_first, str) else tuple(channels_first)
+        if names:
+            _put_channels_first(model, names)
+    return model
+
+
+def _put_channels_first(model: ir.Model, names: tuple[str, ...]) -> None:
+    inputs = [value.name for value in model.graph.inputs]
+    outputs = [value.name for value in model.graph.outputs]
+    for name in names:
+        if name not in inputs and name not in outputs:
+            what = f"channels_first names {name!r}, which is neither an input nor an output"
+            known = ", ".join(str(n) for n in (*inputs, *outputs))
+            raise UsageError("E108", what, fix=f"the model has {known}")
+    if len(set(names)) < len(names):
+        raise UsageError("E108", "channels_first names an input or output twice")
+    cx = PassContext.of(model)
+    chosen = Images(
+        tuple(name for name in names if name in inputs),
+        tuple(name for name in names if name in outputs),
+    )
+    image_input_preprocess.run(cx, chosen)
+    cx.shapes.restore_interface()
 
 
 def load(source: Source, *, opset: int | None = None, inline: bool = True) -> ir.Model:
@@ -141,16 +175,18 @@ def compile_model(
     dims: Mapping[str, int] | None = None,
     opset: int | None = None,
     x64: bool = False,
+    tracing: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Artifact:
     """Compile a model, or a JAX function with its input specs, for ``target``.
 
+    ``tracing`` has further options of ``trace``, such as ``{"static": {"train": False}}``.
     ``dims`` binds symbolic dims to sizes. ``options`` are the target's own. Raises Unsupported
     with everything that the target cannot take, before any file exists.
     """
     chosen = find_target(target)
     with paused_collector():
-        model = _source_model(source, specs, opset, x64)
+        model = _source_model(source, specs, opset, {"x64": x64, **(tracing or {})})
         if model.functions and not chosen.functions:
             inline_functions(model)
         if dims:
@@ -181,10 +217,12 @@ def select(model: ir.Model, target: Target) -> None:
     Worklist(Rewriter(model, shapes, Constants()), target.select).run()
 
 
-def _source_model(source: Any, specs: tuple[Any, ...], opset: int | None, x64: bool) -> ir.Model:
+def _source_model(
+    source: Any, specs: tuple[Any, ...], opset: int | None, tracing: dict[str, Any]
+) -> ir.Model:
     if callable(source) and not isinstance(source, ir.Model):
-        return trace(source, *specs, x64=x64, **({} if opset is None else {"opset": opset}))
-    if specs:
+        return trace(source, *specs, **tracing | ({} if opset is None else {"opset": opset}))
+    if specs or tracing.keys() - {"x64"}:
         raise UsageError("E608", "input specs belong to a JAX function, not to an ONNX model")
     if isinstance(source, ir.Model) and opset is None:
         return source.clone()
