@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import onnx
 import onnx_ir as ir
@@ -46,24 +47,47 @@ def save(
     *,
     provenance: bool = False,
     external_data: bool | None = None,
+    inline_limit: int = INLINE_LIMIT,
 ) -> Path:
     """Write ``model`` to ``path``; returns the path.
 
     ``external_data`` puts weights into ``NAME.data`` beside it; by default only when they exceed
-    1.5 GB. ``provenance`` writes the origin of each node into its metadata. A file that stood
-    there survives any failure: the weights are complete before the model that names them appears.
+    ``inline_limit`` bytes. ``provenance`` writes the origin of each node into its metadata. A file
+    that stood there survives any failure: both files are complete before either appears.
     """
     path = Path(path)
     if path.is_dir() or not path.parent.is_dir():
         raise UsageError("E614", f"cannot write to {str(path)!r}", why="no such folder")
-    external = _weight_bytes(model) > INLINE_LIMIT if external_data is None else external_data
-    if not external:
+    if external_data is None:
+        external_data = _weight_bytes(model) > inline_limit
+    if not external_data:
         proto = to_proto(model, provenance_in_metadata=provenance)
         return write_atomically(path, proto.SerializeToString(deterministic=True))
     copy = model.clone()
     _prepare(copy, provenance)
-    ir.save(copy, path, external_data=f"{path.name}.data")
+    try:
+        _save_with_data(copy, path)
+    except OSError as error:
+        what = f"cannot write {str(path)!r}: {error.strerror or error}"
+        raise UsageError("E630", what) from error
     return path
+
+
+def _save_with_data(model: ir.Model, path: Path) -> None:
+    """Write both files into a folder of their own, and move them in place, weights first."""
+    with TemporaryDirectory(dir=path.parent, prefix=".smelt-") as folder:
+        ir.save(model, Path(folder, path.name), external_data=f"{path.name}.data")
+        for name in (f"{path.name}.data", path.name):
+            Path(folder, name).replace(path.parent / name)
+
+
+def to_files(model: ir.Model, name: str, *, inline_limit: int = INLINE_LIMIT) -> dict[str, bytes]:
+    """What ``save`` writes for a file ``name``: one file, or two if weights go beside it."""
+    if _weight_bytes(model) <= inline_limit:
+        return {name: to_proto(model).SerializeToString(deterministic=True)}
+    with TemporaryDirectory(prefix="smelt-") as folder:
+        save(model, Path(folder, name), external_data=True)
+        return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
 
 
 def _prepare(copy: ir.Model, with_provenance: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from smelt.errors import ErrorList, Unsupported
-from smelt.frontends.onnx import to_proto
+from smelt.frontends.onnx.save import to_files
 from smelt.operators import attach_functions
 from smelt.targets.base import Artifact, Plan, Runner
 
@@ -30,16 +30,15 @@ def _check_expressible(nodes: Sequence[ir.Node]) -> None:
 
 
 def write_model(plan: Plan) -> Artifact:
-    """One file, ``NAME.onnx``; the option ``name`` changes NAME."""
+    """``NAME.onnx``, and beyond 1.5 GB its weights beside it; the option ``name`` changes NAME."""
     model = plan.model
     _check_expressible(attach_functions(model))
-    data = to_proto(model).SerializeToString(deterministic=True)
-    plan.facts["bytes"] = len(data)
-    name = f"{plan.options.get('name', DEFAULT_NAME)}.onnx"
+    files = to_files(model, f"{plan.options.get('name', DEFAULT_NAME)}.onnx")
+    plan.facts["bytes"] = sum(map(len, files.values()))
 
     def load() -> Runner:
         from smelt.runtime.runner import open_runner
 
         return open_runner(model)
 
-    return Artifact("onnx", model, {name: data}, plan, dict(plan.facts), load)
+    return Artifact("onnx", model, files, plan, dict(plan.facts), load)
