@@ -14,10 +14,10 @@ from smelt.cli.arguments import (
     parse_options,
 )
 from smelt.cli.command import Dims, Json, Pipeline, command, print_json, progress, table
-from smelt.cli.convert import Input
+from smelt.cli.tracing import Input, Static, parse_inputs, parse_static
 from smelt.errors import UsageError
 
-OWN_OPTIONS = frozenset({"source", "target", "pipeline", "dims", "opset", "x64"})
+OWN_OPTIONS = frozenset({"source", "target", "pipeline", "dims", "opset", "x64", "tracing"})
 
 
 @command
@@ -26,6 +26,7 @@ def compile_(
     output: Annotated[str, typer.Option("-o", "--output", help="The folder of the files.")],
     target: Annotated[str, typer.Option(help="A name that `smelt targets` lists.")] = "onnx",
     specs: Input = None,
+    static: Static = None,
     dim: Dims = None,
     option: Annotated[
         list[str] | None,
@@ -48,6 +49,8 @@ def compile_(
     clash = sorted(OWN_OPTIONS & options.keys())
     if clash:
         raise UsageError("E636", f"{clash[0]!r} is no option of a target", fix=f"--{clash[0]}")
+    positional, keyword = parse_inputs(specs)
+    values = parse_static(static)
     given: Any = source
     if is_function(source):
         given = find_function(source)
@@ -56,12 +59,13 @@ def compile_(
     with progress(f"compiling {source} for {target}"):
         artifact = compile_model(
             given,
-            *(specs or ()),
+            *positional,
             target=target,
             pipeline=pipeline,
             dims=bind_dims(dim) or None,
             opset=opset,
             x64=x64,
+            tracing={"kwargs": keyword, "static": values} if keyword or values else None,
             **options,
         )
         files = artifact.save(output)

@@ -8,12 +8,19 @@ import typer
 
 from smelt.cli.arguments import find_function, write_model
 from smelt.cli.command import Json, Pipeline, command, note, print_json, progress
+from smelt.cli.tracing import (
+    ChannelsFirst,
+    Constraints,
+    Input,
+    InputNames,
+    InputParams,
+    OutputNames,
+    Static,
+    parse_inputs,
+    parse_names,
+    parse_static,
+)
 from smelt.errors import UsageError
-
-Input = Annotated[
-    list[str] | None,
-    typer.Option("--input", metavar="SPEC", help="Type of an argument, as 'f32[B,28,28,1]'."),
-]
 
 
 @command
@@ -21,26 +28,48 @@ def convert(
     function: Annotated[str, typer.Argument(metavar="PKG.MOD:FN", help="The function.")],
     output: Annotated[str, typer.Option("-o", "--output", help="The file, or - for stdout.")],
     specs: Input = None,
+    static: Static = None,
+    input_name: InputNames = None,
+    output_name: OutputNames = None,
+    input_param: InputParams = None,
+    channels_first: ChannelsFirst = None,
+    constraint: Constraints = None,
     opset: Annotated[int | None, typer.Option(help="ONNX opset of the result.")] = None,
     x64: Annotated[bool, typer.Option("--x64", help="Trace with 64-bit types.")] = False,
     pipeline: Pipeline = "default",
     target: Annotated[str, typer.Option(help="The target that the model is for.")] = "onnx",
+    external_data: Annotated[
+        bool, typer.Option("--external-data", help="Write the weights into a file of their own.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Trace a JAX function and save it as an optimized ONNX model.
 
-    One --input for each argument of the function, in order.
+    One --input for each argument of the function, in order; NAME=SPEC for those by keyword.
     """
     from smelt.compiler import compile_model
 
     if as_json and output == "-":
         raise UsageError("E637", "standard output cannot take both the model and --json")
+    if external_data and output == "-":
+        raise UsageError("E637", "weights beside the model need a file, not standard output")
+    positional, keyword = parse_inputs(specs)
+    tracing = {
+        "kwargs": keyword,
+        "static": parse_static(static),
+        "input_names": parse_names(input_name, "--input-name"),
+        "output_names": parse_names(output_name, "--output-name"),
+        "input_params": input_param or (),
+        "channels_first": channels_first or (),
+        "constraints": constraint or (),
+        "x64": x64,
+    }
     found = find_function(function)
     with progress(f"converting {function}"):
         artifact = compile_model(
-            found, *(specs or ()), target=target, pipeline=pipeline, opset=opset, x64=x64
+            found, *positional, target=target, pipeline=pipeline, opset=opset, tracing=tracing
         )
-        write_model(artifact.model, output)
+        write_model(artifact.model, output, **{"external_data": True} if external_data else {})
     if as_json:
         print_json({"schema": "smelt.convert/1", "output": output, **artifact.report})
     else:

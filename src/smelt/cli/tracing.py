@@ -1,0 +1,110 @@
+"""The arguments that say how a JAX function is traced."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from smelt.errors import UsageError
+
+Input = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        metavar="[NAME=]SPEC",
+        help="Type of an argument, as 'f32[B,28,28,1]'; with a name, of one by keyword.",
+    ),
+]
+Static = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--static", metavar="NAME=VALUE", help="An argument that is no input; repeatable."
+    ),
+]
+InputNames = Annotated[
+    list[str] | None,
+    typer.Option("--input-name", metavar="[OLD=]NAME", help="Names of all inputs, or new ones."),
+]
+OutputNames = Annotated[
+    list[str] | None,
+    typer.Option("--output-name", metavar="[OLD=]NAME", help="Names of all outputs, or new ones."),
+]
+InputParams = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input-param", metavar="PATTERN", help="Parameters that become inputs; repeatable."
+    ),
+]
+ChannelsFirst = Annotated[
+    list[str] | None,
+    typer.Option("--channels-first", metavar="NAME", help="An NHWC image to take or give as NCHW."),
+]
+Constraints = Annotated[
+    list[str] | None,
+    typer.Option("--constraint", metavar="TEXT", help="About symbolic dims, as 'S % 8 == 0'."),
+]
+
+_KEYWORD = re.compile(r"\s*([A-Za-z_]\w*)\s*=(.*)", re.DOTALL)
+_WORDS = {"true": True, "false": False, "none": None}
+
+
+def parse_inputs(items: Sequence[str] | None) -> tuple[list[str], dict[str, str]]:
+    """Specs by position and by keyword; raises UsageError E636 for a keyword given twice."""
+    positional: list[str] = []
+    keyword: dict[str, str] = {}
+    for item in items or ():
+        found = _KEYWORD.fullmatch(item)
+        if found is None:
+            positional.append(item)
+            continue
+        name, spec = found.groups()
+        if name in keyword:
+            raise UsageError("E636", f"--input {name} is given twice")
+        keyword[name] = spec
+    return positional, keyword
+
+
+def parse_static(items: Sequence[str] | None) -> dict[str, Any]:
+    """Values as Python writes them, other text as it is; raises UsageError E636."""
+    values: dict[str, Any] = {}
+    for item in items or ():
+        name, equals, text = item.partition("=")
+        if not equals or not name.isidentifier():
+            raise UsageError(
+                "E636",
+                f"--static {item!r} is not NAME=VALUE",
+                fix="for instance: --static train=false",
+            )
+        if name in values:
+            raise UsageError("E636", f"--static {name} is given twice")
+        values[name] = _value(text)
+    return values
+
+
+def _value(text: str) -> Any:
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def parse_names(items: Sequence[str] | None, option: str) -> list[str] | dict[str, str] | None:
+    """Names in order, or new names by old ones; raises UsageError E636 for a mixture."""
+    if not items:
+        return None
+    pairs = [item.partition("=") for item in items]
+    renaming = [bool(equals) for _, equals, _ in pairs]
+    if not any(renaming):
+        return list(items)
+    if not all(renaming):
+        what = f"{option} is given as NAME and as OLD=NAME"
+        raise UsageError("E636", what, fix="name all in order, or give OLD=NAME for each")
+    if len({old for old, _, _ in pairs}) < len(pairs):
+        raise UsageError("E636", f"{option} gives two new names for one old name")
+    return {old: new for old, _, new in pairs}
