@@ -26,8 +26,16 @@ class NodeIndex:
             (model.graph, model.opset_imports),
             *((f.graph, f.opset_imports) for f in model.functions.values()),
         ):
-            for graph in scope.graphs_below(root):
-                self._add(graph, imports.get("", 0))
+            self._add(root, imports.get("", 0))
+
+    @property
+    def graphs(self) -> list[ir.Graph]:
+        """All graphs, outer before inner, those of functions last."""
+        return list(self.opsets)
+
+    def has(self, *op_types: str) -> bool:
+        """True if a node of ONNX is one of ``op_types``."""
+        return any(("", op_type) in self._by_key for op_type in op_types)
 
     def nodes(self, keys: Iterable[Key]) -> list[ir.Node]:
         """The nodes with one of ``keys`` as ``(domain, op_type)``, in the order of the model."""
@@ -35,9 +43,16 @@ class NodeIndex:
         found.sort(key=lambda item: item[0])
         return [node for _, node in found]
 
-    def _add(self, graph: ir.Graph, opset: int) -> None:
-        self.opsets[graph] = opset
-        for node in graph:
-            key = node.domain, node.op_type
-            self._by_key.setdefault(key, []).append((self.count, node))
-            self.count += 1
+    def _add(self, root: ir.Graph, opset: int) -> None:
+        pending = [root]
+        while pending:
+            graph = pending.pop()
+            self.opsets[graph] = opset
+            inner: list[ir.Graph] = []
+            for node in graph:
+                key = domain, op_type = node.domain, node.op_type
+                self._by_key.setdefault(key, []).append((self.count, node))
+                self.count += 1
+                if domain or op_type in scope.GRAPH_CARRIERS:
+                    inner += scope.subgraphs(node)
+            pending += reversed(inner)

@@ -27,7 +27,7 @@ def dead_code_elimination(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
     """Inner graphs last, so that what only they read dies with their nodes."""
-    graphs = list(scope.graphs(cx.model))
+    graphs = cx.index().graphs
     for graph in graphs:
         for node in reversed(graph):
             if node not in rewriter.dead and all(scope.is_dead(v) for v in node.outputs):

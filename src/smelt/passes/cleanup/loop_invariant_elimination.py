@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from smelt.ir import opset, provenance, scope
+from smelt.ir import opset, provenance
 from smelt.ir.build import Builder
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.shapes import conflicting_shapes
@@ -49,9 +49,11 @@ def loop_invariant_elimination(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
     """Inner loops first: what they return unchanged may be what the loop around them returns."""
+    if not cx.index().has(*_FORMS):
+        return
     if opset.opset_of(cx.model) < 9:
         return  # Scan had another form.
-    for graph in reversed(list(scope.graphs(cx.model))):
+    for graph in reversed(cx.index().graphs):
         for node in graph:
             if node.op_type not in _FORMS or node.domain or node in rewriter.dead:
                 continue

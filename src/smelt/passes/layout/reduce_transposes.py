@@ -43,7 +43,9 @@ ROUNDS = 8
 def reduce_transposes(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
-    for graph in scope.graphs(cx.model):
+    if not cx.index().has("Transpose"):
+        return
+    for graph in cx.index().graphs:
         for _ in range(ROUNDS):
             if not any(node.op_type == "Transpose" for node in graph):
                 break

@@ -38,8 +38,10 @@ GROW_LIMIT = 64 * 1024
 def dequantize_to_constexpr(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: None
 ) -> None:
+    if not cx.index().has("QuantizeLinear", "DequantizeLinear"):
+        return
     functions = {function.graph for function in cx.model.functions.values()}
-    graphs = list(scope.graphs(cx.model))
+    graphs = cx.index().graphs
     constant = _constant_expressions(graphs)
     wanted = _wanted(graphs, constant)
     folder = _Folder(cx, rewriter, stats)

@@ -63,7 +63,7 @@ def const_elimination(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Limits
 ) -> None:
     folder = _Folder(cx, rewriter, stats, options)
-    for graph in scope.graphs(cx.model):
+    for graph in cx.index().graphs:
         in_function = any(f.graph is graph for f in cx.model.functions.values())
         for node in graph:
             if node not in rewriter.dead and not node.domain:

@@ -37,7 +37,7 @@ _MIDDLE = opset.ELEMENTWISE | _FIRST_ONLY
 def fold_reshape_pairs(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
-    for graph in scope.graphs(cx.model):
+    for graph in cx.index().graphs:
         _Graph(graph, cx, rewriter, stats).run()
 
 

@@ -1,0 +1,131 @@
+"""Arguments for a public callable: those of a list of likely ones that JAX itself accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax_surface.explicit import EXPLICIT
+from jax_surface.surface import Entry
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Positional arguments; arrays are inputs, everything else is fixed in the function."""
+
+    values: tuple[Any, ...]
+    keywords: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def arrays(self) -> list[int]:
+        return [i for i, value in enumerate(self.values) if isinstance(value, np.ndarray)]
+
+
+def floats(*shape: int, dtype: Any = np.float32, seed: int = 0) -> np.ndarray:
+    """Positive and negative numbers of moderate size."""
+    return np.random.default_rng(seed).normal(size=shape).astype(dtype)
+
+
+def unit(*shape: int, dtype: Any = np.float32, seed: int = 0) -> np.ndarray:
+    """Numbers strictly between 0 and 1."""
+    return np.random.default_rng(seed).uniform(0.1, 0.9, shape).astype(dtype)
+
+
+def ints(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-5, 6, shape).astype(np.int32)
+
+
+def small(*shape: int, seed: int = 0) -> np.ndarray:
+    """Indices and counts."""
+    return np.random.default_rng(seed).integers(0, 3, shape).astype(np.int32)
+
+
+def bools(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 2, shape).astype(bool)
+
+
+def candidates(entry: Entry, wide: bool) -> Iterator[Arguments]:
+    """What to try, likely ones first."""
+    if entry.module == "jax.random":
+        yield from _random()
+        return
+    dtype = np.float64 if wide else np.float32
+    x, y, z = (floats(3, 4, dtype=dtype, seed=s) for s in range(3))
+    p, q, r = (unit(3, 4, dtype=dtype, seed=s) for s in range(3))
+    square = floats(4, 4, dtype=dtype) + 4 * np.eye(4, dtype=dtype)
+    symmetric = (square + square.T) / 2
+    v, w = floats(5, dtype=dtype), floats(5, dtype=dtype, seed=1)
+    i, j = ints(3, 4), ints(3, 4, seed=1)
+    n = small(3, 4)
+    axis3 = floats(2, 3, 4, dtype=dtype)
+    image = floats(1, 6, 6, 2, dtype=dtype)
+    groups: list[tuple[Any, ...]] = [
+        *((x,), (p,), (square,), (v,), (i,), (n,), (bools(3, 4),), (axis3,), (symmetric,)),
+        *((x, y), (p, q), (square, square), (square, v[:4]), (v, w), (i, j), (n, n + 1)),
+        *((bools(3, 4), bools(3, 4, seed=1)), (x, n), (n, x), (n + 1, p), (symmetric, square)),
+        *((x, y, z), (p, q, r), (bools(3, 4), x, y), (n, p, q), (x, -p, p), (n, n + 3, p)),
+        *((p, q, r, p), (n, p, q, r), (p, q, r, p, q)),
+        *((x, 1), (x, 0), (v, 1), (v, 2), (x, (4, 3)), (x, (1, 0)), (x, [1, 0]), (x, 0, 1)),
+        *((x, "relu"), (x, 2, 1), (v, small(3)), (x, small(3), 0), (x, small(3, 4), 1)),
+        *(([x, y],), ((x, y),), ([x, y], 0), (x, (3, 4)), (x, (2, 3, 4)), (x, np.float32)),
+        *((3,), (3, 4), ((2, 3),), ((2, 3), 1.5), (0, 5), (0, 5, 2), (np.float32, (2, 3))),
+        *((image,), (image, (1, 3, 3, 1)), (image, (1, 12, 12, 2), "linear")),
+        *(
+            (axis3, axis3),
+            (axis3, (2, 0, 1)),
+            (x, y.T),
+            (v, small(5), 4),
+            (small(5), 4),
+            (small(5),),
+        ),
+    ]
+    for values in groups:
+        yield Arguments(values)
+
+
+def _random() -> Iterator[Arguments]:
+    key = np.asarray(jax.random.key_data(jax.random.key(3)))
+    a, b = unit(4) + 1, unit(4, seed=1) + 1
+    for rest in (
+        *((), ((3, 4),), (a,), (a, b), (3,), ((2, 3), np.float32), ((3,), 0, 10), (0.4,)),
+        *((0.3, (3, 4)), (a, (4,)), (a, b, (4,)), (floats(5), (3,)), (floats(5),), (3.0, 0.5)),
+        *((-2.0, 2.0, (3, 4)), (floats(3), np.eye(3, dtype=np.float32)), ((3, 3),), (1.5, (4,))),
+        *((4, (3,)), (10, unit(3)), (a, 5), (5, a), (unit(4), 3)),
+    ):
+        yield Arguments((key, *rest))
+
+
+def accepted(entry: Entry, wide: bool, most: int) -> list[Arguments]:
+    """Up to ``most`` arguments that JAX accepts and that give arrays of different structures."""
+    explicit = EXPLICIT.get(entry.name)
+    if explicit is not None:
+        return [Arguments(*each) for each in explicit(np.float64 if wide else np.float32)][:most]
+    found: list[Arguments] = []
+    seen: set[Any] = set()
+    for arguments in candidates(entry, wide):
+        if len(found) == most:
+            break
+        result = call(entry, arguments)
+        if result is None:
+            continue
+        leaves, tree = jax.tree.flatten(result)
+        if not leaves or not all(isinstance(leaf, jax.Array) for leaf in leaves):
+            continue
+        key = (tree, tuple((leaf.dtype, leaf.ndim) for leaf in leaves), len(arguments.values))
+        if key not in seen:
+            seen.add(key)
+            found.append(arguments)
+    return found
+
+
+def call(entry: Entry, arguments: Arguments) -> Any:
+    """What JAX gives, None if it refuses."""
+    values = [jnp.asarray(v) if isinstance(v, np.ndarray) else v for v in arguments.values]
+    try:
+        return entry.function(*values, **arguments.keywords)
+    except Exception:  # noqa: BLE001 - a callable may refuse arguments in any way it likes
+        return None
