@@ -156,9 +156,7 @@ def dynamo(into: Path) -> None:
     import torch
 
     for name, model, inputs, dynamic in _torch_models():
-        shapes = tuple(
-            {axis: torch.export.Dim.DYNAMIC for axis in dims} for dims in dynamic.values()
-        )
+        shapes = tuple(dict.fromkeys(dims, torch.export.Dim.DYNAMIC) for dims in dynamic.values())
         torch.onnx.export(
             model.eval(),
             inputs,

@@ -98,7 +98,7 @@ def _lower(
     outputs: list[str],
     bodies: library.Library,
 ) -> None:
-    """Fill ``model`` with what ``closed`` computes; ``constants`` are names of arrays by identity."""
+    """Fill ``model`` with what ``closed`` computes; ``constants``: array names by identity."""
     cx = Lowering(Builder(model, model.graph, ShapeInference(model)))
     cx.pool.names = constants
     cx.functions = bodies
