@@ -101,7 +101,7 @@ def _random() -> Iterator[Arguments]:
 
 def accepted(entry: Entry, wide: bool, most: int) -> list[Arguments]:
     """Up to ``most`` arguments that JAX accepts and that give arrays of different structures."""
-    explicit = EXPLICIT.get(entry.name)
+    explicit = EXPLICIT.get(str(entry), EXPLICIT.get(entry.name))
     if explicit is not None:
         return [Arguments(*each) for each in explicit(np.float64 if wide else np.float32)][:most]
     found: list[Arguments] = []

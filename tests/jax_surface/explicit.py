@@ -1,4 +1,4 @@
-"""Arguments of callables that no general guess fits, by name."""
+"""Arguments of callables that no general guess fits, by name or by path where names clash."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ EXPLICIT: dict[str, Callable[[Any], Cases]] = {
     "select_n": lambda t: [((_i(0, 1, 1), _f(3, dtype=t), _f(3, dtype=t, seed=1)), {})],
     "reduce_window": _window,
     "reduce_precision": lambda t: [((_f(3, 4, dtype=t), 5, 4), {})],
-    "argmax": lambda t: [((_f(3, 4, dtype=t), 1), {"index_dtype": np.int32})],
-    "argmin": lambda t: [((_f(3, 4, dtype=t), 1), {"index_dtype": np.int32})],
+    "jax.lax.argmax": lambda t: [((_f(3, 4, dtype=t), 1), {"index_dtype": np.int32})],
+    "jax.lax.argmin": lambda t: [((_f(3, 4, dtype=t), 1), {"index_dtype": np.int32})],
     "top_k": lambda t: [((_f(3, 4, dtype=t), 2), {})],
     "approx_max_k": lambda t: [((_f(3, 40, dtype=np.float32), 2), {})],
     "approx_min_k": lambda t: [((_f(3, 40, dtype=np.float32), 2), {})],
@@ -133,7 +133,10 @@ EXPLICIT: dict[str, Callable[[Any], Cases]] = {
     "tensordot": lambda t: [((_f(3, 4, dtype=t), _f(4, 5, dtype=t)), {"axes": 1})],
     "convolve": lambda t: [((_f(6, dtype=t), _f(3, dtype=t)), {})],
     "interp": lambda t: [((_f(5, dtype=t), np.linspace(-2, 2, 6, dtype=t), _f(6, dtype=t)), {})],
-    "select": lambda t: [
+    "jax.lax.select": lambda t: [
+        ((_f(4, dtype=t) > 0, _f(4, dtype=t), _f(4, dtype=t, seed=1)), {}),
+    ],
+    "jax.numpy.select": lambda t: [
         (([_f(4, dtype=t) > 0, _f(4, dtype=t) > -1], [_f(4, dtype=t), _f(4, dtype=t, seed=1)]), {})
     ],
     "choose": lambda t: [((_i(0, 1, 1), [_f(3, dtype=t), _f(3, dtype=t, seed=1)]), {})],
@@ -185,6 +188,11 @@ EXPLICIT: dict[str, Callable[[Any], Cases]] = {
         ((_f(5, 6, dtype=t), [_f(3, dtype=t) + 2, _f(3, dtype=t) + 2], 1), {})
     ],
     "fft": lambda t: [((_f(2, 6, dtype=t),), {})],
+    "jax.lax.fft": lambda t: [
+        ((_f(2, 6, dtype=t) + 0j, lax.FftType.FFT, (6,)), {}),
+        ((_f(2, 6, dtype=t), "RFFT", (6,)), {}),
+        ((_f(2, 4, dtype=t) + 0j, "IRFFT", (6,)), {}),
+    ],
     "multivariate_normal": lambda t: [
         (
             (

@@ -6,9 +6,8 @@ python -m jax_surface.sweep [--only jax.numpy] [--write docs/jax-coverage.md]
 from __future__ import annotations
 
 import argparse
-import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +16,18 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax_surface.arguments import Arguments, accepted, call
+from jax_surface import symbolic
+from jax_surface.arguments import Arguments, accepted
+from jax_surface.compare import SPECIFIED, differs
 from jax_surface.surface import Entry, entries
+from jax_surface.trials import Trial, trials
 
 import smelt
 from smelt.errors import ErrorList, SmeltError
 from smelt.runtime.runner import open_runner
+
+SYMBOLIC = ("jax.numpy", "jax.lax", "jax.nn")
+"""Modules whose callables are also converted for any leading size."""
 
 
 @dataclass(frozen=True)
@@ -36,85 +41,100 @@ class Verdict:
 
 
 def verdicts(entry: Entry, wide: bool, most: int = 3) -> Iterator[Verdict]:
-    """One verdict for each kind of arguments that JAX accepts."""
+    """One verdict for each kind of arguments that JAX accepts, and one for any leading size."""
     with jax.enable_x64(True) if wide else nullcontext():
         for index, arguments in enumerate(accepted(entry, wide, most)):
             case = f"{'x64' if wide else 'x32'} {index}"
-            kind, why = _verdict(entry, arguments, wide)
-            yield Verdict(entry, case, kind, why)
+            function = _function(entry, arguments)
+            yield Verdict(entry, case, *_verdict(entry, arguments, function, wide))
+            if entry.module in SYMBOLIC and symbolic.applies(arguments):
+                kind, why = _symbolic(entry, arguments, function, wide)
+                yield Verdict(entry, f"{case} B", kind, why)
 
 
-def _verdict(entry: Entry, arguments: Arguments, wide: bool) -> tuple[str, str]:
-    inputs = [arguments.values[i] for i in arguments.arrays]
+def _function(entry: Entry, arguments: Arguments) -> Callable[..., Any]:
+    """The callable as a function of its arrays alone."""
 
     def function(*arrays: Any) -> Any:
         values = list(arguments.values)
         for place, array in zip(arguments.arrays, arrays, strict=True):
             values[place] = array
-        result = entry.function(*values, **arguments.keywords)
-        return jax.tree.map(_parts, result)
+        return jax.tree.map(_parts, entry.function(*values, **arguments.keywords))
 
-    expected = jax.tree.leaves(jax.tree.map(_parts, call(entry, arguments)))
+    return function
+
+
+def _verdict(
+    entry: Entry, arguments: Arguments, function: Callable[..., Any], wide: bool
+) -> tuple[str, str]:
+    inputs = [arguments.values[i] for i in arguments.arrays]
     specs = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in inputs]
     try:
         model = smelt.trace(function, *specs, x64=wide)
-    except ErrorList as errors:
-        return "refused", "; ".join(f"{e.code} {e.what}" for e in errors.errors)
-    except SmeltError as error:
-        return "refused", f"{error.code} {error.what}"
+    except (ErrorList, SmeltError) as error:
+        return "refused", _refusal(error)
     except Exception as error:  # noqa: BLE001 - the sweep is there to find whatever is raised
         return "failed", f"{type(error).__name__}: {str(error)[:160]}"
-    trials = [("", inputs, expected)]
-    if _elementwise(entry, inputs, expected):
-        edges = [edge_values(array, turn) for turn, array in enumerate(inputs)]
-        trials.append(("edges, ", edges, jax.tree.leaves(function(*map(jnp.asarray, edges)))))
+    expected = [np.asarray(leaf) for leaf in jax.tree.leaves(function(*map(jnp.asarray, inputs)))]
+    cases = [(t, _computed(function, t.inputs)) for t in trials(entry, inputs, expected)]
+    return _judged(entry, model, cases)
+
+
+def _symbolic(
+    entry: Entry, arguments: Arguments, function: Callable[..., Any], wide: bool
+) -> tuple[str, str]:
+    try:
+        model = symbolic.traced(function, arguments, wide)
+    except (ErrorList, SmeltError) as error:
+        return "refused", _refusal(error)
+    except Exception as error:  # noqa: BLE001 - JAX itself refuses in any way it likes
+        return "refused", f"by JAX: {type(error).__name__}"
+    sizes = (Trial(f"B = {len(x)}, ", [x]) for x in symbolic.inputs(arguments))
+    return _judged(entry, model, [(t, _computed(function, t.inputs)) for t in sizes])
+
+
+def _computed(function: Callable[..., Any], inputs: list[np.ndarray]) -> list[np.ndarray]:
+    """What JAX computes; it may refuse a size, and then there is nothing to compare."""
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(function(*map(jnp.asarray, inputs)))]
+
+
+def _refusal(error: SmeltError | ErrorList) -> str:
+    errors = error.errors if isinstance(error, ErrorList) else [error]
+    return "; ".join(f"{e.code} {e.what}: {e.why}" for e in errors)
+
+
+def _judged(
+    entry: Entry, model: Any, cases: list[tuple[Trial, list[np.ndarray]]]
+) -> tuple[str, str]:
+    """The model as traced, then optimized, on every trial."""
     for optimized in (False, True):
-        if optimized:
-            model = smelt.optimize(model)
-        for name, values, wanted in trials:
-            problem = _run(model, values, wanted)
+        stage = "optimized, " if optimized else ""
+        try:
+            model = smelt.optimize(model) if optimized else model
+            runner = open_runner(model, "onnxruntime")
+        except SmeltError as error:
+            return "failed", f"{stage}{error.code} {error.what}: {str(error.why)[:160]}"
+        for trial, wanted in cases:
+            try:
+                actual = [np.asarray(each) for each in runner(*trial.inputs)]
+            except SmeltError as error:
+                return "failed", f"{trial.name}{stage}{error.code} {str(error.why)[:160]}"
+            problem = _compared(entry, wanted, actual, trial.loose)
             if problem:
-                kind = "failed" if problem.startswith("E") else "wrong"
-                return kind, f"{name}{'optimized, ' if optimized else ''}{problem}"
+                return "wrong", f"{trial.name}{stage}{problem}"
     return "right", ""
 
 
-def _run(model: Any, inputs: list[np.ndarray], expected: list[Any]) -> str:
-    """What is wrong with the outputs of ``model``, empty if nothing; an error by its code."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            actual = list(open_runner(model)(*inputs))
-    except SmeltError as error:
-        return f"{error.code} {error.what}: {str(error.why)[:160]}"
-    for index, (want, got) in enumerate(zip(expected, actual, strict=True)):
-        problem = differs(np.asarray(want), np.asarray(got))
+def _compared(entry: Entry, wanted: list[np.ndarray], actual: list[np.ndarray], loose: bool) -> str:
+    """What is wrong with the outputs, empty if nothing."""
+    specified = SPECIFIED.get(entry.name)
+    if specified is not None and len(wanted) == len(actual):
+        wanted, actual = specified(wanted), specified(actual)
+    for index, (want, got) in enumerate(zip(wanted, actual, strict=True)):
+        problem = differs(want, got, loose)
         if problem:
             return f"output {index}: {problem}"
     return ""
-
-
-ELEMENTWISE = ("jax.numpy", "jax.lax", "jax.nn", "jax.scipy.special")
-EDGES = {
-    "f": [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 1e30, -1e30, 1e-30, 0.5, -2.5],
-    "i": [0, 1, -1, -(2**31), 2**31 - 1, 7],
-    "b": [True, False],
-}
-
-
-def _elementwise(entry: Entry, inputs: list[np.ndarray], expected: list[Any]) -> bool:
-    """True if the results have the shape of the inputs, so that each element stands for itself."""
-    shapes = {array.shape for array in (*inputs, *expected)}
-    return entry.module in ELEMENTWISE and len(shapes) == 1 and bool(inputs)
-
-
-def edge_values(array: np.ndarray, turn: int) -> np.ndarray:
-    """NaN, infinities, zeros and extremes in the shape of ``array``, shifted for each operand."""
-    values = EDGES.get(array.dtype.kind)
-    if values is None:
-        return array
-    shifted = [values[(i * (2 * turn + 1) + turn) % len(values)] for i in range(array.size)]
-    return np.asarray(shifted).astype(array.dtype).reshape(array.shape)
 
 
 def _parts(leaf: Any) -> Any:
@@ -124,23 +144,6 @@ def _parts(leaf: Any) -> Any:
     if jnp.iscomplexobj(leaf):
         return jnp.stack([leaf.real, leaf.imag], -1)
     return leaf
-
-
-def differs(want: np.ndarray, got: np.ndarray) -> str:
-    """What is different, empty if nothing: integers equal, floats within 2e-4 or 1e-8."""
-    if want.dtype != got.dtype or want.shape != got.shape:
-        return f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}"
-    if want.dtype.kind not in "fV":
-        return "" if np.array_equal(want, got) else f"{want.ravel()[:4]} became {got.ravel()[:4]}"
-    loose = want.dtype.itemsize < 8
-    a, b = want.astype(np.float64), got.astype(np.float64)
-    scale = float(np.max(np.abs(a[np.isfinite(a)]), initial=1e-30))
-    rtol = 2e-4 if loose else 1e-8
-    close = np.isclose(a, b, rtol=rtol, atol=rtol * min(scale, 1.0), equal_nan=True)
-    if close.all():
-        return ""
-    at = np.argmin(close.ravel())
-    return f"{a.ravel()[at]:.7g} became {b.ravel()[at]:.7g} at {int(at)}"
 
 
 def sweep(only: str = "", wide: tuple[bool, ...] = (False, True)) -> list[Verdict]:
@@ -157,7 +160,9 @@ def table(found: list[Verdict]) -> str:
     """A Markdown page: a row for each module, then what is not right."""
     modules: dict[str, Counter[str]] = {}
     for verdict in found:
-        modules.setdefault(verdict.entry.module, Counter())[verdict.kind] += 1
+        # A size that nothing says is refused with reason, so these cases count by themselves.
+        name = verdict.entry.module + (", any size" if verdict.case.endswith("B") else "")
+        modules.setdefault(name, Counter())[verdict.kind] += 1
     lines = ["| module | cases | right | refused | failed | wrong |", "|---|---|---|---|---|---|"]
     total: Counter[str] = sum(modules.values(), Counter())
     for module, counts in (*sorted(modules.items()), ("all", total)):

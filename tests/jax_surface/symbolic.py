@@ -1,0 +1,33 @@
+"""A callable of one array, converted once for any leading size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jax_surface.arguments import Arguments
+
+import smelt
+
+TYPES = {"float32": "f32", "float64": "f64", "int32": "i32", "bool": "bool"}
+
+
+def applies(arguments: Arguments) -> bool:
+    """True for a single array with a leading dim that can be 2 as well as its own size."""
+    if len(arguments.arrays) != 1:
+        return False
+    array = arguments.values[arguments.arrays[0]]
+    return array.ndim >= 1 and array.shape[0] > 2 and str(array.dtype) in TYPES
+
+
+def traced(function: Any, arguments: Arguments, wide: bool) -> Any:
+    """The model with its leading dim named; raises what JAX or smelt raises."""
+    array = arguments.values[arguments.arrays[0]]
+    dims = ",".join(("B", *map(str, array.shape[1:])))
+    return smelt.trace(function, f"{TYPES[str(array.dtype)]}[{dims}]", x64=wide)
+
+
+def inputs(arguments: Arguments) -> list[np.ndarray]:
+    """The array whole, and its first two rows."""
+    array = arguments.values[arguments.arrays[0]]
+    return [array, array[:2]]

@@ -1,0 +1,70 @@
+"""What a converted callable is run on besides its own arguments: extremes, alone and together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from jax_surface.surface import Entry
+
+EDGED = ("jax.numpy", "jax.lax", "jax.nn", "jax.scipy.special")
+EDGES = {
+    "f": [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 1e30, -1e30, 1e-30, 0.5, -2.5],
+    "i": [0, 1, -1, -(2**31), 2**31 - 1, 7],
+    "b": [True, False],
+}
+PLACED = {"f": {"nan": [np.nan], "inf": [np.inf, -0.0, -np.inf]}, "i": {"int_min": [-(2**31)]}}
+"""What is placed in one operand whose other elements stay ordinary."""
+
+UNSPECIFIED = frozenset(
+    {
+        # Iterations of their own, which meet NaN and inf at another step.
+        *("jax.numpy.roots", "jax.numpy.poly", "jax.numpy.polyfit"),
+        # Products of many terms, in which 0 * inf and inf - inf depend on the order.
+        *("jax.lax.conv_general_dilated_local", "jax.lax.fft"),
+    }
+)
+"""Callables whose results for NaN and inf are those of an algorithm, not of a definition."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Inputs, and how freely NaN and inf may stand for each other in the results."""
+
+    name: str
+    inputs: list[np.ndarray]
+    loose: bool = False
+
+
+def trials(entry: Entry, inputs: list[np.ndarray], expected: list[np.ndarray]) -> Iterator[Trial]:
+    """The ordinary inputs, then those with extremes."""
+    yield Trial("", inputs)
+    if entry.module not in EDGED or not inputs or str(entry) in UNSPECIFIED:
+        return
+    if len({array.shape for array in (*inputs, *expected)}) == 1:
+        yield Trial("edges, ", [edge_values(array, turn) for turn, array in enumerate(inputs)])
+    for turn, array in enumerate(inputs):
+        for name, values in PLACED.get(array.dtype.kind, {}).items():
+            changed = placed(array, values)
+            others = [*inputs[:turn], changed, *inputs[turn + 1 :]]
+            yield Trial(f"{name} in input {turn}, ", others, loose=name == "inf")
+
+
+def edge_values(array: np.ndarray, turn: int) -> np.ndarray:
+    """NaN, infinities, zeros and extremes in the shape of ``array``, shifted for each operand."""
+    values = EDGES.get(array.dtype.kind)
+    if values is None:
+        return array
+    shifted = [values[(i * (2 * turn + 1) + turn) % len(values)] for i in range(array.size)]
+    return np.asarray(shifted).astype(array.dtype).reshape(array.shape)
+
+
+def placed(array: np.ndarray, values: list[float]) -> np.ndarray:
+    """``array`` with ``values`` from its second element on, as far as they fit."""
+    changed = array.copy()
+    flat = changed.reshape(-1)
+    start = min(1, max(array.size - 1, 0))
+    for offset, value in enumerate(values[: array.size - start]):
+        flat[start + offset] = value
+    return changed
