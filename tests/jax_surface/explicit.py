@@ -114,6 +114,11 @@ EXPLICIT: dict[str, Callable[[Any], Cases]] = {
     "triangular_solve": lambda t: [
         ((_spd(t), _f(4, 2, dtype=t)), {"left_side": True, "lower": True})
     ],
+    # Of a system without a solution: a residual that is 0 would be nothing but rounding.
+    "lstsq": lambda t: [
+        ((_f(6, 3, dtype=t), _f(6, dtype=t, seed=1)), {}),
+        ((_f(6, 3, dtype=t), _f(6, 2, dtype=t, seed=1)), {}),
+    ],
     "cholesky": lambda t: [((_spd(t),), {})],
     "cholesky_update": lambda t: [((np.linalg.cholesky(_spd(t)).T.copy(), _f(4, dtype=t)), {})],
     "cho_solve": lambda t: [(((np.linalg.cholesky(_spd(t)), True), _f(4, dtype=t)), {})],
@@ -139,7 +144,9 @@ EXPLICIT: dict[str, Callable[[Any], Cases]] = {
     "jax.numpy.select": lambda t: [
         (([_f(4, dtype=t) > 0, _f(4, dtype=t) > -1], [_f(4, dtype=t), _f(4, dtype=t, seed=1)]), {})
     ],
-    "choose": lambda t: [((_i(0, 1, 1), [_f(3, dtype=t), _f(3, dtype=t, seed=1)]), {})],
+    "choose": lambda t: [
+        ((_i(0, 1, 1), [_f(3, dtype=t), _f(3, dtype=t, seed=1)]), {"mode": "clip"})
+    ],
     "put_along_axis": lambda t: [
         ((_f(3, 4, dtype=t), np.asarray([[1], [2], [0]]), np.asarray(9, t), 1), {"inplace": False})
     ],

@@ -21,6 +21,9 @@ UNSPECIFIED = frozenset(
     {
         # Iterations of their own, which meet NaN and inf at another step.
         *("jax.numpy.roots", "jax.numpy.poly", "jax.numpy.polyfit"),
+        # Convolutions, which may or may not multiply NaN with the zeros of padding.
+        *("jax.numpy.convolve", "jax.numpy.correlate", "jax.lax.conv_transpose"),
+        *("jax.lax.conv_with_general_padding", "jax.lax.conv_general_dilated", "jax.lax.conv"),
         # Products of many terms, in which 0 * inf and inf - inf depend on the order.
         *("jax.lax.conv_general_dilated_local", "jax.lax.fft"),
     }

@@ -13,6 +13,7 @@ from smelt.operators.special import (
     gamma,
     incomplete_beta,
     incomplete_gamma,
+    trigonometric,
     zeta,
 )
 
@@ -23,5 +24,6 @@ OPERATORS = (
     *error.OPERATORS,
     incomplete_beta.OPERATOR,
     *incomplete_gamma.OPERATORS,
+    *trigonometric.OPERATORS,
     *zeta.OPERATORS,
 )

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.plugins.unary import domain
 from smelt.frontends.jax.registry import lowers
 from smelt.ir.constants import tensor_of
 
@@ -171,7 +172,7 @@ def atan2(cx: Lowering, y: ir.Value, x: ir.Value) -> ir.Value:
     # 0/0 and inf/inf: both sizes are equal, so the ratio counts as 0 or 1.
     same = cx.op("Cast", cx.op("Greater", high, zero), to=int(x.dtype or 1))
     ratio = cx.op("Where", cx.op("Equal", low, high), same, cx.op("Div", low, high))
-    angle = cx.op("Atan", ratio)
+    angle = cx.op("Atan", ratio, domain=domain("Atan", ratio))
     steep = cx.op("Sub", cx.const_like(np.pi / 2, x), angle)
     angle = cx.op("Where", cx.op("Greater", tall, wide), steep, angle)
     # 1/x tells -0 from 0.

@@ -1,0 +1,102 @@
+"""``smelt.Atan`` and the like: what runtimes have in single precision only.
+
+The inverse functions of angles come from the arc tangent (DLMF 4.23), those of hyperbolas from
+logarithms (DLMF 4.37), each in a form that cancels nowhere.
+"""
+
+from __future__ import annotations
+
+import math
+
+from smelt.operators.formula import Arithmetic, Number, elementwise
+from smelt.operators.formula.numeric import log1p, polynomial
+
+SERIES = tuple((-1) ** n / (2 * n + 1) for n in range(14))
+"""Of ``atan(x) / x`` in x * x; its argument is at most tan(pi / 16)."""
+
+LARGE = 2.0**28
+"""Beyond it ``x * x + 1`` is ``x * x``."""
+
+
+def tan(m: Arithmetic, x: Number) -> Number:
+    return m.sin(x) / m.cos(x)
+
+
+def atan(m: Arithmetic, x: Number) -> Number:
+    """Odd; beyond 1 by the reciprocal, then by halving the angle twice."""
+    size = m.abs(x)
+    ratio = m.where(size > 1.0, 1.0 / size, size)
+    for _ in range(2):
+        ratio = ratio / (m.sqrt(ratio * ratio + 1.0) + 1.0)
+    angle = ratio * polynomial(SERIES[::-1], ratio * ratio) * 4.0
+    return _signed(m, x, m.where(size > 1.0, math.pi / 2 - angle, angle))
+
+
+def asin(m: Arithmetic, x: Number) -> Number:
+    return atan(m, x / m.sqrt((1.0 - x) * (x + 1.0)))
+
+
+def acos(m: Arithmetic, x: Number) -> Number:
+    return atan(m, m.sqrt((1.0 - x) / (x + 1.0))) * 2.0
+
+
+def sinh(m: Arithmetic, x: Number) -> Number:
+    """From ``expm1``; near the end of the range the exponential is taken in two halves."""
+    size = m.abs(x)
+    bounded = m.minimum(size, 40.0)
+    less = _expm1(m, bounded)
+    near = (less + less / (less + 1.0)) * 0.5
+    half = m.exp(size * 0.5)
+    return _signed(m, x, m.where(size < 40.0, near, half * 0.5 * half))
+
+
+def cosh(m: Arithmetic, x: Number) -> Number:
+    size = m.abs(x)
+    bounded, half = m.exp(m.minimum(size, 40.0)), m.exp(size * 0.5)
+    return m.where(size < 40.0, (bounded + 1.0 / bounded) * 0.5, half * 0.5 * half)
+
+
+def asinh(m: Arithmetic, x: Number) -> Number:
+    size = m.abs(x)
+    bounded = m.minimum(size, LARGE)
+    square = bounded * bounded
+    near = log1p(m, bounded + square / (m.sqrt(square + 1.0) + 1.0))
+    return _signed(m, x, m.where(size < LARGE, near, m.log(size) + math.log(2)))
+
+
+def acosh(m: Arithmetic, x: Number) -> Number:
+    """NaN below 1, through the root."""
+    above = m.minimum(x, LARGE) - 1.0
+    near = log1p(m, above + m.sqrt(above * (above + 2.0)))
+    return m.where(x < 1.0, math.nan, m.where(x < LARGE, near, m.log(x) + math.log(2)))
+
+
+def atanh(m: Arithmetic, x: Number) -> Number:
+    """Infinite at 1 and -1, NaN beyond."""
+    size = m.abs(x)
+    return _signed(m, x, log1p(m, (size + size) / (1.0 - size)) * 0.5)
+
+
+def _signed(m: Arithmetic, x: Number, size: Number) -> Number:
+    """``size`` with the sign of ``x``, which a zero keeps."""
+    return m.where(m.equal(x, 0.0), x, m.where(x < 0.0, -size, size))
+
+
+def _expm1(m: Arithmetic, x: Number) -> Number:
+    """Kahan's, for x from 0 up: with ``u = exp(x)`` rounded, ``(u - 1) * (x / log(u))``."""
+    u = m.exp(x)
+    same = m.equal(u, 1.0)
+    return m.where(same, x, (u - 1.0) * (x / m.where(same, 1.0, m.log(u))))
+
+
+OPERATORS = (
+    elementwise("Tan", tan, "Tangent of doubles"),
+    elementwise("Atan", atan, "Arc tangent of doubles"),
+    elementwise("Asin", asin, "Arc sine of doubles"),
+    elementwise("Acos", acos, "Arc cosine of doubles"),
+    elementwise("Sinh", sinh, "Hyperbolic sine of doubles"),
+    elementwise("Cosh", cosh, "Hyperbolic cosine of doubles"),
+    elementwise("Asinh", asinh, "Inverse hyperbolic sine of doubles"),
+    elementwise("Acosh", acosh, "Inverse hyperbolic cosine of doubles"),
+    elementwise("Atanh", atanh, "Inverse hyperbolic tangent of doubles"),
+)
