@@ -37,7 +37,25 @@ def test_binds_values_and_nodes() -> None:
 
 def test_the_same_variable_twice_means_the_same_value() -> None:
     pattern = op("Mul", X, op("Sigmoid", X))
-    assert match_last(pattern, graph("s = Sigmoid(z) y = Mul(x, s)")) is None
+    found = match_last(pattern, graph("s = Sigmoid(z) y = Mul(x, s)"))
+    assert found == Miss("'x' would be two different values")
+
+
+NEAR = {
+    "another number": ("e = Exp(x) y = Mul(e, two)", "an operand is not the constant 3"),
+    "no constant": ("e = Exp(x) y = Mul(e, z)", "an operand is not the constant 3"),
+}
+
+
+@pytest.mark.parametrize(("body", "reason"), NEAR.values(), ids=NEAR.keys())
+def test_a_constant_that_does_not_fit_is_a_near_miss(body: str, reason: str) -> None:
+    pattern = op("Mul", op("Exp", X), const(3.0))
+    text_ = "g (float[4] x, float[4] z) => (float[4] y) <float two = {2.0}> { " + body + " }"
+    assert match_last(pattern, text_) == Miss(reason)
+
+
+def test_a_root_alone_is_no_near_miss() -> None:
+    assert match_last(op("Mul", X, const(3.0)), graph("y = Mul(x, z)")) is None
 
 
 @pytest.mark.parametrize("body", ["y = Mul(x, s)", "y = Mul(s, x)"])

@@ -135,8 +135,14 @@ class MatchState:
         self.bindings: dict[str, ir.Value | None] = {}
         self.nodes: list[ir.Node] = []
         self.closed: list[ir.Node] = []
-        self.was_shared = False
+        self.near_miss: str | None = None
+        self._near = 1
         self._trail: list[str] = []
+
+    def miss(self, reason: str) -> None:
+        """Note what failed, unless another attempt got further than this and the root."""
+        if len(self.nodes) > self._near:
+            self._near, self.near_miss = len(self.nodes), reason
 
     def bind(self, name: str, value: ir.Value | None) -> bool:
         """Bind ``name``, or check that it is bound to the same value."""
@@ -168,7 +174,7 @@ class MatchState:
         for node in self.closed:
             for value in node.outputs:
                 if value.is_graph_output() or any(use.node not in members for use in value._uses):
-                    self.was_shared = True
+                    self.miss("an inner result is read elsewhere")
                     return False
         return True
 
@@ -192,12 +198,15 @@ def compile_pattern(pattern: Pattern, *, root: bool = False) -> Matcher:
 
 def _match_var(pattern: Var) -> Matcher:
     name = pattern.name
+    reason = f"{name!r} would be two different values"
 
     def match(value: ir.Value | None, state: MatchState, then: Continue) -> bool:
         if value is None:
             return False
         mark = state.mark()
-        if state.bind(name, value) and then():
+        if not state.bind(name, value):
+            state.miss(reason)
+        elif then():
             return True
         state.undo(mark)
         return False
@@ -206,11 +215,17 @@ def _match_var(pattern: Var) -> Matcher:
 
 
 def _match_const(pattern: Const) -> Matcher:
+    reason = f"{pattern.name or 'an operand'!r} is not a constant"
+    if pattern.number is not None:
+        reason = f"an operand is not the constant {pattern.number:.7g}"
+
     def match(value: ir.Value | None, state: MatchState, then: Continue) -> bool:
         if pattern.number is None:
             if state.constants.get(value, pattern.limit) is None:
+                state.miss(reason)
                 return False
         elif not state.constants.is_number(value, pattern.number, pattern.ulp):
+            state.miss(reason)
             return False
         mark = state.mark()
         if (pattern.name is None or state.bind(pattern.name, value)) and then():

@@ -110,16 +110,16 @@ class Rule:
         object.__setattr__(self, "_matchers", tuple(matchers))
 
     def match(self, node: ir.Node, constants: Constants, opset: int) -> Match | Miss | None:
-        """Match at ``node``; a Miss if only a reader outside the match forbids it."""
-        shared = False
+        """Match at ``node``; a Miss if operators are there and a constant or reader forbids it."""
+        near_miss: str | None = None
         for output, matcher in self._matchers:
             if output >= len(node.outputs):
                 continue
             state = MatchState(constants, node.graph)
             if matcher(node.outputs[output], state, state.is_closed):
                 return Match(node, state, opset)
-            shared = shared or state.was_shared
-        return Miss("an inner result is read elsewhere") if shared else None
+            near_miss = near_miss or state.near_miss
+        return Miss(near_miss) if near_miss is not None else None
 
 
 def rule(

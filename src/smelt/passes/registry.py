@@ -54,8 +54,8 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "fuse_transpose_matmul_contrib",
         "guard_negative_gather_indices",
         "prelu_to_lrelu",
-        "unflatten_matmul",
         "rank0_expand_dims_swap",
+        "unflatten_matmul",
     ),
     "tensors": (
         "concat_to_pixel_shuffle",
