@@ -108,6 +108,15 @@ def test_dropout_of_a_layer(check):
     check(dropout, SPEC, "f32[4,8]")
 
 
+@pytest.mark.parametrize("typed", [False, True])
+def test_clones_draw_as_their_keys_do(check, typed):
+    def draw(k):
+        clone = random.clone(random.wrap_key_data(k) if typed else k)
+        return random.bits(clone, (3,))
+
+    check(draw, SPEC, inputs=KEYS, rtol=0)
+
+
 @pytest.mark.parametrize("name", ["rbg", "unsafe_rbg"])
 def test_generators_of_xla_are_refused(name):
     with pytest.raises(SmeltError, match="E102") as caught:
