@@ -111,15 +111,11 @@ class Rule:
 
     def match(self, node: ir.Node, constants: Constants, opset: int) -> Match | Miss | None:
         """Match at ``node``; a Miss if operators are there and a constant or reader forbids it."""
-        near_miss: str | None = None
+        state = MatchState(constants, node.graph)
         for output, matcher in self._matchers:
-            if output >= len(node.outputs):
-                continue
-            state = MatchState(constants, node.graph)
-            if matcher(node.outputs[output], state, state.is_closed):
+            if output < len(node.outputs) and matcher(node.outputs[output], state, state.is_closed):
                 return Match(node, state, opset)
-            near_miss = near_miss or state.near_miss
-        return Miss(near_miss) if near_miss is not None else None
+        return Miss(state.near_miss) if state.near_miss is not None else None
 
 
 def rule(
