@@ -1,12 +1,18 @@
-"""Fuse the arithmetic of a softmax into one ``Softmax``.
+"""Fuse the arithmetic of a softmax into one ``Softmax``, that of its logarithm into another.
 
     before   x ─┬─> ReduceMax ─> m ─┐
                 └───────────────────┴─> Sub ─> Exp ─> e ─> Div(e, ReduceSum(e)) ─> y
     after    x ─> Softmax(axis) ─> y
 
-JAX writes a Max with -inf around the maximum, and squeezes and restores the reduced dim.
+    before   d = x - m; Sub(d, Log(ReduceSum(Exp(d)))) ─> y
+    after    x ─> LogSoftmax(axis) ─> y
 
-Needs    one axis, the same for the maximum and the sum.
+JAX writes a Max with -inf around the maximum, squeezes and restores the reduced dim, and sums half
+floats in single precision. It hands
+NaN on through ``Where(IsNaN(s), s, m)`` with a sum of squares ``s``: a guard that says nothing new
+here, for NaN reaches the sum of exponentials in any case.
+
+Needs    one axis, the same for the maximum and the sums.
 Keeps    parts that something else reads; sums over another axis; integers.
 """
 
@@ -27,26 +33,49 @@ from smelt.passes.base import rounding, rule_pass
 _x = var("x")
 _MOVES = ["Unsqueeze", "Reshape", "Expand"]
 _max = op("ReduceMax", _x, optional(var("max_axes")), name="max")
-_guarded = one_of(_max, op("Max", _max, const(-math.inf), commutative=True))
-_restored_max = one_of(_guarded, op(_MOVES, _guarded, name="max_moved", rest=True))
-_exp = op("Exp", op("Sub", _x, _restored_max), name="exp")
-_sum = op("ReduceSum", _exp, optional(var("sum_axes")), name="sum")
-_restored_sum = one_of(_sum, op(_MOVES, _sum, name="sum_moved", rest=True))
+_squares = op("ReduceSumSquare", _x, optional(var("squares_axes")), name="squares")
+_numbers = one_of(_max, op("Where", op("IsNaN", _squares), _squares, _max))
+_bounded = one_of(_numbers, op("Max", _numbers, const(-math.inf), commutative=True))
+_restored_max = one_of(_bounded, op(_MOVES, _bounded, name="max_moved", rest=True))
+_shifted = op("Sub", _x, _restored_max)
+_exp = op("Exp", _shifted, name="exp")
+_terms = one_of(_exp, op("Cast", _exp))
+_sum = op("ReduceSum", _terms, optional(var("sum_axes")), name="sum")
+_narrow_sum = one_of(_sum, op("Cast", _sum))
+_moved_sum = op(_MOVES, _narrow_sum, name="sum_moved", rest=True)
+_restored_sum = one_of(_narrow_sum, _moved_sum, op("Cast", _moved_sum))
+_log_sum = one_of(
+    op("Log", _restored_sum),
+    op(_MOVES, op("Log", _narrow_sum), name="sum_moved", rest=True),
+)
 
 
 @rule(op("Div", _exp, _restored_sum))
 def softmax(m: Match, b: Builder) -> Replacement:
+    return _fused(m, b, "Softmax")
+
+
+@rule(op("Sub", _shifted, _log_sum))
+def log_softmax(m: Match, b: Builder) -> Replacement:
+    return _fused(m, b, "LogSoftmax")
+
+
+def _fused(m: Match, b: Builder, op_type: str) -> Replacement:
     x = m["x"]
     if x.shape is None or x.dtype is None or not x.dtype.is_floating_point():
         return None
     axis = _axis(m.node("max"), m.constants)
-    if axis is None or axis != _axis(m.node("sum"), m.constants):
-        return Miss("the maximum and the sum are not over the same single axis")
+    sums = [m.node(name) for name in ("sum", "squares") if m.get(name) is not None]
+    if axis is None or any(axis != _axis(node, m.constants) for node in sums):
+        return Miss("the maximum and the sums are not over the same single axis")
+    wide = m["sum"].dtype
+    if wide is None or not wide.is_floating_point() or wide.bitwidth < x.dtype.bitwidth:
+        return Miss("the sum is in a narrower type")
     for name in ("max", "sum"):
         value = m.get(f"{name}_moved") or m[name]
         if not _is_kept(value, x, axis):
             return Miss(f"the {name} does not stand against the axis that it reduced")
-    return b.op("Softmax", x, axis=axis)
+    return b.op(op_type, x, axis=axis)
 
 
 def _axis(node: ir.Node, constants: Constants) -> int | None:
@@ -55,16 +84,20 @@ def _axis(node: ir.Node, constants: Constants) -> int | None:
 
 
 def _is_kept(value: ir.Value, x: ir.Value, axis: int) -> bool:
-    """True if ``value`` has the shape of ``x`` with the axis 1, or repeated."""
-    if value.shape is None or x.shape is None or len(value.shape) != len(x.shape):
+    """True if ``value`` has the shape of ``x`` with the axis 1, repeated, or absent and first."""
+    if value.shape is None or x.shape is None:
         return False
-    pairs = enumerate(zip(value.shape.dims, x.shape.dims, strict=True))
+    absent = [1] if axis == 0 and len(value.shape) == len(x.shape) - 1 else []
+    dims = [*absent, *value.shape.dims]
+    if len(dims) != len(x.shape):
+        return False
+    pairs = enumerate(zip(dims, x.shape.dims, strict=True))
     return all(same_dim(a, b) or (i == axis and a == 1) for i, (a, b) in pairs)
 
 
 fuse_softmax = rule_pass(
     "fuse_softmax",
     __doc__,
-    [softmax],
+    [softmax, log_softmax],
     exactness=rounding(16, "runtimes sum in another order"),
 )

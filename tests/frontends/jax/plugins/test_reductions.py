@@ -44,6 +44,13 @@ def test_extremes_of_nothing(check, name):
     check(fn, "i32[0,2]")
 
 
+@pytest.mark.parametrize("fn", [jnp.max, jnp.min], ids=lambda fn: fn.__name__)
+@pytest.mark.parametrize("dtype", ["f16", "f32"])
+def test_extremes_hand_nan_on(check, fn, dtype):
+    rows = [[1, np.nan, 3], [np.inf, -np.inf, 1], [np.nan, np.inf, 0], [1, 2, 6e4]]
+    check(lambda x: (fn(x, axis=1), fn(x, axis=0)), f"{dtype}[4,3]", inputs=[[rows]])
+
+
 @pytest.mark.parametrize("fn", [jnp.argmax, jnp.argmin], ids=lambda fn: fn.__name__)
 def test_first_of_equals_and_first_nan(check, fn):
     rows = [[1, 3, 3, 1], [np.nan, 1, 2, 3], [5, np.inf, np.nan, np.nan], [-np.inf, 0, -np.inf, 0]]

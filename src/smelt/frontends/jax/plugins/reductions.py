@@ -57,7 +57,19 @@ def reduce(cx: Lowering, op_type: str, x: ir.Value, axes: Sequence[int]) -> ir.V
     dims = [int(axis) for axis in axes]
     if x.dtype.is_integer():
         return _reduce_integers(cx, op_type, x, x.dtype, dims)
+    if x.dtype.is_floating_point() and op_type in ("ReduceMax", "ReduceMin"):
+        return _extreme(cx, op_type, x, cx.const_i64(dims))
     return cx.op(op_type, x, cx.const_i64(dims), keepdims=0)
+
+
+def _extreme(cx: Lowering, op_type: str, x: ir.Value, dims: ir.Value) -> ir.Value:
+    """NaN where there is one, as in JAX; runtimes pass over it, depending on where it is.
+
+    A sum of squares is NaN for that reason alone, for it never subtracts infinities.
+    """
+    squares = cx.op("ReduceSumSquare", x, dims, keepdims=0)
+    extreme = cx.op(op_type, x, dims, keepdims=0)
+    return cx.op("Where", cx.op("IsNaN", squares), squares, extreme)
 
 
 def _reduce_integers(
