@@ -9,7 +9,7 @@ from wrong_rules import HARMLESS, WRONG, model, wrong_pass
 from smelt.check.each import VerifyEach, VerifyFinal
 from smelt.errors import Mismatch
 from smelt.passes.base import PassContext
-from smelt.passes.pipeline import Step
+from smelt.passes.pipeline import Step, parse
 from smelt.passes.run import run
 
 
@@ -20,7 +20,7 @@ def _reproducers_in_the_test_folder(tmp_path, monkeypatch):
 
 def compile_with(text, passes, observer):
     graph = model(text)
-    steps = tuple(Step(item) for item in passes)
+    steps = tuple(item if isinstance(item, Step) else Step(item) for item in passes)
     checker = observer(graph.clone(), steps)
     run(PassContext.of(graph), steps, [checker])
     checker.finish(graph)
@@ -47,6 +47,35 @@ def test_a_wrong_pipeline_is_caught_at_the_end(rule):
 @pytest.mark.parametrize("text", WRONG.values())
 def test_a_right_pipeline_passes(text, observer):
     compile_with(text, [HARMLESS], observer)
+
+
+IMAGES = "g (float[N,4,6,3] switch) => (float[N,4,6,3] y) { a = Exp(switch)  y = Relu(a) }"
+ASKED = {
+    "names": "sanitize-input-output-names",
+    "floats": "update-output-dtypes{dtypes=float16}",
+    "integers": "update-output-dtypes{dtypes=int32}",
+    "layouts": "image-input-preprocess{inputs=switch outputs=y}, reduce-transposes",
+    "sizes": "materialize-symbolic-dims{dims=N=2}, noop-elimination",
+    "all of it": "materialize-symbolic-dims{dims=N=2}, image-input-preprocess{inputs=switch},"
+    " sanitize-input-output-names, update-output-dtypes{dtypes=bfloat16}",
+}
+
+
+@pytest.mark.parametrize("observer", [VerifyEach, VerifyFinal])
+@pytest.mark.parametrize("pipeline", ASKED.values(), ids=ASKED.keys())
+def test_changes_of_the_interface_that_were_asked_for_are_followed(pipeline, observer):
+    compile_with(IMAGES, parse(pipeline), observer)
+
+
+@pytest.mark.parametrize(("observer", "code"), [(VerifyEach, "E701"), (VerifyFinal, "E702")])
+@pytest.mark.parametrize("pipeline", ASKED.values(), ids=ASKED.keys())
+def test_a_wrong_pass_after_such_a_change_is_caught(pipeline, observer, code):
+    steps = (*parse(pipeline), Step(wrong_pass(wrong_rules.drop_relu)))
+    with pytest.raises(Mismatch) as caught:
+        compile_with(IMAGES.replace("Exp", "Neg"), steps, observer)
+    assert caught.value.code == code
+    if observer is VerifyEach:
+        assert "drop-relu" in caught.value.what
 
 
 def test_a_pass_that_makes_an_unrunnable_model_is_named():

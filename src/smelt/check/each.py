@@ -7,7 +7,7 @@ in other kernels explains, the others to the ulp they name beyond that.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import onnx_ir as ir
@@ -16,6 +16,7 @@ from smelt.check.agreement import Dims
 from smelt.check.reproducer import write_reproducer
 from smelt.check.witness import Witness, margin_of
 from smelt.errors import Mismatch, SmeltError
+from smelt.ir.interface_change import DimBound, InterfaceChange
 from smelt.passes.base import Pass
 from smelt.passes.pipeline import Fixpoint, Step, Steps, to_text
 from smelt.passes.run import PassReport
@@ -29,18 +30,25 @@ class VerifyFinal:
     ) -> None:
         self.source = source
         self.steps = steps
+        self.dims = dims
         self.seed = seed
         self.witness = Witness(source, dims, seed)
+        self.changes: list[InterfaceChange] = []
 
     def before_pass(self, step: Step, model: ir.Model) -> None:
         """Nothing to do before a pass."""
 
     def after_pass(self, step: Step, model: ir.Model, report: PassReport) -> None:
-        """Nothing to do after a pass."""
+        """Note what was done to the interface, as asked for."""
+        self.changes += report.stats.interface
 
     def finish(self, model: ir.Model) -> None:
         """Compare ``model`` with the source."""
         margin = margin_of(pass_.exactness for pass_ in passes_of(self.steps))
+        bound = _bound(self.changes)
+        if bound:
+            self.witness = Witness(self.source, {**(self.dims or {}), **bound}, self.seed)
+        self.witness.adapt(self.changes, margin)
         problems, _ = self.witness.judge(model, margin)
         if problems:
             what, text = "the pipeline changed the result", to_text(self.steps)
@@ -58,6 +66,7 @@ class VerifyEach:
     def __init__(
         self, source: ir.Model, steps: Steps, dims: Dims | None = None, seed: int = 0
     ) -> None:
+        self.dims = dims
         self.seed = seed
         self.witness = Witness(source, dims, seed)
         self._before = source
@@ -70,7 +79,13 @@ class VerifyEach:
         """Compare, if the pass changed anything."""
         if not report.changed:
             return
-        problems, outputs = self.witness.judge(model, margin_of([step.pass_.exactness]))
+        changes, margin = report.stats.interface, margin_of([step.pass_.exactness])
+        bound = _bound(changes)
+        if bound:
+            self.dims = {k: v for k, v in (self.dims or {}).items() if k not in bound}
+            self.witness = Witness(self._before, {**self.dims, **bound}, self.seed)
+        self.witness.adapt(changes, margin)
+        problems, outputs = self.witness.judge(model, margin)
         if problems:
             rules = ", ".join(f"{rule} x{n}" for rule, n in sorted(report.stats.fired.items()))
             places = [f"rules that fired: {rules}"] if rules else []
@@ -89,6 +104,10 @@ class VerifyEach:
 
     def finish(self, model: ir.Model) -> None:
         """Nothing is left to compare: every pass that changed the model has been."""
+
+
+def _bound(changes: Iterable[InterfaceChange]) -> dict[str, int]:
+    return {change.name: change.size for change in changes if isinstance(change, DimBound)}
 
 
 def passes_of(steps: Steps) -> Iterator[Pass]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
+from smelt.check.adapt import adapted_inputs, adapted_interface, adapted_outputs
 from smelt.check.agreement import Dims, disagreements
 from smelt.check.compare import Slack, compare
 from smelt.check.measure import MARGIN, Yardstick, allowance
 from smelt.check.subject import as_subject
 from smelt.check.verify import MODES, Case, made_up_cases
 from smelt.errors import SmeltError
+from smelt.ir.interface_change import InterfaceChange
 from smelt.passes.base import Exactness
 from smelt.runtime.inputs import Mode
 from smelt.runtime.interface import Value
@@ -87,6 +89,15 @@ class Witness:
             problems += [f"{place}: {comparison}" for comparison in found if not comparison.ok]
             outputs.append(actual)
         return problems, outputs
+
+    def adapt(self, changes: Sequence[InterfaceChange], margin: float = MARGIN) -> None:
+        """Judge from now on what has the interface that ``changes`` make of that of the source."""
+        self.interface = adapted_interface(self.interface, changes)
+        for item in self.testimony:
+            item.case = replace(item.case, values=adapted_inputs(item.case.values, changes))
+            item.outputs, item.movement = adapted_outputs(
+                item.outputs, item.movement, changes, margin
+            )
 
     def follow(self, outputs: Sequence[Sequence[Value]]) -> None:
         """Judge by ``outputs`` from now on; the measured movement stays that of the source."""

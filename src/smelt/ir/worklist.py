@@ -16,6 +16,7 @@ import onnx_ir as ir
 from smelt.errors import InternalError
 from smelt.ir import scope
 from smelt.ir.index import NodeIndex
+from smelt.ir.interface_change import InterfaceChange
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.rule import Match, Miss, Rule, RuleSet
 
@@ -31,7 +32,7 @@ class RuleStats:
     """How often each rule fired, and each failed condition with a node where it failed.
 
     ``rewrites`` counts edits; it is not 0 exactly if the model changed. ``needs`` counts misses
-    by the ONNX opset that they need.
+    by the ONNX opset that they need. ``interface`` lists what was done to inputs and outputs.
     """
 
     rewrites: int = 0
@@ -39,6 +40,7 @@ class RuleStats:
     missed: Counter[tuple[str, str]] = field(default_factory=Counter)
     example: dict[tuple[str, str], str] = field(default_factory=dict)
     needs: Counter[int] = field(default_factory=Counter)
+    interface: list[InterfaceChange] = field(default_factory=list)
 
     def miss(self, rule: str, reason: str, node: ir.Node, opset: int = 0) -> None:
         self.missed[rule, reason] += 1

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from smelt.errors import UsageError
+from smelt.ir.interface_change import PortChange, ports_of
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, PassContext, graph_pass
@@ -51,6 +52,10 @@ def image_input_preprocess(
     for value in outputs:
         if value.producer() is None:
             raise _refused(value.name, "it is not computed")
+    for value in (*inputs, *outputs):
+        assert value.shape is not None
+        perm = (0, len(value.shape) - 1, *range(1, len(value.shape) - 1))
+        stats.interface += [PortChange(*port, perm=perm) for port in ports_of(graph, value)]
     for value in inputs:
         _take_channels_first(value, rewriter, stats)
     for value in outputs:

@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from smelt.errors import UsageError
 from smelt.ir import scope
+from smelt.ir.interface_change import DimBound
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, PassContext, graph_pass
@@ -50,6 +51,7 @@ def materialize_symbolic_dims(
             changed += value in interface
     if changed:
         stats.fired["dim bound"] += changed
+        stats.interface += [DimBound(name, size) for name, size in sizes.items()]
         rewriter.count += changed
         cx.shapes.redeclare_interface()
         cx.shapes.infer_model()

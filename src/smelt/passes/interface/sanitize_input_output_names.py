@@ -18,6 +18,7 @@ import re
 
 from smelt.ir import names, reserved_words, scope
 from smelt.ir.build import forget_names
+from smelt.ir.interface_change import PortChange, ports_of
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
@@ -55,6 +56,7 @@ def sanitize_input_output_names(
         taken.add(new)
         value.name = new
         value.metadata_props.setdefault(META_KEY, old)
+        stats.interface += [PortChange(*port, name=new) for port in ports_of(graph, value)]
         stats.fired["name sanitized"] += 1
         rewriter.count += 1
     forget_names(cx.model)

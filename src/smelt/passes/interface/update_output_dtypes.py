@@ -18,6 +18,7 @@ import onnx_ir as ir
 from smelt.errors import UsageError
 from smelt.ir import provenance
 from smelt.ir.build import Builder
+from smelt.ir.interface_change import PortChange, ports_of
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import PassContext, assumes, graph_pass
@@ -62,6 +63,7 @@ def update_output_dtypes(
             raise _refused(value.name or "", "it holds no numbers")
         if value.is_graph_input():
             continue
+        stats.interface += [PortChange(*port, dtype=dtype) for port in ports_of(graph, value)]
         _cast(cx, value, dtype)
         rewriter.count += 1
         stats.fired["output cast"] += 1

@@ -1,0 +1,82 @@
+"""Hold a model against its source although its interface was changed, as asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from smelt.ir.floats import is_float
+from smelt.ir.interface_change import InterfaceChange, PortChange
+from smelt.runtime.interface import Interface, Port, Value
+
+
+def adapted_interface(interface: Interface, changes: Iterable[InterfaceChange]) -> Interface:
+    """``interface`` with each of ``changes`` made."""
+    sides = {"input": list(interface.inputs), "output": list(interface.outputs)}
+    for change in changes:
+        if isinstance(change, PortChange):
+            ports = sides[change.side]
+            ports[change.index] = _port(ports[change.index], change)
+    return Interface(tuple(sides["input"]), tuple(sides["output"]))
+
+
+def _port(port: Port, change: PortChange) -> Port:
+    if change.name is not None:
+        port = replace(port, name=change.name)
+    if change.dtype is not None:
+        port = replace(port, dtype=change.dtype)
+    if change.perm is not None and port.shape is not None:
+        port = replace(port, shape=tuple(port.shape[axis] for axis in change.perm))
+    return port
+
+
+def adapted_inputs(values: Sequence[Value], changes: Iterable[InterfaceChange]) -> list[Value]:
+    """Inputs as the changed interface takes them; only their axes can have moved."""
+    adapted = list(values)
+    for change in changes:
+        if isinstance(change, PortChange) and change.side == "input" and change.perm:
+            adapted[change.index] = _transposed(adapted[change.index], change.perm)
+    return adapted
+
+
+def adapted_outputs(
+    outputs: Sequence[Value],
+    movement: Sequence[np.ndarray | None],
+    changes: Iterable[InterfaceChange],
+    margin: float,
+) -> tuple[list[Value], list[np.ndarray | None]]:
+    """Outputs and how far rounding moves them, as the changed interface gives them."""
+    values, moved = list(outputs), list(movement)
+    for change in changes:
+        if not isinstance(change, PortChange) or change.side != "output":
+            continue
+        at = change.index
+        if change.perm is not None:
+            values[at] = _transposed(values[at], change.perm)
+            allowed = moved[at]
+            moved[at] = allowed.transpose(change.perm) if allowed is not None else None
+        if change.dtype is not None:
+            values[at], moved[at] = _cast(values[at], moved[at], change.dtype.numpy(), margin)
+    return values, moved
+
+
+def _transposed(value: Value, perm: tuple[int, ...]) -> Value:
+    return value.transpose(perm) if isinstance(value, np.ndarray) else value
+
+
+def _cast(
+    value: Value, moved: np.ndarray | None, dtype: np.dtype, margin: float
+) -> tuple[Value, np.ndarray | None]:
+    """``value`` in ``dtype``; whatever is no float is not determined where rounding changes it."""
+    if not isinstance(value, np.ndarray):
+        return value, moved
+    with np.errstate(all="ignore"):
+        cast = value.astype(dtype)
+        if is_float(dtype) or moved is None or not is_float(value.dtype):
+            return cast, moved
+        wide = value.astype(np.float64)
+        low, high = ((wide + sign * margin * moved).astype(dtype) for sign in (-1, 1))
+        unsure = (low != high) | ~np.isfinite(wide)
+    return cast, np.where(unsure, np.inf, 0.0)
