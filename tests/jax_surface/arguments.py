@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -110,7 +110,7 @@ def accepted(entry: Entry, wide: bool, most: int) -> list[Arguments]:
         if len(found) == most:
             break
         result = call(entry, arguments)
-        if result is None:
+        if result is None or not traceable(entry, arguments):
             continue
         leaves, tree = jax.tree.flatten(result)
         if not leaves or not all(isinstance(leaf, jax.Array) for leaf in leaves):
@@ -129,3 +129,27 @@ def call(entry: Entry, arguments: Arguments) -> Any:
         return entry.function(*values, **arguments.keywords)
     except Exception:  # noqa: BLE001 - a callable may refuse arguments in any way it likes
         return None
+
+
+def traceable(entry: Entry, arguments: Arguments) -> bool:
+    """False if JAX itself wants some of the arrays as known numbers."""
+
+    try:
+        jax.eval_shape(
+            function_of(entry, arguments), *(arguments.values[i] for i in arguments.arrays)
+        )
+    except Exception:  # noqa: BLE001 - a callable may refuse arguments in any way it likes
+        return False
+    return True
+
+
+def function_of(entry: Entry, arguments: Arguments) -> Callable[..., Any]:
+    """The callable as a function of its arrays alone."""
+
+    def function(*arrays: Any) -> Any:
+        values = list(arguments.values)
+        for place, array in zip(arguments.arrays, arrays, strict=True):
+            values[place] = array
+        return entry.function(*values, **arguments.keywords)
+
+    return function

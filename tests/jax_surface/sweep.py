@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax_surface import symbolic
-from jax_surface.arguments import Arguments, accepted
+from jax_surface.arguments import Arguments, accepted, function_of
 from jax_surface.compare import SPECIFIED, differs
 from jax_surface.surface import Entry, entries
 from jax_surface.trials import Trial, trials
@@ -53,15 +53,9 @@ def verdicts(entry: Entry, wide: bool, most: int = 3) -> Iterator[Verdict]:
 
 
 def _function(entry: Entry, arguments: Arguments) -> Callable[..., Any]:
-    """The callable as a function of its arrays alone."""
-
-    def function(*arrays: Any) -> Any:
-        values = list(arguments.values)
-        for place, array in zip(arguments.arrays, arrays, strict=True):
-            values[place] = array
-        return jax.tree.map(_parts, entry.function(*values, **arguments.keywords))
-
-    return function
+    """The callable of its arrays, with results that an ONNX interface can carry."""
+    computed = function_of(entry, arguments)
+    return lambda *arrays: jax.tree.map(_parts, computed(*arrays))
 
 
 def _verdict(
@@ -76,8 +70,7 @@ def _verdict(
     except Exception as error:  # noqa: BLE001 - the sweep is there to find whatever is raised
         return "failed", f"{type(error).__name__}: {str(error)[:160]}"
     expected = [np.asarray(leaf) for leaf in jax.tree.leaves(function(*map(jnp.asarray, inputs)))]
-    cases = [(t, _computed(function, t.inputs)) for t in trials(entry, inputs, expected)]
-    return _judged(entry, model, cases)
+    return _judged(entry, model, _cases(function, trials(entry, inputs, expected)))
 
 
 def _symbolic(
@@ -90,12 +83,21 @@ def _symbolic(
     except Exception as error:  # noqa: BLE001 - JAX itself refuses in any way it likes
         return "refused", f"by JAX: {type(error).__name__}"
     sizes = (Trial(f"B = {len(x)}, ", [x]) for x in symbolic.inputs(arguments))
-    return _judged(entry, model, [(t, _computed(function, t.inputs)) for t in sizes])
+    return _judged(entry, model, _cases(function, sizes))
 
 
-def _computed(function: Callable[..., Any], inputs: list[np.ndarray]) -> list[np.ndarray]:
-    """What JAX computes; it may refuse a size, and then there is nothing to compare."""
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(function(*map(jnp.asarray, inputs)))]
+def _cases(
+    function: Callable[..., Any], tried: Iterable[Trial]
+) -> list[tuple[Trial, list[np.ndarray]]]:
+    """Each trial with what JAX computes; where JAX refuses there is nothing to compare."""
+    cases = []
+    for trial in tried:
+        try:
+            results = jax.tree.leaves(function(*map(jnp.asarray, trial.inputs)))
+        except Exception:  # noqa: BLE001, S112 - a callable may refuse a size in any way it likes
+            continue
+        cases.append((trial, [np.asarray(leaf) for leaf in results]))
+    return cases
 
 
 def _refusal(error: SmeltError | ErrorList) -> str:

@@ -39,6 +39,23 @@ def test_integers_at_their_limits(check, fn):
     check(fn, "i32[49]", "i32[49]", inputs=[WHOLE_PAIRS])
 
 
+@pytest.mark.parametrize("fn", [lax.max, lax.min], ids=named)
+@pytest.mark.parametrize("name", ["i16", "u16", "i64", "u64"])
+def test_extremes_compare_every_bit(check, fn, name):
+    dtype = np.dtype(f"{name[0]}{int(name[1:]) // 8}")
+    high = np.iinfo(dtype).max // 2
+    values = np.array([high, high + 1, high - 1, 0, 1, np.iinfo(dtype).min], dtype)
+    pairs = [a.ravel() for a in np.meshgrid(values, values)]
+    check(fn, f"{name}[36]", f"{name}[36]", inputs=[pairs], x64=True)
+
+
+def test_clamps_long_integers(check):
+    x = np.array([2**40 + 5, 2**40 + 1, -(2**40), 7], np.int64)
+    check(
+        lambda x: lax.clamp(np.int64(8), x, np.int64(2**40 + 3)), "i64[4]", inputs=[[x]], x64=True
+    )
+
+
 @pytest.mark.parametrize("fn", [lax.div, lax.rem], ids=named)
 @pytest.mark.parametrize("divisor", [0, 1, -1, 3, -3])
 def test_division_by_a_constant(check, fn, divisor):

@@ -20,14 +20,12 @@ WIDER = {
     ir.DataType.UINT16: ir.DataType.INT32,
     ir.DataType.UINT64: ir.DataType.INT64,
 }
-"""Integers for which ONNX Runtime has no Where, and those that hold the same bits."""
+"""Integers for which ONNX Runtime has no Where or Max, and those that hold the same bits."""
 
 NUMERIC = {
     "add": ("Add", "Or"),
     "add_any": ("Add", "Or"),
     "sub": ("Sub", None),
-    "max": ("Max", "Or"),
-    "min": ("Min", "And"),
     "and": ("BitwiseAnd", "And"),
     "or": ("BitwiseOr", "Or"),
     "xor": ("BitwiseXor", "Xor"),
@@ -54,6 +52,31 @@ def _lower(on_numbers: str, on_booleans: str | None) -> Callable[..., ir.Value]:
 
 for _primitive, _names in NUMERIC.items():
     lowers(_primitive, broadcasts=True)(_lower(*_names))
+
+
+EXTREMES = {"max": ("Max", "Or", "Greater"), "min": ("Min", "And", "Less")}
+"""The ONNX operator for numbers, for booleans, and the test that the first of two passes."""
+
+
+@lowers("max", "min", broadcasts=True)
+def max_or_min(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
+    return extreme(cx, str(cx.equation.primitive.name), a, b)
+
+
+def extreme(cx: Lowering, name: str, a: ir.Value, b: ir.Value) -> ir.Value:
+    """The ``max`` or ``min`` of two arrays.
+
+    ONNX Runtime compares only halves of long integers in Max and Min, but all of them in Greater.
+    """
+    on_numbers, on_booleans, test = EXTREMES[name]
+    if a.dtype == BOOL:
+        return cx.op(on_booleans, a, b)
+    if a.dtype == ir.DataType.INT64:
+        return cx.op("Where", cx.op(test, a, b), a, b)
+    if a.dtype in (ir.DataType.INT16, ir.DataType.UINT16):
+        wide = (cx.cast(x, WIDER[a.dtype]) for x in (a, b))
+        return cx.cast(cx.op(on_numbers, *wide), a.dtype)
+    return cx.op(on_numbers, a, b)
 
 
 @lowers("mul", broadcasts=True)
@@ -160,7 +183,7 @@ def where(cx: Lowering, test: ir.Value, yes: ir.Value, no: ir.Value) -> ir.Value
 @lowers("clamp", broadcasts=True)
 def clamp(cx: Lowering, low: ir.Value, x: ir.Value, high: ir.Value) -> ir.Value:
     """Max and Min hand NaN on, as JAX does; Clip need not."""
-    return cx.op("Min", cx.op("Max", x, low), high)
+    return extreme(cx, "min", extreme(cx, "max", x, low), high)
 
 
 @lowers("atan2", broadcasts=True)

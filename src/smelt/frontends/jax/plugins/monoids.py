@@ -13,19 +13,18 @@ from smelt.frontends.jax import engine
 from smelt.frontends.jax.compat import Aval, ClosedJaxpr, Jaxpr, evaluated, pointwise
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.plugins.arithmetic import EXTREMES, extreme
 
 BOOL = ir.DataType.BOOL
 
 OPERATORS = {
     "add": ("Add", "Or"),
     "mul": ("Mul", "And"),
-    "max": ("Max", "Or"),
-    "min": ("Min", "And"),
     "and": ("BitwiseAnd", "And"),
     "or": ("BitwiseOr", "Or"),
     "xor": ("BitwiseXor", "Xor"),
 }
-"""The ONNX operators of a monoid, for numbers and for booleans."""
+"""The ONNX operators of a monoid, for numbers and for booleans; extremes are apart."""
 
 WIDER = {
     ir.DataType.INT8: ir.DataType.INT32,
@@ -70,13 +69,9 @@ class Monoid:
 
 
 def operate(cx: Lowering, name: str, a: ir.Value, b: ir.Value) -> ir.Value:
-    """The monoid ``name`` on two arrays.
-
-    ONNX Runtime compares only halves of long integers in Max and Min, but all of them in Greater.
-    """
-    if a.dtype == ir.DataType.INT64 and name in ("max", "min"):
-        first = cx.op("Greater" if name == "max" else "Less", a, b)
-        return cx.op("Where", first, a, b)
+    """The monoid ``name`` on two arrays."""
+    if name in EXTREMES:
+        return extreme(cx, name, a, b)
     return cx.op(OPERATORS[name][a.dtype == BOOL], a, b)
 
 
@@ -98,7 +93,7 @@ def _primitive(jaxpr: Jaxpr) -> str:
         name = str(equation.primitive.name)
         avals: list[Aval] = [atom.aval for atom in (*jaxpr.invars, *jaxpr.outvars)]
         same = len({aval.dtype for aval in avals}) == 1
-        if name in OPERATORS and same:
+        if (name in OPERATORS or name in EXTREMES) and same:
             return name
         if name not in ("jit", "pjit"):
             return ""
