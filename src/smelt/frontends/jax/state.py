@@ -42,10 +42,14 @@ Again: TypeAlias = Callable[[Mapping[int, Any]], Any]
 
 @dataclass(frozen=True)
 class State:
-    """``arrays`` by name, each array once; ``rebuild`` makes the function with others by id."""
+    """``arrays`` by name, each array once; ``rebuild`` makes the function with others by id.
+
+    ``keys`` are those of the streams of random numbers that nnx modules count along.
+    """
 
     arrays: Mapping[str, Any]
     rebuild: Again
+    keys: Sequence[Any]
 
 
 def state_of(fn: Callable[..., Any]) -> State:
@@ -56,7 +60,7 @@ def state_of(fn: Callable[..., Any]) -> State:
     rebuild = search.function("", fn) or (lambda others: fn)
     names = unique([name for name, _ in search.found], set())
     arrays = [array for _, array in search.found]
-    return State(dict(zip(names, arrays, strict=True)), rebuild)
+    return State(dict(zip(names, arrays, strict=True)), rebuild, search.keys)
 
 
 class _Search:
@@ -65,6 +69,7 @@ class _Search:
     def __init__(self, namespace: dict[str, Any] | None) -> None:
         self.namespace = namespace
         self.found: list[tuple[str, Any]] = []
+        self.keys: list[Any] = []
         self._arrays: set[int] = set()
         self._functions: dict[int, tuple[Any, Again | None]] = {}
 
@@ -79,7 +84,8 @@ class _Search:
         return self._functions[id(fn)][1]
 
     def _content(self, name: str, content: Any) -> Again | None:
-        leaves, make = _flatten(content)
+        leaves, make, keys = _flatten(content)
+        self.keys += keys
         agains = [self._leaf(join(name, path), leaf) for path, leaf in leaves]
         return _assembled([leaf for _, leaf in leaves], agains, make)
 
@@ -180,20 +186,21 @@ def _names(code: types.CodeType) -> list[str]:
     return list(names)
 
 
-def _flatten(content: Any) -> tuple[list[tuple[Any, Any]], Rebuild]:
-    """The leaves of ``content`` with their paths, and what puts others in their place."""
+def _flatten(content: Any) -> tuple[list[tuple[Any, Any]], Rebuild, list[Any]]:
+    """The leaves of ``content`` with paths, what puts others in their place, keys of streams."""
     nnx = sys.modules.get("flax.nnx")
     try:
         if nnx is not None and _holds_modules(content, nnx):
             # As a pytree, a module that occurs twice would become two.
             definition, state = nnx.split(content)
             leaves, tree = jax.tree_util.tree_flatten_with_path(state)
-            return leaves, lambda new: nnx.merge(definition, jax.tree.unflatten(tree, new))
+            keys = jax.tree.leaves(nnx.filter_state(state, nnx.RngKey))
+            return leaves, lambda new: nnx.merge(definition, jax.tree.unflatten(tree, new)), keys
         leaves, tree = jax.tree_util.tree_flatten_with_path(content)
     except (TypeError, ValueError):
         # Such as a dict with keys that have no order: a value, but no tree.
-        return [], lambda new: content
-    return leaves, lambda new: jax.tree.unflatten(tree, new)
+        return [], lambda new: content, []
+    return leaves, lambda new: jax.tree.unflatten(tree, new), []
 
 
 def _holds_modules(content: Any, nnx: Any) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import Unsupported, UsageError
-from smelt.frontends.jax import bindings, compat, engine, keys, names, registry, specs
+from smelt.frontends.jax import bindings, compat, engine, keys, names, registry, specs, streams
 from smelt.frontends.jax.arguments import Arguments, bind
 from smelt.frontends.jax.complex_numbers import without_complex
 from smelt.frontends.jax.functions import library, selection
@@ -70,6 +70,7 @@ def trace(
     structs, _ = specs.resolve(arguments.specs, constraints, x64)
     with selection.active(selection.choose(functions)):
         closed, out = _traced(fn, arguments, parameters, structs, x64)
+    streams.check(closed, state)
     closed, read = parameters.read(closed)
     inputs = names.input_names(arguments.parameters, structs)
     inputs = names.renamed([*inputs, *names.unique(read, set(inputs))], input_names, "input")
@@ -124,7 +125,8 @@ def _traced(
     """The jaxpr of ``fn``, its inputs those of ``arguments`` and then ``parameters``."""
 
     def call(given: Sequence[Any], values: Sequence[Any]) -> Any:
-        return arguments.call(parameters.function(values) if values else fn, given)
+        chosen = parameters.function(values) if values else streams.own(fn, parameters.state)
+        return arguments.call(chosen, given)
 
     with compat.x64(x64), bindings.active():
         kept = tuple(specs.struct_of(array) for array in parameters.arrays.values())

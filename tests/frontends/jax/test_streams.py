@@ -1,0 +1,80 @@
+"""Modules of nnx that count what they draw: traced where no result depends on it."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+from smelt.errors import SmeltError
+from smelt.frontends.jax import trace
+
+CELLS = {
+    "LSTM": lambda: nnx.LSTMCell(3, 5, rngs=nnx.Rngs(0)),
+    "optimized LSTM": lambda: nnx.OptimizedLSTMCell(3, 5, rngs=nnx.Rngs(0)),
+    "GRU": lambda: nnx.GRUCell(3, 5, rngs=nnx.Rngs(0)),
+    "simple": lambda: nnx.SimpleCell(3, 5, rngs=nnx.Rngs(0)),
+}
+
+
+class Noisy(nnx.Module):
+    """Adds noise that no two calls share, or only asks for it."""
+
+    def __init__(self, used: bool) -> None:
+        self.rngs = nnx.Rngs(0)
+        self.used = used
+
+    def __call__(self, x):
+        noise = jax.random.normal(self.rngs(), x.shape)
+        return x + noise if self.used else x * 2
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_a_recurrent_network_starts_from_zeros(check, cell):
+    model = check(nnx.RNN(CELLS[cell]()), "f32[B,7,3]", compiled=False, rtol=1e-4)
+    assert [node.op_type for node in model.graph].count("Scan") == 1
+
+
+def test_both_directions_and_the_last_state(check):
+    first, second = nnx.RNN(CELLS["GRU"]()), nnx.RNN(CELLS["GRU"]())
+    both = nnx.Bidirectional(first, second, return_carry=True, rngs=nnx.Rngs(0))
+    check(both, "f32[B,7,3]", rtol=1e-4)
+    check(lambda x: nnx.RNN.__call__(first, x, time_major=True), "f32[7,3,3]", rtol=1e-4)
+
+
+def test_names_stay_those_of_the_module():
+    model = trace(nnx.RNN(CELLS["simple"]()), "f32[B,7,3]", input_params="*kernel")
+    names = [value.name for value in model.graph.inputs]
+    assert names == ["inputs", "cell_dense_h_kernel", "cell_dense_i_kernel"]
+
+
+def test_the_module_of_the_caller_is_left_as_it_was():
+    module = Noisy(used=False)
+    trace(module, "f32[B]")
+    assert isinstance(module.rngs.default.count.get_raw_value(), jax.Array)
+    assert int(module.rngs.default.count[...]) == 0
+    assert module(jnp.ones(2)).shape == (2,)
+
+
+def test_a_draw_that_nothing_reads_is_none(check):
+    check(Noisy(used=False), "f32[B]")
+
+
+def test_what_depends_on_a_draw_is_refused():
+    with pytest.raises(SmeltError, match=r"E102.*draws random numbers"):
+        trace(Noisy(used=True), "f32[B]")
+    with pytest.raises(SmeltError, match=r"E102.*draws random numbers"):
+        trace(nnx.Dropout(0.5, rngs=nnx.Rngs(0)), "f32[B]")
+
+
+def test_dropout_at_inference_is_nothing(check):
+    model = nnx.Sequential(nnx.Linear(3, 3, rngs=nnx.Rngs(0)), nnx.Dropout(0.5, rngs=nnx.Rngs(0)))
+    model.eval()
+    check(model, "f32[B,3]")
+
+
+def test_a_key_in_a_closure_is_a_constant(check):
+    key = jax.random.key(3)
+    check(lambda x: x + jax.random.uniform(key, (3,)), "f32[B,3]", inputs=[[np.ones((2, 3))]])

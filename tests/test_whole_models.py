@@ -1,0 +1,76 @@
+"""Whole models of JAX, as users write them and as deep: right, and small once optimized."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from whole_models.catalogue import MODELS
+from whole_models.judging import assert_computes_the_same, traced
+
+import smelt
+from smelt.ir import scope
+
+BUDGETS: dict[str, tuple[int, dict[str, int]]] = {
+    "gpt_nnx": (
+        480,
+        {"LayerNormalization": 25, "Gelu": 12, "Softmax": 12, "Shape": 1, "Concat": 0},
+    ),
+    "gpt_equinox": (430, {"LayerNormalization": 25, "Gelu": 12, "Softmax": 12}),
+    "resnet50": (122, {"Conv": 53, "Relu": 49, "MaxPool": 1, "Transpose": 1, "Shape": 0}),
+    "resnet50_keywords": (122, {"Conv": 53, "Relu": 49, "MaxPool": 1, "Transpose": 1}),
+    "convnext": (275, {"Conv": 58, "Gelu": 18, "Shape": 0, "Concat": 0}),
+    "vit": (432, {"LayerNormalization": 25, "Gelu": 12, "Softmax": 12, "Conv": 1}),
+    "lstm_linen": (12, {"Scan": 2}),
+    "unet": (64, {"Conv": 19, "ConvTranspose": 2, "MaxPool": 4, "Concat": 4, "Shape": 0}),
+    "diffusion": (107, {"GroupNormalization": 9, "Softmax": 1, "Conv": 10, "Shape": 0}),
+    "mamba_scan": (243, {"RMSNormalization": 4, "Scan": 4}),
+    "mamba_parallel": (584, {"RMSNormalization": 4, "Scan": 0, "Loop": 0, "Shape": 0}),
+    "ppo": (72, {"MatMul": 0, "Tanh": 4}),
+    "cfd": (5, {"Loop": 1}),
+    "train_step": (335, {"Conv": 4, "Loop": 0, "If": 0}),
+}
+"""The most nodes that may be left, and how often an operator stands among them."""
+
+DEEP = {"gpt_nnx", "gpt_equinox", "resnet50", "resnet50_keywords", "convnext", "vit"}
+"""Models that XLA takes seconds to compile: their numbers are for the slow suite."""
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_few_nodes_are_left(name: str) -> None:
+    most, counts = BUDGETS[name]
+    found = Counter(node.op_type for node in smelt.optimize(traced(MODELS[name]())).graph)
+    assert {op_type: found[op_type] for op_type in counts} == counts
+    assert found.total() <= most
+
+
+def judged(name: str, **sizes: int) -> None:
+    """Both what is traced and what is left of it compute what JAX does."""
+    model = MODELS[name](**sizes)
+    conversion = traced(model)
+    assert_computes_the_same(model, [conversion, smelt.optimize(conversion)])
+
+
+@pytest.mark.parametrize("name", sorted(MODELS.keys() - DEEP))
+def test_same_numbers_as_jax(name: str) -> None:
+    judged(name)
+
+
+@pytest.mark.parametrize("name", ["gpt_nnx", "gpt_equinox", "vit"])
+def test_same_numbers_as_jax_in_two_layers(name: str) -> None:
+    judged(name, layers=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(DEEP))
+def test_same_numbers_as_jax_at_full_depth(name: str) -> None:
+    judged(name)
+
+
+def test_loops_stay_loops() -> None:
+    """The steps of a recurrent network are one body, whatever the length."""
+    model = smelt.optimize(traced(MODELS["lstm_linen"]()))
+    loops = [node for node in model.graph if node.op_type == "Scan"]
+    assert len(loops) == 2
+    nested = [node.op_type for node in scope.nodes(smelt.optimize(traced(MODELS["cfd"]())))]
+    assert nested.count("Loop") == 2
