@@ -34,6 +34,8 @@ EXACT = {
     "poisson": lambda k: random.poisson(k, 3.0, (6,)),
     "poisson_large": lambda k: random.poisson(k, jnp.array([0.0, 12.0, 300.0])),
     "geometric": lambda k: random.geometric(k, 0.3, (6,)),
+    "binomial_certain": lambda k: random.binomial(k, 20.0, jnp.array([0.0, 1.0])),
+    "multinomial": lambda k: random.multinomial(k, 10.0, jnp.array([0.2, 0.3, 0.5])),
     "binomial": lambda k: random.binomial(k, 20.0, 0.3, (6,)),
 }
 

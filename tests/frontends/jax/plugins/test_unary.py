@@ -69,6 +69,18 @@ def test_keeps_precision_near_zero(check, fn):
     check(fn, "f32[120]", inputs=[[np.concatenate([x, -x * 0.99])]], rtol=1e-6, atol=0)
 
 
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize(
+    "fn",
+    [lax.log1p, lax.expm1, lambda x: lax.round(x, lax.RoundingMethod.AWAY_FROM_ZERO)],
+    ids=["log1p", "expm1", "round"],
+)
+def test_keeps_the_sign_of_zero(check, fn, wide):
+    """As the infinities on either side of 0 show."""
+    spec = f"f{64 if wide else 32}[2]"
+    check(lambda x: 1 / fn(x), spec, inputs=[[np.array([-0.0, 0.0])]], x64=wide)
+
+
 @pytest.mark.parametrize("power", [-3, -1, 0, 1, 2, 3, 4, 7])
 def test_integer_powers(check, power):
     check(lambda x: lax.integer_pow(x, power), "f32[25]", inputs=[[EDGES]], rtol=1e-6)

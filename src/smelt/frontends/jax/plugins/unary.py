@@ -98,7 +98,7 @@ def log1p(cx: Lowering, x: ir.Value, *, accuracy: object) -> ir.Value:
     log = cx.op("Log", u)
     corrected = cx.op("Mul", log, cx.op("Div", x, cx.op("Sub", u, one)))
     large = cx.op("Where", cx.op("Equal", u, x), log, corrected)
-    return cx.op("Where", cx.op("Equal", u, one), x, large)
+    return _unless(cx, cx.op("Equal", u, one), large, x)
 
 
 @lowers("expm1", broadcasts=True)
@@ -110,7 +110,7 @@ def expm1(cx: Lowering, x: ir.Value, *, accuracy: object) -> ir.Value:
     corrected = cx.op("Mul", less, cx.op("Div", x, cx.op("Log", u)))
     # Far from 0 the correction is not needed, and 0 and inf would spoil it.
     far = cx.op("Greater", cx.op("Abs", x), one)
-    near = cx.op("Where", cx.op("Equal", u, one), x, corrected)
+    near = _unless(cx, cx.op("Equal", u, one), corrected, x)
     return cx.op("Where", far, less, near)
 
 
@@ -136,7 +136,12 @@ def round_(cx: Lowering, x: ir.Value, *, rounding_method: int) -> ir.Value:
     signed = cx.op("Where", cx.op("Less", x, cx.const_like(0, x)), cx.op("Neg", away), away)
     # Below a half the result is a zero with the sign of x.
     small = cx.op("Mul", x, cx.const_like(0, x))
-    return cx.op("Where", cx.op("Less", size, half), small, signed)
+    return _unless(cx, cx.op("Less", size, half), signed, small)
+
+
+def _unless(cx: Lowering, test: ir.Value, most: ir.Value, x: ir.Value) -> ir.Value:
+    """``x`` where ``test`` holds: the Where of ONNX Runtime keeps a -0 of its last operand only."""
+    return cx.op("Where", cx.op("Not", test), most, x)
 
 
 @lowers("integer_pow", broadcasts=True)
