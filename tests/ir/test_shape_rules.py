@@ -21,3 +21,35 @@ def test_what_minus_one_stands_for(target: str, dims: str) -> None:
     assert shape is not None
     assert ",".join(str(dim) for dim in shape.dims) == dims
     assert all(isinstance(dim, int) == str(dim).isdecimal() for dim in shape.dims)
+
+
+LOST = {
+    "a size through a float": "n = Shape<end=1>(x) f = Cast<to=1>(n) y = Cast<to=7>(f)",
+    "a number through a float": "n = Constant<value_ints=[16777217]>() f = Cast<to=1>(n) y = Cast<to=7>(f)",
+    "a number through a byte": "n = Constant<value_ints=[300]>() b = Cast<to=2>(n) y = Cast<to=7>(b)",
+    "a product beyond 32 bits": "n = Constant<value_ints=[65536]>() i = Cast<to=6>(n) p = Mul(i, i) y = Cast<to=7>(p)",
+}
+
+
+@pytest.mark.parametrize("body", LOST.values(), ids=LOST.keys())
+def test_elements_are_forgotten_where_a_type_is_too_narrow(body: str) -> None:
+    model = text.parse(f"g (float[N] x) => (int64[1] y) {{ {body} }}")
+    shapes = ShapeInference(model)
+    shapes.infer_model()
+    assert shapes.elements(model.graph.outputs[0]) is None
+    assert model.graph.outputs[0].const_value is None
+
+
+KEPT = {
+    "n = Shape<end=1>(x) i = Cast<to=6>(n) y = Cast<to=7>(i)": "N",
+    "n = Constant<value_ints=[-7]>() t = Constant<value_ints=[2]>() y = Div(n, t)": "-3",
+    "n = Constant<value_ints=[200]>() b = Cast<to=2>(n) y = Cast<to=7>(b)": "200",
+}
+
+
+@pytest.mark.parametrize(("body", "element"), KEPT.items())
+def test_elements_are_tracked(body: str, element: str) -> None:
+    model = text.parse(f"g (float[N] x) => (int64[1] y) {{ {body} }}")
+    shapes = ShapeInference(model)
+    shapes.infer_model()
+    assert [str(item) for item in shapes.elements(model.graph.outputs[0]) or ()] == [element]

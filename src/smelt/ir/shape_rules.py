@@ -9,7 +9,6 @@ of their own. ``register_shape_rule`` takes rules for operators of other domains
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import TypeAlias
 
 import onnx_ir as ir
@@ -22,6 +21,7 @@ from onnx_shape_inference import (
 )
 
 from smelt.ir.control_flow_shapes import infer_if, infer_loop
+from smelt.ir.tracked_elements import MAX_ELEMENTS, check_elements
 
 ShapeRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
 
@@ -72,32 +72,12 @@ def _contained(rule: ShapeRule) -> ShapeRule:
         except (OpUsageError, ShapeInferenceError):
             raise
         except _FAILURES:
-            return
+            pass
         for output in node.outputs:
             if SYM_DATA_KEY in output.metadata_props:
-                _check_elements(context, output)
+                check_elements(context, output)
 
     return infer
-
-
-MAX_ELEMENTS = 1024
-"""Elements of a vector whose values are tracked; no shape is longer, but an attack may be."""
-
-
-def _check_elements(context: ShapeInferenceContext, value: ir.Value) -> None:
-    """Stop tracking elements that are too many, or not as many as the shape says.
-
-    The library drops an element from Slices that run backwards past the start.
-    """
-    elements = context.get_symbolic_value(value)
-    if elements is None:
-        return
-    shape = value.shape
-    fits = shape is not None and shape.is_static() and prod(shape.numpy()) == len(elements)
-    if not fits or len(elements) > MAX_ELEMENTS:
-        context._symbolic_values.pop(value, None)
-        value.metadata_props.pop(SYM_DATA_KEY, None)
-        value.const_value = None
 
 
 END = 2**31 - 1
