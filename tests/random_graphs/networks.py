@@ -35,6 +35,8 @@ def convolution(d: Draft) -> None:
     pads = [d.rng.choice([0, 0, 1]) for _ in range(4)]
     kind = "ConvTranspose" if transposed else "Conv"
     y = d.op(kind, x, d.normal(*shape), *bias, group=group, strides=strides, pads=pads)
+    if any(isinstance(size, int) and size < 1 for size in dims(y)):
+        return  # The kernel is larger than the image: the model is invalid.
     for _ in range(d.rng.randint(0, 2)):
         y = _after_convolution(d, y)
 

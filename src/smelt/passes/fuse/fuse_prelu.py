@@ -16,7 +16,7 @@ from smelt.ir.build import Builder
 from smelt.ir.match import Op, Pattern, const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import same_dim
-from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.base import rounding, rule_pass
 from smelt.passes.fuse.fuse_leaky_relu import KERNELS
 
 _x = var("x")
@@ -44,5 +44,9 @@ def prelu(m: Match, b: Builder) -> Replacement:
 
 
 fuse_prelu = rule_pass(
-    "fuse_prelu", __doc__, [prelu], exactness=EXACT, source="Core ML MIL: common::fuse_prelu"
+    "fuse_prelu",
+    __doc__,
+    [prelu],
+    exactness=rounding(1, "a zero may have the other sign"),
+    source="Core ML MIL: common::fuse_prelu",
 )

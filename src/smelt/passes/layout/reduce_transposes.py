@@ -24,7 +24,7 @@ from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
-from smelt.passes.base import EXACT, Options, PassContext, graph_pass
+from smelt.passes.base import Options, PassContext, graph_pass, rounding
 from smelt.passes.layout.commuted import Commuted, Perm, inverse, is_identity
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 from smelt.passes.layout.transposed_ops import commute
@@ -36,7 +36,7 @@ ROUNDS = 8
 @graph_pass(
     "reduce_transposes",
     __doc__,
-    exactness=EXACT,
+    exactness=rounding(4, "kernels sum along another axis in another order"),
     after=("merge_consecutive_transposes",),
     source="Core ML MIL: common::reduce_transposes",
 )
