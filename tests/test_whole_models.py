@@ -16,7 +16,7 @@ BUDGETS: dict[str, tuple[int, dict[str, int]]] = {
         480,
         {"LayerNormalization": 25, "Gelu": 12, "Softmax": 12, "Shape": 1, "Concat": 0},
     ),
-    "gpt_equinox": (430, {"LayerNormalization": 25, "Gelu": 12, "Softmax": 12}),
+    "gpt_equinox": (353, {"LayerNormalization": 25, "Gelu": 12, "Softmax": 12}),
     "resnet50": (122, {"Conv": 53, "Relu": 49, "MaxPool": 1, "Transpose": 1, "Shape": 0}),
     "resnet50_keywords": (122, {"Conv": 53, "Relu": 49, "MaxPool": 1, "Transpose": 1}),
     "convnext": (275, {"Conv": 58, "Gelu": 18, "Shape": 0, "Concat": 0}),

@@ -9,7 +9,7 @@ def _listed(*names: str) -> str:
     return ",".join(names)
 
 
-CANONICALIZE = _listed("legalize-dot-general", "max-to-relu")
+CANONICALIZE = _listed("swap-dot-general", "legalize-dot-general", "max-to-relu")
 """One spelling for each meaning, so that patterns need to know only that."""
 
 SIMPLIFY = _listed(

@@ -12,7 +12,7 @@ from smelt.errors import UsageError
 from smelt.passes.base import Pass
 
 FOLDERS: Mapping[str, tuple[str, ...]] = {
-    "canonicalize": ("legalize_dot_general", "max_to_relu"),
+    "canonicalize": ("legalize_dot_general", "max_to_relu", "swap_dot_general"),
     "simplify": (
         "cast_optimization",
         "clip_of_min_max",

@@ -202,3 +202,18 @@ def test_any_contraction(case, symbolic):
     names = [[d if symbolic and sizes[d] else str(sizes[d]) for d in side] for side in (lhs, rhs)]
     model = legalized(fn, *(f"f32[{','.join(side)}]" for side in names))
     np.testing.assert_array_equal(run(model, a, b), np.asarray(fn(a, b)))
+
+
+def test_dims_of_size_1_go_where_no_reshape_can_name_the_others():
+    """The scores of grouped attention with one group: queries and keys are as many, unknown."""
+
+    def fn(p, v):
+        return lax.dot_general(p, v, (([4], [1]), ([0, 1], [0, 2])))
+
+    model = legalized(fn, "f32[B,4,1,S,S]", "f32[B,S,4,8]")
+    assert op_types(model) == ["Squeeze", "Transpose", "MatMul", "Unsqueeze"]
+    rng = np.random.default_rng(0)
+    for b, s in ((1, 1), (2, 1), (1, 3), (3, 5)):
+        p = rng.standard_normal((b, 4, 1, s, s)).astype(np.float32)
+        v = rng.standard_normal((b, s, 4, 8)).astype(np.float32)
+        np.testing.assert_allclose(run(model, p, v), fn(p, v), rtol=1e-4, atol=1e-5)

@@ -124,17 +124,21 @@ def _gemm(b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups) -> ir.Value |
 
 @dataclass(frozen=True)
 class Side:
-    """One operand, or the result: the order of its dims, and the Reshape that then merges them."""
+    """One operand, or the result: the order of its dims, and what then merges or splits them.
+
+    A Reshape to ``target``, or where that would name two unknown sizes, a Squeeze or Unsqueeze.
+    """
 
     perm: tuple[int, ...] = ()
     target: tuple[int, ...] | None = None
+    op_type: str = "Reshape"
 
     def build(self, b: Builder, x: ir.Value) -> ir.Value:
         """``x`` in the form of this side."""
         moved = _transpose(b, x, self.perm)
         if self.target is None:
             return moved
-        return b.op("Reshape", moved, b.const_i64(self.target))
+        return b.op(self.op_type, moved, b.const_i64(self.target))
 
 
 @dataclass(frozen=True)
@@ -165,12 +169,42 @@ def _plan(lhs: ir.Value, rhs: ir.Value, parts: Groups) -> Plan | None:
     columns = [] if nb == 0 and nr == 0 and straight else [nr]
     try:
         return Plan(
-            Side(left_perm, _merge(left, [*batch, *rows, nk])),
-            Side(right_perm, _merge(right, [*batch, nk, *columns])),
-            Side((), _split([*left[: nb + nl], *right[nb + nk :]], [*batch, *rows, *columns])),
+            _merged(left_perm, left, [*batch, *rows, nk]),
+            _merged(right_perm, right, [*batch, nk, *columns]),
+            _restored([*left[: nb + nl], *right[nb + nk :]], [*batch, *rows, *columns]),
         )
     except ValueError:
         return None
+
+
+def _merged(perm: tuple[int, ...], dims: Sequence[Dim], counts: Sequence[int]) -> Side:
+    """An operand in the order ``perm``, runs of ``counts`` dims merged."""
+    try:
+        return Side(perm, _merge(dims, counts))
+    except ValueError:
+        return Side(perm, _ones(dims, counts), "Squeeze")
+
+
+def _restored(dims: Sequence[Dim], counts: Sequence[int]) -> Side:
+    """The result with ``dims``, runs of ``counts`` of which are merged."""
+    try:
+        return Side((), _split(dims, counts))
+    except ValueError:
+        return Side((), _ones(dims, counts), "Unsqueeze")
+
+
+def _ones(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...]:
+    """The dims of size 1 without which each run of ``counts`` is one dim; ValueError if none."""
+    ones: list[int] = []
+    start = 0
+    for count in counts:
+        run = range(start, start + count)
+        spare = [place for place in run if dims[place] == 1][: max(count - 1, 0)]
+        if count - len(spare) != 1:
+            raise ValueError("sizes are unknown")
+        ones += spare
+        start += count
+    return tuple(ones)
 
 
 def _dims(x: ir.Value, perm: Sequence[int]) -> list[Dim]:

@@ -1,0 +1,70 @@
+"""Contract the other way round where the free dims are read in that order.
+
+    before   DotGeneral<lhs_contracting=[1], rhs_contracting=[2]>(w[4,8], x[B,S,8]) ─> t[4,B,S]
+             t ─> Transpose(1,2,0) ─> y[B,S,4]
+    after    DotGeneral<lhs_contracting=[2], rhs_contracting=[1]>(x, w) ─> y
+
+JAX puts the operands of a batched product in either order and moves the dims afterwards.
+
+Needs    a permutation with every free dim of the right operand before those of the left.
+Keeps    other orders; a product that something else reads. A Transpose that is still needed stays.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.match import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.operators.dot_general import OPERATOR, groups
+from smelt.passes.base import rounding, rule_pass
+
+_product = op("DotGeneral", var("lhs"), var("rhs"), domain="smelt", name="product")
+_SWAPPED = {
+    "lhs_contracting": "rhs_contracting",
+    "rhs_contracting": "lhs_contracting",
+    "lhs_batch": "rhs_batch",
+    "rhs_batch": "lhs_batch",
+}
+
+
+@rule(op("Transpose", _product), same_shape=True)
+def transposed_product(m: Match, b: Builder) -> Replacement:
+    lhs, rhs, node = m["lhs"], m["rhs"], m.node("product")
+    if lhs.shape is None or rhs.shape is None:
+        return Miss("the rank of an operand is unknown")
+    parts = groups(OPERATOR.attributes_of(node), len(lhs.shape), len(rhs.shape))
+    batch, left, right = len(parts.lhs_batch), len(parts.lhs_free), len(parts.rhs_free)
+    perm = opset.attribute(m.root, "perm", m.opset)
+    order = list(perm) if perm is not None else list(range(batch + left + right))[::-1]
+    from_right = [axis >= batch + left for axis in order if axis >= batch]
+    if not left or not right or from_right != [True] * right + [False] * left:
+        return Miss("the dims of the left operand are not all read last")
+    if lhs.dtype != rhs.dtype and "dtype" not in node.attributes:
+        return Miss("the left operand sets the dtype")
+    kept = [a for a in node.attributes.values() if a.name not in _SWAPPED]
+    swapped = [
+        ir.AttrInt64s(_SWAPPED[a.name], a.as_ints())
+        for a in node.attributes.values()
+        if a.name in _SWAPPED
+    ]
+    result = b.add(ir.Node("smelt", "DotGeneral", (rhs, lhs), [*swapped, *kept]))[0]
+    moved = [_moved(axis, batch, left, right) for axis in order]
+    return result if moved == sorted(moved) else b.op("Transpose", result, perm=moved)
+
+
+def _moved(axis: int, batch: int, left: int, right: int) -> int:
+    """Where ``axis`` of the old product is in the new one."""
+    if axis < batch:
+        return axis
+    return axis + right if axis < batch + left else axis - left
+
+
+swap_dot_general = rule_pass(
+    "swap_dot_general",
+    __doc__,
+    [transposed_product],
+    exactness=rounding(4, "sums may be taken in another order"),
+)
