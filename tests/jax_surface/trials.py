@@ -21,6 +21,8 @@ UNSPECIFIED = frozenset(
     {
         # Iterations of their own, which meet NaN and inf at another step.
         *("jax.numpy.roots", "jax.numpy.poly", "jax.numpy.polyfit"),
+        # Loops of JAX that do not end on INT_MIN.
+        *("jax.numpy.gcd", "jax.numpy.lcm"),
         # Convolutions, which may or may not multiply NaN with the zeros of padding.
         *("jax.numpy.convolve", "jax.numpy.correlate", "jax.lax.conv_transpose"),
         *("jax.lax.conv_with_general_padding", "jax.lax.conv_general_dilated", "jax.lax.conv"),
@@ -28,7 +30,7 @@ UNSPECIFIED = frozenset(
         *("jax.lax.conv_general_dilated_local", "jax.lax.fft"),
     }
 )
-"""Callables whose results for NaN and inf are those of an algorithm, not of a definition."""
+"""Callables whose results for extremes are those of an algorithm, not of a definition."""
 
 
 @dataclass(frozen=True)

@@ -199,15 +199,16 @@ def materialized(tangent: Any) -> Any:
 def pointwise(body: ClosedJaxpr, shape: tuple[Dim, ...]) -> ClosedJaxpr:
     """``body``, a computation of scalars, for arrays of ``shape``."""
     structs = tuple(struct(shape, variable.aval.dtype) for variable in body.jaxpr.invars)
-    return make_jaxpr(_mapped(body, len(shape)), structs)[0]
+    return make_jaxpr(mapped(body, len(shape)), structs)[0]
 
 
 def evaluated(body: ClosedJaxpr, vectors: Sequence[np.ndarray]) -> list[np.ndarray]:
     """``body``, a computation of scalars, run on vectors."""
-    return [np.asarray(result) for result in _mapped(body, 1)(*vectors)]
+    return [np.asarray(result) for result in mapped(body, 1)(*vectors)]
 
 
-def _mapped(body: ClosedJaxpr, rank: int) -> Callable[..., Any]:
+def mapped(body: ClosedJaxpr, rank: int) -> Callable[..., Any]:
+    """``body``, a computation of scalars, as a function of arrays of ``rank``."""
     fn: Callable[..., Any] = jex_core.jaxpr_as_fun(body)
     for _ in range(rank):
         fn = jax.vmap(fn)

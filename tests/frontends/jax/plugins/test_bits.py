@@ -93,3 +93,11 @@ def test_symbolic_sizes_scalars_and_empty(check):
     check(lambda x, by: (x << by, lax.clz(x)), "u32[B,4]", "u32[]")
     check(lambda x: (lax.population_count(x), x >> 3), "i32[]")
     check(lambda x: (lax.population_count(x), x >> 3, lax.clz(x)), "i64[0,2]", x64=True)
+
+
+@pytest.mark.parametrize("name", ["i8", "u8", "i16", "u16", "i32", "u32"])
+def test_upper_half_of_a_product(check, name):
+    limits = np.iinfo(f"{name[0]}{int(name[1:]) // 8}")
+    values = np.array([limits.min, limits.min + 1, limits.max, limits.max // 3, 0, 1, 7])
+    pairs = [a.ravel().astype(limits.dtype) for a in np.meshgrid(values, values)]
+    check(lax.mulhi, f"{name}[49]", f"{name}[49]", inputs=[pairs])

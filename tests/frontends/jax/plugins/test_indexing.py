@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 from jax import lax
 
-from smelt.errors import Unsupported
-from smelt.frontends.jax import trace
-
 OUT = np.array([0, 4, -1, -5, 7, 2, -9], np.int32)
 MODES = ["fill", "clip", "wrap"]
 X = np.arange(30, dtype=np.float32).reshape(5, 6) - 7
@@ -98,11 +95,14 @@ def test_scattering(check, fn):
     check(fn, "f32[5,6]", "i32[5]", "f32[5,6]", inputs=inputs, rtol=1e-6)
 
 
-def test_scatter_of_a_function_is_refused():
-    with pytest.raises(Unsupported) as caught:
-        trace(lambda x: x.at[0].apply(jnp.sin), "f32[4]")
-    assert caught.value.code == "E102"
-    assert "test_indexing.py" in str(caught.value)
+@pytest.mark.parametrize("unique", [False, True])
+def test_scatter_of_a_function_counts_how_often_an_element_is_named(check, unique):
+    places = [[3, 0, 5], [2, 1, 0], [-1, 9, 3]] + ([] if unique else [[2, 2, 2], [0, 5, 0]])
+    fn = lambda x, i: x.at[i].apply(lambda v: 2 * v + 1, unique_indices=unique)  # noqa: E731
+    x = np.arange(6.0)
+    check(fn, "f32[6]", "i32[3]", inputs=[[x, i] for i in places])
+    rows = np.arange(12.0).reshape(6, 2)
+    check(fn, "f32[6,2]", "i32[3]", inputs=[[rows, i] for i in places])
 
 
 def test_scatter_in_a_symbolic_batch(check):

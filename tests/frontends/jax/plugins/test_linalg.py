@@ -207,3 +207,10 @@ def test_unknown_orders(check):
     positive = lambda a: a @ a.T + jnp.eye(a.shape[0])  # noqa: E731
     check(lambda a: jnp.linalg.inv(positive(a)), "f32[S,S]", rtol=1e-2, atol=1e-2)
     check(lambda a: jnp.linalg.eigvalsh(positive(a)), "f32[S,S]", rtol=1e-3, atol=1e-4)
+
+
+def test_updates_a_cholesky_factor(check):
+    rng = np.random.default_rng(0)
+    root = np.triu(rng.normal(size=(4, 4))) + 4 * np.eye(4)
+    vectors = [rng.normal(size=4), np.zeros(4), [0, 1, 0, 2]]
+    check(lax.linalg.cholesky_update, "f32[4,4]", "f32[4]", inputs=[[root, w] for w in vectors])

@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 from jax import lax
 
+from smelt.errors import Unsupported
+from smelt.frontends.jax import trace
+
 FNS = [
     jnp.sum,
     jnp.prod,
@@ -91,3 +94,23 @@ def test_sorts(check, fn):
 def test_sorts_nan_infinities_and_equals(check, name):
     rows = np.array([[np.nan, 1, np.inf, -np.inf, 1, np.nan], [2, 2, 2, 1, 1, 1]], np.float32)
     check(SORTS[name], "f32[2,6]", inputs=[[rows]])
+
+
+EXTREMES = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, 2.0, -0.0, 0.0, -3.0]
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+def test_top_k_is_in_total_order(check, dtype):
+    fn = lambda x: (lax.top_k(x, 10)[1], lax.top_k(-x, 10)[1])  # noqa: E731
+    check(fn, f"{dtype}[10]", inputs=[[EXTREMES]], x64=dtype == "f64")
+
+
+@pytest.mark.parametrize("fn", [lax.approx_max_k, lax.approx_min_k], ids=lambda f: f.__name__)
+def test_approximate_extremes_are_exact(check, fn):
+    check(lambda x: fn(x, 3), "f32[B,40]")
+    check(lambda x: fn(x, 3, reduction_dimension=0), "f32[40,2]")
+
+
+def test_more_candidates_than_asked_for_are_refused():
+    with pytest.raises(Unsupported, match="E102"):
+        trace(lambda x: lax.approx_max_k(x, 2, aggregate_to_topk=False), "f32[3,4000]")

@@ -25,6 +25,7 @@ MODULES = (
     "ragged",
     "reduce_window",
     "reductions",
+    "scaled",
     "scatter",
     "sharding",
     "sorting",

@@ -199,13 +199,13 @@ def atan2(cx: Lowering, y: ir.Value, x: ir.Value) -> ir.Value:
     steep = cx.op("Sub", cx.const_like(np.pi / 2, x), angle)
     angle = cx.op("Where", cx.op("Greater", tall, wide), steep, angle)
     # 1/x tells -0 from 0.
-    left = cx.op("Or", cx.op("Less", x, zero), _is_negative_zero(cx, x))
+    left = cx.op("Or", cx.op("Less", x, zero), is_negative_zero(cx, x))
     angle = cx.op("Where", left, cx.op("Sub", cx.const_like(np.pi, x), angle), angle)
-    below = cx.op("Or", cx.op("Less", y, zero), _is_negative_zero(cx, y))
+    below = cx.op("Or", cx.op("Less", y, zero), is_negative_zero(cx, y))
     return cx.op("Where", below, cx.op("Neg", angle), angle)
 
 
-def _is_negative_zero(cx: Lowering, x: ir.Value) -> ir.Value:
+def is_negative_zero(cx: Lowering, x: ir.Value) -> ir.Value:
     """True for -0, whose reciprocal is the only -inf of a number that is not below 0."""
     inverse = cx.op("Less", cx.op("Reciprocal", x), cx.const_like(0, x))
     return cx.op("And", cx.op("Equal", x, cx.const_like(0, x)), inverse)

@@ -63,6 +63,17 @@ def _shift(cx: Lowering, x: ir.Value, by: ir.Value, direction: str) -> ir.Value:
     return cx.cast(cx.op("Mul", moved, inside), x.dtype)
 
 
+@lowers("mulhi", broadcasts=True)
+def mulhi(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
+    """The upper half of a product, which 64 bits hold; signs are as in the whole product."""
+    assert a.dtype is not None
+    if a.dtype.bitwidth == 64:
+        raise cx.unsupported("ONNX has no integers that hold a product of 64-bit numbers")
+    wide = (cx.cast(x, INT64 if a.dtype.is_signed() else UINT64) for x in (a, b))
+    product = cx.cast(cx.op("Mul", *wide), UINT64)
+    return cx.cast(shifted(cx, product, int(a.dtype.bitwidth), "RIGHT"), a.dtype)
+
+
 @lowers("population_count", broadcasts=True)
 def population_count(cx: Lowering, x: ir.Value) -> ir.Value:
     """Neighbours are added in fields of 2, 4 and 8 bits, then all bytes by one product."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax.numpy as jnp
 import onnx_ir as ir
+from jax import lax
 
 from smelt.errors import Unsupported
+from smelt.frontends.jax.compat import make_jaxpr, struct
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.registry import lowers
@@ -45,6 +48,28 @@ def triangular_solve(
         transpose_a=int(transpose_a),
         unit_diagonal=int(unit_diagonal),
     )
+
+
+@lowers("cholesky_update")
+def cholesky_update(cx: Lowering, r: ir.Value, w: ir.Value) -> list[Operand]:
+    """Row by row, a rotation moves what ``w`` still holds of the column into the diagonal."""
+    check_real(r)
+
+    def update(r: Any, w: Any) -> Any:
+        def step(w: Any, row: tuple[Any, Any]) -> tuple[Any, Any]:
+            values, place = row
+            x, y = values[place], w[place]
+            size = jnp.maximum(abs(x), abs(y))
+            size = jnp.where(y == 0, 1, size)
+            x, y = x / size, y / size
+            length = lax.sqrt(x * x + y * y)
+            c, s = jnp.where(y == 0, 1, x / length), jnp.where(y == 0, 0, y / length)
+            return c * w - s * values, c * values + s * w
+
+        return lax.scan(step, w, (r, jnp.arange(r.shape[0])))[1]
+
+    structs = tuple(struct(tuple(aval.shape), aval.dtype) for aval in cx.avals_in)
+    return cx.inline(make_jaxpr(update, structs)[0], cx.operands)
 
 
 @lowers("custom_linear_solve", broadcasts=True)

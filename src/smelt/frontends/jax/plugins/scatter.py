@@ -11,9 +11,11 @@ import onnx_ir as ir
 
 from smelt.frontends.jax.compat import Dim
 from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.plugins import indices
 from smelt.frontends.jax.plugins.creation import counted
 from smelt.frontends.jax.plugins.dynamic_slicing import same_size
+from smelt.frontends.jax.plugins.scatter_apply import applied
 from smelt.frontends.jax.registry import lowers
 
 REDUCTIONS = {
@@ -28,7 +30,7 @@ REDUCTIONS = {
 WHOLE = {"add": "Add", "mul": "Mul", "min": "Min", "max": "Max"}
 
 
-def _lower(reduction: str) -> Callable[..., ir.Value]:
+def _lower(reduction: str) -> Callable[..., ir.Value | list[Operand]]:
     def lower(
         cx: Lowering,
         x: ir.Value,
@@ -41,9 +43,10 @@ def _lower(reduction: str) -> Callable[..., ir.Value]:
         indices_are_sorted: bool,
         unique_indices: bool,
         mode: object,
-    ) -> ir.Value:
+    ) -> ir.Value | list[Operand]:
         if reduction == "none" and update_jaxpr is not None:
-            raise cx.unsupported("it updates by a function of its own")
+            body = update_jaxpr, update_consts
+            return applied(cx, *body, unique_indices, dimension_numbers, mode)
         if cx.equation.primitive.name == "scatter-sub":
             updates = cx.op("Sub", cx.const_like(0, updates), updates)
         return _scatter(cx, (x, starts, updates), dimension_numbers, mode, reduction)

@@ -1,4 +1,4 @@
-"""Sorting, by TopK: it is stable, and NaN comes last as in JAX."""
+"""Sorting, by TopK: it is stable, and NaN comes where JAX puts it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from smelt.frontends.jax.compat import Dim
 from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.plugins.arithmetic import is_negative_zero
 from smelt.frontends.jax.registry import lowers
 
 SORTABLE = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64)
@@ -27,11 +28,65 @@ def sort(
 
 @lowers("top_k")
 def top_k(cx: Lowering, x: ir.Value, *, k: Dim, axis: int) -> tuple[ir.Value, ir.Value]:
-    """NaN counts as the largest, and equals come in their order."""
-    size, axis = cx.avals_in[0].shape[int(axis)], int(axis)
-    order = _ordered(cx, x, None, axis, size, largest=True, kept=k)
+    """In JAX's total order: -0 is below 0, NaN counts as the largest, and its negation as least.
+
+    A model cannot see the sign of NaN, so it is taken to be positive unless ``x`` is negated here,
+    as by all who ask for the least elements.
+    """
+    producer = x.producer()
+    negated = producer is not None and producer.op_type == "Neg"
+    order = _in_total_order(cx, x, int(axis), k, negated)
+    values = cx.op("GatherElements", x, order, axis=int(axis))
+    return values, cx.cast(order, np.dtype(cx.avals_out[1].dtype))
+
+
+@lowers("approx_top_k")
+def approx_top_k(
+    cx: Lowering,
+    x: ir.Value,
+    *,
+    k: Dim,
+    reduction_dimension: int,
+    is_max_k: bool,
+    recall_target: float,
+    reduction_input_size_override: int,
+    aggregate_to_topk: bool,
+) -> tuple[ir.Value, ir.Value]:
+    """Exactly, which is better than any ``recall_target``."""
+    shape = cx.avals_in[0].shape
+    axis = int(reduction_dimension) % len(shape)
+    if not aggregate_to_topk and cx.avals_out[0].shape[axis] != k:
+        raise cx.unsupported("it returns more than k candidates, which JAX leaves unspecified")
+    order = _ordered(cx, x, None, axis, shape[axis], largest=is_max_k, kept=k)
     values = cx.op("GatherElements", x, order, axis=axis)
     return values, cx.cast(order, np.dtype(cx.avals_out[1].dtype))
+
+
+def _in_total_order(cx: Lowering, x: ir.Value, axis: int, count: Dim, negated: bool) -> ir.Value:
+    """The places of the first ``count`` of ``x``, the largest first."""
+    assert x.dtype is not None
+    if not x.dtype.is_floating_point():
+        return _by_number(cx, _sortable(cx, x), None, axis, count, largest=True)
+    if x.dtype != ir.DataType.DOUBLE:
+        return _by_number(cx, _total_key(cx, x, negated), None, axis, count, largest=True)
+    # No type is wider, so what ties as a number is ordered before: by one key after the other.
+    size, nan = cx.avals_in[0].shape[axis], cx.op("IsNaN", x)
+    zero = cx.cast(cx.op("Not", is_negative_zero(cx, x)), ir.DataType.INT32)
+    order = _by_number(cx, zero, None, axis, size, largest=True)
+    numbers = cx.op("Where", nan, cx.const_like(0, x), x)
+    order = _by_number(cx, numbers, order, axis, size, largest=True)
+    first = cx.cast(cx.op("Not", nan) if negated else nan, ir.DataType.INT32)
+    return _by_number(cx, first, order, axis, count, largest=True)
+
+
+def _total_key(cx: Lowering, x: ir.Value, negated: bool) -> ir.Value:
+    """Doubles in the order of ``x``, which leave room for NaN beyond inf and for -0 below 0."""
+    wide = cx.cast(x, ir.DataType.DOUBLE)
+    number = cx.op("Where", is_negative_zero(cx, wide), cx.const_like(-1e-300, wide), wide)
+    number = cx.op("Max", number, cx.const_like(-1e300, wide))
+    number = cx.op("Min", number, cx.const_like(1e300, wide))
+    end = cx.const_like(-np.inf if negated else np.inf, wide)
+    return cx.op("Where", cx.op("IsNaN", wide), end, number)
 
 
 def _ordered(
