@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax_surface.explicit import EXPLICIT
 from jax_surface.surface import Entry
 
@@ -23,6 +24,12 @@ class Arguments:
     @property
     def arrays(self) -> list[int]:
         return [i for i, value in enumerate(self.values) if isinstance(value, np.ndarray)]
+
+    @property
+    def inputs(self) -> list[np.ndarray]:
+        """The arrays; complex ones as pairs of real numbers, as an ONNX interface has them."""
+        arrays = [self.values[i] for i in self.arrays]
+        return [np.stack([a.real, a.imag], -1) if a.dtype.kind == "c" else a for a in arrays]
 
 
 def floats(*shape: int, dtype: Any = np.float32, seed: int = 0) -> np.ndarray:
@@ -149,7 +156,8 @@ def function_of(entry: Entry, arguments: Arguments) -> Callable[..., Any]:
     def function(*arrays: Any) -> Any:
         values = list(arguments.values)
         for place, array in zip(arguments.arrays, arrays, strict=True):
-            values[place] = array
+            pair = arguments.values[place].dtype.kind == "c"
+            values[place] = lax.complex(array[..., 0], array[..., 1]) if pair else array
         return entry.function(*values, **arguments.keywords)
 
     return function

@@ -95,6 +95,12 @@ def test_scattering(check, fn):
     check(fn, "f32[5,6]", "i32[5]", "f32[5,6]", inputs=inputs, rtol=1e-6)
 
 
+def test_scattered_extremes_hand_nan_on(check):
+    fn = lambda x, i, u: (x.at[i].max(u), x.at[i].min(u))  # noqa: E731
+    x, updates = [np.nan, 1, 2, np.inf, 4], [5, np.nan, -np.inf, 3]
+    check(fn, "f32[5]", "i32[4]", "f32[4]", inputs=[[x, [0, 1, 3, 1], updates]])
+
+
 @pytest.mark.parametrize("unique", [False, True])
 def test_scatter_of_a_function_counts_how_often_an_element_is_named(check, unique):
     places = [[3, 0, 5], [2, 1, 0], [-1, 9, 3]] + ([] if unique else [[2, 2, 2], [0, 5, 0]])

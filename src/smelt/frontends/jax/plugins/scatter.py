@@ -116,10 +116,24 @@ def _scatter(
     where = dict(zip(sorted(roles.windows), places, strict=True))
     inner = [where[dim] for dim in roles.indexed if dim in where]
     updates = cx.transpose(updates, [*batch, *inner, *(where[dim] for dim in roles.full)])
-    data = cx.op("ScatterND", data, index, updates, reduction=reduction)
+    data = _combined(cx, data, index, updates, reduction)
     if dropped:
         data = cx.slice(data, [0], [shape[order[0]]], [0])
     return indices.rearranged(cx, data, order, range(len(shape)))
+
+
+def _combined(
+    cx: Lowering, data: ir.Value, index: ir.Value, updates: ir.Value, reduction: str
+) -> ir.Value:
+    """By ScatterND; runtimes pass over NaN in extremes, so what it meets is counted apart."""
+    result = cx.op("ScatterND", data, index, updates, reduction=reduction)
+    assert data.dtype is not None
+    if reduction not in ("min", "max") or not data.dtype.is_floating_point():
+        return result
+    met = [cx.cast(cx.op("IsNaN", x), ir.DataType.FLOAT) for x in (data, updates)]
+    count = cx.op("ScatterND", met[0], index, met[1], reduction="add")
+    nan = cx.op("Greater", count, cx.const_like(0, count))
+    return cx.op("Where", nan, cx.const_like(np.nan, data), result)
 
 
 def _index(
