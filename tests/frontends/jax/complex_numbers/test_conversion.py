@@ -210,3 +210,34 @@ def test_what_nobody_needs_is_not_refused(check):
 def test_a_complex_interface_is_refused():
     with pytest.raises(SmeltError, match="two real"):
         trace(lambda x: x * 1j, "f32[3]")
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_factors_in_place(check, wide):
+    def scaled(z):
+        return z.at[1:, ::2].multiply(2 - 1j), z.at[:, 0].multiply(z[:, 1]), z.at[7].multiply(3)
+
+    width = 64 if wide else 32
+    check(on_complex(scaled), f"f{width}[3,5,2]", x64=wide, **NEAR)
+
+
+def test_factors_leave_others_alone(check):
+    """An infinity stays one where no factor meets it."""
+    z = np.array([[1, 2], [np.inf, 3], [np.nan, np.inf]], np.float32)
+    check(on_complex(lambda z: z.at[0].multiply(2j)), "f32[3,2]", inputs=[[z]])
+
+
+def test_factors_at_repeated_indices_are_refused():
+    def scaled(z):
+        return z.at[jnp.array([0, 0])].multiply(2j)
+
+    with pytest.raises(SmeltError, match="E105") as caught:
+        trace(on_complex(scaled), "f32[3,2]")
+    assert "unique_indices" in str(caught.value)
+
+
+def test_counting_in_complex_numbers(check):
+    def counted(x):
+        return (x * lax.iota(jnp.complex64, 4)).imag, lax.iota(jnp.complex64, 4).real
+
+    check(counted, "f32[4]")

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import jax.numpy as jnp
+from jax import lax
 
+from smelt.errors import Unsupported
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.complex_numbers import functions
 from smelt.frontends.jax.complex_numbers.fourier import transform
@@ -19,6 +21,7 @@ from smelt.frontends.jax.complex_numbers.parts import (
     real,
     real_dtype,
 )
+from smelt.frontends.jax.places import place
 
 Rule: TypeAlias = Callable[[compat.Equation, list[Any]], Sequence[Value]]
 
@@ -122,7 +125,7 @@ def find(name: str) -> Rule | None:
         return lambda equation, values: [ELEMENTWISE[name](_as_complex(values[0]))]
     if name in SPECIAL:
         return lambda equation, values: SPECIAL[name](equation.params, values)
-    return {"convert_element_type": _convert, "sort": _sort}.get(name)
+    return OTHERS.get(name)
 
 
 def _as_complex(value: Value) -> Parts:
@@ -185,3 +188,38 @@ def _sort(equation: compat.Equation, values: list[Any]) -> list[Value]:
     keys = count + sum(complex_ones[:count])
     params = {**equation.params, "num_keys": keys}
     return grouped(compat.rebind(equation, flat(values), params), complex_ones)
+
+
+def _iota(equation: compat.Equation, values: list[Any]) -> list[Value]:
+    return [real(compat.rebind(equation, values, _real_params(equation))[0])]
+
+
+def _scatter_mul(equation: compat.Equation, values: list[Any]) -> list[Value]:
+    """Factors in place of the elements that they meet; each meets one, or none."""
+    params = equation.params
+    if not params["unique_indices"]:
+        raise Unsupported(
+            "E105",
+            "multiplying in place is not supported on complex numbers at repeated indices",
+            at=place(equation),
+            why="the parts of a product of many factors cannot be scattered one by one",
+            fix="pass unique_indices=True if no index is repeated",
+        )
+    operand, indices, factors = _as_complex(values[0]), values[1], _as_complex(values[2])
+    names = ("dimension_numbers", "indices_are_sorted", "unique_indices", "mode")
+    how = {name: params[name] for name in names}
+
+    def spread(updates: Any) -> Any:
+        return lax.scatter(jnp.zeros_like(operand.re), indices, updates, **how)
+
+    met = spread(jnp.ones_like(factors.re)) != 0
+    product = operand * Parts(spread(factors.re), spread(factors.im))
+    return [Parts(jnp.where(met, product.re, operand.re), jnp.where(met, product.im, operand.im))]
+
+
+OTHERS: Mapping[str, Rule] = {
+    "convert_element_type": _convert,
+    "iota": _iota,
+    "scatter-mul": _scatter_mul,
+    "sort": _sort,
+}
