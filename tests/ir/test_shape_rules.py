@@ -53,3 +53,9 @@ def test_elements_are_tracked(body: str, element: str) -> None:
     shapes = ShapeInference(model)
     shapes.infer_model()
     assert [str(item) for item in shapes.elements(model.graph.outputs[0]) or ()] == [element]
+
+
+def test_a_slope_of_higher_rank_raises_the_rank() -> None:
+    model = text.parse("g (float[N,4] x, float[1,1,4] s) => (y) { y = PRelu(x, s) }")
+    ShapeInference(model).infer_model()
+    assert str(model.graph.outputs[0].shape) == "[1,N,4]"

@@ -14,11 +14,14 @@ import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext, registry
 
 ELEMENTWISE = (
-    *("Add", "Sub", "Mul", "Div", "Pow", "Mod", "And", "Or", "Xor", "PRelu", "BitShift"),
+    *("Add", "Sub", "Mul", "Div", "Pow", "Mod", "And", "Or", "Xor", "BitShift"),
     *("Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Where"),
     *("BitwiseAnd", "BitwiseOr", "BitwiseXor", "Max", "Min", "Sum", "Mean"),
 )
 """Operators that broadcast all their inputs against each other."""
+
+ALIKE = {"PRelu": "Add"}
+"""Whose rule holds: a slope of higher rank is no ONNX, but runtimes take it and raise the rank."""
 
 MATRIX = ("MatMul", "MatMulInteger", "QLinearMatMul")
 """Operators that broadcast all dims but the last two."""
@@ -53,6 +56,10 @@ def register_sound_broadcasting() -> None:
             infer = registry.get("", op_type, version)
             if infer is not None:
                 registry.register("", op_type, since_version=version)(_sound(infer, skip))
+    for op_type, other in ALIKE.items():
+        infer = registry.get("", other, registry.version_boundaries("", other)[-1])
+        if infer is not None:
+            registry.register("", op_type, since_version=1)(_sound(infer, 0))
     for version in registry.version_boundaries("", "Expand"):
         infer = registry.get("", "Expand", version)
         if infer is not None:
