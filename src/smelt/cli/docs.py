@@ -1,4 +1,4 @@
-"""The pages of ``docs/`` that are generated: error codes and passes.
+"""The pages of ``docs/`` that are generated: error codes, passes, primitives of JAX.
 
 ``python -m smelt.cli.docs [FOLDER]`` writes them; a test demands that they are current.
 """
@@ -48,7 +48,39 @@ def passes_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES = {"errors.md": errors_page, "passes.md": passes_page}
+def primitives_page() -> str:
+    """``docs/jax-primitives.md``: the primitives of JAX that have a lowering, and the others."""
+    from smelt.frontends.jax import coverage
+
+    covered, every = coverage.counts()
+    lines = [
+        NOTE,
+        "# Primitives of JAX",
+        "",
+        f"Of the {every} primitives that JAX lists as public, {covered} have a lowering. "
+        "A use of one that its lowering does not cover is refused as E102.",
+        "",
+        "| family | what | primitives |",
+        "|---|---|---|",
+    ]
+    for family in coverage.families():
+        names = " ".join(f"`{name}`" for name in family.primitives)
+        lines += [f"| {family.name} | {_plain(family.summary)} | {names} |"]
+    lines += ["", "## Refused as E101", "", "| primitive | why |", "|---|---|"]
+    for name, why in coverage.missing().items():
+        lines += [f"| `{name}` | {why or 'it occurs in no inference that is known'} |"]
+    return "\n".join(lines) + "\n"
+
+
+def _plain(text: str) -> str:
+    return text.replace("``", "`").replace("|", "/")
+
+
+PAGES = {
+    "errors.md": errors_page,
+    "jax-primitives.md": primitives_page,
+    "passes.md": passes_page,
+}
 
 
 def main(folder: str = "docs") -> None:

@@ -17,6 +17,7 @@ from jax._src.lax.lax import _ragged_dot_general_impl
 from jax._src.random import core as random
 from jax._src.random import prng
 from jax.extend import core as jex_core
+from jax.extend.core import primitives
 from jax.interpreters import ad, batching, mlir
 
 ClosedJaxpr = jex_core.ClosedJaxpr
@@ -279,3 +280,9 @@ ON_KEYS: dict[str, Callable[..., Any]] = {
     "random_gamma": _gamma,
 }
 """What JAX computes for its primitives on keys, out of the integers that the keys are."""
+
+
+def primitive_names() -> tuple[str, ...]:
+    """The primitives that JAX lists as public, sorted."""
+    listed = (getattr(primitives, name) for name in dir(primitives) if name.endswith("_p"))
+    return tuple(sorted({str(primitive.name) for primitive in listed}))

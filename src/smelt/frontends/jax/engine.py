@@ -27,7 +27,24 @@ _CALLBACK = (
     "compute with jax.numpy instead, or outside the traced function; checks by"
     " equinox.error_if are left out with EQX_ON_ERROR=off in the environment",
 )
-REFUSED = {"pure_callback": _CALLBACK, "io_callback": _CALLBACK}
+_REFERENCE = (
+    "it reads or writes a mutable reference, and the values of a graph do not change",
+    "carry the array through the loop instead, or return it",
+)
+_TOKEN = ("it orders effects, and a model has none", "leave the effects out")
+REFUSED = {
+    **dict.fromkeys(("pure_callback", "io_callback"), _CALLBACK),
+    **dict.fromkeys(("get", "swap", "addupdate"), _REFERENCE),
+    **dict.fromkeys(("after_all", "create_token"), _TOKEN),
+    "eig": (
+        "eigenvalues of a matrix without symmetry need shifts that ONNX cannot express robustly",
+        "use eigh if the matrix is symmetric, or compute them outside the traced function",
+    ),
+    "ragged_all_to_all": (
+        "it moves rows between devices, and a model runs on one",
+        "trace what one device computes",
+    ),
+}
 """Why primitives that can have no lowering have none, and what to do."""
 
 

@@ -115,6 +115,11 @@ SPECIAL: Mapping[str, Callable[[Mapping[str, Any], list[Any]], Sequence[Value]]]
 }
 
 
+def names() -> tuple[str, ...]:
+    """Every primitive with a rule, sorted."""
+    return tuple(sorted({*LINEAR, *BILINEAR, *ELEMENTWISE, *SPECIAL, *OTHERS}))
+
+
 def find(name: str) -> Rule | None:
     """The rule of a primitive, or None."""
     if name in LINEAR:

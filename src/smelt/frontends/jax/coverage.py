@@ -1,0 +1,65 @@
+"""Which primitives of JAX have a lowering, by family, and which have none: for the docs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+
+from smelt.frontends.jax import compat, registry
+from smelt.frontends.jax.complex_numbers import rules
+from smelt.frontends.jax.engine import REFUSED
+
+
+@dataclass(frozen=True)
+class Family:
+    """Primitives that one module lowers, and the first line of what it says of itself."""
+
+    name: str
+    summary: str
+    primitives: tuple[str, ...]
+
+
+def families() -> tuple[Family, ...]:
+    """Every family in order of its name: our plugins, then keys and complex numbers.
+
+    Lowerings of installed packages are left out, so that the answer is the same everywhere.
+    """
+    owned: dict[str, list[str]] = {}
+    for primitive in registry.names():
+        rule = registry.find(primitive)
+        if rule is not None and rule.owner.startswith("smelt.frontends.jax.plugins."):
+            owned.setdefault(rule.owner, []).append(primitive)
+    found = [Family(_last(module), _summary(module), tuple(owned[module])) for module in owned]
+    found.sort(key=lambda family: family.name)
+    keys, complex_ = "smelt.frontends.jax.keys", "smelt.frontends.jax.complex_numbers"
+    return (
+        *found,
+        Family("keys", _summary(keys), tuple(sorted(compat.ON_KEYS))),
+        Family("complex_numbers", _summary(complex_), rules.names()),
+    )
+
+
+def missing() -> dict[str, str]:
+    """Public primitives of JAX without a lowering, and why where a reason is known."""
+    covered = {name for family in families() for name in family.primitives}
+    names = sorted({*compat.primitive_names(), *REFUSED} - covered)
+    return {name: REFUSED[name][0] if name in REFUSED else "" for name in names}
+
+
+def counts() -> tuple[int, int]:
+    """How many public primitives of JAX have a lowering, and how many there are."""
+    every = set(compat.primitive_names())
+    return len(every - set(missing())), len(every)
+
+
+def _last(module: str) -> str:
+    return module.rpartition(".")[2]
+
+
+def _summary(module: str) -> str:
+    return next(_lines(import_module(module).__doc__ or ""), "")
+
+
+def _lines(text: str) -> Iterator[str]:
+    yield from (line.strip() for line in text.splitlines() if line.strip())
