@@ -61,7 +61,7 @@ EXPLICIT: dict[str, Callable[[Any], Cases]] = {
     "slice_in_dim": lambda t: [((_f(4, 5, dtype=t), 1, 5, 2, 1), {})],
     "index_in_dim": lambda t: [((_f(4, 5, dtype=t), 1, 1), {})],
     "index_take": lambda t: [((_f(4, 5, dtype=t), (_i(1, 2),), (0,)), {})],
-    "pad": lambda t: [((_f(3, 4, dtype=t), np.asarray(1, t), ((1, 2, 0), (0, -1, 1))), {})],
+    "jax.lax.pad": lambda t: [((_f(3, 4, dtype=t), np.asarray(1, t), ((1, 2, 0), (0, -1, 1))), {})],
     "conv": lambda t: [((_f(1, 2, 6, 6, dtype=t), _f(3, 2, 3, 3, dtype=t), (1, 1), "SAME"), {})],
     "conv_with_general_padding": lambda t: [
         (
@@ -148,7 +148,10 @@ EXPLICIT: dict[str, Callable[[Any], Cases]] = {
         ((_i(0, 1, 1), [_f(3, dtype=t), _f(3, dtype=t, seed=1)]), {"mode": "clip"})
     ],
     "put_along_axis": lambda t: [
-        ((_f(3, 4, dtype=t), np.asarray([[1], [2], [0]]), np.asarray(9, t), 1), {"inplace": False})
+        (
+            (_f(3, 4, dtype=t), np.asarray([[1], [2], [0]], np.int32), np.asarray(9, t), 1),
+            {"inplace": False},
+        )
     ],
     "put": lambda t: [((_f(6, dtype=t), _i(1, 3), _f(2, dtype=t)), {"inplace": False})],
     "fill_diagonal": lambda t: [((_f(4, 4, dtype=t), np.asarray(2, t)), {"inplace": False})],
@@ -177,7 +180,7 @@ EXPLICIT: dict[str, Callable[[Any], Cases]] = {
     "dot_product_attention": lambda t: [
         ((_f(2, 5, 2, 4), _f(2, 5, 2, 4, seed=1), _f(2, 5, 2, 4, seed=2)), {"is_causal": True})
     ],
-    "resize": lambda t: [((_f(1, 5, 6, 2, dtype=t), (1, 8, 3, 2), "bilinear"), {})],
+    "jax.image.resize": lambda t: [((_f(1, 5, 6, 2, dtype=t), (1, 8, 3, 2), "bilinear"), {})],
     "scale_and_translate": lambda t: [
         (
             (

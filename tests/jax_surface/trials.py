@@ -27,7 +27,7 @@ UNSPECIFIED = frozenset(
         *("jax.numpy.gcd", "jax.numpy.lcm"),
         # Convolutions, which may or may not multiply NaN with the zeros of padding.
         *("jax.numpy.convolve", "jax.numpy.correlate", "jax.lax.conv_transpose"),
-        *("jax.lax.conv_general_dilated_patches",),
+        *("jax.lax.conv_general_dilated_patches", "jax.numpy.polymul"),
         *("jax.lax.conv_with_general_padding", "jax.lax.conv_general_dilated", "jax.lax.conv"),
         # Products of many terms, in which 0 * inf and inf - inf depend on the order.
         *("jax.lax.conv_general_dilated_local", "jax.lax.fft"),

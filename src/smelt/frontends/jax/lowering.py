@@ -13,12 +13,13 @@ from smelt.errors import InternalError, Unsupported
 from smelt.frontends.jax import compat, engine
 from smelt.frontends.jax.compat import Aval, Dim, is_symbolic
 from smelt.frontends.jax.constants import ConstantPool
+from smelt.frontends.jax.dims import fits, reshape_numbers
+from smelt.frontends.jax.element_types import refusal
 from smelt.frontends.jax.functions.library import Library
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.places import Call
 from smelt.frontends.jax.symbols import Symbols
 from smelt.ir.build import Attribute, Builder
-from smelt.ir.shapes import same_dim
 
 
 class Lowering:
@@ -63,6 +64,7 @@ class Lowering:
         **attributes: Attribute | None,
     ) -> ir.Value:
         """One node with one output, its type inferred; attributes that are None are left out."""
+        self._check_types(op_type, inputs, domain)
         return self.builder.op(op_type, *inputs, domain=domain, name=None, **attributes)
 
     def ops(
@@ -73,9 +75,18 @@ class Lowering:
         **attributes: Attribute | None,
     ) -> tuple[ir.Value, ...]:
         """One node with several outputs."""
+        self._check_types(op_type, inputs)
         return self.builder.ops(
             op_type, *inputs, outputs=outputs, domain="", name=None, **attributes
         )
+
+    def _check_types(
+        self, op_type: str, inputs: Sequence[ir.Value | None], domain: str = ""
+    ) -> None:
+        why = "" if domain else refusal(op_type, inputs, self.opset)
+        if why:
+            fix = "compute in float16 or wider, and convert what comes out"
+            raise self.unsupported(why, fix)
 
     def constant(self, array: np.ndarray | np.generic) -> ir.Value:
         """A constant; equal small ones are one."""
@@ -129,7 +140,7 @@ class Lowering:
     def reshape(self, x: ir.Value, shape: Sequence[Dim]) -> ir.Value:
         """``x`` in ``shape``: by a constant wherever one unknown or copied dims can say it."""
         target = [self.symbols.dim(dim) for dim in shape]
-        numbers = None if 0 in target else _reshape_numbers(x.shape, target)
+        numbers = None if 0 in target else reshape_numbers(x.shape, target)
         if numbers is not None:
             return self.op("Reshape", x, self.const_i64(numbers))
         # A literal 0 must mean size 0 here, not "as before".
@@ -262,7 +273,7 @@ class Lowering:
         if value.dtype is not None and value.dtype != dtype:
             what = f"the lowering of {name!r} gave {value.dtype}, and JAX expects {dtype}"
             raise InternalError("E910", what, at=self.call.place(self.equation))
-        if value.shape is not None and not _fits(value.shape, dims):
+        if value.shape is not None and not fits(value.shape, dims):
             what = f"the lowering of {name!r} gave shape {value.shape}, and JAX expects {dims}"
             raise InternalError("E910", what, at=self.call.place(self.equation))
         if value.producer() is None:
@@ -281,28 +292,3 @@ class Lowering:
             why=why,
             fix=fix or "rewrite the call, or compute it outside the traced function",
         )
-
-
-def _fits(inferred: ir.Shape, expected: ir.Shape) -> bool:
-    """False if the ranks or two static sizes differ."""
-    if len(inferred) != len(expected):
-        return False
-    pairs = zip(inferred.dims, expected.dims, strict=True)
-    return all(a == b for a, b in pairs if isinstance(a, int) and isinstance(b, int))
-
-
-def _reshape_numbers(
-    source: ir.Shape | None, target: list[int | ir.SymbolicDim]
-) -> list[int] | None:
-    """``target`` with -1 for at most one unknown dim and 0 for dims kept in place, or None."""
-    unknown = [i for i, dim in enumerate(target) if not isinstance(dim, int)]
-    numbers = [dim if isinstance(dim, int) else -1 for dim in target]
-    if len(unknown) > 1:
-        kept = [
-            i
-            for i in unknown
-            if source is not None and i < len(source) and same_dim(source[i], target[i])
-        ]
-        for i in kept[: len(unknown) - 1] if len(kept) == len(unknown) else kept:
-            numbers[i] = 0
-    return numbers if numbers.count(-1) <= 1 else None

@@ -1,0 +1,32 @@
+"""Questions about shapes of which dims may be symbols."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.shapes import same_dim
+
+
+def fits(inferred: ir.Shape, expected: ir.Shape) -> bool:
+    """False if the ranks or two static sizes differ."""
+    if len(inferred) != len(expected):
+        return False
+    pairs = zip(inferred.dims, expected.dims, strict=True)
+    return all(a == b for a, b in pairs if isinstance(a, int) and isinstance(b, int))
+
+
+def reshape_numbers(
+    source: ir.Shape | None, target: list[int | ir.SymbolicDim]
+) -> list[int] | None:
+    """``target`` with -1 for at most one unknown dim and 0 for dims kept in place, or None."""
+    unknown = [i for i, dim in enumerate(target) if not isinstance(dim, int)]
+    numbers = [dim if isinstance(dim, int) else -1 for dim in target]
+    if len(unknown) > 1:
+        kept = [
+            i
+            for i in unknown
+            if source is not None and i < len(source) and same_dim(source[i], target[i])
+        ]
+        for i in kept[: len(unknown) - 1] if len(kept) == len(unknown) else kept:
+            numbers[i] = 0
+    return numbers if numbers.count(-1) <= 1 else None

@@ -1,0 +1,33 @@
+"""Element types of fewer than 16 bits: converted and moved, else refused."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from smelt.errors import Unsupported
+from smelt.frontends.jax import trace
+
+SMALL = [jnp.float8_e4m3fn, jnp.float8_e5m2, jnp.int4, jnp.uint4]
+
+
+@pytest.mark.parametrize("dtype", SMALL, ids=lambda dtype: dtype.__name__)
+def test_rounds_to_a_small_type(check, dtype):
+    x = [0, 1, -1, 6.5, 3.25, 7, np.nan, 100, -100, 449, 464, 465, 480, 6e4, 61441, np.inf, -np.inf]
+    check(lambda x: x.astype(dtype).astype(jnp.float32), f"f32[{len(x)}]", inputs=[[x]])
+
+
+@pytest.mark.parametrize("dtype", [*SMALL, jnp.float4_e2m1fn], ids=lambda dtype: dtype.__name__)
+def test_refuses_operators_that_onnx_lacks_for_it(dtype):
+    with pytest.raises(Unsupported, match="does not take") as caught:
+        trace(lambda x: (x.astype(dtype) + x.astype(dtype)).astype(jnp.float32), "f32[3]")
+    assert caught.value.code == "E102"
+    assert "test_element_types.py" in str(caught.value)
+
+
+def test_refuses_a_type_that_a_later_opset_brings():
+    scale = lambda x: x.astype(jnp.float8_e8m0fnu).astype(jnp.float32)  # noqa: E731
+    with pytest.raises(Unsupported, match="opset 23 does not take"):
+        trace(scale, "f32[3]", opset=23)
+    assert trace(scale, "f32[3]", opset=24)
