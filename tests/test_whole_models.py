@@ -13,14 +13,14 @@ from smelt.ir import scope
 
 BUDGETS: dict[str, tuple[int, dict[str, int]]] = {
     "gpt_nnx": (
-        480,
+        394,
         {"LayerNormalization": 25, "Gelu": 12, "Softmax": 12, "Shape": 1, "Concat": 0},
     ),
     "gpt_equinox": (353, {"LayerNormalization": 25, "Gelu": 12, "Softmax": 12}),
     "resnet50": (122, {"Conv": 53, "Relu": 49, "MaxPool": 1, "Transpose": 1, "Shape": 0}),
     "resnet50_keywords": (122, {"Conv": 53, "Relu": 49, "MaxPool": 1, "Transpose": 1}),
     "convnext": (275, {"Conv": 58, "Gelu": 18, "Shape": 0, "Concat": 0}),
-    "vit": (432, {"LayerNormalization": 25, "Gelu": 12, "Softmax": 12, "Conv": 1}),
+    "vit": (360, {"LayerNormalization": 25, "Gelu": 12, "Softmax": 12, "Conv": 1}),
     "lstm_linen": (12, {"Scan": 2}),
     "unet": (64, {"Conv": 19, "ConvTranspose": 2, "MaxPool": 4, "Concat": 4, "Shape": 0}),
     "diffusion": (107, {"GroupNormalization": 9, "Softmax": 1, "Conv": 10, "Shape": 0}),

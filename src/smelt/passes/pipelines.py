@@ -30,6 +30,7 @@ SIMPLIFY = _listed(
     "clip-of-min-max",
     "merge-consecutive-paddings",
     "remove-symbolic-reshape",
+    "sink-unit-dims",
     "merge-consecutive-reshapes",
     "merge-consecutive-transposes",
     "reduce-transposes",

@@ -28,6 +28,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "remove_redundant_ops",
         "remove_symbolic_reshape",
         "select_optimization",
+        "sink_unit_dims",
     ),
     "fuse": (
         "add_conv_transpose_output_shape",

@@ -20,6 +20,10 @@ MERGED = {
         "g (float[4] x, float[4] z) => (float[4] y) { a = Add(x, z) b = Add(z, x) y = Mul(a, b) }",
         "g (float[4] x, float[4] z) => (float[4] y) { a = Add(x, z) y = Mul(a, a) }",
     ),
+    "constants that hold the same": (
+        "g (float[4] x) => (float[4] y) <float[1] k = {2}, float[1] l = {2}> { a = Mul(x, k) b = Mul(x, l) y = Add(a, b) }",
+        "g (float[4] x) => (float[4] y) <float[1] k = {2}> { a = Mul(x, k) y = Add(a, a) }",
+    ),
     "one is an output": (
         "g (float[4] x) => (float[4] y, float[4] b) { a = Relu(x) b = Relu(x) y = Neg(a) }",
         "g (float[4] x) => (float[4] y, float[4] b) { b = Relu(x) y = Neg(b) }",
@@ -51,6 +55,8 @@ def test_merges(before: str, after: str) -> None:
 KEPT = {
     "other attributes": "g (float[4] x) => (float[4] y) { a = LeakyRelu<alpha=0.1>(x) b = LeakyRelu<alpha=0.2>(x) y = Add(a, b) }",
     "an attribute that is not there": "g (float[4] x) => (float[4] y) { a = LeakyRelu<alpha=0.1>(x) b = LeakyRelu(x) y = Add(a, b) }",
+    "zeros of other signs": "g (float[4] x) => (float[4] y) <float[1] k = {0}, float[1] l = {-0.0}> { a = Div(x, k) b = Div(x, l) y = Add(a, b) }",
+    "constants of other shapes": "g (float[4] x) => (float[1,4] y) <float[1] k = {2}, float[1,1] l = {2}> { a = Mul(x, k) b = Mul(x, l) y = Add(a, b) }",
     "operands of Sub": "g (float[4] x, float[4] z) => (float[4] y) { a = Sub(x, z) b = Sub(z, x) y = Mul(a, b) }",
     "random numbers": "g (float[4] x) => (float[4] y) { a = RandomNormalLike(x) b = RandomNormalLike(x) y = Sub(a, b) }",
     "operators nobody knows": "g (float[4] x) => (float[4] y) { a = mine.F(x) b = mine.F(x) y = Sub(a, b) }",

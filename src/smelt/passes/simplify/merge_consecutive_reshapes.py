@@ -3,7 +3,7 @@
     before   x ─> Reshape ─> Squeeze ─> y                 after   x ─> Reshape(shape of y) ─> y
 
 Needs    a shape of y that constants can say: one unknown dim becomes -1, and dims that x has at
-         the same place become 0.
+         the same place become 0; or dims that differ from those of x by some of size 1.
 Keeps    the first Reshape if something else reads it; shapes with size 0, where -1 and 0 mean
          other things.
 """
@@ -30,9 +30,28 @@ def reshape_of_reshape(m: Match, b: Builder) -> Replacement:
     if same_shape(x.shape, y.shape):
         return x
     target = constant_shape(x.shape, y.shape)
-    if target is None:
-        return Miss("no constant says the shape of the result")
-    return b.op("Reshape", x, b.const_i64(target))
+    if target is not None:
+        return b.op("Reshape", x, b.const_i64(target))
+    for op_type, fewer, more in (("Unsqueeze", x, y), ("Squeeze", y, x)):
+        axes = inserted(fewer.shape, more.shape)
+        if axes:
+            return b.op(op_type, x, b.const_i64(axes))
+    return Miss("no constant says the shape of the result")
+
+
+def inserted(source: ir.Shape | None, result: ir.Shape | None) -> tuple[int, ...] | None:
+    """The dims of ``result`` of size 1 without which it is ``source``; None if there are none."""
+    if source is None or result is None or len(result) <= len(source):
+        return None
+    axes, place = [], 0
+    for axis, dim in enumerate(result.dims):
+        if place < len(source) and same_dim(source[place], dim):
+            place += 1
+        elif dim == 1:
+            axes.append(axis)
+        else:
+            return None
+    return tuple(axes) if place == len(source) else None
 
 
 def constant_shape(source: ir.Shape | None, result: ir.Shape | None) -> list[int] | None:

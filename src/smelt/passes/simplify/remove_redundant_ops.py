@@ -25,6 +25,8 @@ from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 Key: TypeAlias = Hashable
 _INTEGERS = (ir.DataType.INT64, ir.DataType.INT32)
 SMALL = 64 * 1024
+FEW = 128
+"""Bytes of a constant up to which operands are compared by what they hold."""
 
 
 @graph_pass(
@@ -48,7 +50,8 @@ class _Search:
         self.rewriter = rewriter
         self.stats = stats
         self.seen: dict[Key, ir.Node] = {}
-        self.numbers: dict[ir.Value, int] = {}
+        self.constants = cx.constants
+        self.numbers: dict[Hashable, int] = {}
 
     def graph(self, graph: ir.Graph) -> None:
         found: list[Key] = []
@@ -116,8 +119,16 @@ class _Search:
         )
 
     def number(self, value: ir.Value | None) -> int:
-        """A number for each value, in the order met, so that operands can be sorted."""
-        return -1 if value is None else self.numbers.setdefault(value, len(self.numbers))
+        """A number for each value, in the order met, so that operands can be sorted.
+
+        Small constants are values by what they hold: each rule makes its own.
+        """
+        if value is None:
+            return -1
+        held = self.constants.get(value, limit=FEW)
+        if held is None or held.dtype.kind == "O":
+            return self.numbers.setdefault(value, len(self.numbers))
+        return self.numbers.setdefault((held.dtype, held.shape, held.tobytes()), len(self.numbers))
 
 
 def _freeze(attr: ir.Attr) -> Hashable | None:

@@ -1,0 +1,164 @@
+"""Move dims of size 1 that are put in behind what works alike without them, up to a Reshape.
+
+    before   x: B,H,S,S ─> Reshape(B,H,S,1,S) ─> Mul(2) ─> Softmax ─> Transpose ─> Reshape ─> y
+    after    x ─> Mul(2) ─> Softmax ─> Transpose ─> Unsqueeze ─> Reshape ─> y
+
+The two at the end then merge. Grouped attention with one group leaves such chains.
+
+Needs    a chain of Transpose, Softmax and operators that work element by element, each read once,
+         that ends in a Reshape; other operands that have size 1 at those dims, or lack them.
+Keeps    dims that another operand repeats; a Softmax over such a dim; chains that something else
+         reads, a graph returns, or that end elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import opset, scope
+from smelt.ir.build import Builder
+from smelt.ir.match import one_of, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.layout.commuted import without_axes
+from smelt.passes.layout.merge_consecutive_transposes import permutation
+from smelt.passes.simplify.merge_consecutive_reshapes import RESHAPES, inserted
+
+Axes: TypeAlias = tuple[int, ...]
+LONGEST = 12
+"""Nodes between the dims and the Reshape that takes them away."""
+
+_SOFTMAX = ("Softmax", "LogSoftmax")
+_UNARY = sorted(opset.UNARY)
+_BINARY = ("Add", "Div", "Max", "Min", "Mul", "Sub")
+"""Of these and Where any operand may have the dims."""
+
+_put = op(["Reshape", "Unsqueeze"], var("x"), rest=True, name="put")
+
+
+@rule(
+    one_of(
+        op(["Transpose", *_SOFTMAX, *_UNARY], _put),
+        op(list(_BINARY), _put, var("b")),
+        op(list(_BINARY), var("a"), _put),
+        op("Where", var("a"), _put, var("b")),
+        op("Where", var("a"), var("b"), _put),
+    ),
+    same_shape=True,
+)
+def unit_dims(m: Match, b: Builder) -> Replacement:
+    put = m["put"]
+    axes = inserted(m["x"].shape, put.shape)
+    if not axes:
+        return None
+    after = _through(m.root, put, axes)
+    if after is None or not _ends_in_a_reshape(m.root.outputs[0], after):
+        return Miss("no Reshape behind takes the dims away")
+    if m.root.op_type == "Transpose":
+        perm = permutation(m.root)
+        assert perm is not None
+        value = b.op("Transpose", m["x"], perm=without_axes(perm, axes))
+    elif m.root.op_type in _SOFTMAX:
+        value = b.op(m.root.op_type, m["x"], axis=_kept_axis(m.root, put, axes))
+    else:
+        rank = len(m.root.outputs[0].shape or ())
+        operands = [_without(m, b, v, axes, rank) for v in m.root.inputs if v is not None]
+        value = b.like(m.root, *operands)
+    return b.op("Unsqueeze", value, b.const_i64(after))
+
+
+def _ends_in_a_reshape(value: ir.Value, axes: Axes) -> bool:
+    for _ in range(LONGEST):
+        if not scope.has_one_use(value) or value.is_graph_output():
+            return False
+        (reader,) = scope.consumers(value)
+        if reader.domain or reader.graph is not _graph(value):
+            return False
+        if reader.op_type in RESHAPES:
+            return reader.inputs[0] is value
+        further = _through(reader, value, axes)
+        if further is None:
+            return False
+        value, axes = reader.outputs[0], further
+    return False
+
+
+def _graph(value: ir.Value) -> ir.Graph | ir.Function | None:
+    producer = value.producer()
+    return None if producer is None else producer.graph
+
+
+def _through(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:
+    """Where the dims ``axes`` of ``value`` are in the result of ``node``; None if they matter."""
+    step = _STEPS.get(node.op_type)
+    if step is None or any(a.is_ref() for a in node.attributes.values()):
+        return None
+    return step(node, value, axes)
+
+
+def _transposed(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:
+    perm = permutation(node)
+    return None if perm is None else tuple(i for i, axis in enumerate(perm) if axis in axes)
+
+
+def _normalized(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:
+    return None if _kept_axis(node, value, axes) is None else axes
+
+
+def _kept_axis(node: ir.Node, value: ir.Value, axes: Axes) -> int | None:
+    """The axis of a Softmax where the dims ``axes`` are gone."""
+    given = node.attributes.get("axis")
+    if value.shape is None:
+        return None
+    axis = (-1 if given is None else given.as_int()) % len(value.shape)
+    return None if axis in axes else axis - sum(a < axis for a in axes)
+
+
+def _elementwise(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:
+    result = node.outputs[0].shape
+    if result is None or value.shape is None or len(result) != len(value.shape):
+        return None
+    for other in node.inputs:
+        if other is None or other.shape is None:
+            return None
+        if any(other.shape[axis] != 1 for axis in _own(other.shape, axes, len(result))):
+            return None
+    return axes
+
+
+def _own(shape: ir.Shape, axes: Axes, rank: int) -> Axes:
+    """Those of ``axes`` of a result of ``rank`` that an operand of ``shape`` has, in its count."""
+    missing = rank - len(shape)
+    return tuple(axis - missing for axis in axes if axis >= missing)
+
+
+def _without(m: Match, b: Builder, value: ir.Value, axes: Axes, rank: int) -> ir.Value:
+    if value is m["put"]:
+        return m["x"]
+    assert value.shape is not None
+    own = _own(value.shape, axes, rank)
+    if not own:
+        return value
+    array = m.array(value)
+    if array is not None:
+        return b.constant(np.squeeze(array, own))
+    return b.op("Squeeze", value, b.const_i64(own))
+
+
+_STEPS: Mapping[str, Callable[[ir.Node, ir.Value, Axes], Axes | None]] = {
+    "Transpose": _transposed,
+    **dict.fromkeys(_SOFTMAX, _normalized),
+    **dict.fromkeys([*_UNARY, *_BINARY, "Where"], _elementwise),
+}
+
+sink_unit_dims = rule_pass(
+    "sink_unit_dims",
+    __doc__,
+    [unit_dims],
+    exactness=EXACT,
+    before=("merge_consecutive_reshapes",),
+)
