@@ -82,6 +82,8 @@ def _symbolic(
         return "refused", _refusal(error)
     except Exception as error:  # noqa: BLE001 - JAX itself refuses in any way it likes
         return "refused", f"by JAX: {type(error).__name__}"
+    if symbolic.is_misjudged(function, arguments):
+        return "refused", "JAX itself computes another shape where the size is a symbol"
     sizes = (Trial(f"B = {len(x)}, ", [x]) for x in symbolic.inputs(arguments))
     return _judged(entry, model, _cases(function, sizes))
 

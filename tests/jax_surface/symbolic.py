@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
+import jax.export
 import numpy as np
 from jax_surface.arguments import Arguments
 
@@ -25,6 +27,27 @@ def traced(function: Any, arguments: Arguments, wide: bool) -> Any:
     array = arguments.values[arguments.arrays[0]]
     dims = ",".join(("B", *map(str, array.shape[1:])))
     return smelt.trace(function, f"{TYPES[str(array.dtype)]}[{dims}]", x64=wide)
+
+
+def is_misjudged(function: Any, arguments: Arguments) -> bool:
+    """True if JAX itself computes another shape when the size is a symbol.
+
+    A symbol counts as true, so a function that asks ``if size % 8`` goes on as if there were a rest.
+    """
+    for array in inputs(arguments):
+        (size,) = jax.export.symbolic_shape("B")
+        found = jax.eval_shape(
+            function, jax.ShapeDtypeStruct((size, *array.shape[1:]), array.dtype)
+        )
+        wanted = jax.eval_shape(function, array)
+        pairs = zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=False)
+        if any(_sizes(a.shape, len(array)) != b.shape for a, b in pairs):
+            return True
+    return False
+
+
+def _sizes(shape: tuple[Any, ...], size: int) -> tuple[int, ...]:
+    return tuple(d if isinstance(d, int) else int(d._evaluate({"B": size})) for d in shape)
 
 
 def inputs(arguments: Arguments) -> list[np.ndarray]:

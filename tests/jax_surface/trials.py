@@ -36,11 +36,15 @@ UNSPECIFIED = frozenset(
 """Callables whose results for extremes are those of an algorithm, not of a definition."""
 
 OVERFLOWING = frozenset(
-    f"{module}.{name}"
-    for module in ("jax.lax", "jax.scipy.special")
-    for name in ("zeta", "polygamma")
+    {
+        # Series for which JAX gives NaN where a power overflows, and not the limit, inf.
+        *("jax.lax.zeta", "jax.lax.polygamma"),
+        *("jax.scipy.special.zeta", "jax.scipy.special.polygamma"),
+        # Means of squares less squares of means, of which all overflow or cancel.
+        "jax.nn.standardize",
+    }
 )
-"""Series for which JAX gives NaN where a power overflows, and not the limit, which is infinite."""
+"""Callables that are not asked about all extremes at once."""
 
 
 @dataclass(frozen=True)

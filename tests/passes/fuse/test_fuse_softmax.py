@@ -82,6 +82,10 @@ def test_keeps_sums_of_rounded_terms() -> None:
     check_unchanged(fuse_softmax, f"{HALF} {{ {WIDENED.format(wide=6)} }}")
 
 
+def test_keeps_the_logarithm_for_doubles() -> None:
+    check_unchanged(fuse_softmax, f"{G} {{ {LOGS['kept dims']} }}".replace("float[", "double["))
+
+
 def test_the_leading_axis_needs_no_restoring() -> None:
     graph = "g (float[3,4] x) => (float[3,4] y) <int64[1] a = {0}>"
     body = KEEP.replace("ReduceMax(", "ReduceMax<keepdims=0>(")
