@@ -36,10 +36,6 @@ REFUSED = {
     **dict.fromkeys(("pure_callback", "io_callback"), _CALLBACK),
     **dict.fromkeys(("get", "swap", "addupdate"), _REFERENCE),
     **dict.fromkeys(("after_all", "create_token"), _TOKEN),
-    "eig": (
-        "eigenvalues of a matrix without symmetry need shifts that ONNX cannot express robustly",
-        "use eigh if the matrix is symmetric, or compute them outside the traced function",
-    ),
     "ragged_all_to_all": (
         "it moves rows between devices, and a model runs on one",
         "trace what one device computes",

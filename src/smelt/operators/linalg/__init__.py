@@ -6,9 +6,10 @@ they are the body; the others need a target that has the operator.
 
 from __future__ import annotations
 
-from smelt.operators.linalg import eigh, lu, qr, reductions, svd, tridiagonal_solve
+from smelt.operators.linalg import eig, eigh, lu, qr, reductions, svd, tridiagonal_solve
 
 OPERATORS = (
+    eig.OPERATOR,
     eigh.OPERATOR,
     *lu.OPERATORS,
     *qr.OPERATORS,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from smelt.frontends.jax.compat import Dim, InconclusiveDim
+from smelt.frontends.jax.complex_numbers.eigen import NAME
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.plugins.linalg import check_real
 from smelt.frontends.jax.registry import lowers
@@ -81,6 +82,11 @@ def eigh(
     if subset_by_index is not None:
         raise cx.unsupported("a subset of the eigenvalues is asked for")
     return _smelt(cx, "Eigh", a, outputs=2, lower=int(lower))
+
+
+@lowers(NAME)
+def eig(cx: Lowering, a: ir.Value) -> tuple[ir.Value, ...]:
+    return _smelt(cx, "Eig", a, outputs=6)
 
 
 @lowers("svd")

@@ -1,0 +1,58 @@
+"""``smelt.Eig``: eigenvalues and eigenvectors of general matrices, by LAPACK, without a body.
+
+They come from Schur's form, whose shifted QR steps deflate block by block; a target must have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.operators.declare import Attributes, Operator, Result
+from smelt.operators.linalg.batches import check_square, each
+
+
+def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
+    """Real and imaginary parts: of the values, then of the left and of the right vectors."""
+    (a,) = inputs
+    if a is None:
+        raise ValueError("Eig takes one operand")
+    check_square(a, "Eig")
+    values = ir.Shape(a.shape.dims[:-1]) if a.shape is not None else None
+    return [Result(a.dtype, values)] * 2 + [Result(a.dtype, a.shape)] * 4
+
+
+def reference(
+    inputs: Sequence[np.ndarray | None], attributes: Attributes
+) -> tuple[np.ndarray, ...]:
+    """``geev`` of LAPACK: vectors are columns of length 1; NaN for what is not finite."""
+    from scipy.linalg import eig
+
+    (a,) = inputs
+    assert a is not None
+    n = a.shape[-1]
+
+    def decompose(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
+        if not np.isfinite(matrix).all():
+            return tuple(np.full(s, np.nan) for s in ((n,), (n,), *((n, n),) * 4))
+        parts = eig(matrix, left=True, right=True)
+        return tuple(part for array in parts for part in (array.real, array.imag))
+
+    shapes = ((n,), (n,), *((n, n),) * 4)
+    return each(decompose, shapes, (a.dtype,) * 6, (a,), (2,))
+
+
+OPERATOR = Operator(
+    domain="smelt",
+    name="Eig",
+    summary="Eigenvalues and eigenvectors, as real and imaginary parts",
+    inputs=("a",),
+    outputs=(
+        *("values_real", "values_imaginary", "left_real", "left_imaginary"),
+        *("right_real", "right_imaginary"),
+    ),
+    infer=infer,
+    reference=reference,
+)
