@@ -129,6 +129,33 @@ def accepted(entry: Entry, wide: bool, most: int) -> list[Arguments]:
     return found
 
 
+NARROW = {
+    "f16": {"f": np.float16},
+    "i8": {"i": np.int8},
+    "u8": {"i": np.uint8},
+    "i16": {"i": np.int16},
+    "u16": {"i": np.uint16},
+    "u32": {"i": np.uint32},
+    "bool": {"i": np.bool_},
+}
+"""Types by name, and what they stand in place of."""
+
+
+def narrowed(entry: Entry, arguments: Arguments) -> Iterator[tuple[str, Arguments]]:
+    """``arguments`` in each narrow type that changes them and that JAX accepts."""
+    for name, types in NARROW.items():
+        values = [
+            value.astype(types.get(value.dtype.kind, value.dtype))
+            if isinstance(value, np.ndarray)
+            else value
+            for value in arguments.values
+        ]
+        changed = Arguments(tuple(values), arguments.keywords)
+        alike = [a.dtype for a in changed.inputs] == [a.dtype for a in arguments.inputs]
+        if not alike and call(entry, changed) is not None and traceable(entry, changed):
+            yield name, changed
+
+
 def call(entry: Entry, arguments: Arguments) -> Any:
     """What JAX gives, None if it refuses."""
     values = [jnp.asarray(v) if isinstance(v, np.ndarray) else v for v in arguments.values]

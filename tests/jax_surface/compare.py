@@ -35,7 +35,7 @@ SPECIFIED: dict[str, Callable[[Arrays], Arrays]] = {"svd": _svd, "eigh": _eigh}
 
 
 def differs(want: np.ndarray, got: np.ndarray, loose: bool = False) -> str:
-    """What is different, empty if nothing: integers equal, floats within 2e-4 or 1e-8.
+    """What is different, empty if nothing: integers equal, floats within 1e-2, 2e-4 or 1e-8.
 
     ``loose`` lets NaN stand for inf and inf for NaN, as the order of a sum decides.
     """
@@ -43,10 +43,9 @@ def differs(want: np.ndarray, got: np.ndarray, loose: bool = False) -> str:
         return f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}"
     if want.dtype.kind not in "fV":
         return "" if np.array_equal(want, got) else f"{want.ravel()[:4]} became {got.ravel()[:4]}"
-    narrow = want.dtype.itemsize < 8
     a, b = want.astype(np.float64), got.astype(np.float64)
     scale = float(np.max(np.abs(a[np.isfinite(a)]), initial=1e-30))
-    rtol = 2e-4 if narrow else 1e-8
+    rtol = {2: 1e-2, 4: 2e-4}.get(want.dtype.itemsize, 1e-8)
     close = np.isclose(a, b, rtol=rtol, atol=rtol * min(scale, 1.0), equal_nan=True)
     if loose:
         close |= ~np.isfinite(a) & np.isnan(b) | np.isnan(a) & ~np.isfinite(b)

@@ -1,6 +1,6 @@
 """Convert every public callable, and hold what comes out against JAX.
 
-python -m jax_surface.sweep [--only jax.numpy] [--write docs/jax-coverage.md]
+python -m jax_surface.sweep [--only jax.numpy] [--narrow] [--write docs/jax-coverage.md]
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax_surface import symbolic
-from jax_surface.arguments import Arguments, accepted, function_of
+from jax_surface.arguments import Arguments, accepted, function_of, narrowed
 from jax_surface.compare import SPECIFIED, differs
 from jax_surface.surface import Entry, entries
 from jax_surface.trials import Trial, trials
@@ -50,6 +50,14 @@ def verdicts(entry: Entry, wide: bool, most: int = 3) -> Iterator[Verdict]:
             if entry.module in SYMBOLIC and symbolic.applies(arguments):
                 kind, why = _symbolic(entry, arguments, function, wide)
                 yield Verdict(entry, f"{case} B", kind, why)
+
+
+def narrow_verdicts(entry: Entry, most: int = 3) -> Iterator[Verdict]:
+    """One verdict for each narrow type in place of float32 or int32, where JAX accepts it."""
+    for index, arguments in enumerate(accepted(entry, False, most)):
+        for name, changed in narrowed(entry, arguments):
+            function = _function(entry, changed)
+            yield Verdict(entry, f"{name} {index}", *_verdict(entry, changed, function, False))
 
 
 def _function(entry: Entry, arguments: Arguments) -> Callable[..., Any]:
@@ -160,13 +168,19 @@ def _parts(leaf: Any) -> Any:
     return leaf
 
 
-def sweep(only: str = "", wide: tuple[bool, ...] = (False, True)) -> list[Verdict]:
-    """Verdicts over the surface, or over the callables whose path starts with ``only``."""
+def sweep(only: str = "", *, narrow: bool = False) -> list[Verdict]:
+    """Verdicts over the surface, or over the callables whose path starts with ``only``.
+
+    ``narrow``: in half floats and integers of 8 and 16 bits, and not in the usual types.
+    """
     found: list[Verdict] = []
     for entry in entries():
         if str(entry).startswith(only):
-            for each in wide:
-                found += verdicts(entry, each)
+            if narrow:
+                found += narrow_verdicts(entry)
+                continue
+            for wide in (False, True):
+                found += verdicts(entry, wide)
     return found
 
 
@@ -192,9 +206,10 @@ def table(found: list[Verdict]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="")
+    parser.add_argument("--narrow", action="store_true")
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()
-    page = table(sweep(options.only))
+    page = table(sweep(options.only, narrow=options.narrow))
     if options.write is not None:
         options.write.write_text(page)
     print(page)

@@ -82,6 +82,8 @@ def edge_values(array: np.ndarray, turn: int) -> np.ndarray:
 
 def placed(array: np.ndarray, values: list[float]) -> np.ndarray:
     """``array`` with ``values`` from its second element on, as far as they fit."""
+    if array.dtype.kind == "i":  # The least number of narrower types.
+        values = [max(value, np.iinfo(array.dtype).min) for value in values]
     changed = array.copy()
     flat = changed.reshape(-1)
     start = min(1, max(array.size - 1, 0))
