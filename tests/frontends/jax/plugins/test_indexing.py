@@ -101,6 +101,15 @@ def test_scattered_extremes_hand_nan_on(check):
     check(fn, "f32[5]", "i32[4]", "f32[4]", inputs=[[x, [0, 1, 3, 1], updates]])
 
 
+@pytest.mark.parametrize("dtype", ["f16", "i16", "u8"])
+@pytest.mark.parametrize("how", ["set", "add", "multiply", "min", "max"])
+def test_scatters_narrow_types(check, dtype, how):
+    fn = lambda x, i, u: getattr(x.at[i], how)(u)  # noqa: E731
+    inputs = [[[1, 2, 3, 4, 5], [0, 3, 3, 9], [5, 2, 4, 3]]]
+    inputs = inputs if how != "set" else [[[1, 2, 3, 4, 5], [0, 3, 2, 9], [5, 2, 4, 3]]]
+    check(fn, f"{dtype}[5]", "i32[4]", f"{dtype}[4]", inputs=inputs, rtol=1e-2)
+
+
 @pytest.mark.parametrize("unique", [False, True])
 def test_scatter_of_a_function_counts_how_often_an_element_is_named(check, unique):
     places = [[3, 0, 5], [2, 1, 0], [-1, 9, 3]] + ([] if unique else [[2, 2, 2], [0, 5, 0]])

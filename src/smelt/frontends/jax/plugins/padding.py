@@ -10,6 +10,8 @@ from smelt.frontends.jax.compat import Dim, is_symbolic
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.registry import lowers
 
+SHORT = (ir.DataType.INT16, ir.DataType.UINT16)
+
 Config = Sequence[tuple[Dim, Dim, int]]
 
 
@@ -72,7 +74,17 @@ def _grow(
     if not axes:
         return x
     pads = [before.get(a, 0) for a in axes] + [after.get(a, 0) for a in axes]
-    return cx.op("Pad", x, cx.shape_value(pads), value, cx.const_i64(axes), mode="constant")
+    return edged(cx, x, cx.shape_value(pads), value, axes)
+
+
+def edged(
+    cx: Lowering, x: ir.Value, pads: ir.Value, value: ir.Value, axes: Sequence[int]
+) -> ir.Value:
+    """``x`` with ``value`` around it; runtimes pad no integers of 16 bits, and those of 32."""
+    assert x.dtype is not None
+    wide = ir.DataType.INT32 if x.dtype in SHORT else x.dtype
+    given = cx.cast(x, wide), pads, cx.cast(value, wide), cx.const_i64(list(axes))
+    return cx.cast(cx.op("Pad", *given, mode="constant"), x.dtype)
 
 
 def _is_positive(count: Dim) -> bool:
@@ -91,6 +103,6 @@ def _dilated(
     size = sizes[axis]
     x = cx.unsqueeze(x, [axis + 1])
     pads = cx.const_i64([0, between])
-    x = cx.op("Pad", x, pads, value, cx.const_i64([axis + 1]), mode="constant")
+    x = edged(cx, x, pads, value, [axis + 1])
     x = cx.reshape(x, [*sizes[:axis], size * (between + 1), *sizes[axis + 1 :]])
     return cx.slice(x, [0], [-between], [axis]), size + (size - 1) * between

@@ -15,6 +15,7 @@ from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.plugins import indices
 from smelt.frontends.jax.plugins.creation import counted
 from smelt.frontends.jax.plugins.dynamic_slicing import same_size
+from smelt.frontends.jax.plugins.padding import edged
 from smelt.frontends.jax.plugins.scatter_apply import applied
 from smelt.frontends.jax.registry import lowers
 
@@ -26,6 +27,13 @@ REDUCTIONS = {
     "scatter-min": "min",
     "scatter-max": "max",
 }
+
+WIDER = {
+    ir.DataType.FLOAT16: ir.DataType.FLOAT,
+    ir.DataType.BFLOAT16: ir.DataType.FLOAT,
+    ir.DataType.BOOL: ir.DataType.INT32,
+}
+"""Types in which few runtimes combine elements."""
 
 WHOLE = {"add": "Add", "mul": "Mul", "min": "Min", "max": "Max"}
 
@@ -110,7 +118,7 @@ def _scatter(
     index, dropped = _index(cx, starts, numbers, roles, mode)
     if dropped:  # A row behind the last takes what is out of bounds.
         zero = cx.constant(np.zeros((), np.dtype(cx.avals_in[0].dtype)))
-        data = cx.op("Pad", data, cx.const_i64([0, 1]), zero, cx.const_i64([0]), mode="constant")
+        data = edged(cx, data, cx.const_i64([0, 1]), zero, [0])
     places = [int(dim) for dim in numbers.update_window_dims]
     batch = [i for i in range(len(cx.avals_in[2].shape)) if i not in places]
     where = dict(zip(sorted(roles.windows), places, strict=True))
@@ -125,8 +133,24 @@ def _scatter(
 def _combined(
     cx: Lowering, data: ir.Value, index: ir.Value, updates: ir.Value, reduction: str
 ) -> ir.Value:
-    """By ScatterND; runtimes pass over NaN in extremes, so what it meets is counted apart."""
+    """By ScatterND, in a type that runtimes combine in."""
+    assert data.dtype is not None
+    narrow = data.dtype
+    wide = WIDER.get(narrow, narrow) if reduction != "none" else narrow
+    data, updates = cx.cast(data, wide), cx.cast(updates, wide)
     result = cx.op("ScatterND", data, index, updates, reduction=reduction)
+    return cx.cast(_with_nan(cx, data, index, updates, result, reduction), narrow)
+
+
+def _with_nan(
+    cx: Lowering,
+    data: ir.Value,
+    index: ir.Value,
+    updates: ir.Value,
+    result: ir.Value,
+    reduction: str,
+) -> ir.Value:
+    """``result``, or NaN where one was met: runtimes pass over it in extremes, so it is counted."""
     assert data.dtype is not None
     if reduction not in ("min", "max") or not data.dtype.is_floating_point():
         return result
