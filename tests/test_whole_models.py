@@ -74,3 +74,21 @@ def test_loops_stay_loops() -> None:
     assert len(loops) == 2
     nested = [node.op_type for node in scope.nodes(smelt.optimize(traced(MODELS["cfd"]())))]
     assert nested.count("Loop") == 2
+
+
+@pytest.mark.parametrize(("name", "most"), [("gpt_nnx", 140), ("gpt_equinox", 104), ("vit", 64)])
+def test_a_repeated_block_is_one_function(name: str, most: int) -> None:
+    """24 layers are 24 calls of one body, and what stands around them does not grow."""
+    model = traced(MODELS[name](layers=24), functions="repeated")
+    bodies = {function.name: len(function) for function in model.functions.values()}
+    assert list(bodies) == ["Block"]
+    assert bodies["Block"] <= 110
+    assert Counter(node.op_type for node in model.graph)["Block"] == 24
+    assert len(model.graph) <= most
+
+
+@pytest.mark.parametrize("name", ["gpt_nnx", "gpt_equinox"])
+def test_functions_compute_the_same(name: str) -> None:
+    model = MODELS[name](layers=2)
+    conversion = traced(model, functions="repeated")
+    assert_computes_the_same(model, [conversion, smelt.optimize(conversion)])

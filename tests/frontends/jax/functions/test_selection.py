@@ -90,3 +90,26 @@ def test_what_cannot_be_chosen_is_refused(functions):
     with pytest.raises(UsageError) as caught:
         trace(jnp.sin, "f32[2]", functions=functions)
     assert caught.value.code == "E111"
+
+
+class Halves(eqx.Module):
+    """Calls a method of its own, mapped, twice."""
+
+    linear: eqx.nn.Linear
+
+    def half(self, x):
+        return jnp.tanh(self.linear(x))
+
+    def __call__(self, x):
+        return jax.vmap(self.half)(x) + jax.vmap(self.half)(x * 2)
+
+
+def test_methods_and_mapped_functions_of_equinox_are_no_repeated_modules(check):
+    blocks = [Halves(eqx.nn.Linear(4, 4, key=key)) for key in jax.random.split(jax.random.key(0))]
+    model = check(
+        lambda x: blocks[1](eqx.filter_vmap(lambda row: row + 1)(blocks[0](x))),
+        "f32[B,4]",
+        functions="repeated",
+        rtol=1e-4,
+    )
+    assert names(model) == ["Halves"]

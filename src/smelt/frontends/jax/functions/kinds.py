@@ -19,6 +19,11 @@ def bases() -> tuple[type, ...]:
     return tuple(home.Module for home in homes if home is not None)
 
 
+def is_wrapper(cls: type) -> bool:
+    """True for what equinox makes of a method or a function: modules in form, not in meaning."""
+    return cls.__module__.startswith("equinox.") and not cls.__module__.startswith("equinox.nn.")
+
+
 def is_variable(value: Any) -> bool:
     """True for what flax tells apart by identity: its modules and variables."""
     nnx = sys.modules.get("flax.nnx")

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from smelt.errors import UsageError
 from smelt.frontends.jax.functions.declare import check_class, declared
-from smelt.frontends.jax.functions.kinds import bases
+from smelt.frontends.jax.functions.kinds import bases, is_wrapper
 from smelt.frontends.jax.functions.marks import DOMAIN
 from smelt.frontends.jax.functions.patches import patched
 from smelt.frontends.jax.functions.scope import Chosen, choosing
@@ -28,7 +28,8 @@ def choose(functions: Functions) -> Chosen:
     domains = declared()
     repeated: frozenset[type] = frozenset()
     if functions == REPEATED:
-        repeated = frozenset(_modules()).difference(domains)
+        modules = (cls for cls in _modules() if not is_wrapper(cls))
+        repeated = frozenset(modules).difference(domains)
         found = list(repeated)
     else:
         items = [functions] if isinstance(functions, str) else functions
