@@ -19,7 +19,7 @@ BUDGETS: dict[str, tuple[int, dict[str, int]]] = {
     "gpt_equinox": (353, {"LayerNormalization": 25, "Gelu": 12, "Softmax": 12}),
     "resnet50": (122, {"Conv": 53, "Relu": 49, "MaxPool": 1, "Transpose": 1, "Shape": 0}),
     "resnet50_keywords": (122, {"Conv": 53, "Relu": 49, "MaxPool": 1, "Transpose": 1}),
-    "convnext": (275, {"Conv": 58, "Gelu": 18, "Shape": 0, "Concat": 0}),
+    "convnext": (163, {"Conv": 58, "Gelu": 18, "LayerNormalization": 23, "Shape": 0}),
     "vit": (360, {"LayerNormalization": 25, "Gelu": 12, "Softmax": 12, "Conv": 1}),
     "lstm_linen": (12, {"Scan": 2}),
     "unet": (64, {"Conv": 19, "ConvTranspose": 2, "MaxPool": 4, "Concat": 4, "Shape": 0}),

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import onnx_ir as ir
 import pytest
-from rewrites import check_operators, check_rewrite, check_unchanged, run_pass
+from rewrites import (
+    check_operators,
+    check_rewrite,
+    check_same_numbers,
+    check_unchanged,
+    run_pass,
+)
 
 from smelt.ir import text
 from smelt.passes.fuse.fuse_layernorm_or_instancenorm import fuse_layernorm_or_instancenorm
@@ -409,3 +416,29 @@ def test_in_a_branch() -> None:
     )
     branch = next(iter(model.graph)).attributes["then_branch"].as_graph()
     assert [node.op_type for node in branch] == ["LayerNormalization"]
+
+
+def moved_norm(perm: str) -> ir.Model:
+    """A norm over the channels of u, the mean taken of u and the rest of u transposed."""
+    body = (
+        "m = ReduceMean<keepdims=0>(u, one) k = Unsqueeze(m, at) "
+        f"x = Transpose<perm=[{perm}]>(u) d = Sub(x, k) q = Mul(d, d) "
+        "v = ReduceMean<keepdims=1>(q, at) w = Add(v, e) s = Sqrt(w) y = Div(d, s)"
+    )
+    constants = "<int64[1] one = {1}, int64[1] at = {3}, float e = {0.00001}>"
+    return text.parse(f"g (float[B,4,6,6] u) => (float[B,6,6,4] y) {constants} {{ {body} }}", 23)
+
+
+@pytest.mark.parametrize(
+    ("perm", "operators"),
+    [
+        ("0,2,3,1", ["Transpose", "LayerNormalization"]),
+        # Over rows and columns in the other order, the mean of one place meets another place.
+        ("0,3,2,1", ["ReduceMean", "Unsqueeze", "Transpose", "Sub", "RMSNormalization"]),
+    ],
+)
+def test_the_mean_may_be_taken_before_a_transpose(perm: str, operators: list[str]) -> None:
+    model = moved_norm(perm)
+    run_pass(fuse_layernorm_or_instancenorm, model)
+    assert [node.op_type for node in model.graph] == operators
+    check_same_numbers(moved_norm(perm), model, None, 1e-3, 1e-4, ("normal",))

@@ -13,6 +13,7 @@ just that, and every use of a statistic against ``x`` must ask it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import onnx_ir as ir
 
@@ -20,9 +21,11 @@ from smelt.ir import opset, scope
 from smelt.ir.constants import Constants
 from smelt.ir.floats import is_close
 from smelt.ir.shapes import same_dim, same_shape
+from smelt.passes.layout.merge_consecutive_transposes import permutation
 
 RESHAPES = ("Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity")
-Axes = tuple[int, ...]
+Axes: TypeAlias = tuple[int, ...]
+_Mean: TypeAlias = tuple[ir.Value, Axes]
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,11 @@ class Statistics:
         """``x`` and ``axes`` where ``value`` is x - mean(x)."""
         node = self.node(value, "Sub")
         found = self.mean(node.inputs[1]) if node is not None else None
-        if node is None or found is None or found[0] is not node.inputs[0]:
+        if node is None or found is None:
+            return None
+        if found[0] is not node.inputs[0]:
+            found = _through_transpose(*found, node.inputs[0])
+        if found is None:
             return None
         if not same_shape(found[0].shape, node.outputs[0].shape):
             return None
@@ -211,6 +218,23 @@ class Statistics:
             return False
         exact = by == "Div"
         return is_close(array.reshape(-1)[0], count if exact else 1 / count, 0 if exact else 1)
+
+
+def _through_transpose(source: ir.Value, axes: Axes, x: ir.Value | None) -> _Mean | None:
+    """A mean of ``source`` over ``axes`` as one of ``x``, where x is ``source`` transposed.
+
+    The dims that are left must be in one order in both: then the mean has one order of elements.
+    """
+    node = x.producer() if x is not None else None
+    if x is None or node is None or (node.domain, node.op_type) != ("", "Transpose"):
+        return None
+    perm = permutation(node) if node.inputs[0] is source else None
+    if perm is None:
+        return None
+    kept = [axis for axis in perm if axis not in axes]
+    if kept != sorted(kept):
+        return None
+    return x, tuple(place for place, axis in enumerate(perm) if axis in axes)
 
 
 def _orders(node: ir.Node) -> tuple[tuple[ir.Value | None, ir.Value | None], ...]:
