@@ -25,7 +25,6 @@ SAME = {
     "floor": "Floor",
     "log": "Log",
     "logistic": "Sigmoid",
-    "sign": "Sign",
     "sin": "Sin",
     "sinh": "Sinh",
     "sqrt": "Sqrt",
@@ -63,6 +62,14 @@ def neg(cx: Lowering, x: ir.Value) -> ir.Value:
     if x.dtype is not None and x.dtype.is_integer() and not x.dtype.is_signed():
         return cx.op("Sub", cx.const_like(0, x), x)  # Neg takes no unsigned numbers.
     return cx.op("Neg", x)
+
+
+@lowers("sign", broadcasts=True)
+def sign(cx: Lowering, x: ir.Value) -> ir.Value:
+    """ONNX Runtime takes NaN among half floats for 0."""
+    assert x.dtype is not None
+    half = x.dtype in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+    return cx.cast(cx.op("Sign", cx.cast(x, ir.DataType.FLOAT) if half else x), x.dtype)
 
 
 @lowers("square", broadcasts=True)
