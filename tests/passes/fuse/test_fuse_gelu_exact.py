@@ -72,6 +72,21 @@ def test_fuses_in_other_dtypes(code: int, dtype: str) -> None:
     )
 
 
+ERFC = "n = Neg(x)  z = Mul(n, inverse)  g = smelt.Erfc(z)  p = Mul(x, g)  y = Mul(p, half)"
+
+
+def test_fuses_our_erfc() -> None:
+    before = f"g (float[N,4] x) => (float[N,4] y) {{ {CONSTANTS} {ERFC} }}"
+    check_operators(fuse_gelu_exact, before, ["Gelu"], modes=("normal",))
+
+
+def test_doubles_keep_the_precision_of_our_erfc() -> None:
+    constants = CONSTANTS.replace("float {", "double {").replace("0.70710677", "0.7071067811865476")
+    check_unchanged(
+        fuse_gelu_exact, f"g (double[N,4] x) => (double[N,4] y) {{ {constants} {ERFC} }}"
+    )
+
+
 GATE, PRODUCT = GATES["over root two"], PRODUCTS["half last"]
 KEPT = {
     "root of two off by 1e-3": gelu(

@@ -7,14 +7,17 @@
 Needs    opset 20, where Gelu begins; constants equal to 0.5, 1, sqrt(2) or sqrt(1/2) within a few
          units in the last place of their dtype. The half may stand at any of its three places,
          and ``1 + erf(z)`` may be written ``1 - erf(-z)``, as JAX's erfc is.
-Keeps    constants that are only near; a constant that raises the rank; an Erf that others read.
+Keeps    constants that are only near; a constant that raises the rank; an Erf that others read;
+         our Erfc of doubles, which is exact where the Erf that runtimes have is not.
 """
 
 from __future__ import annotations
 
+import onnx_ir as ir
+
 from smelt.ir.build import Builder
 from smelt.ir.match import OneOf, Op, Pattern, const, one_of, op, var
-from smelt.ir.rule import Match, Replacement, rule
+from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
 
 ULP = 4
@@ -53,7 +56,6 @@ _minus = one_of(
 _gate = one_of(
     op("Add", op("Erf", _over_root_two(_x)), number(1.0), commutative=True),
     op("Sub", number(1.0), op("Erf", _minus)),
-    op("Erfc", _minus, domain="smelt"),
 )
 
 
@@ -62,10 +64,17 @@ def gelu(m: Match, b: Builder) -> Replacement:
     return b.op("Gelu", m["x"])
 
 
+@rule(half_x_times(op("Erfc", _minus, domain="smelt")), min_opset=20)
+def gelu_by_erfc(m: Match, b: Builder) -> Replacement:
+    if m["x"].dtype == ir.DataType.DOUBLE:
+        return Miss("runtimes compute the Erf in Gelu in single precision")
+    return b.op("Gelu", m["x"])
+
+
 fuse_gelu_exact = rule_pass(
     "fuse_gelu_exact",
     __doc__,
-    [gelu],
+    [gelu, gelu_by_erfc],
     exactness=rounding(8),
     source="Core ML MIL: common::fuse_gelu_exact",
 )
