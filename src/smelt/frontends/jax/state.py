@@ -12,7 +12,7 @@ import functools
 import inspect
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -40,16 +40,23 @@ Again: TypeAlias = Callable[[Mapping[int, Any]], Any]
 """Makes something with other arrays, given by the ids of the old ones."""
 
 
+Copy: TypeAlias = tuple[Any, Mapping[tuple[Any, ...], Any]]
+"""An nnx module, and what its variables hold, by path."""
+
+
 @dataclass(frozen=True)
 class State:
     """``arrays`` by name, each array once; ``rebuild`` makes the function with others by id.
 
-    ``keys`` are those of the streams of random numbers that nnx modules count along.
+    ``keys`` are those of the streams of random numbers that nnx modules count along. ``copies``
+    lists the nnx modules that ``rebuild`` has made, with what their variables held at first; it
+    is None if the function has no such modules.
     """
 
     arrays: Mapping[str, Any]
     rebuild: Again
     keys: Sequence[Any]
+    copies: list[Copy] | None
 
 
 def state_of(fn: Callable[..., Any]) -> State:
@@ -60,7 +67,7 @@ def state_of(fn: Callable[..., Any]) -> State:
     rebuild = search.function("", fn) or (lambda others: fn)
     names = unique([name for name, _ in search.found], set())
     arrays = [array for _, array in search.found]
-    return State(dict(zip(names, arrays, strict=True)), rebuild, search.keys)
+    return State(dict(zip(names, arrays, strict=True)), rebuild, search.keys, search.copies)
 
 
 class _Search:
@@ -70,6 +77,7 @@ class _Search:
         self.namespace = namespace
         self.found: list[tuple[str, Any]] = []
         self.keys: list[Any] = []
+        self.copies: list[Copy] | None = None
         self._arrays: set[int] = set()
         self._functions: dict[int, tuple[Any, Again | None]] = {}
 
@@ -84,10 +92,35 @@ class _Search:
         return self._functions[id(fn)][1]
 
     def _content(self, name: str, content: Any) -> Again | None:
-        leaves, make, keys = _flatten(content)
-        self.keys += keys
+        leaves, make, modules = self._flatten(content)
         agains = [self._leaf(join(name, path), leaf) for path, leaf in leaves]
-        return _assembled([leaf for _, leaf in leaves], agains, make)
+        return _assembled([leaf for _, leaf in leaves], agains, make, always=modules)
+
+    def _flatten(self, content: Any) -> tuple[list[tuple[Any, Any]], Rebuild, bool]:
+        """The leaves of ``content`` with paths, what puts others there, and if nnx modules are."""
+        nnx = sys.modules.get("flax.nnx")
+        try:
+            if nnx is not None and _holds_modules(content, nnx):
+                return (*self._flatten_modules(content, nnx), True)
+            leaves, tree = jax.tree_util.tree_flatten_with_path(content)
+        except (TypeError, ValueError):
+            # Such as a dict with keys that have no order: a value, but no tree.
+            return [], lambda new: content, False
+        return leaves, lambda new: jax.tree.unflatten(tree, new), False
+
+    def _flatten_modules(self, content: Any, nnx: Any) -> tuple[list[tuple[Any, Any]], Rebuild]:
+        """As a pytree, a module that occurs twice would become two."""
+        definition, state = nnx.split(content)
+        leaves, tree = jax.tree_util.tree_flatten_with_path(state)
+        self.keys += jax.tree.leaves(nnx.filter_state(state, nnx.RngKey))
+        copies = self.copies = self.copies if self.copies is not None else []
+
+        def make(new: Sequence[Any]) -> Any:
+            merged = nnx.merge(definition, jax.tree.unflatten(tree, new))
+            copies.append((merged, {path: held(item) for path, item in flat(merged)}))
+            return merged
+
+        return leaves, make
 
     def _leaf(self, name: str, leaf: Any) -> Again | None:
         if _is_array(leaf):
@@ -101,9 +134,10 @@ class _Search:
 
 
 def _assembled(
-    pieces: Sequence[Any], agains: Sequence[Again | None], make: Rebuild
+    pieces: Sequence[Any], agains: Sequence[Again | None], make: Rebuild, always: bool = False
 ) -> Again | None:
-    if all(again is None for again in agains):
+    """What makes the whole again, None if no piece can change and it need not be ``always``."""
+    if not always and all(again is None for again in agains):
         return None
 
     def rebuild(others: Mapping[int, Any]) -> Any:
@@ -186,21 +220,15 @@ def _names(code: types.CodeType) -> list[str]:
     return list(names)
 
 
-def _flatten(content: Any) -> tuple[list[tuple[Any, Any]], Rebuild, list[Any]]:
-    """The leaves of ``content`` with paths, what puts others in their place, keys of streams."""
-    nnx = sys.modules.get("flax.nnx")
-    try:
-        if nnx is not None and _holds_modules(content, nnx):
-            # As a pytree, a module that occurs twice would become two.
-            definition, state = nnx.split(content)
-            leaves, tree = jax.tree_util.tree_flatten_with_path(state)
-            keys = jax.tree.leaves(nnx.filter_state(state, nnx.RngKey))
-            return leaves, lambda new: nnx.merge(definition, jax.tree.unflatten(tree, new)), keys
-        leaves, tree = jax.tree_util.tree_flatten_with_path(content)
-    except (TypeError, ValueError):
-        # Such as a dict with keys that have no order: a value, but no tree.
-        return [], lambda new: content, []
-    return leaves, lambda new: jax.tree.unflatten(tree, new), []
+def flat(module: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """The variables of an nnx module, with their paths."""
+    nnx = sys.modules["flax.nnx"]
+    yield from nnx.to_flat_state(nnx.state(module))
+
+
+def held(variable: Any) -> Any:
+    """What a variable holds."""
+    return next(iter(jax.tree.leaves(variable)), None)
 
 
 def _holds_modules(content: Any, nnx: Any) -> bool:

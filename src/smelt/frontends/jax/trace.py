@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import Unsupported, UsageError
-from smelt.frontends.jax import bindings, compat, engine, keys, names, registry, specs, streams
+from smelt.frontends.jax import bindings, compat, engine, keys, modules, names, registry, specs
 from smelt.frontends.jax.arguments import Arguments, bind
 from smelt.frontends.jax.complex_numbers import without_complex
 from smelt.frontends.jax.functions import library, selection
@@ -70,7 +70,7 @@ def trace(
     structs, _ = specs.resolve(arguments.specs, constraints, x64)
     with selection.active(selection.choose(functions)):
         closed, out = _traced(fn, arguments, parameters, structs, x64)
-    streams.check(closed, state)
+    modules.check_drawn(closed, state)
     closed, read = parameters.read(closed)
     inputs = names.input_names(arguments.parameters, structs)
     inputs = names.renamed([*inputs, *names.unique(read, set(inputs))], input_names, "input")
@@ -125,8 +125,10 @@ def _traced(
     """The jaxpr of ``fn``, its inputs those of ``arguments`` and then ``parameters``."""
 
     def call(given: Sequence[Any], values: Sequence[Any]) -> Any:
-        chosen = parameters.function(values) if values else streams.own(fn, parameters.state)
-        return arguments.call(chosen, given)
+        chosen = parameters.function(values) if values else modules.own(fn, parameters.state)
+        result = arguments.call(chosen, given)
+        modules.check_written(parameters.state)
+        return result
 
     with compat.x64(x64), bindings.active():
         kept = tuple(specs.struct_of(array) for array in parameters.arrays.values())

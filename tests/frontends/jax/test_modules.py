@@ -1,4 +1,4 @@
-"""Modules of nnx that count what they draw: traced where no result depends on it."""
+"""Modules of nnx that write to themselves: traced where nothing that matters is lost."""
 
 from __future__ import annotations
 
@@ -78,3 +78,41 @@ def test_dropout_at_inference_is_nothing(check):
 def test_a_key_in_a_closure_is_a_constant(check):
     key = jax.random.key(3)
     check(lambda x: x + jax.random.uniform(key, (3,)), "f32[B,3]", inputs=[[np.ones((2, 3))]])
+
+
+def test_weights_that_are_normalized_in_place(check):
+    linear = nnx.Linear(3, 5, rngs=nnx.Rngs(0))
+    module = nnx.WeightNorm(linear, rngs=nnx.Rngs(0))
+    check(lambda x: module(x) * 2, "f32[B,3]", compiled=False)
+    assert isinstance(linear.kernel[...], jax.Array)
+
+
+def test_weights_that_are_normalized_by_their_spectrum(check):
+    module = nnx.SpectralNorm(nnx.Linear(3, 5, rngs=nnx.Rngs(0)), rngs=nnx.Rngs(0))
+    module.eval()
+    before = module.layer_instance.kernel[...]
+    model = trace(module, "f32[B,3]")
+    assert [len(value.shape) for value in model.graph.outputs] == [2]
+    np.testing.assert_array_equal(module.layer_instance.kernel[...], before)
+
+
+def test_running_statistics_are_no_part_of_a_model():
+    module = nnx.BatchNorm(4, rngs=nnx.Rngs(0))
+    with pytest.raises(SmeltError, match=r"E102.*writes to its variable 'mean'"):
+        trace(module, "f32[B,4]")
+    np.testing.assert_array_equal(module.mean[...], 0)
+
+
+class Watched(nnx.Module):
+    """Notes what it computes on the way."""
+
+    def __call__(self, x):
+        self.sow(nnx.Intermediate, "doubled", x * 2)
+        return x * 2 + 1
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_notes_for_the_caller_are_left_out(check):
+    module = Watched()
+    check(module, "f32[B]", compiled=False)
+    trace(module, "f32[B]")

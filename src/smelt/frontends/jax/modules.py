@@ -1,0 +1,67 @@
+"""nnx modules in a trace: copies that may write to themselves, and what they may not write.
+
+A trace must not write to the module of its caller, so it works on a copy of its own. Some modules
+count the random numbers they draw, even a recurrent one that asks for a key and starts from
+zeros; some normalize their weights in place. A model gives the same for the same inputs: what it
+returns must not depend on a draw, and statistics that the module would keep are refused.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Hashable, Set
+from typing import Any
+
+from smelt.errors import Unsupported
+from smelt.frontends.jax import compat, engine
+from smelt.frontends.jax.places import place
+from smelt.frontends.jax.state import State, flat, held
+
+
+def own(fn: Callable[..., Any], state: State) -> Callable[..., Any]:
+    """``fn``, or the same with nnx modules of the current trace; call it inside."""
+    return state.rebuild({}) if state.copies is not None else fn
+
+
+def check_written(state: State) -> None:
+    """Raise Unsupported E102 if a module has written what a call after this one would read.
+
+    Normalized weights are none of that, for the module computes them anew; nor are values that
+    it notes for its caller. To be called in the trace, after the call.
+    """
+    for module, before in state.copies or ():
+        for path, variable in flat(module):
+            if held(variable) is not before.get(path) and not _may_change(variable):
+                raise Unsupported(
+                    "E102",
+                    f"a module writes to its variable {'.'.join(map(str, path))!r}",
+                    why="a model keeps nothing from one run to the next",
+                    fix="call eval() on the module, or return the new value",
+                )
+
+
+def _may_change(variable: Any) -> bool:
+    nnx = sys.modules["flax.nnx"]
+    return isinstance(variable, nnx.Param | nnx.RngState | nnx.Intermediate)
+
+
+def check_drawn(closed: compat.ClosedJaxpr, state: State) -> None:
+    """Raise Unsupported E102 if a result depends on a key of a stream."""
+    keys = {compat.identity(key) for key in state.keys}
+    pairs = zip(closed.jaxpr.constvars, closed.consts, strict=True)
+    drawn = {variable for variable, constant in pairs if compat.identity(constant) in keys}
+    for equation in engine.live_equations(closed.jaxpr) if keys else ():
+        if any(_is_drawn(atom, drawn, keys) for atom in equation.invars):
+            raise Unsupported(
+                "E102",
+                "a module draws random numbers from a stream that it counts along",
+                at=place(equation),
+                why="each call of the module would give something else, each run of a model not",
+                fix="call eval() on the module, or pass a key as an argument",
+            )
+
+
+def _is_drawn(atom: compat.Atom, drawn: Set[Any], keys: Set[Hashable]) -> bool:
+    if isinstance(atom, compat.Literal):
+        return compat.identity(atom.val) in keys
+    return atom in drawn
