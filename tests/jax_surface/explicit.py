@@ -25,6 +25,16 @@ def _spd(t: Any) -> np.ndarray:
     return a @ a.T + 4 * np.eye(4, dtype=t)
 
 
+def _key() -> np.ndarray:
+    return np.asarray(jax.random.key_data(jax.random.key(5)))
+
+
+def _rows(*shape: int) -> np.ndarray:
+    """Positive numbers whose rows sum to 1."""
+    numbers = np.exp(_f(*shape))
+    return numbers / numbers.sum(-1, keepdims=True)
+
+
 _GATHER = lax.GatherDimensionNumbers(
     offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,)
 )
@@ -93,6 +103,16 @@ EXPLICIT: dict[str, Callable[[Any], Cases]] = {
     ],
     "dot_general": lambda t: [
         ((_f(2, 3, 4, dtype=t), _f(2, 4, 5, dtype=t), (((2,), (1,)), ((0,), (0,)))), {})
+    ],
+    "scaled_dot": lambda t: [
+        (
+            (_f(2, 3, 8), _f(2, 8, 5, seed=1)),
+            {
+                "lhs_scale": _f(2, 3, 2, seed=2),
+                "rhs_scale": _f(2, 4, 5, seed=3),
+                "preferred_element_type": np.float32,
+            },
+        )
     ],
     "ragged_dot": lambda t: [((_f(5, 3, dtype=t), _f(2, 3, 4, dtype=t), _i(2, 3)), {})],
     "batch_matmul": lambda t: [((_f(2, 3, 4, dtype=t), _f(2, 4, 5, dtype=t)), {})],
@@ -222,4 +242,20 @@ EXPLICIT: dict[str, Callable[[Any], Cases]] = {
     "lpmn_values": lambda t: [((3, 3, np.asarray([0.3, 0.5], t), True), {})],
     "lpmn": lambda t: [((3, 3, np.asarray([0.3, 0.5], t)), {})],
     "bessel_jn": lambda t: [((np.asarray([0.3, 2.5], t),), {"v": 3})],
+    "jax.random.PRNGKey": lambda t: [((np.asarray(7, np.int32),), {})],
+    "jax.random.key": lambda t: [((np.asarray(7, np.int32),), {})],
+    "jax.random.triangular": lambda t: [((_key(), _f(3), _f(3) + 1, _f(3) + 3), {})],
+    "jax.random.multinomial": lambda t: [
+        ((_key(), np.asarray([3.0, 20.0], np.float32), _rows(2, 3)), {})
+    ],
+    "jax.random.categorical": lambda t: [
+        ((_key(), _f(4, 3)), {"axis": 0, "shape": (5, 3)}),
+        ((_key(), _f(4, 3)), {"replace": False, "shape": (2, 4)}),
+    ],
+    "jax.scipy.linalg.funm": lambda t: [((_spd(t), jax.numpy.exp), {})],
+    "jax.scipy.linalg.leslie": lambda t: [((_f(4, dtype=t), _f(3, dtype=t)), {})],
+    "jax.scipy.linalg.hadamard": lambda t: [((4, t), {})],
+    "jax.scipy.linalg.lu_solve": lambda t: [
+        (((_spd(t), _i(1, 1, 2, 3)), _f(4, dtype=t), trans), {}) for trans in (0, 1)
+    ],
 }
