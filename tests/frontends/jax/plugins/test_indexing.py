@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from jax import lax
 
+import smelt
+
 OUT = np.array([0, 4, -1, -5, 7, 2, -9], np.int32)
 MODES = ["fill", "clip", "wrap"]
 X = np.arange(30, dtype=np.float32).reshape(5, 6) - 7
@@ -25,6 +27,34 @@ def test_embedding_lookup_in_any_batch(check):
     check(lambda table, i: table[i], "f32[10,4]", "i32[B,S]")
     check(lambda table, i: jnp.take(table, i, axis=0), "f32[10,4]", "i32[B,S]")
     check(lambda x, i: jnp.take(x, i, axis=1), "f32[B,10,4]", "i32[3]")
+
+
+def test_an_embedding_mapped_over_a_batch_is_one_gather(check):
+    """Every window is a whole row, so where it begins within the row says nothing."""
+    table = jnp.arange(40.0).reshape(10, 4)
+    row = lambda i: lax.dynamic_index_in_dim(table, i, keepdims=False)  # noqa: E731
+    for fn in (row, lambda i: lax.dynamic_slice(table, (i, i), (1, 4))):
+        model = smelt.optimize(check(jax.vmap(jax.vmap(fn)), "i32[B,S]"))
+        ops = {node.op_type for node in model.graph}
+        assert "Gather" in ops
+        assert not ops & {"GatherND", "Concat", "Expand"}
+    out = [[np.array([[3, -4, 12], [-1, 0, 9]], np.int32)]]
+    check(jax.vmap(jax.vmap(row)), "i32[2,3]", inputs=out, rtol=0)
+
+
+def test_windows_over_a_whole_dim_begin_at_0(check):
+    """The clipped start of such a dim is 0, whatever the index says; a fill still looks at it."""
+
+    def fn(mode):
+        numbers = lax.GatherDimensionNumbers((1, 2), (), (0, 1))
+        return lambda x, i: lax.gather(x, i, numbers, (2, 6), mode=mode)
+
+    inside = np.array([[0, 0], [3, 5], [-2, 1], [9, -9]], np.int32)
+    for mode in ("clip", "fill"):
+        check(fn(mode), "f32[5,6]", "i32[4,2]", inputs=[[X, inside]], rtol=0)
+    numbers = lax.GatherDimensionNumbers((1, 2), (), (0, 1))
+    whole = lambda x, i: lax.gather(x, i, numbers, (5, 6), mode="clip")  # noqa: E731
+    check(whole, "f32[5,6]", "i32[4,2]", inputs=[[X, inside]], rtol=0)
 
 
 INDEXED = {

@@ -34,6 +34,10 @@ def gather(
     mapped = [int(dim) for dim in dimension_numbers.start_index_map]
     if not mapped:
         raise cx.unsupported("it has no indexed dims")
+    if how != indices.DROP:
+        collapsed = {int(dim) for dim in dimension_numbers.collapsed_slice_dims}
+        whole = {d for d in mapped if same_size(shape[d], slice_sizes[d])} - collapsed
+        mapped, starts = _without(cx, starts, mapped, whole)
     sizes = [slice_sizes[dim] for dim in mapped]
     limits = [shape[dim] for dim in mapped]
     index = cx.cast(starts, ir.DataType.INT64)
@@ -44,7 +48,7 @@ def gather(
         if how == indices.DROP:
             valid = indices.validity(cx, index, last, len(mapped))
         index = indices.clipped(cx, index, last)
-    taken = _take(cx, x, index, dimension_numbers, slice_sizes)
+    taken = _take(cx, x, index, mapped, dimension_numbers, slice_sizes)
     if valid is None:
         return taken
     offsets = [int(dim) for dim in dimension_numbers.offset_dims]
@@ -64,12 +68,33 @@ def _fill(value: float | None, dtype: np.dtype) -> np.ndarray:
     return np.asarray(True if dtype.kind == "b" else np.nan, dtype)
 
 
+def _without(
+    cx: Lowering, starts: ir.Value, mapped: list[int], whole: set[int]
+) -> tuple[list[int], ir.Value]:
+    """The indexed dims and the starts without dims that are taken ``whole``: those clip to 0."""
+    kept = [column for column, dim in enumerate(mapped) if dim not in whole] or [0]
+    if len(kept) == len(mapped):
+        return mapped, starts
+    left, axis = [mapped[column] for column in kept], len(cx.avals_in[1].shape) - 1
+    joined = starts.producer()
+    if joined is not None and joined.op_type == "Concat" and len(joined.inputs) == len(mapped):
+        # JAX joins columns of one index each, so the others need not be made at all.
+        columns = [value for column in kept if (value := joined.inputs[column]) is not None]
+        if joined.attributes.get_int("axis") == axis:
+            return left, columns[0] if len(kept) == 1 else cx.op("Concat", *columns, axis=axis)
+    return left, cx.op("Gather", starts, cx.const_i64(kept), axis=axis)
+
+
 def _take(
-    cx: Lowering, x: ir.Value, index: ir.Value, numbers: Any, slice_sizes: Sequence[Dim]
+    cx: Lowering,
+    x: ir.Value,
+    index: ir.Value,
+    mapped: Sequence[int],
+    numbers: Any,
+    slice_sizes: Sequence[Dim],
 ) -> ir.Value:
     """The windows of ``x`` at ``index``, all of them in bounds, with dims where JAX wants them."""
     shape, rank = cx.avals_in[0].shape, len(cx.avals_in[1].shape)
-    mapped = [int(dim) for dim in numbers.start_index_map]
     batching = [int(dim) for dim in numbers.operand_batching_dims]
     collapsed = {int(dim) for dim in numbers.collapsed_slice_dims}
     others = [dim for dim in range(len(shape)) if dim not in (*mapped, *batching)]
@@ -78,11 +103,13 @@ def _take(
     partial = [dim for dim in others if not same_size(shape[dim], slice_sizes[dim])]
     x = cx.slice(x, [0] * len(partial), [slice_sizes[dim] for dim in partial], partial)
     want = _labels(numbers, len(cx.avals_out[0].shape), len(shape))
-    if len(mapped) == 1 and not batching and mapped[0] in collapsed:
-        axis = mapped[0]
-        have = [*range(axis), *(f"b{i}" for i in range(rank - 1)), *range(axis + 1, len(shape))]
-        taken = cx.op("Gather", x, cx.squeeze(index, [rank - 1]), axis=axis)
-        return indices.rearranged(cx, taken, have, want)
+    if len(mapped) == 1 and not batching and same_size(slice_sizes[mapped[0]], 1):
+        axis, batch = mapped[0], [f"b{i}" for i in range(rank - 1)]
+        # The last dim of the index, of size 1, serves as the window that is not collapsed.
+        window = [] if axis in collapsed else [axis]
+        have = [*range(axis), *batch, *window, *range(axis + 1, len(shape))]
+        index = index if window else cx.squeeze(index, [rank - 1])
+        return indices.rearranged(cx, cx.op("Gather", x, index, axis=axis), have, want)
     if rank == 1 and not batching:
         return _slice(cx, x, index, mapped, slice_sizes, sorted(collapsed))
     windows = [None if dim in collapsed else slice_sizes[dim] for dim in mapped]
