@@ -114,6 +114,21 @@ EXPLICIT: dict[str, Callable[[Any], Cases]] = {
             },
         )
     ],
+    "dsplit": lambda t: [((_f(2, 3, 4, dtype=t), 2), {})],
+    "unpackbits": lambda t: [((np.asarray([[3, 200]], np.uint8),), {"axis": 1})],
+    "jax.numpy.linalg.cross": lambda t: [((_f(4, 3, dtype=t), _f(4, 3, dtype=t, seed=1)), {})],
+    "matrix_power": lambda t: [((_spd(t), 3), {}), ((_spd(t), -1), {})],
+    "multi_dot": lambda t: [
+        (([_f(2, 3, dtype=t), _f(3, 4, dtype=t), _f(4, 5, dtype=t)],), {}),
+    ],
+    "jax.lax.real": lambda t: [((_f(3, dtype=t) + 1j * _f(3, dtype=t, seed=1),), {})],
+    "jax.lax.imag": lambda t: [((_f(3, dtype=t) + 1j * _f(3, dtype=t, seed=1),), {})],
+    "jax.lax.squeeze": lambda t: [((_f(3, 1, 4, dtype=t), (1,)), {})],
+    "jax.lax.split": lambda t: [((_f(3, 6, dtype=t), (1, 2, 3), 1), {})],
+    **dict.fromkeys(
+        ("reduce_and", "reduce_or", "reduce_xor"),
+        lambda t: [((np.asarray([[6, 3, 5], [-1, 7, -8]], np.int32), (1,)), {})],
+    ),
     "ragged_dot": lambda t: [((_f(5, 3, dtype=t), _f(2, 3, 4, dtype=t), _i(2, 3)), {})],
     "batch_matmul": lambda t: [((_f(2, 3, 4, dtype=t), _f(2, 4, 5, dtype=t)), {})],
     "broadcast_in_dim": lambda t: [((_f(3, dtype=t), (2, 3), (1,)), {})],
