@@ -8,9 +8,8 @@
     after    x ─> LogSoftmax(axis) ─> y
 
 JAX writes a Max with -inf around the maximum, squeezes and restores the reduced dim, and sums half
-floats in single precision. It hands
-NaN on through ``Where(IsNaN(s), s, m)`` with a sum of squares ``s``: a guard that says nothing new
-here, for NaN reaches the sum of exponentials in any case.
+floats in single precision. It hands NaN on through ``Where(IsNaN(s), s, m)`` with a sum of squares
+``s``: a guard that says nothing new here, for NaN reaches the sum of exponentials in any case.
 
 Needs    one axis, the same for the maximum and the sums.
 Keeps    parts that something else reads; sums over another axis; integers.
