@@ -7,6 +7,8 @@ from functools import cache
 
 import onnx_ir as ir
 
+from smelt.ir.opset import schema
+
 NARROW = frozenset(
     dtype
     for dtype in ir.DataType
@@ -29,10 +31,10 @@ def refusal(op_type: str, inputs: Sequence[ir.Value | None], opset: int) -> str:
 @cache
 def _types(op_type: str, place: int, opset: int) -> frozenset[str]:
     """The types that ONNX allows for one input."""
-    import onnx
-
-    schema = onnx.defs.get_schema(op_type, opset)
-    formal = schema.inputs[min(place, len(schema.inputs) - 1)]
+    found = schema(op_type, opset)
+    if found is None:
+        return frozenset()
+    formal = found.inputs[min(place, len(found.inputs) - 1)]
     return frozenset(
         text.removeprefix("tensor(").removesuffix(")").lower() for text in formal.types
     )
