@@ -23,11 +23,11 @@ MERGED = {
         "g (float[B,1,4] x) => (float[B,4,1] y) <int64[3] s = {0,4,1}> { y = Reshape(x, s) }",
     ),
     "dims of size 1 among unknown ones": (
-        f"g (float[S,T] x) => (float[1,S,T] y) <int64[2] a = {{0,1}}, int64[1] one = {{1}}> {{ u = Unsqueeze(x, a) y = Squeeze(u, one) }}",
+        "g (float[S,T] x) => (float[1,S,T] y) <int64[2] a = {0,1}, int64[1] one = {1}> { u = Unsqueeze(x, a) y = Squeeze(u, one) }",
         "g (float[S,T] x) => (float[1,S,T] y) <int64[1] s = {0}> { y = Unsqueeze(x, s) }",
     ),
     "fewer of them among unknown ones": (
-        f"g (float[1,1,S,T] x) => (float[1,S,T] y) <int64[2] a = {{0,1}}, int64[1] one = {{0}}> {{ u = Squeeze(x, a) y = Unsqueeze(u, one) }}",
+        "g (float[1,1,S,T] x) => (float[1,S,T] y) <int64[2] a = {0,1}, int64[1] one = {0}> { u = Squeeze(x, a) y = Unsqueeze(u, one) }",
         "g (float[1,1,S,T] x) => (float[1,S,T] y) <int64[1] s = {1}> { y = Squeeze(x, s) }",
     ),
     "Flatten then Reshape": (
