@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax_surface.explicit import EXPLICIT
+from jax_surface.patience import jax_computes
 from jax_surface.surface import Entry
 
 
@@ -120,7 +121,8 @@ def accepted(entry: Entry, wide: bool, most: int) -> list[Arguments]:
         if result is None or not traceable(entry, arguments):
             continue
         leaves, tree = jax.tree.flatten(result)
-        if not leaves or not all(isinstance(leaf, jax.Array) for leaf in leaves):
+        leaves = [leaf for leaf in leaves if isinstance(leaf, jax.Array)]
+        if not leaves:
             continue
         key = (tree, tuple((leaf.dtype, leaf.ndim) for leaf in leaves), len(arguments.values))
         if key not in seen:
@@ -160,7 +162,8 @@ def call(entry: Entry, arguments: Arguments) -> Any:
     """What JAX gives, None if it refuses."""
     values = [jnp.asarray(v) if isinstance(v, np.ndarray) else v for v in arguments.values]
     try:
-        return entry.function(*values, **arguments.keywords)
+        with jax_computes():
+            return jax.block_until_ready(entry.function(*values, **arguments.keywords))
     except Exception:  # noqa: BLE001 - a callable may refuse arguments in any way it likes
         return None
 

@@ -256,6 +256,7 @@ EXPLICIT: dict[str, Callable[[Any], Cases]] = {
     "sph_harm_y": lambda t: [((_i(2), _i(1), _f(1, dtype=t), _f(1, dtype=t)), {"n_max": 3})],
     "lpmn_values": lambda t: [((3, 3, np.asarray([0.3, 0.5], t), True), {})],
     "lpmn": lambda t: [((3, 3, np.asarray([0.3, 0.5], t)), {})],
+    "expn": lambda t: [((_i(1, 2, 5), np.asarray([0.3, 2.5, 7], t)), {})],
     "bessel_jn": lambda t: [((np.asarray([0.3, 2.5], t),), {"v": 3})],
     "jax.random.PRNGKey": lambda t: [((np.asarray(7, np.int32),), {})],
     "jax.random.key": lambda t: [((np.asarray(7, np.int32),), {})],

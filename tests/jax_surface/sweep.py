@@ -1,12 +1,12 @@
 """Convert every public callable, and hold what comes out against JAX.
 
-python -m jax_surface.sweep [--only jax.numpy] [--narrow] [--write docs/jax-coverage.md]
+python -m jax_surface.sweep [--only jax.numpy] [--types x32 x64 narrow]
+                            [--write docs/jax-coverage.md]
 """
 
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -19,8 +19,11 @@ import numpy as np
 from jax_surface import symbolic
 from jax_surface.arguments import Arguments, accepted, function_of, narrowed
 from jax_surface.compare import SPECIFIED, differs
+from jax_surface.page import Results
+from jax_surface.patience import jax_computes
 from jax_surface.surface import Entry, entries
 from jax_surface.trials import Trial, trials
+from jax_surface.worker import Task, answered
 
 import smelt
 from smelt.errors import ErrorList, SmeltError
@@ -28,6 +31,9 @@ from smelt.runtime.runner import Runner, open_runner
 
 SYMBOLIC = ("jax.numpy", "jax.lax", "jax.nn")
 """Modules whose callables are also converted for any leading size."""
+
+KEPT = Path("build/jax_surface.json")
+"""What earlier sweeps found."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,15 @@ def narrow_verdicts(entry: Entry, most: int = 3) -> Iterator[Verdict]:
 def _function(entry: Entry, arguments: Arguments) -> Callable[..., Any]:
     """The callable of its arrays, with results that an ONNX interface can carry."""
     computed = function_of(entry, arguments)
-    return lambda *arrays: jax.tree.map(_parts, computed(*arrays))
+    return lambda *arrays: [
+        _parts(leaf) for leaf in jax.tree.leaves(computed(*arrays)) if isinstance(leaf, jax.Array)
+    ]
+
+
+def _computed(function: Callable[..., Any], inputs: list[np.ndarray]) -> list[np.ndarray]:
+    """What JAX gives."""
+    with jax_computes():
+        return [np.asarray(leaf) for leaf in function(*map(jnp.asarray, inputs))]
 
 
 def _verdict(
@@ -77,8 +91,8 @@ def _verdict(
         return "refused", _refusal(error)
     except Exception as error:  # noqa: BLE001 - the sweep is there to find whatever is raised
         return "failed", f"{type(error).__name__}: {str(error)[:160]}"
-    expected = [np.asarray(leaf) for leaf in jax.tree.leaves(function(*map(jnp.asarray, inputs)))]
-    return _judged(entry, model, _cases(function, trials(entry, inputs, expected)))
+    tried = trials(entry, inputs, _computed(function, inputs))
+    return _judged(entry, model, _cases(function, tried))
 
 
 def _symbolic(
@@ -103,10 +117,10 @@ def _cases(
     cases = []
     for trial in tried:
         try:
-            results = jax.tree.leaves(function(*map(jnp.asarray, trial.inputs)))
+            results = _computed(function, trial.inputs)
         except Exception:  # noqa: BLE001 - a callable may refuse a size in any way it likes
             continue
-        cases.append((trial, [np.asarray(leaf) for leaf in results]))
+        cases.append((trial, results))
     return cases
 
 
@@ -168,51 +182,33 @@ def _parts(leaf: Any) -> Any:
     return leaf
 
 
-def sweep(only: str = "", *, narrow: bool = False) -> list[Verdict]:
-    """Verdicts over the surface, or over the callables whose path starts with ``only``.
-
-    ``narrow``: in half floats and integers of 8 and 16 bits, and not in the usual types.
-    """
-    found: list[Verdict] = []
-    for entry in entries():
-        if str(entry).startswith(only):
-            if narrow:
-                found += narrow_verdicts(entry)
-                continue
-            for wide in (False, True):
-                found += verdicts(entry, wide)
-    return found
-
-
-def table(found: list[Verdict]) -> str:
-    """A Markdown page: a row for each module, then what is not right."""
-    modules: dict[str, Counter[str]] = {}
-    for verdict in found:
-        # A size that nothing says is refused with reason, so these cases count by themselves.
-        name = verdict.entry.module + (", any size" if verdict.case.endswith("B") else "")
-        modules.setdefault(name, Counter())[verdict.kind] += 1
-    lines = ["| module | cases | right | refused | failed | wrong |", "|---|---|---|---|---|---|"]
-    total: Counter[str] = sum(modules.values(), Counter())
-    for module, counts in (*sorted(modules.items()), ("all", total)):
-        kinds = " | ".join(str(counts[kind]) for kind in ("right", "refused", "failed", "wrong"))
-        lines.append(f"| {module} | {counts.total()} | {kinds} |")
-    lines += ["", "| callable | case | verdict | why |", "|---|---|---|---|"]
-    for v in found:
-        if v.kind != "right":
-            lines.append(f"| {v.entry} | {v.case} | {v.kind} | {v.why.replace('|', '/')} |")
-    return "\n".join(lines) + "\n"
+def verdicts_of(entry: Entry, types: str) -> Iterator[Verdict]:
+    """The verdicts in the types of one kind: x32, x64 or narrow."""
+    return narrow_verdicts(entry) if types == "narrow" else verdicts(entry, types == "x64")
 
 
 def main() -> None:
+    """Sweep a part of the surface, and print or write the page with what earlier sweeps found."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--narrow", action="store_true")
-    parser.add_argument("--write", type=Path)
+    parser.add_argument("--only", default="", help="what the paths of the callables start with")
+    parser.add_argument("--types", nargs="+", choices=("x32", "x64", "narrow"))
+    parser.add_argument("--write", type=Path, help="the page to write")
     options = parser.parse_args()
-    page = table(sweep(options.only, narrow=options.narrow))
-    if options.write is not None:
-        options.write.write_text(page)
-    print(page)
+    kept = Results() if options.write is None else Results.load(KEPT)
+    paths = [str(entry) for entry in entries() if str(entry).startswith(options.only)]
+    for task, rows in answered(
+        [Task(path, types) for types in options.types or ("x32", "x64") for path in paths]
+    ):
+        kept.rows[task] = rows
+        for row in rows:
+            if row.kind != "right":
+                print(*task, *row, flush=True)
+        if options.write is not None:
+            kept.save(KEPT)
+    if options.write is None:
+        print(kept.page())
+    else:
+        options.write.write_text(kept.page())
 
 
 if __name__ == "__main__":
