@@ -114,6 +114,13 @@ EXPLICIT: dict[str, Callable[[Any], Cases]] = {
             },
         )
     ],
+    "scaled_matmul": lambda t: [
+        ((_f(2, 3, 8), _f(2, 5, 8, seed=1), _f(2, 3, 2, seed=2), _f(2, 5, 2, seed=3)), {})
+    ],
+    "scaled_dot_general": lambda t: [
+        ((_f(2, 3, 64), _f(2, 5, 64, seed=1), (((2,), (2,)), ((0,), (0,)))), {"configs": configs})
+        for configs in (None, [jax.nn.get_scaled_dot_general_config("mxfp8")] * 3)
+    ],
     "dsplit": lambda t: [((_f(2, 3, 4, dtype=t), 2), {})],
     "unpackbits": lambda t: [((np.asarray([[3, 200]], np.uint8),), {"axis": 1})],
     "jax.numpy.linalg.cross": lambda t: [((_f(4, 3, dtype=t), _f(4, 3, dtype=t, seed=1)), {})],
@@ -253,6 +260,14 @@ EXPLICIT: dict[str, Callable[[Any], Cases]] = {
     "welch": lambda t: [((_f(64, dtype=t),), {"nperseg": 16})],
     "csd": lambda t: [((_f(64, dtype=t), _f(64, dtype=t, seed=1)), {"nperseg": 16})],
     "savgol_filter": lambda t: [((_f(20, dtype=t), 5, 2), {})],
+    # Of numbers for which its series ends soon in JAX itself.
+    "hyp2f1": lambda t: [
+        ((np.asarray(0.5, t), np.asarray(1.5, t), np.asarray(2.5, t), _rows(3, 4).astype(t)), {})
+    ],
+    **dict.fromkeys(
+        ("jax.scipy.stats.multinomial.logpmf", "jax.scipy.stats.multinomial.pmf"),
+        lambda t: [((_i(1, 4, 2), np.asarray(7, np.int32), _rows(3).astype(t)), {})],
+    ),
     "sph_harm_y": lambda t: [((_i(2), _i(1), _f(1, dtype=t), _f(1, dtype=t)), {"n_max": 3})],
     "lpmn_values": lambda t: [((3, 3, np.asarray([0.3, 0.5], t), True), {})],
     "lpmn": lambda t: [((3, 3, np.asarray([0.3, 0.5], t)), {})],
