@@ -114,9 +114,6 @@ EXPLICIT: dict[str, Callable[[Any], Cases]] = {
             },
         )
     ],
-    "scaled_matmul": lambda t: [
-        ((_f(2, 3, 8), _f(2, 5, 8, seed=1), _f(2, 3, 2, seed=2), _f(2, 5, 2, seed=3)), {})
-    ],
     "scaled_dot_general": lambda t: [
         ((_f(2, 3, 64), _f(2, 5, 64, seed=1), (((2,), (2,)), ((0,), (0,)))), {"configs": configs})
         for configs in (None, [jax.nn.get_scaled_dot_general_config("mxfp8")] * 3)
