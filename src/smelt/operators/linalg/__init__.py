@@ -6,9 +6,19 @@ they are the body; the others need a target that has the operator.
 
 from __future__ import annotations
 
-from smelt.operators.linalg import eig, eigh, lu, qr, reductions, svd, tridiagonal_solve
+from smelt.operators.linalg import (
+    complex_matrices,
+    eig,
+    eigh,
+    lu,
+    qr,
+    reductions,
+    svd,
+    tridiagonal_solve,
+)
 
 OPERATORS = (
+    *complex_matrices.OPERATORS,
     eig.OPERATOR,
     eigh.OPERATOR,
     *lu.OPERATORS,

@@ -10,6 +10,7 @@ import pytest
 from jax import lax
 
 import smelt
+from smelt.runtime.runner import open_runner
 
 RNG = np.random.default_rng(0)
 SQUARE = RNG.normal(size=(2, 4, 4)) + 2 * np.eye(4)
@@ -192,9 +193,48 @@ def test_eigenvectors_of_matrices_without_symmetry_multiply_back_on_the_host():
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=0), 1, rtol=1e-5)
 
 
-def test_eig_of_complex_matrices_is_refused():
+def test_eigenvectors_of_complex_matrices_multiply_back_on_the_host():
+    a = SQUARE[0] + 1j * SQUARE[0].T
+    values_re, values_im, re, im = host(lambda x: parts_of_eig(x + 1j * x.T), SQUARE[0])
+    values, vectors = values_re + 1j * values_im, re + 1j * im
+    np.testing.assert_allclose(a @ vectors, vectors * values, atol=1e-4)
+
+
+def test_complex_form_of_schur_is_triangular_and_multiplies_back_on_the_host():
+    def parts(a):
+        form, vectors = sl.schur(a, output="complex")
+        return form.real, form.imag, vectors.real, vectors.imag
+
+    form_re, form_im, re, im = host(parts, SQUARE[0])
+    form, vectors = form_re + 1j * form_im, re + 1j * im
+    np.testing.assert_array_equal(np.tril(form, -1), 0)
+    np.testing.assert_allclose(vectors @ form @ vectors.conj().T, SQUARE[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("of", [np.nan, np.inf])
+def test_complex_form_of_schur_of_what_is_not_finite_is_nan_as_in_jax(of):
+    a = SQUARE[0].copy()
+    a[0, 1] = of
+    assert np.isnan(host(lambda a: sl.schur(a, output="complex")[0].real, a)).all()
+
+
+def test_square_root_of_a_matrix_without_symmetry():
+    square = (POSITIVE[0] + np.triu(SQUARE[0])).astype(np.float32)
+    model = smelt.trace(lambda a: sl.sqrtm(a @ a).real, square)
+    (root,) = open_runner(model, "reference")(square)
+    np.testing.assert_allclose(root @ root, square @ square, rtol=1e-3, atol=1e-3)
+
+
+def test_sorted_complex_form_of_schur_is_refused():
     with pytest.raises(smelt.SmeltError) as caught:
-        smelt.trace(lambda a: jnp.linalg.eigvals(a + 1j * a).real, "f32[3,3]")
+        smelt.trace(
+            lambda a: (
+                lax.linalg.schur(
+                    a + 1j * a, sort_eig_vals=True, select_callable=lambda z: z.real > 0
+                )[0].real
+            ),
+            "f32[3,3]",
+        )
     assert caught.value.code == "E105"
 
 

@@ -1,4 +1,4 @@
-"""Eigenvalues of general real matrices: complex results, by a primitive of their parts."""
+"""Eigenvalues of general matrices and forms of complex ones, by primitives of their parts."""
 
 from __future__ import annotations
 
@@ -9,34 +9,32 @@ from smelt.frontends.jax import compat
 from smelt.frontends.jax.complex_numbers.parts import Parts
 from smelt.frontends.jax.places import place
 
-NAME = "eig_parts"
-_eig_parts = compat.Primitive(NAME)
-_eig_parts.multiple_results = True
+EIG, COMPLEX_EIG, COMPLEX_SCHUR = "eig_parts", "complex_eig_parts", "complex_schur_parts"
 
 
-def _avals(a: compat.Aval) -> list[compat.Aval]:
+def _eig_avals(a: compat.Aval, *_: compat.Aval) -> list[compat.Aval]:
     values = compat.ShapedArray(a.shape[:-1], a.dtype)
     return [values] * 2 + [compat.ShapedArray(a.shape, a.dtype)] * 4
 
 
-_eig_parts.def_abstract_eval(_avals)
+def _schur_avals(re: compat.Aval, im: compat.Aval) -> list[compat.Aval]:
+    return [compat.ShapedArray(re.shape, re.dtype)] * 4
+
+
+_eig_parts, _complex_eig, _complex_schur = map(compat.Primitive, (EIG, COMPLEX_EIG, COMPLEX_SCHUR))
+for _primitive, _avals in (
+    (_eig_parts, _eig_avals),
+    (_complex_eig, _eig_avals),
+    (_complex_schur, _schur_avals),
+):
+    _primitive.multiple_results = True
+    _primitive.def_abstract_eval(_avals)
 
 
 def eig(equation: compat.Equation, operands: list[Any]) -> list[Parts]:
-    """The values, then left and right vectors if asked for.
-
-    Raises Unsupported E105 for complex matrices.
-    """
+    """The values, then left and right vectors if asked for."""
     (a,) = operands
-    if isinstance(a, Parts):
-        raise Unsupported(
-            "E105",
-            "primitive 'eig' is not supported on complex numbers",
-            at=place(equation),
-            why="its operator takes real matrices",
-            fix="use eigh if the matrix is Hermitian, on its real form [[re, -im], [im, re]]",
-        )
-    found = _eig_parts.bind(a)
+    found = _complex_eig.bind(a.re, a.im) if isinstance(a, Parts) else _eig_parts.bind(a)
     values, left, right = (Parts(*found[i : i + 2]) for i in (0, 2, 4))
     params = equation.params
     return [
@@ -44,3 +42,22 @@ def eig(equation: compat.Equation, operands: list[Any]) -> list[Parts]:
         *([left] if params["compute_left_eigenvectors"] else []),
         *([right] if params["compute_right_eigenvectors"] else []),
     ]
+
+
+def schur(equation: compat.Equation, operands: list[Any]) -> list[Parts]:
+    """The triangular form, then the vectors if asked for.
+
+    Raises Unsupported E105 where the eigenvalues are to be sorted.
+    """
+    (a,) = operands
+    if equation.params["sort_eig_vals"]:
+        raise Unsupported(
+            "E105",
+            "primitive 'schur' is not supported on complex numbers",
+            at=place(equation),
+            why="the eigenvalues are to be sorted",
+            fix="leave them in the order in which they come",
+        )
+    found = _complex_schur.bind(a.re, a.im)
+    form, vectors = Parts(*found[:2]), Parts(*found[2:])
+    return [form, vectors] if equation.params["compute_schur_vectors"] else [form]

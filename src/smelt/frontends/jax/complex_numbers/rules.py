@@ -11,7 +11,7 @@ from jax import lax
 from smelt.errors import Unsupported
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.complex_numbers import functions
-from smelt.frontends.jax.complex_numbers.eigen import eig
+from smelt.frontends.jax.complex_numbers.eigen import eig, schur
 from smelt.frontends.jax.complex_numbers.fourier import transform
 from smelt.frontends.jax.complex_numbers.parts import (
     Parts,
@@ -226,6 +226,7 @@ def _scatter_mul(equation: compat.Equation, values: list[Any]) -> list[Value]:
 OTHERS: Mapping[str, Rule] = {
     "convert_element_type": _convert,
     "eig": eig,
+    "schur": schur,
     "iota": _iota,
     "scatter-mul": _scatter_mul,
     "sort": _sort,

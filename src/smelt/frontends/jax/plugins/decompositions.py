@@ -7,7 +7,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from smelt.frontends.jax.compat import Dim, InconclusiveDim
-from smelt.frontends.jax.complex_numbers.eigen import NAME
+from smelt.frontends.jax.complex_numbers.eigen import COMPLEX_EIG, COMPLEX_SCHUR, EIG
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.plugins.linalg import check_real
 from smelt.frontends.jax.registry import lowers
@@ -84,9 +84,19 @@ def eigh(
     return _smelt(cx, "Eigh", a, outputs=2, lower=int(lower))
 
 
-@lowers(NAME)
+@lowers(EIG)
 def eig(cx: Lowering, a: ir.Value) -> tuple[ir.Value, ...]:
     return _smelt(cx, "Eig", a, outputs=6)
+
+
+@lowers(COMPLEX_EIG)
+def complex_eig(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...]:
+    return _smelt(cx, "ComplexEig", re, im, outputs=6)
+
+
+@lowers(COMPLEX_SCHUR)
+def complex_schur(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...]:
+    return _smelt(cx, "ComplexSchur", re, im, outputs=4)
 
 
 @lowers("svd")

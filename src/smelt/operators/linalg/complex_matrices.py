@@ -1,0 +1,107 @@
+"""``smelt.ComplexEig`` and ``smelt.ComplexSchur``: of complex matrices, by LAPACK, without a body.
+
+Matrices come and go as real and imaginary parts, since ONNX computes with real numbers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.operators.declare import Attributes, Operator, Result
+from smelt.operators.linalg.batches import check_square, each
+
+Decomposition = Callable[[np.ndarray], Sequence[np.ndarray]]
+
+
+def infer_eig(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
+    """Parts of the values, then of the left and of the right vectors."""
+    shape, dtype = _operand(inputs, "ComplexEig")
+    values = ir.Shape(shape.dims[:-1]) if shape is not None else None
+    return [Result(dtype, values)] * 2 + [Result(dtype, shape)] * 4
+
+
+def infer_schur(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
+    """Parts of the triangular form, then of the vectors."""
+    shape, dtype = _operand(inputs, "ComplexSchur")
+    return [Result(dtype, shape)] * 4
+
+
+def _operand(
+    inputs: Sequence[ir.Value | None], name: str
+) -> tuple[ir.Shape | None, ir.DataType | None]:
+    """What is known of the matrices from either of their parts."""
+    re, im = inputs
+    if re is None or im is None:
+        raise ValueError(f"{name} takes two operands")
+    for part in (re, im):
+        check_square(part, name)
+    if re.dtype is not None and im.dtype is not None and re.dtype != im.dtype:
+        raise ValueError(f"the parts of {name} have the types {re.dtype} and {im.dtype}")
+    if re.shape is not None and im.shape is not None and len(re.shape) != len(im.shape):
+        raise ValueError(f"the parts of {name} have the ranks {len(re.shape)} and {len(im.shape)}")
+    return re.shape if re.shape is not None else im.shape, re.dtype or im.dtype
+
+
+def eig_reference(
+    inputs: Sequence[np.ndarray | None], attributes: Attributes
+) -> tuple[np.ndarray, ...]:
+    """``geev`` of LAPACK: vectors are columns of length 1; NaN for what is not finite."""
+    from scipy.linalg import eig
+
+    return _parts_of(lambda matrix: eig(matrix, left=True, right=True), inputs, (1, 2, 2))
+
+
+def schur_reference(
+    inputs: Sequence[np.ndarray | None], attributes: Attributes
+) -> tuple[np.ndarray, ...]:
+    """``gees`` of LAPACK; NaN for what is not finite."""
+    from scipy.linalg import schur
+
+    return _parts_of(lambda matrix: schur(matrix, output="complex"), inputs, (2, 2))
+
+
+def _parts_of(
+    function: Decomposition, inputs: Sequence[np.ndarray | None], ranks: Sequence[int]
+) -> tuple[np.ndarray, ...]:
+    """Both parts of each result, which is a square matrix or, of rank 1, a row of one."""
+    re, im = inputs
+    assert re is not None
+    assert im is not None
+    n = re.shape[-1]
+    shapes = [(n,) * rank for rank in ranks for _ in range(2)]
+
+    def decompose(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
+        matrix = re + np.complex64(1j) * im
+        if not np.isfinite(matrix).all():
+            return [np.full(shape, np.nan) for shape in shapes]
+        return [part for found in function(matrix) for part in (found.real, found.imag)]
+
+    return each(decompose, shapes, (re.dtype,) * len(shapes), (re, im), (2, 2))
+
+
+OPERATORS = (
+    Operator(
+        domain="smelt",
+        name="ComplexEig",
+        summary="Eigenvalues and eigenvectors of complex matrices, all as parts",
+        inputs=("real", "imaginary"),
+        outputs=(
+            *("values_real", "values_imaginary", "left_real", "left_imaginary"),
+            *("right_real", "right_imaginary"),
+        ),
+        infer=infer_eig,
+        reference=eig_reference,
+    ),
+    Operator(
+        domain="smelt",
+        name="ComplexSchur",
+        summary="Triangular form of Schur of complex matrices, and its vectors, all as parts",
+        inputs=("real", "imaginary"),
+        outputs=("form_real", "form_imaginary", "vectors_real", "vectors_imaginary"),
+        infer=infer_schur,
+        reference=schur_reference,
+    ),
+)
