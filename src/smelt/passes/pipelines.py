@@ -31,6 +31,7 @@ SIMPLIFY = _listed(
     "merge-consecutive-paddings",
     "remove-symbolic-reshape",
     "sink-unit-dims",
+    "hoist-bias",
     "merge-consecutive-reshapes",
     "merge-consecutive-transposes",
     "reduce-transposes",
@@ -68,9 +69,18 @@ FUSE = _listed(
     "fuse-reduce-mean",
     "fuse-layernorm-or-instancenorm",
     "fuse-softmax",
+    "dot-merger",
+    "fuse-attention",
     "fuse-swish",
 )
 """One operator for many."""
+
+EXPANDED = _listed(
+    "expand-attention",
+    "merge-consecutive-transposes",
+    "merge-consecutive-reshapes",
+)
+"""For targets that have no compound operators of ONNX but small ones."""
 
 CLEANUP = _listed(
     "const-deduplication",

@@ -21,6 +21,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "fold_reshape_pairs",
         "fuse_squeeze_expand_dims",
         "fuse_stack_split",
+        "hoist_bias",
         "merge_consecutive_paddings",
         "merge_consecutive_relus",
         "merge_consecutive_reshapes",
@@ -33,7 +34,10 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
     "fuse": (
         "add_conv_transpose_output_shape",
         "compose_conv1d",
+        "dot_merger",
+        "expand_attention",
         "expand_dynamic_linear",
+        "fuse_attention",
         "fuse_conv_batchnorm",
         "fuse_conv_bias",
         "fuse_conv_scale",

@@ -6,6 +6,7 @@ nothing. Option ``name`` replaces ``model`` in files, functions and macros.
 
 from __future__ import annotations
 
+from smelt.passes.pipelines import EXPANDED
 from smelt.targets.base import Limits, Target
 from smelt.targets.c.emit import emit
 from smelt.targets.c.memory import allocate
@@ -19,6 +20,7 @@ c = Target(
     summary="self-contained C99: no allocation, one planned arena",
     limits=Limits(dtypes=frozenset(C_TYPES), dynamic_dims=False),
     operators=OPERATORS,
+    passes=EXPANDED,
     select=(select_conv_relu,),
     schedule=order,
     allocate=allocate,

@@ -6,6 +6,7 @@ dims are planned for when the shapes of a call are seen.
 
 from __future__ import annotations
 
+from smelt.passes.pipelines import EXPANDED
 from smelt.targets.base import Limits, Target
 from smelt.targets.host.phases import DTYPES, plan_arena, plan_steps, write_function
 
@@ -13,6 +14,7 @@ host = Target(
     name="host",
     summary="a function in this process, on NumPy, BLAS and LAPACK",
     emit=write_function,
+    passes=EXPANDED,
     limits=Limits(dtypes=DTYPES),
     schedule=plan_steps,
     allocate=plan_arena,

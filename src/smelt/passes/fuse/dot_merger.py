@@ -1,0 +1,114 @@
+"""Merge products of one operand with several constant matrices into one product, and split it.
+
+    before   x ─┬─> MatMul(W1) ─> Add(b1) ─> y1
+                └─> MatMul(W2) ─> Add(b2) ─> y2
+    after    x ─> MatMul(W1 | W2) ─> Add(b1 | b2) ─> Split ─> y1, y2
+
+Queries, keys and values of attention are such products, and the two halves of a gated unit.
+
+Needs    constant matrices of one dtype that nothing else reads; either all with a constant row
+         that is added, or all without.
+Keeps    products that are outputs, or that something else reads before the row is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.constants import is_constant, tensor_of
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.worklist import RuleStats
+from smelt.passes.base import Options, PassContext, graph_pass, rounding
+
+LARGEST = 2**28
+"""Bytes of all matrices together; larger ones may be files that are better left alone."""
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """A product with ``weight``, and the node whose result is that product with ``row``."""
+
+    product: ir.Node
+    last: ir.Node
+    weight: ir.TensorProtocol
+    row: np.ndarray | None
+
+
+@graph_pass(
+    "dot_merger",
+    __doc__,
+    exactness=rounding(4, "kernels sum in another order"),
+    source="XLA DotMerger",
+    before=("fuse_attention",),
+)
+def dot_merger(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options) -> None:
+    for layers in _groups(cx):
+        if rewriter.exhausted:
+            break
+        _merge(layers, rewriter)
+        stats.fired["products merged"] += 1
+
+
+def _groups(cx: PassContext) -> Iterator[list[_Layer]]:
+    """Layers of one operand in one graph, in order, with rows or without, at least two."""
+    found: dict[tuple[object, ...], list[_Layer]] = {}
+    for node in cx.index().nodes([("", "MatMul")]):
+        x, weight = node.inputs
+        if x is None or x.shape is None or len(x.shape) < 2 or is_constant(x):
+            continue
+        layer = _layer(cx, node, weight)
+        if layer is not None:
+            key = (x, node.graph, layer.weight.dtype, layer.row is None)
+            found.setdefault(key, []).append(layer)
+    for layers in found.values():
+        if len(layers) > 1 and sum(layer.weight.nbytes for layer in layers) <= LARGEST:
+            yield layers
+
+
+def _layer(cx: PassContext, node: ir.Node, weight: ir.Value | None) -> _Layer | None:
+    product = node.outputs[0]
+    tensor = tensor_of(weight) if weight is not None and scope.has_one_use(weight) else None
+    if tensor is None or len(tensor.shape) != 2:
+        return None
+    if product.is_graph_output() or not tensor.size:
+        return None
+    if not scope.has_one_use(product):
+        return _Layer(node, node, tensor, None)
+    (reader,) = scope.consumers(product)
+    row = _row(cx, reader, product, tensor.shape.numpy()[1])
+    if row is None or reader.graph is not node.graph:
+        return _Layer(node, node, tensor, None)
+    return None if reader.outputs[0].is_graph_output() else _Layer(node, reader, tensor, row)
+
+
+def _row(cx: PassContext, node: ir.Node, product: ir.Value, width: int) -> np.ndarray | None:
+    """The constant row of ``width`` that ``node`` adds to ``product``."""
+    if (node.domain, node.op_type) != ("", "Add") or product.shape is None:
+        return None
+    other = node.inputs[1] if node.inputs[0] is product else node.inputs[0]
+    array = cx.constants.get(other, limit=None)
+    if array is None or array.ndim > len(product.shape) or array.size not in (1, width):
+        return None
+    if array.size == width and array.shape[-1:] != (width,):
+        return None
+    return np.broadcast_to(array.reshape(-1), (width,))
+
+
+def _merge(layers: list[_Layer], rewriter: Rewriter) -> None:
+    nodes = [node for layer in layers for node in {layer.product: None, layer.last: None}]
+    first = layers[0].product
+    b = rewriter.builder(first, nodes, "dot_merger")
+    weights = [layer.weight.numpy() for layer in layers]
+    result = b.op("MatMul", first.inputs[0], b.constant(np.concatenate(weights, axis=1)))
+    rows = [layer.row for layer in layers if layer.row is not None]
+    if rows:
+        result = b.op("Add", result, b.constant(np.concatenate(rows)))
+    sizes = b.const_i64([weight.shape[1] for weight in weights])
+    parts = b.ops("Split", result, sizes, outputs=len(layers), axis=-1)
+    for layer, part in zip(layers, parts, strict=True):
+        rewriter.replace(layer.last, (part,), trust_shape=True)

@@ -1,0 +1,76 @@
+"""Expand an ``Attention`` into products and a Softmax, for targets without it.
+
+    before   Attention<q_num_heads=H, kv_num_heads=H, scale=s>(q, k, v, bias) ─> y
+    after    heads apart; Softmax(MatMul(q * s, Transpose(k)) + bias) ─> p ─> MatMul(p, v) ─> y
+
+Needs    one result; as many heads for keys as for queries; sizes that are numbers where heads are
+         split off; a bias of numbers, if any.
+Keeps    past keys and values, causal masks of its own, caps of scores, masks of booleans.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.build import Builder
+from smelt.ir.match import op, optional, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import rounding, rule_pass
+
+_PLAIN = {"is_causal": 0, "softcap": 0.0, "qk_matmul_output_mode": 0}
+"""Attributes that must not ask for more."""
+
+
+@rule(op("Attention", var("q"), var("k"), var("v"), optional(var("bias"))))
+def attention(m: Match, b: Builder) -> Replacement:
+    given = {a.name: a.value for a in m.root.attributes.values()}
+    if any(given.get(name, plain) != plain for name, plain in _PLAIN.items()):
+        return Miss("it does more than weigh values by a softmax")
+    if not all(scope.is_dead(value) for value in m.root.outputs[1:]):
+        return Miss("keys and values are handed on")
+    heads, kv_heads = given.get("q_num_heads"), given.get("kv_num_heads")
+    bias = m.get("bias")
+    if heads != kv_heads or (bias is not None and bias.dtype != m["q"].dtype):
+        return Miss("keys have other heads than queries, or the mask is no bias")
+    operands = [_apart(m[name], heads, b) for name in ("q", "k", "v")]
+    if None in operands:
+        return Miss("the size of a head is not known")
+    q, k, v = (value for value in operands if value is not None)
+    size = q.shape[3] if q.shape is not None else None
+    if not isinstance(size, int) or q.dtype is None:
+        return Miss("the size of a head is not known")
+    scale = given.get("scale", 1 / float(np.sqrt(size)))
+    factor = b.constant(np.asarray(scale, q.dtype.numpy()))
+    scores = b.op("MatMul", b.op("Mul", q, factor), b.op("Transpose", k, perm=[0, 1, 3, 2]))
+    if bias is not None:
+        scores = b.op("Add", scores, bias)
+    result = b.op("MatMul", b.op("Softmax", scores, axis=-1), v)
+    if heads is None:
+        return result
+    rows = b.op("Transpose", result, perm=[0, 2, 1, 3])
+    width = v.shape[3] if v.shape is not None else None
+    if not isinstance(width, int):
+        return Miss("the size of a head is not known")
+    return b.op("Reshape", rows, b.const_i64([0, 0, heads * width]))
+
+
+def _apart(value: ir.Value, heads: int | None, b: Builder) -> ir.Value | None:
+    """B,H,S,D of ``value``, which has that form already if ``heads`` is None."""
+    if heads is None:
+        return value
+    width = value.shape[2] if value.shape is not None and len(value.shape) == 3 else None
+    if not isinstance(width, int) or width % heads:
+        return None
+    split = b.op("Reshape", value, b.const_i64([0, 0, heads, width // heads]))
+    return b.op("Transpose", split, perm=[0, 2, 1, 3])
+
+
+expand_attention = rule_pass(
+    "expand_attention",
+    __doc__,
+    [attention],
+    exactness=rounding(32, "runtimes sum in blocks, and scale both operands"),
+    default=False,
+)

@@ -1,0 +1,196 @@
+"""Fuse scaled dot-product attention into one ``Attention``, the heads split off inside.
+
+    before   Softmax(Where(mask, MatMul(q, Transpose(k)) * s, low)) ─> p ─> MatMul(p, v) ─> y
+    after    Attention<scale=s>(q, k, v, Where(mask, 0, low)) ─> y
+
+    before   Reshape and Transpose of each operand from B,S,H*D to B,H,S,D, and back of y
+    after    Attention<q_num_heads=H, kv_num_heads=H>(q, k, v, ...) ─> y: B,S,H*D
+
+The mask is the same for all layers, so its bias is computed once. A factor of q goes into s.
+
+Needs    opset 23 as it is, for no model is raised for this alone; float32, or float16 without a
+         mask; a Softmax over the keys; equal batches and heads; a constant scale. A mask has its
+         last dims full, and ``low`` at most -1e30, beside which every score vanishes, or is added
+         as a finite constant or a choice between such.
+Keeps    masks of -inf, for runtimes differ in what they make of a row without keys; scores and
+         weights that something else reads.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.match import Op, const, one_of, op, optional, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import same_dim, same_shape
+from smelt.passes.base import rounding, rule_pass
+
+OPSET = 23
+LOW = -1e30
+"""Scores are far smaller, so that adding one to this changes nothing."""
+
+_scores = op("MatMul", var("q"), var("keys"))
+_scaled = one_of(
+    op("Mul", _scores, const(name="factor"), commutative=True),
+    op("Div", _scores, const(name="divisor")),
+    _scores,
+)
+_masked = one_of(
+    op("Where", var("mask"), _scaled, const(name="low")),
+    op("Add", _scaled, var("bias"), commutative=True),
+    _scaled,
+)
+
+
+@rule(op("MatMul", op("Softmax", _masked, name="weights"), var("v")))
+def attention(m: Match, b: Builder) -> Replacement:
+    if m.opset < OPSET:
+        return Miss(f"the model has opset {m.opset}; Attention needs {OPSET}")
+    q, keys, v = m["q"], m["keys"], m["v"]
+    if not _fit(q, keys, v):
+        return Miss("batches and heads are not proved equal")
+    if opset.attribute(m.node("weights"), "axis", m.opset) not in (-1, 3):
+        return Miss("the softmax is not over the keys")
+    scale = _scale(m)
+    if scale is None:
+        return Miss("the scale is not one finite number")
+    bias = _bias(m, b)
+    if isinstance(bias, Miss):
+        return bias
+    k = b.op("Transpose", keys, perm=[0, 1, 3, 2])
+    return b.op("Attention", q, k, v, *bias, scale=scale)
+
+
+def _fit(q: ir.Value, keys: ir.Value, v: ir.Value) -> bool:
+    shapes = [value.shape for value in (q, keys, v)]
+    if q.dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16):
+        return False
+    if any(shape is None or len(shape) != 4 for shape in shapes):
+        return False
+    return all(same_dim(q.shape[i], s[i]) for s in shapes[1:] for i in (0, 1) if s and q.shape)
+
+
+def _scale(m: Match) -> float | None:
+    for name in ("factor", "divisor"):
+        if m.get(name) is not None:
+            number = m.scalar(name)
+            if number is None or not math.isfinite(number) or (name == "divisor" and not number):
+                return None
+            return float(number) if name == "factor" else 1 / float(number)
+    return 1.0
+
+
+def _bias(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
+    """What is added to the scores, if anything is."""
+    bias, mask = m.get("bias"), m.get("mask")
+    if bias is None and mask is None:
+        return ()
+    if m["q"].dtype != ir.DataType.FLOAT:
+        return Miss("a mask is not proved to outweigh scores in half precision")
+    if not _full(bias if mask is None else mask, m["q"], m["keys"]):
+        return Miss("the mask does not have the last dims of the scores")
+    if mask is None:
+        assert bias is not None
+        return (bias,) if _is_finite(bias, m) else Miss("what is added may be infinite")
+    low = m.scalar("low")
+    if low is None or not math.isfinite(low) or low > LOW:
+        return Miss("what hides a score is not a finite number below all scores")
+    zero, bottom = (b.constant(np.asarray(number, np.float32)) for number in (0, low))
+    return (b.op("Where", mask, zero, bottom),)
+
+
+def _full(mask: ir.Value | None, q: ir.Value, keys: ir.Value) -> bool:
+    """True if the last two dims of ``mask`` are those of the scores, and it has a rank to take."""
+    if mask is None or mask.shape is None or q.shape is None or keys.shape is None:
+        return False
+    shape = mask.shape
+    if len(shape) not in (2, 4):
+        return False
+    lead = zip(shape.dims[:-2], q.shape.dims[:2], strict=False)
+    if not all(dim == 1 or same_dim(dim, of) for dim, of in lead):
+        return False
+    return same_dim(shape[-2], q.shape[2]) and same_dim(shape[-1], keys.shape[3])
+
+
+def _is_finite(bias: ir.Value, m: Match) -> bool:
+    node = bias.producer()
+    choice = node is not None and (node.domain, node.op_type) == ("", "Where")
+    parts = node.inputs[1:] if choice and node is not None else [bias]
+    arrays = [m.array(part, limit=None) for part in parts]
+    return all(array is not None and bool(np.isfinite(array).all()) for array in arrays)
+
+
+def _heads(name: str) -> Op:
+    return op("Transpose", var(name), perm=(0, 2, 1, 3), shared=True)
+
+
+_split_heads = op(
+    "Attention", _heads("q"), _heads("k"), _heads("v"), optional(var("bias")), name="attention"
+)
+
+
+@rule(op("Reshape", op("Transpose", _split_heads, perm=(0, 2, 1, 3)), rest=True))
+def heads_inside(m: Match, b: Builder) -> Replacement:
+    """Operands B,S,H,D as they are before the heads go first, and the result as B,S,H*D."""
+    node, result = m.node("attention"), m.root.outputs[0].shape
+    if "q_num_heads" in node.attributes:
+        return None
+    rows = [_rows(m[name]) for name in ("q", "k", "v")]
+    if any(row is None for row in rows) or result is None or len(result) != 3:
+        return Miss("heads and their sizes are not numbers, or are not merged again")
+    sizes = [row for row in rows if row is not None]
+    queries = m["q"].shape
+    if result[2] != math.prod(sizes[2]) or queries is None or not same_dim(result[1], queries[1]):
+        return Miss("the result is not one row of all heads for each query")
+    merged = [
+        b.op("Reshape", m[name], b.const_i64([0, 0, math.prod(row)]))
+        for name, row in zip(("q", "k", "v"), sizes, strict=True)
+    ]
+    heads = [ir.AttrInt64("q_num_heads", sizes[0][0]), ir.AttrInt64("kv_num_heads", sizes[2][0])]
+    bias = [value] if (value := m.get("bias")) is not None else []
+    attributes = [*node.attributes.values(), *heads]
+    return b.add(ir.Node("", "Attention", [*merged, *bias], attributes))[0]
+
+
+def _rows(value: ir.Value) -> tuple[int, int] | None:
+    """The heads of B,S,H,D, and the size of each."""
+    shape = value.shape
+    if shape is None or len(shape) != 4:
+        return None
+    heads, size = shape[2], shape[3]
+    return (heads, size) if isinstance(heads, int) and isinstance(size, int) else None
+
+
+_queries = one_of(
+    op("Mul", var("q"), const(name="factor"), commutative=True),
+    op("Div", var("q"), const(name="divisor")),
+)
+
+
+@rule(op("Attention", _queries, var("k"), var("v"), optional(var("bias"))))
+def scaled_queries(m: Match, b: Builder) -> Replacement:
+    """A factor of the queries is one of the scores."""
+    scale, given = _scale(m), m.root.attributes.get("scale")
+    if scale is None or given is None:
+        return Miss("the scale is not one finite number")
+    factored = m.root.inputs[0]
+    if factored is None or not same_shape(m["q"].shape, factored.shape):
+        return Miss("the factor raises the rank")
+    kept = [a for a in m.root.attributes.values() if a.name != "scale"]
+    attributes = [*kept, ir.AttrFloat32("scale", given.as_float() * scale)]
+    inputs = [m["q"], m["k"], m["v"], m.get("bias")]
+    return b.add(ir.Node("", "Attention", inputs[: len(m.root.inputs)], attributes))[0]
+
+
+fuse_attention = rule_pass(
+    "fuse_attention",
+    __doc__,
+    [attention, heads_inside, scaled_queries],
+    exactness=rounding(32, "runtimes sum in blocks, and scale both operands"),
+    after=("fuse_softmax",),
+)

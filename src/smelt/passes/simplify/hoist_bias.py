@@ -1,0 +1,44 @@
+"""Add a constant row to a product before its rows are split, instead of after.
+
+    before   MatMul ─> p: B,S,H*D ─> Reshape(B,S,H,D) ─> Add(c: H,D) ─> y
+    after    MatMul ─> p ─> Add(c: H*D) ─> Reshape(B,S,H,D) ─> y
+
+A product and its bias side by side are one linear layer to other passes, and to runtimes.
+
+Needs    a Reshape that only splits the last dim, into sizes that are known; a constant that has
+         no more dims than those two, others being 1.
+Keeps    constants that vary along other dims; products and Reshapes that something else reads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smelt.ir.build import Builder
+from smelt.ir.match import const, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import same_dim
+from smelt.passes.base import EXACT, rule_pass
+
+_product = op("MatMul", var("x"), var("w"), name="product")
+_split = op("Reshape", _product, var("shape"), name="split")
+
+
+@rule(op("Add", _split, const(name="c", limit=None), commutative=True), same_shape=True)
+def bias_of_split_rows(m: Match, b: Builder) -> Replacement:
+    before, after, c = m["product"].shape, m["split"].shape, m.array("c", limit=None)
+    if before is None or after is None or c is None or len(after) != len(before) + 1:
+        return Miss("the Reshape does not split one dim")
+    heads, size = after[-2], after[-1]
+    if not (isinstance(heads, int) and isinstance(size, int)) or before[-1] != heads * size:
+        return Miss("the Reshape does not split the last dim into known sizes")
+    if not all(map(same_dim, before.dims[:-1], after.dims[:-2])):
+        return Miss("the Reshape changes dims before the last")
+    if c.ndim > len(after) or any(dim != 1 for dim in c.shape[:-2]):
+        return Miss("the constant varies along other dims")
+    row = np.broadcast_to(c.reshape(c.shape[-2:]), (heads, size)).reshape(-1)
+    added = b.op("Add", m["product"], b.constant(np.ascontiguousarray(row)))
+    return b.like(m.node("split"), added, m["shape"])
+
+
+hoist_bias = rule_pass("hoist_bias", __doc__, [bias_of_split_rows], exactness=EXACT)

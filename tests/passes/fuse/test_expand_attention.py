@@ -1,0 +1,65 @@
+"""``Attention`` as products and a Softmax, for targets without it."""
+
+import numpy as np
+import pytest
+from rewrites import check_operators, check_unchanged
+
+import smelt
+from smelt.ir import text
+from smelt.passes.fuse.expand_attention import expand_attention
+
+WHOLE = "g (float[N,3,5,8] q, float[N,3,7,8] k, float[N,3,7,6] v{m}) => (float[N,3,5,6] y) {{ y = {a} }}"
+ROWS = "g (float[N,5,24] q, float[N,7,24] k, float[N,7,18] v{m}) => (float[N,5,18] y) {{ y = {a} }}"
+HEADS = "q_num_heads=3, kv_num_heads=3"
+CORE = ["Mul", "Transpose", "MatMul", "Softmax", "MatMul"]
+
+
+def expanded(before: str, operators: list[str]) -> None:
+    check_operators(
+        expand_attention, before, operators, rtol=1e-4, atol=1e-5, modes=("normal",)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("scale", ["", "<scale=0.3>"])
+def test_expands(scale: str) -> None:
+    expanded(WHOLE.format(m="", a=f"Attention{scale}(q, k, v)"), CORE)
+
+
+@pytest.mark.parametrize("shape", ["5,7", "1,1,5,7", "N,3,5,7"])
+def test_expands_a_bias(shape: str) -> None:
+    before = WHOLE.format(m=f", float[{shape}] m", a="Attention(q, k, v, m)")
+    expanded(before, [*CORE[:3], "Add", *CORE[3:]])
+
+
+def test_heads_are_split_off_and_merged() -> None:
+    apart = ["Reshape", "Transpose"] * 3
+    before = ROWS.format(m="", a=f"Attention<{HEADS}>(q, k, v)")
+    expanded(before, [*apart, *CORE, "Transpose", "Reshape"])
+
+
+KEPT = {
+    "causal": WHOLE.format(m="", a="Attention<is_causal=1>(q, k, v)"),
+    "capped": WHOLE.format(m="", a="Attention<softcap=2.0>(q, k, v)"),
+    "a mask of booleans": WHOLE.format(m=", bool[5,7] m", a="Attention(q, k, v, m)"),
+    "fewer heads for keys": (
+        "g (float[N,4,5,8] q, float[N,2,7,8] k, float[N,2,7,6] v) => (float[N,5,24] y) "
+        "{ y = Attention<q_num_heads=4, kv_num_heads=2>(q, k, v) }"),
+    "keys handed on": (
+        "g (float[N,3,5,8] q, float[N,3,7,8] k, float[N,3,7,6] v, float[N,3,2,8] pk, float[N,3,2,6] pv) "
+        "=> (float[N,3,5,6] y, float[N,3,9,8] kk) { y, kk = Attention(q, k, v, , pk, pv) }"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("before", KEPT.values(), ids=KEPT.keys())
+def test_keeps(before: str) -> None:
+    check_unchanged(expand_attention, before)
+
+
+@pytest.mark.parametrize("target", ["host", "c"])
+def test_targets_of_small_operators_take_it(target: str) -> None:
+    model = text.parse(ROWS.format(m="", a=f"Attention<{HEADS}>(q, k, v)"), 23)
+    rng = np.random.default_rng(0)
+    inputs = [rng.normal(size=s).astype(np.float32) for s in ((2, 5, 24), (2, 7, 24), (2, 7, 18))]
+    expected = smelt.compile(model, target="onnx").load()(*inputs)
+    actual = smelt.compile(model, target=target, dims={"N": 2}).load()(*inputs)
+    np.testing.assert_allclose(actual[0], expected[0], rtol=1e-4, atol=1e-5)
