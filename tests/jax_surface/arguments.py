@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax_surface.by_path import BY_PATH
 from jax_surface.explicit import EXPLICIT
 from jax_surface.patience import jax_computes
 from jax_surface.surface import Entry
@@ -109,7 +110,7 @@ def _random() -> Iterator[Arguments]:
 
 def accepted(entry: Entry, wide: bool, most: int) -> list[Arguments]:
     """Up to ``most`` arguments that JAX accepts and that give arrays of different structures."""
-    explicit = EXPLICIT.get(str(entry), EXPLICIT.get(entry.name))
+    explicit = BY_PATH.get(str(entry)) or EXPLICIT.get(str(entry), EXPLICIT.get(entry.name))
     if explicit is not None:
         return [Arguments(*each) for each in explicit(np.float64 if wide else np.float32)][:most]
     found: list[Arguments] = []

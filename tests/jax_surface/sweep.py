@@ -54,8 +54,9 @@ def verdicts(entry: Entry, wide: bool, most: int = 3) -> Iterator[Verdict]:
             function = _function(entry, arguments)
             yield Verdict(entry, case, *_verdict(entry, arguments, function, wide))
             if entry.module in SYMBOLIC and symbolic.applies(arguments):
-                kind, why = _symbolic(entry, arguments, function, wide)
-                yield Verdict(entry, f"{case} B", kind, why)
+                judged = _symbolic(entry, arguments, function, wide)
+                if judged is not None:
+                    yield Verdict(entry, f"{case} B", *judged)
 
 
 def narrow_verdicts(entry: Entry, most: int = 3) -> Iterator[Verdict]:
@@ -97,15 +98,17 @@ def _verdict(
 
 def _symbolic(
     entry: Entry, arguments: Arguments, function: Callable[..., Any], wide: bool
-) -> tuple[str, str]:
+) -> tuple[str, str] | None:
+    """None where JAX itself takes no symbol for the size, which then asks nothing of smelt."""
+    if symbolic.is_misjudged(function, arguments):
+        return None
     try:
         model = symbolic.traced(function, arguments, wide)
     except (ErrorList, SmeltError) as error:
-        return "refused", _refusal(error)
-    except Exception as error:  # noqa: BLE001 - JAX itself refuses in any way it likes
-        return "refused", f"by JAX: {type(error).__name__}"
-    if symbolic.is_misjudged(function, arguments):
-        return "refused", "JAX itself computes another shape where the size is a symbol"
+        return ("refused", _refusal(error)) if symbolic.in_jax(function, arguments) else None
+    except Exception as error:  # noqa: BLE001 - the sweep is there to find whatever is raised
+        why = f"{type(error).__name__}: {str(error)[:160]}"
+        return ("failed", why) if symbolic.in_jax(function, arguments) else None
     sizes = (Trial(f"B = {len(x)}, ", [x]) for x in symbolic.inputs(arguments))
     return _judged(entry, model, _cases(function, sizes))
 
@@ -195,7 +198,9 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="the page to write")
     options = parser.parse_args()
     kept = Results() if options.write is None else Results.load(KEPT)
-    paths = [str(entry) for entry in entries() if str(entry).startswith(options.only)]
+    known = [str(entry) for entry in entries()]
+    kept.rows = {task: rows for task, rows in kept.rows.items() if task.path in known}
+    paths = [path for path in known if path.startswith(options.only)]
     for task, rows in answered(
         [Task(path, types) for types in options.types or ("x32", "x64") for path in paths]
     ):

@@ -29,16 +29,24 @@ def traced(function: Any, arguments: Arguments, wide: bool) -> Any:
     return smelt.trace(function, f"{TYPES[str(array.dtype)]}[{dims}]", x64=wide)
 
 
+def in_jax(function: Any, arguments: Arguments) -> Any:
+    """The results by JAX's own shapes for a leading size B; None if it takes no symbol there."""
+    array = arguments.values[arguments.arrays[0]]
+    (size,) = jax.export.symbolic_shape("B")
+    spec = jax.ShapeDtypeStruct((size, *array.shape[1:]), array.dtype)
+    try:
+        return jax.eval_shape(function, spec)
+    except Exception:  # noqa: BLE001 - JAX may refuse a symbol in any way it likes
+        return None
+
+
 def is_misjudged(function: Any, arguments: Arguments) -> bool:
     """True if JAX itself computes another shape when the size is a symbol.
 
     A symbol counts as true, so a function that asks ``if size % 8`` goes on as if there were a rest.
     """
+    found = in_jax(function, arguments)
     for array in inputs(arguments):
-        (size,) = jax.export.symbolic_shape("B")
-        found = jax.eval_shape(
-            function, jax.ShapeDtypeStruct((size, *array.shape[1:]), array.dtype)
-        )
         try:
             wanted = jax.eval_shape(function, array)
         except Exception:  # noqa: BLE001 - JAX may refuse this size in any way it likes
