@@ -236,5 +236,11 @@ def _names(graphs: Iterable[ir.Graph]) -> Iterator[str]:
 
 
 def _attributes(attributes: dict[str, Attribute | None]) -> list[ir.Attr]:
-    given = {name: value for name, value in attributes.items() if value is not None}
-    return list(ir.convenience.convert_attributes(given))
+    return [_attribute(name, value) for name, value in attributes.items() if value is not None]
+
+
+def _attribute(name: str, value: Attribute) -> ir.Attr:
+    # The library asks a sequence whether it is a graph or a tensor, by protocol, at great cost.
+    if isinstance(value, tuple | list) and value and all(isinstance(item, int) for item in value):
+        return ir.AttrInt64s(name, value)
+    return ir.convenience.convert_attribute(name, value)

@@ -18,7 +18,16 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.constants import SMALL, Constants
-from smelt.ir.match import Matcher, MatchState, OneOf, Op, compile_pattern, depth, roots
+from smelt.ir.match import (
+    Matcher,
+    MatchState,
+    OneOf,
+    Op,
+    compile_look,
+    compile_pattern,
+    depth,
+    roots,
+)
 
 
 @dataclass(frozen=True)
@@ -80,6 +89,7 @@ class Match:
 
 
 Build: TypeAlias = Callable[[Match, Builder], Replacement]
+Look: TypeAlias = Callable[[ir.Node], bool]
 
 
 @dataclass(frozen=True)
@@ -98,12 +108,14 @@ class Rule:
     same_shape: bool = False
     roots: tuple[tuple[str, str], ...] = field(init=False)
     depth: int = field(init=False)
-    _matchers: tuple[tuple[int, Matcher], ...] = field(init=False, repr=False)
+    _matchers: tuple[tuple[int, Look, Matcher], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         tops = self.pattern.alternatives if isinstance(self.pattern, OneOf) else (self.pattern,)
         matchers = [
-            (top.output, compile_pattern(top, root=True)) for top in tops if isinstance(top, Op)
+            (top.output, compile_look(top), compile_pattern(top, root=True))
+            for top in tops
+            if isinstance(top, Op)
         ]
         object.__setattr__(self, "roots", roots(self.pattern))
         object.__setattr__(self, "depth", depth(self.pattern))
@@ -111,11 +123,15 @@ class Rule:
 
     def match(self, node: ir.Node, constants: Constants, opset: int) -> Match | Miss | None:
         """Match at ``node``; a Miss if operators are there and a constant or reader forbids it."""
-        state = MatchState(constants, node.graph)
-        for output, matcher in self._matchers:
-            if output < len(node.outputs) and matcher(node.outputs[output], state, state.is_closed):
+        state: MatchState | None = None
+        for output, look, matcher in self._matchers:
+            if not look(node) or output >= len(node.outputs):
+                continue
+            if state is None:
+                state = MatchState(constants, node.graph)
+            if matcher(node.outputs[output], state, state.is_closed):
                 return Match(node, state, opset)
-        return Miss(state.near_miss) if state.near_miss is not None else None
+        return None if state is None or state.near_miss is None else Miss(state.near_miss)
 
 
 def rule(
