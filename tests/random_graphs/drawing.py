@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import onnx_ir as ir
-from random_graphs import control, elementwise, formulas, networks, structure
+from random_graphs import attention, control, elementwise, formulas, networks, structure
 from random_graphs.catalogue import from_a_rule
 from random_graphs.draft import Draft, Move, NoMove
 
@@ -17,6 +17,7 @@ FAMILIES: dict[str, tuple[int, list[Move]]] = {
     "networks": (5, networks.MOVES),
     "formulas": (4, formulas.MOVES),
     "catalogue": (3, [from_a_rule]),
+    "attention": (1, attention.MOVES),
     "control": (1, control.MOVES),
 }
 """How often each family is drawn, and its moves."""

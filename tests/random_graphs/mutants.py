@@ -18,6 +18,27 @@ def _mutants(focus: str, folder: str, pass_: str, *changes: tuple[str, str, str]
 
 MUTANTS: list[Mutant] = [
     *_mutants(
+        "attention",
+        FUSE,
+        "fuse-attention",
+        ("attention", "not in (-1, 3)", "not in (-1, -2, 3)"),
+        ("_scale", "given / float(number) if factor is None", "given if factor is None"),
+        ("_bias", "low > LOW", "low > 0"),
+        ("_full", "len(shape) not in (2, 4)", "len(shape) > 4"),
+    ),
+    *_mutants(
+        "attention",
+        FUSE,
+        "dot-merger",
+        ("_merge", "if rows:", "if False:"),
+    ),
+    *_mutants(
+        "attention",
+        SIMPLIFY,
+        "hoist-bias",
+        ("bias_of_split_rows", "any(dim != 1 for dim in c.shape[:-2])", "False"),
+    ),
+    *_mutants(
         "networks",
         FUSE,
         "fuse-conv-bias",

@@ -105,6 +105,10 @@ KEPT = {
         SCORES + "w = Where(m, s, low) " + END.format("w"), inputs=", bool[N,1,1,7] m"),
     "a bias that may be infinite": graph(
         SCORES + "w = Add(s, m) " + END.format("w"), inputs=", float[5,7] m"),
+    "a negative scale": graph(
+        SCORES + "a = Mul(s, e) " + END.format("a"), constants="float e = {-0.5}"),
+    "a divisor of 0": graph(
+        SCORES + "a = Div(s, e) " + END.format("a"), constants="float e = {0.0}"),
     "a vector of scales": graph(
         SCORES + "a = Mul(s, e) " + END.format("a"), constants=tensor("e", (7,))),
     "weights that are an output": graph(SCORES + END.format("s")).replace(

@@ -9,7 +9,7 @@
 The mask is the same for all layers, so its bias is computed once. A factor of q goes into s.
 
 Needs    opset 23 as it is, for no model is raised for this alone; float32, or float16 without a
-         mask; a Softmax over the keys; equal batches and heads; a constant scale. A mask has its
+         mask; a Softmax over the keys; equal batches and heads; a positive scale. A mask has its
          last dims full, and ``low`` at most -1e30, beside which every score vanishes, or is added
          as a finite constant or a choice between such.
 Keeps    masks of -inf, for runtimes differ in what they make of a row without keys; scores and
@@ -31,6 +31,9 @@ from smelt.ir.shapes import same_dim, same_shape
 from smelt.passes.base import rounding, rule_pass
 
 OPSET = 23
+TINY = 1e-30
+"""Scales between this and its inverse are numbers in float32, too."""
+
 LOW = -1e30
 """Scores are far smaller, so that adding one to this changes nothing."""
 
@@ -58,7 +61,7 @@ def attention(m: Match, b: Builder) -> Replacement:
         return Miss("the softmax is not over the keys")
     scale = _scale(m)
     if scale is None:
-        return Miss("the scale is not one finite number")
+        return Miss("the scale is not one positive number")
     bias = _bias(m, b)
     if isinstance(bias, Miss):
         return bias
@@ -75,14 +78,14 @@ def _fit(q: ir.Value, keys: ir.Value, v: ir.Value) -> bool:
     return all(same_dim(q.shape[i], s[i]) for s in shapes[1:] for i in (0, 1) if s and q.shape)
 
 
-def _scale(m: Match) -> float | None:
-    for name in ("factor", "divisor"):
-        if m.get(name) is not None:
-            number = m.scalar(name)
-            if number is None or not math.isfinite(number) or (name == "divisor" and not number):
-                return None
-            return float(number) if name == "factor" else 1 / float(number)
-    return 1.0
+def _scale(m: Match, given: float = 1.0) -> float | None:
+    """``given`` times the factor or through the divisor; None unless the operator takes it."""
+    factor, divisor = m.get("factor"), m.get("divisor")
+    number = 1.0 if factor is None and divisor is None else m.scalar(factor or divisor)
+    if number is None or not number > 0:
+        return None
+    scale = given / float(number) if factor is None else given * float(number)
+    return scale if TINY < scale < 1 / TINY else None
 
 
 def _bias(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
@@ -175,14 +178,15 @@ _queries = one_of(
 @rule(op("Attention", _queries, var("k"), var("v"), optional(var("bias"))))
 def scaled_queries(m: Match, b: Builder) -> Replacement:
     """A factor of the queries is one of the scores."""
-    scale, given = _scale(m), m.root.attributes.get("scale")
-    if scale is None or given is None:
-        return Miss("the scale is not one finite number")
+    given = m.root.attributes.get("scale")
+    scale = _scale(m, given.as_float()) if given is not None else None
+    if scale is None:
+        return Miss("the scale is not one positive number")
     factored = m.root.inputs[0]
     if factored is None or not same_shape(m["q"].shape, factored.shape):
         return Miss("the factor raises the rank")
     kept = [a for a in m.root.attributes.values() if a.name != "scale"]
-    attributes = [*kept, ir.AttrFloat32("scale", given.as_float() * scale)]
+    attributes = [*kept, ir.AttrFloat32("scale", scale)]
     inputs = [m["q"], m["k"], m["v"], m.get("bias")]
     return b.add(ir.Node("", "Attention", inputs[: len(m.root.inputs)], attributes))[0]
 
