@@ -9,6 +9,7 @@ import pytest
 from jax import lax
 
 import smelt
+from smelt.runtime.runner import open_runner
 
 OUT = np.array([0, 4, -1, -5, 7, 2, -9], np.int32)
 MODES = ["fill", "clip", "wrap"]
@@ -204,3 +205,32 @@ def test_key_value_cache_in_a_symbolic_batch(check):
         "f32[B,1,4]",
         "i32[]",
     )
+
+
+SYMBOLIC_WINDOWS = {
+    "set": lambda x: x.at[1:].set(x[:-1] * 2),
+    "add": lambda x: x.at[:-1].add(x[1:]),
+    "max": lambda x: x.at[1:].max(-x[1:]),
+    "two dims": lambda x: x.at[1:, :-1].set(x[:-1, 1:]),
+    "beside a row": lambda x: x.at[1:, 2].set(x[1:, 0]),
+    "many": lambda x: jax.vmap(lambda i, u: x.at[i, 1:].set(u))(jnp.array([0, 9]), x[:2, 1:]),
+}
+
+
+@pytest.mark.parametrize("name", SYMBOLIC_WINDOWS)
+def test_scatter_of_windows_whose_size_is_a_symbol(check, name):
+    spec = "f32[5,B]" if name == "many" else "f32[B,4]"
+    check(SYMBOLIC_WINDOWS[name], spec, rtol=0)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 7])
+def test_scatter_of_a_window_that_may_be_empty(rows):
+    model = smelt.trace(lambda x: x.at[1:].set(x[:-1] * 2), "f32[B,3]")
+    x = np.arange(3 * rows, dtype=np.float32).reshape(rows, 3)
+    (got,) = open_runner(model, "onnxruntime")(x)
+    np.testing.assert_array_equal(got, np.concatenate([x[:1], x[:-1] * 2]))
+
+
+def test_gather_of_windows_whose_size_is_a_symbol(check):
+    pick = lambda x, i: jax.vmap(lambda j: lax.dynamic_slice(x, (j,), (x.shape[0] - 1,)))(i)  # noqa: E731
+    check(pick, "f32[B]", "i32[3]", inputs=[[np.arange(5, dtype=np.float32), np.int32([0, 1, 9])]])

@@ -113,8 +113,6 @@ def _take(
     if rank == 1 and not batching:
         return _slice(cx, x, index, mapped, slice_sizes, sorted(collapsed))
     windows = [None if dim in collapsed else slice_sizes[dim] for dim in mapped]
-    if not all(size is None or isinstance(size, int) for size in windows):
-        raise cx.unsupported(f"an indexed window has the symbolic size {windows}")
     index = indices.windowed(cx, index, rank, windows)
     inner = [dim for dim, size in zip(mapped, windows, strict=True) if size is not None]
     leading = [int(dim) for dim in numbers.start_indices_batching_dims]

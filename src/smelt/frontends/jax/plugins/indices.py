@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from smelt.frontends.jax.compat import Dim, InconclusiveDim
+from smelt.frontends.jax.compat import Dim, InconclusiveDim, is_symbolic
 from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.plugins.creation import counted
 
 CLIP, DROP, PROMISE = "clip", "drop", "promise"
 _MODES = {"CLIP": CLIP, "FILL_OR_DROP": DROP, "PROMISE_IN_BOUNDS": PROMISE}
@@ -61,7 +62,7 @@ def validity(cx: Lowering, index: ir.Value, last: ir.Value, columns: int) -> ir.
     return cx.cast(cx.op("ReduceMin", each, cx.const_i64([-1]), keepdims=1), ir.DataType.BOOL)
 
 
-def windowed(cx: Lowering, index: ir.Value, rank: int, windows: Sequence[int | None]) -> ir.Value:
+def windowed(cx: Lowering, index: ir.Value, rank: int, windows: Sequence[Dim | None]) -> ir.Value:
     """``index`` for every element of the windows: ``[batch..., windows..., columns]``.
 
     ``windows`` has the size of each column's window, None for those that add no dim.
@@ -69,6 +70,9 @@ def windowed(cx: Lowering, index: ir.Value, rank: int, windows: Sequence[int | N
     shape = [size for size in windows if size is not None]
     if not shape:
         return index
+    spread = cx.unsqueeze(index, range(rank - 1, rank - 1 + len(shape)))
+    if any(is_symbolic(size) for size in shape):
+        return _counted_windows(cx, spread, windows)
     offsets = np.zeros((*shape, len(windows)), np.int64)
     inner = 0
     for column, size in enumerate(windows):
@@ -77,8 +81,24 @@ def windowed(cx: Lowering, index: ir.Value, rank: int, windows: Sequence[int | N
             along[inner] = size
             offsets[..., column] = np.arange(size).reshape(along)
             inner += 1
-    spread = cx.unsqueeze(index, range(rank - 1, rank - 1 + len(shape)))
     return cx.op("Add", spread, cx.constant(offsets))
+
+
+def _counted_windows(cx: Lowering, spread: ir.Value, windows: Sequence[Dim | None]) -> ir.Value:
+    """The offsets in windows of any size, added to their own columns one dim after another."""
+    added = sum(size is not None for size in windows)
+    inner = 0
+    for column, size in enumerate(windows):
+        if size is None:
+            continue
+        numbers = cx.unsqueeze(
+            counted(cx, size, np.dtype(np.int64)), [d for d in range(added + 1) if d != inner]
+        )
+        only = np.zeros(len(windows), np.int64)
+        only[column] = 1
+        spread = cx.op("Add", spread, cx.op("Mul", numbers, cx.constant(only)))
+        inner += 1
+    return spread
 
 
 def rearranged(

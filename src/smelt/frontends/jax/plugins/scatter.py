@@ -172,7 +172,7 @@ def _index(
         batch = cx.shape_value([*cx.avals_in[1].shape[:-1], len(roles.partial)])
         columns.append(cx.op("Expand", cx.const_i64([0]), batch))
     index = columns[0] if len(columns) == 1 else cx.op("Concat", *columns, axis=-1)
-    windows = [_fixed(cx, roles.windows[d]) if d in roles.windows else None for d in roles.indexed]
+    windows = [roles.windows.get(dim) for dim in roles.indexed]
     index = indices.windowed(cx, index, rank, windows)
     if valid is None:
         return index, False
@@ -188,7 +188,7 @@ def _bounded(
     """The starts, clipped if JAX clips them, and which are in bounds if JAX drops the others."""
     how = indices.mode_of(cx, mode)
     limits = [cx.avals_in[0].shape[dim] for dim in roles.mapped]
-    sizes = [_fixed(cx, roles.windows.get(dim, 1)) for dim in roles.mapped]
+    sizes = [roles.windows.get(dim, 1) for dim in roles.mapped]
     if how == indices.PROMISE or not limits or indices.in_bounds(cx, index, limits, sizes):
         return index, None
     last = indices.last_starts(cx, limits, sizes)
@@ -208,9 +208,3 @@ def _batch_columns(cx: Lowering, numbers: Any, roles: Roles) -> list[ir.Value]:
         )
         columns.append(cx.op("Expand", along, cx.shape_value([*batch, 1])))
     return columns
-
-
-def _fixed(cx: Lowering, size: Dim) -> int:
-    if not isinstance(size, int):
-        raise cx.unsupported(f"an indexed window has the symbolic size {size}")
-    return size
