@@ -16,8 +16,9 @@ INTRODUCTION = """\
 # Coverage of JAX's public surface
 
 Every public callable of these modules is converted and compared with JAX, on ordinary inputs and
-on extremes, before and after optimization. *Any size* is a conversion for every leading size at
-once, where JAX itself takes a symbol for it.
+on extremes, before and after optimization, in types of 32 bits (x32) and of 64 (x64). *Any size* is
+a conversion for every leading size at once, where JAX itself takes a symbol for it.
+
 `PYTHONPATH=tests python -m jax_surface.sweep --only jax.nn --write docs/jax-coverage.md` sweeps
 one module again and keeps the rows of the others, which are in `build/jax_surface.json`.
 
