@@ -16,7 +16,6 @@ import onnx_ir as ir
 from onnx_shape_inference import (
     SYM_DATA_KEY,
     OpUsageError,
-    ShapeInferenceContext,
     ShapeInferenceError,
     infer_symbolic_shapes,
     registry,
@@ -25,6 +24,7 @@ from onnx_shape_inference import (
 from smelt.errors import InvalidModel
 from smelt.ir import scope
 from smelt.ir.broadcast import register_sound_broadcasting
+from smelt.ir.shape_context import ShapeContext
 from smelt.ir.shape_rules import contain_failures, register_own_rules
 
 Dim = int | ir.SymbolicDim
@@ -54,7 +54,7 @@ class ShapeInference:
         self._inputs: list[ir.Shape | None] = []
         self._outputs: list[ir.Shape | None] = []
         self.redeclare_interface()
-        self._context = ShapeInferenceContext(model.opset_imports, policy="refine")
+        self._context = ShapeContext(model.opset_imports, policy="refine")
         self._reserved = False
 
     def infer_node(self, node: ir.Node) -> None:

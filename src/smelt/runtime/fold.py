@@ -106,7 +106,7 @@ def _run(node: ir.Node, inputs: Inputs, opset: int) -> list[np.ndarray] | None:
         kernel = load_op("", node.op_type, opset, evaluator_cls=ReferenceEvaluator)
         parameters = {"log": _silent, "opsets": {"": opset}, "new_ops": None, "verbose": 0}
         with np.errstate(all="ignore"):
-            results = kernel(ir.to_proto(node), parameters).run(*inputs)
+            results = kernel(ir.serde.serialize_node(node), parameters).run(*inputs)
     except Exception:  # noqa: BLE001 - whatever a kernel cannot do, the node stays as it is
         return None
     if len(results) < len(node.outputs):
