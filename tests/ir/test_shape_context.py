@@ -19,8 +19,10 @@ def test_each_dim_without_a_name_gets_one_of_its_own() -> None:
     named = _context().name_anonymous_dims_in_shape(ir.Shape([None, 3, None]))
     first, size, last = named.dims
     assert size == 3
-    assert isinstance(first, ir.SymbolicDim) and isinstance(last, ir.SymbolicDim)
-    assert None not in (first.value, last.value) and first != last
+    assert isinstance(first, ir.SymbolicDim)
+    assert isinstance(last, ir.SymbolicDim)
+    assert None not in (first.value, last.value)
+    assert first != last
 
 
 def test_a_rule_may_not_leave_a_dim_without_a_name() -> None:
