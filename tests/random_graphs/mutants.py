@@ -157,12 +157,6 @@ MUTANTS: list[Mutant] = [
         "False and",
     ),
     *_mutants(
-        "elementwise",
-        SIMPLIFY,
-        "noop-elimination",
-        ("clip_nothing", "absent and integer", "absent"),
-    ),
-    *_mutants(
         "structure",
         SIMPLIFY,
         "noop-elimination",

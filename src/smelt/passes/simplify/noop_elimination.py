@@ -17,7 +17,7 @@ from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.match import Op, const, op, var
 from smelt.ir.rule import Match, Miss, Replacement, Rule, rule
-from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.base import rounding, rule_pass
 
 _x = var("x")
 _c = const(name="c")
@@ -170,6 +170,6 @@ noop_elimination = rule_pass(
         reduce_nothing,
         resize_to_its_own_size,
     ],
-    exactness=EXACT,
+    exactness=rounding(1, "x + 0 is 0 where x is -0"),
     source="Core ML MIL: common::noop_elimination",
 )
