@@ -195,6 +195,6 @@ fuse_attention = rule_pass(
     "fuse_attention",
     __doc__,
     [attention, heads_inside, scaled_queries],
-    exactness=rounding(32, "runtimes sum in blocks, and scale both operands"),
+    exactness=rounding(32, "sums go in blocks; a score that overflows shows through a mask"),
     after=("fuse_softmax",),
 )
