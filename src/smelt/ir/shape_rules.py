@@ -21,6 +21,7 @@ from onnx_shape_inference import (
 )
 
 from smelt.ir.control_flow_shapes import infer_if, infer_loop
+from smelt.ir.reshape_shapes import counted_first
 from smelt.ir.tracked_elements import MAX_ELEMENTS, check_elements
 
 ShapeRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
@@ -43,7 +44,7 @@ def register_own_rules() -> None:
             theirs = registry.get("", op_type, version)
             if theirs is not None:
                 registry.register("", op_type, since_version=version)(_choose(own, theirs))
-    for op_type, wrap in (("Slice", _bounded), ("Reshape", _settled)):
+    for op_type, wrap in (("Slice", _bounded), ("Reshape", _counted_or_settled)):
         for version in registry.version_boundaries("", op_type):
             theirs = registry.get("", op_type, version)
             if theirs is not None:
@@ -104,6 +105,10 @@ def _bounded(theirs: ShapeRule) -> ShapeRule:
         output.shape = ir.Shape(dims)
 
     return infer
+
+
+def _counted_or_settled(theirs: ShapeRule) -> ShapeRule:
+    return counted_first(_settled(theirs))
 
 
 def _settled(theirs: ShapeRule) -> ShapeRule:

@@ -1,0 +1,77 @@
+"""Counting factors says what the library says with SymPy, or leaves the Reshape to it."""
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+from onnx_shape_inference import ShapeInferenceContext
+
+from smelt.ir.reshape_shapes import quotient, reshaped
+from smelt.ir.shapes import ShapeInference
+
+Dims = tuple[int | ir.SymbolicDim, ...]
+N, M = ir.SymbolicDim("N"), ir.SymbolicDim("M")
+
+
+@pytest.mark.parametrize(
+    ("dims", "others", "size"),
+    [
+        ((N, 12), (N, 3), 4),
+        ((N, M, 4), (2,), "2*M*N"),
+        ((N, M, 4), (N, 4), "M"),
+        ((), (), 1),
+        ((2, 3), (2, 3), 1),
+    ],
+)
+def test_what_is_left_is_a_number_or_a_product_of_names(
+    dims: Dims, others: Dims, size: int | str
+) -> None:
+    assert quotient(dims, others) == size
+
+
+@pytest.mark.parametrize(
+    ("dims", "others"),
+    [
+        ((N, 3), (2,)),
+        ((N,), (M,)),
+        ((N, N), ()),
+        ((0, 4), (4,)),
+        ((4, N), (0,)),
+        ((4,), (-2, -2)),
+        ((ir.SymbolicDim("N + 1"), 2), ()),
+    ],
+)
+def test_the_rest_is_left_to_the_library(dims: Dims, others: Dims) -> None:
+    assert quotient(dims, others) is None
+
+
+def test_a_zero_keeps_a_dim_that_is_there() -> None:
+    assert reshaped((N, 4, 6), (0, -1)) == [N, 24]
+    assert reshaped((N, 4), (1, 1, 0)) is None
+    assert reshaped((0, 4), (0, 2, 2)) == [0, 2, 2]
+
+
+def test_it_agrees_with_the_library_wherever_it_answers() -> None:
+    ShapeInference(ir.Model(ir.Graph([], [], nodes=[], opset_imports={"": 20}), ir_version=10))
+    answered = 0
+    for dims in itertools.product(("B", "a1", 1, 6), (2, "S"), (3, "B")):
+        for target in itertools.product((-1, 0, 1, 2), (-1, 0, 3), (-1, 0, 2)):
+            ours = reshaped(ir.Shape(dims).dims, target)
+            if target.count(-1) < 2 and ours is not None:
+                answered += 1
+                assert [str(dim) for dim in ours] == _by_library(dims, target), (dims, target)
+    assert answered > 100
+
+
+def _by_library(dims: Sequence[int | str], target: Sequence[int]) -> list[str]:
+    from onnx_shape_inference._ops._reshape import infer_reshape
+
+    x = ir.Value(name="x", shape=ir.Shape(dims), type=ir.TensorType(ir.DataType.FLOAT))
+    to = ir.Value(name="to", const_value=ir.Tensor(np.array(target, np.int64)))
+    node = ir.Node("", "Reshape", [x, to])
+    infer_reshape(ShapeInferenceContext({"": 20}), node)
+    result = node.outputs[0].shape
+    assert result is not None
+    return [str(dim) for dim in result]
