@@ -87,16 +87,14 @@ class Constants:
         return tuple(int(item) for item in array.reshape(-1))
 
     def _read(self, value: ir.Value, limit: int | None) -> Array | None:
-        tensor = tensor_of(value)
-        if tensor is not None:
-            if tensor.dtype == ir.DataType.STRING or (limit is not None and tensor.nbytes > limit):
-                return None
-            return tensor.numpy()
         node = value.producer()
-        if node is None or node.domain:
+        if node is not None and node.op_type != "Constant":
+            moved = _THROUGH.get(node.op_type) if not node.domain else None
+            return moved(self, node, limit) if moved is not None else None
+        tensor = tensor_of(value)
+        if tensor is None or tensor.dtype == ir.DataType.STRING:
             return None
-        moved = _THROUGH.get(node.op_type)
-        return moved(self, node, limit) if moved is not None else None
+        return tensor.numpy() if limit is None or tensor.nbytes <= limit else None
 
 
 def tensor_of(value: ir.Value) -> ir.TensorProtocol | None:

@@ -168,8 +168,9 @@ class MatchState:
 
         Nodes with attributes that refer to those of a function are no match either.
         """
-        if any(attr.is_ref() for node in self.nodes for attr in node.attributes.values()):
-            return False
+        for node in self.nodes:
+            if any(attr.is_ref() for attr in node.attributes.data.values()):
+                return False
         members = set(self.nodes)
         for node in self.closed:
             for value in node.outputs:

@@ -55,13 +55,13 @@ class Worklist:
     def __init__(
         self,
         rewriter: Rewriter,
-        rules: Iterable[Rule],
+        rules: RuleSet | Iterable[Rule],
         stats: RuleStats | None = None,
         index: NodeIndex | None = None,
     ) -> None:
         self.rewriter = rewriter
         self.index = index if index is not None else NodeIndex(rewriter.model)
-        self.rules = RuleSet(rules)
+        self.rules = rules if isinstance(rules, RuleSet) else RuleSet(rules)
         self.stats = stats if stats is not None else RuleStats()
         self._queue: deque[ir.Node] = deque()
         self._queued: set[ir.Node] = set()
@@ -69,8 +69,8 @@ class Worklist:
 
     def run(self) -> RuleStats:
         """Rewrite until nothing applies; raises InternalError E903 when rules undo each other."""
-        for node in self.index.nodes(self.rules.roots):
-            self._push(node)
+        self._queue.extend(self.index.nodes(self.rules.roots))
+        self._queued.update(self._queue)
         budget = REWRITES_PER_NODE * len(self._queue) + 1000
         try:
             while self._queue and not self.rewriter.exhausted:

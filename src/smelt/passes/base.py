@@ -12,7 +12,7 @@ import onnx_ir as ir
 from smelt.ir.constants import Constants
 from smelt.ir.index import NodeIndex
 from smelt.ir.rewrite import Rewriter
-from smelt.ir.rule import Rule
+from smelt.ir.rule import Rule, RuleSet
 from smelt.ir.shapes import ShapeInference
 from smelt.ir.worklist import RuleStats, Worklist
 from smelt.operators import all_operators
@@ -159,12 +159,12 @@ def rule_pass(
     **facts: Any,
 ) -> Pass:
     """A pass that runs ``rules`` to their fixed point; ``facts`` are fields of Pass."""
-    listed = tuple(rules)
+    indexed = RuleSet(rules)
 
     def body(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options) -> None:
-        Worklist(rewriter, listed, stats, cx.index()).run()
+        Worklist(rewriter, indexed, stats, cx.index()).run()
 
-    return Pass(name, page or "", body, rules=listed, **facts)
+    return Pass(name, page or "", body, rules=indexed.rules, **facts)
 
 
 def graph_pass(name: str, page: str | None, **facts: Any) -> Callable[[Body], Pass]:

@@ -119,12 +119,14 @@ class _Folder:
 
     def arrays(self, node: ir.Node) -> Sequence[np.ndarray] | None:
         """The results of ``node``, or None if they are not constant or not to be computed."""
+        known = self.from_shapes(node)
+        if known is None and not self.reads_constants(node):
+            return None
         if node.op_type in NEVER or all(scope.is_dead(v) for v in node.outputs):
             return None
-        known = self.from_shapes(node)
         if known is not None:
             return [known]
-        if not self.reads_constants(node) or opset.is_random(node):
+        if opset.is_random(node):
             return None
         if self.cx.evaluate is None or time.process_time() > self.stop_at:
             return None
@@ -154,10 +156,10 @@ class _Folder:
     def reads_constants(self, node: ir.Node) -> bool:
         """True if every operand is constant by a cheap look; nodes without operands are not."""
         operands = [value for value in node.inputs if value is not None]
-        return bool(operands) and all(
-            constants.is_constant(value) or self.cx.constants.get(value) is not None
-            for value in operands
-        )
+        for value in operands:
+            if not constants.is_constant(value) and self.cx.constants.get(value) is None:
+                return False
+        return bool(operands)
 
     def is_affordable(self, node: ir.Node, arrays: Sequence[np.ndarray]) -> bool:
         """Small, or no larger than the constants that nobody needs after it."""

@@ -101,8 +101,8 @@ class _Search:
         if node.op_type == "Constant" or not opset.is_deterministic(node):
             return None
         attributes = []
-        for name in sorted(node.attributes):
-            frozen = _freeze(node.attributes[name])
+        for name, attribute in sorted(node.attributes.data.items()):
+            frozen = _freeze(attribute)
             if frozen is None:
                 return None
             attributes.append((name, frozen))
