@@ -156,11 +156,6 @@ def same_twice(d: Draft) -> None:
     """The same node twice, or idempotent ones in a row."""
     x = d.pick(lambda v: v.dtype == FLOAT and bool(dims(v)))
     if d.chance(0.3):
-        y = d.pick(lambda v: v.dtype == FLOAT and dims(v) == dims(x) and v is not x)
-        kind = d.rng.choice(["Sub", "Mul", "Add", "Max"])
-        d.op("Concat", d.op(kind, x, y), d.op(kind, *d.rng.sample([x, y], 2)), axis=0)
-        return
-    if d.chance(0.3):
         kind, name = d.rng.choice([("LeakyRelu", "alpha"), ("Elu", "alpha"), ("Softmax", "axis")])
         numbers = [-1, 0] if name == "axis" else [0.1, 0.3]
         parts = [d.op(kind, x, **{name: d.rng.choice(numbers)}) for _ in "ab"]
@@ -169,6 +164,14 @@ def same_twice(d: Draft) -> None:
     kind = d.rng.choice(["Relu", "Abs", "Ceil", "Floor", "Sign", "Round", "Neg", "Tanh"])
     y = d.op(kind, x)
     d.op(kind, d.rng.choice([x, y]))
+
+
+def operands_exchanged(d: Draft) -> None:
+    """The same operator over the same two operands, in either order, both results read."""
+    x = d.pick(lambda v: v.dtype == FLOAT and bool(dims(v)))
+    y = d.pick(lambda v: v.dtype == FLOAT and dims(v) == dims(x) and v is not x)
+    kind = d.rng.choice(["Sub", "Sub", "Mul", "Add", "Max"])
+    d.op("Concat", d.op(kind, x, y), d.op(kind, *d.rng.sample([x, y], 2)), axis=0)
 
 
 def clamp(d: Draft) -> None:
@@ -202,5 +205,6 @@ def needs_float_vector(d: Draft) -> ir.Value:
 
 MOVES: list[Move] = [
     *(unary, unary, unary, binary, binary, with_vector, with_vector, neutral, neutral, neutral),
-    *(integer, choose, constant_choice, cast_chain, cast_exact, same_twice, clamp, wide_float),
+    *(integer, choose, constant_choice, cast_chain, cast_exact, clamp, wide_float),
+    *(same_twice, operands_exchanged),
 ]

@@ -101,10 +101,10 @@ def norm(d: Draft) -> None:
     axes = d.rng.choice([[-1], [-1], [rank - 1], [-2, -1], [1], [-2]])
     other = axes if d.chance(0.85) else [d.rng.randrange(-rank, 0)]
     needs_some(x)
-    centred, around = x, x if d.chance(0.9) else _like(d, x)
+    centred, around = x, x if d.chance(0.8) else _like(d, x)
     if d.chance(0.8):
         centred = d.op("Sub", x, d.op("ReduceMean", around, d.ints(*axes)))
-    numerator = centred if d.chance(0.9) else d.op("Sub", x, d.op("ReduceMean", x, d.ints(-1)))
+    numerator = centred if d.chance(0.8) else d.op("Sub", x, d.op("ReduceMean", x, d.ints(-1)))
     square = d.op("Mul", centred, centred) if d.chance(0.5) else d.op("Pow", centred, _two(d))
     variance = d.op("ReduceMean", square, d.ints(*other))
     root = d.op("Sqrt", d.op("Add", variance, _near(d, 1e-3)))

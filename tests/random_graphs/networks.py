@@ -21,14 +21,15 @@ REDUCTIONS = ["ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceL2", "
 def convolution(d: Draft) -> None:
     """A Pad, a Conv or ConvTranspose, and what is often folded into it."""
     x = d.float(4)
-    channels = static(x, 1)
-    group = d.rng.choice([1, 1, 2]) if channels % 2 == 0 else 1
+    static(x, 1)
     if d.chance(0.3):
         value = d.const(d.rng.choice([0.0, 0.0, 0.5]))
-        pads = [0, 0, *(d.rng.choice([0, 1]) for _ in "hw"), 0, d.rng.choice([0, 0, 1]), 1, 0]
+        pads = [0, 0, *(d.rng.choice([0, 1]) for _ in "hw"), 0, d.rng.choice([0, 0, 2]), 1, 0]
         x = d.op("Pad", x, d.ints(*pads), value)
-    transposed = d.chance(0.3)
-    made = d.rng.choice([3, 5, 6] if group == 1 else [4, 6])
+    channels = static(x, 1)
+    group = d.rng.choice([1, 1, 2]) if channels % 2 == 0 else 1
+    transposed = d.chance(0.4)
+    made = channels if d.chance(0.4) else d.rng.choice([3, 5, 6] if group == 1 else [4, 6])
     shape = (channels, made // group, 2, 2) if transposed else (made, channels // group, 2, 2)
     bias = [d.normal(made)] if d.chance(0.5) else []
     strides = [d.rng.choice([1, 1, 2])] * 2
@@ -55,6 +56,7 @@ def _after_convolution(d: Draft, y: ir.Value) -> ir.Value:
     last = dims(y)[-1]
     shapes = [(), (1,), (channels, 1, 1), (1, channels, 1, 1), (1, 1, 1, 1, 1)]
     shapes += [(last,), (last, 1)] if isinstance(last, int) else []
+    shapes += [(last,)] * 12 if last == channels else []  # One number a column, not a channel.
     order = [y, d.normal(*d.rng.choice(shapes))]
     if d.chance(0.4):
         order.reverse()

@@ -147,18 +147,28 @@ def take(d: Draft) -> None:
 
 
 def pad(d: Draft) -> None:
+    """One Pad or two, some of them crop; the second undoes the first at times."""
     x = d.pick(lambda v: v.dtype == FLOAT and len(dims(v)) >= 2)
-    for _ in range(d.rng.randint(1, 2)):
-        rank = len(dims(x))
-        pads = [0] * (2 * rank)
-        for place in d.rng.sample(range(2 * rank), 2):
-            pads[place] = d.rng.choice([0, 1, 2, -1])
-        if d.chance(0.15):
-            axis = d.rng.randrange(rank)
-            pads = [0] * (2 * rank)
-            pads[axis], pads[rank + axis] = d.rng.choice([(1, -1), (-1, 1), (0, 0)])
-        value = d.const(d.rng.choice([0.0, 0.0, 1.5]))
-        x = d.op("Pad", x, d.ints(*pads), *([value] if d.chance(0.6) else []))
+    pads: list[int] = []
+    for _ in range(d.rng.choice([1, 2, 2])):
+        if pads and d.chance(0.2):
+            pads = [-size for size in pads]
+        else:
+            pads = _pads(d, len(dims(x)))
+        value = d.const(d.rng.choice([0.0, 0.0, 1.5, 2.5]))
+        x = d.op("Pad", x, d.ints(*pads), *([value] if d.chance(0.8) else []))
+
+
+def _pads(d: Draft, rank: int) -> list[int]:
+    """Sizes at two places; or of one axis, one end as much longer as the other is shorter."""
+    pads = [0] * (2 * rank)
+    if d.chance(0.15):
+        axis = d.rng.randrange(rank)
+        pads[axis], pads[rank + axis] = d.rng.choice([(1, -1), (-1, 1), (0, 0)])
+        return pads
+    for place in d.rng.sample(range(2 * rank), 2):
+        pads[place] = d.rng.choice([0, 1, 2, -1])
+    return pads
 
 
 def reflect(d: Draft) -> None:

@@ -13,7 +13,7 @@ from smelt.errors import SmeltError
 from smelt.ir import text
 from smelt.passes.registry import find_pass
 
-GRAPHS = 600
+GRAPHS = 1500
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=str)
