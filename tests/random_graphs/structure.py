@@ -151,10 +151,8 @@ def pad(d: Draft) -> None:
     x = d.pick(lambda v: v.dtype == FLOAT and len(dims(v)) >= 2)
     pads: list[int] = []
     for _ in range(d.rng.choice([1, 2, 2])):
-        if pads and d.chance(0.2):
-            pads = [-size for size in pads]
-        else:
-            pads = _pads(d, len(dims(x)))
+        undone = [-size for size in pads] if pads and d.chance(0.2) else []
+        pads = undone or _pads(d, len(dims(x)))
         value = d.const(d.rng.choice([0.0, 0.0, 1.5, 2.5]))
         x = d.op("Pad", x, d.ints(*pads), *([value] if d.chance(0.8) else []))
 
