@@ -72,28 +72,39 @@ def _operators() -> Iterator[tuple[str, int]]:
 
 
 def _infer_alike(node: ir.Node) -> bool:
-    """The common case at a tenth of the cost: floats of one shape, beside scalars.
+    """The common case at a tenth of the cost: floats, all but one of which surely broadcast.
 
     Returns False if it is another case. Integers are left to the library, which tracks what
     shape arithmetic computes.
     """
-    shape: ir.Shape | None = None
-    dtype = node.inputs[0].dtype if node.inputs and node.inputs[0] is not None else None
-    if dtype not in FLOATS:
+    first = node.inputs[0] if node.inputs else None
+    dtype = first.dtype if first is not None else None
+    if dtype not in FLOATS or first is None or first.shape is None:
         return False
+    shape = first.shape
     for value in node.inputs:
         if value is None or value.shape is None or value.dtype != dtype:
             return False
-        if not len(value.shape) or value.shape is shape:
-            continue
-        if shape is not None and value.shape.dims != shape.dims:
-            return False
-        shape = value.shape
-    if shape is None or any(not isinstance(d, int) and d.value is None for d in shape.dims):
+        if len(value.shape) > len(shape):
+            shape = value.shape
+    if not all(_fits_into(value.shape, shape) for value in node.inputs if value is not None):
+        return False
+    if any(not isinstance(d, int) and d.value is None for d in shape.dims):
         return False
     shape.freeze()
     node.outputs[0].shape, node.outputs[0].type = shape, ir.TensorType(dtype)
     return True
+
+
+def _fits_into(shape: ir.Shape | None, whole: ir.Shape) -> bool:
+    """True if ``shape`` is 1 or the same wherever it meets ``whole``, whose dims have names."""
+    if shape is None or shape is whole or not len(shape):
+        return shape is not None
+    dims, meets = shape.dims, whole.dims[-len(shape) :]
+    return dims == meets or all(
+        dim == other or (isinstance(dim, int) and dim == 1)
+        for dim, other in zip(dims, meets, strict=True)
+    )
 
 
 def _shapes_of(context: ShapeInferenceContext, node: ir.Node) -> list[ir.Shape | None]:

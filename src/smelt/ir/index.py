@@ -37,6 +37,11 @@ class NodeIndex:
         """True if a node of ONNX is one of ``op_types``."""
         return any(("", op_type) in self._by_key for op_type in op_types)
 
+    @property
+    def operators(self) -> set[Key]:
+        """The ``(domain, op_type)`` of all nodes."""
+        return set(self._by_key)
+
     def nodes(self, keys: Iterable[Key]) -> list[ir.Node]:
         """The nodes with one of ``keys`` as ``(domain, op_type)``, in the order of the model."""
         found = [item for key in dict.fromkeys(keys) for item in self._by_key.get(key, ())]

@@ -13,7 +13,7 @@ a node as ``shared``, which then survives the rewrite.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import TypeAlias
@@ -296,9 +296,14 @@ def compile_look(pattern: Op) -> Callable[[ir.Node], bool]:
         return _could_match(node.inputs, needs)
 
     def anywhere(node: ir.Node) -> bool:
-        producers = [value.producer() for value in node.inputs if value is not None]
-        found = {producer.op_type for producer in producers if producer is not None}
-        return all(not head.isdisjoint(found) for _, head in needs)
+        for _, head in needs:
+            for value in node.inputs:
+                producer = value.producer() if value is not None else None
+                if producer is not None and producer.op_type in head:
+                    break
+            else:
+                return False
+        return True
 
     if not needs:
         return lambda node: True
@@ -370,6 +375,17 @@ def _fits(node: ir.Node, value: ir.Value, pattern: Op) -> bool:
         given = node.attributes.get(name)
         if given is None or given.value != expected:
             return False
+    return True
+
+
+def can_occur(pattern: Pattern, operators: Container[tuple[str, str]]) -> bool:
+    """False if ``pattern`` needs a node whose ``(domain, op_type)`` is not among ``operators``."""
+    if isinstance(pattern, Op):
+        return any((pattern.domain, op_type) in operators for op_type in pattern.op_types) and all(
+            can_occur(each, operators) for each in pattern.inputs
+        )
+    if isinstance(pattern, OneOf):
+        return any(can_occur(each, operators) for each in pattern.alternatives)
     return True
 
 

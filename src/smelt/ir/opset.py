@@ -88,6 +88,8 @@ def is_random(node: ir.Node) -> bool:
 
 def is_deterministic(node: ir.Node) -> bool:
     """True if equal inputs give equal outputs; unknown domains are not trusted to."""
+    if not node.domain and node.op_type in ELEMENTWISE:
+        return True
     if node.domain not in ("", "ai.onnx.ml", "smelt"):
         return False
     inner = scope_nodes(node)

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -23,6 +23,7 @@ from smelt.ir.match import (
     MatchState,
     OneOf,
     Op,
+    can_occur,
     compile_look,
     compile_pattern,
     depth,
@@ -108,12 +109,14 @@ class Rule:
     same_shape: bool = False
     roots: tuple[tuple[str, str], ...] = field(init=False)
     depth: int = field(init=False)
-    _matchers: tuple[tuple[int, Look, Matcher], ...] = field(init=False, repr=False)
+    _matchers: tuple[tuple[int, tuple[str, ...], Look, Matcher], ...] = field(
+        init=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         tops = self.pattern.alternatives if isinstance(self.pattern, OneOf) else (self.pattern,)
         matchers = [
-            (top.output, compile_look(top), compile_pattern(top, root=True))
+            (top.output, top.op_types, compile_look(top), compile_pattern(top, root=True))
             for top in tops
             if isinstance(top, Op)
         ]
@@ -121,11 +124,16 @@ class Rule:
         object.__setattr__(self, "depth", depth(self.pattern))
         object.__setattr__(self, "_matchers", tuple(matchers))
 
+    def look(self, op_type: str) -> Look:
+        """A function that says of a root of this operator, fast, that the rule cannot match."""
+        looks = [look for _, op_types, look, _ in self._matchers if op_type in op_types]
+        return looks[0] if len(looks) == 1 else lambda node: any(look(node) for look in looks)
+
     def match(self, node: ir.Node, constants: Constants, opset: int) -> Match | Miss | None:
         """Match at ``node``; a Miss if operators are there and a constant or reader forbids it."""
         state: MatchState | None = None
-        for output, look, matcher in self._matchers:
-            if not look(node) or output >= len(node.outputs):
+        for output, _, look, matcher in self._matchers:
+            if output >= len(node.outputs) or not look(node):
                 continue
             if state is None:
                 state = MatchState(constants, node.graph)
@@ -151,16 +159,24 @@ class RuleSet:
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = tuple(rules)
         self.depth = max((rule.depth for rule in self.rules), default=1)
-        self._by_root: dict[tuple[str, str], list[Rule]] = {}
+        self._by_root: dict[str, dict[str, list[tuple[Rule, Look]]]] = {}
         for rule_ in self.rules:
-            for key in rule_.roots:
-                self._by_root.setdefault(key, []).append(rule_)
+            for domain, op_type in rule_.roots:
+                found = self._by_root.setdefault(op_type, {}).setdefault(domain, [])
+                found.append((rule_, rule_.look(op_type)))
+
+    def within(self, operators: Container[tuple[str, str]]) -> RuleSet:
+        """The rules that can match in a model of these ``(domain, op_type)``."""
+        possible = [rule for rule in self.rules if can_occur(rule.pattern, operators)]
+        return self if len(possible) == len(self.rules) else RuleSet(possible)
 
     @property
     def roots(self) -> Iterable[tuple[str, str]]:
         """The ``(domain, op_type)`` at which any of the rules can match."""
-        return self._by_root.keys()
+        for op_type, domains in self._by_root.items():
+            yield from ((domain, op_type) for domain in domains)
 
-    def for_node(self, node: ir.Node) -> Iterable[Rule]:
-        """The rules whose root can be ``node``."""
-        return self._by_root.get((node.domain, node.op_type), ())
+    def for_node(self, node: ir.Node) -> Iterable[tuple[Rule, Look]]:
+        """The rules whose root can be ``node``, each with what to ask before it is matched."""
+        domains = self._by_root.get(node.op_type)
+        return domains.get(node.domain, ()) if domains is not None else ()

@@ -113,8 +113,10 @@ class ShapeInference:
         context.policy = "override"
         try:
             for node in graph:
+                if node.op_type in scope.GRAPH_CARRIERS:
+                    return False
                 infer = registry.get(node.domain, node.op_type, version=imports.get(node.domain, 1))
-                if infer is None or any(True for _ in scope.subgraphs(node)):
+                if infer is None or (node.domain and any(True for _ in scope.subgraphs(node))):
                     return False
                 infer(context, node)
         finally:

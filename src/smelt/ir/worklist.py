@@ -50,7 +50,11 @@ class RuleStats:
 
 
 class Worklist:
-    """Applies a set of rules to a model until none applies."""
+    """Applies a set of rules to a model until none applies.
+
+    ``rules`` are those for which the model has every operator; an operator that a rewrite makes
+    brings back the rules that lacked it.
+    """
 
     def __init__(
         self,
@@ -61,7 +65,9 @@ class Worklist:
     ) -> None:
         self.rewriter = rewriter
         self.index = index if index is not None else NodeIndex(rewriter.model)
-        self.rules = rules if isinstance(rules, RuleSet) else RuleSet(rules)
+        self._every = rules if isinstance(rules, RuleSet) else RuleSet(rules)
+        self._operators = self.index.operators
+        self.rules = self._every.within(self._operators)
         self.stats = stats if stats is not None else RuleStats()
         self._queue: deque[ir.Node] = deque()
         self._queued: set[ir.Node] = set()
@@ -71,7 +77,7 @@ class Worklist:
         """Rewrite until nothing applies; raises InternalError E903 when rules undo each other."""
         self._queue.extend(self.index.nodes(self.rules.roots))
         self._queued.update(self._queue)
-        budget = REWRITES_PER_NODE * len(self._queue) + 1000
+        budget = REWRITES_PER_NODE * self.index.count + 1000
         try:
             while self._queue and not self.rewriter.exhausted:
                 node = self._queue.popleft()
@@ -92,7 +98,9 @@ class Worklist:
     def _try_rules(self, node: ir.Node) -> bool:
         assert node.graph is not None
         opset = self.index.opsets[node.graph]
-        for rule in self.rules.for_node(node):
+        for rule, could_match in self.rules.for_node(node):
+            if not could_match(node):
+                continue
             match = rule.match(node, self.rewriter.constants, opset)
             if isinstance(match, Miss):
                 self.stats.miss(rule.name, match.reason, node)
@@ -124,6 +132,10 @@ class Worklist:
             return False
         self.stats.fired[rule.name] += 1
         self._recent.append(rule.name)
+        made = {(node.domain, node.op_type) for node in builder.created}
+        if not made <= self._operators:
+            self._operators |= made
+            self.rules = self._every.within(self._operators)
         self.rewriter.remove_dead(builder.created)
         self._push_affected(touched, builder.created)
         return True

@@ -107,9 +107,9 @@ class _Graph:
 
     def freed(self, node: ir.Node) -> ir.Shape | None:
         """The shape that ``node`` could compute in, None if it must stay in its own."""
-        if node.domain or node.op_type not in _MIDDLE or len(node.outputs) != 1:
+        if not self.shapes or node.op_type not in _MIDDLE or len(node.outputs) != 1:
             return None
-        if any(attr.is_ref() for attr in node.attributes.values()):
+        if node.domain or any(attr.is_ref() for attr in node.attributes.values()):
             return None
         reshaped = list(self.operands(node))
         if not reshaped:
