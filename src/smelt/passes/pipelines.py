@@ -69,11 +69,17 @@ FUSE = _listed(
     "fuse-reduce-mean",
     "fuse-layernorm-or-instancenorm",
     "fuse-softmax",
-    "dot-merger",
-    "fuse-attention",
     "fuse-swish",
+    "dot-merger",
+    "attention",
 )
 """One operator for many."""
+
+ATTENTION = (
+    "fixpoint(sink-unit-dims,merge-consecutive-reshapes,merge-consecutive-transposes,"
+    "reduce-transposes,noop-elimination,fuse-attention){max=4}"
+)
+"""Heads, what moves around them, and the operator: each step clears the way for the next."""
 
 EXPANDED = _listed(
     "expand-attention",
@@ -102,6 +108,7 @@ STAGES: Mapping[str, str] = {
     "simplify": SIMPLIFY,
     "quantize": QUANTIZE,
     "fuse": FUSE,
+    "attention": ATTENTION,
     "cleanup": CLEANUP,
     "default": DEFAULT,
     "fast-math": FAST_MATH,

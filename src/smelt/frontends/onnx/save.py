@@ -11,6 +11,7 @@ import onnx_ir as ir
 from smelt.errors import ResourceLimit, UsageError
 from smelt.ir import provenance as origins
 from smelt.ir import scope
+from smelt.ir.collector import paused_collector
 from smelt.ir.defaults import restore_defaults
 from smelt.ir.files import write_atomically
 from smelt.ir.names import name_values
@@ -19,6 +20,7 @@ INLINE_LIMIT = 1_500_000_000
 """Bytes of weights beyond which they go to a file of their own: a protobuf holds 2 GiB."""
 
 
+@paused_collector()
 def to_proto(model: ir.Model, *, provenance_in_metadata: bool = False) -> onnx.ModelProto:
     """The model as protobuf, weights included; the model stays as it is.
 
