@@ -19,7 +19,7 @@ from smelt.check.twins import jitter, shake
 from smelt.errors import SmeltError
 from smelt.ir.floats import float_info, is_float, spacing
 from smelt.runtime.interface import Value
-from smelt.runtime.runner import RunnerName, open_runner
+from smelt.runtime.runner import open_runner
 
 TWINS = 3
 MARGIN = 16.0
@@ -32,10 +32,10 @@ FLOOR_ULP = 4.0
 class Yardstick:
     """Measures what rounding does to the outputs of ``subject``."""
 
-    def __init__(self, subject: Subject, seed: int = 0, runner: RunnerName = "auto") -> None:
+    def __init__(self, subject: Subject, seed: int = 0) -> None:
         self.subject = subject
         self.seed = seed
-        self._twins = _open_twins(subject, seed, runner)
+        self._twins = _open_twins(subject, seed)
 
     def movement(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> Slack:
         """How far the twins move each element of each output.
@@ -78,7 +78,7 @@ def _flushed(dtype: np.dtype) -> float:
     return smallest if smallest < 1e-30 else 0.0
 
 
-def _open_twins(subject: Subject, seed: int, runner: RunnerName) -> list[Subject]:
+def _open_twins(subject: Subject, seed: int) -> list[Subject]:
     """The subject with its weights and rounded steps moved, ``TWINS`` times; itself if no model."""
     if subject.model is None:
         return [subject] * TWINS
@@ -87,7 +87,7 @@ def _open_twins(subject: Subject, seed: int, runner: RunnerName) -> list[Subject
         model = subject.model.clone()
         rng = np.random.default_rng([seed, index])
         shake(model, rng)
-        opened = open_runner(model, runner)
+        opened = open_runner(model, subject.runner)
         twins.append(Subject(f"twin {index}", opened, opened.interface, model))
     return twins
 

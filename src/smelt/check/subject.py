@@ -36,6 +36,11 @@ class Subject:
     interface: Interface | None = None
     model: ir.Model | None = None
 
+    @property
+    def runner(self) -> RunnerName:
+        """What runs the model: the reference evaluator, or whatever can."""
+        return "reference" if getattr(self.run, "name", None) == "reference" else "auto"
+
 
 def as_subject(source: Checkable, name: str, runner: RunnerName = "auto") -> Subject:
     """Make ``source`` callable; a model is loaded and opened at once, so its errors come first."""

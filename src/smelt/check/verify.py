@@ -13,7 +13,6 @@ from smelt.check.subject import Checkable, Subject, as_subject
 from smelt.errors import SmeltError, UsageError
 from smelt.runtime.inputs import Mode, random_inputs
 from smelt.runtime.interface import Interface, Value
-from smelt.runtime.runner import RunnerName
 
 MODES: tuple[Mode, ...] = ("normal", "sparse")
 
@@ -112,8 +111,7 @@ def _runner_of(side: Subject) -> str | None:
 def _yardstick(first: Subject, second: Subject, seed: int) -> Yardstick:
     """Measures on the source, or on the other side's model if the source is a bare function."""
     subject = first if first.model is not None or second.model is None else second
-    runner: RunnerName = "reference" if _runner_of(subject) == "reference" else "auto"
-    return Yardstick(subject, seed, runner)
+    return Yardstick(subject, seed)
 
 
 def made_up_cases(

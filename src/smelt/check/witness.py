@@ -18,7 +18,7 @@ from smelt.ir.interface_change import InterfaceChange
 from smelt.passes.base import Exactness
 from smelt.runtime.inputs import Mode
 from smelt.runtime.interface import Value
-from smelt.runtime.runner import open_runner
+from smelt.runtime.runner import RunnerName, open_runner
 
 
 @dataclass
@@ -46,6 +46,8 @@ class Witness:
         subject = as_subject(source, "the source")
         assert subject.interface is not None
         self.interface = subject.interface
+        # A later version may have kernels that the source lacks, and they round otherwise.
+        self.runner: RunnerName = subject.runner
         self.seed = seed
         self.testimony: list[Testimony] = []
         yardstick = Yardstick(subject, seed)
@@ -70,7 +72,7 @@ class Witness:
         """
         outputs: list[Sequence[Value]] = []
         try:
-            subject = open_runner(model)
+            subject = open_runner(model, self.runner)
         except SmeltError as error:
             return [f"the model cannot be run any more: {error.what}: {error.why}"], outputs
         problems = disagreements(self.interface, subject.interface)
