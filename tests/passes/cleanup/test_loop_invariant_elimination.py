@@ -168,3 +168,12 @@ def test_the_limit_of_edits_leaves_the_loop_whole() -> None:
     cx.rewrites_left = 0
     assert loop_invariant_elimination.run(cx).rewrites == 0
     check_same_numbers(text.parse(before), model, feeds(2))
+
+
+def test_names_within_the_body_stay_taken() -> None:
+    """Constants that later passes make are called const_0 and so on."""
+    body = f"(bool ko, float[2] const_0, float[2] u) {{ {KO} const_0 = Neg(p) u = Identity(q) }}"
+    model = text.parse(loop(PQ, body))
+    run_pass(loop_invariant_elimination, model)
+    builder = PassContext.of(model).rewriter().builder(model.graph[0], [], "rule")
+    assert builder.const_i64([1]).name == "const_1"

@@ -113,15 +113,16 @@ class _Carrier:
         if left:
             self.shrink(constant)
             inputs = [v for i, v in enumerate(node.inputs) if i - form.node_input not in constant]
-            # The body belongs to the new node, so that it does not die with the old one.
             attributes = [*node.attributes.values()]
-            node.attributes.pop("body")
             builder = self.rewriter.builder(node, [node], "loop_invariant_elimination")
             new = ir.Node("", node.op_type, inputs, attributes, num_outputs=len(left))
             new.name = node.name
             for index, value in zip(left, builder.add(new), strict=True):
                 value.type, value.shape = node.outputs[index].type, node.outputs[index].shape
                 results[index] = value
+            # The body belongs to the new node, so that it does not die with the old one. It stays
+            # in the graph all the time, or names in it would seem free.
+            node.attributes.pop("body")
         self.rewriter.replace(node, results, trust_shape=True, rule="loop_invariant_elimination")
 
     def shrink(self, constant: Mapping[int, ir.Value]) -> None:
