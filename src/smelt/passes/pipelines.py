@@ -28,6 +28,7 @@ SIMPLIFY = _listed(
     "loop-invariant-elimination",
     "merge-consecutive-relus",
     "clip-of-min-max",
+    "fold-index-wrap",
     "merge-consecutive-paddings",
     "remove-symbolic-reshape",
     "sink-unit-dims",

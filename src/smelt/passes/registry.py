@@ -18,6 +18,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "clip_of_min_max",
         "const_elimination",
         "divide_to_multiply",
+        "fold_index_wrap",
         "fold_reshape_pairs",
         "fuse_squeeze_expand_dims",
         "fuse_stack_split",

@@ -13,6 +13,7 @@ from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.plugins import indices
 from smelt.frontends.jax.plugins.arithmetic import where
 from smelt.frontends.jax.plugins.dynamic_slicing import same_size
+from smelt.frontends.jax.plugins.take import bounded, is_take
 from smelt.frontends.jax.registry import lowers
 
 
@@ -38,23 +39,37 @@ def gather(
         collapsed = {int(dim) for dim in dimension_numbers.collapsed_slice_dims}
         whole = {d for d in mapped if same_size(shape[d], slice_sizes[d])} - collapsed
         mapped, starts = _without(cx, starts, mapped, whole)
-    sizes = [slice_sizes[dim] for dim in mapped]
-    limits = [shape[dim] for dim in mapped]
-    index = cx.cast(starts, ir.DataType.INT64)
-    valid = None
-    # A promise to be in bounds still clips where it is broken, as ``x[i]`` is documented to.
-    if not indices.in_bounds(cx, index, limits, sizes):
-        last = indices.last_starts(cx, limits, sizes)
-        if how == indices.DROP:
-            valid = indices.validity(cx, index, last, len(mapped))
-        index = indices.clipped(cx, index, last)
-    taken = _take(cx, x, index, mapped, dimension_numbers, slice_sizes)
+    if is_take(shape, mapped, dimension_numbers, slice_sizes):
+        (axis,) = mapped
+        index, valid = bounded(cx, starts, shape[axis], how)
+        batch = [f"b{i}" for i in range(len(cx.avals_in[1].shape) - 1)]
+        have = [*range(axis), *batch, *range(axis + 1, len(shape))]
+        want = _labels(dimension_numbers, len(cx.avals_out[0].shape), len(shape))
+        taken = indices.rearranged(cx, cx.op("Gather", x, index, axis=axis), have, want)
+    else:
+        index, valid = _bounded(cx, starts, mapped, slice_sizes, how)
+        taken = _take(cx, x, index, mapped, dimension_numbers, slice_sizes)
     if valid is None:
         return taken
-    offsets = [int(dim) for dim in dimension_numbers.offset_dims]
-    spread = cx.unsqueeze(cx.squeeze(valid, [-1]), offsets)
+    spread = cx.unsqueeze(valid, [int(dim) for dim in dimension_numbers.offset_dims])
     fill = cx.constant(_fill(fill_value, np.dtype(cx.avals_out[0].dtype)))
     return where(cx, spread, taken, fill)
+
+
+def _bounded(
+    cx: Lowering, starts: ir.Value, mapped: Sequence[int], slice_sizes: Sequence[Dim], how: str
+) -> tuple[ir.Value, ir.Value | None]:
+    """The starts moved into bounds, and which were so from the start if JAX drops the others."""
+    sizes = [slice_sizes[dim] for dim in mapped]
+    limits = [cx.avals_in[0].shape[dim] for dim in mapped]
+    index = cx.cast(starts, ir.DataType.INT64)
+    # A promise to be in bounds still clips where it is broken, as ``x[i]`` is documented to.
+    if indices.in_bounds(cx, index, limits, sizes):
+        return index, None
+    inside = indices.clipped(cx, index, indices.last_starts(cx, limits, sizes))
+    if how != indices.DROP:
+        return inside, None
+    return inside, cx.squeeze(indices.validity(cx, index, inside, len(mapped)), [-1])
 
 
 def _fill(value: float | None, dtype: np.dtype) -> np.ndarray:

@@ -52,10 +52,9 @@ def clipped(cx: Lowering, index: ir.Value, last: ir.Value) -> ir.Value:
     return cx.op("Min", cx.op("Max", index, cx.const_i64([0])), last)
 
 
-def validity(cx: Lowering, index: ir.Value, last: ir.Value, columns: int) -> ir.Value:
-    """``[batch..., 1]``: whether all columns of an index are in bounds."""
-    low = cx.op("GreaterOrEqual", index, cx.const_i64([0]))
-    valid = cx.op("And", low, cx.op("LessOrEqual", index, last))
+def validity(cx: Lowering, index: ir.Value, inside: ir.Value, columns: int) -> ir.Value:
+    """``[batch..., 1]``: whether all columns of an index are as they are ``inside`` the bounds."""
+    valid = cx.op("Equal", index, inside)
     if columns == 1:
         return valid
     each = cx.cast(valid, ir.DataType.INT32)

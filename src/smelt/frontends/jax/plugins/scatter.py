@@ -194,7 +194,7 @@ def _bounded(
     last = indices.last_starts(cx, limits, sizes)
     if how == indices.CLIP:
         return indices.clipped(cx, index, last), None
-    return index, indices.validity(cx, index, last, len(limits))
+    return index, indices.validity(cx, index, indices.clipped(cx, index, last), len(limits))
 
 
 def _batch_columns(cx: Lowering, numbers: Any, roles: Roles) -> list[ir.Value]:

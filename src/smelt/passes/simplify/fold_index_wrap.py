@@ -1,0 +1,64 @@
+"""Let Gather count from the end itself, instead of wrapping negative indices before it.
+
+    before   w = Where(i < 0, i + n, i);  data, Clip(w, 0, n-1) ─> Gather ─> y;  w == Clip(w) ─> ok
+    after    data, Clip(i, -n, n-1) ─> Gather ─> y;  i == Clip(i, -n, n-1) ─> ok
+
+So JAX writes ``x[i]``: NumPy's negative indices, then rows out of bounds masked by ``ok``.
+
+Needs    the same i three times; n the size of the axis, and the bounds of the Clip its first and
+         last row, all of them constants. Without a Clip an index out of bounds is an error in
+         both.
+Keeps    indices wrapped by another n; what else reads w.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.match import const, one_of, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import EXACT, rule_pass
+
+_i = var("i")
+_wrapped = op(
+    "Where",
+    op("Less", _i, const(0), shared=True),
+    op("Add", _i, const(name="count"), commutative=True, shared=True),
+    _i,
+    shared=True,
+)
+_inside = op("Clip", _wrapped, const(name="low"), const(name="high"), name="inside", shared=True)
+
+
+@rule(op("Gather", var("data"), one_of(_inside, _wrapped)))
+def gathered(m: Match, b: Builder) -> Replacement:
+    count, data = m.scalar("count"), m["data"]
+    if not isinstance(count, int) or data.shape is None:
+        return Miss("the number that is added to an index is not known")
+    if data.shape[opset.attribute(m.root, "axis", m.opset)] != count:
+        return Miss("what is added to an index is not the size of the axis")
+    index = m["i"] if m.get("inside") is None else _clipped(m, b)
+    return index if isinstance(index, Miss) else b.like(m.root, data, index)
+
+
+@rule(op("Equal", _wrapped, _inside, commutative=True))
+def in_bounds(m: Match, b: Builder) -> Replacement:
+    index = _clipped(m, b)
+    return index if isinstance(index, Miss) else b.op("Equal", m["i"], index)
+
+
+def _clipped(m: Match, b: Builder) -> ir.Value | Miss:
+    """The index within ``[-n, n)``."""
+    count = m.scalar("count")
+    if m["i"].dtype not in (ir.DataType.INT32, ir.DataType.INT64):
+        return Miss("the index is neither int32 nor int64")
+    if not isinstance(count, int) or count < 1:
+        return Miss("the number that is added to an index is not known")
+    if (m.scalar("low"), m.scalar("high")) != (0, count - 1):
+        return Miss("the Clip does not leave just the rows that there are")
+    return b.op("Clip", m["i"], b.const_like(-count, m["i"]), m["high"])
+
+
+fold_index_wrap = rule_pass("fold_index_wrap", __doc__, [gathered, in_bounds], exactness=EXACT)
