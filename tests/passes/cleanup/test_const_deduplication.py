@@ -63,16 +63,20 @@ def test_nodes_and_branches_share_what_stands_outside() -> None:
     )
 
 
-def test_long_weights_are_compared_by_digest() -> None:
-    model = text.parse(
-        "g (float[N,2000] x, float[2000] a, float[2000] b) => (float[N,2000] y) { m = Mul(x, a) y = Mul(m, b) }"
-    )
+@pytest.mark.parametrize("changed", [None, 0, 1, 1999])
+def test_long_weights_are_compared_by_a_sample_then_by_digest(changed: int | None) -> None:
+    given = ", ".join(f"float[2000] {name}" for name in "abc")
+    body = "m = Mul(x, a) n = Mul(m, b) y = Mul(n, c)"
+    model = text.parse(f"g (float[N,2000] x, {given}) => (float[N,2000] y) {{ {body} }}")
     for value in list(model.graph.inputs)[1:]:
         model.graph.inputs.remove(value)
-        value.const_value = ir.Tensor(np.arange(2000, dtype=np.float32), name=value.name)
+        held = np.arange(2000, dtype=np.float32)
+        if value.name == "b" and changed is not None:
+            held[changed] += 0.5
+        value.const_value = ir.Tensor(held, name=value.name)
         model.graph.register_initializer(value)
     run_pass(const_deduplication, model)
-    assert list(model.graph.initializers) == ["a"]
+    assert list(model.graph.initializers) == (["a"] if changed is None else ["a", "b"])
 
 
 def test_what_callers_override_or_receive_stays() -> None:

@@ -22,7 +22,10 @@ from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, PassContext, graph_pass
 
 LONG = 4096
-"""Bytes from which a constant is compared by digest."""
+"""Bytes from which a constant is compared by a sample, then by digest."""
+
+SAMPLED = 256
+"""Elements of a sample, about."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,46 @@ def const_deduplication(
         _Search(rewriter, stats, options.const_threshold).graph(root)
 
 
+class _Kind:
+    """The constants of one type and shape, by a sample of what they hold.
+
+    The first is not read before there is a second; whole constants are read only where samples
+    agree.
+    """
+
+    def __init__(self) -> None:
+        self.lone: ir.Value | None = None
+        self.alike: dict[bytes, list[ir.Value]] = {}
+
+    def add(self, value: ir.Value) -> list[ir.Value]:
+        """The constants that ``value`` may equal; it counts from now on."""
+        if self.lone is None and not self.alike:
+            self.lone = value
+            return []
+        if self.lone is not None:
+            self.alike[_sample(self.lone)] = [self.lone]
+            self.lone = None
+        known = self.alike.setdefault(_sample(value), [])
+        known.append(value)
+        return known[:-1]
+
+    def remove(self, value: ir.Value) -> None:
+        if self.lone is value:
+            self.lone = None
+        else:
+            self.alike[_sample(value)].remove(value)
+
+
+def _sample(value: ir.Value) -> bytes:
+    """Some of the elements, all of them of a short constant."""
+    tensor = constants.tensor_of(value)
+    assert tensor is not None
+    if tensor.nbytes < LONG:
+        return tensor.tobytes()
+    flat = tensor.numpy().reshape(-1)
+    return flat[:: max(1, flat.size // SAMPLED)].tobytes()
+
+
 class _Search:
     """One walk; constants of inner graphs are forgotten when the walk leaves them."""
 
@@ -53,11 +96,11 @@ class _Search:
         self.rewriter = rewriter
         self.stats = stats
         self.threshold = threshold
-        self.kinds: dict[Hashable, list[ir.Value]] = {}
+        self.kinds: dict[Hashable, _Kind] = {}
         self.digests: dict[ir.Value, bytes] = {}
 
     def graph(self, graph: ir.Graph) -> None:
-        found: list[tuple[Hashable, ir.Value]] = []
+        found: list[tuple[_Kind, ir.Value]] = []
         for value in list(graph.initializers.values()):
             self.visit(value, found)
         for node in graph:
@@ -66,22 +109,21 @@ class _Search:
             for inner in scope.subgraphs(node):
                 self.graph(inner)
         for kind, value in found:
-            self.kinds[kind].remove(value)
+            kind.remove(value)
 
-    def visit(self, value: ir.Value, found: list[tuple[Hashable, ir.Value]]) -> None:
+    def visit(self, value: ir.Value, found: list[tuple[_Kind, ir.Value]]) -> None:
         tensor = constants.tensor_of(value)
         if tensor is None or tensor.dtype == ir.DataType.STRING or scope.is_dead(value):
             return
         if tensor.size < self.threshold:
             return
-        content = tensor.tobytes() if tensor.nbytes < LONG else b""
-        kind: Hashable = (tensor.dtype, tuple(tensor.shape), tensor.nbytes, content)
-        known = self.kinds.setdefault(kind, [])
-        for other in known:
+        key: Hashable = (tensor.dtype, tuple(tensor.shape), tensor.nbytes)
+        kind = self.kinds.setdefault(key, _Kind())
+        for other in kind.add(value):
             if tensor.nbytes < LONG or self.digest(value) == self.digest(other):
+                kind.remove(value)
                 self.merge(value, other)
                 return
-        known.append(value)
         found.append((kind, value))
 
     def merge(self, value: ir.Value, other: ir.Value) -> None:
