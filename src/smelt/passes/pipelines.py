@@ -84,10 +84,14 @@ ATTENTION = (
 
 EXPANDED = _listed(
     "expand-attention",
+    "const-deduplication",
+    "remove-redundant-ops",
+    "const-elimination",
     "merge-consecutive-transposes",
     "merge-consecutive-reshapes",
 )
-"""For targets that have no compound operators of ONNX but small ones."""
+"""For targets that have no compound operators of ONNX but small ones. What all layers expand to
+alike, such as a causal mask, is made once."""
 
 CLEANUP = _listed(
     "const-deduplication",

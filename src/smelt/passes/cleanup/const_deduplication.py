@@ -85,8 +85,8 @@ def _sample(value: ir.Value) -> bytes:
     assert tensor is not None
     if tensor.nbytes < LONG:
         return tensor.tobytes()
-    flat = tensor.numpy().reshape(-1)
-    return flat[:: max(1, flat.size // SAMPLED)].tobytes()
+    # A flat iterator copies nothing else, even of weights that are views of others.
+    return tensor.numpy().flat[:: max(1, tensor.size // SAMPLED)].tobytes()
 
 
 class _Search:

@@ -3,9 +3,11 @@
     before   Attention<q_num_heads=H, kv_num_heads=H, scale=s>(q, k, v, bias) ─> y
     after    heads apart; Softmax(MatMul(q * s, Transpose(k)) + bias) ─> p ─> MatMul(p, v) ─> y
 
+With ``is_causal``, scores of keys with a higher position than the query become -inf before that.
+
 Needs    one result; as many heads for keys as for queries; sizes that are numbers where heads are
          split off; a bias of numbers, if any.
-Keeps    past keys and values, causal masks of its own, caps of scores, masks of booleans.
+Keeps    past keys and values, caps of scores, masks of booleans.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from smelt.ir.match import op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
 
-_PLAIN = {"is_causal": 0, "softcap": 0.0, "qk_matmul_output_mode": 0}
+_PLAIN = {"softcap": 0.0, "qk_matmul_output_mode": 0}
 """Attributes that must not ask for more."""
 
 
@@ -46,6 +48,8 @@ def attention(m: Match, b: Builder) -> Replacement:
     scores = b.op("MatMul", b.op("Mul", q, factor), b.op("Transpose", k, perm=[0, 1, 3, 2]))
     if bias is not None:
         scores = b.op("Add", scores, bias)
+    if given.get("is_causal"):
+        scores = _causal(scores, q, k, b)
     result = b.op("MatMul", b.op("Softmax", scores, axis=-1), v)
     if heads is None:
         return result
@@ -65,6 +69,22 @@ def _apart(value: ir.Value, heads: int | None, b: Builder) -> ir.Value | None:
         return None
     split = b.op("Reshape", value, b.const_i64([0, 0, heads, width // heads]))
     return b.op("Transpose", split, perm=[0, 2, 1, 3])
+
+
+def _causal(scores: ir.Value, q: ir.Value, k: ir.Value, b: Builder) -> ir.Value:
+    """Scores of which each row keeps those up to its own position; that is never none."""
+    rows = b.op("Unsqueeze", _positions(q, b), b.const_i64([1]))
+    seen = b.op("GreaterOrEqual", rows, _positions(k, b))
+    return b.op("Where", seen, scores, b.const_like(-np.inf, scores))
+
+
+def _positions(value: ir.Value, b: Builder) -> ir.Value:
+    """0, 1, ... for the rows of B,H,S,D."""
+    dim = value.shape[2] if value.shape is not None else None
+    if isinstance(dim, int):
+        return b.const_i64(range(dim))
+    count = b.op("Squeeze", b.op("Shape", value, start=2, end=3), b.const_i64([0]))
+    return b.op("Range", b.const_i64(0), count, b.const_i64(1))
 
 
 expand_attention = rule_pass(

@@ -6,12 +6,17 @@
     before   Reshape and Transpose of each operand from B,S,H*D to B,H,S,D, and back of y
     after    Attention<q_num_heads=H, kv_num_heads=H>(q, k, v, ...) ─> y: B,S,H*D
 
-The mask is the same for all layers, so its bias is computed once. A factor of q goes into s.
+    before   Attention(q, k, v, Where(GreaterOrEqual(row, column), 0, low)) ─> y
+    after    Attention<is_causal=1>(q, k, v) ─> y
+
+The mask is the same for all layers, so its bias is computed once. A factor of q goes into s. The
+causal mask is told by what it holds, however it was made.
 
 Needs    opset 23 as it is, for no model is raised for this alone; float32, or float16 without a
          mask; a Softmax over the keys; equal batches and heads; a positive scale. A mask has its
          last dims full, and ``low`` at most -1e30, beside which every score vanishes, or is added
-         as a finite constant or a choice between such.
+         as a finite constant or a choice between such. A causal mask is nothing else: no offset,
+         window or padding; in float32, with as many keys as queries.
 Keeps    masks of -inf, for runtimes differ in what they make of a row without keys; scores and
          weights that something else reads.
 """
@@ -29,13 +34,16 @@ from smelt.ir.match import Op, const, one_of, op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import same_dim, same_shape
 from smelt.passes.base import rounding, rule_pass
+from smelt.passes.fuse.causal_attention import causal
+from smelt.passes.fuse.causal_mask import LOW
 
 OPSET = 23
+FLOOR = -3.4e38
+"""What is added is at least this: beside the lowest float, ONNX Runtime takes a row to have no
+keys, and gives zeros for it, where a softmax gives the average."""
+
 TINY = 1e-30
 """Scales between this and its inverse are numbers in float32, too."""
-
-LOW = -1e30
-"""Scores are far smaller, so that adding one to this changes nothing."""
 
 _scores = op("MatMul", var("q"), var("keys"))
 _scaled = one_of(
@@ -99,11 +107,11 @@ def _bias(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
         return Miss("the mask does not have the last dims of the scores")
     if mask is None:
         assert bias is not None
-        return (bias,) if _is_finite(bias, m) else Miss("what is added may be infinite")
+        return _added(bias, m, b)
     low = m.scalar("low")
     if low is None or not math.isfinite(low) or low > LOW:
         return Miss("what hides a score is not a finite number below all scores")
-    zero, bottom = (b.constant(np.asarray(number, np.float32)) for number in (0, low))
+    zero, bottom = (b.constant(np.asarray(number, np.float32)) for number in (0, max(low, FLOOR)))
     return (b.op("Where", mask, zero, bottom),)
 
 
@@ -120,12 +128,22 @@ def _full(mask: ir.Value | None, q: ir.Value, keys: ir.Value) -> bool:
     return same_dim(shape[-2], q.shape[2]) and same_dim(shape[-1], keys.shape[3])
 
 
-def _is_finite(bias: ir.Value, m: Match) -> bool:
+def _added(bias: ir.Value, m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
+    """``bias``, a constant or a choice between constants, none of them below the floor."""
     node = bias.producer()
     choice = node is not None and (node.domain, node.op_type) == ("", "Where")
-    parts = node.inputs[1:] if choice and node is not None else [bias]
+    parts = list(node.inputs[1:]) if choice and node is not None else [bias]
     arrays = [m.array(part, limit=None) for part in parts]
-    return all(array is not None and bool(np.isfinite(array).all()) for array in arrays)
+    known = [array for array in arrays if array is not None and np.isfinite(array).all()]
+    if len(known) < len(parts):
+        return Miss("what is added may be infinite")
+    if all((array >= FLOOR).all() for array in known):
+        return (bias,)
+    floor = np.float32(FLOOR)
+    raised = [b.constant(np.maximum(array, floor)) for array in known]
+    if choice and node is not None:
+        return (b.op("Where", node.inputs[0], *raised),)
+    return (raised[0],)
 
 
 def _heads(name: str) -> Op:
@@ -194,7 +212,7 @@ def scaled_queries(m: Match, b: Builder) -> Replacement:
 fuse_attention = rule_pass(
     "fuse_attention",
     __doc__,
-    [attention, heads_inside, scaled_queries],
+    [attention, heads_inside, scaled_queries, causal],
     exactness=rounding(32, "sums go in blocks; a score that overflows shows through a mask"),
     after=("fuse_softmax",),
 )
