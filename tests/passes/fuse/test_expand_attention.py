@@ -7,6 +7,7 @@ from rewrites import check_operators, check_unchanged
 import smelt
 from smelt.ir import text
 from smelt.passes.fuse.expand_attention import expand_attention
+from smelt.passes.pipelines import EXPANDED
 
 WHOLE = "g (float[N,3,5,8] q, float[N,3,7,8] k, float[N,3,7,6] v{m}) => (float[N,3,5,6] y) {{ y = {a} }}"
 ROWS = "g (float[N,5,24] q, float[N,7,24] k, float[N,7,18] v{m}) => (float[N,5,18] y) {{ y = {a} }}"
@@ -31,6 +32,31 @@ def test_expands_a_bias(shape: str) -> None:
     expanded(before, [*CORE[:3], "Add", *CORE[3:]])
 
 
+def test_a_causal_mask_is_positions_compared() -> None:
+    before = WHOLE.format(m="", a="Attention<is_causal=1>(q, k, v)")
+    seen = ["Unsqueeze", "GreaterOrEqual", "Where"]
+    expanded(before, [*CORE[:3], *seen, *CORE[3:]])
+    biased = WHOLE.format(m=", float[5,7] m", a="Attention<is_causal=1>(q, k, v, m)")
+    expanded(biased, [*CORE[:3], "Add", *seen, *CORE[3:]])
+
+
+@pytest.mark.parametrize("keys", ["S", "T"])
+def test_a_causal_mask_follows_sizes_that_are_no_numbers(keys: str) -> None:
+    before = WHOLE.format(m="", a="Attention<is_causal=1>(q, k, v)")
+    before = before.replace(",5,", ",S,").replace(",7,", f",{keys},")
+    positions = ["Shape", "Squeeze", "Range"]
+    seen = [*positions, "Unsqueeze", *positions, "GreaterOrEqual", "Where"]
+    expanded(before, [*CORE[:3], *seen, *CORE[3:]])
+
+
+def test_layers_share_one_causal_mask() -> None:
+    body = "a = Attention<is_causal=1>(q, k, v) b = Neg(a) y = Attention<is_causal=1>(b, k, a)"
+    before = "g (float[N,3,S,8] q, float[N,3,S,8] k, float[N,3,S,8] v) => (float[N,3,S,8] y)"
+    model = smelt.optimize(text.parse(f"{before} {{ {body} }}", 23), pipeline=EXPANDED)
+    kinds = [node.op_type for node in model.graph]
+    assert (kinds.count("GreaterOrEqual"), kinds.count("Where")) == (1, 2)
+
+
 def test_heads_are_split_off_and_merged() -> None:
     apart = ["Reshape", "Transpose"] * 3
     before = ROWS.format(m="", a=f"Attention<{HEADS}>(q, k, v)")
@@ -38,7 +64,6 @@ def test_heads_are_split_off_and_merged() -> None:
 
 
 KEPT = {
-    "causal": WHOLE.format(m="", a="Attention<is_causal=1>(q, k, v)"),
     "capped": WHOLE.format(m="", a="Attention<softcap=2.0>(q, k, v)"),
     "a mask of booleans": WHOLE.format(m=", bool[5,7] m", a="Attention(q, k, v, m)"),
     "fewer heads for keys": (
@@ -55,9 +80,10 @@ def test_keeps(before: str) -> None:
     check_unchanged(expand_attention, before)
 
 
+@pytest.mark.parametrize("mask", ["", ", is_causal=1"])
 @pytest.mark.parametrize("target", ["host", "c"])
-def test_targets_of_small_operators_take_it(target: str) -> None:
-    model = text.parse(ROWS.format(m="", a=f"Attention<{HEADS}>(q, k, v)"), 23)
+def test_targets_of_small_operators_take_it(target: str, mask: str) -> None:
+    model = text.parse(ROWS.format(m="", a=f"Attention<{HEADS}{mask}>(q, k, v)"), 23)
     rng = np.random.default_rng(0)
     inputs = [rng.normal(size=s).astype(np.float32) for s in ((2, 5, 24), (2, 7, 24), (2, 7, 18))]
     expected = smelt.compile(model, target="onnx").load()(*inputs)

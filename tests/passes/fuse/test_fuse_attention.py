@@ -133,10 +133,32 @@ def test_no_model_is_raised_for_it() -> None:
     assert optimize(text.parse(before, 21)).opset_imports[""] == 21
 
 
-def test_rows_that_see_no_key_are_averaged_as_before() -> None:
-    before = graph(SCORES + "w = Where(m, s, low) " + END.format("w"), constants="bool[5,7] m = {"
-                   + ",".join(["0"] * 14 + ["1"] * 21) + "}")  # fmt: skip
+ROWS_SEEN = "bool[5,7] m = {" + ",".join(["0"] * 14 + ["1"] * 21) + "}"
+LOWEST = "-3.4028235e38"
+
+
+@pytest.mark.parametrize("low", ["-1e31", LOWEST])
+def test_rows_that_see_no_key_are_averaged_as_before(low: str) -> None:
+    before = graph(SCORES + "w = Where(m, s, low) " + END.format("w"), constants=ROWS_SEEN)
     check_operators(
-        fuse_attention, before, ["Transpose", "Where", "Transpose", "Attention"],
+        fuse_attention, before.replace("-1e31", low), ["Transpose", "Where", "Transpose", "Attention"],
         rtol=1e-4, atol=1e-5, modes=("normal",),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("bias", "constants", "kinds"),
+    [
+        ("b = Where(m, no, low)", ROWS_SEEN + ", float no = {0}", ["Where"] * 2),
+        ("", "float[5,7] b = {" + ",".join([LOWEST] * 14 + ["1"] * 21) + "}", []),
+    ],
+)
+def test_added_rows_without_a_key_are_averaged_as_before(
+    bias: str, constants: str, kinds: list[str]
+) -> None:
+    before = graph(f"{SCORES} {bias} w = Add(s, b) " + END.format("w"), constants=constants)
+    model = check_operators(
+        fuse_attention, before.replace("-1e31", LOWEST), ["Transpose", *kinds[1:], "Transpose", "Attention"],
+        rtol=1e-4, atol=1e-5, modes=("normal",),
+    )  # fmt: skip
+    assert len(model.graph.node(-1).inputs) == 4

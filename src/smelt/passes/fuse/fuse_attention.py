@@ -15,8 +15,8 @@ causal mask is told by what it holds, however it was made.
 Needs    opset 23 as it is, for no model is raised for this alone; float32, or float16 without a
          mask; a Softmax over the keys; equal batches and heads; a positive scale. A mask has its
          last dims full, and ``low`` at most -1e30, beside which every score vanishes, or is added
-         as a finite constant or a choice between such. A causal mask is nothing else: no offset,
-         window or padding; in float32, with as many keys as queries.
+         as a finite constant or a choice between such; the lowest floats are raised a little. A
+         causal mask has no offset, window or padding, is float32, and as long as it is wide.
 Keeps    masks of -inf, for runtimes differ in what they make of a row without keys; scores and
          weights that something else reads.
 """

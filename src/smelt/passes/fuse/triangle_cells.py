@@ -1,0 +1,101 @@
+"""A square that depends on the side of its diagonal alone, as three cells.
+
+The cells are what it holds left of the diagonal, on it and right of it. Operators that work
+element by element work on cells, so that a triangle in any spelling is read without a pattern.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+ROWS, COLUMNS = np.array([1, 1, 0]), np.array([0, 1, 1])
+"""Positions that compare as those of the row and of the column do in each of the cells."""
+
+_COMPARISONS: dict[str, Callable[..., Any]] = {
+    "Equal": np.equal,
+    "Greater": np.greater,
+    "GreaterOrEqual": np.greater_equal,
+    "Less": np.less,
+    "LessOrEqual": np.less_equal,
+}
+_ELEMENTWISE: dict[str, Callable[..., Any]] = {
+    **_COMPARISONS,
+    "And": np.logical_and,
+    "Or": np.logical_or,
+    "Xor": np.logical_xor,
+    "Not": np.logical_not,
+    "Where": np.where,
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+}
+ELEMENTWISE = frozenset(_ELEMENTWISE)
+"""Operators that ``elementwise`` takes."""
+
+_POSITIONS = (ir.DataType.INT32, ir.DataType.INT64)
+"""Dtypes that hold every position."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The three numbers; with ``counts``, positions along an axis, of which the order is known."""
+
+    numbers: np.ndarray
+    counts: bool = False
+
+    @property
+    def is_uniform(self) -> bool:
+        """True if all elements are the same number."""
+        return not self.counts and bool((self.numbers == self.numbers[0]).all())
+
+
+def uniform(number: np.ndarray | np.generic) -> Cells:
+    """One element, everywhere."""
+    return Cells(np.broadcast_to(np.reshape(number, ()), 3))
+
+
+def elementwise(kind: str, operands: Sequence[Cells]) -> Cells | None:
+    """What an operator of ``ELEMENTWISE`` makes of cells."""
+    counts = {operand.counts for operand in operands}
+    if True in counts and (kind not in _COMPARISONS or len(counts) > 1):
+        return None
+    with np.errstate(all="ignore"):
+        return Cells(_ELEMENTWISE[kind](*(operand.numbers for operand in operands)))
+
+
+def cast(cells: Cells, dtype: ir.DataType | None) -> Cells | None:
+    """The cells in another dtype, unless runtimes may differ in what that is."""
+    if cells.counts:
+        return cells if dtype in _POSITIONS else None
+    if dtype is None or (kind := dtype.numpy().kind) not in "biuf":
+        return None
+    if kind in "iu" and cells.numbers.dtype.kind != "b":
+        return None
+    with np.errstate(all="ignore"):
+        return Cells(cells.numbers.astype(dtype.numpy()))
+
+
+def trilu(cells: Cells, upper: bool, k: int) -> Cells | None:
+    """What lies on one side of diagonal ``k``, zeros elsewhere, if that ends between cells."""
+    sides = np.array([-1, 0, 1])
+    if cells.counts or k not in ((0, 1) if upper else (-1, 0)):
+        return None
+    kept = sides >= k if upper else sides <= k
+    return Cells(np.where(kept, cells.numbers, np.zeros_like(cells.numbers)))
+
+
+def triangles(array: np.ndarray) -> Cells | None:
+    """The cells of one square of at least two rows, or of a stack of equal ones."""
+    before, diagonal, after = (array[(0,) * (array.ndim - 2)][i] for i in ((1, 0), (0, 0), (0, 1)))
+    size = array.shape[-1]
+    if not (array[..., -1, :-1] == before).all():
+        return None
+    expected = np.where(np.tri(size, k=-1, dtype=np.bool_), before, after)
+    np.fill_diagonal(expected, diagonal)
+    same = bool((array == expected).all())
+    return Cells(np.array([before, diagonal, after])) if same else None
