@@ -1,10 +1,12 @@
 """CPU seconds to convert the whole models of ``tests/whole_models``, beside another converter.
 
-    python -m bench.jax_models [--rival PYTHON] [--only gpt_nnx,vit] [--chains 10000,50000,100000]
+    python -m bench.jax_models [--rival PYTHON] [--only gpt_nnx,vit] [--published]
+    python -m bench.jax_models --only vit --chains 10000,50000,100000
 
 Each model and tool has a process of its own, which converts twice: the first call pays for what a
 process does once. ``jax`` is the trace itself, without any conversion. ``--rival`` names a Python
-that has jax2onnx, flax, equinox and optax. ``--chains`` are the equations of one long function.
+that has jax2onnx, flax, equinox and optax. ``--published`` gives models the sizes that they were
+published with, which the tests do without; ``--chains`` are the equations of one long function.
 """
 
 from __future__ import annotations
@@ -23,6 +25,18 @@ from typing import Any, TypeAlias
 ROOT = Path(__file__).parents[1]
 TIMEOUT = 300.0
 CATALOGUE = "whole_models.catalogue"
+GPT_2 = {"width": 768, "heads": 12, "words": 50257, "longest": 1024}
+PUBLISHED: dict[str, dict[str, int]] = {
+    "gpt_nnx": GPT_2,
+    "gpt_equinox": GPT_2,
+    "resnet50": {"width": 64, "classes": 1000, "side": 224},
+    "resnet50_keywords": {"width": 64, "classes": 1000, "side": 224},
+    "convnext": {"width": 96, "classes": 1000, "side": 224},
+    "vit": {"width": 768, "heads": 12, "classes": 1000, "side": 224},
+    "unet": {"width": 64, "side": 256},
+}
+"""GPT-2, ResNet-50, ConvNeXt-T, ViT-B/16 and U-Net."""
+
 Figures: TypeAlias = dict[str, float]
 
 
@@ -94,12 +108,13 @@ TOOLS: dict[str, Callable[[Any], Callable[[], Figures]]] = {
 }
 
 
-def work(tool: str, name: str) -> Figures:
+def work(tool: str, name: str, published: bool) -> Figures:
     """The figures of one tool and model, in this process."""
     sys.path.insert(0, str(ROOT / "tests"))
     from importlib import import_module
 
-    convert = TOOLS[tool](import_module(CATALOGUE).MODELS[name]())
+    sizes = PUBLISHED[name] if published else {}
+    convert = TOOLS[tool](import_module(CATALOGUE).MODELS[name](**sizes))
     figures: Figures = {}
     for call in ("first", "second"):
         started = time.process_time()
@@ -108,9 +123,9 @@ def work(tool: str, name: str) -> Figures:
     return figures
 
 
-def measure(python: str, tool: str, name: str) -> Figures | str:
+def measure(python: str, tool: str, name: str, published: bool) -> Figures | str:
     """The same in a process of ``python``, or why there are none."""
-    command = [python, __file__, "--work", tool, name]
+    command = [python, __file__, "--work", tool, name, *(["--published"] if published else [])]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     try:
         done = subprocess.run(
@@ -175,10 +190,11 @@ def main() -> None:
     parser.add_argument("--rival", metavar="PYTHON")
     parser.add_argument("--only", default="")
     parser.add_argument("--chains", default="")
+    parser.add_argument("--published", action="store_true")
     parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
-        print(json.dumps(work(*options.work)))
+        print(json.dumps(work(*options.work, options.published)))
         return
     for size in options.chains.split(",") if options.chains else ():
         figures = chain(int(size))
@@ -187,12 +203,16 @@ def main() -> None:
     sys.path.insert(0, str(ROOT / "tests"))
     from importlib import import_module
 
-    names = options.only.split(",") if options.only else list(import_module(CATALOGUE).MODELS)
+    every = PUBLISHED if options.published else import_module(CATALOGUE).MODELS
+    names = options.only.split(",") if options.only else list(every)
     rows: dict[str, dict[str, Figures | str]] = {}
     for name in names:
-        rows[name] = {tool: measure(sys.executable, tool, name) for tool in ("jax", "smelt")}
-        if options.rival:
-            rows[name]["jax2onnx"] = measure(options.rival, "jax2onnx", name)
+        pythons = {"jax": sys.executable, "smelt": sys.executable, "jax2onnx": options.rival}
+        rows[name] = {
+            tool: measure(python, tool, name, options.published)
+            for tool, python in pythons.items()
+            if python
+        }
     show(rows)
 
 
