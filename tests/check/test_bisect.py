@@ -5,7 +5,7 @@ from wrong_rules import HARMLESS, WRONG, drop_relu, model, wrong_pass
 
 from smelt.check.bisect import bisect
 from smelt.errors import UsageError
-from smelt.ir.match import op, var
+from smelt.ir.pattern import op, var
 from smelt.ir.rule import rule
 from smelt.passes.base import PassContext
 from smelt.passes.pipeline import Step

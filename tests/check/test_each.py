@@ -79,7 +79,7 @@ def test_a_wrong_pass_after_such_a_change_is_caught(pipeline, observer, code):
 
 
 def test_a_pass_that_makes_an_unrunnable_model_is_named():
-    from smelt.ir.match import op, var
+    from smelt.ir.pattern import op, var
     from smelt.ir.rule import rule
 
     broken = rule(op("Relu", var("x")), same_shape=True)(

@@ -7,7 +7,7 @@ import pytest
 
 from smelt.ir import text
 from smelt.ir.constants import Constants
-from smelt.ir.match import OneOf, Op, const, depth, one_of, op, optional, roots, var
+from smelt.ir.pattern import OneOf, Op, can_occur, const, depth, one_of, op, optional, roots, var
 from smelt.ir.rule import Match, Miss, Rule
 
 X, Y = var("x"), var("y")
@@ -181,3 +181,24 @@ def test_roots_and_depth() -> None:
     pattern = one_of(op(["Add", "Sub"], X, op("Neg", Y)), op("Relu", X, domain="mine"))
     assert roots(pattern) == (("", "Add"), ("", "Sub"), ("mine", "Relu"))
     assert depth(pattern) == 2
+
+
+@pytest.mark.parametrize(
+    ("pattern", "operators", "possible"),
+    [
+        (op("Mul", X, op("Sigmoid", X)), {("", "Mul"), ("", "Sigmoid")}, True),
+        (op("Mul", X, op("Sigmoid", X)), {("", "Mul")}, False),
+        (op(["Mul", "Div"], X, Y), {("", "Div")}, True),
+        (
+            op("Mul", X, op("Sigmoid", X, domain="com.vendor")),
+            {("", "Mul"), ("", "Sigmoid")},
+            False,
+        ),
+        (one_of(op("Relu", X), op("Tanh", X)), {("", "Tanh")}, True),
+        (op("Conv", X, Y, optional(op("Mul", X, Y))), {("", "Conv")}, True),
+    ],
+)
+def test_a_pattern_cannot_occur_without_its_operators(
+    pattern: Op | OneOf, operators: set[tuple[str, str]], possible: bool
+) -> None:
+    assert can_occur(pattern, operators) == possible

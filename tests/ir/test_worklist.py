@@ -10,7 +10,7 @@ from smelt.errors import InternalError
 from smelt.ir import provenance, scope, text, verify
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
-from smelt.ir.match import const, op, var
+from smelt.ir.pattern import const, op, var
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.rule import Match, Miss, Replacement, Rule, rule
 from smelt.ir.shapes import ShapeInference
@@ -97,6 +97,25 @@ REWRITES = {
 @pytest.mark.parametrize(("before", "after"), REWRITES.values(), ids=REWRITES.keys())
 def test_rewrites(before: str, after: str) -> None:
     assert rewrite(before, double_negation, times_one)[0] == expected(after)
+
+
+def test_an_operator_that_a_rewrite_makes_brings_back_the_rules_that_lacked_it() -> None:
+    """Mish first looks as if it could not occur: the model has no Softplus."""
+
+    @rule(op("Log", op("Add", op("Exp", X), const(1.0))))
+    def softplus(m: Match, b: Builder) -> Replacement:
+        return b.op("Softplus", m["x"])
+
+    @rule(op("Mul", X, op("Tanh", op("Softplus", X)), commutative=True), min_opset=18)
+    def mish(m: Match, b: Builder) -> Replacement:
+        return b.op("Mish", m["x"])
+
+    body = "e = Exp(x) a = Add(e, one) s = Log(a) t = Tanh(s) y = Mul(t, x)"
+    g = "g (float[N] x) => (float[N] y) <float one = {1}>"
+    for rules in ((softplus, mish), (mish, softplus)):
+        after, stats, _ = rewrite(f"{g} {{ {body} }}", *rules)
+        assert after == expected(f"{g} {{ y = Mish(x) }}")
+        assert stats.fired == {"softplus": 1, "mish": 1}
 
 
 def test_refuses_another_dtype_and_says_so() -> None:

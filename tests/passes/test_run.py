@@ -7,7 +7,7 @@ import pytest
 
 from smelt.ir import text
 from smelt.ir.build import Builder
-from smelt.ir.match import op, var
+from smelt.ir.pattern import op, var
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.worklist import RuleStats

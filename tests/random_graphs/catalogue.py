@@ -8,7 +8,7 @@ import onnx_ir as ir
 from random_graphs.draft import FLOAT, Draft, NoMove, dims
 
 from smelt.ir import opset
-from smelt.ir.match import Const, OneOf, Op, Optional, Pattern, Var
+from smelt.ir.pattern import Const, OneOf, Op, Optional, Pattern, Var
 from smelt.ir.rule import Rule
 from smelt.passes.registry import passes
 

@@ -18,17 +18,8 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.constants import SMALL, Constants
-from smelt.ir.match import (
-    Matcher,
-    MatchState,
-    OneOf,
-    Op,
-    can_occur,
-    compile_look,
-    compile_pattern,
-    depth,
-    roots,
-)
+from smelt.ir.match import Matcher, MatchState, compile_look, compile_pattern
+from smelt.ir.pattern import OneOf, Op, can_occur, depth, roots
 
 
 @dataclass(frozen=True)

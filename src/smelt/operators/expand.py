@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
-from smelt.ir.match import op
+from smelt.ir.pattern import op
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Match, Miss, Replacement, Rule
 from smelt.ir.shapes import ShapeInference

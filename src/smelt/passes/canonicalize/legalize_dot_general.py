@@ -21,7 +21,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.constants import is_constant
-from smelt.ir.match import op, var
+from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import Dim
 from smelt.operators.declare import Attributes

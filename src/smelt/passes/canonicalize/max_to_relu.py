@@ -9,7 +9,7 @@ Keeps    a zero that broadcasts x up; a Max of more than two.
 from __future__ import annotations
 
 from smelt.ir.build import Builder
-from smelt.ir.match import const, op, var
+from smelt.ir.pattern import const, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import EXACT, rule_pass
 

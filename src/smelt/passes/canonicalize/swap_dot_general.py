@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.build import Builder
-from smelt.ir.match import op, var
+from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.operators.dot_general import OPERATOR, groups
 from smelt.passes.base import rounding, rule_pass

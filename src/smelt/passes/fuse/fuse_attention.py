@@ -30,7 +30,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.build import Builder
-from smelt.ir.match import Op, const, one_of, op, optional, var
+from smelt.ir.pattern import Op, const, one_of, op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import same_dim, same_shape
 from smelt.passes.base import rounding, rule_pass

@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.build import Builder
-from smelt.ir.match import const, op
+from smelt.ir.pattern import const, op
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.fuse.output_channels import CONSTANT_WEIGHT, Convolution, convolution

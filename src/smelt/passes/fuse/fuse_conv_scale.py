@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from smelt.ir.build import Builder
-from smelt.ir.match import const, one_of, op
+from smelt.ir.pattern import const, one_of, op
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.fuse.output_channels import (

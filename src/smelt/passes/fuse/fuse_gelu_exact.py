@@ -16,7 +16,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.ir.match import OneOf, Op, Pattern, const, one_of, op, var
+from smelt.ir.pattern import OneOf, Op, Pattern, const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
 

@@ -10,7 +10,7 @@ Keeps    a factor for each channel; a gate of another value; inner results that 
 from __future__ import annotations
 
 from smelt.ir.build import Builder
-from smelt.ir.match import const, op, var
+from smelt.ir.pattern import const, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.fuse.float32_attribute import as_float32

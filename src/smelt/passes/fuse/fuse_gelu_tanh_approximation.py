@@ -17,7 +17,7 @@ import math
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.ir.match import OneOf, Op, Pattern, one_of, op, var
+from smelt.ir.pattern import OneOf, Op, Pattern, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.fuse.fuse_gelu_exact import half_x_times, mul, number

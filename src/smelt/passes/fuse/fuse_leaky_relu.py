@@ -14,7 +14,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.ir.match import Pattern, const, one_of, op, var
+from smelt.ir.pattern import Pattern, const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.fuse.float32_attribute import as_float32

@@ -15,7 +15,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.ir.match import one_of, op, var
+from smelt.ir.pattern import one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.fuse.fuse_linear_bias import fits_gemm

@@ -20,7 +20,7 @@ import onnx_ir as ir
 from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.floats import is_float
-from smelt.ir.match import const, one_of, op, var
+from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
 

@@ -10,7 +10,7 @@ Keeps    a Sigmoid that something else reads; x * sigmoid(z) where z is not x.
 from __future__ import annotations
 
 from smelt.ir.build import Builder
-from smelt.ir.match import op, var
+from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
 

@@ -17,7 +17,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.build import Builder
-from smelt.ir.match import op, var
+from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.tensors.integer_range import integer_range

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.floats import float_info
-from smelt.ir.match import OneOf, Op, Pattern, const, one_of, op, optional, var
+from smelt.ir.pattern import OneOf, Op, Pattern, const, one_of, op, optional, var
 from smelt.ir.rule import Match, Miss
 
 

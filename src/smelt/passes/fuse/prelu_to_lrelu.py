@@ -9,7 +9,7 @@ Keeps    slopes that differ or are of a higher rank, which some runtimes take; i
 from __future__ import annotations
 
 from smelt.ir.build import Builder
-from smelt.ir.match import const, op, var
+from smelt.ir.pattern import const, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.fuse.float32_attribute import as_float32

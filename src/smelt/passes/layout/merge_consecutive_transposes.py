@@ -11,7 +11,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.ir.match import op, var
+from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Replacement, rule
 from smelt.passes.base import EXACT, rule_pass
 

@@ -13,7 +13,7 @@ Keeps    pairs in the other order, which round; int8 in bfloat16 and int16 in fl
 from __future__ import annotations
 
 from smelt.ir.build import Builder
-from smelt.ir.match import op, var
+from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.quantize.quantization import Quantization

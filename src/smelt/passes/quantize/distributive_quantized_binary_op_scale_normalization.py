@@ -22,7 +22,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.floats import float_info
-from smelt.ir.match import one_of, op, var
+from smelt.ir.pattern import one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import assumes, rule_pass
 from smelt.passes.quantize.quantization import Quantization

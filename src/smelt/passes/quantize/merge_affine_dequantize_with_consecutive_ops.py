@@ -20,7 +20,7 @@ import onnx_ir as ir
 
 from smelt.ir import constants, scope
 from smelt.ir.build import Builder
-from smelt.ir.match import op, var
+from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import static_shape
 from smelt.passes.base import EXACT, rule_pass

@@ -20,7 +20,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.ir.match import const, one_of, op, var
+from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.simplify.merge_consecutive_relus import (

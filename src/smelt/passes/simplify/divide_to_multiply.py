@@ -19,7 +19,7 @@ import numpy as np
 
 from smelt.ir.build import Builder
 from smelt.ir.floats import float_info, is_float
-from smelt.ir.match import const, op, var
+from smelt.ir.pattern import const, op, var
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.worklist import RuleStats, Worklist

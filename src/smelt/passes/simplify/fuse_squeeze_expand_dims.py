@@ -15,7 +15,7 @@ import onnx_ir as ir
 from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
-from smelt.ir.match import one_of, op, var
+from smelt.ir.pattern import one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import same_shape, static_shape
 from smelt.passes.base import EXACT, rule_pass

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from smelt.ir.build import Builder
-from smelt.ir.match import const, op, var
+from smelt.ir.pattern import const, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import same_dim
 from smelt.passes.base import EXACT, rule_pass

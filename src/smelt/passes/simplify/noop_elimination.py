@@ -15,7 +15,7 @@ import numpy as np
 
 from smelt.ir import opset
 from smelt.ir.build import Builder
-from smelt.ir.match import Op, const, op, var
+from smelt.ir.pattern import Op, const, op, var
 from smelt.ir.rule import Match, Miss, Replacement, Rule, rule
 from smelt.passes.base import rounding, rule_pass
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.ir.match import op, var
+from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import Dim, same_dim
 from smelt.passes.base import EXACT, rule_pass

@@ -21,7 +21,7 @@ import numpy as np
 
 from smelt.ir.build import Builder
 from smelt.ir.floats import is_float
-from smelt.ir.match import const, one_of, op, var
+from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.worklist import RuleStats, Worklist

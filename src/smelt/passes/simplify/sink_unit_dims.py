@@ -21,7 +21,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset, scope
 from smelt.ir.build import Builder
-from smelt.ir.match import one_of, op, var
+from smelt.ir.pattern import one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.layout.commuted import without_axes

@@ -15,7 +15,7 @@ Keeps    an inner result that something else reads or a graph returns; groups of
 from __future__ import annotations
 
 from smelt.ir.build import Builder
-from smelt.ir.match import op, var
+from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.operators.concat_interleave import OPERATOR
 from smelt.passes.base import EXACT, rule_pass

@@ -21,7 +21,7 @@ import onnx_ir as ir
 
 from smelt.errors import UsageError
 from smelt.ir.build import Builder
-from smelt.ir.match import op, var
+from smelt.ir.pattern import op, var
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Build, Match, Miss, Replacement, Rule
 from smelt.ir.shapes import Dim

@@ -14,7 +14,7 @@ Keeps    a stack or an unsqueezed value that something else reads or a graph ret
 from __future__ import annotations
 
 from smelt.ir.build import Builder
-from smelt.ir.match import op, var
+from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.tensors.interior import is_closed

@@ -1,0 +1,162 @@
+"""Patterns as values: what a rule rewrites, from its root back to its producers.
+
+::
+
+    x = var("x")
+    swish = op("Mul", x, op("Sigmoid", x), commutative=True)
+
+``match.py`` compiles them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from smelt.ir.constants import SMALL
+
+AttributePattern: TypeAlias = int | float | str | tuple[int, ...] | tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Var:
+    """Any value. The same name twice in a pattern means the same value twice."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Const:
+    """A constant; with ``number``, one element equal to it within ``ulp`` of its dtype."""
+
+    number: float | None
+    name: str | None
+    ulp: int
+    limit: int | None
+
+
+@dataclass(frozen=True)
+class Op:
+    """Output ``output`` of a node with one of ``op_types``."""
+
+    op_types: tuple[str, ...]
+    inputs: tuple[Pattern, ...]
+    domain: str
+    name: str | None
+    output: int
+    commutative: bool
+    shared: bool
+    rest: bool
+    attributes: tuple[tuple[str, AttributePattern], ...]
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """The first alternative with which the whole pattern matches."""
+
+    alternatives: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True)
+class Optional:
+    """An input that may be absent."""
+
+    pattern: Pattern
+
+
+Pattern: TypeAlias = Var | Const | Op | OneOf | Optional
+
+
+def var(name: str) -> Var:
+    """Any value, bound to ``name``."""
+    return Var(name)
+
+
+def const(
+    number: float | None = None,
+    *,
+    name: str | None = None,
+    ulp: int = 1,
+    limit: int | None = SMALL,
+) -> Const:
+    """A constant of at most ``limit`` bytes: any, or exactly one element close to ``number``.
+
+    The rank is free; that a constant such as ``[[2.0]]`` must not raise the rank of the result
+    is checked when a rewrite compares shapes.
+    """
+    return Const(number, name, ulp, limit)
+
+
+def op(
+    op_type: str | Iterable[str],
+    *inputs: Pattern,
+    domain: str = "",
+    name: str | None = None,
+    output: int = 0,
+    commutative: bool = False,
+    shared: bool = False,
+    rest: bool = False,
+    **attributes: AttributePattern,
+) -> Op:
+    """A node. ``name`` binds the output; ``rest`` allows more inputs than listed.
+
+    ``commutative`` tries every order of the inputs; ``shared`` lets others read the output.
+    Attributes must be present and equal.
+    """
+    op_types = (op_type,) if isinstance(op_type, str) else tuple(op_type)
+    listed = tuple(attributes.items())
+    return Op(op_types, inputs, domain, name, output, commutative, shared, rest, listed)
+
+
+def one_of(*alternatives: Pattern) -> OneOf:
+    """Any of ``alternatives``, tried in order; those of a OneOf among them stand for it."""
+    flat = (p.alternatives if isinstance(p, OneOf) else (p,) for p in alternatives)
+    return OneOf(tuple(each for group in flat for each in group))
+
+
+def optional(pattern: Pattern) -> Optional:
+    """``pattern``, or no input at all."""
+    return Optional(pattern)
+
+
+def heads(pattern: Pattern) -> frozenset[str] | None:
+    """The operators that a value for ``pattern`` must come from; None if it is free."""
+    if isinstance(pattern, Op):
+        return frozenset(pattern.op_types)
+    if isinstance(pattern, OneOf):
+        found = [heads(p) for p in pattern.alternatives]
+        known = [head for head in found if head is not None]
+        return frozenset().union(*known) if len(known) == len(found) else None
+    return None
+
+
+def can_occur(pattern: Pattern, operators: Container[tuple[str, str]]) -> bool:
+    """False if ``pattern`` needs a node whose ``(domain, op_type)`` is not among ``operators``."""
+    if isinstance(pattern, Op):
+        return any((pattern.domain, op_type) in operators for op_type in pattern.op_types) and all(
+            can_occur(each, operators) for each in pattern.inputs
+        )
+    if isinstance(pattern, OneOf):
+        return any(can_occur(each, operators) for each in pattern.alternatives)
+    return True
+
+
+def roots(pattern: Pattern) -> tuple[tuple[str, str], ...]:
+    """The ``(domain, op_type)`` that the root of ``pattern`` can have."""
+    if isinstance(pattern, OneOf):
+        return tuple(dict.fromkeys(key for p in pattern.alternatives for key in roots(p)))
+    if isinstance(pattern, Op):
+        return tuple((pattern.domain, op_type) for op_type in pattern.op_types)
+    raise TypeError("the root of a pattern is an op, or one_of several")
+
+
+def depth(pattern: Pattern) -> int:
+    """How many nodes the longest chain from the root back holds."""
+    if isinstance(pattern, Op):
+        return 1 + max((depth(p) for p in pattern.inputs), default=0)
+    if isinstance(pattern, OneOf):
+        return max(depth(p) for p in pattern.alternatives)
+    if isinstance(pattern, Optional):
+        return depth(pattern.pattern)
+    return 0
