@@ -59,3 +59,30 @@ def test_a_slope_of_higher_rank_raises_the_rank() -> None:
     model = text.parse("g (float[N,4] x, float[1,1,4] s) => (y) { y = PRelu(x, s) }")
     ShapeInference(model).infer_model()
     assert str(model.graph.outputs[0].shape) == "[1,N,4]"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shape"),
+    [
+        ("s = Shape(x)", "N,M"),
+        ("a = Shape<start=1>(x) s = Concat<axis=0>(a, a)", "M,M"),
+        ("a = Shape(x) i = Constant<value_ints=[1,1]>() s = Gather(a, i)", "M,M"),
+    ],
+)
+def test_what_is_filled_has_the_sizes_that_are_tracked(sizes: str, shape: str) -> None:
+    model = text.parse(f"g (float[N,M] x) => (y) {{ {sizes} y = ConstantOfShape(s) }}")
+    ShapeInference(model).infer_model()
+    found = model.graph.outputs[0].shape
+    assert found is not None
+    assert ",".join(str(dim) for dim in found.dims) == shape
+
+
+def test_what_is_filled_by_unknown_sizes_has_a_rank_at_most() -> None:
+    model = text.parse(
+        "g (int64[2] s, int64[R] t) => (y, z) { y = ConstantOfShape(s) z = ConstantOfShape(t) }"
+    )
+    ShapeInference(model).infer_model()
+    known, unknown = (value.shape for value in model.graph.outputs)
+    assert known is not None
+    assert [isinstance(dim, int) for dim in known.dims] == [False, False]
+    assert unknown is None

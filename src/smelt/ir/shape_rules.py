@@ -22,6 +22,7 @@ from onnx_shape_inference import (
 
 from smelt.ir.control_flow_shapes import infer_if, infer_loop
 from smelt.ir.reshape_shapes import counted_first
+from smelt.ir.slice_shapes import at_run_time, bounded
 from smelt.ir.tracked_elements import MAX_ELEMENTS, check_elements
 
 ShapeRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
@@ -44,7 +45,7 @@ def register_own_rules() -> None:
             theirs = registry.get("", op_type, version)
             if theirs is not None:
                 registry.register("", op_type, since_version=version)(_choose(own, theirs))
-    for op_type, wrap in (("Slice", _bounded), ("Reshape", _counted_or_settled)):
+    for op_type, wrap in (("Slice", bounded), ("Reshape", _counted_or_settled)):
         for version in registry.version_boundaries("", op_type):
             theirs = registry.get("", op_type, version)
             if theirs is not None:
@@ -81,32 +82,6 @@ def _contained(rule: ShapeRule) -> ShapeRule:
     return infer
 
 
-END = 2**31 - 1
-"""An end from here on means the end, whatever the size: no dim is longer."""
-
-
-def _bounded(theirs: ShapeRule) -> ShapeRule:
-    """Slices of an unknown dim: ``x[0:5]`` has min(N, 5) rows, where the library says 5."""
-
-    def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
-        theirs(context, node)
-        source, output = node.inputs[0], node.outputs[0]
-        if source is None or source.shape is None or output.shape is None:
-            return
-        ranges = _ranges(node, len(source.shape))
-        dims: list[int | ir.SymbolicDim] = []
-        for axis, (before, after) in enumerate(zip(source.shape, output.shape, strict=True)):
-            if isinstance(before, int) or not (isinstance(after, int) or axis in ranges):
-                dims.append(after)
-                continue
-            size = _rows(before, *ranges.get(axis, (-1, -1, -1)))
-            guess = context.new_symbolic_dim() if isinstance(after, int) else after
-            dims.append(guess if size is None else size)
-        output.shape = ir.Shape(dims)
-
-    return infer
-
-
 def _counted_or_settled(theirs: ShapeRule) -> ShapeRule:
     return counted_first(_settled(theirs))
 
@@ -131,40 +106,6 @@ def _settled(theirs: ShapeRule) -> ShapeRule:
     return infer
 
 
-def _rows(dim: ir.SymbolicDim, start: int, end: int, step: int) -> int | ir.SymbolicDim | None:
-    """How many rows ``[start:end]`` leaves of an unknown dim; None unless it runs forward."""
-    if step != 1 or start < 0 or end < 0 or dim.value is None:
-        return None
-    if start >= end:
-        return 0
-    if end >= END:
-        return dim if start == 0 else ir.SymbolicDim(f"Max(0, {dim.value} - {start})")
-    last = f"Min({end}, {dim.value})"
-    return ir.SymbolicDim(last if start == 0 else f"Max(0, {last} - {start})")
-
-
-def _ranges(node: ir.Node, rank: int) -> dict[int, tuple[int, int, int]]:
-    """Start, end and step by axis, where all of them are constant; empty if some are not."""
-    starts, ends, axes, steps = (_constant_ints(node, index) for index in range(1, 5))
-    if starts is None or ends is None or any(_at_run_time(node, index) for index in range(1, 5)):
-        return {}
-    axes = axes if axes is not None else list(range(len(starts)))
-    steps = steps if steps is not None else [1] * len(starts)
-    if len({len(starts), len(ends), len(axes), len(steps)}) != 1:
-        return {}
-    rows = zip(axes, starts, ends, steps, strict=True)
-    return {axis % rank: (start, end, step) for axis, start, end, step in rows}
-
-
-def _constant_ints(node: ir.Node, index: int) -> list[int] | None:
-    """A constant operand as a list; None if it is absent or computed."""
-    value = node.inputs[index] if len(node.inputs) > index else None
-    if value is None or value.is_graph_input():
-        return None
-    tensor = ir.convenience.get_const_tensor(value)
-    return None if tensor is None else [int(item) for item in tensor.numpy().reshape(-1)]
-
-
 OwnRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], bool]
 
 
@@ -178,18 +119,8 @@ def _choose(own: OwnRule, theirs: ShapeRule) -> ShapeRule:
     return infer
 
 
-def _at_run_time(node: ir.Node, index: int) -> bool:
-    """True if input ``index`` is given, but no constant."""
-    if len(node.inputs) <= index:
-        return False
-    value = node.inputs[index]
-    if value is None:
-        return False
-    return value.is_graph_input() or ir.convenience.get_const_tensor(value) is None
-
-
 def _split(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    if not _at_run_time(node, 1):
+    if not at_run_time(node, 1):
         return False
     source = node.inputs[0]
     if source is None:
@@ -209,7 +140,7 @@ def _squeeze(context: ShapeInferenceContext, node: ir.Node) -> bool:
     source = node.inputs[0]
     if source is None:
         return False
-    if _at_run_time(node, 1):
+    if at_run_time(node, 1):
         context.set_shape_and_dtype(node.outputs[0], _squeezed_rank(context, node), source.dtype)
         return True
     given = "axes" in node.attributes or (len(node.inputs) > 1 and node.inputs[1] is not None)
@@ -271,8 +202,28 @@ def _scan(context: ShapeInferenceContext, node: ir.Node) -> bool:
     return bool(context.opset < 9)
 
 
+def _constant_of_shape(context: ShapeInferenceContext, node: ir.Node) -> bool:
+    """The sizes that inference knows of the operand, where the library reads only constants."""
+    sizes, value = node.inputs[0], node.attributes.get("value")
+    if sizes is None or not at_run_time(node, 0) or (value is not None and value.is_ref()):
+        return False
+    known = context.get_symbolic_value(sizes)
+    if known is None and sizes.shape is not None and len(sizes.shape) == 1:
+        count = sizes.shape[0]
+        known = [ir.SymbolicDim(None)] * count if isinstance(count, int) else None
+    shape = None
+    if known is not None and not any(isinstance(dim, int) and dim < 0 for dim in known):
+        named = (isinstance(dim, int) or dim.value is not None for dim in known)
+        pairs = zip(known, named, strict=True)
+        shape = ir.Shape([dim if name else context.new_symbolic_dim() for dim, name in pairs])
+    dtype = ir.DataType.FLOAT if value is None else value.as_tensor().dtype
+    context.set_shape_and_dtype(node.outputs[0], shape, dtype)
+    return True
+
+
 _OWN: dict[str, OwnRule] = {
     "Concat": _concat,
+    "ConstantOfShape": _constant_of_shape,
     "If": infer_if,
     "Loop": infer_loop,
     "Scan": _scan,
