@@ -12,7 +12,7 @@ from backend_cases import node_cases
 
 from smelt.errors import InvalidModel
 from smelt.ir import text
-from smelt.ir.shapes import ShapeInference, conflicting_shapes, same_shape
+from smelt.ir.shapes import ShapeInference, conflicting_shapes, is_positive, same_shape
 
 EXACT_AT_LEAST = 1800
 
@@ -205,3 +205,15 @@ def test_shapes_that_contradict_each_other() -> None:
         ShapeInference(model).infer_model()
     assert caught.value.code == "E317"
     assert "MatMul" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("dim", "positive"),
+    [
+        *((3, True), (0, False), ("N", True), ("2*N", True), ("N + M", True), ("N - 1", False)),
+        *(("floor(N/2)", False), ("floor(N/2) + 1", True), ("Max(0, N - 1)", False)),
+        *(("_d0", False), ("_d0 + N", False), (None, False)),
+    ],
+)
+def test_dims_that_are_surely_1_or_more(dim: int | str | None, positive: bool) -> None:
+    assert is_positive(dim if isinstance(dim, int) else ir.SymbolicDim(dim)) == positive

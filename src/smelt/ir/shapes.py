@@ -180,6 +180,16 @@ def same_dim(a: Dim, b: Dim) -> bool:
     return a.value is not None and a.value == b.value
 
 
+def is_positive(dim: Dim) -> bool:
+    """True if the dim is 1 or more wherever the sizes of inputs are; what is counted may be 0."""
+    if isinstance(dim, int):
+        return dim > 0
+    if dim.value is None or _INVENTED.search(dim.value):
+        return False
+    expression = dim._expr
+    return expression is not None and bool(expression.is_positive)
+
+
 def same_shape(a: ir.Shape | None, b: ir.Shape | None) -> bool:
     """True only if both shapes are known and proved equal, dim by dim."""
     if a is None or b is None or len(a) != len(b):

@@ -9,7 +9,7 @@ import pytest
 from jax import export
 
 from smelt.errors import UsageError
-from smelt.frontends.jax import trace
+from smelt.frontends.jax import specs, trace
 from smelt.frontends.jax.specs import parse
 
 READ = {
@@ -73,3 +73,12 @@ def test_what_is_no_spec():
     with pytest.raises(UsageError) as caught:
         trace(lambda x: x, object())
     assert caught.value.code == "E104"
+
+
+def test_equal_constraints_are_one_scope():
+    """So what JAX keeps of inner functions serves a second trace."""
+    (first,), _ = specs.resolve(["f32[B,4]"], ["B >= 2"], x64=False)
+    (second,), _ = specs.resolve(["f32[B,4]"], ["B >= 2"], x64=False)
+    (other,), _ = specs.resolve(["f32[B,4]"], [], x64=False)
+    assert first.shape == second.shape
+    assert first.shape != other.shape

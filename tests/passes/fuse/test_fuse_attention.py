@@ -162,3 +162,25 @@ def test_added_rows_without_a_key_are_averaged_as_before(
         rtol=1e-4, atol=1e-5, modes=("normal",),
     )  # fmt: skip
     assert len(model.graph.node(-1).inputs) == 4
+
+
+@pytest.mark.parametrize(
+    ("lengths", "fused"),
+    [("[1]", True), ("[1:]", False), ("NonZero", False)],
+    ids=["one more", "one less", "as many as are found"],
+)
+def test_sizes_that_may_be_0_stay(lengths: str, fused: bool) -> None:
+    """Runtimes have no attention of no keys, nor of an empty batch."""
+    made = {
+        "[1]": "k = Concat<axis=2>(k0, k0)",
+        "[1:]": "k = Slice(k0, one, end, two)",
+        "NonZero": "n = NonZero(flags) i = Squeeze(n, zero) k = Gather<axis=2>(k0, i)",
+    }[lengths]
+    ints = "int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] end = {9999}"
+    source = text.parse(
+        f"g (float[N,3,5,8] q, float[N,3,S,8] k0, bool[S] flags) => (float[N,3,5,8] y) <{ints}> "
+        f"{{ {made} {SCORES} p = Softmax(s) y = MatMul(p, k) }}",
+        23,
+    )
+    model = optimize(source, pipeline="fuse-attention")
+    assert ("Attention" in [node.op_type for node in model.graph]) == fused

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -65,6 +66,13 @@ def _scope(leaves: Sequence[Any], constraints: tuple[str, ...]) -> compat.Symbol
         )
     if given:
         return given[0]
+    return _scope_of(constraints)
+
+
+@lru_cache(maxsize=64)
+def _scope_of(constraints: tuple[str, ...]) -> compat.SymbolicScope:
+    """One scope for equal constraints: JAX keeps what it traced of inner functions by the types of
+    their arguments, and dims of another scope are other types."""
     try:
         return compat.SymbolicScope([_constraint(text) for text in constraints])
     except ValueError as error:

@@ -13,10 +13,11 @@ The mask is the same for all layers, so its bias is computed once. A factor of q
 causal mask is told by what it holds, however it was made.
 
 Needs    opset 23 as it is, for no model is raised for this alone; float32, or float16 without a
-         mask; a Softmax over the keys; equal batches and heads; a positive scale. A mask has its
-         last dims full, and ``low`` at most -1e30, beside which every score vanishes, or is added
-         as a finite constant or a choice between such; the lowest floats are raised a little. A
-         causal mask has no offset, window or padding, is float32, and as long as it is wide.
+         mask; a Softmax over the keys; equal batches and heads; a positive scale; no size that
+         may be 0 where none of the inputs is. A mask has its last dims full, and ``low`` at most
+         -1e30, beside which every score vanishes, or is added as a finite constant or a choice
+         between such; the lowest floats are raised a little. A causal mask has no offset, window
+         or padding, is float32, and as long as it is wide.
 Keeps    masks of -inf, for runtimes differ in what they make of a row without keys; scores and
          weights that something else reads.
 """
@@ -32,7 +33,7 @@ from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.pattern import Op, const, one_of, op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import same_dim, same_shape
+from smelt.ir.shapes import is_positive, same_dim, same_shape
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.fuse.causal_attention import causal
 from smelt.passes.fuse.causal_mask import LOW
@@ -65,6 +66,8 @@ def attention(m: Match, b: Builder) -> Replacement:
     q, keys, v = m["q"], m["keys"], m["v"]
     if not _fit(q, keys, v):
         return Miss("batches and heads are not proved equal")
+    if not all(is_positive(dim) for value in (q, keys, v) for dim in value.shape or ()):
+        return Miss("a size may be 0, of which runtimes have no attention")
     if opset.attribute(m.node("weights"), "axis", m.opset) not in (-1, 3):
         return Miss("the softmax is not over the keys")
     scale = _scale(m)
