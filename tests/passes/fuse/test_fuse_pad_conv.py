@@ -82,6 +82,10 @@ KEPT = {
         "y = AveragePool<kernel_shape=[3], ceil_mode=1>(p)", "0,0,1,0,0,2"
     ),
     "a pool of a small kernel": padded("y = AveragePool<kernel_shape=[2]>(p)", "0,0,1,0,0,2"),
+    "empty without the pads": "g (float[1,2,L] x0) => (float[1,4,?] y) "
+    "<float[4,2,1] w = {1,2,3,4,5,6,7,8}, int64[6] pads = {0,0,1,0,0,1}, int64[1] one = {1}, "
+    "int64[1] end = {9999}, int64[1] two = {2}> "
+    "{ x = Slice(x0, one, end, two) p = Pad(x, pads) y = Conv(p, w) }",
     "pads are an input": "g (float[1,2,6] x, int64[6] pads) => (float[1,4,?] y) "
     "<float[4,2,1] w = {1,2,3,4,5,6,7,8}> { p = Pad(x, pads) y = Conv(p, w) }",
 }

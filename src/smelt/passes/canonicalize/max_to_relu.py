@@ -3,10 +3,13 @@
     before   x ─> Max(·, 0) ─> y                          after   x ─> Relu ─> y
 
 Needs    a floating-point x of the shape of the result, and a constant of zeros.
-Keeps    a zero that broadcasts x up; a Max of more than two.
+Keeps    a zero that broadcasts x up; a constant of -0, which negative numbers become; a Max of
+         more than two.
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from smelt.ir.build import Builder
 from smelt.ir.pattern import const, op, var
@@ -20,6 +23,9 @@ def max_with_zero(m: Match, b: Builder) -> Replacement:
         return None
     if m["x"].dtype is None or not m["x"].dtype.is_floating_point():
         return Miss("x is not floating-point")
+    zeros = m.array("zero")
+    if zeros is None or np.signbit(zeros).any():
+        return Miss("negative numbers become -0, and 0 in a Relu")
     return b.op("Relu", m["x"])
 
 

@@ -6,8 +6,8 @@
 Needs    constant pads of spatial axes only, not negative, by the constant 0; explicit pads in the
          convolution. A Transpose may stand between, as channels that are last leave behind. An
          AveragePool must count the padding, and its kernel be larger than it.
-Keeps    other modes and values; a Pad that others read stays for them; pads of the batch or of
-         channels; maxima, for which 0 is no neutral value.
+Keeps    what may be empty without the padding; other modes and values; a Pad that others read
+         stays for them; pads of the batch or of channels; maxima, for which 0 is no neutral value.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.pattern import one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import is_positive
 from smelt.passes.base import EXACT, rule_pass
 
 _pad = op("Pad", var("x"), rest=True, name="padded", shared=True)
@@ -56,6 +57,8 @@ def _spatial_pads(m: Match) -> list[int] | Miss:
     inputs = [*node.inputs, None, None, None]
     if opset.attribute(node, "mode", m.opset) != "constant" or x.shape is None:
         return Miss("it does not pad with a constant, or the rank is not known")
+    if not all(is_positive(dim) for dim in x.shape.dims[1:]):
+        return Miss("a size may be 0 before the padding, where runtimes refuse to convolve")
     if inputs[2] is not None and not m.constants.is_number(inputs[2], 0):
         return Miss("it does not pad with 0")
     rank, pads = len(x.shape), m.ints(inputs[1])
