@@ -157,10 +157,11 @@ def dynamo(into: Path) -> None:
 
     for name, model, inputs, dynamic in _torch_models():
         shapes = tuple(dict.fromkeys(dims, torch.export.Dim.DYNAMIC) for dims in dynamic.values())
+        path = into / f"dynamo_{name}.onnx"
         torch.onnx.export(
             model.eval(),
             inputs,
-            str(into / f"dynamo_{name}.onnx"),
+            str(path),
             input_names=list(dynamic),
             output_names=["result"],
             dynamic_shapes=shapes,
@@ -169,6 +170,19 @@ def dynamo(into: Path) -> None:
             optimize=False,
             external_data=False,
         )
+        forget_places(path)
+
+
+def forget_places(path: Path) -> None:
+    """Drop the stack traces that tell where on this machine each node was written."""
+    import onnx
+
+    model = onnx.load(path)
+    for node in model.graph.node:
+        kept = [p for p in node.metadata_props if p.key != "pkg.torch.onnx.stack_trace"]
+        del node.metadata_props[:]
+        node.metadata_props.extend(kept)
+    onnx.save(model, path)
 
 
 def tf2onnx(into: Path) -> None:
