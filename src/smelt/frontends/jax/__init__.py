@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from smelt.frontends.jax import shortcuts  # noqa: F401 - registers them
 from smelt.frontends.jax.bindings import Binding, binds
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand

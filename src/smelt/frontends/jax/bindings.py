@@ -6,24 +6,20 @@ too much::
     binds(Binding("mylib.layers:norm", "mylib.norm", abstract=norm_aval))
 
 While a trace runs, ``mylib.layers.norm(*arrays, **params)`` becomes one equation of the
-primitive ``mylib.norm``. Other threads see the original; after the trace everyone does.
+primitive ``mylib.norm``.
 """
 
 from __future__ import annotations
 
 import functools
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import jax
 
 from smelt.errors import UsageError
-from smelt.frontends.jax import compat
+from smelt.frontends.jax import compat, patches
 
 
 @dataclass(frozen=True)
@@ -39,88 +35,26 @@ class Binding:
     primitive: str
     abstract: Callable[..., Any]
 
-
-_bindings: dict[str, Binding] = {}
-_lock = threading.RLock()
-_tracing: ContextVar[bool] = ContextVar("smelt.jax.tracing", default=False)
-_users = 0
-_originals: list[tuple[Any, str, Any, bool]] = []
+    def primitive_of(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """What binds the primitive in place of ``original``."""
+        bind: Callable[..., Any] = _primitive(self, original).bind
+        return bind
 
 
 def binds(binding: Binding) -> Binding:
     """Register ``binding``; raises UsageError E652 if its target has another."""
-    with _lock:
-        known = _bindings.setdefault(binding.target, binding)
-    if known is not binding:
+    wanted = patches.Patch(binding.target, binding.primitive_of)
+    known = patches.register(wanted)
+    if known != wanted:
+        other = getattr(known.replacement, "__self__", None)
+        taken = other.primitive if isinstance(other, Binding) else "a patch of smelt"
         raise UsageError(
             "E652",
             f"{binding.target!r} is bound to two primitives",
-            at=(known.primitive, binding.primitive),
+            at=(taken, binding.primitive),
             fix="remove one of the bindings, or uninstall its package",
         )
     return binding
-
-
-@contextmanager
-def active() -> Iterator[None]:
-    """Let bound functions bind their primitives, in this thread, within the ``with`` block."""
-    _install()
-    token = _tracing.set(True)
-    try:
-        yield
-    finally:
-        _tracing.reset(token)
-        _restore()
-
-
-def _install() -> None:
-    """Put dispatchers in place of the bound functions; only the first of nested users does."""
-    global _users  # noqa: PLW0603 - attributes of modules are global whatever we do
-    with _lock:
-        _users += 1
-        if _users > 1:
-            return
-        try:
-            for binding in _bindings.values():
-                owner, name = _owner(binding.target)
-                original = getattr(owner, name)
-                _originals.append((owner, name, original, name in vars(owner)))
-                setattr(owner, name, _dispatcher(binding, original))
-        except BaseException:
-            _restore()
-            raise
-
-
-def _restore() -> None:
-    global _users  # noqa: PLW0603
-    with _lock:
-        _users -= 1
-        if _users:
-            return
-        while _originals:
-            owner, name, original, own = _originals.pop()
-            if own:
-                setattr(owner, name, original)
-            else:
-                delattr(owner, name)
-
-
-def _owner(target: str) -> tuple[Any, str]:
-    module, _, path = target.partition(":")
-    *parents, name = path.split(".")
-    return functools.reduce(getattr, parents, import_module(module)), name
-
-
-def _dispatcher(binding: Binding, original: Callable[..., Any]) -> Callable[..., Any]:
-    primitive = _primitive(binding, original)
-
-    @functools.wraps(original)
-    def dispatch(*args: Any, **params: Any) -> Any:
-        if not _tracing.get():
-            return original(*args, **params)
-        return primitive.bind(*args, **params)
-
-    return dispatch
 
 
 def _primitive(binding: Binding, original: Callable[..., Any]) -> compat.Primitive:

@@ -5,6 +5,7 @@ A JAX release that moves something is met here and nowhere else. Written for JAX
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeAlias
@@ -42,6 +43,13 @@ Dim: TypeAlias = Any
 
 Aval: TypeAlias = Any
 """A ``ShapedArray``: ``shape`` holds dims, ``dtype`` a NumPy or ml_dtypes dtype."""
+
+
+PLACE_OF = "jax._src.api_util:fun_sourceinfo"
+"""Where the function is that says in which file and line a function is written."""
+
+NO_PLACE = "<unknown>"
+"""What it says of one that is written in none."""
 
 
 def is_symbolic(dim: Dim) -> bool:
@@ -151,6 +159,13 @@ def user_frame(equation: Equation) -> tuple[str, int, str] | None:
         if not installed:
             break
     return chosen
+
+
+def without_partials(fn: Any) -> Any:
+    """What ``fn`` calls if it is a partial, perhaps of a partial; else ``fn`` itself."""
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    return fn
 
 
 def hide_frames(path: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import Unsupported, UsageError
-from smelt.frontends.jax import bindings, compat, engine, keys, modules, names, registry, specs
+from smelt.frontends.jax import compat, engine, keys, modules, names, patches, registry, specs
 from smelt.frontends.jax.arguments import Arguments, bind
 from smelt.frontends.jax.complex_numbers import without_complex
 from smelt.frontends.jax.functions import library, selection
@@ -130,7 +130,7 @@ def _traced(
         modules.check_written(parameters.state)
         return result
 
-    with compat.x64(x64), bindings.active():
+    with compat.x64(x64), patches.active():
         kept = tuple(specs.struct_of(array) for array in parameters.arrays.values())
         return compat.make_jaxpr(call, (structs, kept))
 

@@ -1,0 +1,105 @@
+"""What stands in place of functions of JAX and its libraries while smelt traces.
+
+Other threads call the originals all along, and after the trace everyone does.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypeAlias
+
+Function: TypeAlias = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Patch:
+    """``target`` is ``module:attribute.path``; ``replacement`` makes what is called instead of
+    the function there, out of that function. If ``optional``, a module that nobody has imported
+    stays so.
+    """
+
+    target: str
+    replacement: Callable[[Function], Function]
+    optional: bool = False
+
+
+_patches: dict[str, Patch] = {}
+_lock = threading.RLock()
+_tracing: ContextVar[bool] = ContextVar("smelt.jax.tracing", default=False)
+_users = 0
+_originals: list[tuple[Any, str, Any, bool]] = []
+
+
+def register(patch: Patch) -> Patch:
+    """Register ``patch``, unless its target has another: returns the one that it has."""
+    with _lock:
+        return _patches.setdefault(patch.target, patch)
+
+
+@contextmanager
+def active() -> Iterator[None]:
+    """Let replacements be called, in this thread, within the ``with`` block."""
+    _install()
+    token = _tracing.set(True)
+    try:
+        yield
+    finally:
+        _tracing.reset(token)
+        _restore()
+
+
+def _install() -> None:
+    """Put dispatchers in place of the functions; only the first of nested users does."""
+    global _users  # noqa: PLW0603 - attributes of modules are global whatever we do
+    with _lock:
+        _users += 1
+        if _users > 1:
+            return
+        try:
+            for patch in _patches.values():
+                if patch.optional and patch.target.partition(":")[0] not in sys.modules:
+                    continue
+                owner, name = _owner(patch.target)
+                original = getattr(owner, name)
+                _originals.append((owner, name, original, name in vars(owner)))
+                setattr(owner, name, _dispatcher(patch, original))
+        except BaseException:
+            _restore()
+            raise
+
+
+def _restore() -> None:
+    global _users  # noqa: PLW0603
+    with _lock:
+        _users -= 1
+        if _users:
+            return
+        while _originals:
+            owner, name, original, own = _originals.pop()
+            if own:
+                setattr(owner, name, original)
+            else:
+                delattr(owner, name)
+
+
+def _owner(target: str) -> tuple[Any, str]:
+    module, _, path = target.partition(":")
+    *parents, name = path.split(".")
+    return functools.reduce(getattr, parents, import_module(module)), name
+
+
+def _dispatcher(patch: Patch, original: Function) -> Function:
+    replacement = patch.replacement(original)
+
+    @functools.wraps(original)
+    def dispatch(*args: Any, **keywords: Any) -> Any:
+        return (replacement if _tracing.get() else original)(*args, **keywords)
+
+    return dispatch
