@@ -55,7 +55,8 @@ def register_sound_broadcasting() -> None:
         for version in registry.version_boundaries("", op_type):
             infer = registry.get("", op_type, version)
             if infer is not None:
-                registry.register("", op_type, since_version=version)(_sound(infer, skip))
+                sound = _sound(infer, skip, quick=QUICK.get(op_type))
+                registry.register("", op_type, since_version=version)(sound)
     for op_type, other in ALIKE.items():
         infer = registry.get("", other, registry.version_boundaries("", other)[-1])
         if infer is not None:
@@ -96,6 +97,31 @@ def _infer_alike(node: ir.Node) -> bool:
     return True
 
 
+def _infer_product(node: ir.Node) -> bool:
+    """The same for matrices of floats, stacks of them on the left or equal ones on both sides."""
+    left, right = node.inputs
+    if left is None or right is None or left.dtype not in FLOATS or right.dtype != left.dtype:
+        return False
+    if left.shape is None or right.shape is None:
+        return False
+    rows, columns = left.shape.dims, right.shape.dims
+    if min(len(rows), len(columns)) < 2 or rows[-1] != columns[-2]:
+        return False
+    if len(columns) > 2 and rows[:-2] != columns[:-2]:
+        return False
+    dims = (*rows[:-1], columns[-1])
+    if any(not isinstance(dim, int) and dim.value is None for dim in (*dims, rows[-1])):
+        return False
+    node.outputs[0].shape, node.outputs[0].type = ir.Shape(dims), ir.TensorType(left.dtype)
+    return True
+
+
+QUICK: dict[str, Callable[[ir.Node], bool]] = {
+    **dict.fromkeys(SAME_TYPE, _infer_alike),
+    "MatMul": _infer_product,
+}
+
+
 def _fits_into(shape: ir.Shape | None, whole: ir.Shape) -> bool:
     """True if ``shape`` is 1 or the same wherever it meets ``whole``, whose dims have names."""
     if shape is None or shape is whole or not len(shape):
@@ -118,9 +144,14 @@ def _asked_of(context: ShapeInferenceContext, node: ir.Node) -> list[ir.Shape | 
     return [x.shape if x is not None else None, ir.Shape(elements) if elements else None]
 
 
-def _sound(infer: Infer, skip: int, shapes_of: ShapesOf = _shapes_of) -> Infer:
+def _sound(
+    infer: Infer,
+    skip: int,
+    shapes_of: ShapesOf = _shapes_of,
+    quick: Callable[[ir.Node], bool] | None = None,
+) -> Infer:
     def infer_soundly(context: ShapeInferenceContext, node: ir.Node) -> None:
-        if node.op_type in SAME_TYPE and _infer_alike(node):
+        if quick is not None and quick(node):
             return
         axes = conflicts(shapes_of(context, node), skip)
         output = node.outputs[0]

@@ -69,8 +69,7 @@ class Constants:
             array = self.get(value)
             if array is None:
                 return False
-            numeric = array.dtype.kind in "biufV"
-            known = numeric and all(is_close(item, number, ulp) for item in np.unique(array))
+            known = array.dtype.kind in "biufV" and _is_filled(array.reshape(-1), number, ulp)
             self._numbers[key] = known
         return known
 
@@ -95,6 +94,13 @@ class Constants:
         if tensor is None or tensor.dtype == ir.DataType.STRING:
             return None
         return tensor.numpy() if limit is None or tensor.nbytes <= limit else None
+
+
+def _is_filled(flat: Array, number: float, ulp: int) -> bool:
+    # A look at the first element answers for nearly all weights.
+    if flat.size and not is_close(flat[0], number, ulp):
+        return False
+    return all(is_close(item, number, ulp) for item in np.unique(flat))
 
 
 def tensor_of(value: ir.Value) -> ir.TensorProtocol | None:

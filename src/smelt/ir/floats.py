@@ -65,5 +65,7 @@ def is_close(item: np.generic, number: float, ulp: int) -> bool:
     if kind in "biu":
         return bool(item == number)
     target = np.asarray(number).astype(item.dtype)
+    if not ulp and not np.isnan(target):
+        return bool(item == target)
     distance = ulp_distance(np.asarray(item).reshape(()), target.reshape(()))
     return bool(distance <= ulp)

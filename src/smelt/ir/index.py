@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import itemgetter
 
 import onnx_ir as ir
 
 from smelt.ir import scope
+from smelt.ir.build import Builder
 
 Key = tuple[str, str]
 
@@ -21,7 +23,7 @@ class NodeIndex:
     def __init__(self, model: ir.Model) -> None:
         self.opsets: dict[ir.Graph, int] = {}
         self.count = 0
-        self._by_key: dict[Key, list[tuple[int, ir.Node]]] = {}
+        self._by_key: dict[Key, dict[ir.Node, int]] = {}
         for root, imports in (
             (model.graph, model.opset_imports),
             *((f.graph, f.opset_imports) for f in model.functions.values()),
@@ -43,21 +45,60 @@ class NodeIndex:
         return set(self._by_key)
 
     def nodes(self, keys: Iterable[Key]) -> list[ir.Node]:
-        """The nodes with one of ``keys`` as ``(domain, op_type)``, in the order of the model."""
-        found = [item for key in dict.fromkeys(keys) for item in self._by_key.get(key, ())]
-        found.sort(key=lambda item: item[0])
-        return [node for _, node in found]
+        """The nodes with one of ``keys`` as ``(domain, op_type)``, in the order of the model.
+
+        Those that were made at one place are in the order of ``keys`` and of making.
+        """
+        found = [pair for key in dict.fromkeys(keys) for pair in self._places(key).items()]
+        found.sort(key=itemgetter(1))
+        return [node for node, _ in found]
+
+    def follow(self, builders: Iterable[Builder], removed: Iterable[ir.Node]) -> bool:
+        """Take in what ``builders`` made, each where the node stands that it builds before, then
+        drop what is ``removed``. False if graphs came or went too: then the index is void.
+        """
+        for builder in builders:
+            if not builder.created:
+                continue
+            if builder.before is None:
+                return False
+            place = self._places(_key(builder.before)).get(builder.before)
+            if place is None or any(map(scope.carries_graphs, builder.created)):
+                return False
+            for node in builder.created:
+                self._by_key.setdefault(_key(node), {})[node] = place
+                self.count += 1
+        for node in removed:
+            key = _key(node)
+            if scope.carries_graphs(node) or self._places(key).pop(node, None) is None:
+                return False
+            self.count -= 1
+            if not self._by_key[key]:
+                del self._by_key[key]
+        return True
+
+    def _places(self, key: Key) -> dict[ir.Node, int]:
+        return self._by_key.get(key) or {}
 
     def _add(self, root: ir.Graph, opset: int) -> None:
         pending = [root]
+        by_key, carriers, count = self._by_key, scope.GRAPH_CARRIERS, self.count
         while pending:
             graph = pending.pop()
             self.opsets[graph] = opset
             inner: list[ir.Graph] = []
             for node in graph:
                 key = domain, op_type = node.domain, node.op_type
-                self._by_key.setdefault(key, []).append((self.count, node))
-                self.count += 1
-                if domain or op_type in scope.GRAPH_CARRIERS:
+                found = by_key.get(key)
+                if found is None:
+                    found = by_key[key] = {}
+                found[node] = count
+                count += 1
+                if domain or op_type in carriers:
                     inner += scope.subgraphs(node)
             pending += reversed(inner)
+        self.count = count
+
+
+def _key(node: ir.Node) -> Key:
+    return node.domain, node.op_type

@@ -25,7 +25,7 @@ class Refused(Exception):
 class Rewriter:
     """Edits one model. ``count`` is the number of edits so far, at most ``limit``.
 
-    ``removed`` counts nodes that died, with an edit or on their own.
+    ``removed`` lists nodes that died, with an edit or on their own; ``builders`` made the new ones.
 
     The limit serves bisection: the edit at which a result goes wrong is found by stopping early.
 
@@ -45,7 +45,8 @@ class Rewriter:
         self.shapes = shapes
         self.constants = constants
         self.count = 0
-        self.removed = 0
+        self.removed: list[ir.Node] = []
+        self.builders: list[Builder] = []
         self.dead: set[ir.Node] = set()
         self._dead_in: dict[ir.Graph, list[ir.Node]] = {}
         self._function_graphs = {function.graph for function in model.functions.values()}
@@ -55,7 +56,7 @@ class Rewriter:
         graph = before.graph
         if graph is None:
             raise InternalError("E902", f"node {before.name!r} is in no graph")
-        return Builder(
+        builder = Builder(
             self.model,
             graph,
             self.shapes,
@@ -63,6 +64,8 @@ class Rewriter:
             origin=lambda: provenance.merge(sources, rule),
             in_function=graph in self._function_graphs,
         )
+        self.builders.append(builder)
+        return builder
 
     def replace(
         self,
@@ -103,7 +106,7 @@ class Rewriter:
                 survivors[node] = None
                 continue
             self.dead.add(node)
-            self.removed += 1
+            self.removed.append(node)
             self._dead_in.setdefault(node.graph, []).append(node)
             for reader in (node, *scope.nested_nodes(node)):
                 pending.extend(_detach(reader))

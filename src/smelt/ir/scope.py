@@ -20,6 +20,11 @@ def is_flat(node: ir.Node) -> bool:
     return node.op_type not in GRAPH_CARRIERS and not node.domain
 
 
+def carries_graphs(node: ir.Node) -> bool:
+    """True if ``node`` has a graph among its attributes."""
+    return not is_flat(node) and any(True for _ in subgraphs(node))
+
+
 def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
     """The graphs that ``node`` carries in its attributes, in attribute order."""
     if is_flat(node):

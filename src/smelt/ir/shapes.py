@@ -25,7 +25,7 @@ from smelt.errors import InvalidModel
 from smelt.ir import scope
 from smelt.ir.broadcast import register_sound_broadcasting
 from smelt.ir.shape_context import ShapeContext
-from smelt.ir.shape_rules import contain_failures, register_own_rules
+from smelt.ir.shape_rules import ShapeRule, contain_failures, register_own_rules
 
 Dim = int | ir.SymbolicDim
 
@@ -56,6 +56,7 @@ class ShapeInference:
         self.redeclare_interface()
         self._context = ShapeContext(model.opset_imports, policy="refine")
         self._reserved = False
+        self._rules: dict[tuple[str, str], ShapeRule | None] = {}
 
     def infer_node(self, node: ir.Node) -> None:
         """Set the dtypes and shapes of the outputs of ``node`` from its inputs.
@@ -63,8 +64,7 @@ class ShapeInference:
         Outputs of operators without a rule, and of nodes that no rule can make sense of, stay
         unknown.
         """
-        version = self._context.get_opset_version(node.domain)
-        infer = registry.get(node.domain, node.op_type, version=version)
+        infer = self._rule(node)
         if infer is None:
             return
         if not self._reserved:
@@ -76,6 +76,13 @@ class ShapeInference:
             infer(self._context, node)
         except (OpUsageError, ShapeInferenceError):
             return
+
+    def _rule(self, node: ir.Node) -> ShapeRule | None:
+        key = node.domain, node.op_type
+        if key not in self._rules:
+            version = self._context.get_opset_version(node.domain)
+            self._rules[key] = registry.get(*key, version=version)
+        return self._rules[key]
 
     def infer_model(self) -> None:
         """Infer every value of the model, subgraphs and functions included.

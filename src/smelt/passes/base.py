@@ -79,17 +79,18 @@ class PassContext:
         return cls(model, shapes, Constants(), evaluate)
 
     def index(self) -> NodeIndex:
-        """The nodes by operator, walked anew only after edits."""
+        """The nodes by operator, walked anew only after edits that an index cannot follow."""
         if self._index is None:
             self._index = NodeIndex(self.model)
         return self._index
 
-    def edited(self, count: int, removed: int) -> None:
-        """Note that ``count`` edits were made and ``removed`` nodes died."""
-        if count or removed:
-            self._index = None
+    def edited(self, rewriter: Rewriter, by_rules: bool) -> None:
+        """Note what ``rewriter`` did; ``by_rules`` says that it alone changed any graph."""
+        if rewriter.count or rewriter.removed:
+            followed = by_rules and self.index().follow(rewriter.builders, rewriter.removed)
+            self._index = self._index if followed else None
         if self.rewrites_left is not None:
-            self.rewrites_left -= count
+            self.rewrites_left -= rewriter.count
 
     def rewriter(self) -> Rewriter:
         """A Rewriter on the model, within the limit of edits."""
@@ -147,7 +148,7 @@ class Pass:
             self.body(cx, rewriter, stats, options)
         finally:
             rewriter.flush()
-            cx.edited(rewriter.count, rewriter.removed)
+            cx.edited(rewriter, by_rules=bool(self.rules))
         stats.rewrites = rewriter.count
         return stats
 

@@ -153,7 +153,7 @@ def test_gradients_convert_too(check):
 def test_a_dense_layer_is_matmul_and_add_in_any_batch(check):
     model = check(nnx.Linear(8, 4, rngs=nnx.Rngs(0)), "f32[B,8]")
     counts = Counter(node.op_type for node in model.graph)
-    assert counts == {"DotGeneral": 1, "Reshape": 1, "Add": 1}  # The Reshape is of the bias.
+    assert counts == {"DotGeneral": 1, "Add": 1}
 
 
 def test_parameters_are_shared_and_named():

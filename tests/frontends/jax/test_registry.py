@@ -13,7 +13,7 @@ import pytest
 from jax.extend.core import Primitive
 
 from smelt.errors import ErrorList, InternalError, UsageError
-from smelt.frontends.jax import bindings, lowers, registry, trace
+from smelt.frontends.jax import lowers, patches, registry, trace
 from smelt.frontends.jax.bindings import Binding, binds
 
 
@@ -88,7 +88,7 @@ def library(double, monkeypatch):
     monkeypatch.setitem(sys.modules, module.__name__, module)
     binding = binds(Binding("test_library:cube", "test.double", lambda x, **_: x))
     yield module
-    del bindings._bindings[binding.target]
+    del patches._patches[binding.target]
 
 
 def test_a_binding_is_active_while_tracing_only(library):
@@ -108,7 +108,7 @@ def test_a_binding_is_restored_after_an_error(library):
     with pytest.raises(ZeroDivisionError):
         trace(lambda x: x / (1 // 0), "f32[3]")
     assert library.cube is cube
-    assert bindings._users == 0
+    assert patches._users == 0
 
 
 def test_a_target_that_does_not_exist_leaves_nothing_behind(library):
@@ -117,9 +117,9 @@ def test_a_target_that_does_not_exist_leaves_nothing_behind(library):
         with pytest.raises(AttributeError):
             trace(lambda x: x, "f32[3]")
     finally:
-        del bindings._bindings["test_library:missing"]
+        del patches._patches["test_library:missing"]
     assert library.cube is cube
-    assert bindings._users == 0
+    assert patches._users == 0
 
 
 def test_a_target_is_bound_once(library):

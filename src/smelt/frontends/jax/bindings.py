@@ -1,7 +1,7 @@
 """Binding specs: let a function bind a primitive of its own while smelt traces.
 
 Lowerings of plain jaxprs need none of this. A plugin may use it for a function whose jaxpr loses
-too much::
+too much, or takes long to trace, lower and fuse again::
 
     binds(Binding("mylib.layers:norm", "mylib.norm", abstract=norm_aval))
 
@@ -14,12 +14,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 
 from smelt.errors import UsageError
 from smelt.frontends.jax import compat, patches
+from smelt.frontends.jax.patches import Function
+
+Call: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
+"""The operands of a primitive, and its parameters."""
 
 
 @dataclass(frozen=True)
@@ -27,23 +31,40 @@ class Binding:
     """``target`` is ``module:attribute.path``; ``primitive`` the name to bind.
 
     ``abstract(*avals, **params)`` gives the type of the one result. Positional arguments are
-    operands, keyword arguments are parameters of the primitive and must be hashable. Derivatives
-    and batching fall back on the original function.
+    operands, keyword arguments are parameters of the primitive and must be hashable; where a call
+    is not of that form, ``arguments`` makes it so, or returns None for a call that the function
+    itself has to trace. ``reference(*operands, **params)`` computes the same, by the function
+    itself if it is not given: derivatives and batching fall back on it. ``batches`` says that
+    the first operand may have more dims in front, as of a batch. The module of an ``optional``
+    target need not be there.
     """
 
     target: str
     primitive: str
     abstract: Callable[..., Any]
+    arguments: Callable[..., Call | None] | None = None
+    reference: Function | None = None
+    batches: bool = False
+    optional: bool = False
 
-    def primitive_of(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """What binds the primitive in place of ``original``."""
-        bind: Callable[..., Any] = _primitive(self, original).bind
-        return bind
+    def in_place_of(self, original: Function) -> Function:
+        """What is called instead of ``original``."""
+        primitive = _primitive(self, self.reference or original)
+        bind: Function = primitive.bind
+        if self.arguments is None:
+            return bind
+        arguments = self.arguments
+
+        def call(*args: Any, **keywords: Any) -> Any:
+            found = arguments(*args, **keywords)
+            return original(*args, **keywords) if found is None else bind(*found[0], **found[1])
+
+        return call
 
 
 def binds(binding: Binding) -> Binding:
     """Register ``binding``; raises UsageError E652 if its target has another."""
-    wanted = patches.Patch(binding.target, binding.primitive_of)
+    wanted = patches.Patch(binding.target, binding.in_place_of, binding.optional)
     known = patches.register(wanted)
     if known != wanted:
         other = getattr(known.replacement, "__self__", None)
@@ -57,17 +78,20 @@ def binds(binding: Binding) -> Binding:
     return binding
 
 
-def _primitive(binding: Binding, original: Callable[..., Any]) -> compat.Primitive:
+@functools.lru_cache(maxsize=256)
+def _primitive(binding: Binding, reference: Function) -> compat.Primitive:
     primitive = compat.Primitive(binding.primitive)
     primitive.def_abstract_eval(binding.abstract)
-    primitive.def_impl(original)
+    primitive.def_impl(reference)
 
     def batch(args: Any, dims: Any, **params: Any) -> tuple[Any, int]:
-        return jax.vmap(functools.partial(original, **params), in_axes=tuple(dims))(*args), 0
+        if binding.batches and not any(map(compat.is_mapped, dims[1:])):
+            return primitive.bind(jax.numpy.moveaxis(args[0], dims[0], 0), *args[1:], **params), 0
+        return jax.vmap(functools.partial(reference, **params), in_axes=tuple(dims))(*args), 0
 
     def derive(primals: Any, tangents: Any, **params: Any) -> Any:
         directions = tuple(compat.materialized(tangent) for tangent in tangents)
-        return jax.jvp(functools.partial(original, **params), tuple(primals), directions)
+        return jax.jvp(functools.partial(reference, **params), tuple(primals), directions)
 
-    compat.set_rules(primitive, original, batch, derive)
+    compat.set_rules(primitive, reference, batch, derive)
     return primitive

@@ -16,7 +16,7 @@ from smelt.frontends.jax.constants import ConstantPool
 from smelt.frontends.jax.dims import fits, reshape_numbers
 from smelt.frontends.jax.element_types import refusal
 from smelt.frontends.jax.functions.library import Library
-from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.operand import Operand, adds_first_ones
 from smelt.frontends.jax.places import Call
 from smelt.frontends.jax.symbols import Symbols
 from smelt.ir.build import Attribute, Builder
@@ -162,7 +162,10 @@ class Lowering:
         shape = tuple(aval.shape)
         if operand.shape == shape:
             return operand.value
-        value = self.expand(operand.value, shape)
+        if adds_first_ones(operand.shape, shape):
+            value = self.unsqueeze(operand.value, range(len(shape) - len(operand.shape)))
+        else:
+            value = self.expand(operand.value, shape)
         self.settle(Operand(value, shape), aval, "broadcast_in_dim")
         return value
 

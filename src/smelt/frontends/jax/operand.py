@@ -31,3 +31,10 @@ def broadcast_shapes(shapes: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...]:
             if not (isinstance(dim, int) and dim == 1):
                 result[i] = dim
     return tuple(result)
+
+
+def adds_first_ones(small: Sequence[Dim], shape: Sequence[Dim]) -> bool:
+    """True if ``shape`` is ``small`` after one or more dims that are 1."""
+    added = len(shape) - len(small)
+    ones = all(isinstance(dim, int) and dim == 1 for dim in shape[:added])
+    return added > 0 and ones and tuple(shape[added:]) == tuple(small)

@@ -1,6 +1,7 @@
 """What stands in place of functions of JAX and its libraries while smelt traces.
 
-Other threads call the originals all along, and after the trace everyone does.
+Other threads call the originals all along, and after the trace everyone does. What JAX remembers
+of functions that it traced meanwhile, it remembers for traces of smelt alone.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeAlias
+
+from smelt.frontends.jax import compat
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -33,6 +36,7 @@ class Patch:
 _patches: dict[str, Patch] = {}
 _lock = threading.RLock()
 _tracing: ContextVar[bool] = ContextVar("smelt.jax.tracing", default=False)
+_remembered_for = compat.user_context(0)
 _users = 0
 _originals: list[tuple[Any, str, Any, bool]] = []
 
@@ -49,7 +53,8 @@ def active() -> Iterator[None]:
     _install()
     token = _tracing.set(True)
     try:
-        yield
+        with _remembered_for(len(_patches)):
+            yield
     finally:
         _tracing.reset(token)
         _restore()
@@ -68,7 +73,8 @@ def _install() -> None:
                     continue
                 owner, name = _owner(patch.target)
                 original = getattr(owner, name)
-                _originals.append((owner, name, original, name in vars(owner)))
+                own = name in vars(owner)
+                _originals.append((owner, name, vars(owner).get(name), own))
                 setattr(owner, name, _dispatcher(patch, original))
         except BaseException:
             _restore()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 MODULES = (
     "arithmetic",
+    "attention",
     "bitcast",
     "bits",
     "calls",
@@ -17,6 +18,8 @@ MODULES = (
     "dynamic_slicing",
     "gather",
     "generic_reduce",
+    "group_norm",
+    "layer_norm",
     "linalg",
     "movement",
     "padding",

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from smelt.frontends.jax.compat import Dim
 from smelt.frontends.jax.lowering import Lowering
-from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.operand import Operand, adds_first_ones
 from smelt.frontends.jax.registry import lowers
 
 
@@ -21,10 +21,12 @@ def reshape(
     new_sizes: Sequence[Dim],
     dimensions: Sequence[int] | None,
     sharding: object,
-) -> ir.Value:
-    """``dimensions`` is the order in which the dims are read."""
+) -> ir.Value | Operand:
+    """``dimensions`` is the order in which the dims are read. First dims of size 1 are put off."""
     if dimensions is not None:
         x = cx.transpose(x, dimensions)
+    elif adds_first_ones(shape := tuple(cx.avals_in[0].shape), new_sizes):
+        return Operand(x, shape)
     return cx.reshape(x, new_sizes)
 
 

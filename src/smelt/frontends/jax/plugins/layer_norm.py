@@ -1,0 +1,130 @@
+"""Layer normalization as flax nnx and equinox have it: one equation, one operator.
+
+The layers' own arithmetic is twenty equations, which passes would have to recognize again. It
+still is what derivatives are taken of, and what calls become that are not plain: other types than
+float32, a mask, other axes than the last, statistics over devices.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import onnx_ir as ir
+from jax import lax
+
+from smelt.frontends.jax import compat
+from smelt.frontends.jax.bindings import Binding, Call, binds
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.registry import lowers
+
+LAST = (-1, (-1,))
+
+
+@lowers("flax.layer_norm", "equinox.layer_norm")
+def layer_norm(
+    cx: Lowering,
+    x: ir.Value,
+    scale: ir.Value,
+    *bias: ir.Value,
+    epsilon: float,
+    fast: bool,
+) -> ir.Value:
+    """Over the dims of ``scale``; ``fast`` is how a variance rounds, which no operator says."""
+    axis = -len(cx.avals_in[1].shape)
+    return cx.op("LayerNormalization", x, scale, *bias, axis=axis, epsilon=epsilon)
+
+
+def like_x(x: compat.Aval, *operands: compat.Aval, **params: Any) -> compat.Aval:
+    return compat.ShapedArray(x.shape, x.dtype)
+
+
+def flax_statistics(x: jax.Array, axes: tuple[int, ...], fast: bool) -> tuple[Any, Any]:
+    """The mean and the variance, as flax computes them of float32."""
+    mean = x.mean(axes)
+    if fast:
+        return mean, jnp.maximum(0.0, lax.square(x).mean(axes) - lax.square(mean))
+    return mean, lax.square(x - jnp.expand_dims(mean, axes)).mean(axes)
+
+
+def _by_flax(x: jax.Array, scale: jax.Array, *bias: jax.Array, epsilon: float, fast: bool) -> Any:
+    mean, variance = flax_statistics(x, (-1,), fast)
+    y = x - jnp.expand_dims(mean, -1)
+    y *= lax.rsqrt(jnp.expand_dims(variance, -1) + epsilon) * scale
+    return y + bias[0] if bias else y
+
+
+def _by_equinox(
+    x: jax.Array, scale: jax.Array, *bias: jax.Array, epsilon: float, fast: bool
+) -> Any:
+    axes = tuple(range(-scale.ndim, 0))
+    mean = jnp.mean(x, axes, keepdims=True)
+    variance = jnp.maximum(0.0, jnp.var(x, axes, keepdims=True))
+    out = scale * ((x - mean) * lax.rsqrt(variance + epsilon))
+    return out + bias[0] if bias else out
+
+
+def _of_flax(layer: Any, x: Any, *, mask: Any = None) -> Call | None:
+    last = layer.reduction_axes in LAST and layer.feature_axes in LAST
+    return flax_call(layer, x) if mask is None and last else None
+
+
+def flax_call(layer: Any, x: Any) -> Call | None:
+    """The call of a normalization with parameters for the last dim, None if it is unusual."""
+    if layer.axis_name is not None or layer.dtype not in (None, jnp.float32):
+        return None
+    scale = layer.scale[...] if layer.scale else None
+    bias = layer.bias[...] if layer.bias else None
+    return _call(x, scale, bias, np.shape(x)[-1:], layer.epsilon, bool(layer.use_fast_variance))
+
+
+def _of_equinox(layer: Any, x: Any, *state: Any, key: Any = None) -> Call | None:
+    if state or layer.shape != np.shape(x):
+        return None
+    scale = layer.weight if layer.use_weight else None
+    bias = layer.bias if layer.use_bias else None
+    return _call(x, scale, bias, layer.shape, layer.eps, fast=False)
+
+
+def _call(
+    x: Any, scale: Any, bias: Any, shape: tuple[compat.Dim, ...], epsilon: Any, fast: bool
+) -> Call | None:
+    """The call with parameters of the last dims ``shape``, None if some part is unusual."""
+    if not shape or not all(isinstance(dim, int) and dim > 0 for dim in shape):
+        return None
+    scale = np.ones(shape, np.float32) if scale is None else scale
+    operands = (x, scale) if bias is None else (x, scale, bias)
+    if not isinstance(epsilon, float) or not 0 < np.float32(epsilon) < np.inf:
+        return None
+    for operand in operands:
+        if not isinstance(operand, jax.Array | np.ndarray) or operand.dtype != np.float32:
+            return None
+    if any(np.shape(operand) != shape for operand in operands[1:]):
+        return None
+    return operands, {"epsilon": epsilon, "fast": fast}
+
+
+binds(
+    Binding(
+        "flax.nnx.nn.normalization:LayerNorm.__call__",
+        "flax.layer_norm",
+        like_x,
+        _of_flax,
+        _by_flax,
+        batches=True,
+        optional=True,
+    )
+)
+binds(
+    Binding(
+        "equinox.nn._normalisation:LayerNorm.__call__",
+        "equinox.layer_norm",
+        like_x,
+        _of_equinox,
+        _by_equinox,
+        batches=True,
+        optional=True,
+    )
+)

@@ -1,0 +1,130 @@
+"""Layer and group normalization of the libraries, as one operator each."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+from jax.scipy.special import erf
+
+from smelt.frontends.jax import trace
+
+
+def operators(model):
+    return Counter(node.op_type for node in model.graph)
+
+
+def varied(module):
+    """``module`` with parameters that are neither ones nor zeros."""
+    rng = np.random.default_rng(0)
+
+    def vary(leaf):
+        return jnp.asarray(rng.uniform(0.5, 2, leaf.shape), leaf.dtype)
+
+    if isinstance(module, nnx.Module):
+        nnx.update(module, jax.tree.map(vary, nnx.state(module)))
+        return module
+    return jax.tree.map(lambda x: vary(x) if eqx.is_array(x) else x, module)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"use_bias": False}, {"use_scale": False}, {"use_fast_variance": False, "epsilon": 0.1}],
+    ids=["plain", "no bias", "no scale", "two passes"],
+)
+def test_layer_norm_of_flax(check, options):
+    layer = varied(nnx.LayerNorm(16, rngs=nnx.Rngs(0), **options))
+    assert operators(check(layer, "f32[B,7,16]")) == {"LayerNormalization": 1}
+    assert operators(check(layer, "f32[16]")) == {"LayerNormalization": 1}
+
+
+@pytest.mark.parametrize("options", [{}, {"use_bias": False}, {"use_weight": False}])
+def test_layer_norm_of_equinox(check, options):
+    layer = varied(eqx.nn.LayerNorm((5, 8), **options))
+    assert operators(check(layer, "f32[5,8]")) == {"LayerNormalization": 1}
+    assert operators(check(jax.vmap(layer), "f32[B,5,8]")) == {"LayerNormalization": 1}
+    mapped = jax.vmap(jax.vmap(layer, 1, 1), 1, 1)
+    found = operators(check(mapped, "f32[5,B,3,8]"))
+    assert (found["LayerNormalization"], found["ReduceSum"]) == (1, 0)
+
+
+@pytest.mark.parametrize("options", [{}, {"use_bias": False}, {"use_scale": False}])
+def test_group_norm_of_flax(check, options):
+    layer = varied(nnx.GroupNorm(12, num_groups=4, rngs=nnx.Rngs(0), **options))
+    found = operators(check(layer, "f32[B,5,6,12]"))
+    assert found == {"GroupNormalization": 1, "Transpose": 2}
+    assert operators(check(layer, "f32[B,5,12]"))["GroupNormalization"] == 1
+    assert operators(check(layer, "f32[B,5,6,12]", opset=20))["GroupNormalization"] == 0
+
+
+def norm(**options):
+    return varied(nnx.LayerNorm(8, rngs=nnx.Rngs(0), **options))
+
+
+def masked(x):
+    return norm()(x, mask=jnp.arange(8) < 5)
+
+
+UNUSUAL = {
+    "half": (lambda: norm(param_dtype=jnp.float16), "f16[B,8]"),
+    "mixed": (norm, "f16[B,8]"),
+    "other axes": (lambda: norm(reduction_axes=(-2, -1)), "f32[B,3,8]"),
+    "a mask": (lambda: masked, "f32[B,8]"),
+    "groups of a mixed type": (lambda: nnx.GroupNorm(8, 2, rngs=nnx.Rngs(0)), "f16[B,3,8]"),
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_what_the_operator_does_not_say_is_traced_as_it_is(check, name):
+    make, spec = UNUSUAL[name]
+    found = operators(check(make(), spec, rtol=1e-2, atol=1e-2))
+    assert not found["LayerNormalization"] + found["GroupNormalization"]
+
+
+def test_double_precision_is_traced_as_it_is(check):
+    layer = varied(eqx.nn.LayerNorm(8))
+    found = operators(check(layer, "f64[8]", x64=True, rtol=1e-6))
+    assert found["LayerNormalization"] == 0
+
+
+def test_derivatives_and_batches_of_parameters(check):
+    layer = varied(nnx.LayerNorm(8, rngs=nnx.Rngs(0)))
+    weights = jnp.asarray(np.random.default_rng(1).normal(size=8), jnp.float32)
+
+    def loss(x):
+        return jnp.sum(jax.jit(layer)(x) * weights)
+
+    check(jax.grad(loss), "f32[B,8]", rtol=1e-4, atol=1e-5)
+    check(lambda x: jax.jvp(loss, (x,), (jnp.cos(x),)), "f32[3,8]", rtol=1e-4, atol=1e-5)
+    layers = jax.vmap(lambda scale: eqx.tree_at(lambda n: n.weight, eqx.nn.LayerNorm(8), scale))(
+        jnp.arange(24.0).reshape(3, 8)
+    )
+    check(eqx.filter_vmap(lambda layer, x: layer(x))(layers, jnp.ones((3, 8))).__mul__, "f32[3,8]")
+    check(lambda x: eqx.filter_vmap(lambda layer, row: layer(row))(layers, x), "f32[3,8]")
+
+
+def test_a_loop_may_normalize(check):
+    layer = varied(nnx.LayerNorm(8, rngs=nnx.Rngs(0)))
+
+    def fn(x):
+        return jax.lax.fori_loop(0, 3, lambda i, y: layer(erf(y) + i), x)
+
+    check(fn, "f32[B,8]", atol=1e-5)
+
+
+def test_rows_that_are_not_finite_or_all_alike(check):
+    layer = varied(nnx.LayerNorm(4, rngs=nnx.Rngs(0)))
+    rows = np.array([[1, 2, np.nan, 4], [np.inf, 0, 1, 2], [3, 3, 3, 3], [0, -0.0, 0, 0]])
+    check(layer, "f32[B,4]", inputs=[[rows.astype(np.float32)]])
+
+
+def test_what_the_libraries_refuse_is_refused():
+    with pytest.raises(ValueError, match="must satisfy the invariant"):
+        trace(eqx.nn.LayerNorm(8), "f32[3,8]")
+    with pytest.raises((TypeError, ValueError)):
+        trace(nnx.LayerNorm(8, rngs=nnx.Rngs(0)), "f32[3,7]")

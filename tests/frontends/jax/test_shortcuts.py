@@ -1,0 +1,93 @@
+"""Work of libraries that a trace leaves out."""
+
+from __future__ import annotations
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import pytest
+from flax import errors
+
+from smelt.frontends.jax import trace
+
+
+class Unprintable:
+    """A layer whose text would take long."""
+
+    def __init__(self):
+        self.printed = 0
+
+    def __call__(self, x):
+        return x + 1
+
+    def __repr__(self):
+        self.printed += 1
+        return "<a long text>"
+
+
+def test_layers_are_not_printed_for_their_place_in_the_source():
+    layer = Unprintable()
+    trace(jax.vmap(layer), "f32[3,2]")
+    assert layer.printed == 0
+    jax.make_jaxpr(jax.vmap(layer))(jnp.ones((3, 2)))
+    assert layer.printed > 0
+
+
+def test_built_in_functions_keep_their_names(check):
+    check(jax.vmap(max, in_axes=(0,)), "f32[1,1]")
+
+
+class Repeated(nn.Module):
+    """Layers with equal parameters."""
+
+    kernel: object
+    features: int = 4
+
+    @nn.compact
+    def __call__(self, x):
+        for _ in range(5):
+            x = nn.Dense(self.features, kernel_init=self.kernel)(x)
+        return x
+
+
+def test_equal_parameters_are_compared_once(check):
+    calls = []
+
+    def init(key, shape, dtype):
+        calls.append(shape)
+        return nn.initializers.lecun_normal()(key, shape, dtype)
+
+    module = Repeated(init)
+    variables = module.init(jax.random.key(0), jnp.ones((1, 4)))
+    calls.clear()
+    trace(lambda x: module.apply(variables, x), "f32[B,4]")
+    assert calls == [(4, 4)]
+    check(lambda x: module.apply(variables, x), "f32[B,4]")
+
+
+def test_a_parameter_of_another_shape_is_refused_each_time():
+    module, other = Repeated(nn.initializers.ones), Repeated(nn.initializers.ones, 5)
+    variables = module.init(jax.random.key(0), jnp.ones((1, 4)))
+    trace(lambda x: module.apply(variables, x), "f32[B,4]")
+    for _ in range(2):
+        with pytest.raises(errors.ScopeParamShapeError):
+            trace(lambda x: other.apply(variables, x), "f32[B,4]")
+
+
+def test_boxed_parameters_and_initializers_with_keywords(check):
+    boxed = nn.with_partitioning(nn.initializers.lecun_normal(), ("a", "b"))
+    module = Repeated(boxed)
+    variables = module.init(jax.random.key(0), jnp.ones((1, 4)))
+    check(lambda x: module.apply(variables, x), "f32[B,4]")
+
+
+def test_a_name_that_is_taken_twice_is_refused():
+    class Twice(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            first = self.param("w", nn.initializers.ones, (4,))
+            return x * first * self.param("w", nn.initializers.ones, (4,))
+
+    variables = {"params": {"w": jnp.ones(4)}}
+    with pytest.raises(errors.NameInUseError):
+        trace(lambda x: Twice().apply(variables, x), "f32[4]")
