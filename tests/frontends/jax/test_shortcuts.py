@@ -50,19 +50,47 @@ class Repeated(nn.Module):
         return x
 
 
-def test_equal_parameters_are_compared_once(check):
-    calls = []
+class Initializer:
+    """Counts how often it is called."""
 
-    def init(key, shape, dtype):
-        calls.append(shape)
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, key, shape, dtype=jnp.float32):
+        self.calls += 1
         return nn.initializers.lecun_normal()(key, shape, dtype)
 
+
+def test_equal_parameters_are_compared_once(check):
+    init = Initializer()
     module = Repeated(init)
     variables = module.init(jax.random.key(0), jnp.ones((1, 4)))
-    calls.clear()
-    trace(lambda x: module.apply(variables, x), "f32[B,4]")
-    assert calls == [(4, 4)]
+    init.calls = 0
+    for _ in range(2):
+        trace(lambda x: module.apply(variables, x), "f32[B,4]")
+        assert init.calls == 1
     check(lambda x: module.apply(variables, x), "f32[B,4]")
+
+
+class Heads(nn.Module):
+    """Layers that wrap their initializers anew in each call."""
+
+    kernel: object
+
+    @nn.compact
+    def __call__(self, x):
+        for _ in range(3):
+            x = nn.DenseGeneral((2, 4), axis=(-2, -1), kernel_init=self.kernel)(x)
+        return x
+
+
+def test_initializers_that_are_made_anew_are_compared_once():
+    init = Initializer()
+    module = Heads(init)
+    variables = module.init(jax.random.key(0), jnp.ones((1, 2, 4)))
+    init.calls = 0
+    trace(lambda x: module.apply(variables, x), "f32[B,2,4]")
+    assert init.calls == 1
 
 
 def test_a_parameter_of_another_shape_is_refused_each_time():

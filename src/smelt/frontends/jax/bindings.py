@@ -49,8 +49,7 @@ class Binding:
 
     def in_place_of(self, original: Function) -> Function:
         """What is called instead of ``original``."""
-        primitive = _primitive(self, self.reference or original)
-        bind: Function = primitive.bind
+        bind: Function = self.primitive_of(original).bind
         if self.arguments is None:
             return bind
         arguments = self.arguments
@@ -60,6 +59,10 @@ class Binding:
             return original(*args, **keywords) if found is None else bind(*found[0], **found[1])
 
         return call
+
+    def primitive_of(self, original: Function) -> compat.Primitive:
+        """The primitive, of which ``original`` is the reference if there is no other."""
+        return _primitive(self, self.reference or original)
 
 
 def binds(binding: Binding) -> Binding:

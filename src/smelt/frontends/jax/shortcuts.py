@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from contextlib import suppress
-from types import BuiltinFunctionType
+from dataclasses import fields, is_dataclass
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import jax
 import numpy as np
@@ -31,13 +30,14 @@ def _place_of(original: Function) -> Function:
     return place_of
 
 
-_compared: WeakKeyDictionary[Callable[..., Any], set[Any]] = WeakKeyDictionary()
-"""What initializers of parameters were compared for: their arguments, and the shapes of values."""
+LIMIT = 4096
+_compared: dict[Any, None] = {}
+"""What initializers of parameters were compared for; at most ``LIMIT`` of these."""
 
 
 def _parameter_of(original: Function) -> Function:
     """flax linen traces the initializer of a parameter again wherever a layer reads it, to compare
-    shapes. Here, one initializer is compared once for equal arguments and shapes."""
+    shapes. Here, equal initializers are compared once for equal arguments and shapes."""
 
     def param(
         scope: Any,
@@ -47,11 +47,11 @@ def _parameter_of(original: Function) -> Function:
         unbox: bool = True,
         **keywords: Any,
     ) -> Any:
-        question = None if keywords else _question(scope, name, args)
-        if question is None or not _was_compared(init_fn, question):
+        question = None if keywords else _question(scope, name, init_fn, args)
+        if question is None or question not in _compared:
             value = original(scope, name, init_fn, *args, unbox=unbox, **keywords)
             if question is not None:
-                _note(init_fn, question)
+                _note(question)
             return value
         scope.reserve(name, "params")
         value = scope.get_variable("params", name)
@@ -60,25 +60,36 @@ def _parameter_of(original: Function) -> Function:
     return param
 
 
-def _question(scope: Any, name: str, args: tuple[Any, ...]) -> Any:
-    """What the comparison depends on; None if there is nothing to compare with."""
+def _question(scope: Any, name: str, init_fn: Any, args: tuple[Any, ...]) -> Any:
+    """What the comparison depends on; None if there is none, or this cannot be told."""
     if not scope.has_variable("params", name):
         return None
     leaves = jax.tree.leaves(_unboxed(scope.get_variable("params", name)))
-    listed = tuple((list, *arg) if isinstance(arg, list) else arg for arg in args)
-    return listed, tuple(np.shape(leaf) for leaf in leaves)
-
-
-def _was_compared(init_fn: Any, question: Any) -> bool:
+    question = _content(init_fn), _content(args), tuple(np.shape(leaf) for leaf in leaves)
     try:
-        return question in _compared.get(init_fn, ())
-    except TypeError:  # Not every argument can be hashed, nor every function referred to weakly.
-        return False
+        hash(question)
+    except TypeError:
+        return None
+    return question
 
 
-def _note(init_fn: Any, question: Any) -> None:
-    with suppress(TypeError):
-        _compared.setdefault(init_fn, set()).add(question)
+def _content(item: Any) -> Any:
+    """``item`` as something that is equal for equal content: closures and layers are made anew."""
+    if isinstance(item, FunctionType) and item.__closure__:
+        cells = tuple(_content(cell.cell_contents) for cell in item.__closure__)
+        return item.__code__, cells, _content(item.__defaults__)
+    if isinstance(item, list | tuple):
+        return type(item), *map(_content, item)
+    if is_dataclass(item) and hasattr(item, "scope"):  # a layer of linen
+        names = (field.name for field in fields(item) if field.name not in ("parent", "name"))
+        return type(item), *(_content(getattr(item, name)) for name in names)
+    return item
+
+
+def _note(question: Any) -> None:
+    if len(_compared) >= LIMIT:
+        _compared.clear()
+    _compared[question] = None
 
 
 def _unboxed(value: Any) -> Any:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 
 import equinox as eqx
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from flax import nnx
+from flax import errors, nnx
 from jax.scipy.special import erf
 
 from smelt.frontends.jax import trace
@@ -128,3 +129,76 @@ def test_what_the_libraries_refuse_is_refused():
         trace(eqx.nn.LayerNorm(8), "f32[3,8]")
     with pytest.raises((TypeError, ValueError)):
         trace(nnx.LayerNorm(8, rngs=nnx.Rngs(0)), "f32[3,7]")
+
+
+def linen(layer, rank):
+    """``layer`` of linen as a function, with parameters that are neither ones nor zeros."""
+    variables = layer.init(jax.random.key(0), jnp.ones((1,) * (rank - 1) + (12,)))
+    rng = np.random.default_rng(0)
+    varied = jax.tree.map(lambda x: jnp.asarray(rng.uniform(0.5, 2, x.shape), x.dtype), variables)
+    return lambda x: layer.apply(varied, x)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"use_bias": False},
+        {"use_scale": False, "use_bias": False},
+        {"use_fast_variance": False},
+    ],
+)
+def test_norms_of_linen(check, options):
+    layer = linen(nn.LayerNorm(**options), 3)
+    assert operators(check(layer, "f32[B,7,12]")) == {"LayerNormalization": 1}
+    groups = linen(nn.GroupNorm(4, **options), 4)
+    found = operators(check(groups, "f32[B,5,6,12]"))
+    assert found == {"GroupNormalization": 1, "Transpose": 2}
+    sizes = linen(nn.GroupNorm(None, group_size=3, **options), 3)
+    assert operators(check(sizes, "f32[B,6,12]"))["GroupNormalization"] == 1
+
+
+@pytest.mark.parametrize(
+    ("layer", "spec"),
+    [
+        (nn.LayerNorm(dtype=jnp.float16), "f16[B,12]"),
+        (nn.LayerNorm(reduction_axes=(-2, -1)), "f32[B,3,12]"),
+        (nn.GroupNorm(4, dtype=jnp.float16), "f32[B,3,12]"),
+        (nn.RMSNorm(), "f32[B,12]"),
+    ],
+    ids=["half", "other axes", "groups in half", "rms"],
+)
+def test_unusual_norms_of_linen_are_traced_as_they_are(check, layer, spec):
+    rank = spec.count(",") + 1
+    found = operators(check(linen(layer, rank), spec, rtol=2e-2, atol=2e-2))
+    assert not found["LayerNormalization"] + found["GroupNormalization"]
+
+
+def test_linen_checks_what_it_always_does():
+    with pytest.raises(errors.ScopeParamShapeError):
+        trace(linen(nn.LayerNorm(), 2), "f32[B,8]")
+    with pytest.raises(ValueError, match="does not divide"):
+        trace(linen(nn.GroupNorm(4), 3), "f32[B,3,10]")
+    layer = nn.LayerNorm()
+    with pytest.raises(errors.ScopeParamNotFoundError):
+        trace(lambda x: layer.apply({"params": {"scale": jnp.ones(8)}}, x), "f32[B,8]")
+
+
+def test_linen_keeps_what_it_is_asked_to():
+    """Intermediate results are captured, and methods intercepted, as without a trace."""
+    layer = nn.LayerNorm()
+    variables = layer.init(jax.random.key(0), jnp.ones((1, 8)))
+
+    def captured(x):
+        return layer.apply(variables, x, capture_intermediates=True)[1]["intermediates"]
+
+    assert operators(trace(captured, "f32[B,8]"))["LayerNormalization"] == 1
+
+    def double(next_fun, args, kwargs, context):
+        return 2 * next_fun(*args, **kwargs)
+
+    def intercepted(x):
+        with nn.intercept_methods(double):
+            return layer.apply(variables, x)
+
+    assert operators(trace(intercepted, "f32[B,8]"))["Mul"] == 1

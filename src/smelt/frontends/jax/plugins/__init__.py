@@ -21,6 +21,7 @@ MODULES = (
     "group_norm",
     "layer_norm",
     "linalg",
+    "linen_norms",
     "movement",
     "padding",
     "pooling",

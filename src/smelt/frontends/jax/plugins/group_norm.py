@@ -77,13 +77,12 @@ def _of_flax(layer: Any, x: Any, *, mask: Any = None) -> Call | None:
     return operands, {**params, "groups": int(layer.num_groups)}
 
 
-binds(
-    Binding(
-        "flax.nnx.nn.normalization:GroupNorm.__call__",
-        "flax.group_norm",
-        like_x,
-        _of_flax,
-        _by_flax,
-        optional=True,
-    )
+FLAX = Binding(
+    "flax.nnx.nn.normalization:GroupNorm.__call__",
+    "flax.group_norm",
+    like_x,
+    _of_flax,
+    _by_flax,
+    optional=True,
 )
+binds(FLAX)

@@ -106,25 +106,23 @@ def _call(
     return operands, {"epsilon": epsilon, "fast": fast}
 
 
-binds(
-    Binding(
-        "flax.nnx.nn.normalization:LayerNorm.__call__",
-        "flax.layer_norm",
-        like_x,
-        _of_flax,
-        _by_flax,
-        batches=True,
-        optional=True,
-    )
+FLAX = Binding(
+    "flax.nnx.nn.normalization:LayerNorm.__call__",
+    "flax.layer_norm",
+    like_x,
+    _of_flax,
+    _by_flax,
+    batches=True,
+    optional=True,
 )
-binds(
-    Binding(
-        "equinox.nn._normalisation:LayerNorm.__call__",
-        "equinox.layer_norm",
-        like_x,
-        _of_equinox,
-        _by_equinox,
-        batches=True,
-        optional=True,
-    )
+EQUINOX = Binding(
+    "equinox.nn._normalisation:LayerNorm.__call__",
+    "equinox.layer_norm",
+    like_x,
+    _of_equinox,
+    _by_equinox,
+    batches=True,
+    optional=True,
 )
+binds(FLAX)
+binds(EQUINOX)
