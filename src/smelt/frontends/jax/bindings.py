@@ -12,7 +12,7 @@ primitive ``mylib.norm``.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -25,6 +25,8 @@ from smelt.frontends.jax.patches import Function
 Call: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 """The operands of a primitive, and its parameters."""
 
+Batched: TypeAlias = Callable[[Sequence[Any], Sequence[int | None]], Sequence[Any] | None]
+
 
 @dataclass(frozen=True)
 class Binding:
@@ -34,9 +36,9 @@ class Binding:
     operands, keyword arguments are parameters of the primitive and must be hashable; where a call
     is not of that form, ``arguments`` makes it so, or returns None for a call that the function
     itself has to trace. ``reference(*operands, **params)`` computes the same, by the function
-    itself if it is not given: derivatives and batching fall back on it. ``batches`` says that
-    the first operand may have more dims in front, as of a batch. The module of an ``optional``
-    target need not be there.
+    itself if it is not given: derivatives and batching fall back on it. ``batched(operands, dims)``
+    puts the dim of a batch, None for operands without one, in front where the primitive takes
+    that; it returns None where it does not. The module of an ``optional`` target need not be there.
     """
 
     target: str
@@ -44,7 +46,7 @@ class Binding:
     abstract: Callable[..., Any]
     arguments: Callable[..., Call | None] | None = None
     reference: Function | None = None
-    batches: bool = False
+    batched: Batched | None = None
     optional: bool = False
 
     def in_place_of(self, original: Function) -> Function:
@@ -88,8 +90,9 @@ def _primitive(binding: Binding, reference: Function) -> compat.Primitive:
     primitive.def_impl(reference)
 
     def batch(args: Any, dims: Any, **params: Any) -> tuple[Any, int]:
-        if binding.batches and not any(map(compat.is_mapped, dims[1:])):
-            return primitive.bind(jax.numpy.moveaxis(args[0], dims[0], 0), *args[1:], **params), 0
+        moved = binding.batched(args, dims) if binding.batched is not None else None
+        if moved is not None:
+            return primitive.bind(*moved, **params), 0
         return jax.vmap(functools.partial(reference, **params), in_axes=tuple(dims))(*args), 0
 
     def derive(primals: Any, tangents: Any, **params: Any) -> Any:

@@ -206,11 +206,6 @@ def set_rules(
     mlir.register_lowering(primitive, mlir.lower_fun(original, multiple_results=False))
 
 
-def is_mapped(dim: Any) -> bool:
-    """True if an operand of a batching rule has a dim of the batch."""
-    return dim is not None
-
-
 def materialized(tangent: Any) -> Any:
     """``tangent``, as zeros where JAX left it symbolic."""
     instantiate: Callable[[Any], Any] = ad.instantiate_zeros

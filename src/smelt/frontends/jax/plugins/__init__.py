@@ -16,6 +16,7 @@ MODULES = (
     "cumulative",
     "decompositions",
     "dynamic_slicing",
+    "equinox_attention",
     "gather",
     "generic_reduce",
     "group_norm",

@@ -42,9 +42,7 @@ def attention(
 ) -> ir.Value | list[Operand]:
     """All are B,S,H,D; the operator takes the heads inside: B,S,H*D."""
     batch, length, heads, size = cx.avals_in[0].shape
-    if cx.opset < OPSET or not all(
-        _is_positive(cx, dim) for aval in cx.avals_in for dim in aval.shape
-    ):
+    if cx.opset < OPSET or not is_never_empty(cx):
         return cx.inline(_written_out(cx, scale, is_causal), cx.operands)
     rows = [
         cx.reshape(value, (*aval.shape[:2], heads * size))
@@ -64,8 +62,10 @@ def attention(
     return cx.reshape(result, (batch, length, heads, size))
 
 
-def _is_positive(cx: Lowering, dim: Dim) -> bool:
-    return is_positive(cx.symbols.dim(dim))
+def is_never_empty(cx: Lowering) -> bool:
+    """True if no operand can have a size of 0, of which runtimes have no attention."""
+    dims = (dim for aval in cx.avals_in for dim in aval.shape)
+    return all(is_positive(cx.symbols.dim(dim)) for dim in dims)
 
 
 def _written_out(cx: Lowering, scale: float, is_causal: bool) -> compat.ClosedJaxpr:

@@ -7,6 +7,7 @@ float32, a mask, other axes than the last, statistics over devices.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -106,13 +107,20 @@ def _call(
     return operands, {"epsilon": epsilon, "fast": fast}
 
 
+def _batched(operands: Sequence[Any], dims: Sequence[int | None]) -> Sequence[Any] | None:
+    """Any dims may be in front of those that are normalized."""
+    if dims[0] is None or any(dim is not None for dim in dims[1:]):
+        return None
+    return jnp.moveaxis(operands[0], dims[0], 0), *operands[1:]
+
+
 FLAX = Binding(
     "flax.nnx.nn.normalization:LayerNorm.__call__",
     "flax.layer_norm",
     like_x,
     _of_flax,
     _by_flax,
-    batches=True,
+    _batched,
     optional=True,
 )
 EQUINOX = Binding(
@@ -121,7 +129,7 @@ EQUINOX = Binding(
     like_x,
     _of_equinox,
     _by_equinox,
-    batches=True,
+    _batched,
     optional=True,
 )
 binds(FLAX)
