@@ -26,6 +26,18 @@ def test_gives_read_only_arrays_of_the_declared_type():
     assert not results[0].flags.writeable
 
 
+def test_a_weight_that_is_reshaped_is_not_copied():
+    weight = np.arange(6, dtype=np.float32)
+    text = "g (float[6] x, int64[2] s) => (float[2,3] y) { y = Reshape(x, s) }"
+    (own,) = fold(text, weight, np.int64([2, 3]))
+    assert not np.may_share_memory(own, weight)
+    assert weight.flags.writeable
+    weight.flags.writeable = False
+    (view,) = fold(text, weight, np.int64([2, 3]))
+    assert np.may_share_memory(view, weight)
+    np.testing.assert_array_equal(view, [[0, 1, 2], [3, 4, 5]])
+
+
 def test_an_absent_operand_is_none():
     text = "g (float[2] x, float h) => (float[2] y) { y = Clip(x, , h) }"
     assert fold(text, np.float32([-5, 5]), None, np.float32(1))[0].tolist() == [-5, 1]

@@ -111,8 +111,20 @@ def _run(node: ir.Node, inputs: Inputs, opset: int) -> list[np.ndarray] | None:
         return None
     if len(results) < len(node.outputs):
         return None
-    arrays = [np.array(result, copy=True) for result in results[: len(node.outputs)]]
+    arrays = [_own(result, inputs) for result in results[: len(node.outputs)]]
     return arrays if all(array.dtype != object for array in arrays) else None
+
+
+def _own(result: object, inputs: Inputs) -> np.ndarray:
+    """``result`` as an array that nobody can write to by another name.
+
+    A view of a constant that is read-only stays one: a weight that is reshaped is not copied.
+    """
+    array = np.asarray(result)
+    if not array.flags.writeable:
+        return array
+    shared = any(x is not None and np.may_share_memory(array, x) for x in inputs)
+    return array.copy() if shared else array
 
 
 def _silent(pattern: str, *arguments: object) -> None:

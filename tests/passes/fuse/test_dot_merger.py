@@ -1,9 +1,13 @@
 """Products of one operand become one product, which is split."""
 
+import numpy as np
 import pytest
 from convolutions import tensor
 from rewrites import check_operators, check_unchanged
 
+from smelt.compiler import optimize_model
+from smelt.ir import text
+from smelt.ir.joined import Joined
 from smelt.passes.fuse.dot_merger import dot_merger
 
 WEIGHTS = ", ".join(tensor(name, (4, width)) for name, width in (("u", 3), ("v", 5), ("w", 2)))
@@ -83,3 +87,19 @@ def test_in_a_branch_what_it_captures_is_multiplied_there() -> None:
     constants = f"{tensor('s', (4, 3))}, {tensor('z', (4, 3))}"
     text = graph(body, "float[N,6,3] y", constants, ", bool flag")
     check_operators(dot_merger, text, ["If"])
+
+
+def test_weights_are_put_together_when_they_are_read() -> None:
+    """Equal layers still have one weight."""
+    model = text.parse(
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[n, 2] x, float[n, 2] z) =>'
+        " (float[n, 2] a, float[n, 2] b, float[n, 2] c, float[n, 2] d)"
+        " <float[2, 2] p = {1, 2, 3, 4}, float[2, 2] q = {5, 6, 7, 8},"
+        "  float[2, 2] r = {1, 2, 3, 4}, float[2, 2] s = {5, 6, 7, 8}> {"
+        " i = MatMul(x, p) j = MatMul(x, q) k = MatMul(z, r) l = MatMul(z, s)"
+        " a = Relu(i) b = Relu(j) c = Relu(k) d = Relu(l) }"
+    )
+    optimize_model(model, pipeline="dot-merger,const-deduplication")
+    (joined,) = {node.inputs[1].const_value for node in model.graph if node.op_type == "MatMul"}
+    assert isinstance(joined, Joined)
+    np.testing.assert_array_equal(joined.numpy(), [[1, 2, 5, 6], [3, 4, 7, 8]])

@@ -21,6 +21,7 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.constants import is_constant, tensor_of
+from smelt.ir.joined import Joined
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import Options, PassContext, graph_pass, rounding
@@ -103,12 +104,12 @@ def _merge(layers: list[_Layer], rewriter: Rewriter) -> None:
     nodes = [node for layer in layers for node in {layer.product: None, layer.last: None}]
     first = layers[0].product
     b = rewriter.builder(first, nodes, "dot_merger")
-    weights = [layer.weight.numpy() for layer in layers]
-    result = b.op("MatMul", first.inputs[0], b.constant(np.concatenate(weights, axis=1)))
+    weights = [layer.weight for layer in layers]
+    result = b.op("MatMul", first.inputs[0], b.tensor(Joined(weights)))
     rows = [layer.row for layer in layers if layer.row is not None]
     if rows:
         result = b.op("Add", result, b.constant(np.concatenate(rows)))
-    sizes = b.const_i64([weight.shape[1] for weight in weights])
+    sizes = b.const_i64([weight.shape.numpy()[1] for weight in weights])
     parts = b.ops("Split", result, sizes, outputs=len(layers), axis=-1)
     for layer, part in zip(layers, parts, strict=True):
         rewriter.replace(layer.last, (part,), trust_shape=True)

@@ -1,0 +1,29 @@
+"""Weights side by side."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.joined import Joined
+
+
+def test_it_holds_what_the_parts_hold() -> None:
+    a = np.arange(6, dtype=np.float32).reshape(2, 3)
+    b = np.arange(8, dtype=np.float32).reshape(4, 2).T
+    joined = Joined([ir.Tensor(a), ir.Tensor(b)])
+    expected = np.concatenate([a, b], axis=1)
+    np.testing.assert_array_equal(joined.numpy(), expected)
+    assert joined.tobytes() == expected.tobytes()
+    assert (joined.shape, joined.dtype) == (ir.Shape((2, 7)), ir.DataType.FLOAT)
+    assert joined.nbytes == expected.nbytes
+    assert ir.serde.serialize_tensor(joined).raw_data == expected.tobytes()
+
+
+def test_equal_parts_have_equal_samples_and_others_mostly_not() -> None:
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=(64, 48)).astype(np.float32) for _ in range(3)]
+    tensors = [ir.Tensor(array) for array in arrays]
+    copies = [ir.Tensor(array.copy()) for array in arrays]
+    assert Joined(tensors).sample(16) == Joined(copies).sample(16)
+    assert Joined(tensors).sample(16) != Joined([*tensors[1:], tensors[0]]).sample(16)
