@@ -25,7 +25,8 @@ class Refused(Exception):
 class Rewriter:
     """Edits one model. ``count`` is the number of edits so far, at most ``limit``.
 
-    ``removed`` lists nodes that died, with an edit or on their own; ``builders`` made the new ones.
+    ``removed`` lists nodes that died, with an edit or on their own; ``builders`` are those that
+    made what is in use.
 
     The limit serves bisection: the edit at which a result goes wrong is found by stopping early.
 
@@ -56,7 +57,7 @@ class Rewriter:
         graph = before.graph
         if graph is None:
             raise InternalError("E902", f"node {before.name!r} is in no graph")
-        builder = Builder(
+        return Builder(
             self.model,
             graph,
             self.shapes,
@@ -64,8 +65,6 @@ class Rewriter:
             origin=lambda: provenance.merge(sources, rule),
             in_function=graph in self._function_graphs,
         )
-        self.builders.append(builder)
-        return builder
 
     def replace(
         self,
@@ -187,7 +186,9 @@ class Rewriter:
         graph = node.graph
         assert graph is not None
         if not _can_be_renamed(new, graph):
-            new = self.builder(node, [node], rule).op("Identity", new)
+            builder = self.builder(node, [node], rule)
+            self.builders.append(builder)
+            new = builder.op("Identity", new)
         for index, output in enumerate(graph.outputs):
             if output is old:
                 graph.outputs[index] = new

@@ -130,6 +130,7 @@ class Worklist:
             builder.discard()
             self.stats.miss(rule.name, str(refused), match.root)
             return False
+        self.rewriter.builders.append(builder)
         self.stats.fired[rule.name] += 1
         self._recent.append(rule.name)
         made = {(node.domain, node.op_type) for node in builder.created}

@@ -68,7 +68,8 @@ def trace(
     state = state_of(fn)
     parameters = choose(state, input_params)
     structs, _ = specs.resolve(arguments.specs, constraints, x64)
-    with selection.active(selection.choose(functions)):
+    # What is chosen is put around what stands in for library code, and calls it.
+    with patches.active(), selection.active(selection.choose(functions)):
         closed, out = _traced(fn, arguments, parameters, structs, x64)
     modules.check_drawn(closed, state)
     closed, read = parameters.read(closed)
@@ -130,7 +131,7 @@ def _traced(
         modules.check_written(parameters.state)
         return result
 
-    with compat.x64(x64), patches.active():
+    with compat.x64(x64):
         kept = tuple(specs.struct_of(array) for array in parameters.arrays.values())
         return compat.make_jaxpr(call, (structs, kept))
 

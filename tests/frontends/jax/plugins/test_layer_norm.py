@@ -202,3 +202,25 @@ def test_linen_keeps_what_it_is_asked_to():
             return layer.apply(variables, x)
 
     assert operators(trace(intercepted, "f32[B,8]"))["Mul"] == 1
+
+
+@pytest.mark.parametrize("library", ["flax", "equinox"])
+def test_a_layer_may_be_a_function_of_the_model(library):
+    if library == "flax":
+        layers = [nnx.LayerNorm(8, rngs=nnx.Rngs(0)) for _ in range(2)]
+    else:
+        layers = [eqx.nn.LayerNorm(8), eqx.nn.LayerNorm(8)]
+    model = trace(lambda x: layers[1](layers[0](x)), "f32[8]", functions=(type(layers[0]),))
+    assert operators(model) == {"LayerNorm": 2}
+    (body,) = model.functions.values()
+    assert [node.op_type for node in body] == ["LayerNormalization"]
+
+
+@pytest.mark.parametrize("derived", [False, True])
+def test_on_a_mesh_of_one_device(check, derived):
+    layer = varied(nnx.LayerNorm(8, rngs=nnx.Rngs(0)))
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("i",))
+    spec = jax.sharding.PartitionSpec("i")
+    mapped = jax.shard_map(layer, mesh=mesh, in_specs=spec, out_specs=spec)
+    fn = jax.grad(lambda x: jnp.sum(jnp.sin(mapped(x)))) if derived else mapped
+    check(fn, "f32[4,8]", rtol=1e-4, atol=1e-5)
