@@ -14,6 +14,7 @@ import dataclasses
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
@@ -116,7 +117,7 @@ class _Parser:
         if name == "fixpoint":
             yield self.fixpoint()
         elif name in STAGES:
-            yield from _Parser(STAGES[name]).parse()
+            yield from _stage(name)
         else:
             yield _with_options(find_pass(name), self.block())
 
@@ -167,6 +168,12 @@ class _Parser:
             at=f"{self.text[: self.at]}>>>{self.text[self.at :]}",
             fix="for instance: canonicalize,fixpoint(simplify,fuse){max=8}",
         )
+
+
+@cache
+def _stage(name: str) -> Steps:
+    """The steps of a stage, which are the same in every pipeline."""
+    return _Parser(STAGES[name]).parse()
 
 
 def _with_options(pass_: Pass, given: dict[str, str]) -> Step:

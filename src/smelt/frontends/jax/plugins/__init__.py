@@ -5,6 +5,7 @@ from __future__ import annotations
 MODULES = (
     "arithmetic",
     "attention",
+    "batch_norm",
     "bitcast",
     "bits",
     "calls",

@@ -97,7 +97,7 @@ def _call(
         return None
     scale = np.ones(shape, np.float32) if scale is None else scale
     operands = (x, scale) if bias is None else (x, scale, bias)
-    if not isinstance(epsilon, float) or not 0 < np.float32(epsilon) < np.inf:
+    if not is_usual_epsilon(epsilon):
         return None
     for operand in operands:
         if not isinstance(operand, jax.Array | np.ndarray) or operand.dtype != np.float32:
@@ -107,8 +107,13 @@ def _call(
     return operands, {"epsilon": epsilon, "fast": fast}
 
 
-def _batched(operands: Sequence[Any], dims: Sequence[int | None]) -> Sequence[Any] | None:
-    """Any dims may be in front of those that are normalized."""
+def is_usual_epsilon(epsilon: Any) -> bool:
+    """True for what an attribute can hold and a root be taken of."""
+    return isinstance(epsilon, float) and bool(0 < np.float32(epsilon) < np.inf)
+
+
+def batched_first(operands: Sequence[Any], dims: Sequence[int | None]) -> Sequence[Any] | None:
+    """Any dims may be in front of those of the first operand."""
     if dims[0] is None or any(dim is not None for dim in dims[1:]):
         return None
     return jnp.moveaxis(operands[0], dims[0], 0), *operands[1:]
@@ -120,7 +125,7 @@ FLAX = Binding(
     like_x,
     _of_flax,
     _by_flax,
-    _batched,
+    batched_first,
     optional=True,
 )
 EQUINOX = Binding(
@@ -129,7 +134,7 @@ EQUINOX = Binding(
     like_x,
     _of_equinox,
     _by_equinox,
-    _batched,
+    batched_first,
     optional=True,
 )
 binds(FLAX)

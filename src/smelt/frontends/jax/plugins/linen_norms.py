@@ -17,7 +17,8 @@ import numpy as np
 from smelt.frontends.jax.bindings import Binding
 from smelt.frontends.jax.patches import Function, Patch, register
 from smelt.frontends.jax.plugins import group_norm, layer_norm
-from smelt.frontends.jax.plugins.layer_norm import LAST
+from smelt.frontends.jax.plugins.batch_norm import has_plain
+from smelt.frontends.jax.plugins.layer_norm import LAST, is_usual_epsilon
 
 Read: TypeAlias = Callable[[Any, Any], dict[str, Any] | None]
 """The parameters of the primitive for a layer and its operand, None if something is unusual."""
@@ -75,19 +76,10 @@ def _is_usual(layer: Any, x: Any) -> bool:
         return False
     if any(np.dtype(each) != np.float32 for each in types):
         return False
-    if not isinstance(size, int) or not size or not isinstance(layer.epsilon, float):
-        return False
-    if not 0 < np.float32(layer.epsilon) < np.inf:
+    if not isinstance(size, int) or not size or not is_usual_epsilon(layer.epsilon):
         return False
     names = [name for name in ("scale", "bias") if getattr(layer, f"use_{name}")]
-    return all(_is_plain(layer, name, size) for name in names)
-
-
-def _is_plain(layer: Any, name: str, size: int) -> bool:
-    if not layer.has_variable("params", name):
-        return False
-    value = layer.get_variable("params", name)
-    return getattr(value, "dtype", None) == np.float32 and np.shape(value) == (size,)
+    return all(has_plain(layer, name, size) for name in names)
 
 
 for target, binding, read in (
