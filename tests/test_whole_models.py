@@ -13,7 +13,7 @@ from smelt.ir import scope
 
 BUDGETS: dict[str, tuple[int, dict[str, int]]] = {
     "gpt_nnx": (
-        215,
+        200,
         {"LayerNormalization": 25, "Gelu": 12, "Attention": 12, "Shape": 1, "Concat": 0},
     ),
     "gpt_equinox": (185, {"LayerNormalization": 25, "Gelu": 12, "Attention": 12, "Concat": 0}),

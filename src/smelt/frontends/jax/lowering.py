@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -215,6 +216,11 @@ class Lowering:
             return engine.run(self, jaxpr, constants, operands)
         finally:
             self.call = outer
+
+    def inline_traced(self, fn: Callable[..., Any]) -> list[Operand]:
+        """Lower in place what ``fn`` computes of the operands of the equation."""
+        structs = tuple(compat.struct(tuple(a.shape), a.dtype) for a in self.avals_in)
+        return self.inline(compat.make_jaxpr(fn, structs)[0], self.operands)
 
     def fresh(self, stem: str) -> str:
         """A name that starts with ``stem``, unlike all others of the model."""

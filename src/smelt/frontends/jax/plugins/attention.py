@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -43,17 +44,17 @@ def attention(
     """All are B,S,H,D; the operator takes the heads inside: B,S,H*D."""
     batch, length, heads, size = cx.avals_in[0].shape
     if cx.opset < OPSET or not is_never_empty(cx):
-        return cx.inline(_written_out(cx, scale, is_causal), cx.operands)
+        return cx.inline_traced(partial(_reference, scale=scale, is_causal=is_causal))
     rows = [
         cx.reshape(value, (*aval.shape[:2], heads * size))
         for value, aval in zip((q, k, v), cx.avals_in, strict=False)
     ]
-    zero, low = (cx.constant(np.asarray(number, np.float32)) for number in (0, LOW))
-    bias = [cx.op("Where", mask[0], zero, low)] if mask else []
+    if mask:
+        zero, low = (cx.constant(np.asarray(number, np.float32)) for number in (0, LOW))
+        rows.append(cx.op("Where", mask[0], zero, low))
     result = cx.op(
         "Attention",
         *rows,
-        *bias,
         scale=scale,
         q_num_heads=heads,
         kv_num_heads=heads,
@@ -66,16 +67,6 @@ def is_never_empty(cx: Lowering) -> bool:
     """True if no operand can have a size of 0, of which runtimes have no attention."""
     dims = (dim for aval in cx.avals_in for dim in aval.shape)
     return all(is_positive(cx.symbols.dim(dim)) for dim in dims)
-
-
-def _written_out(cx: Lowering, scale: float, is_causal: bool) -> compat.ClosedJaxpr:
-    """The equations of JAX."""
-    structs = tuple(compat.struct(tuple(aval.shape), aval.dtype) for aval in cx.avals_in)
-
-    def call(*operands: Any) -> Any:
-        return _reference(*operands, scale=scale, is_causal=is_causal)
-
-    return compat.make_jaxpr(call, structs)[0]
 
 
 def _reference(q: Any, k: Any, v: Any, *mask: Any, scale: float, is_causal: bool) -> Any:

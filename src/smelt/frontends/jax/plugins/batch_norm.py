@@ -7,6 +7,7 @@ that a layer keeps.
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,7 +15,6 @@ import numpy as np
 import onnx_ir as ir
 from jax import lax
 
-from smelt.frontends.jax import compat
 from smelt.frontends.jax.bindings import Binding, Call, binds
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
@@ -37,16 +37,11 @@ def batch_norm(
 ) -> ir.Value | list[Operand]:
     """The operator has channels second; for statistics of the batch itself, it is no help."""
     if not (is_constant(mean) and is_constant(variance)):
-        return cx.inline(_written_out(cx, epsilon), cx.operands)
+        return cx.inline_traced(partial(_by_flax, epsilon=epsilon))
     last = len(cx.avals_in[0].shape) - 1
     moved = cx.transpose(x, (0, last, *range(1, last)))
     result = cx.op("BatchNormalization", moved, scale, bias, mean, variance, epsilon=epsilon)
     return cx.transpose(result, (0, *range(2, last + 1), 1))
-
-
-def _written_out(cx: Lowering, epsilon: float) -> compat.ClosedJaxpr:
-    structs = tuple(compat.struct(tuple(aval.shape), aval.dtype) for aval in cx.avals_in)
-    return compat.make_jaxpr(lambda *operands: _by_flax(*operands, epsilon=epsilon), structs)[0]
 
 
 def _by_flax(

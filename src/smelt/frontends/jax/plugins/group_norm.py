@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -10,7 +11,6 @@ import numpy as np
 import onnx_ir as ir
 from jax import lax
 
-from smelt.frontends.jax import compat
 from smelt.frontends.jax.bindings import Binding, Call, binds
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
@@ -33,17 +33,12 @@ def group_norm(
 ) -> ir.Value | list[Operand]:
     """The operator has channels second; ``fast`` is how a variance rounds."""
     if cx.opset < OPSET:
-        return cx.inline(_written_out(cx, groups=groups, epsilon=epsilon, fast=fast), cx.operands)
+        return cx.inline_traced(partial(_by_flax, groups=groups, epsilon=epsilon, fast=fast))
     last = len(cx.avals_in[0].shape) - 1
     shift = bias[0] if bias else cx.constant(np.zeros(cx.avals_in[1].shape, np.float32))
     moved = cx.transpose(x, (0, last, *range(1, last)))
     result = cx.op("GroupNormalization", moved, scale, shift, num_groups=groups, epsilon=epsilon)
     return cx.transpose(result, (0, *range(2, last + 1), 1))
-
-
-def _written_out(cx: Lowering, **params: Any) -> compat.ClosedJaxpr:
-    structs = tuple(compat.struct(tuple(aval.shape), aval.dtype) for aval in cx.avals_in)
-    return compat.make_jaxpr(lambda *operands: _by_flax(*operands, **params), structs)[0]
 
 
 def _by_flax(

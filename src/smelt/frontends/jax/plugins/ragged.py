@@ -6,7 +6,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from smelt.frontends.jax.compat import make_jaxpr, ragged_dot_general, struct
+from smelt.frontends.jax.compat import ragged_dot_general
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.registry import lowers
@@ -36,5 +36,4 @@ def ragged(
             preferred_element_type=preferred_element_type,
         )
 
-    structs = tuple(struct(tuple(aval.shape), aval.dtype) for aval in cx.avals_in)
-    return cx.inline(make_jaxpr(dense, structs)[0], cx.operands)
+    return cx.inline_traced(dense)

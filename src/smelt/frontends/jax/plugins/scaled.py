@@ -10,7 +10,6 @@ import numpy as np
 import onnx_ir as ir
 from jax import lax
 
-from smelt.frontends.jax.compat import make_jaxpr, struct
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.registry import lowers
@@ -33,7 +32,7 @@ def scaled_dot(
         scaled = _scaled(lhs, lhs_scale, left, _short), _scaled(rhs, rhs_scale, right, _short)
         return lax.dot_general(*scaled, dimension_numbers).astype(cx.avals_out[0].dtype)
 
-    return _inlined(cx, product)
+    return cx.inline_traced(product)
 
 
 @lowers("scaled_matmul_wrapper")
@@ -44,7 +43,7 @@ def scaled_matmul(cx: Lowering, *_: ir.Value, preferred_element_type: Any) -> li
         scaled = _scaled(lhs, lhs_scale, (2,), _same), _scaled(rhs, rhs_scale, (2,), _same)
         return lax.dot_general(*scaled, ROWS).astype(cx.avals_out[0].dtype)
 
-    return _inlined(cx, product)
+    return cx.inline_traced(product)
 
 
 def _scaled(x: Any, scale: Any, axes: Sequence[int], rounded: Callable[[Any], Any]) -> Any:
@@ -63,8 +62,3 @@ def _short(x: Any) -> Any:
 
 def _same(x: Any) -> Any:
     return x
-
-
-def _inlined(cx: Lowering, product: Callable[..., Any]) -> list[Operand]:
-    structs = tuple(struct(tuple(aval.shape), aval.dtype) for aval in cx.avals_in)
-    return cx.inline(make_jaxpr(product, structs)[0], cx.operands)
