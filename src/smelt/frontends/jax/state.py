@@ -116,8 +116,9 @@ class _Search:
         copies = self.copies = self.copies if self.copies is not None else []
 
         def make(new: Sequence[Any]) -> Any:
-            merged = nnx.merge(definition, jax.tree.unflatten(tree, new))
-            copies.append((merged, {path: held(item) for path, item in flat(merged)}))
+            fresh = jax.tree.unflatten(tree, new)
+            before = {path: held(item) for path, item in nnx.to_flat_state(fresh)}
+            copies.append((merged := nnx.merge(definition, fresh), before))
             return merged
 
         return leaves, make
