@@ -46,8 +46,7 @@ def conv_batchnorm(m: Match, b: Builder) -> Replacement:
         epsilon = opset.attribute(m.root, "epsilon", m.opset)
         factor = scale / np.sqrt(variance + np.float64(np.float32(epsilon)))
         bias = (conv.exact_bias() - mean) * factor + shift
-        weight = conv.scaled_weight(factor)
-        folded = conv.rebuild(b, weight, bias) if weight is not None else Miss("an odd weight")
+    folded = conv.rebuild(b, factor, bias)
     others = len(m.root.outputs) - 1
     return (folded, *[None] * others) if others and not isinstance(folded, Miss) else folded
 

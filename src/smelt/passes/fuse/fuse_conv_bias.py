@@ -48,10 +48,10 @@ def minus_conv(m: Match, b: Builder) -> Replacement:
     conv = Convolution.of(m)
     if isinstance(conv, Miss):
         return conv
-    term, weight = _term_of(m, conv), conv.scaled_weight(-np.ones(conv.channels))
-    if term is None or weight is None:
+    term = _term_of(m, conv)
+    if term is None:
         return Miss("the constant is not one number for each channel")
-    return conv.rebuild(b, weight, term - conv.exact_bias())
+    return conv.rebuild(b, -np.ones(conv.channels), term - conv.exact_bias())
 
 
 def _term_of(m: Match, conv: Convolution) -> np.ndarray | None:

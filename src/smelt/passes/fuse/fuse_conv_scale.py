@@ -37,11 +37,8 @@ def conv_times(m: Match, b: Builder) -> Replacement:
         return Miss("the constant is not one number for each channel")
     with np.errstate(all="ignore"):
         factor = 1 / scale if m.root.op_type == "Div" else scale
-        weight = conv.scaled_weight(factor)
         bias = conv.exact_bias() * factor
-    if weight is None:
-        return Miss("the groups do not divide the channels")
-    return conv.rebuild(b, weight, None if conv.bias is None else bias)
+    return conv.rebuild(b, factor, None if conv.bias is None else bias)
 
 
 fuse_conv_scale = rule_pass(

@@ -70,21 +70,22 @@ class Convolution:
             return np.zeros(self.channels)
         return self.bias.astype(np.float64)
 
-    def scaled_weight(self, factor: np.ndarray) -> np.ndarray | None:
-        """The weight in float64 with output channel ``m`` times ``factor[m]``; None if unknown."""
+    def _scaled_weight(self, factor: np.ndarray) -> np.ndarray | Miss:
+        """The weight with output channel ``m`` times ``factor[m]``."""
         array = self.match.array(self.weight, limit=None)
         if array is None:
-            return None
-        # NumPy's own floats are widened as they are multiplied, at half the memory.
-        weight = array if array.dtype.kind == "f" else array.astype(np.float64)
+            return Miss("the weight is no constant")
         ones = (1,) * (self.rank - 2)
         if self.node.op_type == "Conv":
-            return np.asarray(weight * factor.reshape(-1, 1, *ones))
-        if weight.shape[0] % self.groups or not weight.size:
-            return None
-        blocks = weight.reshape(self.groups, -1, *weight.shape[1:])
-        scaled = np.asarray(blocks * factor.reshape(self.groups, 1, -1, *ones))
-        return scaled.reshape(weight.shape)
+            scaled = round_product(array, factor.reshape(-1, 1, *ones), self.dtype)
+        elif array.shape[0] % self.groups or not array.size:
+            return Miss("the groups do not divide the channels")
+        else:
+            blocks = array.reshape(self.groups, -1, *array.shape[1:])
+            scaled = round_product(blocks, factor.reshape(self.groups, 1, -1, *ones), self.dtype)
+        if scaled is None:
+            return Miss(f"the new weight does not fit {self.dtype}")
+        return scaled.reshape(array.shape)
 
     def per_channel(self, array: np.ndarray) -> np.ndarray | None:
         """A constant that meets the result, as one float64 number per output channel.
@@ -103,24 +104,53 @@ class Convolution:
         return np.broadcast_to(array.reshape(-1).astype(np.float64), (self.channels,))
 
     def rebuild(
-        self, b: Builder, weight: np.ndarray | None, bias: np.ndarray | None
+        self, b: Builder, factor: np.ndarray | None, bias: np.ndarray | None
     ) -> ir.Value | Miss:
-        """The convolution with other parameters, given in float64; None keeps one.
+        """The convolution with each output channel of its weight times a ``factor``, and ``bias``.
 
-        They are rounded to the dtype that the old ones have. New constants leave the old ones to
-        others that read them. A Transpose behind the convolution is kept behind it.
+        Both are given in float64, and None keeps what there is. Results are rounded to the dtype
+        that the old ones have. New constants leave the old ones to others that read them. A
+        Transpose behind the convolution is kept behind it.
         """
         values = [*self.node.inputs, None][:3]
-        for index, array, name in ((1, weight, "weight"), (2, bias, "bias")):
-            if array is None:
-                continue
-            rounded = round_to(array, self.dtype)
-            if rounded is None:
-                return Miss(f"the new {name} does not fit {self.dtype}")
+        weight = None if factor is None else self._scaled_weight(factor)
+        if isinstance(weight, Miss):
+            return weight
+        rounded = None if bias is None else round_to(bias, self.dtype)
+        if bias is not None and rounded is None:
+            return Miss(f"the new bias does not fit {self.dtype}")
+        for index, array in ((1, weight), (2, rounded)):
             old = values[index]
-            values[index] = b.constant(rounded, name=old.name if old is not None else None)
+            if array is not None:
+                values[index] = b.constant(array, name=old.name if old is not None else None)
         new = b.like(self.node, *values)
         return new if self.match.get("moved") is None else b.like(self.match.node("moved"), new)
+
+
+def round_product(array: np.ndarray, factor: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
+    """``array * factor`` in float64, rounded as ``round_to`` does; ``factor`` is broadcast.
+
+    NumPy multiplies its own floats piece by piece: no copy of the whole array in float64 is made,
+    which for weights costs more than the product.
+    """
+    if array.dtype.kind != "f" or dtype.kind != "f":
+        with np.errstate(all="ignore"):
+            return round_to(array.astype(np.float64) * factor, dtype)
+    with np.errstate(all="ignore"):
+        rounded = np.empty_like(array, dtype=dtype)
+        np.multiply(array, factor, out=rounded, dtype=np.float64, casting="same_kind")
+        tiny = float(float_info(dtype).smallest_normal)
+        small = (rounded < tiny) & (rounded > -tiny)
+        if not np.isfinite(rounded).all():
+            return None
+        given = array[small].astype(np.float64) * np.broadcast_to(factor, array.shape)[small]
+    return rounded if _are_kept(given, rounded[small]) else None
+
+
+def _are_kept(given: np.ndarray, left: np.ndarray) -> bool:
+    """A subnormal has few bits left: a relative error that no tolerance declares."""
+    with np.errstate(all="ignore"):
+        return bool((np.abs(left.astype(np.float64) - given) <= 2.0**-7 * np.abs(given)).all())
 
 
 def round_to(exact: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
@@ -128,7 +158,5 @@ def round_to(exact: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
     with np.errstate(all="ignore"):
         rounded = exact.astype(dtype)
         small = np.abs(rounded) < float_info(dtype).smallest_normal
-        # A subnormal weight has few bits left: a relative error that no tolerance declares.
-        given, left = exact[small], rounded[small].astype(np.float64)
-        kept = np.abs(left - given) <= 2.0**-7 * np.abs(given)
-    return rounded if bool(np.isfinite(rounded).all() and kept.all()) else None
+    fits = bool(np.isfinite(rounded).all()) and _are_kept(exact[small], rounded[small])
+    return rounded if fits else None
