@@ -103,6 +103,28 @@ def test_neither_symbol_wins_in_an_expand() -> None:
     assert shapes["y"] not in ("N,4", "K,4")
 
 
+@pytest.mark.parametrize(
+    ("inputs", "shape"),
+    [
+        ("float[B,S,4] x, float[4,5] z", "B,S,5"),
+        ("float[B,S,K] x, float[B,K,5] z", "B,S,5"),
+        ("float[2,S,4] x, float[1,4,5] z", "2,S,5"),
+        ("float[4] x, float[B,4,5] z", "B,5"),
+        ("float[B,3,4] x, float[4] z", "B,3"),
+        ("float[0,4] x, float[4,0] z", "0,0"),
+    ],
+)
+def test_products_of_matrices(inputs: str, shape: str) -> None:
+    assert shapes_of(f"g ({inputs}) => () {{ y = MatMul(x, z) }}")["y"] == shape
+
+
+def test_batches_of_other_names_are_a_third() -> None:
+    found = shapes_of("g (float[N,3,4] x, float[M,4,5] z) => () { y = MatMul(x, z) }")["y"]
+    batch, *rest = found.split(",")
+    assert rest == ["3", "5"]
+    assert batch not in ("N", "M")
+
+
 def test_sizes_that_are_known_at_run_time_only() -> None:
     shapes = shapes_of(
         "g (float[N,4] x, int64[2] s, int64[k] axes) => () "

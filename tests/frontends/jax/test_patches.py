@@ -1,0 +1,65 @@
+"""What stands in for functions of libraries while smelt traces."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import pytest
+from flax import nnx
+
+from smelt.frontends.jax import patches, trace
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """A module whose ``double`` is patched to triple."""
+    module = types.ModuleType("patched_library")
+    module.double = lambda x: x * 2
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    patch = patches.Patch("patched_library:double", lambda original: lambda x: original(x) + x)
+    patches.register(patch)
+    yield module
+    del patches._patches[patch.target]
+
+
+def test_in_place_within_a_trace_and_gone_after_it(library):
+    original = library.double
+    with patches.active(), patches.active():
+        assert library.double(1.0) == 3
+    assert library.double is original
+
+
+def test_a_target_has_one_patch(library):
+    known = patches._patches["patched_library:double"]
+    assert patches.register(patches.Patch(known.target, lambda original: original)) is known
+
+
+def test_a_module_that_nobody_imported_stays_so():
+    patch = patches.Patch("wsgiref.headers:Headers", lambda original: original, optional=True)
+    imported = "wsgiref.headers" in sys.modules
+    patches.register(patch)
+    try:
+        trace(jnp.sin, "f32[3]")
+        assert ("wsgiref.headers" in sys.modules) == imported
+    finally:
+        del patches._patches[patch.target]
+
+
+def test_methods_are_the_objects_that_they_were():
+    classes = (nnx.LayerNorm, eqx.nn.LayerNorm)
+    before = [vars(cls)["__call__"] for cls in classes]
+    trace(eqx.nn.LayerNorm(4), "f32[4]")
+    assert all(vars(cls)["__call__"] is m for cls, m in zip(classes, before, strict=True))
+
+
+def test_what_jax_remembers_of_a_trace_is_for_traces_alone():
+    jitted = jax.jit(nnx.LayerNorm(4, rngs=nnx.Rngs(0)))
+    assert [node.op_type for node in trace(jitted, "f32[3,4]").graph] == ["LayerNormalization"]
+    text = str(jax.make_jaxpr(jitted)(jnp.ones((3, 4))))
+    assert "layer_norm" not in text
+    assert "rsqrt" in text
+    assert [node.op_type for node in trace(jitted, "f32[3,4]").graph] == ["LayerNormalization"]
