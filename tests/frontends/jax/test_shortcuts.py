@@ -119,3 +119,12 @@ def test_a_name_that_is_taken_twice_is_refused():
     variables = {"params": {"w": jnp.ones(4)}}
     with pytest.raises(errors.NameInUseError):
         trace(lambda x: Twice().apply(variables, x), "f32[4]")
+
+
+def test_an_initializer_that_refers_to_itself(check):
+    def init(key, shape, dtype, depth=2):
+        return init(key, shape, dtype, depth - 1) if depth else jnp.ones(shape, dtype)
+
+    module = Repeated(init)
+    variables = module.init(jax.random.key(0), jnp.ones((1, 4)))
+    check(lambda x: module.apply(variables, x), "f32[B,4]")

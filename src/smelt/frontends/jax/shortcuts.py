@@ -65,11 +65,11 @@ def _question(scope: Any, name: str, init_fn: Any, args: tuple[Any, ...]) -> Any
     if not scope.has_variable("params", name):
         return None
     leaves = jax.tree.leaves(_unboxed(scope.get_variable("params", name)))
-    question = _content(init_fn), _content(args), tuple(np.shape(leaf) for leaf in leaves)
     try:
+        question = _content(init_fn), _content(args), tuple(np.shape(leaf) for leaf in leaves)
         hash(question)
-    except TypeError:
-        return None
+    except (RecursionError, TypeError, ValueError):
+        return None  # It holds itself, something that changes, or a variable that is not set yet.
     return question
 
 

@@ -224,3 +224,23 @@ def test_on_a_mesh_of_one_device(check, derived):
     mapped = jax.shard_map(layer, mesh=mesh, in_specs=spec, out_specs=spec)
     fn = jax.grad(lambda x: jnp.sum(jnp.sin(mapped(x)))) if derived else mapped
     check(fn, "f32[4,8]", rtol=1e-4, atol=1e-5)
+
+
+def test_arguments_by_name_and_ways_to_promote_are_those_of_the_library(check):
+    state = eqx.nn.State(eqx.nn.LayerNorm(8))
+    check(lambda x: eqx.nn.LayerNorm(8)(x, state=state)[0], "f32[8]")
+    check(lambda x: nnx.LayerNorm(8, rngs=nnx.Rngs(0))(x=x, mask=None), "f32[B,8]")
+
+    def halved(arrays, *, dtype):
+        return tuple(None if a is None else a / 2 for a in arrays)
+
+    found = operators(check(norm(promote_dtype=halved), "f32[B,8]"))
+    assert found["LayerNormalization"] == 0
+
+
+@pytest.mark.parametrize("make", [norm, lambda: jax.vmap(eqx.nn.LayerNorm(8))])
+def test_where_ranks_may_not_differ(make):
+    layer = make()
+    with jax.numpy_rank_promotion("raise"):
+        trace(layer, "f32[3,8]")
+        trace(jax.grad(lambda x: jnp.sum(jax.jit(layer)(x))), "f32[3,8]")

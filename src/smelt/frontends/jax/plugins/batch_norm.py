@@ -19,7 +19,7 @@ from smelt.frontends.jax.bindings import Binding, Call, binds
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.patches import Function, Patch, register
-from smelt.frontends.jax.plugins.layer_norm import batched_first, is_usual_epsilon, like_x
+from smelt.frontends.jax.plugins.layer_norm import batched_first, is_usual_epsilon, like_x, spread
 from smelt.frontends.jax.registry import lowers
 from smelt.ir.constants import is_constant
 
@@ -53,6 +53,7 @@ def _by_flax(
     *,
     epsilon: float,
 ) -> Any:
+    mean, variance, scale, bias = (spread(p, x) for p in (mean, variance, scale, bias))
     return (x - mean) * (lax.rsqrt(variance + epsilon) * scale) + bias
 
 

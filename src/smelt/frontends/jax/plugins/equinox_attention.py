@@ -19,6 +19,7 @@ from smelt.frontends.jax.bindings import Binding, Call, binds
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.plugins.attention import OPSET, is_never_empty
+from smelt.frontends.jax.plugins.layer_norm import spread
 from smelt.frontends.jax.registry import lowers
 
 LOW = -3.4e38
@@ -50,7 +51,7 @@ def _reference(q: jax.Array, k: jax.Array, v: jax.Array, *mask: jax.Array) -> An
     """What equinox computes, with any dims in front."""
     logits = jnp.einsum("...sd,...Sd->...sS", q / math.sqrt(q.shape[-1]), k)
     if mask:
-        logits = jnp.where(mask[0], logits, jnp.finfo(logits.dtype).min)
+        logits = jnp.where(spread(mask[0], logits), logits, jnp.finfo(logits.dtype).min)
     return jnp.einsum("...sS,...Sd->...sd", jax.nn.softmax(logits), v)
 
 

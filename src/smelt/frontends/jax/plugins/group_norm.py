@@ -14,7 +14,13 @@ from jax import lax
 from smelt.frontends.jax.bindings import Binding, Call, binds
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
-from smelt.frontends.jax.plugins.layer_norm import flax_call, flax_statistics, like_x
+from smelt.frontends.jax.plugins.layer_norm import (
+    are_absent,
+    flax_call,
+    flax_statistics,
+    like_x,
+    spread,
+)
 from smelt.frontends.jax.registry import lowers
 
 OPSET = 21
@@ -56,12 +62,12 @@ def _by_flax(
         jnp.expand_dims(jnp.repeat(each, size, axis=1), axes)
         for each in flax_statistics(grouped, (*axes, -1), fast)
     )
-    y = (x - mean) * (lax.rsqrt(variance + epsilon) * scale)
-    return y + bias[0] if bias else y
+    y = (x - mean) * (lax.rsqrt(variance + epsilon) * spread(scale, x))
+    return y + spread(bias[0], x) if bias else y
 
 
-def _of_flax(layer: Any, x: Any, *, mask: Any = None) -> Call | None:
-    if mask is not None or layer.reduction_axes is not None or np.ndim(x) < 2:
+def _of_flax(layer: Any, x: Any, **others: Any) -> Call | None:
+    if not are_absent(others) or layer.reduction_axes is not None or np.ndim(x) < 2:
         return None
     found = flax_call(layer, x)
     if found is None or layer.feature_axis not in (-1, np.ndim(x) - 1):

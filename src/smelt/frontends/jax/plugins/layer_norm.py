@@ -7,7 +7,7 @@ float32, a mask, other axes than the last, statistics over devices.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -42,6 +42,11 @@ def like_x(x: compat.Aval, *operands: compat.Aval, **params: Any) -> compat.Aval
     return compat.ShapedArray(x.shape, x.dtype)
 
 
+def spread(parameter: jax.Array, x: jax.Array) -> jax.Array:
+    """``parameter`` with the rank of ``x``, for who forbids that ranks differ."""
+    return parameter.reshape((1,) * (x.ndim - parameter.ndim) + parameter.shape)
+
+
 def flax_statistics(x: jax.Array, axes: tuple[int, ...], fast: bool) -> tuple[Any, Any]:
     """The mean and the variance, as flax computes them of float32."""
     mean = x.mean(axes)
@@ -53,8 +58,8 @@ def flax_statistics(x: jax.Array, axes: tuple[int, ...], fast: bool) -> tuple[An
 def _by_flax(x: jax.Array, scale: jax.Array, *bias: jax.Array, epsilon: float, fast: bool) -> Any:
     mean, variance = flax_statistics(x, (-1,), fast)
     y = x - jnp.expand_dims(mean, -1)
-    y *= lax.rsqrt(jnp.expand_dims(variance, -1) + epsilon) * scale
-    return y + bias[0] if bias else y
+    y *= lax.rsqrt(jnp.expand_dims(variance, -1) + epsilon) * spread(scale, x)
+    return y + spread(bias[0], x) if bias else y
 
 
 def _by_equinox(
@@ -63,26 +68,35 @@ def _by_equinox(
     axes = tuple(range(-scale.ndim, 0))
     mean = jnp.mean(x, axes, keepdims=True)
     variance = jnp.maximum(0.0, jnp.var(x, axes, keepdims=True))
-    out = scale * ((x - mean) * lax.rsqrt(variance + epsilon))
-    return out + bias[0] if bias else out
+    out = spread(scale, x) * ((x - mean) * lax.rsqrt(variance + epsilon))
+    return out + spread(bias[0], x) if bias else out
 
 
-def _of_flax(layer: Any, x: Any, *, mask: Any = None) -> Call | None:
+def _of_flax(layer: Any, x: Any, **others: Any) -> Call | None:
     last = layer.reduction_axes in LAST and layer.feature_axes in LAST
-    return flax_call(layer, x) if mask is None and last else None
+    return flax_call(layer, x) if last and are_absent(others) else None
+
+
+def are_absent(others: Mapping[str, Any]) -> bool:
+    """True if further arguments, such as a mask, are all None."""
+    return all(other is None for other in others.values())
 
 
 def flax_call(layer: Any, x: Any) -> Call | None:
     """The call of a normalization with parameters for the last dim, None if it is unusual."""
+    from flax.nnx.nn import dtypes
+
     if layer.axis_name is not None or layer.dtype not in (None, jnp.float32):
+        return None
+    if layer.promote_dtype is not dtypes.promote_dtype:
         return None
     scale = layer.scale[...] if layer.scale else None
     bias = layer.bias[...] if layer.bias else None
     return _call(x, scale, bias, np.shape(x)[-1:], layer.epsilon, bool(layer.use_fast_variance))
 
 
-def _of_equinox(layer: Any, x: Any, *state: Any, key: Any = None) -> Call | None:
-    if state or layer.shape != np.shape(x):
+def _of_equinox(layer: Any, x: Any, *state: Any, key: Any = None, **others: Any) -> Call | None:
+    if state or others or layer.shape != np.shape(x):
         return None
     scale = layer.weight if layer.use_weight else None
     bias = layer.bias if layer.use_bias else None

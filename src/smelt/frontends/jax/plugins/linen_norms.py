@@ -18,7 +18,7 @@ from smelt.frontends.jax.bindings import Binding
 from smelt.frontends.jax.patches import Function, Patch, register
 from smelt.frontends.jax.plugins import group_norm, layer_norm
 from smelt.frontends.jax.plugins.batch_norm import has_plain
-from smelt.frontends.jax.plugins.layer_norm import LAST, is_usual_epsilon
+from smelt.frontends.jax.plugins.layer_norm import LAST, are_absent, is_usual_epsilon
 
 Read: TypeAlias = Callable[[Any, Any], dict[str, Any] | None]
 """The parameters of the primitive for a layer and its operand, None if something is unusual."""
@@ -47,10 +47,11 @@ def _method(binding: Binding, read: Read) -> Callable[[Function], Function]:
         plain = inspect.unwrap(original)
 
         @functools.wraps(plain)
-        def call(layer: Any, x: Any, *, mask: Any = None) -> Any:
-            params = read(layer, x) if mask is None and _is_usual(layer, x) else None
+        def call(layer: Any, x: Any, **others: Any) -> Any:
+            usual = are_absent(others) and _is_usual(layer, x)
+            params = read(layer, x) if usual else None
             if params is None:
-                return plain(layer, x, mask=mask)
+                return plain(layer, x, **others)
             shape = list(x.shape[-1:])
             scale = np.ones(shape, np.float32)
             if layer.use_scale:
