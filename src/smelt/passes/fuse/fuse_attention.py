@@ -19,7 +19,8 @@ Needs    opset 23 as it is, for no model is raised for this alone; float32, or f
          between such; the lowest floats are raised a little. A causal mask has no offset, window
          or padding, is float32, and as long as it is wide.
 Keeps    masks of -inf, for runtimes differ in what they make of a row without keys; scores and
-         weights that something else reads.
+         weights that something else reads. What hides a score is added to it: a hidden key whose
+         score is NaN or infinite, which a Where would leave out, makes its rows NaN.
 """
 
 from __future__ import annotations

@@ -63,6 +63,14 @@ def test_group_norm_of_flax(check, options):
     assert operators(check(layer, "f32[B,5,6,12]", opset=20))["GroupNormalization"] == 0
 
 
+def test_groups_of_nothing(check):
+    """ONNX Runtime takes no empty image."""
+    layer = varied(nnx.GroupNorm(12, num_groups=4, rngs=nnx.Rngs(0)))
+    found = operators(check(lambda x: layer(x[:, 1:]), "f32[B,S,12]", sizes=[{"B": 2, "S": 1}]))
+    assert found["GroupNormalization"] == 0
+    assert operators(check(layer, "f32[2,0,12]"))["GroupNormalization"] == 0
+
+
 def norm(**options):
     return varied(nnx.LayerNorm(8, rngs=nnx.Rngs(0), **options))
 

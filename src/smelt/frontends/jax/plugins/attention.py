@@ -1,8 +1,7 @@
-"""``jax.nn.dot_product_attention``: one equation, and one operator where ONNX has it.
+"""``jax.nn.dot_product_attention``: one equation, and one operator where no key is hidden.
 
-What is masked is as in ``fuse_attention``, which makes the same of attention that is written out:
-a finite number is added beside which every score vanishes, so that a row without keys is the
-average of all. Other calls are traced as they are.
+The operator adds to a score what hides it, so a score that is NaN would stay; a mask is a choice
+here, as it is in JAX, and passes may know better. Other calls are traced as they are.
 """
 
 from __future__ import annotations
@@ -13,20 +12,21 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import onnx_ir as ir
 
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.bindings import Binding, Call, binds
 from smelt.frontends.jax.compat import Dim
+from smelt.frontends.jax.dims import is_never_empty
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.registry import lowers
-from smelt.ir.shapes import is_positive
 
 OPSET = 23
 LOW = float(np.float32(-0.7 * np.finfo(np.float32).max))
-"""What JAX puts in place of a score that a mask hides."""
+"""What JAX puts in place of a score that a mask hides; a row without keys is their average."""
 
 _attention = jax.nn.dot_product_attention
 
@@ -39,39 +39,42 @@ def attention(
     v: ir.Value,
     *mask: ir.Value,
     scale: float,
-    is_causal: bool,
 ) -> ir.Value | list[Operand]:
     """All are B,S,H,D; the operator takes the heads inside: B,S,H*D."""
+    if not is_never_empty(cx):
+        return cx.inline_traced(partial(_reference, scale=scale))
+    if mask or cx.opset < OPSET:
+        heads_first = [cx.transpose(value, (0, 2, 1, 3)) for value in (q, k, v)]
+        result = in_pieces(cx, *heads_first, *mask, scale=scale, low=LOW)
+        return cx.transpose(result, (0, 2, 1, 3))
     batch, length, heads, size = cx.avals_in[0].shape
-    if cx.opset < OPSET or not is_never_empty(cx):
-        return cx.inline_traced(partial(_reference, scale=scale, is_causal=is_causal))
     rows = [
         cx.reshape(value, (*aval.shape[:2], heads * size))
-        for value, aval in zip((q, k, v), cx.avals_in, strict=False)
+        for value, aval in zip((q, k, v), cx.avals_in, strict=True)
     ]
-    if mask:
-        zero, low = (cx.constant(np.asarray(number, np.float32)) for number in (0, LOW))
-        rows.append(cx.op("Where", mask[0], zero, low))
-    result = cx.op(
-        "Attention",
-        *rows,
-        scale=scale,
-        q_num_heads=heads,
-        kv_num_heads=heads,
-        is_causal=int(is_causal) or None,
-    )
+    result = cx.op("Attention", *rows, scale=scale, q_num_heads=heads, kv_num_heads=heads)
     return cx.reshape(result, (batch, length, heads, size))
 
 
-def is_never_empty(cx: Lowering) -> bool:
-    """True if no operand can have a size of 0, of which runtimes have no attention."""
-    dims = (dim for aval in cx.avals_in for dim in aval.shape)
-    return all(is_positive(cx.symbols.dim(dim)) for dim in dims)
+def in_pieces(
+    cx: Lowering,
+    q: ir.Value,
+    k: ir.Value,
+    v: ir.Value,
+    *mask: ir.Value,
+    scale: float,
+    low: float,
+) -> ir.Value:
+    """Attention of B,H,S,D with ``low`` in place of the scores that ``mask`` hides."""
+    scores = cx.op("MatMul", q, cx.transpose(k, (0, 1, 3, 2)))
+    scores = cx.op("Mul", scores, cx.constant(np.asarray(scale, np.float32)))
+    if mask:
+        scores = cx.op("Where", mask[0], scores, cx.constant(np.asarray(low, np.float32)))
+    return cx.op("MatMul", cx.op("Softmax", scores, axis=-1), v)
 
 
-def _reference(q: Any, k: Any, v: Any, *mask: Any, scale: float, is_causal: bool) -> Any:
-    hidden = mask[0] if mask else None
-    return _attention(q, k, v, mask=hidden, scale=scale, is_causal=is_causal)
+def _reference(q: Any, k: Any, v: Any, *mask: Any, scale: float) -> Any:
+    return _attention(q, k, v, mask=mask[0] if mask else None, scale=scale)
 
 
 def _like_queries(q: compat.Aval, *operands: compat.Aval, **params: Any) -> compat.Aval:
@@ -90,9 +93,7 @@ def _call(
     **others: Any,
 ) -> Call | None:
     """None unless nothing but a mask or causality is asked for, of equal heads in float32."""
-    if bias is not None or (is_causal and mask is not None):
-        return None
-    if any(other is not None and other is not False for other in others.values()):
+    if any(other is not None and other is not False for other in (bias, *others.values())):
         return None
     operands = (query, key, value)
     if not all(isinstance(x, jax.Array) and x.dtype == np.float32 for x in operands):
@@ -103,27 +104,26 @@ def _call(
     (batch, length, heads, size), (_, keys, *_) = shapes[:2]
     if (batch, heads, size) != (shapes[1][0], *shapes[1][2:]) or not _are_numbers(heads, size):
         return None
-    if is_causal and length != keys:
-        return None
-    if mask is not None and not _is_full(mask, (batch, heads, length, keys)):
+    if mask is not None and not _fits(mask, (batch, heads, length, keys)):
         return None
     scale = 1.0 / math.sqrt(size) if scale is None else scale
     if not isinstance(scale, float | int) or not 1e-30 < scale < 1e30:
         return None
-    masks = () if mask is None else (mask,)
-    return (*operands, *masks), {"scale": float(scale), "is_causal": bool(is_causal)}
+    if is_causal:
+        triangle = jnp.tril(jnp.ones((length, keys), bool))[None, None]
+        mask = triangle if mask is None else jnp.logical_and(mask, triangle)
+    return (*operands, *(() if mask is None else (mask,))), {"scale": float(scale)}
 
 
 def _are_numbers(*dims: Dim) -> bool:
     return all(isinstance(dim, int) and dim > 0 for dim in dims)
 
 
-def _is_full(mask: Any, shape: Sequence[Dim]) -> bool:
-    """True for a mask of the last two dims of ``shape``, and of its others or 1."""
+def _fits(mask: Any, shape: Sequence[Dim]) -> bool:
+    """True for a mask each of whose dims is 1 or that of ``shape``."""
     if not isinstance(mask, jax.Array) or mask.dtype != np.bool_ or mask.ndim != 4:
         return False
-    pairs = zip(mask.shape[:2], shape[:2], strict=True)
-    return mask.shape[2:] == tuple(shape[2:]) and all(dim in (1, of) for dim, of in pairs)
+    return all(dim in (1, of) for dim, of in zip(mask.shape, shape, strict=True))
 
 
 binds(Binding("jax.nn:dot_product_attention", "jax.attention", _like_queries, _call, _reference))

@@ -16,15 +16,15 @@ import onnx_ir as ir
 
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.bindings import Binding, Call, binds
+from smelt.frontends.jax.dims import is_never_empty
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
-from smelt.frontends.jax.plugins.attention import OPSET, is_never_empty
+from smelt.frontends.jax.plugins.attention import OPSET, in_pieces
 from smelt.frontends.jax.plugins.layer_norm import spread
 from smelt.frontends.jax.registry import lowers
 
-LOW = -3.4e38
-"""What is added to a score that a mask hides: nearly the lowest float, which is what equinox puts
-in its place. ONNX Runtime takes a row of the lowest itself to have no keys."""
+LOW = float(np.finfo(np.float32).min)
+"""What equinox puts in place of a score that a mask hides."""
 
 
 @lowers("equinox.attention")
@@ -33,17 +33,14 @@ def attention(
 ) -> ir.Value | list[Operand]:
     """The operator has two dims in front: rows of a batch, and heads."""
     missing = 4 - len(cx.avals_in[0].shape)
-    if cx.opset < OPSET or missing < 0 or not is_never_empty(cx):
+    if missing < 0 or not is_never_empty(cx):
         return cx.inline_traced(_reference)
     operands = [cx.unsqueeze(value, range(missing)) for value in (q, k, v)]
-    if mask:
-        zero, low = (cx.constant(np.asarray(number, np.float32)) for number in (0, LOW))
-        bias = cx.op("Where", mask[0], zero, low)
-        # A mask for all heads and rows has but two dims, which the operator takes as they are.
-        lacking = 4 - len(cx.avals_in[3].shape)
-        operands.append(cx.unsqueeze(bias, range(lacking)) if lacking < 2 else bias)
     scale = 1 / math.sqrt(cx.avals_in[0].shape[-1])
-    result = cx.op("Attention", *operands, scale=scale)
+    if mask or cx.opset < OPSET:
+        result = in_pieces(cx, *operands, *mask, scale=scale, low=LOW)
+    else:
+        result = cx.op("Attention", *operands, scale=scale)
     return cx.squeeze(result, range(missing))
 
 
