@@ -32,6 +32,9 @@ def test_a_weight_that_is_reshaped_is_not_copied():
     (own,) = fold(text, weight, np.int64([2, 3]))
     assert not np.may_share_memory(own, weight)
     assert weight.flags.writeable
+    text_of_expand = "g (float[6] x, int64[2] s) => (float[2,6] y) { y = Expand(x, s) }"
+    (expanded,) = fold(text_of_expand, weight, np.int64([2, 6]))
+    assert not np.may_share_memory(expanded, weight)
     weight.flags.writeable = False
     (view,) = fold(text, weight, np.int64([2, 3]))
     assert np.may_share_memory(view, weight)

@@ -121,10 +121,8 @@ def _own(result: object, inputs: Inputs) -> np.ndarray:
     A view of a constant that is read-only stays one: a weight that is reshaped is not copied.
     """
     array = np.asarray(result)
-    if not array.flags.writeable:
-        return array
-    shared = any(x is not None and np.may_share_memory(array, x) for x in inputs)
-    return array.copy() if shared else array
+    others = (x for x in inputs if x is not None and x.flags.writeable)
+    return array.copy() if any(np.may_share_memory(array, x) for x in others) else array
 
 
 def _silent(pattern: str, *arguments: object) -> None:

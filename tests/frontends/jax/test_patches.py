@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import types
 
 import equinox as eqx
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from flax import nnx
 
 from smelt.frontends.jax import patches, trace
+from smelt.runtime.runner import run
 
 
 @pytest.fixture
@@ -54,6 +58,26 @@ def test_methods_are_the_objects_that_they_were():
     before = [vars(cls)["__call__"] for cls in classes]
     trace(eqx.nn.LayerNorm(4), "f32[4]")
     assert all(vars(cls)["__call__"] is m for cls, m in zip(classes, before, strict=True))
+
+
+@pytest.mark.parametrize("cls", [nnx.LayerNorm, eqx.nn.LayerNorm, nn.LayerNorm])
+def test_what_somebody_else_has_put_there_is_called(cls, monkeypatch):
+    original = cls.__call__
+
+    @functools.wraps(original)
+    def doubled(layer, x):
+        return 2 * original(layer, x)
+
+    linen = nn.LayerNorm()
+    variables = linen.init(jax.random.key(0), jnp.ones((1, 4)))
+    monkeypatch.setattr(cls, "__call__", doubled)
+    layer = {
+        nnx.LayerNorm: lambda: nnx.LayerNorm(4, rngs=nnx.Rngs(0)),
+        eqx.nn.LayerNorm: lambda: eqx.nn.LayerNorm(4),
+        nn.LayerNorm: lambda: lambda x: linen.apply(variables, x),
+    }[cls]()
+    x = jnp.asarray([1.0, 2.0, 3.0, 5.0])
+    np.testing.assert_allclose(run(trace(layer, "f32[4]"), [np.asarray(x)])[0], layer(x), rtol=1e-5)
 
 
 def test_what_jax_remembers_of_a_trace_is_for_traces_alone():

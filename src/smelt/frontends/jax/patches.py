@@ -73,6 +73,8 @@ def _install() -> None:
                     continue
                 owner, name = _owner(patch.target)
                 original = getattr(owner, name)
+                if not _is_of_library(original, patch.target):
+                    continue
                 own = name in vars(owner)
                 _originals.append((owner, name, vars(owner).get(name), own))
                 setattr(owner, name, _dispatcher(patch, original))
@@ -99,6 +101,19 @@ def _owner(target: str) -> tuple[Any, str]:
     module, _, path = target.partition(":")
     *parents, name = path.split(".")
     return functools.reduce(getattr, parents, import_module(module)), name
+
+
+def _is_of_library(function: Function, target: str) -> bool:
+    """False if somebody else has put ``function`` there: what it does is not known.
+
+    Functions without code of their own, as those of ``jax.jit``, and modules that are no packages
+    are trusted.
+    """
+    code = getattr(function, "__code__", None)
+    folders = getattr(sys.modules[target.partition(":")[0].partition(".")[0]], "__path__", None)
+    if code is None or folders is None:
+        return True
+    return any(code.co_filename.startswith(folder) for folder in folders)
 
 
 def _dispatcher(patch: Patch, original: Function) -> Function:
