@@ -101,3 +101,49 @@ def test_problems_inside_functions_are_found() -> None:
     )
     [problem] = verify.problems_of(model)
     assert "'other', which is not imported" in problem
+
+
+MALFORMED = {
+    "axes as an input, before they were one": (
+        17,
+        "g (float[2] x, int64[1] a) => (float[b] y) { y = ReduceMax(x, a) }",
+        "it has 2 inputs where ReduceMax takes 1 to 1",
+    ),
+    "axes as an attribute, after they were one": (
+        18,
+        "g (float[2] x) => (float[b] y) { y = ReduceMax<axes=[0]>(x) }",
+        "ReduceMax has no attribute 'axes'",
+    ),
+    "an operator of a later opset": (
+        23,
+        "g (float[2] x) => (float[2] y) { y = Swish(x) }",
+        "opset 23 has no operator Swish",
+    ),
+    "a required attribute that is missing": (
+        23,
+        "g (float[2] x) => (float[2] y) { y = Concat(x, x) }",
+        "attribute 'axis' is missing",
+    ),
+    "more outputs than there are": (
+        13,
+        "g (float[2] x) => (float[2] y) { y, z = Relu(x) }",
+        "it has 2 outputs, at most 1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("opset", "graph", "problem"), MALFORMED.values(), ids=MALFORMED.keys())
+def test_nodes_have_the_form_of_their_operator_at_the_opset(
+    opset: int, graph: str, problem: str
+) -> None:
+    [found] = verify.problems_of(text.parse(graph, opset))
+    assert found.endswith(problem)
+
+
+def test_a_function_of_the_model_has_the_form_that_it_gives_itself() -> None:
+    graph = "g (float[2] x) => (float[2] y) { y = Relu<mine=1>(x, x) }"
+    model = text.parse(graph)
+    assert list(verify.problems_of(model))
+    inner = ir.Graph([], [], nodes=[], opset_imports={"": 23})
+    model.functions[("", "Relu", "")] = ir.Function("", "Relu", graph=inner, attributes=[])
+    assert not list(verify.problems_of(model))

@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from smelt.errors import InternalError
 from smelt.ir import scope
+from smelt.ir.signature import DOMAINS, misfits, signature_of
 
 
 def verify(model: ir.Model) -> None:
@@ -26,18 +27,24 @@ def verify(model: ir.Model) -> None:
 
 
 def problems_of(model: ir.Model) -> Iterator[str]:
-    """Every broken invariant in a sentence: order, names, ownership, uses, imports."""
+    """Every broken invariant in a sentence: order, names, ownership, uses, imports, and nodes
+    that do not have the form of their operator at the opset that is imported."""
     roots = [(model.graph, model.opset_imports)]
     roots += [(function.graph, function.opset_imports) for function in model.functions.values()]
+    declared = {(key[0], key[1]) for key in model.functions}
     for root, imports in roots:
-        yield from _Walk(imports).graph(root)
+        yield from _Walk(imports, declared).graph(root)
 
 
 class _Walk:
-    """Walks a graph and all below it; ``known`` and ``names`` are what is in scope."""
+    """Walks a graph and all below it; ``known`` and ``names`` are what is in scope.
 
-    def __init__(self, imports: dict[str, int]) -> None:
+    ``declared`` are the operators that are functions of the model.
+    """
+
+    def __init__(self, imports: dict[str, int], declared: set[tuple[str, str]]) -> None:
         self.imports = imports
+        self.declared = declared
         self.known: set[ir.Value] = set()
         self.names: set[str] = set()
 
@@ -70,6 +77,7 @@ class _Walk:
             yield f"{place} stands in a graph that does not own it"
         if node.domain not in self.imports:
             yield f"{place} is of the domain {node.domain!r}, which is not imported"
+        yield from (f"{place}: {why}" for why in self.form(node))
         for index, value in enumerate(node.inputs):
             if value is None:
                 continue
@@ -83,6 +91,19 @@ class _Walk:
             if value.producer() is not node:
                 yield f"{place} has the output {value.name!r} of another node"
             yield from self.define(value, defined)
+
+    def form(self, node: ir.Node) -> Iterator[str]:
+        """What ``node`` lacks of the form that its operator has at this opset."""
+        if node.domain not in DOMAINS or (node.domain, node.op_type) in self.declared:
+            return
+        version = self.imports.get(node.domain)
+        if version is None:
+            return
+        signature = signature_of(node.op_type, version, node.domain)
+        if signature is None:
+            yield f"opset {version} has no operator {node.op_type}"
+        else:
+            yield from misfits(node, signature)
 
     def define(self, value: ir.Value, defined: list[ir.Value]) -> Iterator[str]:
         if value.name and value.name in self.names:

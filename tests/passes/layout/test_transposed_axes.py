@@ -6,6 +6,7 @@ import pytest
 from rewrites import check_operators, check_rewrite, check_same_numbers, check_unchanged, run_pass
 
 from smelt.ir import text
+from smelt.ir.opset import REDUCTIONS
 from smelt.passes.layout.reduce_transposes import reduce_transposes
 
 TO, BACK = "Transpose<perm=[0,3,1,2]>", "Transpose<perm=[0,2,3,1]>"
@@ -114,6 +115,44 @@ def test_axes_as_attributes() -> None:
         "{ t = Transpose<perm=[2,0,1]>(x) y = ReduceMax<axes=[0],keepdims=0>(t) }",
         ["ReduceMax"],
         opset=13,
+    )
+
+
+@pytest.mark.parametrize("keepdims", [0, 1])
+@pytest.mark.parametrize("opset", [13, 17, 18, 23])
+@pytest.mark.parametrize("reduction", sorted(REDUCTIONS))
+def test_a_reduction_without_axes_stays_without(reduction: str, opset: int, keepdims: int) -> None:
+    shape = "1,1,1" if keepdims else ""
+    check_rewrite(
+        reduce_transposes,
+        f"g (float[2,4,5] x) => (float[{shape}] y) "
+        f"{{ a = Abs(x) t = Transpose<perm=[2,0,1]>(a) y = {reduction}<keepdims={keepdims}>(t) }}",
+        f"g (float[2,4,5] x) => (float[{shape}] y) {{ a = Abs(x) y = {reduction}<keepdims={keepdims}>(a) }}",
+        opset=opset,
+    )
+
+
+def test_no_axes_in_an_empty_list_or_input() -> None:
+    for opset, axes, given in (
+        (13, "axes: ints = [], ", ""),
+        (18, "", ", e"),
+    ):
+        reduced = f"ReduceMax<{axes}keepdims=0>"
+        empty = "e = Constant<value = int64[0] {}>() " if given else ""
+        check_rewrite(
+            reduce_transposes,
+            f"g (float[2,4,5] x) => (float y) {{ {empty} t = Transpose<perm=[2,0,1]>(x) y = {reduced}(t{given}) }}",
+            f"g (float[2,4,5] x) => (float y) {{ {empty} y = {reduced}(x{given}) }}",
+            opset=opset,
+        )
+
+
+def test_no_axes_that_mean_nothing_is_reduced() -> None:
+    check_unchanged(
+        reduce_transposes,
+        "g (float[2,4,5] x) => (float[5,2,4] y) "
+        "{ t = Transpose<perm=[2,0,1]>(x) y = ReduceMax<noop_with_empty_axes=1>(t) }",
+        opset=18,
     )
 
 

@@ -3,49 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
 from smelt.errors import InvalidModel
-from smelt.ir import opset, scope
+from smelt.ir import scope
 from smelt.ir.constants import tensor_of
-
-if TYPE_CHECKING:
-    import onnx
-
-DOMAINS = ("", "ai.onnx.ml")
-"""Domains whose operators onnx describes; nodes of others are taken as they are."""
+from smelt.ir.signature import DOMAINS, Formal, Signature, misfits, signature_of
 
 Types = dict[ir.Value, ir.DataType]
-
-
-@dataclass(frozen=True)
-class Formal:
-    """One parameter: the type variable that it binds, or None, and the element types it takes.
-
-    ``types`` is empty for sequences, optionals and maps, which are not checked.
-    """
-
-    variable: str | None
-    types: frozenset[ir.DataType]
-    optional: bool
-    variadic: bool
-
-
-@dataclass(frozen=True)
-class Signature:
-    """What onnx says of one operator at one version."""
-
-    inputs: tuple[Formal, ...]
-    outputs: tuple[Formal, ...]
-    min_inputs: int
-    max_inputs: int
-    max_outputs: int
-    attributes: dict[str, ir.AttributeType]
-    required: tuple[str, ...]
 
 
 def check_nodes(model: ir.Model) -> None:
@@ -66,7 +32,7 @@ def check_nodes(model: ir.Model) -> None:
 
 
 def _check_node(node: ir.Node, version: int, types: Types) -> None:
-    signature = _signature(node.op_type, version, node.domain)
+    signature = signature_of(node.op_type, version, node.domain)
     if signature is None:
         raise InvalidModel(
             "E307",
@@ -74,33 +40,9 @@ def _check_node(node: ir.Node, version: int, types: Types) -> None:
             at=_place(node),
             fix="the model may need a newer opset, or the operator lacks its domain",
         )
-    _check_counts(node, signature)
-    _check_attributes(node, signature)
+    for why in misfits(node, signature):
+        raise _wrong(node, why)
     _check_types(node, signature, types)
-
-
-def _check_counts(node: ir.Node, signature: Signature) -> None:
-    given = len(node.inputs)
-    if not signature.min_inputs <= given <= signature.max_inputs:
-        wanted = f"{signature.min_inputs} to {signature.max_inputs}"
-        raise _wrong(node, f"it has {given} inputs where {node.op_type} takes {wanted}")
-    if len(node.outputs) > signature.max_outputs:
-        raise _wrong(node, f"it has {len(node.outputs)} outputs, at most {signature.max_outputs}")
-    for formal, value in zip(signature.inputs, node.inputs, strict=False):
-        if value is None and not formal.optional and not formal.variadic:
-            raise _wrong(node, "a required input is left out")
-
-
-def _check_attributes(node: ir.Node, signature: Signature) -> None:
-    for name, attr in node.attributes.items():
-        expected = signature.attributes.get(name)
-        if expected is None:
-            raise _wrong(node, f"{node.op_type} has no attribute {name!r}")
-        if attr.type != expected:
-            raise _wrong(node, f"attribute {name!r} is {attr.type.name}, not {expected.name}")
-    for name in signature.required:
-        if name not in node.attributes:
-            raise _wrong(node, f"attribute {name!r} is missing")
 
 
 def _check_types(node: ir.Node, signature: Signature, types: Types) -> None:
@@ -154,49 +96,6 @@ def _formal(formals: Sequence[Formal], index: int) -> Formal | None:
     if index < len(formals) - 1 or (formals and index == len(formals) - 1):
         return formals[index]
     return formals[-1] if formals and formals[-1].variadic else None
-
-
-@cache
-def _signature(op_type: str, version: int, domain: str) -> Signature | None:
-    schema = opset.schema(op_type, version, domain)
-    if schema is None or schema.deprecated:
-        return None
-    constraints = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
-    return Signature(
-        inputs=tuple(_read_formal(p, constraints) for p in schema.inputs),
-        outputs=tuple(_read_formal(p, constraints) for p in schema.outputs),
-        min_inputs=schema.min_input,
-        max_inputs=schema.max_input,
-        max_outputs=schema.max_output,
-        attributes={
-            name: ir.AttributeType[str(attribute.type).rpartition(".")[2]]
-            for name, attribute in schema.attributes.items()
-        },
-        required=tuple(name for name, a in schema.attributes.items() if a.required),
-    )
-
-
-def _read_formal(
-    parameter: onnx.defs.OpSchema.FormalParameter, constraints: dict[str, Sequence[str]]
-) -> Formal:
-    from onnx import defs
-
-    option = parameter.option
-    variadic = option == defs.OpSchema.FormalParameterOption.Variadic
-    name = parameter.type_str
-    strings = constraints.get(name, (name,))
-    dtypes = [_DTYPES.get(text) for text in strings]
-    known = frozenset() if None in dtypes else frozenset(d for d in dtypes if d is not None)
-    binds = name in constraints and (not variadic or parameter.is_homogeneous)
-    return Formal(
-        name if binds else None,
-        known,
-        option == defs.OpSchema.FormalParameterOption.Optional,
-        variadic,
-    )
-
-
-_DTYPES = {f"tensor({dtype.name.lower()})": dtype for dtype in ir.DataType}
 
 
 def _say(dtype: ir.DataType) -> str:

@@ -43,15 +43,23 @@ def _reduction(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) ->
         return None
     old_axes = sorted(perm[axis] for axis in axes)
     result = perm if opset.keeps_dims(node) else without_axes(perm, old_axes)
+    if len(axes) == len(perm):
+        result = tuple(range(len(result)))  # all dims that are left are 1
     return Commuted(result, _with_axes(node, old_axes))
 
 
 def _with_axes(node: ir.Node, old_axes: list[int]) -> _Build:
-    """Builds ``node`` with other axes, as attribute or input, whichever it has."""
+    """Builds ``node`` with other axes, as attribute or input, whichever it has.
+
+    One without any stays without: it means all axes, or all of size 1, in any layout.
+    """
 
     def build(b: Builder, operands: Operands) -> Sequence[ir.Value]:
-        if "axes" in node.attributes:
-            return _rebuilt(b, node, operands[:1], axes=old_axes)
+        given = node.attributes.get("axes")
+        if given is not None:
+            return _rebuilt(b, node, operands[:1], axes=old_axes if given.as_ints() else [])
+        if len(operands) < 2 or operands[1] is None or static_shape(operands[1]) == (0,):
+            return _rebuilt(b, node, operands)
         return _rebuilt(b, node, [operands[0], b.const_i64(old_axes)])
 
     return build
