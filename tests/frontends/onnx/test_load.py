@@ -148,3 +148,15 @@ def test_what_cannot_be_raised_is_refused_and_left_alone() -> None:
             raise_opset(model, goal)
         assert caught.value.code == "E230"
     assert model.opset_imports[""] == 20
+
+
+def test_a_normalization_that_trains_is_not_raised() -> None:
+    """Before opset 14 its outputs say so, read or not; from then on an attribute does."""
+    training = text.parse(
+        "g (float[2,3] x, float[3] s, float[3] b, float[3] m, float[3] v) => (float[2,3] y) "
+        "{ y, mean, var = BatchNormalization(x, s, b, m, v) }",
+        13,
+    )
+    with pytest.raises(SmeltError) as caught:
+        raise_opset(training, 15)
+    assert caught.value.code == "E230"

@@ -189,6 +189,8 @@ def breaks(node: ir.Node, version: int) -> bool:
         return spatial is not None and spatial.as_int() == 0
     if (node.op_type, version) == ("Dropout", 10):
         return any(not scope.is_dead(mask) for mask in node.outputs[1:])
+    if (node.op_type, version) == ("BatchNormalization", 14):
+        return len(node.outputs) > 1  # it trains, and has other statistics from then on
     # GroupNormalization: scale and bias by group became scale and bias by channel.
     # Scan: the batch dimension went away.
     return (node.op_type, version) in (("GroupNormalization", 21), ("Scan", 9))

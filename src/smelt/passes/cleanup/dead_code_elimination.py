@@ -3,15 +3,18 @@
     before   x ─┬─> Relu ─> y            after   x ─> Relu ─> y
                 └─> Exp ─> (nobody)
 
-Needs    nothing.
-Keeps    inputs and outputs of the model; what a branch or loop body captures.
+Needs    nothing; for optional outputs, an operator to which their presence says nothing.
+Keeps    inputs and outputs of the model; what a branch or loop body captures; the outputs that
+         make a BatchNormalization train, and those that an Attention with past keys must have.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import onnx_ir as ir
 
-from smelt.ir import opset, scope
+from smelt.ir import scope
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
@@ -45,24 +48,35 @@ def dead_code_elimination(
 
 def _drop_outputs(cx: PassContext, rewriter: Rewriter, stats: RuleStats) -> None:
     """Optional outputs at the end that nobody reads, such as the mask of Dropout."""
-    version = opset.opset_of(cx.model)
     for node in scope.nodes(cx.model):
         count = len(node.outputs)
-        if count == 1 or node.domain:
+        if count == 1 or node.domain or node.op_type not in _FEWEST:
             continue
-        schema = opset.schema(node.op_type, version)
-        if schema is None:
-            continue
-        while count > max(1, schema.min_output) and scope.is_dead(node.outputs[count - 1]):
+        fewest = _FEWEST[node.op_type](node)
+        while count > fewest and scope.is_dead(node.outputs[count - 1]):
             count -= 1
-        if count < len(node.outputs) and node.op_type not in _COUNTED:
+        if count < len(node.outputs):
             node.resize_outputs(count)
             stats.fired["unused output"] += 1
             rewriter.count += 1
 
 
-_COUNTED = frozenset({"Split", "If", "Loop", "Scan", "SequenceMap"})
-"""Operators to which the number of outputs means something."""
+def _one(node: ir.Node) -> int:
+    return 1
+
+
+def _with_cache(node: ir.Node) -> int:
+    """Past keys and values ask for present ones, whoever reads them."""
+    return 3 if any(value is not None for value in node.inputs[4:6]) else 1
+
+
+_FEWEST: Mapping[str, Callable[[ir.Node], int]] = {
+    **dict.fromkeys(("Dropout", "LayerNormalization", "MaxPool", "SoftmaxCrossEntropyLoss"), _one),
+    **dict.fromkeys(("GRU", "LSTM", "RNN", "Unique"), _one),
+    "Attention": _with_cache,
+}
+"""How many outputs must stay. Only operators whose other outputs are not changed by it are here:
+a Split is cut differently, and a BatchNormalization before opset 14 trains because of them."""
 
 
 def _drop_functions(model: ir.Model, rewriter: Rewriter, stats: RuleStats) -> None:

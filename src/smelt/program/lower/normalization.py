@@ -42,8 +42,11 @@ def _product(cx: Lowering, dims: tuple[Dim, ...]) -> Dim:
 
 @lowers("BatchNormalization")
 def batch_normalization(cx: Lowering, node: ir.Node) -> None:
-    """Inference: ``(x - mean) / sqrt(var + epsilon) * scale + bias`` along dim 1."""
-    if int_of(node, "training_mode", 0) or any(is_used(value) for value in node.outputs[1:]):
+    """Inference: ``(x - mean) / sqrt(var + epsilon) * scale + bias`` along dim 1.
+
+    Before opset 14 it trains if it has more outputs, read or not.
+    """
+    if int_of(node, "training_mode", 0) or len(node.outputs) > 1:
         raise cx.refuse("a BatchNormalization that trains")
     if int_of(node, "spatial", 1) != 1:
         raise cx.refuse("spatial=0, which ONNX has since removed")
