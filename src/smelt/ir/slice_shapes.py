@@ -8,6 +8,8 @@ from typing import TypeAlias
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
+from smelt.ir.rows import UNBOUNDED, Cut, rows_taken
+
 ShapeRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
 
 END = 2**31 - 1
@@ -15,7 +17,10 @@ END = 2**31 - 1
 
 
 def bounded(theirs: ShapeRule) -> ShapeRule:
-    """Slices of an unknown dim: ``x[0:5]`` has min(N, 5) rows, where the library says 5."""
+    """The rows that are left: of an unknown dim, ``x[0:5]`` leaves min(N, 5), not 5.
+
+    Of a known one, the library misses what lies beyond the ends.
+    """
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         theirs(context, node)
@@ -25,6 +30,9 @@ def bounded(theirs: ShapeRule) -> ShapeRule:
         ranges = _ranges(node, len(source.shape))
         dims: list[int | ir.SymbolicDim] = []
         for axis, (before, after) in enumerate(zip(source.shape, output.shape, strict=True)):
+            if isinstance(before, int) and axis in ranges:
+                dims.append(_known_rows(before, ranges[axis], after))
+                continue
             if isinstance(before, int) or not (isinstance(after, int) or axis in ranges):
                 dims.append(after)
                 continue
@@ -34,6 +42,12 @@ def bounded(theirs: ShapeRule) -> ShapeRule:
         output.shape = ir.Shape(dims)
 
     return infer
+
+
+def _known_rows(size: int, cut: Cut, theirs: int | ir.SymbolicDim) -> int | ir.SymbolicDim:
+    """How many rows ``cut`` leaves of ``size``; not ours to say where runtimes differ."""
+    _, end, step = cut
+    return theirs if not step or (step < 0 and end in UNBOUNDED) else len(rows_taken(size, cut))
 
 
 def _rows(dim: ir.SymbolicDim, start: int, end: int, step: int) -> int | ir.SymbolicDim | None:

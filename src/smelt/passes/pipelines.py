@@ -19,6 +19,8 @@ SIMPLIFY = _listed(
     "cast-optimization",
     "fuse-squeeze-expand-dims",
     "fuse-stack-split",
+    "merge-consecutive-slices",
+    "merge-consecutive-concats",
     "fuse-onehot-matmul-to-gather",
     "concat-to-pixel-shuffle",
     "replace-stack-reshape",

@@ -64,6 +64,10 @@ KEPT = {
         "g (float[4] x) => (float[4] y) <int64[1] s = {-1}, int64[1] e = {-9}, int64[1] a = {0}, int64[1] t = {-1}> "
         "{ b = Slice(x, s, e, a, t) y = Exp(b) }"
     ),
+    "a Slice of nothing, as far from the front as can be": (
+        "g (float[4] x) => (float[0] y) <int64[1] s = {0}, int64[1] e = {-9223372036854775808}> "
+        "{ b = Slice(x, s, e) y = Exp(b) }"
+    ),
     "a Pad that cancels": (
         "g (float[4] x) => (float[4] y) <int64[2] p = {1,-1}> { a = Pad(x, p) y = Exp(a) }"
     ),
@@ -106,6 +110,15 @@ def test_a_clip_of_integers_without_bounds() -> None:
         noop_elimination,
         "g (int64[4] x) => (int64[4] y) { a = Clip(x) y = Neg(a) }",
         "g (int64[4] x) => (int64[4] y) { y = Neg(x) }",
+    )
+
+
+def test_one_row_backwards() -> None:
+    check_rewrite(
+        noop_elimination,
+        "g (float[1,3] x) => (float[1,3] y) <int64[1] s = {-1}, int64[1] e = {-9}, int64[1] a = {0}, "
+        "int64[1] t = {-1}> { b = Slice(x, s, e, a, t) y = Exp(b) }",
+        "g (float[1,3] x) => (float[1,3] y) { y = Exp(x) }",
     )
 
 

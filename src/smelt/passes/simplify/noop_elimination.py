@@ -3,8 +3,9 @@
     before   x ─> Mul(·, 1) ─> Identity ─> Reshape(to its own shape) ─> y        after   x ─> y
 
 Needs    a result of the shape of the input, proved: a neutral constant may still broadcast x up.
-Keeps    Slices with a negative step, Pads that cancel, Resize that crops; an Identity where an
-         output is an input or another output. Adding +0 turns -0 into +0: the numbers are equal.
+Keeps    Slices with a step, except over one row; Pads that cancel, Resize that crops; an Identity
+         where an output is an input or another output. Adding +0 turns -0 into +0: the numbers
+         are equal.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.pattern import Op, const, op, var
 from smelt.ir.rule import Match, Miss, Replacement, Rule, rule
+from smelt.ir.slices import cuts_of
 from smelt.passes.base import rounding, rule_pass
 
 _x = var("x")
@@ -89,8 +91,12 @@ def whole_slice(m: Match, b: Builder) -> Replacement:
     steps = m.root.inputs[4] if len(m.root.inputs) > 4 else None
     if steps is None:
         return m["x"]
-    taken = m.ints(steps)
-    return m["x"] if taken is not None and all(step == 1 for step in taken) else None
+    cuts, shape = cuts_of(m.root, m.constants), m["x"].shape
+    if cuts is None or shape is None:
+        return None
+    # One row is the same in either direction.
+    forward = all(step == 1 or shape[axis] == 1 for axis, (_, _, step) in cuts.items())
+    return m["x"] if forward else None
 
 
 @rule(op("Pad", _x, rest=True))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from smelt.ir.rows import rows_taken
 from smelt.program.storage import Needs
 from smelt.targets.c.kernels.kernel import ANY, Instance, KernelContext, kernel
 from smelt.targets.c.kernels.nest import emit_map, row_major
@@ -62,19 +63,13 @@ def concat(cx: KernelContext) -> None:
         start += source.shape[axis]
 
 
-def resolved_slices(instance: Instance) -> list[slice]:
-    """One slice for each dim of the input, of the meaning that ONNX and NumPy share."""
+def _rows_of(instance: Instance) -> list[range]:
+    """The rows that a Slice takes of each dim of the input."""
     shape = instance.shape(0)
-    found = [slice(0, size, 1) for size in shape]
+    found = [range(size) for size in shape]
     names = ("starts", "ends", "axes", "steps")
     for start, end, axis, step in zip(*(instance.ints(name) for name in names), strict=True):
-        size = shape[axis]
-        if step > 0:
-            first, last, _ = slice(start, end, step).indices(size)
-        else:  # an end below -size means "past the front", which a Python slice has no number for
-            first = min(start + size if start < 0 else start, size - 1)
-            last = max(end + size if end < 0 else end, -1)
-        found[axis] = slice(first, last, step)
+        found[axis] = rows_taken(shape[axis], (start, end, step))
     return found
 
 
@@ -82,10 +77,9 @@ def resolved_slices(instance: Instance) -> list[slice]:
 def slice_(cx: KernelContext) -> None:
     """Reads with an offset, and strides times the steps."""
     source, output = cx.input(0), cx.output()
-    slices = resolved_slices(cx)
-    pairs = list(zip(slices, source.strides, strict=True))
-    strides = tuple(part.step * stride for part, stride in pairs)
-    offset = sum(part.start * stride for part, stride in pairs)
+    pairs = list(zip(_rows_of(cx), source.strides, strict=True))
+    strides = tuple(rows.step * stride for rows, stride in pairs)
+    offset = sum(rows.start * stride for rows, stride in pairs)
     read = source.access(strides, offset)
     emit_map(cx.body, output.shape, output.access(), [read], "{0}")
 

@@ -1,0 +1,40 @@
+"""What a Slice takes, where constants tell."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.constants import Constants
+from smelt.ir.rows import UNBOUNDED, Cut
+
+
+def cuts_of(node: ir.Node, constants: Constants) -> dict[int, Cut] | None:
+    """Start, end and step by axis, counted from 0, of a Slice; None unless all are constants.
+
+    Needs the rank of the input. An axis that is named twice has no meaning in ONNX: None. Neither
+    has a backward Slice that ends at the largest number, which runtimes read in two ways.
+    """
+    source = node.inputs[0]
+    if source is None or source.shape is None or len(node.inputs) < 3:
+        return None
+    rank = len(source.shape)
+    starts, ends = constants.ints(node.inputs[1]), constants.ints(node.inputs[2])
+    axes = opset.axes_of(node, constants, index=3)
+    steps = constants.ints(node.inputs[4]) if len(node.inputs) > 4 and node.inputs[4] else None
+    if starts is None or ends is None or axes is None:
+        return None
+    if steps is None:
+        if len(node.inputs) > 4 and node.inputs[4] is not None:
+            return None
+        steps = (1,) * len(starts)
+    if not axes and (len(node.inputs) <= 3 or node.inputs[3] is None):
+        axes = tuple(range(len(starts)))
+    if len({len(starts), len(ends), len(axes), len(steps)}) != 1 or 0 in steps:
+        return None
+    if any(not -rank <= axis < rank for axis in axes):
+        return None
+    if any(step < 0 and end in UNBOUNDED for end, step in zip(ends, steps, strict=True)):
+        return None
+    found = {a % rank: c for a, c in zip(axes, zip(starts, ends, steps, strict=True), strict=True)}
+    return found if len(found) == len(axes) else None

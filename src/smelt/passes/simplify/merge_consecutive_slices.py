@@ -1,0 +1,102 @@
+"""Merge a Slice of a Slice into one, and read a Slice of a Concat from the piece that holds it.
+
+    before   x: [N,5] ─> Slice(1:3) ─> Slice(::-1) ─> y             after   x ─> Slice(2:0:-1) ─> y
+    before   a: [N,2], b: [N,3] ─> Concat(1) ─> Slice(2:4) ─> y     after   b ─> Slice(0:2) ─> y
+
+So ``jnp.pad`` and ``jnp.flip`` write mirrored rows, and PyTorch ``x[:, 1:, 2:]``.
+
+Needs    constant starts, ends, axes and steps. Along an axis that both cut, its size, or two cuts
+         that run forward by steps of 1 and count from the front. Of a Concat, the sizes of the
+         pieces, and rows of one piece alone.
+Keeps    a Slice or a Concat that something else reads, for those readers; rows of two pieces.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.pattern import op, var
+from smelt.ir.rows import LAST, Cut, cut_of_rows, rows_taken, slice_operands
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.slices import cuts_of
+from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.tensors.stack import concat_axis
+
+
+@rule(
+    op("Slice", op("Slice", var("x"), rest=True, name="inner", shared=True), rest=True),
+    same_shape=True,
+)
+def slice_of_slice(m: Match, b: Builder) -> Replacement:
+    x = m["x"]
+    inner, outer = cuts_of(m.node("inner"), m.constants), cuts_of(m.root, m.constants)
+    if inner is None or outer is None or x.shape is None:
+        return Miss("a Slice is not by constants")
+    cuts = dict(inner)
+    for axis, cut in outer.items():
+        size = x.shape[axis]
+        both = cut
+        if axis in inner:
+            merged = _merged(size if isinstance(size, int) else None, inner[axis], cut)
+            if merged is None:
+                return Miss("the size of an axis that both cut is not known")
+            both = merged
+        cuts[axis] = both
+    return _sliced(b, x, cuts)
+
+
+@rule(
+    op("Slice", op("Concat", var("first"), rest=True, name="joined", shared=True), rest=True),
+    same_shape=True,
+)
+def slice_of_concat(m: Match, b: Builder) -> Replacement:
+    joined, cuts = m.node("joined"), cuts_of(m.root, m.constants)
+    axis, total = concat_axis(joined), m["joined"].shape
+    if cuts is None or axis is None or total is None or axis not in cuts:
+        return None
+    size = total[axis]
+    if not isinstance(size, int):
+        return Miss("the size of what is joined is not known")
+    rows = rows_taken(size, cuts[axis])
+    if not rows:
+        return Miss("the Slice takes nothing")
+    start = 0
+    for piece in joined.inputs:
+        dim = piece.shape[axis] if piece is not None and piece.shape is not None else None
+        if piece is None or not isinstance(dim, int):
+            return Miss("the size of a piece is not known")
+        if start <= min(rows) and max(rows) < start + dim:
+            moved = range(rows.start - start, rows.stop - start, rows.step)
+            return _sliced(b, piece, {**cuts, axis: cut_of_rows(moved)})
+        start += dim
+    return Miss("the rows lie in more than one piece")
+
+
+def _merged(size: int | None, inner: Cut, outer: Cut) -> Cut | None:
+    """The cut that takes of an axis of ``size`` what ``outer`` takes of what ``inner`` leaves."""
+    if size is not None:
+        rows = rows_taken(size, inner)
+        taken = rows_taken(len(rows), outer)
+        return cut_of_rows(_among(rows, taken))
+    (start, end, step), (then, last, stride) = inner, outer
+    if min(start, end, then, last) < 0 or (step, stride) != (1, 1):
+        return None
+    return min(start + then, LAST), min(end, start + last, LAST), 1
+
+
+def _among(rows: range, taken: range) -> range:
+    """``rows[i]`` for every i of ``taken``, which all lie inside."""
+    if not taken:
+        return range(0)
+    step = rows.step * taken.step
+    return range(rows[taken[0]], rows[taken[-1]] + (1 if step > 0 else -1), step)
+
+
+def _sliced(b: Builder, x: ir.Value, cuts: dict[int, Cut]) -> ir.Value:
+    return b.op("Slice", x, *(b.const_i64(numbers) for numbers in slice_operands(cuts)))
+
+
+merge_consecutive_slices = rule_pass(
+    "merge_consecutive_slices", __doc__, [slice_of_slice, slice_of_concat], exactness=EXACT
+)

@@ -1,0 +1,159 @@
+"""Read the pieces of a Concat as rows of one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from smelt.ir.constants import Constants
+from smelt.ir.rows import rows_taken
+from smelt.ir.shapes import Dim, same_dim
+from smelt.ir.slices import cuts_of
+from smelt.passes.tensors.stack import RESHAPES, dims_of, producer_of
+
+MOST = 4096
+"""Rows that are joined to a tensor, beyond which they are no edge of it."""
+
+
+@dataclass
+class JoinedRows:
+    """``x`` between rows of its own: those ``before`` and ``after`` it, of ``size`` in all.
+
+    ``nodes`` compute the rows.
+    """
+
+    x: ir.Value
+    size: int
+    before: list[int] = field(default_factory=list)
+    after: list[int] = field(default_factory=list)
+    nodes: dict[ir.Node, None] = field(default_factory=dict)
+
+
+def joined_rows(node: ir.Node, axis: int, constants: Constants) -> JoinedRows | str | None:
+    """What ``node``, a Concat along ``axis``, joins; a reason if it may be such a thing.
+
+    None if no piece is what the others are cut from, or there are none.
+    """
+    pieces = [value for value in node.inputs if value is not None]
+    if len(pieces) < 2:
+        return None
+    sources = [_source(value, axis) for value in pieces]
+    whole = {source[0] for source in sources if source is not None}
+    middles = [index for index, value in enumerate(pieces) if value in whole]
+    if len(middles) != 1:
+        return None
+    x = pieces[middles[0]]
+    dims = dims_of(x)
+    if dims is None:
+        return None
+    size = dims[axis]
+    if not isinstance(size, int):
+        return "the size along the axis is not known"
+    found = JoinedRows(x, size)
+    for index, source in enumerate(sources):
+        if index == middles[0]:
+            continue
+        if source is None or source[0] is not x:
+            return None
+        _, nodes, times = source
+        rows = _rows(nodes[-1], axis, size, constants)
+        if rows is None or (times > 1 and len(rows) != 1):
+            return "a piece is not a slice along the axis alone, by constants"
+        side = found.before if index < middles[0] else found.after
+        if len(side) + len(rows) * times > MOST:
+            return "there are too many rows for an edge"
+        side.extend(list(rows) * times)
+        found.nodes.update(dict.fromkeys(nodes))
+    return found
+
+
+def _source(value: ir.Value, axis: int) -> tuple[ir.Value, list[ir.Node], int] | None:
+    """What ``value`` is cut from, the nodes that do it, and how often they repeat a row."""
+    repeated, nodes, times = _unrepeated(value, axis)
+    cut = producer_of(repeated, "Slice", "Gather")
+    if cut is None or cut.inputs[0] is None:
+        return None
+    return cut.inputs[0], [*nodes, cut], times
+
+
+def _unrepeated(value: ir.Value, axis: int) -> tuple[ir.Value, list[ir.Node], int]:
+    """One row along ``axis``, the nodes that repeat it, and how often; else ``value`` itself.
+
+    An Expand or a Tile does that, also one of a new dim beside the axis that a Reshape then joins
+    to it: so ``jnp.repeat`` does.
+    """
+    nothing: tuple[ir.Value, list[ir.Node], int] = (value, [], 1)
+    joint = producer_of(value, *RESHAPES)
+    wide = producer_of(joint.inputs[0] if joint is not None else value, "Expand", "Tile")
+    row = wide.inputs[0] if wide is not None else None
+    if wide is None or row is None:
+        return nothing
+    nodes = [joint, wide] if joint is not None else [wide]
+    split = producer_of(row, *RESHAPES) if joint is not None else None
+    if split is not None and split.inputs[0] is not None:
+        nodes.append(split)
+        source = split.inputs[0]
+    else:
+        source = row
+    times = _times(dims_of(source), dims_of(row), dims_of(wide.outputs[0]), dims_of(value), axis)
+    return (source, [node for node in nodes if node is not None], times) if times else nothing
+
+
+Dims = tuple[Dim, ...]
+
+
+def _times(
+    source: Dims | None, narrow: Dims | None, wide: Dims | None, result: Dims | None, axis: int
+) -> int:
+    """How often ``source``, of one row along ``axis``, is repeated along it; 0 if it is not.
+
+    ``narrow`` is the source with dims of size 1 elsewhere, ``wide`` it repeated along one of them,
+    and ``result`` that again in the shape of the source but for the axis.
+    """
+    if source is None or narrow is None or wide is None or result is None:
+        return 0
+    if len(narrow) != len(wide) or len(source) != len(result) or source[axis] != 1:
+        return 0
+    pairs = zip(narrow, wide, strict=True)
+    grown = [place for place, (a, b) in enumerate(pairs) if not same_dim(a, b)]
+    times = result[axis]
+    if len(grown) != 1 or not isinstance(times, int):
+        return 0
+    place = grown[0]
+    if narrow[place] != 1 or wide[place] != times:
+        return 0
+    around = ((wide[:place], wide[place + 1 :]), (result[:axis], result[axis + 1 :]))
+    for sides in around:
+        for side, expected in zip(sides, (source[:axis], source[axis + 1 :]), strict=True):
+            if not _same_but_for_ones(side, expected):
+                return 0
+    return times
+
+
+def _same_but_for_ones(a: Dims, b: Dims) -> bool:
+    left, right = ([dim for dim in dims if dim != 1] for dims in (a, b))
+    return len(left) == len(right) and all(map(same_dim, left, right))
+
+
+def _rows(cut: ir.Node, axis: int, size: int, constants: Constants) -> list[int] | None:
+    """The rows of ``axis``, of ``size``, that a Slice or a Gather takes in this order."""
+    if cut.op_type == "Slice":
+        cuts = cuts_of(cut, constants)
+        if cuts is None or set(cuts) != {axis}:
+            return None
+        return list(rows_taken(size, cuts[axis])) if size <= MOST else _few(size, cuts[axis])
+    index, result = cut.inputs[1], cut.outputs[0].shape
+    if index is None or index.shape is None or len(index.shape) != 1 or result is None:
+        return None  # an index of another rank would change the rank of the result
+    taken, along = constants.ints(index), cut.attributes.get_int("axis", 0)
+    if taken is None or along % len(result) != axis:
+        return None
+    if any(not -size <= row < size for row in taken):
+        return None
+    return [row % size for row in taken]
+
+
+def _few(size: int, cut: tuple[int, int, int]) -> list[int] | None:
+    rows = rows_taken(size, cut)
+    return list(rows) if len(rows) <= MOST else None

@@ -1,0 +1,54 @@
+"""What a Slice takes, against ONNX Runtime."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from smelt.ir import text
+from smelt.ir.constants import Constants
+from smelt.ir.rows import FIRST, LAST, cut_of_rows, rows_taken
+from smelt.ir.slices import cuts_of
+from smelt.passes.base import PassContext
+from smelt.runtime.runner import open_runner
+
+EDGES = st.one_of(st.integers(-8, 8), st.sampled_from([FIRST, LAST]))
+STEPS = st.integers(-3, 3).filter(bool)
+
+
+@settings(max_examples=60, deadline=None)
+@given(size=st.integers(1, 6), start=EDGES, end=EDGES, step=STEPS)
+def test_rows_are_those_of_the_runtime(size: int, start: int, end: int, step: int) -> None:
+    assume(step > 0 or end != LAST)  # runtimes differ
+    model = text.parse(
+        f"g (int64[{size}] x) => (int64[K] y) <int64[1] s = {{{start}}}, int64[1] e = {{{end}}}, "
+        f"int64[1] a = {{0}}, int64[1] t = {{{step}}}> {{ y = Slice(x, s, e, a, t) }}"
+    )
+    (taken,) = open_runner(model)(np.arange(size))
+    assert taken.tolist() == list(rows_taken(size, (start, end, step)))
+
+
+@given(size=st.integers(0, 6), start=EDGES, end=EDGES, step=STEPS)
+def test_a_cut_of_rows_takes_them(size: int, start: int, end: int, step: int) -> None:
+    rows = rows_taken(size, (start, end, step))
+    assert list(rows_taken(size, cut_of_rows(rows))) == list(rows)
+
+
+UNKNOWN = {
+    "an axis twice": "int64[2] s = {0,0}, int64[2] e = {1,1}, int64[2] a = {0,-2}",
+    "an axis beyond the rank": "int64[1] s = {0}, int64[1] e = {1}, int64[1] a = {2}",
+    "backward to the largest number": "int64[1] s = {0}, int64[1] e = {9223372036854775807}, "
+    "int64[1] a = {0}, int64[1] t = {-1}",
+}
+
+
+@pytest.mark.parametrize("operands", UNKNOWN.values(), ids=UNKNOWN.keys())
+def test_what_has_no_meaning_is_unknown(operands: str) -> None:
+    more = ", t" if " t " in operands else ""
+    model = text.parse(
+        f"g (float[3,4] x) => (float[K,L] y) <{operands}> {{ y = Slice(x, s, e, a{more}) }}"
+    )
+    PassContext.of(model)
+    assert cuts_of(model.graph[0], Constants()) is None

@@ -1,0 +1,65 @@
+"""What JAX functions become by one run of the default pipeline, with the numbers of JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import smelt
+from smelt.runtime.inputs import random_inputs
+from smelt.runtime.runner import open_runner
+
+CASES: dict[str, tuple[Callable[..., Any], Sequence[str], Sequence[str]]] = {
+    "pad by reflection": (
+        lambda x: jnp.pad(x, ((0, 0), (2, 1)), mode="reflect"),
+        ["f32[B,5]"],
+        ["Pad"],
+    ),
+    "pad by reflection, two axes": (
+        lambda x: jnp.pad(x, ((1, 2), (2, 1)), mode="reflect"),
+        ["f32[3,5]"],
+        ["Pad"],
+    ),
+    "pad by reflection, past the far edge": (
+        lambda x: jnp.pad(x, ((0, 0), (7, 1)), mode="reflect"),
+        ["f32[3,5]"],
+        ["Slice", "Slice", "Slice", "Concat"],
+    ),
+    "pad by the edge": (
+        lambda x: jnp.pad(x, ((0, 0), (3, 2), (1, 0)), mode="edge"),
+        ["f32[B,5,4]"],
+        ["Pad"],
+    ),
+    "pad by wrapping": (
+        lambda x: jnp.pad(x, ((0, 0), (2, 1)), mode="wrap"),
+        ["f32[B,5]"],
+        ["Pad"],
+    ),
+    "pad by symmetry": (
+        lambda x: jnp.pad(x, ((0, 0), (2, 1)), mode="symmetric"),
+        ["f32[B,5]"],
+        ["Slice", "Slice", "Concat"],
+    ),
+    "flip of a part": (lambda x: jnp.flip(x[:, 1:4], 1), ["f32[3,5]"], ["Slice"]),
+    "flip of one row": (lambda x: jnp.flip(x, 1) + 1, ["f32[B,1]"], ["Add"]),
+}
+
+
+@pytest.mark.parametrize(("function", "specs", "operators"), CASES.values(), ids=CASES.keys())
+def test_one_run(
+    function: Callable[..., Any], specs: Sequence[str], operators: Sequence[str]
+) -> None:
+    model = smelt.optimize(smelt.trace(function, *specs))
+    assert [node.op_type for node in model.graph] == list(operators)
+    run = open_runner(model)
+    for size in (3, 1):
+        for mode in ("normal", "edges"):
+            inputs = random_inputs(model, {"B": size, "S": size + 1}, seed=size, mode=mode)
+            (got,) = run(*inputs)
+            np.testing.assert_allclose(
+                got, function(*map(jnp.asarray, inputs)), rtol=1e-5, atol=1e-6
+            )
