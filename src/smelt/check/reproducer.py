@@ -53,7 +53,7 @@ def write_reproducer(
     if model is not None:
         from smelt.frontends.onnx import save
 
-        save(model, root / MODEL)
+        save(model, root / MODEL, keep_bare=True)
     elif model_bytes is not None:
         write_atomically(root / MODEL, model_bytes)
     if pipeline is not None:

@@ -19,6 +19,13 @@ CODES: Mapping[str, ErrorCode] = {
         "The host target runs the operator, but not for these element types, shapes or attributes.",
         "--target onnx",
     ),
+    "E203": ErrorCode(
+        "an operator that cannot be written",
+        "A model is written with a body for each operator beyond ONNX, so that any runtime loads "
+        "it. ONNX cannot express this operator, or the types that its body depends on are unknown.",
+        "run it here by smelt.compile(model, target='host'), or keep it for smelt alone by "
+        "smelt.save(model, path, keep_bare=True)",
+    ),
     "E220": ErrorCode(
         "no runner has a kernel for an operator",
         "To compare results the model has to be run, and neither ONNX Runtime nor the "

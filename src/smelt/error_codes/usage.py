@@ -145,6 +145,11 @@ CODES: Mapping[str, ErrorCode] = {
         " of its results and a count.",
         'expect_graph(model, ["Conv:Bx28x28x32 -> Relu * 2"])',
     ),
+    "E645": ErrorCode(
+        "a body that needs itself",
+        "The body of an operator beyond ONNX holds that operator again, so it has no end.",
+        "build the body of ONNX operators, or of extension operators that have bodies",
+    ),
     "E650": ErrorCode(
         "two lowerings of one primitive",
         "Two packages register a lowering for the same JAX primitive.",

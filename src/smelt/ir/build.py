@@ -148,14 +148,19 @@ class Builder:
         return self.constant(np.asarray(numbers, dtype=np.int64))
 
     def branch(
-        self, inputs: Sequence[tuple[ir.DataType, Sequence[int | None]]]
+        self, inputs: Sequence[tuple[ir.DataType, Sequence[int | None] | None]]
     ) -> tuple[Builder, list[ir.Value]]:
-        """A builder for the end of a new subgraph, and its inputs of these types.
+        """A builder for the end of a new subgraph, and its inputs of these types; None for the
+        dims leaves the rank open.
 
         No name in it hides one of the graph around it.
         """
         values = [
-            ir.Value(name=self._free_name("loop"), type=ir.TensorType(dtype), shape=ir.Shape(dims))
+            ir.Value(
+                name=self._free_name("loop"),
+                type=ir.TensorType(dtype),
+                shape=None if dims is None else ir.Shape(dims),
+            )
             for dtype, dims in inputs
         ]
         graph = ir.Graph(values, [], nodes=[], name=self._free_name("body"))

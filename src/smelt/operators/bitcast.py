@@ -196,4 +196,5 @@ OPERATOR = Operator(
     infer=infer,
     reference=reference,
     body=body,
+    any_rank=True,
 )

@@ -89,4 +89,5 @@ OPERATOR = Operator(
     infer=infer,
     reference=reference,
     body=in_double(steps),
+    opset=18,
 )

@@ -53,7 +53,8 @@ Reference: TypeAlias = Callable[[Sequence[np.ndarray | None], Attributes], Seque
 Body: TypeAlias = Callable[
     [Builder, Sequence["ir.Value | None"], Attributes], "Sequence[ir.Value] | None"
 ]
-"""Builds the meaning out of ONNX nodes, from inputs of known dtype and rank.
+"""Builds the meaning out of ONNX nodes, from inputs of known dtype, and known rank unless the
+operator says ``any_rank``. The nodes may be extension operators in turn.
 
 Returns the results, or None, having built nothing, where ONNX cannot express this instance.
 """
@@ -64,7 +65,8 @@ class Operator:
     """An operator of another domain than ONNX's own.
 
     ``inputs`` and ``outputs`` are formal names; a trailing ``?`` marks an optional one.
-    ``version`` is that of the domain in which it first appears.
+    ``version`` is that of the domain in which it first appears. ``any_rank``: whether the body can
+    be built from inputs of unknown rank. ``opset``: the lowest that the body is written for.
     """
 
     domain: str
@@ -75,6 +77,8 @@ class Operator:
     reference: Reference
     attributes: tuple[Attribute, ...] = ()
     body: Body | None = None
+    any_rank: bool = False
+    opset: int = 13
     version: int = 1
     summary: str = ""
 
@@ -82,6 +86,15 @@ class Operator:
     def key(self) -> tuple[str, str]:
         """``(domain, name)``, by which it is found."""
         return self.domain, self.name
+
+    def build_body(
+        self, b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
+    ) -> tuple[ir.Value, ...] | None:
+        """The body, built with ``b``; None, with nothing built, where there is none."""
+        if self.body is None or b.model.opset_imports.get("", self.opset) < self.opset:
+            return None
+        results = self.body(b, inputs, attributes)
+        return None if results is None else tuple(results)
 
     def attributes_of(self, node: ir.Node) -> Attributes:
         """The attributes of ``node``, defaults filled in, in declared order.

@@ -19,10 +19,7 @@ from smelt.operators.registry import all_operators
 
 def expand_node(b: Builder, node: ir.Node, operator: Operator) -> tuple[ir.Value, ...] | None:
     """Build the meaning of ``node`` with ``b``; None, with nothing built, if it has no body."""
-    if operator.body is None:
-        return None
-    results = operator.body(b, tuple(node.inputs), operator.attributes_of(node))
-    return None if results is None else tuple(results)
+    return operator.build_body(b, tuple(node.inputs), operator.attributes_of(node))
 
 
 def expansion_rule(operator: Operator) -> Rule:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
+from smelt.errors import InvalidModel, UsageError
 from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.shapes import ShapeInference
@@ -22,40 +23,88 @@ from smelt.operators.registry import find
 MARK = "smelt.operator"
 """The metadata of a function that stands for the operator it names."""
 
+MAX_DEPTH = 32
+"""Bodies within bodies; beyond it an operator is taken to need itself."""
+
 Instance: TypeAlias = tuple[object, ...]
 
 
 def attach_functions(model: ir.Model) -> tuple[ir.Node, ...]:
     """Add a function for each extension operator in use, and let the nodes call them.
 
-    Returns the nodes whose operator ONNX cannot express; those no other runtime can load. Values
-    must have known dtypes and ranks. Repeating it changes nothing.
+    Operators that a body uses get functions, too, and the graphs that call them their imports.
+    Returns the nodes whose operator has no body here, because ONNX cannot express it or because
+    the element type of an input, or the rank where the body needs it, is unknown; those no other
+    runtime can load. Repeating it changes nothing.
+
+    Raises InvalidModel E330 for a node that its operator does not take, UsageError E645 for an
+    operator whose body needs itself.
     """
     restore_operators(model)
-    functions: dict[Instance, ir.Function | None] = {}
-    counts: dict[tuple[str, str], int] = {}
-    bare: list[ir.Node] = []
-    for node in list(scope.nodes(model)):
-        operator = find(node.domain, node.op_type) if node.domain else None
-        if operator is None or node.op_identifier() in model.functions:
-            continue
-        instance = _instance(operator, node)
-        if instance not in functions:
-            count = counts.get(operator.key, 0) + 1
-            name = operator.name if count == 1 else f"{operator.name}_{count}"
-            function = _function(model, operator, node, name)
-            functions[instance] = function
-            if function is not None:
-                counts[operator.key] = count
-        found = functions[instance]
-        if found is None:
-            bare.append(node)
-        else:
-            node.op_type = found.name
-    for added in functions.values():
+    attachment = _Attachment(model)
+    roots = [(model.graph, model.opset_imports)]
+    roots += [(function.graph, function.opset_imports) for function in model.functions.values()]
+    bare = [node for graph, imports in roots for node in attachment.attach_below(graph, imports)]
+    for added in attachment.functions.values():
         if added is not None:
             model.functions[added.identifier()] = added
     return tuple(bare)
+
+
+class _Attachment:
+    """The functions that are made for one model, one for each instance of an operator."""
+
+    def __init__(self, model: ir.Model) -> None:
+        self.model = model
+        self.functions: dict[Instance, ir.Function | None] = {}
+        self.counts: dict[tuple[str, str], int] = {}
+        self.open: list[str] = []
+
+    def attach_below(self, root: ir.Graph, imports: dict[str, int]) -> list[ir.Node]:
+        """Let every node of ``root`` and its subgraphs call its function; those without one."""
+        bare = []
+        for node in [node for graph in scope.graphs_below(root) for node in graph]:
+            operator = find(node.domain, node.op_type) if node.domain else None
+            if operator is None or node.op_identifier() in self.model.functions:
+                continue
+            function = self.function_for(operator, node)
+            if function is None:
+                bare.append(node)
+                continue
+            node.op_type = function.name
+            for table in (imports, self.model.opset_imports):
+                table.setdefault(operator.domain, operator.version)
+        return bare
+
+    def function_for(self, operator: Operator, node: ir.Node) -> ir.Function | None:
+        instance = _instance(operator, node)
+        if instance in self.functions:
+            return self.functions[instance]
+        self.open.append(f"{operator.domain}.{operator.name}")
+        if len(self.open) > MAX_DEPTH:
+            raise UsageError(
+                "E645",
+                f"the body of operator {self.open[0]} needs itself, or never ends",
+                at=" -> ".join(self.open[-4:]),
+                fix="build the body of ONNX operators, or of extension operators that have bodies",
+            )
+        function = _function(self.model, operator, node)
+        if function is not None and self.attach_below(function.graph, function.opset_imports):
+            function = None
+        self.open.pop()
+        if function is not None:
+            function.name = self.name_for(operator)
+        self.functions[instance] = function
+        return function
+
+    def name_for(self, operator: Operator) -> str:
+        """The name of the operator, or that with a number which nothing else is called."""
+        while True:
+            count = self.counts[operator.key] = self.counts.get(operator.key, 0) + 1
+            name = operator.name if count == 1 else f"{operator.name}_{count}"
+            taken = (operator.domain, name, "") in self.model.functions
+            if not taken and (count == 1 or find(operator.domain, name) is None):
+                return name
 
 
 def restore_operators(model: ir.Model) -> int:
@@ -91,15 +140,17 @@ def _instance(operator: Operator, node: ir.Node) -> Instance:
     return operator.key, attributes, types, len(node.outputs)
 
 
-def _function(model: ir.Model, operator: Operator, node: ir.Node, name: str) -> ir.Function | None:
+def _function(model: ir.Model, operator: Operator, node: ir.Node) -> ir.Function | None:
     """The body as a function of inputs with the dtypes and ranks of ``node``, sizes unknown."""
-    if operator.body is None:
+    values = operator.attributes_of(node)
+    _check_inputs(operator, node)
+    if not _is_typed(operator, node):
         return None
     inputs = [_formal(operator, i, value) for i, value in enumerate(node.inputs)]
     given = [value for value in inputs if value is not None]
     graph = ir.Graph(given, [], nodes=[], opset_imports={"": model.opset_imports.get("", 1)})
     builder = Builder(model, graph, ShapeInference(model), in_function=True)
-    results = operator.body(builder, inputs, operator.attributes_of(node))
+    results = operator.build_body(builder, inputs, values)
     if results is None:
         return None
     for result in results:
@@ -107,19 +158,33 @@ def _function(model: ir.Model, operator: Operator, node: ir.Node, name: str) -> 
         taken = result in graph.outputs or result.producer() is None
         graph.outputs.append(builder.op("Identity", result) if taken else result)
     _name_values(graph)
-    for used in graph:
-        if used.domain:
-            graph.opset_imports[used.domain] = model.opset_imports[used.domain]
+    for used in (node.domain for inner in scope.graphs_below(graph) for node in inner):
+        if used:
+            graph.opset_imports[used] = model.opset_imports[used]
     # The values of this instance as defaults, so that a node may spell them out or leave them out.
-    values = operator.attributes_of(node)
     attributes = [
         ir.Attr(attribute.name, attribute.type, values[attribute.name])
         for attribute in operator.attributes
         if values[attribute.name] is not None
     ]
-    function = ir.Function(operator.domain, name, graph=graph, attributes=attributes)
+    function = ir.Function(operator.domain, operator.name, graph=graph, attributes=attributes)
     function.metadata_props[MARK] = operator.name
     return function
+
+
+def _check_inputs(operator: Operator, node: ir.Node) -> None:
+    needed = [name for name in operator.inputs if not name.endswith("?")]
+    for index, name in enumerate(needed):
+        if index >= len(node.inputs) or node.inputs[index] is None:
+            at = f"node {node.name!r} ({operator.domain}.{operator.name})"
+            raise InvalidModel("E330", f"input {name!r} is missing", at=at)
+
+
+def _is_typed(operator: Operator, node: ir.Node) -> bool:
+    """True if as much is known of the inputs as the body needs."""
+    given = [value for value in node.inputs if value is not None]
+    ranked = operator.any_rank or all(value.shape is not None for value in given)
+    return ranked and all(value.dtype is not None for value in given)
 
 
 def _formal(operator: Operator, index: int, value: ir.Value | None) -> ir.Value | None:

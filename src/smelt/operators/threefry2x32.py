@@ -110,4 +110,6 @@ OPERATOR = Operator(
     infer=infer,
     reference=reference,
     body=body,
+    any_rank=True,
+    opset=18,
 )

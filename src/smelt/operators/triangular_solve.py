@@ -109,4 +109,5 @@ OPERATOR = Operator(
     infer=infer,
     reference=reference,
     body=in_double(steps),
+    opset=18,
 )

@@ -11,7 +11,6 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.names import name_values
-from smelt.ir.shapes import ShapeInference
 
 if TYPE_CHECKING:
     import onnx
@@ -38,10 +37,9 @@ def serialize(model: ir.Model, *, share_weights: bool = False) -> Serialized:
     """
     copy = model.clone()
     if any(node.domain not in ONNX_DOMAINS for node in scope.nodes(copy)):
-        from smelt.operators import attach_functions
+        from smelt.frontends.onnx.bodies import attach_bodies
 
-        ShapeInference(copy).infer_model()
-        attach_functions(copy)
+        attach_bodies(copy)
     name_values(copy)
     # Before IR version 4 ONNX Runtime takes every initializer for a constant, inputs included.
     copy.ir_version = max(copy.ir_version, FIRST_WITH_OVERRIDABLE)

@@ -9,6 +9,7 @@ import onnx
 import onnx_ir as ir
 
 from smelt.errors import ResourceLimit, UsageError
+from smelt.frontends.onnx.bodies import attach_bodies, refuse_bare
 from smelt.ir import provenance as origins
 from smelt.ir import scope
 from smelt.ir.collector import paused_collector
@@ -21,10 +22,14 @@ INLINE_LIMIT = 1_500_000_000
 
 
 @paused_collector()
-def to_proto(model: ir.Model, *, provenance_in_metadata: bool = False) -> onnx.ModelProto:
+def to_proto(
+    model: ir.Model, *, provenance_in_metadata: bool = False, keep_bare: bool = False
+) -> onnx.ModelProto:
     """The model as protobuf, weights included; the model stays as it is.
 
-    Raises ResourceLimit E504 if the weights do not fit into one.
+    Operators beyond ONNX bring their bodies. ``keep_bare`` writes those that have none, too; only
+    smelt can load such a model. Raises ResourceLimit E504 if the weights do not fit into one,
+    Unsupported E203 for operators without a body.
     """
     size = _weight_bytes(model)
     if size > INLINE_LIMIT:
@@ -33,8 +38,7 @@ def to_proto(model: ir.Model, *, provenance_in_metadata: bool = False) -> onnx.M
             f"the weights take {size:,} bytes; a protobuf holds at most 2 GiB",
             fix="save it to a file: weights then go beside it",
         )
-    copy = model.clone()
-    _prepare(copy, provenance_in_metadata)
+    copy = _prepared(model, provenance_in_metadata, keep_bare)
     for graph in copy.graphs():
         for value in graph.initializers.values():
             if isinstance(value.const_value, ir.ExternalTensor):
@@ -50,8 +54,12 @@ def save(
     provenance: bool = False,
     external_data: bool | None = None,
     inline_limit: int = INLINE_LIMIT,
+    keep_bare: bool = False,
 ) -> Path:
     """Write ``model`` to ``path``; returns the path.
+
+    Operators beyond ONNX bring their bodies, so any runtime loads the file; for those that have
+    none it raises Unsupported E203. ``keep_bare`` writes them all the same, for smelt alone.
 
     ``external_data`` puts weights into ``NAME.data`` beside it; by default only when they exceed
     ``inline_limit`` bytes. ``provenance`` writes the origin of each node into its metadata. A file
@@ -63,10 +71,9 @@ def save(
     if external_data is None:
         external_data = _weight_bytes(model) > inline_limit
     if not external_data:
-        proto = to_proto(model, provenance_in_metadata=provenance)
+        proto = to_proto(model, provenance_in_metadata=provenance, keep_bare=keep_bare)
         return write_atomically(path, proto.SerializeToString(deterministic=True))
-    copy = model.clone()
-    _prepare(copy, provenance)
+    copy = _prepared(model, provenance, keep_bare)
     try:
         _save_with_data(copy, path)
     except OSError as error:
@@ -92,12 +99,17 @@ def to_files(model: ir.Model, name: str, *, inline_limit: int = INLINE_LIMIT) ->
         return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
 
 
-def _prepare(copy: ir.Model, with_provenance: bool) -> None:
-    """Make ``copy``, a clone of the model to save, what belongs into a file."""
+def _prepared(model: ir.Model, with_provenance: bool, keep_bare: bool) -> ir.Model:
+    """A copy of ``model`` as it belongs into a file."""
+    copy = model.clone()
+    bare = attach_bodies(copy)
+    if not keep_bare:
+        refuse_bare(bare)
     restore_defaults(copy)
     name_values(copy)
     if with_provenance:
         origins.write_to_metadata(scope.nodes(copy))
+    return copy
 
 
 def _weight_bytes(model: ir.Model) -> int:

@@ -59,6 +59,7 @@ def elementwise(
         infer=infer,
         reference=reference,
         body=body,
+        any_rank=True,
     )
 
 

@@ -138,7 +138,7 @@ class Nodes:
         outputs = len(first)
         results = self.builder.ops("Loop", limit, start, *first, outputs=outputs, body=inner.graph)
         for value, (dtype, dims) in zip(results, map(_type, first), strict=True):
-            if value.shape is None:
+            if value.shape is None and dims is not None:
                 value.type, value.shape = ir.TensorType(dtype), ir.Shape(dims)
         return tuple(Tensor(self, value) for value in results)
 
@@ -159,10 +159,9 @@ class Nodes:
         return self.op("Greater", self.op("ReduceSum", flat, keepdims=0), 0)
 
 
-def _type(value: ir.Value) -> tuple[ir.DataType, tuple[None, ...]]:
+def _type(value: ir.Value) -> tuple[ir.DataType, tuple[None, ...] | None]:
     assert value.dtype is not None
-    assert value.shape is not None
-    return value.dtype, (None,) * len(value.shape)
+    return value.dtype, None if value.shape is None else (None,) * len(value.shape)
 
 
 class Tensor:

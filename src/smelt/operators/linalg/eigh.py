@@ -124,4 +124,5 @@ OPERATOR = Operator(
     infer=infer,
     reference=reference,
     body=in_double(steps),
+    opset=18,
 )

@@ -165,6 +165,7 @@ OPERATORS = (
         infer=infer,
         reference=reference,
         body=in_double(steps),
+        opset=18,
     ),
     Operator(
         domain="smelt",
@@ -176,5 +177,6 @@ OPERATORS = (
         infer=infer_permutation,
         reference=permutation_reference,
         body=in_double(permutation_steps, 1),
+        opset=18,
     ),
 )

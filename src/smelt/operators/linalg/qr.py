@@ -213,6 +213,7 @@ OPERATORS = (
         infer=lambda inputs, attributes: infer(inputs, attributes)[:2],
         reference=reference,
         body=in_double(steps),
+        opset=18,
     ),
     Operator(
         domain="smelt",
@@ -223,6 +224,7 @@ OPERATORS = (
         infer=infer,
         reference=pivoting_reference,
         body=in_double(pivoting_steps),
+        opset=18,
     ),
     Operator(
         domain="smelt",
@@ -233,5 +235,6 @@ OPERATORS = (
         infer=infer_product,
         reference=product_reference,
         body=in_double(product_steps, 2, 1),
+        opset=18,
     ),
 )

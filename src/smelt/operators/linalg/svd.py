@@ -155,6 +155,7 @@ OPERATORS = (
         infer=infer,
         reference=reference,
         body=in_double(steps),
+        opset=18,
     ),
     Operator(
         domain="smelt",
@@ -165,5 +166,6 @@ OPERATORS = (
         infer=lambda inputs, attributes: infer(inputs, attributes)[:1],
         reference=lambda inputs, attributes: reference(inputs, attributes)[:1],
         body=in_double(values_steps),
+        opset=18,
     ),
 )

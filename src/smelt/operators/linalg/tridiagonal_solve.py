@@ -111,4 +111,5 @@ OPERATOR = Operator(
     infer=infer,
     reference=reference,
     body=in_double(steps, 1, 1, 1, 2),
+    opset=18,
 )

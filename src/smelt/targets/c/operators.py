@@ -108,6 +108,7 @@ CONV_RELU = Operator(
     infer=infer,
     reference=reference,
     body=body,
+    any_rank=True,
 )
 
 OPERATORS = (CONV_RELU,)

@@ -1,0 +1,114 @@
+"""Bodies for extension operators, which travel with a model wherever it is written.
+
+Another runtime knows no operator of ``smelt`` or of a target, so each is written as an ONNX
+function. Types of values, which bodies depend on, are inferred where they are missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import onnx_ir as ir
+
+from smelt.errors import ErrorList, Unsupported
+from smelt.frontends.onnx.inline import inline_functions
+from smelt.ir import scope
+from smelt.ir.shapes import ShapeInference
+from smelt.operators import attach_functions, find, restore_operators
+
+FIRST_WITH_FUNCTIONS = 8
+"""The IR version from which models may hold functions."""
+
+DOMAIN = "smelt"
+
+
+def attach_bodies(model: ir.Model) -> tuple[ir.Node, ...]:
+    """Give ``model`` the body of each extension operator in it, and return those without.
+
+    What we make but do not know, such as an operator of a later version, counts as without;
+    operators of other domains that nobody declared are the user's, and stay. Functions are
+    inlined where what their nodes get depends on who calls them.
+    """
+    if not _extensions(model):
+        return ()
+    if any(_depends_on_caller(f.graph) for f in model.functions.values()):
+        inline_functions(model)
+    bare = attach_functions(model)
+    if any(map(_untyped, bare)):
+        restore_operators(model)
+        shapes = ShapeInference(model)
+        shapes.infer_model()
+        bare = attach_functions(model)
+        shapes.restore_interface()
+    if model.functions:
+        model.ir_version = max(model.ir_version, FIRST_WITH_FUNCTIONS)
+    unknown = [
+        node
+        for node in scope.nodes(model)
+        if _is_ours(node.domain)
+        and find(node.domain, node.op_type) is None
+        and node.op_identifier() not in model.functions
+    ]
+    return (*bare, *unknown)
+
+
+def refuse_bare(nodes: Iterable[ir.Node]) -> None:
+    """Raise an ErrorList of Unsupported E203 for operators that would be written without a body."""
+    errors = [
+        Unsupported(
+            "E203",
+            f"operator {node.domain}.{node.op_type} cannot be written: it has no body",
+            at=f"node {node.name!r}",
+            why=_reason(node),
+            fix="run it here by smelt.compile(model, target='host'), or keep it for smelt alone "
+            "by smelt.save(model, path, keep_bare=True)",
+        )
+        for node in nodes
+    ]
+    if errors:
+        raise ErrorList(errors)
+
+
+def _reason(node: ir.Node) -> str:
+    operator = find(node.domain, node.op_type)
+    if operator is None:
+        return "no installed package declares the operator"
+    opset = node.graph.opset_imports.get("") if node.graph is not None else None
+    if operator.body is not None and opset is not None and opset < operator.opset:
+        return f"its body takes ONNX opset {operator.opset}, and the model has {opset}"
+    return _untyped(node) or "ONNX cannot express it, so no other runtime could load the file"
+
+
+def _untyped(node: ir.Node) -> str:
+    """What the body depends on and is not known; empty if there is nothing of the kind."""
+    operator = find(node.domain, node.op_type)
+    if operator is not None and operator.body is not None:
+        for value in node.inputs:
+            if value is not None and value.dtype is None:
+                return f"the body depends on the element type of {value.name!r}, which is unknown"
+            if value is not None and value.shape is None and not operator.any_rank:
+                return f"the body depends on the rank of {value.name!r}, which is unknown"
+    return ""
+
+
+def _is_ours(domain: str) -> bool:
+    return domain == DOMAIN or domain.startswith(f"{DOMAIN}.")
+
+
+def _extensions(model: ir.Model) -> bool:
+    """True if some node is of a domain that is ours, or of an operator that is declared."""
+    return any(
+        node.domain and (_is_ours(node.domain) or find(node.domain, node.op_type) is not None)
+        for node in scope.nodes(model)
+    )
+
+
+def _depends_on_caller(graph: ir.Graph) -> bool:
+    """True if an extension operator reads values without type, or attributes of the call."""
+    for node in (node for inner in scope.graphs_below(graph) for node in inner):
+        if node.domain and find(node.domain, node.op_type) is not None:
+            values = [value for value in node.inputs if value is not None]
+            untyped = any(value.dtype is None or value.shape is None for value in values)
+            if untyped or any(attribute.is_ref() for attribute in node.attributes.values()):
+                return True
+    return False
