@@ -155,7 +155,8 @@ def optimize(model: Source, *, opset: int | None = None, **options: Any) -> Any:
         options.setdefault("highest_opset", 0)
     with paused_collector():
         if isinstance(model, ir.Model):
-            work = model.clone()
+            work = onnx_frontend.clone(model)
+            onnx_frontend.check_model(work)
             onnx_frontend.set_aside_defaults(work)
             if opset is not None:
                 onnx_frontend.raise_opset(work, opset)
@@ -225,7 +226,9 @@ def _source_model(
     if specs or tracing.keys() - {"x64"}:
         raise UsageError("E608", "input specs belong to a JAX function, not to an ONNX model")
     if isinstance(source, ir.Model) and opset is None:
-        return source.clone()
+        model = onnx_frontend.clone(source)
+        onnx_frontend.check_model(model)
+        return model
     return load(source, opset=opset)
 
 

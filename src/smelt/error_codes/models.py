@@ -95,6 +95,17 @@ CODES: Mapping[str, ErrorCode] = {
         "The shapes that follow from the inputs cannot all hold.",
         "export the model again, or correct the declared shapes",
     ),
+    "E318": ErrorCode(
+        "a declared type says nothing",
+        "An input has no type, or a declared type has no element type, or one that does not exist.",
+        "export the model again with typed inputs",
+    ),
+    "E319": ErrorCode(
+        "a version that does not exist",
+        "The IR version or an imported operator set is missing, contradicts another, or is "
+        "newer than the installed onnx describes.",
+        "install a newer onnx, or export the model for a lower opset",
+    ),
     "E320": ErrorCode(
         "the model is refused",
         "A runner does not load the model, because it breaks the ONNX specification.",
@@ -106,6 +117,29 @@ CODES: Mapping[str, ErrorCode] = {
         "instance an index beyond its table or shapes that do not fit at the chosen "
         "sizes.",
         "--dim B=2, or give inputs that the model accepts",
+    ),
+    "E322": ErrorCode(
+        "a subgraph does not fit its node",
+        "A branch or a loop body has another number of inputs or outputs than the node that "
+        "runs it.",
+        "export the model again",
+    ),
+    "E323": ErrorCode(
+        "functions that cannot be told apart",
+        "Two functions of a model have one domain, name and overload, or a function has two "
+        "parameters of one name.",
+        "rename one of them",
+    ),
+    "E324": ErrorCode(
+        "a malformed attribute",
+        "An attribute is there twice, has no type, holds something else than its type says, "
+        "or refers to an attribute of a function that there is not.",
+        "export the model again",
+    ),
+    "E325": ErrorCode(
+        "a name is missing",
+        "An input, an output, a weight, a function or the operator of a node has no name.",
+        "export the model again",
     ),
     "E330": ErrorCode(
         "an extension operator is used wrongly",

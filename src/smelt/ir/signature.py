@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 DOMAINS = ("", "ai.onnx.ml")
 """Domains whose operators onnx describes; nodes of others are taken as they are."""
 
+_ELEMENT_TYPES = frozenset({"to", "dtype", "output_dtype", "stash_type", "softmax_precision"})
+"""Attributes that hold an element type as a number; 0 leaves it open."""
+
+_KNOWN_TYPES = frozenset(int(dtype) for dtype in ir.DataType)
+
 
 @dataclass(frozen=True)
 class Formal:
@@ -39,6 +44,7 @@ class Signature:
     outputs: tuple[Formal, ...]
     min_inputs: int
     max_inputs: int
+    min_outputs: int
     max_outputs: int
     attributes: dict[str, ir.AttributeType]
     required: tuple[str, ...]
@@ -46,24 +52,39 @@ class Signature:
 
 def misfits(node: ir.Node, signature: Signature) -> Iterator[str]:
     """What is wrong with the counts and attributes of ``node``, each in a sentence."""
-    given = len(node.inputs)
-    if not signature.min_inputs <= given <= signature.max_inputs:
-        wanted = f"{signature.min_inputs} to {signature.max_inputs}"
-        yield f"it has {given} inputs where {node.op_type} takes {wanted}"
-    if len(node.outputs) > signature.max_outputs:
-        yield f"it has {len(node.outputs)} outputs, at most {signature.max_outputs}"
-    for formal, value in zip(signature.inputs, node.inputs, strict=False):
-        if value is None and not formal.optional and not formal.variadic:
-            yield "a required input is left out"
+    yield from _misfits_of_values(node, signature)
     for name, attr in node.attributes.items():
         expected = signature.attributes.get(name)
         if expected is None:
             yield f"{node.op_type} has no attribute {name!r}"
         elif attr.type != expected:
             yield f"attribute {name!r} is {attr.type.name}, not {expected.name}"
+        elif name in _ELEMENT_TYPES and expected == ir.AttributeType.INT and not attr.is_ref():
+            number = attr.as_int()
+            if number not in _KNOWN_TYPES or (name == "to" and number == 0):
+                yield f"attribute {name!r} is {number}, which is no element type"
     for name in signature.required:
         if name not in node.attributes:
             yield f"attribute {name!r} is missing"
+    if node.op_type == "Constant" and not node.domain and len(node.attributes) != 1:
+        yield f"it has {len(node.attributes)} values, not one"
+
+
+def _misfits_of_values(node: ir.Node, signature: Signature) -> Iterator[str]:
+    given = len(node.inputs)
+    if not signature.min_inputs <= given <= signature.max_inputs:
+        wanted = f"{signature.min_inputs} to {signature.max_inputs}"
+        yield f"it has {given} inputs where {node.op_type} takes {wanted}"
+    given = len(node.outputs)
+    if not signature.min_outputs <= given <= signature.max_outputs:
+        wanted = f"{signature.min_outputs} to {signature.max_outputs}"
+        yield f"it has {given} outputs where {node.op_type} writes {wanted}"
+    for formal, value in zip(signature.inputs, node.inputs, strict=False):
+        if value is None and not formal.optional and not formal.variadic:
+            yield "a required input is left out"
+    for formal, output in zip(signature.outputs, node.outputs, strict=False):
+        if output.name == "" and not formal.optional and not formal.variadic:
+            yield "a required output is left out"
 
 
 @cache
@@ -78,6 +99,7 @@ def signature_of(op_type: str, version: int, domain: str) -> Signature | None:
         outputs=tuple(_read_formal(p, constraints) for p in schema.outputs),
         min_inputs=schema.min_input,
         max_inputs=schema.max_input,
+        min_outputs=schema.min_output,
         max_outputs=schema.max_output,
         attributes={
             name: ir.AttributeType[str(attribute.type).rpartition(".")[2]]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from smelt.errors import InvalidModel, ResourceLimit
+from smelt.errors import ResourceLimit
+from smelt.frontends.onnx.checks.functions import check_calls
 from smelt.frontends.onnx.raise_opset import raise_opset
 from smelt.ir import scope
 
@@ -15,11 +16,13 @@ MAX_NODES = 2_000_000
 def inline_functions(model: ir.Model) -> None:
     """Replace every call of a local function by its body.
 
-    Raises InvalidModel E316 if functions call themselves, ResourceLimit E502 beyond ``MAX_NODES``,
+    Raises InvalidModel E312 and E316 for calls that nest too deep or never end, ResourceLimit
+    E502 beyond ``MAX_NODES``,
     Unsupported E230 if the opset of a function cannot be brought to that of the model.
     """
     from onnx_ir.passes.common import InlinePass
 
+    check_calls(model)
     size = _Expansion(model).size_of(model.graph)
     if size > MAX_NODES:
         raise ResourceLimit(
@@ -37,12 +40,12 @@ def inline_functions(model: ir.Model) -> None:
 
 
 class _Expansion:
-    """How many nodes a graph has once every call in it is inlined."""
+    """How many nodes a graph has once every call in it is inlined; no call leads back to itself,
+    and calls nest no deeper than ``check_calls`` allows."""
 
     def __init__(self, model: ir.Model) -> None:
         self.functions = model.functions
         self.known: dict[ir.OperatorIdentifier, int] = {}
-        self.open: list[ir.OperatorIdentifier] = []
 
     def size_of(self, root: ir.Graph) -> int:
         return sum(self.size_of_call(node) for graph in scope.graphs_below(root) for node in graph)
@@ -52,14 +55,6 @@ class _Expansion:
         function = self.functions.get(key)
         if function is None:
             return 1
-        if key in self.open:
-            raise InvalidModel(
-                "E316",
-                f"function {key[1]!r} calls itself",
-                at=" -> ".join(name for _, name, _ in [*self.open, key]),
-            )
         if key not in self.known:
-            self.open.append(key)
             self.known[key] = self.size_of(function.graph)
-            self.open.pop()
         return self.known[key]

@@ -8,12 +8,12 @@ import onnx
 import onnx_ir as ir
 
 from smelt.errors import InvalidModel, SmeltError
+from smelt.frontends.onnx.check import check_model, check_proto
+from smelt.frontends.onnx.checks.sparse import make_dense
+from smelt.frontends.onnx.checks.value_types import forget_impossible_sizes
 from smelt.frontends.onnx.inline import inline_functions
 from smelt.frontends.onnx.raise_opset import raise_opset
 from smelt.frontends.onnx.read import Source, read_proto
-from smelt.frontends.onnx.schema import check_nodes
-from smelt.frontends.onnx.structure import check_names, check_structure
-from smelt.frontends.onnx.tensors import check_tensors
 from smelt.ir.defaults import set_aside_defaults
 from smelt.ir.names import name_nodes
 from smelt.operators import restore_operators
@@ -36,10 +36,10 @@ def load(
     Raises InvalidModel (E3xx) for models that break the specification or reach outside their
     folder, ResourceLimit (E5xx) for absurd sizes, UsageError E609 if there is no such file.
     """
-    model = source.clone() if isinstance(source, ir.Model) else _from_proto(*read_proto(source))
+    model = clone(source) if isinstance(source, ir.Model) else _from_proto(*read_proto(source))
     _spell_domain_once(model)
-    check_structure(model)
-    check_nodes(model)
+    check_model(model)
+    forget_impossible_sizes(model)
     name_nodes(model)
     set_aside_defaults(model)
     if as_is:
@@ -54,9 +54,17 @@ def load(
     return model
 
 
+def clone(model: ir.Model) -> ir.Model:
+    """A copy of ``model``. Raises InvalidModel E302 if a function reads what is not its own."""
+    try:
+        return model.clone()
+    except (ValueError, RuntimeError) as error:
+        raise InvalidModel("E302", "the model cannot be copied", why=_root(error)) from error
+
+
 def _from_proto(proto: onnx.ModelProto, folder: Path | None) -> ir.Model:
-    check_names(proto)
-    check_tensors(proto, folder)
+    check_proto(proto, folder)
+    proto = make_dense(proto)
     try:
         model = ir.from_proto(proto)
     except SmeltError:

@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from smelt.errors import ResourceLimit, UsageError
 from smelt.frontends.onnx.bodies import attach_bodies, refuse_bare
+from smelt.frontends.onnx.checks.versions import lowest_ir_version
 from smelt.ir import provenance as origins
 from smelt.ir import scope
 from smelt.ir.collector import paused_collector
@@ -107,6 +108,8 @@ def _prepared(model: ir.Model, with_provenance: bool, keep_bare: bool) -> ir.Mod
         refuse_bare(bare)
     restore_defaults(copy)
     name_values(copy)
+    copy.ir_version = max(copy.ir_version, lowest_ir_version(copy))
+    copy.graph.name = copy.graph.name or "graph"
     if with_provenance:
         origins.write_to_metadata(scope.nodes(copy))
     return copy

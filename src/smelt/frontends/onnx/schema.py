@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from smelt.errors import InvalidModel
+from smelt.frontends.onnx.checks.control_flow import check_body
 from smelt.ir import scope
 from smelt.ir.constants import tensor_of
 from smelt.ir.signature import DOMAINS, Formal, Signature, misfits, signature_of
@@ -29,6 +30,9 @@ def check_nodes(model: ir.Model) -> None:
             for node in graph:
                 if node.domain in DOMAINS and (node.domain, node.op_type) not in local:
                     _check_node(node, imports.get(node.domain, 1), types)
+        for graph in scope.graphs_below(root):
+            for node in graph:
+                check_body(node, imports.get("", 1), types)
 
 
 def _check_node(node: ir.Node, version: int, types: Types) -> None:

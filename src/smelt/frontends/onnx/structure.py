@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
-import onnx
 import onnx_ir as ir
 
 from smelt.errors import InvalidModel
@@ -14,51 +11,15 @@ MAX_DEPTH = 64
 """Graphs within graphs; protobuf itself stops at about 50 of them."""
 
 
-def check_names(proto: onnx.ModelProto) -> None:
-    """Raise InvalidModel E304 if a value is written twice, E312 beyond the depth, E315 no text."""
-    pending: list[tuple[onnx.GraphProto, int]] = [(proto.graph, 1)]
+def check_depth(model: ir.Model) -> None:
+    """Raise InvalidModel E312 for graphs nested beyond ``MAX_DEPTH``: walks go down by calls."""
+    pending = [(model.graph, 1)]
+    pending += [(function.graph, 1) for function in model.functions.values()]
     while pending:
         graph, depth = pending.pop()
         if depth > MAX_DEPTH:
             raise InvalidModel("E312", f"graphs are nested more than {MAX_DEPTH} deep")
-        _check_unique(graph.name, _written(graph))
-        for node in graph.node:
-            _check_text(node)
-            for attribute in node.attribute:
-                if attribute.HasField("g"):
-                    pending.append((attribute.g, depth + 1))
-                pending += [(inner, depth + 1) for inner in attribute.graphs]
-
-
-def _check_text(node: onnx.NodeProto) -> None:
-    """Raise InvalidModel E315 for a name that is no UTF-8: protobuf hands it over as bytes."""
-    for name in (*node.input, *node.output, node.name, node.op_type, node.domain):
-        if isinstance(name, bytes):
-            raise InvalidModel("E315", f"the name {name[:40]!r} is no UTF-8 text")
-
-
-def _written(graph: onnx.GraphProto) -> Iterator[tuple[str, str]]:
-    """Every name that the graph defines, and by what; initializers may repeat an input."""
-    inputs = {info.name for info in graph.input}
-    yield from ((info.name, "an input") for info in graph.input)
-    for tensor in graph.initializer:
-        if tensor.name not in inputs:
-            yield tensor.name, "an initializer"
-    for node in graph.node:
-        yield from ((name, f"node {node.name!r} ({node.op_type})") for name in node.output if name)
-
-
-def _check_unique(graph: str, written: Iterable[tuple[str, str]]) -> None:
-    seen: dict[str, str] = {}
-    for name, writer in written:
-        if name in seen:
-            raise InvalidModel(
-                "E304",
-                f"value {name!r} is written twice",
-                at=f"graph {graph!r}: {seen[name]}, then {writer}",
-                why="each value of a graph has one writer",
-            )
-        seen[name] = writer
+        pending += [(inner, depth + 1) for node in graph for inner in scope.subgraphs(node)]
 
 
 def check_structure(model: ir.Model) -> None:
@@ -94,10 +55,11 @@ def _sort(graph: ir.Graph) -> None:
     try:
         graph.sort()
     except ValueError as error:
+        stuck = ", ".join(repr(node.name or node.op_type) for node in _stuck(graph))
         raise InvalidModel(
             "E303",
             "the graph has a cycle",
-            at=f"among the nodes {', '.join(repr(n.name or n.op_type) for n in _stuck(graph))}",
+            at=f"among the nodes {stuck}" if stuck else f"within a subgraph of {graph.name!r}",
             why="a value would be needed to compute itself",
         ) from error
 

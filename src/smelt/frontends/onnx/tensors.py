@@ -18,62 +18,51 @@ import onnx
 import onnx_ir as ir
 
 from smelt.errors import InvalidModel, ResourceLimit, SmeltError, UsageError
+from smelt.frontends.onnx.checks.sparse import check_sparse
+from smelt.frontends.onnx.checks.tensor_data import FIELDS, check_data, holds
+from smelt.frontends.onnx.checks.walk import scopes
 
 EXTERNAL_KEYS = frozenset({"location", "offset", "length", "checksum"})
 MAX_ELEMENTS = 2**40
 """Elements beyond which a tensor is no tensor but an attack."""
 
-_REPEATED = {
-    ir.DataType.FLOAT: "float_data",
-    ir.DataType.DOUBLE: "double_data",
-    ir.DataType.INT64: "int64_data",
-    ir.DataType.UINT64: "uint64_data",
-    ir.DataType.UINT32: "uint64_data",
-}
-
 
 def check_tensors(proto: onnx.ModelProto, folder: Path | None) -> None:
     """Raise for the first tensor whose claims do not hold: E311, E313, E314, E501."""
-    for graph in _graphs(proto):
-        for tensor in graph.initializer:
-            _check(tensor, folder)
-        for sparse in graph.sparse_initializer:
-            _check(sparse.values, folder)
-            _check(sparse.indices, folder)
-    for tensor in _attribute_tensors(proto):
+    for tensor in _tensors(proto):
         _check(tensor, folder)
+    for sparse in _sparse_tensors(proto):
+        _check(sparse.values, folder)
+        _check(sparse.indices, folder)
+        check_sparse(sparse)
 
 
-def _graphs(proto: onnx.ModelProto) -> Iterator[onnx.GraphProto]:
-    pending = [proto.graph]
-    while pending:
-        graph = pending.pop()
-        yield graph
-        pending += [g for node in graph.node for g in _subgraphs(node)]
+def _tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    for scope in scopes(proto):
+        if scope.graph is not None:
+            yield from scope.graph.initializer
+    for attribute in _attributes(proto):
+        if attribute.HasField("t"):
+            yield attribute.t
+        yield from attribute.tensors
+
+
+def _sparse_tensors(proto: onnx.ModelProto) -> Iterator[onnx.SparseTensorProto]:
+    for scope in scopes(proto):
+        if scope.graph is not None:
+            yield from scope.graph.sparse_initializer
+    for attribute in _attributes(proto):
+        if attribute.HasField("sparse_tensor"):
+            yield attribute.sparse_tensor
+        yield from attribute.sparse_tensors
+
+
+def _attributes(proto: onnx.ModelProto) -> Iterator[onnx.AttributeProto]:
     for function in proto.functions:
-        pending += [g for node in function.node for g in _subgraphs(node)]
-    while pending:
-        graph = pending.pop()
-        yield graph
-        pending += [g for node in graph.node for g in _subgraphs(node)]
-
-
-def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
-
-
-def _attribute_tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    lists = [graph.node for graph in _graphs(proto)]
-    lists += [function.node for function in proto.functions]
-    for nodes in lists:
-        for node in nodes:
-            for attribute in node.attribute:
-                if attribute.HasField("t"):
-                    yield attribute.t
-                yield from attribute.tensors
+        yield from function.attribute_proto
+    for scope in scopes(proto):
+        for node in scope.nodes:
+            yield from node.attribute
 
 
 def _check(tensor: onnx.TensorProto, folder: Path | None) -> None:
@@ -85,37 +74,22 @@ def _check(tensor: onnx.TensorProto, folder: Path | None) -> None:
         raise InvalidModel("E311", "a tensor has no element type", at=at, why=why) from error
     if dtype == ir.DataType.UNDEFINED:
         raise InvalidModel("E311", "a tensor has no element type", at=at)
+    if tensor.HasField("segment"):
+        why = "it holds a piece of a larger one, which no model format puts together"
+        raise InvalidModel("E311", "a tensor is not whole", at=at, why=why)
     if any(dim < 0 for dim in tensor.dims):
         raise InvalidModel("E311", "a tensor has a negative dimension", at=at)
     count = math.prod(tensor.dims)
     if count > MAX_ELEMENTS:
         raise ResourceLimit("E501", f"a tensor claims {count:,} elements", at=at)
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        inside = [name for name in FIELDS if holds(tensor, name)]
+        if inside:
+            why = f"it holds {inside[0]}, too"
+            raise InvalidModel("E314", "external data are given inside, too", at=at, why=why)
         _check_external(tensor, (count * dtype.bitwidth + 7) // 8, folder, at)
     else:
-        _check_data(tensor, dtype, count, at)
-
-
-def _check_data(tensor: onnx.TensorProto, dtype: ir.DataType, count: int, at: str) -> None:
-    if dtype == ir.DataType.STRING:
-        given, expected, unit = len(tensor.string_data), count, "strings"
-    elif tensor.HasField("raw_data"):
-        given, expected = len(tensor.raw_data), (count * dtype.bitwidth + 7) // 8
-        unit = "bytes"
-    elif dtype in (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128):
-        field = "float_data" if dtype == ir.DataType.COMPLEX64 else "double_data"
-        given, expected, unit = len(getattr(tensor, field)), 2 * count, "numbers"
-    else:
-        given = len(getattr(tensor, _REPEATED.get(dtype, "int32_data")))
-        packed = 8 // dtype.bitwidth if dtype.bitwidth < 8 and dtype.bitwidth in (2, 4) else 1
-        expected, unit = -(-count // packed), "numbers"
-    if given != expected:
-        raise InvalidModel(
-            "E311",
-            f"a tensor holds {given:,} {unit} where its dims need {expected:,}",
-            at=at,
-            fix="the file is damaged, or was written by a broken exporter",
-        )
+        check_data(tensor, dtype, count, at)
 
 
 def _check_external(tensor: onnx.TensorProto, nbytes: int, folder: Path | None, at: str) -> None:

@@ -1,0 +1,47 @@
+"""The checks of a model against the ONNX specification; docs/what-is-checked.md lists them.
+
+``check_proto`` holds what the IR no longer shows: it keeps one of two attributes of a name and
+takes a tensor from one of two fields. ``check_model`` holds everything else, so it also serves
+models that never were a protobuf.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import onnx_ir as ir
+
+from smelt.frontends.onnx.checks.attributes import check_attributes
+from smelt.frontends.onnx.checks.functions import check_calls, check_functions
+from smelt.frontends.onnx.checks.names import check_names
+from smelt.frontends.onnx.checks.value_types import check_inputs, check_value_types
+from smelt.frontends.onnx.checks.versions import check_imports, check_versions
+from smelt.frontends.onnx.schema import check_nodes
+from smelt.frontends.onnx.structure import check_depth, check_structure
+from smelt.frontends.onnx.tensors import check_tensors
+
+__all__ = ["check_model", "check_proto"]
+
+
+def check_proto(proto: onnx.ModelProto, folder: Path | None) -> None:
+    """Raise InvalidModel, or ResourceLimit, for the first rule that ``proto`` breaks.
+
+    Weights in files are sought in ``folder``.
+    """
+    check_imports(proto)
+    check_names(proto)
+    check_functions(proto)
+    check_attributes(proto)
+    check_value_types(proto)
+    check_tensors(proto, folder)
+
+
+def check_model(model: ir.Model) -> None:
+    """The same for the rules that IR can break; nodes in the wrong order are sorted in place."""
+    check_versions(model)
+    check_depth(model)
+    check_inputs(model)
+    check_structure(model)
+    check_calls(model)
+    check_nodes(model)

@@ -1,0 +1,1 @@
+"""One file for each subject that the ONNX specification speaks of; ``check.py`` calls them."""

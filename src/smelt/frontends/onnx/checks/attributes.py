@@ -1,0 +1,88 @@
+"""Attributes as the protobuf has them: one of a name, of the type that it states."""
+
+from __future__ import annotations
+
+import onnx
+
+from smelt.errors import InvalidModel
+from smelt.frontends.onnx.checks.walk import place, scopes
+
+STANDARD = ("", "ai.onnx", "ai.onnx.ml")
+"""Domains whose text attributes are text; others keep whole binaries in them."""
+
+FIELDS = {
+    getattr(onnx.AttributeProto, kind): field
+    for kind, field in (
+        *(("FLOAT", "f"), ("INT", "i"), ("STRING", "s"), ("TENSOR", "t"), ("GRAPH", "g")),
+        *(("SPARSE_TENSOR", "sparse_tensor"), ("TYPE_PROTO", "tp"), ("FLOATS", "floats")),
+        *(("INTS", "ints"), ("STRINGS", "strings"), ("TENSORS", "tensors")),
+        *(("GRAPHS", "graphs"), ("SPARSE_TENSORS", "sparse_tensors")),
+        ("TYPE_PROTOS", "type_protos"),
+    )
+}
+"""The one field that holds the value of each type."""
+
+_VALUES = frozenset(FIELDS.values())
+_MESSAGES = frozenset({"t", "g", "sparse_tensor", "tp"})
+"""Fields without a default: writers of proto3 leave out a number that is 0 and an empty text."""
+
+
+def check_attributes(proto: onnx.ModelProto) -> None:
+    """Raise InvalidModel E324 for a malformed attribute, E315 for one that should be text."""
+    for scope in scopes(proto):
+        for node in scope.nodes:
+            names = [attribute.name for attribute in node.attribute]
+            if len(set(names)) < len(names):
+                twice = next(name for name in names if names.count(name) > 1)
+                raise _wrong(node, f"it has the attribute {twice!r} twice")
+            for attribute in node.attribute:
+                why = _fault(attribute, scope.function)
+                if why:
+                    raise _wrong(node, why)
+                if node.domain in STANDARD:
+                    _check_text(node, attribute)
+
+
+def _fault(attribute: onnx.AttributeProto, function: onnx.FunctionProto | None) -> str:
+    """What is wrong with ``attribute``, empty if nothing is."""
+    if not attribute.name:
+        return "an attribute has no name"
+    present = {field.name for field, _ in attribute.ListFields()}
+    values = present & _VALUES
+    if "type" not in present or attribute.type not in FIELDS:
+        return f"the attribute {attribute.name!r} has no type"
+    if attribute.ref_attr_name:
+        return _fault_of_reference(attribute, values, function)
+    own = FIELDS[attribute.type]
+    if values - {own}:
+        return f"the attribute {attribute.name!r} holds {', '.join(sorted(values))}, not {own}"
+    if own in _MESSAGES and not values:
+        return f"the attribute {attribute.name!r} holds nothing"
+    return ""
+
+
+def _fault_of_reference(
+    attribute: onnx.AttributeProto, values: set[str], function: onnx.FunctionProto | None
+) -> str:
+    what = f"the attribute {attribute.name!r} refers to {attribute.ref_attr_name!r}"
+    if function is None:
+        return f"{what}, outside any function"
+    if values:
+        return f"{what} and holds a value"
+    known = {*function.attribute, *(item.name for item in function.attribute_proto)}
+    if attribute.ref_attr_name not in known:
+        return f"{what}, which function {function.name!r} does not have"
+    return ""
+
+
+def _check_text(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> None:
+    for text in (attribute.s, *attribute.strings):
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            what = f"the attribute {attribute.name!r} is no UTF-8 text"
+            raise InvalidModel("E315", what, at=place(node)) from error
+
+
+def _wrong(node: onnx.NodeProto, why: str) -> InvalidModel:
+    return InvalidModel("E324", "an attribute is malformed", at=place(node), why=why)

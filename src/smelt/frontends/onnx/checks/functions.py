@@ -1,0 +1,122 @@
+"""Functions of a model: one of a name, distinct parameters, calls that fit and end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import onnx
+import onnx_ir as ir
+
+from smelt.errors import InvalidModel
+from smelt.ir import scope
+
+MAX_CALLS = 100
+"""Calls within calls; the checker of ``onnx`` stops there, too."""
+
+
+def check_functions(proto: onnx.ModelProto) -> None:
+    """Raise InvalidModel E323 for functions that cannot be told apart or have no clear
+    parameters, E305 for outputs that nothing writes, E325 for names left out."""
+    seen: set[tuple[str, str, str]] = set()
+    for function in proto.functions:
+        key = (function.domain, function.name, function.overload)
+        at = f"function {function.name!r}"
+        if not function.name or not function.domain:
+            missing = "domain" if function.name else "name"
+            raise InvalidModel("E325", f"a function has no {missing}", at=at)
+        if key in seen:
+            why = f"{len(seen)} functions before it hold one of this domain and name"
+            raise InvalidModel("E323", "two functions have one name", at=at, why=why)
+        seen.add(key)
+        defaults = [attribute.name for attribute in function.attribute_proto]
+        _check_parameters("inputs", function.input, at)
+        _check_parameters("outputs", function.output, at)
+        _check_parameters("attributes", [*function.attribute, *defaults], at)
+        written = {*function.input, *(name for node in function.node for name in node.output)}
+        for name in function.output:
+            if name not in written:
+                raise InvalidModel("E305", f"value {name!r} is never written", at=at)
+
+
+def _check_parameters(kind: str, names: Iterable[str], at: str) -> None:
+    names = list(names)
+    if not all(names):
+        raise InvalidModel("E325", f"one of the {kind} of a function has no name", at=at)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        what = f"a function has two {kind} of one name"
+        raise InvalidModel("E323", what, at=at, why=f"both are called {twice!r}")
+
+
+def check_calls(model: ir.Model) -> None:
+    """Raise InvalidModel for the first call that cannot be made.
+
+    E308 more operands or results than the function has, E312 calls nested too deep, E316 a
+    function that calls itself.
+    """
+    if not model.functions:
+        return
+    called: dict[ir.OperatorIdentifier, list[ir.OperatorIdentifier]] = {}
+    for key, function in model.functions.items():
+        called[key] = _calls_in(function.graph, model)
+    _calls_in(model.graph, model)
+    _check_depth(called)
+
+
+def _calls_in(root: ir.Graph, model: ir.Model) -> list[ir.OperatorIdentifier]:
+    """The functions that the nodes below ``root`` call, each call checked."""
+    found: dict[ir.OperatorIdentifier, None] = {}
+    for graph in scope.graphs_below(root):
+        for node in graph:
+            key = node.op_identifier()
+            function = model.functions.get(key)
+            if function is not None:
+                found[key] = None
+                _check_call(node, function)
+    return list(found)
+
+
+def _check_call(node: ir.Node, function: ir.Function) -> None:
+    for kind, given, known in (
+        ("inputs", len(node.inputs), len(function.inputs)),
+        ("outputs", len(node.outputs), len(function.outputs)),
+    ):
+        if given > known:
+            raise InvalidModel(
+                "E308",
+                "a node does not fit its function",
+                at=f"node {node.name!r} ({node.op_type})",
+                why=f"it has {given} {kind}, the function has {known}",
+            )
+
+
+def _check_depth(called: dict[ir.OperatorIdentifier, list[ir.OperatorIdentifier]]) -> None:
+    """Walk all calls, callees first; each function is finished once."""
+    height: dict[ir.OperatorIdentifier, int] = {}
+    for root in called:
+        path: dict[ir.OperatorIdentifier, None] = {}
+        pending = [root]
+        while pending:
+            key = pending[-1]
+            if key in height or key in path:
+                pending.pop()
+                if key not in height:
+                    path.pop(key)
+                    height[key] = 1 + max((height[item] for item in called[key]), default=0)
+                continue
+            path[key] = None
+            for item in called[key]:
+                if item in path:
+                    raise _circular(item, path)
+            pending += [item for item in called[key] if item not in height]
+        if height[root] > MAX_CALLS:
+            what = f"functions call each other more than {MAX_CALLS} deep"
+            raise InvalidModel("E312", what, at=f"function {root[1]!r}")
+
+
+def _circular(key: ir.OperatorIdentifier, path: Iterable[ir.OperatorIdentifier]) -> InvalidModel:
+    circle = [name for _, name, _ in path]
+    circle = circle[circle.index(key[1]) :]
+    return InvalidModel(
+        "E316", f"function {key[1]!r} calls itself", at=" -> ".join([*circle, key[1]])
+    )

@@ -1,0 +1,107 @@
+"""Names of values: text, not empty, and each written once in its scope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import onnx
+
+from smelt.errors import InvalidModel
+from smelt.frontends.onnx.checks.walk import Scope, place, scopes
+
+
+def check_names(proto: onnx.ModelProto) -> None:
+    """Raise InvalidModel for the first name that cannot be.
+
+    E304 a value written twice, E312 graphs nested too deep, E315 no text, E325 no name.
+    """
+    positions: dict[Scope, dict[str, int]] = {}
+    for scope in scopes(proto):
+        for node in scope.nodes:
+            _check_node(node)
+        if scope.graph is not None:
+            _check_named(scope.graph, str(scope))
+        _check_unique(str(scope), _written(scope))
+        positions[scope] = _positions(scope)
+        if scope.outer is not None:
+            _check_not_hidden(scope, positions)
+
+
+def _check_node(node: onnx.NodeProto) -> None:
+    # Protobuf hands over what is no UTF-8 as bytes.
+    for name in (*node.input, *node.output, node.name, node.op_type, node.domain):
+        if isinstance(name, bytes):
+            raise InvalidModel("E315", f"the name {name[:40]!r} is no UTF-8 text")
+    if not node.op_type:
+        raise InvalidModel("E325", "a node names no operator", at=place(node))
+
+
+def _check_named(graph: onnx.GraphProto, at: str) -> None:
+    kinds = (
+        ("an input", (info.name for info in graph.input)),
+        ("an output", (info.name for info in graph.output)),
+        ("a weight", (tensor.name for tensor in graph.initializer)),
+        ("a sparse weight", (tensor.values.name for tensor in graph.sparse_initializer)),
+    )
+    for kind, names in kinds:
+        for index, name in enumerate(names):
+            if not name:
+                raise InvalidModel("E325", f"{kind} has no name", at=f"{at}: number {index}")
+
+
+def _written(scope: Scope) -> Iterator[tuple[str, str]]:
+    """Every name that the scope defines, and by what; a weight may give an input its default."""
+    yield from _given(scope)
+    for node in scope.nodes:
+        yield from ((name, place(node)) for name in node.output if name)
+
+
+def _given(scope: Scope) -> Iterator[tuple[str, str]]:
+    """What is there before any node runs: inputs, and weights that are no defaults of inputs."""
+    graph = scope.graph
+    if graph is not None:
+        inputs = {info.name for info in graph.input}
+        yield from ((info.name, "an input") for info in graph.input)
+        weights = [tensor.name for tensor in graph.initializer]
+        weights += [tensor.values.name for tensor in graph.sparse_initializer]
+        yield from ((name, "a weight") for name in weights if name not in inputs)
+    elif scope.function is not None:
+        yield from ((name, "an input") for name in scope.function.input)
+
+
+def _check_unique(scope: str, written: Iterable[tuple[str, str]]) -> None:
+    seen: dict[str, str] = {}
+    for name, writer in written:
+        if name in seen:
+            raise InvalidModel(
+                "E304",
+                f"value {name!r} is written twice",
+                at=f"{scope}: {seen[name]}, then {writer}",
+                why="each value of a graph has one writer",
+            )
+        seen[name] = writer
+
+
+def _positions(scope: Scope) -> dict[str, int]:
+    """Which node of ``scope`` writes each name; -1 for inputs and weights."""
+    known = {name: -1 for name, _ in _given(scope)}
+    for position, node in enumerate(scope.nodes):
+        known.update(dict.fromkeys(node.output, position))
+    return known
+
+
+def _check_not_hidden(scope: Scope, positions: dict[Scope, dict[str, int]]) -> None:
+    """No node may write a name that its graph can read from the graphs around it."""
+    inner, outer = scope, scope.outer
+    while outer is not None:
+        visible = positions[outer]
+        for node in scope.nodes:
+            for name in node.output:
+                if name and visible.get(name, inner.position) < inner.position:
+                    raise InvalidModel(
+                        "E304",
+                        f"value {name!r} is written twice",
+                        at=f"{scope}: {place(node)}; and in {outer} around it",
+                        why="a graph within another reads values of the outer one by name",
+                    )
+        inner, outer = outer, outer.outer

@@ -1,0 +1,91 @@
+"""Sparse weights: values, where they stand, and the dims of the whole.
+
+The IR has no sparse weights, so those of a model become dense ones on load, as every runtime
+makes them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from smelt.errors import InvalidModel, ResourceLimit
+from smelt.frontends.onnx.checks.walk import scopes
+
+MAX_BYTES = 2**31
+"""A sparse weight beyond this is not made dense."""
+
+
+def check_sparse(sparse: onnx.SparseTensorProto) -> None:
+    """Raise InvalidModel E311 if the parts of ``sparse``, each checked, do not go together."""
+    values, indices, dims = sparse.values, sparse.indices, list(sparse.dims)
+    at = f"sparse tensor {values.name!r} {dims}"
+    why = ""
+    if not dims or any(dim <= 0 for dim in dims):
+        why = "its dims are not all positive"
+    elif len(values.dims) != 1:
+        why = f"its values have {len(values.dims)} dims, not one"
+    elif indices.data_type != onnx.TensorProto.INT64 and values.dims[0]:
+        why = "its indices are not of type int64"
+    elif list(indices.dims) not in ([values.dims[0]], [values.dims[0], len(dims)]):
+        why = f"its indices have the dims {list(indices.dims)} for {values.dims[0]} values"
+    elif indices.data_location != onnx.TensorProto.EXTERNAL:
+        why = _fault_of_order(_positions(sparse), math.prod(dims))
+    if why:
+        raise InvalidModel("E311", "a sparse tensor is inconsistent", at=at, why=why)
+
+
+def _positions(sparse: onnx.SparseTensorProto) -> np.ndarray | None:
+    """Positions in the flat whole; None if an index is outside its dim."""
+    indices = numpy_helper.to_array(sparse.indices)
+    if indices.ndim == 1:
+        return indices
+    dims = np.asarray(sparse.dims)
+    if indices.size and ((indices < 0) | (indices >= dims)).any():
+        return None
+    strides = np.concatenate([np.cumprod(dims[:0:-1])[::-1], [1]]).astype(np.int64)
+    return np.asarray(indices @ strides)
+
+
+def _fault_of_order(positions: np.ndarray | None, count: int) -> str:
+    if positions is None or (
+        positions.size and not 0 <= positions.min() <= positions.max() < count
+    ):
+        return "an index is outside its dims"
+    return "its indices do not ascend" if (np.diff(positions) <= 0).any() else ""
+
+
+def make_dense(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """``proto``, or a copy whose sparse weights, which were checked, are dense ones.
+
+    Raises ResourceLimit E501 for one too large, InvalidModel E314 if its parts lie in files.
+    """
+    if not any(
+        scope.graph is not None and scope.graph.sparse_initializer for scope in scopes(proto)
+    ):
+        return proto
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    for scope in scopes(copy):
+        if scope.graph is not None:
+            for sparse in scope.graph.sparse_initializer:
+                scope.graph.initializer.append(_dense(sparse))
+            scope.graph.ClearField("sparse_initializer")
+    return copy
+
+
+def _dense(sparse: onnx.SparseTensorProto) -> onnx.TensorProto:
+    at = f"sparse tensor {sparse.values.name!r} {list(sparse.dims)}"
+    if onnx.TensorProto.EXTERNAL in (sparse.values.data_location, sparse.indices.data_location):
+        why = "sparse tensors are read from the model only"
+        raise InvalidModel("E314", "a sparse tensor is in a file of its own", at=at, why=why)
+    values = numpy_helper.to_array(sparse.values)
+    count = math.prod(sparse.dims)
+    if count * values.itemsize > MAX_BYTES:
+        raise ResourceLimit("E501", f"a sparse tensor stands for {count:,} elements", at=at)
+    whole = np.zeros(count, values.dtype)
+    whole[_positions(sparse)] = values
+    return numpy_helper.from_array(whole.reshape(tuple(sparse.dims)), sparse.values.name)

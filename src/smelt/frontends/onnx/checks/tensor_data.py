@@ -1,0 +1,103 @@
+"""The data of one tensor: in one field, that of its element type, as many as its dims say."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from smelt.errors import InvalidModel
+
+_FIELD = {
+    ir.DataType.FLOAT: "float_data",
+    ir.DataType.COMPLEX64: "float_data",
+    ir.DataType.DOUBLE: "double_data",
+    ir.DataType.COMPLEX128: "double_data",
+    ir.DataType.INT64: "int64_data",
+    ir.DataType.UINT64: "uint64_data",
+    ir.DataType.UINT32: "uint64_data",
+    ir.DataType.STRING: "string_data",
+}
+"""Where each element type is kept one number an element; all others are in int32_data."""
+
+FIELDS = (
+    *("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data"),
+    "raw_data",
+)
+"""Every field that can hold the data of a tensor."""
+
+_DAMAGED = "the file is damaged, or was written by a broken exporter"
+
+
+def check_data(tensor: onnx.TensorProto, dtype: ir.DataType, count: int, at: str) -> None:
+    """Raise InvalidModel E311 unless ``tensor`` holds ``count`` elements of ``dtype`` inside."""
+    present = [name for name in FIELDS if holds(tensor, name)]
+    field = _FIELD.get(dtype, "int32_data")
+    allowed = (field,) if dtype == ir.DataType.STRING else (field, "raw_data")
+    if len(present) > 1 or not set(present) <= set(allowed):
+        raise InvalidModel(
+            "E311",
+            f"a tensor of {dtype.name.lower()} holds {' and '.join(present)}",
+            at=at,
+            why=f"its data are in {' or in '.join(allowed)}",
+            fix=_DAMAGED,
+        )
+    given, expected, unit = _lengths(tensor, dtype, count, field)
+    if given != expected:
+        what = f"a tensor holds {given:,} {unit} where its dims need {expected:,}"
+        raise InvalidModel("E311", what, at=at, fix=_DAMAGED)
+    _check_range(tensor, dtype, field, at)
+
+
+def holds(tensor: onnx.TensorProto, name: str) -> bool:
+    """True if the field ``name`` of ``tensor`` holds data."""
+    return tensor.HasField("raw_data") if name == "raw_data" else len(getattr(tensor, name)) > 0
+
+
+def _lengths(
+    tensor: onnx.TensorProto, dtype: ir.DataType, count: int, field: str
+) -> tuple[int, int, str]:
+    """How much the tensor holds, how much its dims need, and of what."""
+    if tensor.HasField("raw_data"):
+        return len(tensor.raw_data), (count * dtype.bitwidth + 7) // 8, "bytes"
+    given = len(getattr(tensor, field))
+    if dtype == ir.DataType.STRING:
+        return given, count, "strings"
+    if dtype in (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128):
+        return given, 2 * count, "numbers"
+    packed = 8 // dtype.bitwidth if dtype.bitwidth in (2, 4) else 1
+    return given, -(-count // packed), "numbers"
+
+
+def _check_range(tensor: onnx.TensorProto, dtype: ir.DataType, field: str, at: str) -> None:
+    """Numbers of small types are kept in wider fields, where they must still fit."""
+    if dtype == ir.DataType.BOOL and tensor.raw_data:
+        lowest, highest, numbers = 0, 1, np.frombuffer(tensor.raw_data, np.uint8)
+    elif tensor.raw_data or dtype in (ir.DataType.INT32, ir.DataType.UINT64):
+        return
+    elif dtype == ir.DataType.UINT32:
+        lowest, highest, numbers = 0, 2**32 - 1, np.asarray(tensor.uint64_data, np.uint64)
+    elif field == "int32_data":
+        lowest, highest = _range(dtype)
+        numbers = np.asarray(tensor.int32_data, np.int32)
+    else:
+        return
+    if numbers.size and not lowest <= int(numbers.min()) <= int(numbers.max()) <= highest:
+        raise InvalidModel(
+            "E311",
+            f"a tensor of {dtype.name.lower()} holds a number that is none",
+            at=at,
+            why=f"{int(numbers.min())} to {int(numbers.max())}, not {lowest} to {highest}",
+            fix=_DAMAGED,
+        )
+
+
+def _range(dtype: ir.DataType) -> tuple[int, int]:
+    """The integers that int32_data may hold: values of integers, bit patterns of all others."""
+    if dtype == ir.DataType.BOOL:
+        return 0, 1
+    bits = max(8, dtype.bitwidth)  # Types of 2 and 4 bits are packed into bytes.
+    if dtype in (ir.DataType.INT8, ir.DataType.INT16):
+        return -(1 << bits - 1), (1 << bits - 1) - 1
+    lowest = -128 if dtype in (ir.DataType.INT4, ir.DataType.INT2) else 0
+    return lowest, (1 << bits) - 1

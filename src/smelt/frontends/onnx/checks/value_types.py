@@ -1,0 +1,110 @@
+"""Declared types of values: an element type that exists, and what a collection is made of.
+
+Shapes may be missing, and sizes below zero stand for unknown ones: exporters write both, and
+every runtime takes them so.
+"""
+
+from __future__ import annotations
+
+import onnx
+import onnx_ir as ir
+
+from smelt.errors import InvalidModel
+from smelt.frontends.onnx.checks.walk import scopes
+from smelt.ir import scope
+from smelt.ir.names import values_of
+
+_ELEMENTS = frozenset(onnx.TensorProto.DataType.values()) - {0}
+_KEYS = frozenset(
+    getattr(onnx.TensorProto, name)
+    for name in ("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "STRING")
+)
+
+
+def check_value_types(proto: onnx.ModelProto) -> None:
+    """Raise InvalidModel E318 for the first declared type that says nothing possible."""
+    for outer in scopes(proto):
+        if outer.graph is None:
+            infos = [*(outer.function.value_info if outer.function is not None else ())]
+        else:
+            infos = [*outer.graph.input, *outer.graph.output, *outer.graph.value_info]
+        for info in infos:
+            why = _fault(info.type)
+            if why:
+                at = f"{outer}: value {info.name!r}"
+                raise InvalidModel("E318", "a declared type says nothing", at=at, why=why)
+
+
+def _fault(declared: onnx.TypeProto) -> str:
+    """What is wrong with a type, empty if nothing is; protobuf bounds how deep types nest."""
+    kind = declared.WhichOneof("value")
+    if kind in ("tensor_type", "sparse_tensor_type"):
+        tensor = getattr(declared, kind)
+        # A bare tensor_type says "some tensor" of a value within the graph.
+        if tensor.elem_type not in _ELEMENTS and (tensor.elem_type or tensor.HasField("shape")):
+            return f"{tensor.elem_type} is no element type"
+        return ""
+    if kind == "map_type":
+        if declared.map_type.key_type not in _KEYS:
+            return "the keys of a map are integers or strings"
+        return _fault_inside(declared.map_type.value_type, "a map")
+    if kind == "sequence_type":
+        return _fault_inside(declared.sequence_type.elem_type, "a sequence")
+    if kind == "optional_type":
+        return _fault_inside(declared.optional_type.elem_type, "an optional")
+    return ""
+
+
+def _fault_inside(declared: onnx.TypeProto, owner: str) -> str:
+    if declared.WhichOneof("value") is None:
+        return f"{owner} does not say what it holds"
+    return _fault(declared)
+
+
+def check_inputs(model: ir.Model) -> None:
+    """Raise InvalidModel E318 for an input of the model without a type, E309 or E317 for one
+    whose default has another.
+
+    Everything that follows is derived from the types of inputs.
+    """
+    for value in model.graph.inputs:
+        if value.type is None or _element(value) == ir.DataType.UNDEFINED:
+            raise InvalidModel(
+                "E318",
+                f"the input {value.name!r} has no type",
+                fix="export the model again with typed inputs",
+            )
+        if value.const_value is not None:
+            _check_default(value, value.const_value)
+
+
+def forget_impossible_sizes(model: ir.Model) -> None:
+    """Make declared sizes below zero unknown, as runtimes read them."""
+    for graph in scope.graphs(model):
+        for value in (*values_of(graph), *graph.outputs):
+            shape = value.shape
+            if shape is not None and any(isinstance(dim, int) and dim < 0 for dim in shape):
+                known = [None if isinstance(dim, int) and dim < 0 else dim for dim in shape]
+                value.shape = ir.Shape(known)
+
+
+def _element(value: ir.Value) -> ir.DataType | None:
+    return value.dtype if isinstance(value.type, ir.TensorType) else None
+
+
+def _check_default(value: ir.Value, default: ir.TensorProtocol) -> None:
+    what = f"the default of the input {value.name!r} does not fit it"
+    if default.dtype != value.dtype:
+        why = f"the input is {value.dtype}, the default {default.dtype}"
+        raise InvalidModel("E309", what, why=why)
+    shape = value.shape
+    fits = shape is None or (
+        len(shape) == len(default.shape)
+        and all(
+            not isinstance(dim, int) or dim < 0 or dim == size
+            for dim, size in zip(shape, default.shape, strict=True)
+        )
+    )
+    if not fits:
+        why = f"the input is {shape}, the default {default.shape}"
+        raise InvalidModel("E317", what, why=why)

@@ -1,0 +1,91 @@
+"""Versions: of the file format and of the operator sets.
+
+A version that the installed ``onnx`` does not describe is refused: nothing could be said about
+its operators, and a wrong guess would be a wrong result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+import onnx
+import onnx_ir as ir
+
+from smelt.errors import InvalidModel
+from smelt.ir import scope
+
+
+def check_imports(proto: onnx.ModelProto) -> None:
+    """Raise InvalidModel E319 for one domain at two versions, or a model without ir_version."""
+    if not proto.HasField("ir_version"):
+        raise InvalidModel(
+            "E319",
+            "the model has no ir_version",
+            why="it says which version of the format the model is written in",
+            fix="export the model again",
+        )
+    _check_unique(proto.opset_import, "the model")
+    for function in proto.functions:
+        _check_unique(function.opset_import, f"function {function.name!r}")
+
+
+def _check_unique(imports: Iterable[onnx.OperatorSetIdProto], owner: str) -> None:
+    seen: dict[str, int] = {}
+    for item in imports:
+        domain = "" if item.domain == "ai.onnx" else item.domain
+        if seen.setdefault(domain, item.version) != item.version:
+            raise InvalidModel(
+                "E319",
+                f"{owner} imports the domain {domain or 'ai.onnx'!r} at two versions",
+                why=f"{seen[domain]} and {item.version}",
+            )
+
+
+def check_versions(model: ir.Model) -> None:
+    """Raise InvalidModel E319 for versions that do not exist, or that ``onnx`` does not know."""
+    version = model.ir_version
+    if not 1 <= version <= onnx.IR_VERSION:
+        raise InvalidModel(
+            "E319",
+            f"there is no IR version {version}",
+            why=f"the installed onnx {onnx.__version__} knows 1 to {onnx.IR_VERSION}",
+            fix="install a newer onnx, or export the model again",
+        )
+    _check_opsets(model.opset_imports, "the model")
+    for function in model.functions.values():
+        _check_opsets(function.opset_imports, f"function {function.name!r}")
+
+
+def lowest_ir_version(model: ir.Model) -> int:
+    """The IR version that brought what ``model`` uses: imports, weights that are no inputs,
+    functions. Older models are read all the same, but written as what they are."""
+    if model.functions:
+        return 8
+    weights = (v for graph in scope.graphs(model) for v in graph.initializers.values())
+    return 3 if all(value.is_graph_input() for value in weights) else 4
+
+
+def _check_opsets(imports: dict[str, int], owner: str) -> None:
+    for domain, version in imports.items():
+        lowest, highest = _known_versions().get(domain, (0, 2**31 - 1))
+        if not lowest <= version <= highest:
+            raise InvalidModel(
+                "E319",
+                f"{owner} imports version {version} of the domain {domain or 'ai.onnx'!r}",
+                why=f"versions go from {lowest} to {highest} in the installed onnx",
+                fix="install a newer onnx, or export the model for a lower opset",
+            )
+
+
+@cache
+def _known_versions() -> dict[str, tuple[int, int]]:
+    """The lowest and highest version of each domain that ``onnx`` describes.
+
+    A row of its table is a release, an IR version, then the versions of the three domains.
+    """
+    rows = [row[2:] for row in onnx.helper.VERSION_TABLE]
+    domains = ("", "ai.onnx.ml", "ai.onnx.training")
+    highest = [max(row[k] for row in rows if len(row) > k) for k in range(len(domains))]
+    known = {domain: (1, top) for domain, top in zip(domains, highest, strict=True)}
+    return known | {"ai.onnx": known[""]}
