@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeAlias
 
+import jax
+
 from smelt.frontends.jax import compat
 
 Function: TypeAlias = Callable[..., Any]
@@ -106,14 +108,15 @@ def _owner(target: str) -> tuple[Any, str]:
 def _is_of_library(function: Function, target: str) -> bool:
     """False if somebody else has put ``function`` there: what it does is not known.
 
-    Functions without code of their own, as those of ``jax.jit``, and modules that are no packages
-    are trusted.
+    Decorators of JAX, which equinox puts around its methods, are no change. Functions without code
+    of their own, as those of ``jax.jit``, and modules that are no packages are trusted.
     """
     code = getattr(function, "__code__", None)
-    folders = getattr(sys.modules[target.partition(":")[0].partition(".")[0]], "__path__", None)
+    package = target.partition(":")[0].partition(".")[0]
+    folders = getattr(sys.modules[package], "__path__", None)
     if code is None or folders is None:
         return True
-    return any(code.co_filename.startswith(folder) for folder in folders)
+    return any(code.co_filename.startswith(folder) for folder in (*folders, *jax.__path__))
 
 
 def _dispatcher(patch: Patch, original: Function) -> Function:
