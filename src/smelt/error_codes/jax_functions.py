@@ -76,4 +76,11 @@ CODES: Mapping[str, ErrorCode] = {
         "it for every size that they may have.",
         'smelt.trace(fn, "f32[S]", constraints=["S >= 2"])',
     ),
+    "E113": ErrorCode(
+        "the traced function fails",
+        "The function raised an exception, or returned something that is no array. The line is "
+        "the innermost one of its author's code; in Python, the exception itself is the cause of "
+        "this one.",
+        "call the function with arrays, as JAX does, to see the whole traceback",
+    ),
 }

@@ -104,11 +104,3 @@ def test_a_signature_that_lies_is_not_believed():
         return core(1.0, x)
 
     assert inputs_of(trace(fn, "f32[2]")) == ["x0"]
-
-
-def test_errors_of_the_function_itself_pass_through():
-    def fn(x):
-        raise TypeError("of the function")
-
-    with pytest.raises(TypeError, match="of the function"):
-        trace(fn, "f32[2]")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-import pytest
 from flax import errors
+from raised import raises_in_function
 
 from smelt.frontends.jax import trace
 
@@ -98,7 +98,7 @@ def test_a_parameter_of_another_shape_is_refused_each_time():
     variables = module.init(jax.random.key(0), jnp.ones((1, 4)))
     trace(lambda x: module.apply(variables, x), "f32[B,4]")
     for _ in range(2):
-        with pytest.raises(errors.ScopeParamShapeError):
+        with raises_in_function(errors.ScopeParamShapeError):
             trace(lambda x: other.apply(variables, x), "f32[B,4]")
 
 
@@ -117,7 +117,7 @@ def test_a_name_that_is_taken_twice_is_refused():
             return x * first * self.param("w", nn.initializers.ones, (4,))
 
     variables = {"params": {"w": jnp.ones(4)}}
-    with pytest.raises(errors.NameInUseError):
+    with raises_in_function(errors.NameInUseError):
         trace(lambda x: Twice().apply(variables, x), "f32[4]")
 
 

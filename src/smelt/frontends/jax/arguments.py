@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from smelt.errors import Unsupported, UsageError
-from smelt.frontends.jax import compat
-from smelt.frontends.jax.places import raised_at
+from smelt.errors import SmeltError, UsageError
+from smelt.frontends.jax import failures
 
 
 @dataclass(frozen=True)
@@ -33,29 +32,16 @@ class Arguments:
     def call(self, fn: Callable[..., Any], values: Sequence[Any]) -> Any:
         """What ``fn`` gives for ``values`` in place of ``specs``.
 
-        Raises UsageError E109 instead of a TypeError if the signature explains it, and Unsupported
-        E112 where the function depends on how symbolic sizes compare.
+        What it raises becomes UsageError E109 if the signature explains it, Unsupported E112 where
+        the function depends on how symbolic sizes compare, and UsageError E113 otherwise.
         """
         keywords = dict(zip(self.parameters[self.count :], values[self.count :], strict=True))
         try:
             return fn(*values[: self.count], **keywords, **self.static)
-        except compat.InconclusiveDim as error:
-            raise Unsupported(
-                "E112",
-                str(error).strip().partition("\n")[0],
-                at=raised_at(error),
-                why="JAX cannot decide it for every size that the symbols stand for",
-                fix="say more by constraints such as 'S >= 2', or give the dim as a number",
-            ) from error
-        except TypeError as error:
-            # A signature may lie, so it is blamed only for calls that fail.
-            if not self.mismatch:
-                raise
-            raise UsageError(
-                "E109",
-                f"the function cannot be called with these arguments: {self.mismatch}",
-                fix="give one spec for each argument, and those after a static one as kwargs={...}",
-            ) from error
+        except SmeltError:
+            raise
+        except Exception as error:
+            raise failures.explain(error, self.parameters, self.mismatch) from error
 
 
 def bind(

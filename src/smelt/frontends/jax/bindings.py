@@ -12,6 +12,7 @@ primitive ``mylib.norm``.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -55,8 +56,13 @@ class Binding:
         if self.arguments is None:
             return bind
         arguments = self.arguments
+        signature = inspect.signature(arguments)
 
         def call(*args: Any, **keywords: Any) -> Any:
+            try:
+                signature.bind(*args, **keywords)
+            except TypeError:  # The function itself takes the call, or says what is wrong with it.
+                return original(*args, **keywords)
             found = arguments(*args, **keywords)
             return original(*args, **keywords) if found is None else bind(*found[0], **found[1])
 

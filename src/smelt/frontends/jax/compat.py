@@ -95,6 +95,12 @@ def struct(shape: tuple[Dim, ...], dtype: Any, weak_type: bool = False) -> Any:
     return make(shape, dtype, weak_type=weak_type)
 
 
+def leaves(tree: Any) -> list[Any]:
+    """The leaves of a pytree; None is none."""
+    found: list[Any] = jax.tree.leaves(tree)
+    return found
+
+
 def aval_of(array: Any) -> Aval:
     """The type that JAX gives to an array or a Python number at this moment."""
     return jax.typeof(array)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import sysconfig
 import traceback
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from smelt.frontends.jax import compat
 from smelt.ir.provenance import Origin
 
 _OWN = str(Path(__file__).parents[2])
 """The folder of smelt, whose frames are not the user's."""
+
+_PASS_CALLS_ON = ("arguments.py", "bindings.py", "patches.py")
+"""Files of smelt that call functions with arguments that others chose."""
+
+_PYTHON = ("<frozen ", sysconfig.get_path("stdlib") + os.sep)
+"""How the files of Python's own library begin."""
 
 
 def place(equation: compat.Equation) -> str:
@@ -26,9 +36,33 @@ def place(equation: compat.Equation) -> str:
 def raised_at(error: BaseException) -> str:
     """The line of the user's code that led to ``error``, or an empty string."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if not frame.filename.startswith(_OWN) and compat.is_user_file(frame.filename):
+        if _is_of_user(frame.filename):
             return f"{_short(frame.filename)}:{frame.lineno} in {frame.name}"
     return ""
+
+
+def is_own(error: BaseException) -> bool:
+    """True if code of smelt itself raised ``error``.
+
+    Not where it only passes a call on, which fails if the arguments are not those of the function.
+    """
+    path = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
+    return str(path).startswith(_OWN) and path.name not in _PASS_CALLS_ON
+
+
+def defined_at(fn: Callable[..., Any]) -> str:
+    """Where ``fn`` is written, ``model.py:41 in whiten``; empty for what has no source."""
+    function = inspect.unwrap(compat.without_partials(fn))
+    called = function if hasattr(function, "__code__") else type(function).__call__
+    code = getattr(called, "__code__", None)
+    if code is None or not _is_of_user(code.co_filename):
+        return ""
+    return f"{_short(code.co_filename)}:{code.co_firstlineno} in {code.co_name}"
+
+
+def _is_of_user(path: str) -> bool:
+    """True for a file that is not of smelt, Python's library, JAX or another installed package."""
+    return not path.startswith((_OWN, *_PYTHON)) and compat.is_user_file(path)
 
 
 @lru_cache(maxsize=4096)

@@ -9,7 +9,17 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import Unsupported, UsageError
-from smelt.frontends.jax import compat, engine, keys, modules, names, patches, registry, specs
+from smelt.frontends.jax import (
+    compat,
+    engine,
+    failures,
+    keys,
+    modules,
+    names,
+    patches,
+    registry,
+    specs,
+)
 from smelt.frontends.jax.arguments import Arguments, bind
 from smelt.frontends.jax.complex_numbers import without_complex
 from smelt.frontends.jax.functions import library, selection
@@ -60,7 +70,7 @@ def trace(
     arguments that ``fn`` does not take, E110 for ``input_params``, E111 for ``functions``; an
     ErrorList of Unsupported E101, E105, E106 for everything in ``fn`` that has no lowering; E102
     for a use of a primitive that its lowering does not cover; E103 for a size that no input
-    determines. Errors of ``fn`` itself pass through.
+    determines; E113, from the error itself, for what ``fn`` raises or returns beside arrays.
     """
     _check_opset(opset)
     registry.load()
@@ -129,6 +139,7 @@ def _traced(
         chosen = parameters.function(values) if values else modules.own(fn, parameters.state)
         result = arguments.call(chosen, given)
         modules.check_written(parameters.state)
+        failures.check_returned(fn, compat.leaves(result))
         return result
 
     with compat.x64(x64):

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from raised import raises_in_function
 
 import smelt
 from smelt.errors import UsageError
@@ -97,7 +98,7 @@ def test_a_class_is_restored_after_an_error():
             raise RuntimeError("no")
 
     before = vars(Failing)["__call__"]
-    with pytest.raises(RuntimeError, match="no"):
+    with raises_in_function(RuntimeError, match="no"):
         trace(Failing(), "f32[2]", functions=[Failing])
     assert vars(Failing)["__call__"] is before
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from raised import raises_in_function
 
 from smelt.compiler import optimize
 from smelt.frontends.jax import trace
@@ -139,7 +140,7 @@ def test_flax_attention_is_one_operator(check):
 
 
 def test_shapes_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="should be"):
+    with raises_in_function(ValueError, match="should be"):
         trace(lambda q, k: call(q, k, k), "f32[2,5,4,8]", "f32[3,5,4,8]")
 
 

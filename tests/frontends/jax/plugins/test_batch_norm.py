@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import errors, nnx
+from raised import raises_in_function
 
 from smelt.compiler import optimize
 from smelt.frontends.jax import trace
@@ -100,9 +101,9 @@ def test_it_goes_into_the_convolution_before_it(check):
 
 
 def test_linen_checks_what_it_always_does():
-    with pytest.raises(TypeError, match="incompatible shapes"):
+    with raises_in_function(TypeError, match="incompatible shapes"):
         trace(of_linen(), "f32[B,7]")
     layer = nn.BatchNorm(use_running_average=True)
     given = {"params": {"scale": jnp.ones(6)}, "batch_stats": {"mean": jnp.ones(6)}}
-    with pytest.raises(errors.ScopeVariableNotFoundError):
+    with raises_in_function(errors.ScopeVariableNotFoundError):
         trace(lambda x: layer.apply(given, x), "f32[B,6]")

@@ -1,0 +1,116 @@
+"""What is said when the function that is traced raises, or returns what is no array.
+
+The mistake is the user's, and so is the line that is named: the innermost one that belongs to
+neither smelt, nor JAX, nor another installed library.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from smelt.errors import SmeltError, Unsupported, UsageError
+from smelt.frontends.jax import compat
+from smelt.frontends.jax.places import defined_at, is_own, raised_at
+
+LINES = 6
+"""Lines of a message that are shown."""
+
+_LINK = re.compile(r"https://\S*jax\S*/errors\.html#\S+")
+_DEPENDS = re.compile(r"depends on the value of the arguments? (.+?)\.?(?:\n|$)")
+_ARGUMENT = re.compile(r"given\[(\d+)\]")
+
+ADVICE: Mapping[str, str] = {
+    "TracerBoolConversionError": "choose by jnp.where or jax.lax.cond, or make what decides a"
+    " static argument (--static NAME=VALUE)",
+    "ConcretizationTypeError": "make the argument static (--static NAME=VALUE), or compute it with"
+    " jax.numpy",
+    "TracerArrayConversionError": "call functions of jax.numpy instead of numpy",
+    "TracerIntegerConversionError": "make the argument static (--static NAME=VALUE), or index with"
+    " jnp.take or jax.lax.dynamic_index_in_dim",
+    "NonConcreteBooleanIndexError": "use jnp.where(mask, x, 0), or jnp.nonzero with size=",
+    "UnexpectedTracerError": "return what the function computes instead of storing it outside",
+}
+"""What to do about an error that JAX raises for code that no trace can follow, by its type."""
+
+
+def explain(error: Exception, parameters: Sequence[str], mismatch: str) -> SmeltError:
+    """What to raise for ``error``, which the traced function raised.
+
+    ``mismatch`` says why its signature does not take the arguments, or nothing: then a TypeError
+    is E109. A size that JAX cannot compare is E112, all else E113. An error in the code of smelt
+    that stands in for a library's is raised as it is.
+    """
+    if isinstance(error, compat.InconclusiveDim):
+        return Unsupported(
+            "E112",
+            str(error).strip().partition("\n")[0],
+            at=raised_at(error),
+            why="JAX cannot decide it for every size that the symbols stand for",
+            fix="say more by constraints such as 'S >= 2', or give the dim as a number",
+        )
+    if isinstance(error, TypeError) and mismatch:
+        # A signature may lie, so it is blamed only for calls that fail.
+        return UsageError(
+            "E109",
+            f"the function cannot be called with these arguments: {mismatch}",
+            fix="give one spec for each argument; those after a static one by keyword,"
+            " as kwargs={NAME: SPEC} or --input NAME=SPEC",
+        )
+    if is_own(error):
+        raise error
+    kind = type(error).__name__
+    link = _LINK.search(str(error))
+    advice = [ADVICE.get(kind, ""), f"see {link.group().rstrip('.')}" if link else ""]
+    return UsageError(
+        "E113",
+        f"your function raised {kind}",
+        at=raised_at(error),
+        why=_message(error, parameters),
+        fix="; ".join(part for part in advice if part),
+    )
+
+
+def check_returned(fn: Callable[..., Any], leaves: Sequence[Any]) -> None:
+    """Raise UsageError E113 if one of the ``leaves`` of what ``fn`` returned is no array."""
+    if not leaves:
+        raise _returned(fn, "nothing that a model could return")
+    for leaf in leaves:
+        try:
+            compat.aval_of(leaf)
+        except TypeError:
+            raise _returned(fn, f"a {type(leaf).__name__}: {_short(repr(leaf))}") from None
+
+
+def _returned(fn: Callable[..., Any], what: str) -> UsageError:
+    return UsageError(
+        "E113",
+        f"your function returned {what}",
+        at=defined_at(fn),
+        why="what a model returns are arrays, numbers, and tuples, lists and dicts of them",
+        fix="return arrays only",
+    )
+
+
+def _message(error: Exception, parameters: Sequence[str]) -> str:
+    """The message of ``error`` without what JAX says of the code of smelt that called it."""
+    text = str(error)
+    told = _LINK.sub("", text).partition("\nThe error occurred while tracing")[0]
+    lines = [line.strip() for line in told.splitlines() if line.strip() not in ("", "See", "See .")]
+    if len(lines) > LINES:
+        lines = [*lines[:LINES], "..."]
+    depends = _DEPENDS.search(text)
+    if depends is not None:
+        names = _ARGUMENT.sub(lambda found: _parameter(found, parameters), depends.group(1))
+        lines.append(f"it depends on the value of {names}")
+    return "; ".join(lines) or "it gives no reason"
+
+
+def _parameter(found: re.Match[str], parameters: Sequence[str]) -> str:
+    index = int(found.group(1))
+    return parameters[index] if index < len(parameters) else found.group()
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,149 @@
+"""Mistakes in the traced function are told as such, with the line of its author."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+from smelt.errors import UsageError
+from smelt.frontends.jax import trace
+from smelt.frontends.jax.plugins import layer_norm
+
+linear = nnx.Linear(4, 4, rngs=nnx.Rngs(0))
+norm = nnx.LayerNorm(4, rngs=nnx.Rngs(0))
+
+
+def wrong_shape(x):
+    return x @ jnp.ones((3, 3))
+
+
+def raising(x):
+    raise RuntimeError("out of luck")
+
+
+def chosen_in_python(x):
+    if x.sum() > 0:
+        return x
+    return -x
+
+
+def chosen_in_a_branch(x):
+    return jax.lax.cond(True, chosen_in_python, chosen_in_python, x)
+
+
+def array_of_numpy(x):
+    return np.asarray(x) + 1
+
+
+def index_of_a_list(x):
+    return [1.0, 2.0][x[0, 0].astype(int)]
+
+
+def boolean_index(x):
+    return x[x > 0]
+
+
+def wrong_in_a_library(x):
+    return linear(jnp.concatenate([x, x], -1))
+
+
+def too_many_arguments_for_a_layer(x):
+    return norm(x, 1, 2, 3)
+
+
+def wrong_in_vmap(x):
+    return jax.vmap(lambda row: row @ jnp.ones((3, 3)))(x)
+
+
+def wrong_under_pythons_library(x):
+    with contextlib.nullcontext():
+        return functools.reduce(jnp.matmul, [x, x])
+
+
+def endless(x):
+    return endless(x)
+
+
+CASES = {
+    wrong_shape: (TypeError, 1, "contracting dimensions"),
+    raising: (RuntimeError, 1, "out of luck"),
+    chosen_in_python: (jax.errors.TracerBoolConversionError, 1, "depends on the value of x"),
+    array_of_numpy: (jax.errors.TracerArrayConversionError, 1, "depends on the value of x"),
+    index_of_a_list: (jax.errors.TracerIntegerConversionError, 1, "depends on the value of x"),
+    boolean_index: (jax.errors.NonConcreteBooleanIndexError, 1, "must be concrete"),
+    wrong_in_a_library: (TypeError, 1, "contracting dimensions"),
+    too_many_arguments_for_a_layer: (TypeError, 1, "positional arguments"),
+    wrong_in_vmap: (TypeError, 1, "contracting dimensions"),
+    wrong_under_pythons_library: (TypeError, 2, "contracting dimensions"),
+    endless: (RecursionError, 1, "recursion"),
+}
+
+
+def failure(fn, *specs, **options):
+    with pytest.raises(UsageError) as caught:
+        trace(fn, *specs, **options)
+    assert caught.value.code == "E113"
+    return caught.value
+
+
+@pytest.mark.parametrize("fn", CASES, ids=lambda fn: fn.__name__)
+def test_the_line_and_the_message_are_the_users(fn):
+    kind, line, says = CASES[fn]
+    error = failure(fn, "f32[2,4]")
+    assert error.what == f"your function raised {kind.__name__}"
+    at = f"{fn.__code__.co_firstlineno + line} in "
+    assert error.at[0].startswith("tests/frontends/jax/test_failures.py:")
+    assert at in error.at[0]
+    assert says in error.why
+    assert isinstance(error.__cause__, kind)
+    assert "smelt/" not in error.why
+
+
+def test_an_error_under_transformations_names_the_inner_line():
+    error = failure(jax.jit(chosen_in_a_branch), "f32[2,4]")
+    assert f":{chosen_in_python.__code__.co_firstlineno + 1} in chosen_in_python" in error.at[0]
+
+
+@pytest.mark.parametrize("fn", [chosen_in_python, array_of_numpy, index_of_a_list, boolean_index])
+def test_the_advice_of_jax_is_given_where_there_is_some(fn):
+    error = failure(fn, "f32[2,4]")
+    assert f"errors.html#jax.errors.{type(error.__cause__).__name__}" in error.fix
+    assert ";" in error.fix  # and one of ours
+
+
+@pytest.mark.parametrize("layer", [linear, eqx.nn.LayerNorm(8)])
+def test_a_layer_that_is_the_whole_function_has_no_line_to_name(layer):
+    assert failure(layer, "f32[3,5]").at == ()
+
+
+@pytest.mark.parametrize(
+    ("result", "says"),
+    [("text", "a str: 'text'"), ({"a": object}, "a type"), ((), "nothing"), (None, "nothing")],
+)
+def test_what_is_returned_has_to_be_arrays(result, says):
+    def fn(x):
+        return result
+
+    error = failure(fn, "f32[2]")
+    assert error.what.startswith(f"your function returned {says}")
+    assert error.at == (f"tests/frontends/jax/test_failures.py:{fn.__code__.co_firstlineno} in fn",)
+
+
+def test_a_long_message_is_cut():
+    def fn(x):
+        raise ValueError("\n".join(f"line {i}" for i in range(100)))
+
+    assert failure(fn, "f32[2]").why == "; ".join([*(f"line {i}" for i in range(6)), "..."])
+
+
+def test_an_error_in_smelt_itself_is_not_the_users(monkeypatch):
+    monkeypatch.setattr(layer_norm, "is_usual_epsilon", None)
+    with pytest.raises(TypeError, match="not callable"):
+        trace(norm, "f32[3,4]")
