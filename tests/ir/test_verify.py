@@ -127,7 +127,7 @@ MALFORMED = {
     "more outputs than there are": (
         13,
         "g (float[2] x) => (float[2] y) { y, z = Relu(x) }",
-        "it has 2 outputs, at most 1",
+        "it has 2 outputs where Relu writes 1 to 1",
     ),
 }
 
