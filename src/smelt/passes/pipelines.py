@@ -46,11 +46,11 @@ SIMPLIFY = _listed(
 QUANTIZE = _listed(
     "dequantize-to-constexpr",
     "merge-affine-dequantize-with-consecutive-ops",
-    "int-op-canonicalization",
-    "nullify-redundant-quantization-zero-point",
+    "int-op-canonicalization{keep-groups}",
+    "nullify-redundant-quantization-zero-point{keep-groups}",
     "dequantize-quantize-pair-elimination",
 )
-"""Integers that stay integers."""
+"""Integers that stay integers, and groups that stay whole."""
 
 FUSE = _listed(
     "compose-conv1d",

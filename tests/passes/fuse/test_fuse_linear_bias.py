@@ -82,3 +82,13 @@ def test_the_constant_stays_for_others() -> None:
     constant = model.graph.initializers["k"].const_value
     assert constant is not None
     np.testing.assert_array_equal(constant.numpy(), [1, -2, 3])
+
+
+@pytest.mark.parametrize("moved", ["Identity(q)", "Transpose<perm=[1,0]>(q)"])
+def test_a_gemm_on_integers_takes_no_float(moved: str) -> None:
+    check_unchanged(
+        fuse_linear_bias,
+        "g (uint8[4,4] q, int8[4,4] w) => (float[4,4] y) <float s = {0.5}, float[4] c = {1,2,3,4}>"
+        f"{{ i = {moved}  a = DequantizeLinear(i, s)  b = DequantizeLinear(w, s)"
+        "  t = Transpose<perm=[1,0]>(b)  p = Gemm(a, t)  y = Add(p, c) }",
+    )

@@ -235,3 +235,27 @@ def test_keeps_below_opset_13() -> None:
         + BODY.format("", "Transpose(d)", "", "s", "z").replace("{{", "{").replace("}}", "}"),
         opset=11,
     )
+
+
+PAIRS = (
+    "g (float[2,3] x) => (float[6] y) <float s = {{0.5}}, {0} z = {{1}}, int64[1] flat = {{-1}}>"
+    "{{ q = QuantizeLinear(x, s, z)  a = DequantizeLinear(q, s, z)  r = Reshape(a, flat)"
+    "  p = QuantizeLinear(r, s, z)  y = DequantizeLinear(p, s, z) }}"
+)
+
+
+def test_pairs_of_int8_stay_for_runtimes_that_turn_them_to_uint8() -> None:
+    check_unchanged(the_pass, PAIRS.format("int8"), keep_groups=True)
+    assert run_pass(the_pass, text.parse(PAIRS.format("int8"), 21)).rewrites == 1
+
+
+def test_pairs_of_uint8_do_not() -> None:
+    assert run_pass(the_pass, text.parse(PAIRS.format("uint8"), 21), keep_groups=True).rewrites == 1
+
+
+def test_nor_does_int8_without_pairs() -> None:
+    graph = (
+        "g (int8[2,3] q) => (int8[6] y) <float s = {0.5}, int8 z = {1}, int64[1] flat = {-1}>"
+        "{ a = DequantizeLinear(q, s, z)  r = Reshape(a, flat)  y = QuantizeLinear(r, s, z) }"
+    )
+    assert run_pass(the_pass, text.parse(graph, 21), keep_groups=True).rewrites == 1

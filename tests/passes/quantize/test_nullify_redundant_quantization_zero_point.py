@@ -227,3 +227,30 @@ def test_keeps_the_zero_point_of_another_type_than_the_attribute_of_a_quantize()
         after="g (float[4] x) => (float[4] y) <float s = {0.5}, int8 z = {0}>"
         "{ q = QuantizeLinear(x, s, z)  y = DequantizeLinear(q, s) }",
     )
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        "g (uint8[2,2] q) => (float[2,2] y) <float s = {0.5}, uint8 z = {0}>"
+        "{ y = DequantizeLinear(q, s, z) }",
+        "g (float[2,2] x) => (float[2,2] y) <float s = {0.5}, uint8 z = {128}>"
+        "{ q = QuantizeLinear(x, s, z)  y = DequantizeLinear(q, s, z) }",
+        "g (float[2,2] x) => (uint8[2,2] y, float[2,2] v)"
+        "<float s = {0.5}, uint8 z = {0}, uint8[2,2] w = {1,2,3,4}>"
+        "{ y = QuantizeLinear(x, s, z)  v = DequantizeLinear(w, s, z) }",
+    ],
+)
+def test_groups_stay_whole_on_request(graph: str) -> None:
+    check_unchanged(the_pass, graph, keep_groups=True)
+    assert run_pass(the_pass, text.parse(graph, 21)).rewrites
+
+
+def test_constants_alone_make_no_group() -> None:
+    graph = "g (float[2,2] x) => (float[2,2] y) <float s = {{0.5}}, {}> {{ v = {}  y = MatMul(x, v) }}"
+    check_rewrite(
+        the_pass,
+        graph.format("uint8 z = {0}, uint8[2,2] w = {1,2,3,4}", "DequantizeLinear(w, s, z)"),
+        graph.format("uint8[2,2] w = {1,2,3,4}", "DequantizeLinear(w, s)"),
+        keep_groups=True,
+    )

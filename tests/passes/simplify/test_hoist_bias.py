@@ -53,3 +53,13 @@ KEPT = {
 @pytest.mark.parametrize("before", KEPT.values(), ids=KEPT.keys())
 def test_keeps(before: str) -> None:
     check_unchanged(hoist_bias, before)
+
+
+def test_a_product_on_integers_stays_apart_from_a_float() -> None:
+    check_unchanged(
+        hoist_bias,
+        "g (uint8[2,4] x, int8[4,4] w) => (float[2,2,2] y)"
+        "<float s = {0.5}, float[2,2] c = {1,2,3,4}, int64[3] shape = {2,2,2}>"
+        "{ a = DequantizeLinear(x, s)  b = DequantizeLinear(w, s)  p = MatMul(a, b)"
+        " r = Reshape(p, shape)  y = Add(r, c) }",
+    )

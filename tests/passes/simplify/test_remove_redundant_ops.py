@@ -44,6 +44,16 @@ MERGED = {
         "then_branch = t () => (float[4] t) { t = Exp(r) },"
         "else_branch = e () => (float[4] e) { e = Abs(r) }> y = Add(z, n) }",
     ),
+    "what a branch computes of what it dequantizes": (
+        "g (uint8[4] x, bool c) => (float[4] y) <float s = {0.5}>"
+        "{ a = DequantizeLinear(x, s) z = Neg(a) n = If(c) <"
+        "then_branch = t () => (float[4] t) { b = DequantizeLinear(x, s) r = Neg(b) t = Exp(r) },"
+        "else_branch = e () => (float[4] e) { e = Abs(z) }> y = Add(z, n) }",
+        "g (uint8[4] x, bool c) => (float[4] y) <float s = {0.5}>"
+        "{ a = DequantizeLinear(x, s) z = Neg(a) n = If(c) <"
+        "then_branch = t () => (float[4] t) { t = Exp(z) },"
+        "else_branch = e () => (float[4] e) { e = Abs(z) }> y = Add(z, n) }",
+    ),
 }
 
 
@@ -60,6 +70,13 @@ KEPT = {
     "operands of Sub": "g (float[4] x, float[4] z) => (float[4] y) { a = Sub(x, z) b = Sub(z, x) y = Mul(a, b) }",
     "random numbers": "g (float[4] x) => (float[4] y) { a = RandomNormalLike(x) b = RandomNormalLike(x) y = Sub(a, b) }",
     "operators nobody knows": "g (float[4] x) => (float[4] y) { a = mine.F(x) b = mine.F(x) y = Sub(a, b) }",
+    "a branch that dequantizes for a product of its own": (
+        "g (uint8[4,4] x, uint8[4,4] w, bool c) => (float[4,4] y) <float s = {0.5}>"
+        "{ a = DequantizeLinear(x, s) z = Neg(a) n = If(c) <"
+        "then_branch = t () => (float[4,4] t) { b = DequantizeLinear(x, s)"
+        " d = DequantizeLinear(w, s) t = MatMul(b, d) },"
+        "else_branch = e () => (float[4,4] e) { e = Abs(z) }> y = Add(z, n) }"
+    ),
     "in two branches": (
         "g (float[4] x, bool c) => (float[4] y) { y = If(c) <"
         "then_branch = t () => (float[4] t) { a = Relu(x) t = Neg(a) },"

@@ -6,7 +6,8 @@
 
 Needs    a k of rank 2 at most that broadcasts to the result without widening it; a constant one
          where the Gemm has a bias already, or where k is subtracted.
-Keeps    integers; a k that raises the rank, (1,1,D) too; a Gemm that something else reads.
+Keeps    integers; a Gemm of dequantized operands, which runtimes compute on integers as long as
+         it has no other; a k that raises the rank, (1,1,D) too; a Gemm that something else reads.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import same_dim
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.fuse.output_channels import round_to
+from smelt.passes.quantize.groups import is_integer_product
 
 _gemm = op("Gemm", var("a"), var("b"), optional(const(name="c", limit=None)), name="gemm")
 _term = var("term")
@@ -38,6 +40,8 @@ def gemm_plus(m: Match, b: Builder) -> Replacement:
     if not fits_gemm(term, gemm):
         return Miss("the term would widen the result, or is not floating-point")
     node = m.node("gemm")
+    if is_integer_product(node):
+        return Miss("the Gemm is of dequantized operands, and the term is not")
     negated = m.root.op_type == "Sub" and m.root.inputs[1] is gemm
     bias = _bias(m, b, 1.0 if m.root.op_type == "Add" or negated else -1.0, negated)
     if isinstance(bias, Miss):

@@ -11,7 +11,9 @@ Needs    the parameters of the QuantizeLinear and of every DequantizeLinear cons
          reshapes that moves the one axis to the other.
 Keeps    a move whose floats something else reads; scales of blocks; two quantizations that differ,
          which rescale; types under 8 bits, which runtimes hardly move, and MaxPool of 16 bits,
-         which ONNX does not have.
+         which ONNX does not have. With ``keep-groups``, as in the default pipeline: moves of int8
+         next to a QuantizeLinear with its DequantizeLinear, which runtimes without kernels for
+         int8 turn to uint8 as a pair, and not across a move.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from smelt.ir.constants import Constants
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, PassContext, graph_pass
+from smelt.passes.quantize.groups import Groups, is_pair
 from smelt.passes.quantize.moved_axis import RESHAPES, moved_axis
 from smelt.passes.quantize.quantization import Quantization
 from smelt.passes.quantize.round_trip import round_trip_flaw
@@ -81,9 +84,11 @@ def _moved_operands(node: ir.Node) -> tuple[ir.Value | None, ...]:
     return tuple(node.inputs if node.op_type == "Concat" else node.inputs[:1])
 
 
-@graph_pass(NAME, __doc__, exactness=EXACT, source="Core ML MIL: common::int_op_canonicalization")
+@graph_pass(
+    NAME, __doc__, exactness=EXACT, options_type=Groups, source=f"Core ML MIL: common::{NAME}"
+)
 def int_op_canonicalization(
-    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: None
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Groups
 ) -> None:
     index = cx.index()
     for node in index.nodes([("", "QuantizeLinear")]):
@@ -93,11 +98,23 @@ def int_op_canonicalization(
         if index.opsets[node.graph] < MIN_OPSET:
             stats.miss(NAME, f"the opset is below {MIN_OPSET}", node)
             continue
+        if options.keep_groups and _is_in_pairs(node, tree):
+            stats.miss(NAME, "a runtime may turn the pairs around the move to uint8", node)
+            continue
         flaw = _flaw(node, tree, cx.constants) or _replace(rewriter, node, tree)
         if flaw is None:
             stats.fired[NAME] += 1
         else:
             stats.miss(NAME, flaw, node)
+
+
+def _is_in_pairs(quantize: ir.Node, tree: _Tree) -> bool:
+    """True if integers are int8 and a pair ends at a leaf, or begins with ``quantize``."""
+    integers = [leaf.inputs[0] for leaf in tree.leaves]
+    if not any(value is not None and value.dtype == ir.DataType.INT8 for value in integers):
+        return False
+    made = [value.producer() for value in integers if value is not None]
+    return is_pair(quantize) or any(n is not None and n.op_type == "QuantizeLinear" for n in made)
 
 
 def _flaw(quantize: ir.Node, tree: _Tree, constants: Constants) -> str | None:

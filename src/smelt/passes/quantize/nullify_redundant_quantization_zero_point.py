@@ -11,7 +11,9 @@ Needs    constant zero points, one for all or a vector of equal ones. A change o
          readers of the integers at hand: a constant that only one DequantizeLinear reads, or a
          QuantizeLinear that only DequantizeLinears read.
 Keeps    the zero point of a QuantizeLinear to int8 and others: the result has its type, and would
-         be uint8 without. Integers that a graph returns or that something else reads.
+         be uint8 without. Integers that a graph returns or that something else reads. With
+         ``keep-groups``, as in the default pipeline: models with more than quantized constants,
+         since runtimes find quantized groups by zero points and by equal types around them.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from smelt.ir.build import Builder
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, PassContext, graph_pass
+from smelt.passes.quantize.groups import Groups, has_groups
 from smelt.passes.quantize.quantization import Quantization, type_without_zero_point
 
 NAME = "nullify_redundant_quantization_zero_point"
@@ -33,10 +36,14 @@ OTHER_SIGN = {ir.DataType[a]: ir.DataType[b] for x, y in _PAIRS for a, b in ((x,
 """The type of as many bits with the other sign."""
 
 
-@graph_pass(NAME, __doc__, exactness=EXACT, source=f"Core ML MIL: common::{NAME}")
+@graph_pass(
+    NAME, __doc__, exactness=EXACT, options_type=Groups, source=f"Core ML MIL: common::{NAME}"
+)
 def nullify_redundant_quantization_zero_point(
-    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: None
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Groups
 ) -> None:
+    if options.keep_groups and has_groups(cx.index()):
+        return
     nullifier = _Nullifier(cx, rewriter, stats)
     for node in cx.index().nodes([("", "QuantizeLinear"), ("", "DequantizeLinear")]):
         if node not in rewriter.dead:

@@ -7,7 +7,8 @@ A product and its bias side by side are one linear layer to other passes, and to
 
 Needs    a Reshape that only splits the last dim, into sizes that are known; a constant that has
          no more dims than those two, others being 1.
-Keeps    constants that vary along other dims; products and Reshapes that something else reads.
+Keeps    constants that vary along other dims; products of dequantized operands, which runtimes
+         compute on integers as long as no float is added right behind; products and Reshapes that something else reads.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from smelt.ir.pattern import const, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import same_dim
 from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.quantize.groups import is_integer_product
 
 _product = op("MatMul", var("x"), var("w"), name="product")
 _split = op("Reshape", _product, var("shape"), name="split")
@@ -27,6 +29,8 @@ _split = op("Reshape", _product, var("shape"), name="split")
 @rule(op("Add", _split, const(name="c", limit=None), commutative=True), same_shape=True)
 def bias_of_split_rows(m: Match, b: Builder) -> Replacement:
     before, after, c = m["product"].shape, m["split"].shape, m.array("c", limit=None)
+    if is_integer_product(m.node("product")):
+        return Miss("the product is of dequantized operands, and the constant is not")
     if before is None or after is None or c is None or len(after) != len(before) + 1:
         return Miss("the Reshape does not split one dim")
     heads, size = after[-2], after[-1]

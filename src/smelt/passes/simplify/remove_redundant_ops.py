@@ -5,7 +5,8 @@
 
 Needs    the same operator, attributes bit for bit, and the same operands; operands of
          commutative operators in any order. Or vectors of integers that inference knows to hold
-         the same sizes. An inner graph may use what an outer one has.
+         the same sizes. An inner graph may use what an outer one has, but dequantizes by itself:
+         runtimes look for quantized groups within one graph.
 Keeps    random operators, operators of unknown domains, nodes that hold graphs; both names where
          both results are outputs.
 """
@@ -64,7 +65,7 @@ class _Search:
 
     def merged(self, node: ir.Node, found: list[Key]) -> bool:
         """True if an earlier node stands for ``node`` now; else notes what it computes."""
-        for key in (self.key(node), self.sizes(node)):
+        for key in (self.own_key(node), self.sizes(node)):
             first = self.seen.get(key) if key is not None else None
             alive = first is not None and first not in self.rewriter.dead
             if first is not None and alive and self.merge(node, first):
@@ -73,6 +74,18 @@ class _Search:
                 found += [key] if first is None else []
                 self.seen[key] = node
         return False
+
+    def own_key(self, node: ir.Node) -> Key | None:
+        """``key``, but that of a DequantizeLinear which an outer graph has too is its own.
+
+        Its floats are then known to be the same: what both graphs compute of them still merges.
+        """
+        key = self.key(node)
+        first = self.seen.get(key)
+        if first is None or node.op_type != "DequantizeLinear" or first.graph is node.graph:
+            return key
+        self.numbers[node.outputs[0]] = self.number(first.outputs[0])
+        return (key, id(node.graph))
 
     def sizes(self, node: ir.Node) -> Key | None:
         """Which dims a vector or scalar of integers holds; None if a dim has no name."""
