@@ -44,6 +44,20 @@ CASES: dict[str, tuple[Callable[..., Any], Sequence[str], Sequence[str]]] = {
         ["f32[B,5]"],
         ["Slice", "Slice", "Concat"],
     ),
+    "mean": (lambda x: jnp.mean(x, 1), ["f32[B,5]"], ["ReduceMean"]),
+    "mean, dims kept": (lambda x: jnp.mean(x, 1, keepdims=True), ["f32[B,5]"], ["ReduceMean"]),
+    "mean over a symbol": (lambda x: jnp.mean(x, 0), ["f32[B,5]"], ["ReduceMean"]),
+    "mean of all": (lambda x: jnp.mean(x), ["f32[B,5,S]"], ["ReduceMean"]),
+    "variance": (
+        lambda x: jnp.var(x, 1),
+        ["f32[B,5]"],
+        ["ReduceMean", "Sub", "Mul", "ReduceMean"],
+    ),
+    "variance over a symbol": (
+        lambda x: jnp.var(x, 0, keepdims=True),
+        ["f32[B,5]"],
+        ["ReduceMean", "Sub", "Mul", "ReduceMean"],
+    ),
     "flip of a part": (lambda x: jnp.flip(x[:, 1:4], 1), ["f32[3,5]"], ["Slice"]),
     "flip of one row": (lambda x: jnp.flip(x, 1) + 1, ["f32[B,1]"], ["Add"]),
 }

@@ -18,6 +18,7 @@ SIMPLIFY = _listed(
     "select-optimization",
     "cast-optimization",
     "fuse-squeeze-expand-dims",
+    "fuse-reduce-keepdims",
     "fuse-stack-split",
     "merge-consecutive-slices",
     "merge-consecutive-concats",

@@ -20,6 +20,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "divide_to_multiply",
         "fold_index_wrap",
         "fold_reshape_pairs",
+        "fuse_reduce_keepdims",
         "fuse_squeeze_expand_dims",
         "fuse_stack_split",
         "hoist_bias",

@@ -123,3 +123,101 @@ KEPT = {
 @pytest.mark.parametrize("graph", KEPT.values(), ids=KEPT.keys())
 def test_keeps(graph: str) -> None:
     check_unchanged(fuse_reduce_mean, graph)
+
+
+N = "n = Shape<start=0, end=1>(x) "
+K = "k = Shape<start=1, end=2>(x) "
+COUNTS = {
+    "of one axis": (f"{N} i = Squeeze(n, zero) c = Cast<to=1>(i)", "0", "[1,K,3]", "Div(s, c)"),
+    "by way of int32 and float64": (
+        f"{N} h = Cast<to=6>(n) i = Cast<to=11>(h) j = Cast<to=1>(i) c = Squeeze(j)",
+        "0",
+        "[1,K,3]",
+        "Div(s, c)",
+    ),
+    "of two axes": (f"{N} {K} p = Mul(n, k) c = Cast<to=1>(p)", "0,1", "[1,1,3]", "Div(s, c)"),
+    "of two axes and a known one": (
+        f"{K} {N} q = Mul(k, three) p = Mul(q, n) c = Cast<to=1>(p)",
+        "0,1,2",
+        "[1,1,1]",
+        "Div(s, c)",
+    ),
+    "one over it": (
+        f"{N} i = Cast<to=1>(n) c = Reciprocal(i)",
+        "0",
+        "[1,K,3]",
+        "Mul(c, s)",
+    ),
+    "1 / it": (f"{N} i = Cast<to=1>(n) c = Div(one, i)", "0", "[1,K,3]", "Mul(s, c)"),
+}
+HEAD = "<int64[1] zero = {0}, int64[1] three = {3}, float one = {1}>"
+
+
+def counted(body: str, axes: str, y: str, root: str, x: str = "float[N,K,3]") -> str:
+    return (
+        f"g ({x} x) => (float{y} y) {HEAD} {{ {body} a = Constant<value_ints=[{axes}]>() "
+        f"s = ReduceSum(x, a) y = {root} }}"
+    )
+
+
+@pytest.mark.parametrize(("body", "axes", "y", "root"), COUNTS.values(), ids=COUNTS.keys())
+@pytest.mark.parametrize("opset", [17, 18, 25])
+def test_a_count_of_symbols(body: str, axes: str, y: str, root: str, opset: int) -> None:
+    given = f"<keepdims=1, axes=[{axes}]>(x)" if opset < 18 else "<keepdims=1>(x, a)"
+    check_rewrite(
+        fuse_reduce_mean,
+        counted(body, axes, y, root),
+        f"g (float[N,K,3] x) => (float{y} y) {{ a = Constant<value_ints=[{axes}]>() "
+        f"y = ReduceMean{given} }}",
+        opset=opset,
+        modes=("normal",),
+    )
+
+
+ONE = "i = Squeeze(n, zero) c = Cast<to=1>(i)"
+OTHER_COUNTS = {
+    "of another axis": (f"{K} c = Cast<to=1>(k)", "0", "[1,K,3]", "Div(s, c)"),
+    "of another tensor": (
+        "z = Pad(x, pads) n = Shape<start=0, end=1>(z) c = Cast<to=1>(n)",
+        "0",
+        "[1,K,3]",
+        "Div(s, c)",
+    ),
+    "less one": (
+        f"{N} o = Constant<value_int=1>() p = Sub(n, o) c = Cast<to=1>(p)",
+        "0",
+        "[1,K,3]",
+        "Div(s, c)",
+    ),
+    "in a type that it may leave": (
+        f"{N} h = Cast<to=3>(n) c = Cast<to=1>(h)",
+        "0",
+        "[1,K,3]",
+        "Div(s, c)",
+    ),
+    "by way of float16": (
+        f"{N} h = Cast<to=10>(n) c = Cast<to=1>(h)",
+        "0",
+        "[1,K,3]",
+        "Div(s, c)",
+    ),
+    "swapped": (f"{N} {ONE}", "0", "[1,K,3]", "Div(c, s)"),
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "axes", "y", "root"), OTHER_COUNTS.values(), ids=OTHER_COUNTS.keys()
+)
+def test_keeps_other_counts(body: str, axes: str, y: str, root: str) -> None:
+    source = counted(body, axes, y, root).replace(
+        "one = {1}", "one = {1}, int64[6] pads = {1,0,0,0,0,0}"
+    )
+    check_unchanged(fuse_reduce_mean, source)
+
+
+def test_keeps_a_sum_of_what_may_be_nothing() -> None:
+    check_unchanged(
+        fuse_reduce_mean,
+        "g (float[M] w) => (float[?] y) <int64[1] a = {1}> { i = NonZero(w) x = Cast<to=1>(i) "
+        "n = Shape<start=1, end=2>(x) c = Cast<to=1>(n) s = ReduceSum<keepdims=0>(x, a) y = Div(s, c) }",
+    )

@@ -158,3 +158,37 @@ NOT_INFINITE = {
 @pytest.mark.parametrize("graph", NOT_INFINITE.values(), ids=NOT_INFINITE.keys())
 def test_keeps_what_is_not_infinite(graph: str) -> None:
     check_unchanged(select_optimization, graph, assume_finite=True)
+
+
+COUNT = "n = Shape<start=0, end=1>(a) h = Cast<to=6>(n) c = Cast<to=1>(h)"
+SOME = {
+    "more than 0": f"{COUNT} z = Greater(c, zero)",
+    "0 is less": f"{COUNT} z = Less(zero, c)",
+}
+
+
+@pytest.mark.parametrize("condition", SOME.values(), ids=SOME.keys())
+def test_there_is_something(condition: str) -> None:
+    """So ``jnp.var`` asks whether there is anything to average."""
+    check_rewrite(
+        select_optimization,
+        f"{G} <float zero = {{0}}, float k = {{nan}}> {{ {condition} w = Where(z, a, k) y = Neg(w) }}",
+        f"{G} {{ y = Neg(a) }}",
+    )
+
+
+MAYBE = {
+    "less one": f"{COUNT} o = Constant<value_float=1.>() d = Sub(c, o) z = Greater(d, zero)",
+    "0 may be the size": "n = NonZero(a) s = Shape<start=1, end=2>(n) c = Cast<to=1>(s) "
+    "z = Greater(c, zero)",
+    "a number of the caller": "s = ReduceMax<keepdims=0>(a) z = Greater(s, zero)",
+    "or equal": f"{COUNT} z = GreaterOrEqual(zero, c)",
+}
+
+
+@pytest.mark.parametrize("condition", MAYBE.values(), ids=MAYBE.keys())
+def test_there_may_be_nothing(condition: str) -> None:
+    check_unchanged(
+        select_optimization,
+        f"{G} <float zero = {{0}}, float k = {{nan}}> {{ {condition} w = Where(z, a, k) y = Neg(w) }}",
+    )

@@ -2,10 +2,11 @@
 
     before   x ─> ReduceSum(axes) ─> Div(·, n) ─> y        after   x ─> ReduceMean(axes) ─> y
 
-``Mul(·, 1/n)`` means the same.
+``Mul(·, 1/n)`` means the same. Where a size is a symbol, n is computed from ``Shape(x)``.
 
 Needs    floats, static sizes along the axes, and a constant that is n, to the last bit, or 1/n
-         rounded to its type.
+         rounded to its type. With symbols, a float32 or float64 n that is proved to be the
+         product of the sizes, none of which may be 0.
 Keeps    other constants, however close; ``n / sum``; integers, whose mean is truncated; a sum
          that something else reads; a constant that raises the rank.
 """
@@ -22,6 +23,8 @@ from smelt.ir.build import Builder
 from smelt.ir.floats import is_float
 from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import is_positive, same_dim
+from smelt.ir.sizes import COUNTED, dim_product, size_of
 from smelt.passes.base import rounding, rule_pass
 
 AXES_INPUT = 18
@@ -39,10 +42,35 @@ def sum_over_count(m: Match, b: Builder) -> Replacement:
         return Miss("the number of terms is not known, or 0")
     if not _divides(m.array("constant"), count, m.root.op_type):
         return Miss("the constant is not the number of terms, or no float")
+    return _mean(m, b, axes)
+
+
+def _mean(m: Match, b: Builder, axes: tuple[int, ...]) -> ir.Value:
     keepdims = int(opset.keeps_dims(m.node("sum")))
     if m.opset < AXES_INPUT:
         return b.op("ReduceMean", m["x"], axes=list(axes), keepdims=keepdims)
     return b.op("ReduceMean", m["x"], b.const_i64(axes), keepdims=keepdims)
+
+
+_one_over = one_of(
+    op("Reciprocal", var("count"), shared=True), op("Div", const(1.0), var("count"), shared=True)
+)
+
+
+@rule(one_of(op("Div", _sum, var("count")), op("Mul", _sum, _one_over, commutative=True)))
+def sum_over_computed_count(m: Match, b: Builder) -> Replacement:
+    axes = opset.reduction_axes(m.node("sum"), m.constants)
+    if not axes or m["x"].shape is None or m.array("count") is not None:
+        return None
+    sizes = [m["x"].shape[axis] for axis in axes]
+    count = size_of(m["count"], b.shapes)
+    if count is None or m["x"].dtype not in COUNTED:
+        return Miss("the divisor is no number of elements")
+    if not same_dim(count, dim_product(sizes)):
+        return Miss("the divisor is another number than that of the terms")
+    if not all(map(is_positive, sizes)):
+        return Miss("there may be no terms")
+    return _mean(m, b, axes)
 
 
 def _count(x: ir.Value, axes: tuple[int, ...] | None) -> int | None:
@@ -63,7 +91,7 @@ def _divides(constant: np.ndarray | None, count: int, by: str) -> bool:
 fuse_reduce_mean = rule_pass(
     "fuse_reduce_mean",
     __doc__,
-    [sum_over_count],
+    [sum_over_count, sum_over_computed_count],
     exactness=rounding(4),
     before=("fuse_layernorm_or_instancenorm",),
     source="Core ML MIL: common::fuse_reduce_mean",

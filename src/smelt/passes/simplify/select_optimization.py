@@ -2,12 +2,14 @@
 
     before   Where(all true, a, b) ─> y                    after   a ─> y
     before   Where(c, a, a) ─> y                           after   a ─> y
+    before   Where(size of x > 0, a, b) ─> y               after   a ─> y
     before   Where(mask, -inf, b) ─> y                     after   Add(b, mask ? -inf : -0) ─> y
 
 The last form only with the option ``assume-finite``: where b is infinite or NaN under the mask,
 the sum is NaN. Adding -0 keeps every bit of b, +0 would not.
 
-Needs    a constant condition; a result of the shape of the operand that is chosen, since the
+Needs    a constant condition, or a number of elements computed from sizes of inputs, which are
+         not 0; a result of the shape of the operand that is chosen, since the
          others may broadcast it. For the sum a constant filled with infinities, on either side.
 Keeps    conditions that are true at some places only; masks whose sum would need a constant
          larger than condition and infinities are now.
@@ -24,6 +26,8 @@ from smelt.ir.floats import is_float
 from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import is_positive
+from smelt.ir.sizes import size_of
 from smelt.ir.worklist import RuleStats, Worklist
 from smelt.passes.base import Exactness, PassContext, graph_pass
 
@@ -44,6 +48,23 @@ def known_choice(m: Match, b: Builder) -> Replacement:
 @rule(op("Where", var("condition"), var("a"), var("a")))
 def no_choice(m: Match, b: Builder) -> Replacement:
     return m["a"]
+
+
+_zero = const(0, ulp=0)
+
+
+@rule(
+    one_of(
+        op("Where", op("Greater", var("size"), _zero, shared=True), var("a"), var("b")),
+        op("Where", op("Less", _zero, var("size"), shared=True), var("a"), var("b")),
+    )
+)
+def something_there(m: Match, b: Builder) -> Replacement:
+    """So ``jnp.var`` guards against the mean of nothing."""
+    size = size_of(m["size"], b.shapes)
+    if size is None:
+        return None
+    return m["a"] if is_positive(size) else Miss("the size may be 0")
 
 
 @rule(one_of(op("Where", _mask, _infinite, var("x")), op("Where", _mask, var("x"), _infinite)))
@@ -78,7 +99,7 @@ class Masks:
 def select_optimization(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Masks
 ) -> None:
-    rules = [known_choice, no_choice]
+    rules = [known_choice, no_choice, something_there]
     if options.assume_finite:
         rules.append(infinite_where_masked)
     Worklist(rewriter, rules, stats, cx.index()).run()

@@ -16,6 +16,7 @@ import onnx_ir as ir
 from smelt.ir import opset
 from smelt.ir.constants import Constants
 from smelt.ir.shapes import Dim, same_dim
+from smelt.ir.sizes import dim_product
 
 RESHAPES = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
 """Operators that keep the elements in order and change only the dims."""
@@ -71,10 +72,7 @@ def concat_axis(node: ir.Node) -> int | None:
 
 def merged(dims: tuple[Dim, ...], axis: int, last: int) -> tuple[Dim, ...]:
     """``dims`` with the axes from ``axis`` to ``last`` made one."""
-    product: Dim = 1
-    for dim in dims[axis : last + 1]:
-        product = dim * product
-    return (*dims[:axis], product, *dims[last + 1 :])
+    return (*dims[:axis], dim_product(dims[axis : last + 1]), *dims[last + 1 :])
 
 
 def same_dims(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> bool:

@@ -1,0 +1,61 @@
+"""Let a reduction keep or drop the dims that it reduces, instead of a Reshape behind it.
+
+    before   x: [N,C,S] ─> ReduceSum(2, keepdims = 0) ─> Unsqueeze(2) ─> y: [N,C,1]
+    after    x: [N,C,S] ─> ReduceSum(2, keepdims = 1) ─> y: [N,C,1]
+
+The same the other way round: dims that are kept, and then squeezed, are dropped at once. ArgMax
+and ArgMin too; Reshape and Flatten count as what they do.
+
+Needs    a result of the shape that the reduction itself would give, proved.
+Keeps    a reduction that something else reads, or a graph returns.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.pattern import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.tensors.stack import RESHAPES, dims_of, same_dims
+
+_POSITIONS = ("ArgMax", "ArgMin")
+_reduced = op([*sorted(opset.REDUCTIONS), *_POSITIONS], var("x"), rest=True, name="reduced")
+
+
+@rule(op(sorted(RESHAPES), _reduced, rest=True), same_shape=True)
+def reshape_of_reduction(m: Match, b: Builder) -> Replacement:
+    node, dims, result = m.node("reduced"), dims_of(m["x"]), dims_of(m.root.outputs[0])
+    axes = _axes(node, m)
+    if dims is None or result is None or not axes:
+        return None
+    keeps = not opset.keeps_dims(node)
+    if keeps:
+        made = tuple(1 if axis in axes else dim for axis, dim in enumerate(dims))
+    else:
+        made = tuple(dim for axis, dim in enumerate(dims) if axis not in axes)
+    if not same_dims(made, result):
+        return Miss("the reduction itself has no result of this shape")
+    attributes = [attr for name, attr in node.attributes.items() if name != "keepdims"]
+    attributes.append(ir.AttrInt64("keepdims", int(keeps)))
+    return b.add(ir.Node("", node.op_type, node.inputs, attributes))[0]
+
+
+def _axes(node: ir.Node, m: Match) -> tuple[int, ...] | None:
+    """The axes that ``node`` reduces, from 0; None if they are not known."""
+    if node.op_type not in _POSITIONS:
+        return opset.reduction_axes(node, m.constants)
+    rank = len(m["x"].shape or ())
+    axis = opset.attribute(node, "axis", m.opset)
+    return (axis % rank,) if rank else None
+
+
+fuse_reduce_keepdims = rule_pass(
+    "fuse_reduce_keepdims",
+    __doc__,
+    [reshape_of_reduction],
+    exactness=EXACT,
+    before=("fuse_reduce_mean",),
+)
