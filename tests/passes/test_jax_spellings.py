@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ import smelt
 from smelt.runtime.inputs import random_inputs
 from smelt.runtime.runner import open_runner
 
+TABLE = jnp.arange(12.0).reshape(4, 3)
+SLOPES = jnp.asarray([0.5, -1.0, 2.0, 0.25])
 CASES: dict[str, tuple[Callable[..., Any], Sequence[str], Sequence[str]]] = {
     "pad by reflection": (
         lambda x: jnp.pad(x, ((0, 0), (2, 1)), mode="reflect"),
@@ -47,7 +50,7 @@ CASES: dict[str, tuple[Callable[..., Any], Sequence[str], Sequence[str]]] = {
     "mean": (lambda x: jnp.mean(x, 1), ["f32[B,5]"], ["ReduceMean"]),
     "mean, dims kept": (lambda x: jnp.mean(x, 1, keepdims=True), ["f32[B,5]"], ["ReduceMean"]),
     "mean over a symbol": (lambda x: jnp.mean(x, 0), ["f32[B,5]"], ["ReduceMean"]),
-    "mean of all": (lambda x: jnp.mean(x), ["f32[B,5,S]"], ["ReduceMean"]),
+    "mean of all": (jnp.mean, ["f32[B,5,S]"], ["ReduceMean"]),
     "variance": (
         lambda x: jnp.var(x, 1),
         ["f32[B,5]"],
@@ -58,6 +61,24 @@ CASES: dict[str, tuple[Callable[..., Any], Sequence[str], Sequence[str]]] = {
         ["f32[B,5]"],
         ["ReduceMean", "Sub", "Mul", "ReduceMean"],
     ),
+    "one-hot of a clipped index": (
+        lambda i: jax.nn.one_hot(jnp.clip(i, 0, 3), 4) @ TABLE,
+        ["i32[B,6]"],
+        ["Clip", "Gather"],
+    ),
+    "one-hot of a remainder": (
+        lambda i: jax.nn.one_hot(i % 4, 4) @ TABLE,
+        ["i32[6]"],
+        ["Mod", "Gather"],
+    ),
+    "slopes, by >": (lambda x: jnp.where(x > 0, x, SLOPES * x), ["f32[B,4]"], ["PRelu"]),
+    "slopes, by >=": (lambda x: jnp.where(x >= 0, x, x * SLOPES), ["f32[B,4]"], ["PRelu"]),
+    "slopes, by parts": (
+        lambda x: jnp.maximum(x, 0) + SLOPES * jnp.minimum(x, 0),
+        ["f32[B,4]"],
+        ["PRelu"],
+    ),
+    "slopes of jax.nn": (lambda x: jax.nn.leaky_relu(x, SLOPES), ["f32[B,4]"], ["PRelu"]),
     "flip of a part": (lambda x: jnp.flip(x[:, 1:4], 1), ["f32[3,5]"], ["Slice"]),
     "flip of one row": (lambda x: jnp.flip(x, 1) + 1, ["f32[B,1]"], ["Add"]),
 }

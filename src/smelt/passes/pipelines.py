@@ -17,6 +17,8 @@ SIMPLIFY = _listed(
     "noop-elimination",
     "select-optimization",
     "cast-optimization",
+    "fold-bool-compare",
+    "fuse-floor-mod",
     "fuse-squeeze-expand-dims",
     "fuse-reduce-keepdims",
     "fuse-stack-split",

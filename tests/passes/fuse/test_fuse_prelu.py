@@ -32,6 +32,27 @@ def test_difference() -> None:
     )
 
 
+BY_SIGN = {
+    "above": "c = Greater(x, zero) m = Mul(a, x) y = Where(c, x, m)",
+    "above, swapped": "c = Less(zero, x) m = Mul(x, a) y = Where(c, x, m)",
+    "not below": "c = GreaterOrEqual(x, zero) m = Mul(x, a) y = Where(c, x, m)",
+    "below": "c = Less(x, zero) m = Mul(a, x) y = Where(c, m, x)",
+    "not above": "c = LessOrEqual(x, zero) m = Mul(a, x) y = Where(c, m, x)",
+    "both parts": "p = Relu(x) n = Min(zero, x) m = Mul(n, a) y = Add(m, p)",
+}
+
+
+@pytest.mark.parametrize("body", BY_SIGN.values(), ids=BY_SIGN.keys())
+@pytest.mark.parametrize("opset", [13, 16, 25])
+def test_by_sign(body: str, opset: int) -> None:
+    check_rewrite(
+        fuse_prelu,
+        f"{G} <{A}, float zero = {{0}}> {{ {body} }}",
+        f"{G} <{A}> {{ y = PRelu(x, a) }}",
+        opset=opset,
+    )
+
+
 SLOPES = {
     "scalar": ("float", "0.5"),
     "rank 4": ("float[1,3,1,1]", "0.5,-1.0,2.0"),
@@ -59,6 +80,20 @@ KEPT = {
     "subtracted the other way": f"{G} <{A}> {{ {PLUS.replace('Add(p, m)', 'Sub(m, p)')} }}",
     "negative part is an output": f"{G[:-1]}, float[N,3,2,2] q) <{A}> {{ {PLUS} }}",
     "float64": f"g (double[2] x) => (double[2] y) <double a = {{2}}> {{ {PLUS} }}",
+    "the other sign": f"{G} <{A}, float zero = {{0}}> "
+    "{ c = Less(x, zero) m = Mul(a, x) y = Where(c, x, m) }",
+    "another bound": f"{G} <{A}, float one = {{1}}> "
+    "{ c = Greater(x, one) m = Mul(a, x) y = Where(c, x, m) }",
+    "the sign of another value": f"{G} <{A}, float zero = {{0}}> "
+    "{ z = Sin(x) c = Greater(z, zero) m = Mul(a, x) y = Where(c, x, m) }",
+    "a choice that widens x": "g (float[1,2] x) => (float[2,2] y) <float[2,1] a = {1,2}, "
+    "float zero = {0}> { c = Greater(x, zero) m = Mul(a, x) y = Where(c, x, m) }",
+    "a choice with an infinite slope": f"{G} <float[2] a = {{inf, 1}}, float zero = {{0}}> "
+    "{ c = Greater(x, zero) m = Mul(a, x) y = Where(c, x, m) }",
+    "a choice of float64": "g (double[2] x) => (double[2] y) <double[2] a = {1,2}, double o = {0}> "
+    "{ c = Greater(x, o) m = Mul(a, x) y = Where(c, x, m) }",
+    "the scaled value is an output": f"{G[:-1]}, float[N,3,2,2] m) <{A}, float zero = {{0}}> "
+    "{ c = Greater(x, zero) m = Mul(a, x) y = Where(c, x, m) }",
     "integers": f"g (int32[2] x) => (int32[2] y) <int32 a = {{2}}> {{ {PLUS} }}",
 }
 

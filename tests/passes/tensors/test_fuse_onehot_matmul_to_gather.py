@@ -118,6 +118,98 @@ def test_a_negative_zero_is_what_a_sum_makes_of_it() -> None:
     assert not np.signbit(after[0, 0, 0])
 
 
+POSITIONS = "int64[3] p = {0,1,2}"
+TO_FLOAT = "v = Cast<to=1>(e)"
+
+
+def compared(
+    make: str,
+    *,
+    then: str = TO_FLOAT,
+    positions: str = POSITIONS,
+    inputs: str = "int64[N,4] x",
+    result: str = "float[N,4,2]",
+    last: int = -1,
+    table: str = TABLE,
+) -> str:
+    return (
+        f"g ({inputs}) => ({result} y) <{table}, int64 three = {{3}}, {positions}, "
+        f"int64[1] last = {{{last}}}, float one = {{1}}, float zero = {{0}}> "
+        f"{{ {make} u = Unsqueeze(i, last) e = Equal(u, p) {then} y = MatMul(v, t) }}"
+    )
+
+
+COMPARED = {
+    "as jax.nn.one_hot writes it": (compared(MODULO), "int64[N,4] x", "float[N,4,2]"),
+    "a row of positions": (
+        compared(MODULO, positions="int64[1,3] p = {0,1,2}"),
+        "int64[N,4] x",
+        "float[N,4,2]",
+    ),
+    "a choice of one and zero": (
+        compared(MODULO, then="v = Where(e, one, zero)"),
+        "int64[N,4] x",
+        "float[N,4,2]",
+    ),
+    "one index": (compared(MODULO, inputs="int64 x", result="float[2]"), "int64 x", "float[2]"),
+}
+
+
+@pytest.mark.parametrize(("source", "inputs", "result"), COMPARED.values(), ids=COMPARED.keys())
+@pytest.mark.parametrize("opset", [13, 25])
+def test_indices_that_are_compared(source: str, inputs: str, result: str, opset: int) -> None:
+    check_rewrite(
+        fuse_onehot_matmul_to_gather,
+        source,
+        f"g ({inputs}) => ({result} y) <{TABLE}, int64 three = {{3}}, int64[1] last = {{-1}}> "
+        f"{{ {MODULO} u = Unsqueeze(i, last) s = Squeeze(u, last) y = Gather<axis=0>(t, s) }}",
+        opset=opset,
+    )
+
+
+CLIPPED = "a = Constant<value_int={low}>() c = Constant<value_int={high}>() i = Clip(x, a, c)"
+COMPARED_KEPT = {
+    "an index may be negative": compared(CLIPPED.format(low=-1, high=2)),
+    "an index may be too large": compared(CLIPPED.format(low=0, high=3)),
+    "other positions": compared(MODULO, positions="int64[3] p = {1,2,3}"),
+    "the same position twice": compared(MODULO, positions="int64[3] p = {0,1,1}"),
+    "another number for the position": compared(MODULO, then="v = Where(e, zero, one)"),
+    "a column of positions": compared(
+        MODULO,
+        positions="int64[3,1] p = {0,1,2}",
+        last=0,
+        inputs="int64[3] x",
+        result="float[3,2]",
+    ),
+    "floats that are compared": compared(
+        "i = Relu(x)", inputs="float[N,4] x", positions="float[3] p = {0,1,2}"
+    ),
+}
+
+
+@pytest.mark.parametrize("source", COMPARED_KEPT.values(), ids=COMPARED_KEPT.keys())
+def test_keeps_other_comparisons(source: str) -> None:
+    check_unchanged(fuse_onehot_matmul_to_gather, source)
+
+
+@pytest.mark.parametrize("make", ["i = Identity(x)", CLIPPED.format(low=0, high=7)])
+def test_a_promised_range(make: str) -> None:
+    feeds = {"x": np.asarray([[0, 1, 2, 2]])}
+    check_unchanged(fuse_onehot_matmul_to_gather, graph(make))
+    check_rewrite(
+        fuse_onehot_matmul_to_gather,
+        graph(make),
+        gathered(make),
+        feeds=feeds,
+        assume_in_range=True,
+    )
+
+
+def test_a_promise_does_not_help_a_table_that_is_not_finite() -> None:
+    source = graph("i = Identity(x)", table=TABLE.replace("{1,", "{inf,"))
+    check_unchanged(fuse_onehot_matmul_to_gather, source, assume_in_range=True)
+
+
 KEPT = {
     "axis 0 of vectors": graph(
         "i = Constant<value_ints=[2,0,1]>()", inputs="float x", result="float[3,2]", axis=0

@@ -26,7 +26,7 @@ _x = var("x")
 _scaled = op("Mul", _x, const(name="alpha"), commutative=True)
 
 
-def _compared(over: str, under: str) -> Pattern:
+def compared(over: str, under: str) -> Pattern:
     """``x > 0``, or with the operands swapped."""
     zero = const(0.0, ulp=0)
     return one_of(op([over, over + "OrEqual"], _x, zero), op([under, under + "OrEqual"], zero, _x))
@@ -44,8 +44,8 @@ def larger(m: Match, b: Builder) -> Replacement:
 
 @rule(
     one_of(
-        op("Where", _compared("Greater", "Less"), _x, _scaled),
-        op("Where", _compared("Less", "Greater"), _scaled, _x),
+        op("Where", compared("Greater", "Less"), _x, _scaled),
+        op("Where", compared("Less", "Greater"), _scaled, _x),
     ),
     min_opset=16,
 )

@@ -1,0 +1,59 @@
+"""Read a truth value itself, not a comparison of the number that it is cast to.
+
+    before   p: bool ─> Cast(int32) ─> Less(·, 1) ─> y     after   p ─> Not ─> y
+    before   p: bool ─> Equal(·, true) ─> y                after   p ─> y
+
+So ``jax.lax.cond`` turns its predicate into the number of a branch, and back.
+
+Needs    a constant of one element on either side, which does not raise the rank; a comparison
+         that tells 0 from 1.
+Keeps    comparisons that are true of both or of neither; casts of what is no truth value.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.floats import is_float
+from smelt.ir.pattern import const, one_of, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import EXACT, rule_pass
+
+COMPARED: dict[str, np.ufunc] = {
+    "Equal": np.equal,
+    "Less": np.less,
+    "Greater": np.greater,
+    "LessOrEqual": np.less_equal,
+    "GreaterOrEqual": np.greater_equal,
+}
+
+_number = op("Cast", var("p"), shared=True)
+_constant = const(name="constant")
+
+
+@rule(
+    one_of(
+        op(list(COMPARED), _number, _constant),
+        op(list(COMPARED), _constant, _number),
+        op("Equal", var("p"), _constant, commutative=True),
+    )
+)
+def compared_truth(m: Match, b: Builder) -> Replacement:
+    p, constant = m["p"], m.array("constant")
+    if p.dtype != ir.DataType.BOOL or constant is None or constant.size != 1:
+        return None
+    if constant.dtype.kind not in "biuf" and not is_float(constant.dtype):
+        return Miss("the constant is no number")
+    truths = np.asarray([False, True]).astype(constant.dtype)
+    number = constant.reshape(())
+    compare = COMPARED[m.root.op_type]
+    swapped = m.root.inputs[0] is m["constant"]
+    holds = [bool(compare(number, t) if swapped else compare(t, number)) for t in truths]
+    if holds == [False, True]:
+        return p
+    return b.op("Not", p) if holds == [True, False] else Miss("it does not tell 0 from 1")
+
+
+fold_bool_compare = rule_pass("fold_bool_compare", __doc__, [compared_truth], exactness=EXACT)

@@ -1,0 +1,52 @@
+"""Let Mod give the remainder the sign of the divisor, instead of a choice behind it.
+
+    before   r = Mod(x, n, fmod = 1); Where(r < 0 and r != 0, r + n, r) ─> y
+    after    x ─> Mod(·, n) ─> y
+
+So JAX writes ``x % n``.
+
+Needs    signed integers, and one constant n above 0, or several.
+Keeps    floats, for which Mod has no other form; a remainder that something else reads; a divisor
+         that may be negative, or that callers give.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smelt.ir.build import Builder
+from smelt.ir.pattern import Pattern, const, one_of, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import EXACT, rule_pass
+
+_zero = const(0, ulp=0)
+_r = op("Mod", var("x"), const(name="n"), name="r", fmod=1)
+
+
+def _less_than_zero(value: Pattern) -> Pattern:
+    return one_of(op("Less", value, _zero), op("Greater", _zero, value))
+
+
+_negative = _less_than_zero(_r)
+_not_zero = op("Not", op("Equal", _r, _zero, commutative=True))
+_more = op("Add", _r, const(name="added"), commutative=True)
+
+
+@rule(
+    one_of(
+        op("Where", _negative, _more, _r),
+        op("Where", op("And", _negative, _not_zero, commutative=True), _more, _r),
+    )
+)
+def floor_mod(m: Match, b: Builder) -> Replacement:
+    dtype, n, added = m["x"].dtype, m.array("n"), m.array("added")
+    if dtype is None or not dtype.is_integer() or not dtype.is_signed():
+        return Miss("it is no remainder of signed integers")
+    if n is None or not bool(np.all(n > 0)):
+        return Miss("the divisor is not above 0")
+    if added is None or not np.array_equal(n, added):
+        return Miss("another number than the divisor is added")
+    return b.op("Mod", m["x"], m["n"])
+
+
+fuse_floor_mod = rule_pass("fuse_floor_mod", __doc__, [floor_mod], exactness=EXACT)

@@ -1,0 +1,68 @@
+"""Recognize one-hot vectors: ONNX's OneHot, and indices compared with 0, 1, 2 and so on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.pattern import const, one_of, op, var
+from smelt.ir.rule import Match, Miss
+
+_ones = op("OneHot", var("indices"), var("depth"), const(name="values"), name="onehot")
+_equal = op("Equal", var("column"), const(name="positions"), commutative=True)
+_truths = op("Where", _equal, const(1, ulp=0), const(0, ulp=0))
+
+ONE_HOT = one_of(_ones, op("Cast", _ones), op("Cast", _equal), _truths)
+"""One-hot vectors along the last axis."""
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """``indices``, of which ``signed`` ones count from the end where they are negative.
+
+    With ``unit``, they have a last dim of size 1 that the vectors lie along.
+    """
+
+    indices: ir.Value
+    signed: bool
+    unit: bool
+
+
+def one_hot(m: Match) -> OneHot | Miss:
+    """The indices of what ``ONE_HOT`` matched."""
+    if m.get("onehot") is None:
+        return _compared(m)
+    indices, axis = m["indices"], m.node("onehot").attributes.get_int("axis", -1)
+    rank = len(indices.shape) if indices.shape is not None else None
+    if axis not in (-1, rank):
+        return Miss("the one-hot axis is not the last")
+    values = m.array("values")
+    if values is None or values.tolist() != [0, 1]:
+        return Miss("the values are not 0 and 1")
+    return OneHot(indices, signed=True, unit=False)
+
+
+def _compared(m: Match) -> OneHot | Miss:
+    column, positions = m["column"], m.array("positions", limit=None)
+    if column.dtype is None or not column.dtype.is_integer() or column.shape is None:
+        return Miss("what is compared is no integer")
+    if positions is None or not positions.ndim or positions.ndim > len(column.shape):
+        return Miss("what is compared is no row of positions")
+    if column.shape[-1] != 1 or positions.size != positions.shape[-1]:
+        return Miss("what is compared is no column with a row")
+    if not np.array_equal(positions.reshape(-1), np.arange(positions.size)):
+        return Miss("the positions are not 0, 1, 2 and so on")
+    return OneHot(column, signed=False, unit=True)
+
+
+def gather_indices(b: Builder, found: OneHot) -> ir.Value:
+    """The indices as Gather takes them."""
+    indices = found.indices
+    if found.unit:
+        indices = b.op("Squeeze", indices, b.const_i64([-1]))
+    if indices.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
+        indices = b.op("Cast", indices, to=int(ir.DataType.INT64))
+    return indices

@@ -1,0 +1,81 @@
+"""Truth values that are compared as numbers."""
+
+from __future__ import annotations
+
+import pytest
+from rewrites import check_rewrite, check_unchanged
+
+from smelt.passes.simplify.fold_bool_compare import fold_bool_compare
+
+SAME = {
+    "0 is less": "c = Cast<to=6>(p) y = Less(i, c)",
+    "at least 1": "c = Cast<to=6>(p) y = GreaterOrEqual(c, one)",
+    "equal to 1": "c = Cast<to=6>(p) y = Equal(one, c)",
+    "more than a half": "c = Cast<to=1>(p) y = Greater(c, half)",
+    "equal to true": "y = Equal(p, true)",
+}
+OPPOSITE = {
+    "less than 1": "c = Cast<to=6>(p) y = Less(c, one)",
+    "1 is more": "c = Cast<to=6>(p) y = Greater(one, c)",
+    "at most 0": "c = Cast<to=6>(p) y = LessOrEqual(c, i)",
+    "equal to 0": "c = Cast<to=6>(p) y = Equal(c, i)",
+    "equal to false": "y = Equal(false, p)",
+    "less than a half": "c = Cast<to=1>(p) y = Less(c, half)",
+}
+G = (
+    "g (bool[N] p) => (bool[N] y) <int32 one = {1}, int32 i = {0}, float half = {0.5}, "
+    "bool true = {1}, bool false = {0}>"
+)
+HEAD = "g (bool[N] p) => (bool[N] y)"
+
+
+@pytest.mark.parametrize("body", SAME.values(), ids=SAME.keys())
+def test_is_it(body: str) -> None:
+    check_rewrite(
+        fold_bool_compare,
+        f"{G} {{ {body.replace('y =', 'q =')} y = Not(q) }}",
+        f"{HEAD} {{ y = Not(p) }}",
+    )
+
+
+@pytest.mark.parametrize("body", OPPOSITE.values(), ids=OPPOSITE.keys())
+@pytest.mark.parametrize("opset", [13, 25])
+def test_is_its_opposite(body: str, opset: int) -> None:
+    check_rewrite(fold_bool_compare, f"{G} {{ {body} }}", f"{HEAD} {{ y = Not(p) }}", opset=opset)
+
+
+@pytest.mark.parametrize("to", [2, 3, 7, 10, 11, 12, 13])
+def test_any_number(to: int) -> None:
+    check_rewrite(
+        fold_bool_compare,
+        f"{HEAD} <bool t = {{1}}> {{ o = Cast<to={to}>(t) c = Cast<to={to}>(p) y = Less(c, o) }}",
+        f"{HEAD} {{ y = Not(p) }}",
+    )
+
+
+def test_the_number_stays_for_others() -> None:
+    check_rewrite(
+        fold_bool_compare,
+        "g (bool[N] p) => (bool[N] y, int32[N] c) <int32 one = {1}> "
+        "{ c = Cast<to=6>(p) y = Less(c, one) }",
+        "g (bool[N] p) => (bool[N] y, int32[N] c) { c = Cast<to=6>(p) y = Not(p) }",
+    )
+
+
+KEPT = {
+    "true of both": f"{G} {{ c = Cast<to=6>(p) y = GreaterOrEqual(c, i) }}",
+    "true of neither": f"{G} {{ c = Cast<to=6>(p) y = Less(c, i) }}",
+    "what is no truth value": "g (int64[N] p) => (bool[N] y) <int32 one = {1}> "
+    "{ c = Cast<to=6>(p) y = Less(c, one) }",
+    "a constant of higher rank": "g (bool[N] p) => (bool[1,N] y) <int32[1,1] one = {1}> "
+    "{ c = Cast<to=6>(p) y = Less(c, one) }",
+    "two constants": "g (bool[2] p) => (bool[2] y) <int32[2] o = {1, 0}> "
+    "{ c = Cast<to=6>(p) y = Less(c, o) }",
+    "not a constant": "g (bool[N] p, int32 o) => (bool[N] y) { c = Cast<to=6>(p) y = Less(c, o) }",
+    "NaN": "g (bool[N] p) => (bool[N] y) <float o = {nan}> { c = Cast<to=1>(p) y = Less(c, o) }",
+}
+
+
+@pytest.mark.parametrize("graph", KEPT.values(), ids=KEPT.keys())
+def test_keeps(graph: str) -> None:
+    check_unchanged(fold_bool_compare, graph)
