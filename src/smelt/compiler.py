@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import onnx_ir as ir
 
-from smelt.errors import ErrorList, UsageError
+from smelt.errors import ErrorList, UsageError, not_installed
 from smelt.frontends import onnx as onnx_frontend
 from smelt.frontends.onnx.inline import inline_functions
 from smelt.ir.collector import paused_collector
@@ -46,7 +46,12 @@ def trace(
     and are to have them first in the model: NHWC becomes NCHW. Raises UsageError E108 for names
     that the model does not have, and E603 for those of less than 3 dims.
     """
-    from smelt.frontends.jax import trace as trace_jax
+    try:
+        from smelt.frontends.jax import trace as trace_jax
+    except ModuleNotFoundError as error:
+        if error.name not in ("jax", "jaxlib"):
+            raise
+        raise not_installed("jax", "jax", "converting a JAX function") from error
 
     with paused_collector():
         model = trace_jax(fn, *specs, **options)

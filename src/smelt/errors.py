@@ -117,6 +117,28 @@ class ErrorList(SmeltError):
         return {**self.errors[0].to_json(), "errors": [e.to_json() for e in self.errors]}
 
 
+def not_installed(package: str, extra: str, what: str) -> UsageError:
+    """E631: ``what`` needs ``package``, which the optional dependencies ``extra`` install."""
+    return UsageError(
+        "E631",
+        f"{what} needs the package {package}, which is not installed",
+        fix=f"pip install 'smelt[{extra}]'",
+    )
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+    """Which of the ``known`` names was meant, for ``fix``; ``otherwise`` where none is near.
+
+    Names that begin with what was given come first, then those that are spelled alike.
+    """
+    import difflib
+
+    names = list(known)
+    begun = [item for item in names if name and item.startswith(name)]
+    near = begun or difflib.get_close_matches(name, names)
+    return f"did you mean {' or '.join(map(repr, near[:3]))}?" if near else otherwise
+
+
 def render(error: SmeltError) -> str:
     """The text of one error: ``CODE what``, then its non-empty parts, two spaces in."""
     lines = [f"{error.code} {error.what}"]

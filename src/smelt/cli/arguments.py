@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from smelt.errors import SmeltError, UsageError
+from smelt.errors import SmeltError, UsageError, not_installed
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -62,15 +62,23 @@ def find_function(reference: str) -> Callable[..., Any]:
             found = getattr(found, part)
     except SmeltError:
         raise
+    except ModuleNotFoundError as error:
+        if error.name in ("jax", "jaxlib"):
+            raise not_installed("jax", "jax", f"importing {reference!r}") from error
+        raise _not_imported(reference, error) from error
     except Exception as error:
-        raise UsageError(
-            "E635",
-            f"cannot import {reference!r}: {type(error).__name__}: {error}",
-            fix="name a function as package.module:function, importable from this folder",
-        ) from error
+        raise _not_imported(reference, error) from error
     if not callable(found):
         raise UsageError("E635", f"{reference!r} is a {type(found).__name__}, not a function")
     return found  # type: ignore[no-any-return]
+
+
+def _not_imported(reference: str, error: Exception) -> UsageError:
+    return UsageError(
+        "E635",
+        f"cannot import {reference!r}: {type(error).__name__}: {error}",
+        fix="name a function as package.module:function, importable from this folder",
+    )
 
 
 def parse_dims(items: Sequence[str] | None) -> dict[str, tuple[int, ...]]:

@@ -15,10 +15,11 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, ParamSpec, TypeVar
+from typing import Annotated, ParamSpec, TypeVar
 
 import typer
 
+from smelt.cli import completion
 from smelt.errors import ExitStatus, SmeltError
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
@@ -28,11 +29,23 @@ Dims = Annotated[
 ]
 Pipeline = Annotated[
     str,
-    typer.Option("--pipeline", metavar="TEXT|@FILE", help="The passes to run, or a file of them."),
+    typer.Option(
+        "--pipeline",
+        metavar="TEXT|@FILE",
+        help="The passes to run, or a file of them.",
+        autocompletion=completion.pipelines,
+    ),
+]
+Target = Annotated[
+    str,
+    typer.Option(help="A name that `smelt targets` lists.", autocompletion=completion.targets),
 ]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+EXTRAS = {"jax": "jax", "onnxruntime": "ort", "scipy": "host", "scipy_openblas32": "host"}
+"""Optional packages, and the extra of smelt that installs each."""
 
 REPRODUCER_MODEL_LIMIT = 100 << 20
 """Bytes of a model that a reproducer takes along by itself."""
@@ -62,6 +75,15 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
             refusal = UsageError("E639", f"{place}{error.strerror or error}")
             report_error(refusal, as_json)
             raise typer.Exit(int(refusal.status)) from None
+        except ModuleNotFoundError as error:
+            if error.name not in EXTRAS:
+                report_error(_unexpected(error), as_json)
+                raise typer.Exit(int(ExitStatus.INTERNAL)) from None
+            from smelt.errors import not_installed
+
+            missing = not_installed(error.name, EXTRAS[error.name], "this")
+            report_error(missing, as_json)
+            raise typer.Exit(int(missing.status)) from None
         except (RecursionError, MemoryError) as error:
             from smelt.errors import ResourceLimit
 
@@ -144,19 +166,3 @@ def progress(text: str) -> Iterator[None]:
 def note(text: str) -> None:
     """Tell a person something; programs do not read it."""
     print(text, file=sys.stderr)
-
-
-def table(rows: list[tuple[Any, ...]], header: tuple[str, ...] = ()) -> str:
-    """Columns of text, the numbers to the right."""
-    lines = [header, *rows] if header else list(rows)
-    if not lines:
-        return ""
-    widths = [max(len(str(line[i])) for line in lines) for i in range(len(lines[0]))]
-    texts = []
-    for line in lines:
-        cells = [
-            str(cell).rjust(width) if isinstance(cell, int | float) else str(cell).ljust(width)
-            for cell, width in zip(line, widths, strict=True)
-        ]
-        texts.append("  ".join(cells).rstrip())
-    return "\n".join(texts)

@@ -13,7 +13,8 @@ from smelt.cli.arguments import (
     is_function,
     parse_options,
 )
-from smelt.cli.command import Dims, Json, Pipeline, command, print_json, progress, table
+from smelt.cli.command import Dims, Json, Pipeline, Target, command, print_json, progress
+from smelt.cli.layout import table
 from smelt.cli.tracing import Input, Static, parse_inputs, parse_static
 from smelt.errors import UsageError
 
@@ -24,7 +25,7 @@ OWN_OPTIONS = frozenset({"source", "target", "pipeline", "dims", "opset", "x64",
 def compile_(
     source: Annotated[str, typer.Argument(metavar="MODEL|PKG.MOD:FN", help="What to compile.")],
     output: Annotated[str, typer.Option("-o", "--output", help="The folder of the files.")],
-    target: Annotated[str, typer.Option(help="A name that `smelt targets` lists.")] = "onnx",
+    target: Target = "onnx",
     specs: Input = None,
     static: Static = None,
     dim: Dims = None,

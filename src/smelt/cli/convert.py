@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from smelt.cli.arguments import find_function, write_model
-from smelt.cli.command import Json, Pipeline, command, note, print_json, progress
+from smelt.cli.command import Json, Pipeline, Target, command, note, print_json, progress
 from smelt.cli.tracing import (
     ChannelsFirst,
     Constraints,
@@ -37,7 +37,7 @@ def convert(
     opset: Annotated[int | None, typer.Option(help="ONNX opset of the result.")] = None,
     x64: Annotated[bool, typer.Option("--x64", help="Trace with 64-bit types.")] = False,
     pipeline: Pipeline = "default",
-    target: Annotated[str, typer.Option(help="The target that the model is for.")] = "onnx",
+    target: Target = "onnx",
     external_data: Annotated[
         bool, typer.Option("--external-data", help="Write the weights into a file of their own.")
     ] = False,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from smelt.cli.arguments import read_model
-from smelt.cli.command import Json, command, print_json, table
+from smelt.cli.command import Json, command, print_json
+from smelt.cli.layout import table
 
 if TYPE_CHECKING:
     import onnx_ir as ir

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
 
 from smelt.cli.bisect import bisect
+from smelt.cli.command import report_error
 from smelt.cli.compile import compile_
 from smelt.cli.convert import convert
 from smelt.cli.diff import diff
@@ -17,6 +22,7 @@ from smelt.cli.optimize import optimize
 from smelt.cli.passes import passes
 from smelt.cli.targets import targets
 from smelt.cli.verify import verify
+from smelt.errors import UsageError
 
 COMMANDS: Mapping[str, Callable[..., None]] = {
     "convert": convert,
@@ -31,8 +37,30 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "explain": explain,
 }
 
+
+class Commands(TyperGroup):
+    """The commands; what is wrong with their arguments is JSON where that is asked for."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        given = options.get("args") or (args[0] if args else None) or sys.argv[1:]
+        if "--json" not in given:
+            return super().main(*args, **options)
+        try:
+            status = super().main(*args, **{**options, "standalone_mode": False})
+        except TyperException as error:
+            refusal = UsageError("E643", error.format_message(), fix="`smelt COMMAND --help`")
+            report_error(refusal, as_json=True)
+            status = int(refusal.status)
+        sys.exit(status or 0)
+
+
+PLAIN = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+"""Ask for text without any escapes, bold ones included."""
+
 app = typer.Typer(
     name="smelt",
+    cls=Commands,
+    rich_markup_mode=None if PLAIN else "rich",
     help="A retargetable tensor-graph compiler: JAX or ONNX in; ONNX, C or a program out.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -61,4 +89,4 @@ def options(
 
 def run() -> None:
     """Entry point of the console script."""
-    app()
+    app(prog_name="smelt")

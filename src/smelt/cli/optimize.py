@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from smelt.cli.arguments import STANDARD, parse_dims, read_model, write_model
-from smelt.cli.command import Dims, Json, Pipeline, command, note, print_json, progress, table
+from smelt.cli.command import Dims, Json, Pipeline, command, note, print_json, progress
+from smelt.cli.layout import table
 from smelt.errors import UsageError
 
 if TYPE_CHECKING:

@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from smelt.cli.command import Json, command, print_json, table
+from smelt.cli.command import Json, command, print_json
+from smelt.cli.layout import table, width
 
 if TYPE_CHECKING:
     from smelt.passes.base import Pass
+
+WIDE = 200
+"""Characters of a line from which on it shows what a pass makes, and its source."""
 
 
 @command
@@ -30,7 +34,10 @@ def passes(
             (p.spelling, str(p.exactness), _default(p), p.summary, makes(p), p.source)
             for p in listed
         ]
-        print(table(rows, ("pass", "results", "default", "summary", "makes", "source")))
+        limit = width()
+        shown = 6 if limit is None or limit >= WIDE else 4
+        header = ("pass", "results", "default", "summary", "makes", "source")
+        print(table([row[:shown] for row in rows], header[:shown]))
 
 
 def _default(pass_: Pass) -> str:

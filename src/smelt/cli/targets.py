@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from smelt.cli.command import Json, command, print_json, table
+from smelt.cli.command import Json, command, print_json
+from smelt.cli.layout import table
 
 if TYPE_CHECKING:
     from smelt.targets.base import Target

@@ -50,6 +50,7 @@ Constraints = Annotated[
 
 _KEYWORD = re.compile(r"\s*([A-Za-z_]\w*)\s*=(.*)", re.DOTALL)
 _WORDS = {"true": True, "false": False, "none": None}
+_UNCLEAR = frozenset({"yes", "no", "on", "off", "y", "n", "t", "f", "maybe", "null", "nil"})
 
 
 def parse_inputs(items: Sequence[str] | None) -> tuple[list[str], dict[str, str]]:
@@ -69,7 +70,10 @@ def parse_inputs(items: Sequence[str] | None) -> tuple[list[str], dict[str, str]
 
 
 def parse_static(items: Sequence[str] | None) -> dict[str, Any]:
-    """Values as Python writes them, other text as it is; raises UsageError E636."""
+    """Values as Python writes them, other text as it is; raises UsageError E636.
+
+    Words that people take for true or false, but Python does not, need quotes to be text.
+    """
     values: dict[str, Any] = {}
     for item in items or ():
         name, equals, text = item.partition("=")
@@ -81,13 +85,19 @@ def parse_static(items: Sequence[str] | None) -> dict[str, Any]:
             )
         if name in values:
             raise UsageError("E636", f"--static {name} is given twice")
-        values[name] = _value(text)
+        values[name] = _value(name, text)
     return values
 
 
-def _value(text: str) -> Any:
+def _value(name: str, text: str) -> Any:
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
+    if text.lower() in _UNCLEAR:
+        raise UsageError(
+            "E636",
+            f"--static {name}={text} is neither true nor false",
+            fix=f"""write {name}=true or {name}=false, and text in quotes: '{name}="{text}"'""",
+        )
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):

@@ -85,9 +85,10 @@ CODES: Mapping[str, ErrorCode] = {
         "-o path/in/an/existing/folder.onnx",
     ),
     "E631": ErrorCode(
-        "onnxruntime is not installed",
-        "Results are compared by running models in ONNX Runtime, an optional dependency.",
-        "pip install 'smelt[ort]'",
+        "an optional package is not installed",
+        "JAX functions need jax, models are run and compared by onnxruntime, and targets have "
+        "dependencies of their own; each comes with an extra of smelt.",
+        "pip install 'smelt[jax,ort]', or the extra that the message names",
     ),
     "E632": ErrorCode(
         "wrong inputs for a run",
@@ -121,13 +122,18 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E638": ErrorCode(
         "nothing to explain",
-        "The topic is neither an error code nor a pass.",
+        "The topic is no error code, pass, stage of a pipeline or target.",
         "`smelt passes`, or docs/errors.md",
     ),
     "E639": ErrorCode(
         "the system refuses",
         "The operating system refused to read, make or write a file or folder.",
         "check the path and its permissions",
+    ),
+    "E643": ErrorCode(
+        "wrong arguments of a command",
+        "A command got an option that it does not have, a value of the wrong form, or lacks one.",
+        "`smelt COMMAND --help`",
     ),
     "E640": ErrorCode(
         "two operators of one name",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 
-from smelt.errors import UsageError
+from smelt.errors import UsageError, did_you_mean
 from smelt.passes.base import Pass
 
 FOLDERS: Mapping[str, tuple[str, ...]] = {
@@ -136,9 +135,9 @@ def find_pass(name: str) -> Pass:
     found = known.get(name.replace("-", "_"))
     if found is not None:
         return found
-    near = difflib.get_close_matches(name.replace("_", "-"), [p.spelling for p in known.values()])
+    spellings = [item.spelling for item in known.values()]
     raise UsageError(
         "E601",
         f"there is no pass {name!r}",
-        fix=f"did you mean {near[0]!r}?" if near else "`smelt passes` lists all",
+        fix=did_you_mean(name.replace("_", "-"), spellings, "`smelt passes` lists all"),
     )

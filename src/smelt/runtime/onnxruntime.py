@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx_ir as ir
 
-from smelt.errors import InvalidModel, ResourceLimit, SmeltError, Unsupported, UsageError
+from smelt.errors import InvalidModel, ResourceLimit, SmeltError, Unsupported, not_installed
 from smelt.runtime.feed import feed
 from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.runtime.serialize import Serialized, serialize
@@ -90,11 +90,7 @@ def _import() -> ModuleType:
     try:
         return import_module("onnxruntime")
     except ImportError as error:
-        raise UsageError(
-            "E631",
-            "running a model needs the package onnxruntime, which is not installed",
-            fix="pip install 'smelt[ort]'",
-        ) from error
+        raise not_installed("onnxruntime", "ort", "running a model") from error
 
 
 def _open(ort: ModuleType, serialized: Serialized, optimized: bool) -> ort.InferenceSession:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
 from smelt import operators
-from smelt.errors import UsageError
+from smelt.errors import UsageError, did_you_mean
 from smelt.targets.base import Target
 
 ENTRY_POINTS = "smelt.targets"
@@ -44,12 +43,11 @@ def find_target(target: str | Target) -> Target:
         return target
     point = _points().get(target)
     if point is None:
-        near = difflib.get_close_matches(target, target_names())
         raise UsageError(
             "E611",
             f"there is no target {target!r}",
             why=f"installed are {', '.join(target_names()) or 'none'}",
-            fix=f"did you mean {near[0]!r}?" if near else "`smelt targets` lists all",
+            fix=did_you_mean(target, target_names(), "`smelt targets` lists all"),
         )
     loaded = point.load()
     if not isinstance(loaded, Target):

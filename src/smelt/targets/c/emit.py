@@ -7,7 +7,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from smelt.errors import UsageError
+from smelt.errors import not_installed
 from smelt.program.instruction import Program, Slot
 from smelt.program.memory import MemoryPlan
 from smelt.targets.base import Artifact, Plan, Runner
@@ -98,11 +98,7 @@ def _environment() -> jinja2.Environment:
     try:
         import jinja2
     except ImportError as error:
-        raise UsageError(
-            "E602",
-            "the target 'c' needs the package jinja2, which is not installed",
-            fix="pip install 'smelt[c]'",
-        ) from error
+        raise not_installed("jinja2", "c", "the target 'c'") from error
     loader = jinja2.PackageLoader("smelt.targets.c")
     return jinja2.Environment(
         loader=loader,

@@ -1,0 +1,30 @@
+"""What a shell completes: names of targets, passes, stages and error codes."""
+
+from __future__ import annotations
+
+
+def targets(incomplete: str) -> list[str]:
+    """Installed targets."""
+    from smelt.targets.registry import target_names
+
+    return [name for name in target_names() if name.startswith(incomplete)]
+
+
+def pipelines(incomplete: str) -> list[str]:
+    """Pipelines that go on from what is typed: its last name becomes a pass or a stage."""
+    from smelt.passes.pipelines import STAGES
+    from smelt.passes.registry import passes
+
+    at = max(incomplete.rfind(","), incomplete.rfind("(")) + 1
+    typed, last = incomplete[:at], incomplete[at:]
+    names = [*STAGES, *sorted(item.spelling for item in passes().values())]
+    return [typed + name for name in names if name.startswith(last)]
+
+
+def topics(incomplete: str) -> list[str]:
+    """What ``smelt explain`` explains."""
+    from smelt.error_codes import CODES
+    from smelt.passes.registry import passes
+
+    names = [*CODES, *sorted(item.spelling for item in passes().values())]
+    return [name for name in names if name.startswith(incomplete)]

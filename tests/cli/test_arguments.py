@@ -1,0 +1,80 @@
+"""What is wrong with the arguments of a command, and what shells and scripts get of it."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+def call(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "smelt", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def test_the_package_is_a_command():
+    result = call("--version")
+    assert result.returncode == 0
+    assert result.stdout.startswith("smelt ")
+
+
+@pytest.mark.parametrize("arguments", [["optimize"], ["optimize", "--frob"], ["frobnicate"]])
+def test_wrong_arguments_are_json_where_it_is_asked_for(arguments):
+    result = call(*arguments, "--json")
+    assert result.returncode == 2
+    assert json.loads(result.stdout)["error"]["code"] == "E643"
+    assert result.stderr == ""
+
+
+def test_the_status_is_the_same_with_json(write):
+    assert call("inspect", "missing.onnx", "--json").returncode == 2
+    assert call("inspect", str(write()), "--json").returncode == 0
+
+
+@pytest.mark.parametrize("variable", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_no_escapes_where_none_are_wanted(variable):
+    for arguments in (["optimize"], ["--help"]):
+        result = call(*arguments, FORCE_COLOR="1", **variable)
+        assert "\x1b" not in result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("smelt compile m.onnx --target h", "host"),
+        ("smelt optimize m.onnx --pipeline canonicalize,fuse-gel", "canonicalize,fuse-gelu-exact"),
+        ("smelt explain E70", "E701"),
+        ("smelt explain fuse-sw", "fuse-swish"),
+    ],
+)
+def test_shells_complete_names(shell, line, found):
+    words = line.split(" ")
+    environment = {
+        "_SMELT_COMPLETE": f"complete_{shell}",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(words) - 1),
+        "_TYPER_COMPLETE_ARGS": line,
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    }
+    assert found in call(**environment).stdout
+
+
+@pytest.mark.parametrize("word", ["maybe", "yes", "Off"])
+def test_a_word_that_may_mean_false_is_refused(smelt, word):
+    result = smelt("convert", "builtins:abs", "-o", "x.onnx", "--static", f"flag={word}")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("E636")
+    assert "flag=true or flag=false" in result.stderr
+
+
+def test_names_that_begin_alike_are_proposed(smelt):
+    result = smelt("explain", "fuse-gelu")
+    assert "did you mean 'fuse-gelu-exact' or " in result.stderr

@@ -1,0 +1,40 @@
+"""Tables and long lines stay within the width of a terminal."""
+
+import pytest
+
+from smelt.cli import layout
+
+ROWS = [("a-name-that-stays-whole", 3, "a summary of several words that is far too long " * 2)]
+
+
+@pytest.mark.parametrize("columns", [50, 80, 200])
+def test_lines_stay_within_the_width(columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = layout.table(ROWS, ("name", "n", "summary")).splitlines()
+    assert max(map(len, lines)) <= columns
+    assert lines[1].startswith("a-name-that-stays-whole")
+    words = " ".join(line[28:] for line in lines[1:]).split()
+    assert words == ROWS[0][2].split()
+
+
+def test_nothing_is_wrapped_for_a_pipe(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert len(layout.table(ROWS).splitlines()) == 1
+    assert layout.prose("word " * 100) == "word " * 100
+
+
+def test_a_column_that_is_wide_yields_before_others():
+    assert layout.fitted([10, 100, 20], 80) == [10, 46, 20]
+    assert layout.fitted([10, 40, 40], 74) == [10, 30, 30]
+    assert layout.fitted([10, 20], None) == [10, 20]
+
+
+def test_what_cannot_be_narrower_stays():
+    assert layout.fitted([40, 12, 12], 30) == [40, 12, 12]
+    assert layout.fitted([90], 30) == [90]
+
+
+def test_prose_keeps_its_indentation(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    folded = layout.prose("  one two three four five six seven\nshort")
+    assert folded == "  one two three four five six\n  seven\nshort"
