@@ -9,7 +9,6 @@ those of its rules that guess (``shape_rules.py``, ``broadcast.py``).
 from __future__ import annotations
 
 import json
-import re
 from functools import cache
 
 import onnx_ir as ir
@@ -24,12 +23,11 @@ from onnx_shape_inference import (
 from smelt.errors import InvalidModel
 from smelt.ir import scope
 from smelt.ir.broadcast import register_sound_broadcasting
+from smelt.ir.control_flow_shapes import INVENTED, varying_dims
 from smelt.ir.shape_context import ShapeContext
 from smelt.ir.shape_rules import ShapeRule, contain_failures, register_own_rules
 
 Dim = int | ir.SymbolicDim
-
-_INVENTED = re.compile(r"_d\d+")
 
 
 @cache
@@ -94,12 +92,18 @@ class ShapeInference:
             return
         try:
             if not self._infer_flat():
-                infer_symbolic_shapes(self.model, policy="override", warn_on_missing=False)
-                self._reserved = False
+                self._infer_nested()
         except OpUsageError as error:
             raise _contradiction(error.node.name, error.node.op_type, error.message) from error
         except ShapeInferenceError as error:
             raise _contradiction(error.node_name, error.op_type, error.message) from error
+
+    def _infer_nested(self) -> None:
+        """Infer a model with subgraphs or functions, again while more dims are found to vary."""
+        varying = -1
+        while varying != (varying := varying_dims(self.model)):
+            infer_symbolic_shapes(self.model, policy="override", warn_on_missing=False)
+        self._reserved = False
 
     def _infer_flat(self) -> bool:
         """Infer a model without subgraphs and functions, at half the cost of the library's walk.
@@ -171,7 +175,7 @@ class ShapeInference:
                     for dim in value.shape.dims:
                         if not isinstance(dim, int) and dim.value is not None:
                             found[dim.value] = None
-        names = (name for text in found for name in _INVENTED.findall(text))
+        names = (name for text in found for name in INVENTED.findall(text))
         self._context.reserve_symbol_names(names)
 
 
@@ -191,7 +195,7 @@ def is_positive(dim: Dim) -> bool:
     """True if the dim is 1 or more wherever the sizes of inputs are; what is counted may be 0."""
     if isinstance(dim, int):
         return dim > 0
-    if dim.value is None or _INVENTED.search(dim.value):
+    if dim.value is None or INVENTED.search(dim.value):
         return False
     expression = dim._expr
     return expression is not None and bool(expression.is_positive)
