@@ -52,6 +52,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "fuse_gelu_exact",
         "fuse_gelu_sigmoid_approximation",
         "fuse_gelu_tanh_approximation",
+        "fuse_group_norm",
         "fuse_layernorm_or_instancenorm",
         "fuse_leaky_relu",
         "fuse_linear_bias",
