@@ -182,13 +182,15 @@ def compile_model(
     opset: int | None = None,
     x64: bool = False,
     tracing: Mapping[str, Any] | None = None,
+    observers: Iterable[Observer] = (),
     **options: Any,
 ) -> Artifact:
     """Compile a model, or a JAX function with its input specs, for ``target``.
 
     ``tracing`` has further options of ``trace``, such as ``{"static": {"train": False}}``.
-    ``dims`` binds symbolic dims to sizes. ``options`` are the target's own. Raises Unsupported
-    with everything that the target cannot take, before any file exists.
+    ``dims`` binds symbolic dims to sizes. ``observers`` watch the passes. ``options`` are the
+    target's own. Raises Unsupported with everything that the target cannot take, before any file
+    exists.
     """
     chosen = find_target(target)
     with paused_collector():
@@ -201,7 +203,13 @@ def compile_model(
         text = f"{pipeline},{chosen.passes}" if chosen.passes else pipeline
         operators = frozenset(operator.key for operator in chosen.operators)
         highest = min(HIGHEST_OPSET, chosen.limits.opset[1]) if opset is None else 0
-        reports = optimize_model(model, pipeline=text, operators=operators, highest_opset=highest)
+        reports = optimize_model(
+            model,
+            pipeline=text,
+            operators=operators,
+            highest_opset=highest,
+            observers=observers,
+        )
         select(model, chosen)
         check_limits(model, chosen)
         plan = Plan(model, options)
