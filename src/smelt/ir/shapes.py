@@ -145,6 +145,12 @@ class ShapeInference:
         items = json.loads(recorded)
         return [item if isinstance(item, int) else ir.SymbolicDim(item) for item in items]
 
+    def forget(self, value: ir.Value) -> None:
+        """Take back what was inferred of the shape and the elements of ``value``."""
+        value.shape = None
+        value.metadata_props.pop(SYM_DATA_KEY, None)
+        self._context._symbolic_values.pop(value, None)
+
     def redeclare_interface(self) -> None:
         """Take the shapes that inputs and outputs have now for what they are declared with."""
         self._inputs = [value.shape for value in self.model.graph.inputs]

@@ -18,6 +18,7 @@ SIMPLIFY = _listed(
     "select-optimization",
     "cast-optimization",
     "fold-bool-compare",
+    "fold-control-flow",
     "fuse-floor-mod",
     "fuse-squeeze-expand-dims",
     "fuse-reduce-keepdims",

@@ -19,6 +19,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "const_elimination",
         "divide_to_multiply",
         "fold_bool_compare",
+        "fold_control_flow",
         "fold_index_wrap",
         "fold_reshape_pairs",
         "fuse_floor_mod",
