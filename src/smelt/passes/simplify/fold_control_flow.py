@@ -1,9 +1,9 @@
 """Run what an If or a Loop surely runs, once, in place of it.
 
-    before   If(true, then: z = f(x), else: z = g(x)) ─> y              after   f(x) ─> y
-    before   If(Not(p), then: f(x), else: g(x)) ─> y                    after   If(p, g(x), f(x)) ─> y
-    before   Loop(trips = 1, x, body: z = f(i, x)) ─> y                 after   f(0, x) ─> y
-    before   Loop(trips = 0, x, body: z = f(i, x)) ─> y                 after   x ─> y
+    before   If(true, then: f(x), else: g(x)) ─> y        after   f(x) ─> y
+    before   If(Not(p), then: f(x), else: g(x)) ─> y      after   If(p, then: g(x), else: f(x)) ─> y
+    before   Loop(trips = 1, x, body: f(i, x)) ─> y       after   f(0, x) ─> y
+    before   Loop(trips = 0, x, body: f(i, x)) ─> y       after   x ─> y
 
 A branch that runs stays what it is, under names that nothing else has; what it reads of the graphs
 around it, it reads there.
@@ -140,9 +140,9 @@ class _Folder:
 
         if not _is_static(body):
             # Symbols of the body say nothing in the graph around it; what is inferred there does.
-            for inner in body:
-                for value in inner.outputs:
-                    self.rewriter.shapes.forget(value)
+            for each in body:
+                for result in each.outputs:
+                    self.rewriter.shapes.forget(result)
         try:
             self.rewriter.inline(
                 node, body, [*first, *given], 1, len(node.outputs) - carried, "one_trip"
