@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
+from fixpoint import check_text
 from onnx import defs
 
 from smelt.ir import text, verify
@@ -53,6 +54,8 @@ def check_rewrite(
 ) -> None:
     """``pass_`` turns ``before`` into ``after``; both give the same outputs on random inputs.
 
+    What the default pipeline makes of ``before`` is a fixpoint, here and in the checks below.
+
     Symbolic dims are run at 3 and at 1. ``compare=False`` is for operators no runtime has.
     """
     source, model, expected = (text.parse(t, opset) for t in (before, before, after))
@@ -61,6 +64,7 @@ def check_rewrite(
     assert text.canonical(model) == text.canonical(_inferred(expected))
     if compare:
         check_same_numbers(source, model, feeds, rtol, atol, modes)
+    check_text(before, opset)
 
 
 def check_unchanged(pass_: Pass, graph: str, *, opset: int = 23, **options: object) -> None:
@@ -71,6 +75,7 @@ def check_unchanged(pass_: Pass, graph: str, *, opset: int = 23, **options: obje
     stats = run_pass(pass_, model, **options)
     assert text.canonical(model) == expected
     assert stats.rewrites == 0
+    check_text(graph, opset)
 
 
 def check_operators(
@@ -96,6 +101,7 @@ def check_operators(
     assert [n.op_type for n in model.graph if n.op_type != "Constant"] == list(operators)
     if compare:
         check_same_numbers(source, model, feeds, rtol, atol, modes)
+    check_text(before, opset)
     return model
 
 

@@ -122,7 +122,7 @@ def optimize_model(
         cx.rewrites_left = rewrites
         reports = run(cx, steps, watching)
         cx.shapes.restore_interface()
-        if _raise_where_needed(model, reports, highest_opset):
+        while _raise_where_needed(model, reports, highest_opset):
             cx = PassContext.of(model, _evaluator(model))
             cx.operators, cx.rewrites_left = operators, _left(rewrites, reports)
             reports += run(cx, steps, watching)
@@ -135,14 +135,15 @@ def optimize_model(
 def _raise_where_needed(model: ir.Model, reports: list[PassReport], highest: int) -> bool:
     """Raise the opset of ``model`` to the highest that some rule lacked; False if it stays."""
     needed = {need for report in reports for need in report.stats.needs if need <= highest}
-    goal = max(needed, default=0)
-    if goal <= model.opset_imports.get("", goal):
-        return False
-    try:
-        onnx_frontend.raise_opset(model, goal)
-    except ErrorList:
-        return False  # an operator of the model has no form there: it stays as it is
-    return True
+    for goal in sorted(needed, reverse=True):
+        if goal <= model.opset_imports.get("", goal):
+            return False
+        try:
+            onnx_frontend.raise_opset(model, goal)
+        except ErrorList:
+            continue  # an operator of the model has no form there
+        return True
+    return False
 
 
 def _left(rewrites: int | None, reports: list[PassReport]) -> int | None:
@@ -163,8 +164,7 @@ def optimize(model: Source, *, opset: int | None = None, **options: Any) -> Any:
             work = onnx_frontend.clone(model)
             onnx_frontend.check_model(work)
             onnx_frontend.set_aside_defaults(work)
-            if opset is not None:
-                onnx_frontend.raise_opset(work, opset)
+            onnx_frontend.bring_to_opset(work, opset)
             optimize_model(work, **options)
             onnx_frontend.restore_defaults(work)
             return work
@@ -182,15 +182,13 @@ def compile_model(
     opset: int | None = None,
     x64: bool = False,
     tracing: Mapping[str, Any] | None = None,
-    observers: Iterable[Observer] = (),
     **options: Any,
 ) -> Artifact:
     """Compile a model, or a JAX function with its input specs, for ``target``.
 
     ``tracing`` has further options of ``trace``, such as ``{"static": {"train": False}}``.
-    ``dims`` binds symbolic dims to sizes. ``observers`` watch the passes. ``options`` are the
-    target's own. Raises Unsupported with everything that the target cannot take, before any file
-    exists.
+    ``dims`` binds symbolic dims to sizes. ``options`` are the target's own. Raises Unsupported
+    with everything that the target cannot take, before any file exists.
     """
     chosen = find_target(target)
     with paused_collector():
@@ -203,13 +201,7 @@ def compile_model(
         text = f"{pipeline},{chosen.passes}" if chosen.passes else pipeline
         operators = frozenset(operator.key for operator in chosen.operators)
         highest = min(HIGHEST_OPSET, chosen.limits.opset[1]) if opset is None else 0
-        reports = optimize_model(
-            model,
-            pipeline=text,
-            operators=operators,
-            highest_opset=highest,
-            observers=observers,
-        )
+        reports = optimize_model(model, pipeline=text, operators=operators, highest_opset=highest)
         select(model, chosen)
         check_limits(model, chosen)
         plan = Plan(model, options)

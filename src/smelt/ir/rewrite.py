@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
+from onnx_shape_inference import SYM_DATA_KEY
 
 from smelt.errors import InternalError
 from smelt.ir import provenance, scope
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
+from smelt.ir.refinement import Refinement
 from smelt.ir.shapes import ShapeInference, conflicting_shapes, same_shape
 
 
@@ -49,6 +51,7 @@ class Rewriter:
         self.removed: list[ir.Node] = []
         self.builders: list[Builder] = []
         self.dead: set[ir.Node] = set()
+        self.refinement = Refinement(model, shapes)
         self._dead_in: dict[ir.Graph, list[ir.Node]] = {}
         self._function_graphs = {function.graph for function in model.functions.values()}
 
@@ -81,69 +84,17 @@ class Rewriter:
         """
         self._check(node, values, trust_shape)
         touched: dict[ir.Node, None] = {}
+        gaining: dict[ir.Node, None] = {}
         for old, new in zip(node.outputs, values, strict=True):
             if new is None or new is old:
                 continue
             touched.update(dict.fromkeys(scope.consumers(old)))
-            self._substitute(node, old, new, rule)
+            gaining.update(dict.fromkeys(self._substitute(node, old, new, rule)))
         self.count += 1
         touched.update(dict.fromkeys(self.remove_dead([node])))
+        if gaining:
+            touched.update(dict.fromkeys(self.refinement.spread(gaining, self.dead)))
         return [item for item in touched if item not in self.dead]
-
-    def inline(
-        self,
-        node: ir.Node,
-        body: ir.Graph,
-        bindings: Sequence[ir.Value] = (),
-        skip: int = 0,
-        stacked: int = 0,
-        rule: str = "",
-    ) -> None:
-        """Run the nodes of ``body``, a graph of ``node``, in place of ``node``, with its inputs
-        bound to ``bindings``.
-
-        The outputs of the body, but for the first ``skip``, stand for those of ``node``, the last
-        ``stacked`` of them with a first dim of 1 more. Raises Refused, with the graph as it was,
-        if that would change a dtype or a shape.
-        """
-        bound = dict(zip(body.inputs, bindings, strict=True))
-        plain = len(node.outputs) - stacked
-        given = [bound.get(value, value) for value in body.outputs[skip : skip + plain]]
-        self._check(node, [*given, *node.outputs[plain:]], trust_shape=True)
-        for inner, outer in bound.items():
-            for use in inner.uses():
-                use.node.replace_input_with(use.idx, outer)
-        builder = self.builder(node, [node], rule)
-        moved = list(body)
-        outputs = [bound.get(value, value) for value in builder.adopt(body)[skip:]]
-        if bound:
-            for each in moved:
-                self.shapes.infer_node(each)
-        values = [
-            builder.op("Unsqueeze", value, builder.const_i64([0])) if place >= plain else value
-            for place, value in enumerate(outputs)
-        ]
-        for old, new in zip(node.outputs, values, strict=True):
-            # What is known now shows that the shape that was declared is another.
-            if conflicting_shapes(old.shape, new.shape):
-                old.shape = None
-        self.replace(node, values, trust_shape=True, rule=rule)
-        self.remove_dead(reversed(moved))
-
-    def swap_branches(self, node: ir.Node, condition: ir.Value) -> None:
-        """Let ``node``, an If, take ``condition``, and its branches the place of each other."""
-        if self.exhausted:
-            raise Refused(f"the limit of {self.limit} rewrites is reached")
-        names = ("then_branch", "else_branch")
-        first, second = (node.attributes[name].as_graph() for name in names)
-        for name, graph in zip(names, (second, first), strict=True):
-            node.attributes[name] = ir.AttrGraph(name, graph)
-        old = node.inputs[0]
-        node.replace_input_with(0, condition)
-        self.count += 1
-        producer = old.producer() if old is not None else None
-        if producer is not None:
-            self.remove_dead([producer])
 
     def remove_dead(self, nodes: Iterable[ir.Node]) -> list[ir.Node]:
         """Remove those of ``nodes`` that nobody reads, then their producers that die with them.
@@ -225,16 +176,20 @@ class Rewriter:
             if _is_output_identity(node, old) and not _can_be_renamed(new, node.graph):
                 raise Refused("the output of the graph needs this Identity")
 
-    def _substitute(self, node: ir.Node, old: ir.Value, new: ir.Value, rule: str) -> None:
-        if new.type is None:
-            new.type = old.type
-        if new.shape is None and not new.is_graph_input():
-            new.shape = old.shape
+    def _substitute(self, node: ir.Node, old: ir.Value, new: ir.Value, rule: str) -> list[ir.Node]:
+        """Let ``new`` be read where ``old`` was; returns nodes that may be inferred better now."""
+        old_gains, new_gains = self.refinement.unite(old, new)
+        gaining = list(scope.consumers(new)) if new_gains else []
+        if old_gains:
+            gaining += scope.consumers(old)
         if old.is_graph_output():
             new = self._as_output(node, old, new, rule)
         for use in old.uses():
             if use.node not in self.dead:
                 use.node.replace_input_with(use.idx, new)
+        if old_gains or new_gains:
+            gaining += self.refinement.returning(new)
+        return gaining
 
     def _as_output(self, node: ir.Node, old: ir.Value, new: ir.Value, rule: str) -> ir.Value:
         """Return ``new`` from the graph in place of ``old``, under the name of ``old``."""
@@ -247,10 +202,11 @@ class Rewriter:
         for index, output in enumerate(graph.outputs):
             if output is old:
                 graph.outputs[index] = new
+        self.refinement.returns(new, old)
         name, old.name = old.name, None
         new.name = name
-        new.shape, new.type = old.shape, old.type
-        new.metadata_props.update(old.metadata_props)
+        noted = old.metadata_props.items()
+        new.metadata_props.update({k: text for k, text in noted if k != SYM_DATA_KEY})
         new.doc_string = old.doc_string
         return new
 

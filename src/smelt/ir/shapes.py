@@ -8,7 +8,6 @@ those of its rules that guess (``shape_rules.py``, ``broadcast.py``).
 
 from __future__ import annotations
 
-import json
 from functools import cache
 
 import onnx_ir as ir
@@ -23,9 +22,10 @@ from onnx_shape_inference import (
 from smelt.errors import InvalidModel
 from smelt.ir import scope
 from smelt.ir.broadcast import register_sound_broadcasting
-from smelt.ir.control_flow_shapes import INVENTED, varying_dims
+from smelt.ir.invented_dims import invented_names, is_invented, without_invented
 from smelt.ir.shape_context import ShapeContext
 from smelt.ir.shape_rules import ShapeRule, contain_failures, register_own_rules
+from smelt.ir.tracked_elements import check_elements
 
 Dim = int | ir.SymbolicDim
 
@@ -54,6 +54,7 @@ class ShapeInference:
         self.redeclare_interface()
         self._context = ShapeContext(model.opset_imports, policy="refine")
         self._reserved = False
+        self._declared: set[str] | None = None
         self._rules: dict[tuple[str, str], ShapeRule | None] = {}
 
     def infer_node(self, node: ir.Node) -> None:
@@ -90,20 +91,15 @@ class ShapeInference:
         """
         if self._context.opset < 9 and any(n.op_type == "Scan" for n in scope.nodes(self.model)):
             return
+        self._reserve()
         try:
             if not self._infer_flat():
-                self._infer_nested()
+                infer_symbolic_shapes(self.model, policy="override", warn_on_missing=False)
+                self._reserved = False
         except OpUsageError as error:
             raise _contradiction(error.node.name, error.node.op_type, error.message) from error
         except ShapeInferenceError as error:
             raise _contradiction(error.node_name, error.op_type, error.message) from error
-
-    def _infer_nested(self) -> None:
-        """Infer a model with subgraphs or functions, again while more dims are found to vary."""
-        varying = -1
-        while varying != (varying := varying_dims(self.model)):
-            infer_symbolic_shapes(self.model, policy="override", warn_on_missing=False)
-        self._reserved = False
 
     def _infer_flat(self) -> bool:
         """Infer a model without subgraphs and functions, at half the cost of the library's walk.
@@ -113,7 +109,6 @@ class ShapeInference:
         if self.model.functions:
             return False
         context, imports = self._context, self.model.opset_imports
-        self._reserve()
         graph = self.model.graph
         for value in graph.inputs:
             context.name_anonymous_dims(value)
@@ -137,19 +132,18 @@ class ShapeInference:
     def elements(self, value: ir.Value) -> list[Dim] | None:
         """What a vector or scalar of integers holds, as far as shapes tell; None if unknown."""
         known: list[Dim] | None = self._context.get_symbolic_value(value)
-        if known is not None:
-            return known
-        recorded = value.metadata_props.get(SYM_DATA_KEY)
-        if recorded is None:
-            return None
-        items = json.loads(recorded)
-        return [item if isinstance(item, int) else ir.SymbolicDim(item) for item in items]
+        return known
 
-    def forget(self, value: ir.Value) -> None:
-        """Take back what was inferred of the shape and the elements of ``value``."""
-        value.shape = None
-        value.metadata_props.pop(SYM_DATA_KEY, None)
-        self._context._symbolic_values.pop(value, None)
+    def note_elements(self, value: ir.Value, elements: list[Dim]) -> None:
+        """Let ``value``, a vector or scalar of integers, be known to hold ``elements``."""
+        self._context.set_symbolic_value(value, elements)
+        check_elements(self._context, value)
+
+    def learn(self, value: ir.Value, shape: ir.Shape | None, dtype: ir.DataType | None) -> None:
+        """Add to what is known of ``value``; what is known better already stays."""
+        if shape is not None:
+            shape = self._context.name_anonymous_dims_in_shape(shape)
+        self._context.set_shape_and_dtype(value, shape, dtype)
 
     def redeclare_interface(self) -> None:
         """Take the shapes that inputs and outputs have now for what they are declared with."""
@@ -159,29 +153,30 @@ class ShapeInference:
     def restore_interface(self) -> None:
         """Give inputs and outputs of the model the shapes that they were declared with.
 
-        Also takes away the notes on element values that inference leaves in the metadata.
+        Also takes away what is of this inference alone: the notes on element values in the
+        metadata, and the names that it made up for dims.
         """
-        for graph in scope.graphs(self.model):
-            for value in (*graph.inputs, *(v for node in graph for v in node.outputs)):
-                value.metadata_props.pop(SYM_DATA_KEY, None)
         graph = self.model.graph
         for value, shape in zip(graph.inputs, self._inputs, strict=True):
             value.shape = shape
         for value, shape in zip(graph.outputs, self._outputs, strict=True):
             if shape is not None:
                 value.shape = shape
+        declared = self._declared or set()
+        for graph in scope.graphs(self.model):
+            for value in (*graph.inputs, *(v for node in graph for v in node.outputs)):
+                value.metadata_props.pop(SYM_DATA_KEY, None)
+                if value.shape is not None:
+                    known = without_invented(value.shape, declared)
+                    if known is not value.shape:
+                        value.shape = known
 
     def _reserve(self) -> None:
         """Never invent a symbol that the model has already."""
         self._reserved = True
-        found: dict[str, None] = {}
-        for graph in scope.graphs(self.model):
-            for value in (*graph.inputs, *(v for node in graph for v in node.outputs)):
-                if value.shape is not None:
-                    for dim in value.shape.dims:
-                        if not isinstance(dim, int) and dim.value is not None:
-                            found[dim.value] = None
-        names = (name for text in found for name in INVENTED.findall(text))
+        names = invented_names(self.model)
+        if self._declared is None:
+            self._declared = names
         self._context.reserve_symbol_names(names)
 
 
@@ -201,7 +196,7 @@ def is_positive(dim: Dim) -> bool:
     """True if the dim is 1 or more wherever the sizes of inputs are; what is counted may be 0."""
     if isinstance(dim, int):
         return dim > 0
-    if dim.value is None or INVENTED.search(dim.value):
+    if dim.value is None or is_invented(dim.value):
         return False
     expression = dim._expr
     return expression is not None and bool(expression.is_positive)

@@ -14,11 +14,11 @@ CANONICALIZE = _listed("swap-dot-general", "legalize-dot-general", "max-to-relu"
 
 SIMPLIFY = _listed(
     "const-elimination",
+    "const-deduplication",
     "noop-elimination",
     "select-optimization",
     "cast-optimization",
     "fold-bool-compare",
-    "fold-control-flow",
     "fuse-floor-mod",
     "fuse-squeeze-expand-dims",
     "fuse-reduce-keepdims",
@@ -89,7 +89,6 @@ ATTENTION = (
 """Heads, what moves around them, and the operator: each step clears the way for the next."""
 
 EXPANDED = _listed(
-    "fuse-group-norm",
     "expand-attention",
     "const-deduplication",
     "remove-redundant-ops",
@@ -97,8 +96,8 @@ EXPANDED = _listed(
     "merge-consecutive-transposes",
     "merge-consecutive-reshapes",
 )
-"""For targets that have kernels for operators of normalization but for no attention. What all
-layers expand to alike, such as a causal mask, is made once."""
+"""For targets that have no compound operators of ONNX but small ones. What all layers expand to
+alike, such as a causal mask, is made once."""
 
 CLEANUP = _listed(
     "const-deduplication",
@@ -107,7 +106,14 @@ CLEANUP = _listed(
 )
 """What is left over: dead nodes, equal constants, clashing names."""
 
-DEFAULT = "canonicalize,fixpoint(simplify,quantize,fuse){max=8},cleanup"
+ROUNDS = 64
+"""Rounds of the default pipeline at most. A round runs only the passes that a change since they
+last found nothing may concern, so that what takes many costs little."""
+
+DEFAULT = (
+    f"fixpoint(dead-code-elimination,canonicalize,simplify,quantize,fuse){{max={ROUNDS}}},cleanup"
+)
+"""Dead nodes go first, because what nobody needs may not keep two nodes apart."""
 
 FAST_MATH = "divide-to-multiply{fast=true}"
 """What rounds more than it must; only by name, or with ``--fast-math``."""

@@ -80,8 +80,13 @@ class _Run:
         for _ in range(group.rounds):
             reports = list(self.steps(group.steps))
             yield from reports
-            if not any(report.changed for report in reports):
-                break
+            last = [report for report in reports if report.changed]
+            if not last:
+                return
+        for report in last:
+            reason = f"the pass still changes the model in round {group.rounds} of {group.rounds}"
+            report.stats.missed["fixpoint", reason] += 1
+            report.stats.example["fixpoint", reason] = report.name
 
     def step(self, step: Step) -> PassReport:
         for observer in self.observers:

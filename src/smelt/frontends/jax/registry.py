@@ -11,11 +11,10 @@ import inspect
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
+from importlib import import_module, metadata
 from typing import Any, TypeVar
 
 from smelt.errors import UsageError
-from smelt.extensions import extensions
 
 ENTRY_POINTS = "smelt.lowerings"
 
@@ -76,15 +75,9 @@ def _parameters(function: Callable[..., Any], more: tuple[str, ...]) -> frozense
 
 
 def register(primitive: str, rule: Rule) -> None:
-    """Add one rule; raises UsageError E650 if another module has registered one.
-
-    The same module replaces its own, as when a cell of a notebook runs again.
-    """
+    """Add one rule; raises UsageError E650 if the name is taken."""
     with _lock:
-        known = _rules.get(primitive)
-        if known is None or known.owner == rule.owner:
-            _rules[primitive] = rule
-            return
+        known = _rules.setdefault(primitive, rule)
     if known is not rule:
         raise UsageError(
             "E650",
@@ -119,5 +112,6 @@ def load() -> None:
 
         for module in MODULES:
             import_module(f"smelt.frontends.jax.plugins.{module}")
-        extensions(ENTRY_POINTS)
+        for entry in sorted(metadata.entry_points(group=ENTRY_POINTS), key=lambda e: e.name):
+            entry.load()
         _loaded = True

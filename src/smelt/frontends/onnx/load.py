@@ -44,10 +44,7 @@ def load(
     set_aside_defaults(model)
     if as_is:
         return model
-    if opset is not None:
-        raise_opset(model, opset)
-    elif model.opset_imports.get("", LOWEST_OPSET) < LOWEST_OPSET:
-        _raise_if_possible(model)
+    bring_to_opset(model, opset)
     restore_operators(model)
     if inline and model.functions:
         inline_functions(model)
@@ -92,9 +89,13 @@ def _root(error: BaseException) -> str:
     return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
 
 
-def _raise_if_possible(model: ir.Model) -> None:
-    try:
-        raise_opset(model, LOWEST_OPSET)
-    except SmeltError as error:
-        if error.code != "E230":
-            raise
+def bring_to_opset(model: ir.Model, opset: int | None) -> None:
+    """Raise ``model`` to ``opset``, or raise Unsupported E230; if None, to 13 where possible."""
+    if opset is not None:
+        raise_opset(model, opset)
+    elif model.opset_imports.get("", LOWEST_OPSET) < LOWEST_OPSET:
+        try:
+            raise_opset(model, LOWEST_OPSET)
+        except SmeltError as error:
+            if error.code != "E230":
+                raise

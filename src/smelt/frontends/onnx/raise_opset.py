@@ -49,12 +49,14 @@ def raise_opset(model: ir.Model, to: int) -> None:
                     work.append((node, [step for step in steps if step is not None]))
     if problems:
         raise ErrorList(problems)
+    shapes = ShapeInference(model)
     if work and model.opset_imports.get("", to) != to:
-        ShapeInference(model).infer_model()
+        shapes.infer_model()
     for _, imports in roots:
         if "" in imports:
             imports[""] = to
     _adapt(model, work)
+    shapes.restore_interface()
 
 
 def _check_goal(model: ir.Model, to: int) -> None:

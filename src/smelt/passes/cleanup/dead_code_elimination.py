@@ -33,7 +33,7 @@ def dead_code_elimination(
     graphs = cx.index().graphs
     for graph in graphs:
         for node in reversed(graph):
-            if node not in rewriter.dead and all(scope.is_dead(v) for v in node.outputs):
+            if _is_dead(node) and node not in rewriter.dead:
                 stats.fired["dead node"] += 1
                 rewriter.remove_dead([node])
                 rewriter.count += 1
@@ -46,11 +46,19 @@ def dead_code_elimination(
     _drop_imports(cx.model, rewriter, stats)
 
 
+def _is_dead(node: ir.Node) -> bool:
+    """Asked of every node in each round of a pipeline, so without a generator."""
+    for value in node.outputs:  # noqa: SIM110
+        if value._uses or value.is_graph_output():
+            return False
+    return True
+
+
 def _drop_outputs(cx: PassContext, rewriter: Rewriter, stats: RuleStats) -> None:
     """Optional outputs at the end that nobody reads, such as the mask of Dropout."""
-    for node in scope.nodes(cx.model):
+    for node in cx.index().nodes(("", op_type) for op_type in _FEWEST):
         count = len(node.outputs)
-        if count == 1 or node.domain or node.op_type not in _FEWEST:
+        if count == 1 or node.graph is None:
             continue
         fewest = _FEWEST[node.op_type](node)
         while count > fewest and scope.is_dead(node.outputs[count - 1]):
@@ -81,6 +89,8 @@ a Split is cut differently, and a BatchNormalization before opset 14 trains beca
 
 def _drop_functions(model: ir.Model, rewriter: Rewriter, stats: RuleStats) -> None:
     """Functions that no node reaches from the main graph."""
+    if not model.functions:
+        return
     called: dict[ir.OperatorIdentifier, None] = {}
     pending = [model.graph]
     while pending:
@@ -98,6 +108,8 @@ def _drop_functions(model: ir.Model, rewriter: Rewriter, stats: RuleStats) -> No
 
 def _drop_imports(model: ir.Model, rewriter: Rewriter, stats: RuleStats) -> None:
     """Operator sets of which no node is; that of ONNX itself stays."""
+    if model.opset_imports.keys() <= {""}:
+        return
     used = {node.domain for node in scope.nodes(model)} | {key[0] for key in model.functions}
     for domain in [domain for domain in model.opset_imports if domain and domain not in used]:
         del model.opset_imports[domain]

@@ -1,0 +1,47 @@
+"""Names that shape inference makes up for dims that nobody named: ``_d0``, ``_d1``.
+
+They tell unknown sizes apart while a model is compiled. Another run counts them anew, so they are
+not written: in a finished model such a dim has no name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+
+import onnx_ir as ir
+
+from smelt.ir import scope
+
+_INVENTED = re.compile(r"\b_d\d+\b")
+
+
+def is_invented(name: str) -> bool:
+    """True if a dim of this name, or of this expression, has a made-up name in it."""
+    return "_d" in name and _INVENTED.search(name) is not None
+
+
+def invented_names(model: ir.Model) -> set[str]:
+    """The names of this form that shapes of ``model`` hold."""
+    found: dict[str, None] = {}
+    for graph in scope.graphs(model):
+        for value in (*graph.inputs, *(v for node in graph for v in node.outputs)):
+            if value.shape is not None:
+                for dim in value.shape.dims:
+                    if not isinstance(dim, int) and dim.value is not None:
+                        found[dim.value] = None
+    return {name for text in found if "_d" in text for name in _INVENTED.findall(text)}
+
+
+def without_invented(shape: ir.Shape, declared: Set[str]) -> ir.Shape:
+    """``shape`` with unknown dims for those that have a made-up name which is not ``declared``."""
+    dims = [_known(dim, declared) for dim in shape.dims]
+    kept = all(new is old for new, old in zip(dims, shape.dims, strict=True))
+    return shape if kept else ir.Shape(dims)
+
+
+def _known(dim: int | ir.SymbolicDim, declared: Set[str]) -> int | ir.SymbolicDim:
+    if isinstance(dim, int) or dim.value is None or "_d" not in dim.value:
+        return dim
+    names = _INVENTED.findall(dim.value)
+    return ir.SymbolicDim(None) if any(name not in declared for name in names) else dim

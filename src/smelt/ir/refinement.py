@@ -1,0 +1,140 @@
+"""What becomes known while a model is rewritten: types, dims and elements.
+
+A fold turns an operand into a constant, and then the shapes below it can be told that inference
+could not tell before. So where a value takes the place of one that was known less well, its readers
+are inferred again, and onwards while something is gained: through the graphs that capture it, into
+the bodies of loops, and out through what branches and loops return. What is known only grows, so
+this ends, and a value is visited once for each gain.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+import onnx_ir as ir
+
+from smelt.ir import loop_refinement, scope
+from smelt.ir.constants import is_constant
+from smelt.ir.known_dims import Dim, merged, says_more
+from smelt.ir.shapes import ShapeInference
+
+Facts: TypeAlias = tuple[ir.Shape | None, ir.DataType | None, tuple[Dim, ...] | None]
+
+
+class Refinement:
+    """Keeps the facts about one model at the best that its nodes tell."""
+
+    def __init__(self, model: ir.Model, shapes: ShapeInference) -> None:
+        self.model = model
+        self.shapes = shapes
+        self._returned: dict[ir.Value, list[ir.Node]] | None = None
+
+    def returns(self, new: ir.Value, old: ir.Value) -> None:
+        """Note that a graph now returns ``new`` in place of ``old``."""
+        if self._returned is not None and old in self._returned:
+            self._returned[new] = self._returned.pop(old)
+
+    def unite(self, old: ir.Value, new: ir.Value) -> tuple[bool, bool]:
+        """Let ``new``, which is to stand for ``old``, have what is known of either.
+
+        Returns whether this is more than was known of ``old``, and of ``new``.
+        """
+        old_gains = new_gains = False
+        if old.shape is not None and new.shape is not None:
+            if old.shape is not new.shape and old.shape.dims != new.shape.dims:
+                old_gains = merged(old.shape.dims, new.shape.dims) is not None
+                dims = merged(new.shape.dims, old.shape.dims)
+                if dims is not None and not new.is_initializer():
+                    new.shape, new_gains = ir.Shape(dims), True
+        elif old.shape is not None:
+            if not new.is_graph_input():
+                new.shape, new_gains = old.shape, True
+        elif new.shape is not None:
+            old_gains = True
+        if new.type is None and old.type is not None:
+            new.type, new_gains = old.type, True
+        old_gains |= old.type is None and new.type is not None
+        more, less = self._unite_elements(old, new)
+        return old_gains or more, new_gains or less
+
+    def _unite_elements(self, old: ir.Value, new: ir.Value) -> tuple[bool, bool]:
+        if is_constant(new):
+            return not is_constant(old), False
+        if not _may_be_sizes(new):
+            return False, False
+        was, now = self.shapes.elements(old), self.shapes.elements(new)
+        if was is not None and now is None:
+            self.shapes.note_elements(new, was)
+            return False, True
+        return now is not None and (was is None or merged(was, now) is not None), False
+
+    def spread(self, nodes: Iterable[ir.Node], dead: set[ir.Node]) -> list[ir.Node]:
+        """Infer ``nodes`` again, then the readers of each result that gains by it.
+
+        Returns the nodes whose results gained, and those that read them.
+        """
+        pending = deque(dict.fromkeys(nodes))
+        waiting = set(pending)
+        gained: dict[ir.Node, None] = {}
+        while pending:
+            node = pending.popleft()
+            waiting.discard(node)
+            if node in dead or node.graph is None:
+                continue
+            for value in self._infer(node):
+                producer = value.producer()
+                readers = [*scope.consumers(value), *self.returning(value)]
+                gained.update(dict.fromkeys(readers if producer is None else (producer, *readers)))
+                new = [reader for reader in readers if reader not in waiting]
+                waiting.update(new)
+                pending.extend(new)
+        return list(gained)
+
+    def _infer(self, node: ir.Node) -> Iterator[ir.Value]:
+        """Infer ``node`` again; the values that gain."""
+        if scope.is_flat(node):
+            affected: list[ir.Value] = list(node.outputs)
+            before = [self._facts(value) for value in affected]
+            self.shapes.infer_node(node)
+        else:
+            affected = loop_refinement.affected(node)
+            before = [self._facts(value) for value in affected]
+            loop_refinement.refine(self.shapes, node)
+        for value, known in zip(affected, before, strict=True):
+            if self._gains(known, value):
+                yield value
+
+    def _facts(self, value: ir.Value) -> Facts:
+        elements = self.shapes.elements(value) if _may_be_sizes(value) else None
+        return value.shape, value.dtype, None if elements is None else tuple(elements)
+
+    def _gains(self, known: Facts, value: ir.Value) -> bool:
+        shape, dtype, elements = self._facts(value)
+        if shape is not None and shape is not known[0]:
+            return known[0] is None or merged(known[0].dims, shape.dims) is not None
+        if dtype is not None and known[1] is None:
+            return True
+        if elements is None or elements is known[2]:
+            return False
+        return known[2] is None or any(map(says_more, elements, known[2]))
+
+    def returning(self, value: ir.Value) -> list[ir.Node]:
+        """The nodes whose subgraphs return ``value``."""
+        if not value.is_graph_output():
+            return []
+        if self._returned is None:
+            self._returned = {}
+            for node in scope.nodes(self.model):
+                for inner in scope.subgraphs(node):
+                    for output in inner.outputs:
+                        self._returned.setdefault(output, []).append(node)
+        return self._returned.get(value, [])
+
+
+def _may_be_sizes(value: ir.Value) -> bool:
+    """True if shapes may be made of what ``value`` holds: integers, in a vector or alone."""
+    if value.dtype not in (ir.DataType.INT64, ir.DataType.INT32):
+        return False
+    return value.shape is None or len(value.shape) < 2
