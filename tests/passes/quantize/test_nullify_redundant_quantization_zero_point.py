@@ -247,7 +247,9 @@ def test_groups_stay_whole_on_request(graph: str) -> None:
 
 
 def test_constants_alone_make_no_group() -> None:
-    graph = "g (float[2,2] x) => (float[2,2] y) <float s = {{0.5}}, {}> {{ v = {}  y = MatMul(x, v) }}"
+    graph = (
+        "g (float[2,2] x) => (float[2,2] y) <float s = {{0.5}}, {}> {{ v = {}  y = MatMul(x, v) }}"
+    )
     check_rewrite(
         the_pass,
         graph.format("uint8 z = {0}, uint8[2,2] w = {1,2,3,4}", "DequantizeLinear(w, s, z)"),
