@@ -93,6 +93,7 @@ def optimize_model(
     verify: Verify = "off",
     dims: Mapping[str, int | tuple[int, ...]] | None = None,
     operators: frozenset[tuple[str, str]] = frozenset(),
+    kernels: frozenset[str] | None = None,
     observers: Iterable[Observer] = (),
     rewrites: int | None = None,
     highest_opset: int = HIGHEST_OPSET,
@@ -104,7 +105,8 @@ def optimize_model(
 
     ``verify`` compares numbers at the sizes in ``dims``, once at the end or after each pass; a
     difference beyond what the passes declare raises Mismatch E701. ``operators`` are those beyond
-    ONNX that may be made. ``rewrites`` stops after that many edits.
+    ONNX that may be made, ``kernels`` those of ONNX, all if None. ``rewrites`` stops after that
+    many edits.
     """
     if verify not in ("off", "final", "each"):
         raise UsageError("E607", f"verify={verify!r} is none of off, final, each")
@@ -118,13 +120,14 @@ def optimize_model(
             checker = (VerifyEach if verify == "each" else VerifyFinal)(source, steps, dims)
             watching.append(checker)
         cx = PassContext.of(model, _evaluator(model))
-        cx.operators = operators
+        cx.operators, cx.kernels = operators, kernels
         cx.rewrites_left = rewrites
         reports = run(cx, steps, watching)
         cx.shapes.restore_interface()
         while _raise_where_needed(model, reports, highest_opset):
             cx = PassContext.of(model, _evaluator(model))
-            cx.operators, cx.rewrites_left = operators, _left(rewrites, reports)
+            cx.operators, cx.kernels = operators, kernels
+            cx.rewrites_left = _left(rewrites, reports)
             reports += run(cx, steps, watching)
             cx.shapes.restore_interface()
         if verify != "off":
@@ -201,7 +204,13 @@ def compile_model(
         text = f"{pipeline},{chosen.passes}" if chosen.passes else pipeline
         operators = frozenset(operator.key for operator in chosen.operators)
         highest = min(HIGHEST_OPSET, chosen.limits.opset[1]) if opset is None else 0
-        reports = optimize_model(model, pipeline=text, operators=operators, highest_opset=highest)
+        reports = optimize_model(
+            model,
+            pipeline=text,
+            operators=operators,
+            kernels=chosen.kernels,
+            highest_opset=highest,
+        )
         select(model, chosen)
         check_limits(model, chosen)
         plan = Plan(model, options)

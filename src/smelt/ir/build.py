@@ -48,7 +48,9 @@ class Builder:
         before: ir.Node | None = None,
         origin: provenance.Origin | Callable[[], provenance.Origin] | None = None,
         in_function: bool = False,
+        kernels: frozenset[str] | None = None,
     ) -> None:
+        self.kernels = kernels
         self.model = model
         self.graph = graph
         self.shapes = shapes
@@ -57,6 +59,10 @@ class Builder:
         self.in_function = in_function
         self.created: list[ir.Node] = []
         self.initializers: list[ir.Value] = []
+
+    def takes(self, op_type: str) -> bool:
+        """True if the operator of ONNX may be made: the target of the model computes it."""
+        return self.kernels is None or op_type in self.kernels
 
     def op(
         self,

@@ -27,8 +27,9 @@ class Refused(Exception):
 class Rewriter:
     """Edits one model. ``count`` is the number of edits so far, at most ``limit``.
 
-    ``removed`` lists nodes that died, with an edit or on their own; ``builders`` are those that
-    made what is in use.
+    ``kernels`` are the operators of ONNX that new nodes may have beyond those that the model has,
+    None for all. ``removed`` lists nodes that died, with an edit or on their own; ``builders`` are
+    those that made what is in use.
 
     The limit serves bisection: the edit at which a result goes wrong is found by stopping early.
 
@@ -42,7 +43,9 @@ class Rewriter:
         shapes: ShapeInference,
         constants: Constants,
         limit: int | None = None,
+        kernels: frozenset[str] | None = None,
     ) -> None:
+        self.kernels = kernels
         self.limit = limit
         self.model = model
         self.shapes = shapes
@@ -67,6 +70,7 @@ class Rewriter:
             before=before,
             origin=lambda: provenance.merge(sources, rule),
             in_function=graph in self._function_graphs,
+            kernels=self.kernels,
         )
 
     def replace(

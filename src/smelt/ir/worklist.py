@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from smelt.errors import InternalError
 from smelt.ir import scope
+from smelt.ir.build import Builder
 from smelt.ir.index import NodeIndex
 from smelt.ir.interface_change import InterfaceChange
 from smelt.ir.rewrite import Refused, Rewriter
@@ -120,6 +121,11 @@ class Worklist:
             if isinstance(replacement, Miss):
                 self.stats.miss(rule.name, replacement.reason, match.root, replacement.opset)
             return False
+        lacking = self._lacking(builder)
+        if lacking:
+            builder.discard()
+            self.stats.miss(rule.name, f"the target does not compute {lacking}", match.root)
+            return False
         values = replacement if isinstance(replacement, tuple) else (replacement,)
         _check_acyclic(rule, match.root, builder.created)
         try:
@@ -140,6 +146,14 @@ class Worklist:
         self.rewriter.remove_dead(builder.created)
         self._push_affected(touched, builder.created)
         return True
+
+    def _lacking(self, builder: Builder) -> str:
+        """An operator that was made, that the target lacks and the model did not have; or empty."""
+        if self.rewriter.kernels is None:
+            return ""
+        made = {node.op_type for node in builder.created if not node.domain}
+        lacking = (name for name in sorted(made - self.rewriter.kernels))
+        return next((name for name in lacking if ("", name) not in self._operators), "")
 
     def _push_affected(self, touched: Iterable[ir.Node], created: Iterable[ir.Node]) -> None:
         frontier = [n for n in (*created, *touched) if n not in self.rewriter.dead]

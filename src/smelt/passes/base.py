@@ -58,8 +58,9 @@ class PassContext:
     """What a pipeline works on; one for a whole compile.
 
     ``operators`` are the operators beyond ONNX that the target lists: a pass that makes others
-    does not run. ``evaluate`` is handed down by ``compile``. ``rewrites_left`` limits all edits
-    together, for bisection.
+    does not run. ``kernels`` are those of ONNX itself that it computes, None for all: rules make no
+    others, unless the model has them already. ``evaluate`` is handed down by ``compile``.
+    ``rewrites_left`` limits all edits together, for bisection.
     """
 
     model: ir.Model
@@ -67,6 +68,7 @@ class PassContext:
     constants: Constants
     evaluate: Evaluate | None = None
     operators: frozenset[tuple[str, str]] = frozenset()
+    kernels: frozenset[str] | None = None
     rewrites_left: int | None = None
     _index: NodeIndex | None = field(default=None, repr=False)
 
@@ -94,7 +96,8 @@ class PassContext:
 
     def rewriter(self) -> Rewriter:
         """A Rewriter on the model, within the limit of edits."""
-        return Rewriter(self.model, self.shapes, self.constants, self.rewrites_left)
+        left, kernels = self.rewrites_left, self.kernels
+        return Rewriter(self.model, self.shapes, self.constants, left, kernels)
 
 
 Options: TypeAlias = Any

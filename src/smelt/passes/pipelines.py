@@ -99,6 +99,9 @@ EXPANDED = _listed(
 """For targets that have no compound operators of ONNX but small ones. What all layers expand to
 alike, such as a causal mask, is made once."""
 
+EXPANDED_OPERATORS = frozenset({"Attention"})
+"""What those passes turn into small operators."""
+
 CLEANUP = _listed(
     "const-deduplication",
     "dead-code-elimination",

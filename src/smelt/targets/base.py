@@ -99,7 +99,9 @@ class Target:
     ``select``: rules that turn ONNX operators into the target's own. ``passes``: pipeline text
     run before selection, beyond the default pipeline. ``schedule``, ``allocate`` fill the plan in
     place; ``emit`` returns the files and, where one exists, a way to run them on this machine.
-    ``functions``: whether it takes models with functions, which are inlined for others.
+    ``kernels``: the operators of ONNX that it computes, or that its ``passes`` turn into such, all
+    if None; no pass makes others. ``functions``: whether it takes models with functions, which are
+    inlined for others.
     ``tolerance``: largest relative error against the source that its arithmetic explains.
     """
 
@@ -110,6 +112,7 @@ class Target:
     operators: Sequence[Operator] = ()
     select: Sequence[Rule] = ()
     passes: str = ""
+    kernels: frozenset[str] | None = None
     functions: bool = False
     schedule: Callable[[Plan], None] = lambda plan: None
     allocate: Callable[[Plan], None] = lambda plan: None

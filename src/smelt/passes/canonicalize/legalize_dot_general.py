@@ -57,7 +57,8 @@ def legalize(b: Builder, lhs: ir.Value, rhs: ir.Value, attributes: Attributes) -
     if plan is None:
         results = OPERATOR.body(b, (lhs, rhs), attributes) if OPERATOR.body else None
         return results[0] if results else None
-    if lhs.dtype in BYTES and rhs.dtype in BYTES and min(len(lhs.shape), len(rhs.shape)) > 1:
+    bytes_ = lhs.dtype in BYTES and rhs.dtype in BYTES and b.takes("MatMulInteger")
+    if bytes_ and min(len(lhs.shape), len(rhs.shape)) > 1:
         return _cast(b, plan.build(b, "MatMulInteger", lhs, rhs), output)
     lhs, rhs = _cast(b, lhs, wide), _cast(b, rhs, wide)
     result = _vector(b, lhs, rhs, parts) or _gemm(b, lhs, rhs, parts)

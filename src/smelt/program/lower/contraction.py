@@ -27,6 +27,37 @@ class Labelled:
 def matmul(cx: Lowering, node: ir.Node) -> None:
     """Batch dims align from the back; a size 1 that broadcasts is dropped, so it becomes free."""
     lhs, rhs = (cx.slot(value) for value in node.inputs)
+    _product(cx, lhs, rhs, node.outputs[0])
+
+
+@lowers("MatMulInteger")
+def matmul_integer(cx: Lowering, node: ir.Node) -> None:
+    """A MatMul of 32-bit integers, in which every product and sum of bytes is exact or wraps."""
+    lhs = _shifted(cx, node, 0, rows=True)
+    rhs = _shifted(cx, node, 1, rows=False)
+    _product(cx, lhs, rhs, node.outputs[0])
+
+
+def _shifted(cx: Lowering, node: ir.Node, place: int, *, rows: bool) -> int:
+    """Operand ``place`` less its zero point, which has one number, or one for each row or column.
+
+    Those of rows, as a vector, lie along the last dim but one.
+    """
+    operand, zero = cx.slot(node.inputs[place]), cx.input(node, place + 2)
+    shape, wide = cx.shape(operand), ir.DataType.INT32
+    x = cx.emit_new("Cast", (operand,), shape, dtype=wide, saturate=1)
+    if zero is None:
+        return x
+    point = cx.slot(zero)
+    sizes = cx.shape(point)
+    if rows and len(sizes) == 1 and sizes[0] != 1 and len(shape) > 1:
+        point = cx.emit_new("Reshape", (point,), (sizes[0], 1))
+        sizes = cx.shape(point)
+    point = cx.emit_new("Cast", (point,), sizes, dtype=wide, saturate=1)
+    return cx.emit_new("Sub", (x, point), shape)
+
+
+def _product(cx: Lowering, lhs: int, rhs: int, output: ir.Value) -> None:
     lhs_rank, rhs_rank = len(cx.shape(lhs)), len(cx.shape(rhs))
     if lhs_rank == 0 or rhs_rank == 0:
         raise cx.refuse("MatMul takes no operand of rank 0")
@@ -38,7 +69,7 @@ def matmul(cx: Lowering, node: ir.Node) -> None:
     a, b = Labelled(lhs, tuple(left)), Labelled(rhs, tuple(right))
     for label in [label for label in left[:-2] if label in right]:
         a, b = _drop_broadcast(cx, a, b, label)
-    dot_to(cx, a, b, out, node.outputs[0])
+    dot_to(cx, a, b, out, output)
 
 
 def _drop_broadcast(

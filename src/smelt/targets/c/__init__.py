@@ -6,7 +6,8 @@ nothing. Option ``name`` replaces ``model`` in files, functions and macros.
 
 from __future__ import annotations
 
-from smelt.passes.pipelines import EXPANDED
+from smelt.passes.pipelines import EXPANDED, EXPANDED_OPERATORS
+from smelt.program.lower import lowered_operators
 from smelt.targets.base import Limits, Target
 from smelt.targets.c.emit import emit
 from smelt.targets.c.memory import allocate
@@ -21,6 +22,7 @@ c = Target(
     limits=Limits(dtypes=frozenset(C_TYPES), dynamic_dims=False),
     operators=OPERATORS,
     passes=EXPANDED,
+    kernels=frozenset(lowered_operators()) | EXPANDED_OPERATORS,
     select=(select_conv_relu,),
     schedule=order,
     allocate=allocate,

@@ -6,7 +6,8 @@ dims are planned for when the shapes of a call are seen.
 
 from __future__ import annotations
 
-from smelt.passes.pipelines import EXPANDED
+from smelt.passes.pipelines import EXPANDED, EXPANDED_OPERATORS
+from smelt.program.lower import lowered_operators
 from smelt.targets.base import Limits, Target
 from smelt.targets.host.phases import DTYPES, plan_arena, plan_steps, write_function
 
@@ -15,6 +16,7 @@ host = Target(
     summary="a function in this process, on NumPy, BLAS and LAPACK",
     emit=write_function,
     passes=EXPANDED,
+    kernels=frozenset(lowered_operators()) | EXPANDED_OPERATORS,
     limits=Limits(dtypes=DTYPES),
     schedule=plan_steps,
     allocate=plan_arena,
