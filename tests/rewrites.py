@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import onnx_ir as ir
 from fixpoint import check_text
 from onnx import defs
 
+from smelt.check.verify import Case
+from smelt.check.witness import Witness
 from smelt.ir import text, verify
+from smelt.ir.interface_change import InterfaceChange
 from smelt.ir.worklist import RuleStats
-from smelt.passes.base import Pass, PassContext
+from smelt.passes.base import EXACT, Exactness, Pass, PassContext, rounding
 from smelt.runtime.fold import evaluator
-from smelt.runtime.inputs import Mode, random_inputs
+from smelt.runtime.inputs import Mode
 from smelt.runtime.interface import interface_of
-from smelt.runtime.runner import open_runner
 
 Feeds = dict[str, np.ndarray]
 MODES: tuple[Mode, ...] = ("normal", "edges")
 OPSETS = range(13, defs.onnx_opset_version() + 1)
 """What smelt takes without raising it, up to the newest that onnx knows."""
+
+
+class Wider(NamedTuple):
+    """What a test allows beyond what the pass declares, and the reason why it has to."""
+
+    ulp: int
+    why: str
 
 
 def run_pass(
@@ -30,7 +40,7 @@ def run_pass(
     **options: object,
 ) -> RuleStats:
     """Run one pass alone on ``model`` and verify its invariants; returns the statistics."""
-    given = pass_.options_type(**options) if pass_.options_type is not None else None
+    given = _options(pass_, options)
     cx = PassContext.of(model, evaluator(model))
     cx.operators = operators or frozenset(pass_.makes)
     stats = pass_.run(cx, given)
@@ -46,24 +56,25 @@ def check_rewrite(
     *,
     opset: int = 23,
     feeds: Feeds | None = None,
-    rtol: float = 1e-5,
-    atol: float = 1e-6,
-    compare: bool = True,
     modes: tuple[Mode, ...] = MODES,
+    wider: Wider | None = None,
+    unrunnable: str = "",
     **options: object,
 ) -> None:
-    """``pass_`` turns ``before`` into ``after``; both give the same outputs on random inputs.
+    """``pass_`` turns ``before`` into ``after``; both give what the pass declares, as judged by
+    verification: equal bits, or measured rounding.
 
     What the default pipeline makes of ``before`` is a fixpoint, here and in the checks below.
 
-    Symbolic dims are run at 3 and at 1. ``compare=False`` is for operators no runtime has.
+    Symbolic dims are run at 3 and at 1. ``unrunnable`` says why no numbers can be compared.
     """
     source, model, expected = (text.parse(t, opset) for t in (before, before, after))
-    run_pass(pass_, model, **options)
+    stats = run_pass(pass_, model, **options)
     check_form_at_other_opsets(pass_, before, opset, **options)
     assert text.canonical(model) == text.canonical(_inferred(expected))
-    if compare:
-        check_same_numbers(source, model, feeds, rtol, atol, modes)
+    if not unrunnable:
+        declared = _declared(pass_, stats, options, wider)
+        check_same_numbers(source, model, declared, feeds, modes, stats.interface)
     check_text(before, opset)
 
 
@@ -85,10 +96,8 @@ def check_operators(
     *,
     opset: int = 23,
     feeds: Feeds | None = None,
-    rtol: float = 1e-5,
-    atol: float = 1e-6,
-    compare: bool = True,
     modes: tuple[Mode, ...] = MODES,
+    wider: Wider | None = None,
     **options: object,
 ) -> ir.Model:
     """``pass_`` leaves these operators, constants apart, in the main graph; same outputs.
@@ -96,11 +105,11 @@ def check_operators(
     For rewrites whose constants are long; returns the new model.
     """
     source, model = (text.parse(before, opset) for _ in range(2))
-    run_pass(pass_, model, **options)
+    stats = run_pass(pass_, model, **options)
     check_form_at_other_opsets(pass_, before, opset, **options)
     assert [n.op_type for n in model.graph if n.op_type != "Constant"] == list(operators)
-    if compare:
-        check_same_numbers(source, model, feeds, rtol, atol, modes)
+    declared = _declared(pass_, stats, options, wider)
+    check_same_numbers(source, model, declared, feeds, modes, stats.interface)
     check_text(before, opset)
     return model
 
@@ -116,42 +125,42 @@ def check_form_at_other_opsets(pass_: Pass, graph: str, opset: int, **options: o
             run_pass(pass_, model, **options)
 
 
+def _declared(
+    pass_: Pass, stats: RuleStats, options: Mapping[str, object], wider: Wider | None
+) -> Exactness:
+    """What the run promises, or what a test allows beyond that."""
+    if wider is not None:
+        return rounding(wider.ulp, wider.why)
+    return pass_.exactness_of(stats, _options(pass_, options))
+
+
+def _options(pass_: Pass, options: Mapping[str, object]) -> object:
+    if pass_.options_type is None:
+        assert not options, f"{pass_.spelling} takes no options, but got {options}"
+        return None
+    return pass_.options_type(**options)
+
+
 def check_same_numbers(
-    a: ir.Model,
-    b: ir.Model,
+    source: ir.Model,
+    model: ir.Model,
+    declared: Exactness = EXACT,
     feeds: Feeds | None = None,
-    rtol: float = 1e-5,
-    atol: float = 1e-6,
     modes: tuple[Mode, ...] = MODES,
+    changes: Sequence[InterfaceChange] = (),
 ) -> None:
-    """Both models give the same outputs, NaN and infinities included, at every size tried.
+    """Both models give the same outputs, as ``declared``, at every size tried.
 
     Without ``"edges"`` among ``modes``, a fused operator may differ where a step of the other
     overflows.
     """
-    symbols = interface_of(a).symbols()
-    run_a, run_b = open_runner(a), open_runner(b)
-    for size in (3, 1) if symbols else (1,):
-        for mode in modes:
-            inputs = (
-                [feeds[value.name] for value in a.graph.inputs]
-                if feeds is not None
-                else random_inputs(a, dict.fromkeys(symbols, size), seed=size, mode=mode)
-            )
-            for x, y in zip(run_a(*inputs), run_b(*inputs), strict=True):
-                assert_same(x, y, rtol, atol)
-
-
-def assert_same(x: np.ndarray, y: np.ndarray, rtol: float, atol: float) -> None:
-    """Equal types; floats close, everything else equal."""
-    assert x.dtype == y.dtype
-    assert x.shape == y.shape
-    if x.dtype.kind in "fcV":
-        np.testing.assert_allclose(
-            x.astype(np.float64), y.astype(np.float64), rtol=rtol, atol=atol, equal_nan=True
-        )
-    else:
-        np.testing.assert_array_equal(x, y)
+    dims = dict.fromkeys(interface_of(source).symbols(), (3, 1))
+    cases = []
+    if feeds is not None:
+        cases = [Case([feeds[str(value.name)] for value in source.graph.inputs], {}, "given")]
+    witness = Witness(source, dims, modes=modes, cases=cases)
+    problems = witness.changed(changes, declared).judge(model, declared)
+    assert not problems, "\n".join([str(declared), *problems])
 
 
 def _inferred(model: ir.Model) -> ir.Model:

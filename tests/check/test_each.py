@@ -1,14 +1,19 @@
 """Verifying each pass: wrong rules are caught and named, right ones pass."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import wrong_rules
 from wrong_rules import HARMLESS, WRONG, model, wrong_pass
 
+from smelt.check.bisect import bisect
 from smelt.check.each import VerifyEach, VerifyFinal
 from smelt.errors import Mismatch
-from smelt.passes.base import PassContext
+from smelt.ir.pattern import op, var
+from smelt.ir.rule import rule
+from smelt.passes.base import EXACT, PassContext, exact_but_zero_sign, graph_pass, rounding
 from smelt.passes.pipeline import Step, parse
 from smelt.passes.run import run
 
@@ -79,9 +84,6 @@ def test_a_wrong_pass_after_such_a_change_is_caught(pipeline, observer, code):
 
 
 def test_a_pass_that_makes_an_unrunnable_model_is_named():
-    from smelt.ir.pattern import op, var
-    from smelt.ir.rule import rule
-
     broken = rule(op("Relu", var("x")), same_shape=True)(
         lambda m, b: b.op("NoSuchOperator", m["x"])
     )
@@ -104,3 +106,100 @@ def test_the_reproducer_holds_the_model_before_the_pass(tmp_path):
 
     assert [node.op_type for node in load(folder / "model.onnx").graph] == ["Relu"]
     assert "bisect model.onnx --pipeline @pipeline.txt" in (folder / "repro.sh").read_text()
+
+
+NUDGE = np.float32(1 + 2**-20)
+"""Eight ulp of a float32."""
+
+
+def _once(name, exactness):
+    """A pass that nudges one Abs once a run."""
+
+    @graph_pass(name, "A pass that moves a result a little.", exactness=exactness)
+    def body(cx, rewriter, stats, options):
+        for node in list(cx.model.graph):
+            if node.op_type == "Abs" and not rewriter.exhausted:
+                b = rewriter.builder(node, [node], name)
+                moved = b.op("Abs", b.op("Mul", node.inputs[0], b.constant(NUDGE)))
+                rewriter.replace(node, [moved], trust_shape=True)
+                stats.fired[name] += 1
+                return
+
+    return body
+
+
+DRIFT = "g (float[B,8] x) => (float[B,8] y) { t = Neg(x)  y = Abs(t) }"
+
+
+def test_steps_that_keep_to_their_margins_may_not_drift_away_together():
+    passes = [_once(f"nudge_{i}", rounding(1)) for i in range(30)]
+    for each in passes[:2]:
+        compile_with(DRIFT, [each], VerifyEach)
+    with pytest.raises(Mismatch) as caught:
+        compile_with(DRIFT, passes, VerifyEach)
+    assert caught.value.code == "E701"
+    assert "drifted away from the source" in caught.value.what
+    with pytest.raises(Mismatch):
+        compile_with(DRIFT, passes, VerifyFinal)
+
+
+def test_one_ulp_is_too_much_for_what_is_declared_exact():
+    text = "g (float[B,8] x) => (float[B,8] y) { t = Abs(x)  y = Neg(t) }"
+    one = _once("nudge", EXACT)
+    with pytest.raises(Mismatch) as caught:
+        compile_with(text, [one], VerifyEach)
+    assert "declares itself exact" in caught.value.why
+    compile_with(text, [replace(one, exactness=rounding(1))], VerifyEach)
+
+
+def test_passes_that_changed_nothing_lend_no_margin():
+    """Sixty passes of 64 ulp that do not fire; one exact pass moves the result by 8 ulp."""
+    idle = [replace(HARMLESS, name=f"idle_{i}", exactness=rounding(64)) for i in range(60)]
+    with pytest.raises(Mismatch) as caught:
+        compile_with(DRIFT, [*idle, _once("nudge", EXACT)], VerifyFinal)
+    assert caught.value.code == "E702"
+    assert "declare exact" in caught.value.why
+
+
+def test_zeros_of_another_sign_are_other_bits():
+    text = "g (float[B,8] x) => (float[B,8] y) { y = Abs(x) }"
+
+    @rule(op("Abs", var("x")))
+    def times_sign(m, b):
+        return b.op("Mul", m["x"], b.op("Sign", m["x"]))
+
+    wrong = wrong_pass(times_sign)
+    with pytest.raises(Mismatch) as caught:
+        compile_with(text, [wrong], VerifyEach)
+    assert "-0.0" in str(caught.value)
+    compile_with(text, [replace(wrong, exactness=exact_but_zero_sign("here"))], VerifyEach)
+
+
+def test_nan_is_nan_whatever_its_payload():
+    text = "g (float[B,8] x) => (float[B,8] y) { y = Log(x) }"
+
+    @rule(op("Log", var("x")), same_shape=True)
+    def negated_twice(m, b):
+        log = b.op("Log", m["x"])
+        log.producer().metadata_props["seen"] = "1"
+        return None if m.root.metadata_props else b.op("Neg", b.op("Neg", log))
+
+    compile_with(text, [wrong_pass(negated_twice)], VerifyEach)
+
+
+def test_bisect_judges_as_each_does():
+    """An exact pass after a generous one: its one ulp is lost in the sum, but not its own."""
+    steps = [Step(_once("generous", rounding(64))), Step(_once("mean", EXACT))]
+
+    def optimize(work, limit, watching):
+        cx = PassContext.of(work)
+        cx.rewrites_left = limit
+        return run(cx, steps, watching)
+
+    compile_with(DRIFT, steps, VerifyFinal)
+    with pytest.raises(Mismatch) as caught:
+        compile_with(DRIFT, steps, VerifyEach)
+    assert "pass mean" in caught.value.what
+    culprit = bisect(model(DRIFT), optimize)
+    assert culprit is not None
+    assert (culprit.pass_text, culprit.rewrite) == ("mean", 2)

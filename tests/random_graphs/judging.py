@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx_ir as ir
 
 from smelt.check.agreement import disagreements
 from smelt.check.compare import Comparison, compare
 from smelt.check.measure import allowance
-from smelt.check.witness import Testimony, Witness
+from smelt.check.witness import Witness
 from smelt.ir import scope, verify
+from smelt.passes.base import Exactness
 from smelt.runtime.inputs import Mode
 from smelt.runtime.interface import Value
 from smelt.runtime.runner import open_runner
@@ -42,27 +45,29 @@ class Judge:
         modes: tuple[Mode, ...] = ("normal",) if lossy else ("normal", "edges")
         self.witness = Witness(model, None, seed, modes)
 
-    def problems(self, model: ir.Model, *, exact: bool) -> list[str]:
-        """What is wrong with ``model``: an exact rewrite keeps edge cases, too."""
+    def problems(self, model: ir.Model, declared: Exactness) -> list[str]:
+        """What is wrong with ``model``: an exact rewrite keeps the bits, of edge cases, too."""
         verify.verify(model)
-        runner = open_runner(model, self.witness.runner)
+        if declared.kind == "exact":
+            return self.witness.judge(model, declared)
+        runner = open_runner(model, self.witness.testimony.runner)
         found = disagreements(self.witness.interface, runner.interface)
-        for item in () if found else self.witness.testimony:
-            if exact or item.case.inputs == "normal":
-                actual = list(runner(*item.case.values))
-                allowed = allowance(item.outputs, item.movement, 2.0 if exact else 64.0)
-                if not exact:
-                    allowed = [None if slack is None else slack + NOISE for slack in allowed]
-                compared = compare(item.outputs, actual, slack=allowed)
-                bad = [c for c in compared if _differs(c, item, exact)]
-                found += [f"{item.case.sizes} {item.case.inputs}: {c}" for c in bad]
+        testimony = self.witness.testimony
+        cases = zip(testimony.cases, testimony.outputs, testimony.movement(), strict=True)
+        for case, outputs, movement in () if found else cases:
+            if case.inputs == "normal":
+                actual = list(runner(*case.values))
+                allowed = allowance(outputs, movement, 64.0)
+                slack = [None if each is None else each + NOISE for each in allowed]
+                bad = [c for c in compare(outputs, actual, slack=slack) if _differs(c, outputs)]
+                found += [f"{case.sizes} {case.inputs}: {c}" for c in bad]
         return found
 
 
-def _differs(comparison: Comparison, item: Testimony, exact: bool) -> bool:
-    if comparison.ok or exact or comparison.problem:
+def _differs(comparison: Comparison, outputs: Sequence[Value]) -> bool:
+    if comparison.ok or comparison.problem:
         return not comparison.ok
-    expected = item.outputs[int(comparison.name)]
+    expected = outputs[int(comparison.name)]
     unknown = comparison.unstable + _not_finite(expected)
     return comparison.failed - unknown > FEW * comparison.elements
 

@@ -87,3 +87,8 @@ def _fixed(a: Interface, b: Interface) -> dict[str, int]:
             if isinstance(dim, ir.SymbolicDim) and dim.value and isinstance(size, int):
                 found.setdefault(dim.value, size)
     return found
+
+
+def sizes_in_words(sizes: Mapping[str, int]) -> str:
+    """Sizes as messages give them."""
+    return " ".join(f"{name}={size}" for name, size in sizes.items()) or "fixed sizes"

@@ -1,12 +1,13 @@
 """Which pass, and which rewrite of it, changes a result?
 
-The edits of a pipeline are counted, and a pipeline can be stopped after any number of them. So
-the first wrong edit is found by halving: ``log2(edits)`` runs, and no script to write.
+The edits of a pipeline are counted, and a pipeline can be stopped after any number of them. One
+run finds the first pass that is wrong, judged as ``verify="each"`` judges; its first wrong edit is
+found by halving: ``log2(edits)`` runs, and no script to write.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,17 +15,14 @@ import onnx_ir as ir
 
 from smelt.check.agreement import Dims
 from smelt.check.changes import node_changes
-from smelt.check.each import passes_of
-from smelt.check.witness import Witness, margin_of
+from smelt.check.trail import Trail
+from smelt.check.witness import Witness
 from smelt.errors import InternalError, SmeltError
-from smelt.passes.pipeline import Steps
-from smelt.passes.run import PassReport
+from smelt.passes.pipeline import Step
+from smelt.passes.run import Observer, PassReport
 
-Attempt: TypeAlias = tuple[ir.Model, list[PassReport], list[str]]
-"""A model after some rewrites, the reports of its passes, and what is wrong with it."""
-
-Optimize: TypeAlias = Callable[[ir.Model, int | None], list[PassReport]]
-"""Runs the pipeline in place, stopping after so many rewrites, if a number is given."""
+Optimize: TypeAlias = Callable[[ir.Model, int | None, Iterable[Observer]], list[PassReport]]
+"""Runs the pipeline in place, watched, stopping after so many rewrites if a number is given."""
 
 
 @dataclass(frozen=True)
@@ -67,69 +65,107 @@ class Culprit:
 
 def bisect(
     model: ir.Model,
-    steps: Steps,
     optimize: Optimize,
     dims: Dims | None = None,
     seed: int = 0,
 ) -> Culprit | None:
-    """The first rewrite of the pipeline ``steps`` after which ``model`` computes something else.
+    """The first rewrite of a pipeline after which ``model`` computes something else.
 
-    ``optimize`` runs the pipeline on a model. Returns None if the whole pipeline keeps the
-    results within what its passes declare. A pipeline that raises counts as wrong from the
+    ``optimize`` runs the pipeline on a model. Returns None if each pass keeps the results within
+    what it declares, and all of them together. A pipeline that raises counts as wrong from the
     rewrite at which it begins to raise.
     """
-    witness = Witness(model, dims, seed)
-    margin = margin_of(pass_.exactness for pass_ in passes_of(steps))
-
-    def attempt(limit: int | None) -> Attempt:
-        work = model.clone()
-        try:
-            reports = optimize(work, limit)
-        except SmeltError as error:
-            return work, [], [f"the pipeline fails: {error.what}"]
-        return work, reports, witness.judge(work, margin)[0]
-
-    _, reports, problems = attempt(None)
-    if not problems:
+    search = _Search(model, optimize, dims, seed)
+    whole = search.attempt(None)
+    if not whole.problems:
         return None
-    total = sum(report.stats.rewrites for report in reports) or _total_before_failure(attempt)
-    good, bad = 0, total
+    good, bad = whole.good, whole.edits
+    before: _Attempt | None = None
+    if whole.raises:
+        bad = search.until_it_raises(good)
+    after: _Attempt | None = None
     while bad - good > 1:
         middle = (good + bad) // 2
-        if attempt(middle)[2]:
-            bad = middle
+        tried = search.attempt(middle, whole.first)
+        if tried.problems:
+            bad, after = middle, tried
         else:
-            good = middle
-    before, after = attempt(good), attempt(bad)
-    if not after[2]:
+            good, before = middle, tried
+    before = before or search.attempt(good, whole.first)
+    after = after or search.attempt(bad, whole.first)
+    if not after.problems:
         raise InternalError("E911", "the pipeline gives other results when it is run again")
-    return _culprit(before, after, bad, total)
+    return _culprit(before, after, bad, max(bad, whole.rewrites))
 
 
-def _total_before_failure(
-    attempt: Callable[[int | None], Attempt],
-) -> int:
-    """A number of rewrites at which a pipeline that raises is sure to raise."""
-    limit = 1
-    while not attempt(limit)[2]:
-        limit *= 2
-    return limit
+class _Attempt:
+    """One run of the pipeline, judged from pass run ``first`` on to the first that is wrong.
+
+    Up to ``good`` edits nothing was wrong, after ``edits`` it was; ``rewrites`` counts all.
+    """
+
+    def __init__(self, trail: Trail, work: ir.Model) -> None:
+        self.trail, self.work = trail, work
+        self.problems: list[str] = []
+        self.guilty: Step | None = None
+        self.reports: list[PassReport] = []
+        self.good = self.edits = self.rewrites = self.first = 0
+        self.raises = False
+
+    def before_pass(self, step: Step, model: ir.Model) -> None:
+        """Nothing to do before a pass."""
+
+    def after_pass(self, step: Step, model: ir.Model, report: PassReport) -> None:
+        """Judge what the pass made of the model, until one is wrong."""
+        self.rewrites += report.stats.rewrites
+        self.reports.append(report)
+        if self.problems:
+            return
+        self.good, self.edits = self.edits, self.rewrites
+        finding = self.trail.follow(step, model, report)
+        if finding is not None:
+            self.guilty, self.problems = step, finding.problems
+            self.first = self.trail.runs
+
+    def fail(self, error: SmeltError) -> None:
+        """Take in that the pipeline raised."""
+        if not self.problems:
+            self.raises, self.good, self.first = True, self.edits, self.trail.runs + 1
+            self.problems = [f"the pipeline fails: {error.what}"]
 
 
-def _culprit(
-    before: Attempt,
-    after: Attempt,
-    rewrite: int,
-    total: int,
-) -> Culprit:
-    changed = [report for report in after[1] if report.changed]
-    guilty = changed[-1] if changed else None
-    earlier = _fired(before[1])
-    fired = [rule for rule, count in _fired(after[1]).items() if count > earlier.get(rule, 0)]
-    removed, added = node_changes(before[0], after[0])
-    text = guilty.text if guilty is not None else "(the pipeline raises)"
+class _Search:
+    """Runs the pipeline on copies of a model, which is run as it is only once."""
+
+    def __init__(self, model: ir.Model, optimize: Optimize, dims: Dims | None, seed: int) -> None:
+        self.model, self.optimize, self.dims = model, optimize, dims
+        self.witness = Witness(model, dims, seed)
+
+    def attempt(self, limit: int | None, first: int = 0) -> _Attempt:
+        """Run with at most ``limit`` rewrites."""
+        work = self.model.clone()
+        attempt = _Attempt(Trail(self.witness, self.dims, first=first), work)
+        try:
+            self.optimize(work, limit, [attempt])
+        except SmeltError as error:
+            attempt.fail(error)
+        return attempt
+
+    def until_it_raises(self, good: int) -> int:
+        """A number of rewrites beyond ``good`` at which a pipeline that raises is sure to."""
+        step = 1
+        while not self.attempt(good + step).problems:
+            step *= 2
+        return good + step
+
+
+def _culprit(before: _Attempt, after: _Attempt, rewrite: int, total: int) -> Culprit:
+    earlier = _fired(before.reports)
+    fired = [rule for rule, n in _fired(after.reports).items() if n > earlier.get(rule, 0)]
+    removed, added = node_changes(before.work, after.work)
+    text = str(after.guilty) if after.guilty is not None else "(the pipeline raises)"
     return Culprit(
-        text, rewrite, total, tuple(fired), tuple(removed), tuple(added), tuple(after[2])
+        text, rewrite, total, tuple(fired), tuple(removed), tuple(added), tuple(after.problems)
     )
 
 

@@ -1,25 +1,37 @@
 """Verify while compiling: after each pass, or once at the end.
 
-Both are observers of a pipeline. A pass is held to what it declares: exact ones to what rounding
-in other kernels explains, the others to the ulp they name beyond that.
+Both are observers of a pipeline, and hold it to what the passes declare that changed something.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 import onnx_ir as ir
 
 from smelt.check.agreement import Dims
+from smelt.check.evidence import Evidence
 from smelt.check.reproducer import write_reproducer
-from smelt.check.witness import Witness, margin_of
+from smelt.check.trail import Finding, Trail
+from smelt.check.witness import Witness
 from smelt.errors import Mismatch, SmeltError
 from smelt.ir.interface_change import DimBound, InterfaceChange
-from smelt.passes.base import Pass
+from smelt.passes.base import Exactness, Pass, together
 from smelt.passes.pipeline import Fixpoint, Step, Steps, to_text
-from smelt.passes.run import PassReport
+from smelt.passes.run import Observer, PassReport
+
+
+class Verifier(Observer, Protocol):
+    """An observer that has a last word when the pipeline is through."""
+
+    evidence: Evidence
+
+    def finish(self, model: ir.Model) -> None: ...
 
 
 class VerifyFinal:
@@ -28,89 +40,90 @@ class VerifyFinal:
     def __init__(
         self, source: ir.Model, steps: Steps, dims: Dims | None = None, seed: int = 0
     ) -> None:
-        self.source = source
-        self.steps = steps
-        self.dims = dims
-        self.seed = seed
-        self.witness = Witness(source, dims, seed)
+        self.source, self.steps, self.dims, self.seed = source, steps, dims, seed
+        self.evidence = Evidence("final")
+        self.declared: list[Exactness] = []
         self.changes: list[InterfaceChange] = []
 
     def before_pass(self, step: Step, model: ir.Model) -> None:
         """Nothing to do before a pass."""
 
     def after_pass(self, step: Step, model: ir.Model, report: PassReport) -> None:
-        """Note what was done to the interface, as asked for."""
-        self.changes += report.stats.interface
+        """Note what a pass promises that changed something, and what it did to the interface."""
+        if report.changed:
+            self.declared.append(report.exactness)
+            self.changes += report.stats.interface
 
     def finish(self, model: ir.Model) -> None:
         """Compare ``model`` with the source."""
-        margin = margin_of(pass_.exactness for pass_ in passes_of(self.steps))
-        bound = _bound(self.changes)
-        if bound:
-            self.witness = Witness(self.source, {**(self.dims or {}), **bound}, self.seed)
-        self.witness.adapt(self.changes, margin)
-        problems, _ = self.witness.judge(model, margin)
+        with _timed(self.evidence):
+            problems = self._problems(model)
         if problems:
-            what, text = "the pipeline changed the result", to_text(self.steps)
-            raise _mismatch(
-                "E702", what, problems, source=self.source, pipeline=text, seed=self.seed
-            )
+            error = Mismatch("E702", "the pipeline changed the result", at=problems[:8])
+            error.why = f"the passes that changed something declare {together(self.declared)}"
+            raise _with_reproducer(error, self.source, to_text(self.steps), self.seed)
+
+    def _problems(self, model: ir.Model) -> list[str]:
+        declared = together(self.declared)
+        bound = {item.name: item.size for item in self.changes if isinstance(item, DimBound)}
+        witness = Witness(self.source, {**(self.dims or {}), **bound}, self.seed)
+        if not self.declared:
+            return []
+        witness = witness.changed(self.changes, declared)
+        seen = witness.observe(model)
+        if not seen.problems and seen.runtime != witness.runtime:
+            witness = witness.elsewhere(None, declared, "reference")
+        if seen.problems:
+            return seen.problems
+        compared = witness.compare(witness.outputs, seen.outputs, declared)
+        self.evidence.note(witness.runtime, self.declared, compared)
+        return witness.sentences(compared)
 
 
 class VerifyEach:
-    """Compares the model after each pass with the model before it.
+    """Compares the model after each pass with the model before it, and with the source.
 
-    Raises Mismatch E701, which names the first pass that changes a result and a reproducer.
+    Raises Mismatch E701, which names the first pass at which a result is wrong, and a reproducer.
     """
 
     def __init__(
         self, source: ir.Model, steps: Steps, dims: Dims | None = None, seed: int = 0
     ) -> None:
-        self.dims = dims
-        self.seed = seed
-        self.witness = Witness(source, dims, seed)
-        self._before = source
+        self.source, self.steps, self.seed = source, steps, seed
+        self.evidence = Evidence("each")
+        with _timed(self.evidence):
+            self.trail = Trail(Witness(source, dims, seed), dims, self.evidence)
 
     def before_pass(self, step: Step, model: ir.Model) -> None:
-        """Keep the model as it is, for the reproducer; tensors are shared."""
-        self._before = model.clone()
+        """Nothing to do before a pass."""
 
     def after_pass(self, step: Step, model: ir.Model, report: PassReport) -> None:
         """Compare, if the pass changed anything."""
-        if not report.changed:
-            return
-        changes, margin = report.stats.interface, margin_of([step.pass_.exactness])
-        bound = _bound(changes)
-        if bound:
-            self.dims = {k: v for k, v in (self.dims or {}).items() if k not in bound}
-            self.witness = Witness(self._before, {**self.dims, **bound}, self.seed)
-        self.witness.adapt(changes, margin)
-        problems, outputs = self.witness.judge(model, margin)
-        if problems:
-            rules = ", ".join(f"{rule} x{n}" for rule, n in sorted(report.stats.fired.items()))
-            places = [f"rules that fired: {rules}"] if rules else []
-            what = f"pass {step.pass_.spelling} changed the result"
-            error = _mismatch(
-                "E701",
-                what,
-                places + problems,
-                source=self._before,
-                pipeline=str(step),
-                seed=self.seed,
-            )
-            error.why = f"it declares itself {step.pass_.exactness}"
-            raise error
-        self.witness.follow(outputs)
+        with _timed(self.evidence):
+            finding = self.trail.follow(step, model, report)
+        if finding is not None:
+            raise self._mismatch(finding)
 
     def finish(self, model: ir.Model) -> None:
         """Nothing is left to compare: every pass that changed the model has been."""
 
-
-def _bound(changes: Iterable[InterfaceChange]) -> dict[str, int]:
-    return {change.name: change.size for change in changes if isinstance(change, DimBound)}
+    def _mismatch(self, finding: Finding) -> SmeltError:
+        fired = ", ".join(f"{rule} x{n}" for rule, n in sorted(finding.fired.items()))
+        places = [f"rules that fired: {fired}"] if fired else []
+        spelling = finding.step.pass_.spelling
+        source, text = finding.before, str(finding.step)
+        what = f"pass {spelling} changed the result"
+        why = f"it declares itself {finding.declared}"
+        if not finding.alone:
+            source, text = self.source, to_text(self.steps)
+            what = f"up to pass {spelling}, the result has drifted away from the source"
+            why = f"each pass kept to what it declares, which is {finding.declared} together"
+        error = Mismatch("E701", what, at=[*places, *finding.problems][:8], why=why)
+        return _with_reproducer(error, source, text, self.seed)
 
 
 def passes_of(steps: Steps) -> Iterator[Pass]:
+    """Every pass of ``steps`` in order; those of a fixpoint once."""
     for step in steps:
         if isinstance(step, Fixpoint):
             yield from passes_of(step.steps)
@@ -118,10 +131,16 @@ def passes_of(steps: Steps) -> Iterator[Pass]:
             yield step.pass_
 
 
-def _mismatch(
-    code: str, what: str, places: list[str], *, source: ir.Model, pipeline: str, seed: int
-) -> SmeltError:
-    error = Mismatch(code, what, at=places[:8])
+@contextmanager
+def _timed(evidence: Evidence) -> Iterator[None]:
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        evidence.seconds += time.perf_counter() - started
+
+
+def _with_reproducer(error: SmeltError, source: ir.Model, pipeline: str, seed: int) -> SmeltError:
     folder = Path(tempfile.mkdtemp(prefix="smelt-reproducer-"))
     command = ("bisect", "model.onnx", "--pipeline", "@pipeline.txt", "--seed", str(seed))
     write_reproducer(folder, command, model=source, pipeline=pipeline, error=error)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from smelt.check.agreement import sizes_in_words
 from smelt.check.compare import Comparison
 from smelt.errors import Mismatch
 
@@ -30,8 +31,7 @@ class Trial:
     @property
     def place(self) -> str:
         """What the trial was run on."""
-        sizes = " ".join(f"{name}={size}" for name, size in self.sizes.items())
-        return f"{sizes or 'fixed sizes'}, {self.inputs} inputs, seed {self.seed}"
+        return f"{sizes_in_words(self.sizes)}, {self.inputs} inputs, seed {self.seed}"
 
     def to_json(self) -> dict[str, Any]:
         return {

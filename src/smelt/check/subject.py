@@ -39,7 +39,12 @@ class Subject:
     @property
     def runner(self) -> RunnerName:
         """What runs the model: the reference evaluator, or whatever can."""
-        return "reference" if getattr(self.run, "name", None) == "reference" else "auto"
+        return "reference" if self.runtime == "reference" else "auto"
+
+    @property
+    def runtime(self) -> str:
+        """The name of what was opened to run the model; empty for functions and artifacts."""
+        return str(getattr(self.run, "name", "")) if self.model is not None else ""
 
 
 def as_subject(source: Checkable, name: str, runner: RunnerName = "auto") -> Subject:

@@ -2,38 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from smelt.check.adapt import adapted_inputs, adapted_interface, adapted_outputs
-from smelt.check.agreement import Dims, disagreements
-from smelt.check.compare import Slack, compare
-from smelt.check.measure import MARGIN, Yardstick, allowance
-from smelt.check.subject import as_subject
+from smelt.check.agreement import Dims, disagreements, sizes_in_words
+from smelt.check.compare import Comparison, Slack
+from smelt.check.judgement import compare_declared, margin_of
+from smelt.check.measure import Yardstick
+from smelt.check.subject import Subject, as_subject
 from smelt.check.verify import MODES, Case, made_up_cases
 from smelt.errors import SmeltError
-from smelt.ir.interface_change import InterfaceChange
-from smelt.passes.base import Exactness
+from smelt.ir import opset, scope
+from smelt.ir.interface_change import InterfaceChange, PortChange
+from smelt.passes.base import Exactness, rounding
 from smelt.runtime.inputs import Mode
 from smelt.runtime.interface import Value
 from smelt.runtime.runner import RunnerName, open_runner
 
+Outputs = list[Sequence[Value]]
+"""What a model gives, for each case."""
 
-@dataclass
+
+@dataclass(frozen=True)
+class Observation:
+    """What a version of the source did: its outputs, or what is wrong with it."""
+
+    problems: list[str]
+    outputs: Outputs
+    runtime: str = ""
+
+
 class Testimony:
-    """The outputs of one case, and how far rounding moves them."""
+    """What ``subject`` gives for those of ``cases`` that it can run.
 
-    case: Case
-    outputs: Sequence[Value]
-    movement: Slack
+    Raises its error if it can run none.
+    """
+
+    def __init__(self, subject: Subject, cases: Sequence[Case], seed: int) -> None:
+        assert subject.model is not None
+        self.model, self.runner, self.runtime = subject.model, subject.runner, subject.runtime
+        self.seed = seed
+        self.cases: list[Case] = []
+        self.outputs: Outputs = []
+        self._movement: list[Slack] | None = None
+        refused: list[SmeltError] = []
+        for case in cases:
+            try:
+                self.outputs.append(list(subject.run(*case.values)))
+                self.cases.append(case)
+            except SmeltError as error:
+                refused.append(error)
+        if not self.cases:
+            raise refused[0]
+
+    def movement(self) -> list[Slack]:
+        """How far rounding moves each output, measured when first asked."""
+        if self._movement is None:
+            subject = as_subject(self.model, "the source", self.runner)
+            yardstick = Yardstick(subject, self.seed)
+            pairs = zip(self.cases, self.outputs, strict=True)
+            self._movement = [yardstick.movement(case.values, outputs) for case, outputs in pairs]
+        return self._movement
 
 
 class Witness:
     """Runs ``source`` once on random inputs of every size, and judges other models by it.
 
-    Raises the error of the source if none of the inputs can be run.
+    ``cases`` are inputs to use instead. Neither the model nor its weights are copied, so ``source``
+    must stay as it is. Raises the error of the source if none of the inputs can be run.
     """
 
     def __init__(
@@ -42,71 +82,112 @@ class Witness:
         dims: Dims | None = None,
         seed: int = 0,
         modes: Sequence[Mode] = MODES,
+        cases: Sequence[Case] = (),
+        runner: RunnerName = "auto",
     ) -> None:
-        subject = as_subject(source, "the source")
+        self.source, self.seed, self.modes = source, seed, modes
+        subject = as_subject(source, "the source", runner)
         assert subject.interface is not None
         self.interface = subject.interface
-        # A later version may have kernels that the source lacks, and they round otherwise.
-        self.runner: RunnerName = subject.runner
-        self.seed = seed
-        self.testimony: list[Testimony] = []
-        yardstick = Yardstick(subject, seed)
-        refused: list[SmeltError] = []
-        for case in made_up_cases(subject, subject, dims, seed, modes):
-            try:
-                outputs = list(subject.run(*case.values))
-            except SmeltError as error:
-                refused.append(error)
-                continue
-            movement = yardstick.movement(case.values, outputs)
-            self.testimony.append(Testimony(case, outputs, movement))
-        if not self.testimony:
-            raise refused[0]
+        made = cases or list(made_up_cases(subject, subject, dims, seed, modes))
+        self.testimony = Testimony(subject, made, seed)
+        self.inputs: Outputs = [case.values for case in self.testimony.cases]
+        self.outputs = self.testimony.outputs
+        self.changes: tuple[InterfaceChange, ...] = ()
+        self._random = any(opset.is_random(node) for node in scope.nodes(source))
 
-    def judge(
-        self, model: ir.Model, margin: float = MARGIN
-    ) -> tuple[list[str], list[Sequence[Value]]]:
-        """What is wrong with ``model``, in sentences, and its outputs for each case.
+    @property
+    def runtime(self) -> str:
+        """The name of what runs the source, and has to run its later versions."""
+        return self.testimony.runtime
 
-        The outputs are complete only if nothing is wrong.
+    def changed(self, changes: Sequence[InterfaceChange], declared: Exactness) -> Witness:
+        """This witness for versions with the interface that ``changes`` make of that of this one.
+
+        ``declared`` is what brought the results there: where it may move a number, what an output
+        of integers makes of it is not determined.
         """
-        outputs: list[Sequence[Value]] = []
+        if not changes:
+            return self
+        other = copy(self)
+        other.changes = (*self.changes, *changes)
+        other.interface = adapted_interface(self.interface, changes)
+        other.inputs = [adapted_inputs(values, changes) for values in self.inputs]
+        other.outputs = self.carried(self.outputs, changes, declared)
+        return other
+
+    def carried(
+        self, outputs: Outputs, changes: Sequence[InterfaceChange], declared: Exactness
+    ) -> Outputs:
+        """Outputs of a version with this interface, as ``changes`` make them."""
+        casts = any(isinstance(each, PortChange) and each.dtype for each in changes)
+        margin = margin_of(declared)
+        carried: Outputs = []
+        for index, values in enumerate(outputs):
+            moved: Slack = [None] * len(values)
+            if casts:
+                moved = self._movement(index, declared)
+            carried.append(adapted_outputs(values, moved, changes, margin)[0])
+        return carried
+
+    def elsewhere(
+        self, dims: Dims | None, declared: Exactness, runner: RunnerName = "auto"
+    ) -> Witness:
+        """This witness at other sizes, or in another runtime, whose kernels round otherwise."""
+        cases = () if dims is not None else self.testimony.cases
+        other = Witness(self.source, dims, self.seed, self.modes, cases, runner)
+        return other.changed(self.changes, declared)
+
+    def observe(self, model: ir.Model) -> Observation:
+        """Run ``model`` on all cases, by the kernels that ran the source if it has them."""
         try:
-            subject = open_runner(model, self.runner)
+            # A later version may have kernels that the source lacks, and they round otherwise.
+            opened = open_runner(model, self.testimony.runner)
         except SmeltError as error:
-            return [f"the model cannot be run any more: {error.what}: {error.why}"], outputs
-        problems = disagreements(self.interface, subject.interface)
-        names = [port.name for port in subject.interface.outputs]
-        for item in () if problems else self.testimony:
-            case = item.case
-            sizes = " ".join(f"{name}={size}" for name, size in case.sizes.items())
-            place = f"{sizes or 'fixed sizes'}, {case.inputs} inputs, seed {self.seed}"
+            return Observation([f"the model cannot be run any more: {error.what}: {error.why}"], [])
+        problems = disagreements(self.interface, opened.interface)
+        outputs: Outputs = []
+        pairs = [] if problems else zip(self.testimony.cases, self.inputs, strict=True)
+        for case, values in pairs:
             try:
-                actual = list(subject(*case.values))
+                outputs.append(list(opened(*values)))
             except SmeltError as error:
-                problems.append(f"{place}: the run fails: {error.why or error.what}")
-                continue
-            allowed = allowance(item.outputs, item.movement, margin)
-            found = compare(item.outputs, actual, names=names, slack=allowed)
-            problems += [f"{place}: {comparison}" for comparison in found if not comparison.ok]
-            outputs.append(actual)
-        return problems, outputs
+                problems.append(f"{self._place(case)}: the run fails: {error.why or error.what}")
+        return Observation(problems, outputs, opened.name)
 
-    def adapt(self, changes: Sequence[InterfaceChange], margin: float = MARGIN) -> None:
-        """Judge from now on what has the interface that ``changes`` make of that of the source."""
-        self.interface = adapted_interface(self.interface, changes)
-        for item in self.testimony:
-            item.case = replace(item.case, values=adapted_inputs(item.case.values, changes))
-            item.outputs, item.movement = adapted_outputs(
-                item.outputs, item.movement, changes, margin
-            )
+    def compare(
+        self, expected: Outputs, actual: Outputs, declared: Exactness
+    ) -> list[tuple[Case, Comparison]]:
+        """Compare the outputs of two versions of the source, case by case."""
+        if self._random:
+            declared = rounding(declared.ulp)  # it does not even repeat itself
+        names = [port.name for port in self.interface.outputs]
+        found: list[tuple[Case, Comparison]] = []
+        for index, case in enumerate(self.testimony.cases):
 
-    def follow(self, outputs: Sequence[Sequence[Value]]) -> None:
-        """Judge by ``outputs`` from now on; the measured movement stays that of the source."""
-        for item, newer in zip(self.testimony, outputs, strict=True):
-            item.outputs = newer
+            def movement(index: int = index) -> Slack:
+                return self._movement(index, declared)
 
+            pair = (expected[index], actual[index])
+            compared = compare_declared(*pair, declared, movement, names=names)
+            found += [(case, comparison) for comparison in compared]
+        return found
 
-def margin_of(declared: Iterable[Exactness]) -> float:
-    """The multiple of measured rounding that passes may move a result by, all together."""
-    return MARGIN + 4.0 * sum(exactness.ulp for exactness in declared)
+    def _movement(self, index: int, declared: Exactness) -> Slack:
+        """How far rounding moves the outputs of a case, as the changed interface gives them."""
+        values, moved = self.testimony.outputs[index], self.testimony.movement()[index]
+        return adapted_outputs(values, moved, self.changes, margin_of(declared))[1]
+
+    def judge(self, model: ir.Model, declared: Exactness) -> list[str]:
+        """What is wrong with ``model`` in sentences, if it promises ``declared`` of the source."""
+        seen = self.observe(model)
+        if not seen.problems and seen.runtime != self.runtime:
+            return self.elsewhere(None, declared, "reference").judge(model, declared)
+        return seen.problems or self.sentences(self.compare(self.outputs, seen.outputs, declared))
+
+    def sentences(self, compared: Sequence[tuple[Case, Comparison]]) -> list[str]:
+        """The differences among ``compared``, with their places."""
+        return [f"{self._place(case)}: {item}" for case, item in compared if not item.ok]
+
+    def _place(self, case: Case) -> str:
+        return f"{sizes_in_words(case.sizes)}, {case.inputs} inputs, seed {self.seed}"

@@ -11,9 +11,11 @@ from smelt.cli.command import Dims, Json, Pipeline, command, print_json, progres
 from smelt.errors import ExitStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import onnx_ir as ir
 
-    from smelt.passes.run import PassReport
+    from smelt.passes.run import Observer, PassReport
 
 
 @command
@@ -30,14 +32,14 @@ def bisect(
     """
     from smelt.check.bisect import bisect as search
     from smelt.compiler import optimize_model
-    from smelt.passes.pipeline import parse
 
-    def optimize(work: ir.Model, limit: int | None) -> list[PassReport]:
-        return optimize_model(work, pipeline=pipeline, rewrites=limit)
+    def optimize(
+        work: ir.Model, limit: int | None, watching: Iterable[Observer]
+    ) -> list[PassReport]:
+        return optimize_model(work, pipeline=pipeline, rewrites=limit, observers=watching)
 
     with progress(f"bisecting {model}"):
-        steps = parse(pipeline)
-        culprit = search(read_model(model), steps, optimize, parse_dims(dim) or None, seed)
+        culprit = search(read_model(model), optimize, parse_dims(dim) or None, seed)
     if as_json:
         found = culprit.to_json() if culprit is not None else None
         print_json({"schema": "smelt.bisect/1", "culprit": found})

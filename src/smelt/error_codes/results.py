@@ -14,8 +14,9 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E701": ErrorCode(
         "a pass changed a result",
-        "With --verify each, the model computed something else after a pass than before "
-        "it, beyond what rounding and the pass's own declaration explain.",
+        "With --verify each, the model computed something else after a pass than before it, "
+        "beyond what the pass declares, or than the source, beyond what all passes declare "
+        "together that changed something. What is declared exact is compared by bits.",
         "run the reproducer, which names the rewrite; leave the pass out meanwhile",
     ),
     "E702": ErrorCode(

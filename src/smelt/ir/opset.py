@@ -60,6 +60,19 @@ MOVEMENT = frozenset(
 )
 """Operators that only move elements."""
 
+ROUNDED_ALIKE = MOVEMENT | {
+    *("Abs", "Add", "And", "ArgMax", "ArgMin", "Ceil", "Clip", "Compress", "Constant", "Cast"),
+    *("CastLike", "ConstantOfShape", "CumSum", "Div", "Dropout", "Equal", "EyeLike", "Floor"),
+    *("Greater", "GreaterOrEqual", "Hardmax", "IsInf", "IsNaN", "LeakyRelu", "Less", "LessOrEqual"),
+    *("Max", "MaxPool", "Min", "Mul", "Neg", "NonZero", "Not", "OneHot", "Or", "PRelu", "Range"),
+    *("Reciprocal", "ReduceMax", "ReduceMin", "Relu", "Round", "ScatterElements", "ScatterND"),
+    *("Shape", "Shrink", "Sign", "Size", "Sqrt", "Sub", "ThresholdedRelu", "TopK", "Trilu"),
+    *("Unique", "Where", "Xor"),
+}
+"""Operators whose kernels give the same floats in every runtime and at every place of a tensor:
+they round once as IEEE 754 says, in the order that ONNX says, or not at all. A vectorized Log
+differs from the scalar one that ends a row."""
+
 RANDOM = frozenset(
     {
         *("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),

@@ -20,23 +20,54 @@ from smelt.operators import all_operators
 
 @dataclass(frozen=True)
 class Exactness:
-    """How a pass may change results.
+    """How a pass may change results; verification and the tests of passes hold it to this.
 
-    ``exact``: bit for bit. ``rounding``: floating-point results move by up to ``ulp`` units in
-    the last place of the largest magnitude that enters the rewritten part. ``assumes``: wrong
-    unless ``note`` holds, so never in the default pipeline.
+    ``exact``: bit for bit, NaN for NaN of any payload. Both versions are run by the same kernels:
+    in one runtime, on one thread, with its own graph optimizations off. A pass that moves an
+    operation to where those kernels round otherwise (a sum along another axis) is not exact.
+    ``zero_sign=False`` lets a zero take the other sign, and nothing else; it is for rewrites of
+    operators such as Max, of which ONNX does not say which zero they return.
+
+    ``rounding``: floating-point results move by up to ``ulp`` units in the last place of the
+    largest magnitude that enters the rewritten part, in each run of the pass that changed
+    something. What that is at the outputs is measured on the source (``check/measure.py``).
+
+    ``assumes``: wrong unless ``note`` holds, so never in the default pipeline.
     """
 
     kind: Literal["exact", "rounding", "assumes"]
     ulp: int = 0
     note: str = ""
+    zero_sign: bool = True
 
     def __str__(self) -> str:
         text = self.kind if self.kind != "rounding" else f"rounding, {self.ulp} ulp"
+        if self.kind == "exact" and not self.zero_sign:
+            text += " but for the sign of zeros"
         return f"{text}: {self.note}" if self.note else text
 
 
 EXACT = Exactness("exact")
+
+
+def exact_but_zero_sign(note: str) -> Exactness:
+    """Bit for bit, except that a zero may take the other sign; ``note`` says why."""
+    return Exactness("exact", note=note, zero_sign=False)
+
+
+def together(declared: Iterable[Exactness]) -> Exactness:
+    """What passes promise that ran one after the other: their ulp add up.
+
+    A pass counts each time that it changed something. What it rewrote in one run, it rewrote side
+    by side, and its measure covers that; a later run may rewrite the results of an earlier one.
+    """
+    parts = list(declared)
+    kinds = {part.kind for part in parts}
+    kind: Literal["exact", "rounding", "assumes"] = "exact"
+    if len(kinds) > 0 and kinds != {"exact"}:
+        kind = "assumes" if "assumes" in kinds else "rounding"
+    ulp = sum(part.ulp for part in parts)
+    return Exactness(kind, ulp, zero_sign=all(part.zero_sign for part in parts))
 
 
 def rounding(ulp: int, note: str = "") -> Exactness:
@@ -114,6 +145,8 @@ class Pass:
     is the docstring of its file: first line the summary, then before and after, Needs, Keeps.
     ``options_type`` is a frozen dataclass, or None. ``default`` says that the default pipeline
     holds it. ``after`` and ``before`` name passes that must come first or later where both run.
+    ``exactness`` is the least that it promises; ``declares`` says what a run with these options
+    promises that did what its statistics say, where that is more.
     ``makes`` lists operators beyond ONNX that it makes; ``source`` names the published pass.
     """
 
@@ -127,7 +160,16 @@ class Pass:
     before: tuple[str, ...] = ()
     makes: tuple[tuple[str, str], ...] = ()
     source: str = ""
+    declares: Callable[[Options, RuleStats], Exactness] | None = field(default=None, compare=False)
     rules: tuple[Rule, ...] = field(default=(), compare=False)
+
+    def exactness_of(self, stats: RuleStats, options: Options = None) -> Exactness:
+        """What a run with ``options``, None for the defaults, promises that did ``stats``."""
+        if self.declares is None:
+            return self.exactness
+        if options is None and self.options_type is not None:
+            options = self.options_type()
+        return self.declares(options, stats)
 
     @property
     def spelling(self) -> str:

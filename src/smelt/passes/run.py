@@ -11,13 +11,16 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.worklist import RuleStats
-from smelt.passes.base import PassContext
+from smelt.passes.base import EXACT, Exactness, PassContext
 from smelt.passes.pipeline import Fixpoint, Step, Steps
 
 
 @dataclass
 class PassReport:
-    """What one run of one pass did. ``seconds`` is CPU time; node counts include subgraphs."""
+    """What one run of one pass did. ``seconds`` is CPU time; node counts include subgraphs.
+
+    ``exactness`` is what this run promises of its results.
+    """
 
     name: str
     text: str
@@ -25,6 +28,7 @@ class PassReport:
     nodes_before: int
     nodes_after: int
     stats: RuleStats = field(default_factory=RuleStats)
+    exactness: Exactness = EXACT
 
     @property
     def changed(self) -> bool:
@@ -41,6 +45,7 @@ class PassReport:
             "nodes": [self.nodes_before, self.nodes_after],
             "rewrites": self.stats.rewrites,
             "rules": dict(self.stats.fired),
+            "exactness": str(self.exactness),
             "near_misses": missed,
         }
 
@@ -99,7 +104,8 @@ class _Run:
         if not stats.rewrites or step.pass_.rules:
             self.settled[str(step)] = self.edits
         after = self.cx.index().count
-        report = PassReport(step.pass_.name, str(step), seconds, before, after, stats)
+        promised = step.pass_.exactness_of(stats, step.options)
+        report = PassReport(step.pass_.name, str(step), seconds, before, after, stats, promised)
         for observer in self.observers:
             observer.after_pass(step, self.cx.model, report)
         return report

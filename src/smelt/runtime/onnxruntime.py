@@ -101,6 +101,9 @@ def _open(ort: ModuleType, serialized: Serialized, optimized: bool) -> ort.Infer
     levels = ort.GraphOptimizationLevel
     level = levels.ORT_ENABLE_ALL if optimized else levels.ORT_DISABLE_ALL
     options.graph_optimization_level = level
+    if not optimized:
+        # A weight that is packed ahead goes to another kernel than one that a node computes.
+        options.add_session_config_entry("session.disable_prepacking", "1")
     if serialized.weights:
         values = [ort.OrtValue.ortvalue_from_numpy(array) for array in serialized.weights.values()]
         options.add_external_initializers(list(serialized.weights), values)

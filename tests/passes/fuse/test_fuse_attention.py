@@ -47,7 +47,7 @@ def test_fuses(before: str, after: str) -> None:
     model = optimize(source, pipeline="fuse-attention,merge-consecutive-transposes")
     kinds = [node.op_type for node in model.graph if node.op_type != "Constant"]
     assert kinds == [kind for kind in after.split() if kind != "Transpose"]
-    check_same_numbers(source, model, rtol=1e-4, atol=1e-5, modes=("normal",))
+    check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))
 
 
 ROWS = (
@@ -66,7 +66,7 @@ def test_heads_are_split_inside() -> None:
     (node,) = model.graph
     assert node.op_type == "Attention"
     assert node.attributes["q_num_heads"].as_int() == node.attributes["kv_num_heads"].as_int() == 3
-    check_same_numbers(source, model, rtol=1e-4, atol=1e-5, modes=("normal",))
+    check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))
 
 
 def test_heads_that_are_not_merged_again_stay_outside() -> None:
@@ -76,7 +76,7 @@ def test_heads_that_are_not_merged_again_stay_outside() -> None:
     model = optimize(source)
     attention = next(node for node in model.graph if node.op_type == "Attention")
     assert "q_num_heads" not in attention.attributes
-    check_same_numbers(source, model, rtol=1e-4, atol=1e-5, modes=("normal",))
+    check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))
 
 
 def test_one_bias_serves_every_layer() -> None:
@@ -90,7 +90,7 @@ def test_one_bias_serves_every_layer() -> None:
     model = optimize(source)
     kinds = [node.op_type for node in model.graph]
     assert (kinds.count("Where"), kinds.count("Attention")) == (1, 2)
-    check_same_numbers(source, model, rtol=1e-4, atol=1e-5, modes=("normal",))
+    check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))
 
 
 KEPT = {
@@ -141,8 +141,7 @@ LOWEST = "-3.4028235e38"
 def test_rows_that_see_no_key_are_averaged_as_before(low: str) -> None:
     before = graph(SCORES + "w = Where(m, s, low) " + END.format("w"), constants=ROWS_SEEN)
     check_operators(
-        fuse_attention, before.replace("-1e31", low), ["Transpose", "Where", "Transpose", "Attention"],
-        rtol=1e-4, atol=1e-5, modes=("normal",),
+        fuse_attention, before.replace("-1e31", low), ["Transpose", "Where", "Transpose", "Attention"], modes=("normal",),
     )  # fmt: skip
 
 
@@ -158,8 +157,7 @@ def test_added_rows_without_a_key_are_averaged_as_before(
 ) -> None:
     before = graph(f"{SCORES} {bias} w = Add(s, b) " + END.format("w"), constants=constants)
     model = check_operators(
-        fuse_attention, before.replace("-1e31", LOWEST), ["Transpose", *kinds[1:], "Transpose", "Attention"],
-        rtol=1e-4, atol=1e-5, modes=("normal",),
+        fuse_attention, before.replace("-1e31", LOWEST), ["Transpose", *kinds[1:], "Transpose", "Attention"], modes=("normal",),
     )  # fmt: skip
     assert len(model.graph.node(-1).inputs) == 4
 

@@ -16,23 +16,21 @@ def test_fuses(conv: str, weight: tuple[int, ...], channels: int, end: str, bias
         conv, scale = conv.replace("w)", "w, b)"), f"{scale}, {tensor('b', (channels,))}"
     kind = conv.split("<")[0].split("(")[0]
     graph = conv_graph(conv, weight, channels, end, constants=scale)
-    check_operators(fuse_conv_scale, graph, [kind], rtol=1e-4, atol=1e-5, modes=("normal",))
+    check_operators(fuse_conv_scale, graph, [kind], modes=("normal",))
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1, 1), (4, 1), (1, 4, 1)])
 def test_fuses_scales_of_every_shape(shape: tuple[int, ...]) -> None:
     scale = tensor("s", shape, positive=True)
     graph = conv_graph("Conv(x, w)", (4, 2, 3), 4, "y = Mul(c, s)", constants=scale)
-    check_operators(fuse_conv_scale, graph, ["Conv"], rtol=1e-4, atol=1e-5, modes=("normal",))
+    check_operators(fuse_conv_scale, graph, ["Conv"], modes=("normal",))
 
 
 def test_fuses_behind_a_transpose() -> None:
     body = "q = Transpose<perm=[0,2,1]>(c) y = Mul(q, s)"
     constants = tensor("s", (4,))
     graph = conv_graph("Conv(x, w)", (4, 2, 3), 4, body, constants=constants, shape="N,?,4")
-    check_operators(
-        fuse_conv_scale, graph, ["Conv", "Transpose"], rtol=1e-4, atol=1e-5, modes=("normal",)
-    )
+    check_operators(fuse_conv_scale, graph, ["Conv", "Transpose"], modes=("normal",))
 
 
 def test_a_shared_weight_stays_for_its_other_reader() -> None:
@@ -44,9 +42,7 @@ def test_a_shared_weight_stays_for_its_other_reader() -> None:
         constants=tensor("s", (4, 1)),
         outputs=", float[N,4,4] z",
     )
-    check_operators(
-        fuse_conv_scale, graph, ["Conv", "Conv"], rtol=1e-4, atol=1e-5, modes=("normal",)
-    )
+    check_operators(fuse_conv_scale, graph, ["Conv", "Conv"], modes=("normal",))
 
 
 def kept(body: str, scale: str | None = None, **more: str) -> str:

@@ -16,14 +16,13 @@ BODIES = {
     "swapped": ("p = Mul(s, x) y = Add(c, p)", 1),
     "subtracted": ("p = Mul(x, s) y = Sub(p, c)", -1),
 }
-DTYPES = [("float", 1e-6), ("double", 1e-14), ("float16", 2e-3)]
 
 
 @pytest.mark.parametrize("shape", ["3,1,1", "1,3,1,1"])
 @pytest.mark.parametrize(("body", "sign"), BODIES.values(), ids=BODIES.keys())
-@pytest.mark.parametrize(("dtype", "rtol"), DTYPES)
+@pytest.mark.parametrize("dtype", ["float", "double", "float16"])
 @pytest.mark.parametrize("opset", [13, 14, 23])
-def test_fuses(shape: str, body: str, sign: int, dtype: str, rtol: float, opset: int) -> None:
+def test_fuses(shape: str, body: str, sign: int, dtype: str, opset: int) -> None:
     g = f"g ({dtype}[N,3,H,2] x) => ({dtype}[N,3,H,2] y)"
     s, c = (2.0, 0.5, -1.0), (4.0, 0.0, 1.0)
     vectors = {"s": s, "b": tuple(sign * n for n in c), "m": (0, 0, 0), "v": (1, 1, 1)}
@@ -34,8 +33,6 @@ def test_fuses(shape: str, body: str, sign: int, dtype: str, rtol: float, opset:
         f"{literal(dtype, *c)}> {{ {body} }}",
         f"{g} <{after}> {{ y = BatchNormalization<epsilon=0.0>(x, s, b, m, v) }}",
         opset=opset,
-        rtol=rtol,
-        atol=rtol,
         modes=("normal",),
     )
 

@@ -41,10 +41,9 @@ def gelu(gate: str, product: str, more: str = "", constants: str = CONSTANTS) ->
 @pytest.mark.parametrize(("gate", "product"), list(itertools.product(GATES, PRODUCTS)))
 def test_fuses_every_spelling(gate: str, product: str) -> None:
     after = "g (float[N,4] x) => (float[N,4] y) { y = Gelu(x) }"
-    compare = product == "half last" or gate == "over root two"
     before = gelu(GATES[gate], PRODUCTS[product])
     # Gelu keeps the largest float; x * (1 + erf) overflows before it is halved.
-    check_rewrite(fuse_gelu_exact, before, after, compare=compare, modes=("normal",))
+    check_rewrite(fuse_gelu_exact, before, after, modes=("normal",))
 
 
 def test_infinities_and_nan_stay() -> None:
@@ -65,9 +64,6 @@ def test_fuses_in_other_dtypes(code: int, dtype: str) -> None:
         fuse_gelu_exact,
         f"g ({dtype}[3,4] x) => ({dtype}[3,4] y) {{ {wide} {casts} {body} }}",
         ["Gelu"],
-        rtol={"float16": 4e-3, "double": 1e-12, "bfloat16": 1e-2}[dtype],
-        atol={"float16": 1e-3, "double": 1e-12, "bfloat16": 1e-2}[dtype],
-        compare=dtype != "bfloat16",
         modes=("normal",),
     )
 

@@ -48,8 +48,6 @@ def test_every_spelling_with_scale_and_bias(body: str) -> None:
         fuse_layernorm_or_instancenorm,
         f"{G} {CONSTANTS} {{ {body} k = Mul(z, w) y = Add(k, b) }}",
         f"{G} {CONSTANTS} {{ {FUSED} }}",
-        rtol=1e-3,
-        atol=1e-4,
         modes=("normal",),
     )
 
@@ -60,8 +58,6 @@ def test_a_scale_inside_the_product() -> None:
         fuse_layernorm_or_instancenorm,
         f"{G} {CONSTANTS} {{ {body} y = Add(z, b) }}",
         f"{G} {CONSTANTS} {{ {FUSED} }}",
-        rtol=1e-3,
-        atol=1e-4,
         modes=("normal",),
     )
 
@@ -71,8 +67,6 @@ def test_without_scale_the_scale_is_ones() -> None:
         fuse_layernorm_or_instancenorm,
         f"{G} {CONSTANTS} {{ {SPELLINGS['PyTorch']} y = Neg(z) }}",
         f"{G} <float[4] o = {{1,1,1,1}}> {{ z = LayerNormalization<axis=2, epsilon=1e-5>(x, o) y = Neg(z) }}",
-        rtol=1e-3,
-        atol=1e-4,
         modes=("normal",),
     )
 
@@ -83,7 +77,6 @@ def test_rms_norm_from_opset_23() -> None:
         fuse_layernorm_or_instancenorm,
         f"{G} {CONSTANTS} {{ {body} }}",
         f"{G} {CONSTANTS} {{ y = RMSNormalization<axis=2, epsilon=1e-5>(x, w) }}",
-        compare=False,
     )
     check_unchanged(fuse_layernorm_or_instancenorm, f"{G} {CONSTANTS} {{ {body} }}", opset=22)
 
@@ -197,8 +190,6 @@ def test_multiplied_out(end: str) -> None:
         fuse_layernorm_or_instancenorm,
         f"{G} {CONSTANTS} {{ {MEAN} {VARIANCE.replace('axes', 'last')} {end} }}",
         f"{G} {CONSTANTS} {{ {FUSED} }}",
-        rtol=1e-3,
-        atol=1e-4,
         modes=("normal",),
     )
 
@@ -254,8 +245,6 @@ def test_images(shape: str, body: str, operators: list[str]) -> None:
         fuse_layernorm_or_instancenorm,
         f"g ({shape} x) => ({shape} y) {constants} {{ {body} }}",
         operators,
-        rtol=1e-3,
-        atol=1e-4,
         modes=("normal",),
     )
 
@@ -268,8 +257,6 @@ def test_a_sequence_with_a_scale_per_channel_is_an_instance_norm() -> None:
         fuse_layernorm_or_instancenorm,
         f"g (float[B,2,4] x) => (float[B,2,4] y) {constants} {{ {INSTANCE} a = Mul(z, k) y = Add(a, c) }}",
         ["InstanceNormalization"],
-        rtol=1e-3,
-        atol=1e-4,
         modes=("normal",),
     )
 
@@ -295,8 +282,6 @@ def test_groups(body: str) -> None:
         fuse_layernorm_or_instancenorm,
         f"g (float[B,4,3,2] x) => (float[B,4,3,2] y) {GROUPS} {{ {body} a = Mul(z, k) y = Add(a, c) }}",
         ["GroupNormalization"],
-        rtol=1e-3,
-        atol=1e-4,
         modes=("normal",),
     )
 
@@ -345,8 +330,6 @@ def test_groups_of_flax() -> None:
                 fuse_layernorm_or_instancenorm,
                 graph,
                 ["Transpose", "GroupNormalization", "Transpose"],
-                rtol=1e-3,
-                atol=1e-4,
                 modes=("normal",),
             )
         else:
@@ -376,8 +359,6 @@ def test_float16_between_casts(end: str, operators: list[str]) -> None:
         fuse_layernorm_or_instancenorm,
         f"g (float16[B,4] h) => (float16[B,4] y) {HALF} {end}",
         operators,
-        rtol=2e-3,
-        atol=2e-3,
         modes=("normal",),
     )
 
@@ -390,8 +371,6 @@ def test_a_dynamic_scale_and_bias() -> None:
         f"{{ {SPELLINGS['PyTorch']} k = Mul(z, w) y = Add(k, b) }}",
         "g (float[B,2,4] x, float[4] w, float[1,1,4] b) => (float[B,2,4] y) "
         "<int64[1] flat = {-1}> { c = Reshape(b, flat) y = LayerNormalization<axis=2, epsilon=1e-5>(x, w, c) }",
-        rtol=1e-3,
-        atol=1e-4,
         modes=("normal",),
     )
 
@@ -401,8 +380,6 @@ def test_a_residual_is_no_bias() -> None:
         fuse_layernorm_or_instancenorm,
         f"{G} {CONSTANTS} {{ {SPELLINGS['PyTorch']} k = Mul(z, w) y = Add(k, x) }}",
         ["LayerNormalization", "Add"],
-        rtol=1e-3,
-        atol=1e-4,
         modes=("normal",),
     )
 
@@ -411,9 +388,7 @@ def test_in_a_branch() -> None:
     graph = f"""g (bool c, float[2,4] x) => (float[2,4] o) {CONSTANTS} {{
         o = If (c) <then_branch = t () => (float[2,4] y) {{ {SPELLINGS["PyTorch"]} y = Mul(z, w) }},
                     else_branch = f () => (float[2,4] f) {{ f = Neg(x) }}> }}"""
-    model = check_operators(
-        fuse_layernorm_or_instancenorm, graph, ["If"], rtol=1e-3, atol=1e-4, modes=("normal",)
-    )
+    model = check_operators(fuse_layernorm_or_instancenorm, graph, ["If"], modes=("normal",))
     branch = next(iter(model.graph)).attributes["then_branch"].as_graph()
     assert [node.op_type for node in branch] == ["LayerNormalization"]
 
@@ -441,4 +416,6 @@ def test_the_mean_may_be_taken_before_a_transpose(perm: str, operators: list[str
     model = moved_norm(perm)
     run_pass(fuse_layernorm_or_instancenorm, model)
     assert [node.op_type for node in model.graph] == operators
-    check_same_numbers(moved_norm(perm), model, None, 1e-3, 1e-4, ("normal",))
+    check_same_numbers(
+        moved_norm(perm), model, fuse_layernorm_or_instancenorm.exactness, None, ("normal",)
+    )

@@ -21,17 +21,13 @@ PRODUCTS = {
 
 
 @pytest.mark.parametrize(("inputs", "before", "flags"), PRODUCTS.values(), ids=PRODUCTS.keys())
-@pytest.mark.parametrize(("dtype", "rtol"), [("float", 1e-5), ("double", 1e-12), ("float16", 4e-3)])
-def test_a_matmul_becomes_a_gemm(
-    inputs: str, before: str, flags: str, dtype: str, rtol: float
-) -> None:
+@pytest.mark.parametrize("dtype", ["float", "double", "float16"])
+def test_a_matmul_becomes_a_gemm(inputs: str, before: str, flags: str, dtype: str) -> None:
     g = f"g ({inputs}) => (float[N,3] y)".replace("float", dtype)
     check_rewrite(
         fuse_transpose_matmul,
         f"{g} {{ {before} }}",
         f"{g} {{ y = Gemm<{flags}>(a, b) }}",
-        rtol=rtol,
-        atol=rtol,
         modes=("normal",),
     )
 

@@ -37,7 +37,7 @@ CAST = {
 
 @pytest.mark.parametrize(("dtypes", "after"), CAST.values(), ids=CAST.keys())
 def test_casts(dtypes: tuple[str, ...], after: str) -> None:
-    check_rewrite(update_output_dtypes, G, after, compare=False, dtypes=dtypes)
+    check_rewrite(update_output_dtypes, G, after, dtypes=dtypes)
 
 
 KEPT = {
@@ -57,7 +57,6 @@ def test_a_constant_that_is_returned() -> None:
         update_output_dtypes,
         "g () => (float[2] w) { w = Constant<value = float[2] {1,2}>() }",
         "g () => (float16[2] w) { c = Constant<value = float[2] {1,2}>() w = Cast<to=10>(c) }",
-        compare=False,
         dtypes=("w:float16",),
     )
 

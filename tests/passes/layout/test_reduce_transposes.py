@@ -6,10 +6,11 @@ import time
 
 import onnx_ir as ir
 import pytest
-from rewrites import check_rewrite, check_same_numbers, check_unchanged, run_pass
+from rewrites import MODES, check_rewrite, check_same_numbers, check_unchanged, run_pass
 
 from smelt.ir import text
 from smelt.passes.layout.reduce_transposes import reduce_transposes
+from smelt.runtime.inputs import Mode
 
 G = "g (float[B,4,5,3] x, float[B,4,5,3] z) => (float[B,a,b,c] y)"
 TO, BACK = "Transpose<perm=[0,3,1,2]>", "Transpose<perm=[0,2,3,1]>"
@@ -52,7 +53,9 @@ REDUCED = {
 
 @pytest.mark.parametrize(("before", "after"), REDUCED.values(), ids=REDUCED.keys())
 def test_reduces(before: str, after: str) -> None:
-    check_rewrite(reduce_transposes, f"{G} {{ {before} }}", f"{G} {{ {after} }}")
+    # A sum of the largest floats overflows or not, as its order falls.
+    modes: tuple[Mode, ...] = ("normal",) if "ReduceMean" in before else MODES
+    check_rewrite(reduce_transposes, f"{G} {{ {before} }}", f"{G} {{ {after} }}", modes=modes)
 
 
 def test_a_reduction_that_drops_dims_renumbers_the_rest() -> None:
@@ -72,7 +75,7 @@ def test_groups_that_border_on_each_other() -> None:
     source, model = text.parse(graph), text.parse(graph)
     run_pass(reduce_transposes, model)
     assert [n.op_type for n in model.graph].count("Transpose") <= 1
-    check_same_numbers(source, model)
+    check_same_numbers(source, model, reduce_transposes.exactness)
 
 
 READ_BETWEEN = {

@@ -85,7 +85,6 @@ def test_drops_the_pair(dtype: str, constants: str, body: str, opset: int) -> No
         before=f"{head} <{constants}> {body}",
         after=f"{head} {{ y = Identity(x) }}",
         opset=opset,
-        compare=dtype not in ("int4",) and "bfloat16" not in constants,
     )
 
 

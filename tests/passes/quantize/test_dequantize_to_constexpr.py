@@ -94,7 +94,7 @@ def test_scales_of_an_axis_or_of_blocks(axis: str, shape: str, scales: str, zero
     before, after = text.parse(graph, 21), text.parse(graph, 21)
     run_pass(the_pass, after)
     assert [node.op_type for node in after.graph] == ["DequantizeLinear"]
-    check_same_numbers(before, after, rtol=0, atol=0)
+    check_same_numbers(before, after, the_pass.exactness)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16"])
@@ -112,7 +112,7 @@ def test_the_integers_are_those_of_a_runtime(dtype: str, scale: float) -> None:
         model.graph.initializers["w"].const_value = ir.Tensor(array)
     run_pass(the_pass, after)
     assert [node.op_type for node in after.graph] == ["Identity"]
-    check_same_numbers(before, after)
+    check_same_numbers(before, after, the_pass.exactness)
 
 
 def test_4_bits() -> None:
@@ -123,7 +123,7 @@ def test_4_bits() -> None:
     before, after = text.parse(graph, 21), text.parse(graph, 21)
     run_pass(the_pass, after)
     assert after.graph[0].inputs[0].dtype == ir.DataType.INT4
-    check_same_numbers(before, after)
+    check_same_numbers(before, after, the_pass.exactness)
 
 
 @pytest.mark.parametrize("shape", ["", "0", "2,0"])

@@ -117,7 +117,7 @@ def test_inside_a_branch() -> None:
     )
     source, model = text.parse(graph), text.parse(graph)
     assert run_pass(fold_reshape_pairs, model).fired == {"reshape back": 1}
-    check_same_numbers(source, model)
+    check_same_numbers(source, model, fold_reshape_pairs.exactness)
 
 
 def test_two_thousand_pairs_are_linear() -> None:

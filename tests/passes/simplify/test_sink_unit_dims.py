@@ -55,7 +55,9 @@ def test_a_chain_is_walked_to_its_end() -> None:
     assert [n.op_type for n in model.graph if n.op_type != "Constant"] == [
         *("Squeeze", "Mul", "Softmax", "Transpose", "Unsqueeze", "Reshape")
     ]
-    check_same_numbers(text.parse(source), model, None, 1e-5, 1e-6, ("normal", "edges"))
+    check_same_numbers(
+        text.parse(source), model, sink_unit_dims.exactness, None, ("normal", "edges")
+    )
 
 
 KEPT = {

@@ -20,14 +20,17 @@ from math import prod
 
 import onnx_ir as ir
 
-from smelt.ir import scope
+from smelt.ir import opset, scope
 from smelt.ir.build import Builder
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
-from smelt.passes.base import Options, PassContext, graph_pass, rounding
+from smelt.passes.base import EXACT, Options, PassContext, graph_pass, rounding
 from smelt.passes.layout.commuted import Commuted, Perm, inverse, is_identity
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 from smelt.passes.layout.transposed_ops import commute
+
+ROUNDED_ELSEWHERE = "group that rounds otherwise elsewhere"
+OTHER_PLACES = rounding(4, "kernels sum along another axis, or end a row, in another order")
 
 ROUNDS = 8
 """A group that borders on one that changed is weighed anew, in another round."""
@@ -36,7 +39,8 @@ ROUNDS = 8
 @graph_pass(
     "reduce_transposes",
     __doc__,
-    exactness=rounding(4, "kernels sum along another axis in another order"),
+    exactness=OTHER_PLACES,
+    declares=lambda options, stats: OTHER_PLACES if ROUNDED_ELSEWHERE in stats.fired else EXACT,
     after=("merge_consecutive_transposes",),
     source="Core ML MIL: common::reduce_transposes",
 )
@@ -86,6 +90,8 @@ class _Graph:
             elif self.gain(group) > 0:
                 self.materialize(group)
                 self.stats.fired["group of transposes"] += 1
+                if not all(node.op_type in opset.ROUNDED_ALIKE for node in group.nodes):
+                    self.stats.fired[ROUNDED_ELSEWHERE] += 1
             else:
                 self.stats.miss("reduce_transposes", "no fewer elements would move", group.nodes[0])
         return left

@@ -63,7 +63,7 @@ class Selection:
 @graph_pass(
     "add_fp16_cast",
     __doc__,
-    exactness=assumes("float16 holds every value that is computed, to 11 bits"),
+    exactness=assumes("float16 holds every value that is computed, to 11 bits", ulp=1 << 13),
     options_type=Selection,
     default=False,
     source="Core ML MIL: common::add_fp16_cast",

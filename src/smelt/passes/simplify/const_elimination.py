@@ -24,9 +24,10 @@ import onnx_ir as ir
 
 from smelt.ir import constants, opset, scope
 from smelt.ir.build import Builder
+from smelt.ir.floats import is_float
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
-from smelt.passes.base import EXACT, PassContext, graph_pass
+from smelt.passes.base import EXACT, PassContext, graph_pass, rounding
 
 SHAPE_ARITHMETIC = frozenset(
     {
@@ -37,6 +38,10 @@ SHAPE_ARITHMETIC = frozenset(
 """Operators whose integer results may be read off shapes."""
 
 NEVER = frozenset({"DequantizeLinear", "QuantizeLinear", "Constant", *opset.CONTROL_FLOW})
+
+
+ROUNDED = ", rounded"
+NUMPY_ROUNDS = rounding(8, "what is folded, NumPy rounds, not the kernels of a runtime")
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,10 @@ class Limits:
 @graph_pass(
     "const_elimination",
     __doc__,
-    exactness=EXACT,
+    exactness=NUMPY_ROUNDS,
+    declares=lambda options, stats: (
+        NUMPY_ROUNDS if any(what.endswith(ROUNDED) for what in stats.fired) else EXACT
+    ),
     options_type=Limits,
     source="Core ML MIL: common::const_elimination",
 )
@@ -95,7 +103,8 @@ class _Folder:
             None if scope.is_dead(old) else builder.constant(array)
             for old, array in zip(node.outputs, arrays, strict=True)
         ]
-        self.replace(node, values, f"{node.op_type} of constants", builder)
+        rounded = ROUNDED if node.op_type not in opset.ROUNDED_ALIKE and _any_float(arrays) else ""
+        self.replace(node, values, f"{node.op_type} of constants{rounded}", builder)
 
     def lift(self, node: ir.Node) -> None:
         """A Constant node becomes an initializer: nothing to compute, nothing to schedule."""
@@ -177,3 +186,7 @@ class _Folder:
             self.stats.miss("const_elimination", "the result is over grow-limit", node)
             return False
         return True
+
+
+def _any_float(arrays: Sequence[np.ndarray]) -> bool:
+    return any(is_float(array.dtype) or array.dtype.kind == "c" for array in arrays)

@@ -23,7 +23,7 @@ from smelt.ir.pattern import const, op, var
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.worklist import RuleStats, Worklist
-from smelt.passes.base import Exactness, PassContext, graph_pass
+from smelt.passes.base import EXACT, Exactness, PassContext, graph_pass, rounding
 
 _quotient = op("Div", var("x"), const(name="divisor", limit=None))
 
@@ -75,6 +75,7 @@ class Divisors:
     "divide_to_multiply",
     __doc__,
     exactness=Exactness("exact", note="with fast, 2 ulp"),
+    declares=lambda options, stats: rounding(2) if options.fast else EXACT,
     options_type=Divisors,
     source="Core ML MIL: common::divide_to_multiply",
 )

@@ -22,7 +22,7 @@ from smelt.ir.build import Builder
 from smelt.ir.floats import float_info
 from smelt.ir.pattern import one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.base import exact_but_zero_sign, rule_pass
 
 _x = var("x")
 
@@ -121,6 +121,6 @@ merge_consecutive_relus = rule_pass(
     "merge_consecutive_relus",
     __doc__,
     [done_already, clip_of_clip],
-    exactness=EXACT,
+    exactness=exact_but_zero_sign("ONNX leaves open which zero Max, Min and Clip return"),
     source="Core ML MIL: common::merge_consecutive_relus",
 )

@@ -19,7 +19,7 @@ from smelt.ir.build import Builder
 from smelt.ir.pattern import Op, const, op, var
 from smelt.ir.rule import Match, Miss, Replacement, Rule, rule
 from smelt.ir.slices import cuts_of
-from smelt.passes.base import rounding, rule_pass
+from smelt.passes.base import EXACT, exact_but_zero_sign, rule_pass
 
 _x = var("x")
 _c = const(name="c")
@@ -159,6 +159,8 @@ def resize_to_its_own_size(m: Match, b: Builder) -> Replacement:
     return m["x"]
 
 
+ZERO_ADDED = exact_but_zero_sign("x + 0 is 0 where x is -0")
+
 noop_elimination = rule_pass(
     "noop_elimination",
     __doc__,
@@ -176,6 +178,9 @@ noop_elimination = rule_pass(
         reduce_nothing,
         resize_to_its_own_size,
     ],
-    exactness=rounding(1, "x + 0 is 0 where x is -0"),
+    exactness=ZERO_ADDED,
+    declares=lambda options, stats: (
+        ZERO_ADDED if {"add_zero", "subtract_zero"} & stats.fired.keys() else EXACT
+    ),
     source="Core ML MIL: common::noop_elimination",
 )

@@ -29,7 +29,7 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import is_positive
 from smelt.ir.sizes import size_of
 from smelt.ir.worklist import RuleStats, Worklist
-from smelt.passes.base import Exactness, PassContext, graph_pass
+from smelt.passes.base import PassContext, assumes, exact_but_zero_sign, graph_pass
 
 _mask = const(name="mask", limit=None)
 _infinite = const(name="infinite", limit=None)
@@ -82,6 +82,10 @@ def infinite_where_masked(m: Match, b: Builder) -> Replacement:
     return b.op("Add", m["x"], b.constant(term))
 
 
+ONE_OPERAND = exact_but_zero_sign("ONNX Runtime's Where makes +0 of -0; its operand keeps it")
+HIDDEN_IS_FINITE = assumes("what a mask hides is neither infinite nor NaN")
+
+
 @dataclass(frozen=True)
 class Masks:
     """``assume_finite``: what a mask hides is neither infinite nor NaN."""
@@ -92,7 +96,8 @@ class Masks:
 @graph_pass(
     "select_optimization",
     __doc__,
-    exactness=Exactness("exact", note="with assume-finite, only if what is hidden is finite"),
+    exactness=ONE_OPERAND,
+    declares=lambda options, stats: HIDDEN_IS_FINITE if options.assume_finite else ONE_OPERAND,
     options_type=Masks,
     source="Core ML MIL: common::select_optimization",
 )

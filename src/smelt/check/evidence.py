@@ -1,0 +1,79 @@
+"""What a verification has shown, for a person in one line and for a program as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from smelt.check.agreement import sizes_in_words
+from smelt.check.compare import Comparison
+from smelt.check.verify import Case
+from smelt.passes.base import EXACT, Exactness, together
+
+
+@dataclass
+class Evidence:
+    """How the result of a pipeline was held against its source.
+
+    ``passes`` counts the pass runs that changed the model, ``declared`` is what they allow together
+    and ``versions`` how many of their results were run. ``max_ulp`` is the largest error in units
+    in the last place of the largest magnitude of its output, ``max_abs`` the largest error; both
+    are those of the last version against the source. ``seconds`` is wall-clock time, the runs of
+    the source included.
+    """
+
+    mode: str
+    runtime: str = ""
+    sizes: list[Mapping[str, int]] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)
+    passes: int = 0
+    versions: int = 0
+    declared: Exactness = EXACT
+    max_ulp: float = 0.0
+    max_abs: float = 0.0
+    undetermined: int = 0
+    seconds: float = 0.0
+
+    def note(
+        self,
+        runtime: str,
+        declared: Sequence[Exactness],
+        compared: Sequence[tuple[Case, Comparison]],
+    ) -> None:
+        """Take in how one version compares with the source, and what its passes declare."""
+        self.runtime, self.passes, self.declared = runtime, len(declared), together(declared)
+        self.versions += 1
+        self.sizes = list({sizes_in_words(c.sizes): c.sizes for c, _ in compared}.values())
+        self.inputs = list(dict.fromkeys(case.inputs for case, _ in compared))
+        self.max_ulp = max((item.scaled_ulp for _, item in compared), default=0.0)
+        self.max_abs = max((item.max_abs for _, item in compared), default=0.0)
+        self.undetermined = sum(item.unstable for _, item in compared)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "mode": self.mode,
+            "runtime": self.runtime,
+            "sizes": [dict(sizes) for sizes in self.sizes],
+            "inputs": self.inputs,
+            "passes": self.passes,
+            "versions": self.versions,
+            "declared": str(self.declared),
+            "max_ulp": self.max_ulp,
+            "max_abs": self.max_abs,
+            "undetermined": self.undetermined,
+            "seconds": self.seconds,
+        }
+
+    def __str__(self) -> str:
+        if not self.versions:
+            return f"verified ({self.mode}): no pass changed anything"
+        sizes = "; ".join(sizes_in_words(each) for each in self.sizes)
+        error = "equal bits"
+        if self.max_abs:
+            error = f"largest error {self.max_ulp:.3g} ulp ({self.max_abs:.3g})"
+        return (
+            f"verified ({self.mode}): {self.passes} pass runs that changed something, "
+            f"{len(self.inputs)} kinds of inputs at {sizes}: {error}, declared {self.declared}, "
+            f"in {self.seconds:.1f} s"
+        )

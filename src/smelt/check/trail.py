@@ -1,0 +1,111 @@
+"""The versions that a pipeline makes of a model, each held against the last and the source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from smelt.check.agreement import Dims
+from smelt.check.evidence import Evidence
+from smelt.check.witness import Outputs, Witness
+from smelt.errors import SmeltError
+from smelt.ir.interface_change import DimBound
+from smelt.passes.base import Exactness, together
+from smelt.passes.pipeline import Step
+from smelt.passes.run import PassReport
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A version that is wrong, which ``step`` made of ``before``; its rules have ``fired``.
+
+    ``alone`` says that this pass is at fault, seen from ``before``; otherwise each pass kept to
+    what it declares, and all of them together did not. ``declared`` is what was not kept.
+    """
+
+    step: Step
+    before: ir.Model
+    fired: Mapping[str, int]
+    alone: bool
+    declared: Exactness
+    problems: list[str]
+
+
+class Trail:
+    """Follows a pipeline, pass run by pass run.
+
+    Each version is compared with the one before, within what its pass declares, and with the
+    source, within what all passes declare together that changed something. ``first`` is the number
+    of the pass run from which on to compare; those before it are known to be right.
+    """
+
+    def __init__(
+        self,
+        witness: Witness,
+        dims: Dims | None = None,
+        evidence: Evidence | None = None,
+        first: int = 0,
+    ) -> None:
+        self.witness = witness
+        self.evidence = evidence if evidence is not None else Evidence("each")
+        self.declared: list[Exactness] = []
+        self.runs = 0
+        self._dims = dict(dims or {})
+        self._first = first
+        self._before = witness.source
+        self._previous: Outputs | None = witness.outputs
+
+    def follow(self, step: Step, model: ir.Model, report: PassReport) -> Finding | None:
+        """Take in what ``step`` made of the last version; what is wrong with it, if anything."""
+        self.runs += 1
+        if not report.changed:
+            return None
+        self.declared.append(report.exactness)
+        problems, alone = self._problems(model, report)
+        before, self._before = self._before, model.clone()
+        if not problems:
+            return None
+        declared = report.exactness if alone else together(self.declared)
+        return Finding(step, before, report.stats.fired, alone, declared, problems)
+
+    def _problems(self, model: ir.Model, report: PassReport) -> tuple[list[str], bool]:
+        """What is wrong with ``model``, and whether its pass alone is at fault."""
+        total, changes = together(self.declared), report.stats.interface
+        earlier = self._at_sizes({c.name: c.size for c in changes if isinstance(c, DimBound)})
+        self.witness = later = earlier.changed(changes, total)
+        if self.runs < self._first:
+            self._previous = None
+            return [], True
+        seen = later.observe(model)
+        if seen.problems:
+            return seen.problems, True
+        if seen.runtime != later.runtime:
+            try:
+                earlier = earlier.elsewhere(None, total, "reference")
+            except SmeltError as error:
+                return [f"it needs the reference evaluator, where the source fails: {error}"], True
+            self.witness = later = earlier.changed(changes, total)
+            self._previous = None
+        previous = self._previous
+        if previous is None:
+            previous = earlier.observe(self._before).outputs
+        self._previous = seen.outputs
+        if previous:
+            carried = earlier.carried(previous, changes, report.exactness)
+            compared = later.compare(carried, seen.outputs, report.exactness)
+            problems = later.sentences(compared)
+            if problems:
+                return problems, True
+        compared = later.compare(later.outputs, seen.outputs, total)
+        self.evidence.note(later.runtime, self.declared, compared)
+        return later.sentences(compared), False
+
+    def _at_sizes(self, bound: dict[str, int]) -> Witness:
+        """The witness where dims have the sizes that they are bound to."""
+        if not bound:
+            return self.witness
+        self._dims.update(bound)
+        self._previous = None
+        return self.witness.elsewhere(self._dims, together(self.declared))
