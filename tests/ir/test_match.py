@@ -5,8 +5,9 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
-from smelt.ir import text
+from smelt.ir import scope, text
 from smelt.ir.constants import Constants
+from smelt.ir.index import NodeIndex
 from smelt.ir.pattern import OneOf, Op, can_occur, const, depth, one_of, op, optional, roots, var
 from smelt.ir.rule import Match, Miss, Rule
 
@@ -167,7 +168,7 @@ def test_inner_results_read_elsewhere_make_a_near_miss(body: str) -> None:
     assert isinstance(match_last(shared, body), Match)
 
 
-def test_does_not_reach_into_an_outer_graph() -> None:
+def test_reaches_into_no_graph_that_it_is_not_told_of() -> None:
     model = text.parse(
         "g (float[4] x, bool b) => (float[4] y) { s = Sigmoid(x) "
         "y = If(b) <then_branch = t () => (float[4] t) { t = Mul(x, s) }, "
@@ -202,3 +203,48 @@ def test_a_pattern_cannot_occur_without_its_operators(
     pattern: Op | OneOf, operators: set[tuple[str, str]], possible: bool
 ) -> None:
     assert can_occur(pattern, operators) == possible
+
+
+CAPTURED = (
+    "g (float[N] x, bool c) => (float[N] y{more}) {{ s = Sigmoid(x) {rest} y = If(c) <then_branch "
+    "= t () => (float[N] p) {{ {then} }}, else_branch = e () => (float[N] q) {{ {other} }}> }}"
+)
+TIMES = "p = Mul(x, s)"
+
+
+def captured(then: str = TIMES, other: str = "q = Neg(x)", rest: str = "", more: str = "") -> str:
+    return CAPTURED.format(then=then, other=other, rest=rest, more=more)
+
+
+IN_BRANCHES = {
+    "read by the branch alone": (captured(), True),
+    "in a branch of a branch": (
+        captured(
+            "p = If(c) <then_branch = t2 () => (float[N] p2) { p2 = Mul(x, s) }, "
+            "else_branch = e2 () => (float[N] q2) { q2 = Abs(x) }>"
+        ),
+        True,
+    ),
+    "read by the other branch": (captured(other="q = Neg(s)"), False),
+    "read outside": (captured(rest="z = Neg(s)", more=", float[N] z"), False),
+    "an output": (captured(more=", float[N] s"), False),
+    "a Loop around the branch": (
+        captured(
+            "m = Constant<value_int=3>() p = Loop(m, , x) <body = b (int64 i, bool k, float[N] v) "
+            "=> (bool o, float[N] w) { o = Identity(k) w = Mul(x, s) }>"
+        ),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "fits"), IN_BRANCHES.values(), ids=IN_BRANCHES.keys())
+def test_reaches_out_of_a_branch(source: str, fits: bool) -> None:
+    """A value of the graph around is part of a match if the branch alone reads it."""
+    model = text.parse(source)
+    x = var("x")
+    swish = Rule("r", op("Mul", x, op("Sigmoid", x), commutative=True), lambda m, b: None)
+    around = NodeIndex(model).around
+    times = [n for n in scope.nodes(model) if n.op_type == "Mul"]
+    found = [swish.match(node, Constants(), 23, around) for node in times]
+    assert [isinstance(each, Match) for each in found] == [fits]

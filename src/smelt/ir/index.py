@@ -17,11 +17,13 @@ class NodeIndex:
     """What one walk over a model finds. Valid until the model is edited.
 
     ``opsets`` maps each graph, subgraphs and functions included, to its ONNX opset; ``count`` is
-    the number of nodes.
+    the number of nodes. ``around`` maps each branch of an If to the graph around it, whose nodes
+    run as often as the If.
     """
 
     def __init__(self, model: ir.Model) -> None:
         self.opsets: dict[ir.Graph, int] = {}
+        self.around: dict[ir.Graph, ir.Graph] = {}
         self.count = 0
         self._by_key: dict[Key, dict[ir.Node, int]] = {}
         for root, imports in (
@@ -95,7 +97,10 @@ class NodeIndex:
                 found[node] = count
                 count += 1
                 if domain or op_type in carriers:
-                    inner += scope.subgraphs(node)
+                    below = list(scope.subgraphs(node))
+                    inner += below
+                    if op_type == "If" and not domain:
+                        self.around.update(dict.fromkeys(below, graph))
             pending += reversed(inner)
         self.count = count
 

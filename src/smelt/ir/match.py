@@ -1,14 +1,15 @@
 """Patterns matched from the root back to its producers.
 
 A pattern is compiled once into nested closures that backtrack over operand orders and
-alternatives. Interior nodes must lie in the graph of the root. Whether their results may be
+alternatives. Interior nodes lie in the graph of the root, or in one around the If whose branch
+that is: there they run as often, or more. A Loop around would run them less often. Whether their results may be
 read by others is checked here, once, for every rule: a match is closed unless the pattern marks
 a node as ``shared``, which then survives the rewrite.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import permutations
 from typing import TypeAlias
 
@@ -17,13 +18,22 @@ import onnx_ir as ir
 from smelt.ir.constants import Constants
 from smelt.ir.pattern import Const, OneOf, Op, Optional, Pattern, Var, heads
 
+NESTED = 8
+"""Branches in each other through which a pattern reaches out."""
+
 
 class MatchState:
     """Bindings and nodes of a match in progress, with a trail for backtracking."""
 
-    def __init__(self, constants: Constants, graph: ir.Graph | None) -> None:
+    def __init__(
+        self,
+        constants: Constants,
+        graph: ir.Graph | None,
+        around: Mapping[ir.Graph, ir.Graph] | None = None,
+    ) -> None:
         self.constants = constants
         self.graph = graph
+        self.around = around or {}
         self.bindings: dict[str, ir.Value | None] = {}
         self.nodes: list[ir.Node] = []
         self.closed: list[ir.Node] = []
@@ -35,6 +45,15 @@ class MatchState:
         """Note what failed, unless another attempt got further than this and the root."""
         if len(self.nodes) > self._near:
             self._near, self.near_miss = len(self.nodes), reason
+
+    def sees(self, graph: ir.Graph | None) -> bool:
+        """True for the graph of the root, and those around it but for Ifs, a few at most."""
+        current = self.graph
+        for _ in range(NESTED):
+            if current is graph or current is None:
+                break
+            current = self.around.get(current)
+        return current is graph and current is not None
 
     def bind(self, name: str, value: ir.Value | None) -> bool:
         """Bind ``name``, or check that it is bound to the same value."""
@@ -163,7 +182,9 @@ def _match_op(pattern: Op, subs: list[Matcher], root: bool) -> Matcher:
         node = value.producer() if value is not None else None
         if value is None or node is None or node.op_type not in op_types:
             return False
-        if not (root or node.graph is state.graph) or not _fits(node, value, pattern):
+        if not (root or node.graph is state.graph or state.sees(node.graph)):
+            return False
+        if not _fits(node, value, pattern):
             return False
         operands = _given(node.inputs)
         if len(operands) < required or (len(operands) > len(subs) and not pattern.rest):

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -120,14 +120,23 @@ class Rule:
         looks = [look for _, op_types, look, _ in self._matchers if op_type in op_types]
         return looks[0] if len(looks) == 1 else lambda node: any(look(node) for look in looks)
 
-    def match(self, node: ir.Node, constants: Constants, opset: int) -> Match | Miss | None:
-        """Match at ``node``; a Miss if operators are there and a constant or reader forbids it."""
+    def match(
+        self,
+        node: ir.Node,
+        constants: Constants,
+        opset: int,
+        around: Mapping[ir.Graph, ir.Graph] | None = None,
+    ) -> Match | Miss | None:
+        """Match at ``node``; a Miss if operators are there and a constant or reader forbids it.
+
+        ``around`` maps branches of Ifs to the graphs that they may take nodes of.
+        """
         state: MatchState | None = None
         for output, _, look, matcher in self._matchers:
             if output >= len(node.outputs) or not look(node):
                 continue
             if state is None:
-                state = MatchState(constants, node.graph)
+                state = MatchState(constants, node.graph, around)
             if matcher(node.outputs[output], state, state.is_closed):
                 return Match(node, state, opset)
         return None if state is None or state.near_miss is None else Miss(state.near_miss)

@@ -102,7 +102,7 @@ class Worklist:
         for rule, could_match in self.rules.for_node(node):
             if not could_match(node):
                 continue
-            match = rule.match(node, self.rewriter.constants, opset)
+            match = rule.match(node, self.rewriter.constants, opset, self.index.around)
             if isinstance(match, Miss):
                 self.stats.miss(rule.name, match.reason, node)
             elif match is not None:

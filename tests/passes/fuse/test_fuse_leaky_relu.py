@@ -74,3 +74,25 @@ KEPT = {
 @pytest.mark.parametrize("graph", KEPT.values(), ids=KEPT.keys())
 def test_keeps(graph: str) -> None:
     check_unchanged(fuse_leaky_relu, graph)
+
+
+BRANCH = (
+    "g (float[N,3] x, bool c) => (float[N,3] y) {0} {{ {1} y = If(c) <then_branch = t () => "
+    "(float[N,3] p) {{ {2} }}, else_branch = e () => (float[N,3] q) {{ {3} }}> }}"
+)
+ALPHA = "<float a = {0.5}>"
+
+
+def test_in_a_branch_with_the_product_outside() -> None:
+    check_rewrite(
+        fuse_leaky_relu,
+        BRANCH.format(ALPHA, "m = Mul(a, x)", "p = Max(x, m)", "q = Exp(x)"),
+        BRANCH.format("", "", "p = LeakyRelu<alpha=0.5>(x)", "q = Exp(x)"),
+    )
+
+
+def test_keeps_a_product_that_both_branches_read() -> None:
+    check_unchanged(
+        fuse_leaky_relu,
+        BRANCH.format(ALPHA, "m = Mul(a, x)", "p = Max(x, m)", "q = Exp(m)"),
+    )
