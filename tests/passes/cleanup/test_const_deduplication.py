@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 import pytest
-from rewrites import check_rewrite, run_pass
+from rewrites import check_rewrite, check_unchanged, run_pass
 
-from smelt.ir import text
+from smelt.ir import scope, text
 from smelt.passes.cleanup.const_deduplication import const_deduplication
 
 
@@ -84,3 +84,70 @@ def test_what_callers_override_or_receive_stays() -> None:
     model = text.parse(graph)
     run_pass(const_deduplication, model)
     assert sorted(model.graph.initializers) == ["a", "b"]
+
+
+def in_branches(then: str, other: str, constants: str = "", k: str = "float[2] k = {1,2}") -> str:
+    return (
+        f"g (float[2] x, bool c) => (float[2] y) {constants} {{ y = If(c) <then_branch = t () => "
+        f"(float[2] p) <{k}> {{ {then} }}, else_branch = e () => (float[2] q) "
+        f"<float[2] k = {{1,2}}> {{ {other} }}> }}"
+    )
+
+
+def test_both_branches_share_one() -> None:
+    source = in_branches("p = Add(x, k)", "q = Mul(x, k)")
+    check_rewrite(
+        const_deduplication,
+        source,
+        "g (float[2] x, bool c) => (float[2] y) <float[2] s = {1,2}> { y = If(c) <then_branch = "
+        "t () => (float[2] p) { p = Add(x, s) }, else_branch = e () => (float[2] q) "
+        "{ q = Mul(x, s) }> }",
+    )
+    model = text.parse(source)
+    run_pass(const_deduplication, model)
+    assert [len(graph.initializers) for graph in scope.graphs(model)] == [1, 0, 0]
+
+
+def test_constant_nodes_of_both_branches_share_one() -> None:
+    made = "k = Constant<value_floats=[3.,4.]>()"
+    model = text.parse(
+        in_branches(f"{made} p = Add(x, k)", f"{made} q = Mul(x, k)").replace(
+            "<float[2] k = {1,2}>", ""
+        )
+    )
+    run_pass(const_deduplication, model)
+    assert [len(graph.initializers) for graph in scope.graphs(model)] == [1, 0, 0]
+    assert [len(graph) for graph in scope.graphs(model)] == [1, 1, 1]
+
+
+APART = {
+    "other bytes": in_branches("p = Add(x, k)", "q = Mul(x, k)", k="float[2] k = {1,-2}"),
+    "another shape": in_branches(
+        "p = Add(x, k)", "q = Mul(x, k)", k="float[1,2] k = {1,2}"
+    ).replace("p = Add(x, k)", "r = Squeeze(k) p = Add(x, r)"),
+}
+
+
+@pytest.mark.parametrize("source", APART.values(), ids=APART.keys())
+def test_branches_keep_what_is_not_equal(source: str) -> None:
+    check_unchanged(const_deduplication, source)
+
+
+def test_branches_of_a_function_keep_their_own() -> None:
+    model = text.parse(
+        '<ir_version: 10, opset_import: ["" : 20, "own" : 1]>\n'
+        "g (float[2] x, bool c) => (float[2] y) { y = own.f(x, c) }\n"
+        '<domain: "own", opset_import: ["" : 20]> f (x, c) => (y) { y = If(c) <then_branch = '
+        "t () => (float[2] p) <float[2] k = {1,2}> { p = Add(x, k) }, else_branch = e () => "
+        "(float[2] q) <float[2] k = {1,2}> { q = Mul(x, k) }> }"
+    )
+    assert run_pass(const_deduplication, model).rewrites == 0
+
+
+def test_a_constant_that_a_branch_returns_stays() -> None:
+    check_unchanged(
+        const_deduplication,
+        "g (float[2] x, bool c) => (float[2] y) { y = If(c) <then_branch = t () => (float[2] k) "
+        "<float[2] k = {1,2}> { }, else_branch = e () => (float[2] q) <float[2] k = {1,2}> "
+        "{ q = Mul(x, k) }> }",
+    )

@@ -2,8 +2,10 @@
 
     before   w1 = {1, 2}, w2 = {1, 2}    after   w1 = {1, 2}, read in both places
 
-Needs    the same element type, dims and bytes: -0 is not 0, and NaN equals itself. A constant of
-         an outer graph serves the graphs inside it.
+A constant of an outer graph serves the graphs inside it; what two branches have alike moves to the
+main graph.
+
+Needs    the same element type, dims and bytes: -0 is not 0, and NaN equals itself.
 Keeps    constants that a graph returns or callers may override; those under ``const-threshold``
          elements. Weights are read only where another has their type and dims.
 """
@@ -46,8 +48,10 @@ class Threshold:
 def const_deduplication(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Threshold
 ) -> None:
-    for root in (cx.model.graph, *(f.graph for f in cx.model.functions.values())):
-        _Search(rewriter, stats, options.const_threshold).graph(root)
+    _Search(rewriter, stats, options.const_threshold, cx.model.graph).graph(cx.model.graph)
+    for function in cx.model.functions.values():
+        # A function has no initializers that could serve two branches.
+        _Search(rewriter, stats, options.const_threshold, None).graph(function.graph)
 
 
 class _Kind:
@@ -73,6 +77,14 @@ class _Kind:
         known.append(value)
         return known[:-1]
 
+    def like(self, value: ir.Value) -> list[ir.Value]:
+        """The constants that ``value`` may equal; it does not count itself."""
+        if self.lone is None and not self.alike:
+            return []
+        found = self.add(value)
+        self.remove(value)
+        return found
+
     def remove(self, value: ir.Value) -> None:
         if self.lone is value:
             self.lone = None
@@ -92,14 +104,27 @@ def _sample(value: ir.Value) -> bytes:
     return tensor.numpy().flat[:: max(1, tensor.size // SAMPLED)].tobytes()
 
 
-class _Search:
-    """One walk; constants of inner graphs are forgotten when the walk leaves them."""
+def _key(value: ir.Value) -> Hashable:
+    """What equal constants have in common."""
+    tensor = constants.tensor_of(value)
+    assert tensor is not None
+    return tensor.dtype, tuple(tensor.shape), tensor.nbytes
 
-    def __init__(self, rewriter: Rewriter, stats: RuleStats, threshold: int) -> None:
+
+class _Search:
+    """One walk. Constants of inner graphs serve no others when the walk leaves them; then they are
+    in ``left``, and move to ``top`` where another equals them.
+    """
+
+    def __init__(
+        self, rewriter: Rewriter, stats: RuleStats, threshold: int, top: ir.Graph | None
+    ) -> None:
         self.rewriter = rewriter
         self.stats = stats
         self.threshold = threshold
+        self.top = top
         self.kinds: dict[Hashable, _Kind] = {}
+        self.left: dict[Hashable, _Kind] = {}
         self.digests: dict[ir.Value, bytes] = {}
 
     def graph(self, graph: ir.Graph) -> None:
@@ -113,6 +138,8 @@ class _Search:
                 self.graph(inner)
         for kind, value in found:
             kind.remove(value)
+            if self.top not in (None, graph) and not value.is_graph_output():
+                self.left.setdefault(_key(value), _Kind()).add(value)
 
     def visit(self, value: ir.Value, found: list[tuple[_Kind, ir.Value]]) -> None:
         tensor = constants.tensor_of(value)
@@ -120,14 +147,43 @@ class _Search:
             return
         if tensor.size < self.threshold:
             return
-        key: Hashable = (tensor.dtype, tuple(tensor.shape), tensor.nbytes)
-        kind = self.kinds.setdefault(key, _Kind())
-        for other in kind.add(value):
-            if tensor.nbytes < LONG or self.digest(value) == self.digest(other):
-                kind.remove(value)
-                self.merge(value, other)
-                return
+        kind = self.kinds.setdefault(_key(value), _Kind())
+        other = self.equal(value, kind.add(value))
+        if other is not None:
+            kind.remove(value)
+            self.merge(value, other)
+            return
+        left = self.left.get(_key(value))
+        other = self.equal(value, left.like(value)) if left is not None else None
+        fixed = value.is_graph_output() or self.rewriter.exhausted
+        if left is not None and other is not None and not fixed:
+            left.remove(other)
+            kind.remove(value)
+            shared = self.hoisted(other)
+            kind.add(shared)
+            self.merge(other, shared)
+            self.merge(value, shared)
+            return
         found.append((kind, value))
+
+    def equal(self, value: ir.Value, candidates: list[ir.Value]) -> ir.Value | None:
+        """The first of ``candidates``, whose samples agree, that equals ``value``."""
+        tensor = constants.tensor_of(value)
+        assert tensor is not None
+        for other in candidates:
+            if tensor.nbytes < LONG or self.digest(value) == self.digest(other):
+                return other
+        return None
+
+    def hoisted(self, value: ir.Value) -> ir.Value:
+        """A constant of the main graph that holds the tensor of ``value``."""
+        assert self.top is not None
+        tensor = constants.tensor_of(value)
+        assert tensor is not None
+        first = self.top[0]
+        return self.rewriter.builder(first, [first], "const_deduplication").tensor(
+            tensor, value.name
+        )
 
     def merge(self, value: ir.Value, other: ir.Value) -> None:
         try:
