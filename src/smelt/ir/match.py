@@ -2,9 +2,9 @@
 
 A pattern is compiled once into nested closures that backtrack over operand orders and
 alternatives. Interior nodes lie in the graph of the root, or in one around the If whose branch
-that is: there they run as often, or more. A Loop around would run them less often. Whether their results may be
-read by others is checked here, once, for every rule: a match is closed unless the pattern marks
-a node as ``shared``, which then survives the rewrite.
+that is: there they run as often, or more. A Loop around would run them less often. Whether their
+results may be read by others is checked here, once, for every rule: a match is closed unless the
+pattern marks a node as ``shared``, which then survives the rewrite.
 """
 
 from __future__ import annotations
