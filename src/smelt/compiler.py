@@ -185,13 +185,15 @@ def compile_model(
     opset: int | None = None,
     x64: bool = False,
     tracing: Mapping[str, Any] | None = None,
+    observers: Iterable[Observer] = (),
     **options: Any,
 ) -> Artifact:
     """Compile a model, or a JAX function with its input specs, for ``target``.
 
     ``tracing`` has further options of ``trace``, such as ``{"static": {"train": False}}``.
-    ``dims`` binds symbolic dims to sizes. ``options`` are the target's own. Raises Unsupported
-    with everything that the target cannot take, before any file exists.
+    ``dims`` binds symbolic dims to sizes. ``observers`` watch the passes. ``options`` are the
+    target's own. Raises Unsupported with everything that the target cannot take, before any file
+    exists.
     """
     chosen = find_target(target)
     with paused_collector():
@@ -210,6 +212,7 @@ def compile_model(
             operators=operators,
             kernels=chosen.kernels,
             highest_opset=highest,
+            observers=observers,
         )
         select(model, chosen)
         check_limits(model, chosen)

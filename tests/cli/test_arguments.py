@@ -45,14 +45,12 @@ def test_no_escapes_where_none_are_wanted(variable):
         assert "\x1b" not in result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 @pytest.mark.parametrize(
-    ("line", "found"),
+    ("shell", "line", "found"),
     [
-        ("smelt compile m.onnx --target h", "host"),
-        ("smelt optimize m.onnx --pipeline canonicalize,fuse-gel", "canonicalize,fuse-gelu-exact"),
-        ("smelt explain E70", "E701"),
-        ("smelt explain fuse-sw", "fuse-swish"),
+        ("bash", "smelt compile m.onnx --target h", "host"),
+        ("zsh", "smelt optimize m.onnx --pipeline simplify,fuse-gel", "simplify,fuse-gelu-exact"),
+        ("fish", "smelt explain E70", "E701"),
     ],
 )
 def test_shells_complete_names(shell, line, found):
@@ -78,3 +76,18 @@ def test_a_word_that_may_mean_false_is_refused(smelt, word):
 def test_names_that_begin_alike_are_proposed(smelt):
     result = smelt("explain", "fuse-gelu")
     assert "did you mean 'fuse-gelu-exact' or " in result.stderr
+
+
+def test_a_target_without_files_needs_no_folder_and_runs(smelt, write, tmp_path):
+    result = smelt("compile", write(), "--target", "host")
+    assert result.exit_code == 0, result.stderr
+    assert "one run took" in result.stdout
+    assert "at B=1" in result.stdout
+    assert smelt("compile", write(), "--target", "host", "-o", tmp_path / "out").exit_code == 0
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_target_with_files_needs_a_folder(smelt, write):
+    result = smelt("compile", write(), "--target", "onnx")
+    assert result.exit_code == 2
+    assert "-o FOLDER" in result.stderr

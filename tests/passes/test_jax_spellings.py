@@ -79,6 +79,26 @@ CASES: dict[str, tuple[Callable[..., Any], Sequence[str], Sequence[str]]] = {
         ["PRelu"],
     ),
     "slopes of jax.nn": (lambda x: jax.nn.leaky_relu(x, SLOPES), ["f32[B,4]"], ["PRelu"]),
+    "cond": (
+        lambda x: jax.lax.cond(x.sum() > 0, lambda x: x + 1, lambda x: x * 2, x),
+        ["f32[B,4]"],
+        ["ReduceSum", "Greater", "If"],
+    ),
+    "cond of a constant": (
+        lambda x: jax.lax.cond(x.shape[1] > 3, lambda x: x + 1, lambda x: x * 2, x),
+        ["f32[B,4]"],
+        ["Add"],
+    ),
+    "a loop of one trip": (
+        lambda x: jax.lax.fori_loop(0, 1, lambda i, x: jnp.sin(x) * x, x),
+        ["f32[B,4]"],
+        ["Sin", "Mul"],
+    ),
+    "a loop of no trips": (
+        lambda x: jax.lax.fori_loop(0, 0, lambda i, x: jnp.sin(x) * x, x) + 1,
+        ["f32[B,4]"],
+        ["Add"],
+    ),
     "flip of a part": (lambda x: jnp.flip(x[:, 1:4], 1), ["f32[3,5]"], ["Slice"]),
     "flip of one row": (lambda x: jnp.flip(x, 1) + 1, ["f32[B,1]"], ["Add"]),
 }

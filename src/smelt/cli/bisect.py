@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from smelt.cli.arguments import parse_dims, read_model
-from smelt.cli.command import Dims, Json, Pipeline, command, print_json, progress
+from smelt.cli.command import Dims, Json, Pipeline, command, print_json
+from smelt.cli.progress import progress
 from smelt.errors import ExitStatus
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ import math
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, ParamSpec, TypeVar
 
@@ -149,18 +148,6 @@ def _finite(item: object) -> object:
     if isinstance(item, dict):
         return {key: _finite(value) for key, value in item.items()}
     return [_finite(value) for value in item] if isinstance(item, list | tuple) else item
-
-
-@contextmanager
-def progress(text: str) -> Iterator[None]:
-    """Show ``text`` on standard error while a command works, on a terminal only."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(text):
-        yield
 
 
 def note(text: str) -> None:

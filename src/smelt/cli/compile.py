@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,18 +14,27 @@ from smelt.cli.arguments import (
     is_function,
     parse_options,
 )
-from smelt.cli.command import Dims, Json, Pipeline, Target, command, print_json, progress
+from smelt.cli.command import Dims, Json, Pipeline, Target, command, print_json
 from smelt.cli.layout import table
+from smelt.cli.progress import progress, size_of
 from smelt.cli.tracing import Input, Static, parse_inputs, parse_static
 from smelt.errors import UsageError
 
-OWN_OPTIONS = frozenset({"source", "target", "pipeline", "dims", "opset", "x64", "tracing"})
+if TYPE_CHECKING:
+    from smelt.targets.base import Artifact
+
+OWN_OPTIONS = frozenset(
+    {"source", "target", "pipeline", "dims", "opset", "x64", "tracing", "observers"}
+)
 
 
 @command
 def compile_(
     source: Annotated[str, typer.Argument(metavar="MODEL|PKG.MOD:FN", help="What to compile.")],
-    output: Annotated[str, typer.Option("-o", "--output", help="The folder of the files.")],
+    output: Annotated[
+        str | None,
+        typer.Option("-o", "--output", help="The folder of the files; for targets that make some."),
+    ] = None,
     target: Target = "onnx",
     specs: Input = None,
     static: Static = None,
@@ -57,7 +67,7 @@ def compile_(
         given = find_function(source)
     elif source == STANDARD:
         given = sys.stdin.buffer.read()
-    with progress(f"compiling {source} for {target}"):
+    with progress(f"reading {source}{size_of(source)}") as shown:
         artifact = compile_model(
             given,
             *positional,
@@ -67,13 +77,45 @@ def compile_(
             opset=opset,
             x64=x64,
             tracing={"kwargs": keyword, "static": values} if keyword or values else None,
+            observers=[shown],
             **options,
         )
-        files = artifact.save(output)
+        shown.say(f"writing {output}")
+        files = _saved(artifact, output)
     if as_json:
         paths = [str(path) for path in files]
         print_json({"schema": "smelt.compile/1", "files": paths, **artifact.report})
         return
-    print(table([(len(data), name) for name, data in artifact.files.items()], ("bytes", "file")))
+    if files:
+        rows = [(len(data), name) for name, data in artifact.files.items()]
+        print(table(rows, ("bytes", "file")))
+    else:
+        print(f"{len(artifact.model.graph)} nodes; {_run(artifact)}")
     for name, fact in artifact.plan.facts.items():
         print(f"{name.replace('_', ' ')}: {fact}")
+
+
+def _saved(artifact: Artifact, output: str | None) -> list[Path]:
+    """The files of ``artifact``, written; raises UsageError E637 if there is no folder for them."""
+    if output is not None and artifact.files:
+        return artifact.save(output)
+    if artifact.files:
+        names = ", ".join(artifact.files)
+        raise UsageError("E637", f"there is no folder for {names}", fix="-o FOLDER")
+    return []
+
+
+def _run(artifact: Artifact) -> str:
+    """What one run on random inputs took, symbolic dims at 1, after a first one to warm up."""
+    from time import perf_counter
+
+    from smelt.runtime.inputs import random_inputs
+    from smelt.runtime.interface import interface_of
+
+    symbols = interface_of(artifact.model).symbols()
+    inputs = random_inputs(artifact.model, dict.fromkeys(symbols, 1))
+    artifact(*inputs)
+    begin = perf_counter()
+    artifact(*inputs)
+    sizes = f" at {', '.join(f'{name}=1' for name in symbols)}" if symbols else ""
+    return f"one run took {1e3 * (perf_counter() - begin):.3f} ms{sizes}"

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from smelt.cli.arguments import find_function, write_model
-from smelt.cli.command import Json, Pipeline, Target, command, note, print_json, progress
+from smelt.cli.command import Json, Pipeline, Target, command, note, print_json
+from smelt.cli.progress import progress
 from smelt.cli.tracing import (
     ChannelsFirst,
     Constraints,
@@ -65,10 +66,17 @@ def convert(
         "x64": x64,
     }
     found = find_function(function)
-    with progress(f"converting {function}"):
+    with progress(f"tracing {function}") as shown:
         artifact = compile_model(
-            found, *positional, target=target, pipeline=pipeline, opset=opset, tracing=tracing
+            found,
+            *positional,
+            target=target,
+            pipeline=pipeline,
+            opset=opset,
+            tracing=tracing,
+            observers=[shown],
         )
+        shown.say(f"writing {output}")
         write_model(artifact.model, output, **{"external_data": True} if external_data else {})
     if as_json:
         print_json({"schema": "smelt.convert/1", "output": output, **artifact.report})

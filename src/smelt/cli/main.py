@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
@@ -87,6 +88,12 @@ def options(
     """Options of smelt itself."""
 
 
+def _warn(message: Warning | str, *place: Any, **options: Any) -> None:
+    """Print a warning for people, without the line of source that Python adds."""
+    print(f"warning: {message}", file=sys.stderr)
+
+
 def run() -> None:
     """Entry point of the console script."""
+    warnings.showwarning = _warn
     app(prog_name="smelt")

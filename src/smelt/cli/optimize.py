@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from smelt.cli.arguments import STANDARD, parse_dims, read_model, write_model
-from smelt.cli.command import Dims, Json, Pipeline, command, note, print_json, progress
+from smelt.cli.command import Dims, Json, Pipeline, command, note, print_json
 from smelt.cli.layout import table
+from smelt.cli.progress import progress, size_of
 from smelt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -57,18 +58,25 @@ def optimize(
 
     if as_json and output == STANDARD:
         raise UsageError("E637", "standard output cannot take both the model and --json")
-    with progress(f"optimizing {model}"):
+    with progress(f"reading {model}{size_of(model)}") as shown:
         work = read_model(model, opset=opset)
+        shown.say("inferring shapes")
         before = count_nodes(work)
         dims = parse_dims(dim) or None
         asked = {"fast-math": fast_math, "assume-finite": assume_finite}
         stages = ",".join([pipeline, *(stage for stage, wanted in asked.items() if wanted)])
         highest = 0 if keep_opset or opset is not None else HIGHEST_OPSET
         reports = optimize_model(
-            work, pipeline=stages, verify=verify, dims=dims, highest_opset=highest
+            work,
+            pipeline=stages,
+            verify=verify,
+            dims=dims,
+            highest_opset=highest,
+            observers=[shown],
         )
         if provenance:
             write_to_metadata(scope.nodes(work))
+        shown.say(f"writing {output}")
         write_model(work, output)
     after = count_nodes(work)
     if as_json:

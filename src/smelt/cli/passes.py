@@ -22,11 +22,18 @@ def passes(
     as_json: Json = False,
 ) -> None:
     """List all passes, what each does to results, and whether it runs by default."""
+    from smelt.passes.registry import broken
     from smelt.passes.registry import passes as registered
 
     listed = [registered()[name] for name in sorted(registered())]
     if as_json:
-        print_json({"schema": "smelt.passes/1", "passes": [describe(item) for item in listed]})
+        print_json(
+            {
+                "schema": "smelt.passes/1",
+                "passes": [describe(item) for item in listed],
+                "broken": dict(broken()),
+            }
+        )
     elif markdown:
         print(markdown_table(listed))
     else:
@@ -37,6 +44,7 @@ def passes(
         limit = width()
         shown = 6 if limit is None or limit >= WIDE else 4
         header = ("pass", "results", "default", "summary", "makes", "source")
+        rows += [(name, "?", "no", reason, "", "") for name, reason in broken().items()]
         print(table([row[:shown] for row in rows], header[:shown]))
 
 

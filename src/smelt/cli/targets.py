@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from smelt.cli.command import Json, command, print_json
 from smelt.cli.layout import table
+from smelt.errors import UsageError
 
 if TYPE_CHECKING:
     from smelt.targets.base import Target
@@ -20,8 +21,8 @@ def targets(as_json: Json = False) -> None:
     for name in target_names():
         try:
             listed.append(describe(find_target(name)))
-        except Exception as error:  # noqa: BLE001 - a broken package must not hide the others
-            reason = f"cannot be loaded: {type(error).__name__}: {error}"
+        except UsageError as error:
+            reason = " ".join(filter(None, ("cannot be loaded:", *error.at, error.why)))
             listed.append({"name": name, "error": reason})
     if as_json:
         print_json({"schema": "smelt.targets/1", "targets": listed})

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from smelt.cli.arguments import STANDARD, find_function, is_function, parse_dims, read_model
-from smelt.cli.command import Dims, Json, command, print_json, progress
+from smelt.cli.command import Dims, Json, command, print_json
+from smelt.cli.progress import progress
 from smelt.errors import ExitStatus, UsageError
 
 

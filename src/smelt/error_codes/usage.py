@@ -78,6 +78,12 @@ CODES: Mapping[str, ErrorCode] = {
         "The folder of the destination does not exist.",
         "mkdir it first",
     ),
+    "E615": ErrorCode(
+        "an extension cannot be loaded",
+        "The installed package that registers it fails when it is imported, or what its entry "
+        "point names is of another kind.",
+        "upgrade or uninstall the package that the message names",
+    ),
     "E630": ErrorCode(
         "a file cannot be written",
         "The destination is a folder, is in none, or may not be written. A file that "

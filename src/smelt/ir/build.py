@@ -188,6 +188,33 @@ class Builder:
         self.graph.inputs.append(value)
         return value
 
+    def adopt(self, body: ir.Graph) -> list[ir.Value]:
+        """Move the constants and nodes of ``body``, a subgraph, here, under names of their own.
+
+        Returns what it returned. Its inputs are left to the caller, who binds them first.
+        """
+        outputs = list(body.outputs)
+        body.outputs.clear()
+        constants: dict[ir.Value, ir.Value] = {}
+        for name, value in list(body.initializers.items()):
+            if value.is_graph_input() or value.const_value is None:
+                continue
+            del body.initializers[name]
+            constants[value] = self.tensor(value.const_value, name)
+            for use in value.uses():
+                use.node.replace_input_with(use.idx, constants[value])
+        nodes = list(body)
+        body.remove(nodes)
+        for node in nodes:
+            for value in node.outputs:
+                if value.name:
+                    value.name = self._free_name(value.name)
+        if self.before is None:
+            self.graph.extend(nodes)
+        else:
+            self.graph.insert_before(self.before, nodes)
+        return [constants.get(value, value) for value in outputs]
+
     def discard(self) -> None:
         """Take back every node and constant made here; nothing may read them."""
         if not self.created and not self.initializers:

@@ -6,10 +6,16 @@ loop carries keeps the shape that it starts with. Neither is so: a loop may appe
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir import scope
+from smelt.ir.invented_dims import is_invented
+
+ShapeRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
 
 
 def merge(
@@ -39,26 +45,87 @@ def infer_if(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
 
 def infer_loop(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Claims every Loop whose results are tensors."""
+    """Claims every Loop whose results are tensors.
+
+    What is carried keeps the dims that a round returns as it got them. The others become symbols of
+    the body, which stand for another size in each round: they are *varying*, and the body has to
+    be inferred once more, with them (``varying_dims`` tells). Where even a rank may change, nothing
+    in the body keeps a shape.
+    """
     body = _body(node)
     if body is None or not all(_is_tensor(value) for value in body.outputs):
         return False
     carried = len(node.inputs) - 2
-    steady = _is_steady(node, body)
-    if not steady:
-        _forget(body)
+    ranked = _has_steady_ranks(node, body)
+    if not ranked:
+        _forget(body, inputs=True)
+    elif _widen(context, node, body):
+        _forget(body, inputs=False)
     for index, output in enumerate(node.outputs):
         inner = body.outputs[index + 1]
         if index < carried:
-            start = node.inputs[index + 2]
-            known = start.shape if start is not None and steady else None
-            _set(context, output, merge(context, known, inner.shape), inner.dtype)
+            shape = _carried_out(context, node, body, index) if ranked else None
+        elif ranked and inner.shape is not None:
+            dims = [dim if _is_outer(dim) else context.new_symbolic_dim() for dim in inner.shape]
+            shape = ir.Shape([context.new_symbolic_dim(), *dims])
         else:
             shape = None
-            if steady and inner.shape is not None:
-                shape = ir.Shape([context.new_symbolic_dim(), *inner.shape.dims])
-            _set(context, output, shape, inner.dtype)
+        _set(context, output, shape, inner.dtype)
     return True
+
+
+VARYING = "smelt.varying"
+"""The key in the ``meta`` of an input of a Loop's body: which of its dims vary by the round."""
+
+
+def varying_dims(model: ir.Model) -> int:
+    """How many dims of what loops carry are known to vary."""
+    return sum(
+        len(value.meta.get(VARYING, ()))
+        for node in scope.nodes(model)
+        if node.op_type == "Loop"
+        for graph in scope.subgraphs(node)
+        for value in graph.inputs
+    )
+
+
+def with_steady_states(theirs: ShapeRule) -> ShapeRule:
+    """Scan: what is carried has one shape in all rounds (ONNX demands it), that of its start."""
+
+    def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        theirs(context, node)
+        scanned = node.attributes.get("num_scan_inputs")
+        if context.opset < 9 or scanned is None or scanned.is_ref():
+            return
+        starts = node.inputs[: len(node.inputs) - scanned.as_int()]
+        for start, output in zip(starts, node.outputs, strict=False):
+            if start is None or start.shape is None:
+                continue
+            ends = start.shape if output.shape is None else output.shape
+            if len(ends) == len(start.shape):
+                pairs = zip(start.shape, ends, strict=True)
+                output.shape = ir.Shape([x if not _is_outer(y) else y for x, y in pairs])
+
+    return infer
+
+
+def _carried_out(
+    context: ShapeInferenceContext, node: ir.Node, body: ir.Graph, index: int
+) -> ir.Shape | None:
+    """What a Loop returns of what it carries: how it starts, or how a round leaves it."""
+    start, after = node.inputs[index + 2], body.outputs[index + 1]
+    if start is None or start.shape is None:
+        return None
+    if after.shape is not None:
+        return merge(context, start.shape, after.shape)
+    varying = body.inputs[index + 2].meta.get(VARYING, ())
+    dims = enumerate(start.shape.dims)
+    return ir.Shape([context.new_symbolic_dim() if i in varying else dim for i, dim in dims])
+
+
+def _is_outer(dim: int | ir.SymbolicDim) -> bool:
+    """True for sizes that are the same in all rounds: numbers, and names that a model gives."""
+    return isinstance(dim, int) or (dim.value is not None and not is_invented(dim.value))
 
 
 def _body(node: ir.Node) -> ir.Graph | None:
@@ -70,29 +137,50 @@ def _body(node: ir.Node) -> ir.Graph | None:
     return body if fits else None
 
 
-def _is_steady(node: ir.Node, body: ir.Graph) -> bool:
-    """True if every round returns the shapes that it got, so the first round speaks for all."""
+def _carry(node: ir.Node, body: ir.Graph) -> Iterator[tuple[ir.Value | None, ir.Value, ir.Value]]:
+    """What is carried: how it starts, as a round gets it, and as the round returns it."""
     for index in range(len(node.inputs) - 2):
-        start, before = node.inputs[index + 2], body.inputs[index + 2]
-        after = body.outputs[index + 1]
-        shapes = [value.shape for value in (start, before, after) if value is not None]
-        if len(shapes) < 3 or any(shape is None for shape in shapes):
+        yield node.inputs[index + 2], body.inputs[index + 2], body.outputs[index + 1]
+
+
+def _has_steady_ranks(node: ir.Node, body: ir.Graph) -> bool:
+    """True if every round returns tensors of the ranks that it got, and all are known."""
+    for values in _carry(node, body):
+        shapes = [value.shape for value in values if value is not None]
+        ranks = {None if shape is None else len(shape) for shape in shapes}
+        if len(shapes) < 3 or len(ranks) > 1 or None in ranks:
             return False
-        first, *others = (shape.dims for shape in shapes if shape is not None)
-        for dims in others:
-            if len(dims) != len(first) or not all(map(_same, first, dims)):
-                return False
     return True
 
 
-def _forget(body: ir.Graph) -> None:
+def _widen(context: ShapeInferenceContext, node: ir.Node, body: ir.Graph) -> bool:
+    """Make those dims symbols that a round may return otherwise than it got; False if none."""
+    widened = False
+    for start, before, after in _carry(node, body):
+        if start is None or start.shape is None or before.shape is None or after.shape is None:
+            continue
+        known = before.meta.get(VARYING, frozenset())
+        rows = enumerate(zip(start.shape, before.shape, after.shape, strict=True))
+        found = {i for i, (x, y, z) in rows if not (_same(x, y) and _same(y, z))} - known
+        if found:
+            dims = enumerate(before.shape.dims)
+            before.shape = ir.Shape(
+                [context.new_symbolic_dim() if i in found else d for i, d in dims]
+            )
+            before.meta[VARYING] = known | found
+            widened = True
+    return widened
+
+
+def _forget(body: ir.Graph, *, inputs: bool) -> None:
     """Drop the shapes inside a body that may meet other shapes in later rounds."""
     for graph in scope.graphs_below(body):
         for node in graph:
             for value in node.outputs:
                 value.shape = None
-    for value in body.inputs[2:]:
-        value.shape = None
+    if inputs:
+        for value in body.inputs[2:]:
+            value.shape = None
 
 
 def _same(x: int | ir.SymbolicDim, y: int | ir.SymbolicDim) -> bool:

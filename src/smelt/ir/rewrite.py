@@ -100,6 +100,61 @@ class Rewriter:
             touched.update(dict.fromkeys(self.refinement.spread(gaining, self.dead)))
         return [item for item in touched if item not in self.dead]
 
+    def inline(
+        self,
+        node: ir.Node,
+        body: ir.Graph,
+        bindings: Sequence[ir.Value] = (),
+        skip: int = 0,
+        stacked: int = 0,
+        rule: str = "",
+    ) -> None:
+        """Run the nodes of ``body``, a graph of ``node``, in place of ``node``, with its inputs
+        bound to ``bindings``.
+
+        The outputs of the body, but for the first ``skip``, stand for those of ``node``, the last
+        ``stacked`` of them with a first dim of 1 more. Raises Refused, with the graph as it was,
+        if that would change a dtype or a shape.
+        """
+        bound = dict(zip(body.inputs, bindings, strict=True))
+        plain = len(node.outputs) - stacked
+        given = [bound.get(value, value) for value in body.outputs[skip : skip + plain]]
+        self._check(node, [*given, *node.outputs[plain:]], trust_shape=True)
+        for inner, outer in bound.items():
+            for use in inner.uses():
+                use.node.replace_input_with(use.idx, outer)
+        builder = self.builder(node, [node], rule)
+        moved = list(body)
+        outputs = [bound.get(value, value) for value in builder.adopt(body)[skip:]]
+        if bound:
+            for each in moved:
+                self.shapes.infer_node(each)
+        values = [
+            builder.op("Unsqueeze", value, builder.const_i64([0])) if place >= plain else value
+            for place, value in enumerate(outputs)
+        ]
+        for old, new in zip(node.outputs, values, strict=True):
+            # What is known now shows that the shape that was declared is another.
+            if conflicting_shapes(old.shape, new.shape):
+                old.shape = None
+        self.replace(node, values, trust_shape=True, rule=rule)
+        self.remove_dead(reversed(moved))
+
+    def swap_branches(self, node: ir.Node, condition: ir.Value) -> None:
+        """Let ``node``, an If, take ``condition``, and its branches the place of each other."""
+        if self.exhausted:
+            raise Refused(f"the limit of {self.limit} rewrites is reached")
+        names = ("then_branch", "else_branch")
+        first, second = (node.attributes[name].as_graph() for name in names)
+        for name, graph in zip(names, (second, first), strict=True):
+            node.attributes[name] = ir.AttrGraph(name, graph)
+        old = node.inputs[0]
+        node.replace_input_with(0, condition)
+        self.count += 1
+        producer = old.producer() if old is not None else None
+        if producer is not None:
+            self.remove_dead([producer])
+
     def remove_dead(self, nodes: Iterable[ir.Node]) -> list[ir.Node]:
         """Remove those of ``nodes`` that nobody reads, then their producers that die with them.
 

@@ -20,7 +20,7 @@ from onnx_shape_inference import (
     registry,
 )
 
-from smelt.ir.control_flow_shapes import infer_if, infer_loop
+from smelt.ir.control_flow_shapes import infer_if, infer_loop, with_steady_states
 from smelt.ir.reshape_shapes import counted_first
 from smelt.ir.slice_shapes import at_run_time, bounded
 from smelt.ir.tracked_elements import MAX_ELEMENTS, check_elements
@@ -45,7 +45,7 @@ def register_own_rules() -> None:
             theirs = registry.get("", op_type, version)
             if theirs is not None:
                 registry.register("", op_type, since_version=version)(_choose(own, theirs))
-    for op_type, wrap in (("Slice", bounded), ("Reshape", _counted_or_settled)):
+    for op_type, wrap in _WRAPPED.items():
         for version in registry.version_boundaries("", op_type):
             theirs = registry.get("", op_type, version)
             if theirs is not None:
@@ -230,4 +230,10 @@ _OWN: dict[str, OwnRule] = {
     "Split": _split,
     "Squeeze": _squeeze,
     "Unique": _unique,
+}
+
+_WRAPPED: dict[str, Callable[[ShapeRule], ShapeRule]] = {
+    "Reshape": _counted_or_settled,
+    "Scan": with_steady_states,
+    "Slice": bounded,
 }

@@ -22,6 +22,7 @@ from onnx_shape_inference import (
 from smelt.errors import InvalidModel
 from smelt.ir import scope
 from smelt.ir.broadcast import register_sound_broadcasting
+from smelt.ir.control_flow_shapes import varying_dims
 from smelt.ir.invented_dims import invented_names, is_invented, without_invented
 from smelt.ir.shape_context import ShapeContext
 from smelt.ir.shape_rules import ShapeRule, contain_failures, register_own_rules
@@ -94,12 +95,18 @@ class ShapeInference:
         self._reserve()
         try:
             if not self._infer_flat():
-                infer_symbolic_shapes(self.model, policy="override", warn_on_missing=False)
-                self._reserved = False
+                self._infer_nested()
         except OpUsageError as error:
             raise _contradiction(error.node.name, error.node.op_type, error.message) from error
         except ShapeInferenceError as error:
             raise _contradiction(error.node_name, error.op_type, error.message) from error
+
+    def _infer_nested(self) -> None:
+        """Infer a model with subgraphs or functions, again while more dims are found to vary."""
+        varying = -1
+        while varying != (varying := varying_dims(self.model)):
+            infer_symbolic_shapes(self.model, policy="override", warn_on_missing=False)
+        self._reserved = False
 
     def _infer_flat(self) -> bool:
         """Infer a model without subgraphs and functions, at half the cost of the library's walk.
@@ -144,6 +151,12 @@ class ShapeInference:
         if shape is not None:
             shape = self._context.name_anonymous_dims_in_shape(shape)
         self._context.set_shape_and_dtype(value, shape, dtype)
+
+    def forget(self, value: ir.Value) -> None:
+        """Take back what was inferred of the shape and the elements of ``value``."""
+        value.shape = None
+        value.metadata_props.pop(SYM_DATA_KEY, None)
+        self._context._symbolic_values.pop(value, None)
 
     def redeclare_interface(self) -> None:
         """Take the shapes that inputs and outputs have now for what they are declared with."""

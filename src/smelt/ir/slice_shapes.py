@@ -8,6 +8,7 @@ from typing import TypeAlias
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
+from smelt.ir.element_ranges import ranges_of
 from smelt.ir.rows import UNBOUNDED, Cut, rows_taken
 
 ShapeRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
@@ -26,6 +27,9 @@ def bounded(theirs: ShapeRule) -> ShapeRule:
         theirs(context, node)
         source, output = node.inputs[0], node.outputs[0]
         if source is None or source.shape is None or output.shape is None:
+            return
+        if any(at_run_time(node, index) for index in range(1, 5)):
+            output.shape = _computed(node, source.shape, output.shape)
             return
         ranges = _ranges(node, len(source.shape))
         dims: list[int | ir.SymbolicDim] = []
@@ -48,6 +52,84 @@ def _known_rows(size: int, cut: Cut, theirs: int | ir.SymbolicDim) -> int | ir.S
     """How many rows ``cut`` leaves of ``size``; not ours to say where runtimes differ."""
     _, end, step = cut
     return theirs if not step or (step < 0 and end in UNBOUNDED) else len(rows_taken(size, cut))
+
+
+def _computed(node: ir.Node, source: ir.Shape, guess: ir.Shape) -> ir.Shape:
+    """Bounds that are computed: only what they cut is a guess, and not even that if it is seen."""
+    axes = _axes(node, len(source))
+    if axes is None:
+        return guess
+    seen = window_sizes(node) or {}
+    pairs = enumerate(zip(source, guess, strict=True))
+    return ir.Shape(
+        [
+            after if axis in axes and axis not in seen else seen.get(axis, before)
+            for axis, (before, after) in pairs
+        ]
+    )
+
+
+def window_sizes(node: ir.Node) -> dict[int, int] | None:
+    """The size on each axis of a Slice that begins at a computed place and surely lies inside.
+
+    None unless all sizes of it are seen: the ends are the starts and a constant, no start is below
+    0, and no end beyond that of the operand.
+    """
+    source = node.inputs[0]
+    if source is None or source.shape is None:
+        return None
+    axes = _axes(node, len(source.shape))
+    stepped = len(node.inputs) > 4 and node.inputs[4] is not None
+    rows = _window(node) if axes is not None and not stepped else None
+    if axes is None or rows is None or len(rows) != len(axes):
+        return None
+    found = {}
+    for axis, (size, last) in zip(axes, rows, strict=True):
+        dim = source.shape[axis]
+        if last is None or not isinstance(dim, int) or last > dim:
+            return None
+        found[axis] = size
+    return found
+
+
+def _axes(node: ir.Node, rank: int) -> list[int] | None:
+    """The axes that are cut, from the front; None if unknown."""
+    if at_run_time(node, 3):
+        return None
+    axes = _constant_ints(node, 3)
+    if axes is None:
+        starts = node.inputs[1]
+        if starts is None or starts.shape is None or not isinstance(starts.shape[0], int):
+            return None
+        axes = list(range(starts.shape[0]))
+    axes = [axis + rank if axis < 0 else axis for axis in axes]
+    if any(not 0 <= axis < rank for axis in axes) or len(set(axes)) < len(axes):
+        return None
+    return axes
+
+
+def _window(node: ir.Node) -> list[tuple[int, int | None]] | None:
+    """For each axis the size of ``[start : start + size]`` and where it ends at most.
+
+    None unless the ends are seen to be the starts and a constant, and no start below 0.
+    """
+    starts, ends = node.inputs[1], node.inputs[2]
+    if starts is None or ends is None:
+        return None
+    producer = ends.producer()
+    if producer is None or producer.op_type != "Add" or producer.domain:
+        return None
+    others = [value for value in producer.inputs if value is not starts]
+    found = ranges_of(starts)
+    sizes = ranges_of(others[0]) if len(others) == 1 and others[0] is not None else None
+    if found is None or sizes is None or len(found) != len(sizes):
+        return None
+    window: list[tuple[int, int | None]] = []
+    for (low, high), (size, same) in zip(found, sizes, strict=True):
+        if low is None or low < 0 or size is None or size != same or size < 0:
+            return None
+        window.append((size, None if high is None else high + size))
+    return window
 
 
 def _rows(dim: ir.SymbolicDim, start: int, end: int, step: int) -> int | ir.SymbolicDim | None:

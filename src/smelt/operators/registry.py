@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from importlib import metadata
 
 import onnx_ir as ir
 from onnx_shape_inference import OpUsageError, ShapeInferenceContext
 from onnx_shape_inference import registry as shape_rules
 
 from smelt.errors import UsageError
+from smelt.extensions import extensions
 from smelt.ir.shapes import Dim
 from smelt.operators.declare import Operator
 
@@ -62,9 +62,9 @@ def _load() -> None:
     with _lock:
         if _loaded:
             return
-        for entry in sorted(metadata.entry_points(group=ENTRY_POINTS), key=lambda e: e.name):
-            loaded = entry.load()
-            register(*([loaded] if isinstance(loaded, Operator) else _checked(entry.name, loaded)))
+        for found in extensions(ENTRY_POINTS):
+            loaded = () if found.error else found.loaded
+            register(*([loaded] if isinstance(loaded, Operator) else _checked(found.name, loaded)))
         _loaded = True
 
 

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 from smelt.errors import UsageError
 from smelt.passes.base import Pass
 from smelt.passes.pipelines import STAGES
-from smelt.passes.registry import find_pass
+from smelt.passes.registry import find_pass, installed
 
 MAX_ROUNDS = 8
 """Rounds of a ``fixpoint`` without ``{max=N}``."""
@@ -172,8 +172,31 @@ class _Parser:
 
 @cache
 def _stage(name: str) -> Steps:
-    """The steps of a stage, which are the same in every pipeline."""
-    return _Parser(STAGES[name]).parse()
+    """The steps of a stage, which are the same in every pipeline.
+
+    A pass of an installed package that runs by default stands behind each pass that it declares
+    to come after, or before what it declares to come before; one that declares neither is the
+    last of the stage ``fuse``.
+    """
+    steps = list(_Parser(STAGES[name]).parse())
+    for pass_ in installed().values():
+        if pass_.default:
+            _insert(steps, pass_, last=name == "fuse")
+    return tuple(steps)
+
+
+def _insert(steps: list[Step | Fixpoint], pass_: Pass, last: bool) -> None:
+    names = [step.pass_.name if isinstance(step, Step) else "" for step in steps]
+    behind = [index + 1 for index, name in enumerate(names) if name in pass_.after]
+    ahead = [index for index, name in enumerate(names) if name in pass_.before]
+    if pass_.name in names:
+        return
+    if behind:
+        steps.insert(behind[-1], Step(pass_))
+    elif ahead:
+        steps.insert(ahead[0], Step(pass_))
+    elif last and not pass_.after and not pass_.before:
+        steps.append(Step(pass_))
 
 
 def _with_options(pass_: Pass, given: dict[str, str]) -> Step:

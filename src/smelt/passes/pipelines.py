@@ -19,6 +19,7 @@ SIMPLIFY = _listed(
     "select-optimization",
     "cast-optimization",
     "fold-bool-compare",
+    "fold-control-flow",
     "fuse-floor-mod",
     "fuse-squeeze-expand-dims",
     "fuse-reduce-keepdims",
@@ -89,6 +90,7 @@ ATTENTION = (
 """Heads, what moves around them, and the operator: each step clears the way for the next."""
 
 EXPANDED = _listed(
+    "fuse-group-norm",
     "expand-attention",
     "const-deduplication",
     "remove-redundant-ops",
@@ -96,8 +98,8 @@ EXPANDED = _listed(
     "merge-consecutive-transposes",
     "merge-consecutive-reshapes",
 )
-"""For targets that have no compound operators of ONNX but small ones. What all layers expand to
-alike, such as a causal mask, is made once."""
+"""For targets that have kernels for operators of normalization but for no attention. What all
+layers expand to alike, such as a causal mask, is made once."""
 
 EXPANDED_OPERATORS = frozenset({"Attention"})
 """What those passes turn into small operators."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 
 from smelt.errors import UsageError, did_you_mean
+from smelt.extensions import Extension, extensions
 from smelt.passes.base import Pass
 
 FOLDERS: Mapping[str, tuple[str, ...]] = {
@@ -18,6 +19,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "const_elimination",
         "divide_to_multiply",
         "fold_bool_compare",
+        "fold_control_flow",
         "fold_index_wrap",
         "fold_reshape_pairs",
         "fuse_floor_mod",
@@ -51,6 +53,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "fuse_gelu_exact",
         "fuse_gelu_sigmoid_approximation",
         "fuse_gelu_tanh_approximation",
+        "fuse_group_norm",
         "fuse_layernorm_or_instancenorm",
         "fuse_leaky_relu",
         "fuse_linear_bias",
@@ -107,26 +110,63 @@ ENTRY_POINTS = "smelt.passes"
 
 @cache
 def passes() -> Mapping[str, Pass]:
-    """All passes by name, ours first; raises UsageError E605 if two share a name."""
+    """All passes by name, ours first; raises UsageError E605 if two share a name.
+
+    Those of installed packages are called as their entry points are; broken ones are left out.
+    """
     found: dict[str, Pass] = {}
     for folder, names in FOLDERS.items():
         for name in names:
             module = import_module(f"smelt.passes.{folder}.{name}")
             _add(found, getattr(module, name), f"smelt.passes.{folder}.{name}")
-    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda p: (p.name, p.value)):
-        _add(found, point.load(), point.value)
+    for pass_ in installed().values():
+        _add(found, pass_, f"the package {_packages()[pass_.name].package}")
+    return found
+
+
+@cache
+def installed() -> Mapping[str, Pass]:
+    """The passes of installed packages, by name."""
+    return {
+        name: replace(extension.loaded, name=name)
+        for name, extension in _packages().items()
+        if isinstance(extension.loaded, Pass)
+    }
+
+
+def broken() -> Mapping[str, str]:
+    """Why passes of installed packages cannot be used, by name."""
+    return {
+        name: f"package {extension.package}: {extension.error or f'{extension.value} is no Pass'}"
+        for name, extension in _packages().items()
+        if not isinstance(extension.loaded, Pass)
+    }
+
+
+@cache
+def _packages() -> Mapping[str, Extension]:
+    found: dict[str, Extension] = {}
+    for extension in extensions(ENTRY_POINTS):
+        name = extension.name.replace("-", "_")
+        if name in found:
+            raise _taken_twice(name, f"the package {extension.package}")
+        found[name] = extension
     return found
 
 
 def _add(found: dict[str, Pass], new: Pass, owner: str) -> None:
     if new.name in found:
-        raise UsageError(
-            "E605",
-            f"two passes are called {new.spelling!r}",
-            at=owner,
-            fix="uninstall one of the packages that register it",
-        )
+        raise _taken_twice(new.name, owner)
     found[new.name] = new
+
+
+def _taken_twice(name: str, owner: str) -> UsageError:
+    return UsageError(
+        "E605",
+        f"two passes are called {name.replace('_', '-')!r}",
+        at=owner,
+        fix="uninstall one of the packages that register it",
+    )
 
 
 def find_pass(name: str) -> Pass:
@@ -135,6 +175,14 @@ def find_pass(name: str) -> Pass:
     found = known.get(name.replace("-", "_"))
     if found is not None:
         return found
+    reason = broken().get(name.replace("-", "_"))
+    if reason is not None:
+        raise UsageError(
+            "E615",
+            f"the pass {name!r} cannot be loaded",
+            why=reason,
+            fix="upgrade or uninstall the package, or leave the pass out of the pipeline",
+        )
     spellings = [item.spelling for item in known.values()]
     raise UsageError(
         "E601",

@@ -8,6 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from smelt import operators
 from smelt.errors import UsageError, did_you_mean
+from smelt.extensions import package_of
 from smelt.targets.base import Target
 
 ENTRY_POINTS = "smelt.targets"
@@ -49,7 +50,16 @@ def find_target(target: str | Target) -> Target:
             why=f"installed are {', '.join(target_names()) or 'none'}",
             fix=did_you_mean(target, target_names(), "`smelt targets` lists all"),
         )
-    loaded = point.load()
+    try:
+        loaded = point.load()
+    except Exception as error:
+        raise UsageError(
+            "E615",
+            f"the target {target!r} cannot be loaded",
+            at=f"package {package_of(point)}",
+            why=f"{type(error).__name__}: {error}",
+            fix="upgrade or uninstall the package",
+        ) from error
     if not isinstance(loaded, Target):
         raise UsageError("E612", f"target {target!r} is no smelt Target", at=point.value)
     operators.register(*loaded.operators)

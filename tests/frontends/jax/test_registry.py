@@ -39,10 +39,23 @@ def test_a_third_partys_primitive(double):
     assert [node.op_type for node in model.graph] == ["Add"]
 
 
-def test_a_taken_name_is_refused(double):
+def test_a_name_taken_by_another_module_is_refused(double):
+    def of_another(cx, x):
+        return x
+
+    of_another.__module__ = "another"
     with pytest.raises(UsageError) as caught:
-        lowers("test.double")(lambda cx, x: x)
+        lowers("test.double")(of_another)
     assert caught.value.code == "E650"
+
+
+def test_the_same_module_may_define_a_lowering_again(double):
+    @lowers("test.double")
+    def lower(cx, x):
+        return cx.op("Neg", x)
+
+    model = trace(double.bind, "f32[3]")
+    assert [node.op_type for node in model.graph] == ["Neg"]
 
 
 def test_a_parameter_that_the_lowering_does_not_know_is_refused(double):

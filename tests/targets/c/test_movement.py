@@ -26,6 +26,7 @@ GRAPHS = {
     "transpose of size 1": "g (float[1,3,1,5] x) => (float[5,1,3,1] y) { y = Transpose<perm = [3,0,1,2]>(x) }",
     "transpose of rank 0": "g (float x) => (float y) { y = Transpose(x) }",
     "concat": "g (float[2,3] x, float[2,1] z) => (float[2,7] y) { y = Concat<axis = -1>(x, z, x) }",
+    "concat of single elements": "g (float[1] x, float[1,1] z) => (float[3] y) { w = Neg(x) v = Flatten<axis = 0>(z) u = Squeeze(v) o = Constant<value_ints = [1]>() t = Reshape(u, o) y = Concat<axis = 0>(w, t, x) }",
     "concat of empty": "g (float[2,3] x, float[2,0] z) => (float[2,3] y) { y = Concat<axis = 1>(x, z) }",
     "concat of bool": "g (bool[2] x, bool[3] z) => (bool[5] y) { y = Concat<axis = 0>(x, z) }",
     "expand": f"g (float[3,1] x) => (float[2,3,4] y) {{ {_constant('s', 2, 1, 4)} y = Expand(x, s) }}",

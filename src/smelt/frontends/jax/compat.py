@@ -229,6 +229,11 @@ def evaluated(body: ClosedJaxpr, vectors: Sequence[np.ndarray]) -> list[np.ndarr
     return [np.asarray(result) for result in mapped(body, 1)(*vectors)]
 
 
+def same_computation(a: ClosedJaxpr, b: ClosedJaxpr | None) -> bool:
+    """Whether both have the same equations on the same types, and no constants but literals."""
+    return b is not None and not a.consts and not b.consts and str(a.jaxpr) == str(b.jaxpr)
+
+
 def mapped(body: ClosedJaxpr, rank: int) -> Callable[..., Any]:
     """``body``, a computation of scalars, as a function of arrays of ``rank``."""
     fn: Callable[..., Any] = jex_core.jaxpr_as_fun(body)

@@ -151,6 +151,21 @@ class Lowering:
         """``x`` broadcast to ``shape`` by the rules of NumPy."""
         return self.op("Expand", x, self.shape_value(shape))
 
+    def pinned(self, x: ir.Value, shape: Sequence[Dim]) -> ir.Value:
+        """``x``, whose shape is ``shape``, with every size that is a number known to inference.
+
+        A Reshape says those that it cannot see: what later passes infer of slices at computed
+        places would be less than what JAX knows.
+        """
+        dims = [self.symbols.dim(dim) for dim in shape]
+        known = x.shape if x.shape is not None and len(x.shape) == len(dims) else [None] * len(dims)
+        pairs = list(zip(known, dims, strict=True))
+        if all(before == dim or not isinstance(dim, int) for before, dim in pairs) or 0 in dims:
+            return x
+        # A 0 keeps a dim as it is.
+        numbers = [dim if isinstance(dim, int) else 0 for dim in dims]
+        return self.op("Reshape", x, self.const_i64(numbers))
+
     def full(self, operand: Operand, atom: compat.Atom) -> Operand:
         """``operand`` in the whole shape of ``atom``."""
         shape = tuple(atom.aval.shape)

@@ -11,10 +11,11 @@ import inspect
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import Any, TypeVar
 
 from smelt.errors import UsageError
+from smelt.extensions import extensions
 
 ENTRY_POINTS = "smelt.lowerings"
 
@@ -75,9 +76,15 @@ def _parameters(function: Callable[..., Any], more: tuple[str, ...]) -> frozense
 
 
 def register(primitive: str, rule: Rule) -> None:
-    """Add one rule; raises UsageError E650 if the name is taken."""
+    """Add one rule; raises UsageError E650 if another module has registered one.
+
+    The same module replaces its own, as when a cell of a notebook runs again.
+    """
     with _lock:
-        known = _rules.setdefault(primitive, rule)
+        known = _rules.get(primitive)
+        if known is None or known.owner == rule.owner:
+            _rules[primitive] = rule
+            return
     if known is not rule:
         raise UsageError(
             "E650",
@@ -112,6 +119,5 @@ def load() -> None:
 
         for module in MODULES:
             import_module(f"smelt.frontends.jax.plugins.{module}")
-        for entry in sorted(metadata.entry_points(group=ENTRY_POINTS), key=lambda e: e.name):
-            entry.load()
+        extensions(ENTRY_POINTS)
         _loaded = True

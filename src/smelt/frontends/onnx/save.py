@@ -108,11 +108,20 @@ def _prepared(model: ir.Model, with_provenance: bool, keep_bare: bool) -> ir.Mod
         refuse_bare(bare)
     restore_defaults(copy)
     name_values(copy)
+    _drop_shapes_without_types(copy)
     copy.ir_version = max(copy.ir_version, lowest_ir_version(copy))
     copy.graph.name = copy.graph.name or "graph"
     if with_provenance:
         origins.write_to_metadata(scope.nodes(copy))
     return copy
+
+
+def _drop_shapes_without_types(model: ir.Model) -> None:
+    """A file has no place for the shape of a value of unknown type; onnx_ir logs each."""
+    for graph in scope.graphs(model):
+        for value in (*graph.inputs, *(value for node in graph for value in node.outputs)):
+            if value.type is None:
+                value.shape = None
 
 
 def _weight_bytes(model: ir.Model) -> int:

@@ -31,6 +31,7 @@ _STATISTICS = ("scale", "shift", "mean", "variance")
         *(const(name=name, limit=None) for name in _STATISTICS),
     ),
     min_opset=9,
+    same_shape=True,
 )
 def conv_batchnorm(m: Match, b: Builder) -> Replacement:
     if _trains(m.root, m.opset):

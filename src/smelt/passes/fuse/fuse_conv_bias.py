@@ -31,7 +31,7 @@ _constant_conv = perhaps_transposed(convolution(CONSTANT_WEIGHT))
 _term = const(name="term", limit=None)
 
 
-@rule(one_of(op("Add", _conv, _term, commutative=True), op("Sub", _conv, _term)))
+@rule(one_of(op("Add", _conv, _term, commutative=True), op("Sub", _conv, _term)), same_shape=True)
 def conv_plus(m: Match, b: Builder) -> Replacement:
     conv = Convolution.of(m)
     if isinstance(conv, Miss):
@@ -43,7 +43,7 @@ def conv_plus(m: Match, b: Builder) -> Replacement:
     return conv.rebuild(b, None, conv.exact_bias() + sign * term)
 
 
-@rule(op("Sub", _term, _constant_conv))
+@rule(op("Sub", _term, _constant_conv), same_shape=True)
 def minus_conv(m: Match, b: Builder) -> Replacement:
     conv = Convolution.of(m)
     if isinstance(conv, Miss):

@@ -27,7 +27,7 @@ _conv = perhaps_transposed(convolution(CONSTANT_WEIGHT))
 _scale = const(name="scale", limit=None)
 
 
-@rule(one_of(op("Mul", _conv, _scale, commutative=True), op("Div", _conv, _scale)))
+@rule(one_of(op("Mul", _conv, _scale, commutative=True), op("Div", _conv, _scale)), same_shape=True)
 def conv_times(m: Match, b: Builder) -> Replacement:
     conv, array = Convolution.of(m), m.array("scale", limit=None)
     if isinstance(conv, Miss):

@@ -4,10 +4,11 @@
     after    x ─> LayerNormalization(scale, bias) ─> y
 
 Over the last axes it is a LayerNormalization, over those of an image an InstanceNormalization,
-over groups of channels a GroupNormalization, and without the mean an RMSNormalization. Over the
+over groups of channels an InstanceNormalization between Reshapes that make one channel of each
+(``fuse-group-norm`` makes that one operator), and without the mean an RMSNormalization. Over the
 channels, or over an image whose channels are last, it stands between two Transposes.
 
-Needs    opset 17 (RMSNormalization 23, GroupNormalization 21); known sizes where there is no
+Needs    opset 17 (RMSNormalization 23); known sizes where there is no
          scale yet; one positive epsilon that a float32 attribute holds exactly, however small.
 Keeps    parts that something else reads; a mean and a variance of other values or over other
          axes; sums over another n; scales that vary along other axes. float16 between two Casts
@@ -23,7 +24,6 @@ from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.pattern import one_of, op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import same_dim
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.fuse.norm_form import NormForm, read_multiplied_out, read_product
 from smelt.passes.fuse.norm_operators import (
@@ -31,7 +31,6 @@ from smelt.passes.fuse.norm_operators import (
     OVER_LAST_AXES,
     as_parameter,
     channel_constants,
-    group_norm,
     normalize,
     parameter_axes,
 )
@@ -78,7 +77,7 @@ _normal = one_of(_norm, op("Transpose", _norm, name="moved"))
 @rule(op("Mul", _normal, var("factor"), commutative=True))
 def absorb_scale(m: Match, b: Builder) -> Replacement:
     """A factor becomes the scale of a normalization that has ones so far."""
-    if not _adds_nothing(m) or not _is_filled(m, "scale", 1):
+    if not adds_nothing(m) or not is_filled(m, "scale", 1):
         return None
     norm, x = m.node("norm"), m["x"]
     factor = _parameter(m, "factor", b)
@@ -93,7 +92,7 @@ def absorb_scale(m: Match, b: Builder) -> Replacement:
 @rule(op("Add", _normal, var("term"), commutative=True))
 def absorb_bias(m: Match, b: Builder) -> Replacement:
     """A term becomes the bias of a normalization that has none."""
-    if m.node("norm").op_type == "RMSNormalization" or not _adds_nothing(m):
+    if m.node("norm").op_type == "RMSNormalization" or not adds_nothing(m):
         return None
     term = _parameter(m, "term", b)
     if term is None:
@@ -101,11 +100,13 @@ def absorb_bias(m: Match, b: Builder) -> Replacement:
     return _replaced(m, b, m["scale"], term)
 
 
-def _adds_nothing(m: Match) -> bool:
-    return m.get("bias") is None or _is_filled(m, "bias", 0)
+def adds_nothing(m: Match) -> bool:
+    """True if the matched ``norm`` has no bias, or zeros."""
+    return m.get("bias") is None or is_filled(m, "bias", 0)
 
 
-def _is_filled(m: Match, name: str, number: float) -> bool:
+def is_filled(m: Match, name: str, number: float) -> bool:
+    """True if what is bound to ``name`` is a constant of nothing but ``number``."""
     array = m.array(name, limit=None)
     return array is not None and bool(np.all(array == number))
 
@@ -139,36 +140,6 @@ def _as_instance(m: Match, b: Builder) -> Replacement:
     return b.op("InstanceNormalization", x, channels, zeros, epsilon=epsilon)
 
 
-_grouped = op("Reshape", var("x"), var("to"), name="grouped")
-_group_norm = op(
-    ["InstanceNormalization", "LayerNormalization"],
-    _grouped,
-    var("scale"),
-    optional(var("bias")),
-    name="norm",
-)
-
-
-@rule(op("Reshape", _group_norm, var("back")), min_opset=21)
-def groups(m: Match, b: Builder) -> Replacement:
-    """Channels in groups, each normalized like one channel."""
-    x, grouped, norm = m["x"], m["grouped"], m.node("norm")
-    if x.shape is None or grouped.shape is None or min(len(x.shape), len(grouped.shape)) < 3:
-        return None
-    count, channels = grouped.shape[1], x.shape[1]
-    if not isinstance(count, int) or not isinstance(channels, int) or channels % max(count, 1):
-        return Miss("the numbers of channels and groups are not known to fit")
-    if not same_dim(x.shape[0], grouped.shape[0]):
-        return Miss("the batch is not known to stay")
-    if not _adds_nothing(m) or not _is_filled(m, "scale", 1):
-        return Miss("there is a scale for each group")
-    if norm.op_type == "LayerNormalization":
-        rank = len(grouped.shape)
-        if parameter_axes(norm, rank, m.opset) != range(2, rank):
-            return Miss("the normalized axes are not those of a group")
-    return group_norm(x, count, opset.attribute(norm, "epsilon", m.opset), b)
-
-
 @rule(
     op(
         "Cast",
@@ -198,7 +169,7 @@ def absorb_casts(m: Match, b: Builder) -> Replacement:
 fuse_layernorm_or_instancenorm = rule_pass(
     "fuse_layernorm_or_instancenorm",
     __doc__,
-    [product, multiplied_out, absorb_scale, absorb_bias, groups, absorb_casts],
+    [product, multiplied_out, absorb_scale, absorb_bias, absorb_casts],
     exactness=rounding(64, "variances are summed in another order"),
     source="Core ML MIL: common::fuse_layernorm_or_instancenorm",
 )

@@ -14,6 +14,7 @@ from smelt.ir.build import Builder
 from smelt.ir.rule import Match, Miss
 from smelt.ir.shapes import Dim, same_dim
 from smelt.passes.fuse.statistics import Spread
+from smelt.passes.simplify.merge_consecutive_reshapes import constant_shape
 
 FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE)
 OVER_LAST_AXES = ("LayerNormalization", "RMSNormalization")
@@ -31,7 +32,7 @@ def normalize(spread: Spread, m: Match, b: Builder) -> ir.Value | Miss:
         return Miss("a float32 attribute cannot hold the epsilon")
     rank = len(x.shape)
     if spread.groups is not None:
-        return _over_groups(x, spread, m, b)
+        return _over_groups(x, spread, b)
     if axes == tuple(range(2, rank)) and rank > 3 and spread.centred and _has_channels(x, 1):
         return _instance(x, spread, b)
     if axes == tuple(range(axes[0], rank)):
@@ -46,25 +47,26 @@ def normalize(spread: Spread, m: Match, b: Builder) -> ir.Value | Miss:
     return Miss("the axes are neither the last ones, nor the channels, nor those of an image")
 
 
-def _over_groups(x: ir.Value, spread: Spread, m: Match, b: Builder) -> ir.Value | Miss:
+def _over_groups(x: ir.Value, spread: Spread, b: Builder) -> ir.Value | Miss:
+    """Each group as one channel: ONNX Runtime has kernels for that, none for GroupNormalization."""
     if not spread.centred:
-        return Miss("GroupNormalization is centred")
-    if m.opset < 21:
-        return Miss("GroupNormalization begins with opset 21", opset=21)
+        return Miss("a normalization of groups is centred")
+    if not _has_channels(x, -1):
+        return Miss("runtimes have no InstanceNormalization of this type")
     assert x.shape is not None
+    assert spread.groups is not None
+    if 0 in x.shape.dims:
+        return Miss("x is empty, and no Reshape tells the groups")
     rank = len(x.shape)
     perm = [0, rank - 1, *range(1, rank - 1)]
     moved = b.op("Transpose", x, perm=perm)
-    assert spread.groups is not None
-    return _back(group_norm(moved, spread.groups, spread.epsilon, b), perm, b)
-
-
-def group_norm(x: ir.Value, groups: int, epsilon: float, b: Builder) -> ir.Value:
-    """A GroupNormalization of ``x``, (N, C, ...), with ones and zeros for now."""
-    ones, zeros = channel_constants(x, b)
-    stash = stash_type(x)
-    inputs = x, ones, zeros
-    return b.op("GroupNormalization", *inputs, num_groups=groups, epsilon=epsilon, stash_type=stash)
+    grouped = b.op("Reshape", moved, b.const_i64([0, spread.groups, -1]))
+    normal = _instance(grouped, spread, b)
+    assert normal.shape is not None
+    assert moved.shape is not None
+    target = constant_shape(normal.shape, moved.shape)
+    whole = b.const_i64(target) if target is not None else b.op("Shape", moved)
+    return _back(b.op("Reshape", normal, whole), perm, b)
 
 
 def _back(value: ir.Value, perm: list[int], b: Builder) -> ir.Value:

@@ -8,8 +8,8 @@ A product and its bias side by side are one linear layer to other passes, and to
 Needs    a Reshape that only splits the last dim, into sizes that are known; a constant that has
          no more dims than those two, others being 1.
 Keeps    constants that vary along other dims; products of dequantized operands, which runtimes
-         compute on integers as long as no float is added right behind; products and Reshapes that
-         something else reads.
+         compute on integers as long as no float is added right behind; products and Reshapes
+         that something else reads.
 """
 
 from __future__ import annotations

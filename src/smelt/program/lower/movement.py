@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.shapes import same_shape
+from smelt.ir.slice_shapes import at_run_time, window_sizes
 from smelt.program.instruction import Dim
 from smelt.program.lower.lowering import Lowering, int_of, lowers, string_of
 
@@ -59,8 +61,13 @@ def concat(cx: Lowering, node: ir.Node) -> None:
 def slice_(cx: Lowering, node: ir.Node) -> None:
     """``starts``, ``ends``, ``axes`` and ``steps`` as ONNX means them, axes from the front.
 
-    ``indexing.slices`` of the program resolves them against a static shape.
+    ``indexing.slices`` of the program resolves them against a static shape. Windows that begin at
+    a computed place are gathered.
     """
+    sizes = window_sizes(node) if at_run_time(node, 1) else None
+    if sizes is not None:
+        _window(cx, node, sizes)
+        return
     starts, ends = cx.ints(node, "starts", 1), cx.ints(node, "ends", 2)
     if starts is None or ends is None:
         raise cx.refuse("starts or ends are missing")
@@ -71,6 +78,23 @@ def slice_(cx: Lowering, node: ir.Node) -> None:
         raise cx.refuse("starts, ends, axes and steps do not fit each other")
     inputs, outputs = (cx.slot(node.inputs[0]),), (cx.define(node.outputs[0]),)
     cx.emit("Slice", inputs, outputs, starts=starts, ends=ends, axes=axes, steps=steps)
+
+
+def _window(cx: Lowering, node: ir.Node, sizes: Mapping[int, int]) -> None:
+    """One Gather an axis: ``sizes`` rows from the place that ``starts`` says."""
+    data, starts = cx.slot(node.inputs[0]), cx.slot(node.inputs[1])
+    dtype, shape = cx.dtype(starts), list(cx.shape(data))
+    for place, (axis, size) in enumerate(sizes.items()):
+        first = cx.emit_new(
+            "Slice", (starts,), (1,), starts=(place,), ends=(place + 1,), axes=(0,), steps=(1,)
+        )
+        steps = cx.constant(np.arange(size, dtype=dtype.numpy()), "steps")
+        rows = cx.emit_new("Add", (first, steps), (size,))
+        shape[axis] = size
+        if place + 1 == len(sizes):
+            cx.emit("Gather", (data, rows), (cx.define(node.outputs[0]),), axis=axis)
+        else:
+            data = cx.emit_new("Gather", (data, rows), shape, axis=axis)
 
 
 @lowers("Split")

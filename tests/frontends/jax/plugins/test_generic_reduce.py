@@ -52,9 +52,45 @@ def test_the_initial_value_counts_once(check):
         check(lambda x: lax.reduce(x, np.float32(0), lax.max, (1,)), f"f32[{shape}]")
 
 
-def test_a_computation_that_depends_on_the_order_is_refused():
+@pytest.mark.parametrize("size", ["33", "B"])
+def test_an_order_that_jax_does_not_keep_is_refused(size):
     with pytest.raises(Unsupported, match="not associative"):
-        trace(lambda x: lax.reduce(x, ZERO, lambda a, b: a - b, (0,)), "f32[4]")
+        trace(lambda x: lax.reduce(x, ZERO, lambda a, b: a - b, (0,)), f"f32[{size}]")
+
+
+LITERAL = {
+    "difference": (ZERO, lambda a, b: a - b),
+    "halves": (np.float32(0.3), lambda a, b: a * 0.5 + b * 0.25),
+    "larger": (np.float32(-10), lambda a, b: jnp.where(a > b, a, b)),
+    "smaller or equal": (np.float32(2.5), lambda a, b: jnp.where(a <= b, a, b)),
+    "clamped": (ZERO, lambda a, b: jnp.clip(a + b, -2, 3)),
+}
+SPECIAL = np.array([[1, np.nan, 2, -0.0], [np.inf, 0, -np.inf, np.nan]], np.float32)
+
+
+@pytest.mark.parametrize("name", LITERAL)
+def test_what_is_not_known_to_be_a_monoid_keeps_its_order(check, name):
+    start, computation = LITERAL[name]
+    for dims in ((0,), (1,), (0, 2), (2, 0), (0, 1, 2)):
+        fn = lambda x, d=dims: lax.reduce(x, start, computation, d)  # noqa: E731
+        check(fn, "f32[3,4,5]", rtol=1e-5)
+        check(fn, "f32[2,0,3]")
+    check(lambda x: lax.reduce(x, start, computation, (1,)), "f32[2,4]", inputs=[[SPECIAL]])
+
+
+def test_operands_that_are_reduced_each_by_its_own_monoid_need_no_loop():
+    def fn(x):
+        pair = lambda a, b: (b[0] + a[0], a[1] * b[1])  # noqa: E731
+        return lax.reduce((x, x), (ZERO, ONE), pair, (0,))
+
+    assert "Scan" not in {node.op_type for node in trace(fn, "f32[64]").graph}
+
+
+def test_operands_that_cross_are_no_monoids_of_their_own(check):
+    crossed = lambda a, b: (a[1] + b[0], a[0] * b[1])  # noqa: E731
+    check(lambda x: lax.reduce((x, x), (ZERO, ONE), crossed, (0,)), "f32[5,2]")
+    doubled = lambda a, b: a + a  # noqa: E731
+    check(lambda x: lax.reduce(x, ONE, doubled, (0,)), "f32[5,2]")
 
 
 @pytest.mark.parametrize("fn", [lax.reduce_and, lax.reduce_or, lax.reduce_xor])

@@ -10,6 +10,7 @@ from jax import lax
 
 from smelt.errors import Unsupported
 from smelt.frontends.jax import trace
+from smelt.runtime.runner import open_runner
 
 WINDOWS = {
     "valid": {"dims": (2, 3)},
@@ -175,17 +176,80 @@ def test_derivative_of_a_product(check):
     check(lambda x, t: jax.jvp(fn, (x,), (t,)), "f32[3,4]", "f32[3,4]", rtol=1e-4, atol=1e-5)
 
 
-REFUSED = {
-    "not associative": lambda x: lax.reduce_window(
-        x, np.float32(0), lambda a, b: a + b * b, (2, 1), (1, 1), "VALID"
-    ),
-    "not neutral": lambda x: lax.reduce_window(
-        x, np.float32(0.5), jnp.logaddexp, (2, 1), (1, 1), "SAME"
-    ),
+def larger(a, b):
+    """Not ``max``: NaN fails every test."""
+    return jnp.where(a > b, a, b)
+
+
+FAR = np.full((4, 5), -50, np.float32)
+SPECIAL = np.array([[np.nan, 1, -0.0, 0], [0, np.nan, 2, np.nan], [-0.0, -0.0, 0, -3]], np.float32)
+
+CUSTOM = {
+    "larger": (larger, -10.0),
+    "larger than a number that samples never pass": (larger, 2.5),
+    "larger but for NaN": (lambda a, b: jnp.where((a > b) | jnp.isnan(b), a, b), -1e9),
+    "halves": (lambda a, b: a * 0.5 + b * 0.25, 0.3),
+    "difference": (lambda a, b: a - b, 0.0),
+    "the first": (lambda a, b: a, 7.0),
+    "the last": (lambda a, b: b, 7.0),
+    "a sum that stops": (lambda a, b: jnp.where(a > 100.0, a, a + b), 0.0),
+    "logaddexp from 0.5": (jnp.logaddexp, 0.5),
+    "a sum from 0": (lambda a, b: b + a, 0.0),
 }
 
 
-@pytest.mark.parametrize("why", REFUSED)
-def test_orders_and_padding_that_change_results_are_refused(why):
-    with pytest.raises(Unsupported, match=why):
-        trace(REFUSED[why], "f32[3,4]")
+ORDERED = {"halves", "difference", "the first", "the last"}
+"""What depends on the order of a window's elements; XLA walks some padded ones by columns."""
+
+
+@pytest.mark.parametrize("name", CUSTOM)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dims": (2, 2)},
+        {"dims": (2, 3), "padding": "SAME"},
+        {"dims": (3, 3), "padding": ((4, 1), (0, 3)), "strides": (2, 1)},
+        {"dims": (2, 3), "base": (2, 1), "dilation": (1, 2), "padding": "SAME"},
+    ],
+    ids=["valid", "same", "wide", "dilated"],
+)
+def test_what_is_not_known_to_be_a_monoid_is_computed_as_it_stands(check, name, options):
+    computation, start = CUSTOM[name]
+    fn = window(computation, start, **options)
+    if name in ORDERED and options.keys() != {"dims"}:
+        with pytest.raises(Unsupported, match="XLA keeps no order here"):
+            trace(fn, "f32[4,5]")
+        return
+    check(fn, "f32[4,5]", inputs=[[FAR], [FAR + 300]], rtol=1e-5)
+    check(fn, "f32[3,4]", inputs=[[SPECIAL]], rtol=1e-5)
+    check(fn, "f32[B,S]", sizes=({"B": 4, "S": 5},), rtol=1e-5)
+
+
+def test_the_sign_of_a_sum_of_zeros(check):
+    model = check(window(lambda a, b: a + b, 0.0, dims=(2,)), "f32[3]", inputs=[[[-0.0] * 3]])
+    rows = np.full(3, -0.0, np.float32)
+    (got,) = open_runner(model, "onnxruntime")(rows)
+    assert not np.signbit(got).any()
+
+
+def test_an_initial_value_that_is_computed(check):
+    def fn(x, start):
+        return lax.reduce_window(x, start, larger, (2, 2), (1, 1), "SAME")
+
+    check(fn, "f32[4,5]", "f32[]", inputs=[[FAR, -10], [FAR, -90]])
+
+
+@pytest.mark.parametrize("name", CUSTOM)
+def test_windows_of_one_dim_keep_their_order_in_padding_too(check, name):
+    computation, start = CUSTOM[name]
+    fn = window(computation, start, dims=(1, 12), padding=((0, 0), (3, 4)), dilation=(1, 2))
+    check(fn, "f32[2,30]", rtol=1e-5)
+    check(window(computation, start, dims=(5, 1), padding="SAME"), "f32[7,2]", rtol=1e-5)
+
+
+def test_integers_and_booleans_by_computations_of_ones_own(check):
+    nand = lambda a, b: ~(a & b)  # noqa: E731
+    check(window(nand, True, dims=(2, 3)), "bool[4,5]")
+    check(window(nand, 5, dims=(3, 1), padding="SAME"), "i32[4,5]")
+    check(window(larger, 3, dims=(3, 2), padding="SAME"), "u8[4,5]")
+    check(window(larger, 3, dims=(3, 2), padding="SAME"), "i16[4,5]")

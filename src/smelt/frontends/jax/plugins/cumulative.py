@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import jax
 import numpy as np
 import onnx_ir as ir
 
-from smelt.frontends.jax.compat import make_jaxpr, struct
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.plugins.monoid_reductions import scan_rows
-from smelt.frontends.jax.plugins.monoids import WIDER, Monoid, identity
+from smelt.frontends.jax.plugins.monoids import WIDER, Monoid, logaddexp, of_primitive
 from smelt.frontends.jax.plugins.windows import END
 from smelt.frontends.jax.registry import lowers
 
@@ -32,8 +30,9 @@ def cumsum(cx: Lowering, x: ir.Value, *, axis: int, reverse: bool) -> ir.Value:
 
 def _lower(name: str) -> Callable[..., ir.Value]:
     def lower(cx: Lowering, x: ir.Value, *, axis: int, reverse: bool) -> ir.Value:
-        start = identity(name, np.dtype(cx.avals_in[0].dtype))
-        return running(cx, Monoid(name), x, start, int(axis), reverse)
+        return running(
+            cx, of_primitive(name, np.dtype(cx.avals_in[0].dtype)), x, int(axis), reverse
+        )
 
     return lower
 
@@ -44,16 +43,10 @@ for _primitive, _name in COMBINED.items():
 
 @lowers("cumlogsumexp")
 def cumlogsumexp(cx: Lowering, x: ir.Value, *, axis: int, reverse: bool) -> ir.Value:
-    dtype = np.dtype(cx.avals_in[0].dtype)
-    start = np.asarray(-np.inf).astype(dtype)
-    pair = (struct((), dtype), struct((), dtype))
-    body = make_jaxpr(jax.numpy.logaddexp, pair)[0]
-    return running(cx, Monoid("", body), x, start, int(axis), reverse)
+    return running(cx, logaddexp(np.dtype(cx.avals_in[0].dtype)), x, int(axis), reverse)
 
 
-def running(
-    cx: Lowering, computed: Monoid, x: ir.Value, start: np.ndarray, axis: int, reverse: bool
-) -> ir.Value:
+def running(cx: Lowering, computed: Monoid, x: ir.Value, axis: int, reverse: bool) -> ir.Value:
     """All the partial results along ``axis``; step by step where its size is not known."""
     assert x.dtype is not None
     shape, dtype = tuple(cx.avals_in[0].shape), x.dtype
@@ -63,7 +56,8 @@ def running(
     order = [axis, *(dim for dim in range(len(shape)) if dim != axis)]
     moved = tuple(shape[dim] for dim in order)
     rows = [Operand(cx.transpose(wide.value, order), moved)]
-    first = cx.cast(cx.constant(start), computed.widened(dtype))
+    assert computed.neutral is not None
+    first = cx.cast(cx.constant(computed.neutral[0]), computed.widened(dtype))
     before = [Operand(cx.expand(first, moved[1:]), moved[1:])]
     (result,) = scan_rows(cx, computed, rows, before, running=True, reverse=reverse)
     return cx.cast(cx.transpose(result.value, np.argsort(order).tolist()), dtype)

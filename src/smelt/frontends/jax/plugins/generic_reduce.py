@@ -1,4 +1,4 @@
-"""``reduce`` by any associative computation, over one or several arrays."""
+"""``reduce`` by any computation, over one or several arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from smelt.frontends.jax.compat import ClosedJaxpr
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.plugins.monoid_reductions import fold_axes
-from smelt.frontends.jax.plugins.monoids import Monoid, identity, monoid
+from smelt.frontends.jax.plugins.monoids import Monoid, monoid, of_primitive
 from smelt.frontends.jax.registry import lowers
 
 
@@ -25,7 +25,7 @@ def reduce(
     out_sharding: object = None,
 ) -> list[ir.Value]:
     count = len(operands) // 2
-    return folded(cx, monoid(cx, jaxpr), operands[:count], dimensions, operands[count:])
+    return folded(cx, monoid(jaxpr), operands[:count], dimensions, operands[count:])
 
 
 def folded(
@@ -48,8 +48,9 @@ def folded(
 
 def folded_by(cx: Lowering, name: str, x: ir.Value, axes: Sequence[int]) -> ir.Value:
     """``x`` folded by the primitive ``name`` from its identity."""
-    start = cx.constant(identity(name, np.dtype(cx.avals_in[0].dtype)))
-    return folded(cx, Monoid(name), [x], axes, [start])[0]
+    computed = of_primitive(name, np.dtype(cx.avals_in[0].dtype))
+    assert computed.neutral is not None
+    return folded(cx, computed, [x], axes, [cx.constant(computed.neutral[0])])[0]
 
 
 def _wide(cx: Lowering, computed: Monoid, x: ir.Value) -> ir.Value:

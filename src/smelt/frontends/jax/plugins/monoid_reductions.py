@@ -1,4 +1,4 @@
-"""Whole axes folded, or scanned, by any associative computation."""
+"""Whole axes folded, or scanned, by any computation."""
 
 from __future__ import annotations
 
@@ -11,8 +11,15 @@ import onnx_ir as ir
 from smelt.frontends.jax.compat import Dim
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
-from smelt.frontends.jax.plugins.monoids import Monoid
+from smelt.frontends.jax.plugins.arithmetic import where
+from smelt.frontends.jax.plugins.monoids import Monoid, check_order
 from smelt.frontends.jax.plugins.windows import END
+
+GROUPED = 32
+"""Elements of an axis beyond which XLA reduces in groups, whatever the computation is."""
+
+UNROLLED = 8
+"""Rows up to which they are combined one by one in the graph itself, beyond which in a Scan."""
 
 
 def fold_axes(
@@ -24,9 +31,11 @@ def fold_axes(
 ) -> list[Operand]:
     """``initial``, then the elements along ``axes`` in their order, as one.
 
-    Neighbours are combined in pairs, again and again; an axis of unknown size step by step.
+    By a monoid neighbours are combined in pairs, again and again; else, and along an axis of
+    unknown size, one follows the other.
     """
     shape = xs[0].shape
+    axes = sorted(axes)
     kept = [axis for axis in range(len(shape)) if axis not in axes]
     rest = tuple(shape[axis] for axis in kept)
     count = prod(shape[axis] for axis in axes)
@@ -36,14 +45,55 @@ def fold_axes(
         for x in xs
     ]
     before = [Operand(cx.expand(start, rest), rest) for start in initial]
-    if not isinstance(count, int):
-        return scan_rows(cx, computed, rows, before)
+    if not computed.is_known or not isinstance(count, int):
+        grouped = any(not isinstance(n, int) or n > GROUPED for n in (shape[axis] for axis in axes))
+        check_order(cx, computed, grouped=grouped, moved=False)
+        return fold_rows(cx, computed, rows, before)
     if count == 0:
         return before
     while count > 1:
         rows, count = _halved(cx, computed, rows, count), (count + 1) // 2
     folded = [Operand(cx.squeeze(row.value, [0]), rest) for row in rows]
     return computed.combine(cx, before, folded)
+
+
+def fold_rows(
+    cx: Lowering,
+    computed: Monoid,
+    rows: Sequence[Operand],
+    before: Sequence[Operand],
+    valid: Operand | None = None,
+) -> list[Operand]:
+    """``before`` combined with each row in turn; elements that are not ``valid`` are passed by."""
+    count = rows[0].shape[0]
+    if not isinstance(count, int) or count > UNROLLED:
+        return scan_rows(cx, computed, rows, before, valid=valid)
+    result = list(before)
+    for place in range(count):
+        row = [_row(cx, x, place) for x in rows]
+        result = _combined(cx, computed, result, row, valid and _row(cx, valid, place))
+    return result
+
+
+def _row(cx: Lowering, x: Operand, place: int) -> Operand:
+    return Operand(cx.squeeze(cx.slice(x.value, [place], [place + 1], [0]), [0]), x.shape[1:])
+
+
+def _combined(
+    cx: Lowering,
+    computed: Monoid,
+    left: Sequence[Operand],
+    right: Sequence[Operand],
+    valid: Operand | None,
+) -> list[Operand]:
+    """Both combined, or ``left`` alone where the elements of ``right`` are not ``valid``."""
+    results = computed.combine(cx, left, right)
+    if valid is None:
+        return results
+    return [
+        Operand(where(cx, valid.value, new.value, old.value), new.shape)
+        for new, old in zip(results, left, strict=True)
+    ]
 
 
 def _halved(cx: Lowering, computed: Monoid, rows: list[Operand], count: int) -> list[Operand]:
@@ -81,12 +131,19 @@ def scan_rows(
     *,
     running: bool = False,
     reverse: bool = False,
+    valid: Operand | None = None,
 ) -> list[Operand]:
-    """``before`` combined with each row in turn: the last result, or all if ``running``."""
+    """``before`` combined with each row in turn: the last result, or all if ``running``.
+
+    Elements that are not ``valid`` are passed by.
+    """
     shape, count = before[0].shape, len(rows)
+    scanned = [*rows] if valid is None else [*rows, valid]
     inputs = [_body_input(cx, start) for start in (*before, *before)]
+    mask = None if valid is None else _body_input(cx, Operand(valid.value, shape))
+    inputs += [] if mask is None else [mask]
     body = cx.branch([value.value for value in inputs])
-    results = computed.combine(body, inputs[:count], inputs[count:])
+    results = _combined(body, computed, inputs[:count], inputs[count : 2 * count], mask)
     outputs = [(x.value, _Row(shape, _dtype(x))) for x in results]
     if running:
         outputs += outputs
@@ -94,11 +151,11 @@ def scan_rows(
     made = cx.ops(
         "Scan",
         *(start.value for start in before),
-        *(row.value for row in rows),
+        *(row.value for row in scanned),
         outputs=len(outputs),
         body=graph,
-        num_scan_inputs=count,
-        scan_input_directions=[1] * count if reverse else None,
+        num_scan_inputs=len(scanned),
+        scan_input_directions=[1] * len(scanned) if reverse else None,
         scan_output_directions=[1] * count if reverse and running else None,
     )
     if not running:

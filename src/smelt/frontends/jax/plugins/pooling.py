@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from smelt.frontends.jax.compat import Dim, is_symbolic
 from smelt.frontends.jax.lowering import Lowering
-from smelt.frontends.jax.plugins.monoids import Monoid, identity
+from smelt.frontends.jax.plugins.monoids import of_primitive
 from smelt.frontends.jax.plugins.padding import padded
 from smelt.frontends.jax.plugins.reduce_window import fold_windows
 from smelt.frontends.jax.plugins.windows import Window, padded_shape, window_of
@@ -43,8 +43,8 @@ def _lower(name: str, pool: Pool, pooled: Sequence[ir.DataType]) -> Callable[...
         plain = name == "add" or _is_plain(window, base_dilation)
         if not plain or not _can_pool(cx, x.dtype, window, pooled):
             # Runtimes disagree on the extreme of padding alone, so MaxPool never sees it.
-            fill = cx.constant(identity(name, x.dtype.numpy()))
-            return fold_windows(cx, Monoid(name), [x], [fill], window, base_dilation)[0]
+            computed = of_primitive(name, x.dtype.numpy())
+            return fold_windows(cx, computed, [x], window, base_dilation)[0]
         x, window, shape = _prepared(cx, x, window, base_dilation)
         return _pooled(cx, x, window, shape, pool)
 

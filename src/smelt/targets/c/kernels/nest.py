@@ -90,7 +90,8 @@ def emit_map(
         return
     sizes, (write, *reads) = collapse(shape, (write, *reads))
     variables = [f"i{dim}" for dim in range(len(sizes))]
-    with body.loops(variables, sizes):
+    # Several maps may follow each other in one function: braces keep their variables apart.
+    with body.loops(variables, sizes) if sizes else body.block(""):
         for number, read in enumerate(reads):
             body.line(f"const {read.type.name} v{number} = {read.at(variables)};")
         values = [f"v{number}" for number in range(len(reads))]

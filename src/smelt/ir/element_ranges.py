@@ -1,0 +1,104 @@
+"""Between which numbers the elements of a small vector of integers lie, read off its producers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import onnx_ir as ir
+
+Range: TypeAlias = tuple[int | None, int | None]
+"""The least and the greatest that an element may be; None where nothing bounds it."""
+
+ANY: Range = (None, None)
+
+MAX_ELEMENTS = 64
+"""Longer vectors are not looked at: no shape is."""
+
+DEPTH = 12
+"""How many producers are looked through, one behind the other."""
+
+_SAME = ("Identity", "Reshape", "Squeeze", "Unsqueeze")
+
+
+def ranges_of(value: ir.Value, depth: int = DEPTH) -> list[Range] | None:
+    """The range of each element of ``value`` in order; None unless it holds a known few integers.
+
+    Sees through constants, Concat, Min, Max, Clip and what keeps elements as they are.
+    """
+    numbers = _constant(value)
+    if numbers is not None:
+        return [(number, number) for number in numbers]
+    count = _count(value)
+    if count is None:
+        return None
+    node = value.producer()
+    if node is None or node.domain or depth == 0:
+        return [ANY] * count
+    found = _produced(node, depth - 1)
+    if found is not None and len(found) == 1:
+        found *= count
+    return found if found is not None and len(found) == count else [ANY] * count
+
+
+def _produced(node: ir.Node, depth: int) -> list[Range] | None:
+    inputs = [value for value in node.inputs if value is not None]
+    if node.op_type in _SAME:
+        return ranges_of(inputs[0], depth)
+    if node.op_type == "Concat":
+        parts = [ranges_of(value, depth) for value in inputs]
+        return None if None in parts else [item for part in parts for item in part or ()]
+    if node.op_type == "Clip":
+        bounds = [*node.inputs[1:], None, None][:2]
+        low, high = (None if bound is None else ranges_of(bound, depth) for bound in bounds)
+        found = ranges_of(inputs[0], depth)
+        found = _elementwise([found, low], _max) if low is not None else found
+        return _elementwise([found, high], _min) if high is not None else found
+    if node.op_type in ("Max", "Min"):
+        combine = _max if node.op_type == "Max" else _min
+        return _elementwise([ranges_of(value, depth) for value in inputs], combine)
+    return None
+
+
+def _elementwise(parts: Sequence[list[Range] | None], combine: object) -> list[Range] | None:
+    known = [part for part in parts if part is not None]
+    count = max(map(len, known), default=0)
+    if len(known) < len(parts) or any(len(part) not in (1, count) for part in known):
+        return None
+    rows = zip(*(part * count if len(part) == 1 else part for part in known), strict=True)
+    return [combine(row) for row in rows]  # type: ignore[operator]
+
+
+def _max(ranges: Sequence[Range]) -> Range:
+    lows = [low for low, _ in ranges if low is not None]
+    highs = [high for _, high in ranges]
+    return max(lows, default=None), None if None in highs else max(
+        h for h in highs if h is not None
+    )
+
+
+def _min(ranges: Sequence[Range]) -> Range:
+    lows = [low for low, _ in ranges]
+    highs = [high for _, high in ranges if high is not None]
+    return None if None in lows else min(n for n in lows if n is not None), min(highs, default=None)
+
+
+def _constant(value: ir.Value) -> list[int] | None:
+    if value.is_graph_input() or value.dtype not in (ir.DataType.INT64, ir.DataType.INT32):
+        return None
+    tensor = ir.convenience.get_const_tensor(value)
+    if tensor is None or tensor.size > MAX_ELEMENTS:
+        return None
+    return [int(item) for item in tensor.numpy().reshape(-1)]
+
+
+def _count(value: ir.Value) -> int | None:
+    """How many elements, if ``value`` is a known few integers."""
+    if value.dtype not in (ir.DataType.INT64, ir.DataType.INT32) or value.shape is None:
+        return None
+    if len(value.shape) > 1 or not value.shape.is_static():
+        return None
+    count = 1
+    for dim in value.shape.dims:
+        count *= int(dim)  # type: ignore[arg-type]  # it is static
+    return count if count <= MAX_ELEMENTS else None

@@ -1,0 +1,108 @@
+"""Passes of installed packages: what they are called, where they run, and what a broken one stops."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from packages import installed
+
+import smelt
+from smelt.errors import UsageError
+from smelt.ir import text
+from smelt.passes import pipeline, registry
+from smelt.passes.pipeline import Fixpoint, Steps
+
+RIGHT = '''
+    """Drop the Neg before a Cos.
+
+    Needs    nothing.
+    Keeps    nothing.
+    """
+
+    from smelt.ir.pattern import op, var
+    from smelt.ir.rule import rule
+    from smelt.passes.base import rule_pass
+
+    @rule(op("Cos", op("Neg", var("x"))))
+    def whole(m, b):
+        return b.op("Cos", m["x"])
+
+    of_neg = rule_pass("of_neg", __doc__, [whole], {options})
+'''
+GRAPH = "g (float[2] x) => (float[2] y) { a = Neg(x) y = Cos(a) }"
+
+
+def forget() -> None:
+    for known in (registry.passes, registry.installed, registry._packages, pipeline._stage):
+        known.cache_clear()
+
+
+@contextmanager
+def package(folder: Path, code: str, key: str = "right-pass") -> Iterator[None]:
+    forget()
+    points = f"[smelt.passes]\n{key} = of_neg_package:of_neg\n"
+    try:
+        with installed(folder, "of_neg_package", textwrap.dedent(code), points):
+            yield
+    finally:
+        forget()
+
+
+def names(steps: Steps) -> list[str]:
+    return [
+        name
+        for step in steps
+        for name in (names(step.steps) if isinstance(step, Fixpoint) else [step.pass_.spelling])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "before"),
+    [
+        ('after=("fuse_gelu_exact",)', "fuse-gelu-exact"),
+        ('before=("fuse_swish",)', "fuse-softmax"),
+        ("", None),
+    ],
+)
+def test_a_default_pass_runs_where_it_declares(tmp_path, options, before):
+    with package(tmp_path, RIGHT.replace("{options}", options)):
+        listed = names(pipeline.parse("default"))
+        place = listed.index("right-pass")
+        assert before is None or listed[place - 1] == before
+        assert len(smelt.optimize(text.parse(GRAPH)).graph) == 1
+        assert registry.find_pass("right_pass").spelling == "right-pass"
+    assert "right-pass" not in names(pipeline.parse("default"))
+
+
+def test_a_pass_that_is_no_default_runs_by_name_alone(tmp_path):
+    with package(tmp_path, RIGHT.replace("{options}", "default=False")):
+        assert len(smelt.optimize(text.parse(GRAPH)).graph) == 2
+        assert len(smelt.optimize(text.parse(GRAPH), pipeline="default,right-pass").graph) == 1
+
+
+@pytest.mark.parametrize("code", ["raise RuntimeError('no luck')", "of_neg = 3"])
+def test_a_broken_pass_stops_only_those_who_name_it(tmp_path, code, smelt_command):
+    with package(tmp_path, code):
+        if "raise" in code:
+            with pytest.warns(UserWarning, match=r"of_neg_package 1\.0 cannot be loaded"):
+                registry.passes()
+        assert len(smelt.optimize(text.parse(GRAPH)).graph) == 2
+        with pytest.raises(UsageError, match="right-pass") as caught:
+            smelt.optimize(text.parse(GRAPH), pipeline="right-pass")
+        assert caught.value.code == "E615"
+        assert "of_neg_package 1.0" in caught.value.why
+        listed = smelt_command("passes").stdout
+        assert "of_neg_package 1.0" in listed
+
+
+@pytest.fixture
+def smelt_command():
+    from typer.testing import CliRunner
+
+    from smelt.cli.main import app
+
+    return lambda *arguments: CliRunner().invoke(app, list(arguments))
