@@ -13,6 +13,7 @@ from smelt.frontends import onnx as onnx_frontend
 from smelt.frontends.onnx.inline import inline_functions
 from smelt.ir.collector import paused_collector
 from smelt.ir.constants import Constants
+from smelt.ir.out_of_memory import explains_memory
 from smelt.ir.shapes import ShapeInference
 from smelt.ir.worklist import Worklist
 from smelt.passes import pipeline as language
@@ -34,6 +35,7 @@ HIGHEST_OPSET = 23
 functions are converted to."""
 
 
+@explains_memory("the trace")
 def trace(
     fn: Callable[..., Any],
     *specs: Any,
@@ -80,6 +82,7 @@ def _put_channels_first(model: ir.Model, names: tuple[str, ...]) -> None:
     cx.shapes.restore_interface()
 
 
+@explains_memory("load")
 def load(source: Source, *, opset: int | None = None, inline: bool = True) -> ir.Model:
     """An ONNX model from a path, bytes or a ModelProto; see ``smelt.frontends.onnx.load``."""
     with paused_collector():
@@ -154,6 +157,7 @@ def _left(rewrites: int | None, reports: list[PassReport]) -> int | None:
     return None if rewrites is None else rewrites - sum(r.stats.rewrites for r in reports)
 
 
+@explains_memory("optimize")
 def optimize(model: Source, *, opset: int | None = None, **options: Any) -> Any:
     """An optimized copy of ``model``; a ModelProto in gives a ModelProto out.
 
@@ -176,6 +180,7 @@ def optimize(model: Source, *, opset: int | None = None, **options: Any) -> Any:
         return work if isinstance(model, str | Path) else onnx_frontend.to_proto(work)
 
 
+@explains_memory("compile")
 def compile_model(
     source: Source | Callable[..., Any],
     *specs: Any,

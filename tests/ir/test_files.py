@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from smelt.errors import UsageError
-from smelt.ir.files import write_atomically
+from smelt.errors import ResourceLimit, UsageError
+from smelt.ir.files import write_atomically, write_together
 
 
 def test_writes_and_returns_the_path(tmp_path):
@@ -64,8 +64,9 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(UsageError):
+    with pytest.raises(ResourceLimit, match="the disk is full") as caught:
         write_atomically(path, b"new")
+    assert caught.value.code == "E505"
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -90,3 +91,39 @@ def test_a_write_that_hits_the_size_limit_leaves_the_old_file(tmp_path):
     assert "E630" in result.stderr
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_may_be_written_piece_by_piece(tmp_path):
+    def write(stream):
+        for number in range(3):
+            stream.write(bytes([number]))
+
+    assert write_atomically(tmp_path / "m", write).read_bytes() == bytes(range(3))
+
+
+def test_files_that_belong_together_appear_together(tmp_path):
+    first, last = tmp_path / "first", tmp_path / "last"
+    assert write_together({first: b"1", last: b"2"}) == [first, last]
+    assert (first.read_bytes(), last.read_bytes()) == (b"1", b"2")
+    assert sorted(tmp_path.iterdir()) == [first, last]
+
+
+@pytest.mark.parametrize("stood", [True, False])
+def test_a_name_that_cannot_be_taken_gives_the_others_back(tmp_path, monkeypatch, stood):
+    first, last = tmp_path / "first", tmp_path / "last"
+    if stood:
+        first.write_bytes(b"old")
+    last.write_bytes(b"old")
+    replace = Path.replace
+
+    def fail(self, target):
+        if Path(target).name == "last":
+            raise OSError(5, "Input/output error")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(UsageError, match="Input/output"):
+        write_together({first: b"new", last: b"new"})
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == (
+        {"first": b"old", "last": b"old"} if stood else {"last": b"old"}
+    )

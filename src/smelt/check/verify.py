@@ -11,6 +11,7 @@ from smelt.check.measure import MARGIN, Yardstick, allowance
 from smelt.check.report import Report, Trial
 from smelt.check.subject import Checkable, Subject, as_subject
 from smelt.errors import SmeltError, UsageError
+from smelt.ir.out_of_memory import explains_memory
 from smelt.runtime.inputs import Mode, random_inputs
 from smelt.runtime.interface import Interface, Value
 
@@ -26,6 +27,7 @@ class Case:
     inputs: str
 
 
+@explains_memory("verify")
 def verify(
     a: Checkable,
     b: Checkable,

@@ -39,10 +39,10 @@ def read_model(source: str, *, opset: int | None = None, as_is: bool = False) ->
 
 def write_model(model: ir.Model, destination: str, **options: Any) -> None:
     """Write ``model`` to a file, or to standard output for ``-``."""
-    from smelt.frontends.onnx import save, to_proto
+    from smelt.frontends.onnx import save, write
 
     if destination == STANDARD:
-        sys.stdout.buffer.write(to_proto(model).SerializeToString())
+        write(model, sys.stdout.buffer)
         sys.stdout.buffer.flush()
     else:
         save(model, destination, **options)

@@ -20,6 +20,7 @@ import typer
 
 from smelt.cli import completion
 from smelt.errors import ExitStatus, SmeltError
+from smelt.ir.out_of_memory import is_out_of_memory
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 Dims = Annotated[
@@ -68,6 +69,8 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(int(ExitStatus.DONE)) from None
         except OSError as error:
+            if is_out_of_memory(error):
+                raise _out_of_memory(error, as_json) from None
             from smelt.errors import UsageError
 
             place = f"{error.filename!r}: " if error.filename else ""
@@ -84,12 +87,10 @@ def command(function: Callable[P, R]) -> Callable[P, R]:
             report_error(missing, as_json)
             raise typer.Exit(int(missing.status)) from None
         except (RecursionError, MemoryError) as error:
-            from smelt.errors import ResourceLimit
-
-            what = "the model needs more memory or is nested deeper than this process allows"
-            report_error(ResourceLimit("E512", what, why=type(error).__name__), as_json)
-            raise typer.Exit(int(ExitStatus.RESOURCE_LIMIT)) from None
+            raise _out_of_memory(error, as_json) from None
         except Exception as error:
+            if is_out_of_memory(error):
+                raise _out_of_memory(error, as_json) from None
             if isinstance(error, typer.Exit) or type(error).__module__.startswith("typer."):
                 raise
             report_error(_unexpected(error), as_json)
@@ -106,12 +107,20 @@ def report_error(error: SmeltError, as_json: bool) -> None:
         print(error, file=sys.stderr)
 
 
+def _out_of_memory(error: Exception, as_json: bool) -> typer.Exit:
+    from smelt.errors import ResourceLimit
+
+    what = "the model needs more memory or is nested deeper than this process allows"
+    report_error(ResourceLimit("E512", what, why=type(error).__name__), as_json)
+    return typer.Exit(int(ExitStatus.RESOURCE_LIMIT))
+
+
 def _unexpected(error: Exception) -> SmeltError:
     from smelt.errors import InternalError
 
     try:
         fix = f"please report it with the reproducer in {_reproducer(error)}"
-    except (OSError, SmeltError) as failure:
+    except (MemoryError, OSError, SmeltError) as failure:
         fix = f"please report it; no reproducer could be written: {failure}"
     return InternalError(
         "E901",

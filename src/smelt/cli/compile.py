@@ -86,8 +86,8 @@ def compile_(
         paths = [str(path) for path in files]
         print_json({"schema": "smelt.compile/1", "files": paths, **artifact.report})
         return
-    if files:
-        rows = [(len(data), name) for name, data in artifact.files.items()]
+    if files and output is not None:
+        rows = [(path.stat().st_size, str(path.relative_to(output))) for path in files]
         print(table(rows, ("bytes", "file")))
     else:
         print(f"{len(artifact.model.graph)} nodes; {_run(artifact)}")

@@ -27,6 +27,11 @@ CODES: Mapping[str, ErrorCode] = {
         "The weights do not fit into one protobuf.",
         "save to a file: weights then go beside it",
     ),
+    "E505": ErrorCode(
+        "the disk is full",
+        "There is no room for the file. What stood there is as it was, and nothing is left over.",
+        "free some space, or write to another disk",
+    ),
     "E510": ErrorCode(
         "out of memory",
         "A run asked for more memory than there is.",
@@ -40,7 +45,7 @@ CODES: Mapping[str, ErrorCode] = {
     "E512": ErrorCode(
         "too deep or too large for this process",
         "The model is nested deeper, or holds more, than this process can take.",
-        "split the model, or raise the limits of the process",
+        "raise the limits of the process, or keep the weights in a file beside the model",
     ),
     "E561": ErrorCode(
         "the C compiler took too long",

@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from smelt.ir import provenance, scope
 from smelt.ir.shapes import ShapeInference
+from smelt.ir.spill import spilled
 
 Attribute: TypeAlias = (
     int
@@ -49,6 +50,7 @@ class Builder:
         origin: provenance.Origin | Callable[[], provenance.Origin] | None = None,
         in_function: bool = False,
         kernels: frozenset[str] | None = None,
+        spills: bool = False,
     ) -> None:
         self.kernels = kernels
         self.model = model
@@ -57,6 +59,7 @@ class Builder:
         self.before = before
         self.origin = origin
         self.in_function = in_function
+        self.spills = spills
         self.created: list[ir.Node] = []
         self.initializers: list[ir.Value] = []
 
@@ -124,8 +127,13 @@ class Builder:
         return tuple(node.outputs)
 
     def constant(self, array: np.ndarray | np.generic, name: str | None = None) -> ir.Value:
-        """A constant holding ``array`` without copying it; the array becomes read-only."""
+        """A constant holding ``array``, which becomes read-only, without copying it.
+
+        Builders that spill move large arrays to a file: see ``spill.py``.
+        """
         array = np.asarray(array)
+        if self.spills:
+            array = spilled(array)
         array.flags.writeable = False
         return self.tensor(ir.Tensor(array), name)
 

@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from smelt.ir.floats import is_close
 from smelt.ir.shapes import static_shape
+from smelt.ir.spill import note_held
 
 SMALL = 64 * 1024
 """Bytes up to which a constant is read unless the caller asks for more."""
@@ -93,7 +94,11 @@ class Constants:
         tensor = tensor_of(value)
         if tensor is None or tensor.dtype == ir.DataType.STRING:
             return None
-        return tensor.numpy() if limit is None or tensor.nbytes <= limit else None
+        if limit is not None and tensor.nbytes > limit:
+            return None
+        array = tensor.numpy()
+        note_held(array)
+        return array
 
 
 def _is_filled(flat: Array, number: float, ulp: int) -> bool:

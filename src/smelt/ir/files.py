@@ -1,62 +1,150 @@
 """Write files so that a reader never sees half of one.
 
 The bytes go to a temporary file in the folder of the destination, are flushed to disk, and take
-the name of the destination in one step. Whatever fails, the file that stood there survives.
+the name of the destination in one step. Whatever fails, the files that stood there survive, and
+nothing else is left.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import BinaryIO, TypeAlias
 
-from smelt.errors import UsageError
+from smelt.errors import ResourceLimit, SmeltError, UsageError
+
+Content: TypeAlias = "bytes | bytearray | memoryview | Callable[[BinaryIO], None]"
+"""The bytes of a file, or what writes them into a stream piece by piece."""
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-def write_atomically(path: str | Path, data: bytes | bytearray | memoryview) -> Path:
-    """Replace the file at ``path`` by ``data`` and return the path.
+def write_atomically(path: str | Path, content: Content) -> Path:
+    """Replace the file at ``path`` by ``content`` and return the path.
 
     Keeps the permissions of the file it replaces and writes through a symbolic link to the file
     behind it. A device or a pipe, which cannot be replaced, is written to directly.
 
-    Raises UsageError E630 if the destination is a directory or cannot be written.
+    Raises UsageError E630 if the destination is a directory or cannot be written, ResourceLimit
+    E505 if the disk is full.
     """
-    destination = Path(os.path.realpath(path))
-    try:
-        _write(destination, data)
-    except OSError as error:
-        raise UsageError(
-            "E630",
-            f"cannot write {os.fspath(path)!r}: {error.strerror or error}",
-            fix="choose a destination in an existing folder that you may write to",
-        ) from error
-    return Path(path)
+    return write_together({Path(path): content})[0]
 
 
-def _write(destination: Path, data: bytes | bytearray | memoryview) -> None:
-    old = destination.stat() if destination.exists() else None
-    if old is not None and not stat.S_ISREG(old.st_mode):
-        with destination.open("wb") as stream:  # a directory raises IsADirectoryError
-            stream.write(data)
-        return
-    temporary = destination.parent / f".smelt-{secrets.token_hex(8)}.tmp"
-    # os.open applies the umask of the user, as for any new file; a mkstemp file would be private.
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+def write_together(contents: Mapping[Path, Content]) -> list[Path]:
+    """The same for several files that belong together: all are complete before one appears.
+
+    If the last cannot take its name, those that did give theirs back.
+    """
+    files = [_File(path, content) for path, content in contents.items()]
     try:
+        for file in files:
+            file.guarded(file.write)
+        for file in files:
+            file.keeps_old = file is not files[-1]
+            file.guarded(file.take_name)
+    except BaseException:
+        for file in files:
+            file.undo()
+        raise
+    for file in files:
+        file.finish()
+    return list(contents)
+
+
+class _File:
+    """One file on its way: written beside its destination, renamed, and undone on failure."""
+
+    def __init__(self, path: Path, content: Content) -> None:
+        self.path = path
+        self.content = content
+        self.destination = Path(os.path.realpath(path))
+        self.temporary: Path | None = None
+        self.old: Path | None = None
+        self.is_in_place = False
+        self.keeps_old = False
+
+    def guarded(self, step: Callable[[], None]) -> None:
+        """Do ``step``, and explain what the system refuses."""
+        try:
+            step()
+        except OSError as error:
+            raise _refusal(self.path, error) from error
+
+    def write(self) -> None:
+        status = self.destination.stat() if self.destination.exists() else None
+        if status is not None and not stat.S_ISREG(status.st_mode):
+            with self.destination.open("wb") as stream:  # a directory raises IsADirectoryError
+                _put(self.content, stream)
+            return
+        self.temporary = self._beside()
+        # os.open applies the user's umask, as for any new file; a mkstemp file would be private.
+        descriptor = os.open(self.temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with os.fdopen(descriptor, "wb") as stream:
-            if old is not None:
-                os.fchmod(stream.fileno(), stat.S_IMODE(old.st_mode))
-            stream.write(data)
+            if status is not None:
+                os.fchmod(stream.fileno(), stat.S_IMODE(status.st_mode))
+            _put(self.content, stream)
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.replace(destination)
-    except BaseException:
+
+    def take_name(self) -> None:
+        """Replace the destination; if it ``keeps_old``, what stood there gets another name."""
+        if self.temporary is None:
+            return
+        if self.keeps_old and self.destination.exists():
+            old = self._beside()
+            self.destination.rename(old)
+            self.old = old
+        self.temporary.replace(self.destination)
+        self.temporary, self.is_in_place = None, True
+
+    def undo(self) -> None:
         with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-    _sync_folder(destination.parent)
+            if self.temporary is not None:
+                self.temporary.unlink()
+        with contextlib.suppress(OSError):
+            if self.old is not None:
+                self.old.replace(self.destination)
+            elif self.is_in_place:
+                self.destination.unlink()
+
+    def finish(self) -> None:
+        with contextlib.suppress(OSError):
+            if self.old is not None:
+                self.old.unlink()
+        if self.is_in_place:
+            _sync_folder(self.destination.parent)
+
+    def _beside(self) -> Path:
+        return self.destination.parent / f".smelt-{secrets.token_hex(8)}.tmp"
+
+
+def _put(content: Content, stream: BinaryIO) -> None:
+    if callable(content):
+        content(stream)
+    else:
+        stream.write(content)
+
+
+def _refusal(path: Path, error: OSError) -> SmeltError:
+    what = f"cannot write {os.fspath(path)!r}: "
+    if error.errno in FULL:
+        return ResourceLimit(
+            "E505",
+            f"{what}the disk is full",
+            why=error.strerror or "",
+            fix="free some space, or write to another disk; what stood there is as it was",
+        )
+    return UsageError(
+        "E630",
+        f"{what}{error.strerror or error}",
+        fix="choose a destination in an existing folder that you may write to",
+    )
 
 
 def _sync_folder(folder: Path) -> None:

@@ -71,6 +71,7 @@ class Rewriter:
             origin=lambda: provenance.merge(sources, rule),
             in_function=graph in self._function_graphs,
             kernels=self.kernels,
+            spills=True,
         )
 
     def replace(

@@ -1,5 +1,5 @@
-"""The atomic writer of ``ir/files.py`` under the name that artifacts use."""
+"""The atomic writers of ``ir/files.py`` under the name that artifacts use."""
 
-from smelt.ir.files import write_atomically
+from smelt.ir.files import write_atomically, write_together
 
-__all__ = ["write_atomically"]
+__all__ = ["write_atomically", "write_together"]

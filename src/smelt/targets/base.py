@@ -8,6 +8,7 @@ party's cannot. ``compile`` drives every target the same way::
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,8 +64,10 @@ Runner = Callable[..., Sequence[Value]]
 class Artifact:
     """What a target emits.
 
-    ``files`` maps relative file names to their bytes. Calling the artifact runs it on this
-    machine with one array an input and returns a tuple of arrays, one an output.
+    ``files`` maps relative file names to their bytes. Where they are large it may also say in
+    ``files.contents`` what writes each file piece by piece, so that none is in memory. Calling the
+    artifact runs it on this machine with one array an input and returns a tuple of arrays, one an
+    output.
     """
 
     target: str
@@ -84,12 +87,23 @@ class Artifact:
         return tuple(self._runner(*inputs))
 
     def save(self, directory: str | Path) -> list[Path]:
-        """Write every file below ``directory``, each by a temporary file and a rename."""
-        from smelt.runtime.files import write_atomically
+        """Write every file below ``directory``: all are complete before one appears.
+
+        Whatever fails, the files that stood there survive, and no new folder is left.
+        """
+        from smelt.runtime.files import write_together
 
         root = Path(directory)
-        root.mkdir(parents=True, exist_ok=True)
-        return [write_atomically(root / name, data) for name, data in self.files.items()]
+        made = [folder for folder in (root, *root.parents) if not folder.exists()]
+        contents = getattr(self.files, "contents", self.files)
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            return write_together({root / name: data for name, data in contents.items()})
+        except BaseException:
+            for folder in made:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+            raise
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +13,10 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from small_models import HEADER
 
-from smelt.errors import UsageError
+import smelt
+from smelt.errors import ResourceLimit
 from smelt.frontends.onnx import load, save
-from smelt.frontends.onnx.save import to_files
+from smelt.frontends.onnx.save import ModelFiles
 
 TEXT = (
     f"{HEADER} g (float[B,20] x) => (float[B,20] y, float[20,20] w) "
@@ -57,37 +60,78 @@ def test_a_weight_that_many_nodes_read_is_written_once(model, tmp_path):
 
 def test_saving_leaves_the_model_and_can_be_repeated(model, tmp_path):
     path = tmp_path / "m.onnx"
+    before = model.graph.initializers["weight"].const_value.numpy().copy()
     for _ in range(2):
         save(model, path, external_data=True)
-    assert isinstance(
-        model.graph.initializers["weight"].const_value, ir.Tensor | ir.TensorProtoTensor
-    )
     assert files(tmp_path) == ["m.onnx", "m.onnx.data"]
+    np.testing.assert_array_equal(model.graph.initializers["weight"].const_value.numpy(), before)
     again = load(path)
     save(again, path, external_data=True)
-    np.testing.assert_array_equal(results(path)[1], model.graph.initializers["weight"].const_value)
+    np.testing.assert_array_equal(results(path)[1], before)
 
 
-def test_a_file_survives_a_failure(model, tmp_path, monkeypatch):
+def test_weights_go_where_they_came_from(model, tmp_path):
+    beside = save(model, tmp_path / "beside.onnx", external_data=True)
+    save(load(beside), tmp_path / "again.onnx")
+    save(load(save(model, tmp_path / "inside.onnx")), tmp_path / "still.onnx")
+    save(load(beside).clone(), tmp_path / "clone.onnx")
+    save(load(beside), tmp_path / "asked.onnx", external_data=False)
+    assert [name for name in files(tmp_path) if name.endswith(".data")] == [
+        "again.onnx.data",
+        "beside.onnx.data",
+        "clone.onnx.data",
+    ]
+
+
+def test_a_model_outlives_the_files_that_it_came_from(model, tmp_path):
+    """The new file has other weights at the old offsets."""
+    path = save(model, tmp_path / "m.onnx", external_data=True)
+    loaded = load(path)
+    other = load(path)
+    other.graph.initializers["weight"].const_value = ir.tensor(np.zeros((20, 20), np.float32))
+    save(other, path)
+    assert not np.any(results(path)[1])
+    weight = model.graph.initializers["weight"].const_value.numpy()
+    np.testing.assert_array_equal(results(save(loaded, tmp_path / "n.onnx"))[1], weight)
+    np.testing.assert_array_equal(results(save(loaded, path))[1], weight)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_leaves_what_stood_there(model, tmp_path, monkeypatch, number):
     path = save(model, tmp_path / "m.onnx", external_data=True)
     before = path.read_bytes(), (tmp_path / "m.onnx.data").read_bytes()
-
-    def fail(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(ir, "save", fail)
-    with pytest.raises(UsageError, match="No space left") as caught:
-        save(model, path, external_data=True)
-    assert caught.value.code == "E630"
+    fail = OSError(number, "no room")
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (_ for _ in ()).throw(fail))
+    for beside in (True, False):
+        with pytest.raises(ResourceLimit, match="disk is full") as caught:
+            save(model, path, external_data=beside)
+        assert caught.value.code == "E505"
     assert files(tmp_path) == ["m.onnx", "m.onnx.data"]
     assert (path.read_bytes(), (tmp_path / "m.onnx.data").read_bytes()) == before
 
 
+def test_a_full_device_is_a_full_disk(model):
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    with pytest.raises(ResourceLimit, match="disk is full"):
+        save(model, "/dev/full")
+
+
+def test_a_full_disk_leaves_no_folder_of_an_artifact(model, tmp_path, monkeypatch):
+    artifact = smelt.compile(model)
+    fail = OSError(errno.ENOSPC, "no room")
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (_ for _ in ()).throw(fail))
+    with pytest.raises(ResourceLimit):
+        artifact.save(tmp_path / "a" / "b")
+    assert files(tmp_path) == []
+
+
 def test_the_files_of_an_artifact(model, tmp_path):
-    (whole,) = to_files(model, "m.onnx").items()
+    (whole,) = ModelFiles(model, "m.onnx").items()
     assert whole[0] == "m.onnx"
-    apart = to_files(model, "m.onnx", inline_limit=100)
+    apart = ModelFiles(model, "m.onnx", inline_limit=100)
     assert sorted(apart) == ["m.onnx", "m.onnx.data"]
+    assert apart.size == sum(len(data) for data in apart.values())
     for name, data in apart.items():
         (tmp_path / name).write_bytes(data)
     np.testing.assert_allclose(results(tmp_path / "m.onnx")[0].shape, (2, 20))

@@ -12,6 +12,7 @@ from smelt.frontends.onnx.check import check_model, check_proto
 from smelt.frontends.onnx.checks.sparse import make_dense
 from smelt.frontends.onnx.checks.value_types import forget_impossible_sizes
 from smelt.frontends.onnx.inline import inline_functions
+from smelt.frontends.onnx.mapped import map_weights
 from smelt.frontends.onnx.raise_opset import raise_opset
 from smelt.frontends.onnx.read import Source, read_proto
 from smelt.ir.defaults import set_aside_defaults
@@ -28,10 +29,11 @@ def load(
     """An ONNX model as IR, checked and normalised.
 
     ``source`` is a path, the bytes of a file, a ModelProto, or an IR model, which is copied.
-    Weights in external files stay there until they are read. ``opset`` raises the model to that
-    opset, or raises Unsupported E230; without it, models below 13 are raised to 13 where that is
-    possible. ``inline=False`` keeps the functions of the model. ``as_is`` keeps opset and
-    functions, so that what runs in a comparison is the source itself and not our conversion of it.
+    Weights in external files stay there: the files are mapped, and read where needed. ``opset``
+    raises the model to that opset, or raises Unsupported E230; without it, models below 13 are
+    raised to 13 where that is possible. ``inline=False`` keeps the functions of the model.
+    ``as_is`` keeps opset and functions, so that what runs in a comparison is the source itself and
+    not our conversion of it.
 
     Raises InvalidModel (E3xx) for models that break the specification or reach outside their
     folder, ResourceLimit (E5xx) for absurd sizes, UsageError E609 if there is no such file.
@@ -69,8 +71,7 @@ def _from_proto(proto: onnx.ModelProto, folder: Path | None) -> ir.Model:
     except (ValueError, TypeError, KeyError, RecursionError, ir.serde.SerdeError) as error:
         raise InvalidModel("E302", "the model cannot be read", why=_root(error)) from error
     if folder is not None:
-        for graph in model.graphs():
-            ir.external_data.set_base_dir(graph, folder)
+        map_weights(model, folder)
     return model
 
 

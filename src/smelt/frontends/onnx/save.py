@@ -1,27 +1,37 @@
-"""Save: protobuf and weights, each by a temporary file and a rename."""
+"""Save: protobuf and weights, each by a temporary file and a rename.
+
+Where the weights go: those that came in a file beside the model go beside it again; others stay
+inside up to ``INLINE_LIMIT`` bytes, and go beside it beyond, since a protobuf holds 2 GiB.
+"""
 
 from __future__ import annotations
 
+import io
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import BinaryIO
 
 import onnx
 import onnx_ir as ir
 
-from smelt.errors import ResourceLimit, UsageError
+from smelt.errors import UsageError
 from smelt.frontends.onnx.bodies import attach_bodies, refuse_bare
 from smelt.frontends.onnx.checks.versions import lowest_ir_version
+from smelt.frontends.onnx.encode import Encoded, check_size, encode
+from smelt.frontends.onnx.mapped import CAME_BESIDE
 from smelt.ir import provenance as origins
 from smelt.ir import scope
 from smelt.ir.collector import paused_collector
 from smelt.ir.defaults import restore_defaults
-from smelt.ir.files import write_atomically
+from smelt.ir.files import Content, write_together
 from smelt.ir.names import name_values
+from smelt.ir.out_of_memory import explains_memory
 
 INLINE_LIMIT = 1_500_000_000
 """Bytes of weights beyond which they go to a file of their own: a protobuf holds 2 GiB."""
 
 
+@explains_memory("to_proto")
 @paused_collector()
 def to_proto(
     model: ir.Model, *, provenance_in_metadata: bool = False, keep_bare: bool = False
@@ -32,13 +42,7 @@ def to_proto(
     smelt can load such a model. Raises ResourceLimit E504 if the weights do not fit into one,
     Unsupported E203 for operators without a body.
     """
-    size = _weight_bytes(model)
-    if size > INLINE_LIMIT:
-        raise ResourceLimit(
-            "E504",
-            f"the weights take {size:,} bytes; a protobuf holds at most 2 GiB",
-            fix="save it to a file: weights then go beside it",
-        )
+    check_size(_weight_bytes(model))
     copy = _prepared(model, provenance_in_metadata, keep_bare)
     for graph in copy.graphs():
         for value in graph.initializers.values():
@@ -48,6 +52,8 @@ def to_proto(
     return ir.to_proto(copy)
 
 
+@explains_memory("save")
+@paused_collector()
 def save(
     model: ir.Model,
     path: str | Path,
@@ -62,42 +68,70 @@ def save(
     Operators beyond ONNX bring their bodies, so any runtime loads the file; for those that have
     none it raises Unsupported E203. ``keep_bare`` writes them all the same, for smelt alone.
 
-    ``external_data`` puts weights into ``NAME.data`` beside it; by default only when they exceed
-    ``inline_limit`` bytes. ``provenance`` writes the origin of each node into its metadata. A file
-    that stood there survives any failure: both files are complete before either appears.
+    ``external_data`` puts weights into ``NAME.data`` beside it. By default they go where they came
+    from: beside it if they were in such a file, else into the model up to ``inline_limit`` bytes
+    of all. Weights are written one after the other and never held together, in either form.
+    ``provenance`` writes the origin of each node into its metadata. Files that stood there survive
+    any failure: both files are complete before either appears. Raises ResourceLimit E505 if the
+    disk is full.
     """
     path = Path(path)
     if path.is_dir() or not path.parent.is_dir():
         raise UsageError("E614", f"cannot write to {str(path)!r}", why="no such folder")
     if external_data is None:
-        external_data = _weight_bytes(model) > inline_limit
-    if not external_data:
-        proto = to_proto(model, provenance_in_metadata=provenance, keep_bare=keep_bare)
-        return write_atomically(path, proto.SerializeToString(deterministic=True))
-    copy = _prepared(model, provenance, keep_bare)
-    try:
-        _save_with_data(copy, path)
-    except OSError as error:
-        what = f"cannot write {str(path)!r}: {error.strerror or error}"
-        raise UsageError("E630", what) from error
+        external_data = _belongs_beside(model, inline_limit)
+    location = f"{path.name}.data" if external_data else None
+    encoded = encode(_prepared(model, provenance, keep_bare), location)
+    contents: dict[Path, Content] = {}
+    if encoded.beside:
+        contents[path.parent / f"{path.name}.data"] = encoded.write_beside
+    contents[path] = encoded.write
+    write_together(contents)
     return path
 
 
-def _save_with_data(model: ir.Model, path: Path) -> None:
-    """Write both files into a folder of their own, and move them in place, weights first."""
-    with TemporaryDirectory(dir=path.parent, prefix=".smelt-") as folder:
-        ir.save(model, Path(folder, path.name), external_data=f"{path.name}.data")
-        for name in (f"{path.name}.data", path.name):
-            Path(folder, name).replace(path.parent / name)
+@explains_memory("save")
+@paused_collector()
+def write(model: ir.Model, stream: BinaryIO) -> None:
+    """Write ``model`` with its weights inside to a stream, piece by piece."""
+    encode(_prepared(model, False, False)).write(stream)
 
 
-def to_files(model: ir.Model, name: str, *, inline_limit: int = INLINE_LIMIT) -> dict[str, bytes]:
-    """What ``save`` writes for a file ``name``: one file, or two if weights go beside it."""
-    if _weight_bytes(model) <= inline_limit:
-        return {name: to_proto(model).SerializeToString(deterministic=True)}
-    with TemporaryDirectory(prefix="smelt-") as folder:
-        save(model, Path(folder, name), external_data=True)
-        return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
+class ModelFiles(Mapping[str, bytes]):
+    """What ``save`` writes for a file ``name``: one file, or two if weights go beside it.
+
+    Bytes are made where they are asked for; ``contents`` writes them without holding them.
+    """
+
+    def __init__(self, model: ir.Model, name: str, *, inline_limit: int = INLINE_LIMIT) -> None:
+        location = f"{name}.data" if _belongs_beside(model, inline_limit) else None
+        self._encoded: Encoded = encode(_prepared(model, False, False), location)
+        self.contents: dict[str, Content] = {}
+        if self._encoded.beside:
+            self.contents[f"{name}.data"] = self._encoded.write_beside
+        self.contents[name] = self._encoded.write
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return self._encoded.size + self._encoded.size_beside
+
+    def __getitem__(self, name: str) -> bytes:
+        stream = io.BytesIO()
+        write_to = self.contents[name]
+        assert callable(write_to)
+        write_to(stream)
+        return stream.getvalue()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.contents)
+
+    def __len__(self) -> int:
+        return len(self.contents)
+
+
+def _belongs_beside(model: ir.Model, inline_limit: int) -> bool:
+    return bool(model.graph.meta.get(CAME_BESIDE)) or _weight_bytes(model) > inline_limit
 
 
 def _prepared(model: ir.Model, with_provenance: bool, keep_bare: bool) -> ir.Model:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from smelt.ir import constants, scope
+from smelt.ir.chunks import tensor_chunks
 from smelt.ir.joined import Joined
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
@@ -196,5 +197,8 @@ class _Search:
         if value not in self.digests:
             tensor = constants.tensor_of(value)
             assert tensor is not None
-            self.digests[value] = hashlib.sha256(tensor.tobytes()).digest()
+            digest = hashlib.sha256()
+            for chunk in tensor_chunks(tensor):
+                digest.update(chunk)
+            self.digests[value] = digest.digest()
         return self.digests[value]

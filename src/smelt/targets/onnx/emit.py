@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from smelt.errors import ErrorList, Unsupported
 from smelt.frontends.onnx.bodies import attach_bodies
-from smelt.frontends.onnx.save import to_files
+from smelt.frontends.onnx.save import ModelFiles
 from smelt.targets.base import Artifact, Plan, Runner
 
 DEFAULT_NAME = "model"
@@ -30,11 +30,11 @@ def _check_expressible(nodes: Sequence[ir.Node]) -> None:
 
 
 def write_model(plan: Plan) -> Artifact:
-    """``NAME.onnx``, and beyond 1.5 GB its weights beside it; the option ``name`` changes NAME."""
+    """``NAME.onnx``, and its weights beside it beyond 1.5 GB; the option ``name`` changes NAME."""
     model = plan.model
     _check_expressible(attach_bodies(model))
-    files = to_files(model, f"{plan.options.get('name', DEFAULT_NAME)}.onnx")
-    plan.facts["bytes"] = sum(map(len, files.values()))
+    files = ModelFiles(model, f"{plan.options.get('name', DEFAULT_NAME)}.onnx")
+    plan.facts["bytes"] = files.size
 
     def load() -> Runner:
         from smelt.runtime.runner import open_runner

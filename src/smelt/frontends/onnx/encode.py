@@ -1,0 +1,275 @@
+"""A model as the bytes of its file, large weights left out until they are written.
+
+Protobuf builds a message whole, then its bytes, so a model would be in memory three times. Here
+protobuf sees a model whose large tensors are marks; the file is what it makes of that, with the
+length of each message around a tensor set right and the bytes of the tensor in its place. The
+result is byte for byte what protobuf itself would write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import BinaryIO, TypeAlias
+
+import onnx
+import onnx_ir as ir
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+
+from smelt.errors import InternalError, ResourceLimit
+from smelt.frontends.onnx.read import MAX_FILE
+from smelt.ir import scope
+from smelt.ir.chunks import tensor_chunks
+
+INDICES = 256
+"""Bytes below which integers stay in the model: they are shapes and axes, which its readers need
+before they open another file."""
+
+STREAMED = 1 << 16
+"""Bytes from which a tensor inside the model does not pass through protobuf."""
+
+ALIGNMENT = 64
+MARK = "\0smelt"
+_RAW_DATA = onnx.TensorProto.DESCRIPTOR.fields_by_name["raw_data"]
+_LENGTH_DELIMITED = 2
+
+Piece: TypeAlias = "bytes | ir.TensorProtocol"
+
+
+@dataclass
+class Encoded:
+    """The file of a model, and of the weights beside it, as bytes and tensors yet unread."""
+
+    pieces: list[Piece]
+    beside: list[tuple[int, ir.TensorProtocol]] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the model."""
+        return sum(map(_size, self.pieces))
+
+    @property
+    def size_beside(self) -> int:
+        """Bytes of the weights beside it."""
+        return self.beside[-1][0] + self.beside[-1][1].nbytes if self.beside else 0
+
+    def write(self, stream: BinaryIO) -> None:
+        """Write the model."""
+        for piece in self.pieces:
+            if isinstance(piece, bytes):
+                stream.write(piece)
+            else:
+                _write_tensor(piece, stream)
+
+    def write_beside(self, stream: BinaryIO) -> None:
+        """Write the weights beside it."""
+        end = 0
+        for offset, tensor in self.beside:
+            stream.write(bytes(offset - end))
+            _write_tensor(tensor, stream)
+            end = offset + tensor.nbytes
+
+
+def encode(model: ir.Model, location: str | None = None) -> Encoded:
+    """The bytes of ``model``, which is changed; its weights go beside it if ``location`` names a
+    file. Raises ResourceLimit E504 if the rest does not fit into one protobuf.
+    """
+    beside = _put_beside(model, location) if location is not None else []
+    streamed: list[ir.TensorProtocol] = []
+    for graph in scope.graphs(model):
+        for name, value in graph.initializers.items():
+            if value.const_value is not None and not _is_at(value.const_value, location):
+                value.const_value = _marked(value.const_value, name, streamed)
+        for node in graph:
+            for attribute in list(node.attributes.values()):
+                if attribute.type == ir.AttributeType.TENSOR and not attribute.is_ref():
+                    tensor = attribute.as_tensor()
+                    marked = _marked(tensor, tensor.name or "", streamed)
+                    if marked is not tensor:
+                        node.attributes[attribute.name] = ir.AttrTensor(attribute.name, marked)
+    encoded = Encoded(_pieces(ir.to_proto(model), streamed), beside)
+    check_size(encoded.size)
+    return encoded
+
+
+def check_size(size: int) -> None:
+    """Raise ResourceLimit E504 if ``size`` bytes are too many for a protobuf."""
+    if size > MAX_FILE:
+        raise ResourceLimit(
+            "E504",
+            f"the model takes {size:,} bytes; a protobuf holds at most 2 GiB",
+            fix="save it to a file with external_data=True: weights then go beside it",
+        )
+
+
+def _put_beside(model: ir.Model, location: str) -> list[tuple[int, ir.TensorProtocol]]:
+    """Let large initializers refer to the file ``location``; returns what belongs where in it."""
+    placed: list[tuple[int, ir.TensorProtocol]] = []
+    end = 0
+    for graph in scope.graphs(model):
+        for name, value in graph.initializers.items():
+            tensor = value.const_value
+            if tensor is None or not _goes_beside(tensor):
+                continue
+            start = -(-end // ALIGNMENT) * ALIGNMENT
+            placed.append((start, tensor))
+            end = start + tensor.nbytes
+            value.const_value = _reference(tensor, name, location, start)
+    return placed
+
+
+def _goes_beside(tensor: ir.TensorProtocol) -> bool:
+    if tensor.dtype == ir.DataType.STRING or tensor.nbytes == 0:
+        return False
+    return tensor.nbytes >= INDICES or tensor.dtype not in (ir.DataType.INT64, ir.DataType.INT32)
+
+
+def _reference(
+    tensor: ir.TensorProtocol, name: str, location: str, offset: int
+) -> ir.ExternalTensor:
+    return ir.ExternalTensor(
+        location,
+        offset,
+        tensor.nbytes,
+        tensor.dtype,
+        shape=ir.Shape(tensor.shape.numpy()),
+        name=name,
+        doc_string=tensor.doc_string,
+        metadata_props=dict(tensor.metadata_props),
+    )
+
+
+def _is_at(tensor: ir.TensorProtocol, location: str | None) -> bool:
+    """True if ``tensor`` refers to the file beside the model that is being written."""
+    return isinstance(tensor, ir.ExternalTensor) and tensor.location == location
+
+
+def _marked(
+    tensor: ir.TensorProtocol, name: str, streamed: list[ir.TensorProtocol]
+) -> ir.TensorProtocol:
+    """A mark for a tensor that does not go through protobuf, else the tensor itself."""
+    apart = isinstance(tensor, ir.ExternalTensor) or tensor.nbytes >= STREAMED
+    if not apart or tensor.dtype == ir.DataType.STRING:
+        return tensor
+    streamed.append(tensor)
+    return _reference(tensor, name, MARK, len(streamed) - 1)
+
+
+def _pieces(message: Message, streamed: Sequence[ir.TensorProtocol]) -> list[Piece]:
+    """The serialized ``message``, each mark in it replaced by its tensor."""
+    if not _holds_mark(message):
+        return [message.SerializeToString(deterministic=True)]
+    if isinstance(message, onnx.TensorProto):
+        return _tensor_pieces(message, streamed)
+    found: list[Piece] = []
+    for descriptor, value in message.ListFields():
+        for part, plain in _parts(message, descriptor, value):
+            if plain:
+                found.append(part.SerializeToString(deterministic=True))
+                continue
+            inner = _pieces(part, streamed)
+            found.append(_head(descriptor, sum(map(_size, inner))))
+            found += inner
+    return found
+
+
+def _parts(
+    message: Message, descriptor: FieldDescriptor, value: object
+) -> Iterator[tuple[Message, bool]]:
+    """The values of a field: those that hold marks, and between them messages with the others."""
+    plain = type(message)()
+    if descriptor.message_type is None:
+        _copy_field(message, plain, descriptor)
+        yield plain, True
+        return
+    repeated = isinstance(value, Sequence) or not isinstance(value, Message)
+    for item in value if repeated else (value,):  # type: ignore[attr-defined]
+        if _holds_mark(item):
+            if plain.ByteSize():
+                yield plain, True
+                plain = type(message)()
+            yield item, False
+        elif repeated:
+            getattr(plain, descriptor.name).append(item)
+        else:
+            getattr(plain, descriptor.name).CopyFrom(item)
+    if plain.ByteSize():
+        yield plain, True
+
+
+def _copy_field(source: Message, target: Message, descriptor: FieldDescriptor) -> None:
+    value = getattr(source, descriptor.name)
+    if isinstance(value, int | float | str | bytes):
+        setattr(target, descriptor.name, value)
+    else:
+        getattr(target, descriptor.name).extend(value)
+
+
+def _holds_mark(message: Message) -> bool:
+    """True if a mark is in ``message``; asked from the outside in, so graphs are only looked at."""
+    match message:
+        case onnx.TensorProto():
+            entries = message.external_data
+            return len(entries) > 0 and entries[0].value == MARK
+        case onnx.NodeProto():
+            return any(map(_holds_mark, message.attribute))
+        case onnx.AttributeProto():
+            if message.HasField("t"):
+                return _holds_mark(message.t)
+            return message.HasField("g") or len(message.graphs) > 0
+        case onnx.ModelProto() | onnx.GraphProto() | onnx.FunctionProto():
+            return True
+    return False
+
+
+def _tensor_pieces(message: onnx.TensorProto, streamed: Sequence[ir.TensorProtocol]) -> list[Piece]:
+    index = next(int(entry.value) for entry in message.external_data if entry.key == "offset")
+    before, after = onnx.TensorProto(), onnx.TensorProto()
+    before.CopyFrom(message)
+    before.ClearField("external_data")
+    before.ClearField("data_location")
+    for descriptor, _ in before.ListFields():
+        if descriptor.number > _RAW_DATA.number:
+            _copy_any(before, after, descriptor)
+            before.ClearField(descriptor.name)
+    tensor = streamed[index]
+    return [
+        before.SerializeToString(deterministic=True) + _head(_RAW_DATA, tensor.nbytes),
+        tensor,
+        after.SerializeToString(deterministic=True),
+    ]
+
+
+def _copy_any(source: Message, target: Message, descriptor: FieldDescriptor) -> None:
+    if descriptor.message_type is None:
+        _copy_field(source, target, descriptor)
+    else:
+        getattr(target, descriptor.name).extend(getattr(source, descriptor.name))
+
+
+def _head(descriptor: FieldDescriptor, size: int) -> bytes:
+    """Tag and length of a field of ``size`` bytes."""
+    return _varint(descriptor.number << 3 | _LENGTH_DELIMITED) + _varint(size)
+
+
+def _varint(number: int) -> bytes:
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*found, number])
+
+
+def _size(piece: Piece) -> int:
+    return len(piece) if isinstance(piece, bytes) else piece.nbytes
+
+
+def _write_tensor(tensor: ir.TensorProtocol, stream: BinaryIO) -> None:
+    written = 0
+    for chunk in tensor_chunks(tensor):
+        stream.write(chunk)
+        written += len(chunk)
+    if written != tensor.nbytes:
+        what = f"tensor {tensor.name!r} has {written:,} bytes instead of {tensor.nbytes:,}"
+        raise InternalError("E902", what)

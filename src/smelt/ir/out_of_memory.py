@@ -1,0 +1,48 @@
+"""Out of memory is an answer, too: a refusal that says what it was for."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from smelt.errors import ResourceLimit
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+UNMAPPED = ("failed to map segment", "cannot allocate memory")
+"""What the loader of shared libraries says where there is no room for one."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """True if ``error`` says that the system gave no more memory, to whom and in whatever words."""
+    if isinstance(error, ImportError):
+        return any(words in str(error).lower() for words in UNMAPPED)
+    return isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
+
+
+def explains_memory(step: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate a function of the API: out of memory becomes ResourceLimit E512, naming ``step``."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return function(*args, **kwargs)
+            except (MemoryError, ImportError, OSError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                raise ResourceLimit(
+                    "E512",
+                    f"{step} needs more memory than this process may have",
+                    why=str(error) or "the system gave no more",
+                    fix="raise the limits of the process, or keep weights in a file beside the "
+                    "model (external data), which is not read into memory",
+                ) from error
+
+        return guarded
+
+    return decorate

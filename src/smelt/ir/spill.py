@@ -1,0 +1,115 @@
+"""Large constants that a rewrite computes wait for the end of a compile in a file, not in memory.
+
+A model may hold more weights than there is memory: those that it came with stay in their mapped
+file. A weight that a pass transposes or scales goes to a temporary file, which is mapped, too. It
+has no name, so it goes with the last array that reads it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+import threading
+import weakref
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from smelt.ir.chunks import array_chunks
+
+SPILLED = 1 << 20
+"""Bytes from which a constant is moved to a file."""
+
+SEGMENT = 1 << 28
+"""Bytes of one file; an array that is larger gets its own. Each costs a file descriptor."""
+
+ALIGNMENT = 64
+
+_lock = threading.Lock()
+_current: weakref.ref[_Segment] | None = None
+_held: weakref.WeakValueDictionary[int, np.ndarray] = weakref.WeakValueDictionary()
+
+
+def note_held(array: np.ndarray) -> None:
+    """Remember that a model holds ``array``: a view of it costs nothing, and need not move."""
+    root = _root(array)
+    if root.nbytes >= SPILLED:
+        _held[id(root)] = root
+
+
+def spilled(array: np.ndarray) -> np.ndarray:
+    """``array``, or the same numbers in a mapped file if they are many and in memory of their own.
+
+    Views of constants that a model holds, and of mapped files, stay as they are; so does all
+    where no file can be had.
+    """
+    if array.nbytes < SPILLED or array.dtype.hasobject or not _is_new(_root(array)):
+        return array
+    try:
+        with _lock:
+            return _segment_for(array.nbytes).add(array)
+    except OSError:
+        return array
+
+
+def _root(array: np.ndarray) -> np.ndarray:
+    """The array whose memory ``array`` shows."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def _is_new(root: np.ndarray) -> bool:
+    return root.flags.owndata and _held.get(id(root)) is not root
+
+
+def _segment_for(size: int) -> _Segment:
+    """The open segment if ``size`` bytes fit, else a new one."""
+    global _current  # noqa: PLW0603 - the segment that is being filled, as long as it is read
+    segment = _current() if _current is not None else None
+    if segment is None or not segment.fits(size):
+        segment = _Segment.new(max(SEGMENT, size))
+        _current = weakref.ref(segment)
+    return segment
+
+
+def _folder() -> Path | None:
+    """A folder on a disk: ``/tmp`` often is memory. None leaves the choice to the system."""
+    lasting = Path("/var/tmp")
+    chosen = os.environ.get("TMPDIR") or not os.access(lasting, os.W_OK)
+    return None if chosen else lasting
+
+
+class _Segment(mmap.mmap):
+    """A mapped file without a name; arrays over it keep it open."""
+
+    used: int
+    file: BinaryIO
+
+    @classmethod
+    def new(cls, size: int) -> _Segment:
+        file = tempfile.TemporaryFile(dir=_folder(), prefix="smelt-")  # noqa: SIM115 - it stays open
+        try:
+            file.truncate(size)
+            segment = cls(file.fileno(), size, access=mmap.ACCESS_READ)
+        except BaseException:
+            file.close()
+            raise
+        segment.file, segment.used = file, 0
+        return segment
+
+    def fits(self, size: int) -> bool:
+        return self.used + size <= len(self)
+
+    def add(self, array: np.ndarray) -> np.ndarray:
+        """Write ``array`` through the file, so that a full disk is an error and no signal."""
+        start = end = self.used
+        for chunk in array_chunks(array):
+            begun = end
+            while end < begun + len(chunk):
+                end += os.pwrite(self.file.fileno(), chunk[end - begun :], end)
+        self.used = min(-(-end // ALIGNMENT) * ALIGNMENT, len(self))
+        view = np.frombuffer(self, array.dtype, array.size, start)
+        return view.reshape(array.shape)
