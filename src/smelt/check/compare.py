@@ -116,6 +116,11 @@ def _compare_value(
             for index, (left, right) in enumerate(pairs)
             for comparison in _compare_value(f"{name}[{index}]", left, right, tolerance, None)
         ]
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        if expected.keys() != actual.keys():
+            return [Comparison(name, "map", problem=f"the keys are {[*actual]!r:.60}")]
+        left, right = (np.asarray([side[key] for key in expected]) for side in (expected, actual))
+        return [compare_arrays(name, left, right, tolerance, slack)]
     if expected is None or actual is None:
         problem = "" if expected is actual else f"expected {expected!r:.40}, got {actual!r:.40}"
         return [Comparison(name, "optional", problem=problem)]

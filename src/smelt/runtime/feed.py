@@ -27,7 +27,7 @@ def feed(interface: Interface, inputs: Sequence[Value]) -> dict[str, Value]:
                 raise UsageError("E632", f"input {port.name!r} has no default and was left out")
             fed[port.name] = port.default.numpy() if port.default is not None else None
             continue
-        if not isinstance(value, list):
+        if not isinstance(value, list | dict):
             value = np.asarray(value)
             _check(port, value)
         fed[port.name] = value

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.defaults import default_of
+from smelt.ir.opaque_types import opaque_type_of
 
 Dim = int | ir.SymbolicDim
-Value = np.ndarray | list[np.ndarray] | None
-"""What flows over an interface: a tensor, a sequence of tensors, or an absent optional."""
+Value = np.ndarray | list[np.ndarray] | dict[Any, Any] | None
+"""What flows over an interface: a tensor, a sequence of tensors, a map, or an absent optional."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +22,9 @@ class Port:
     """One input or output.
 
     ``kind`` is ``tensor``, ``sequence`` or ``optional`` as ONNX names the type (the element type
-    is ``dtype`` in each). ``shape`` is None if even the rank is unknown. ``default`` is the value
-    of an input that a caller may leave out, because the model has an initializer of its name.
+    is ``dtype`` in each), or a type with maps in it, such as ``sequence(map(int64,float))``.
+    ``shape`` is None if even the rank is unknown. ``default`` is the value of an input that a
+    caller may leave out, because the model has an initializer of its name.
     """
 
     name: str
@@ -30,7 +33,14 @@ class Port:
     kind: str = "tensor"
     default: ir.TensorProtocol | None = None
 
+    @property
+    def is_opaque(self) -> bool:
+        """True for maps and sequences of them, whose ``kind`` is all that is known."""
+        return "map(" in self.kind
+
     def __str__(self) -> str:
+        if self.is_opaque:
+            return self.kind
         dims = "?" if self.shape is None else ",".join(str(dim) for dim in self.shape)
         dtype = self.dtype.name.lower() if self.dtype is not None else "?"
         text = f"{dtype}[{dims}]"
@@ -73,6 +83,9 @@ def _port(value: ir.Value, default: ir.TensorProtocol | None) -> Port:
         if isinstance(value.type, type_class):
             kind = word
             break
+    opaque = opaque_type_of(value)
+    if opaque is not None:
+        kind = opaque.text
     if value.type is not None:
         dtype = value.type.dtype
     shape = tuple(value.shape.dims) if value.shape is not None else None

@@ -35,6 +35,8 @@ def serialize(model: ir.Model, *, share_weights: bool = False) -> Serialized:
     With ``share_weights``, large initializers of the main graph stay outside the protobuf, so the
     2 GB limit of protobuf does not apply and no copy is made.
     """
+    from smelt.frontends.onnx.map_types import proto_of
+
     copy = model.clone()
     if any(node.domain not in ONNX_DOMAINS for node in scope.nodes(copy)):
         from smelt.frontends.onnx.bodies import attach_bodies
@@ -55,7 +57,7 @@ def serialize(model: ir.Model, *, share_weights: bool = False) -> Serialized:
                 value.const_value = _placeholder(name, tensor)
             elif isinstance(tensor, ir.ExternalTensor):
                 value.const_value = ir.Tensor(tensor.numpy(), dtype=tensor.dtype, name=name)
-    return Serialized(ir.to_proto(copy), weights)
+    return Serialized(proto_of(copy), weights)
 
 
 def _is_read(value: ir.Value) -> bool:

@@ -18,6 +18,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from smelt.errors import InternalError, ResourceLimit
+from smelt.frontends.onnx.map_types import proto_of
 from smelt.frontends.onnx.read import MAX_FILE
 from smelt.ir import scope
 from smelt.ir.chunks import tensor_chunks
@@ -88,7 +89,7 @@ def encode(model: ir.Model, location: str | None = None) -> Encoded:
                     marked = _marked(tensor, tensor.name or "", streamed)
                     if marked is not tensor:
                         node.attributes[attribute.name] = ir.AttrTensor(attribute.name, marked)
-    encoded = Encoded(_pieces(ir.to_proto(model), streamed), beside)
+    encoded = Encoded(_pieces(proto_of(model), streamed), beside)
     check_size(encoded.size)
     return encoded
 

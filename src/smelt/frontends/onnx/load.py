@@ -12,6 +12,7 @@ from smelt.frontends.onnx.check import check_model, check_proto
 from smelt.frontends.onnx.checks.sparse import make_dense
 from smelt.frontends.onnx.checks.value_types import forget_impossible_sizes
 from smelt.frontends.onnx.inline import inline_functions
+from smelt.frontends.onnx.map_types import note_map_types, without_map_types
 from smelt.frontends.onnx.mapped import map_weights
 from smelt.frontends.onnx.raise_opset import raise_opset
 from smelt.frontends.onnx.read import Source, read_proto
@@ -63,13 +64,14 @@ def clone(model: ir.Model) -> ir.Model:
 
 def _from_proto(proto: onnx.ModelProto, folder: Path | None) -> ir.Model:
     check_proto(proto, folder)
-    proto = make_dense(proto)
+    proto, map_types = without_map_types(make_dense(proto))
     try:
         model = ir.from_proto(proto)
     except SmeltError:
         raise
     except (ValueError, TypeError, KeyError, RecursionError, ir.serde.SerdeError) as error:
         raise InvalidModel("E302", "the model cannot be read", why=_root(error)) from error
+    note_map_types(model, map_types)
     if folder is not None:
         map_weights(model, folder)
     return model

@@ -18,6 +18,7 @@ from smelt.errors import UsageError
 from smelt.frontends.onnx.bodies import attach_bodies, refuse_bare
 from smelt.frontends.onnx.checks.versions import lowest_ir_version
 from smelt.frontends.onnx.encode import Encoded, check_size, encode
+from smelt.frontends.onnx.map_types import proto_of
 from smelt.frontends.onnx.mapped import CAME_BESIDE
 from smelt.ir import provenance as origins
 from smelt.ir import scope
@@ -49,7 +50,7 @@ def to_proto(
             if isinstance(value.const_value, ir.ExternalTensor):
                 tensor = value.const_value
                 value.const_value = ir.Tensor(tensor.numpy(), dtype=tensor.dtype, name=value.name)
-    return ir.to_proto(copy)
+    return proto_of(copy)
 
 
 @explains_memory("save")

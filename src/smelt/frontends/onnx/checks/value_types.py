@@ -13,6 +13,7 @@ from smelt.errors import InvalidModel
 from smelt.frontends.onnx.checks.walk import scopes
 from smelt.ir import scope
 from smelt.ir.names import values_of
+from smelt.ir.opaque_types import opaque_type_of
 
 _ELEMENTS = frozenset(onnx.TensorProto.DataType.values()) - {0}
 _KEYS = frozenset(
@@ -68,6 +69,8 @@ def check_inputs(model: ir.Model) -> None:
     Everything that follows is derived from the types of inputs.
     """
     for value in model.graph.inputs:
+        if opaque_type_of(value) is not None:
+            continue
         if value.type is None or _element(value) == ir.DataType.UNDEFINED:
             raise InvalidModel(
                 "E318",

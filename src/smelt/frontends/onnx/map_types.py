@@ -1,0 +1,88 @@
+"""Maps, which classifiers of scikit-learn return: set aside on load, put back on save."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import onnx
+import onnx_ir as ir
+
+from smelt.frontends.onnx.checks.walk import scopes
+from smelt.ir import scope
+from smelt.ir.opaque_types import OpaqueType, opaque_type_of, set_opaque_type
+
+Types = Mapping[str, OpaqueType]
+
+
+def without_map_types(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, Types]:
+    """``proto`` with the types of maps left out, and these by the names of the values.
+
+    It is copied only if it has any.
+    """
+    found = {info.name: _opaque(info.type) for info in _infos(proto) if _has_map(info.type)}
+    if not found:
+        return proto, found
+    copy = onnx.ModelProto()
+    copy.CopyFrom(proto)
+    for info in _infos(copy):
+        if info.name in found:
+            info.ClearField("type")
+    return copy, found
+
+
+def note_map_types(model: ir.Model, types: Types) -> None:
+    """Note in the values of ``model`` the types that were left out."""
+    for value in _values(model) if types else ():
+        type_ = types.get(value.name or "")
+        if type_ is not None:
+            set_opaque_type(value, type_)
+
+
+def proto_of(model: ir.Model) -> onnx.ModelProto:
+    """``model`` as protobuf, with the types that were left out."""
+    proto = ir.to_proto(model)
+    noted = {value.name: opaque_type_of(value) for value in _values(model)}
+    types = {name: type_ for name, type_ in noted.items() if type_ is not None}
+    for info in _infos(proto) if types else ():
+        if info.name in types:
+            info.type.ParseFromString(types[info.name].data)
+    return proto
+
+
+def _values(model: ir.Model) -> Iterator[ir.Value]:
+    for graph in scope.graphs(model):
+        yield from graph.inputs
+        for node in graph:
+            yield from node.outputs
+
+
+def _infos(proto: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
+    for place in scopes(proto):
+        owner = place.graph
+        if owner is not None:
+            yield from (*owner.input, *owner.output, *owner.value_info)
+        elif place.function is not None:
+            yield from place.function.value_info
+
+
+def _has_map(type_: onnx.TypeProto) -> bool:
+    kind = type_.WhichOneof("value")
+    if kind in ("sequence_type", "optional_type"):
+        return _has_map(getattr(type_, kind).elem_type)
+    return bool(kind == "map_type")
+
+
+def _opaque(type_: onnx.TypeProto) -> OpaqueType:
+    return OpaqueType(type_.SerializeToString(deterministic=True), _text(type_))
+
+
+def _text(type_: onnx.TypeProto) -> str:
+    kind = type_.WhichOneof("value")
+    if kind == "map_type":
+        key = ir.DataType(type_.map_type.key_type).name.lower()
+        return f"map({key},{_text(type_.map_type.value_type)})"
+    if kind in ("sequence_type", "optional_type"):
+        return f"{kind.removesuffix('_type')}({_text(getattr(type_, kind).elem_type)})"
+    if kind == "tensor_type":
+        return ir.DataType(type_.tensor_type.elem_type).name.lower()
+    return "?"
