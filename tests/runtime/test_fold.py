@@ -62,7 +62,6 @@ OPEN = {
         [1],
         [0],
     ),
-    "integer out of range": ("g (int64[1] a) => (int8[1] b) { b = Cast<to = 3>(a) }", [300]),
     "random": ("g (int64[1] a) => (float[2] b) { b = RandomUniformLike<dtype = 1>(a) }", [1]),
 }
 

@@ -32,12 +32,15 @@ def check_elements(context: ShapeInferenceContext, value: ir.Value) -> None:
     value.const_value = None
 
 
+_OF_SIZES = (ir.DataType.INT64, ir.DataType.INT32, ir.DataType.UINT64, ir.DataType.DOUBLE)
+
+
 def _holds(dtype: ir.DataType | None, element: int | ir.SymbolicDim) -> bool:
     """True if ``dtype`` has the integer; of sizes, any that memory can hold."""
-    if dtype in (None, ir.DataType.INT64):
+    if dtype is None:
         return True
     if isinstance(element, ir.SymbolicDim):
-        return dtype in (ir.DataType.INT32, ir.DataType.UINT64, ir.DataType.DOUBLE)
+        return dtype in _OF_SIZES
     if is_float(dtype.numpy()):
         limit: int = 2 ** (float_info(dtype.numpy()).nmant + 1)
         return abs(element) <= limit

@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.runtime.fold_limits import SIZE_LIMIT, Inputs, is_bounded, is_undefined
+from smelt.runtime.integer_cast import cast_integers, is_integer_cast
 
 NEVER = frozenset(
     {
@@ -90,7 +91,11 @@ def evaluate_node(
         return None
     if not is_bounded(node, inputs, size_limit) or is_undefined(node, inputs):
         return None
-    results = _run(node, inputs, opset)
+    source, target = inputs[0] if inputs else None, node.outputs[0].dtype
+    if source is not None and target is not None and is_integer_cast(node, source):
+        results: list[np.ndarray] | None = [cast_integers(source, target)]
+    else:
+        results = _run(node, inputs, opset)
     if results is None or not all(map(_as_declared, results, node.outputs)):
         return None
     for array in results:

@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.shapes import static_shape
+from smelt.runtime.integer_cast import is_integer
 
 SIZE_LIMIT = 64 << 20
 """Bytes of all outputs of a node; a larger result is worth less than the file it fills."""
@@ -116,13 +117,16 @@ def is_undefined(node: ir.Node, inputs: Inputs) -> bool:
 
 
 def _cast_undefined(node: ir.Node, source: np.ndarray) -> bool:
-    """True if some element is NaN, infinite or out of the range of an integer type."""
+    """True if some float is NaN, infinite or out of the range of an integer type.
+
+    Integers out of range lose their higher bits: that is defined.
+    """
     target = node.outputs[0].dtype
-    if target is None or not target.is_integer() or source.dtype.kind not in "iufV":
+    if target is None or not target.is_integer() or is_integer(source.dtype):
+        return False
+    if source.dtype.kind not in "fV":
         return False
     bits = target.bitwidth - int(target.is_signed())
     low, high = -(2**bits) if target.is_signed() else 0, 2**bits
-    if source.dtype.kind in "iu":
-        return bool(source.size) and not low <= int(source.min()) <= int(source.max()) < high
     whole = np.trunc(source.astype(np.float64))
     return not bool(np.all((whole >= low) & (whole < high)))

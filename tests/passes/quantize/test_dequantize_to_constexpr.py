@@ -37,6 +37,12 @@ FOLDED = {
         "int8[4] q = {1, 2, 3, 4}, float s = {1}",
         "d = DequantizeLinear(q, s)",
     ),
+    "integers by a Cast that drops their higher bits": (
+        "int32[4] w = {1, 200, -300, 70000}, float s = {1}",
+        "q = Cast<to=3>(w)  d = DequantizeLinear(q, s)",
+        "int8[4] q = {1, -56, -44, 112}, float s = {1}",
+        "d = DequantizeLinear(q, s)",
+    ),
     "integers by a chain": (
         "int8[2,2] w = {1, 2, 3, 4}, int64[1] t = {4}, float s = {1}",
         "m = Transpose(w)  q = Reshape(m, t)  d = DequantizeLinear(q, s)",

@@ -9,7 +9,7 @@ Gather from the Shape of ``[B, 8, 64]``, and turns Constant nodes into initializ
 Needs    inputs that are constants no caller can override, and a result that is not larger than
          ``grow-limit`` bytes or than what it replaces: weights made by ConstantOfShape stay so.
 Keeps    random operators, control flow, DequantizeLinear over a constant (it is the compressed
-         weight), what differs between runtimes (division by zero, casts out of range), and results
+         weight), what differs between runtimes (division by zero, floats cast out of range), and
          with more than ``skip-const-by-size`` elements.
 """
 
