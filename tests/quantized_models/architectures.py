@@ -139,6 +139,23 @@ def moves(opset: int) -> onnx.ModelProto:
     )
 
 
+def channels_last(opset: int) -> onnx.ModelProto:
+    """A network for images whose channels are last, as converters from TensorFlow write it."""
+    d = Draft(opset)
+    x = d.op("Relu", _conv_last(d, "x", 3, 8))
+    x = d.op("Add", x, d.op("Relu", _conv_last(d, x, 8, 8)))
+    grown = d.op("Resize", x, "", d.constant(np.asarray([1, 2, 2, 1], np.float32)), mode="nearest")
+    wide = d.op("Concat", grown, d.op("Sigmoid", _conv_last(d, grown, 8, 8)), axis=-1)
+    x = d.op("Mul", _conv_last(d, wide, 16, 8), d.weight(8))
+    return d.model((1, 8, 8, 3), _gemm(d, d.op("Flatten", d.mean(x, 1, 2)), 8, 4))
+
+
+def _conv_last(d: Draft, x: str, inputs: int, outputs: int) -> str:
+    moved = d.op("Transpose", x, perm=(0, 3, 1, 2))
+    result = d.op("Conv", moved, d.weight(outputs, inputs, 3, 3), pads=(1,) * 4)
+    return d.op("Add", d.op("Transpose", result, perm=(0, 2, 3, 1)), d.weight(outputs))
+
+
 ARCHITECTURES: Mapping[str, Callable[[int], onnx.ModelProto]] = {
     "transformer": transformer,
     "transformer in parts": lambda opset: transformer(opset, parts=True),
@@ -148,4 +165,5 @@ ARCHITECTURES: Mapping[str, Callable[[int], onnx.ModelProto]] = {
     "resnet": resnet,
     "mobilenet": mobilenet,
     "moves": moves,
+    "channels last": channels_last,
 }

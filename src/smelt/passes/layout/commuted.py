@@ -25,9 +25,10 @@ class Commuted:
     build: Callable[[Builder, Operands], Sequence[ir.Value]]
 
 
-Handler: TypeAlias = Callable[
-    [ir.Node, Perm, Mapping[ir.Value, Perm], Constants], "Commuted | None"
-]
+Perms: TypeAlias = Mapping[ir.Value, Perm]
+"""The permutation of each value that is known to be transposed."""
+
+Handler: TypeAlias = Callable[[ir.Node, Perm, Perms, Constants], "Commuted | None"]
 """Looks at a node and the permutation of its operands, which the mapping lists."""
 
 
@@ -58,3 +59,26 @@ def normalized(axes: Sequence[int] | None, rank: int) -> tuple[int, ...] | None:
         return None
     plain = tuple(axis % rank for axis in axes)
     return plain if len(set(plain)) == len(plain) else None
+
+
+def rebuilt(
+    b: Builder, node: ir.Node, operands: Operands, **changed: int | Sequence[int]
+) -> Sequence[ir.Value]:
+    """``node`` on other operands, with some attributes changed."""
+    while operands and operands[-1] is None:
+        operands = operands[:-1]
+    attributes = [attr for name, attr in node.attributes.items() if name not in changed]
+    attributes += ir.convenience.convert_attributes(changed)
+    return b.add(ir.Node("", node.op_type, operands, attributes, num_outputs=len(node.outputs)))
+
+
+def first_is_data(handler: Handler) -> Handler:
+    """The first operand is transposed, and the others are no tensors of its layout."""
+
+    def handle(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+        data, *others = node.inputs
+        if data is None or data not in perms or any(v in perms for v in others if v is not None):
+            return None
+        return handler(node, perm, perms, constants)
+
+    return handle

@@ -8,9 +8,12 @@ something computable without it. Group: results that depend on each other change
 Weigh: a group changes if that moves fewer elements, Transposes that vanish against those that
 its other readers then need.
 
-Needs    operators that commute with Transpose: elementwise, reductions, ArgMax, Softmax, Concat,
-         Split, Slice, Pad, Squeeze, Unsqueeze; constants are permuted with them.
-Keeps    groups where nothing is won; outputs keep their layout, by a Transpose if need be.
+Needs    operators that commute with Transpose: elementwise, reductions, ArgMax, TopK, CumSum,
+         Softmax, Concat, Split, Slice, Gather, Pad, Tile, Expand, Resize, Squeeze, Unsqueeze,
+         QuantizeLinear and DequantizeLinear by tensor or axis, Shape. Constants are permuted with
+         them, quantized ones too; other operands of a broadcast are reshaped if that suffices.
+Keeps    groups where nothing is won; outputs keep their layout, by a Transpose if need be. Scales
+         of blocks, a TopK in no order, Resize where no runtime interpolates in the other layout.
 """
 
 from __future__ import annotations

@@ -17,24 +17,15 @@ from smelt.passes.layout.commuted import (
     Handler,
     Operands,
     Perm,
+    Perms,
+    first_is_data,
     inverse,
     normalized,
+    rebuilt,
     without_axes,
 )
 
-Perms: TypeAlias = Mapping[ir.Value, Perm]
 _Build: TypeAlias = Callable[[Builder, Operands], Sequence[ir.Value]]
-
-
-def _rebuilt(
-    b: Builder, node: ir.Node, operands: Operands, **changed: int | Sequence[int]
-) -> Sequence[ir.Value]:
-    """``node`` on other operands, with some attributes changed."""
-    while operands and operands[-1] is None:
-        operands = operands[:-1]
-    attributes = [attr for name, attr in node.attributes.items() if name not in changed]
-    attributes += ir.convenience.convert_attributes(changed)
-    return b.add(ir.Node("", node.op_type, operands, attributes, num_outputs=len(node.outputs)))
 
 
 def _reduction(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
@@ -57,10 +48,10 @@ def _with_axes(node: ir.Node, old_axes: list[int]) -> _Build:
     def build(b: Builder, operands: Operands) -> Sequence[ir.Value]:
         given = node.attributes.get("axes")
         if given is not None:
-            return _rebuilt(b, node, operands[:1], axes=old_axes if given.as_ints() else [])
+            return rebuilt(b, node, operands[:1], axes=old_axes if given.as_ints() else [])
         if len(operands) < 2 or operands[1] is None or static_shape(operands[1]) == (0,):
-            return _rebuilt(b, node, operands)
-        return _rebuilt(b, node, [operands[0], b.const_i64(old_axes)])
+            return rebuilt(b, node, operands)
+        return rebuilt(b, node, [operands[0], b.const_i64(old_axes)])
 
     return build
 
@@ -72,7 +63,7 @@ def _arg(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commu
         return None
     axis = perm[axes[0]]
     result = perm if opset.keeps_dims(node) else without_axes(perm, [axis])
-    return Commuted(result, lambda b, operands: _rebuilt(b, node, operands, axis=axis))
+    return Commuted(result, lambda b, operands: rebuilt(b, node, operands, axis=axis))
 
 
 def _along_axis(default: int | None, *, all_inputs: bool = True) -> Handler:
@@ -86,7 +77,7 @@ def _along_axis(default: int | None, *, all_inputs: bool = True) -> Handler:
         data = node.inputs if all_inputs else node.inputs[:1]
         if any(value is None or value not in perms for value in data):
             return None
-        return Commuted(perm, lambda b, operands: _rebuilt(b, node, operands, axis=perm[axis]))
+        return Commuted(perm, lambda b, operands: rebuilt(b, node, operands, axis=perm[axis]))
 
     return handle
 
@@ -132,7 +123,7 @@ def _pad(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commu
     old = [pads[side + axis] for side in (0, rank) for axis in order]
     return Commuted(
         perm,
-        lambda b, operands: _rebuilt(b, node, [operands[0], b.const_i64(old), *operands[2:]]),
+        lambda b, operands: rebuilt(b, node, [operands[0], b.const_i64(old), *operands[2:]]),
     )
 
 
@@ -161,33 +152,21 @@ def _with_axes_input(
     def build(b: Builder, operands: Operands) -> Sequence[ir.Value]:
         inputs = [*operands, *[None] * (index + 1 - len(operands))]
         inputs[index] = b.constant(old)
-        return _rebuilt(b, node, inputs)
+        return rebuilt(b, node, inputs)
 
     return Commuted(perm, build)
 
 
-def _first_is_data(handler: Handler) -> Handler:
-    """The first operand is transposed, and the others are no tensors of its layout."""
-
-    def handle(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
-        data, *others = node.inputs
-        if data is None or data not in perms or any(v in perms for v in others if v is not None):
-            return None
-        return handler(node, perm, perms, constants)
-
-    return handle
-
-
 HANDLERS: Mapping[str, Handler] = {
-    **dict.fromkeys(opset.REDUCTIONS, _first_is_data(_reduction)),
-    "ArgMax": _first_is_data(_arg),
-    "ArgMin": _first_is_data(_arg),
+    **dict.fromkeys(opset.REDUCTIONS, first_is_data(_reduction)),
+    "ArgMax": first_is_data(_arg),
+    "ArgMin": first_is_data(_arg),
     "Concat": _along_axis(None),
     "LogSoftmax": _along_axis(-1),
-    "Pad": _first_is_data(_pad),
-    "Slice": _first_is_data(_slice),
+    "Pad": first_is_data(_pad),
+    "Slice": first_is_data(_slice),
     "Softmax": _along_axis(-1),
-    "Split": _first_is_data(_along_axis(0, all_inputs=False)),
-    "Squeeze": _first_is_data(_squeeze),
-    "Unsqueeze": _first_is_data(_unsqueeze),
+    "Split": first_is_data(_along_axis(0, all_inputs=False)),
+    "Squeeze": first_is_data(_squeeze),
+    "Unsqueeze": first_is_data(_unsqueeze),
 }

@@ -10,7 +10,7 @@ Needs    inputs that are constants no caller can override, and a result that is 
          ``grow-limit`` bytes or than what it replaces: weights made by ConstantOfShape stay so.
 Keeps    random operators, control flow, DequantizeLinear over a constant (it is the compressed
          weight), what differs between runtimes (division by zero, floats cast out of range), and
-         with more than ``skip-const-by-size`` elements.
+         results with more than ``skip-const-by-size`` elements.
 """
 
 from __future__ import annotations

@@ -1,0 +1,123 @@
+"""How operators that choose, repeat or count elements commute with Transpose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.constants import Constants
+from smelt.ir.shapes import static_shape
+from smelt.passes.layout.commuted import (
+    Commuted,
+    Handler,
+    Operands,
+    Perm,
+    Perms,
+    first_is_data,
+    inverse,
+    normalized,
+    rebuilt,
+)
+from smelt.passes.layout.transposed_resize import resize
+
+
+def _quantization(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+    """QuantizeLinear and DequantizeLinear: one scale, or one for each index of an axis."""
+    scale, block = node.inputs[1], node.attributes.get("block_size")
+    shape = static_shape(scale) if scale is not None else None
+    if shape is None or len(shape) > 1 or (block is not None and block.as_int()):
+        return None
+    if not shape or shape[0] == 1:
+        return Commuted(perm, lambda b, operands: rebuilt(b, node, operands))
+    axes = normalized([node.attributes.get_int("axis", 1)], len(perm))
+    if axes is None:
+        return None
+    return Commuted(perm, lambda b, operands: rebuilt(b, node, operands, axis=perm[axes[0]]))
+
+
+def _top_k(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+    """Without ``sorted`` each runtime has an order of its own, which the layout may change."""
+    axes = normalized([node.attributes.get_int("axis", -1)], len(perm))
+    if axes is None or not node.attributes.get_int("sorted", 1):
+        return None
+    return Commuted(perm, lambda b, operands: rebuilt(b, node, operands, axis=perm[axes[0]]))
+
+
+def _cum_sum(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+    """The axis is an operand, of rank 0 or a vector of one."""
+    array = constants.get(node.inputs[1])
+    axes = normalized(constants.ints(node.inputs[1]), len(perm))
+    if array is None or axes is None or len(axes) != 1:
+        return None
+    axis = np.full(array.shape, perm[axes[0]], array.dtype)
+    return Commuted(perm, lambda b, operands: rebuilt(b, node, [operands[0], b.constant(axis)]))
+
+
+def _gather(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+    """The dims of the indices take the place of the axis, in one layout and in the other."""
+    indices = node.inputs[1]
+    axes = normalized([node.attributes.get_int("axis", 0)], len(perm))
+    if axes is None or indices is None or indices.shape is None:
+        return None
+    old, count = perm[axes[0]], len(indices.shape)
+    result: list[int] = []
+    for axis in perm:
+        if axis == old:
+            result.extend(range(old, old + count))
+        else:
+            result.append(axis if axis < old else axis - 1 + count)
+    return Commuted(tuple(result), lambda b, operands: rebuilt(b, node, operands, axis=old))
+
+
+def _tile(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+    return _with_dims(node, constants.ints(node.inputs[1]), perm)
+
+
+def _expand(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+    """A shorter shape counts from the last dim; a longer one adds dims, and stays."""
+    shape = constants.ints(node.inputs[1])
+    if shape is None or len(shape) > len(perm):
+        return None
+    return _with_dims(node, (1,) * (len(perm) - len(shape)) + shape, perm)
+
+
+def _with_dims(node: ir.Node, numbers: tuple[int, ...] | None, perm: Perm) -> Commuted | None:
+    """The second operand has a number for each dim."""
+    if numbers is None or len(numbers) != len(perm):
+        return None
+    old = [numbers[axis] for axis in inverse(perm)]
+    return Commuted(perm, lambda b, operands: rebuilt(b, node, [operands[0], b.const_i64(old)]))
+
+
+def _shape(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+    """The sizes before, in the order after; ``start`` and ``end`` are clamped."""
+    start, end = node.attributes.get_int("start", 0), node.attributes.get_int("end", len(perm))
+    chosen = perm[slice(start, end)]
+
+    def build(b: Builder, operands: Operands) -> Sequence[ir.Value]:
+        return (b.op("Gather", b.op("Shape", operands[0]), b.const_i64(chosen)),)
+
+    return Commuted((0,), build)
+
+
+def _size(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+    return Commuted((), lambda b, operands: rebuilt(b, node, operands))
+
+
+_BY_OPERATOR: Mapping[str, Handler] = {
+    "CumSum": _cum_sum,
+    "DequantizeLinear": _quantization,
+    "Expand": _expand,
+    "Gather": _gather,
+    "QuantizeLinear": _quantization,
+    "Resize": resize,
+    "Shape": _shape,
+    "Size": _size,
+    "Tile": _tile,
+    "TopK": _top_k,
+}
+
+HANDLERS = {op_type: first_is_data(handler) for op_type, handler in _BY_OPERATOR.items()}

@@ -1,0 +1,90 @@
+"""How Resize commutes with Transpose: what it says of each axis goes with the axis.
+
+Kernels interpolate in some layouts only: ONNX Runtime's Resize is linear over the last two axes of
+four, or over those between batch and channels, and cubic over the last two. Nearest neighbours it
+takes anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.constants import Constants
+from smelt.passes.layout.commuted import Commuted, Operands, Perm, inverse, normalized, rebuilt
+
+PLAIN_AXES: Mapping[str, tuple[tuple[int, ...], ...]] = {
+    "linear": ((0, 1), (0, 3)),
+    "cubic": ((0, 1),),
+}
+"""By mode, the axes of four that keep their size where a kernel interpolates along the others."""
+
+ROI, SCALES, SIZES = 1, 2, 3
+
+
+def resize(
+    node: ir.Node, perm: Perm, perms: Mapping[ir.Value, Perm], constants: Constants
+) -> Commuted | None:
+    """Named axes are renumbered; else regions, scales or sizes change places."""
+    if not _has_kernel(node, perm, constants):
+        return None
+    given = node.attributes.get("axes")
+    if given is not None:
+        axes = normalized(given.as_ints(), len(perm))
+        if not axes:
+            return None
+        old_axes = [perm[axis] for axis in axes]
+        return Commuted(perm, lambda b, operands: rebuilt(b, node, operands, axes=old_axes))
+    moved: dict[int, np.ndarray] = {}
+    for place, value in enumerate(node.inputs[1:], 1):
+        array = constants.get(value) if value is not None else None
+        if value is None or (array is not None and not array.size):
+            continue
+        if array is None or array.size != len(perm) * (2 if place == ROI else 1):
+            return None
+        rows = array.reshape(-1, len(perm))[:, inverse(perm)]
+        moved[place] = np.ascontiguousarray(rows.reshape(-1))
+
+    def build(b: Builder, operands: Operands) -> Sequence[ir.Value]:
+        inputs = [b.constant(moved[i]) if i in moved else v for i, v in enumerate(operands)]
+        return rebuilt(b, node, inputs)
+
+    return Commuted(perm, build)
+
+
+def _has_kernel(node: ir.Node, perm: Perm, constants: Constants) -> bool:
+    """True if runtimes are known to resize in the other layout, too."""
+    mode = node.attributes.get_string("mode", "nearest")
+    if mode == "nearest":
+        return True
+    coordinates = node.attributes.get_string("coordinate_transformation_mode", "half_pixel")
+    if len(perm) != 4 or coordinates == "tf_crop_and_resize":
+        return False
+    if node.attributes.get_int("antialias", 0):
+        return False
+    plain = _plain_axes(node, constants)
+    return tuple(sorted(perm[axis] for axis in plain)) in PLAIN_AXES.get(mode, ())
+
+
+def _plain_axes(node: ir.Node, constants: Constants) -> list[int]:
+    """The axes that surely keep their size."""
+    source = node.inputs[0]
+    given = node.attributes.get("axes")
+    rank = len(source.shape) if source is not None and source.shape is not None else 0
+    axes = normalized(given.as_ints(), rank) if given is not None else tuple(range(rank))
+    if source is None or source.shape is None or axes is None:
+        return []
+    plain = [axis for axis in range(rank) if axis not in axes]
+    inputs = [*node.inputs, None, None, None]
+    for place in (SCALES, SIZES):
+        value = inputs[place]
+        array = constants.get(value) if value is not None else None
+        if array is None or array.size != len(axes):
+            continue
+        for axis, number in zip(axes, array.reshape(-1), strict=True):
+            if number == (1 if place == SCALES else source.shape[axis]):
+                plain.append(axis)
+    return plain

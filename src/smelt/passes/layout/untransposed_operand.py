@@ -1,0 +1,92 @@
+"""The other operands of an elementwise operator, in the layout before a Transpose.
+
+A constant is permuted now. A constant that is dequantized stays so: its integers are permuted, and
+the axis of its scales moves along. Of other tensors, those of one element broadcast to any layout,
+and one whose dims keep their order, such as a vector, is reshaped, which moves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.constants import Constants, is_constant
+from smelt.passes.layout.commuted import Perm, inverse
+from smelt.passes.quantize.quantization import Quantization
+
+Make: TypeAlias = Callable[[Builder], "ir.Value | None"]
+
+
+def untransposed_operand(value: ir.Value, perm: Perm, constants: Constants) -> Make | None:
+    """Makes ``value`` as it broadcasts to the other operand before its Transpose by ``perm``.
+
+    None if that would take a Transpose of its own, or the rank is not known.
+    """
+    if value.shape is not None and len(value.shape) == 0:
+        return lambda b: value
+    array = constants.get(value, limit=None)
+    if array is not None:
+        if array.ndim > len(perm):
+            return None
+        moved = untransposed(array, perm)
+        return lambda b: b.constant(moved)
+    if value.shape is None or len(value.shape) > len(perm):
+        return None
+    if all(dim == 1 for dim in value.shape):
+        return lambda b: value
+    return _dequantized(value, perm, constants) or _reshaped(value, value.shape, perm)
+
+
+def untransposed(array: np.ndarray, perm: Perm) -> np.ndarray:
+    """A broadcasting constant in the layout before the Transpose; scalars stay as they are."""
+    if array.size == 1:
+        return array.reshape(()) if array.ndim else array
+    full = array.reshape((1,) * (len(perm) - array.ndim) + array.shape)
+    return np.ascontiguousarray(full.transpose(inverse(perm)))
+
+
+def _dequantized(value: ir.Value, perm: Perm, constants: Constants) -> Make | None:
+    """A DequantizeLinear of a constant, with one scale or one for each index of an axis."""
+    node = value.producer()
+    if node is None or node.op_type != "DequantizeLinear" or node.domain:
+        return None
+    data, quantization = node.inputs[0], Quantization.of(node)
+    array = constants.get(data, limit=None) if data is not None else None
+    if array is None or quantization is None or quantization.block_size:
+        return None
+    if not all(v is None or is_constant(v) for v in node.inputs):
+        return None
+    integers = array.reshape((1,) * (len(perm) - array.ndim) + array.shape)
+    integers = np.ascontiguousarray(integers.transpose(inverse(perm)))
+    kept = [attr for attr in node.attributes.values() if attr.name not in ("axis", "block_size")]
+    if quantization.axis is not None:
+        if not 0 <= quantization.axis < array.ndim:
+            return None
+        axis = perm[quantization.axis + len(perm) - array.ndim]
+        kept.append(ir.AttrInt64("axis", axis))
+
+    def make(b: Builder) -> ir.Value:
+        operands = (b.constant(integers), *node.inputs[1:])
+        return b.add(ir.Node("", "DequantizeLinear", operands, kept))[0]
+
+    return make
+
+
+def _reshaped(value: ir.Value, shape: ir.Shape, perm: Perm) -> Make | None:
+    """Dims of 1 move between the others, which stay in their order."""
+    lead = len(perm) - len(shape)
+    places = [perm[lead + axis] for axis, dim in enumerate(shape) if dim != 1]
+    if places != sorted(places):
+        return None
+    dims = [dim if isinstance(dim, int) else -1 for dim in shape if dim != 1]
+    if dims.count(-1) > 1 or 0 in dims:
+        return None
+    target = [1] * len(perm)
+    for place, size in zip(places, dims, strict=True):
+        target[place] = size
+    target = target[places[0] :]
+    return lambda b: b.op("Reshape", value, b.const_i64(target))
