@@ -1,0 +1,60 @@
+"""Put random weights in the place of real ones, so that a reproducer gives away no model.
+
+Each keeps its shape, its element type and its scale: random numbers of the same mean and spread,
+between the same bounds. What decides how a graph is read stays: small tensors, and 64-bit integers,
+which are shapes, axes and indices.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.floats import is_float
+
+SMALL = 16
+"""Elements up to which a tensor stays as it is."""
+
+
+def scrub(model: ir.Model, seed: int = 0) -> None:
+    """Replace the weights of ``model``, in place; equal seeds give equal weights."""
+    rng = np.random.default_rng(seed)
+    for graph in scope.graphs(model):
+        for value in graph.initializers.values():
+            if value.const_value is not None:
+                value.const_value = _scrubbed(value.const_value, rng)
+        for node in graph:
+            _scrub_attributes(node, rng)
+
+
+def _scrub_attributes(node: ir.Node, rng: np.random.Generator) -> None:
+    for name, attribute in list(node.attributes.items()):
+        if attribute.type == ir.AttributeType.TENSOR and not attribute.is_ref():
+            node.attributes[name] = ir.AttrTensor(name, _scrubbed(attribute.as_tensor(), rng))
+        elif attribute.type == ir.AttributeType.FLOATS and not attribute.is_ref():
+            numbers = _alike(np.asarray(attribute.as_floats(), np.float32), rng)
+            node.attributes[name] = ir.AttrFloat32s(name, numbers.tolist())
+
+
+def _scrubbed(tensor: ir.TensorProtocol, rng: np.random.Generator) -> ir.TensorProtocol:
+    if tensor.size <= SMALL or tensor.dtype in (ir.DataType.INT64, ir.DataType.BOOL):
+        return tensor
+    if tensor.dtype == ir.DataType.STRING:
+        texts = [f"text {index}".encode() for index in range(tensor.size)]
+        return ir.StringTensor(texts, shape=ir.Shape(tensor.shape.numpy()), name=tensor.name)
+    return ir.Tensor(_alike(tensor.numpy(), rng), dtype=tensor.dtype, name=tensor.name)
+
+
+def _alike(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Random numbers like those of ``array``; what is not finite, or 0, stays where it is."""
+    if array.size <= SMALL:
+        return array
+    wide = array.astype(np.float64)
+    free = np.isfinite(wide) & (wide != 0)
+    if not free.any():
+        return array
+    known = wide[free]
+    drawn = np.clip(rng.normal(known.mean(), known.std(), array.shape), known.min(), known.max())
+    rounded = drawn if is_float(array.dtype) else np.rint(drawn)
+    return np.where(free, rounded, wide).astype(array.dtype)
