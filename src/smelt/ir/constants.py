@@ -8,12 +8,18 @@ constant that something else reads.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.floats import is_close
 from smelt.ir.shapes import static_shape
 from smelt.ir.spill import note_held
+
+MAX_MOVES = 16
+"""Movements, one after another, that a constant is followed through. Folding replaces them one by
+one, so none is missed; a chain of thousands that ends at no constant costs a rule a few steps."""
 
 SMALL = 64 * 1024
 """Bytes up to which a constant is read unless the caller asks for more."""
@@ -87,10 +93,30 @@ class Constants:
         return tuple(int(item) for item in array.reshape(-1))
 
     def _read(self, value: ir.Value, limit: int | None) -> Array | None:
+        moves: list[ir.Node] = []
+        while (move := _move_to(value)) is not None:
+            source = move.inputs[0]
+            if source is None or len(moves) == MAX_MOVES:
+                return None
+            moves.append(move)
+            value = source
+            if value in self._known:
+                break
+        array = self._at(value, limit)
+        for move in reversed(moves):
+            if array is None:
+                return None
+            array = _MOVEMENTS[move.op_type](array, move)
+        return array
+
+    def _at(self, value: ir.Value, limit: int | None) -> Array | None:
+        """What ``value`` holds if no movement writes it, or what is remembered of it."""
+        known = self._known.get(value)
+        if known is not None:
+            return known if limit is None or known.nbytes <= limit else None
         node = value.producer()
-        if node is not None and node.op_type != "Constant":
-            moved = _THROUGH.get(node.op_type) if not node.domain else None
-            return moved(self, node, limit) if moved is not None else None
+        if node is not None and node.op_type == "Shape" and not node.domain:
+            return _static_shape(node)
         tensor = tensor_of(value)
         if tensor is None or tensor.dtype == ir.DataType.STRING:
             return None
@@ -138,14 +164,21 @@ def _constant_tensor(node: ir.Node) -> ir.TensorProtocol | None:
     return None
 
 
-def _identity(constants: Constants, node: ir.Node, limit: int | None) -> Array | None:
-    return constants.get(node.inputs[0], limit)
+def _move_to(value: ir.Value) -> ir.Node | None:
+    """The node that writes ``value`` by moving or casting its first operand, if one does."""
+    node = value.producer()
+    if node is None or node.domain or node.op_type not in _MOVEMENTS or not node.inputs:
+        return None
+    return node
 
 
-def _cast(constants: Constants, node: ir.Node, limit: int | None) -> Array | None:
-    source = constants.get(node.inputs[0], limit)
+def _identity(source: Array, node: ir.Node) -> Array | None:
+    return source
+
+
+def _cast(source: Array, node: ir.Node) -> Array | None:
     to = node.attributes.get("to")
-    if source is None or to is None or to.is_ref() or source.dtype.kind not in "biuf":
+    if to is None or to.is_ref() or source.dtype.kind not in "biuf":
         return None
     dtype = ir.DataType(to.as_int())
     floating = dtype == ir.DataType.BFLOAT16 or dtype.numpy().kind == "f"
@@ -162,15 +195,14 @@ def _cast(constants: Constants, node: ir.Node, limit: int | None) -> Array | Non
     return result if exact else None
 
 
-def _reshape(constants: Constants, node: ir.Node, limit: int | None) -> Array | None:
-    source = constants.get(node.inputs[0], limit)
+def _reshape(source: Array, node: ir.Node) -> Array | None:
     shape = static_shape(node.outputs[0])
-    if source is None or shape is None or int(np.prod(shape)) != source.size:
+    if shape is None or int(np.prod(shape)) != source.size:
         return None
     return source.reshape(shape)
 
 
-def _shape(constants: Constants, node: ir.Node, limit: int | None) -> Array | None:
+def _static_shape(node: ir.Node) -> Array | None:
     value = node.inputs[0]
     if value is None or value.shape is None:
         return None
@@ -182,12 +214,11 @@ def _shape(constants: Constants, node: ir.Node, limit: int | None) -> Array | No
     return np.asarray(dims, dtype=np.int64)
 
 
-_THROUGH = {
+_MOVEMENTS: Mapping[str, Callable[[Array, ir.Node], Array | None]] = {
     "Identity": _identity,
     "Cast": _cast,
     "Reshape": _reshape,
     "Squeeze": _reshape,
     "Unsqueeze": _reshape,
     "Flatten": _reshape,
-    "Shape": _shape,
 }

@@ -13,6 +13,13 @@ import onnx_ir as ir
 
 META_KEY = "smelt.origin"
 
+MOST = 64
+"""Sources that an origin lists; thousands of nodes that merge pair by pair would each carry the
+list of all before."""
+
+MORE = "..."
+"""Stands for the sources beyond ``MOST``."""
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -35,7 +42,7 @@ def origin_of(node: ir.Node) -> Origin:
 
 
 def merge(nodes: Iterable[ir.Node], rule: str) -> Origin:
-    """The origin of what ``rule`` builds from ``nodes``: all their sources, then their rules."""
+    """The origin of what ``rule`` builds from ``nodes``: up to ``MOST`` sources, then the rules."""
     sources: dict[str, None] = {}
     rules: dict[str, None] = {}
     for node in nodes:
@@ -43,6 +50,9 @@ def merge(nodes: Iterable[ir.Node], rule: str) -> Origin:
         sources.update(dict.fromkeys(origin.sources))
         rules.update(dict.fromkeys(origin.rules))
     rules[rule] = None
+    if len(sources) > MOST:
+        sources.pop(MORE, None)
+        return Origin((*tuple(sources)[:MOST], MORE), tuple(rules))
     return Origin(tuple(sources), tuple(rules))
 
 
