@@ -20,6 +20,7 @@ from smelt.runtime.c_library import build
 from smelt.runtime.onnxruntime import OnnxRuntime
 from smelt.targets.base import Artifact, Plan
 from smelt.targets.c import c
+from smelt.targets.options import read_options
 from smelt.targets.registry import find_target
 
 STRICT = ("-std=c99", "-O1", "-Wall", "-Wextra", "-pedantic", "-Werror")
@@ -32,7 +33,7 @@ def compile_c(model: ir.Model, **options: object) -> Artifact:
     shapes = ShapeInference(model)
     shapes.infer_model()
     Worklist(Rewriter(model, shapes, Constants()), c.select).run()
-    plan = Plan(model, options)
+    plan = Plan(model, read_options(c, options))
     c.schedule(plan)
     c.allocate(plan)
     return c.emit(plan)

@@ -19,9 +19,11 @@ from smelt.ir.worklist import Worklist
 from smelt.passes import pipeline as language
 from smelt.passes.base import PassContext
 from smelt.passes.interface.image_input_preprocess import Images, image_input_preprocess
+from smelt.passes.interface.materialize_symbolic_dims import bind_dims
 from smelt.passes.run import Observer, PassReport, run
 from smelt.targets.base import Artifact, Plan, Target
 from smelt.targets.legality import check_limits
+from smelt.targets.options import read_options
 from smelt.targets.registry import find_target
 
 if TYPE_CHECKING:
@@ -92,7 +94,7 @@ def load(source: Source, *, opset: int | None = None, inline: bool = True) -> ir
 def optimize_model(
     model: ir.Model,
     *,
-    pipeline: str = "default",
+    pipeline: str | language.Steps = "default",
     verify: Verify = "off",
     dims: Mapping[str, int | tuple[int, ...]] | None = None,
     operators: frozenset[tuple[str, str]] = frozenset(),
@@ -104,7 +106,8 @@ def optimize_model(
     """Run ``pipeline`` on ``model`` in place, and report each pass.
 
     Where a rule matches but its operator is younger than the model, the ONNX opset is raised, to
-    ``highest_opset`` at most, and the pipeline run again; 0 keeps the opset.
+    ``highest_opset`` at most, and the pipeline run again, without what changed the interface on
+    request, which is done; 0 keeps the opset.
 
     ``verify`` compares numbers at the sizes in ``dims``, once at the end or after each pass; a
     difference beyond what the passes declare raises Mismatch E701. ``operators`` are those beyond
@@ -113,7 +116,7 @@ def optimize_model(
     """
     if verify not in ("off", "final", "each"):
         raise UsageError("E607", f"verify={verify!r} is none of off, final, each")
-    steps = language.parse(pipeline)
+    steps = language.parse(pipeline) if isinstance(pipeline, str) else pipeline
     watching = list(observers)
     with paused_collector():
         if verify != "off":
@@ -131,7 +134,8 @@ def optimize_model(
             cx = PassContext.of(model, _evaluator(model))
             cx.operators, cx.kernels = operators, kernels
             cx.rewrites_left = _left(rewrites, reports)
-            reports += run(cx, steps, watching)
+            asked = {report.text for report in reports if report.stats.interface}
+            reports += run(cx, language.without(steps, asked), watching)
             cx.shapes.restore_interface()
         if verify != "off":
             checker.finish(model)
@@ -201,19 +205,19 @@ def compile_model(
     exists.
     """
     chosen = find_target(target)
+    own = read_options(chosen, options)
+    steps = language.parse_all(pipeline, chosen.passes)
     with paused_collector():
         model = _source_model(source, specs, opset, {"x64": x64, **(tracing or {})})
         if model.functions and not chosen.functions:
             inline_functions(model)
         if dims:
-            bound = ",".join(f"{name}={size}" for name, size in dims.items())
-            pipeline = f"materialize-symbolic-dims{{dims={bound}}},{pipeline}"
-        text = f"{pipeline},{chosen.passes}" if chosen.passes else pipeline
+            bind_dims(model, dims)
         operators = frozenset(operator.key for operator in chosen.operators)
         highest = min(HIGHEST_OPSET, chosen.limits.opset[1]) if opset is None else 0
         reports = optimize_model(
             model,
-            pipeline=text,
+            pipeline=steps,
             operators=operators,
             kernels=chosen.kernels,
             highest_opset=highest,
@@ -221,7 +225,7 @@ def compile_model(
         )
         select(model, chosen)
         check_limits(model, chosen)
-        plan = Plan(model, options)
+        plan = Plan(model, own)
         chosen.schedule(plan)
         chosen.allocate(plan)
         artifact = chosen.emit(plan)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -24,6 +26,8 @@ def test_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path)
     blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
     assert blocks
-    namespace: dict[str, object] = {"__name__": page.stem.replace("-", "_")}
+    module = ModuleType(page.stem.replace("-", "_"))
+    monkeypatch.setitem(sys.modules, module.__name__, module)  # Dataclasses look themselves up.
+    namespace = module.__dict__
     for block in blocks:
         exec(compile(block, str(page), "exec"), namespace)

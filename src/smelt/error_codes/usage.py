@@ -173,8 +173,9 @@ CODES: Mapping[str, ErrorCode] = {
         "uninstall one of the packages",
     ),
     "E660": ErrorCode(
-        "a wrong option of the C target",
-        "The C target has no such option, or a name that cannot name functions in C.",
+        "a wrong option of a target",
+        "The target has no such option, or the value is of another type, or is a name that cannot "
+        "name what the target writes.",
         "--option name=my_model",
     ),
     "E661": ErrorCode(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -69,6 +69,24 @@ def parse(text: str) -> Steps:
     steps = _Parser(_read(text)).parse()
     check_order(steps)
     return steps
+
+
+def parse_all(*texts: str) -> Steps:
+    """The steps of several pipelines, one after another, whose order must hold together."""
+    steps = tuple(step for text in texts for step in parse(text))
+    check_order(steps)
+    return steps
+
+
+def without(steps: Steps, done: Collection[str]) -> Steps:
+    """``steps`` but those whose text is among ``done``."""
+    kept: list[Step | Fixpoint] = []
+    for step in steps:
+        if isinstance(step, Fixpoint):
+            kept.append(Fixpoint(without(step.steps, done), step.rounds))
+        elif str(step) not in done:
+            kept.append(step)
+    return tuple(kept)
 
 
 def to_text(steps: Steps) -> str:

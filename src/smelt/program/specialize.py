@@ -8,6 +8,7 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from smelt.errors import ErrorList, Unsupported, UsageError
+from smelt.ir.dims import size_of, symbols_of
 from smelt.program.instruction import Dim, Program
 
 
@@ -39,7 +40,7 @@ def check_sizes_known(program: Program) -> None:
 def _follows(dim: Dim, bound: set[str | None]) -> bool:
     if isinstance(dim, int):
         return True
-    return dim.value is not None and (dim.value in bound or dim.free_symbols() <= bound)
+    return dim.value is not None and (dim.value in bound or symbols_of(dim) <= bound)
 
 
 def _unknown(name: str, dim: Dim, origin: str) -> Unsupported:
@@ -76,15 +77,13 @@ def specialize(program: Program, shapes: Sequence[tuple[int, ...]]) -> Program:
 
 
 def _is_name(dim: ir.SymbolicDim) -> bool:
-    return dim.free_symbols() <= {dim.value} or not dim.free_symbols()
+    return symbols_of(dim) <= {dim.value} or not symbols_of(dim)
 
 
 def _evaluate(dim: Dim, sizes: Mapping[str, int]) -> int:
     if isinstance(dim, int):
         return dim
-    if dim.value is not None and dim.value in sizes:
-        return sizes[dim.value]
-    size = dim.evaluate(dict(sizes))
+    size = size_of(dim, sizes)
     if not isinstance(size, int) or size < 0:
         raise UsageError(
             "E670",

@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.constants import tensor_of
+from smelt.ir.dims import size_of
 
 Range = tuple[int, int]
 """Lowest and highest value, both possible."""
@@ -113,7 +114,7 @@ def _limits(node: ir.Node, index: int, sizes: Mapping[str, int]) -> Range | None
 def _size(dim: int | ir.SymbolicDim, sizes: Mapping[str, int]) -> int:
     if isinstance(dim, int):
         return dim
-    bound = dim.evaluate(sizes)
+    bound = size_of(dim, sizes)
     return bound if isinstance(bound, int) else 1
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.defaults import default_of
+from smelt.ir.dims import size_of, symbols_of
 from smelt.ir.opaque_types import opaque_type_of
 
 Dim = int | ir.SymbolicDim
@@ -60,7 +61,7 @@ class Interface:
         for port in self.inputs:
             for dim in port.shape or ():
                 if isinstance(dim, ir.SymbolicDim):
-                    found.update(dict.fromkeys(sorted(dim.free_symbols())))
+                    found.update(dict.fromkeys(sorted(symbols_of(dim))))
         return tuple(found)
 
 
@@ -114,10 +115,10 @@ def _evaluate(dim: ir.SymbolicDim, sizes: Mapping[str, int]) -> int:
     name = dim.value or ""
     if name in sizes:
         return sizes[name]
-    missing = sorted(dim.free_symbols() - sizes.keys())
+    missing = sorted(symbols_of(dim) - sizes.keys())
     if missing:
         raise KeyError(missing[0])
-    size = dim.evaluate(sizes)
+    size = size_of(dim, sizes)
     if not isinstance(size, int) or size < 0:
         raise ValueError(f"{dim} is no size where {dict(sizes)}")
     return size

@@ -36,21 +36,18 @@ class Limits:
     operators: frozenset[tuple[str, str]] | None = None
 
 
-Options = Mapping[str, Any]
-"""Options of one compile, as the caller gave them; each target documents its own."""
-
-
 @dataclass
 class Plan:
     """What flows through schedule, allocate and emit.
 
-    ``model`` is the selected graph. ``schedule`` sets ``steps``, whatever the target executes
+    ``model`` is the selected graph; ``options`` is an instance of ``Target.options``, None for
+    targets without. ``schedule`` sets ``steps``, whatever the target executes
     (a Program, an ordered node list); ``allocate`` sets ``memory``; ``emit`` reads all three.
     ``facts`` are figures for the report, for instance ``{"arena_bytes": 4096}``.
     """
 
     model: ir.Model
-    options: Options = field(default_factory=dict)
+    options: Any = None
     steps: Any = None
     memory: Any = None
     facts: dict[str, Any] = field(default_factory=dict)
@@ -113,6 +110,8 @@ class Target:
     ``select``: rules that turn ONNX operators into the target's own. ``passes``: pipeline text
     run before selection, beyond the default pipeline. ``schedule``, ``allocate`` fill the plan in
     place; ``emit`` returns the files and, where one exists, a way to run them on this machine.
+    ``options``: a frozen dataclass of the target's own options, each with a default; others are
+    refused.
     ``kernels``: the operators of ONNX that it computes, or that its ``passes`` turn into such, all
     if None; no pass makes others. ``functions``: whether it takes models with functions, which are
     inlined for others.
@@ -127,6 +126,7 @@ class Target:
     select: Sequence[Rule] = ()
     passes: str = ""
     kernels: frozenset[str] | None = None
+    options: type | None = None
     functions: bool = False
     schedule: Callable[[Plan], None] = lambda plan: None
     allocate: Callable[[Plan], None] = lambda plan: None

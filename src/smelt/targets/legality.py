@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from smelt.errors import ErrorList, SmeltError, Unsupported
 from smelt.ir import scope
+from smelt.ir.dims import symbols_of
 from smelt.targets.base import Target
 
 
@@ -44,7 +45,7 @@ def _dims(model: ir.Model, target: Target) -> Iterator[SmeltError]:
             places.append(f"input {value.name!r} {_type(value)}")
             for dim in value.shape.dims if value.shape is not None else ():
                 if isinstance(dim, ir.SymbolicDim) and dim.value is not None:
-                    symbols.update(dict.fromkeys(sorted(dim.free_symbols())))
+                    symbols.update(dict.fromkeys(sorted(symbols_of(dim))))
     if places:
         bind = " ".join(f"--dim {name}=1" for name in symbols)
         yield Unsupported(

@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from smelt.errors import UsageError
 from smelt.ir import scope
+from smelt.ir.dims import size_of, symbols_of
 from smelt.ir.interface_change import DimBound
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.worklist import RuleStats
@@ -41,14 +42,7 @@ def materialize_symbolic_dims(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Sizes
 ) -> None:
     sizes = _parse(options.dims)
-    _check_known(cx.model, sizes)
-    interface = {*cx.model.graph.inputs, *cx.model.graph.outputs}
-    changed = 0
-    for value in _values(cx.model):
-        bound = _bind(value.shape, sizes)
-        if bound is not None:
-            value.shape = bound
-            changed += value in interface
+    changed = bind_dims(cx.model, sizes)
     if changed:
         stats.fired["dim bound"] += changed
         stats.interface += [DimBound(name, size) for name, size in sizes.items()]
@@ -57,10 +51,32 @@ def materialize_symbolic_dims(
         cx.shapes.infer_model()
 
 
+def bind_dims(model: ir.Model, sizes: Mapping[str, int]) -> int:
+    """Write ``sizes`` in place of symbolic dims wherever they are declared or were inferred.
+
+    Returns how many inputs and outputs that changes. Raises UsageError E603 for a name that no
+    input has, E633 for a size that is no whole number of 0 or more.
+    """
+    for name, size in sizes.items():
+        if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+            raise UsageError(
+                "E633", f"the dim {name!r} cannot be {size!r}", fix="give a whole number, 0 or more"
+            )
+    _check_known(model, sizes)
+    interface = {*model.graph.inputs, *model.graph.outputs}
+    changed = 0
+    for value in _values(model):
+        bound = _bind(value.shape, sizes)
+        if bound is not None:
+            value.shape = bound
+            changed += value in interface
+    return changed
+
+
 def _parse(dims: tuple[str, ...]) -> dict[str, int]:
     sizes = {}
     for item in dims:
-        name, _, size = item.partition("=")
+        name, _, size = item.rpartition("=")
         if not name or not size.isdigit():
             raise UsageError(
                 "E603",
@@ -76,7 +92,7 @@ def _check_known(model: ir.Model, sizes: Mapping[str, int]) -> None:
     for value in model.graph.inputs:
         for dim in value.shape.dims if value.shape is not None else ():
             if not isinstance(dim, int) and dim.value is not None:
-                known.update(dict.fromkeys(sorted(dim.free_symbols())))
+                known.update(dict.fromkeys(sorted(symbols_of(dim))))
     for name in sizes:
         if name not in known:
             raise UsageError(
@@ -95,11 +111,6 @@ def _values(model: ir.Model) -> Iterator[ir.Value]:
 
 def _bind(shape: ir.Shape | None, sizes: Mapping[str, int]) -> ir.Shape | None:
     """``shape`` with the symbols bound; None if it has none of them."""
-    if shape is None or not any(
-        not isinstance(dim, int) and dim.value is not None and dim.free_symbols() & sizes.keys()
-        for dim in shape.dims
-    ):
+    if shape is None or not any(symbols_of(dim) & sizes.keys() for dim in shape.dims):
         return None
-    return ir.Shape(
-        [dim if isinstance(dim, int) or dim.value is None else dim.evaluate(sizes) for dim in shape]
-    )
+    return ir.Shape([size_of(dim, sizes) for dim in shape])

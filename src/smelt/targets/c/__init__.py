@@ -12,6 +12,7 @@ from smelt.targets.base import Limits, Target
 from smelt.targets.c.emit import emit
 from smelt.targets.c.memory import allocate
 from smelt.targets.c.operators import OPERATORS
+from smelt.targets.c.options import Options
 from smelt.targets.c.schedule import order
 from smelt.targets.c.selection.select_conv_relu import select_conv_relu
 from smelt.targets.c.types import C_TYPES
@@ -23,6 +24,7 @@ c = Target(
     operators=OPERATORS,
     passes=EXPANDED,
     kernels=frozenset(lowered_operators()) | EXPANDED_OPERATORS,
+    options=Options,
     select=(select_conv_relu,),
     schedule=order,
     allocate=allocate,

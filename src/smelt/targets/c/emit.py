@@ -25,7 +25,7 @@ def emit(plan: Plan) -> Artifact:
 
     ``load`` builds them with a C compiler and calls the library in this process.
     """
-    options = Options.of(plan.options)
+    options: Options = plan.options
     program: Program = plan.steps
     memory: MemoryPlan = plan.memory
     unit = Unit(options.name, program, memory)

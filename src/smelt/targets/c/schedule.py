@@ -21,13 +21,11 @@ from smelt.targets.c.kernels import kernel_of
 from smelt.targets.c.kernels.dot import is_product
 from smelt.targets.c.kernels.kernel import Instance
 from smelt.targets.c.memory import needs_of
-from smelt.targets.c.options import Options
 from smelt.targets.c.types import C_TYPES
 
 
 def order(plan: Plan) -> None:
     """Set ``plan.steps``. Raises Unsupported for everything that has no kernel, all at once."""
-    Options.of(plan.options)
     program = lower(plan.model)
     if not is_static(program):
         check_sizes_known(program)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from smelt.targets.base import Target
 from smelt.targets.onnx.emit import write_model
+from smelt.targets.onnx.options import Options
 
 onnx = Target(
     name="onnx",
     summary="portable ONNX, for any ONNX runtime",
     emit=write_model,
+    options=Options,
     functions=True,
 )

@@ -11,8 +11,6 @@ from smelt.frontends.onnx.bodies import attach_bodies
 from smelt.frontends.onnx.save import ModelFiles
 from smelt.targets.base import Artifact, Plan, Runner
 
-DEFAULT_NAME = "model"
-
 
 def _check_expressible(nodes: Sequence[ir.Node]) -> None:
     """Raise an ErrorList of E201 for extension operators that ONNX cannot express."""
@@ -33,7 +31,7 @@ def write_model(plan: Plan) -> Artifact:
     """``NAME.onnx``, and its weights beside it beyond 1.5 GB; the option ``name`` changes NAME."""
     model = plan.model
     _check_expressible(attach_bodies(model))
-    files = ModelFiles(model, f"{plan.options.get('name', DEFAULT_NAME)}.onnx")
+    files = ModelFiles(model, f"{plan.options.name}.onnx")
     plan.facts["bytes"] = files.size
 
     def load() -> Runner:

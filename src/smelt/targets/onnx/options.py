@@ -1,0 +1,22 @@
+"""The options of the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from smelt.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Options:
+    """``name``: the file is called ``NAME.onnx``; raises UsageError E660 if none can be."""
+
+    name: str = "model"
+
+    def __post_init__(self) -> None:
+        if not self.name.strip(".") or set(self.name) & set("/\\\0:"):
+            raise UsageError(
+                "E660",
+                f"target 'onnx' takes no option name={self.name!r}",
+                why="it is the name of a file, without a folder",
+            )

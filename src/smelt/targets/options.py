@@ -1,0 +1,52 @@
+"""The options of one compile, held against those that the target declares."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from smelt.errors import UsageError
+from smelt.targets.base import Target
+
+
+def read_options(target: Target, given: Mapping[str, Any]) -> Any:
+    """An instance of ``target.options`` with the values of ``given``; None if it declares none.
+
+    Raises UsageError E660 for an option that the target does not declare, or of another type.
+    """
+    kinds = get_type_hints(target.options) if target.options is not None else {}
+    for name, value in given.items():
+        if name not in kinds:
+            raise _unknown(target, name, tuple(kinds))
+        if not _is(value, kinds[name]):
+            wanted = getattr(kinds[name], "__name__", str(kinds[name]))
+            raise UsageError(
+                "E660",
+                f"target {target.name!r} takes no option {name}={value!r}",
+                why=f"{name} is of type {wanted}",
+            )
+    return None if target.options is None else target.options(**given)
+
+
+def _unknown(target: Target, name: str, known: tuple[str, ...]) -> UsageError:
+    near = difflib.get_close_matches(name, known, n=1)
+    return UsageError(
+        "E660",
+        f"target {target.name!r} has no option {name!r}",
+        why=f"its options are {', '.join(known)}" if known else "it has none",
+        fix=f"did you mean {near[0]!r}?" if near else "",
+    )
+
+
+def _is(value: object, kind: Any) -> bool:
+    """True if ``value`` is of type ``kind``; an int serves as a float, a bool as no number."""
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    return any(_is_one(value, get_origin(item) or item) for item in kinds)
+
+
+def _is_one(value: object, kind: Any) -> bool:
+    if isinstance(value, bool):
+        return kind in (bool, object)
+    return isinstance(value, int | float if kind is float else kind)

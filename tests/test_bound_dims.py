@@ -1,0 +1,73 @@
+"""Symbolic dims are bound once, before the pipeline, whatever their names and whatever follows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+import smelt
+from smelt.errors import SmeltError
+from smelt.ir import text
+
+GELU = """g (float[batch, seq] x) => (float[batch, seq] y) {
+    two = Constant<value = float {1.4142135}>()  one = Constant<value = float {1}>()
+    half = Constant<value = float {0.5}>()
+    d = Div(x, two)  e = Erf(d)  a = Add(e, one)  m = Mul(x, a)  y = Mul(m, half)
+}"""
+
+
+@pytest.mark.parametrize("target", ["onnx", "host", "c"])
+def test_dims_are_bound_where_the_opset_is_raised(target: str) -> None:
+    model = text.parse(GELU, 17)
+    artifact = smelt.compile(model, target=target, dims={"batch": 1, "seq": 3})
+    assert [node.op_type for node in artifact.model.graph] == ["Gelu"]
+    assert artifact.model.opset_imports[""] == 20
+    assert list(artifact.model.graph.inputs[0].shape) == [1, 3]
+    x = np.array([[-1, 0, 2]], np.float32)
+    np.testing.assert_allclose(artifact(x)[0], [[-0.158655, 0, 1.954500]], rtol=1e-5)
+
+
+def test_a_pipeline_that_binds_dims_by_name_runs_again_without_it() -> None:
+    model = smelt.optimize(
+        text.parse(GELU, 17), pipeline="materialize-symbolic-dims{dims=batch=1,seq=3},default"
+    )
+    assert [node.op_type for node in model.graph] == ["Gelu"]
+    assert list(model.graph.inputs[0].shape) == [1, 3]
+
+
+def test_images_are_transposed_once() -> None:
+    graph = GELU.replace("batch, seq", "1, 4, 5, 3")
+    pipeline = "image-input-preprocess{inputs=x outputs=y},default"
+    model = smelt.optimize(text.parse(graph, 17), pipeline=pipeline)
+    assert model.opset_imports[""] == 20
+    assert list(model.graph.inputs[0].shape) == [1, 3, 4, 5]
+
+
+@pytest.mark.parametrize("name", ["batch size", "a,b", "{n}", "it's", 'a"b', "n=1", "naïve"])
+def test_dims_of_any_name(name: str) -> None:
+    model = text.parse("g (float[n, 2] x) => (float[n, 2] y) { y = Relu(x) }")
+    for value in (*model.graph.inputs, *model.graph.outputs):
+        value.shape = ir.Shape([name, 2])
+    artifact = smelt.compile(model, target="c", dims={name: 3})
+    assert list(artifact.model.graph.inputs[0].shape) == [3, 2]
+
+
+@pytest.mark.parametrize("size", [-1, 2.0, "2", True, None])
+def test_sizes_that_are_none(size: object) -> None:
+    with pytest.raises(SmeltError, match="E633"):
+        smelt.compile(text.parse(GELU), dims={"batch": size})
+
+
+def test_a_dim_that_there_is_not() -> None:
+    with pytest.raises(SmeltError, match=r"E603.*'sequence'"):
+        smelt.compile(text.parse(GELU), dims={"sequence": 1})
+
+
+def test_a_pipeline_file_goes_before_the_passes_of_a_target(tmp_path: Path) -> None:
+    path = tmp_path / "pipeline.txt"
+    path.write_text("const-elimination")
+    model = text.parse("g (float[2] x) => (float[2] y) { y = Relu(x) }")
+    assert smelt.compile(model, target="c", pipeline=f"@{path}").files
