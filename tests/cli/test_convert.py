@@ -1,10 +1,13 @@
 """``smelt convert``: what is said about the arguments of a function."""
 
+import logging
+
 import onnx
 import pytest
 
 from smelt.cli.tracing import parse_inputs, parse_names, parse_static
 from smelt.errors import UsageError
+from smelt.frontends.jax import patches
 
 MODULE = """
 import jax.numpy as jnp
@@ -145,3 +148,21 @@ def test_contradictions_are_refused(parse):
     with pytest.raises(UsageError) as caught:
         parse()
     assert caught.value.code == "E636"
+
+
+@pytest.mark.parametrize("place", [0, 2])
+def test_what_is_left_out_is_said_where_it_is_asked_for(
+    smelt, convert, monkeypatch, place, tmp_path
+):
+    gone = patches.Patch("jax.nn:attention_of_old", lambda original: original)
+    monkeypatch.setitem(patches._patches, gone.target, gone)
+    monkeypatch.setattr(patches, "_left_out", set())
+    arguments = ["convert", "to_convert:first", "--input", "f32[4]", "-o", tmp_path / "out.onnx"]
+    assert "attention_of_old" not in smelt(*arguments).stderr
+    monkeypatch.setattr(patches, "_left_out", set())
+    result = smelt(*arguments[:place], "--verbose", *arguments[place:])
+    log = logging.getLogger("smelt")
+    log.handlers = []
+    log.setLevel(logging.NOTSET)
+    assert result.exit_code == 0
+    assert "traced as it is, which may take longer: jax.nn:attention_of_old" in result.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import warnings
@@ -43,7 +44,10 @@ class Commands(TyperGroup):
     """The commands; what is wrong with their arguments is JSON where that is asked for."""
 
     def main(self, *args: Any, **options: Any) -> Any:
-        given = options.get("args") or (args[0] if args else None) or sys.argv[1:]
+        given = list(options.get("args") or (args[0] if args else None) or sys.argv[1:])
+        if "--verbose" in given:  # It may stand behind the command, too.
+            given = ["--verbose", *(arg for arg in given if arg != "--verbose")]
+            args, options = (), {**options, "args": given}
         if "--json" not in given:
             return super().main(*args, **options)
         try:
@@ -79,10 +83,23 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _be_verbose(wanted: bool) -> None:
+    if wanted:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("smelt: %(message)s"))
+        log = logging.getLogger("smelt")
+        log.handlers = [handler]
+        log.setLevel(logging.INFO)
+
+
 @app.callback()
 def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", callback=_be_verbose, help="Say on stderr what is left out."),
     ] = False,
 ) -> None:
     """Options of smelt itself."""

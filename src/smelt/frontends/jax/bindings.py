@@ -40,6 +40,8 @@ class Binding:
     itself if it is not given: derivatives and batching fall back on it. ``batched(operands, dims)``
     puts the dim of a batch, None for operands without one, in front where the primitive takes
     that; it returns None where it does not. The module of an ``optional`` target need not be there.
+    ``parameters`` are the names of those that the function is known to take, empty for any: the
+    function itself is traced if it takes others.
     """
 
     target: str
@@ -49,6 +51,7 @@ class Binding:
     reference: Function | None = None
     batched: Batched | None = None
     optional: bool = False
+    parameters: tuple[str, ...] = ()
 
     def in_place_of(self, original: Function) -> Function:
         """What is called instead of ``original``."""
@@ -75,7 +78,9 @@ class Binding:
 
 def binds(binding: Binding) -> Binding:
     """Register ``binding``; raises UsageError E652 if its target has another."""
-    wanted = patches.Patch(binding.target, binding.in_place_of, binding.optional)
+    wanted = patches.Patch(
+        binding.target, binding.in_place_of, binding.optional, binding.parameters
+    )
     known = patches.register(wanted)
     if known != wanted:
         other = getattr(known.replacement, "__self__", None)

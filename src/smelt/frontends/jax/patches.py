@@ -7,13 +7,17 @@ of functions that it traced meanwhile, it remembers for traces of smelt alone.
 from __future__ import annotations
 
 import functools
+import inspect
+import logging
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import jax
@@ -27,12 +31,16 @@ Function: TypeAlias = Callable[..., Any]
 class Patch:
     """``target`` is ``module:attribute.path``; ``replacement`` makes what is called instead of
     the function there, out of that function. If ``optional``, a module that nobody has imported
-    stays so.
+    stays so. ``parameters`` are those that the replacement knows; empty if it takes any.
+
+    A patch saves time and changes no result, so it is left out where its function is gone, takes
+    other parameters, or lacks something that the replacement looks for; logged once, as INFO.
     """
 
     target: str
     replacement: Callable[[Function], Function]
     optional: bool = False
+    parameters: tuple[str, ...] = ()
 
 
 _patches: dict[str, Patch] = {}
@@ -41,6 +49,11 @@ _tracing: ContextVar[bool] = ContextVar("smelt.jax.tracing", default=False)
 _remembered_for = compat.user_context(0)
 _users = 0
 _originals: list[tuple[Any, str, Any, bool]] = []
+_left_out: set[str] = set()
+_OWN = str(Path(__file__).parents[2])
+"""The folder of smelt."""
+
+_log = logging.getLogger(__name__)
 
 
 def register(patch: Patch) -> Patch:
@@ -73,16 +86,39 @@ def _install() -> None:
             for patch in _patches.values():
                 if patch.optional and patch.target.partition(":")[0] not in sys.modules:
                     continue
-                owner, name = _owner(patch.target)
-                original = getattr(owner, name)
-                if not _is_of_library(original, patch.target):
-                    continue
-                own = name in vars(owner)
-                _originals.append((owner, name, vars(owner).get(name), own))
-                setattr(owner, name, _dispatcher(patch, original))
+                _put(patch)
         except BaseException:
             _restore()
             raise
+
+
+def _put(patch: Patch) -> None:
+    """Put a dispatcher in place of the function, if it is the one that ``patch`` knows."""
+    try:
+        owner, name = _owner(patch.target)
+        original = getattr(owner, name)
+        if not _is_of_library(original, patch.target):
+            return
+        if patch.parameters and (found := _parameters(original)) != patch.parameters:
+            _leave_out(patch, f"it takes {', '.join(found)}")
+            return
+        dispatcher = _dispatcher(patch, original)
+    except (AttributeError, ImportError, TypeError, ValueError) as error:
+        _leave_out(patch, f"{type(error).__name__}: {error}")
+        return
+    own = name in vars(owner)
+    _originals.append((owner, name, vars(owner).get(name), own))
+    setattr(owner, name, dispatcher)
+
+
+def _parameters(function: Function) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
+
+
+def _leave_out(patch: Patch, why: str) -> None:
+    if patch.target not in _left_out:
+        _left_out.add(patch.target)
+        _log.info("traced as it is, which may take longer: %s (%s)", patch.target, why)
 
 
 def _restore() -> None:
@@ -124,6 +160,20 @@ def _dispatcher(patch: Patch, original: Function) -> Function:
 
     @functools.wraps(original)
     def dispatch(*args: Any, **keywords: Any) -> Any:
-        return (replacement if _tracing.get() else original)(*args, **keywords)
+        if not _tracing.get():
+            return original(*args, **keywords)
+        try:
+            return replacement(*args, **keywords)
+        except (AttributeError, ImportError) as error:
+            if not _is_of_replacement(error):
+                raise
+            _leave_out(patch, f"{type(error).__name__}: {error}")
+        return original(*args, **keywords)
 
     return dispatch
+
+
+def _is_of_replacement(error: BaseException) -> bool:
+    """True if no code of the user was running: the replacement misses something in a library."""
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    return not any(compat.is_user_file(file) for file in files if not file.startswith(_OWN))

@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from smelt.frontends.jax import compat
+from smelt.frontends.jax.library_functions import FLAX_PARAMETER, PLACE_OF
 from smelt.frontends.jax.patches import Function, Patch, register
 
 
@@ -98,5 +99,5 @@ def _unboxed(value: Any) -> Any:
     return meta.unbox(value)
 
 
-register(Patch(compat.PLACE_OF, _place_of))
-register(Patch("flax.core.scope:Scope.param", _parameter_of, optional=True))
+register(Patch(PLACE_OF.target, _place_of, parameters=PLACE_OF.parameters))
+register(Patch(FLAX_PARAMETER.target, _parameter_of, True, FLAX_PARAMETER.parameters))

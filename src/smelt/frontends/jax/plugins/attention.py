@@ -20,6 +20,7 @@ from smelt.frontends.jax import compat
 from smelt.frontends.jax.bindings import Binding, Call, binds
 from smelt.frontends.jax.compat import Dim
 from smelt.frontends.jax.dims import is_never_empty
+from smelt.frontends.jax.library_functions import JAX_ATTENTION
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.registry import lowers
@@ -126,4 +127,13 @@ def _fits(mask: Any, shape: Sequence[Dim]) -> bool:
     return all(dim in (1, of) for dim, of in zip(mask.shape, shape, strict=True))
 
 
-binds(Binding("jax.nn:dot_product_attention", "jax.attention", _like_queries, _call, _reference))
+binds(
+    Binding(
+        JAX_ATTENTION.target,
+        "jax.attention",
+        _like_queries,
+        _call,
+        _reference,
+        parameters=JAX_ATTENTION.parameters,
+    )
+)

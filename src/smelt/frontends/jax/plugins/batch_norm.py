@@ -16,6 +16,7 @@ import onnx_ir as ir
 from jax import lax
 
 from smelt.frontends.jax.bindings import Binding, Call, binds
+from smelt.frontends.jax.library_functions import LINEN_NORMALIZE, NNX_NORMALIZE
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.patches import Function, Patch, register
@@ -94,13 +95,14 @@ def _is_plain(
 
 
 FLAX = Binding(
-    "flax.nnx.nn.normalization:_normalize",
+    NNX_NORMALIZE.target,
     "flax.batch_norm",
     like_x,
     _of_nnx,
     _by_flax,
     batched_first,
     optional=True,
+    parameters=NNX_NORMALIZE.parameters,
 )
 binds(FLAX)
 
@@ -146,4 +148,4 @@ def has_plain(layer: Any, name: str, size: int) -> bool:
     return getattr(value, "dtype", None) == np.float32 and np.shape(value) == (size,)
 
 
-register(Patch("flax.linen.normalization:_normalize", _of_linen, optional=True))
+register(Patch(LINEN_NORMALIZE.target, _of_linen, True, LINEN_NORMALIZE.parameters))

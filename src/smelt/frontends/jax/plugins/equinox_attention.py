@@ -17,6 +17,7 @@ import onnx_ir as ir
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.bindings import Binding, Call, binds
 from smelt.frontends.jax.dims import is_never_empty
+from smelt.frontends.jax.library_functions import EQUINOX_ATTENTION
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.plugins.attention import OPSET, in_pieces
@@ -107,12 +108,13 @@ def _batched(operands: Sequence[Any], dims: Sequence[int | None]) -> Sequence[An
 
 binds(
     Binding(
-        "equinox.nn._attention:dot_product_attention",
+        EQUINOX_ATTENTION.target,
         "equinox.attention",
         _result,
         _call,
         _reference,
         _batched,
         optional=True,
+        parameters=EQUINOX_ATTENTION.parameters,
     )
 )

@@ -13,6 +13,7 @@ from jax import lax
 
 from smelt.frontends.jax.bindings import Binding, Call, binds
 from smelt.frontends.jax.dims import is_never_empty
+from smelt.frontends.jax.library_functions import NNX_GROUP_NORM
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.plugins.layer_norm import (
@@ -80,11 +81,12 @@ def _of_flax(layer: Any, x: Any, **others: Any) -> Call | None:
 
 
 FLAX = Binding(
-    "flax.nnx.nn.normalization:GroupNorm.__call__",
+    NNX_GROUP_NORM.target,
     "flax.group_norm",
     like_x,
     _of_flax,
     _by_flax,
     optional=True,
+    parameters=NNX_GROUP_NORM.parameters,
 )
 binds(FLAX)

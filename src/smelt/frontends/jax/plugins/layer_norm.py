@@ -18,6 +18,7 @@ from jax import lax
 
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.bindings import Binding, Call, binds
+from smelt.frontends.jax.library_functions import EQUINOX_LAYER_NORM, NNX_LAYER_NORM
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.registry import lowers
 
@@ -134,22 +135,24 @@ def batched_first(operands: Sequence[Any], dims: Sequence[int | None]) -> Sequen
 
 
 FLAX = Binding(
-    "flax.nnx.nn.normalization:LayerNorm.__call__",
+    NNX_LAYER_NORM.target,
     "flax.layer_norm",
     like_x,
     _of_flax,
     _by_flax,
     batched_first,
     optional=True,
+    parameters=NNX_LAYER_NORM.parameters,
 )
 EQUINOX = Binding(
-    "equinox.nn._normalisation:LayerNorm.__call__",
+    EQUINOX_LAYER_NORM.target,
     "equinox.layer_norm",
     like_x,
     _of_equinox,
     _by_equinox,
     batched_first,
     optional=True,
+    parameters=EQUINOX_LAYER_NORM.parameters,
 )
 binds(FLAX)
 binds(EQUINOX)

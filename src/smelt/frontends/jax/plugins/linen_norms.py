@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from smelt.frontends.jax.bindings import Binding
+from smelt.frontends.jax.library_functions import LINEN_GROUP_NORM, LINEN_LAYER_NORM
 from smelt.frontends.jax.patches import Function, Patch, register
 from smelt.frontends.jax.plugins import group_norm, layer_norm
 from smelt.frontends.jax.plugins.batch_norm import has_plain
@@ -83,9 +84,8 @@ def _is_usual(layer: Any, x: Any) -> bool:
     return all(has_plain(layer, name, size) for name in names)
 
 
-for target, binding, read in (
-    ("LayerNorm", layer_norm.FLAX, _layer_norm),
-    ("GroupNorm", group_norm.FLAX, _group_norm),
+for function, binding, read in (
+    (LINEN_LAYER_NORM, layer_norm.FLAX, _layer_norm),
+    (LINEN_GROUP_NORM, group_norm.FLAX, _group_norm),
 ):
-    path = f"flax.linen.normalization:{target}.__call__"
-    register(Patch(path, _method(binding, read), optional=True))
+    register(Patch(function.target, _method(binding, read), True, function.parameters))

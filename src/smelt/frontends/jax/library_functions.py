@@ -1,0 +1,74 @@
+"""The functions of JAX, flax and equinox that something stands in for while smelt traces.
+
+Each with the parameters that what stands in for it knows. If a library renames such a function or
+changes its parameters, traces take the function as it is, which takes longer and gives the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from smelt.frontends.jax import compat
+
+
+@dataclass(frozen=True)
+class LibraryFunction:
+    """``target`` is ``module:attribute.path``; ``parameters`` the names that it takes, in order."""
+
+    target: str
+    parameters: tuple[str, ...]
+
+
+NORMALIZED = ("x", "mean", "var")
+SCALED = ("reduction_axes", "feature_axes", "dtype")
+
+PLACE_OF = LibraryFunction(compat.PLACE_OF, ("fun",))
+JAX_ATTENTION = LibraryFunction(
+    "jax.nn:dot_product_attention",
+    (
+        *("query", "key", "value", "bias", "mask", "scale", "is_causal"),
+        *("query_seq_lengths", "key_value_seq_lengths", "local_window_size"),
+        *("implementation", "return_residual"),
+    ),
+)
+
+FLAX_PARAMETER = LibraryFunction(
+    "flax.core.scope:Scope.param", ("self", "name", "init_fn", "init_args", "unbox", "init_kwargs")
+)
+NNX_LAYER_NORM = LibraryFunction(
+    "flax.nnx.nn.normalization:LayerNorm.__call__", ("self", "x", "mask")
+)
+NNX_GROUP_NORM = LibraryFunction(
+    "flax.nnx.nn.normalization:GroupNorm.__call__", ("self", "x", "mask")
+)
+NNX_NORMALIZE = LibraryFunction(
+    "flax.nnx.nn.normalization:_normalize", (*NORMALIZED, "scale", "bias", *SCALED, "epsilon")
+)
+LINEN_LAYER_NORM = LibraryFunction(
+    "flax.linen.normalization:LayerNorm.__call__", ("self", "x", "mask")
+)
+LINEN_GROUP_NORM = LibraryFunction(
+    "flax.linen.normalization:GroupNorm.__call__", ("self", "x", "mask")
+)
+LINEN_NORMALIZE = LibraryFunction(
+    "flax.linen.normalization:_normalize",
+    (
+        *("mdl", *NORMALIZED, *SCALED, "param_dtype", "epsilon", "use_bias", "use_scale"),
+        *("bias_init", "scale_init", "force_float32_reductions"),
+    ),
+)
+
+EQUINOX_LAYER_NORM = LibraryFunction(
+    "equinox.nn._normalisation:LayerNorm.__call__", ("self", "x", "state", "key")
+)
+EQUINOX_ATTENTION = LibraryFunction(
+    "equinox.nn._attention:dot_product_attention",
+    ("query", "key_", "value", "mask", "dropout", "key", "inference"),
+)
+
+ALL = (
+    *(PLACE_OF, JAX_ATTENTION),
+    *(FLAX_PARAMETER, NNX_LAYER_NORM, NNX_GROUP_NORM, NNX_NORMALIZE),
+    *(LINEN_LAYER_NORM, LINEN_GROUP_NORM, LINEN_NORMALIZE),
+    *(EQUINOX_LAYER_NORM, EQUINOX_ATTENTION),
+)

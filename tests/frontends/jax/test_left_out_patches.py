@@ -1,0 +1,120 @@
+"""What speeds up a trace is left out where a library has changed: the result stays right."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+
+from smelt.compiler import optimize
+from smelt.errors import UsageError
+from smelt.frontends.jax import library_functions, patches, registry, trace
+from smelt.frontends.jax.library_functions import LibraryFunction
+from smelt.runtime.runner import run
+
+Fn = Callable[..., Any]
+KEY = jax.random.key(0)
+
+
+def _linen(layer: nn.Module) -> Fn:
+    variables = layer.init(KEY, jnp.ones((2, 5, 4)))
+    return lambda x: layer.apply(variables, x)
+
+
+def _equinox_attention() -> Fn:
+    layer = eqx.nn.MultiheadAttention(2, 4, key=KEY)
+    return jax.vmap(lambda x: layer(x, x, x))
+
+
+def _attention(x: Any) -> Any:
+    return jax.nn.dot_product_attention(*[x.reshape(2, 5, 2, 2)] * 3)
+
+
+USERS: dict[LibraryFunction, Callable[[], Fn]] = {
+    library_functions.PLACE_OF: lambda: jax.vmap(jax.vmap(eqx.nn.Linear(4, 3, key=KEY))),
+    library_functions.JAX_ATTENTION: lambda: _attention,
+    library_functions.FLAX_PARAMETER: lambda: _linen(nn.Dense(3)),
+    library_functions.NNX_LAYER_NORM: lambda: nnx.LayerNorm(4, rngs=nnx.Rngs(0)),
+    library_functions.NNX_GROUP_NORM: lambda: nnx.GroupNorm(4, 2, rngs=nnx.Rngs(0)),
+    library_functions.NNX_NORMALIZE: lambda: nnx.BatchNorm(
+        4, use_running_average=True, rngs=nnx.Rngs(0)
+    ),
+    library_functions.LINEN_LAYER_NORM: lambda: _linen(nn.LayerNorm()),
+    library_functions.LINEN_GROUP_NORM: lambda: _linen(nn.GroupNorm(2)),
+    library_functions.LINEN_NORMALIZE: lambda: _linen(nn.BatchNorm(use_running_average=True)),
+    library_functions.EQUINOX_LAYER_NORM: lambda: jax.vmap(jax.vmap(eqx.nn.LayerNorm(4))),
+    library_functions.EQUINOX_ATTENTION: _equinox_attention,
+}
+
+
+def _broken(original: Fn) -> Fn:
+    """A replacement in a file of smelt, as those that are tested are."""
+    names: dict[str, Any] = {}
+    source = "def replacement(*args, **keywords): return args[0].nothing_is_called_like_this"
+    exec(compile(source, patches.__file__, "exec"), names)
+    return names["replacement"]
+
+
+def _cannot_be_made(original: Fn) -> Fn:
+    raise ImportError("no such module")
+
+
+CHANGES: dict[str, Callable[[patches.Patch], patches.Patch]] = {
+    "renamed": lambda patch: dataclasses.replace(patch, target=f"{patch.target}_of_old"),
+    "moved": lambda patch: dataclasses.replace(
+        patch, target=f"{patch.target.partition(':')[0]}_of_old:function", optional=False
+    ),
+    "other parameters": lambda patch: dataclasses.replace(patch, parameters=("another",)),
+    "lacks what is read": lambda patch: dataclasses.replace(patch, replacement=_broken),
+    "lacks what is imported": lambda patch: dataclasses.replace(patch, replacement=_cannot_be_made),
+}
+
+
+def test_every_patch_is_in_the_list() -> None:
+    registry.load()
+    known = {function.target: function.parameters for function in library_functions.ALL}
+    ours = {t: patch for t, patch in patches._patches.items() if not t.startswith("patched_")}
+    assert {target: patch.parameters for target, patch in ours.items()} == known
+    assert set(USERS) == set(library_functions.ALL)
+
+
+@pytest.mark.parametrize("function", library_functions.ALL, ids=lambda function: function.target)
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_function_that_changed_is_traced_as_it_is(
+    function: LibraryFunction,
+    change: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(patches, "_left_out", set())
+    changed = CHANGES[change](patches._patches[function.target])
+    monkeypatch.setitem(patches._patches, function.target, changed)
+    fn = USERS[function]()
+    x = np.random.default_rng(0).standard_normal((2, 5, 4)).astype(np.float32)
+    with caplog.at_level(logging.INFO, logger="smelt"):
+        model = trace(fn, "f32[2,5,4]")
+        trace(fn, "f32[2,5,4]")
+    told = [record.getMessage() for record in caplog.records]
+    assert len([text for text in told if changed.target in text]) == 1, told
+    (got,) = run(optimize(model), [x])
+    np.testing.assert_allclose(got, fn(jnp.asarray(x)), rtol=1e-4, atol=1e-5)
+
+
+def test_an_error_of_the_user_stays_one() -> None:
+    def initializer(key: Any, shape: Any, dtype: Any) -> Any:
+        return key.nothing_is_called_like_this
+
+    layer = nn.Dense(3, kernel_init=initializer)
+    variables = nn.Dense(3).init(KEY, jnp.ones((2, 4)))
+    with pytest.raises(UsageError, match="nothing_is_called_like_this"):
+        trace(lambda x: layer.apply(variables, x), "f32[2,4]")
+    assert library_functions.FLAX_PARAMETER.target not in patches._left_out
