@@ -12,8 +12,8 @@ from fixpoint import check_fixpoint
 import smelt
 from smelt.compiler import optimize_model
 from smelt.errors import ErrorList, Unsupported
-from smelt.frontends.onnx.raise_opset import raise_opset
 from smelt.ir import text
+from smelt.ir.raise_opset import raise_opset
 
 MODELS = sorted((Path(__file__).parent / "models").glob("*.onnx"))
 LIGHT = sorted((Path(onnx.__file__).parent / "backend/test/data/light").glob("light_*.onnx"))
@@ -75,7 +75,7 @@ def test_the_opset_is_raised_as_far(highest: int, monkeypatch: pytest.MonkeyPatc
             raise ErrorList([Unsupported("E230", f"no form in opset {to}")])
         raise_opset(model, to)
 
-    monkeypatch.setattr("smelt.frontends.onnx.raise_opset", refuse)
+    monkeypatch.setattr("smelt.passes.interface.raise_opset.raise_model", refuse)
     model = smelt.optimize(text.parse(GELU_AND_RMS, 18))
     assert model.opset_imports[""] == highest
     assert "Gelu" in {node.op_type for node in model.graph}

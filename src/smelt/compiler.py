@@ -11,6 +11,7 @@ import onnx_ir as ir
 from smelt.errors import ErrorList, UsageError, not_installed
 from smelt.frontends import onnx as onnx_frontend
 from smelt.frontends.onnx.inline import inline_functions
+from smelt.frontends.onnx.load import LOWEST_OPSET
 from smelt.ir.collector import paused_collector
 from smelt.ir.constants import Constants
 from smelt.ir.out_of_memory import explains_memory
@@ -20,6 +21,8 @@ from smelt.passes import pipeline as language
 from smelt.passes.base import PassContext
 from smelt.passes.interface.image_input_preprocess import Images, image_input_preprocess
 from smelt.passes.interface.materialize_symbolic_dims import bind_dims
+from smelt.passes.interface.raise_opset import Opset, raise_opset
+from smelt.passes.pipeline import Step
 from smelt.passes.run import Observer, PassReport, run
 from smelt.targets.base import Artifact, Plan, Target
 from smelt.targets.legality import check_limits
@@ -101,13 +104,16 @@ def optimize_model(
     kernels: frozenset[str] | None = None,
     observers: Iterable[Observer] = (),
     rewrites: int | None = None,
+    opset: int | None = None,
     highest_opset: int = HIGHEST_OPSET,
 ) -> list[PassReport]:
     """Run ``pipeline`` on ``model`` in place, and report each pass.
 
-    Where a rule matches but its operator is younger than the model, the ONNX opset is raised, to
-    ``highest_opset`` at most, and the pipeline run again, without what changed the interface on
-    request, which is done; 0 keeps the opset.
+    The model is first raised to the ONNX ``opset``, or raises Unsupported E230; without one, to
+    the lowest that rules know where that is possible. Where a rule then matches but its operator
+    is younger than the model, the opset is raised, to ``highest_opset`` at most, and the pipeline
+    run again, without what changed the interface on request, which is done; 0, or a given
+    ``opset``, keeps it. To raise is a step like others, reported and watched as ``raise-opset``.
 
     ``verify`` compares numbers at the sizes in ``dims``, once at the end or after each pass; a
     difference beyond what the passes declare raises Mismatch E701. ``operators`` are those beyond
@@ -128,37 +134,55 @@ def optimize_model(
         cx = PassContext.of(model, _evaluator(model))
         cx.operators, cx.kernels = operators, kernels
         cx.rewrites_left = rewrites
-        reports = run(cx, steps, watching)
-        cx.shapes.restore_interface()
-        while _raise_where_needed(model, reports, highest_opset):
-            cx = PassContext.of(model, _evaluator(model))
-            cx.operators, cx.kernels = operators, kernels
-            cx.rewrites_left = _left(rewrites, reports)
+        reports = _bring_to_opset(cx, opset, watching)
+        reports += run(cx, steps, watching)
+        if opset is not None:
+            highest_opset = 0
+        while raised := _raise_where_needed(cx, reports, highest_opset, watching):
             asked = {report.text for report in reports if report.stats.interface}
-            reports += run(cx, language.without(steps, asked), watching)
-            cx.shapes.restore_interface()
+            reports += [raised, *run(cx, language.without(steps, asked), watching)]
+        cx.shapes.restore_interface()
         if verify != "off":
             checker.finish(model)
     return reports
 
 
-def _raise_where_needed(model: ir.Model, reports: list[PassReport], highest: int) -> bool:
-    """Raise the opset of ``model`` to the highest that some rule lacked; False if it stays."""
-    needed = {need for report in reports for need in report.stats.needs if need <= highest}
+def _bring_to_opset(
+    cx: PassContext, opset: int | None, watching: list[Observer]
+) -> list[PassReport]:
+    """Raise the model to ``opset``; if None, to the lowest that rules know, where possible."""
+    current = cx.model.opset_imports.get("", LOWEST_OPSET)
+    if opset is not None and opset < current:
+        onnx_frontend.raise_opset(cx.model, opset)  # which says why it is not possible
+    if current >= (LOWEST_OPSET if opset is None else opset):
+        return []
+    step = Step(raise_opset, Opset(to=LOWEST_OPSET if opset is None else opset))
+    try:
+        return run(cx, (step,), watching)
+    except ErrorList:
+        if opset is not None:
+            raise
+        return []
+
+
+def _raise_where_needed(
+    cx: PassContext, reports: list[PassReport], highest: int, watching: list[Observer]
+) -> PassReport | None:
+    """Raise the model to the highest opset that some rule lacked; None if it stays."""
+    current = cx.model.opset_imports.get("", highest)
+    needed = {need for report in reports for need in report.stats.needs}
     for goal in sorted(needed, reverse=True):
-        if goal <= model.opset_imports.get("", goal):
-            return False
+        if not current < goal <= highest:
+            continue
+        wanted = range(current + 1, goal + 1)
+        asked = [r.name for r in reports if any(need in wanted for need in r.stats.needs)]
+        names = tuple(name.replace("_", "-") for name in dict.fromkeys(asked))
         try:
-            onnx_frontend.raise_opset(model, goal)
+            [report] = run(cx, (Step(raise_opset, Opset(goal, names)),), watching)
         except ErrorList:
             continue  # an operator of the model has no form there
-        return True
-    return False
-
-
-def _left(rewrites: int | None, reports: list[PassReport]) -> int | None:
-    """How many of ``rewrites`` are left."""
-    return None if rewrites is None else rewrites - sum(r.stats.rewrites for r in reports)
+        return report if report.changed else None
+    return None
 
 
 @explains_memory("optimize")
@@ -168,18 +192,16 @@ def optimize(model: Source, *, opset: int | None = None, **options: Any) -> Any:
     ``opset`` raises the ONNX opset first, and keeps it. The other options are those of
     ``optimize_model``.
     """
-    if opset is not None:
-        options.setdefault("highest_opset", 0)
+    options["opset"] = opset
     with paused_collector():
         if isinstance(model, ir.Model):
             work = onnx_frontend.clone(model)
             onnx_frontend.check_model(work)
             onnx_frontend.set_aside_defaults(work)
-            onnx_frontend.bring_to_opset(work, opset)
             optimize_model(work, **options)
             onnx_frontend.restore_defaults(work)
             return work
-        work = onnx_frontend.load(model, opset=opset)
+        work = onnx_frontend.load(model, opset=opset, keep_opset=True)
         optimize_model(work, **options)
         return work if isinstance(model, str | Path) else onnx_frontend.to_proto(work)
 
@@ -214,12 +236,13 @@ def compile_model(
         if dims:
             bind_dims(model, dims)
         operators = frozenset(operator.key for operator in chosen.operators)
-        highest = min(HIGHEST_OPSET, chosen.limits.opset[1]) if opset is None else 0
+        highest = min(HIGHEST_OPSET, chosen.limits.opset[1])
         reports = optimize_model(
             model,
             pipeline=steps,
             operators=operators,
             kernels=chosen.kernels,
+            opset=opset,
             highest_opset=highest,
             observers=observers,
         )
@@ -251,11 +274,11 @@ def _source_model(
         return trace(source, *specs, **tracing | ({} if opset is None else {"opset": opset}))
     if specs or tracing.keys() - {"x64"}:
         raise UsageError("E608", "input specs belong to a JAX function, not to an ONNX model")
-    if isinstance(source, ir.Model) and opset is None:
+    if isinstance(source, ir.Model):
         model = onnx_frontend.clone(source)
         onnx_frontend.check_model(model)
         return model
-    return load(source, opset=opset)
+    return onnx_frontend.load(source, opset=opset, keep_opset=True)
 
 
 def _evaluator(model: ir.Model) -> Any:

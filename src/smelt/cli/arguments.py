@@ -26,15 +26,18 @@ def is_function(source: str) -> bool:
     return _FUNCTION.fullmatch(source) is not None and not Path(source).exists()
 
 
-def read_model(source: str, *, opset: int | None = None, as_is: bool = False) -> ir.Model:
+def read_model(
+    source: str, *, opset: int | None = None, as_is: bool = False, keep_opset: bool = False
+) -> ir.Model:
     """The model in the file ``source``, or on standard input for ``-``.
 
-    ``as_is`` keeps its opset and functions, for commands that only look.
+    ``as_is`` keeps its opset and functions, for commands that only look; ``keep_opset`` its opset,
+    for those that raise it as a step.
     """
     from smelt.frontends.onnx import load
 
     data: str | bytes = sys.stdin.buffer.read() if source == STANDARD else source
-    return load(data, opset=opset, as_is=as_is)
+    return load(data, opset=opset, as_is=as_is, keep_opset=keep_opset)
 
 
 def write_model(model: ir.Model, destination: str, **options: Any) -> None:

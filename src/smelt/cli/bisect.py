@@ -40,7 +40,9 @@ def bisect(
         return optimize_model(work, pipeline=pipeline, rewrites=limit, observers=watching)
 
     with progress(f"bisecting {model}"):
-        culprit = search(read_model(model), optimize, parse_dims(dim) or None, seed)
+        culprit = search(
+            read_model(model, keep_opset=True), optimize, parse_dims(dim) or None, seed
+        )
     if as_json:
         found = culprit.to_json() if culprit is not None else None
         print_json({"schema": "smelt.bisect/1", "culprit": found})

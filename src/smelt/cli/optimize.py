@@ -59,18 +59,19 @@ def optimize(
     if as_json and output == STANDARD:
         raise UsageError("E637", "standard output cannot take both the model and --json")
     with progress(f"reading {model}{size_of(model)}") as shown:
-        work = read_model(model, opset=opset)
+        work = read_model(model, opset=opset, keep_opset=True)
         shown.say("inferring shapes")
         before = count_nodes(work)
         dims = parse_dims(dim) or None
         asked = {"fast-math": fast_math, "assume-finite": assume_finite}
         stages = ",".join([pipeline, *(stage for stage, wanted in asked.items() if wanted)])
-        highest = 0 if keep_opset or opset is not None else HIGHEST_OPSET
+        highest = 0 if keep_opset else HIGHEST_OPSET
         reports = optimize_model(
             work,
             pipeline=stages,
             verify=verify,
             dims=dims,
+            opset=opset,
             highest_opset=highest,
             observers=[shown],
         )

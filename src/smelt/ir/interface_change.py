@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 import onnx_ir as ir
 
@@ -21,6 +21,12 @@ class PortChange:
     dtype: ir.DataType | None = None
     perm: tuple[int, ...] | None = None
 
+    def __str__(self) -> str:
+        facts = [f"is called {self.name!r}"] if self.name is not None else []
+        facts += [f"is {self.dtype.name.lower()}"] if self.dtype is not None else []
+        facts += [f"has its axes in the order {list(self.perm)}"] if self.perm is not None else []
+        return f"{self.side} {self.index} {', '.join(facts)}"
+
 
 @dataclass(frozen=True)
 class DimBound:
@@ -29,8 +35,35 @@ class DimBound:
     name: str
     size: int
 
+    def __str__(self) -> str:
+        return f"dim {self.name} = {self.size}"
 
-InterfaceChange = PortChange | DimBound
+
+@dataclass(frozen=True)
+class OpsetRaised:
+    """The ONNX opset was ``before`` and is ``after``; ``needed_by`` are the passes that asked."""
+
+    before: int
+    after: int
+    needed_by: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        reason = f" ({', '.join(self.needed_by)})" if self.needed_by else ""
+        return f"opset {self.before} -> {self.after}{reason}"
+
+
+InterfaceChange = PortChange | DimBound | OpsetRaised
+
+
+def to_json(change: InterfaceChange) -> dict[str, Any]:
+    """The fact as data, and as ``text``."""
+    known = {name: value for name, value in asdict(change).items() if value is not None}
+    if isinstance(change, PortChange) and change.dtype is not None:
+        known["dtype"] = change.dtype.name
+    return {"change": KINDS[type(change)], **known, "text": str(change)}
+
+
+KINDS = {PortChange: "port", DimBound: "dim", OpsetRaised: "opset"}
 
 
 def ports_of(graph: ir.Graph, value: ir.Value) -> list[tuple[Literal["input", "output"], int]]:

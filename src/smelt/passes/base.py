@@ -111,6 +111,14 @@ class PassContext:
         shapes.infer_model()
         return cls(model, shapes, Constants(), evaluate)
 
+    def renew(self) -> None:
+        """Know nothing of the model but what it says itself, after edits that no facts survive."""
+        self.shapes.restore_interface()
+        self.shapes = ShapeInference(self.model)
+        self.shapes.infer_model()
+        self.constants = Constants()
+        self._index = None
+
     def index(self) -> NodeIndex:
         """The nodes by operator, walked anew only after edits that an index cannot follow."""
         if self._index is None:

@@ -92,6 +92,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "freeze_defaults",
         "image_input_preprocess",
         "materialize_symbolic_dims",
+        "raise_opset",
         "sanitize_input_output_names",
         "update_output_dtypes",
     ),

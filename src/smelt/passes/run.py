@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import onnx_ir as ir
 
 from smelt.ir import scope
+from smelt.ir.interface_change import to_json
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Exactness, PassContext
 from smelt.passes.pipeline import Fixpoint, Step, Steps
@@ -46,6 +47,7 @@ class PassReport:
             "rewrites": self.stats.rewrites,
             "rules": dict(self.stats.fired),
             "exactness": str(self.exactness),
+            "interface": [to_json(change) for change in self.stats.interface],
             "near_misses": missed,
         }
 

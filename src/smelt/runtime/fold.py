@@ -45,29 +45,29 @@ Evaluate = Callable[[ir.Node, Inputs], list[np.ndarray] | None]
 
 def evaluator(model: ir.Model, size_limit: int = SIZE_LIMIT) -> Evaluate:
     """``evaluate_node`` for the nodes of ``model``, as a function of node and inputs alone."""
-    opsets = _opset_of_graphs(model)
+    imports = _imports_of_graphs(model)
 
     def evaluate(node: ir.Node, inputs: Inputs) -> list[np.ndarray] | None:
-        opset = opsets.get(node.graph) if isinstance(node.graph, ir.Graph) else None
-        if opset is None:
+        known = imports.get(node.graph) if isinstance(node.graph, ir.Graph) else None
+        if known is None:
             return None
-        return evaluate_node(node, inputs, opset=opset, size_limit=size_limit)
+        return evaluate_node(node, inputs, opset=known.get("", 1), size_limit=size_limit)
 
     return evaluate
 
 
-def _opset_of_graphs(model: ir.Model) -> dict[ir.Graph, int]:
-    """The version of the ONNX domain in each graph; a function may import its own."""
-    opsets: dict[ir.Graph, int] = {}
-    roots = [(model.graph, model.opset_imports.get("", 1))]
-    roots += [(f.graph, f.opset_imports.get("", 1)) for f in model.functions.values()]
-    for root, opset in roots:
+def _imports_of_graphs(model: ir.Model) -> dict[ir.Graph, dict[str, int]]:
+    """What each graph imports, which may be raised later; a function may import its own."""
+    imports: dict[ir.Graph, dict[str, int]] = {}
+    roots = [(model.graph, model.opset_imports)]
+    roots += [(f.graph, f.opset_imports) for f in model.functions.values()]
+    for root, versions in roots:
         pending = [root]
         while pending:
             graph = pending.pop()
-            opsets[graph] = opset
+            imports[graph] = versions
             pending.extend(inner for node in graph for inner in scope.subgraphs(node))
-    return opsets
+    return imports
 
 
 def evaluate_node(

@@ -14,10 +14,10 @@ from smelt.frontends.onnx.checks.value_types import forget_impossible_sizes
 from smelt.frontends.onnx.inline import inline_functions
 from smelt.frontends.onnx.map_types import note_map_types, without_map_types
 from smelt.frontends.onnx.mapped import map_weights
-from smelt.frontends.onnx.raise_opset import raise_opset
 from smelt.frontends.onnx.read import Source, read_proto
 from smelt.ir.defaults import set_aside_defaults
 from smelt.ir.names import name_nodes
+from smelt.ir.raise_opset import raise_opset
 from smelt.operators import restore_operators
 
 LOWEST_OPSET = 13
@@ -25,7 +25,12 @@ LOWEST_OPSET = 13
 
 
 def load(
-    source: Source, *, opset: int | None = None, inline: bool = True, as_is: bool = False
+    source: Source,
+    *,
+    opset: int | None = None,
+    inline: bool = True,
+    as_is: bool = False,
+    keep_opset: bool = False,
 ) -> ir.Model:
     """An ONNX model as IR, checked and normalised.
 
@@ -34,7 +39,8 @@ def load(
     raises the model to that opset, or raises Unsupported E230; without it, models below 13 are
     raised to 13 where that is possible. ``inline=False`` keeps the functions of the model.
     ``as_is`` keeps opset and functions, so that what runs in a comparison is the source itself and
-    not our conversion of it.
+    not our conversion of it. ``keep_opset`` leaves it to the caller to raise the opset, except for
+    models with functions, which have to agree on one before they are inlined.
 
     Raises InvalidModel (E3xx) for models that break the specification or reach outside their
     folder, ResourceLimit (E5xx) for absurd sizes, UsageError E609 if there is no such file.
@@ -47,7 +53,8 @@ def load(
     set_aside_defaults(model)
     if as_is:
         return model
-    bring_to_opset(model, opset)
+    if model.functions or not keep_opset:
+        bring_to_opset(model, opset)
     restore_operators(model)
     if inline and model.functions:
         inline_functions(model)

@@ -15,9 +15,9 @@ from itertools import pairwise
 import onnx_ir as ir
 
 from smelt.errors import ErrorList, Unsupported
-from smelt.frontends.onnx.opset_adapters import ADAPTERS, RESTATED, Adapter, breaks
 from smelt.ir import opset, scope
 from smelt.ir.constants import Constants
+from smelt.ir.opset_adapters import ADAPTERS, RESTATED, Adapter, breaks
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.shapes import ShapeInference
 
