@@ -68,6 +68,8 @@ FUSE = _listed(
     "unflatten-matmul",
     "fuse-matmul-weight-bias",
     "fuse-linear-bias",
+    "merge-constant-terms",
+    "fuse-linear-scale",
     "fuse-gelu-exact",
     "fuse-gelu-tanh-approximation",
     "fuse-gelu-sigmoid-approximation",

@@ -233,7 +233,7 @@ LAYOUTS = {
     "scale of the image": (
         "float[B,2,3,1]",
         f"{INSTANCE} y = Mul(z, k) ".replace("k", "k3"),
-        ["InstanceNormalization", "Mul"],
+        ["LayerNormalization"],
     ),
 }
 

@@ -4,9 +4,10 @@
     after    x ─> LayerNormalization(scale, bias) ─> y
 
 Over the last axes it is a LayerNormalization, over those of an image an InstanceNormalization,
-over groups of channels an InstanceNormalization between Reshapes that make one channel of each
-(``fuse-group-norm`` makes that one operator), and without the mean an RMSNormalization. Over the
-channels, or over an image whose channels are last, it stands between two Transposes.
+unless its scale or bias has the shape of the image; over groups of channels an
+InstanceNormalization between Reshapes that make one channel of each (``fuse-group-norm`` makes that
+one operator), and without the mean an RMSNormalization. Over the channels, or over an image whose
+channels are last, it stands between two Transposes.
 
 Needs    opset 17 (RMSNormalization 23); known sizes where there is no
          scale yet; one positive epsilon that a float32 attribute holds exactly, however small.
@@ -86,6 +87,8 @@ def absorb_scale(m: Match, b: Builder) -> Replacement:
     flat = norm.op_type == "LayerNormalization" and x.shape is not None and len(x.shape) == 3
     if flat and m.get("moved") is None and opset.attribute(norm, "axis", m.opset) in (2, -1):
         return _as_instance(m, b)
+    if norm.op_type == "InstanceNormalization" and m.get("moved") is None:
+        return _as_layer(m, b, "factor")
     return Miss("the factor varies along an axis that the scale does not have")
 
 
@@ -95,6 +98,9 @@ def absorb_bias(m: Match, b: Builder) -> Replacement:
     if m.node("norm").op_type == "RMSNormalization" or not adds_nothing(m):
         return None
     term = _parameter(m, "term", b)
+    if term is None and m.node("norm").op_type == "InstanceNormalization":
+        plain = m.get("moved") is None and is_filled(m, "scale", 1)
+        return _as_layer(m, b, "term") if plain else Miss("the term is not one number a channel")
     if term is None:
         return Miss("the term varies along an axis that the bias does not have")
     return _replaced(m, b, m["scale"], term)
@@ -138,6 +144,24 @@ def _as_instance(m: Match, b: Builder) -> Replacement:
     _, zeros = channel_constants(x, b)
     epsilon = opset.attribute(m.node("norm"), "epsilon", m.opset)
     return b.op("InstanceNormalization", x, channels, zeros, epsilon=epsilon)
+
+
+def _as_layer(m: Match, b: Builder, name: str) -> Replacement:
+    """An image turns out to have a scale or a bias of its own shape, the same for all channels."""
+    x, norm = m["x"], m.node("norm")
+    rank = len(x.shape or ())
+    value = _parameter(m, name, b, range(2, rank)) if rank > 2 else None
+    if x.shape is None or value is None:
+        return Miss(f"the {name} varies along an axis that no parameter has")
+    if m.opset < 17:
+        return Miss("LayerNormalization begins with opset 17", opset=17)
+    sizes = [size for size in x.shape.dims[2:] if isinstance(size, int)]
+    if len(sizes) < rank - 2 or x.dtype is None:
+        return Miss("the normalized sizes are not known")
+    ones = value if name == "factor" else b.constant(np.ones(sizes, x.dtype.numpy()))
+    epsilon = opset.attribute(norm, "epsilon", m.opset)
+    bias = value if name == "term" else None
+    return b.op("LayerNormalization", x, ones, bias, axis=2, epsilon=epsilon)
 
 
 @rule(
