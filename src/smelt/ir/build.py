@@ -13,6 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir import provenance, scope
+from smelt.ir.node_inputs import detach, set_input
 from smelt.ir.shapes import ShapeInference
 from smelt.ir.spill import spilled
 
@@ -210,7 +211,7 @@ class Builder:
             del body.initializers[name]
             constants[value] = self.tensor(value.const_value, name)
             for use in value.uses():
-                use.node.replace_input_with(use.idx, constants[value])
+                set_input(use.node, use.idx, constants[value])
         nodes = list(body)
         body.remove(nodes)
         for node in nodes:
@@ -228,8 +229,7 @@ class Builder:
         if not self.created and not self.initializers:
             return
         for node in reversed(self.created):
-            for index in range(len(node.inputs)):
-                node.replace_input_with(index, None)
+            detach(node)
         self.graph.remove(self.created)
         for value in self.initializers:
             if value.name is not None:

@@ -16,6 +16,7 @@ from smelt.errors import InternalError
 from smelt.ir import provenance, scope
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
+from smelt.ir.node_inputs import detach, set_input
 from smelt.ir.refinement import Refinement
 from smelt.ir.shapes import ShapeInference, conflicting_shapes, same_shape
 
@@ -55,6 +56,7 @@ class Rewriter:
         self.builders: list[Builder] = []
         self.dead: set[ir.Node] = set()
         self.refinement = Refinement(model, shapes)
+        self._returned: dict[ir.Graph, dict[ir.Value, list[int]]] = {}
         self._dead_in: dict[ir.Graph, list[ir.Node]] = {}
         self._function_graphs = {function.graph for function in model.functions.values()}
 
@@ -123,7 +125,7 @@ class Rewriter:
         self._check(node, [*given, *node.outputs[plain:]], trust_shape=True)
         for inner, outer in bound.items():
             for use in inner.uses():
-                use.node.replace_input_with(use.idx, outer)
+                set_input(use.node, use.idx, outer)
         builder = self.builder(node, [node], rule)
         moved = list(body)
         outputs = [bound.get(value, value) for value in builder.adopt(body)[skip:]]
@@ -174,7 +176,7 @@ class Rewriter:
             self.removed.append(node)
             self._dead_in.setdefault(node.graph, []).append(node)
             for reader in (node, *scope.nested_nodes(node)):
-                pending.extend(_detach(reader))
+                pending.extend(detach(reader))
         return [node for node in survivors if node not in self.dead]
 
     def merge_constants(self, old: ir.Value, new: ir.Value) -> None:
@@ -187,7 +189,7 @@ class Rewriter:
         if old.is_graph_output() or old.is_graph_input():
             raise Refused("the constant is part of the interface")
         for use in old.uses():
-            use.node.replace_input_with(use.idx, new)
+            set_input(use.node, use.idx, new)
         self.count += 1
         producer = old.producer()
         if producer is not None:
@@ -246,10 +248,25 @@ class Rewriter:
             new = self._as_output(node, old, new, rule)
         for use in old.uses():
             if use.node not in self.dead:
-                use.node.replace_input_with(use.idx, new)
+                set_input(use.node, use.idx, new)
         if old_gains or new_gains:
             gaining += self.refinement.returning(new)
         return gaining
+
+    def _positions(self, graph: ir.Graph, value: ir.Value) -> list[int]:
+        """Where ``graph`` returns ``value``; found again only if passes changed its outputs."""
+        outputs = graph.outputs
+        for is_fresh in (False, True):
+            if is_fresh or graph not in self._returned:
+                found = self._returned[graph] = {}
+                for index, output in enumerate(tuple(outputs)):
+                    found.setdefault(output, []).append(index)
+            known = self._returned[graph].get(value, [])
+            stands = all(index < len(outputs) and outputs[index] is value for index in known)
+            counted = outputs._ref_counter[value]  # type: ignore[attr-defined]
+            if stands and len(known) == counted:
+                break
+        return known
 
     def _as_output(self, node: ir.Node, old: ir.Value, new: ir.Value, rule: str) -> ir.Value:
         """Return ``new`` from the graph in place of ``old``, under the name of ``old``."""
@@ -259,9 +276,9 @@ class Rewriter:
             builder = self.builder(node, [node], rule)
             self.builders.append(builder)
             new = builder.op("Identity", new)
-        for index, output in enumerate(graph.outputs):
-            if output is old:
-                graph.outputs[index] = new
+        for index in self._positions(graph, old):
+            graph.outputs[index] = new
+        self._returned[graph].setdefault(new, []).extend(self._returned[graph].pop(old, []))
         self.refinement.returns(new, old)
         name, old.name = old.name, None
         new.name = name
@@ -279,16 +296,3 @@ def _can_be_renamed(value: ir.Value, graph: ir.Graph | None) -> bool:
     """True if ``graph`` may return ``value`` under another name: an inner result of its own."""
     producer = value.producer()
     return producer is not None and producer.graph is graph and not value.is_graph_output()
-
-
-def _detach(node: ir.Node) -> list[ir.Node]:
-    """Let ``node`` read nothing; returns the producers of what it read."""
-    producers = []
-    for index, value in enumerate(node.inputs):
-        if value is None:
-            continue
-        node.replace_input_with(index, None)
-        producer = value.producer()
-        if producer is not None:
-            producers.append(producer)
-    return producers

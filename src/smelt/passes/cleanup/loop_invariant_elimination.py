@@ -20,6 +20,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset, provenance
 from smelt.ir.build import Builder
+from smelt.ir.node_inputs import set_input
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.shapes import conflicting_shapes
 from smelt.ir.worklist import RuleStats
@@ -135,7 +136,7 @@ class _Carrier:
         ]
         for inner, initial in carried.items():
             for use in inner.uses():
-                use.node.replace_input_with(use.idx, initial)
+                set_input(use.node, use.idx, initial)
         self.return_copies(carried)
         body.inputs[:] = [value for value in body.inputs if value not in carried]
         self.rewriter.remove_dead([p for p in gone if p is not None and p.graph is body])

@@ -18,6 +18,7 @@ import onnx_ir as ir
 
 from smelt.errors import UsageError
 from smelt.ir.interface_change import PortChange, ports_of
+from smelt.ir.node_inputs import set_input
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, PassContext, graph_pass
@@ -88,7 +89,7 @@ def _take_channels_first(value: ir.Value, rewriter: Rewriter, stats: RuleStats) 
         b = rewriter.builder(first, [], "image_input_preprocess")
         last = b.op("Transpose", value, perm=[0, *range(2, len(dims)), 1])
         for use in readers:
-            use.node.replace_input_with(use.idx, last)
+            set_input(use.node, use.idx, last)
     rewriter.count += 1
     stats.fired["input with channels first"] += 1
 
