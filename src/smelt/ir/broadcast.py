@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
 
 import onnx_ir as ir
-from onnx_shape_inference import ShapeInferenceContext, registry
+from onnx_shape_inference import ShapeInferenceContext
+
+from smelt.ir.shape_registry import registry
 
 ELEMENTWISE = (
     *("Add", "Sub", "Mul", "Div", "Pow", "Mod", "And", "Or", "Xor", "BitShift"),

@@ -17,11 +17,11 @@ from onnx_shape_inference import (
     OpUsageError,
     ShapeInferenceContext,
     ShapeInferenceError,
-    registry,
 )
 
 from smelt.ir.control_flow_shapes import infer_if, infer_loop, with_steady_states
 from smelt.ir.reshape_shapes import counted_first
+from smelt.ir.shape_registry import registry
 from smelt.ir.slice_shapes import at_run_time, bounded
 from smelt.ir.tracked_elements import MAX_ELEMENTS, check_elements
 

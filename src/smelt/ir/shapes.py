@@ -15,8 +15,6 @@ from onnx_shape_inference import (
     SYM_DATA_KEY,
     OpUsageError,
     ShapeInferenceError,
-    infer_symbolic_shapes,
-    registry,
 )
 
 from smelt.errors import InvalidModel
@@ -25,6 +23,7 @@ from smelt.ir.broadcast import register_sound_broadcasting
 from smelt.ir.control_flow_shapes import varying_dims
 from smelt.ir.invented_dims import invented_names, is_invented, without_invented
 from smelt.ir.shape_context import ShapeContext
+from smelt.ir.shape_registry import infer_everything, registry, take_over
 from smelt.ir.shape_rules import ShapeRule, contain_failures, register_own_rules
 from smelt.ir.tracked_elements import check_elements
 
@@ -34,7 +33,7 @@ Dim = int | ir.SymbolicDim
 @cache
 def _prepare_registry() -> None:
     """Register our rules over the library's, once."""
-    registry.collect()
+    take_over()
     register_own_rules()
     register_sound_broadcasting()
     contain_failures()
@@ -105,7 +104,7 @@ class ShapeInference:
         """Infer a model with subgraphs or functions, again while more dims are found to vary."""
         varying = -1
         while varying != (varying := varying_dims(self.model)):
-            infer_symbolic_shapes(self.model, policy="override", warn_on_missing=False)
+            infer_everything(self.model)
         self._reserved = False
 
     def _infer_flat(self) -> bool:

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 from onnx_shape_inference import OpUsageError, ShapeInferenceContext
-from onnx_shape_inference import registry as shape_rules
 
 from smelt.errors import UsageError
 from smelt.extensions import extensions
+from smelt.ir.shape_registry import registry as shape_rules
 from smelt.ir.shapes import Dim
 from smelt.operators.declare import Operator
 

@@ -1,0 +1,57 @@
+"""The shape rules of onnx-shape-inference and ours over them, in a registry that only smelt asks.
+
+The library has one registry for the whole process, and its walk over a model asks that one. Others
+in the process may use it too, so ours is apart, and so is the walk that asks ours.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.util import find_spec, module_from_spec
+from types import ModuleType, SimpleNamespace
+
+import onnx_ir as ir
+from onnx_shape_inference import OpShapeInferenceRegistry
+from onnx_shape_inference import registry as _theirs
+
+from smelt.errors import InternalError
+
+registry = OpShapeInferenceRegistry()
+"""What smelt registers and asks."""
+
+WALK = "onnx_shape_inference._engine"
+"""The module of the library that walks over models."""
+
+NAMED = "_registry"
+"""What that module calls the one with the registry."""
+
+
+@cache
+def take_over() -> None:
+    """Let our registry begin with the rules of the library."""
+    for domain, op_type, versions in _theirs.iter_supported():
+        if registry.has(domain, op_type):
+            continue  # One of ours, registered as its operator was declared.
+        for version in versions:
+            rule = _theirs.get(domain, op_type, version)
+            if rule is not None:
+                registry.register(domain, op_type, since_version=version)(rule)
+
+
+def infer_everything(model: ir.Model) -> None:
+    """Infer every value of ``model``; what is inferred wins over what the model declares."""
+    _walk().infer_symbolic_shapes(model, policy="override", warn_on_missing=False)
+
+
+@cache
+def _walk() -> ModuleType:
+    """The library's module once more, with our registry in the place of its own."""
+    spec = find_spec(WALK)
+    if spec is None or spec.loader is None:
+        raise InternalError("E902", f"there is no module {WALK}")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if not hasattr(getattr(module, NAMED, None), "registry"):
+        raise InternalError("E902", f"{WALK} does not ask {NAMED}.registry any more")
+    setattr(module, NAMED, SimpleNamespace(registry=registry))
+    return module

@@ -1,0 +1,79 @@
+"""The registry of onnx-shape-inference stays as it was, whatever smelt does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from onnx_shape_inference import registry as theirs
+
+from smelt.ir import text
+from smelt.ir.shape_registry import infer_everything, registry, take_over
+from smelt.ir.shapes import ShapeInference
+from smelt.operators import all_operators
+
+ALONE = """
+import sys
+
+import onnx
+import onnx_ir as ir
+from onnx_shape_inference import infer_symbolic_shapes, registry
+
+source = onnx.parser.parse_model(sys.argv[1])
+
+def inferred():
+    model = ir.from_proto(source)
+    infer_symbolic_shapes(model)
+    return [(str(value.shape), str(value.dtype)) for node in model.graph for value in node.outputs]
+
+def rules():
+    return {
+        (domain, op_type, version): registry.get(domain, op_type, version)
+        for domain, op_type, versions in registry.iter_supported()
+        for version in versions
+    }
+
+before, known = inferred(), rules()
+import smelt
+smelt.optimize(smelt.load(source))
+smelt.optimize(smelt.trace(lambda x: x @ x.T, "f32[B,4]"))
+smelt.compile(lambda x: x @ x.T, "f32[B,4]", target="host")
+assert rules() == known, "rules changed"
+assert inferred() == before, (inferred(), before)
+print("as before")
+"""
+
+HEADER = '<ir_version: 10, opset_import: ["": 20]> '
+MODELS = {
+    "a slice that may be shorter": "g (float[N,4] x) => (float[M,4] y) "
+    "{ s = Constant<value_ints=[0]>() e = Constant<value_ints=[5]>() y = Slice(x, s, e) }",
+    "a broadcast of symbols": "g (float[N,4] x, float[M,4] z) => (float[K,4] y) { y = Add(x, z) }",
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_library_infers_as_before_once_smelt_was_used(name: str) -> None:
+    command = [sys.executable, "-c", ALONE, HEADER + MODELS[name]]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "as before", done.stderr
+
+
+def test_ours_begins_with_all_rules_of_the_library() -> None:
+    all_operators()
+    take_over()
+    listed = {(domain, op_type) for domain, op_type, _ in theirs.iter_supported()}
+    assert listed <= {(domain, op_type) for domain, op_type, _ in registry.iter_supported()}
+    assert not any(domain.startswith("smelt") for domain, _ in listed)
+
+
+def test_models_with_subgraphs_are_inferred_by_our_rules() -> None:
+    model = text.parse(
+        "g (bool p, float[N,4] x) => (y) { y = If(p) <"
+        "then_branch = a () => (z) { s = Constant<value_ints=[0]>() e = Constant<value_ints=[5]>()"
+        " z = Slice(x, s, e) }, else_branch = b () => (w) { w = Neg(x) }> }"
+    )
+    ShapeInference(model)  # Registers our rules.
+    infer_everything(model)
+    branch = model.graph[0].attributes["then_branch"].as_graph()
+    assert str(branch.outputs[0].shape) == "[Min(5, N),4]"
