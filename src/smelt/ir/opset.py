@@ -150,6 +150,19 @@ def attribute(node: ir.Node, name: str, opset: int) -> Any:
     return default_attribute(node.op_type, name, opset, node.domain)
 
 
+def is_default(node: ir.Node, given: ir.Attr, opset: int) -> bool:
+    """True if ``given``, an attribute of ``node``, says what its absence would; ONNX's own only."""
+    if node.domain or given.is_ref():
+        return False
+    default = default_attribute(node.op_type, given.name, opset)
+    return default is not None and _text(given.value) == _text(default)
+
+
+def _text(value: Any) -> str:
+    """An attribute, so that 0.0 and -0.0 differ, and a list and a tuple do not."""
+    return repr(tuple(value)) if isinstance(value, list | tuple) else repr(value)
+
+
 def axes_of(node: ir.Node, constants: Constants, index: int = 1) -> tuple[int, ...] | None:
     """Axes from the attribute ``axes`` or the constant input ``index``; None if not constant.
 

@@ -82,6 +82,7 @@ FUSE = _listed(
     "fuse-swish",
     "dot-merger",
     "attention",
+    "transpose-to-reshape",
 )
 """One operator for many."""
 

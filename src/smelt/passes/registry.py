@@ -80,7 +80,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "replace_stack_reshape",
         "use_reflection_padding",
     ),
-    "layout": ("merge_consecutive_transposes", "reduce_transposes"),
+    "layout": ("merge_consecutive_transposes", "reduce_transposes", "transpose_to_reshape"),
     "quantize": (
         "dequantize_quantize_pair_elimination",
         "dequantize_to_constexpr",

@@ -40,6 +40,17 @@ FUSED = {
     "groups": detour("Conv<group=2>(u, w)", (4, 1, 1, 3)),
     "the middle row": detour("Conv<pads=[1,0,1,0]>(u, w)", (4, 2, 3, 3)),
     "the last row": detour("Conv<pads=[2,1,0,1]>(u, w)", (4, 2, 3, 3)),
+    "Reshapes": detour(
+        body="s = Constant<value_ints=[0,2,1,6]>() u = Reshape(x, s) c = {conv} "
+        "r = Constant<value_ints=[-1,4,4]>() y = Reshape(c, r)"
+    ),
+    "Squeeze of all": detour(
+        body="u = Unsqueeze(x, a) c = {conv} y = Squeeze(c)", x="float[3,2,6]"
+    ).replace("[N,?,?] y", "[3,4,4] y"),
+    "a result of one column, by Reshape": detour(
+        weight=(4, 2, 1, 6),
+        body="u = Unsqueeze(x, a) c = {conv} r = Constant<value_ints=[0,4,1]>() y = Reshape(c, r)",
+    ),
     "dilated rows": detour("Conv<pads=[2,0,2,0], dilations=[2,1]>(u, w)", (4, 2, 3, 3)),
 }
 
@@ -71,6 +82,20 @@ KEPT = {
     ),
     "three rows": detour("Conv<pads=[1,0,1,0]>(u, w)", (4, 2, 1, 6), back="3").replace(
         "[N,?,?] y", "[N,4,3] y"
+    ),
+    "Squeeze of more": detour(
+        body="u = Unsqueeze(x, a) c = {conv} y = Squeeze(c)", x="float[1,2,6]"
+    ).replace("[N,?,?] y", "[4,4] y"),
+    "Squeeze of dims that are not known": detour(
+        body="u = Unsqueeze(x, a) c = {conv} y = Squeeze(c)"
+    ).replace("[N,?,?] y", "[A,B,C] y"),
+    "a Reshape to other dims": detour(
+        body="u = Unsqueeze(x, a) c = {conv} r = Constant<value_ints=[0,2,8]>() y = Reshape(c, r)"
+    ),
+    "rows by Reshape": detour(
+        "Conv<pads=[1,0,1,0]>(u, w)",
+        body="s = Constant<value_ints=[0,2,2,3]>() u = Reshape(x, s) c = {conv} "
+        "r = Constant<value_ints=[0,4,4]>() y = Reshape(c, r)",
     ),
     "read elsewhere": detour(
         body="u = Unsqueeze(x, a) c = {conv} y = Squeeze(c, b) z = Neg(c)"

@@ -112,3 +112,11 @@ def test_keeps_a_cast_like_with_its_own_saturation() -> None:
         cast_optimization,
         "g (float[N] x, float[4] z) => (float[N] y) { y = CastLike<saturate=1>(x, z) }",
     )
+
+
+def test_a_cast_to_its_own_type() -> None:
+    check_rewrite(
+        cast_optimization,
+        "g (float[N] x) => (float[N] y) { c = Cast<to=1>(x) y = Exp(c) }",
+        "g (float[N] x) => (float[N] y) { y = Exp(x) }",
+    )

@@ -122,6 +122,44 @@ def test_one_row_backwards() -> None:
     )
 
 
+RESIZED = "g (float[{n},3,8,8] x) => (float[{n},3,8,8] y) <int64[4] s = {{{n0},3,8,8}}> "
+MODES = [
+    "",
+    '<mode="linear">',
+    '<mode="cubic", coordinate_transformation_mode="align_corners">',
+    '<mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor">',
+]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("opset", [13, 19, 25])
+def test_resize_to_its_own_sizes(mode: str, opset: int) -> None:
+    head = RESIZED.format(n=2, n0=2)
+    check_rewrite(
+        noop_elimination,
+        f"{head} {{ r = Resize{mode}(x, , , s) y = Exp(r) }}",
+        "g (float[2,3,8,8] x) => (float[2,3,8,8] y) { y = Exp(x) }",
+        opset=opset,
+    )
+
+
+KEPT_SIZES = {
+    "other sizes": "{ r = Resize(x, , , s) y = Exp(r) }",
+    "a crop": '{ r = Resize<coordinate_transformation_mode="tf_crop_and_resize">(x, f, , e) '
+    "y = Exp(r) }",
+    "a policy": '{ r = Resize<keep_aspect_ratio_policy="not_larger">(x, , , e) y = Exp(r) }',
+}
+
+
+@pytest.mark.parametrize("body", KEPT_SIZES.values(), ids=KEPT_SIZES.keys())
+def test_keeps_what_is_resized(body: str) -> None:
+    check_unchanged(
+        noop_elimination,
+        "g (float[1,1,4,4] x) => (float[1,1,H,W] y) <int64[4] s = {1,1,4,5}, "
+        f"int64[4] e = {{1,1,4,4}}, float[8] f = {{0,0,0,0,1,1,0.5,0.5}}> {body}",
+    )
+
+
 def test_an_output_keeps_its_name() -> None:
     check_rewrite(
         noop_elimination,

@@ -62,7 +62,31 @@ def test_merges(before: str, after: str) -> None:
     check_rewrite(remove_redundant_ops, before, after)
 
 
+DEFAULTS = {
+    "Softmax": ("Softmax<axis=-1>(x)", "Softmax(x)", 13),
+    "LeakyRelu": ("LeakyRelu<alpha=0.01>(x)", "LeakyRelu(x)", 16),
+    "a list": ('Pad<mode="constant">(x, k)', "Pad(x, k)", 23),
+    "two of them": ("ArgMax<axis=0, keepdims=1>(x)", "ArgMax<select_last_index=0>(x)", 13),
+}
+
+
+@pytest.mark.parametrize(("a", "b", "opset"), DEFAULTS.values(), ids=DEFAULTS.keys())
+def test_an_absent_attribute_has_its_default(a: str, b: str, opset: int) -> None:
+    result = "int64[1,4]" if "Arg" in a else "float[A,B]"
+    head = f"g (float[4,4] x) => ({result} y) <int64[4] k = {{1,1,0,0}}>"
+    check_rewrite(
+        remove_redundant_ops,
+        f"{head} {{ a = {a} b = {b} y = Add(a, b) }}",
+        f"{head} {{ a = {a} y = Add(a, a) }}",
+        opset=opset,
+    )
+
+
 KEPT = {
+    "another than the default": "g (float[4,4] x) => (float[4,4] y) "
+    "{ a = Softmax<axis=0>(x) b = Softmax(x) y = Add(a, b) }",
+    "a zero of the other sign": "g (float[4] x) => (float[4] y) "
+    "{ a = Celu<alpha=1.0>(x) b = Celu<alpha=-1.0>(x) y = Add(a, b) }",
     "other attributes": "g (float[4] x) => (float[4] y) { a = LeakyRelu<alpha=0.1>(x) b = LeakyRelu<alpha=0.2>(x) y = Add(a, b) }",
     "an attribute that is not there": "g (float[4] x) => (float[4] y) { a = LeakyRelu<alpha=0.1>(x) b = LeakyRelu(x) y = Add(a, b) }",
     "zeros of other signs": "g (float[4] x) => (float[4] y) <float[1] k = {0}, float[1] l = {-0.0}> { a = Div(x, k) b = Div(x, l) y = Add(a, b) }",

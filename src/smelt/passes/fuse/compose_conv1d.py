@@ -3,8 +3,9 @@
     before   x ─> Unsqueeze(2) ─> Conv(W: M,C,1,k) ─> Squeeze(2) ─> y
     after    x ─> Conv(W: M,C,k) ─> y
 
-The inserted dim may be the height or the width, and the convolution may stand between two
-Transposes, as channels that are last leave them; those lose the dim too.
+A Reshape that does what Unsqueeze or Squeeze would counts as one. The inserted dim may be the
+height or the width, and the convolution may stand between two Transposes, as channels that are
+last leave them; those lose the dim too.
 
 Needs    a kernel of known size along the inserted dim. If that is 1 the weight may be anything,
          else a constant, of which one row meets the input and the others only padding.
@@ -23,21 +24,23 @@ from smelt.ir.build import Builder
 from smelt.ir.pattern import one_of, op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.simplify.merge_consecutive_reshapes import inserted as inserted_axes
+from smelt.passes.tensors.stack import dims_of, same_dims
 
-_wide = op("Unsqueeze", var("x"), rest=True, name="wide")
+_wide = op(["Unsqueeze", "Reshape"], var("x"), rest=True, name="wide")
 _source = one_of(_wide, op("Transpose", _wide, name="first"))
 _conv = op("Conv", _source, var("weight"), optional(var("bias")), name="conv")
 _result = one_of(_conv, op("Transpose", _conv, name="second"))
 
 
-@rule(op("Squeeze", _result, rest=True))
+@rule(op(["Squeeze", "Reshape"], _result, rest=True))
 def through_image(m: Match, b: Builder) -> Replacement:
-    inserted, weight = _only_axis(m, m.node("wide"), 4), m["weight"]
+    inserted, weight = _inserted_axis(m), m["weight"]
     first, second = _perm(m, "first"), _perm(m, "second")
     if inserted is None or weight.shape is None or len(weight.shape) != 4:
         return None
     axis = first.index(inserted)
-    if axis < 2 or _only_axis(m, m.root, 4) != second.index(axis):
+    if axis < 2 or not _takes_away(m, second.index(axis)):
         return Miss("another dim is squeezed than the spatial one that was inserted")
     row = _row_that_meets(m, axis)
     if isinstance(row, Miss):
@@ -55,9 +58,23 @@ def _given(*values: ir.Value | None) -> list[ir.Value | None]:
     return list(values if values[-1] is not None else values[:-1])
 
 
-def _only_axis(m: Match, node: ir.Node, rank: int) -> int | None:
-    axes = opset.axes_of(node, m.constants)
-    return axes[0] % rank if axes is not None and len(axes) == 1 else None
+def _inserted_axis(m: Match) -> int | None:
+    """The axis of the one dim of size 1 that the image has and ``x`` has not."""
+    node = m.node("wide")
+    axes = opset.axes_of(node, m.constants) if node.op_type == "Unsqueeze" else None
+    axes = axes or inserted_axes(m["x"].shape, m["wide"].shape)
+    return axes[0] % 4 if axes is not None and len(axes) == 1 else None
+
+
+def _takes_away(m: Match, axis: int) -> bool:
+    """True if the root drops ``axis`` of its input, of rank 4, or a dim as good as that."""
+    axes = opset.axes_of(m.root, m.constants) if m.root.op_type == "Squeeze" else None
+    if axes:
+        return len(axes) == 1 and axes[0] % 4 == axis
+    image, result = dims_of(m.root.inputs[0]), dims_of(m.root.outputs[0])
+    if image is None or result is None:
+        return False
+    return same_dims((*image[:axis], *image[axis + 1 :]), result)
 
 
 def _perm(m: Match, name: str) -> list[int]:

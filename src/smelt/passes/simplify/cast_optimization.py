@@ -2,6 +2,7 @@
 
     before   x: float16 ─> Cast(float) ─> Cast(double) ─> y      after   x ─> Cast(double) ─> y
     before   CastLike(x, z: float) ─> y                          after   Cast(x, float) ─> y
+    before   x: float ─> Cast(float) ─> y                        after   x ─> y
 
 Needs    a type in the middle that holds every value of the first exactly, by range *and* by
          mantissa: int32 passes through double, not through float.
@@ -39,6 +40,12 @@ def cast_of_cast(m: Match, b: Builder) -> Replacement:
     if x.dtype in FLOATS and end in INTEGERS:
         return Miss("runtimes differ on NaN and large numbers that become integers")
     return x if end == x.dtype else b.op("Cast", x, to=int(end))
+
+
+@rule(op("Cast", var("x")))
+def cast_to_its_own_type(m: Match, b: Builder) -> Replacement:
+    to = m.root.attributes.get("to")
+    return m["x"] if to is not None and m["x"].dtype == to.as_int() else None
 
 
 @rule(op("CastLike", var("x"), var("like")), same_shape=True)
@@ -83,7 +90,7 @@ def _float_holds(wide: ir.DataType, narrow: ir.DataType) -> bool:
 cast_optimization = rule_pass(
     "cast_optimization",
     __doc__,
-    [cast_of_cast, cast_like],
+    [cast_of_cast, cast_to_its_own_type, cast_like],
     exactness=EXACT,
     source="Core ML MIL: common::cast_optimization",
 )

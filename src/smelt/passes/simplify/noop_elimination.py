@@ -20,6 +20,7 @@ from smelt.ir.pattern import Op, const, op, var
 from smelt.ir.rule import Match, Miss, Replacement, Rule, rule
 from smelt.ir.slices import cuts_of
 from smelt.passes.base import EXACT, exact_but_zero_sign, rule_pass
+from smelt.passes.simplify.cast_optimization import cast_to_its_own_type
 
 _x = var("x")
 _c = const(name="c")
@@ -63,12 +64,6 @@ ALWAYS = [
     _rule("same_rank", op(["Squeeze", "Unsqueeze", "Flatten"], _x, rest=True), _input),
 ]
 """Right whenever the shape stays, which the rewriter proves."""
-
-
-@rule(op("Cast", _x))
-def cast_to_its_own_type(m: Match, b: Builder) -> Replacement:
-    to = m.root.attributes.get("to")
-    return m["x"] if to is not None and m["x"].dtype == to.as_int() else None
 
 
 @rule(op("CastLike", _x, var("like")))
@@ -152,7 +147,12 @@ def resize_to_its_own_size(m: Match, b: Builder) -> Replacement:
     mode = m.root.attributes.get("coordinate_transformation_mode")
     if mode is not None and mode.as_string() == "tf_crop_and_resize":
         return Miss("it may crop")
-    scales = m.root.inputs[2] if len(m.root.inputs) > 2 else None
+    scales, sizes = (*m.root.inputs[2:4], None, None)[:2]
+    if sizes is not None:
+        policy = m.root.attributes.get("keep_aspect_ratio_policy")
+        if policy is not None and policy.as_string() != "stretch":
+            return Miss("it may take another size than it is given")
+        return m["x"]
     factors = m.array(scales) if scales is not None else None
     if factors is None or not factors.size or not np.all(factors == 1):
         return None

@@ -3,7 +3,8 @@
     before   x ─┬─> Relu ─> a            after   x ─> Relu ─> a, also read as b
                 └─> Relu ─> b
 
-Needs    the same operator, attributes bit for bit, and the same operands; operands of
+Needs    the same operator, attributes bit for bit, where an absent one has its default, and the
+         same operands; operands of
          commutative operators in any order. Or vectors of integers that inference knows to hold
          the same sizes. An inner graph may use what an outer one has, but dequantizes by itself:
          runtimes look for quantized groups within one graph.
@@ -48,6 +49,7 @@ class _Search:
 
     def __init__(self, cx: PassContext, rewriter: Rewriter, stats: RuleStats) -> None:
         self.shapes = cx.shapes
+        self.opsets = cx.index().opsets
         self.rewriter = rewriter
         self.stats = stats
         self.seen: dict[Key, ir.Node] = {}
@@ -114,7 +116,10 @@ class _Search:
         if node.op_type == "Constant" or not opset.is_deterministic(node):
             return None
         attributes = []
+        version = self.opsets.get(node.graph, 0) if node.graph is not None else 0
         for name, attribute in sorted(node.attributes.data.items()):
+            if version and opset.is_default(node, attribute, version):
+                continue
             frozen = _freeze(attribute)
             if frozen is None:
                 return None

@@ -1,0 +1,41 @@
+"""Turn a Transpose that moves only dims of size 1 into a Reshape, which moves no element.
+
+    before   x: [N,C,1,1] ─> Transpose(0,2,3,1) ─> y       after   x ─> Reshape(N,1,1,C) ─> y
+
+Needs    sizes that are known to be 1, and others in their order; a shape of y that constants can
+         say, with one unknown dim at most beside those that stay in their place.
+Keeps    tensors without elements. It runs behind the passes that look for Transposes, so that
+         pairs of them still cancel.
+"""
+
+from __future__ import annotations
+
+from smelt.ir.build import Builder
+from smelt.ir.pattern import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.layout.merge_consecutive_transposes import permutation
+from smelt.passes.simplify.merge_consecutive_reshapes import constant_shape
+
+
+@rule(op("Transpose", var("x")), same_shape=True)
+def moves_ones(m: Match, b: Builder) -> Replacement:
+    x, perm = m["x"], permutation(m.root)
+    if perm is None or x.shape is None:
+        return None
+    moved = [axis for axis in perm if x.shape[axis] != 1]
+    if moved != sorted(moved):
+        return None
+    target = constant_shape(x.shape, m.root.outputs[0].shape)
+    if target is None:
+        return Miss("no constant says the shape of the result")
+    return b.op("Reshape", x, b.const_i64(target))
+
+
+transpose_to_reshape = rule_pass(
+    "transpose_to_reshape",
+    __doc__,
+    [moves_ones],
+    exactness=EXACT,
+    after=("reduce_transposes", "fuse_attention"),
+)
