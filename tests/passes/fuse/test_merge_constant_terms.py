@@ -85,3 +85,13 @@ KEPT = {
 @pytest.mark.parametrize("source", KEPT.values(), ids=KEPT.keys())
 def test_keeps(source: str) -> None:
     check_unchanged(merge_constant_terms, source)
+
+
+@pytest.mark.parametrize("second", ["y = Sub(s, c)", "y = Add(s, d)"])
+def test_a_sum_that_rounds_stays(second: str) -> None:
+    """x + 2**23 - 2**23 is x rounded to whole numbers, by design."""
+    check_unchanged(
+        merge_constant_terms,
+        "g (float[N] x) => (float[N] y) <float c = {8388608}, float d = {-8388608}> "
+        f"{{ s = Add(x, c) {second} }}",
+    )

@@ -6,8 +6,9 @@ So a bias meets the one that a layer brings with it, also behind products of thr
 
 Needs    constants of one type, integers or floats, whose sum is computed in float64, rounded once
          and finite; a sum that is not larger than the larger of the two.
-Keeps    ``c - x``; constants that only together take the shape of the result; a first sum that
-         something else reads.
+Keeps    ``c - x``; constants that cancel by more than a half, since ``x + c - c`` rounds x, which
+         is what some models want of it; constants that only together take the shape of the result;
+         a first sum that something else reads.
 """
 
 from __future__ import annotations
@@ -39,10 +40,19 @@ def sum_of_sums(m: Match, b: Builder) -> Replacement:
     if size > max(c.size, d.size):
         return Miss("the sum would be larger than the constants")
     signs = [1 if node.op_type == "Add" else -1 for node in (m.node("first"), m.root)]
+    if is_float(c.dtype) and _cancel(c, d, signs[0] * signs[1]):
+        return Miss("the constants cancel: the first sum rounds what the second leaves")
     total = _total(c, d, signs)
     if total is None:
         return Miss(f"the sum does not fit {c.dtype}")
     return b.op("Add", m["x"], b.constant(total))
+
+
+def _cancel(c: np.ndarray, d: np.ndarray, sign: int) -> bool:
+    """True if ``c + sign * d`` is somewhere less than half of the larger of the two."""
+    wide, other = c.astype(np.float64), sign * d.astype(np.float64)
+    larger = np.maximum(np.abs(wide), np.abs(other))
+    return bool((2 * np.abs(wide + other) < larger).any())
 
 
 def _total(c: np.ndarray, d: np.ndarray, signs: list[int]) -> np.ndarray | None:
