@@ -24,10 +24,10 @@ SHOWN = 12
 def check_text(graph: str, opset: int) -> None:
     """What the default pipeline makes of ``graph`` stays as it is, dead readers or not."""
     source = text.parse(graph, opset)
-    once = _optimized(source)
-    twice, haunted = _optimized(once), _optimized(with_dead_readers(source))
-    assert once == twice, _difference(once, twice)
-    assert once == haunted, _difference(once, haunted)
+    once = optimized(source)
+    twice, haunted = optimized(once), optimized(with_dead_readers(source))
+    assert once == twice, difference(once, twice)
+    assert once == haunted, difference(once, haunted)
 
 
 def check_fixpoint(source: Source, **options: Any) -> None:
@@ -38,8 +38,8 @@ def check_fixpoint(source: Source, **options: Any) -> None:
 
 def second_run(source: Source, **options: Any) -> str:
     """What a second ``smelt.optimize`` changes of the result of the first; empty for nothing."""
-    once = _optimized(source, **options)
-    return _difference(once, _optimized(once, **options))
+    once = optimized(source, **options)
+    return difference(once, optimized(once, **options))
 
 
 def with_dead_readers(model: ir.Model) -> ir.Model:
@@ -62,12 +62,12 @@ def _unread(graph: ir.Graph, values: Sequence[ir.Value]) -> list[ir.Node]:
     return nodes
 
 
-def _optimized(source: Source, **options: Any) -> onnx.ModelProto:
+def optimized(source: Source, **options: Any) -> onnx.ModelProto:
     model = smelt.optimize(source, **options)
     return smelt.to_proto(model) if isinstance(model, ir.Model) else model
 
 
-def _difference(a: onnx.ModelProto, b: onnx.ModelProto) -> str:
+def difference(a: onnx.ModelProto, b: onnx.ModelProto) -> str:
     if a.SerializeToString(deterministic=True) == b.SerializeToString(deterministic=True):
         return ""
     before, after = _operators(a), _operators(b)

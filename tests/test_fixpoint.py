@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import onnx
 import onnx_ir as ir
@@ -14,6 +15,7 @@ from smelt.compiler import optimize_model
 from smelt.errors import ErrorList, Unsupported
 from smelt.ir import text
 from smelt.ir.raise_opset import raise_opset
+from smelt.targets.registry import find_target
 
 MODELS = sorted((Path(__file__).parent / "models").glob("*.onnx"))
 LIGHT = sorted((Path(onnx.__file__).parent / "backend/test/data/light").glob("light_*.onnx"))
@@ -37,6 +39,18 @@ def test_exported_models(path: Path, options: dict[str, int]) -> None:
 )
 def test_light_models(path: Path, pipeline: str) -> None:
     check_fixpoint(path, pipeline=pipeline)
+
+
+@pytest.mark.parametrize("target", ["c", "host"])
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_what_targets_run(path: Path, target: str) -> None:
+    chosen = find_target(target)
+    options: dict[str, Any] = {
+        "pipeline": f"default,{chosen.passes}",
+        "operators": frozenset(operator.key for operator in chosen.operators),
+        "kernels": chosen.kernels,
+    }
+    check_fixpoint(path, **options)
 
 
 @pytest.mark.parametrize("form", [Path, smelt.load, onnx.load], ids=["path", "IR", "protobuf"])

@@ -109,3 +109,37 @@ def test_the_interface_stays_as_it_is_declared() -> None:
     model = text.parse(CAPTURED, 23)
     optimize_model(model)
     assert str(model.graph.outputs[0].shape) == "[M,4]"
+
+
+CARRIED = """
+agraph (float[1, 4] x, int64 n) => (float[M, 4] y) {
+    parts = Constant<value_ints=[-3, -4]>()  sizes = Abs(parts)
+    start = Expand(x, sizes)
+    going = Constant<value=bool{1}>()
+    z = Loop (n, going) <
+        body = round (int64 i, bool go, float[P, Q] a) => (bool on, float[R, S] b) {
+            on = Identity(go)
+            t = Neg(a)
+            b = Relu(t)
+        }
+    >
+    y = Relu(z)
+}
+""".replace("Loop (n, going)", "Loop (n, going, start)")
+
+
+def test_into_loops_and_out() -> None:
+    model = text.parse(CARRIED, 23)
+    optimize_model(model)
+    loop = next(node for node in model.graph if node.op_type == "Loop")
+    body = loop.attributes["body"].as_graph()
+    assert body.inputs[2].shape == ir.Shape([3, 4])
+    assert body.outputs[1].shape == ir.Shape([3, 4])
+    assert loop.outputs[0].shape == ir.Shape([3, 4])
+
+
+def test_a_loop_that_appends_keeps_its_sizes_open() -> None:
+    model = text.parse(CARRIED.replace("b = Relu(t)", "b = Concat<axis=0>(t, a)"), 23)
+    optimize_model(model)
+    loop = next(node for node in model.graph if node.op_type == "Loop")
+    assert loop.outputs[0].shape is None or not loop.outputs[0].shape.is_static()

@@ -66,7 +66,7 @@ def infer_loop(context: ShapeInferenceContext, node: ir.Node) -> bool:
         if index < carried:
             shape = _carried_out(context, node, body, index) if ranked else None
         elif ranked and inner.shape is not None:
-            dims = [dim if _is_outer(dim) else context.new_symbolic_dim() for dim in inner.shape]
+            dims = [dim if is_outer(dim) else context.new_symbolic_dim() for dim in inner.shape]
             shape = ir.Shape([context.new_symbolic_dim(), *dims])
         else:
             shape = None
@@ -89,6 +89,26 @@ def varying_dims(model: ir.Model) -> int:
     )
 
 
+def is_open(node: ir.Node) -> bool:
+    """True for a Loop that carries what may change its shape by the round, or seems to."""
+    body = _body(node) if node.op_type == "Loop" else None
+    return body is not None and any(
+        value.shape is None or VARYING in value.meta for value in body.inputs[2:]
+    )
+
+
+def start_anew(model: ir.Model) -> None:
+    """Let the bodies of Loops be inferred from what the loops start with, as if never before."""
+    for node in scope.nodes(model):
+        body = _body(node) if node.op_type == "Loop" else None
+        if body is None:
+            continue
+        for start, before, _ in _carry(node, body):
+            before.meta.pop(VARYING, None)
+            if start is not None and start.shape is not None:
+                before.shape = None
+
+
 def with_steady_states(theirs: ShapeRule) -> ShapeRule:
     """Scan: what is carried has one shape in all rounds (ONNX demands it), that of its start."""
 
@@ -104,7 +124,7 @@ def with_steady_states(theirs: ShapeRule) -> ShapeRule:
             ends = start.shape if output.shape is None else output.shape
             if len(ends) == len(start.shape):
                 pairs = zip(start.shape, ends, strict=True)
-                output.shape = ir.Shape([x if not _is_outer(y) else y for x, y in pairs])
+                output.shape = ir.Shape([x if not is_outer(y) else y for x, y in pairs])
 
     return infer
 
@@ -123,7 +143,7 @@ def _carried_out(
     return ir.Shape([context.new_symbolic_dim() if i in varying else dim for i, dim in dims])
 
 
-def _is_outer(dim: int | ir.SymbolicDim) -> bool:
+def is_outer(dim: int | ir.SymbolicDim) -> bool:
     """True for sizes that are the same in all rounds: numbers, and names that a model gives."""
     return isinstance(dim, int) or (dim.value is not None and not is_invented(dim.value))
 

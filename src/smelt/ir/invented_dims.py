@@ -7,7 +7,7 @@ not written: in a finished model such a dim has no name.
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Iterable, Iterator, Set
 
 import onnx_ir as ir
 
@@ -21,16 +21,23 @@ def is_invented(name: str) -> bool:
     return "_d" in name and _INVENTED.search(name) is not None
 
 
-def invented_names(model: ir.Model) -> set[str]:
-    """The names of this form that shapes of ``model`` hold."""
+def invented_names(values: Iterable[ir.Value]) -> set[str]:
+    """The names of this form that the shapes of ``values`` hold."""
     found: dict[str, None] = {}
-    for graph in scope.graphs(model):
-        for value in (*graph.inputs, *(v for node in graph for v in node.outputs)):
-            if value.shape is not None:
-                for dim in value.shape.dims:
-                    if not isinstance(dim, int) and dim.value is not None:
-                        found[dim.value] = None
+    for value in values:
+        if value.shape is not None:
+            for dim in value.shape.dims:
+                if not isinstance(dim, int) and dim.value is not None:
+                    found[dim.value] = None
     return {name for text in found if "_d" in text for name in _INVENTED.findall(text)}
+
+
+def every_value(model: ir.Model) -> Iterator[ir.Value]:
+    """Inputs and results of all graphs."""
+    for graph in scope.graphs(model):
+        yield from graph.inputs
+        for node in graph:
+            yield from node.outputs
 
 
 def without_invented(shape: ir.Shape, declared: Set[str]) -> ir.Shape:

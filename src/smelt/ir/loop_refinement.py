@@ -9,7 +9,8 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.ir import scope
-from smelt.ir.shapes import ShapeInference, same_shape
+from smelt.ir.control_flow_shapes import is_outer
+from smelt.ir.shapes import ShapeInference, same_dim
 
 
 def affected(node: ir.Node) -> list[ir.Value]:
@@ -37,19 +38,31 @@ def _refine_loop(shapes: ShapeInference, node: ir.Node, body: ir.Graph) -> None:
     carried = len(node.inputs) - 2
     if len(body.inputs) != len(node.inputs) or len(body.outputs) != len(node.outputs) + 1:
         return
-    states = list(
-        zip(node.inputs[2:], body.inputs[2:], body.outputs[1:], node.outputs, strict=False)
-    )
+    states = zip(node.inputs[2:], body.inputs[2:], body.outputs[1:], node.outputs, strict=False)
     for start, before, after, result in states:
-        if start is None or not same_shape(before.shape, after.shape):
+        if start is None:
             continue
-        shapes.learn(before, start.shape, start.dtype)
+        shape = _steady(start.shape, before.shape, after.shape)
+        shapes.learn(before, shape, start.dtype)
         if _is_made_in(body, after):
-            shapes.learn(after, start.shape, start.dtype)
-        shapes.learn(result, start.shape, start.dtype)
+            shapes.learn(after, shape, start.dtype)
+        shapes.learn(result, shape, start.dtype)
     for inner, result in zip(body.outputs[1 + carried :], node.outputs[carried:], strict=True):
         if inner.shape is not None and result.shape is not None:
-            shapes.learn(result, ir.Shape([result.shape[0], *inner.shape.dims]), inner.dtype)
+            dims = (dim if is_outer(dim) else ir.SymbolicDim(None) for dim in inner.shape)
+            shapes.learn(result, ir.Shape([result.shape[0], *dims]), inner.dtype)
+
+
+def _steady(
+    start: ir.Shape | None, before: ir.Shape | None, after: ir.Shape | None
+) -> ir.Shape | None:
+    """The dims of ``start`` that a round returns as it got them; the others unknown."""
+    if start is None or before is None or after is None:
+        return None
+    if not len(start) == len(before) == len(after):
+        return None
+    rows = zip(start.dims, before.dims, after.dims, strict=True)
+    return ir.Shape([x if same_dim(y, z) else ir.SymbolicDim(None) for x, y, z in rows])
 
 
 def _refine_scan(shapes: ShapeInference, node: ir.Node, body: ir.Graph) -> None:

@@ -8,6 +8,7 @@ those of its rules that guess (``shape_rules.py``, ``broadcast.py``).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
 import onnx_ir as ir
@@ -20,8 +21,8 @@ from onnx_shape_inference import (
 from smelt.errors import InvalidModel
 from smelt.ir import scope
 from smelt.ir.broadcast import register_sound_broadcasting
-from smelt.ir.control_flow_shapes import varying_dims
-from smelt.ir.invented_dims import invented_names, is_invented, without_invented
+from smelt.ir.control_flow_shapes import is_open, start_anew, varying_dims
+from smelt.ir.invented_dims import every_value, invented_names, is_invented, without_invented
 from smelt.ir.shape_context import ShapeContext
 from smelt.ir.shape_registry import infer_everything, registry, take_over
 from smelt.ir.shape_rules import ShapeRule, contain_failures, register_own_rules
@@ -39,6 +40,10 @@ def _prepare_registry() -> None:
     contain_failures()
 
 
+UNKNOWN_RANK = 100
+"""Dims that are not known count as little beside a shape that is not known at all."""
+
+
 class ShapeInference:
     """Shape inference for one model, kept current while the model is edited.
 
@@ -54,7 +59,8 @@ class ShapeInference:
         self.redeclare_interface()
         self._context = ShapeContext(model.opset_imports, policy="refine")
         self._reserved = False
-        self._declared: set[str] | None = None
+        self._of_inputs: set[str] | None = None
+        self._of_outputs: set[str] = set()
         self._rules: dict[tuple[str, str], ShapeRule | None] = {}
 
     def infer_node(self, node: ir.Node) -> None:
@@ -100,8 +106,27 @@ class ShapeInference:
         except ShapeInferenceError as error:
             raise _contradiction(error.node_name, error.op_type, error.message) from error
 
+    def infer_loops_again(self, loops: Iterable[ir.Node]) -> bool:
+        """Infer the model anew if one of ``loops`` was not seen to keep the shapes that it carries:
+        edits may have made that plain. True if more is known now."""
+        if not any(map(is_open, loops)):
+            return False
+        before = self._unknown()
+        self.infer_model()
+        return self._unknown() < before
+
+    def _unknown(self) -> int:
+        """How many values have no shape, and how many dims no size that is told outside."""
+        shapes = [v.shape for node in scope.nodes(self.model) for v in node.outputs]
+        dims = (d for shape in shapes if shape is not None for d in shape.dims)
+        unknown = sum(
+            not isinstance(d, int) and (d.value is None or is_invented(d.value)) for d in dims
+        )
+        return unknown + UNKNOWN_RANK * sum(shape is None for shape in shapes)
+
     def _infer_nested(self) -> None:
         """Infer a model with subgraphs or functions, again while more dims are found to vary."""
+        start_anew(self.model)
         varying = -1
         while varying != (varying := varying_dims(self.model)):
             infer_everything(self.model)
@@ -169,27 +194,26 @@ class ShapeInference:
         metadata, and the names that it made up for dims.
         """
         graph = self.model.graph
+        of_callers = self._of_inputs or set()
+        for value in every_value(self.model):
+            value.metadata_props.pop(SYM_DATA_KEY, None)
+            if value.shape is not None:
+                known = without_invented(value.shape, of_callers)
+                if known is not value.shape:
+                    value.shape = known
         for value, shape in zip(graph.inputs, self._inputs, strict=True):
-            value.shape = shape
+            value.shape = shape and without_invented(shape, of_callers)
         for value, shape in zip(graph.outputs, self._outputs, strict=True):
             if shape is not None:
-                value.shape = shape
-        declared = self._declared or set()
-        for graph in scope.graphs(self.model):
-            for value in (*graph.inputs, *(v for node in graph for v in node.outputs)):
-                value.metadata_props.pop(SYM_DATA_KEY, None)
-                if value.shape is not None:
-                    known = without_invented(value.shape, declared)
-                    if known is not value.shape:
-                        value.shape = known
+                value.shape = without_invented(shape, of_callers | self._of_outputs)
 
     def _reserve(self) -> None:
         """Never invent a symbol that the model has already."""
         self._reserved = True
-        names = invented_names(self.model)
-        if self._declared is None:
-            self._declared = names
-        self._context.reserve_symbol_names(names)
+        if self._of_inputs is None:
+            self._of_inputs = invented_names(self.model.graph.inputs)
+            self._of_outputs = invented_names(self.model.graph.outputs)
+        self._context.reserve_symbol_names(invented_names(every_value(self.model)))
 
 
 def _contradiction(name: str | None, op_type: str, why: str) -> InvalidModel:

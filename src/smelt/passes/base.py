@@ -102,6 +102,7 @@ class PassContext:
     kernels: frozenset[str] | None = None
     rewrites_left: int | None = None
     _index: NodeIndex | None = field(default=None, repr=False)
+    _edited: bool = field(default=False, repr=False)
 
     @classmethod
     def of(cls, model: ir.Model, evaluate: Evaluate | None = None) -> PassContext:
@@ -128,10 +129,18 @@ class PassContext:
     def edited(self, rewriter: Rewriter, by_rules: bool) -> None:
         """Note what ``rewriter`` did; ``by_rules`` says that it alone changed any graph."""
         if rewriter.count or rewriter.removed:
+            self._edited = True
             followed = by_rules and self.index().follow(rewriter.builders, rewriter.removed)
             self._index = self._index if followed else None
         if self.rewrites_left is not None:
             self.rewrites_left -= rewriter.count
+
+    def infer_loops_again(self) -> bool:
+        """Look once more at loops whose shapes were not known, if anything was edited since."""
+        if not self._edited:
+            return False
+        self._edited = False
+        return self.shapes.infer_loops_again(self.index().nodes([("", "Loop")]))
 
     def rewriter(self) -> Rewriter:
         """A Rewriter on the model, within the limit of edits."""

@@ -9,6 +9,10 @@ def _listed(*names: str) -> str:
     return ",".join(names)
 
 
+ROUNDS = 64
+"""Rounds of the default pipeline at most. A round runs only the passes that a change since they
+last found nothing may concern, so that what takes many costs little."""
+
 CANONICALIZE = _listed("swap-dot-general", "legalize-dot-general", "max-to-relu")
 """One spelling for each meaning, so that patterns need to know only that."""
 
@@ -88,18 +92,14 @@ FUSE = _listed(
 
 ATTENTION = (
     "fixpoint(sink-unit-dims,merge-consecutive-reshapes,merge-consecutive-transposes,"
-    "reduce-transposes,noop-elimination,fuse-attention){max=4}"
+    f"reduce-transposes,noop-elimination,fuse-attention){{max={ROUNDS}}}"
 )
 """Heads, what moves around them, and the operator: each step clears the way for the next."""
 
-EXPANDED = _listed(
-    "fuse-group-norm",
-    "expand-attention",
-    "const-deduplication",
-    "remove-redundant-ops",
-    "const-elimination",
-    "merge-consecutive-transposes",
-    "merge-consecutive-reshapes",
+EXPANDED = (
+    "fixpoint(fuse-group-norm,expand-attention,const-deduplication,remove-redundant-ops,"
+    "const-elimination,merge-consecutive-transposes,merge-consecutive-reshapes,"
+    f"dead-code-elimination){{max={ROUNDS}}},dedup-op-and-var-names"
 )
 """For targets that have kernels for operators of normalization but for no attention. What all
 layers expand to alike, such as a causal mask, is made once."""
@@ -113,10 +113,6 @@ CLEANUP = _listed(
     "dedup-op-and-var-names",
 )
 """What is left over: dead nodes, equal constants, clashing names."""
-
-ROUNDS = 64
-"""Rounds of the default pipeline at most. A round runs only the passes that a change since they
-last found nothing may concern, so that what takes many costs little."""
 
 DEFAULT = (
     f"fixpoint(dead-code-elimination,canonicalize,simplify,quantize,fuse){{max={ROUNDS}}},cleanup"

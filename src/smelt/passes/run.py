@@ -89,7 +89,9 @@ class _Run:
             yield from reports
             last = [report for report in reports if report.changed]
             if not last:
-                return
+                if not self.cx.infer_loops_again():
+                    return
+                self.settled.clear()
         for report in last:
             reason = f"the pass still changes the model in round {group.rounds} of {group.rounds}"
             report.stats.missed["fixpoint", reason] += 1

@@ -31,8 +31,6 @@ def test_groups(normalize: str) -> None:
         f"g (float[B,4,3,2] x) => (float[B,4,3,2] y) {constants} {{ g = Reshape(x, flat)"
         f" n = {normalize} z = Reshape(n, back) a = Mul(z, k) y = Add(a, c) }}",
         ["GroupNormalization"],
-        rtol=1e-3,
-        atol=1e-4,
         modes=("normal",),
     )
 
