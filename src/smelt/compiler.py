@@ -32,6 +32,8 @@ from smelt.targets.registry import find_target
 if TYPE_CHECKING:
     import onnx
 
+    from smelt.check.evidence import Evidence
+
 Source: TypeAlias = "ir.Model | onnx.ModelProto | bytes | str | Path"
 Verify: TypeAlias = Literal["off", "final", "each"]
 
@@ -94,6 +96,12 @@ def load(source: Source, *, opset: int | None = None, inline: bool = True) -> ir
         return onnx_frontend.load(source, opset=opset, inline=inline)
 
 
+class Reports(list[PassReport]):
+    """What each run of a pass did, in order, and what the verification has shown, if asked for."""
+
+    evidence: Evidence | None = None
+
+
 def optimize_model(
     model: ir.Model,
     *,
@@ -106,7 +114,7 @@ def optimize_model(
     rewrites: int | None = None,
     opset: int | None = None,
     highest_opset: int = HIGHEST_OPSET,
-) -> list[PassReport]:
+) -> Reports:
     """Run ``pipeline`` on ``model`` in place, and report each pass.
 
     The model is first raised to the ONNX ``opset``, or raises Unsupported E230; without one, to
@@ -134,7 +142,7 @@ def optimize_model(
         cx = PassContext.of(model, _evaluator(model))
         cx.operators, cx.kernels = operators, kernels
         cx.rewrites_left = rewrites
-        reports = _bring_to_opset(cx, opset, watching)
+        reports = Reports(_bring_to_opset(cx, opset, watching))
         reports += run(cx, steps, watching)
         if opset is not None:
             highest_opset = 0
@@ -144,6 +152,7 @@ def optimize_model(
         cx.shapes.restore_interface()
         if verify != "off":
             checker.finish(model)
+            reports.evidence = checker.evidence
     return reports
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from smelt.check.agreement import Dims, disagreements, trial_sizes
+from smelt.check.agreement import Dims, disagreements, sizes_in_words, trial_sizes
 from smelt.check.compare import EXACT, Comparison, Slack, Tolerance, compare
 from smelt.check.measure import MARGIN, Yardstick, allowance
 from smelt.check.report import Report, Trial
@@ -86,8 +86,18 @@ def verify(
             expected, actual, tolerance or EXACT, names=[p.name for p in ports], slack=slack
         )
     if refused and len(refused) == len(report.trials):
-        raise refused[0]
+        raise source_fails(refused[0], [trial.sizes for trial in report.trials])
     return report
+
+
+def source_fails(error: SmeltError, sizes: Iterable[Mapping[str, int]]) -> SmeltError:
+    """``error`` of a source that ran at none of ``sizes``; it says so, and proposes others."""
+    tried = dict.fromkeys(sizes_in_words(each) for each in sizes if each)
+    if error.code == "E321" and tried:
+        error.what = f"the source itself fails at {'; '.join(tried)}: nothing to compare with"
+        name = next(iter(tried)).partition("=")[0]
+        error.fix = f"choose sizes that the model takes, such as --dim {name}=2,8"
+    return error
 
 
 def _attempt(side: Subject, values: Sequence[Value]) -> list[Value] | SmeltError:

@@ -14,7 +14,7 @@ from smelt.check.compare import Comparison, Slack
 from smelt.check.judgement import compare_declared, margin_of
 from smelt.check.measure import Yardstick
 from smelt.check.subject import Subject, as_subject
-from smelt.check.verify import MODES, Case, made_up_cases
+from smelt.check.verify import MODES, Case, made_up_cases, source_fails
 from smelt.errors import SmeltError
 from smelt.ir import opset, scope
 from smelt.ir.interface_change import InterfaceChange, PortChange
@@ -57,7 +57,7 @@ class Testimony:
             except SmeltError as error:
                 refused.append(error)
         if not self.cases:
-            raise refused[0]
+            raise source_fails(refused[0], [case.sizes for case in cases])
 
     def movement(self) -> list[Slack]:
         """How far rounding moves each output, measured when first asked."""

@@ -87,6 +87,7 @@ def optimize(
                 "output": output,
                 "nodes": [before, after],
                 "verified": verify,
+                "evidence": reports.evidence.to_json() if reports.evidence else None,
                 "passes": [report.to_json() for report in reports],
             }
         )
@@ -94,6 +95,10 @@ def optimize(
     if stats:
         note(table(_rows(reports), ("pass", "ms", "nodes", "rewrites", "rules")))
     note(f"{output}: {before} nodes became {after}")
+    for change in (change for report in reports for change in report.stats.interface):
+        note(str(change))
+    if reports.evidence is not None:
+        note(str(reports.evidence))
 
 
 def _rows(reports: list[PassReport]) -> list[tuple[Any, ...]]:
