@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from smelt.ir import text
+from smelt.errors import InternalError
+from smelt.ir import shape_rules, text
 from smelt.ir.shapes import ShapeInference
 
 
@@ -86,3 +87,32 @@ def test_what_is_filled_by_unknown_sizes_has_a_rank_at_most() -> None:
     assert known is not None
     assert [isinstance(dim, int) for dim in known.dims] == [False, False]
     assert unknown is None
+
+
+def failing(context: object, node: object) -> None:
+    """A rule that stumbles."""
+    raise AttributeError("no such thing")
+
+
+def test_a_rule_of_ours_that_fails_is_our_fault() -> None:
+    model = text.parse("g (float[2] x) => (y) { y = Neg(x) }")
+    model.graph[0].name = "here"
+    with pytest.raises(InternalError, match="shape rule of Neg") as caught:
+        shape_rules._checked(failing)(ShapeInference(model)._context, model.graph[0])
+    assert caught.value.code == "E907"
+    assert "'here'" in caught.value.at[0]
+
+
+def test_a_rule_of_the_library_that_fails_leaves_the_result_unknown() -> None:
+    model = text.parse("g (float[2] x) => (y) { y = Neg(x) }")
+    context, node = ShapeInference(model)._context, model.graph[0]
+    shape_rules._checked(shape_rules._contained(failing))(context, node)
+    assert node.outputs[0].shape is None
+
+
+def test_only_rules_of_the_library_are_contained() -> None:
+    from onnx_shape_inference import OpShapeInferenceRegistry
+
+    ShapeInference(text.parse("g (float[2] x) => (y) { y = Neg(x) }"))
+    assert not shape_rules._is_theirs(shape_rules.infer_if)
+    assert shape_rules._is_theirs(OpShapeInferenceRegistry.get)

@@ -5,8 +5,11 @@ import warnings
 import numpy as np
 import onnx_ir as ir
 import pytest
+from onnx.reference.ops import _op_list
 
 from smelt.check.compare import Tolerance, compare
+from smelt.errors import InternalError
+from smelt.runtime import fold as folding
 from smelt.runtime.fold import evaluate_node, evaluator
 
 
@@ -185,3 +188,50 @@ def test_agrees_with_the_onnx_node_tests():
             assert not wrong, f"{case.name}: {wrong}"
             checked += 1
     assert checked > 800
+
+
+@pytest.fixture
+def add() -> ir.Node:
+    """x + y of two floats."""
+    values = [
+        ir.Value(name=name, type=ir.TensorType(ir.DataType.FLOAT), shape=ir.Shape([2]))
+        for name in "xyz"
+    ]
+    return ir.Node("", "Add", values[:2], outputs=values[2:])
+
+
+TWO = np.ones(2, np.float32)
+
+
+@pytest.mark.parametrize("change", ["signature", "module", "result"])
+def test_kernels_that_cannot_be_called_end_no_folding_in_silence(add, monkeypatch, change):
+    """A version of onnx that renames, moves or rewrites what is called here."""
+    folding._check_kernels.cache_clear()
+    if change == "signature":
+        monkeypatch.setattr(_op_list, "load_op", lambda domain, op_type: None)
+    elif change == "module":
+        monkeypatch.delattr(_op_list, "load_op")
+    else:
+        monkeypatch.setattr(folding, "_call", lambda *_: [np.float32(3)])
+    with pytest.raises(InternalError, match="reference kernels") as caught:
+        evaluate_node(add, [TWO, TWO], opset=18)
+    assert caught.value.code == "E908"
+    monkeypatch.undo()
+    folding._check_kernels.cache_clear()
+    (result,) = evaluate_node(add, [TWO, TWO], opset=18)
+    np.testing.assert_array_equal(result, 2)
+
+
+def test_operands_that_a_kernel_does_not_take_are_left_alone(add):
+    assert evaluate_node(add, [TWO, np.ones(3, np.float32)], opset=18) is None
+
+
+def test_out_of_memory_is_not_taken_for_bad_operands(add, monkeypatch):
+    folding._check_kernels()
+
+    def fail(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(folding, "_call", fail)
+    with pytest.raises(MemoryError):
+        evaluate_node(add, [TWO, TWO], opset=18)

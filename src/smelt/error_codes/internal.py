@@ -37,6 +37,17 @@ CODES: Mapping[str, ErrorCode] = {
         "smelt registers two lowerings or kernels for the same operator.",
         "report it",
     ),
+    "E907": ErrorCode(
+        "a shape rule fails",
+        "The rule that infers the shapes of an operator stumbled over a node of the model.",
+        "report it with the model",
+    ),
+    "E908": ErrorCode(
+        "the reference kernels of onnx have changed",
+        "Constants are folded by the kernels of onnx's reference evaluator, and these cannot be "
+        "called as smelt calls them.",
+        "install a version of onnx that smelt is tested with",
+    ),
     "E910": ErrorCode(
         "a lowering broke its promise",
         "A JAX lowering gave another number or type of results than its equation has.",

@@ -19,6 +19,7 @@ from onnx_shape_inference import (
     ShapeInferenceError,
 )
 
+from smelt.errors import InternalError, SmeltError
 from smelt.ir.control_flow_shapes import infer_if, infer_loop, with_steady_states
 from smelt.ir.reshape_shapes import counted_first
 from smelt.ir.shape_registry import registry
@@ -53,15 +54,29 @@ def register_own_rules() -> None:
 
 
 def contain_failures() -> None:
-    """Let a rule that fails on a node leave its outputs unknown instead of ending inference.
+    """Let a rule of the library that fails on a node leave its outputs unknown.
 
-    Errors that a rule raises on purpose, because the model is wrong, pass through.
+    Errors that a rule raises on purpose, because the model is wrong, pass through. To be called
+    before rules of ours stand in their place: those do not fail.
     """
+    _wrap_all(lambda rule: _contained(rule) if _is_theirs(rule) else rule)
+
+
+def check_results() -> None:
+    """Check what rules say of elements; a rule of ours that fails is an InternalError E907."""
+    _wrap_all(_checked)
+
+
+def _wrap_all(wrap: Callable[[ShapeRule], ShapeRule]) -> None:
     for domain, op_type, versions in list(registry.iter_supported()):
         for version in versions:
             rule = registry.get(domain, op_type, version)
             if rule is not None:
-                registry.register(domain, op_type, since_version=version)(_contained(rule))
+                registry.register(domain, op_type, since_version=version)(wrap(rule))
+
+
+def _is_theirs(rule: ShapeRule) -> bool:
+    return rule.__module__.partition(".")[0] == "onnx_shape_inference"
 
 
 _FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
@@ -75,6 +90,24 @@ def _contained(rule: ShapeRule) -> ShapeRule:
             raise
         except _FAILURES:
             pass
+
+    return infer
+
+
+def _checked(rule: ShapeRule) -> ShapeRule:
+    def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        try:
+            rule(context, node)
+        except (OpUsageError, ShapeInferenceError, SmeltError):
+            raise
+        except _FAILURES as error:
+            raise InternalError(
+                "E907",
+                f"the shape rule of {node.op_type} fails",
+                at=f"node {node.name!r}",
+                why=f"{type(error).__name__}: {error}",
+                fix="report it with the model; a rule of another package is a fault of that",
+            ) from error
         for output in node.outputs:
             if SYM_DATA_KEY in output.metadata_props:
                 check_elements(context, output)

@@ -25,7 +25,12 @@ from smelt.ir.control_flow_shapes import is_open, start_anew, varying_dims
 from smelt.ir.invented_dims import every_value, invented_names, is_invented, without_invented
 from smelt.ir.shape_context import ShapeContext
 from smelt.ir.shape_registry import infer_everything, registry, take_over
-from smelt.ir.shape_rules import ShapeRule, contain_failures, register_own_rules
+from smelt.ir.shape_rules import (
+    ShapeRule,
+    check_results,
+    contain_failures,
+    register_own_rules,
+)
 from smelt.ir.tracked_elements import check_elements
 
 Dim = int | ir.SymbolicDim
@@ -35,9 +40,10 @@ Dim = int | ir.SymbolicDim
 def _prepare_registry() -> None:
     """Register our rules over the library's, once."""
     take_over()
+    contain_failures()
     register_own_rules()
     register_sound_broadcasting()
-    contain_failures()
+    check_results()
 
 
 UNKNOWN_RANK = 100

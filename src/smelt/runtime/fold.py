@@ -8,14 +8,21 @@ than one that is folded to something else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import metadata
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx_ir as ir
 
+from smelt.errors import InternalError
 from smelt.ir import scope
 from smelt.runtime.fold_limits import SIZE_LIMIT, Inputs, is_bounded, is_undefined
 from smelt.runtime.integer_cast import cast_integers, is_integer_cast
+
+if TYPE_CHECKING:
+    import onnx
 
 NEVER = frozenset(
     {
@@ -103,21 +110,64 @@ def evaluate_node(
     return results
 
 
-def _run(node: ir.Node, inputs: Inputs, opset: int) -> list[np.ndarray] | None:
-    from onnx.reference import ReferenceEvaluator
-    from onnx.reference.ops._op_list import load_op
+FAILURES = (
+    *(ArithmeticError, AssertionError, AttributeError, LookupError, NameError),
+    *(NotImplementedError, RuntimeError, TypeError, ValueError),
+)
+"""What a reference kernel raises for operands that it does not take: they check little, and trip
+over an absent operand or another rank wherever they first touch it."""
 
+
+def _run(node: ir.Node, inputs: Inputs, opset: int) -> list[np.ndarray] | None:
+    _check_kernels()
     try:
-        kernel = load_op("", node.op_type, opset, evaluator_cls=ReferenceEvaluator)
-        parameters = {"log": _silent, "opsets": {"": opset}, "new_ops": None, "verbose": 0}
-        with np.errstate(all="ignore"):
-            results = kernel(ir.serde.serialize_node(node), parameters).run(*inputs)
-    except Exception:  # noqa: BLE001 - whatever a kernel cannot do, the node stays as it is
+        results = _call(ir.serde.serialize_node(node), inputs, opset)
+    except FAILURES:
         return None
     if len(results) < len(node.outputs):
         return None
     arrays = [_own(result, inputs) for result in results[: len(node.outputs)]]
     return arrays if all(array.dtype != object for array in arrays) else None
+
+
+def _call(proto: onnx.NodeProto, inputs: Inputs, opset: int) -> Sequence[object]:
+    """The results of one node by the kernels of onnx's reference evaluator."""
+    from onnx.reference import ReferenceEvaluator
+    from onnx.reference.ops._op_list import load_op
+
+    kernel = load_op("", proto.op_type, opset, evaluator_cls=ReferenceEvaluator)
+    parameters = {"log": _silent, "opsets": {"": opset}, "new_ops": None, "verbose": 0}
+    with np.errstate(all="ignore"):
+        results: Sequence[object] = kernel(proto, parameters).run(*inputs)
+    return results
+
+
+@cache
+def _check_kernels() -> None:
+    """Raise InternalError E908 if one and one is not two: a failure then is none of the operands.
+
+    Else a version of onnx that calls kernels in another way would end all folding without a word.
+    """
+    one = np.ones((), np.float32)
+    node = ir.node("Add", [ir.Value(name="a"), ir.Value(name="b")])
+    node.outputs[0].name = "c"
+    try:
+        (result,) = _call(ir.serde.serialize_node(node), [one, one], OLDEST_OPSET)
+        if result == 2:
+            return
+        why = f"1 + 1 is {result}"
+    except Exception as error:
+        raise _unusable(f"{type(error).__name__}: {error}") from error
+    raise _unusable(why)
+
+
+def _unusable(why: str) -> InternalError:
+    return InternalError(
+        "E908",
+        f"smelt does not know how to call the reference kernels of onnx {metadata.version('onnx')}",
+        why=why,
+        fix="install a version of onnx that smelt is tested with",
+    )
 
 
 def _own(result: object, inputs: Inputs) -> np.ndarray:

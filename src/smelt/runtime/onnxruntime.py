@@ -33,6 +33,9 @@ NO_KERNEL = (
 """Parts of messages that mean: the model may be right, but this ONNX Runtime cannot run it."""
 
 
+NO_MEMORY = ("Failed to allocate memory", "bad_alloc", "bad allocation")
+
+
 class OnnxRuntime:
     """A session of ONNX Runtime; see ``runner.Runner``."""
 
@@ -62,7 +65,7 @@ class OnnxRuntime:
         watchdog.start()
         try:
             return self._run(fed, options)
-        except SmeltError:
+        except (SmeltError, MemoryError):
             raise
         except Exception as error:
             raise _run_error(str(error), stopped=bool(options.terminate)) from error
@@ -110,11 +113,15 @@ def _open(ort: ModuleType, serialized: Serialized, optimized: bool) -> ort.Infer
     data = serialized.proto.SerializeToString()
     try:
         return ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    except MemoryError:
+        raise
     except Exception as error:
         raise _load_error(str(error)) from error
 
 
 def _load_error(message: str) -> SmeltError:
+    if any(words in message for words in NO_MEMORY):
+        return ResourceLimit("E510", "the model needs more memory than there is", why=message)
     if any(part in message for part in NO_KERNEL):
         return Unsupported("E220", "ONNX Runtime cannot run an operator of the model", why=message)
     return InvalidModel("E320", "ONNX Runtime refuses the model", why=message)
@@ -123,11 +130,7 @@ def _load_error(message: str) -> SmeltError:
 def _run_error(message: str, *, stopped: bool) -> SmeltError:
     if stopped:
         return ResourceLimit("E511", "the run was stopped at its time limit", why=message)
-    if (
-        "Failed to allocate memory" in message
-        or "bad_alloc" in message
-        or "bad allocation" in message
-    ):
+    if any(words in message for words in NO_MEMORY):
         return ResourceLimit("E510", "the run needs more memory than there is", why=message)
     if "NOT_IMPLEMENTED" in message:
         return Unsupported("E220", "ONNX Runtime cannot run an operator of the model", why=message)

@@ -21,9 +21,11 @@ class Reference:
         from onnx.reference import ReferenceEvaluator
 
         self.interface: Interface = interface_of(model)
+        proto = serialize(model).proto
         try:
-            proto = serialize(model).proto
             self._evaluator = ReferenceEvaluator(proto, new_ops=reference_operators(model))
+        except (SmeltError, MemoryError):
+            raise
         except Exception as error:
             raise _load_error(error) from error
 
@@ -33,6 +35,8 @@ class Reference:
         try:
             with np.errstate(all="ignore"):
                 return tuple(map(_as_array, self._evaluator.run(None, fed)))
+        except (SmeltError, MemoryError):
+            raise
         except Exception as error:
             raise _run_error(error) from error
 

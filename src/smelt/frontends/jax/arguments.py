@@ -38,7 +38,7 @@ class Arguments:
         keywords = dict(zip(self.parameters[self.count :], values[self.count :], strict=True))
         try:
             return fn(*values[: self.count], **keywords, **self.static)
-        except SmeltError:
+        except (SmeltError, MemoryError):
             raise
         except Exception as error:
             raise failures.explain(error, self.parameters, self.mismatch) from error
