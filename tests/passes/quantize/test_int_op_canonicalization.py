@@ -8,7 +8,9 @@ from smelt.passes.quantize.int_op_canonicalization import int_op_canonicalizatio
 
 NUMBERS = (
     "int64[2] flat = {0, -1}, int64[1] first = {0}, int64[1] last = {-1}, int64[1] two = {2},"
-    "int64[1] five = {5}, int64[5] wide = {3, 1, 6, 6, 1}"
+    "int64[1] five = {5}, int64[5] wide = {3, 1, 6, 6, 1}, int64[1,1,1,2,1] chosen = {2, -1},"
+    "float[5] scales = {1, 1, 2, 0.5, 1}, int64[5] sizes = {3, 2, 4, 9, 1},"
+    "int64[10] pads = {0, 0, 1, 2, 0, 0, 0, 2, 0, 0}"
 )
 
 # the node, and the shape of its result when it reads [N,2,6,6,1]
@@ -22,17 +24,27 @@ MOVES = {
     "Gather": ("Gather<axis=2>(v, five)", "N,2,1,6,1"),
     "Expand": ("Expand(v, wide)", "3,2,6,6,1"),
     "Concat": ("Concat<axis=1>(v, v)", "N,4,6,6,1"),
+    "Tile": ("Tile(v, wide)", "M,2,36,36,1"),
+    "GatherElements": ("GatherElements<axis=3>(v, chosen)", "1,1,1,2,1"),
 }
 POOLS = {
     "MaxPool": (
         "MaxPool<kernel_shape=[3,3,1], strides=[2,2,1], pads=[1,1,0,1,1,0]>(v)",
         "N,2,3,3,1",
     ),
+    "ReduceMax": ("ReduceMax<keepdims=0>(v, two)", "N,2,6,1"),
+    "ReduceMin": ("ReduceMin<keepdims=1>(v, two)", "N,2,1,6,1"),
+    "Resize by scales": ('Resize<mode="nearest">(v, "", scales)', "N,2,12,3,1"),
+    "Resize by sizes": ('Resize(v, "", "", sizes)', "3,2,4,9,1"),
+    "Pad by what mirrors": ('Pad<mode="reflect">(v, pads)', "N,2,9,8,1"),
+    "Pad by the edge": ('Pad<mode="edge">(v, pads)', "N,2,9,8,1"),
     "dilated MaxPool": ("MaxPool<kernel_shape=[2,2,1], dilations=[2,2,1]>(v)", "N,2,4,4,1"),
 }
 TYPES = {"int8": 13, "uint8": 13, "int16": 21, "uint16": 21}
+BEGINS = {"ReduceMax": 18, "ReduceMin": 18}
+"""Before, axes are no operand."""
 CASES = [
-    pytest.param(dtype, opset, move, shape, id=f"{name} {dtype}")
+    pytest.param(dtype, max(opset, BEGINS.get(name, 13)), move, shape, id=f"{name} {dtype}")
     for dtype, opset in TYPES.items()
     for name, (move, shape) in (MOVES | (POOLS if dtype.endswith("t8") else {})).items()
 ]
@@ -40,7 +52,7 @@ CASES = [
 
 @pytest.mark.parametrize(("dtype", "opset", "move", "shape"), CASES)
 def test_moves_integers(dtype: str, opset: int, move: str, shape: str) -> None:
-    size = "1" if move.startswith("Expand") else "N"
+    size = {"Expand": "1", "Resize": "3" if "sizes" in move else "N"}.get(move[:6], "N")
     head = f"g ({dtype}[{size},2,6,6,1] x) => ({dtype}[{shape}] y)"
     constants = f"<{NUMBERS}, float s = {{0.1}}, {dtype} z = {{3}}>"
     of_integers = re.sub(r"\bv\b", "x", move)

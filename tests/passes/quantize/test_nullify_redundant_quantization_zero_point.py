@@ -158,10 +158,6 @@ def test_ends_of_the_range_saturate_alike(dtype: str, middle: int) -> None:
 
 
 KEPT = {
-    "a QuantizeLinear to int8": (
-        "g (float[4] x) => (int8[4] y) <float s = {0.5}, int8 z = {0}>"
-        "{ y = QuantizeLinear(x, s, z) }"
-    ),
     "another zero point": (
         "g (uint8[4] x) => (float[4] y) <float s = {0.5}, uint8 z = {3}>"
         "{ y = DequantizeLinear(x, s, z) }"
@@ -217,13 +213,27 @@ def test_keeps(graph: str) -> None:
     check_unchanged(the_pass, graph, opset=21)
 
 
-def test_keeps_the_zero_point_of_another_type_than_the_attribute_of_a_quantize() -> None:
+@pytest.mark.parametrize("opset", [13, 19])
+def test_keeps_the_zero_point_that_says_the_type(opset: int) -> None:
     check_rewrite(
         the_pass,
         before="g (float[4] x) => (float[4] y) <float s = {0.5}, int8 z = {0}>"
         "{ q = QuantizeLinear(x, s, z)  y = DequantizeLinear(q, s, z) }",
         after="g (float[4] x) => (float[4] y) <float s = {0.5}, int8 z = {0}>"
         "{ q = QuantizeLinear(x, s, z)  y = DequantizeLinear(q, s) }",
+        opset=opset,
+    )
+
+
+@pytest.mark.parametrize(("dtype", "number"), [("int8", 3), ("int16", 5), ("uint16", 4)])
+@pytest.mark.parametrize("opset", [21, 23, 25])
+def test_an_attribute_says_the_type_from_opset_21_on(dtype: str, number: int, opset: int) -> None:
+    head = f"g (float[4] x) => ({dtype}[4] y) <float s = {{0.5}}"
+    check_rewrite(
+        the_pass,
+        before=f"{head}, {dtype} z = {{0}}> {{ y = QuantizeLinear(x, s, z) }}",
+        after=f"{head}> {{ y = QuantizeLinear<output_dtype={number}>(x, s) }}",
+        opset=opset,
     )
 
 

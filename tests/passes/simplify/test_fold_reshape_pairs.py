@@ -23,6 +23,22 @@ FOLDED = {
         "c = Constant<value = float[1,1] {2}>() r = Reshape(x, two) a = Div(c, r) y = Reshape(a, back)",
         "c = Constant<value = float {2}>() y = Div(c, x)",
     ),
+    "a pair of quantizations": (
+        "k = Constant<value_float=0.5>() r = Reshape(x, two) q = QuantizeLinear(r, k)"
+        " d = DequantizeLinear(q, k) y = Reshape(d, back)",
+        "k = Constant<value_float=0.5>() q = QuantizeLinear(x, k) y = DequantizeLinear(q, k)",
+    ),
+    "a vector of one scale": (
+        "k = Constant<value_floats=[0.5]>() r = Reshape(x, two) q = QuantizeLinear(r, k)"
+        " a = Cast<to=1>(q) y = Reshape(a, back)",
+        "k = Constant<value_floats=[0.5]>() q = QuantizeLinear(x, k) y = Cast<to=1>(q)",
+    ),
+    "an operand of one element": (
+        "o = Constant<value_ints=[0,1]>() h = ReduceMax<keepdims=0>(z, o) f = ReduceMin(h)"
+        " r = Reshape(x, two) a = Mul(r, f) y = Reshape(a, back)",
+        "o = Constant<value_ints=[0,1]>() h = ReduceMax<keepdims=0>(z, o) f = ReduceMin(h)"
+        " y = Mul(x, f)",
+    ),
     "two operands": (
         "r = Reshape(x, two) s = Reshape(z, two) a = Sub(r, s) y = Reshape(a, back)",
         "y = Sub(x, z)",
@@ -65,6 +81,14 @@ def test_an_empty_tensor_and_rank_0() -> None:
 
 KEPT = {
     "another shape at the end": "r = Reshape(x, two) a = Relu(r) b = Reshape(a, flat) y = Reshape(b, back)",
+    "scales of an axis": (
+        "k = Constant<value_floats=[0.5,1.0,1.5,2.0,2.5,3.0]>() r = Reshape(x, two)"
+        " q = QuantizeLinear(r, k) d = DequantizeLinear(q, k) y = Reshape(d, back)"
+    ),
+    "an axis that the first shape has not": (
+        "k = Constant<value_floats=[0.5]>() h = Unsqueeze(x, last)"
+        " q = QuantizeLinear<axis=3>(h, k) a = Cast<to=1>(q) y = Squeeze(a, last)"
+    ),
     "an operator along an axis": "r = Reshape(x, two) a = Softmax(r) y = Reshape(a, back)",
     "a row": (
         "c = Constant<value = float[6] {1,2,3,4,5,6}>() r = Reshape(x, two) a = Mul(r, c) y = Reshape(a, back)"

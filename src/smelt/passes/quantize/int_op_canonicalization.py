@@ -3,17 +3,20 @@
     before   q ─> DequantizeLinear(s, z) ─> Reshape ─> QuantizeLinear(s, z) ─> y
     after    q ─> Reshape ─> y
 
-Applies to any tree of Transpose, Reshape, Squeeze, Unsqueeze, Flatten, Slice, Gather, Expand,
-Concat and MaxPool that ends in dequantized values.
+Applies to any tree of Transpose, Reshape, Squeeze, Unsqueeze, Flatten, Slice, Gather,
+GatherElements, Expand, Tile, Concat, DepthToSpace, SpaceToDepth, Resize to the nearest, Pad by
+what is there, MaxPool, ReduceMax and ReduceMin that ends in dequantized values; and to a Split of
+which every part is quantized.
 
 Needs    the parameters of the QuantizeLinear and of every DequantizeLinear constant and equal, and
          integers that survive the round trip. Scales of an axis: a chain of Transposes and
          reshapes that moves the one axis to the other.
 Keeps    a move whose floats something else reads; scales of blocks; two quantizations that differ,
-         which rescale; types under 8 bits, which runtimes hardly move, and MaxPool of 16 bits,
-         which ONNX does not have. With ``keep-groups``, as in the default pipeline: moves of int8
-         next to a QuantizeLinear with its DequantizeLinear, which runtimes without kernels for
-         int8 turn to uint8 as a pair, and not across a move.
+         which rescale; types under 8 bits, which runtimes hardly move, and 16 bits where ONNX
+         or its runtimes have no such operator. With ``keep-groups``, as in the default pipeline:
+         moves of int8 next to a QuantizeLinear with its DequantizeLinear, which runtimes without
+         kernels for int8 turn to uint8 as a pair, and not across a move; and DepthToSpace and
+         SpaceToDepth, which took no integers in runtimes of late.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from smelt.passes.base import EXACT, PassContext, graph_pass
 from smelt.passes.quantize.groups import Groups, is_pair
 from smelt.passes.quantize.moved_axis import RESHAPES, moved_axis
 from smelt.passes.quantize.quantization import Quantization
+from smelt.passes.quantize.quantized_split import QuantizedSplit
 from smelt.passes.quantize.round_trip import round_trip_flaw
 
 BYTES = frozenset({ir.DataType.INT8, ir.DataType.UINT8})
@@ -37,11 +41,16 @@ WHOLE_BYTES = BYTES | {ir.DataType.INT16, ir.DataType.UINT16}
 
 MOVES = {
     **dict.fromkeys(("Transpose", *RESHAPES), WHOLE_BYTES),
-    **dict.fromkeys(("Concat", "Expand", "Gather", "Slice"), WHOLE_BYTES),
-    "MaxPool": BYTES,
+    **dict.fromkeys(("Concat", "Expand", "Gather", "GatherElements"), WHOLE_BYTES),
+    **dict.fromkeys(("Slice", "Split", "Tile"), WHOLE_BYTES),
+    **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), BYTES),
+    **dict.fromkeys(("MaxPool", "Pad", "ReduceMax", "ReduceMin", "Resize"), BYTES),
 }
 """Operators that only choose among elements of what they move, and the integers that ONNX and its
 runtimes move so."""
+
+NEW_TO_INTEGERS = frozenset({"DepthToSpace", "SpaceToDepth"})
+"""Moves that ONNX Runtime had for floats alone, in versions that are still in use."""
 
 MIN_OPSET = 13
 """Since then all of them take integers."""
@@ -67,12 +76,25 @@ class _Tree:
                 return None
             if node.op_type == "DequantizeLinear":
                 tree.leaves.append(node)
-            elif node.op_type in MOVES and _is_read_once(node):
+            elif _only_chooses(node) and _is_read_once(node):
                 tree.moves.append(node)
                 pending.extend(_moved_operands(node))
             else:
                 return None
         return tree
+
+
+def _only_chooses(node: ir.Node) -> bool:
+    """True if each element of the result is one of those that ``node`` moves."""
+    if node.op_type not in MOVES or any(attr.is_ref() for attr in node.attributes.values()):
+        return False
+    if node.op_type == "Resize":
+        coordinates = node.attributes.get_string("coordinate_transformation_mode", "half_pixel")
+        nearest = node.attributes.get_string("mode", "nearest") == "nearest"
+        return nearest and coordinates != "tf_crop_and_resize"
+    if node.op_type == "Pad":
+        return node.attributes.get_string("mode", "constant") != "constant"
+    return node.op_type != "Split"
 
 
 def _is_read_once(node: ir.Node) -> bool:
@@ -91,21 +113,37 @@ def int_op_canonicalization(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Groups
 ) -> None:
     index = cx.index()
+    for split in index.nodes([("", "Split")]):
+        parts = QuantizedSplit.of(split)
+        if parts is not None:
+            tree = _Tree([split], [parts.leaf])
+            flaws = (_flaw(quantize, tree, cx, options) for quantize in parts.quantizes)
+            flaw = next((each for each in flaws if each is not None), None)
+            _moved(split, flaw or parts.replace(rewriter, NAME), stats)
     for node in index.nodes([("", "QuantizeLinear")]):
         tree = _Tree.above(node)
-        if tree is None or not tree.moves or node.graph is None:
-            continue
-        if index.opsets[node.graph] < MIN_OPSET:
-            stats.miss(NAME, f"the opset is below {MIN_OPSET}", node)
-            continue
-        if options.keep_groups and _is_in_pairs(node, tree):
-            stats.miss(NAME, "a runtime may turn the pairs around the move to uint8", node)
-            continue
-        flaw = _flaw(node, tree, cx.constants) or _replace(rewriter, node, tree)
-        if flaw is None:
-            stats.fired[NAME] += 1
-        else:
-            stats.miss(NAME, flaw, node)
+        if tree is not None and tree.moves:
+            flaw = _flaw(node, tree, cx, options)
+            _moved(node, flaw or _replace(rewriter, node, tree), stats)
+
+
+def _moved(node: ir.Node, flaw: str | None, stats: RuleStats) -> None:
+    """Note that the integers around ``node`` moved, or why not."""
+    if flaw is None:
+        stats.fired[NAME] += 1
+    else:
+        stats.miss(NAME, flaw, node)
+
+
+def _flaw(quantize: ir.Node, tree: _Tree, cx: PassContext, options: Groups) -> str | None:
+    """Why the integers are better not moved, or not certain to be the same; None if neither."""
+    if quantize.graph is None or cx.index().opsets[quantize.graph] < MIN_OPSET:
+        return f"the opset is below {MIN_OPSET}"
+    if options.keep_groups and _is_in_pairs(quantize, tree):
+        return "a runtime may turn the pairs around the move to uint8"
+    if options.keep_groups and any(move.op_type in NEW_TO_INTEGERS for move in tree.moves):
+        return "a runtime may have the move for floats alone"
+    return _flaw_of_numbers(quantize, tree, cx.constants)
 
 
 def _is_in_pairs(quantize: ir.Node, tree: _Tree) -> bool:
@@ -117,7 +155,7 @@ def _is_in_pairs(quantize: ir.Node, tree: _Tree) -> bool:
     return is_pair(quantize) or any(n is not None and n.op_type == "QuantizeLinear" for n in made)
 
 
-def _flaw(quantize: ir.Node, tree: _Tree, constants: Constants) -> str | None:
+def _flaw_of_numbers(quantize: ir.Node, tree: _Tree, constants: Constants) -> str | None:
     """Why the integers might not be those that moving them gives; None if they are."""
     q = Quantization.of(quantize)
     if q is None:
@@ -125,8 +163,6 @@ def _flaw(quantize: ir.Node, tree: _Tree, constants: Constants) -> str | None:
     for move in tree.moves:
         if q.integer not in MOVES[move.op_type]:
             return f"{move.op_type} may not take {q.integer}"
-        if any(attr.is_ref() for attr in move.attributes.values()):
-            return f"an attribute of the {move.op_type} is that of a function"
     for leaf in tree.leaves:
         dq = Quantization.of(leaf)
         if dq is None:

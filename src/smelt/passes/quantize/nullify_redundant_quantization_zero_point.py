@@ -32,6 +32,9 @@ from smelt.passes.quantize.quantization import Quantization, type_without_zero_p
 NAME = "nullify_redundant_quantization_zero_point"
 
 _PAIRS = (("UINT4", "INT4"), ("UINT8", "INT8"), ("UINT16", "INT16"))
+FIRST_WITH_TYPE = 21
+"""The opset from which on an attribute of QuantizeLinear can say the type of the result."""
+
 OTHER_SIGN = {ir.DataType[a]: ir.DataType[b] for x, y in _PAIRS for a, b in ((x, y), (y, x))}
 """The type of as many bits with the other sign."""
 
@@ -55,6 +58,7 @@ class _Nullifier:
 
     def __init__(self, cx: PassContext, rewriter: Rewriter, stats: RuleStats) -> None:
         self.constants = cx.constants
+        self.opsets = cx.index().opsets
         self.rewriter = rewriter
         self.stats = stats
 
@@ -78,11 +82,17 @@ class _Nullifier:
         return bool(np.all(zero_points == _middle(q.integer)))
 
     def drop(self, node: ir.Node, q: Quantization) -> None:
-        if node.op_type == "QuantizeLinear" and type_without_zero_point(node) != q.integer:
+        kept = [attr for attr in node.attributes.values() if attr.name != "output_dtype"]
+        if node.op_type != "QuantizeLinear" or type_without_zero_point(node) == q.integer:
+            kept = list(node.attributes.values())
+        elif node.graph is not None and self.opsets[node.graph] >= FIRST_WITH_TYPE:
+            kept.append(ir.AttrInt64("output_dtype", int(q.integer)))
+        else:
             self.stats.miss(NAME, f"the zero point says that the result is {q.integer}", node)
             return
         builder = self.rewriter.builder(node, [node], NAME)
-        self.replace(node, builder.like(node, *node.inputs[:2]), "zero point 0", builder)
+        [new] = builder.add(ir.Node("", node.op_type, node.inputs[:2], kept))
+        self.replace(node, new, "zero point 0", builder)
 
     def change_sign(self, node: ir.Node, q: Quantization) -> None:
         if node.op_type == "QuantizeLinear":

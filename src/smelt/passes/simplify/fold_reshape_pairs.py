@@ -5,8 +5,9 @@
 
 Results that depend on each other form a group. Flatten, Squeeze and Unsqueeze count as Reshapes.
 
-Needs    operands that are all reshaped from one shape to one shape, both proved, or scalars; every
-         reader outside the group a Reshape back to the first shape.
+Needs    operands that are all reshaped from one shape to one shape, both proved, or of one element;
+         QuantizeLinear and DequantizeLinear with one scale; every reader outside the group a Reshape
+         back to the first shape.
 Keeps    groups that something else reads, or a graph returns: they would be computed twice. A
          Reshape at the start stays for its other readers.
 """
@@ -22,7 +23,7 @@ import onnx_ir as ir
 from smelt.ir import opset, scope
 from smelt.ir.build import Builder
 from smelt.ir.rewrite import Refused, Rewriter
-from smelt.ir.shapes import same_shape
+from smelt.ir.shapes import same_shape, static_shape
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 from smelt.passes.simplify.merge_consecutive_reshapes import RESHAPES
@@ -30,7 +31,9 @@ from smelt.passes.simplify.merge_consecutive_reshapes import RESHAPES
 _FIRST_ONLY = opset.UNARY | {"Clip", "Dropout", "CastLike"}
 """Operators whose first operand alone has the shape of the result."""
 
-_MIDDLE = opset.ELEMENTWISE | _FIRST_ONLY
+_QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
+
+_MIDDLE = opset.ELEMENTWISE | _FIRST_ONLY | _QUANTIZERS
 
 
 @graph_pass("fold_reshape_pairs", __doc__, exactness=EXACT)
@@ -102,7 +105,7 @@ class _Graph:
 
     def operands(self, node: ir.Node) -> Iterator[ir.Value]:
         """The operands that come from a Reshape of this graph."""
-        listed = node.inputs[:1] if node.op_type in _FIRST_ONLY else node.inputs
+        listed = node.inputs[:1] if _reads_one(node) else node.inputs
         return (value for value in listed if value is not None and value in self.shapes)
 
     def freed(self, node: ir.Node) -> ir.Shape | None:
@@ -118,9 +121,11 @@ class _Graph:
         for value in reshaped:
             if not same_shape(value.shape, result) or not same_shape(self.shapes[value], first):
                 return None
-        if node.op_type not in _FIRST_ONLY:
+        if node.op_type in _QUANTIZERS and not _has_one_scale(node, len(first)):
+            return None
+        if not _reads_one(node):
             others = (v for v in node.inputs if v is not None and v not in self.shapes)
-            if any(not _is_scalar(v) and self.scalar(v) is None for v in others):
+            if any(not _is_one(v, first) and self.scalar(v) is None for v in others):
                 return None
         return first
 
@@ -179,7 +184,7 @@ class _Graph:
             return None
         if value in raw:
             return raw[value]
-        if _is_scalar(value) or (index > 0 and node.op_type in _FIRST_ONLY):
+        if index > 0 and _reads_one(node):
             return value
         number = self.scalar(value)
         return value if number is None else builder.constant(number)
@@ -189,5 +194,22 @@ def _is_reshape(node: ir.Node) -> bool:
     return node.op_type in RESHAPES and not node.domain
 
 
-def _is_scalar(value: ir.Value) -> bool:
-    return value.shape is not None and len(value.shape) == 0
+def _reads_one(node: ir.Node) -> bool:
+    """True if the first operand alone has the shape of the result."""
+    return node.op_type in _FIRST_ONLY or node.op_type in _QUANTIZERS
+
+
+def _has_one_scale(node: ir.Node, rank: int) -> bool:
+    """True if a QuantizeLinear or DequantizeLinear treats all elements alike, at ``rank`` too."""
+    scale = node.inputs[1]
+    shape = static_shape(scale) if scale is not None else None
+    if shape is None or len(shape) > 1 or node.attributes.get_int("block_size", 0):
+        return False
+    return not shape or (shape == (1,) and -rank <= node.attributes.get_int("axis", 1) < rank)
+
+
+def _is_one(value: ir.Value, shape: ir.Shape) -> bool:
+    """True if ``value`` has one element, and no more dims than ``shape`` that it would widen."""
+    if value.shape is None or len(value.shape) > len(shape):
+        return False
+    return all(dim == 1 for dim in value.shape)
