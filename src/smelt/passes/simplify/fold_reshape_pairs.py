@@ -6,7 +6,7 @@
 Results that depend on each other form a group. Flatten, Squeeze and Unsqueeze count as Reshapes.
 
 Needs    operands that are all reshaped from one shape to one shape, both proved, or of one element;
-         QuantizeLinear and DequantizeLinear with one scale; every reader outside the group a Reshape
+         QuantizeLinear and DequantizeLinear with one scale; every reader outside a Reshape
          back to the first shape.
 Keeps    groups that something else reads, or a graph returns: they would be computed twice. A
          Reshape at the start stays for its other readers.
