@@ -22,6 +22,12 @@ ONE_OF_ITS_KIND = {
 
 def run_in_the_end(model: onnx.ModelProto, x: np.ndarray) -> tuple[Counter[str], list[np.ndarray]]:
     """How often each operator stands in the optimized graph, and the outputs for ``x``."""
+    counts, session = open_in_the_end(model)
+    return counts, session.run(None, {session.get_inputs()[0].name: x})
+
+
+def open_in_the_end(model: onnx.ModelProto) -> tuple[Counter[str], onnxruntime.InferenceSession]:
+    """How often each operator stands in the optimized graph, subgraphs included."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     with TemporaryDirectory() as folder:
@@ -31,7 +37,7 @@ def run_in_the_end(model: onnx.ModelProto, x: np.ndarray) -> tuple[Counter[str],
             model.SerializeToString(), options, providers=["CPUExecutionProvider"]
         )
         counts = Counter(node.op_type for node in _nodes(onnx.load(path).graph))
-    return counts, session.run(None, {session.get_inputs()[0].name: x})
+    return counts, session
 
 
 def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:

@@ -116,8 +116,8 @@ def int_op_canonicalization(
     for split in index.nodes([("", "Split")]):
         parts = QuantizedSplit.of(split)
         if parts is not None:
-            tree = _Tree([split], [parts.leaf])
-            flaws = (_flaw(quantize, tree, cx, options) for quantize in parts.quantizes)
+            whole = _Tree([split], [parts.leaf])
+            flaws = (_flaw(quantize, whole, cx, options) for quantize in parts.quantizes)
             flaw = next((each for each in flaws if each is not None), None)
             _moved(split, flaw or parts.replace(rewriter, NAME), stats)
     for node in index.nodes([("", "QuantizeLinear")]):

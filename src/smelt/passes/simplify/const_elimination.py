@@ -112,8 +112,12 @@ class _Folder:
         if tensor is None or node.outputs[0].is_graph_output() or scope.is_dead(node.outputs[0]):
             return
         builder = self.rewriter.builder(node, [node], "const_elimination")
-        value = builder.tensor(tensor, node.outputs[0].name)
+        old = node.outputs[0]
+        value = builder.tensor(tensor, old.name)
         self.replace(node, [value], "Constant to initializer", builder)
+        if node in self.rewriter.dead:  # the name is free: another run finds the same
+            name, old.name = old.name, None
+            value.name = name
 
     def replace(
         self, node: ir.Node, values: Sequence[ir.Value | None], what: str, builder: Builder

@@ -203,7 +203,7 @@ def _has_one_scale(node: ir.Node, rank: int) -> bool:
     """True if a QuantizeLinear or DequantizeLinear treats all elements alike, at ``rank`` too."""
     scale = node.inputs[1]
     shape = static_shape(scale) if scale is not None else None
-    if shape is None or len(shape) > 1 or node.attributes.get_int("block_size", 0):
+    if shape is None or len(shape) > 1 or node.attributes.get_int("block_size", 0) != 0:
         return False
     return not shape or (shape == (1,) and -rank <= node.attributes.get_int("axis", 1) < rank)
 
