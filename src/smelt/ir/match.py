@@ -16,6 +16,7 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from smelt.ir.constants import Constants
+from smelt.ir.onnx_ir_private import uses_of
 from smelt.ir.pattern import Const, OneOf, Op, Optional, Pattern, Var, heads
 
 NESTED = 8
@@ -96,7 +97,7 @@ class MatchState:
 
 def _all_among(members: set[ir.Node], value: ir.Value) -> bool:
     """True if all readers of ``value`` are."""
-    for use in value._uses:  # noqa: SIM110 - all() over a generator takes three times as long
+    for use in uses_of(value):  # noqa: SIM110 - all() over a generator takes three times as long
         if use.node not in members:
             return False
     return True

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from smelt.ir.onnx_ir_private import replace_inputs, replace_one_input
+
 MANY = 32
 """Inputs from which a node gets its new inputs in one piece."""
 
@@ -18,12 +20,7 @@ def set_input(node: ir.Node, index: int, value: ir.Value | None) -> None:
     if len(inputs) < MANY or node.device_configurations:
         node.replace_input_with(index, value)
         return
-    old = inputs[index]
-    node._inputs = (*inputs[:index], value, *inputs[index + 1 :])
-    if old is not None:
-        old._remove_usage(node, index)
-    if value is not None:
-        value._add_usage(node, index)
+    replace_one_input(node, index, value)
 
 
 def detach(node: ir.Node) -> list[ir.Node]:
@@ -34,9 +31,6 @@ def detach(node: ir.Node) -> list[ir.Node]:
             if value is not None:
                 node.replace_input_with(index, None)
     else:
-        node._inputs = (None,) * len(inputs)
-        for index, value in enumerate(inputs):
-            if value is not None:
-                value._remove_usage(node, index)
+        replace_inputs(node, [None] * len(inputs))
     producers = [None if value is None else value.producer() for value in inputs]
     return [producer for producer in producers if producer is not None]

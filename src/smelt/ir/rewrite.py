@@ -17,6 +17,7 @@ from smelt.ir import provenance, scope
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.ir.node_inputs import detach, set_input
+from smelt.ir.onnx_ir_private import times_returned
 from smelt.ir.refinement import Refinement
 from smelt.ir.shapes import ShapeInference, conflicting_shapes, same_shape
 
@@ -263,8 +264,7 @@ class Rewriter:
                     found.setdefault(output, []).append(index)
             known = self._returned[graph].get(value, [])
             stands = all(index < len(outputs) and outputs[index] is value for index in known)
-            counted = outputs._ref_counter[value]  # type: ignore[attr-defined]
-            if stands and len(known) == counted:
+            if stands and len(known) == times_returned(graph, value):
                 break
         return known
 

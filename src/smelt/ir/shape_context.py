@@ -54,6 +54,12 @@ class ShapeContext(ShapeInferenceContext):  # type: ignore[misc]  # the library 
         return known
 
 
+def forget_elements(context: ShapeInferenceContext, value: ir.Value) -> None:
+    """Track no longer what ``value`` holds."""
+    context._symbolic_values.pop(value, None)
+    value.metadata_props.pop(SYM_DATA_KEY, None)
+
+
 def _is_named(shape: ir.Shape) -> bool:
     for dim in shape.dims:  # noqa: SIM110 - all() over a generator takes three times as long
         if not isinstance(dim, int) and dim.value is None:

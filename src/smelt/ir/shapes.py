@@ -23,7 +23,8 @@ from smelt.ir import scope
 from smelt.ir.broadcast import register_sound_broadcasting
 from smelt.ir.control_flow_shapes import is_open, start_anew, varying_dims
 from smelt.ir.invented_dims import every_value, invented_names, is_invented, without_invented
-from smelt.ir.shape_context import ShapeContext
+from smelt.ir.onnx_ir_private import expression_of
+from smelt.ir.shape_context import ShapeContext, forget_elements
 from smelt.ir.shape_registry import infer_everything, registry, take_over
 from smelt.ir.shape_rules import (
     ShapeRule,
@@ -185,8 +186,7 @@ class ShapeInference:
     def forget(self, value: ir.Value) -> None:
         """Take back what was inferred of the shape and the elements of ``value``."""
         value.shape = None
-        value.metadata_props.pop(SYM_DATA_KEY, None)
-        self._context._symbolic_values.pop(value, None)
+        forget_elements(self._context, value)
 
     def redeclare_interface(self) -> None:
         """Take the shapes that inputs and outputs have now for what they are declared with."""
@@ -240,7 +240,7 @@ def is_positive(dim: Dim) -> bool:
         return dim > 0
     if dim.value is None or is_invented(dim.value):
         return False
-    expression = dim._expr
+    expression = expression_of(dim)
     return expression is not None and bool(expression.is_positive)
 
 

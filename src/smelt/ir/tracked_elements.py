@@ -6,9 +6,10 @@ from math import prod
 
 import numpy as np
 import onnx_ir as ir
-from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext
+from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir.floats import float_info, is_float
+from smelt.ir.shape_context import forget_elements
 
 MAX_ELEMENTS = 1024
 """Elements of a vector whose values are tracked; no shape is longer, but an attack may be."""
@@ -27,8 +28,7 @@ def check_elements(context: ShapeInferenceContext, value: ir.Value) -> None:
     fits = shape is not None and shape.is_static() and prod(shape.numpy()) == len(elements)
     if fits and len(elements) <= MAX_ELEMENTS and all(_holds(value.dtype, e) for e in elements):
         return
-    context._symbolic_values.pop(value, None)
-    value.metadata_props.pop(SYM_DATA_KEY, None)
+    forget_elements(context, value)
     value.const_value = None
 
 

@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from smelt.errors import InternalError
 from smelt.ir import scope
+from smelt.ir.onnx_ir_private import uses_of
 from smelt.ir.signature import DOMAINS, misfits, signature_of
 
 
@@ -83,7 +84,7 @@ class _Walk:
                 continue
             if value not in self.known:
                 yield f"{place} reads {value.name!r} before it is written"
-            if (node, index) not in value._uses:
+            if (node, index) not in uses_of(value):
                 yield f"{place} reads {value.name!r}, whose uses do not say so"
         for inner in scope.subgraphs(node):
             yield from self.graph(inner)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 import onnx_ir as ir
 
 from smelt.ir import scope
+from smelt.ir.onnx_ir_private import uses_of
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
@@ -49,7 +50,7 @@ def dead_code_elimination(
 def _is_dead(node: ir.Node) -> bool:
     """Asked of every node in each round of a pipeline, so without a generator."""
     for value in node.outputs:  # noqa: SIM110
-        if value._uses or value.is_graph_output():
+        if uses_of(value) or value.is_graph_output():
             return False
     return True
 

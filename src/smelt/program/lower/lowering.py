@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from smelt.errors import InternalError, Unsupported
 from smelt.ir import constants
+from smelt.ir.onnx_ir_private import uses_of
 from smelt.ir.provenance import origin_of
 from smelt.program.instruction import (
     AttributeValue,
@@ -261,7 +262,7 @@ def given_or_default(
 
 def is_used(value: ir.Value) -> bool:
     """True if something reads ``value`` or a graph returns it."""
-    return bool(value._uses) or value.is_graph_output()
+    return bool(uses_of(value)) or value.is_graph_output()
 
 
 def _is_tensor(value: ir.Value) -> bool:

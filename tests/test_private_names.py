@@ -1,0 +1,70 @@
+"""Private names of libraries stand in one place a library, and are there.
+
+If a new release of a library fails here, the failures name what has moved: see
+``docs/moving-to-a-new-jax.md``.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import tomllib
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from private_names import JAX, OBJECTS, PLACES, SOURCE, is_there, jax_names, private_uses
+
+PROJECT = Path(__file__).parents[1] / "pyproject.toml"
+JAX_NAMES = jax_names((SOURCE / JAX).read_text(encoding="utf-8"))
+
+HARMLESS = {"_replace", "_asdict", "_fields"}
+"""Public in spite of the underscore: of named tuples."""
+
+
+@pytest.mark.parametrize("name", JAX_NAMES)
+def test_jax_has(name: str) -> None:
+    assert is_there(name), f"JAX has moved {name}, which src/smelt/{JAX} takes"
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_a_library_has(name: str) -> None:
+    owner, attribute = OBJECTS[name]
+    places = PLACES[name.partition(".")[0]]
+    assert hasattr(owner(), attribute), f"{name} has moved, which src/smelt/{places} takes"
+
+
+def test_functions_that_something_stands_in_for_are_there() -> None:
+    from smelt.frontends.jax.library_functions import ALL
+
+    gone = [function.target for function in ALL if not is_there(function.target)]
+    assert not gone, "moved: traces take longer until library_functions.py follows"
+
+
+def test_what_is_gone_is_named() -> None:
+    names = jax_names("from jax._src import core as c, gone\nc.no_such_function(gone.x)")
+    missing = [name for name in names if not is_there(name)]
+    assert missing == ["jax._src:gone", "jax._src.core:no_such_function", "jax._src.gone:x"]
+
+
+def test_private_names_stand_in_their_places_only() -> None:
+    allowed = {place for places in PLACES.values() for place in places}
+    strays = {(f, name) for f, name in private_uses() if f not in allowed and name not in HARMLESS}
+    assert not strays
+    for file in allowed:
+        assert (SOURCE / file).exists()
+
+
+BOUND = ("jax", "flax", "equinox", "onnx", "onnx-ir", "onnx-shape-inference", "onnxruntime")
+
+
+@pytest.mark.parametrize("library", BOUND)
+def test_libraries_are_bounded_by_what_was_tested(library: str) -> None:
+    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
+    listed = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    found = [item for item in map(Requirement, listed) if item.name == library]
+    assert found
+    installed = importlib.metadata.version(library)
+    for requirement in found:
+        assert any(part.operator == "<" for part in requirement.specifier), str(requirement)
+        assert installed in requirement.specifier
