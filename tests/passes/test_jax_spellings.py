@@ -99,6 +99,8 @@ CASES: dict[str, tuple[Callable[..., Any], Sequence[str], Sequence[str]]] = {
         ["f32[B,4]"],
         ["Add"],
     ),
+    "hard_swish": (jax.nn.hard_swish, ["f32[B,4]"], ["HardSwish"]),
+    "sigmoid by hand": (lambda x: 1 / (1 + jnp.exp(-x)), ["f32[B,4]"], ["Sigmoid"]),
     "flip of a part": (lambda x: jnp.flip(x[:, 1:4], 1), ["f32[3,5]"], ["Slice"]),
     "flip of one row": (lambda x: jnp.flip(x, 1) + 1, ["f32[B,1]"], ["Add"]),
 }

@@ -83,6 +83,8 @@ FUSE = _listed(
     "fuse-reduce-mean",
     "fuse-layernorm-or-instancenorm",
     "fuse-softmax",
+    "fuse-sigmoid",
+    "fuse-hard-swish",
     "fuse-swish",
     "dot-merger",
     "attention",

@@ -1,0 +1,36 @@
+"""Fuse ``1 / (1 + exp(-x))`` into one ``Sigmoid``.
+
+    before   x ─> Neg ─> Exp ─> Add(·, 1) ─> Div(1, ·) ─> y          after   x ─> Sigmoid ─> y
+
+Where exp(-x) is infinite both are 0. In ONNX Runtime it takes half of the time.
+
+Needs    floats; constants of exactly 1, Reciprocal for the Div too, and ``-1 * x`` for the Neg.
+Keeps    inner results that something else reads; bfloat16, for which runtimes have no kernel.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.pattern import const, one_of, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import rounding, rule_pass
+
+KERNELS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)
+
+_x, _one = var("x"), const(1.0, ulp=0)
+_minus = one_of(op("Neg", _x), op("Mul", _x, const(-1.0, ulp=0), commutative=True))
+_below = op("Add", op("Exp", _minus), _one, commutative=True)
+
+
+@rule(one_of(op("Div", _one, _below), op("Reciprocal", _below)))
+def sigmoid(m: Match, b: Builder) -> Replacement:
+    if m["x"].dtype not in KERNELS:
+        return Miss(f"Sigmoid of {m['x'].dtype} has no kernel")
+    return b.op("Sigmoid", m["x"])
+
+
+fuse_sigmoid = rule_pass(
+    "fuse_sigmoid", __doc__, [sigmoid], exactness=rounding(8), before=("fuse_swish",)
+)
