@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 from fixpoint import check_text
 from onnx import defs
+from unknown_parts import check_keeps_the_unknown
 
 from smelt.check.verify import Case
 from smelt.check.witness import Witness
@@ -40,12 +41,22 @@ def run_pass(
     **options: object,
 ) -> RuleStats:
     """Run one pass alone on ``model`` and verify its invariants; returns the statistics."""
+    stats = _run(pass_, model, operators, **options)
+    verify.verify(model)
+    return stats
+
+
+def _run(
+    pass_: Pass,
+    model: ir.Model,
+    operators: frozenset[tuple[str, str]] = frozenset(),
+    **options: object,
+) -> RuleStats:
     given = _options(pass_, options)
     cx = PassContext.of(model, evaluator(model))
     cx.operators = operators or frozenset(pass_.makes)
     stats = pass_.run(cx, given)
     cx.shapes.restore_interface()
-    verify.verify(model)
     return stats
 
 
@@ -71,6 +82,7 @@ def check_rewrite(
     source, model, expected = (text.parse(t, opset) for t in (before, before, after))
     stats = run_pass(pass_, model, **options)
     check_form_at_other_opsets(pass_, before, opset, **options)
+    check_keeps_the_unknown(pass_, before, opset, lambda changed: _run(pass_, changed, **options))
     assert text.canonical(model) == text.canonical(_inferred(expected))
     if not unrunnable:
         declared = _declared(pass_, stats, options, wider)

@@ -178,6 +178,16 @@ def test_reaches_into_no_graph_that_it_is_not_told_of() -> None:
     assert Rule("r", PATTERN, lambda m, b: None).match(inner, Constants(), 23) is None
 
 
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_node_that_asks_for_more_than_is_known_is_no_match(index: int) -> None:
+    model = text.parse("g (float[2] x) => (float[2] y) { a = Neg(x)  y = Relu(a) }")
+    node = model.graph[index]
+    node.attributes.add(ir.AttrInt64("novel", 1))
+    rule = Rule("r", op("Relu", op("Neg", X)), lambda m, b: m["x"])
+    found = rule.match(model.graph[1], Constants(), 23)
+    assert found == Miss(f"a {node.op_type} has attribute 'novel', which is not known")
+
+
 def test_roots_and_depth() -> None:
     pattern = one_of(op(["Add", "Sub"], X, op("Neg", Y)), op("Relu", X, domain="mine"))
     assert roots(pattern) == (("", "Add"), ("", "Sub"), ("mine", "Relu"))

@@ -9,8 +9,10 @@ from typing import TypeAlias
 import numpy as np
 import onnx_ir as ir
 
+from smelt.ir import opset
 from smelt.ir.build import Attribute, Builder
 from smelt.ir.shapes import ShapeInference
+from smelt.ir.signature import signature_of
 
 FLOAT, INT, BOOL = ir.DataType.FLOAT, ir.DataType.INT64, ir.DataType.BOOL
 LARGEST = 4096
@@ -28,6 +30,11 @@ INPUTS: dict[str, tuple[ir.DataType, list[str | int]]] = {
 }
 
 
+REDUCTIONS = sorted(opset.REDUCTIONS)
+AXES_ARE_AN_INPUT = {"ReduceSum": 13}
+"""The opset from which on they are, where it is not 18."""
+
+
 class NoMove(Exception):
     """Nothing in the draft is suitable for the move that was drawn."""
 
@@ -35,9 +42,9 @@ class NoMove(Exception):
 class Draft:
     """A model that grows by moves; every choice comes from ``rng``."""
 
-    def __init__(self, rng: random.Random, opset: int = 23) -> None:
+    def __init__(self, rng: random.Random, version: int = 23) -> None:
         self.rng = rng
-        graph = ir.Graph([], [], nodes=[], opset_imports={"": opset}, name="drawn")
+        graph = ir.Graph([], [], nodes=[], opset_imports={"": version}, name="drawn")
         self.model = ir.Model(graph, ir_version=10)
         for name, (dtype, dims) in INPUTS.items():
             value = ir.Value(name=name, type=ir.TensorType(dtype), shape=ir.Shape(dims))
@@ -46,13 +53,23 @@ class Draft:
         self.values: list[ir.Value] = list(graph.inputs)
 
     def op(self, op_type: str, *inputs: ir.Value | None, **attributes: Attribute) -> ir.Value:
-        """One node; its result can be drawn from now on. Raises NoMove if its shape is unknown."""
+        """One node; its result can be drawn from now on.
+
+        Raises NoMove if its shape is unknown, or the opset has no such operator or form of it.
+        """
         return self.ops(op_type, *inputs, outputs=1, **attributes)[0]
 
     def ops(
         self, op_type: str, *inputs: ir.Value | None, outputs: int, **attributes: Attribute
     ) -> tuple[ir.Value, ...]:
         """One node with several results."""
+        signature = signature_of(op_type, self.opset, "")
+        if signature is None or len(inputs) > signature.max_inputs:
+            raise NoMove(op_type)
+        if not attributes.keys() <= signature.attributes.keys():
+            raise NoMove(op_type)
+        if op_type == "Clip" and any(v is not None and len(dims(v)) > 1 for v in inputs[1:]):
+            raise NoMove(op_type)  # The reference evaluator takes bounds that are no scalars.
         results = self.b.ops(op_type, *inputs, outputs=outputs, **attributes)
         if any(r.dtype is None or r.shape is None for r in results) or any(
             not 0 < size(r) <= LARGEST for r in results
@@ -61,6 +78,25 @@ class Draft:
             raise NoMove(op_type)
         self.values += results
         return results
+
+    @property
+    def opset(self) -> int:
+        return self.model.opset_imports[""]
+
+    def reduce(
+        self, kind: str, x: ir.Value, axes: Sequence[int] | None, **attributes: int
+    ) -> ir.Value:
+        """A reduction; axes are an attribute or an input, as the opset has it. None names none."""
+        if axes is None:
+            return self.op(kind, x, **attributes)
+        if self.opset >= AXES_ARE_AN_INPUT.get(kind, 18):
+            return self.op(kind, x, self.ints(*axes), **attributes)
+        return self.op(kind, x, axes=ir.AttrInt64s("axes", list(axes)), **attributes)
+
+    def halves(self, x: ir.Value, axis: int) -> tuple[ir.Value, ...]:
+        """Two equal parts; from opset 18 on their number is an attribute."""
+        counted = {"num_outputs": 2} if self.opset >= 18 else {}
+        return self.ops("Split", x, outputs=2, axis=axis, **counted)
 
     def const(self, array: object, dtype: ir.DataType = FLOAT) -> ir.Value:
         """A constant: an initializer or a node, by chance."""

@@ -89,9 +89,9 @@ def softmax(d: Draft) -> None:
     axis = d.rng.randrange(-rank, rank)
     other = axis if d.chance(0.85) else d.rng.randrange(-rank, rank)
     needs_some(x)
-    y = d.op("Sub", x, d.op("ReduceMax", x, d.ints(axis))) if d.chance(0.8) else x
+    y = d.op("Sub", x, d.reduce("ReduceMax", x, [axis])) if d.chance(0.8) else x
     e = d.op("Exp", y)
-    d.op("Div", e, d.op("ReduceSum", e, d.ints(other)))
+    d.op("Div", e, d.reduce("ReduceSum", e, [other]))
 
 
 def norm(d: Draft) -> None:
@@ -103,10 +103,10 @@ def norm(d: Draft) -> None:
     needs_some(x)
     centred, around = x, x if d.chance(0.8) else _like(d, x)
     if d.chance(0.8):
-        centred = d.op("Sub", x, d.op("ReduceMean", around, d.ints(*axes)))
-    numerator = centred if d.chance(0.8) else d.op("Sub", x, d.op("ReduceMean", x, d.ints(-1)))
+        centred = d.op("Sub", x, d.reduce("ReduceMean", around, axes))
+    numerator = centred if d.chance(0.8) else d.op("Sub", x, d.reduce("ReduceMean", x, [-1]))
     square = d.op("Mul", centred, centred) if d.chance(0.5) else d.op("Pow", centred, _two(d))
-    variance = d.op("ReduceMean", square, d.ints(*other))
+    variance = d.reduce("ReduceMean", square, other)
     root = d.op("Sqrt", d.op("Add", variance, _near(d, 1e-3)))
     if d.chance(0.5):
         y = d.op("Div", numerator, root)
@@ -147,7 +147,7 @@ def stacked(d: Draft) -> None:
         rest = [static(x, i) for i in range(2, len(dims(x)))]
         d.op("Reshape", joined, d.ints(-1, 2 * static(x, 1), *rest))
         return
-    for part in d.ops("Split", joined, outputs=2, axis=axis, num_outputs=2):
+    for part in d.halves(joined, axis):
         d.op("Squeeze", part, d.ints(axis))
 
 

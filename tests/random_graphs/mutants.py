@@ -227,6 +227,7 @@ MUTANTS: list[Mutant] = [
         LAYOUT,
         "reduce-transposes",
         ("transposed_ops:_untransposed", "full.transpose(inverse(perm))", "full.transpose(perm)"),
+        ("transposed_axes:_with_axes", "len(operands) < 2 or operands[1] is None", "False"),
         ("commuted:normalized", "axis % rank for axis in axes", "0 for axis in axes"),
     ),
     Mutant(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 from random_graphs.draft import (
+    AXES_ARE_AN_INPUT,
     FLOAT,
     INT,
+    REDUCTIONS,
     Draft,
     Move,
     NoMove,
@@ -15,7 +17,8 @@ from random_graphs.draft import (
     static,
 )
 
-REDUCTIONS = ["ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceL2", "ReduceSumSquare"]
+SAME_OF_ONE = ("ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd")
+"""Reductions of one element to itself: of others, that reduce nothing, versions of ONNX differ."""
 
 
 def convolution(d: Draft) -> None:
@@ -147,9 +150,15 @@ def transposed_product(d: Draft) -> None:
 def reduction(d: Draft) -> None:
     x = d.pick(lambda v: v.dtype == FLOAT and bool(dims(v)))
     rank = len(dims(x))
-    axes = d.rng.sample(range(-rank, 0), d.rng.randint(1, min(2, rank)))
+    axes = d.rng.sample(range(-rank, rank), d.rng.randint(1, min(2, rank)))
+    if len({axis % rank for axis in axes}) < len(axes):
+        axes = axes[:1]
     needs_some(x)
-    y = d.op(d.rng.choice(REDUCTIONS), x, d.ints(*axes), keepdims=d.rng.choice([0, 1]))
+    kind, keepdims = d.rng.choice(REDUCTIONS), d.rng.choice([0, 1])
+    if d.chance(0.4):
+        _without_axes(d, kind, x, keepdims)
+        return
+    y = d.reduce(kind, x, axes, keepdims=keepdims)
     if d.chance(0.3):
         sizes = [static(x, axis) for axis in axes]
         count = sizes[0] * (sizes[1] if len(sizes) > 1 else 1)
@@ -157,6 +166,16 @@ def reduction(d: Draft) -> None:
             d.op("Div", y, d.const(d.rng.choice([count, count, count * 1.003])))
         else:
             d.op("Mul", y, d.const(1 / count))
+
+
+def _without_axes(d: Draft, kind: str, x: ir.Value, keepdims: int) -> None:
+    """No axes, or an empty list of them, which mean all, or none if an attribute says so."""
+    axes = d.rng.choice([None, []])
+    says = d.chance(0.4) and d.opset >= AXES_ARE_AN_INPUT.get(kind, 18)
+    if says and kind in SAME_OF_ONE:
+        d.reduce(kind, x, axes, keepdims=keepdims, noop_with_empty_axes=d.rng.choice([0, 1]))
+    else:
+        d.reduce(kind, x, axes, keepdims=keepdims)
 
 
 def argument(d: Draft) -> None:
@@ -198,5 +217,14 @@ def quantized(d: Draft) -> None:
 
 MOVES: list[Move] = [
     *(convolution, convolution, convolution, conv1d, pool, normalization, linear, linear, gemm),
-    *(transposed_product, reduction, reduction, argument, softmax, running_sum, quantized),
+    *(
+        transposed_product,
+        reduction,
+        reduction,
+        reduction,
+        argument,
+        softmax,
+        running_sum,
+        quantized,
+    ),
 ]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx_ir as ir
 from random_graphs.draft import (
     BOOL,
     FLOAT,
     INT,
+    REDUCTIONS,
     Draft,
     Move,
     NoMove,
@@ -47,7 +49,10 @@ def transposed_sandwich(d: Draft) -> None:
             y = d.op("Softmax", y, axis=axis)
         elif kind == 5:
             needs_some(y)
-            y = d.op(d.rng.choice(["ReduceMax", "ReduceSum"]), y, d.ints(axis))
+            axes = None if d.chance(0.4) else [axis]
+            y = d.reduce(d.rng.choice(REDUCTIONS), y, axes, keepdims=d.rng.choice([1, 1, 0]))
+            if len(dims(y)) != len(perm):
+                return
         elif kind == 6:
             y = d.op("Slice", y, d.ints(0), d.ints(d.rng.choice([2**62, 2, -1])), d.ints(axis))
         else:
@@ -96,10 +101,14 @@ def computed_expand(d: Draft) -> None:
     y = d.pick(lambda v: v.dtype == FLOAT and len(dims(v)) == len(dims(x)))
     if d.chance(0.5):
         needs_some(x)
-        y = d.op("ReduceSum", x, d.ints(d.rng.randrange(len(dims(x)))))
-    first = d.op("Shape", x, start=0, end=1)
+        y = d.reduce("ReduceSum", x, [d.rng.randrange(len(dims(x)))])
+    first = d.op("Shape", x, start=0, end=1) if d.opset >= 15 else _batch_of(d, x)
     rest = d.ints(*(dim if isinstance(dim, int) else 1 for dim in dims(x)[1:]))
     d.op("Expand", y, d.op("Concat", first, rest, axis=0))
+
+
+def _batch_of(d: Draft, x: ir.Value) -> ir.Value:
+    return d.op("Gather", d.op("Shape", x), d.ints(0), axis=0)
 
 
 def computed_fill(d: Draft) -> None:
@@ -125,7 +134,7 @@ def concat(d: Draft) -> None:
 
 def split(d: Draft) -> None:
     x = d.pick(lambda v: bool(dims(v)) and dims(v)[-1] in (2, 4, 6, 8, 12))
-    a, c = d.ops("Split", x, outputs=2, axis=-1, num_outputs=2)
+    a, c = d.halves(x, -1)
     if d.chance(0.2):
         d.op("Where", d.const(True, BOOL), a, c)
     elif d.chance(0.5):

@@ -14,6 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.floats import is_close
+from smelt.ir.known_forms import is_known
 from smelt.ir.shapes import static_shape
 from smelt.ir.spill import note_held
 
@@ -115,7 +116,7 @@ class Constants:
         if known is not None:
             return known if limit is None or known.nbytes <= limit else None
         node = value.producer()
-        if node is not None and node.op_type == "Shape" and not node.domain:
+        if node is not None and node.op_type == "Shape" and not node.domain and is_known(node):
             return _static_shape(node)
         tensor = tensor_of(value)
         if tensor is None or tensor.dtype == ir.DataType.STRING:
@@ -169,7 +170,7 @@ def _move_to(value: ir.Value) -> ir.Node | None:
     node = value.producer()
     if node is None or node.domain or node.op_type not in _MOVEMENTS or not node.inputs:
         return None
-    return node
+    return node if is_known(node) else None
 
 
 def _identity(source: Array, node: ir.Node) -> Array | None:

@@ -16,6 +16,7 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from smelt.ir.constants import Constants
+from smelt.ir.known_forms import is_known, unknown_part
 from smelt.ir.onnx_ir_private import uses_of
 from smelt.ir.pattern import Const, OneOf, Op, Optional, Pattern, Var, heads
 
@@ -78,12 +79,12 @@ class MatchState:
     def is_closed(self) -> bool:
         """True if nothing outside the match reads an interior result that is not shared.
 
-        Nodes with attributes that refer to those of a function are no match either.
+        Nodes that ask for more than is known of their operator are no match either.
         """
         for node in self.nodes:
-            for attr in node.attributes.data.values():
-                if attr.is_ref():
-                    return False
+            if not is_known(node):
+                self.miss(f"a {node.op_type} has {unknown_part(node)}, which is not known")
+                return False
         if not self.closed:
             return True
         members = set(self.nodes)

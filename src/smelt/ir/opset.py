@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 
-from smelt.ir.constants import Constants
-
 if TYPE_CHECKING:
     import onnx
+
+    from smelt.ir.constants import Constants
 
 UNARY = frozenset(
     {

@@ -12,11 +12,12 @@ from smelt.errors import Unsupported, UsageError
 from smelt.runtime.input_ranges import Range, index_range
 from smelt.runtime.interface import Port, Value, instantiate, interface_of
 
-Mode = Literal["normal", "sparse", "moved", "edges"]
+Mode = Literal["normal", "sparse", "moved", "special", "edges"]
 """``normal``: standard normal floats. ``sparse``: half of the floats are zero, whole rows too,
 and the others span magnitudes, so that a norm meets its epsilon. ``moved``: normal, and inputs
-that have a default get it moved, so that a default taken for a constant shows. ``edges``: NaN,
-infinities, signed zeros, denormals and the largest values stand among normal floats."""
+that have a default get it moved, so that a default taken for a constant shows. ``special``: NaN,
+infinities and zeros of both signs stand among normal floats. ``edges``: denormals and the largest
+values, too."""
 
 SEQUENCE_LENGTH = 3
 SIZE_LIMIT = 1 << 31
@@ -124,19 +125,21 @@ def _floats(
         if shape:
             keep &= rng.random((*shape[:-1], 1)) < 0.75
         values = values * keep
-    elif mode == "edges":
-        specials = _specials(dtype)
+    elif mode in ("special", "edges"):
+        specials = _specials(dtype, mode)
         chosen = rng.integers(0, len(specials), shape)
         values = np.where(rng.random(shape) < 0.25, specials[chosen], values)
     return values
 
 
-def _specials(dtype: ir.DataType) -> np.ndarray:
+def _specials(dtype: ir.DataType, mode: Mode) -> np.ndarray:
     import ml_dtypes
 
     plain = [0.0, -0.0, 1.0, -1.0]
     if dtype in (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128):
         return np.asarray(plain)
+    if mode == "special":
+        return np.asarray([*plain, np.nan, np.inf, -np.inf])
     info = ml_dtypes.finfo(dtype.numpy())
     largest, tiny = float(info.max), float(info.smallest_subnormal)
     return np.asarray([*plain, np.nan, np.inf, -np.inf, largest, -largest, tiny, -tiny])

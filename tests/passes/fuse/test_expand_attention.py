@@ -5,9 +5,12 @@ import pytest
 from rewrites import check_operators, check_unchanged
 
 import smelt
+from smelt.errors import SmeltError
 from smelt.ir import text
 from smelt.passes.fuse.expand_attention import expand_attention
 from smelt.passes.pipelines import EXPANDED
+from smelt.runtime.inputs import random_inputs
+from smelt.runtime.reference import Reference
 
 WHOLE = "g (float[N,3,5,8] q, float[N,3,7,8] k, float[N,3,7,6] v{m}) => (float[N,3,5,6] y) {{ y = {a} }}"
 ROWS = "g (float[N,5,24] q, float[N,7,24] k, float[N,7,18] v{m}) => (float[N,5,18] y) {{ y = {a} }}"
@@ -89,3 +92,28 @@ def test_targets_of_small_operators_take_it(target: str, mask: str) -> None:
     expected = smelt.compile(model, target="onnx").load()(*inputs)
     actual = smelt.compile(model, target=target, dims={"N": 2}).load()(*inputs)
     np.testing.assert_allclose(actual[0], expected[0], rtol=1e-4, atol=1e-5)
+
+
+ASKED = {
+    "windows": (25, "", "<left_window_size=2>(q, k, v)"),
+    "lengths of keys": (24, ", int64[N] n", "(q, k, v, , , , n)"),
+    "a softmax in another type": (23, "", "<softmax_precision=11>(q, k, v)"),
+}
+
+
+@pytest.mark.parametrize(("opset", "more", "call"), ASKED.values(), ids=ASKED.keys())
+def test_keeps_what_asks_for_more(opset: int, more: str, call: str) -> None:
+    graph = WHOLE.format(m=more, a=f"Attention{call}")
+    check_unchanged(expand_attention, graph, opset=opset)
+    with pytest.raises(SmeltError) as caught:
+        smelt.compile(text.parse(graph, opset), target="c", dims={"N": 2})
+    assert {error.code for error in caught.value.errors} <= {"E201"}
+
+
+def test_windows_that_say_nothing_are_none() -> None:
+    windows = "left_window_size=-1, right_window_size=-1"
+    graph = WHOLE.format(m="", a=f"Attention<{windows}>(q, k, v)")
+    model = text.parse(graph, 25)
+    inputs = random_inputs(model, {"N": 2})
+    artifact = smelt.compile(model, target="host", dims={"N": 2})
+    np.testing.assert_allclose(artifact(*inputs)[0], Reference(model)(*inputs)[0], rtol=1e-4)

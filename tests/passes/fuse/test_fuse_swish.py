@@ -33,6 +33,13 @@ def test_keeps(graph: str) -> None:
     check_unchanged(fuse_swish, graph, opset=24)
 
 
+@pytest.mark.parametrize("opset", [25, 26, 28])
+def test_keeps_where_no_runtime_has_it(opset: int) -> None:
+    check_unchanged(
+        fuse_swish, "g (float[4] x) => (float[4] y) { s = Sigmoid(x)  y = Mul(x, s) }", opset=opset
+    )
+
+
 def test_keeps_below_opset_24() -> None:
     check_unchanged(
         fuse_swish, "g (float[4] x) => (float[4] y) { s = Sigmoid(x)  y = Mul(x, s) }", opset=23

@@ -20,6 +20,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset, provenance
 from smelt.ir.build import Builder
+from smelt.ir.known_forms import is_known
 from smelt.ir.node_inputs import set_input
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.shapes import conflicting_shapes
@@ -73,7 +74,7 @@ class _Carrier:
 
     def run(self) -> None:
         body = self.node.attributes.get("body")
-        if body is None or any(attr.is_ref() for attr in self.node.attributes.values()):
+        if body is None or not is_known(self.node):
             return
         self.body = body.as_graph()
         carried = len(self.node.inputs) - self.form.node_input
@@ -156,7 +157,7 @@ class _Carrier:
 def _through_identity(value: ir.Value) -> ir.Value:
     """What ``value`` is a copy of."""
     node = value.producer()
-    while node is not None and node.op_type == "Identity" and not node.domain:
+    while node is not None and (node.domain, node.op_type) == ("", "Identity") and is_known(node):
         source = node.inputs[0]
         if source is None:
             break

@@ -50,9 +50,9 @@ def follow(layout: Layout, node: ir.Node, version: int) -> Layout | None:
         dims = dims_of(node.outputs[0])
         return None if dims is None else reshape(layout, dims)
     block = opset.attribute(node, "blocksize", version)
-    if node.op_type == "SpaceToDepth":
-        return _space_to_depth(layout, block)
     blocks_first = opset.attribute(node, "mode", version) in (None, "DCR")
+    if node.op_type == "SpaceToDepth":
+        return _space_to_depth(layout, block, blocks_first)
     return _depth_to_space(layout, block, blocks_first)
 
 
@@ -133,12 +133,15 @@ def joined(parts: Parts) -> Parts:
     return tuple(merged)
 
 
-def _space_to_depth(layout: Layout, block: int) -> Layout | None:
+def _space_to_depth(layout: Layout, block: int, blocks_first: bool) -> Layout | None:
+    """Channels become rows, columns, others in this order, or others, rows, columns."""
     batch, channels, *spatial = layout
     rows, columns = (take(axis, block, last=True) for axis in spatial)
     if rows is None or columns is None:
         return None
-    return batch, joined((*rows[0], *columns[0], *channels)), rows[1], columns[1]
+    blocks = (*rows[0], *columns[0])
+    depth = (*blocks, *channels) if blocks_first else (*channels, *blocks)
+    return batch, joined(depth), rows[1], columns[1]
 
 
 def _depth_to_space(layout: Layout, block: int, blocks_first: bool) -> Layout | None:

@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.constants import Constants
+from smelt.ir.known_forms import is_known
 from smelt.ir.shapes import Dim, same_dim
 from smelt.passes.fuse import triangle_cells
 from smelt.passes.fuse.triangle_cells import COLUMNS, ROWS, Cells
@@ -97,7 +98,7 @@ class _Reader:
 
     def _computed(self, value: ir.Value) -> Cells | None:
         node = value.producer()
-        if node is None or node.domain:
+        if node is None or node.domain or not is_known(node):
             return None
         if node.op_type == "Range":
             start, step = (self.constants.scalar(node.inputs[i]) for i in (0, 2))

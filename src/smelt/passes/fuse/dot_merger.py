@@ -22,6 +22,7 @@ import onnx_ir as ir
 from smelt.ir import scope
 from smelt.ir.constants import is_constant, tensor_of
 from smelt.ir.joined import Joined
+from smelt.ir.known_forms import is_known
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import Options, PassContext, graph_pass, rounding
@@ -60,7 +61,7 @@ def _groups(cx: PassContext) -> Iterator[list[_Layer]]:
     found: dict[tuple[object, ...], list[_Layer]] = {}
     for node in cx.index().nodes([("", "MatMul")]):
         x, weight = node.inputs
-        if x is None or x.shape is None or len(x.shape) < 2 or is_constant(x):
+        if x is None or x.shape is None or len(x.shape) < 2 or is_constant(x) or not is_known(node):
             continue
         layer = _layer(cx, node, weight)
         if layer is not None:
@@ -89,7 +90,7 @@ def _layer(cx: PassContext, node: ir.Node, weight: ir.Value | None) -> _Layer | 
 
 def _row(cx: PassContext, node: ir.Node, product: ir.Value, width: int) -> np.ndarray | None:
     """The constant row of ``width`` that ``node`` adds to ``product``."""
-    if (node.domain, node.op_type) != ("", "Add") or product.shape is None:
+    if (node.domain, node.op_type) != ("", "Add") or product.shape is None or not is_known(node):
         return None
     other = node.inputs[1] if node.inputs[0] is product else node.inputs[0]
     array = cx.constants.get(other, limit=None)

@@ -7,7 +7,7 @@ With ``is_causal``, scores of keys with a higher position than the query become 
 
 Needs    one result; as many heads for keys as for queries; sizes that are numbers where heads are
          split off; a bias of numbers, if any.
-Keeps    past keys and values, caps of scores, masks of booleans.
+Keeps    past keys and values, caps of scores, masks of booleans, a softmax in another type.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ def attention(m: Match, b: Builder) -> Replacement:
     given = {a.name: a.value for a in m.root.attributes.values()}
     if any(given.get(name, plain) != plain for name, plain in _PLAIN.items()):
         return Miss("it does more than weigh values by a softmax")
+    dtype = m["q"].dtype
+    if given.get("softmax_precision") not in (None, 0, dtype and int(dtype)):
+        return Miss("the softmax is in another type than what it weighs")
     if not all(scope.is_dead(value) for value in m.root.outputs[1:]):
         return Miss("keys and values are handed on")
     heads, kv_heads = given.get("q_num_heads"), given.get("kv_num_heads")

@@ -32,6 +32,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.build import Builder
+from smelt.ir.known_forms import is_known
 from smelt.ir.pattern import Op, const, one_of, op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import is_positive, same_dim, same_shape
@@ -135,7 +136,7 @@ def _full(mask: ir.Value | None, q: ir.Value, keys: ir.Value) -> bool:
 def _added(bias: ir.Value, m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     """``bias``, a constant or a choice between constants, none of them below the floor."""
     node = bias.producer()
-    choice = node is not None and (node.domain, node.op_type) == ("", "Where")
+    choice = node is not None and (node.domain, node.op_type) == ("", "Where") and is_known(node)
     parts = list(node.inputs[1:]) if choice and node is not None else [bias]
     arrays = [m.array(part, limit=None) for part in parts]
     known = [array for array in arrays if array is not None and np.isfinite(array).all()]

@@ -19,6 +19,7 @@ import onnx_ir as ir
 from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
+from smelt.ir.known_forms import is_known, unknown_part
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import PassContext, graph_pass, rounding
@@ -52,8 +53,8 @@ def fuse_dilated_conv(cx: PassContext, rewriter: Rewriter, stats: RuleStats, opt
 
 def _fuse(conv: ir.Node, entry: Entry, rewriter: Rewriter, version: int) -> str | None:
     """Replace what surrounds ``conv``; returns the condition that failed, if one did."""
-    if any(attr.is_ref() for attr in conv.attributes.values()):
-        return "an attribute is one of a function"
+    if not is_known(conv):
+        return f"the convolution has {unknown_part(conv)}"
     if opset.attribute(conv, "auto_pad", version) not in (None, "NOTSET", "VALID"):
         return "the pads of the convolution are automatic"
     if any(step != 1 for step in opset.attribute(conv, "strides", version) or ()):

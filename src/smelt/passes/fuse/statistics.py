@@ -20,6 +20,7 @@ import onnx_ir as ir
 from smelt.ir import opset, scope
 from smelt.ir.constants import Constants
 from smelt.ir.floats import is_close
+from smelt.ir.known_forms import is_known
 from smelt.ir.shapes import same_dim, same_shape
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 
@@ -64,7 +65,7 @@ class Statistics:
         node = value.producer() if value is not None else None
         if node is None or node.domain or node.op_type not in op_types:
             return None
-        if node.graph is not self.root.graph or any(a.is_ref() for a in node.attributes.values()):
+        if node.graph is not self.root.graph or not is_known(node):
             return None
         self.nodes.setdefault(node)
         return node
@@ -228,6 +229,8 @@ def _through_transpose(source: ir.Value, axes: Axes, x: ir.Value | None) -> _Mea
     node = x.producer() if x is not None else None
     if x is None or node is None or (node.domain, node.op_type) != ("", "Transpose"):
         return None
+    if not is_known(node):
+        return None
     perm = permutation(node) if node.inputs[0] is source else None
     if perm is None:
         return None
@@ -245,7 +248,8 @@ def _orders(node: ir.Node) -> tuple[tuple[ir.Value | None, ir.Value | None], ...
 def stands_against(value: ir.Value | None, x: ir.Value, axes: Axes) -> bool:
     """True if ``value`` broadcasts against ``x`` with one element for each slice over ``axes``."""
     producer = value.producer() if value is not None else None
-    if producer is not None and producer.op_type == "Expand" and not producer.domain:
+    repeats = producer is not None and producer.op_type == "Expand" and not producer.domain
+    if producer is not None and repeats and is_known(producer):
         return stands_against(producer.inputs[0], x, axes)
     if value is None or value.shape is None or x.shape is None:
         return False

@@ -17,6 +17,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset, scope
 from smelt.ir.build import Builder
+from smelt.ir.known_forms import is_known
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import same_dim
@@ -59,12 +60,12 @@ def _chain(m: Match) -> tuple[ir.Node, list[ir.Node]] | None:
     value = m["flat"]
     while len(layers) <= LONGEST:
         node = value.producer()
-        if node is None or node.domain or node.graph is not m.root.graph:
+        if node is None or node.domain or node.graph is not m.root.graph or not is_known(node):
             return None
         if node.op_type == "Reshape":
             flat = _flattens(node) and any(n.op_type in _PRODUCTS for n in layers)
             return (node, layers[::-1]) if flat else None
-        if not scope.has_one_use(value) or any(a.is_ref() for a in node.attributes.values()):
+        if not scope.has_one_use(value):
             return None
         carried = _carried(node, m)
         if carried is None:

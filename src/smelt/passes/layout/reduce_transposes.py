@@ -25,6 +25,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset, scope
 from smelt.ir.build import Builder
+from smelt.ir.known_forms import is_known
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass, rounding
@@ -103,7 +104,7 @@ class _Graph:
 
     def propagate(self) -> None:
         for node in self.graph:
-            if node.op_type == "Transpose" and not node.domain:
+            if _is_transpose(node):
                 perm = permutation(node)
                 if perm is not None and perm != tuple(sorted(perm)):
                     self.perms[node.outputs[0]] = perm
@@ -226,7 +227,7 @@ class _Graph:
 
 
 def _is_transpose(node: ir.Node) -> bool:
-    return node.op_type == "Transpose" and not node.domain
+    return node.op_type == "Transpose" and not node.domain and is_known(node)
 
 
 def _size(value: ir.Value) -> int:

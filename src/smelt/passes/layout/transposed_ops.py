@@ -14,6 +14,7 @@ import onnx_ir as ir
 from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
+from smelt.ir.known_forms import is_known
 from smelt.passes.layout import transposed_axes, transposed_elements
 from smelt.passes.layout.commuted import Commuted, Operands, Perm
 from smelt.passes.layout.untransposed_operand import Make, untransposed_operand
@@ -29,12 +30,12 @@ _HANDLERS = {**transposed_axes.HANDLERS, **transposed_elements.HANDLERS}
 
 def commute(node: ir.Node, perms: Mapping[ir.Value, Perm], constants: Constants) -> Commuted | None:
     """How ``node`` commutes, if it does; ``perms`` holds the operands known to be transposed."""
-    if node.domain or any(a.is_ref() for a in node.attributes.values()):
+    if node.domain:
         return None
     if len(node.outputs) != 1 and node.op_type not in _SEVERAL_RESULTS:
         return None
     found = {perms[value] for value in node.inputs if value is not None and value in perms}
-    if len(found) != 1:
+    if len(found) != 1 or not is_known(node):
         return None
     perm = found.pop()
     if node.op_type in opset.ELEMENTWISE or node.op_type in _FIRST_ONLY:

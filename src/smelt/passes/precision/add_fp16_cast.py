@@ -23,6 +23,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset, scope
 from smelt.ir.build import Builder
+from smelt.ir.known_forms import is_known
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import PassContext, assumes, graph_pass
@@ -95,7 +96,7 @@ Places = tuple[list[int], list[int]]
 def _float_places(node: ir.Node, version: int) -> Places | None:
     """The inputs and the outputs of ``node`` that can go to float16 together; None if none."""
     schema = opset.schema(node.op_type, version)
-    if schema is None or any(attr.is_ref() for attr in node.attributes.values()):
+    if schema is None or not is_known(node):
         return None
     allowed = {
         constraint.type_param_str

@@ -27,6 +27,7 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.constants import Constants
+from smelt.ir.known_forms import is_known
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, PassContext, graph_pass
@@ -86,7 +87,7 @@ class _Tree:
 
 def _only_chooses(node: ir.Node) -> bool:
     """True if each element of the result is one of those that ``node`` moves."""
-    if node.op_type not in MOVES or any(attr.is_ref() for attr in node.attributes.values()):
+    if node.op_type not in MOVES or not is_known(node):
         return False
     if node.op_type == "Resize":
         coordinates = node.attributes.get_string("coordinate_transformation_mode", "half_pixel")

@@ -13,6 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.constants import Constants
+from smelt.ir.known_forms import is_known
 from smelt.ir.shapes import static_shape
 
 
@@ -35,7 +36,7 @@ class Quantization:
     @classmethod
     def of(cls, node: ir.Node) -> Quantization | None:
         """What ``node`` says; None if types are unknown or it does not quantize to integers."""
-        if any(attr.is_ref() for attr in node.attributes.values()):
+        if not is_known(node):
             return None
         x, scale, zero_point = (*node.inputs, None, None)[:3]
         if x is None or scale is None or scale.dtype is None:

@@ -17,14 +17,13 @@ Keeps    what a Loop stacks in no trips, unless the dims of a slice are known; a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
+from smelt.ir.known_forms import is_known
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.shapes import static_shape
 from smelt.ir.worklist import RuleStats
@@ -37,16 +36,12 @@ def fold_control_flow(
 ) -> None:
     folder = _Folder(rewriter, stats, cx.constants)
     for node in cx.index().nodes([("", "If"), ("", "Loop")]):
-        if node.graph is None or node in rewriter.dead or any(a.is_ref() for a in _attrs(node)):
+        if node.graph is None or node in rewriter.dead or not is_known(node):
             continue
         try:
             folder.branch(node) if node.op_type == "If" else folder.loop(node)
         except Refused as refused:
             stats.miss("fold_control_flow", str(refused), node)
-
-
-def _attrs(node: ir.Node) -> Sequence[ir.Attr]:
-    return list(node.attributes.values())
 
 
 class _Folder:

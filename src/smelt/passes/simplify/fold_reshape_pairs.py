@@ -22,6 +22,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset, scope
 from smelt.ir.build import Builder
+from smelt.ir.known_forms import is_known
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.shapes import same_shape, static_shape
 from smelt.ir.worklist import RuleStats
@@ -112,7 +113,7 @@ class _Graph:
         """The shape that ``node`` could compute in, None if it must stay in its own."""
         if not self.shapes or node.op_type not in _MIDDLE or len(node.outputs) != 1:
             return None
-        if node.domain or any(attr.is_ref() for attr in node.attributes.values()):
+        if node.domain or not is_known(node):
             return None
         reshaped = list(self.operands(node))
         if not reshaped:
@@ -191,7 +192,7 @@ class _Graph:
 
 
 def _is_reshape(node: ir.Node) -> bool:
-    return node.op_type in RESHAPES and not node.domain
+    return node.op_type in RESHAPES and not node.domain and is_known(node)
 
 
 def _reads_one(node: ir.Node) -> bool:

@@ -21,6 +21,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset, scope
 from smelt.ir.build import Builder
+from smelt.ir.known_forms import is_known
 from smelt.ir.pattern import one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import EXACT, rule_pass
@@ -95,7 +96,7 @@ def _graph(value: ir.Value) -> ir.Graph | ir.Function | None:
 def _through(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:
     """Where the dims ``axes`` of ``value`` are in the result of ``node``; None if they matter."""
     step = _STEPS.get(node.op_type)
-    if step is None or any(a.is_ref() for a in node.attributes.values()):
+    if step is None or not is_known(node):
         return None
     return step(node, value, axes)
 

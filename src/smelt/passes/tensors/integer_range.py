@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.constants import Constants
+from smelt.ir.known_forms import is_known
 
 Bounds: TypeAlias = tuple[int, int]
 """No element is less than the first or more than the second; an empty tensor has any bounds."""
@@ -51,7 +52,7 @@ class _Proof:
         node = value.producer()
         if node is None or node.domain or depth >= DEEP:
             return None
-        if any(attr.is_ref() for attr in node.attributes.values()):
+        if not is_known(node):
             return None
         index = value.index() or 0
         if node.op_type in _POSITIONS:

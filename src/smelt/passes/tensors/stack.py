@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.constants import Constants
+from smelt.ir.known_forms import is_known
 from smelt.ir.shapes import Dim, same_dim
 from smelt.ir.sizes import dim_product
 
@@ -53,11 +54,11 @@ def stack_of(value: ir.Value | None, constants: Constants) -> Stack | None:
 
 
 def producer_of(value: ir.Value | None, *op_types: str) -> ir.Node | None:
-    """The node behind ``value`` if it is an ONNX one of ``op_types``."""
+    """The node behind ``value`` if it is an ONNX one of ``op_types``, in a form that is known."""
     node = value.producer() if value is not None else None
     if node is None or node.domain or node.op_type not in op_types:
         return None
-    return None if any(attr.is_ref() for attr in node.attributes.values()) else node
+    return node if is_known(node) else None
 
 
 def concat_axis(node: ir.Node) -> int | None:
@@ -90,7 +91,7 @@ def _inserts(node: ir.Node, axis: int, constants: Constants) -> bool:
     if node.domain or node.op_type not in ("Reshape", "Unsqueeze"):
         return False
     after = dims_of(node.outputs[0])
-    if after is None or any(attr.is_ref() for attr in node.attributes.values()):
+    if after is None or not is_known(node):
         return False
     if node.op_type == "Unsqueeze":
         axes = opset.axes_of(node, constants)

@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from smelt.errors import ErrorList, Unsupported
 from smelt.ir import constants, scope
+from smelt.ir.known_forms import unknown_part
 from smelt.program.instruction import Program
 from smelt.program.lower import (  # noqa: F401 - each fills the table
     contraction,
@@ -74,6 +75,11 @@ def _dispatch(cx: Lowering, node: ir.Node) -> None:
     if node.domain:
         lower_extension(cx, node)
         return
+    unknown = unknown_part(node)
+    if unknown:
+        raise cx.refuse(
+            f"it has {unknown}, which its lowering does not know", "use the target 'onnx'"
+        )
     rule = lowering_of(node.op_type)
     if rule is None:
         raise cx.refuse(

@@ -1,0 +1,114 @@
+"""What our code knows of ONNX's operators, and whether a node asks for more than that.
+
+Rules, passes and lowerings take a node apart by the inputs, outputs and attributes that its
+operator had when they were written. A later version of ONNX adds some, such as the windows of
+Attention at opset 25, and whoever ignores them computes something else. So nodes that have what is
+not known here match no rule, stay as they are in passes that walk graphs, and have no lowering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import onnx_ir as ir
+
+from smelt.ir import opset
+
+if TYPE_CHECKING:
+    import onnx
+
+KNOWN_OPSET = 23
+"""The opset whose operators the code was written for. Those that came later are known as they were
+when they came."""
+
+LATER: dict[str, frozenset[str]] = {"SpaceToDepth": frozenset({"mode"})}
+"""Attributes of later opsets that all code which takes these operators apart heeds."""
+
+NEWEST_READ = 28
+"""The newest opset whose changes to operators were read: up to it, what changed beyond attributes,
+inputs and outputs is only which element types are taken, or heeded. Newer models are refused."""
+
+
+@dataclass(frozen=True)
+class _Form:
+    attributes: frozenset[str]
+    max_inputs: int
+    max_outputs: int
+
+
+def is_known(node: ir.Node) -> bool:
+    """True if ``node`` is what our code takes its operator for; False if it asks for more.
+
+    Nodes of other domains are what their domain says. An attribute that refers to one of the
+    function around it is not known.
+    """
+    form = None if node.domain else _form(node.op_type)
+    attributes = node.attributes.data
+    if form is None:
+        return not any(attr.is_ref() for attr in attributes.values())
+    for name, attr in attributes.items():
+        if attr.is_ref() or (name not in form.attributes and not _is_default(node, attr)):
+            return False
+    if len(node.inputs) > form.max_inputs and _given(node.inputs) > form.max_inputs:
+        return False
+    return len(node.outputs) <= form.max_outputs
+
+
+def unknown_part(node: ir.Node) -> str:
+    """What makes ``node`` unknown, for messages; empty if nothing does."""
+    form = None if node.domain else _form(node.op_type)
+    for name, attr in node.attributes.items():
+        if attr.is_ref():
+            return f"attribute {name!r}, which refers to one of the function around it"
+        if form is not None and name not in form.attributes and not _is_default(node, attr):
+            return f"attribute {name!r}"
+    if form is None:
+        return ""
+    if _given(node.inputs) > form.max_inputs:
+        return f"input {form.max_inputs}"
+    return f"output {form.max_outputs}" if len(node.outputs) > form.max_outputs else ""
+
+
+def _given(inputs: Sequence[ir.Value | None]) -> int:
+    """How many inputs there are up to the last that is given."""
+    count = len(inputs)
+    while count and inputs[count - 1] is None:
+        count -= 1
+    return count
+
+
+@cache
+def _form(op_type: str) -> _Form | None:
+    """All that the versions of an operator have up to the one that is known; None for no operator
+    of ONNX, such as a function of the model."""
+    versions = list(_versions(op_type))
+    if not versions:
+        return None
+    attributes = {name for version in versions for name in version.attributes}
+    return _Form(
+        frozenset(attributes) | LATER.get(op_type, frozenset()),
+        max(version.max_input for version in versions),
+        max(version.max_output for version in versions),
+    )
+
+
+def _versions(op_type: str) -> Iterator[onnx.defs.OpSchema]:
+    found = opset.schema(op_type, KNOWN_OPSET)
+    if found is None:
+        newer = (opset.schema(op_type, version) for version in range(KNOWN_OPSET, NEWEST_READ + 1))
+        first = next((schema for schema in newer if schema is not None), None)
+        if first is not None:
+            yield first
+        return
+    while found is not None:
+        yield found
+        found = opset.schema(op_type, found.since_version - 1) if found.since_version > 1 else None
+
+
+def _is_default(node: ir.Node, attr: ir.Attr) -> bool:
+    """True if ``attr`` says what its absence says, by the newest schema that was read."""
+    default: Any = opset.default_attribute(node.op_type, attr.name, NEWEST_READ)
+    return default is not None and attr.value == default
