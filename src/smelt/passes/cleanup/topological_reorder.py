@@ -23,6 +23,7 @@ from smelt.ir import scope
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, PassContext, graph_pass
+from smelt.passes.operator_names import operator_names
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Moved:
 def topological_reorder(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Moved
 ) -> None:
-    ops = frozenset(options.ops)
+    ops = operator_names("topological-reorder", options.ops, cx.model)
     for graph in scope.graphs(cx.model):
         if rewriter.exhausted:
             return

@@ -4,7 +4,8 @@
     after    x: f32 ─> Cast ─> Conv ─> Relu ─> Cast ─> y: f32
 
 Inputs and outputs keep their types; constants are stored in float16. Options: ``skip-ops-by-type``
-lists operators, ``skip-nodes`` and ``only-nodes`` list patterns of node names such as ``/head/*``.
+lists operators, spelled as in ONNX or as in Core ML (``reduce_mean``); ``skip-nodes`` and
+``only-nodes`` list patterns of node names such as ``/head/*``.
 
 Needs    values that float16 holds, up to 65504, at every step.
 Keeps    in float32: operators that ONNX defines for nothing narrower, random and quantizing ones,
@@ -15,7 +16,7 @@ Keeps    in float32: operators that ONNX defines for nothing narrower, random an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -27,6 +28,7 @@ from smelt.ir.known_forms import is_known
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import PassContext, assumes, graph_pass
+from smelt.passes.operator_names import check_node_patterns, operator_names
 
 LARGEST = 65504.0
 SMALLEST = 2.0**-24
@@ -72,6 +74,10 @@ class Selection:
 def add_fp16_cast(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Selection
 ) -> None:
+    kept = operator_names("add-fp16-cast", options.skip_ops_by_type, cx.model)
+    patterns = (*options.skip_nodes, *options.only_nodes)
+    check_node_patterns("add-fp16-cast", patterns, cx.model)
+    options = replace(options, skip_ops_by_type=tuple(sorted(kept)))
     versions = cx.index().opsets
     narrow = _Narrow(cx, rewriter)
     for graph in list(scope.graphs(cx.model)):

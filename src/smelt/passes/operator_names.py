@@ -1,0 +1,96 @@
+"""Operators and nodes that options name: each must exist, or the option would do nothing unseen."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from functools import cache
+
+import onnx_ir as ir
+
+from smelt.errors import UsageError
+from smelt.ir import scope
+
+ALIASES = {
+    "const": "Constant",
+    "real_div": "Div",
+    "linear": "Gemm",
+    "expand_dims": "Unsqueeze",
+    "batch_norm": "BatchNormalization",
+    "layer_norm": "LayerNormalization",
+    "instance_norm": "InstanceNormalization",
+    "upsample_bilinear": "Resize",
+    "upsample_nearest_neighbor": "Resize",
+    "reshape_like": "Reshape",
+    "select": "Where",
+    "max_pool": "MaxPool",
+    "avg_pool": "AveragePool",
+    "reduce_log_sum_exp": "ReduceLogSumExp",
+    "maximum": "Max",
+    "minimum": "Min",
+    "logical_not": "Not",
+    "logical_and": "And",
+}
+"""Names of Core ML's operators, by which its passes take these options, where ONNX has others."""
+
+_MATCHED = "smelt.matched_patterns"
+
+
+def operator_names(owner: str, given: Iterable[str], model: ir.Model) -> frozenset[str]:
+    """The operators that ``given`` names, in the spelling of ONNX, or of ``model`` for others.
+
+    Capitals and underscores do not matter: ``mul`` is Mul, ``reduce_mean`` is ReduceMean. Raises
+    UsageError E603 for a name that is no operator.
+    """
+    asked = tuple(given)
+    if not asked:
+        return frozenset()
+    own = {node.op_type for node in scope.nodes(model) if node.domain}
+    known = {_plain(name): name for name in (*sorted(own), *_onnx_operators())}
+    found = set()
+    for name in asked:
+        operator = ALIASES.get(name.lower(), known.get(_plain(name)))
+        if operator is None:
+            near = difflib.get_close_matches(_plain(name), known, n=1)
+            raise UsageError(
+                "E603",
+                f"{owner} cannot take {name!r}",
+                why="it is no operator of ONNX or of the model",
+                fix=f"did you mean {known[near[0]]!r}?" if near else "",
+            )
+        found.add(operator)
+    return frozenset(found)
+
+
+def check_node_patterns(owner: str, given: Iterable[str], model: ir.Model) -> None:
+    """Raise UsageError E603 for a pattern that no node has ever matched in ``model``.
+
+    A pass may run twice on one model, and find by another name what it matched before.
+    """
+    matched: set[str] = model.meta.setdefault(_MATCHED, set())
+    waiting = set(given) - matched
+    if not waiting:
+        return
+    names = [node.name or "" for node in scope.nodes(model)]
+    for pattern in sorted(waiting):
+        if not any(fnmatchcase(name, pattern) for name in names):
+            near = difflib.get_close_matches(pattern, names, n=1)
+            raise UsageError(
+                "E603",
+                f"{owner} cannot take {pattern!r}",
+                why="no node of the model has such a name when the pass runs",
+                fix=f"did you mean {near[0]!r}?" if near else "`smelt inspect` lists the nodes",
+            )
+        matched.add(pattern)
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+@cache
+def _onnx_operators() -> tuple[str, ...]:
+    from onnx import defs
+
+    return tuple(sorted({schema.name for schema in defs.get_all_schemas()}))
