@@ -51,9 +51,7 @@ def test_every_option_that_names_something_names_what_there_is(pipeline: str, wh
 
 
 def test_core_mls_own_spelling_keeps_the_operators() -> None:
-    model = smelt.optimize(
-        text.parse(GRAPH), pipeline="add-fp16-cast{skip-ops-by-type=mul,const}"
-    )
+    model = smelt.optimize(text.parse(GRAPH), pipeline="add-fp16-cast{skip-ops-by-type=mul,const}")
     types = {node.op_type: node.inputs[0].dtype for node in model.graph if not node.domain}
     assert types["Mul"] == ir.DataType.FLOAT
     assert types["Softmax"] == ir.DataType.FLOAT16
