@@ -22,6 +22,11 @@ CODES: Mapping[str, ErrorCode] = {
         "The ONNX opset of the model is outside the range of the target.",
         "--opset 21",
     ),
+    "E404": ErrorCode(
+        "too many dims",
+        "A value of the model has more dims than the arrays of the target can have.",
+        "merge dims, or choose another target",
+    ),
     "E411": ErrorCode(
         "a size is known only as the model runs",
         "Memory is planned before a run, and a size depends on data.",

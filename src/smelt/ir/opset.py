@@ -122,6 +122,14 @@ def opset_of(model: ir.Model, domain: str = "") -> int:
 
 
 @cache
+def operators() -> tuple[str, ...]:
+    """The names of all operators that ``onnx`` describes, sorted."""
+    from onnx import defs
+
+    return tuple(sorted({schema.name for schema in defs.get_all_schemas()}))
+
+
+@cache
 def schema(op_type: str, opset: int, domain: str = "") -> onnx.defs.OpSchema | None:
     """The schema of an operator as of ``opset``, None if there is none."""
     from onnx import defs

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import onnx_ir as ir
 
 from smelt.ir import opset
+from smelt.ir.attribute_values import misfit_of_values
 
 if TYPE_CHECKING:
     import onnx
@@ -68,6 +69,9 @@ def misfits(node: ir.Node, signature: Signature) -> Iterator[str]:
             yield f"attribute {name!r} is missing"
     if node.op_type == "Constant" and not node.domain and len(node.attributes) != 1:
         yield f"it has {len(node.attributes)} values, not one"
+    wrong = misfit_of_values(node)
+    if wrong:
+        yield wrong
 
 
 def _misfits_of_values(node: ir.Node, signature: Signature) -> Iterator[str]:

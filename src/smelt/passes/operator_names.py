@@ -5,12 +5,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from functools import cache
 
 import onnx_ir as ir
 
 from smelt.errors import UsageError
-from smelt.ir import scope
+from smelt.ir import opset, scope
 
 ALIASES = {
     "const": "Constant",
@@ -47,7 +46,7 @@ def operator_names(owner: str, given: Iterable[str], model: ir.Model) -> frozens
     if not asked:
         return frozenset()
     own = {node.op_type for node in scope.nodes(model) if node.domain}
-    known = {_plain(name): name for name in (*sorted(own), *_onnx_operators())}
+    known = {_plain(name): name for name in (*sorted(own), *opset.operators())}
     found = set()
     for name in asked:
         operator = ALIASES.get(name.lower(), known.get(_plain(name)))
@@ -87,10 +86,3 @@ def check_node_patterns(owner: str, given: Iterable[str], model: ir.Model) -> No
 
 def _plain(name: str) -> str:
     return name.replace("_", "").lower()
-
-
-@cache
-def _onnx_operators() -> tuple[str, ...]:
-    from onnx import defs
-
-    return tuple(sorted({schema.name for schema in defs.get_all_schemas()}))

@@ -13,10 +13,11 @@ from smelt.targets.base import Target
 
 
 def check_limits(model: ir.Model, target: Target) -> None:
-    """Raise an ErrorList of all that ``target`` cannot take: E201, E401, E402, E403."""
+    """Raise an ErrorList of all that ``target`` cannot take: E201, E401 to E404."""
     problems = [
         *_opset(model, target),
         *_dims(model, target),
+        *_ranks(model, target),
         *_operators(model, target),
         *_dtypes(model, target),
     ]
@@ -54,6 +55,22 @@ def _dims(model: ir.Model, target: Target) -> Iterator[SmeltError]:
             at=places,
             why="it plans all memory before it runs",
             fix=f"bind them, for instance: {bind}" if bind else "give the inputs fixed shapes",
+        )
+
+
+def _ranks(model: ir.Model, target: Target) -> Iterator[SmeltError]:
+    highest = target.limits.max_rank
+    if highest is None:
+        return
+    values = [*model.graph.inputs, *(v for node in scope.nodes(model) for v in node.outputs)]
+    high = [value for value in values if value.shape is not None and len(value.shape) > highest]
+    if high:
+        yield Unsupported(
+            "E404",
+            f"target {target.name!r} takes values of at most {highest} dims",
+            at=[f"value {value.name!r} has {len(value.shape or ())}" for value in high[:4]],
+            why="its arrays have no more",
+            fix="merge dims of the model, or choose another target: `smelt targets`",
         )
 
 

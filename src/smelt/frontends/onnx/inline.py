@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from smelt.errors import ResourceLimit
+from smelt.errors import InvalidModel, ResourceLimit
 from smelt.frontends.onnx.checks.functions import check_calls
 from smelt.ir import scope
 from smelt.ir.raise_opset import raise_opset
@@ -36,7 +36,10 @@ def inline_functions(model: ir.Model) -> None:
     for function in model.functions.values():
         for domain, version in function.opset_imports.items():
             model.opset_imports.setdefault(domain, version)
-    InlinePass()(model)
+    try:
+        InlinePass()(model)
+    except ValueError as error:
+        raise InvalidModel("E302", "the functions cannot be inlined", why=str(error)) from error
 
 
 class _Expansion:

@@ -17,7 +17,7 @@ host = Target(
     emit=write_function,
     passes=EXPANDED,
     kernels=frozenset(lowered_operators()) | EXPANDED_OPERATORS,
-    limits=Limits(dtypes=DTYPES),
+    limits=Limits(dtypes=DTYPES, max_rank=64),
     schedule=plan_steps,
     allocate=plan_arena,
 )

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from frontends.onnx.broken.change import Cases, attribute, changed, graph
+from frontends.onnx.broken.change import Broken, Cases, attribute, changed, graph
 from onnx import AttributeProto, helper
+
+
+def _square(body: str) -> Broken:
+    return graph(body, inputs="float[2,2] x", outputs="float[2,2] y")
+
 
 CASES: Cases = {
     "an attribute twice": changed(
@@ -41,6 +46,12 @@ CASES: Cases = {
         graph('y = Gelu<approximate = "none">(x)'),
         lambda m: setattr(m.graph.node[0].attribute[0], "s", b"\xff\xfe"),
     ),
+    "a permutation with an axis twice": _square("y = Transpose<perm = [0, 0]>(x)"),
+    "a permutation below zero": _square("y = Transpose<perm = [-1, 0]>(x)"),
+    "an equation of two terms for one input": _square('y = Einsum<equation = "ij,jk">(x)'),
+    "an equation that returns an axis of no input": _square('y = Einsum<equation = "ij->iz">(x)'),
+    "an equation that returns an axis twice": _square('y = Einsum<equation = "ij->ii">(x)'),
+    "an equation of other signs": _square('y = Einsum<equation = "i@->i">(x)'),
     "a Constant without a value": changed(
         graph("c = Constant<value_float = 1.0>() y = Add(x, c)"),
         lambda m: m.graph.node[0].ClearField("attribute"),

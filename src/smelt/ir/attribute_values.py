@@ -1,0 +1,50 @@
+"""Attributes whose values have a form of their own: a permutation, an equation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+import onnx_ir as ir
+
+_TERM = re.compile(r"[A-Za-z]*(\.\.\.[A-Za-z]*)?")
+
+
+def misfit_of_values(node: ir.Node) -> str:
+    """What is wrong with a value among the attributes of ``node``, empty if nothing is."""
+    check = _CHECKS.get((node.op_type, node.domain))
+    return check(node) if check is not None else ""
+
+
+def _permutation(node: ir.Node) -> str:
+    perm = node.attributes.get("perm")
+    if perm is None or perm.is_ref() or perm.type != ir.AttributeType.INTS:
+        return ""
+    axes = list(perm.as_ints())
+    return "" if sorted(axes) == list(range(len(axes))) else f"perm {axes[:8]} is no permutation"
+
+
+def _equation(node: ir.Node) -> str:
+    given = node.attributes.get("equation")
+    if given is None or given.is_ref() or given.type != ir.AttributeType.STRING:
+        return ""
+    text = given.as_string().replace(" ", "")
+    left, _, right = text.partition("->")
+    terms = left.split(",")
+    if not all(_TERM.fullmatch(term) for term in (*terms, right)):
+        return f"equation {text[:40]!r} is none"
+    if len(terms) != len(node.inputs):
+        return f"equation {text[:40]!r} has {len(terms)} terms for {len(node.inputs)} inputs"
+    letters = right.replace(".", "")
+    if len(set(letters)) < len(letters):
+        return f"equation {text[:40]!r} returns an axis twice"
+    unknown = set(letters) - set(left)
+    if unknown or ("..." in right and "..." not in left):
+        return f"equation {text[:40]!r} returns an axis that no input has"
+    return ""
+
+
+_CHECKS: Mapping[tuple[str, str], Callable[[ir.Node], str]] = {
+    ("Transpose", ""): _permutation,
+    ("Einsum", ""): _equation,
+}

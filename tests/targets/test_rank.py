@@ -1,0 +1,23 @@
+"""Arrays of the host have at most 64 dims; more are refused before anything runs."""
+
+from __future__ import annotations
+
+import pytest
+
+import smelt
+from smelt.errors import SmeltError
+from smelt.ir import text
+
+
+def model(rank: int) -> str:
+    dims = ",".join(["1"] * rank)
+    return f"g (float[{dims}] x) => (float[{dims}] y) {{ y = Relu(x) }}"
+
+
+def test_the_highest_rank() -> None:
+    assert smelt.compile(text.parse(model(64)), target="host").files is not None
+
+
+def test_one_dim_more() -> None:
+    with pytest.raises(SmeltError, match="E404"):
+        smelt.compile(text.parse(model(65)), target="host")
