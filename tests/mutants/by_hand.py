@@ -1,0 +1,211 @@
+"""Mistakes written by hand: a wrong order, a wrong end, a forgotten question."""
+
+from __future__ import annotations
+
+from mutants.shown import Shown
+
+STACKS = "k = Constant<value_ints=[0]>() p = Unsqueeze(a, k) q = Unsqueeze(b, k)"
+
+SHOWN = [
+    Shown(
+        "const-elimination",
+        "passes.simplify.const_elimination:_Folder.arrays",
+        "limit=None) for value in node.inputs]",
+        "limit=None) for value in reversed(node.inputs)]",
+        "g (float[2] x) => (float[2] y) { a = Constant<value_floats=[1.0,2.0]>() "
+        "b = Constant<value_floats=[3.0,5.0]>() c = Sub(a, b) y = Add(x, c) }",
+    ),
+    Shown(
+        "const-deduplication",
+        "passes.cleanup.const_deduplication:_Search.equal",
+        "tensor.nbytes < LONG or self.digest(value) == self.digest(other)",
+        "True",
+        "g (float[N,2048] x) => (float[N,2048] y) "
+        f"<float[2048] a = {{{', '.join(['1'] * 2048)}}}, "
+        f"float[2048] b = {{1, 2, {', '.join(['1'] * 2046)}}}> "
+        "{ m = Mul(x, a) y = Mul(m, b) }",
+    ),
+    Shown(
+        "fuse-stack-split",
+        "passes.simplify.fuse_stack_split:one_of_a_stack",
+        "stack.values[int(index)]",
+        "stack.values[abs(int(index))]",
+        "g (float[4] a, float[4] b, float[4] c) => (float[4] y) { "
+        f"{STACKS} r = Unsqueeze(c, k) i = Constant<value_int=-1>() "
+        "s = Concat<axis=0>(p, q, r) z = Gather<axis=0>(s, i) y = Neg(z) }",
+    ),
+    Shown(
+        "merge-consecutive-concats",
+        "passes.simplify.merge_consecutive_concats:concat_of_concat",
+        "list(inner.inputs) if",
+        "list(reversed(inner.inputs)) if",
+        "g (float[N,2] a, float[N,2] b, float[N,2] c) => (float[N,6] y) "
+        "{ p = Concat<axis=1>(a, b) y = Concat<axis=1>(p, c) }",
+    ),
+    Shown(
+        "fuse-onehot-matmul-to-gather",
+        "passes.tensors.one_hot:one_hot",
+        "values is None or values.tolist() != [0, 1]",
+        "values is None",
+        "g (int64[N,4] x) => (float[N,4,2] y) <float[3,2] t = {1,2,3,4,5,-6}, int64 three = {3}, "
+        "float[2] v = {0,2}> { i = Mod(x, three) h = OneHot<axis=-1>(i, three, v) y = MatMul(h, t) }",
+    ),
+    Shown(
+        "replace-stack-reshape",
+        "passes.tensors.replace_stack_reshape:merged_to_the_right",
+        '"Concat", *stack.values',
+        '"Concat", *reversed(stack.values)',
+        f"g (float[5,3] a, float[5,3] b) => (float[10,3] y) {{ {STACKS} "
+        "s = Concat<axis=0>(p, q) d = Constant<value_ints=[10,3]>() y = Reshape(s, d) }",
+    ),
+    Shown(
+        "detect-concat-interleave",
+        "passes.tensors.detect_concat_interleave:values_take_turns",
+        "*found.values",
+        "*reversed(found.values)",
+        "g (float[N,3,4,5] a, float[N,3,4,5] b) => (float[N,6,4,5] y) "
+        "{ m = Constant<value_ints=[0,2,3,4,5]>() e = Constant<value_ints=[0,6,4,5]>() "
+        "c = Concat<axis=1>(a, b) r = Reshape(c, m) "
+        "t = Transpose<perm=[0,2,1,3,4]>(r) y = Reshape(t, e) }",
+    ),
+    Shown(
+        "merge-consecutive-transposes",
+        "passes.layout.merge_consecutive_transposes:transpose_of_transpose",
+        "first[axis] for axis in second",
+        "second[axis] for axis in first",
+        "g (float[3,3,3] x) => (float[3,3,3] y) "
+        "{ t = Transpose<perm=[1,2,0]>(x) y = Transpose<perm=[0,2,1]>(t) }",
+    ),
+    Shown(
+        "fold-index-wrap",
+        "passes.simplify.fold_index_wrap:_clipped",
+        'b.const_like(-count, m["i"])',
+        'b.const_like(0, m["i"])',
+        "g (int64[64] i) => (bool[64] y) <int64 zero = {0}, int64 n = {5}, int64 low = {0}, "
+        "int64 high = {4}> { negative = Less(i, zero) added = Add(i, n) "
+        "w = Where(negative, added, i) c = Clip(w, low, high) y = Equal(w, c) }",
+    ),
+    Shown(
+        "hoist-bias",
+        "passes.simplify.hoist_bias:bias_of_split_rows",
+        "(heads, size)).reshape(-1)",
+        "(heads, size)).T.reshape(-1)",
+        "g (float[N,4] x, float[4,6] w) => (float[N,2,3] y) <float[2,3] c = {1,2,3,4,5,6}, "
+        "int64[3] s = {0,2,3}> { p = MatMul(x, w) r = Reshape(p, s) y = Add(r, c) }",
+    ),
+    Shown(
+        "dedup-op-and-var-names",
+        "passes.cleanup.dedup_op_and_var_names:dedup_op_and_var_names",
+        '("value named", names.name_values(cx.model)),',
+        '("value named", sum(not setattr(v, "name", f"{v.name}_0") for v in cx.model.graph.outputs)),',
+        "g (float[4] x) => (float[4] y) { y = Neg(x) }",
+    ),
+    Shown(
+        "legalize-dot-general",
+        "passes.canonicalize.legalize_dot_general:Plan.build",
+        "self.lhs.build(b, lhs), self.rhs.build(b, rhs)",
+        "self.rhs.build(b, rhs), self.lhs.build(b, lhs)",
+        '<ir_version: 10, opset_import: ["" : 23, "smelt" : 1]>\n'
+        "g (float[B,4,4] a, float[B,4,4] b) => (float[B,4,4] y) { y = smelt.DotGeneral"
+        "<lhs_contracting=[2], rhs_contracting=[1], lhs_batch=[0], rhs_batch=[0]>(a, b) }",
+    ),
+    Shown(
+        "remove-redundant-ops",
+        "passes.simplify.remove_redundant_ops:_Search.key",
+        "tuple(attributes),",
+        "(),",
+        "g (float[4,4] x) => (float[4,4] y) "
+        "{ a = Softmax<axis=0>(x) b = Softmax<axis=1>(x) y = Sub(a, b) }",
+    ),
+    Shown(
+        "merge-affine-dequantize-with-consecutive-ops",
+        "passes.quantize.merge_affine_dequantize_with_consecutive_ops:_moved",
+        "np.ascontiguousarray(array.transpose(permutation(node))).reshape(shape)",
+        "array.reshape(shape)",
+        "g (float[3,2] x) => (float[3,2] y) <int8[2,3] q = {1,2,3,4,5,6}, float s = {0.5}> "
+        "{ d = DequantizeLinear(q, s) t = Transpose<perm=[1,0]>(d) y = Add(x, t) }",
+    ),
+    Shown(
+        "fuse-gelu-sigmoid-approximation",
+        "passes.fuse.fuse_gelu_sigmoid_approximation:scaled_swish",
+        "alpha=alpha",
+        "alpha=1.0",
+        "g (float[N,4] x) => (float[N,4] y) <float k = {1.702}> "
+        "{ z = Mul(x, k) s = Sigmoid(z) y = Mul(x, s) }",
+        opset=24,
+    ),
+    Shown(
+        "prelu-to-lrelu",
+        "passes.fuse.float32_attribute:as_float32",
+        "not bool(np.all(array == first))",
+        "False",
+        "g (float[N,2] x) => (float[N,2] y) <float[2] a = {0.1, 0.9}> { y = PRelu(x, a) }",
+    ),
+    Shown(
+        "fuse-linear-scale",
+        "passes.fuse.fuse_linear_scale:linear_times",
+        '1 / columns if m.root.op_type == "Div" else columns',
+        "columns",
+        "g (float[N,3] x) => (float[N,2] y) <float[3,2] w = {1,2,3,4,5,6}, float[2] s = {2,4}> "
+        "{ p = MatMul(x, w) y = Div(p, s) }",
+    ),
+    Shown(
+        "reduce-transposes",
+        "passes.layout.untransposed_operand:untransposed",
+        "full.transpose(inverse(perm))",
+        "full.transpose(perm)",
+        "g (float[N,3,3] x) => (float[N,3,3] y) "
+        "<float[3,3,1] c = {1,2,3,4,5,6,7,8,9}> "
+        "{ t = Transpose<perm=[1,2,0]>(x) a = Add(t, c) y = Transpose<perm=[2,0,1]>(a) }",
+    ),
+    Shown(
+        "fuse-softmax",
+        "passes.fuse.fuse_softmax:_fused",
+        "axis=axis",
+        "axis=-1",
+        "g (float[N,3,3] x) => (float[N,3,3] y) <int64[1] a = {1}> "
+        "{ m = ReduceMax<keepdims=1>(x, a) d = Sub(x, m) e = Exp(d) "
+        "s = ReduceSum<keepdims=1>(e, a) y = Div(e, s) }",
+    ),
+    Shown(
+        "fuse-swish",
+        "passes.fuse.fuse_swish:swish",
+        "alpha=1.0",
+        "alpha=1.702",
+        "g (float[N,4] x) => (float[N,4] y) { s = Sigmoid(x) y = Mul(x, s) }",
+        opset=24,
+    ),
+    Shown(
+        "transpose-to-reshape",
+        "passes.layout.transpose_to_reshape:moves_ones",
+        "moved != sorted(moved)",
+        "False",
+        "g (float[2,3,1] x) => (float[3,2,1] y) { y = Transpose<perm=[1,0,2]>(x) }",
+    ),
+    Shown(
+        "merge-constant-terms",
+        "passes.fuse.merge_constant_terms:_total",
+        "signs[1] * d.astype(np.float64)",
+        "d.astype(np.float64)",
+        "g (float[N,2] x) => (float[N,2] y) <float[2] c = {1,2}, float[2] d = {4,8}> "
+        "{ a = Add(x, c) y = Sub(a, d) }",
+    ),
+    Shown(
+        "fuse-layernorm-or-instancenorm",
+        "passes.fuse.statistics:Statistics._root_of",
+        "axes, epsilon, c",
+        "axes, 1e-5, c",
+        "g (float[N,4] x) => (float[N,4] y) <int64[1] a = {1}, float e = {0.1}, "
+        "float[4] w = {1,2,3,4}> { m = ReduceMean(x, a) d = Sub(x, m) q = Mul(d, d) "
+        "v = ReduceMean(q, a) o = Add(v, e) s = Sqrt(o) z = Div(d, s) y = Mul(z, w) }",
+    ),
+    Shown(
+        "compose-conv1d",
+        "passes.fuse.compose_conv1d:_row_that_meets",
+        "return int(before // dilation)",
+        "return 0",
+        "g (float[2,1,9] x) => (float[2,1,7] y) <float[1,1,3,3] k = {1,2,4,-1,3,5,-2,6,7}, "
+        "int64[1] a = {2}> { q = Unsqueeze(x, a) z = Conv<pads=[1,0,1,0]>(q, k) "
+        "y = Squeeze(z, a) }",
+    ),
+]
