@@ -13,6 +13,7 @@ import json
 import onnx_ir as ir
 from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext
 
+from smelt.ir.dim_texts import symbolic_dim
 from smelt.ir.known_dims import Dim, merged
 
 
@@ -49,7 +50,7 @@ class ShapeContext(ShapeInferenceContext):  # type: ignore[misc]  # the library 
         known: list[Dim] | None = super().get_symbolic_value(value)
         if known is None and SYM_DATA_KEY in value.metadata_props:
             items = json.loads(value.metadata_props[SYM_DATA_KEY])
-            known = [item if isinstance(item, int) else ir.SymbolicDim(item) for item in items]
+            known = [item if isinstance(item, int) else symbolic_dim(item) for item in items]
             self._symbolic_values[value] = known
         return known
 

@@ -24,7 +24,7 @@ from smelt.ir.control_flow_shapes import infer_if, infer_loop, with_steady_state
 from smelt.ir.reshape_shapes import counted_first
 from smelt.ir.shape_registry import registry
 from smelt.ir.slice_shapes import at_run_time, bounded
-from smelt.ir.tracked_elements import MAX_ELEMENTS, check_elements
+from smelt.ir.tracked_elements import MAX_ELEMENTS, check_elements, check_sizes
 
 ShapeRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
 
@@ -109,6 +109,7 @@ def _checked(rule: ShapeRule) -> ShapeRule:
                 fix="report it with the model; a rule of another package is a fault of that",
             ) from error
         for output in node.outputs:
+            check_sizes(context, node, output)
             if SYM_DATA_KEY in output.metadata_props:
                 check_elements(context, output)
 
@@ -215,16 +216,17 @@ def _unique(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
 
 def _concat(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Long vectors of integers: the library would invent a symbol for each unknown element."""
+    """Long vectors: the library would invent a symbol for each unknown element."""
     first = node.inputs[0]
-    if first is None or first.dtype not in (ir.DataType.INT64, ir.DataType.INT32):
+    if first is None:
         return False
     total: int | ir.SymbolicDim = 0
     for value in node.inputs:
         if value is None or value.shape is None or len(value.shape) != 1:
             return False
         total = total + value.shape[0]
-    if isinstance(total, int) and total <= MAX_ELEMENTS:
+    is_integer = first.dtype in (ir.DataType.INT64, ir.DataType.INT32)
+    if total <= MAX_ELEMENTS if isinstance(total, int) else not is_integer:
         return False
     context.set_shape_and_dtype(node.outputs[0], ir.Shape([total]), first.dtype)
     return True

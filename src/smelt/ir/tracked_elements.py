@@ -8,11 +8,43 @@ import numpy as np
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
+from smelt.errors import ResourceLimit
+from smelt.ir.dim_texts import LONGEST
 from smelt.ir.floats import float_info, is_float
 from smelt.ir.shape_context import forget_elements
 
 MAX_ELEMENTS = 1024
 """Elements of a vector whose values are tracked; no shape is longer, but an attack may be."""
+
+
+LARGEST = 2**63 - 1
+"""The largest size that a model can say."""
+
+
+def check_sizes(context: ShapeInferenceContext, node: ir.Node, value: ir.Value) -> None:
+    """Forget sizes whose text grew too long; raise ResourceLimit E501 for impossible ones."""
+    if value.shape is None:
+        return
+    for dim in value.shape.dims:
+        if isinstance(dim, int):
+            if dim > LARGEST:
+                raise ResourceLimit(
+                    "E501",
+                    f"a value would have {_written(dim)} elements along one axis",
+                    at=f"node {node.name!r} ({node.op_type}), value {value.name!r}",
+                )
+        elif dim.value is not None and len(dim.value) > LONGEST and not dim.value.isidentifier():
+            value.shape = ir.Shape([_shortened(context, each) for each in value.shape.dims])
+            return
+
+
+def _written(size: int) -> str:
+    return f"{size:,}" if size < 2**80 else f"more than 2^{size.bit_length() - 1}"
+
+
+def _shortened(context: ShapeInferenceContext, dim: int | ir.SymbolicDim) -> int | ir.SymbolicDim:
+    is_long = not isinstance(dim, int) and len(dim.value or "") > LONGEST
+    return context.new_symbolic_dim() if is_long else dim
 
 
 def check_elements(context: ShapeInferenceContext, value: ir.Value) -> None:
@@ -40,7 +72,7 @@ def _holds(dtype: ir.DataType | None, element: int | ir.SymbolicDim) -> bool:
     if dtype is None:
         return True
     if isinstance(element, ir.SymbolicDim):
-        return dtype in _OF_SIZES
+        return dtype in _OF_SIZES and len(element.value or "") <= LONGEST
     if is_float(dtype.numpy()):
         limit: int = 2 ** (float_info(dtype.numpy()).nmant + 1)
         return abs(element) <= limit

@@ -16,6 +16,7 @@ from smelt.frontends.onnx.map_types import note_map_types, without_map_types
 from smelt.frontends.onnx.mapped import map_weights
 from smelt.frontends.onnx.read import Source, read_proto
 from smelt.ir.defaults import set_aside_defaults
+from smelt.ir.dim_texts import keep_opaque
 from smelt.ir.names import name_nodes
 from smelt.ir.raise_opset import raise_opset
 from smelt.operators import restore_operators
@@ -49,6 +50,7 @@ def load(
     _spell_domain_once(model)
     check_model(model)
     forget_impossible_sizes(model)
+    keep_opaque(model)
     name_nodes(model)
     set_aside_defaults(model)
     if as_is:

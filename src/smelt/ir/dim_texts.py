@@ -1,0 +1,81 @@
+"""Texts of symbolic dims: which are read as arithmetic, and which are names whatever they hold.
+
+onnx_ir parses the text of a dim when a shape rule first computes with it. A file may call a dim
+``9**9**9**9``, or nest a thousand parentheses; such a text is one symbol of that name.
+"""
+
+from __future__ import annotations
+
+import re
+
+import onnx_ir as ir
+
+from smelt.ir import scope
+
+LONGEST = 1000
+"""Characters of an expression that is computed with; a name may be of any length."""
+
+DEEPEST = 16
+"""Parentheses within parentheses."""
+
+_TOKENS = re.compile(
+    r"(?:\s|[A-Za-z_][\w.]*(?![\w.])|\d{1,18}(?![\w.])"
+    r"|\*\*\s*[1-9](?!\d|\s*\*\*)|\*(?!\*)|[+\-/%(),])+"
+)
+"""No text can be split in two ways, so a match takes one look at each character."""
+
+_TWO_NAMES = re.compile(r"[\w.]\s+[\w.]")
+_POWER = "**"
+MOST_POWERS = 4
+
+
+def is_plain(text: str) -> bool:
+    """True for a name, and for short arithmetic of names and integers."""
+    if text.isidentifier():
+        return True
+    if len(text) > LONGEST or text.count(_POWER) > MOST_POWERS or not _TOKENS.fullmatch(text):
+        return False
+    if _TWO_NAMES.search(text):
+        return False
+    depth = 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if depth > DEEPEST:
+            return False
+    return True
+
+
+def symbolic_dim(text: str) -> ir.SymbolicDim:
+    """The dim that ``text`` means: arithmetic if it is plain, else a symbol of its own."""
+    dim = ir.SymbolicDim(text)
+    _keep_opaque(dim)
+    return dim
+
+
+def keep_opaque(model: ir.Model) -> None:
+    """Let every dim of ``model`` whose text is not plain be a symbol of its own."""
+    for graph in scope.graphs(model):
+        values = [*graph.inputs, *graph.outputs, *graph.initializers.values()]
+        for value in (*values, *(value for node in graph for value in node.outputs)):
+            for dim in value.shape.dims if value.shape is not None else ():
+                if not isinstance(dim, int):
+                    _keep_opaque(dim)
+
+
+def _keep_opaque(dim: ir.SymbolicDim) -> None:
+    text = dim.value
+    if text is None or text.isidentifier() or dim._expr_cache is not None:
+        return
+    if not (is_plain(text) and _is_readable(dim)):
+        import sympy  # type: ignore[import-untyped]
+
+        dim._expr_cache = sympy.Symbol(text, integer=True, positive=True)
+
+
+def _is_readable(dim: ir.SymbolicDim) -> bool:
+    import sympy
+
+    try:
+        return dim._expr is not None and not dim._expr.has(sympy.nan, sympy.zoo, sympy.oo)
+    except (ValueError, TypeError, ArithmeticError):
+        return False
