@@ -16,8 +16,11 @@ from onnx import TensorProto, helper, numpy_helper
 from smelt.errors import ExitStatus
 
 MB = 1 << 20
-FIXED = 64
+FIXED = 56
 """MB that a compile takes for itself: modules that load late, and buffers to write with."""
+
+OF_THE_LARGEST = 1.5
+"""A weight is scaled piece by piece, beside the result."""
 
 PEAK = """
 import sys, threading, time
@@ -126,9 +129,10 @@ def peak(source: Path, destination: Path) -> int:
 )
 def test_folded_weights_take_no_more_than_the_largest(tmp_path: Path, megabytes: int) -> None:
     source = Weights(tmp_path, megabytes).path
-    assert peak(source, tmp_path / "o.onnx") <= megabytes + FIXED
+    limit = OF_THE_LARGEST * megabytes + FIXED
+    assert peak(source, tmp_path / "o.onnx") <= limit
     assert (tmp_path / "o.onnx.data").stat().st_size >= 8 * megabytes * MB
-    assert peak(source, source) <= megabytes + FIXED
+    assert peak(source, source) <= limit
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("m")) == [
         "m.data",
         "m.onnx",
