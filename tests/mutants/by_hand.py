@@ -208,4 +208,20 @@ SHOWN = [
         "int64[1] a = {2}> { q = Unsqueeze(x, a) z = Conv<pads=[1,0,1,0]>(q, k) "
         "y = Squeeze(z, a) }",
     ),
+    Shown(
+        "fuse-sigmoid",
+        "passes.fuse.fuse_sigmoid:sigmoid",
+        'b.op("Sigmoid", m["x"])',
+        'b.op("Sigmoid", b.op("Neg", m["x"]))',
+        "g (float[N,4] x) => (float[N,4] y) <float one = {1}> "
+        "{ n = Neg(x) e = Exp(n) d = Add(e, one) y = Div(one, d) }",
+    ),
+    Shown(
+        "fuse-hard-swish",
+        "passes.fuse.fuse_hard_swish:gated",
+        "not is_close(ir.DataType.FLOAT.numpy().type(alpha), 1 / 6, 1)",
+        "False",
+        "g (float[N,4] x) => (float[N,4] y) "
+        "{ h = HardSigmoid<alpha=0.2, beta=0.5>(x) y = Mul(x, h) }",
+    ),
 ]

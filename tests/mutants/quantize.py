@@ -15,13 +15,12 @@ SHOWN = [
     ),
     Shown(
         "int-op-canonicalization",
-        "passes.quantize.int_op_canonicalization:_flaw",
-        "dq.block_size or q.block_size",
+        "passes.quantize.int_op_canonicalization:_flaw_of_numbers",
+        "flaw is not None",
         "False",
-        "g (int8[4,2] x) => (int8[2,4] y) <float[2,2] s = {1, 2, 3, 4}, "
-        "int8[2,2] z = {3, 4, 5, 6}> { d = DequantizeLinear<axis=0, "
-        "block_size=2>(x, s, z) m = Transpose(d) y = QuantizeLinear<axis=1, "
-        "block_size=2>(m, s, z) }",
+        "g (int8[4,2] x) => (int8[8] y) <float s = {0.1}, float r = {0.4}, int8 z = {0}, "
+        "int64[1] t = {8}> { d = DequantizeLinear(x, s, z) m = Reshape(d, t) "
+        "y = QuantizeLinear(m, r, z) }",
         opset=21,
     ),
     Shown(
