@@ -21,7 +21,7 @@ def test_random_models_compute_the_same(start: int) -> None:
     trials = [try_seed(seed, fixpoint=True) for seed in range(start, start + CHUNK)]
     problems = [problem for trial in trials for problem in trial.problems]
     assert not problems, "\n".join(problems)
-    assert sum(not trial.valid for trial in trials) <= CHUNK // 6
+    assert sum(not trial.valid for trial in trials) <= CHUNK // 4
     assert sum(t.nodes_after for t in trials) <= 0.7 * sum(t.nodes_before for t in trials)
 
 
