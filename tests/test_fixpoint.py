@@ -104,3 +104,32 @@ def test_a_bound_that_is_reached_is_reported() -> None:
     ].stats.missed
     reports = optimize_model(model, pipeline="fixpoint(merge-consecutive-relus){max=2}")
     assert not reports[0].stats.missed
+
+
+def test_equal_weights_make_one_product() -> None:
+    """Not one product with both weights side by side, which is twice the work."""
+    rows = ", ".join(str(i % 7) for i in range(64))
+    model = smelt.optimize(
+        text.parse(
+            f"""agraph (float[N, 8] x) => (float[N, 8] y, float[N, 8] z)
+            <float[8, 8] w = {{{rows}}}, float[8, 8] v = {{{rows}}}> {{
+                p = MatMul(x, w)  q = MatMul(x, v)  y = Relu(p)  z = Neg(q)
+            }}"""
+        )
+    )
+    assert sorted(node.op_type for node in model.graph) == ["MatMul", "Neg", "Relu"]
+
+
+def test_equal_expressions_of_equal_constants_are_one() -> None:
+    rows = ", ".join(str(i % 7) for i in range(256))
+    model = smelt.optimize(
+        text.parse(
+            f"""agraph (float[N, 16] x, float[N, 16] u) => (float[N, 16] y, float[N, 16] z)
+            <int8[16, 16] w = {{{rows}}}, int8[16, 16] v = {{{rows}}},
+             float s = {{0.5}}, float t = {{0.5}}> {{
+                a = DequantizeLinear(w, s)  b = DequantizeLinear(v, t)
+                y = MatMul(x, a)  z = MatMul(u, b)
+            }}"""
+        )
+    )
+    assert [node.op_type for node in model.graph].count("DequantizeLinear") == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from fixpoint import difference, optimized
 from whole_models.catalogue import MODELS
 from whole_models.judging import assert_computes_the_same, traced
 
@@ -39,9 +40,12 @@ DEEP = {"gpt_nnx", "gpt_equinox", "resnet50", "resnet50_keywords", "convnext", "
 @pytest.mark.parametrize("name", BUDGETS)
 def test_few_nodes_are_left(name: str) -> None:
     most, counts = BUDGETS[name]
-    found = Counter(node.op_type for node in smelt.optimize(traced(MODELS[name]())).graph)
+    model = smelt.optimize(traced(MODELS[name]()))
+    found = Counter(node.op_type for node in model.graph)
     assert {op_type: found[op_type] for op_type in counts} == counts
     assert found.total() <= most
+    once = smelt.to_proto(model)
+    assert not difference(once, optimized(once))
 
 
 def test_gpt_of_one_length_has_no_more_nodes_than_layers_need() -> None:

@@ -14,7 +14,7 @@ from smelt.ir.pattern import const, op, var
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.rule import Match, Miss, Replacement, Rule, rule
 from smelt.ir.shapes import ShapeInference
-from smelt.ir.worklist import RuleStats, Worklist
+from smelt.ir.worklist import FANOUT, RuleStats, Worklist
 
 X = var("x")
 
@@ -251,3 +251,17 @@ def test_time_is_linear_in_the_uses_of_a_shared_value() -> None:
     stats = Worklist(rewriter, [double_negation]).run()
     assert stats.fired["double_negation"] == count
     assert len(graph) == count + 1
+
+
+def test_readers_that_were_not_tried_again_are_told_of() -> None:
+    """A pass that skipped some of many readers has not settled."""
+    readers = "\n".join(f"r{i} = Neg(b)" for i in range(FANOUT + 1))
+    outputs = ", ".join(f"float[2] r{i}" for i in range(FANOUT + 1))
+    model = text.parse(
+        f"agraph (float[2] x) => ({outputs}) {{ n = Neg(x) a = Neg(n) b = Abs(a) {readers} }}"
+    )
+    shapes = ShapeInference(model)
+    shapes.infer_model()
+    stats = Worklist(Rewriter(model, shapes, Constants()), [double_negation]).run()
+    assert stats.fired == {"double_negation": 1}
+    assert stats.skipped

@@ -34,6 +34,7 @@ class RuleStats:
 
     ``rewrites`` counts edits; it is not 0 exactly if the model changed. ``needs`` counts misses
     by the ONNX opset that they need. ``interface`` lists what was done to inputs and outputs.
+    ``skipped`` says that values of many readers kept some of them from being tried again.
     """
 
     rewrites: int = 0
@@ -42,6 +43,7 @@ class RuleStats:
     example: dict[tuple[str, str], str] = field(default_factory=dict)
     needs: Counter[int] = field(default_factory=Counter)
     interface: list[InterfaceChange] = field(default_factory=list)
+    skipped: bool = False
 
     def miss(self, rule: str, reason: str, node: ir.Node, opset: int = 0) -> None:
         self.missed[rule, reason] += 1
@@ -166,6 +168,8 @@ class Worklist:
                 for value in node.outputs:
                     if scope.num_uses(value) <= FANOUT:
                         readers.extend(n for n in scope.consumers(value) if n not in seen)
+                    else:
+                        self.stats.skipped = True
             seen.update(readers)
             frontier = readers
 

@@ -105,7 +105,7 @@ class _Run:
         stats = step.pass_.run(self.cx, step.options)
         seconds = time.process_time() - started
         self.edits += stats.rewrites
-        if not stats.rewrites or step.pass_.rules:
+        if not stats.rewrites or (step.pass_.rules and not stats.skipped):
             self.settled[str(step)] = self.edits
         after = self.cx.index().count
         promised = step.pass_.exactness_of(stats, step.options)
