@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 from rewrites import check_rewrite, check_unchanged, run_pass
 
+from smelt.compiler import optimize_model
 from smelt.ir import text
-from smelt.passes.tensors.fuse_onehot_matmul_to_gather import fuse_onehot_matmul_to_gather
+from smelt.ir.worklist import RuleStats
+from smelt.passes.tensors.fuse_onehot_matmul_to_gather import (
+    Indices,
+    fuse_onehot_matmul_to_gather,
+)
 from smelt.runtime.runner import open_runner
 
 TABLE = "float[3,2] t = {1,2,3,4,5,-6}"
@@ -243,3 +248,15 @@ KEPT = {
 @pytest.mark.parametrize("source", KEPT.values(), ids=KEPT.keys())
 def test_keeps(source: str) -> None:
     check_unchanged(fuse_onehot_matmul_to_gather, source)
+
+
+def test_what_it_promises() -> None:
+    promised = Indices(assume_in_range=True)
+    assert fuse_onehot_matmul_to_gather.exactness_of(RuleStats()).kind == "exact"
+    assert fuse_onehot_matmul_to_gather.exactness_of(RuleStats(), promised).kind == "assumes"
+
+
+def test_the_option_by_name() -> None:
+    model = text.parse(graph("i = Identity(x)"))
+    optimize_model(model, pipeline="fuse-onehot-matmul-to-gather{assume-in-range}")
+    assert "Gather" in [node.op_type for node in model.graph]

@@ -26,7 +26,7 @@ from smelt.ir.pattern import const, op
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Match, Miss, Replacement, Rule, rule
 from smelt.ir.worklist import RuleStats, Worklist
-from smelt.passes.base import Exactness, PassContext, graph_pass
+from smelt.passes.base import EXACT, PassContext, assumes, graph_pass
 from smelt.passes.tensors.integer_range import integer_range
 from smelt.passes.tensors.one_hot import ONE_HOT, gather_indices, one_hot
 
@@ -66,10 +66,14 @@ class Indices:
     assume_in_range: bool = False
 
 
+IN_RANGE = assumes("no index lies outside the table")
+
+
 @graph_pass(
     "fuse_onehot_matmul_to_gather",
     __doc__,
-    exactness=Exactness("exact", note="with assume-in-range, only if no index lies outside"),
+    exactness=EXACT,
+    declares=lambda options, stats: IN_RANGE if options.assume_in_range else EXACT,
     options_type=Indices,
     source="Core ML MIL: common::fuse_onehot_matmul_to_gather",
 )
