@@ -1,4 +1,4 @@
-"""Arrays of the host have at most 64 dims; more are refused before anything runs."""
+"""Arrays of the host have at most 64 dims and 2^63 bytes; more are refused before anything runs."""
 
 from __future__ import annotations
 
@@ -21,3 +21,9 @@ def test_the_highest_rank() -> None:
 def test_one_dim_more() -> None:
     with pytest.raises(SmeltError, match="E404"):
         smelt.compile(text.parse(model(65)), target="host")
+
+
+def test_more_bytes_than_addresses() -> None:
+    graph = f"g (float[{2**62}] x) => (float[{2**62}] y) {{ y = Relu(x) }}"
+    with pytest.raises(SmeltError, match="E501"):
+        smelt.compile(text.parse(graph), target="host")

@@ -21,7 +21,12 @@ def _permutation(node: ir.Node) -> str:
     if perm is None or perm.is_ref() or perm.type != ir.AttributeType.INTS:
         return ""
     axes = list(perm.as_ints())
-    return "" if sorted(axes) == list(range(len(axes))) else f"perm {axes[:8]} is no permutation"
+    if sorted(axes) != list(range(len(axes))):
+        return f"perm {axes[:8]} is no permutation"
+    shape = node.inputs[0].shape if node.inputs and node.inputs[0] is not None else None
+    if shape is not None and len(shape) != len(axes):
+        return f"perm {axes[:8]} is not of the rank {len(shape)} of its input"
+    return ""
 
 
 def _equation(node: ir.Node) -> str:

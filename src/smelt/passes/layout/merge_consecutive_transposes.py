@@ -28,14 +28,17 @@ def transpose_of_transpose(m: Match, b: Builder) -> Replacement:
 
 
 def permutation(node: ir.Node) -> tuple[int, ...] | None:
-    """The permutation of a Transpose: result axis ``i`` is axis ``perm[i]`` of the input."""
+    """The permutation of a Transpose: result axis ``i`` is axis ``perm[i]`` of the input.
+
+    None if it is not known, or not of the rank of the input.
+    """
     given = node.attributes.get("perm")
-    if given is not None:
-        return tuple(given.as_ints())
     source = node.inputs[0]
-    if source is None or source.shape is None:
-        return None
-    return tuple(reversed(range(len(source.shape))))
+    shape = source.shape if source is not None else None
+    if given is not None:
+        perm = tuple(given.as_ints())
+        return perm if shape is None or len(perm) == len(shape) else None
+    return None if shape is None else tuple(reversed(range(len(shape))))
 
 
 merge_consecutive_transposes = rule_pass(

@@ -47,6 +47,7 @@ CASES: Cases = {
         lambda m: setattr(m.graph.node[0].attribute[0], "s", b"\xff\xfe"),
     ),
     "a permutation with an axis twice": _square("y = Transpose<perm = [0, 0]>(x)"),
+    "a permutation of another rank": _square("y = Transpose<perm = [0, 1, 2]>(x)"),
     "a permutation below zero": _square("y = Transpose<perm = [-1, 0]>(x)"),
     "an equation of two terms for one input": _square('y = Einsum<equation = "ij,jk">(x)'),
     "an equation that returns an axis of no input": _square('y = Einsum<equation = "ij->iz">(x)'),

@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from smelt.errors import InternalError, Unsupported
+from smelt.errors import InternalError, ResourceLimit, Unsupported
 from smelt.program.instruction import AttributeValue, DotDims
 
 Array: TypeAlias = np.ndarray
@@ -128,12 +128,17 @@ def view(op: str) -> Callable[[ViewKernel], ViewKernel]:
 
 
 def imaginary(shape: Sequence[int], dtype: np.dtype) -> Array:
-    """An array of this type, C-contiguous, without memory behind it."""
+    """An array of this type, C-contiguous, without memory behind it.
+
+    Raises ResourceLimit E501 for one whose bytes no address can count.
+    """
     dense = np.empty(0, dtype)
     strides, step = [], dtype.itemsize
     for size in reversed(shape):
         strides.append(step)
         step *= max(size, 1)
+    if step >= 2**63:
+        raise ResourceLimit("E501", f"a value of the dims {list(shape)} has {step:,} bytes")
     return as_strided(dense, tuple(shape), tuple(reversed(strides)))
 
 
