@@ -75,8 +75,8 @@ def test_an_interface_that_clashes_is_refused() -> None:
 
 def test_outputs_left_out_stay_out() -> None:
     model = text.parse(
-        "g (float[4] x) => (int64[1] i, int64[1] j) <int64[1] k = {1}> "
-        "{ , i = TopK(x, k)  , j = TopK<largest=0>(x, k) }"
+        "g (float[3,1,1] x, float[1,4,1] w, float[1,4,1] r) => (float[1,1,1] i, float[1,1,1] j) "
+        "{ , i = LSTM<hidden_size=1>(x, w, r)  , j = LSTM<hidden_size=1>(x, w, r) }"
     )
     run_pass(dedup_op_and_var_names, model)
     assert value_names(model) == ["", "i", "", "j"]
