@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from rewrites import check_same_numbers, check_unchanged, run_pass
+from rewrites import MODES, check_same_numbers, check_unchanged, run_pass
 
 from smelt.ir import text, verify
+from smelt.passes.base import rounding
 from smelt.passes.layout.reduce_transposes import reduce_transposes
+from smelt.runtime.inputs import Mode
 
 TO, BACK = "Transpose<perm=[0,3,1,2]>", "Transpose<perm=[0,2,3,1]>"
 HALF = 'coordinate_transformation_mode="half_pixel"'
@@ -91,7 +93,9 @@ def test_moves_through(body: str, opset: int, back: str) -> None:
     assert not list(verify.problems_of(source))
     run_pass(reduce_transposes, model)
     assert not [n for n in model.graph if n.op_type == "Transpose"]
-    check_same_numbers(source, model, rtol=1e-4, atol=1e-5)
+    # Whether ONNX Runtime's ReduceMax drops a NaN depends on the place of the axis.
+    modes: tuple[Mode, ...] = ("normal",) if "ReduceMax" in body else MODES
+    check_same_numbers(source, model, rounding(4), modes=modes)
 
 
 def test_the_sizes_are_those_before_in_another_order() -> None:
