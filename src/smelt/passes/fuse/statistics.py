@@ -248,9 +248,11 @@ def _orders(node: ir.Node) -> tuple[tuple[ir.Value | None, ir.Value | None], ...
 def stands_against(value: ir.Value | None, x: ir.Value, axes: Axes) -> bool:
     """True if ``value`` broadcasts against ``x`` with one element for each slice over ``axes``."""
     producer = value.producer() if value is not None else None
-    repeats = producer is not None and producer.op_type == "Expand" and not producer.domain
-    if producer is not None and repeats and is_known(producer):
-        return stands_against(producer.inputs[0], x, axes)
+    while producer is not None and producer.op_type == "Expand" and not producer.domain:
+        if not is_known(producer):
+            break
+        value = producer.inputs[0]
+        producer = value.producer() if value is not None else None
     if value is None or value.shape is None or x.shape is None:
         return False
     lead = len(x.shape) - len(value.shape)
