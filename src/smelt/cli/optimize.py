@@ -88,7 +88,8 @@ def optimize(
                 "nodes": [before, after],
                 "verified": verify,
                 "evidence": reports.evidence.to_json() if reports.evidence else None,
-                "passes": [report.to_json() for report in reports],
+                "passes": [report.to_json() for report in reports if report.changed],
+                "near_misses": _near_misses(reports),
             }
         )
         return
@@ -99,6 +100,12 @@ def optimize(
         note(str(change))
     if reports.evidence is not None:
         note(str(reports.evidence))
+
+
+def _near_misses(reports: list[PassReport]) -> dict[str, Any]:
+    """Those of the last run of each pass, by its text: what a rule still lacks in the result."""
+    last = {report.text: report.to_json()["near_misses"] for report in reports}
+    return {text: misses for text, misses in last.items() if misses}
 
 
 def _rows(reports: list[PassReport]) -> list[tuple[Any, ...]]:

@@ -19,7 +19,7 @@ from smelt.ir.build import Builder
 from smelt.ir.pattern import one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import is_positive
-from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.base import exact_but_zero_sign, rule_pass
 
 _pad = op("Pad", var("x"), rest=True, name="padded", shared=True)
 _source = one_of(_pad, op("Transpose", _pad, name="moved", shared=True))
@@ -93,6 +93,6 @@ fuse_pad_conv = rule_pass(
     "fuse_pad_conv",
     __doc__,
     [pad_inside],
-    exactness=EXACT,
+    exactness=exact_but_zero_sign("a sum of -0 alone has no zeros of the padding in it"),
     source="Core ML MIL: common::fuse_pad_conv",
 )

@@ -22,7 +22,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.base import exact_but_zero_sign, rule_pass
 from smelt.passes.simplify.merge_consecutive_relus import (
     Bounds,
     bounds_of,
@@ -76,4 +76,9 @@ def _number(array: np.ndarray | None) -> float | None:
     return int(first) if array.dtype.kind in "iu" else float(first)
 
 
-clip_of_min_max = rule_pass("clip_of_min_max", __doc__, [ranges], exactness=EXACT)
+clip_of_min_max = rule_pass(
+    "clip_of_min_max",
+    __doc__,
+    [ranges],
+    exactness=exact_but_zero_sign("ONNX leaves open which zero Max, Min and Clip return"),
+)

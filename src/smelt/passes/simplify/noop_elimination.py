@@ -159,7 +159,9 @@ def resize_to_its_own_size(m: Match, b: Builder) -> Replacement:
     return m["x"]
 
 
-ZERO_ADDED = exact_but_zero_sign("x + 0 is 0 where x is -0")
+ZERO_ADDED = exact_but_zero_sign("x + 0 is 0 where x is -0, and so is a sum of x alone")
+ADD_ZERO = frozenset({"add_zero", "subtract_zero", "reduce_nothing"})
+"""Rules of whose left side a zero is part of the sum."""
 
 noop_elimination = rule_pass(
     "noop_elimination",
@@ -179,8 +181,6 @@ noop_elimination = rule_pass(
         resize_to_its_own_size,
     ],
     exactness=ZERO_ADDED,
-    declares=lambda options, stats: (
-        ZERO_ADDED if {"add_zero", "subtract_zero"} & stats.fired.keys() else EXACT
-    ),
+    declares=lambda options, stats: ZERO_ADDED if ADD_ZERO & stats.fired.keys() else EXACT,
     source="Core ML MIL: common::noop_elimination",
 )
