@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from smelt.check.agreement import Dims
 from smelt.check.evidence import Evidence
-from smelt.check.reproducer import write_reproducer
+from smelt.check.reproducer import real_weights, write_reproducer
 from smelt.check.trail import Finding, Trail
 from smelt.check.witness import Witness
 from smelt.errors import Mismatch, SmeltError
@@ -61,7 +61,8 @@ class VerifyFinal:
         if problems:
             error = Mismatch("E702", "the pipeline changed the result", at=problems[:8])
             error.why = f"the passes that changed something declare {together(self.declared)}"
-            raise _with_reproducer(error, self.source, to_text(self.steps), self.seed)
+            text = to_text(self.steps)
+            raise _with_reproducer(error, self.source, text, self.seed, self.dims)
 
     def _problems(self, model: ir.Model) -> list[str]:
         declared = together(self.declared)
@@ -89,7 +90,7 @@ class VerifyEach:
     def __init__(
         self, source: ir.Model, steps: Steps, dims: Dims | None = None, seed: int = 0
     ) -> None:
-        self.source, self.steps, self.seed = source, steps, seed
+        self.source, self.steps, self.dims, self.seed = source, steps, dims, seed
         self.evidence = Evidence("each")
         with _timed(self.evidence):
             self.trail = Trail(Witness(source, dims, seed), dims, self.evidence)
@@ -119,7 +120,7 @@ class VerifyEach:
             what = f"up to pass {spelling}, the result has drifted away from the source"
             why = f"each pass kept to what it declares, which is {finding.declared} together"
         error = Mismatch("E701", what, at=[*places, *finding.problems][:8], why=why)
-        return _with_reproducer(error, source, text, self.seed)
+        return _with_reproducer(error, source, text, self.seed, self.dims)
 
 
 def passes_of(steps: Steps) -> Iterator[Pass]:
@@ -140,9 +141,16 @@ def _timed(evidence: Evidence) -> Iterator[None]:
         evidence.seconds += time.perf_counter() - started
 
 
-def _with_reproducer(error: SmeltError, source: ir.Model, pipeline: str, seed: int) -> SmeltError:
+def _with_reproducer(
+    error: SmeltError, source: ir.Model, pipeline: str, seed: int, dims: Dims | None
+) -> SmeltError:
     folder = Path(tempfile.mkdtemp(prefix="smelt-reproducer-"))
-    command = ("bisect", "model.onnx", "--pipeline", "@pipeline.txt", "--seed", str(seed))
+    command = ["bisect", "model.onnx", "--pipeline", "@pipeline.txt", "--seed", str(seed)]
+    for name, sizes in (dims or {}).items():
+        given = [sizes] if isinstance(sizes, int) else sizes
+        command += ["--dim", f"{name}={','.join(map(str, given))}"]
     write_reproducer(folder, command, model=source, pipeline=pipeline, error=error)
     error.fix = f"`sh {folder}/repro.sh` replays it and names the rewrite at fault"
+    if not real_weights.get():
+        error.fix += "; its weights are random ones of the same scale (--with-weights: the real)"
     return error

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import shlex
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +34,9 @@ PACKAGES = (
 MODEL = "model.onnx"
 PIPELINE = "pipeline.txt"
 
+real_weights: ContextVar[bool] = ContextVar("smelt.real_weights", default=False)
+"""Whether reproducers hold the weights of a model as they are, and not random ones."""
+
 
 def write_reproducer(
     folder: str | Path,
@@ -42,24 +47,28 @@ def write_reproducer(
     pipeline: str | None = None,
     error: BaseException | None = None,
     facts: Mapping[str, Any] | None = None,
+    path: Sequence[str] = (),
 ) -> Path:
     """Write a reproducer into ``folder``, which is made, and return its path.
 
     ``command`` are the arguments after ``smelt`` in ``repro.sh``, relative to the folder, where
-    the model is ``model.onnx`` and the pipeline ``@pipeline.txt``.
+    the model is ``model.onnx`` and the pipeline ``@pipeline.txt``; ``path`` are folders that
+    Python imports from. The model has random weights of the same scale (``scrub.py``) unless
+    ``real_weights`` is set; bytes that are no model are left out then.
     """
     root = Path(folder)
     root.mkdir(parents=True, exist_ok=True)
     if model is not None:
-        from smelt.frontends.onnx import save
-
-        save(model, root / MODEL, keep_bare=True)
+        _write_model(model, root / MODEL)
     elif model_bytes is not None:
-        write_atomically(root / MODEL, model_bytes)
+        data = model_bytes if real_weights.get() else _without_weights(model_bytes)
+        if data is not None:
+            write_atomically(root / MODEL, data)
     if pipeline is not None:
         write_atomically(root / PIPELINE, f"{pipeline}\n".encode())
     line = shlex.join(["smelt", *command])
-    script = f'#!/bin/sh\n# Replays the failure.\ncd "$(dirname "$0")" && exec {line}\n'
+    imports = f"PYTHONPATH={shlex.quote(os.pathsep.join(path))}:. " if path else ""
+    script = f'#!/bin/sh\n# Replays the failure.\ncd "$(dirname "$0")" && {imports}exec {line}\n'
     write_atomically(root / "repro.sh", script.encode())
     report = {
         "schema": SCHEMA,
@@ -71,6 +80,32 @@ def write_reproducer(
     text = json.dumps(report, indent=2) + "\n"
     write_atomically(root / "report.json", text.encode())
     return root
+
+
+def _write_model(model: ir.Model, path: Path) -> None:
+    from smelt.check.scrub import scrub
+    from smelt.frontends.onnx import save
+
+    if not real_weights.get():
+        model = model.clone()
+        scrub(model)
+    save(model, path, keep_bare=True)
+
+
+def _without_weights(data: bytes) -> bytes | None:
+    """The model in ``data`` with random weights; None if it cannot be read."""
+    import onnx
+    import onnx_ir as ir
+
+    from smelt.check.scrub import scrub
+
+    try:
+        model = ir.from_proto(onnx.load_model_from_string(data))
+        scrub(model)
+        scrubbed: bytes = ir.to_proto(model).SerializeToString(deterministic=True)
+    except Exception:  # noqa: BLE001 - what cannot be read may be what the failure is about
+        return None
+    return scrubbed
 
 
 def versions() -> dict[str, str]:

@@ -11,9 +11,7 @@ import json
 import math
 import os
 import sys
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, ParamSpec, TypeVar
 
 import typer
@@ -46,9 +44,6 @@ R = TypeVar("R")
 
 EXTRAS = {"jax": "jax", "onnxruntime": "ort", "scipy": "host", "scipy_openblas32": "host"}
 """Optional packages, and the extra of smelt that installs each."""
-
-REPRODUCER_MODEL_LIMIT = 100 << 20
-"""Bytes of a model that a reproducer takes along by itself."""
 
 
 def command(function: Callable[P, R]) -> Callable[P, R]:
@@ -116,10 +111,11 @@ def _out_of_memory(error: Exception, as_json: bool) -> typer.Exit:
 
 
 def _unexpected(error: Exception) -> SmeltError:
+    from smelt.cli.replay import reproducer_of
     from smelt.errors import InternalError
 
     try:
-        fix = f"please report it with the reproducer in {_reproducer(error)}"
+        fix = f"please report it with the reproducer in {reproducer_of(sys.argv[1:], error)}"
     except (MemoryError, OSError, SmeltError) as failure:
         fix = f"please report it; no reproducer could be written: {failure}"
     return InternalError(
@@ -128,22 +124,6 @@ def _unexpected(error: Exception) -> SmeltError:
         why="this is a mistake of smelt, not of yours",
         fix=fix,
     )
-
-
-def _reproducer(error: Exception) -> str:
-    """A folder with the command, the traceback and the first model named on the command line."""
-    from smelt.check.reproducer import write_reproducer
-
-    arguments = sys.argv[1:]
-    data = None
-    for index, argument in enumerate(arguments):
-        path = Path(argument)
-        if path.is_file() and path.stat().st_size <= REPRODUCER_MODEL_LIMIT:
-            data, arguments[index] = path.read_bytes(), "model.onnx"
-            break
-    folder = tempfile.mkdtemp(prefix="smelt-reproducer-")
-    write_reproducer(folder, arguments, model_bytes=data, error=error)
-    return folder
 
 
 def print_json(document: object) -> None:

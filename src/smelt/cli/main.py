@@ -40,13 +40,18 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
 }
 
 
+ANYWHERE = ("--verbose", "--with-weights")
+"""Options of smelt itself that may stand behind the command, too."""
+
+
 class Commands(TyperGroup):
     """The commands; what is wrong with their arguments is JSON where that is asked for."""
 
     def main(self, *args: Any, **options: Any) -> Any:
         given = list(options.get("args") or (args[0] if args else None) or sys.argv[1:])
-        if "--verbose" in given:  # It may stand behind the command, too.
-            given = ["--verbose", *(arg for arg in given if arg != "--verbose")]
+        anywhere = [option for option in ANYWHERE if option in given]
+        if anywhere:
+            given = [*anywhere, *(arg for arg in given if arg not in ANYWHERE)]
             args, options = (), {**options, "args": given}
         if "--json" not in given:
             return super().main(*args, **options)
@@ -92,6 +97,13 @@ def _be_verbose(wanted: bool) -> None:
         log.setLevel(logging.INFO)
 
 
+def _keep_weights(wanted: bool) -> None:
+    if wanted:
+        from smelt.check.reproducer import real_weights
+
+        real_weights.set(True)
+
+
 @app.callback()
 def options(
     version: Annotated[
@@ -100,6 +112,14 @@ def options(
     verbose: Annotated[
         bool,
         typer.Option("--verbose", callback=_be_verbose, help="Say on stderr what is left out."),
+    ] = False,
+    with_weights: Annotated[
+        bool,
+        typer.Option(
+            "--with-weights",
+            callback=_keep_weights,
+            help="Let reproducers hold the real weights, not random ones.",
+        ),
     ] = False,
 ) -> None:
     """Options of smelt itself."""

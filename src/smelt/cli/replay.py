@@ -1,0 +1,55 @@
+"""A failing command as a folder that replays it.
+
+What the command reads is copied into the folder, and what it writes is written there.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+MODEL_LIMIT = 100 << 20
+"""Bytes of a model that a reproducer takes along by itself."""
+
+OUTPUTS = ("-o", "--output")
+
+
+def reproducer_of(arguments: Sequence[str], error: BaseException) -> str:
+    """The folder of a reproducer of ``error``, which ``smelt`` with ``arguments`` ended in.
+
+    Holds the first model that the command reads, the module of a function, and the file of a
+    pipeline. Raises OSError or SmeltError if it cannot be written.
+    """
+    from smelt.check.reproducer import write_reproducer
+
+    folder = Path(tempfile.mkdtemp(prefix="smelt-reproducer-"))
+    replayed: list[str] = []
+    model: bytes | None = None
+    for argument in arguments:
+        path = Path(argument)
+        if replayed and replayed[-1] in OUTPUTS:
+            replayed.append(f"out{path.suffix}" if argument != "-" else argument)
+        elif argument.startswith("@") and Path(argument[1:]).is_file():
+            (folder / "pipeline.txt").write_bytes(Path(argument[1:]).read_bytes())
+            replayed.append("@pipeline.txt")
+        elif model is None and _is_model(path):
+            model = path.read_bytes()
+            replayed.append("model.onnx")
+        else:
+            _copy_module(argument.partition(":")[0], folder)
+            replayed.append(argument)
+    write_reproducer(folder, replayed, model_bytes=model, error=error, path=(str(Path.cwd()),))
+    return str(folder)
+
+
+def _is_model(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size <= MODEL_LIMIT
+
+
+def _copy_module(name: str, folder: Path) -> None:
+    """Copy the file of the module ``name`` if it is one file; packages stay where they are."""
+    source = getattr(sys.modules.get(name), "__file__", None)
+    if source is not None and "." not in name and Path(source).name == f"{name}.py":
+        (folder / f"{name}.py").write_bytes(Path(source).read_bytes())
