@@ -22,11 +22,21 @@ LARGEST = 2**63 - 1
 
 
 def check_sizes(context: ShapeInferenceContext, node: ir.Node, value: ir.Value) -> None:
-    """Forget sizes whose text grew too long; raise ResourceLimit E501 for impossible ones."""
+    """Forget sizes whose text grew too long.
+
+    Raises ResourceLimit E501 for those that no tensor has room for, and records an error for those
+    below zero, as a Pad has that takes away more than there is.
+    """
     if value.shape is None:
         return
     for dim in value.shape.dims:
         if isinstance(dim, int):
+            if dim < 0:
+                value.shape = None
+                least = _written(dim) if dim > -(2**63) else "far less than 0"
+                message = f"{value.name!r} would have {least} elements along one axis"
+                context.record_error(node, message)
+                return
             if dim > LARGEST:
                 raise ResourceLimit(
                     "E501",

@@ -99,7 +99,7 @@ def _needs(instance: Instance) -> Needs:
     bands = _bands(instance, window)
     depth = _channels(instance)[0] * math.prod(window.kernel)
     pixels = padded(bands.rows * bands.columns)
-    return Needs(workspace=depth * pixels * instance.type(0).size)
+    return Needs(workspace=max(depth, 1) * pixels * instance.type(0).size)
 
 
 def _refuse(instance: Instance) -> str | None:

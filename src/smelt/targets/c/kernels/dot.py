@@ -101,7 +101,7 @@ def _needs(instance: Instance) -> Needs:
     if layout is None or _is_packed(instance, layout) or not _is_copied(layout):
         return Needs()
     width = padded(_panel(instance, layout))
-    return Needs(workspace=width * layout.k.size * instance.type(0).size)
+    return Needs(workspace=width * max(layout.k.size, 1) * instance.type(0).size)
 
 
 def _is_packed(instance: Instance, layout: Layout) -> bool:
