@@ -51,13 +51,15 @@ def trial_sizes(a: Interface, b: Interface | None, dims: Dims | None) -> list[di
     """The sizes of the symbolic dims, one dict a trial.
 
     ``dims`` gives one size or several for each name; names it leaves out take ``DEFAULT_SIZES``,
-    the larger one different for each name, so that two dims taken for each other show. A dim that
+    the larger one different for each name, so that two dims taken for each other show, and dims
+    without a name are 1, since some of them may have to be equal. A dim that
     ``b`` fixes has the size that ``b`` gives it. Trial ``k`` takes the k-th size of every name,
     starting again where a name has fewer.
 
     Raises UsageError E633 for a name that is no dim of ``a``.
     """
     symbols = a.symbols()
+    unnamed = frozenset().union(*(port.unnamed for port in a.inputs))
     given = dict(dims or {})
     unknown = sorted(set(given) - set(symbols))
     if unknown:
@@ -69,6 +71,8 @@ def trial_sizes(a: Interface, b: Interface | None, dims: Dims | None) -> list[di
         chosen = given.get(symbol)
         if symbol in fixed:
             choices[symbol] = (fixed[symbol],)
+        elif chosen is None and symbol in unnamed:
+            choices[symbol] = (1,)
         elif chosen is None:
             choices[symbol] = (DEFAULT_SIZES[0], DEFAULT_SIZES[1] + index)
         else:

@@ -6,9 +6,38 @@ that are none: ``batch size``, ``a,b``, ``n=1``. Such a dim is one symbol of tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
+
+from smelt.ir.invented_dims import is_invented
+
+Place = tuple[ir.Value, int]
+"""A value and one of its axes."""
+
+
+def unnamed_dims(inputs: Sequence[ir.Value]) -> dict[Place, str]:
+    """A name for each dim of ``inputs`` that has none: ``x_0`` for the first of ``x``.
+
+    So users can speak of it. A name that another dim has already gets underscores behind it.
+    """
+    taken: set[str] = set()
+    places: list[Place] = []
+    for value in inputs:
+        for axis, dim in enumerate(value.shape.dims if value.shape is not None else ()):
+            if isinstance(dim, ir.SymbolicDim) and (dim.value is None or is_invented(dim.value)):
+                places.append((value, axis))
+            else:
+                taken |= symbols_of(dim)
+    named: dict[Place, str] = {}
+    for value, axis in places:
+        name = re.sub(r"\W", "_", f"{value.name}_{axis}")
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        named[value, axis] = name
+    return named
 
 
 def symbols_of(dim: int | ir.SymbolicDim) -> frozenset[str]:

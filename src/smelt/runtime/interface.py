@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.defaults import default_of
-from smelt.ir.dims import size_of, symbols_of
+from smelt.ir.dims import Place, size_of, symbols_of, unnamed_dims
 from smelt.ir.opaque_types import opaque_type_of
 
 Dim = int | ir.SymbolicDim
@@ -25,7 +25,8 @@ class Port:
     ``kind`` is ``tensor``, ``sequence`` or ``optional`` as ONNX names the type (the element type
     is ``dtype`` in each), or a type with maps in it, such as ``sequence(map(int64,float))``.
     ``shape`` is None if even the rank is unknown. ``default`` is the value of an input that a
-    caller may leave out, because the model has an initializer of its name.
+    caller may leave out, because the model has an initializer of its name. ``unnamed`` are the
+    names that dims without one go by (``ir/dims.py``).
     """
 
     name: str
@@ -33,6 +34,7 @@ class Port:
     shape: tuple[Dim, ...] | None
     kind: str = "tensor"
     default: ir.TensorProtocol | None = None
+    unnamed: frozenset[str] = frozenset()
 
     @property
     def is_opaque(self) -> bool:
@@ -42,7 +44,7 @@ class Port:
     def __str__(self) -> str:
         if self.is_opaque:
             return self.kind
-        dims = "?" if self.shape is None else ",".join(str(dim) for dim in self.shape)
+        dims = "?" if self.shape is None else ",".join(map(_show, self.shape))
         dtype = self.dtype.name.lower() if self.dtype is not None else "?"
         text = f"{dtype}[{dims}]"
         return text if self.kind == "tensor" else f"{self.kind}({text})"
@@ -65,15 +67,20 @@ class Interface:
         return tuple(found)
 
 
+def _show(dim: Dim) -> str:
+    return "?" if isinstance(dim, ir.SymbolicDim) and dim.value is None else str(dim)
+
+
 def interface_of(model: ir.Model) -> Interface:
     """The interface of ``model``; overridable initializers are inputs with a default."""
+    unnamed = unnamed_dims(model.graph.inputs)
     return Interface(
-        tuple(_port(value, default_of(value)) for value in model.graph.inputs),
-        tuple(_port(value, None) for value in model.graph.outputs),
+        tuple(_port(value, default_of(value), unnamed) for value in model.graph.inputs),
+        tuple(_port(value, None, {}) for value in model.graph.outputs),
     )
 
 
-def _port(value: ir.Value, default: ir.TensorProtocol | None) -> Port:
+def _port(value: ir.Value, default: ir.TensorProtocol | None, unnamed: Mapping[Place, str]) -> Port:
     kind, dtype = "tensor", None
     kinds: Iterable[tuple[type, str]] = (
         (ir.OptionalType, "optional"),
@@ -89,14 +96,19 @@ def _port(value: ir.Value, default: ir.TensorProtocol | None) -> Port:
         kind = opaque.text
     if value.type is not None:
         dtype = value.type.dtype
-    shape = tuple(value.shape.dims) if value.shape is not None else None
-    return Port(value.name or "", dtype, shape, kind, default)
+    if value.shape is None:
+        return Port(value.name or "", dtype, None, kind, default)
+    names = [unnamed.get((value, axis)) for axis in range(len(value.shape))]
+    pairs = zip(value.shape.dims, names, strict=True)
+    shape = tuple(dim if name is None else ir.SymbolicDim(name) for dim, name in pairs)
+    return Port(value.name or "", dtype, shape, kind, default, frozenset(filter(None, names)))
 
 
 def instantiate(port: Port, sizes: Mapping[str, int]) -> tuple[int, ...]:
     """The shape of ``port`` with its symbols bound by ``sizes``.
 
-    Nameless dims and an unknown rank have no size; the first count as 1, the second as rank 0.
+    A dim without a name is 1 unless ``sizes`` has one for the name that it goes by; an unknown
+    rank is rank 0.
     Raises KeyError if a symbol has no size, and ValueError if an expression over symbols does not
     give a whole number of zero or more.
     """
@@ -104,7 +116,7 @@ def instantiate(port: Port, sizes: Mapping[str, int]) -> tuple[int, ...]:
     for dim in port.shape or ():
         if isinstance(dim, int):
             shape.append(dim)
-        elif dim.value is None:
+        elif dim.value is None or (dim.value in port.unnamed and dim.value not in sizes):
             shape.append(1)
         else:
             shape.append(_evaluate(dim, sizes))

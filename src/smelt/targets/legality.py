@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
 
 from smelt.errors import ErrorList, SmeltError, Unsupported
 from smelt.ir import scope
-from smelt.ir.dims import symbols_of
+from smelt.ir.dims import symbols_of, unnamed_dims
 from smelt.targets.base import Target
 
 
@@ -41,12 +41,15 @@ def _dims(model: ir.Model, target: Target) -> Iterator[SmeltError]:
         return
     symbols: dict[str, None] = {}
     places = []
+    unnamed = unnamed_dims(model.graph.inputs)
     for value in model.graph.inputs:
         if value.shape is None or not value.shape.is_static():
-            places.append(f"input {value.name!r} {_type(value)}")
-            for dim in value.shape.dims if value.shape is not None else ():
-                if isinstance(dim, ir.SymbolicDim) and dim.value is not None:
-                    symbols.update(dict.fromkeys(sorted(symbols_of(dim))))
+            dims = value.shape.dims if value.shape is not None else ()
+            names = [unnamed.get((value, axis), str(dim)) for axis, dim in enumerate(dims)]
+            places.append(f"input {value.name!r} {_type(value, names)}")
+            for axis, dim in enumerate(dims):
+                name = unnamed.get((value, axis))
+                symbols.update(dict.fromkeys([name] if name else sorted(symbols_of(dim))))
     if places:
         bind = " ".join(f"--dim {name}=1" for name in symbols)
         yield Unsupported(
@@ -120,7 +123,9 @@ def _dtypes(model: ir.Model, target: Target) -> Iterator[SmeltError]:
             )
 
 
-def _type(value: ir.Value) -> str:
+def _type(value: ir.Value, dims: Sequence[object] = ()) -> str:
+    """The type of ``value``, its dims called ``dims`` if they are given."""
     dtype = value.dtype.name.lower() if value.dtype is not None else "?"
-    dims = "?" if value.shape is None else ",".join(str(dim) for dim in value.shape.dims)
-    return f"{dtype}[{dims}]"
+    if value.shape is None:
+        return f"{dtype}[?]"
+    return f"{dtype}[{','.join(map(str, dims or value.shape.dims))}]"

@@ -9,14 +9,14 @@ Keeps    symbols that are not named. It changes the interface, so only by reques
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from smelt.errors import UsageError
 from smelt.ir import scope
-from smelt.ir.dims import size_of, symbols_of
+from smelt.ir.dims import Place, size_of, symbols_of, unnamed_dims
 from smelt.ir.interface_change import DimBound
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.worklist import RuleStats
@@ -62,15 +62,27 @@ def bind_dims(model: ir.Model, sizes: Mapping[str, int]) -> int:
             raise UsageError(
                 "E633", f"the dim {name!r} cannot be {size!r}", fix="give a whole number, 0 or more"
             )
-    _check_known(model, sizes)
+    unnamed = unnamed_dims(model.graph.inputs)
+    _check_known(model, sizes, unnamed.values())
     interface = {*model.graph.inputs, *model.graph.outputs}
-    changed = 0
+    changed = _bind_unnamed(unnamed, sizes)
     for value in _values(model):
         bound = _bind(value.shape, sizes)
         if bound is not None:
             value.shape = bound
             changed += value in interface
     return changed
+
+
+def _bind_unnamed(unnamed: Mapping[Place, str], sizes: Mapping[str, int]) -> int:
+    """Write the sizes of dims without names; returns how many inputs that changes."""
+    changed: dict[ir.Value, list[int | ir.SymbolicDim]] = {}
+    for (value, axis), name in unnamed.items():
+        if name in sizes and value.shape is not None:
+            changed.setdefault(value, list(value.shape.dims))[axis] = sizes[name]
+    for value, dims in changed.items():
+        value.shape = ir.Shape(dims)
+    return len(changed)
 
 
 def _parse(dims: tuple[str, ...]) -> dict[str, int]:
@@ -87,8 +99,8 @@ def _parse(dims: tuple[str, ...]) -> dict[str, int]:
     return sizes
 
 
-def _check_known(model: ir.Model, sizes: Mapping[str, int]) -> None:
-    known: dict[str, None] = {}
+def _check_known(model: ir.Model, sizes: Mapping[str, int], unnamed: Iterable[str]) -> None:
+    known: dict[str, None] = dict.fromkeys(unnamed)
     for value in model.graph.inputs:
         for dim in value.shape.dims if value.shape is not None else ():
             if not isinstance(dim, int) and dim.value is not None:
