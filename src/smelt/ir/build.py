@@ -13,6 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir import provenance, scope
+from smelt.ir.int64 import check_attributes, int64_array
 from smelt.ir.node_inputs import detach, set_input
 from smelt.ir.shapes import ShapeInference
 from smelt.ir.spill import spilled
@@ -109,7 +110,11 @@ class Builder:
         return self.add(ir.Node(node.domain, node.op_type, inputs, attributes))[0]
 
     def add(self, node: ir.Node) -> tuple[ir.Value, ...]:
-        """Place a node made elsewhere, name and infer its outputs, and stamp its origin."""
+        """Place a node made elsewhere, name and infer its outputs, and stamp its origin.
+
+        Raises BeyondInt64 for attributes that no file can hold.
+        """
+        check_attributes(node)
         for value in node.outputs:
             if value.name is None:
                 value.name = self._free_name("local" if self.in_function else "val")
@@ -160,7 +165,7 @@ class Builder:
 
     def const_i64(self, numbers: Sequence[int] | int) -> ir.Value:
         """An int64 constant: rank 0 for an int, rank 1 for a sequence."""
-        return self.constant(np.asarray(numbers, dtype=np.int64))
+        return self.constant(int64_array(numbers))
 
     def branch(
         self, inputs: Sequence[tuple[ir.DataType, Sequence[int | None] | None]]

@@ -17,9 +17,10 @@ from smelt.errors import InternalError
 from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.index import NodeIndex
+from smelt.ir.int64 import BeyondInt64
 from smelt.ir.interface_change import InterfaceChange
 from smelt.ir.rewrite import Refused, Rewriter
-from smelt.ir.rule import Match, Miss, Rule, RuleSet
+from smelt.ir.rule import Match, Miss, Replacement, Rule, RuleSet
 
 REWRITES_PER_NODE = 10
 """More rewrites than this per initial node, plus some slack, mean rules that undo each other."""
@@ -117,7 +118,7 @@ class Worklist:
 
     def _apply(self, rule: Rule, match: Match) -> bool:
         builder = self.rewriter.builder(match.root, match.nodes, rule.name)
-        replacement = rule.build(match, builder)
+        replacement = _built(rule, match, builder)
         if replacement is None or isinstance(replacement, Miss):
             builder.discard()
             if isinstance(replacement, Miss):
@@ -181,6 +182,13 @@ class Worklist:
             why=f"more than {REWRITES_PER_NODE} rewrites a node mean that rules undo each other",
             fix="leave one of them out of the pipeline, and report the model",
         )
+
+
+def _built(rule: Rule, match: Match, builder: Builder) -> Replacement:
+    try:
+        return rule.build(match, builder)
+    except BeyondInt64 as error:
+        return Miss(error.what)
 
 
 def _check_acyclic(rule: Rule, root: ir.Node, created: Iterable[ir.Node]) -> None:
