@@ -1,7 +1,8 @@
 """Versions: of the file format and of the operator sets.
 
 A version that the installed ``onnx`` does not describe is refused: nothing could be said about
-its operators, and a wrong guess would be a wrong result.
+its operators, and a wrong guess would be a wrong result. So is one that came after this smelt,
+whatever ``onnx`` is installed: an operator may mean something else in it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ import onnx_ir as ir
 
 from smelt.errors import InvalidModel
 from smelt.ir import scope
+from smelt.ir.known_forms import NEWEST_READ
+
+NEWEST_IR = 14
+"""The newest version of the format of which we know what it can say."""
 
 
 def check_imports(proto: onnx.ModelProto) -> None:
@@ -52,6 +57,13 @@ def check_versions(model: ir.Model) -> None:
             why=f"the installed onnx {onnx.__version__} knows 1 to {onnx.IR_VERSION}",
             fix="install a newer onnx, or export the model again",
         )
+    if version > NEWEST_IR:
+        raise InvalidModel(
+            "E319",
+            f"the model has IR version {version}",
+            why=f"the highest that this smelt was written for is {NEWEST_IR}",
+            fix="install a newer smelt, or export the model with an older onnx",
+        )
     _check_opsets(model.opset_imports, "the model")
     for function in model.functions.values():
         _check_opsets(function.opset_imports, f"function {function.name!r}")
@@ -69,12 +81,21 @@ def lowest_ir_version(model: ir.Model) -> int:
 def _check_opsets(imports: dict[str, int], owner: str) -> None:
     for domain, version in imports.items():
         lowest, highest = _known_versions().get(domain, (0, 2**31 - 1))
+        what = f"{owner} imports version {version} of the domain {domain or 'ai.onnx'!r}"
         if not lowest <= version <= highest:
             raise InvalidModel(
                 "E319",
-                f"{owner} imports version {version} of the domain {domain or 'ai.onnx'!r}",
+                what,
                 why=f"versions go from {lowest} to {highest} in the installed onnx",
                 fix="install a newer onnx, or export the model for a lower opset",
+            )
+        if domain in ("", "ai.onnx") and version > NEWEST_READ:
+            raise InvalidModel(
+                "E319",
+                what,
+                why=f"the highest that this smelt was written for is {NEWEST_READ}; "
+                "operators may mean something else since",
+                fix="install a newer smelt, or export the model for a lower opset",
             )
 
 
