@@ -18,6 +18,7 @@ from smelt.frontends.onnx.read import Source, read_proto
 from smelt.ir.defaults import set_aside_defaults
 from smelt.ir.dim_texts import keep_opaque
 from smelt.ir.names import name_nodes
+from smelt.ir.onnx_ir_log import silent_onnx_ir
 from smelt.ir.raise_opset import raise_opset
 from smelt.operators import restore_operators
 
@@ -75,7 +76,8 @@ def _from_proto(proto: onnx.ModelProto, folder: Path | None) -> ir.Model:
     check_proto(proto, folder)
     proto, map_types = without_map_types(make_dense(proto))
     try:
-        model = ir.from_proto(proto)
+        with silent_onnx_ir():
+            model = ir.from_proto(proto)
     except SmeltError:
         raise
     except (ValueError, TypeError, KeyError, RecursionError, ir.serde.SerdeError) as error:

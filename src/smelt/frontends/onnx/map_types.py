@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from smelt.frontends.onnx.checks.walk import scopes
 from smelt.ir import scope
+from smelt.ir.onnx_ir_log import silent_onnx_ir
 from smelt.ir.opaque_types import OpaqueType, opaque_type_of, set_opaque_type
 
 Types = Mapping[str, OpaqueType]
@@ -40,7 +41,8 @@ def note_map_types(model: ir.Model, types: Types) -> None:
 
 def proto_of(model: ir.Model) -> onnx.ModelProto:
     """``model`` as protobuf, with the types that were left out."""
-    proto = ir.to_proto(model)
+    with silent_onnx_ir():
+        proto = ir.to_proto(model)
     noted = {value.name: opaque_type_of(value) for value in _values(model)}
     types = {name: type_ for name, type_ in noted.items() if type_ is not None}
     for info in _infos(proto) if types else ():
