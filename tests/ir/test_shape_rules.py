@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smelt.errors import InternalError
+from smelt.errors import InternalError, InvalidModel
 from smelt.ir import shape_rules, text
 from smelt.ir.shapes import ShapeInference
 
@@ -116,3 +116,34 @@ def test_only_rules_of_the_library_are_contained() -> None:
     ShapeInference(text.parse("g (float[2] x) => (y) { y = Neg(x) }"))
     assert not shape_rules._is_theirs(shape_rules.infer_if)
     assert shape_rules._is_theirs(OpShapeInferenceRegistry.get)
+
+
+IMPOSSIBLE = {
+    "a Slice of a scalar": "g (float x, int64[1] s) => (y) { y = Slice(x, s, s) }",
+    "a constant Slice of a scalar": "g (float x) => (y) { s = Constant<value_ints=[0]>() y = Slice(x, s, s) }",
+    "Unique along an axis too far": "g (float[2,3] x) => (y) { y = Unique<axis=2>(x) }",
+    "Unique along an axis too low": "g (float[2,3] x) => (y) { y = Unique<axis=-3>(x) }",
+    "Unique along an axis of a scalar": "g (float x) => (y) { y = Unique<axis=0>(x) }",
+    "a Pad that leaves less than nothing": "g (float[2,3] x) => (y) { p = Constant<value_ints=[-1,0,-2,0]>() y = Pad(x, p) }",
+}
+
+
+@pytest.mark.parametrize("graph", IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
+def test_what_no_input_makes_possible(graph: str) -> None:
+    with pytest.raises(InvalidModel) as caught:
+        ShapeInference(text.parse(graph)).infer_model()
+    assert caught.value.code == "E317"
+
+
+def test_starts_that_are_no_vector_say_nothing() -> None:
+    model = text.parse("g (float[2,3] x, int64 s, int64 e) => (y) { y = Slice(x, s, e) }")
+    ShapeInference(model).infer_model()
+    shape = model.graph.outputs[0].shape
+    assert shape is None or not shape.is_static()
+
+
+def test_a_pad_may_leave_nothing() -> None:
+    graph = "g (float[2,3] x) => (y) { p = Constant<value_ints=[-1,0,-1,0]>() y = Pad(x, p) }"
+    model = text.parse(graph)
+    ShapeInference(model).infer_model()
+    assert model.graph.outputs[0].shape == [0, 3]

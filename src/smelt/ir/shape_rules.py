@@ -203,6 +203,9 @@ def _unique(context: ShapeInferenceContext, node: ir.Node) -> bool:
     shape, count = None, context.new_symbolic_dim()
     if source.shape is not None:
         dims = list(source.shape.dims)
+        if not -len(dims) <= axis.as_int() < len(dims):
+            context.record_error(node, f"there is no axis {axis.as_int()} in {len(dims)} dims")
+            return True
         dims[axis.as_int()] = count
         shape = ir.Shape(dims)
     context.set_shape_and_dtype(node.outputs[0], shape, source.dtype)

@@ -28,6 +28,9 @@ def bounded(theirs: ShapeRule) -> ShapeRule:
         source, output = node.inputs[0], node.outputs[0]
         if source is None or source.shape is None or output.shape is None:
             return
+        if not len(source.shape):
+            context.record_error(node, "a scalar has no axis to cut")
+            return
         if any(at_run_time(node, index) for index in range(1, 5)):
             output.shape = _computed(node, source.shape, output.shape)
             return
@@ -99,9 +102,12 @@ def _axes(node: ir.Node, rank: int) -> list[int] | None:
     axes = _constant_ints(node, 3)
     if axes is None:
         starts = node.inputs[1]
-        if starts is None or starts.shape is None or not isinstance(starts.shape[0], int):
+        if starts is None or starts.shape is None or len(starts.shape) != 1:
             return None
-        axes = list(range(starts.shape[0]))
+        count = starts.shape[0]
+        if not isinstance(count, int) or count > rank:
+            return None
+        axes = list(range(count))
     axes = [axis + rank if axis < 0 else axis for axis in axes]
     if any(not 0 <= axis < rank for axis in axes) or len(set(axes)) < len(axes):
         return None
