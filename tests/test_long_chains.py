@@ -6,8 +6,10 @@ that does other work, too; a quadratic step takes sixteen times as long.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 import onnx
@@ -108,16 +110,21 @@ def chain(link: str, count: int, start: str = "x") -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
 
 
+Chains: TypeAlias = Callable[..., onnx.ModelProto]
+
+
 def seconds(run: Callable[[onnx.ModelProto], object], model: onnx.ModelProto) -> float:
     started = time.process_time()
     run(model)
     return time.process_time() - started
 
 
-def is_linear(run: Callable[[onnx.ModelProto], object], link: str, start: str = "x") -> bool:
+def is_linear(
+    run: Callable[[onnx.ModelProto], object], link: str, *start: str, of: Chains = chain
+) -> bool:
     """True if one of three tries finds each node of the long chain about as fast as of the short."""
-    run(chain(link, 10, start))
-    short, long = (chain(link, count, start) for count in (SHORT, SHORT * FACTOR))
+    run(of(link, 10, *start))
+    short, long = (of(link, count, *start) for count in (SHORT, SHORT * FACTOR))
     for _ in range(3):
         spent = max(seconds(run, short), 0.05)
         if seconds(run, long) <= spent * FACTOR * NOISE:
@@ -135,8 +142,36 @@ CONSTANT_LINKS = ("Identity", "Cast there and back", "Add")
 
 @pytest.mark.parametrize("name", [some(name) for name in CONSTANT_LINKS])
 def test_chains_of_constants_take_linear_time(name: str) -> None:
-    assert is_linear(smelt.optimize, LINKS[name], start="c")
+    assert is_linear(smelt.optimize, LINKS[name], "c")
     assert len(smelt.optimize(chain(LINKS[name], 100, start="c")).graph.node) == 1
+
+
+GROWING = {
+    "Concat behind": "Concat<axis = 0>({x}, z)",
+    "Concat in front": "Concat<axis = 0>(z, {x})",
+    "Concat of both": "Concat<axis = 0>({x}, start)",
+    "Pad": "Pad({x}, pads)",
+}
+"""Links whose results have a shape of their own each, which depends on a symbolic size."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n if n == "Concat behind" else pytest.param(n, marks=pytest.mark.slow) for n in GROWING],
+)
+def test_chains_of_growing_values_take_linear_time(name: str) -> None:
+    assert is_linear(smelt.optimize, GROWING[name], of=growing)
+
+
+def growing(link: str, count: int, start: str = "start") -> onnx.ModelProto:
+    """``count`` links after an input of N rows, and a Neg at the end."""
+    values = [start, *(f"v{i}" for i in range(count))]
+    links = (f"{y} = {link.format(x=x)} " for x, y in itertools.pairwise(values))
+    return onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 20]>\n'
+        "g (float[N,4] start, float[1,4] z) => (float[M,4] y) "
+        f"<int64[4] pads = {{0, 0, 1, 0}}> {{ {''.join(links)} y = Neg({values[-1]}) }}"
+    )
 
 
 COMPILED = (

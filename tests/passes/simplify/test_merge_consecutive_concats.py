@@ -62,10 +62,31 @@ def test_only_pieces_without_rows() -> None:
     )
 
 
-def test_a_long_chain_is_merged_in_parts() -> None:
+@pytest.mark.parametrize("link", ["v{i}, c", "c, v{i}"], ids=["grows behind", "grows in front"])
+def test_a_long_chain_is_merged_in_parts(link: str) -> None:
     count = 2000
-    body = "".join(f"v{i + 1} = Concat<axis=1>(v{i}, c) " for i in range(count))
+    body = "".join(f"v{i + 1} = Concat<axis=1>({link.format(i=i)}) " for i in range(count))
     model = text.parse(f"g (float[N,1] v0, float[N,1] c) => (float[N,K] v{count}) {{ {body} }}")
-    run_pass(merge_consecutive_concats, model)
+    stats = run_pass(merge_consecutive_concats, model)
     assert len(model.graph) < 2 * count / MOST + 2
+    assert all(len(node.inputs) <= MOST for node in model.graph)
+    assert stats.rewrites == len(model.graph), "pieces were copied more than once"
+
+
+def test_parts_of_a_tree_are_merged_by_the_last_of_them() -> None:
+    before = "h = Concat<axis=1>(a, b) k = Concat<axis=1>(b, c) y = Concat<axis=1>(h, e, k)"
+    model = text.parse(graph(before))
+    stats = run_pass(merge_consecutive_concats, model)
+    [joined] = model.graph
+    assert [value.name for value in joined.inputs if value is not None] == ["a", "b", "b", "c"]
+    assert stats.rewrites == 1
+
+
+@pytest.mark.parametrize(("pieces", "nodes"), [(MOST - 1, 1), (MOST, 2)])
+def test_a_concat_without_room_leaves_the_one_before_to_itself(pieces: int, nodes: int) -> None:
+    more = ", ".join(["c"] * (pieces - 1))
+    body = f"h = Concat<axis=1>(a, b) y = Concat<axis=1>(h, {more})"
+    model = text.parse(graph(body))
+    run_pass(merge_consecutive_concats, model)
+    assert len(model.graph) == nodes
     assert all(len(node.inputs) <= MOST for node in model.graph)

@@ -27,19 +27,44 @@ MOST = 256
 @rule(op("Concat", var("first"), rest=True), same_shape=True)
 def concat_of_concat(m: Match, b: Builder) -> Replacement:
     axis = concat_axis(m.root)
-    if axis is None:
+    if axis is None or _is_merged_later(m.root, axis):
         return None
-    pieces: list[ir.Value | None] = []
-    room = MOST - len(m.root.inputs)
-    for value in m.root.inputs:
-        inner = _inner(value, m.root, axis)
-        more = list(inner.inputs) if inner is not None else [value]
-        more = more if len(more) - 1 <= room else [value]
-        room -= len(more) - 1
-        pieces.extend(more)
+    pieces = _pieces(m.root, axis)
     filled = [piece for piece in pieces if piece is not None and not _is_empty(piece, axis)]
     kept = filled or pieces[:1]
     return b.op("Concat", *kept, axis=axis) if kept != list(m.root.inputs) else None
+
+
+def _pieces(root: ir.Node, axis: int) -> list[ir.Value | None]:
+    """What ``root`` joins, with the pieces of each Concat behind it while there is room."""
+    pieces: list[ir.Value | None] = []
+    room = MOST - len(root.inputs)
+    waiting = list(reversed(root.inputs))
+    while waiting:
+        value = waiting.pop()
+        inner = _inner(value, root, axis)
+        if inner is None or len(inner.inputs) - 1 > room:
+            pieces.append(value)
+        else:
+            room -= len(inner.inputs) - 1
+            waiting.extend(reversed(inner.inputs))
+    return pieces
+
+
+def _is_merged_later(node: ir.Node, axis: int) -> bool:
+    """True if the one reader of ``node`` is a Concat that has room for its pieces.
+
+    That one takes the pieces of a whole run at once; merging at every Concat of the run would
+    copy and infer the first pieces as often as there are Concats.
+    """
+    joined = node.outputs[0]
+    for reader in scope.consumers(joined):
+        if reader.op_type != "Concat" or len(reader.inputs) - 1 + len(node.inputs) > MOST:
+            return False
+        if producer_of(reader.outputs[0], "Concat") is None or concat_axis(reader) != axis:
+            return False
+        return _inner(joined, reader, axis) is node
+    return False
 
 
 def _inner(value: ir.Value | None, root: ir.Node, axis: int) -> ir.Node | None:
