@@ -54,6 +54,14 @@ def test_a_right_pipeline_passes(text, observer):
     compile_with(text, [HARMLESS], observer)
 
 
+def test_a_source_that_no_pass_changes_is_not_run(monkeypatch):
+    def opened(*_, **__):
+        raise AssertionError("the source was opened")
+
+    monkeypatch.setattr("smelt.check.subject.open_runner", opened)
+    compile_with("g (float[B,4] x) => (float[B,4] y) { y = Relu(x) }", [HARMLESS], VerifyFinal)
+
+
 IMAGES = "g (float[N,4,6,3] switch) => (float[N,4,6,3] y) { a = Exp(switch)  y = Relu(a) }"
 ASKED = {
     "names": "sanitize-input-output-names",

@@ -1,13 +1,17 @@
 """Measured tolerance: as wide as rounding makes a result, no wider."""
 
+import weakref
+
 import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 import pytest
 
-from smelt.check.measure import FLOOR_ULP, Yardstick, allowance, jitter
+from smelt.check.measure import FLOOR_ULP, TWINS, Yardstick, allowance, jitter
 from smelt.check.subject import as_subject
+from smelt.errors import Unsupported
 from smelt.ir.floats import ulp_distance
+from smelt.runtime.runner import open_runner
 
 HEADER = '<ir_version: 10, opset_import: ["" : 20]>\n'
 
@@ -95,3 +99,41 @@ def test_rounding_inside_of_functions_counts():
     outputs = list(subject.run(x))
     slack = allowance(outputs, Yardstick(subject).movement([x], outputs))
     np.testing.assert_allclose(slack[0], expected[0], rtol=0.9)
+
+
+def test_one_twin_is_open_at_a_time_for_all_runs(monkeypatch):
+    opened = []
+
+    def watched(*args, **options):
+        assert not [ref for ref in opened if ref() is not None], "a twin is still open"
+        runner = open_runner(*args, **options)
+        opened.append(weakref.ref(runner))
+        return runner
+
+    monkeypatch.setattr("smelt.check.measure.open_runner", watched)
+    source = ir.from_onnx_text(HEADER + "g (float[3] x) => (float[3] y) { y = Exp(x) }")
+    runs = [([x], [np.exp(x)]) for x in (np.float32([0.5, 1, 2]), np.float32([3, 4, 5]))]
+    together = Yardstick(source).movements(runs)
+    assert len(opened) == TWINS
+    apart = [Yardstick(source).movement(*run) for run in runs]
+    np.testing.assert_array_equal(together, apart)
+
+
+def test_a_twin_without_a_kernel_runs_in_the_reference_evaluator_with_its_weights(monkeypatch):
+    """ONNX Runtime gives up after it was handed the weights; the next runner needs them, too."""
+
+    def refuses(*_):
+        raise Unsupported("E220", "no kernel")
+
+    weights = np.linspace(1, 2, 2048, dtype=np.float32)
+    source = ir.from_onnx_text(
+        HEADER + "g (float[1] x, float[2048] w) => (float[2048] y) { y = Add(x, w) }"
+    )
+    value = source.graph.inputs.pop()
+    value.const_value = ir.Tensor(weights, name="w")
+    source.graph.register_initializer(value)
+    monkeypatch.setattr("smelt.runtime.onnxruntime._open", refuses)
+    x = np.float32([0.3])
+    (movement,) = Yardstick(source).movement([x], [x + weights])
+    assert (movement > 0).all()
+    assert (movement < 1e-5).all()

@@ -65,11 +65,11 @@ class VerifyFinal:
             raise _with_reproducer(error, self.source, text, self.seed, self.dims)
 
     def _problems(self, model: ir.Model) -> list[str]:
+        if not self.declared:
+            return []
         declared = together(self.declared)
         bound = {item.name: item.size for item in self.changes if isinstance(item, DimBound)}
         witness = Witness(self.source, {**(self.dims or {}), **bound}, self.seed)
-        if not self.declared:
-            return []
         witness = witness.changed(self.changes, declared)
         seen = witness.observe(model)
         if not seen.problems and seen.runtime != witness.runtime:

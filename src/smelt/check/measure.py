@@ -9,17 +9,18 @@ compiled model that only rounds differently stays within a small multiple of tha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import onnx_ir as ir
 
 from smelt.check.compare import Slack
 from smelt.check.subject import Subject
 from smelt.check.twins import jitter, shake
-from smelt.errors import SmeltError
+from smelt.errors import SmeltError, Unsupported
 from smelt.ir.floats import float_info, is_float, spacing
 from smelt.runtime.interface import Value
-from smelt.runtime.runner import open_runner
+from smelt.runtime.runner import RunnerName, open_runner
 
 TWINS = 3
 MARGIN = 16.0
@@ -29,32 +30,72 @@ FLOOR_ULP = 4.0
 """Allowed for each element whatever the twins say: the last operation rounds, too."""
 
 
-class Yardstick:
-    """Measures what rounding does to the outputs of ``subject``."""
+Run = tuple[Sequence[Value], Sequence[Value]]
+"""Inputs, and the outputs of the subject itself on them."""
 
-    def __init__(self, subject: Subject, seed: int = 0) -> None:
+
+class Yardstick:
+    """Measures what rounding does to the outputs of ``subject``, a model or what runs one.
+
+    ``runner`` is what runs the twins of a model. They are opened one after another, and only one
+    of them is there at a time: each has weights of its own.
+    """
+
+    def __init__(
+        self, subject: Subject | ir.Model, seed: int = 0, runner: RunnerName = "auto"
+    ) -> None:
         self.subject = subject
         self.seed = seed
-        self._twins = _open_twins(subject, seed)
+        self.model = subject if isinstance(subject, ir.Model) else subject.model
+        self.runner = runner if isinstance(subject, ir.Model) else subject.runner
 
     def movement(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> Slack:
-        """How far the twins move each element of each output.
+        """``movements`` of a single run."""
+        return self.movements([(inputs, outputs)])[0]
 
-        ``outputs`` are those of the subject itself on ``inputs``. For floats: the largest
-        movement of the element or the median movement of its output, whichever is more.
-        Integers, booleans and strings that change in a twin are infinite: not determined.
+    def movements(self, runs: Sequence[Run]) -> list[Slack]:
+        """How far the twins move each element of each output, for each run.
+
+        For floats: the largest movement of the element or the median movement of its output,
+        whichever is more. Integers, booleans and strings that change in a twin are infinite: not
+        determined.
         """
-        moved: list[list[np.ndarray]] = [[] for _ in outputs]
-        for index, twin in enumerate(self._twins):
-            rng = np.random.default_rng([self.seed, index, 1])
-            try:
-                results = twin.run(*[_jittered(value, rng) for value in inputs])
-            except SmeltError:
-                continue  # a twin may leave the domain of the model; the others still count
-            for before, after, seen in zip(outputs, results, moved, strict=True):
-                if _shape(before) is not None and _shape(before) == _shape(after):
-                    seen.append(np.asarray(after))
-        return [_movement(output, seen) for output, seen in zip(outputs, moved, strict=True)]
+        seen: list[list[list[np.ndarray]]] = [[[] for _ in outputs] for _, outputs in runs]
+        for index in range(TWINS if runs else 0):
+            twin = self._twin(index)
+            for (inputs, outputs), moved in zip(runs, seen, strict=True):
+                rng = np.random.default_rng([self.seed, index, 1])
+                try:
+                    results = twin(*[_jittered(value, rng) for value in inputs])
+                except SmeltError:
+                    continue  # a twin may leave the domain of the model; the others still count
+                for before, after, kept in zip(outputs, results, moved, strict=True):
+                    if _shape(before) is not None and _shape(before) == _shape(after):
+                        kept.append(np.asarray(after))
+            del twin
+        return [
+            [_movement(output, kept) for output, kept in zip(outputs, moved, strict=True)]
+            for (_, outputs), moved in zip(runs, seen, strict=True)
+        ]
+
+    def _twin(self, index: int) -> Callable[..., Sequence[Value]]:
+        """A twin, ready to run; the subject itself if it is no model."""
+        if self.model is None:
+            assert isinstance(self.subject, Subject)
+            return self.subject.run
+        try:
+            return open_runner(self._moved(index), self.runner, consume=True)
+        except Unsupported:
+            if self.runner != "auto":
+                raise
+            return open_runner(self._moved(index), "reference", consume=True)
+
+    def _moved(self, index: int) -> ir.Model:
+        """A copy of the model with its weights and rounded steps moved."""
+        assert self.model is not None
+        model = self.model.clone()
+        shake(model, np.random.default_rng([self.seed, index]))
+        return model
 
 
 def allowance(outputs: Sequence[Value], movement: Slack, margin: float = MARGIN) -> Slack:
@@ -76,20 +117,6 @@ def _flushed(dtype: np.dtype) -> float:
     flush what is smaller. In float16 such numbers are too large to ignore."""
     smallest = float(float_info(dtype).smallest_normal)
     return smallest if smallest < 1e-30 else 0.0
-
-
-def _open_twins(subject: Subject, seed: int) -> list[Subject]:
-    """The subject with its weights and rounded steps moved, ``TWINS`` times; itself if no model."""
-    if subject.model is None:
-        return [subject] * TWINS
-    twins = []
-    for index in range(TWINS):
-        model = subject.model.clone()
-        rng = np.random.default_rng([seed, index])
-        shake(model, rng)
-        opened = open_runner(model, subject.runner)
-        twins.append(Subject(f"twin {index}", opened, opened.interface, model))
-    return twins
 
 
 def _shape(value: Value) -> tuple[int, ...] | None:

@@ -64,6 +64,7 @@ def verify(
     if inputs is None:
         cases = made_up_cases(first, second, dims, seed, modes)
     refused: list[SmeltError] = []
+    ran: list[tuple[Trial, Sequence[Value], list[Value], list[Value]]] = []
     for case in cases:
         trial = Trial(case.sizes, case.inputs, seed)
         report.trials.append(trial)
@@ -77,14 +78,18 @@ def verify(
         if isinstance(actual, SmeltError):
             trial.failure = f"{names[1]} fails where {names[0]} works: {actual.why or actual.what}"
             continue
-        slack: Slack = ()
-        if yardstick is not None:
-            base = expected if yardstick.subject is first else actual
-            slack = allowance(base, yardstick.movement(case.values, base), margin)
-        ports = second.interface.outputs if second.interface else ()
-        trial.outputs = compare(
-            expected, actual, tolerance or EXACT, names=[p.name for p in ports], slack=slack
+        ran.append((trial, case.values, expected, actual))
+    slacks: list[Slack] = [()] * len(ran)
+    if yardstick is not None:
+        ours = yardstick.subject is first
+        bases = [expected if ours else actual for _, _, expected, actual in ran]
+        moved = yardstick.movements(
+            [(each[1], base) for each, base in zip(ran, bases, strict=True)]
         )
+        slacks = [allowance(*pair, margin) for pair in zip(bases, moved, strict=True)]
+    names_out = [port.name for port in second.interface.outputs] if second.interface else []
+    for (trial, _, expected, actual), slack in zip(ran, slacks, strict=True):
+        trial.outputs = compare(expected, actual, tolerance or EXACT, names=names_out, slack=slack)
     if refused and len(refused) == len(report.trials):
         raise source_fails(refused[0], [trial.sizes for trial in report.trials])
     return report

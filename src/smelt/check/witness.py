@@ -62,10 +62,9 @@ class Testimony:
     def movement(self) -> list[Slack]:
         """How far rounding moves each output, measured when first asked."""
         if self._movement is None:
-            subject = as_subject(self.model, "the source", self.runner)
-            yardstick = Yardstick(subject, self.seed)
-            pairs = zip(self.cases, self.outputs, strict=True)
-            self._movement = [yardstick.movement(case.values, outputs) for case, outputs in pairs]
+            yardstick = Yardstick(self.model, self.seed, self.runner)
+            inputs = [case.values for case in self.cases]
+            self._movement = yardstick.movements(list(zip(inputs, self.outputs, strict=True)))
         return self._movement
 
 

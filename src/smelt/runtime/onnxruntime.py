@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ import onnx_ir as ir
 from smelt.errors import InvalidModel, ResourceLimit, SmeltError, Unsupported, not_installed
 from smelt.runtime.feed import feed
 from smelt.runtime.interface import Interface, Value, interface_of
-from smelt.runtime.serialize import Serialized, serialize
+from smelt.runtime.serialize import serialize
 from smelt.runtime.values import from_ort, is_native, to_ort
 
 if TYPE_CHECKING:
@@ -42,12 +43,21 @@ class OnnxRuntime:
     name = "onnxruntime"
 
     def __init__(
-        self, model: ir.Model, *, optimized: bool = False, time_limit: float = TIME_LIMIT
+        self,
+        model: ir.Model,
+        *,
+        optimized: bool = False,
+        time_limit: float = TIME_LIMIT,
+        consume: bool = False,
     ) -> None:
         self.interface: Interface = interface_of(model)
         self.time_limit = time_limit
-        self._serialized = serialize(model, share_weights=True)
-        self._session = _open(_import(), self._serialized, optimized)
+        ort = _import()
+        serialized = serialize(model, share_weights=True, consume=consume)
+        self._weights = serialized.weights  # which the session reads where they are
+        data = serialized.proto.SerializeToString()
+        del serialized
+        self._session = _open(ort, data, self._weights, optimized)
         ports = (*self.interface.inputs, *self.interface.outputs)
         self._native = all(is_native(port.dtype) for port in ports)
         if not self._native and any(port.kind != "tensor" for port in ports):
@@ -96,7 +106,9 @@ def _import() -> ModuleType:
         raise not_installed("onnxruntime", "ort", "running a model") from error
 
 
-def _open(ort: ModuleType, serialized: Serialized, optimized: bool) -> ort.InferenceSession:
+def _open(
+    ort: ModuleType, data: bytes, weights: Mapping[str, np.ndarray], optimized: bool
+) -> ort.InferenceSession:
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
@@ -107,10 +119,9 @@ def _open(ort: ModuleType, serialized: Serialized, optimized: bool) -> ort.Infer
     if not optimized:
         # A weight that is packed ahead goes to another kernel than one that a node computes.
         options.add_session_config_entry("session.disable_prepacking", "1")
-    if serialized.weights:
-        values = [ort.OrtValue.ortvalue_from_numpy(array) for array in serialized.weights.values()]
-        options.add_external_initializers(list(serialized.weights), values)
-    data = serialized.proto.SerializeToString()
+    if weights:
+        values = [ort.OrtValue.ortvalue_from_numpy(array) for array in weights.values()]
+        options.add_external_initializers(list(weights), values)
     try:
         return ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     except MemoryError:

@@ -17,13 +17,14 @@ class Reference:
 
     name = "reference"
 
-    def __init__(self, model: ir.Model) -> None:
+    def __init__(self, model: ir.Model, *, consume: bool = False) -> None:
         from onnx.reference import ReferenceEvaluator
 
         self.interface: Interface = interface_of(model)
-        proto = serialize(model).proto
+        operators = reference_operators(model)
+        proto = serialize(model, consume=consume).proto
         try:
-            self._evaluator = ReferenceEvaluator(proto, new_ops=reference_operators(model))
+            self._evaluator = ReferenceEvaluator(proto, new_ops=operators)
         except (SmeltError, MemoryError):
             raise
         except Exception as error:

@@ -44,8 +44,17 @@ def as_model(source: Source) -> ir.Model:
     return load(source, as_is=True)
 
 
-def open_runner(source: Source, runner: RunnerName = "auto", *, optimized: bool = False) -> Runner:
+def open_runner(
+    source: Source,
+    runner: RunnerName = "auto",
+    *,
+    optimized: bool = False,
+    consume: bool = False,
+) -> Runner:
     """Make ``source`` ready to run.
+
+    With ``consume``, nobody else needs it: it is not copied. What ONNX Runtime cannot run is then
+    Unsupported, because its weights have been taken out already.
 
     Raises UsageError E631 if onnxruntime is missing, Unsupported E220 if no runner has a kernel
     for some operator, InvalidModel E320 if the model cannot be loaded.
@@ -55,11 +64,11 @@ def open_runner(source: Source, runner: RunnerName = "auto", *, optimized: bool 
 
     model = as_model(source)
     if runner == "reference":
-        return Reference(model)
+        return Reference(model, consume=consume)
     try:
-        return OnnxRuntime(model, optimized=optimized)
+        return OnnxRuntime(model, optimized=optimized, consume=consume)
     except Unsupported:
-        if runner == "onnxruntime":
+        if runner == "onnxruntime" or consume:
             raise
         return Reference(model)
 

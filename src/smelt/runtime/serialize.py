@@ -29,15 +29,16 @@ class Serialized:
     weights: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
-def serialize(model: ir.Model, *, share_weights: bool = False) -> Serialized:
+def serialize(model: ir.Model, *, share_weights: bool = False, consume: bool = False) -> Serialized:
     """Serialize ``model``, which stays as it is, with function bodies for extension operators.
 
     With ``share_weights``, large initializers of the main graph stay outside the protobuf, so the
-    2 GB limit of protobuf does not apply and no copy is made.
+    2 GB limit of protobuf does not apply and no copy is made. With ``consume``, ``model`` itself
+    is made ready instead of a copy: its large weights are taken out of it.
     """
     from smelt.frontends.onnx.map_types import proto_of
 
-    copy = model.clone()
+    copy = model if consume else model.clone()
     if any(node.domain not in ONNX_DOMAINS for node in scope.nodes(copy)):
         from smelt.frontends.onnx.bodies import attach_bodies
 
