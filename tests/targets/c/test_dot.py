@@ -23,6 +23,7 @@ EINSUMS = {
     "result transposed": ("ij,jk->ki", "[5,6]", "[6,7]", "[7,5]"),
     "free size 1": ("ij,jk->ik", "[1,6]", "[6,1]", "[1,1]"),
     "nothing to sum": ("ij,jk->ik", "[3,0]", "[0,4]", "[3,4]"),
+    "nothing to sum, right transposed": ("ij,kj->ik", "[3,0]", "[4,0]", "[3,4]"),
     "nothing to keep": ("ij,jk->ik", "[0,3]", "[3,4]", "[0,4]"),
 }
 TYPES = ("float", "double", "int32")
