@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from smelt.ir import text
 from smelt.ir.constants import Constants
 from smelt.ir.rows import FIRST, LAST, cut_of_rows, rows_taken
+from smelt.ir.shapes import ShapeInference
 from smelt.ir.slices import cuts_of
 from smelt.passes.base import PassContext
 from smelt.runtime.runner import open_runner
@@ -52,3 +53,16 @@ def test_what_has_no_meaning_is_unknown(operands: str) -> None:
     )
     PassContext.of(model)
     assert cuts_of(model.graph[0], Constants()) is None
+
+
+def test_a_dim_that_is_cut_again_and_again_becomes_a_size_of_its_own() -> None:
+    cuts = "".join(f"s{i + 1} = Slice(s{i}, one, end, zero) " for i in range(40))
+    model = text.parse(
+        "g (float[N,4] s0) => (float[M,4] s40) "
+        f"<int64[1] one = {{1}}, int64[1] end = {{9223372036854775807}}, int64[1] zero = {{0}}> {{ {cuts} }}"
+    )
+    ShapeInference(model).infer_model()
+    shapes = [node.outputs[0].shape for node in model.graph]
+    assert all(shape is not None and shape[1] == 4 for shape in shapes)
+    assert all(len(str(shape[0])) < 60 for shape in shapes if shape is not None)
+    assert len({str(shape[0]) for shape in shapes if shape is not None}) == 40
