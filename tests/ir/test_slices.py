@@ -64,5 +64,5 @@ def test_a_dim_that_is_cut_again_and_again_becomes_a_size_of_its_own() -> None:
     ShapeInference(model).infer_model()
     shapes = [node.outputs[0].shape for node in model.graph]
     assert all(shape is not None and shape[1] == 4 for shape in shapes)
-    assert all(len(str(shape[0])) < 60 for shape in shapes if shape is not None)
+    assert max(str(shape[0]).lower().count("max(") for shape in shapes if shape is not None) <= 5
     assert len({str(shape[0]) for shape in shapes if shape is not None}) == 40
