@@ -43,7 +43,8 @@ def bounded(theirs: ShapeRule) -> ShapeRule:
             if isinstance(before, int) or not (isinstance(after, int) or axis in ranges):
                 dims.append(after)
                 continue
-            size = _rows(before, *ranges.get(axis, (-1, -1, -1)))
+            deep = _bounds(before) >= DEEPEST
+            size = None if deep else _rows(before, *ranges.get(axis, (-1, -1, -1)))
             guess = context.new_symbolic_dim() if isinstance(after, int) else after
             dims.append(guess if size is None else size)
         output.shape = ir.Shape(dims)
