@@ -52,7 +52,7 @@ def bounded(theirs: ShapeRule) -> ShapeRule:
     return infer
 
 
-DEEPEST = 4
+DEEPEST = 2
 """Bounds in a size, ``max(0, N - 1)`` each, beyond which another cut makes it a size of its own:
 sympy takes 4 s for a chain of 20 Slices, and 27 s for one of 40."""
 
