@@ -54,6 +54,7 @@ OBJECTS: Mapping[str, tuple[Callable[[], Any], str]] = {
         "_ref_counter",
     ),
     "onnx_ir.SymbolicDim._expr": (lambda: _onnx_ir().SymbolicDim("N"), "_expr"),
+    "onnx_ir.SymbolicDim._expr_cache": (lambda: _onnx_ir().SymbolicDim("N"), "_expr_cache"),
     "onnx_shape_inference.ShapeInferenceContext._symbolic_values": (
         lambda: _shapes().ShapeInferenceContext({"": 20}),
         "_symbolic_values",

@@ -1,7 +1,9 @@
 """Reproducers of what smelt does wrong: self-contained, replayed by one command, without weights."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -32,8 +34,6 @@ def _folders_of_the_test(tmp_path, monkeypatch):
 
 
 def folder_of(*arguments):
-    from pathlib import Path
-
     return Path(reproducer_of([str(item) for item in arguments], ZeroDivisionError("surprise")))
 
 
@@ -91,6 +91,12 @@ def test_what_is_no_model_is_left_out(tmp_path):
 
 
 def run(folder):
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return subprocess.run(
-        ["sh", folder / "repro.sh"], capture_output=True, text=True, timeout=120, check=False
+        ["sh", folder / "repro.sh"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "PATH": path},
     )

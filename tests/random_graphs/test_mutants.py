@@ -16,6 +16,7 @@ from smelt.passes.base import together
 GRAPHS = 1500
 
 
+@pytest.mark.slow  # tests/mutants has one of each pass, with a model that shows it at once
 @pytest.mark.parametrize("mutant", MUTANTS, ids=str)
 def test_a_wrong_pass_is_caught(mutant: Mutant) -> None:
     assert any(_catches(seed, mutant) for seed in range(GRAPHS))

@@ -11,6 +11,7 @@ import re
 import onnx_ir as ir
 
 from smelt.ir import scope
+from smelt.ir.onnx_ir_private import expression_of, has_expression, set_expression
 
 LONGEST = 1000
 """Characters of an expression that is computed with; a name may be of any length."""
@@ -64,18 +65,19 @@ def keep_opaque(model: ir.Model) -> None:
 
 def _keep_opaque(dim: ir.SymbolicDim) -> None:
     text = dim.value
-    if text is None or text.isidentifier() or dim._expr_cache is not None:
+    if text is None or text.isidentifier() or has_expression(dim):
         return
     if not (is_plain(text) and _is_readable(dim)):
         import sympy  # type: ignore[import-untyped]
 
-        dim._expr_cache = sympy.Symbol(text, integer=True, positive=True)
+        set_expression(dim, sympy.Symbol(text, integer=True, positive=True))
 
 
 def _is_readable(dim: ir.SymbolicDim) -> bool:
     import sympy
 
     try:
-        return dim._expr is not None and not dim._expr.has(sympy.nan, sympy.zoo, sympy.oo)
+        expression = expression_of(dim)
+        return expression is not None and not expression.has(sympy.nan, sympy.zoo, sympy.oo)
     except (ValueError, TypeError, ArithmeticError):
         return False

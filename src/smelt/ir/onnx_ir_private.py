@@ -22,6 +22,16 @@ def expression_of(dim: ir.SymbolicDim) -> Any:
     return dim._expr
 
 
+def has_expression(dim: ir.SymbolicDim) -> bool:
+    """True if the name of the dim has been read as an expression, or was given one."""
+    return dim._expr_cache is not None
+
+
+def set_expression(dim: ir.SymbolicDim, expression: Any) -> None:
+    """Let ``dim`` stand for ``expression``, whatever its name reads as."""
+    dim._expr_cache = expression
+
+
 def replace_inputs(node: ir.Node, inputs: Sequence[ir.Value | None]) -> None:
     """Let ``node`` read ``inputs``, as many as before, in one piece."""
     before = node.inputs

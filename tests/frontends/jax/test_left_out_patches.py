@@ -82,7 +82,10 @@ CHANGES: dict[str, Callable[[patches.Patch], patches.Patch]] = {
 def test_every_patch_is_in_the_list() -> None:
     registry.load()
     known = {function.target: function.parameters for function in library_functions.ALL}
-    ours = {t: patch for t, patch in patches._patches.items() if not t.startswith("patched_")}
+    libraries = ("jax", "flax", "equinox")  # other tests bind functions of modules of their own
+    ours = {
+        t: p for t, p in patches._patches.items() if t.partition(":")[0].split(".")[0] in libraries
+    }
     assert {target: patch.parameters for target, patch in ours.items()} == known
     assert set(USERS) == set(library_functions.ALL)
 

@@ -128,8 +128,7 @@ def test_a_binding_is_restored_after_an_error(library):
 def test_a_target_that_does_not_exist_leaves_nothing_behind(library):
     binds(Binding("test_library:missing", "test.missing", lambda x: x))
     try:
-        with pytest.raises(AttributeError):
-            trace(lambda x: x, "f32[3]")
+        assert trace(lambda x: x, "f32[3]").graph.inputs
     finally:
         del patches._patches["test_library:missing"]
     assert library.cube is cube

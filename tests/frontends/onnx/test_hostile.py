@@ -83,7 +83,7 @@ def test_branches_nested_beyond_the_limit() -> None:
             [node], f"g{level}", [], [helper.make_empty_tensor_value_info("t")]
         )
         node = helper.make_node("If", ["c"], ["t"], then_branch=branch, else_branch=branch)
-        if level > 12:
+        if level > 10:
             break
     model = graph("y = Relu(x)")
     model.graph.node.append(node)
