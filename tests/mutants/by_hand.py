@@ -36,9 +36,9 @@ SHOWN = [
     ),
     Shown(
         "merge-consecutive-concats",
-        "passes.simplify.merge_consecutive_concats:concat_of_concat",
-        "list(inner.inputs) if",
-        "list(reversed(inner.inputs)) if",
+        "passes.simplify.merge_consecutive_concats:_pieces",
+        "waiting.extend(reversed(inner.inputs))",
+        "waiting.extend(inner.inputs)",
         "g (float[N,2] a, float[N,2] b, float[N,2] c) => (float[N,6] y) "
         "{ p = Concat<axis=1>(a, b) y = Concat<axis=1>(p, c) }",
     ),
