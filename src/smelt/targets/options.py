@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from smelt.errors import UsageError
+from smelt.errors import UsageError, did_you_mean
 from smelt.targets.base import Target
 
 
@@ -31,12 +30,11 @@ def read_options(target: Target, given: Mapping[str, Any]) -> Any:
 
 
 def _unknown(target: Target, name: str, known: tuple[str, ...]) -> UsageError:
-    near = difflib.get_close_matches(name, known, n=1)
     return UsageError(
         "E660",
         f"target {target.name!r} has no option {name!r}",
         why=f"its options are {', '.join(known)}" if known else "it has none",
-        fix=f"did you mean {near[0]!r}?" if near else "",
+        fix=did_you_mean(name, known, ""),
     )
 
 
