@@ -23,7 +23,8 @@ from smelt.passes.interface.image_input_preprocess import Images, image_input_pr
 from smelt.passes.interface.materialize_symbolic_dims import bind_dims
 from smelt.passes.interface.raise_opset import Opset, raise_opset
 from smelt.passes.pipeline import Step
-from smelt.passes.run import Observer, PassReport, run
+from smelt.passes.run import Observer, PassReport, count_nodes, run
+from smelt.spans import span
 from smelt.targets.base import Artifact, Plan, Target
 from smelt.targets.legality import check_limits
 from smelt.targets.options import read_options
@@ -62,11 +63,12 @@ def trace(
             raise
         raise not_installed("jax", "jax", "converting a JAX function") from error
 
-    with paused_collector():
+    with paused_collector(), span("trace") as told:
         model = trace_jax(fn, *specs, **options)
         names = (channels_first,) if isinstance(channels_first, str) else tuple(channels_first)
         if names:
             _put_channels_first(model, names)
+        told.note(nodes=count_nodes(model))
     return model
 
 
@@ -132,7 +134,7 @@ def optimize_model(
         raise UsageError("E607", f"verify={verify!r} is none of off, final, each")
     steps = language.parse(pipeline) if isinstance(pipeline, str) else pipeline
     watching = list(observers)
-    with paused_collector():
+    with paused_collector(), span("optimize", nodes_before=count_nodes(model)) as told:
         if verify != "off":
             from smelt.check.each import VerifyEach, VerifyFinal
 
@@ -153,6 +155,7 @@ def optimize_model(
         if verify != "off":
             checker.finish(model)
             reports.evidence = checker.evidence
+        told.note(nodes_after=cx.index().count)
     return reports
 
 
@@ -255,14 +258,25 @@ def compile_model(
             highest_opset=highest,
             observers=observers,
         )
-        select(model, chosen)
-        check_limits(model, chosen)
-        plan = Plan(model, own)
-        chosen.schedule(plan)
-        chosen.allocate(plan)
-        artifact = chosen.emit(plan)
+        artifact = _emitted(model, chosen, own)
     artifact.report.setdefault("passes", [report.to_json() for report in reports])
     return artifact
+
+
+def _emitted(model: ir.Model, target: Target, own: Any) -> Artifact:
+    """What the phases of ``target``, with its ``own`` options, make of an optimized model."""
+    plan = Plan(model, own)
+    with span("select", target=target.name) as told:
+        select(model, target)
+        told.note(nodes=count_nodes(model))
+    with span("check limits", target=target.name):
+        check_limits(model, target)
+    with span("schedule", target=target.name):
+        target.schedule(plan)
+    with span("allocate", target=target.name):
+        target.allocate(plan)
+    with span("emit", target=target.name):
+        return target.emit(plan)
 
 
 def select(model: ir.Model, target: Target) -> None:

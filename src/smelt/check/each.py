@@ -24,6 +24,7 @@ from smelt.ir.interface_change import DimBound, InterfaceChange
 from smelt.passes.base import Exactness, Pass, together
 from smelt.passes.pipeline import Fixpoint, Step, Steps, to_text
 from smelt.passes.run import Observer, PassReport
+from smelt.spans import span
 
 
 class Verifier(Observer, Protocol):
@@ -136,7 +137,8 @@ def passes_of(steps: Steps) -> Iterator[Pass]:
 def _timed(evidence: Evidence) -> Iterator[None]:
     started = time.perf_counter()
     try:
-        yield
+        with span("verification"):
+            yield
     finally:
         evidence.seconds += time.perf_counter() - started
 

@@ -14,6 +14,7 @@ from smelt.errors import SmeltError, UsageError
 from smelt.ir.out_of_memory import explains_memory
 from smelt.runtime.inputs import Mode, random_inputs
 from smelt.runtime.interface import Interface, Value
+from smelt.spans import span
 
 MODES: tuple[Mode, ...] = ("normal", "sparse")
 
@@ -53,7 +54,8 @@ def verify(
     cannot be run on any of the inputs, and UsageError E634 if neither side is a model and no
     inputs are given.
     """
-    first, second = _open(a, b, names)
+    with span("open"):
+        first, second = _open(a, b, names)
     report = Report(names, tolerance=str(tolerance or f"measured rounding x {margin:g}"))
     if first.interface is not None and second.interface is not None:
         report.interface = disagreements(first.interface, second.interface)
@@ -68,13 +70,13 @@ def verify(
     for case in cases:
         trial = Trial(case.sizes, case.inputs, seed)
         report.trials.append(trial)
-        expected = _attempt(first, case.values)
+        expected = _attempt(first, case.values, names[0])
         if isinstance(expected, SmeltError):
             # The inputs may be outside the domain of the source: then this trial says nothing.
             trial.skipped = f"{names[0]}: {expected.why or expected.what}"
             refused.append(expected)
             continue
-        actual = _attempt(second, case.values)
+        actual = _attempt(second, case.values, names[1])
         if isinstance(actual, SmeltError):
             trial.failure = f"{names[1]} fails where {names[0]} works: {actual.why or actual.what}"
             continue
@@ -83,13 +85,17 @@ def verify(
     if yardstick is not None:
         ours = yardstick.subject is first
         bases = [expected if ours else actual for _, _, expected, actual in ran]
-        moved = yardstick.movements(
-            [(each[1], base) for each, base in zip(ran, bases, strict=True)]
-        )
+        with span("measure rounding"):
+            moved = yardstick.movements(
+                [(each[1], base) for each, base in zip(ran, bases, strict=True)]
+            )
         slacks = [allowance(*pair, margin) for pair in zip(bases, moved, strict=True)]
     names_out = [port.name for port in second.interface.outputs] if second.interface else []
     for (trial, _, expected, actual), slack in zip(ran, slacks, strict=True):
-        trial.outputs = compare(expected, actual, tolerance or EXACT, names=names_out, slack=slack)
+        with span("compare"):
+            trial.outputs = compare(
+                expected, actual, tolerance or EXACT, names=names_out, slack=slack
+            )
     if refused and len(refused) == len(report.trials):
         raise source_fails(refused[0], [trial.sizes for trial in report.trials])
     return report
@@ -105,11 +111,12 @@ def source_fails(error: SmeltError, sizes: Iterable[Mapping[str, int]]) -> Smelt
     return error
 
 
-def _attempt(side: Subject, values: Sequence[Value]) -> list[Value] | SmeltError:
-    try:
-        return list(side.run(*values))
-    except SmeltError as error:
-        return error
+def _attempt(side: Subject, values: Sequence[Value], name: str) -> list[Value] | SmeltError:
+    with span("run", side=name):
+        try:
+            return list(side.run(*values))
+        except SmeltError as error:
+            return error
 
 
 def _open(a: Checkable, b: Checkable, names: tuple[str, str]) -> tuple[Subject, Subject]:

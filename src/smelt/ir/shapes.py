@@ -33,6 +33,7 @@ from smelt.ir.shape_rules import (
     register_own_rules,
 )
 from smelt.ir.tracked_elements import check_elements
+from smelt.spans import span
 
 Dim = int | ir.SymbolicDim
 
@@ -106,8 +107,9 @@ class ShapeInference:
             return
         self._reserve()
         try:
-            if not self._infer_flat():
-                self._infer_nested()
+            with span("shapes"):
+                if not self._infer_flat():
+                    self._infer_nested()
         except OpUsageError as error:
             raise _contradiction(error.node.name, error.node.op_type, error.message) from error
         except ShapeInferenceError as error:

@@ -14,6 +14,7 @@ from smelt.ir.interface_change import to_json
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Exactness, PassContext
 from smelt.passes.pipeline import Fixpoint, Step, Steps
+from smelt.spans import span
 
 
 @dataclass
@@ -84,8 +85,9 @@ class _Run:
                 yield self.step(step)
 
     def fixpoint(self, group: Fixpoint) -> Iterator[PassReport]:
-        for _ in range(group.rounds):
-            reports = list(self.steps(group.steps))
+        for index in range(group.rounds):
+            with span("fixpoint", round=index + 1):
+                reports = list(self.steps(group.steps))
             yield from reports
             last = [report for report in reports if report.changed]
             if not last:
@@ -101,15 +103,17 @@ class _Run:
         for observer in self.observers:
             observer.before_pass(step, self.cx.model)
         before = self.cx.index().count
-        started = time.process_time()
-        stats = step.pass_.run(self.cx, step.options)
+        text, started = str(step), time.process_time()
+        with span(step.pass_.spelling, "pass", text=text, nodes_before=before) as told:
+            stats = step.pass_.run(self.cx, step.options)
+            after = self.cx.index().count
+            told.note(nodes_after=after, rewrites=stats.rewrites)
         seconds = time.process_time() - started
         self.edits += stats.rewrites
         if not stats.rewrites or (step.pass_.rules and not stats.skipped):
-            self.settled[str(step)] = self.edits
-        after = self.cx.index().count
+            self.settled[text] = self.edits
         promised = step.pass_.exactness_of(stats, step.options)
-        report = PassReport(step.pass_.name, str(step), seconds, before, after, stats, promised)
+        report = PassReport(step.pass_.name, text, seconds, before, after, stats, promised)
         for observer in self.observers:
             observer.after_pass(step, self.cx.model, report)
         return report

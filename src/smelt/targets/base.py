@@ -19,6 +19,7 @@ import onnx_ir as ir
 from smelt.ir.rule import Rule
 from smelt.operators.declare import Operator
 from smelt.runtime.interface import Value
+from smelt.spans import span
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,8 @@ class Artifact:
         contents = getattr(self.files, "contents", self.files)
         try:
             root.mkdir(parents=True, exist_ok=True)
-            return write_together({root / name: data for name, data in contents.items()})
+            with span("save", file=str(root)):
+                return write_together({root / name: data for name, data in contents.items()})
         except BaseException:
             for folder in made:
                 with contextlib.suppress(OSError):

@@ -30,6 +30,7 @@ from smelt.frontends.jax.state import state_of
 from smelt.ir.build import Builder
 from smelt.ir.shapes import ShapeInference
 from smelt.operators import all_operators
+from smelt.spans import span
 
 IR_VERSIONS = {18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12, 25: 13}
 """The ONNX file format of each opset, as ONNX released them together."""
@@ -96,7 +97,7 @@ def trace(
 
     def lowered(bodies: library.Library) -> ir.Model:
         model = _empty_model(name or _name_of(fn), inputs, opset)
-        with compat.x64(x64):
+        with compat.x64(x64), span("lower"):
             _lower(model, closed, known, outputs, bodies)
         return model
 
@@ -144,7 +145,8 @@ def _traced(
 
     with compat.x64(x64):
         kept = tuple(specs.struct_of(array) for array in parameters.arrays.values())
-        return compat.make_jaxpr(call, (structs, kept))
+        with span("jaxpr"):
+            return compat.make_jaxpr(call, (structs, kept))
 
 
 def _check_interface(jaxpr: compat.Jaxpr) -> None:

@@ -15,12 +15,14 @@ from smelt.frontends.onnx.inline import inline_functions
 from smelt.frontends.onnx.map_types import note_map_types, without_map_types
 from smelt.frontends.onnx.mapped import map_weights
 from smelt.frontends.onnx.read import Source, read_proto
+from smelt.ir import scope
 from smelt.ir.defaults import set_aside_defaults
 from smelt.ir.dim_texts import keep_opaque
 from smelt.ir.names import name_nodes
 from smelt.ir.onnx_ir_log import silent_onnx_ir
 from smelt.ir.raise_opset import raise_opset
 from smelt.operators import restore_operators
+from smelt.spans import span
 
 LOWEST_OPSET = 13
 """What rules are written for; a model below is raised to it where that is possible."""
@@ -47,20 +49,35 @@ def load(
     Raises InvalidModel (E3xx) for models that break the specification or reach outside their
     folder, ResourceLimit (E5xx) for absurd sizes, UsageError E609 if there is no such file.
     """
-    model = clone(source) if isinstance(source, ir.Model) else _from_proto(*read_proto(source))
+    with span("load", **_named(source)) as told:
+        model = _checked(source)
+        told.note(nodes=sum(len(graph) for graph in scope.graphs(model)))
+        if as_is:
+            return model
+        if model.functions or not keep_opset:
+            bring_to_opset(model, opset)
+        restore_operators(model)
+        if inline and model.functions:
+            with span("inline"):
+                inline_functions(model)
+    return model
+
+
+def _named(source: Source) -> dict[str, str]:
+    """The file that ``source`` is, for those who read where time went."""
+    return {"file": str(source)} if isinstance(source, str | Path) else {}
+
+
+def _checked(source: Source) -> ir.Model:
+    """The model as it was written, held against the specification."""
+    model = clone(source) if isinstance(source, ir.Model) else _read(source)
     _spell_domain_once(model)
-    check_model(model)
+    with span("check"):
+        check_model(model)
     forget_impossible_sizes(model)
     keep_opaque(model)
     name_nodes(model)
     set_aside_defaults(model)
-    if as_is:
-        return model
-    if model.functions or not keep_opset:
-        bring_to_opset(model, opset)
-    restore_operators(model)
-    if inline and model.functions:
-        inline_functions(model)
     return model
 
 
@@ -70,6 +87,11 @@ def clone(model: ir.Model) -> ir.Model:
         return model.clone()
     except (ValueError, RuntimeError) as error:
         raise InvalidModel("E302", "the model cannot be copied", why=_root(error)) from error
+
+
+def _read(source: onnx.ModelProto | bytes | str | Path) -> ir.Model:
+    with span("read"):
+        return _from_proto(*read_proto(source))
 
 
 def _from_proto(proto: onnx.ModelProto, folder: Path | None) -> ir.Model:

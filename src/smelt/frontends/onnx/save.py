@@ -28,6 +28,7 @@ from smelt.ir.defaults import restore_defaults
 from smelt.ir.files import Content, write_together
 from smelt.ir.names import name_values
 from smelt.ir.out_of_memory import explains_memory
+from smelt.spans import span
 
 INLINE_LIMIT = 1_500_000_000
 """Bytes of weights beyond which they go to a file of their own: a protobuf holds 2 GiB."""
@@ -78,25 +79,27 @@ def save(
     disk is full.
     """
     path = Path(path)
-    if path.is_dir() or not path.parent.is_dir():
-        raise UsageError("E614", f"cannot write to {str(path)!r}", why="no such folder")
-    if external_data is None:
-        external_data = _belongs_beside(model, inline_limit)
-    location = f"{path.name}.data" if external_data else None
-    encoded = encode(_prepared(model, provenance, keep_bare), location)
-    contents: dict[Path, Content] = {}
-    if encoded.beside:
-        contents[path.parent / f"{path.name}.data"] = encoded.write_beside
-    contents[path] = encoded.write
-    write_together(contents)
-    return path
+    with span("save", file=str(path)):
+        if path.is_dir() or not path.parent.is_dir():
+            raise UsageError("E614", f"cannot write to {str(path)!r}", why="no such folder")
+        if external_data is None:
+            external_data = _belongs_beside(model, inline_limit)
+        location = f"{path.name}.data" if external_data else None
+        encoded = encode(_prepared(model, provenance, keep_bare), location)
+        contents: dict[Path, Content] = {}
+        if encoded.beside:
+            contents[path.parent / f"{path.name}.data"] = encoded.write_beside
+        contents[path] = encoded.write
+        write_together(contents)
+        return path
 
 
 @explains_memory("save")
 @paused_collector()
 def write(model: ir.Model, stream: BinaryIO) -> None:
     """Write ``model`` with its weights inside to a stream, piece by piece."""
-    encode(_prepared(model, False, False)).write(stream)
+    with span("save"):
+        encode(_prepared(model, False, False)).write(stream)
 
 
 class ModelFiles(Mapping[str, bytes]):
