@@ -108,12 +108,12 @@ def test_optimizing_tells_its_phases_and_each_pass():
 def test_compiling_tells_the_phases_of_the_target():
     with recording() as recorder:
         smelt.compile(PROTO, target="c", dims={"B": 1})
-    phases = [each.name for each in recorder.spans]
+    phases = [each.name for each in recorder.spans if not each.name.startswith("import")]
     assert phases == [
         *("load", "optimize"),
         *("select", "check limits", "schedule", "allocate", "emit"),
     ]
-    assert all(each.args["target"] == "c" for each in recorder.spans[2:])
+    assert all(each.args["target"] == "c" for each in recorder.spans[-5:])
 
 
 def test_tracing_tells_what_jax_takes_and_what_lowering_takes():

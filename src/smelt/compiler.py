@@ -136,12 +136,14 @@ def optimize_model(
     watching = list(observers)
     with paused_collector(), span("optimize", nodes_before=count_nodes(model)) as told:
         if verify != "off":
-            from smelt.check.each import VerifyEach, VerifyFinal
+            with span("prepare verification"):
+                from smelt.check.each import VerifyEach, VerifyFinal
 
-            source = model.clone()
-            checker = (VerifyEach if verify == "each" else VerifyFinal)(source, steps, dims)
+                source = model.clone()
+                checker = (VerifyEach if verify == "each" else VerifyFinal)(source, steps, dims)
             watching.append(checker)
-        cx = PassContext.of(model, _evaluator(model))
+        with span("prepare"):
+            cx = PassContext.of(model, _evaluator(model))
         cx.operators, cx.kernels = operators, kernels
         cx.rewrites_left = rewrites
         reports = Reports(_bring_to_opset(cx, opset, watching))

@@ -17,6 +17,7 @@ from smelt.cli.arguments import (
 from smelt.cli.command import Dims, Json, Pipeline, Target, command, print_json
 from smelt.cli.layout import table
 from smelt.cli.progress import progress, size_of
+from smelt.cli.timing import Timing, Trace, timed
 from smelt.cli.tracing import Input, Static, parse_inputs, parse_static
 from smelt.errors import UsageError
 
@@ -46,6 +47,8 @@ def compile_(
     pipeline: Pipeline = "default",
     opset: Annotated[int | None, typer.Option(help="Raise the ONNX opset to this first.")] = None,
     x64: Annotated[bool, typer.Option("--x64", help="Trace with 64-bit types.")] = False,
+    timing: Timing = False,
+    trace: Trace = None,
     as_json: Json = False,
 ) -> None:
     """Compile an ONNX model or a JAX function for a target.
@@ -67,7 +70,10 @@ def compile_(
         given = find_function(source)
     elif source == STANDARD:
         given = sys.stdin.buffer.read()
-    with progress(f"reading {source}{size_of(source)}") as shown:
+    with (
+        timed(timing, trace, as_json) as clock,
+        progress(f"reading {source}{size_of(source)}") as shown,
+    ):
         artifact = compile_model(
             given,
             *positional,
@@ -84,7 +90,8 @@ def compile_(
         files = _saved(artifact, output)
     if as_json:
         paths = [str(path) for path in files]
-        print_json({"schema": "smelt.compile/1", "files": paths, **artifact.report})
+        facts = {**artifact.report, **clock.facts()}
+        print_json({"schema": "smelt.compile/1", "files": paths, **facts})
         return
     if files and output is not None:
         rows = [(path.stat().st_size, str(path.relative_to(output))) for path in files]

@@ -9,6 +9,7 @@ import typer
 from smelt.cli.arguments import find_function, write_model
 from smelt.cli.command import Json, Pipeline, Target, command, note, print_json
 from smelt.cli.progress import progress
+from smelt.cli.timing import Timing, Trace, timed
 from smelt.cli.tracing import (
     ChannelsFirst,
     Constraints,
@@ -42,6 +43,8 @@ def convert(
     external_data: Annotated[
         bool, typer.Option("--external-data", help="Write the weights into a file of their own.")
     ] = False,
+    timing: Timing = False,
+    trace: Trace = None,
     as_json: Json = False,
 ) -> None:
     """Trace a JAX function and save it as an optimized ONNX model.
@@ -66,7 +69,10 @@ def convert(
         "x64": x64,
     }
     found = find_function(function)
-    with progress(f"tracing {function}") as shown:
+    with (
+        timed(timing, trace, as_json) as clock,
+        progress(f"tracing {function}") as shown,
+    ):
         artifact = compile_model(
             found,
             *positional,
@@ -79,6 +85,7 @@ def convert(
         shown.say(f"writing {output}")
         write_model(artifact.model, output, **{"external_data": True} if external_data else {})
     if as_json:
-        print_json({"schema": "smelt.convert/1", "output": output, **artifact.report})
+        facts = {**artifact.report, **clock.facts()}
+        print_json({"schema": "smelt.convert/1", "output": output, **facts})
     else:
         note(f"{output}: {len(artifact.model.graph)} nodes")

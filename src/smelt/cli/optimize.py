@@ -10,6 +10,7 @@ from smelt.cli.arguments import STANDARD, parse_dims, read_model, write_model
 from smelt.cli.command import Dims, Json, Pipeline, command, note, print_json
 from smelt.cli.layout import table
 from smelt.cli.progress import progress, size_of
+from smelt.cli.timing import Timing, Trace, timed
 from smelt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def optimize(
     provenance: Annotated[
         bool, typer.Option("--provenance", help="Record in each node where it comes from.")
     ] = False,
+    timing: Timing = False,
+    trace: Trace = None,
     as_json: Json = False,
 ) -> None:
     """Run a pipeline of passes over an ONNX model.
@@ -58,7 +61,10 @@ def optimize(
 
     if as_json and output == STANDARD:
         raise UsageError("E637", "standard output cannot take both the model and --json")
-    with progress(f"reading {model}{size_of(model)}") as shown:
+    with (
+        timed(timing, trace, as_json) as clock,
+        progress(f"reading {model}{size_of(model)}") as shown,
+    ):
         work = read_model(model, opset=opset, keep_opset=True)
         shown.say("inferring shapes")
         before = count_nodes(work)
@@ -90,6 +96,7 @@ def optimize(
                 "evidence": reports.evidence.to_json() if reports.evidence else None,
                 "passes": [report.to_json() for report in reports if report.changed],
                 "near_misses": _near_misses(reports),
+                **clock.facts(),
             }
         )
         return

@@ -9,6 +9,7 @@ import typer
 from smelt.cli.arguments import STANDARD, find_function, is_function, parse_dims, read_model
 from smelt.cli.command import Dims, Json, command, print_json
 from smelt.cli.progress import progress
+from smelt.cli.timing import Timing, Trace, timed
 from smelt.errors import ExitStatus, UsageError
 
 
@@ -24,6 +25,8 @@ def verify(
     edges: Annotated[
         bool, typer.Option("--edges", help="Also NaN, infinities, denormals.")
     ] = False,
+    timing: Timing = False,
+    trace: Trace = None,
     as_json: Json = False,
 ) -> None:
     """Run two models or functions on the same inputs and compare names, types and numbers.
@@ -41,7 +44,10 @@ def verify(
     if any(bound is not None and not bound >= 0 for bound in bounds):
         raise UsageError("E637", "a tolerance cannot be negative")
     given = any(bound is not None for bound in bounds)
-    with progress(f"comparing {b} with {a}"):
+    with (
+        timed(timing, trace, as_json) as clock,
+        progress(f"comparing {b} with {a}"),
+    ):
         report = run(
             _side(a),
             _side(b),
@@ -52,7 +58,7 @@ def verify(
             names=(a, b),
         )
     if as_json:
-        print_json(report.to_json())
+        print_json({**report.to_json(), **clock.facts()})
     else:
         print(report)
         print("same" if report.ok else "DIFFERENT", f"(allowed: {report.tolerance})")

@@ -10,6 +10,7 @@ from importlib import import_module
 from smelt.errors import UsageError, did_you_mean
 from smelt.extensions import Extension, extensions
 from smelt.passes.base import Pass
+from smelt.spans import span
 
 FOLDERS: Mapping[str, tuple[str, ...]] = {
     "canonicalize": ("legalize_dot_general", "max_to_relu", "swap_dot_general"),
@@ -120,12 +121,13 @@ def passes() -> Mapping[str, Pass]:
     Those of installed packages are called as their entry points are; broken ones are left out.
     """
     found: dict[str, Pass] = {}
-    for folder, names in FOLDERS.items():
-        for name in names:
-            module = import_module(f"smelt.passes.{folder}.{name}")
-            _add(found, getattr(module, name), f"smelt.passes.{folder}.{name}")
-    for pass_ in installed().values():
-        _add(found, pass_, f"the package {_packages()[pass_.name].package}")
+    with span("import passes"):
+        for folder, names in FOLDERS.items():
+            for name in names:
+                module = import_module(f"smelt.passes.{folder}.{name}")
+                _add(found, getattr(module, name), f"smelt.passes.{folder}.{name}")
+        for pass_ in installed().values():
+            _add(found, pass_, f"the package {_packages()[pass_.name].package}")
     return found
 
 

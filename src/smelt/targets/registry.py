@@ -9,6 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 from smelt import operators
 from smelt.errors import UsageError, did_you_mean
 from smelt.extensions import package_of
+from smelt.spans import span
 from smelt.targets.base import Target
 
 ENTRY_POINTS = "smelt.targets"
@@ -51,7 +52,8 @@ def find_target(target: str | Target) -> Target:
             fix=did_you_mean(target, target_names(), "`smelt targets` lists all"),
         )
     try:
-        loaded = point.load()
+        with span("import target", target=target):
+            loaded = point.load()
     except Exception as error:
         raise UsageError(
             "E615",

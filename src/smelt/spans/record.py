@@ -1,14 +1,4 @@
-"""Where time goes: each phase says when it begins and ends, to whoever records it.
-
-::
-
-    with recording() as recorder:
-        model = smelt.load("model.onnx")
-    for depth, each in recorder.walk():
-        print("  " * depth, each.name, each.seconds)
-
-Nobody records by default, and then a span costs one look-up.
-"""
+"""Spans, and the recorder of a context that collects them."""
 
 from __future__ import annotations
 
@@ -47,13 +37,21 @@ class Span:
 class Recorder:
     """What a recording has heard; ``spans`` are the outermost, in the order they began.
 
-    ``origin`` is what ``time.perf_counter`` said when it began, ``time`` the seconds since 1970.
+    ``origin`` is what ``time.perf_counter`` said when it began, ``time`` the seconds since 1970;
+    ``seconds`` and ``cpu`` are what it took from then to its end, 0 before that.
     """
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
         self.time = time.time()
         self.origin = time.perf_counter()
+        self.seconds = self.cpu = 0.0
+        self._cpu = time.process_time()
+
+    def end(self) -> None:
+        """Note how long the recording took."""
+        self.seconds = time.perf_counter() - self.origin
+        self.cpu = time.process_time() - self._cpu
 
     def walk(self) -> Iterator[tuple[int, Span]]:
         """Every span with its depth, each before those within it."""
@@ -141,5 +139,6 @@ def recording() -> Iterator[Recorder]:
         yield recorder
     finally:
         _siblings.reset(token)
+        recorder.end()
         if outer is not None:
             outer.extend(recorder.spans)

@@ -1,0 +1,128 @@
+"""Where the time of a command went: ``--timing`` and ``--trace``, for every command that compiles.
+
+::
+
+    with timed(timing, trace, as_json) as clock:
+        ...
+    print_json({"schema": ..., **clock.facts()})
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from smelt.cli.arguments import STANDARD
+from smelt.cli.command import note
+from smelt.cli.layout import table
+from smelt.errors import SmeltError, UsageError
+from smelt.spans import Recorder, recording
+
+if TYPE_CHECKING:
+    from smelt.spans.timing import Total
+
+Timing = Annotated[bool, typer.Option("--timing", help="Show what each phase and each pass took.")]
+Trace = Annotated[
+    str | None,
+    typer.Option(
+        "--trace", metavar="FILE", help="Write a trace for Perfetto or chrome://tracing (JSON)."
+    ),
+]
+
+PARTS_SHOWN = 12
+"""Passes or phases listed within one, the longest; ``--json`` has all."""
+
+
+class Clock:
+    """What was recorded of a command, if ``timing`` was asked for."""
+
+    def __init__(self, timing: bool, recorder: Recorder) -> None:
+        self.timing = timing
+        self.recorder = recorder
+
+    def facts(self) -> dict[str, Any]:
+        """For the document of ``--json``: ``timing``, or nothing."""
+        from smelt.spans.timing import totals
+
+        if not self.timing:
+            return {}
+        phases = [total.to_json() for total in totals(self.recorder.spans)]
+        took = {"seconds": self.recorder.seconds, "cpu_seconds": self.recorder.cpu}
+        return {"timing": {**took, "phases": phases}}
+
+
+@contextmanager
+def timed(timing: bool, trace: str | None, as_json: bool) -> Iterator[Clock]:
+    """Record the block; at its end, however it ends, show the table and write the ``trace``.
+
+    Raises UsageError E614 before the block if there is no folder for the trace.
+    """
+    if trace == STANDARD:
+        raise UsageError("E637", "a trace needs a file, not standard output")
+    if trace is not None and (Path(trace).is_dir() or not Path(trace).parent.is_dir()):
+        raise UsageError("E614", f"cannot write to {trace!r}", why="no such folder")
+    with recording() as recorder:
+        clock = Clock(timing, recorder)
+        try:
+            yield clock
+        except BaseException:
+            recorder.end()
+            _tell(clock, trace, as_json, failing=True)
+            raise
+    _tell(clock, trace, as_json, failing=False)
+
+
+def _tell(clock: Clock, trace: str | None, as_json: bool, *, failing: bool) -> None:
+    if clock.timing and not as_json:
+        note(table(_rows(clock.recorder), ("phase", "ms", "%", "CPU ms", "runs", "nodes")))
+    if trace is None:
+        return
+    try:
+        _write(clock.recorder, trace)
+    except SmeltError as error:
+        if not failing:
+            raise
+        note(f"no trace: {error.what}")  # what the command itself failed of comes after this
+
+
+def _write(recorder: Recorder, path: str) -> None:
+    from smelt import __version__
+    from smelt.ir.files import write_atomically
+    from smelt.spans.chrome_trace import chrome_trace
+
+    document = chrome_trace(recorder, smelt=__version__, command=" ".join(sys.argv[1:]))
+    write_atomically(path, json.dumps(document).encode())
+
+
+def _rows(recorder: Recorder) -> list[tuple[Any, ...]]:
+    from smelt.spans.timing import Total, totals
+
+    phases = totals(recorder.spans)
+    rest = recorder.seconds - sum(phase.seconds for phase in phases)
+    cpu = recorder.cpu - sum(phase.cpu for phase in phases)
+    phases.append(Total("everything else", "phase", rest, cpu, 1))
+    whole = max(recorder.seconds, 1e-9)
+    rows = [row for phase in phases for row in _rows_of(phase, "", whole)]
+    return [*rows, ("total", *_figures(recorder.seconds, recorder.cpu, whole), "", "")]
+
+
+def _rows_of(total: Total, indent: str, whole: float) -> Iterator[tuple[Any, ...]]:
+    nodes = "" if total.nodes is None else " -> ".join(map(str, dict.fromkeys(total.nodes)))
+    figures = _figures(total.seconds, total.cpu, whole)
+    yield f"{indent}{total.name}", *figures, total.runs, nodes
+    for part in total.parts[:PARTS_SHOWN]:
+        yield from _rows_of(part, f"{indent}  ", whole)
+    hidden = total.parts[PARTS_SHOWN:]
+    if hidden:
+        took = _figures(sum(p.seconds for p in hidden), sum(p.cpu for p in hidden), whole)
+        yield f"{indent}  {len(hidden)} others", *took, sum(p.runs for p in hidden), ""
+
+
+def _figures(seconds: float, cpu: float, whole: float) -> tuple[float, float, float]:
+    return round(1000 * seconds, 1), round(100 * seconds / whole, 1), round(1000 * cpu, 1)

@@ -1,0 +1,77 @@
+"""What a recording took by phase and by pass: spans that are called alike, added up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from smelt.spans.record import Span
+
+TRANSPARENT = frozenset({"fixpoint"})
+"""Spans that only group others: their parts count as parts of what is around them."""
+
+
+@dataclass
+class Total:
+    """What ``runs`` spans called ``name`` took together: wall and CPU time in seconds.
+
+    ``nodes`` are those before the first and after the last; None where nodes do not matter.
+    ``parts`` are what ran within them, the longest first.
+    """
+
+    name: str
+    category: str
+    seconds: float = 0.0
+    cpu: float = 0.0
+    runs: int = 0
+    nodes: tuple[int, int] | None = None
+    parts: list[Total] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "category": self.category,
+            "seconds": self.seconds,
+            "cpu_seconds": self.cpu,
+            "runs": self.runs,
+            "nodes": list(self.nodes) if self.nodes else None,
+            "parts": [part.to_json() for part in self.parts],
+        }
+
+
+def totals(spans: Iterable[Span]) -> list[Total]:
+    """The totals of ``spans``, the longest first; a pass with other options is another."""
+    alike: dict[tuple[str, str], list[Span]] = {}
+    for each in _opaque(spans):
+        name = each.args["text"] if each.category == "pass" else each.name
+        alike.setdefault((name, each.category), []).append(each)
+    found = [_total(*key, members) for key, members in alike.items()]
+    return sorted(found, key=lambda total: -total.seconds)
+
+
+def _total(name: str, category: str, spans: list[Span]) -> Total:
+    return Total(
+        name,
+        category,
+        sum(each.seconds for each in spans),
+        sum(each.cpu for each in spans),
+        len(spans),
+        _nodes(spans),
+        totals(inner for each in spans for inner in each.children),
+    )
+
+
+def _nodes(spans: list[Span]) -> tuple[int, int] | None:
+    first, last = spans[0].args, spans[-1].args
+    before = first.get("nodes_before", first.get("nodes"))
+    after = last.get("nodes_after", last.get("nodes"))
+    return None if before is None or after is None else (before, after)
+
+
+def _opaque(spans: Iterable[Span]) -> Iterator[Span]:
+    for each in spans:
+        if each.name in TRANSPARENT:
+            yield from _opaque(each.children)
+        else:
+            yield each
