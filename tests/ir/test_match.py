@@ -147,6 +147,18 @@ def test_overridable_initializer_is_no_constant() -> None:
 
 
 PATTERN = op("Mul", X, op("Sigmoid", X), commutative=True)
+
+
+def test_an_inner_result_is_no_operand_as_well() -> None:
+    pattern = op("Sub", op("Exp", X), Y)
+    found = match_last(pattern, graph("e = Exp(x) y = Sub(e, e)"))
+    assert found == Miss("an inner result is an operand, too")
+    shared = op("Sub", op("Exp", X, shared=True), Y)
+    assert isinstance(match_last(shared, graph("e = Exp(x) y = Sub(e, e)")), Match)
+    named = op("Mul", op("Exp", X, name="e"), var("e"))
+    assert isinstance(match_last(named, graph("e = Exp(x) y = Mul(e, e)")), Match)
+
+
 OPEN = {
     "read by another node": graph(
         "s = Sigmoid(x) q = Neg(s) y = Mul(x, s)", "float[4] y, float[4] q"

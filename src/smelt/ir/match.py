@@ -32,10 +32,12 @@ class MatchState:
         constants: Constants,
         graph: ir.Graph | None,
         around: Mapping[ir.Graph, ir.Graph] | None = None,
+        inner_names: frozenset[str] = frozenset(),
     ) -> None:
         self.constants = constants
         self.graph = graph
         self.around = around or {}
+        self.inner_names = inner_names
         self.bindings: dict[str, ir.Value | None] = {}
         self.nodes: list[ir.Node] = []
         self.closed: list[ir.Node] = []
@@ -79,6 +81,9 @@ class MatchState:
     def is_closed(self) -> bool:
         """True if nothing outside the match reads an interior result that is not shared.
 
+        A result that is an operand of the match, too, is read by what replaces it: of ``m - m``,
+        no rule takes one ``m`` for an inner result and the other for any value. ``inner_names``
+        are those that the pattern gives to results of nodes.
         Nodes that ask for more than is known of their operator are no match either.
         """
         for node in self.nodes:
@@ -88,8 +93,13 @@ class MatchState:
         if not self.closed:
             return True
         members = set(self.nodes)
+        inner = self.inner_names
+        operands = {value for name, value in self.bindings.items() if name not in inner}
         for node in self.closed:
             for value in node.outputs:
+                if value in operands:
+                    self.miss("an inner result is an operand, too")
+                    return False
                 if value.is_graph_output() or not _all_among(members, value):
                     self.miss("an inner result is read elsewhere")
                     return False

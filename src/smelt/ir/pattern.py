@@ -160,3 +160,15 @@ def depth(pattern: Pattern) -> int:
     if isinstance(pattern, Optional):
         return depth(pattern.pattern)
     return 0
+
+
+def inner_names(pattern: Pattern) -> frozenset[str]:
+    """The names that ``pattern`` gives to results of nodes."""
+    if isinstance(pattern, Op):
+        own = frozenset() if pattern.name is None else frozenset({pattern.name})
+        return own.union(*map(inner_names, pattern.inputs))
+    if isinstance(pattern, OneOf):
+        return frozenset().union(*map(inner_names, pattern.alternatives))
+    if isinstance(pattern, Optional):
+        return inner_names(pattern.pattern)
+    return frozenset()

@@ -19,7 +19,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.constants import SMALL, Constants
 from smelt.ir.match import Matcher, MatchState, compile_look, compile_pattern
-from smelt.ir.pattern import OneOf, Op, can_occur, depth, roots
+from smelt.ir.pattern import OneOf, Op, can_occur, depth, inner_names, roots
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,7 @@ class Rule:
     same_shape: bool = False
     roots: tuple[tuple[str, str], ...] = field(init=False)
     depth: int = field(init=False)
+    _inner_names: frozenset[str] = field(init=False, repr=False)
     _matchers: tuple[tuple[int, tuple[str, ...], Look, Matcher], ...] = field(
         init=False, repr=False
     )
@@ -113,6 +114,7 @@ class Rule:
         ]
         object.__setattr__(self, "roots", roots(self.pattern))
         object.__setattr__(self, "depth", depth(self.pattern))
+        object.__setattr__(self, "_inner_names", inner_names(self.pattern))
         object.__setattr__(self, "_matchers", tuple(matchers))
 
     def look(self, op_type: str) -> Look:
@@ -136,7 +138,7 @@ class Rule:
             if output >= len(node.outputs) or not look(node):
                 continue
             if state is None:
-                state = MatchState(constants, node.graph, around)
+                state = MatchState(constants, node.graph, around, self._inner_names)
             if matcher(node.outputs[output], state, state.is_closed):
                 return Match(node, state, opset)
         return None if state is None or state.near_miss is None else Miss(state.near_miss)

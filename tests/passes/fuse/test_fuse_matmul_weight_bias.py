@@ -66,6 +66,8 @@ KEPT = {
     f"{C} {{ m = MatMul(x, w) y = Add(m, t) }}",
     "a given bias subtracted": "g (float[N,2] x, float[3] t) => (float[N,3] y) "
     f"{C} {{ m = MatMul(x, w) y = Sub(m, t) }}",
+    "the product taken from itself": f"g (float[N,2] x) => (float[N,3] y) {C} "
+    "{ m = MatMul(x, w) y = Sub(m, m) }",
     "integers": "g (int32[N,2] x) => (int32[N,2] y) <int32[2,2] w = {1,2,3,4}, int32[2] t = {1,2}> "
     "{ m = MatMul(x, w) y = Add(m, t) }",
     "an output": f"g (float[N,2] x) => (float[N,3] y, float[N,3] m) {C} "

@@ -20,6 +20,10 @@ MERGED = {
         "g (float[4] x, float[4] z) => (float[4] y) { a = Add(x, z) b = Add(z, x) y = Mul(a, b) }",
         "g (float[4] x, float[4] z) => (float[4] y) { a = Add(x, z) y = Mul(a, a) }",
     ),
+    "operands of Max in another order, whose zeros may differ": (
+        "g (float[4] x, float[4] z) => (float[8] y) { a = Max(x, z) b = Max(z, x) y = Concat<axis=0>(a, b) }",
+        "g (float[4] x, float[4] z) => (float[8] y) { a = Max(x, z) y = Concat<axis=0>(a, a) }",
+    ),
     "constants that hold the same": (
         "g (float[4] x) => (float[4] y) <float[1] k = {2}, float[1] l = {2}> { a = Mul(x, k) b = Mul(x, l) y = Add(a, b) }",
         "g (float[4] x) => (float[4] y) <float[1] k = {2}> { a = Mul(x, k) y = Add(a, a) }",

@@ -59,7 +59,8 @@ ALWAYS = [
     _rule("double_negation", op("Neg", op("Neg", _x, shared=True)), _input),
     _rule("double_not", op("Not", op("Not", _x, shared=True)), _input),
     _rule("concat_of_one", op("Concat", _x), _input),
-    _rule("variadic_of_one", op(["Max", "Min", "Sum", "Mean"], _x), _input),
+    _rule("extremum_of_one", op(["Max", "Min"], _x), _input),
+    _rule("sum_of_one", op(["Sum", "Mean"], _x), _input),
     _rule("same_shape", op(["Expand", "Reshape", "Tile"], _x, var("to")), _input),
     _rule("same_rank", op(["Squeeze", "Unsqueeze", "Flatten"], _x, rest=True), _input),
 ]
@@ -160,7 +161,7 @@ def resize_to_its_own_size(m: Match, b: Builder) -> Replacement:
 
 
 ZERO_ADDED = exact_but_zero_sign("x + 0 is 0 where x is -0, and so is a sum of x alone")
-ADD_ZERO = frozenset({"add_zero", "subtract_zero", "reduce_nothing"})
+ADD_ZERO = frozenset({"add_zero", "subtract_zero", "sum_of_one", "reduce_nothing"})
 """Rules of whose left side a zero is part of the sum."""
 
 noop_elimination = rule_pass(

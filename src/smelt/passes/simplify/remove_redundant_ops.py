@@ -22,7 +22,7 @@ import onnx_ir as ir
 from smelt.ir import opset, scope
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
-from smelt.passes.base import EXACT, Options, PassContext, graph_pass
+from smelt.passes.base import EXACT, Options, PassContext, exact_but_zero_sign, graph_pass
 
 Key: TypeAlias = Hashable
 _INTEGERS = (ir.DataType.INT64, ir.DataType.INT32)
@@ -30,11 +30,15 @@ SMALL = 64 * 1024
 FEW = 128
 """Bytes of a constant up to which operands are compared by what they hold."""
 
+OTHER_ORDER = "equal node, operands in another order"
+EITHER_ZERO = exact_but_zero_sign("ONNX leaves open which zero Max(x, y) and Max(y, x) return")
+
 
 @graph_pass(
     "remove_redundant_ops",
     __doc__,
-    exactness=EXACT,
+    exactness=EITHER_ZERO,
+    declares=lambda options, stats: EITHER_ZERO if OTHER_ORDER in stats.fired else EXACT,
     source="Core ML MIL: common::remove_redundant_ops",
 )
 def remove_redundant_ops(
@@ -103,12 +107,13 @@ class _Search:
         return (value.dtype, tuple(value.shape), names) if None not in names else None
 
     def merge(self, node: ir.Node, first: ir.Node) -> bool:
+        other_order = node.op_type in ("Max", "Min") and self.operands(node) != self.operands(first)
         try:
             self.rewriter.replace(node, first.outputs, trust_shape=True)
         except Refused as refused:
             self.stats.miss("equal node", str(refused), node)
             return False
-        self.stats.fired["equal node"] += 1
+        self.stats.fired[OTHER_ORDER if other_order else "equal node"] += 1
         return True
 
     def key(self, node: ir.Node) -> Key | None:
@@ -124,7 +129,7 @@ class _Search:
             if frozen is None:
                 return None
             attributes.append((name, frozen))
-        operands = [self.number(value) for value in node.inputs]
+        operands = self.operands(node)
         if node.op_type in opset.COMMUTATIVE and not node.domain:
             operands.sort()
         return (
@@ -135,6 +140,10 @@ class _Search:
             tuple(operands),
             len(node.outputs),
         )
+
+    def operands(self, node: ir.Node) -> list[int]:
+        """The numbers of the operands, in their order."""
+        return [self.number(value) for value in node.inputs]
 
     def number(self, value: ir.Value | None) -> int:
         """A number for each value, in the order met, so that operands can be sorted.
