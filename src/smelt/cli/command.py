@@ -112,10 +112,12 @@ def _out_of_memory(error: Exception, as_json: bool) -> typer.Exit:
 
 def _unexpected(error: Exception) -> SmeltError:
     from smelt.cli.replay import reproducer_of
+    from smelt.cli.settings.resolve import applied
     from smelt.errors import InternalError
 
     try:
-        fix = f"please report it with the reproducer in {reproducer_of(sys.argv[1:], error)}"
+        folder = reproducer_of([*sys.argv[1:], *applied.get()], error)
+        fix = f"please report it with the reproducer in {folder}"
     except (MemoryError, OSError, SmeltError) as failure:
         fix = f"please report it; no reproducer could be written: {failure}"
     return InternalError(

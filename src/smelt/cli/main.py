@@ -6,25 +6,28 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
 from smelt.cli.bisect import bisect
 from smelt.cli.command import report_error
 from smelt.cli.compile import compile_
+from smelt.cli.config import config
 from smelt.cli.convert import convert
 from smelt.cli.diff import diff
 from smelt.cli.explain import explain
 from smelt.cli.inspect import inspect
 from smelt.cli.optimize import optimize
 from smelt.cli.passes import passes
+from smelt.cli.settings.options import Option, all_options
+from smelt.cli.settings.resolve import applied, as_arguments, defaults, read_settings
 from smelt.cli.targets import targets
 from smelt.cli.verify import verify
-from smelt.errors import UsageError
+from smelt.errors import SmeltError, UsageError
 
 COMMANDS: Mapping[str, Callable[..., None]] = {
     "convert": convert,
@@ -37,31 +40,68 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "passes": passes,
     "targets": targets,
     "explain": explain,
+    "config": config,
 }
 
 
-ANYWHERE = ("--verbose", "--with-weights")
+ANYWHERE = ("--verbose", "--with-weights", "--no-plugins", "--no-config")
 """Options of smelt itself that may stand behind the command, too."""
+
+
+class Command(TyperCommand):
+    """A command whose flags have a negative, because a file may turn them on."""
+
+    def make_parser(self, ctx: Any) -> Any:
+        parser = super().make_parser(ctx)
+        for flag in self.params:
+            if isinstance(flag, TyperOption) and flag.is_bool_flag and not flag.is_eager:
+                name = max(flag.opts, key=len).lstrip("-")
+                parser.add_option(
+                    flag, [f"--no-{name}"], dest=flag.name, action="store_const", const=False
+                )
+        return parser
 
 
 class Commands(TyperGroup):
     """The commands; what is wrong with their arguments is JSON where that is asked for."""
 
     def main(self, *args: Any, **options: Any) -> Any:
-        given = list(options.get("args") or (args[0] if args else None) or sys.argv[1:])
+        passed = options.get("args", args[0] if args else None)
+        given = list(sys.argv[1:] if passed is None else passed)
         anywhere = [option for option in ANYWHERE if option in given]
-        if anywhere:
-            given = [*anywhere, *(arg for arg in given if arg not in ANYWHERE)]
-            args, options = (), {**options, "args": given}
-        if "--json" not in given:
-            return super().main(*args, **options)
+        given = [*anywhere, *(arg for arg in given if arg not in ANYWHERE)]
+        as_json = "--json" in given
+        options |= {"args": given, "standalone_mode": not as_json}
         try:
-            status = super().main(*args, **{**options, "standalone_mode": False})
+            options["default_map"] = defaults_for(given)
+            status = super().main(**options)
+        except SmeltError as error:
+            report_error(error, as_json)
+            status = int(error.status)
         except TyperException as error:
             refusal = UsageError("E643", error.format_message(), fix="`smelt COMMAND --help`")
             report_error(refusal, as_json=True)
             status = int(refusal.status)
         sys.exit(status or 0)
+
+
+def defaults_for(given: Sequence[str]) -> dict[str, Any]:
+    """What files and the environment say for the command in ``given``, as a map of defaults.
+
+    Whoever only asks for help gets it, whatever stands in the files.
+    """
+    command = next((arg for arg in given if arg in COMMANDS), "")
+    completing = "_SMELT_COMPLETE" in os.environ
+    if completing or command in ("", "config", "explain") or {"-h", "--help"} & set(given):
+        return {}
+    settings = read_settings(known_options, given)
+    applied.set(as_arguments(settings, command, given))
+    return defaults(settings, command)
+
+
+def known_options() -> tuple[Option, ...]:
+    """The options of smelt and its commands that files and the environment may set."""
+    return all_options(COMMANDS, options)
 
 
 PLAIN = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
@@ -77,7 +117,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for name, function in COMMANDS.items():
-    app.command(name)(function)
+    app.command(name, cls=Command)(function)
 
 
 def _version(wanted: bool) -> None:
@@ -120,6 +160,9 @@ def options(
             callback=_keep_weights,
             help="Let reproducers hold the real weights, not random ones.",
         ),
+    ] = False,
+    no_config: Annotated[
+        bool, typer.Option("--no-config", help="Read no smelt.toml and no pyproject.toml.")
     ] = False,
 ) -> None:
     """Options of smelt itself."""

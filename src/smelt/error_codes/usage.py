@@ -193,4 +193,21 @@ CODES: Mapping[str, ErrorCode] = {
         "An array is missing, or has another element type than the model takes.",
         "pass one array an input, of the element type in the message",
     ),
+    "E680": ErrorCode(
+        "an unreadable file of settings",
+        "The smelt.toml or pyproject.toml that holds here is no TOML in UTF-8, or may not be read.",
+        "mend the file, or leave the files out with --no-config",
+    ),
+    "E681": ErrorCode(
+        "unknown setting",
+        "A file of settings has a key that is no option of smelt or of the command. Options that "
+        "say what is written, printed or run are given on the command line only.",
+        "`smelt config` lists the settings",
+    ),
+    "E682": ErrorCode(
+        "wrong value of a setting",
+        "A file of settings or a variable SMELT_* gives an option a value of another type, or one "
+        "that is not among its choices.",
+        '[tool.smelt.optimize] verify = "each"',
+    ),
 }

@@ -1,0 +1,75 @@
+"""``smelt config [COMMAND]``: every setting, its value, and who said so."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from smelt.cli.command import Json, command, note, print_json
+from smelt.cli.layout import table
+from smelt.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from smelt.cli.settings.resolve import Setting
+
+
+@command
+def config(
+    context: typer.Context,
+    of: Annotated[
+        str | None, typer.Argument(metavar="[COMMAND]", help="Only the settings of this command.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the value of each setting, and whether a file, the environment or nobody set it."""
+    from smelt.cli.main import COMMANDS, known_options
+    from smelt.cli.settings.files import find_files
+    from smelt.cli.settings.resolve import files_wanted, resolve, strangers
+
+    if of is not None and of not in COMMANDS:
+        fix = did_you_mean(of, COMMANDS, "`smelt --help` lists the commands")
+        raise UsageError("E643", f"there is no command {of!r}", fix=fix)
+    without = context.find_root().params.get("no_config")
+    files = find_files(Path.cwd()) if files_wanted(("--no-config",) if without else ()) else ()
+    options = known_options()
+    settings = resolve(options, files, os.environ)
+    shown = [item for item in settings if of is None or item.option.command == of]
+    unknown = strangers(options, os.environ)
+    if as_json:
+        paths = [str(file.path) for file in files]
+        facts = [describe(item) for item in shown]
+        document = {"files": paths, "settings": facts, "unknown_variables": list(unknown)}
+        print_json({"schema": "smelt.config/1", **document})
+        return
+    print(table(_rows(shown), ("setting", "value", "from")))
+    for name, meant in unknown.items():
+        note(f"warning: {name} is no setting of smelt; {meant}".rstrip("; "))
+
+
+def describe(setting: Setting) -> dict[str, Any]:
+    """A setting as plain data; ``command`` is empty for those of smelt itself."""
+    return {
+        "command": setting.option.command,
+        "name": setting.option.name,
+        "value": setting.value,
+        "from": setting.source,
+        "place": setting.place,
+    }
+
+
+def _rows(settings: Sequence[Setting]) -> list[tuple[str, str, str]]:
+    return [
+        (item.option.key, _in_words(item.value), item.place or item.source) for item in settings
+    ]
+
+
+def _in_words(value: Any) -> str:
+    if value is None or value == []:
+        return "-"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,0 +1,1 @@
+"""What files and the environment say for options that a command line leaves out."""

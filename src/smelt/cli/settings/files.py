@@ -1,0 +1,131 @@
+"""The files that hold settings: which hold here, and what they say for each option.
+
+The nearest folder upwards with a ``smelt.toml``, or with a ``pyproject.toml`` that has a table
+``tool.smelt``, is the one; folders above it are not read. Nothing in a file is run or imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from smelt.cli.settings.options import PER_RUN, Option
+from smelt.cli.settings.values import from_toml
+from smelt.errors import UsageError, did_you_mean
+
+OWN, SHARED = "smelt.toml", "pyproject.toml"
+"""Names of files, the one that wins first."""
+
+
+@dataclass(frozen=True)
+class SettingsFile:
+    """A file with settings: its path and the table of them."""
+
+    path: Path
+    table: Mapping[str, Any]
+
+
+def find_files(start: Path) -> tuple[SettingsFile, ...]:
+    """The files that hold for the folder ``start``, the one that wins first.
+
+    Raises UsageError E680 for one that cannot be read.
+    """
+    for folder in (start, *start.parents):
+        found = [file for name in (OWN, SHARED) if (file := _read(folder / name)) is not None]
+        if found:
+            return tuple(found)
+    return ()
+
+
+def _read(path: Path) -> SettingsFile | None:
+    if not path.is_file():
+        return None
+    try:
+        data = path.read_bytes()
+        if path.name == SHARED and b"smelt" not in data:
+            return None
+        import tomllib
+
+        table: Any = tomllib.loads(data.decode())
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(
+            "E680",
+            f"{path.name} cannot be read: {error}",
+            at=str(path),
+            fix="mend the file, or leave the files out with --no-config",
+        ) from error
+    if path.name == OWN:
+        return SettingsFile(path, table)
+    tool = table.get("tool", {})
+    if not isinstance(tool, dict) or "smelt" not in tool:
+        return None
+    if not isinstance(tool["smelt"], dict):
+        raise UsageError("E680", "tool.smelt is no table", at=str(path), fix="[tool.smelt]")
+    return SettingsFile(path, tool["smelt"])
+
+
+def settings_in(file: SettingsFile, options: Sequence[Option]) -> dict[str, tuple[Any, str]]:
+    """The value and the place for each option that ``file`` sets, by the key of the option.
+
+    What stands in the table of a command wins over a key that holds for all. Raises UsageError
+    E681 for a key that there is not, E682 for a wrong value.
+    """
+    commands = {option.command for option in options if option.command}
+    general: dict[str, tuple[Any, str]] = {}
+    special: dict[str, tuple[Any, str]] = {}
+    for key, value in file.table.items():
+        if key in commands and isinstance(value, dict):
+            own = [option for option in options if option.command == key]
+            for name, item in value.items():
+                special |= _set(file, f"{key}.{name}", item, _named(name, own, file, key))
+        elif key in commands and not any(option.name == key for option in options):
+            what = f"{key!r} is a command, and its settings are a table"
+            raise UsageError(
+                "E681", what, at=f"{file.path}: {key}", fix=f"{key} = {{NAME = VALUE}}"
+            )
+        else:
+            general |= _set(file, key, value, _named(key, options, file))
+    return general | special
+
+
+def _named(
+    name: str, options: Sequence[Option], file: SettingsFile, command: str = ""
+) -> list[Option]:
+    """Those of ``options`` called ``name``; raises UsageError E681 if there are none."""
+    found = [option for option in options if option.name == name]
+    if found:
+        return found
+    known = {option.name for option in options}
+    if not command:
+        known |= {option.command for option in options if option.command}
+    why, fix = "", did_you_mean(name, sorted(known), "`smelt config` lists the settings")
+    if name in PER_RUN:
+        why, fix = "what is written, printed or run is said on the command line only", ""
+    raise UsageError(
+        "E681",
+        f"there is no setting {name!r} of {command or 'smelt or its commands'}",
+        at=f"{file.path}: {command + '.' if command else ''}{name}",
+        why=why,
+        fix=fix,
+    )
+
+
+def _set(
+    file: SettingsFile, key: str, value: Any, options: Sequence[Option]
+) -> dict[str, tuple[Any, str]]:
+    """The ``options`` of one name that take ``value``: it may be of another type in a command."""
+    place = f"{file.path}: {key}"
+    if options[0].name == "pipeline" and isinstance(value, str) and value.startswith("@"):
+        value = f"@{file.path.parent / value[1:]}"
+    found: dict[str, tuple[Any, str]] = {}
+    refused: list[UsageError] = []
+    for option in options:
+        try:
+            found[option.key] = from_toml(option, value, place), place
+        except UsageError as error:
+            refused.append(error)
+    if not found:
+        raise refused[0]
+    return found

@@ -1,0 +1,99 @@
+"""The options of every command as data, read from the signatures that define them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from typer.models import OptionInfo
+
+PER_RUN = frozenset(
+    ("output", "json", "markdown", "snippet", "list", "report", "trace", "check", "no-config")
+)
+"""Options that are given on the command line or not at all: they say what is written or printed,
+or run a command. A file that came with somebody's model may not decide that."""
+
+SCALARS = (bool, int, float, str)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of ``command``; of smelt itself if that is empty.
+
+    ``name`` is its long spelling without the dashes, ``parameter`` the name in the signature,
+    ``kind`` the type of one value, ``choices`` the texts that it may be, any if empty.
+    """
+
+    command: str
+    name: str
+    parameter: str
+    kind: type
+    choices: tuple[str, ...]
+    many: bool
+    default: Any
+    spellings: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """How files and ``smelt config`` name it, such as ``optimize.verify``."""
+        return f"{self.command}.{self.name}" if self.command else self.name
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The environment variables that set it, the one that wins first."""
+        names = dict.fromkeys((f"{self.command}-{self.name}" if self.command else "", self.name))
+        return tuple(f"SMELT_{name.upper().replace('-', '_')}" for name in names if name)
+
+
+def options_of(command: str, function: Callable[..., Any]) -> tuple[Option, ...]:
+    """The options of ``function`` that files and the environment may set, in order."""
+    hints = get_type_hints(function, include_extras=True)
+    found = []
+    for parameter in inspect.signature(function).parameters.values():
+        option = _option(command, parameter, hints.get(parameter.name))
+        if option is not None and option.name not in PER_RUN:
+            found.append(option)
+    return tuple(found)
+
+
+def all_options(
+    commands: Mapping[str, Callable[..., Any]], itself: Callable[..., Any]
+) -> tuple[Option, ...]:
+    """Those of smelt itself, then those of each of ``commands``."""
+    found = list(options_of("", itself))
+    for name, function in commands.items():
+        found += options_of(name, function)
+    return tuple(found)
+
+
+def _option(command: str, parameter: inspect.Parameter, hint: Any) -> Option | None:
+    if get_origin(hint) is not Annotated:
+        return None
+    wanted, *extras = get_args(hint)
+    info = next((extra for extra in extras if isinstance(extra, OptionInfo)), None)
+    if info is None or info.is_eager:
+        return None
+    # In an Annotated hint, the first spelling stands where the default would stand without one.
+    first = (info.default,) if isinstance(info.default, str) else ()
+    own = f"--{parameter.name.replace('_', '-')}"
+    spellings = (*first, *(info.param_decls or ())) or (own,)
+    name = max((text for text in spellings if text.startswith("-")), key=len).lstrip("-")
+    wanted, many = _without_none(wanted), False
+    if get_origin(wanted) is list:
+        wanted, many = get_args(wanted)[0], True
+    choices: tuple[str, ...] = ()
+    if get_origin(wanted) is Literal:
+        choices = tuple(map(str, get_args(wanted)))
+    kind = wanted if wanted in SCALARS else str
+    default = None if parameter.default is inspect.Parameter.empty else parameter.default
+    return Option(command, name, parameter.name, kind, choices, many, default, spellings)
+
+
+def _without_none(hint: Any) -> Any:
+    if get_origin(hint) in (Union, UnionType):
+        kept = [item for item in get_args(hint) if item is not NoneType]
+        return kept[0] if len(kept) == 1 else hint
+    return hint

@@ -1,0 +1,146 @@
+"""Which value holds for each option that the command line leaves out, and who said so."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from smelt.cli.settings.files import SettingsFile, find_files, settings_in
+from smelt.cli.settings.options import Option
+from smelt.cli.settings.values import from_text, truth
+from smelt.errors import UsageError, did_you_mean
+
+PREFIX = "SMELT_"
+NO_CONFIG = "SMELT_NO_CONFIG"
+
+applied: ContextVar[tuple[str, ...]] = ContextVar("smelt.applied", default=())
+"""The settings of the command that runs, as arguments: a reproducer replays with them."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The value of ``option``, and where it comes from.
+
+    ``source`` is ``environment``, ``smelt.toml``, ``pyproject.toml`` or ``default``; ``place`` is
+    the variable, or the file and the key in it; empty for a default.
+    """
+
+    option: Option
+    value: Any
+    source: str
+    place: str = ""
+
+    @property
+    def is_default(self) -> bool:
+        return self.source == "default"
+
+
+def files_wanted(arguments: Sequence[str]) -> bool:
+    """False if ``--no-config`` or ``SMELT_NO_CONFIG`` leaves the files out; raises E682."""
+    said = os.environ.get(NO_CONFIG, "")
+    without = truth(said) if said else False
+    if without is None:
+        what = f"{said!r} is no value of 'no-config'"
+        raise UsageError("E682", what, at=NO_CONFIG, why="it takes true or false")
+    return not without and "--no-config" not in arguments
+
+
+def resolve(
+    options: Sequence[Option], files: Sequence[SettingsFile], variables: Mapping[str, str]
+) -> tuple[Setting, ...]:
+    """A setting for each of ``options``, in order: the environment wins, then the first file.
+
+    Raises UsageError E681 or E682 for what the files or the variables say wrongly.
+    """
+    layers = [(file.path.name, settings_in(file, options)) for file in files]
+    layers.insert(0, ("environment", _from_variables(options, variables)))
+    return tuple(_first(option, layers) for option in options)
+
+
+def _first(option: Option, layers: Sequence[tuple[str, Mapping[str, tuple[Any, str]]]]) -> Setting:
+    for source, found in layers:
+        if option.key in found:
+            value, place = found[option.key]
+            return Setting(option, value, source, place)
+    return Setting(option, option.default, "default")
+
+
+def _from_variables(
+    options: Sequence[Option], variables: Mapping[str, str]
+) -> dict[str, tuple[Any, str]]:
+    found: dict[str, tuple[Any, str]] = {}
+    refused: dict[str, UsageError] = {}
+    used: set[str] = set()
+    for option in options:
+        name = next((name for name in option.variables if variables.get(name)), "")
+        if not name:
+            continue
+        try:
+            found[option.key] = from_text(option, variables[name], name), name
+            used.add(name)
+        except UsageError as error:
+            refused.setdefault(name, error)
+    for name, refusal in refused.items():
+        # One for all commands may be of another type in some of them.
+        if name not in used:
+            raise refusal
+    return found
+
+
+def strangers(options: Sequence[Option], variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables ``SMELT_*`` that set nothing, each with what may have been meant."""
+    known = {name for option in options for name in option.variables} | {NO_CONFIG}
+    return {
+        name: did_you_mean(name, sorted(known), "")
+        for name in sorted(variables)
+        if name.startswith(PREFIX) and name not in known
+    }
+
+
+def defaults(settings: Sequence[Setting], command: str) -> dict[str, Any]:
+    """The map of defaults for ``command``: those of smelt itself, and its own below its name."""
+    chosen = [setting for setting in settings if not setting.is_default]
+    found: dict[str, Any] = {s.option.parameter: s.value for s in chosen if not s.option.command}
+    found[command] = {s.option.parameter: s.value for s in chosen if s.option.command == command}
+    return found
+
+
+def as_arguments(
+    settings: Sequence[Setting], command: str, given: Sequence[str]
+) -> tuple[str, ...]:
+    """The settings of ``command`` that ``given`` does not overrule, spelled as arguments."""
+    spelled = {argument.partition("=")[0] for argument in given}
+    found: list[str] = []
+    for setting in settings:
+        option = setting.option
+        flags = {*option.spellings, f"--no-{option.name}"}
+        if setting.is_default or option.command != command or flags & spelled:
+            continue
+        for value in setting.value if option.many else [setting.value]:
+            if value is True:
+                found.append(f"--{option.name}")
+            elif value is not False:
+                found += [f"--{option.name}", str(value)]
+    return tuple(found)
+
+
+def read_settings(
+    options: Callable[[], Sequence[Option]], arguments: Sequence[str]
+) -> tuple[Setting, ...]:
+    """The settings that hold here; warns of variables that may be misspelled.
+
+    ``options`` are asked for only if anything is set, so that the start stays quick.
+    """
+    files = find_files(Path.cwd()) if files_wanted(arguments) else ()
+    if not files and not any(name.startswith(PREFIX) for name in os.environ):
+        return ()
+    known = options()
+    for name, meant in strangers(known, os.environ).items():
+        if meant:
+            warnings.warn(f"{name} is no setting of smelt; {meant}", stacklevel=1)
+    return resolve(known, files, os.environ)

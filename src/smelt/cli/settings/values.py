@@ -1,0 +1,96 @@
+"""The value of an option from TOML or from text, in the type that the option has."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from smelt.cli.settings.options import Option
+from smelt.errors import UsageError, did_you_mean
+
+TRUE = ("1", "true", "yes", "on")
+FALSE = ("0", "false", "no", "off")
+
+TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+
+
+def from_toml(option: Option, value: Any, place: str) -> Any:
+    """``value`` as ``option`` takes it; raises UsageError E682 with ``place``.
+
+    An option that may be repeated takes an array, or a table: ``{B = 1}`` is ``B=1``.
+    """
+    if not option.many:
+        return _one(option, value, place)
+    if isinstance(value, dict):
+        return [f"{name}={_text(option, item, place)}" for name, item in value.items()]
+    if not isinstance(value, list):
+        raise _wrong(option, value, place)
+    return [_one(option, item, place) for item in value]
+
+
+def from_text(option: Option, text: str, place: str) -> Any:
+    """The text of an environment variable as ``option`` takes it; raises UsageError E682.
+
+    Several values are separated by spaces, and quoted as in a shell.
+    """
+    if not option.many:
+        return _parsed(option, text, place)
+    try:
+        items = shlex.split(text)
+    except ValueError as error:
+        raise _wrong(option, text, place) from error
+    return [_parsed(option, item, place) for item in items]
+
+
+def truth(text: str) -> bool | None:
+    """What ``text`` says of a flag; None if it says nothing."""
+    word = text.strip().lower()
+    return True if word in TRUE else False if word in FALSE else None
+
+
+def _parsed(option: Option, text: str, place: str) -> Any:
+    if option.kind is bool:
+        said = truth(text)
+        if said is None:
+            raise _wrong(option, text, place)
+        return said
+    if option.kind in (int, float):
+        try:
+            return option.kind(text)
+        except ValueError as error:
+            raise _wrong(option, text, place) from error
+    return _one(option, text, place)
+
+
+def _one(option: Option, value: Any, place: str) -> Any:
+    if option.kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not option.kind or (option.choices and value not in option.choices):
+        raise _wrong(option, value, place)
+    return value
+
+
+def _text(option: Option, item: Any, place: str) -> str:
+    """One value of a table, as it stands behind the equals sign."""
+    if isinstance(item, bool):
+        return str(item).lower()
+    if isinstance(item, int | float | str):
+        return str(item)
+    if isinstance(item, list):
+        return ",".join(_text(option, each, place) for each in item)
+    raise _wrong(option, item, place)
+
+
+def _wrong(option: Option, value: Any, place: str) -> UsageError:
+    wanted = " or ".join(option.choices) or TYPES.get(option.kind, "text")
+    if option.many:
+        wanted = f"an array of values, each {wanted}, or a table NAME = VALUE"
+    otherwise = '["NAME=VALUE"], or leave it out' if option.many else "leave it out, or mend it"
+    fix = did_you_mean(str(value), option.choices, otherwise)
+    return UsageError(
+        "E682",
+        f"{value!r} is no value of {option.name!r}",
+        at=place,
+        why=f"it takes {wanted}",
+        fix=fix,
+    )
