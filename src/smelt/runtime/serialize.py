@@ -54,7 +54,7 @@ def serialize(model: ir.Model, *, share_weights: bool = False, consume: bool = F
             if tensor is None:
                 continue
             if shared and _shareable(tensor) and _is_read(value):
-                weights[name] = np.ascontiguousarray(tensor.numpy())
+                weights[name] = np.require(tensor.numpy(), requirements=("C", "A"))
                 value.const_value = _placeholder(name, tensor)
             elif isinstance(tensor, ir.ExternalTensor):
                 value.const_value = ir.Tensor(tensor.numpy(), dtype=tensor.dtype, name=name)

@@ -140,6 +140,14 @@ def test_folded_weights_take_no_more_than_the_largest(tmp_path: Path, megabytes:
     ]
 
 
+def test_weights_inside_a_model_stay_in_its_file(tmp_path: Path) -> None:
+    model = onnx.load(Weights(tmp_path, 16).path)
+    source = tmp_path / "inside.onnx"
+    onnx.save(model, source)
+    assert source.stat().st_size >= 8 * 16 * MB
+    assert peak(source, source) <= OF_THE_LARGEST * 16 + FIXED
+
+
 def limited(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
 

@@ -17,6 +17,7 @@ from smelt.frontends.onnx.checks.functions import check_calls, check_functions
 from smelt.frontends.onnx.checks.names import check_names
 from smelt.frontends.onnx.checks.value_types import check_inputs, check_value_types
 from smelt.frontends.onnx.checks.versions import check_imports, check_versions
+from smelt.frontends.onnx.inside import Inside
 from smelt.frontends.onnx.schema import check_nodes
 from smelt.frontends.onnx.structure import check_depth, check_structure
 from smelt.frontends.onnx.tensors import check_tensors
@@ -24,17 +25,17 @@ from smelt.frontends.onnx.tensors import check_tensors
 __all__ = ["check_model", "check_proto"]
 
 
-def check_proto(proto: onnx.ModelProto, folder: Path | None) -> None:
+def check_proto(proto: onnx.ModelProto, folder: Path | None, inside: Inside) -> None:
     """Raise InvalidModel, or ResourceLimit, for the first rule that ``proto`` breaks.
 
-    Weights in files are sought in ``folder``.
+    Weights in files are sought in ``folder``, those that are marks ``inside`` the model.
     """
     check_imports(proto)
     check_names(proto)
     check_functions(proto)
     check_attributes(proto)
     check_value_types(proto)
-    check_tensors(proto, folder)
+    check_tensors(proto, folder, inside)
 
 
 def check_model(model: ir.Model) -> None:

@@ -20,6 +20,7 @@ from google.protobuf.message import Message
 from smelt.errors import InternalError, ResourceLimit
 from smelt.frontends.onnx.map_types import proto_of
 from smelt.frontends.onnx.read import MAX_FILE
+from smelt.frontends.onnx.wire import head
 from smelt.ir import scope
 from smelt.ir.chunks import tensor_chunks
 
@@ -33,7 +34,6 @@ STREAMED = 1 << 16
 ALIGNMENT = 64
 MARK = "\0smelt"
 _RAW_DATA = onnx.TensorProto.DESCRIPTOR.fields_by_name["raw_data"]
-_LENGTH_DELIMITED = 2
 
 Piece: TypeAlias = "bytes | ir.TensorProtocol"
 
@@ -170,7 +170,7 @@ def _pieces(message: Message, streamed: Sequence[ir.TensorProtocol]) -> list[Pie
                 found.append(part.SerializeToString(deterministic=True))
                 continue
             inner = _pieces(part, streamed)
-            found.append(_head(descriptor, sum(map(_size, inner))))
+            found.append(head(descriptor.number, sum(map(_size, inner))))
             found += inner
     return found
 
@@ -236,7 +236,7 @@ def _tensor_pieces(message: onnx.TensorProto, streamed: Sequence[ir.TensorProtoc
             before.ClearField(descriptor.name)
     tensor = streamed[index]
     return [
-        before.SerializeToString(deterministic=True) + _head(_RAW_DATA, tensor.nbytes),
+        before.SerializeToString(deterministic=True) + head(_RAW_DATA.number, tensor.nbytes),
         tensor,
         after.SerializeToString(deterministic=True),
     ]
@@ -247,19 +247,6 @@ def _copy_any(source: Message, target: Message, descriptor: FieldDescriptor) -> 
         _copy_field(source, target, descriptor)
     else:
         getattr(target, descriptor.name).extend(getattr(source, descriptor.name))
-
-
-def _head(descriptor: FieldDescriptor, size: int) -> bytes:
-    """Tag and length of a field of ``size`` bytes."""
-    return _varint(descriptor.number << 3 | _LENGTH_DELIMITED) + _varint(size)
-
-
-def _varint(number: int) -> bytes:
-    found = bytearray()
-    while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*found, number])
 
 
 def _size(piece: Piece) -> int:

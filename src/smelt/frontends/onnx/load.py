@@ -14,7 +14,7 @@ from smelt.frontends.onnx.checks.value_types import forget_impossible_sizes
 from smelt.frontends.onnx.inline import inline_functions
 from smelt.frontends.onnx.map_types import note_map_types, without_map_types
 from smelt.frontends.onnx.mapped import map_weights
-from smelt.frontends.onnx.read import Source, read_proto
+from smelt.frontends.onnx.read import Read, Source, read_proto
 from smelt.ir import scope
 from smelt.ir.defaults import set_aside_defaults
 from smelt.ir.dim_texts import keep_opaque
@@ -39,7 +39,8 @@ def load(
     """An ONNX model as IR, checked and normalised.
 
     ``source`` is a path, the bytes of a file, a ModelProto, or an IR model, which is copied.
-    Weights in external files stay there: the files are mapped, and read where needed. ``opset``
+    Weights in external files stay there, and large ones inside a model stay in its file: the files
+    are mapped, and read where needed. ``opset``
     raises the model to that opset, or raises Unsupported E230; without it, models below 13 are
     raised to 13 where that is possible. ``inline=False`` keeps the functions of the model.
     ``as_is`` keeps opset and functions, so that what runs in a comparison is the source itself and
@@ -91,12 +92,12 @@ def clone(model: ir.Model) -> ir.Model:
 
 def _read(source: onnx.ModelProto | bytes | str | Path) -> ir.Model:
     with span("read"):
-        return _from_proto(*read_proto(source))
+        return _from_proto(read_proto(source))
 
 
-def _from_proto(proto: onnx.ModelProto, folder: Path | None) -> ir.Model:
-    check_proto(proto, folder)
-    proto, map_types = without_map_types(make_dense(proto))
+def _from_proto(read: Read) -> ir.Model:
+    check_proto(read.proto, read.folder, read.inside)
+    proto, map_types = without_map_types(make_dense(read.proto))
     try:
         with silent_onnx_ir():
             model = ir.from_proto(proto)
@@ -105,8 +106,7 @@ def _from_proto(proto: onnx.ModelProto, folder: Path | None) -> ir.Model:
     except (ValueError, TypeError, KeyError, RecursionError, ir.serde.SerdeError) as error:
         raise InvalidModel("E302", "the model cannot be read", why=_root(error)) from error
     note_map_types(model, map_types)
-    if folder is not None:
-        map_weights(model, folder)
+    map_weights(model, read.folder, read.inside)
     return model
 
 

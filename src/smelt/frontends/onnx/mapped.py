@@ -1,4 +1,4 @@
-"""Weights in files beside a model, mapped once when it is loaded.
+"""Weights in files, beside a model or in its own, mapped once when it is loaded.
 
 A map keeps the file that it was made of. So a model may be written over the files that it came
 from, and goes on reading the old ones; the path alone would lead to the new file with the offsets
@@ -15,19 +15,21 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import InvalidModel, ResourceLimit
+from smelt.frontends.onnx.inside import Data, Inside
 from smelt.ir import scope
 
 CAME_BESIDE = "smelt.weights_beside"
 """In the ``meta`` of a main graph: its weights came in a file beside the model."""
 
 
-def map_weights(model: ir.Model, folder: Path) -> None:
-    """Replace every external tensor of ``model`` by one over its mapped file below ``folder``.
+def map_weights(model: ir.Model, folder: Path | None, inside: Inside) -> None:
+    """Replace every external tensor of ``model`` by one over its mapped file below ``folder``, and
+    every mark by what stands ``inside`` the model.
 
     Raises ResourceLimit E512 if there is no room for the map, InvalidModel E314 if the file has
     become shorter than its tensors.
     """
-    files = _Files(folder)
+    files = _Files(folder, inside)
     for graph in scope.graphs(model):
         for value in graph.initializers.values():
             if isinstance(value.const_value, ir.ExternalTensor):
@@ -39,43 +41,50 @@ def map_weights(model: ir.Model, folder: Path) -> None:
                     if isinstance(tensor, ir.ExternalTensor):
                         replaced = ir.AttrTensor(attribute.name, files.mapped(tensor))
                         node.attributes[attribute.name] = replaced
-    if files.maps:
+    if len(files.maps) > 1:
         model.graph.meta[CAME_BESIDE] = True
 
 
 class _Files:
     """Each file is mapped once, for all tensors in it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path | None, inside: Inside) -> None:
         self.folder = folder
-        self.maps: dict[str, bytes | mmap.mmap] = {}
+        self.maps: dict[str, Data] = {inside.mark: inside.data}
 
     def mapped(self, tensor: ir.ExternalTensor) -> ir.TensorProtocol:
         location, start = os.fspath(tensor.location), tensor.offset or 0
         data = self.maps.get(location)
         if data is None:
-            data = self.maps[location] = _map(self.folder / location)
+            if self.folder is None:
+                return tensor
+            data = self.maps[location] = map_file(self.folder / location)
         if start + tensor.nbytes > len(data):
             why = f"{tensor.nbytes:,} bytes from {start:,} in a file of {len(data):,}"
             raise InvalidModel("E314", "external data ends before its tensor does", why=why)
         return _over(data, start, tensor)
 
 
-def _map(path: Path) -> bytes | mmap.mmap:
+def map_file(path: Path) -> Data:
+    """The bytes of a file, read when they are used. Raises ResourceLimit E512 without room."""
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise ResourceLimit("E512", f"cannot map the weights in {path.name!r}", why=why) from error
+        raise ResourceLimit("E512", f"cannot map {path.name!r}", why=why) from error
 
 
-def _over(data: bytes | mmap.mmap, start: int, tensor: ir.ExternalTensor) -> ir.TensorProtocol:
+def _over(data: Data, start: int, tensor: ir.ExternalTensor) -> ir.TensorProtocol:
     dtype, shape = tensor.dtype, ir.Shape(tensor.shape.numpy())
     if dtype.bitwidth < 8:
         packed = np.frombuffer(data, np.uint8, tensor.nbytes, start)
-        return ir.PackedTensor(packed, dtype, shape=shape, name=tensor.name)
-    kind = np.dtype(dtype.numpy()).newbyteorder("<")
-    array = np.frombuffer(data, kind, tensor.size, start).reshape(shape.numpy())
-    return ir.Tensor(array, dtype=dtype, shape=shape, name=tensor.name)
+        found: ir.TensorProtocol = ir.PackedTensor(packed, dtype, shape=shape, name=tensor.name)
+    else:
+        kind = np.dtype(dtype.numpy()).newbyteorder("<")
+        array = np.frombuffer(data, kind, tensor.size, start).reshape(shape.numpy())
+        found = ir.Tensor(array, dtype=dtype, shape=shape, name=tensor.name)
+    found.doc_string = tensor.doc_string
+    found.metadata_props.update(tensor.metadata_props)
+    return found

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import stat
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import onnx
 import onnx_ir as ir
 from google.protobuf.message import DecodeError
 
 from smelt.errors import InvalidModel, ResourceLimit, UsageError
+from smelt.frontends.onnx.inside import WORTH, Data, Inside
+from smelt.frontends.onnx.mapped import map_file
 
 Source: TypeAlias = "ir.Model | onnx.ModelProto | bytes | str | Path"
 
@@ -18,21 +20,33 @@ MAX_FILE = 2**31 - 1
 """Protobuf cannot hold more; larger models keep their weights in files beside them."""
 
 
-def read_proto(source: onnx.ModelProto | bytes | str | Path) -> tuple[onnx.ModelProto, Path | None]:
-    """The protobuf, and the folder that external data may come from, None without a file.
+class Read(NamedTuple):
+    """A protobuf as it was read, and where its weights are.
+
+    ``folder`` is that of external data, None without a file. Large weights ``inside`` the model
+    are marks in ``proto``.
+    """
+
+    proto: onnx.ModelProto
+    folder: Path | None
+    inside: Inside
+
+
+def read_proto(source: onnx.ModelProto | bytes | str | Path) -> Read:
+    """The protobuf that ``source`` is, holds or leads to.
 
     Raises UsageError E609 if there is no such file, InvalidModel E301 if it is no protobuf, E302 if
-    it holds no model.
+    it holds no model, ResourceLimit E503 or E512 if it is too large.
     """
     if isinstance(source, onnx.ModelProto):
-        return _checked(source, "the ModelProto"), None
+        return Read(_checked(source, "the ModelProto"), None, Inside())
     if isinstance(source, bytes):
-        return _checked(_parse(source, "the bytes given"), "the bytes given"), None
+        return _parse(Inside(source), "the bytes given", None)
     path = Path(source)
-    return _checked(_parse(_read_file(path), repr(path.name)), repr(path.name)), path.parent
+    return _parse(Inside(_read_file(path)), repr(path.name), path.parent)
 
 
-def _read_file(path: Path) -> bytes:
+def _read_file(path: Path) -> Data:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -43,7 +57,7 @@ def _read_file(path: Path) -> bytes:
                 f"{path.name!r} has {status.st_size:,} bytes; a protobuf holds at most 2 GiB",
                 fix="save its weights as external data",
             )
-        return path.read_bytes()
+        return map_file(path) if status.st_size >= WORTH else path.read_bytes()
     except OSError as error:
         raise UsageError(
             "E609", f"cannot read {str(path)!r}", why=error.strerror or str(error)
@@ -52,21 +66,21 @@ def _read_file(path: Path) -> bytes:
         raise UsageError("E609", f"cannot read {str(path)!r}", why=str(error)) from error
 
 
-def _parse(data: bytes, name: str) -> onnx.ModelProto:
+def _parse(inside: Inside, name: str, folder: Path | None) -> Read:
     proto = onnx.ModelProto()
     try:
-        proto.ParseFromString(data)
+        proto.ParseFromString(inside.without())
     except (DecodeError, RecursionError, UnicodeDecodeError, ValueError) as error:
         raise InvalidModel(
             "E301",
             f"{name} is no ONNX model, or a damaged one",
-            why=_reason(data, error),
+            why=_reason(inside.data, error),
             fix="check that the file is whole, and that it is ONNX",
         ) from error
-    return proto
+    return Read(_checked(proto, name), folder, inside)
 
 
-def _reason(data: bytes, error: Exception) -> str:
+def _reason(data: Data, error: Exception) -> str:
     if not data:
         return "it is empty"
     return f"protobuf cannot parse its {len(data):,} bytes: {str(error) or 'damaged or too nested'}"

@@ -13,6 +13,7 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import onnx
 import onnx_ir as ir
@@ -21,40 +22,32 @@ from smelt.errors import InvalidModel, ResourceLimit, SmeltError, UsageError
 from smelt.frontends.onnx.checks.sparse import check_sparse
 from smelt.frontends.onnx.checks.tensor_data import FIELDS, check_data, holds
 from smelt.frontends.onnx.checks.walk import scopes
+from smelt.frontends.onnx.inside import Inside
 
 EXTERNAL_KEYS = frozenset({"location", "offset", "length", "checksum"})
 MAX_ELEMENTS = 2**40
 """Elements beyond which a tensor is no tensor but an attack."""
 
 
-def check_tensors(proto: onnx.ModelProto, folder: Path | None) -> None:
+def check_tensors(proto: onnx.ModelProto, folder: Path | None, inside: Inside) -> None:
     """Raise for the first tensor whose claims do not hold: E311, E313, E314, E501."""
-    for tensor in _tensors(proto):
-        _check(tensor, folder)
-    for sparse in _sparse_tensors(proto):
-        _check(sparse.values, folder)
-        _check(sparse.indices, folder)
+    for tensor in _held(proto, "initializer", "t", "tensors"):
+        _check(tensor, folder, inside)
+    for sparse in _held(proto, "sparse_initializer", "sparse_tensor", "sparse_tensors"):
+        _check(sparse.values, folder, inside)
+        _check(sparse.indices, folder, inside)
         check_sparse(sparse)
 
 
-def _tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+def _held(proto: onnx.ModelProto, in_graph: str, single: str, several: str) -> Iterator[Any]:
+    """What these fields hold, of graphs and of attributes; dense and sparse have their own."""
     for scope in scopes(proto):
         if scope.graph is not None:
-            yield from scope.graph.initializer
+            yield from getattr(scope.graph, in_graph)
     for attribute in _attributes(proto):
-        if attribute.HasField("t"):
-            yield attribute.t
-        yield from attribute.tensors
-
-
-def _sparse_tensors(proto: onnx.ModelProto) -> Iterator[onnx.SparseTensorProto]:
-    for scope in scopes(proto):
-        if scope.graph is not None:
-            yield from scope.graph.sparse_initializer
-    for attribute in _attributes(proto):
-        if attribute.HasField("sparse_tensor"):
-            yield attribute.sparse_tensor
-        yield from attribute.sparse_tensors
+        if attribute.HasField(single):
+            yield getattr(attribute, single)
+        yield from getattr(attribute, several)
 
 
 def _attributes(proto: onnx.ModelProto) -> Iterator[onnx.AttributeProto]:
@@ -65,7 +58,7 @@ def _attributes(proto: onnx.ModelProto) -> Iterator[onnx.AttributeProto]:
             yield from node.attribute
 
 
-def _check(tensor: onnx.TensorProto, folder: Path | None) -> None:
+def _check(tensor: onnx.TensorProto, folder: Path | None, inside: Inside) -> None:
     at = f"tensor {tensor.name!r} {list(tensor.dims)}"
     try:
         dtype = ir.DataType(tensor.data_type)
@@ -82,14 +75,17 @@ def _check(tensor: onnx.TensorProto, folder: Path | None) -> None:
     count = math.prod(tensor.dims)
     if count > MAX_ELEMENTS:
         raise ResourceLimit("E501", f"a tensor claims {count:,} elements", at=at)
-    if tensor.data_location == onnx.TensorProto.EXTERNAL:
-        inside = [name for name in FIELDS if holds(tensor, name)]
-        if inside:
-            why = f"it holds {inside[0]}, too"
+    if inside.holds(tensor):
+        check_data(tensor, dtype, count, at, inside.raw(tensor))
+    elif tensor.data_location == onnx.TensorProto.EXTERNAL:
+        present = [name for name in FIELDS if holds(tensor, name)]
+        if present:
+            why = f"it holds {present[0]}, too"
             raise InvalidModel("E314", "external data are given inside, too", at=at, why=why)
         _check_external(tensor, (count * dtype.bitwidth + 7) // 8, folder, at)
     else:
-        check_data(tensor, dtype, count, at)
+        raw = tensor.raw_data if tensor.HasField("raw_data") else None
+        check_data(tensor, dtype, count, at, raw)
 
 
 def _check_external(tensor: onnx.TensorProto, nbytes: int, folder: Path | None, at: str) -> None:

@@ -270,7 +270,8 @@ def _is_tensor(value: ir.Value) -> bool:
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
-    view = array.view()
+    """A view; of an array that lies anywhere in a file, an aligned copy, for it is read often."""
+    view = np.require(array, requirements="A").view()
     view.flags.writeable = False
     return view
 

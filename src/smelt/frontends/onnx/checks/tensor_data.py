@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 import onnx
 import onnx_ir as ir
 
 from smelt.errors import InvalidModel
+
+Raw: TypeAlias = "bytes | memoryview"
 
 _FIELD = {
     ir.DataType.FLOAT: "float_data",
@@ -20,18 +24,22 @@ _FIELD = {
 }
 """Where each element type is kept one number an element; all others are in int32_data."""
 
-FIELDS = (
-    *("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data"),
-    "raw_data",
-)
+_TYPED = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
+FIELDS = (*_TYPED, "raw_data")
 """Every field that can hold the data of a tensor."""
 
 _DAMAGED = "the file is damaged, or was written by a broken exporter"
 
 
-def check_data(tensor: onnx.TensorProto, dtype: ir.DataType, count: int, at: str) -> None:
-    """Raise InvalidModel E311 unless ``tensor`` holds ``count`` elements of ``dtype`` inside."""
-    present = [name for name in FIELDS if holds(tensor, name)]
+def check_data(
+    tensor: onnx.TensorProto, dtype: ir.DataType, count: int, at: str, raw: Raw | None
+) -> None:
+    """Raise InvalidModel E311 unless ``tensor`` holds ``count`` elements of ``dtype`` inside.
+
+    ``raw`` is its raw data, None if it has none.
+    """
+    present = [name for name in _TYPED if holds(tensor, name)]
+    present += ["raw_data"] if raw is not None else []
     field = _FIELD.get(dtype, "int32_data")
     allowed = (field,) if dtype == ir.DataType.STRING else (field, "raw_data")
     if len(present) > 1 or not set(present) <= set(allowed):
@@ -42,11 +50,11 @@ def check_data(tensor: onnx.TensorProto, dtype: ir.DataType, count: int, at: str
             why=f"its data are in {' or in '.join(allowed)}",
             fix=_DAMAGED,
         )
-    given, expected, unit = _lengths(tensor, dtype, count, field)
+    given, expected, unit = _lengths(tensor, dtype, count, field, raw)
     if given != expected:
         what = f"a tensor holds {given:,} {unit} where its dims need {expected:,}"
         raise InvalidModel("E311", what, at=at, fix=_DAMAGED)
-    _check_range(tensor, dtype, field, at)
+    _check_range(tensor, dtype, field, at, raw)
 
 
 def holds(tensor: onnx.TensorProto, name: str) -> bool:
@@ -55,11 +63,11 @@ def holds(tensor: onnx.TensorProto, name: str) -> bool:
 
 
 def _lengths(
-    tensor: onnx.TensorProto, dtype: ir.DataType, count: int, field: str
+    tensor: onnx.TensorProto, dtype: ir.DataType, count: int, field: str, raw: Raw | None
 ) -> tuple[int, int, str]:
     """How much the tensor holds, how much its dims need, and of what."""
-    if tensor.HasField("raw_data"):
-        return len(tensor.raw_data), (count * dtype.bitwidth + 7) // 8, "bytes"
+    if raw is not None:
+        return len(raw), (count * dtype.bitwidth + 7) // 8, "bytes"
     given = len(getattr(tensor, field))
     if dtype == ir.DataType.STRING:
         return given, count, "strings"
@@ -69,11 +77,13 @@ def _lengths(
     return given, -(-count // packed), "numbers"
 
 
-def _check_range(tensor: onnx.TensorProto, dtype: ir.DataType, field: str, at: str) -> None:
+def _check_range(
+    tensor: onnx.TensorProto, dtype: ir.DataType, field: str, at: str, raw: Raw | None
+) -> None:
     """Numbers of small types are kept in wider fields, where they must still fit."""
-    if dtype == ir.DataType.BOOL and tensor.raw_data:
-        lowest, highest, numbers = 0, 1, np.frombuffer(tensor.raw_data, np.uint8)
-    elif tensor.raw_data or dtype in (ir.DataType.INT32, ir.DataType.UINT64):
+    if dtype == ir.DataType.BOOL and raw:
+        lowest, highest, numbers = 0, 1, np.frombuffer(raw, np.uint8)
+    elif raw or dtype in (ir.DataType.INT32, ir.DataType.UINT64):
         return
     elif dtype == ir.DataType.UINT32:
         lowest, highest, numbers = 0, 2**32 - 1, np.asarray(tensor.uint64_data, np.uint64)

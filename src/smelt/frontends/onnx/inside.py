@@ -1,0 +1,131 @@
+"""Weights inside a model stay where it was read from: in its mapped file, or in the bytes given.
+
+Protobuf copies what it parses, so a model would be in memory beside its file, and each weight
+again when it is read. Here the bytes are walked once, and protobuf sees a large weight as external
+data under a mark that no file can guess. All else reaches it as it is, and so does every weight
+that is not told in the one usual way: what is damaged or odd is judged as it always was.
+"""
+
+from __future__ import annotations
+
+import mmap
+import secrets
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import onnx
+from google.protobuf.descriptor import Descriptor
+
+from smelt.frontends.onnx.wire import LENGTH_DELIMITED, Field, fields, head
+
+Data: TypeAlias = "bytes | mmap.mmap"
+Piece: TypeAlias = "bytes | memoryview"
+
+LARGE = 1 << 16
+"""Bytes from which a weight does not pass through protobuf."""
+
+WORTH = 1 << 24
+"""Bytes from which a model is walked. To hold a smaller one twice costs little, and protobuf gives
+its weights the alignment that kernels like."""
+
+MAX_NESTING = 100
+"""Messages within each other that protobuf reads."""
+
+_ENTERED = (
+    (onnx.ModelProto, ("graph", "functions")),
+    (onnx.FunctionProto, ("node",)),
+    (onnx.GraphProto, ("node", "initializer")),
+    (onnx.NodeProto, ("attribute",)),
+    (onnx.AttributeProto, ("t", "g", "graphs")),
+)
+_INNER: Mapping[str, Mapping[int, Descriptor]] = {
+    message.DESCRIPTOR.full_name: {
+        field.number: field.message_type
+        for field in map(message.DESCRIPTOR.fields_by_name.get, names)
+    }
+    for message, names in _ENTERED
+}
+"""By kind of message: the numbers of the fields that may hold weights, and what they hold."""
+
+_TENSOR = onnx.TensorProto.DESCRIPTOR
+_RAW_DATA = _TENSOR.fields_by_name["raw_data"].number
+_BESIDE_RAW_DATA = frozenset(
+    _TENSOR.fields_by_name[name].number
+    for name in ("dims", "data_type", "name", "doc_string", "metadata_props")
+)
+_DATA_LOCATION = _TENSOR.fields_by_name["data_location"].number
+_T = onnx.AttributeProto.DESCRIPTOR.fields_by_name["t"].number
+
+
+class Inside:
+    """The large weights within ``data``, which is a serialized model."""
+
+    def __init__(self, data: Data = b"") -> None:
+        self.data = data
+        self.mark = secrets.token_hex(16)
+
+    def without(self) -> bytes:
+        """The model, a mark in the place of each large weight."""
+        size = len(self.data)
+        if size >= WORTH:
+            pieces = self._message(onnx.ModelProto.DESCRIPTOR, 0, size, 0)
+            if len(pieces) > 1:
+                return b"".join(pieces)
+        return self.data if isinstance(self.data, bytes) else self.data[:]
+
+    def holds(self, tensor: onnx.TensorProto) -> bool:
+        """True if ``tensor`` is a mark."""
+        return len(tensor.external_data) > 0 and tensor.external_data[0].value == self.mark
+
+    def raw(self, tensor: onnx.TensorProto) -> memoryview:
+        """The bytes that ``tensor``, which is a mark, stands for."""
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        start = int(entries["offset"])
+        return memoryview(self.data)[start : start + int(entries["length"])]
+
+    def _message(self, kind: Descriptor, start: int, end: int, depth: int) -> list[Piece]:
+        """A message in pieces; one piece if nothing in it changes."""
+        data = memoryview(self.data)
+        whole: list[Piece] = [data[start:end]]
+        found = fields(data, start, end) if depth < MAX_NESTING else None
+        if found is None:
+            return whole
+        if kind is _TENSOR:
+            return self._tensor(found, start, end) or whole
+        inner = _INNER[kind.full_name]
+        if kind.name == "AttributeProto" and [field.number for field in found].count(_T) > 1:
+            return whole  # protobuf makes one tensor of the two
+        pieces: list[Piece] = []
+        copied = start
+        for field in found:
+            if field.number not in inner or not _may_hold(field):
+                continue
+            parts = self._message(inner[field.number], field.begin, field.end, depth + 1)
+            if len(parts) > 1:
+                pieces += [data[copied : field.start], head(field.number, sum(map(len, parts)))]
+                pieces += parts
+                copied = field.end
+        return [*pieces, data[copied:end]]
+
+    def _tensor(self, found: list[Field], start: int, end: int) -> list[Piece] | None:
+        """The same for a tensor; None if its data are few, or told in an odd way."""
+        raw = [field for field in found if field.number == _RAW_DATA]
+        others = [field for field in found if field.number != _RAW_DATA]
+        if len(raw) != 1 or not _may_hold(raw[0]) or not all(map(self._is_usual, others)):
+            return None
+        reference = onnx.TensorProto(data_location=onnx.TensorProto.EXTERNAL)
+        size = raw[0].end - raw[0].begin
+        for key, value in (("location", self.mark), ("offset", raw[0].begin), ("length", size)):
+            reference.external_data.add(key=key, value=str(value))
+        data = memoryview(self.data)
+        return [data[start : raw[0].start], data[raw[0].end : end], reference.SerializeToString()]
+
+    def _is_usual(self, field: Field) -> bool:
+        """True for what a tensor with raw data has beside them; it may say that they are inside."""
+        if field.number == _DATA_LOCATION:
+            return self.data[field.begin : field.end] == b"\0"
+        return field.number in _BESIDE_RAW_DATA
+
+
+def _may_hold(field: Field) -> bool:
+    return field.wire_type == LENGTH_DELIMITED and field.end - field.begin >= LARGE

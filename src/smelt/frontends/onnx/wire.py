@@ -1,0 +1,77 @@
+"""Protobuf's wire format, as far as messages are cut and put together here."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+LENGTH_DELIMITED = 2
+
+_FIXED = {1: 8, 5: 4}
+"""Bytes of a value of the wire types with a fixed length."""
+
+_LONGEST = 10
+"""Bytes of a varint of 64 bits."""
+
+_LONGEST_TAG = 2**32 - 1
+
+
+class Field(NamedTuple):
+    """A field: from ``start`` on its tag, and its value from ``begin`` to ``end``."""
+
+    number: int
+    wire_type: int
+    start: int
+    begin: int
+    end: int
+
+
+def fields(data: memoryview, start: int, end: int) -> list[Field] | None:
+    """The fields of the message in ``data[start:end]``; None if it is damaged, or has groups."""
+    found: list[Field] = []
+    at = start
+    try:
+        while at < end:
+            tag, begin = _read_varint(data, at)
+            wire_type = tag & 7
+            if wire_type == LENGTH_DELIMITED:
+                size, begin = _read_varint(data, begin)
+                stop = begin + size
+            elif wire_type == 0:
+                stop = _read_varint(data, begin)[1]
+            else:
+                stop = begin + _FIXED[wire_type]
+            if stop > end or tag < 8 or tag > _LONGEST_TAG:
+                return None
+            found.append(Field(tag >> 3, wire_type, at, begin, stop))
+            at = stop
+    except (IndexError, KeyError, ValueError):
+        return None
+    return found
+
+
+def head(number: int, size: int) -> bytes:
+    """Tag and length of field ``number`` of ``size`` bytes."""
+    return varint(number << 3 | LENGTH_DELIMITED) + varint(size)
+
+
+def varint(number: int) -> bytes:
+    """A number that is not negative, seven bits a byte, the lowest first."""
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*found, number])
+
+
+def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
+    """A number and where it ends. Raises ValueError, or IndexError at the end of ``data``."""
+    byte = data[at]
+    if byte < 0x80:
+        return byte, at + 1
+    number = byte & 0x7F
+    for length in range(1, _LONGEST):
+        byte = data[at + length]
+        number |= (byte & 0x7F) << 7 * length
+        if byte < 0x80:
+            return number, at + length + 1
+    raise ValueError("a varint does not end")
