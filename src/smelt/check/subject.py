@@ -1,19 +1,22 @@
-"""The two sides of a verification: a model, a file, an artifact or a function, made callable."""
+"""What is run: a model, a file, an artifact, the folder of one, or a function, made callable."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-import numpy as np
 import onnx_ir as ir
 
+from smelt.check.user_function import call
+from smelt.runtime.inputs import Mode, random_inputs, values_of
 from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.runtime.memory import check_memory
 from smelt.runtime.runner import RunnerName, as_model, open_runner
-from smelt.targets.base import Artifact
+from smelt.targets.base import Artifact, Saved
+from smelt.targets.saved import open_saved
 
 if TYPE_CHECKING:
     import onnx
@@ -27,14 +30,16 @@ Checkable: TypeAlias = (
 class Subject:
     """One side: ``run`` takes and returns one value a port.
 
-    ``model`` is there for anything that is run as an ONNX model, and ``interface`` for anything
-    that declares one.
+    ``model`` is there for anything that is run as an ONNX model, ``interface`` for anything
+    that declares one, and ``make_inputs``, which takes sizes, a seed and a mode, for anything
+    that random inputs can be made for.
     """
 
     name: str
     run: Callable[..., Sequence[Value]]
     interface: Interface | None = None
     model: ir.Model | None = None
+    make_inputs: Callable[[Mapping[str, int], int, Mode], list[Value]] | None = None
 
     @property
     def runner(self) -> RunnerName:
@@ -52,29 +57,24 @@ def as_subject(source: Checkable, name: str, runner: RunnerName = "auto") -> Sub
     if isinstance(source, Subject):
         return source
     if isinstance(source, Artifact):
-        return Subject(name, source, interface_of(source.model))
+        make = partial(random_inputs, source.model)
+        return Subject(name, source, interface_of(source.model), None, make)
+    if isinstance(source, str | Path) and Path(source).is_dir():
+        saved = open_saved(source)
+        if saved.model is None:
+            return subject_of_saved(saved, name)
+        source = saved.model
     if isinstance(source, ir.Model | bytes | str | Path) or not callable(source):
         model = as_model(cast("ir.Model", source))
         check_memory(model)
         opened = open_runner(model, runner)
-        return Subject(name, opened, opened.interface, model)
+        return Subject(name, opened, opened.interface, model, partial(random_inputs, model))
     function = source
-    return Subject(name, lambda *inputs: flatten(function(*inputs)))
+    return Subject(name, partial(call, function))
 
 
-def flatten(result: object) -> list[Value]:
-    """The arrays of nested tuples, lists and dicts in JAX's order: dict entries by key."""
-    return list(_leaves(result))
-
-
-def _leaves(result: object) -> Iterator[Value]:
-    if result is None:
-        return
-    if isinstance(result, Mapping):
-        for key in sorted(result):
-            yield from _leaves(result[key])
-    elif isinstance(result, list | tuple):
-        for item in result:
-            yield from _leaves(item)
-    else:
-        yield np.asarray(result)
+def subject_of_saved(saved: Saved, name: str) -> Subject:
+    """What a folder holds, built or opened at once."""
+    limits = [saved.ranges.get(port.name) for port in saved.interface.inputs]
+    make = partial(values_of, saved.interface.inputs, limits)
+    return Subject(name, saved.load(), saved.interface, None, make)

@@ -12,7 +12,7 @@ from smelt.check.report import Report, Trial
 from smelt.check.subject import Checkable, Subject, as_subject
 from smelt.errors import SmeltError, UsageError
 from smelt.ir.out_of_memory import explains_memory
-from smelt.runtime.inputs import Mode, random_inputs
+from smelt.runtime.inputs import Mode
 from smelt.runtime.interface import Interface, Value
 from smelt.spans import span
 
@@ -41,7 +41,7 @@ def verify(
     names: tuple[str, str] = ("the source", "the result"),
     margin: float = MARGIN,
 ) -> Report:
-    """Compare ``b`` with ``a``: functions, models, files or artifacts, in any combination.
+    """Compare ``b`` with ``a``: functions, models, files, artifacts or their folders.
 
     Both run on ``inputs``, one value an input, or on random ones for every mode of ``modes`` at
     every size of the symbolic dims: those of ``dims``, such as ``{"B": (1, 3)}``, else 1 and
@@ -141,10 +141,11 @@ def _yardstick(first: Subject, second: Subject, seed: int) -> Yardstick:
 def made_up_cases(
     first: Subject, second: Subject, dims: Dims | None, seed: int, modes: Sequence[Mode]
 ) -> Iterator[Case]:
-    """Random inputs at every size in every mode, for two sides of which one is a model."""
-    models = [side.model for side in (first, second) if side.model is not None]
+    """Random inputs at every size in every mode, for two sides of which one says what it takes."""
+    sides = sorted((first, second), key=lambda side: side.model is None)
+    makers = [side.make_inputs for side in sides if side.make_inputs is not None]
     interfaces = [side.interface for side in (first, second) if side.interface is not None]
-    if not models or not interfaces:
+    if not makers or not interfaces:
         raise UsageError(
             "E634",
             "neither side is an ONNX model, so no inputs can be made up",
@@ -155,7 +156,7 @@ def made_up_cases(
         modes = (*modes, "moved")
     for index, sizes in enumerate(trial_sizes(interfaces[0], other, dims)):
         for mode in modes:
-            yield Case(random_inputs(models[0], sizes, seed + index, mode), sizes, mode)
+            yield Case(makers[0](sizes, seed + index, mode), sizes, mode)
 
 
 __all__ = ["Comparison", "Report", "Tolerance", "verify"]

@@ -23,6 +23,7 @@ from smelt.cli.explain import explain
 from smelt.cli.inspect import inspect
 from smelt.cli.optimize import optimize
 from smelt.cli.passes import passes
+from smelt.cli.run import run as run_command
 from smelt.cli.settings.options import Option, all_options
 from smelt.cli.settings.resolve import applied, as_arguments, defaults, read_settings
 from smelt.cli.targets import targets
@@ -34,6 +35,7 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "optimize": optimize,
     "compile": compile_,
     "verify": verify,
+    "run": run_command,
     "inspect": inspect,
     "diff": diff,
     "bisect": bisect,

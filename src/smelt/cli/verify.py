@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +16,12 @@ from smelt.errors import ExitStatus, UsageError
 
 @command
 def verify(
-    a: Annotated[str, typer.Argument(metavar="A", help="A model, or a function as pkg.mod:fn.")],
+    a: Annotated[
+        str,
+        typer.Argument(
+            metavar="A", help="A model, a folder of `smelt compile`, or a function as pkg.mod:fn."
+        ),
+    ],
     b: Annotated[str, typer.Argument(metavar="B", help="What should compute the same.")],
     dim: Dims = None,
     seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
@@ -29,7 +35,7 @@ def verify(
     trace: Trace = None,
     as_json: Json = False,
 ) -> None:
-    """Run two models or functions on the same inputs and compare names, types and numbers.
+    """Run two models, compiled folders or functions on the same inputs and compare them.
 
     Without a tolerance, what rounding explains is allowed, as measured on A. The exit status is
     1 if they differ.
@@ -67,4 +73,6 @@ def verify(
 
 
 def _side(source: str) -> Any:
-    return find_function(source) if is_function(source) else read_model(source, as_is=True)
+    if is_function(source):
+        return find_function(source)
+    return source if Path(source).is_dir() else read_model(source, as_is=True)

@@ -84,6 +84,16 @@ CODES: Mapping[str, ErrorCode] = {
         "point names is of another kind.",
         "upgrade or uninstall the package that the message names",
     ),
+    "E616": ErrorCode(
+        "a folder that cannot be run",
+        "No installed target wrote the folder, or some of its files are missing or changed.",
+        "`smelt compile MODEL --target c --dim B=1 -o out/` writes one that can",
+    ),
+    "E617": ErrorCode(
+        "a file of arrays that cannot be read",
+        "Inputs come from .npy and .npz files of NumPy and from .pb files that hold a TensorProto.",
+        'np.savez("data.npz", x=x)',
+    ),
     "E630": ErrorCode(
         "a file cannot be written",
         "The destination is a folder, is in none, or may not be written. A file that "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -34,13 +34,23 @@ def random_inputs(
     Raises UsageError E633 if a symbol has no size or a size is impossible, Unsupported E221 for
     inputs of a type that cannot be made up.
     """
-    interface = interface_of(model)
-    values: list[Value] = []
-    for index, port in enumerate(interface.inputs):
-        rng = np.random.default_rng([seed, index])
-        limits = index_range(model.graph.inputs[index], sizes)
-        values.append(_value(port, sizes, limits, rng, mode))
-    return values
+    ports = interface_of(model).inputs
+    limits = [index_range(value, sizes) for value in model.graph.inputs]
+    return values_of(ports, limits, sizes, seed, mode)
+
+
+def values_of(
+    ports: Sequence[Port],
+    limits: Sequence[Range | None],
+    sizes: Mapping[str, int],
+    seed: int = 0,
+    mode: Mode = "normal",
+) -> list[Value]:
+    """The same for inputs whose limits are known, where there is no model."""
+    return [
+        _value(port, sizes, limit, np.random.default_rng([seed, index]), mode)
+        for index, (port, limit) in enumerate(zip(ports, limits, strict=True))
+    ]
 
 
 def _value(

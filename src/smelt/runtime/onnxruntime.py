@@ -1,4 +1,4 @@
-"""Run a model in ONNX Runtime: one thread, its graph optimizations off unless asked for."""
+"""Run a model in ONNX Runtime: one thread and no graph optimizations unless asked for."""
 
 from __future__ import annotations
 
@@ -49,6 +49,7 @@ class OnnxRuntime:
         optimized: bool = False,
         time_limit: float = TIME_LIMIT,
         consume: bool = False,
+        threads: int = 1,
     ) -> None:
         self.interface: Interface = interface_of(model)
         self.time_limit = time_limit
@@ -57,7 +58,7 @@ class OnnxRuntime:
         self._weights = serialized.weights  # which the session reads where they are
         data = serialized.proto.SerializeToString()
         del serialized
-        self._session = _open(ort, data, self._weights, optimized)
+        self._session = _open(ort, data, self._weights, optimized, threads)
         ports = (*self.interface.inputs, *self.interface.outputs)
         self._native = all(is_native(port.dtype) for port in ports)
         if not self._native and any(port.kind != "tensor" for port in ports):
@@ -107,10 +108,10 @@ def _import() -> ModuleType:
 
 
 def _open(
-    ort: ModuleType, data: bytes, weights: Mapping[str, np.ndarray], optimized: bool
+    ort: ModuleType, data: bytes, weights: Mapping[str, np.ndarray], optimized: bool, threads: int
 ) -> ort.InferenceSession:
     options = ort.SessionOptions()
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 4  # a failure is an exception; what ORT logs beside it is noise
     levels = ort.GraphOptimizationLevel

@@ -50,8 +50,9 @@ def open_runner(
     *,
     optimized: bool = False,
     consume: bool = False,
+    threads: int = 1,
 ) -> Runner:
-    """Make ``source`` ready to run.
+    """Make ``source`` ready to run; ONNX Runtime takes so many ``threads``.
 
     With ``consume``, nobody else needs it: it is not copied. What ONNX Runtime cannot run is then
     Unsupported, because its weights have been taken out already.
@@ -66,7 +67,7 @@ def open_runner(
     if runner == "reference":
         return Reference(model, consume=consume)
     try:
-        return OnnxRuntime(model, optimized=optimized, consume=consume)
+        return OnnxRuntime(model, optimized=optimized, consume=consume, threads=threads)
     except Unsupported:
         if runner == "onnxruntime" or consume:
             raise

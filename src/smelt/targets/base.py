@@ -18,7 +18,8 @@ import onnx_ir as ir
 
 from smelt.ir.rule import Rule
 from smelt.operators.declare import Operator
-from smelt.runtime.interface import Value
+from smelt.runtime.input_ranges import Range
+from smelt.runtime.interface import Interface, Value
 from smelt.spans import span
 
 
@@ -107,6 +108,21 @@ class Artifact:
 
 
 @dataclass(frozen=True)
+class Saved:
+    """What a folder holds that ``Artifact.save`` wrote: ``load`` makes it ready to run.
+
+    ``model`` is there if the folder holds an ONNX model, which is run as such. ``ranges`` are
+    values that integer inputs may take, by name of the input, where not all are right.
+    """
+
+    target: str
+    interface: Interface
+    load: Callable[[], Runner]
+    model: ir.Model | None = None
+    ranges: Mapping[str, Range] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Target:
     """A target. Every phase is a plain function; the defaults do nothing.
 
@@ -119,6 +135,8 @@ class Target:
     if None; no pass makes others. ``functions``: whether it takes models with functions, which are
     inlined for others.
     ``tolerance``: largest relative error against the source that its arithmetic explains.
+    ``open``: what a folder holds that an artifact of this target was saved to, None for any other
+    folder; targets whose files cannot be run on this machine go without.
     """
 
     name: str
@@ -134,3 +152,4 @@ class Target:
     schedule: Callable[[Plan], None] = lambda plan: None
     allocate: Callable[[Plan], None] = lambda plan: None
     tolerance: float = 1e-4
+    open: Callable[[Path], Saved | None] = lambda folder: None

@@ -32,10 +32,10 @@ MAX_ELEMENTS = 2**40
 def check_tensors(proto: onnx.ModelProto, folder: Path | None, inside: Inside) -> None:
     """Raise for the first tensor whose claims do not hold: E311, E313, E314, E501."""
     for tensor in _held(proto, "initializer", "t", "tensors"):
-        _check(tensor, folder, inside)
+        check_tensor(tensor, folder, inside)
     for sparse in _held(proto, "sparse_initializer", "sparse_tensor", "sparse_tensors"):
-        _check(sparse.values, folder, inside)
-        _check(sparse.indices, folder, inside)
+        check_tensor(sparse.values, folder, inside)
+        check_tensor(sparse.indices, folder, inside)
         check_sparse(sparse)
 
 
@@ -58,7 +58,8 @@ def _attributes(proto: onnx.ModelProto) -> Iterator[onnx.AttributeProto]:
             yield from node.attribute
 
 
-def _check(tensor: onnx.TensorProto, folder: Path | None, inside: Inside) -> None:
+def check_tensor(tensor: onnx.TensorProto, folder: Path | None, inside: Inside) -> None:
+    """Raise for a tensor whose claims do not hold: E311, E313, E314, E501."""
     at = f"tensor {tensor.name!r} {list(tensor.dims)}"
     try:
         dtype = ir.DataType(tensor.data_type)

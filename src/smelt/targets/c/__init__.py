@@ -13,6 +13,7 @@ from smelt.targets.c.emit import emit
 from smelt.targets.c.memory import allocate
 from smelt.targets.c.operators import OPERATORS
 from smelt.targets.c.options import Options
+from smelt.targets.c.saved import open_folder
 from smelt.targets.c.schedule import order
 from smelt.targets.c.selection.select_conv_relu import select_conv_relu
 from smelt.targets.c.types import C_TYPES
@@ -29,4 +30,5 @@ c = Target(
     schedule=order,
     allocate=allocate,
     emit=emit,
+    open=open_folder,
 )

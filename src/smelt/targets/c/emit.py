@@ -11,6 +11,7 @@ from smelt.errors import not_installed
 from smelt.program.instruction import Program, Slot
 from smelt.program.memory import MemoryPlan
 from smelt.targets.base import Artifact, Plan, Runner
+from smelt.targets.c import interface_file
 from smelt.targets.c.names import comment
 from smelt.targets.c.options import Options
 from smelt.targets.c.types import C_TYPES
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def emit(plan: Plan) -> Artifact:
-    """``<name>.h``, ``<name>.c``, and the weights in a pair of their own.
+    """``<name>.h``, ``<name>.c``, the weights in a pair of their own, the interface as JSON.
 
     ``load`` builds them with a C compiler and calls the library in this process.
     """
@@ -52,6 +53,7 @@ def emit(plan: Plan) -> Artifact:
         f"{options.name}_weights.c": "weights.c.j2",
     }
     files = {name: _frame(template, fields) for name, template in templates.items()}
+    files[f"{options.name}.json"] = interface_file.to_json(options.name, plan.model)
     report = {"memory": memory.to_json(), **plan.facts}
     return Artifact("c", plan.model, files, plan, report, _loader(options, plan, files))
 

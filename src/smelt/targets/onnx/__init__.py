@@ -9,6 +9,7 @@ from __future__ import annotations
 from smelt.targets.base import Target
 from smelt.targets.onnx.emit import write_model
 from smelt.targets.onnx.options import Options
+from smelt.targets.onnx.saved import open_folder
 
 onnx = Target(
     name="onnx",
@@ -16,4 +17,5 @@ onnx = Target(
     emit=write_model,
     options=Options,
     functions=True,
+    open=open_folder,
 )

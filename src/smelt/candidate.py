@@ -1,0 +1,172 @@
+"""Something to run or to time: a model, a folder of an artifact, or a function, on a target or not.
+
+It is opened in two steps, because what it takes decides the sizes, and the sizes what a target
+compiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import onnx_ir as ir
+
+from smelt.check.subject import subject_of_saved
+from smelt.check.user_function import call
+from smelt.compiler import compile_model, trace
+from smelt.errors import UsageError
+from smelt.runtime.inputs import random_inputs
+from smelt.runtime.interface import Interface, Value, interface_of
+from smelt.runtime.named_inputs import Maker
+from smelt.runtime.runner import as_model, open_runner
+from smelt.targets.base import Artifact
+from smelt.targets.registry import find_target
+from smelt.targets.saved import open_saved
+
+Source: TypeAlias = "ir.Model | bytes | str | Path | Callable[..., Any]"
+Run: TypeAlias = Callable[..., Sequence[Value]]
+Open: TypeAlias = Callable[[Mapping[str, int]], Run]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """``open`` makes it ready for sizes of its symbolic dims, compiled where it has a target.
+
+    ``interface`` and ``make_inputs`` are None for a function without specs.
+    """
+
+    name: str
+    open: Open
+    interface: Interface | None = None
+    make_inputs: Maker | None = None
+
+
+@dataclass(frozen=True)
+class Way:
+    """How models run: whether ONNX Runtime optimizes graphs, as users run them, and its threads."""
+
+    optimized: bool = False
+    threads: int = 1
+
+
+def candidate(
+    source: Source,
+    name: str,
+    target: str | None = None,
+    specs: tuple[Sequence[str], Mapping[str, str]] = ((), {}),
+    dims: Mapping[str, int] | None = None,
+    way: Way = Way(),
+) -> Candidate:
+    """``source``, as it is or compiled for ``target``; ``specs`` are the types of a function.
+
+    ``dims`` are bound where a target compiles. Raises UsageError E637 for a target of what is
+    compiled already, and E608 for specs of a model.
+    """
+    if callable(source) and not isinstance(source, ir.Model):
+        return _of_function(source, name, target, specs, dims, way)
+    if any(specs):
+        raise UsageError("E608", "input specs belong to a JAX function, not to an ONNX model")
+    if isinstance(source, str | Path) and Path(source).is_dir():
+        return _of_folder(source, name, target, way)
+    model = as_model(source)
+    return _of_model(model, source, name, target, dims, way)
+
+
+def _of_model(
+    model: ir.Model,
+    source: Source,
+    name: str,
+    target: str | None,
+    dims: Mapping[str, int] | None,
+    way: Way,
+) -> Candidate:
+    """``model`` says what goes in and out; ``source`` is what a target compiles."""
+
+    def open_(sizes: Mapping[str, int]) -> Run:
+        if target is None:
+            return _open_model(model, way)
+        return _compiled(source, target, sizes, dims, way)
+
+    make = _maker(model)
+    return Candidate(name, open_, interface_of(model), make)
+
+
+def _maker(model: ir.Model) -> Maker:
+    return lambda sizes, seed, mode: random_inputs(model, sizes, seed, mode)
+
+
+def _open_model(model: ir.Model, way: Way) -> Run:
+    return open_runner(model, optimized=way.optimized, threads=way.threads)
+
+
+def _compiled(
+    source: Source,
+    target: str,
+    sizes: Mapping[str, int],
+    dims: Mapping[str, int] | None,
+    way: Way,
+) -> Run:
+    chosen = find_target(target)
+    bound = dict(dims or {}) if chosen.limits.dynamic_dims else dict(sizes)
+    artifact = compile_model(source, target=chosen, dims=bound or None)
+    if artifact.load is None:
+        raise UsageError(
+            "E616",
+            f"what target {target!r} makes does not run on this machine",
+            fix="choose another with --target; `smelt targets` lists them",
+        )
+    return _as_users_run(artifact, artifact.load(), way)
+
+
+def _as_users_run(artifact: Artifact, runner: Run, way: Way) -> Run:
+    """``runner``, with the graph optimizations of ONNX Runtime on where that is what runs it."""
+    if getattr(runner, "name", "") == "onnxruntime" and way != Way():
+        return _open_model(artifact.model, way)
+    return runner
+
+
+def _of_folder(folder: str | Path, name: str, target: str | None, way: Way) -> Candidate:
+    saved = open_saved(folder)
+    if target is not None:
+        raise UsageError(
+            "E637",
+            f"{str(folder)!r} is compiled for {saved.target!r} already",
+            fix="leave out the target, or give the model",
+        )
+    if saved.model is not None:
+        return _of_model(saved.model, saved.model, name, None, None, way)
+    subject = subject_of_saved(saved, name)
+    return Candidate(name, lambda sizes: subject.run, saved.interface, subject.make_inputs)
+
+
+def _of_function(
+    function: Callable[..., Any],
+    name: str,
+    target: str | None,
+    specs: tuple[Sequence[str], Mapping[str, str]],
+    dims: Mapping[str, int] | None,
+    way: Way,
+) -> Candidate:
+    """A function; its specs make a model of it, which says what it takes and is compiled."""
+    positional, keyword = specs
+    if not positional and not keyword:
+        if target is not None:
+            raise UsageError(
+                "E608",
+                f"{name} is a function, and --target compiles models",
+                why="its inputs have no types",
+                fix="give the type of each argument: --input 'f32[B,4]'",
+            )
+        return Candidate(name, lambda sizes: partial(call, function))
+    model = trace(function, *positional, kwargs=dict(keyword))
+
+    def run(*values: Value) -> list[Value]:
+        named = dict(zip(keyword, values[len(positional) :], strict=True))
+        return call(function, *values[: len(positional)], **named)
+
+    if target is None:
+        return Candidate(name, lambda sizes: run, interface_of(model), _maker(model))
+    return _of_model(model, model, name, target, dims, way)

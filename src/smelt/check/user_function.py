@@ -1,0 +1,55 @@
+"""Call a function of the user: what it raises is the user's mistake, with the line it came from."""
+
+from __future__ import annotations
+
+import sysconfig
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from smelt.errors import SmeltError, UsageError
+from smelt.runtime.interface import Value
+
+_LIBRARIES = (
+    str(Path(__file__).parents[1]),
+    *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")),
+)
+
+
+def call(function: Callable[..., Any], *inputs: Value, **named: Value) -> list[Value]:
+    """The arrays that ``function`` returns, flattened; raises UsageError E113 if it raises."""
+    try:
+        return flatten(function(*inputs, **named))
+    except (SmeltError, MemoryError):
+        raise
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if not frame.filename.startswith((*_LIBRARIES, "<"))]
+        message = str(error).strip().partition("\n")[0]
+        raise UsageError(
+            "E113",
+            f"your function raised {type(error).__name__}",
+            at=f"{own[-1].filename}:{own[-1].lineno}" if own else "",
+            why=message or "it gives no reason",
+        ) from error
+
+
+def flatten(result: object) -> list[Value]:
+    """The arrays of nested tuples, lists and dicts in JAX's order: dict entries by key."""
+    return list(_leaves(result))
+
+
+def _leaves(result: object) -> Iterator[Value]:
+    if result is None:
+        return
+    if isinstance(result, Mapping):
+        for key in sorted(result):
+            yield from _leaves(result[key])
+    elif isinstance(result, Sequence) and not isinstance(result, str | bytes):
+        for item in result:
+            yield from _leaves(item)
+    else:
+        yield np.asarray(result)

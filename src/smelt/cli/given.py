@@ -1,0 +1,154 @@
+"""The inputs of a run as arguments: files of arrays, made-up ones, types of functions."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from smelt.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from smelt.runtime.interface import Interface
+    from smelt.runtime.named_inputs import MadeUp
+
+Given = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        metavar="[NAME=]WHAT",
+        help="A file (.npy, .npz, .pb), random[:SEED] or zeros; for a function its type, too.",
+    ),
+]
+GivenFile = Annotated[
+    list[str] | None,
+    typer.Option("--inputs", metavar="FILE", help="A .npz file (or .pb) with inputs by name."),
+]
+
+_SPEC = re.compile(r"\s*\w+\s*\[.*\]\s*", re.DOTALL)
+_RANDOM = re.compile(r"random(?::(\d{1,18}))?")
+_NAMED = re.compile(r"([^=]+)=(.+)", re.DOTALL)
+
+
+@dataclass
+class GivenInputs:
+    """What the arguments say: arrays and made-up inputs by name, or in order, and types."""
+
+    named: dict[str, np.ndarray | MadeUp] = field(default_factory=dict)
+    ordered: list[np.ndarray | MadeUp] = field(default_factory=list)
+    specs: tuple[list[str], dict[str, str]] = field(default_factory=lambda: ([], {}))
+
+    def by_name(self, interface: Interface) -> Mapping[str, np.ndarray | MadeUp]:
+        """All by the names of ``interface``; raises UsageError E636 for more than there are."""
+        from smelt.runtime.named_inputs import wants
+
+        names = [port.name for port in interface.inputs]
+        if len(self.ordered) > len(names):
+            what = f"{len(self.ordered)} inputs are given, the model takes {len(names)}"
+            raise UsageError("E632", what, why=f"it takes {wants(interface)}")
+        placed = dict(zip(names, self.ordered, strict=False))
+        for name in placed.keys() & self.named.keys():
+            raise UsageError("E636", f"input {name!r} is given by name and by place")
+        return {**placed, **self.named}
+
+    def arguments(self, function: Callable[..., Any], name: str) -> list[Any]:
+        """The arrays in the order of the parameters of ``function``, which has no types."""
+        from smelt.runtime.named_inputs import MadeUp
+
+        if any(isinstance(item, MadeUp) for item in (*self.ordered, *self.named.values())):
+            raise UsageError(
+                "E632",
+                f"no values can be made up for {name}: it says nothing of its types",
+                fix="--input 'f32[2,3]' for each argument, or files",
+            )
+        try:
+            bound = inspect.signature(function).bind(*self.ordered, **self.named)
+        except TypeError as error:
+            raise UsageError(
+                "E632", f"the inputs do not fit {name}", why=str(error), fix="--input x=x.npy"
+            ) from error
+        except ValueError:  # a builtin without a signature
+            return list(self.ordered)
+        return [*bound.args, *bound.kwargs.values()]
+
+
+def read_given(
+    items: Sequence[str] | None, files: Sequence[str] | None, *, function: bool
+) -> GivenInputs:
+    """What --input and --inputs say; types are for a ``function`` only.
+
+    Raises UsageError E636 for a name given twice or text of no known form, E617 for files.
+    """
+    from smelt.runtime.array_files import read_arrays
+
+    given = GivenInputs()
+    for file in files or ():
+        arrays = read_arrays(file)
+        if "" in arrays:
+            fix = f"--input NAME={file}"
+            raise UsageError("E636", f"the array in {file!r} has no name", fix=fix)
+        for name, array in arrays.items():
+            _add(given, name, array)
+    for item in items or ():
+        _read(given, item, function)
+    return given
+
+
+def _read(given: GivenInputs, item: str, function: bool) -> None:
+    named = _NAMED.fullmatch(item)
+    name, what = named.groups() if named and not Path(item).exists() else ("", item)
+    if function and _SPEC.fullmatch(what) and not Path(what).exists():
+        if not name:
+            given.specs[0].append(what)
+        elif name in given.specs[1]:
+            raise UsageError("E636", f"--input {name} is given twice")
+        else:
+            given.specs[1][name] = what
+        return
+    value = _value(name, what, item)
+    if name:
+        _add(given, name, value)
+    else:
+        given.ordered.append(value)
+
+
+def _value(name: str, what: str, item: str) -> np.ndarray | MadeUp:
+    from smelt.runtime.array_files import SUFFIXES, read_arrays
+    from smelt.runtime.named_inputs import MadeUp
+
+    random = _RANDOM.fullmatch(what)
+    if random:
+        return MadeUp("random", int(random.group(1) or 0))
+    if what == "zeros":
+        return MadeUp("zeros")
+    if Path(what).suffix not in SUFFIXES:
+        raise UsageError(
+            "E636",
+            f"--input {item!r} is no [NAME=]WHAT",
+            why=f"{what!r} is none of FILE.npy, FILE.npz, FILE.pb, random, random:SEED, zeros",
+            fix="for instance: --input x=x.npy",
+        )
+    arrays = read_arrays(what)
+    if name in arrays:
+        return arrays[name]
+    if len(arrays) == 1:
+        return next(iter(arrays.values()))
+    raise UsageError(
+        "E636",
+        f"{what!r} has no array {name!r}" if name else f"{what!r} holds several arrays",
+        why=f"it has {', '.join(map(repr, arrays)) or 'none'}",
+        fix=f"--inputs {what} takes all by their names",
+    )
+
+
+def _add(given: GivenInputs, name: str, value: np.ndarray | MadeUp) -> None:
+    if name in given.named:
+        raise UsageError("E636", f"input {name!r} is given twice")
+    given.named[name] = value

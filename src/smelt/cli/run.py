@@ -1,0 +1,167 @@
+"""``smelt run MODEL``: what a model computes on given inputs."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from smelt.cli import completion
+from smelt.cli.arguments import STANDARD, bind_dims, find_function, is_function
+from smelt.cli.command import Dims, Json, command, note, print_json
+from smelt.cli.given import Given, GivenFile, GivenInputs, read_given
+from smelt.cli.layout import table
+from smelt.cli.progress import progress, size_of
+from smelt.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from smelt.candidate import Candidate
+    from smelt.runtime.interface import Value
+    from smelt.runtime.named_inputs import Chosen
+    from smelt.runtime.value_summary import Summary
+
+RunTarget = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        help="Compile for this target first, and run that.",
+        autocompletion=completion.targets,
+    ),
+]
+
+
+@command
+def run(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL|FOLDER|PKG.MOD:FN",
+            help="A model, a folder of `smelt compile`, a function, or - for stdin.",
+        ),
+    ],
+    inputs: Given = None,
+    input_file: GivenFile = None,
+    dim: Dims = None,
+    target: RunTarget = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")] = 0,
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", help="The .npz of results, or - for stdout.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run a model once and show its outputs.
+
+    Inputs that are not given are random, the same ones each time and those of `smelt verify`; dims
+    that nothing says are 1.
+    """
+    from smelt.candidate import candidate
+
+    if as_json and output == STANDARD:
+        raise UsageError("E637", "standard output cannot take both the results and --json")
+    given = read_given(inputs, input_file, function=is_function(source))
+    opened: Any = source
+    if is_function(source):
+        opened = find_function(source)
+    elif source == STANDARD:
+        opened = sys.stdin.buffer.read()
+    dims = bind_dims(dim)
+    with progress(f"reading {source}{size_of(source)}") as shown:
+        chosen_source = candidate(opened, source, target, given.specs, dims)
+        chosen, values = _inputs(chosen_source, opened, given, dims, seed)
+        shown.say(f"compiling for {target}" if target else "opening")
+        runner = chosen_source.open(chosen.sizes if chosen else dims)
+        shown.say("running")
+        results = list(runner(*values))
+        names = _names(chosen_source, len(results))
+        if output is not None:
+            _write(output, dict(zip(names, results, strict=True)))
+    _show(source, target, chosen, dict(zip(names, results, strict=True)), output, as_json)
+
+
+def _inputs(
+    source: Candidate, opened: Any, given: GivenInputs, dims: Mapping[str, int], seed: int
+) -> tuple[Chosen | None, Sequence[Any]]:
+    from smelt.runtime.named_inputs import MadeUp, choose_inputs
+
+    if source.interface is None:
+        if dims:
+            raise UsageError("E637", "--dim belongs to symbolic dims, which arrays do not have")
+        return None, given.arguments(opened, source.name)
+    by_name = given.by_name(source.interface)
+    rest = MadeUp("random", seed)
+    chosen = choose_inputs(source.interface, by_name, source.make_inputs, dims, rest)
+    return chosen, chosen.values
+
+
+def _names(source: Candidate, count: int) -> list[str]:
+    if source.interface is not None and len(source.interface.outputs) == count:
+        return [port.name for port in source.interface.outputs]
+    return [f"output_{index}" for index in range(count)]
+
+
+def _write(output: str, results: Mapping[str, Value]) -> None:
+    from smelt.ir.files import write_atomically
+    from smelt.runtime.array_files import arrays_of, write_npz
+
+    arrays = {k: a for name, value in results.items() for k, a in arrays_of(name, value).items()}
+    left_out = [name for name, value in results.items() if not arrays_of(name, value)]
+    if output == STANDARD:
+        write_npz(sys.stdout.buffer, arrays)
+        sys.stdout.buffer.flush()
+    else:
+        write_atomically(output, lambda stream: write_npz(stream, arrays))
+    if left_out:
+        note(f"not in {output}: {', '.join(left_out)} (no array)")
+
+
+def _show(
+    source: str,
+    target: str | None,
+    chosen: Chosen | None,
+    results: Mapping[str, Value],
+    output: str | None,
+    as_json: bool,
+) -> None:
+    from smelt.runtime.value_summary import summarize
+
+    summaries = [each for name, value in results.items() for each in summarize(name, value)]
+    if as_json:
+        made_up = chosen.made_up if chosen else {}
+        print_json(
+            {
+                "schema": "smelt.run/1",
+                "source": source,
+                "target": target,
+                "sizes": chosen.sizes if chosen else {},
+                "made_up": {name: str(item) for name, item in made_up.items()},
+                "outputs": [summary.to_json() for summary in summaries],
+                "output": output,
+            }
+        )
+        return
+    text = table([_row(each) for each in summaries], ("output", "type", *_COLUMNS))
+    (note if output == STANDARD else print)(text)
+    if chosen is not None:
+        _note_inputs(chosen)
+
+
+_COLUMNS = ("min", "max", "mean", "NaN", "inf")
+
+
+def _row(summary: Summary) -> tuple[str, ...]:
+    numbers = (summary.minimum, summary.maximum, summary.mean)
+    shown = ["-" if number is None else f"{number:.6g}" for number in numbers]
+    return (summary.name, summary.type, *shown, str(summary.nans), str(summary.infinities))
+
+
+def _note_inputs(chosen: Chosen) -> None:
+    """Say what was not given."""
+    sizes = " ".join(f"{name}={size}" for name, size in chosen.sizes.items())
+    made = ", ".join(f"{name} {item}" for name, item in chosen.made_up.items())
+    parts = [f"sizes: {sizes}"] if sizes else []
+    parts += [f"made up: {made}"] if made else []
+    if parts:
+        note("; ".join(parts))

@@ -1,0 +1,208 @@
+"""Inputs by name for a run: what is given is checked, what is not is made up.
+
+What is wrong is told all at once, with what the model wants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import UsageError, did_you_mean
+from smelt.ir.dims import size_of, symbols_of
+from smelt.runtime.inputs import Mode, shape_at
+from smelt.runtime.interface import Interface, Port, Value
+
+
+@dataclass(frozen=True)
+class MadeUp:
+    """An input that is made up: as verification does it, from ``seed``, or all zeros."""
+
+    kind: Literal["random", "zeros"] = "random"
+    seed: int = 0
+
+    def __str__(self) -> str:
+        return f"random:{self.seed}" if self.kind == "random" else "zeros"
+
+
+Given = Mapping[str, "np.ndarray | MadeUp"]
+Maker = Callable[[Mapping[str, int], int, Mode], list[Value]]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """``values``, one an input; the ``sizes`` of symbolic dims; which inputs were made up."""
+
+    values: list[Value]
+    sizes: dict[str, int]
+    made_up: dict[str, MadeUp]
+
+
+def choose_inputs(
+    interface: Interface,
+    given: Given,
+    make: Maker | None,
+    sizes: Mapping[str, int] | None = None,
+    rest: MadeUp = MadeUp(),
+) -> Chosen:
+    """A value for each input: those of ``given``, and ``rest`` for the others.
+
+    Symbolic dims have the sizes of the arrays that are given, else those of ``sizes``, else 1.
+    Raises UsageError E632 for unknown names and for arrays of another element type, rank or size,
+    all at once, E633 for a size that no input has.
+    """
+    arrays = {
+        port.name: fitted(port, given[port.name])  # type: ignore[arg-type]
+        for port in interface.inputs
+        if isinstance(given.get(port.name), np.ndarray)
+    }
+    _check_dims(interface, sizes or {})
+    bound, clashes = _bind(interface, arrays, sizes or {})
+    unknown = [name for name in given if name not in {port.name for port in interface.inputs}]
+    problems = [f"there is no input {name!r}" for name in unknown] + clashes
+    problems += [
+        f"{port.name!r} is {port}, but {in_words(arrays[port.name])} was given"
+        for port in interface.inputs
+        if port.name in arrays and not _fits(port, arrays[port.name], bound)
+    ]
+    if problems:
+        raise _refusal(interface, problems, unknown, arrays)
+    full = {**dict.fromkeys(interface.symbols(), 1), **bound}
+    wanted = {
+        port.name: _made_up(given.get(port.name), rest)
+        for port in interface.inputs
+        if port.name not in arrays
+    }
+    made = _make(interface, wanted, make, full)
+    values = [arrays.get(port.name, made.get(port.name)) for port in interface.inputs]
+    return Chosen(values, full, wanted)
+
+
+def in_words(array: np.ndarray) -> str:
+    """The type of ``array`` as the types of inputs are written."""
+    name = {"float32": "float", "float64": "double"}.get(str(array.dtype), str(array.dtype))
+    return f"{'string' if array.dtype.kind in 'OUST' else name}[{','.join(map(str, array.shape))}]"
+
+
+def wants(interface: Interface) -> str:
+    """What a model takes, in one line."""
+    return ", ".join(f"{port.name}: {port}" for port in interface.inputs) or "nothing"
+
+
+def fitted(port: Port, array: np.ndarray) -> np.ndarray:
+    """``array`` with its element type again, where NumPy wrote it as raw bytes."""
+    if array.dtype.kind != "V" or port.dtype is None or port.dtype == ir.DataType.STRING:
+        return array
+    dtype = port.dtype.numpy()
+    return array.view(dtype) if dtype.itemsize == array.dtype.itemsize else array
+
+
+def _made_up(given: object, rest: MadeUp) -> MadeUp:
+    return given if isinstance(given, MadeUp) else rest
+
+
+def _bind(
+    interface: Interface, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int]
+) -> tuple[dict[str, int], list[str]]:
+    """The sizes of plain symbols by what is given, and where two of them differ."""
+    bound, said_by, clashes = dict(sizes), dict.fromkeys(sizes, "--dim"), []
+    for port in interface.inputs:
+        array = arrays.get(port.name)
+        if array is None or port.shape is None or array.ndim != len(port.shape):
+            continue
+        for dim, size in zip(port.shape, array.shape, strict=True):
+            if not isinstance(dim, ir.SymbolicDim) or symbols_of(dim) != {dim.value}:
+                continue
+            name = str(dim.value)
+            if bound.setdefault(name, size) != size:
+                clashes.append(
+                    f"{name} is {bound[name]} by {said_by[name]}, but {size} by {port.name!r}"
+                )
+            said_by.setdefault(name, repr(port.name))
+    return bound, clashes
+
+
+def _fits(port: Port, array: np.ndarray, sizes: Mapping[str, int]) -> bool:
+    if port.kind != "tensor":
+        return False
+    if port.dtype == ir.DataType.STRING:
+        if array.dtype.kind not in "OUST":
+            return False
+    elif port.dtype is not None and array.dtype != port.dtype.numpy():
+        return False
+    if port.shape is None:
+        return True
+    if len(port.shape) != array.ndim:
+        return False
+    known = [size_of(dim, sizes) for dim in port.shape]
+    pairs = zip(port.shape, known, array.shape, strict=True)
+    return all(
+        not isinstance(now, int) or now == size or symbols_of(dim) == {getattr(dim, "value", "")}
+        for dim, now, size in pairs
+    )
+
+
+def _refusal(
+    interface: Interface,
+    problems: Sequence[str],
+    unknown: Sequence[str],
+    arrays: Mapping[str, np.ndarray],
+) -> UsageError:
+    fix = ""
+    if unknown:
+        fix = did_you_mean(unknown[0], [port.name for port in interface.inputs], "")
+    for port in interface.inputs:
+        array = arrays.get(port.name)
+        if fix or array is None or port.dtype in (None, ir.DataType.STRING):
+            continue
+        assert port.dtype is not None
+        if array.dtype != port.dtype.numpy():
+            fix = f"save it as array.astype({port.dtype.numpy().name!r})"
+    return UsageError(
+        "E632",
+        "the inputs are not those of the model",
+        at=problems,
+        why=f"it takes {wants(interface)}",
+        fix=fix,
+    )
+
+
+def _check_dims(interface: Interface, sizes: Mapping[str, int]) -> None:
+    symbols = interface.symbols()
+    for name in sizes:
+        if name not in symbols:
+            why = f"symbolic dims: {', '.join(symbols) or 'none'}"
+            raise UsageError("E633", f"there is no dim {name!r}", why=why)
+
+
+def _make(
+    interface: Interface,
+    wanted: Mapping[str, MadeUp],
+    make: Maker | None,
+    sizes: Mapping[str, int],
+) -> dict[str, Value]:
+    """Values for ``wanted``; those of one seed are drawn together, as in a verification."""
+    made: dict[str, Value] = {}
+    for seed in {item.seed for item in wanted.values() if item.kind == "random"}:
+        if make is None:
+            missing = ", ".join(wanted)
+            raise UsageError("E632", f"no values can be made up for {missing}")
+        drawn = make(sizes, seed, "normal")
+        pairs = zip(interface.inputs, drawn, strict=True)
+        made |= {p.name: v for p, v in pairs if wanted.get(p.name) == MadeUp("random", seed)}
+    for port in interface.inputs:
+        if wanted.get(port.name, MadeUp()).kind == "zeros":
+            made[port.name] = _zeros(port, sizes)
+    return made
+
+
+def _zeros(port: Port, sizes: Mapping[str, int]) -> np.ndarray:
+    if port.kind != "tensor" or port.dtype is None:
+        raise UsageError("E632", f"input {port.name!r} is {port}, of which there are no zeros")
+    dtype = np.dtype(object) if port.dtype == ir.DataType.STRING else port.dtype.numpy()
+    empty = np.zeros(shape_at(port, sizes), dtype)
+    return np.full(empty.shape, "", object) if port.dtype == ir.DataType.STRING else empty

@@ -1,0 +1,77 @@
+"""A result in numbers: its type, range, mean, and how much of it is not a number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from smelt.ir.floats import is_float
+from smelt.runtime.interface import Value
+from smelt.runtime.named_inputs import in_words
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One output. The numbers are those of what is a number, None where there is none.
+
+    ``nans`` counts NaN, ``infinities`` counts both infinities, which are in the range but not in
+    the mean.
+    """
+
+    name: str
+    type: str
+    shape: tuple[int, ...] = ()
+    minimum: float | int | None = None
+    maximum: float | int | None = None
+    mean: float | None = None
+    nans: int = 0
+    infinities: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "type": self.type,
+            "dtype": self.type.partition("[")[0],
+            "shape": list(self.shape),
+            "min": self.minimum,
+            "max": self.maximum,
+            "mean": self.mean,
+            "nans": self.nans,
+            "infinities": self.infinities,
+        }
+
+
+def summarize(name: str, value: Value) -> list[Summary]:
+    """A summary of ``value``; of a sequence one for each of its items."""
+    if isinstance(value, list):
+        return [each for i, item in enumerate(value) for each in summarize(f"{name}[{i}]", item)]
+    if not isinstance(value, np.ndarray):
+        return [Summary(name, "absent" if value is None else "map")]
+    array = value
+    if array.dtype.kind not in "biuf" and not is_float(array.dtype):
+        return [Summary(name, in_words(array), array.shape)]
+    return [_of_numbers(name, array)]
+
+
+def _of_numbers(name: str, array: np.ndarray) -> Summary:
+    type_ = in_words(array)
+    if array.dtype.kind in "biu":
+        if not array.size:
+            return Summary(name, type_, array.shape)
+        mean = float(array.mean(dtype=np.float64))
+        return Summary(name, type_, array.shape, int(array.min()), int(array.max()), mean)
+    wide = array.astype(np.float64)
+    numbers = wide[~np.isnan(wide)]
+    finite = numbers[np.isfinite(numbers)]
+    return Summary(
+        name,
+        type_,
+        array.shape,
+        float(numbers.min()) if numbers.size else None,
+        float(numbers.max()) if numbers.size else None,
+        float(finite.mean()) if finite.size else None,
+        wide.size - numbers.size,
+        numbers.size - finite.size,
+    )
