@@ -1,22 +1,35 @@
 """What installed packages add by entry points, each loaded by itself.
 
 One that cannot be loaded is left out with a warning that names its package, so that a mistake in
-it stops only those who ask for it.
+it stops only those who ask for it. ``--no-plugins`` and ``SMELT_NO_PLUGINS`` leave out all that
+are not smelt's own; none of them is imported then.
 """
 
 from __future__ import annotations
 
+import os
+import traceback
 import warnings
+from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
+
+OWN = "smelt"
+"""The package whose entry points are always there."""
+
+VARIABLE = "SMELT_NO_PLUGINS"
+
+plugins_off: ContextVar[bool] = ContextVar("smelt.plugins_off", default=False)
+"""Whether packages other than smelt are left out; the environment may say so, too."""
 
 
 @dataclass(frozen=True)
 class Extension:
     """An entry point: its ``name``, the ``package`` with its version, and what it names.
 
-    ``error`` says why it cannot be loaded, or is empty.
+    ``error`` is the first line of why it cannot be loaded, or empty; ``place`` is the file and the
+    line where that was raised.
     """
 
     group: str
@@ -25,12 +38,42 @@ class Extension:
     value: str
     loaded: Any = None
     error: str = ""
+    place: str = ""
+
+
+def without_plugins() -> bool:
+    """True if only smelt's own entry points count."""
+    said = os.environ.get(VARIABLE, "").strip().lower()
+    return plugins_off.get() or said not in ("", "0", "false", "no", "off")
+
+
+def points(group: str) -> tuple[metadata.EntryPoint, ...]:
+    """The entry points of ``group`` that count, sorted by name; imports none of them."""
+    off = without_plugins()
+    return tuple(point for point in all_points(group) if is_own(point) or not off)
+
+
+def all_points(group: str) -> tuple[metadata.EntryPoint, ...]:
+    """The entry points of ``group``, also where plug-ins are left out; imports none of them."""
+    return tuple(sorted(metadata.entry_points(group=group), key=lambda p: (p.name, p.value)))
+
+
+def is_own(point: metadata.EntryPoint) -> bool:
+    """True if ``point`` is one of smelt itself."""
+    return point.dist is not None and point.dist.name == OWN
 
 
 def extensions(group: str) -> tuple[Extension, ...]:
     """Every extension of ``group``, loaded, sorted by name; warns of those that cannot be."""
-    points = sorted(metadata.entry_points(group=group), key=lambda p: (p.name, p.value))
-    return tuple(_load(point) for point in points)
+    found = tuple(load(point) for point in points(group))
+    for item in found:
+        if item.error:
+            warnings.warn(
+                f"{item.name!r} of the package {item.package} cannot be loaded and is left out: "
+                f"{item.error} (`smelt plugins` says where)",
+                stacklevel=2,
+            )
+    return found
 
 
 def package_of(point: metadata.EntryPoint) -> str:
@@ -39,14 +82,27 @@ def package_of(point: metadata.EntryPoint) -> str:
     return f"{owner.name} {owner.version}" if owner is not None else point.value
 
 
-def _load(point: metadata.EntryPoint) -> Extension:
+def load(point: metadata.EntryPoint) -> Extension:
+    """What ``point`` names, imported; whatever that raises is kept as its ``error``."""
     package = package_of(point)
     try:
         return Extension(point.group, point.name, package, point.value, point.load())
-    except Exception as failure:  # noqa: BLE001 - a package may raise anything when it is imported
-        error = f"{type(failure).__name__}: {failure}"
-        warnings.warn(
-            f"{point.name!r} of the package {package} cannot be loaded and is left out: {error}",
-            stacklevel=2,
+    except (Exception, SystemExit) as failure:  # noqa: BLE001 - a package may raise anything
+        # A SyntaxError repeats its place in its text.
+        said = failure.msg if isinstance(failure, SyntaxError) else failure
+        error = f"{type(failure).__name__}: {said}".strip().splitlines()[0]
+        return Extension(
+            point.group, point.name, package, point.value, None, error, _place(failure)
         )
-        return Extension(point.group, point.name, package, point.value, None, error)
+
+
+def _place(failure: BaseException) -> str:
+    """``file:line`` where ``failure`` was raised; empty if no file of a package took part."""
+    if isinstance(failure, SyntaxError) and failure.filename:
+        return f"{failure.filename}:{failure.lineno}"
+    frames = traceback.extract_tb(failure.__traceback__)
+    files = [f for f in frames if not f.filename.startswith("<") and f.filename != __file__]
+    last = files[-1] if files else None
+    if last is None or last.filename in (metadata.__file__, os.__file__):
+        return ""
+    return f"{last.filename}:{last.lineno}"

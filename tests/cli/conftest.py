@@ -1,6 +1,7 @@
 """Models in files, and a way to call the command line in this process."""
 
 import json
+from contextvars import copy_context
 
 import onnx
 import pytest
@@ -16,7 +17,9 @@ def smelt():
     runner = CliRunner()
 
     def call(*arguments, stdin=None):
-        return runner.invoke(app, [str(item) for item in arguments], input=stdin)
+        # In a context of its own, because flags such as --with-weights hold for a process.
+        run = copy_context().run
+        return run(runner.invoke, app, [str(item) for item in arguments], input=stdin)
 
     return call
 

@@ -175,12 +175,12 @@ def test_a_misspelled_variable_is_warned_of_and_others_are_not(smelt, write, mon
 
 
 def test_config_shows_places(here, smelt, monkeypatch):
-    (here / "smelt.toml").write_text("verbose = true\n[optimize]\nopset = 20\n")
+    (here / "smelt.toml").write_text("with-weights = true\n[optimize]\nopset = 20\n")
     monkeypatch.setenv("SMELT_COMPILE_TARGET", "host")
     shown = smelt("config").stdout
     assert f"{here / 'smelt.toml'}: optimize.opset" in shown
     assert "SMELT_COMPILE_TARGET" in shown
-    assert f"{here / 'smelt.toml'}: verbose" in shown
+    assert f"{here / 'smelt.toml'}: with-weights" in shown
     assert "optimize.verify" not in smelt("config", "compile").stdout
     result = smelt("config", "compil")
     assert result.exit_code == 2

@@ -47,7 +47,7 @@ def config(
         return
     print(table(_rows(shown), ("setting", "value", "from")))
     for name, meant in unknown.items():
-        note(f"warning: {name} is no setting of smelt; {meant}".rstrip("; "))
+        note(f"warning: {name} is no setting of smelt" + (f"; is it {meant}?" if meant else ""))
 
 
 def describe(setting: Setting) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from smelt.cli.explain import explain
 from smelt.cli.inspect import inspect
 from smelt.cli.optimize import optimize
 from smelt.cli.passes import passes
+from smelt.cli.plugins import plugins
 from smelt.cli.run import run as run_command
 from smelt.cli.settings.options import Option, all_options
 from smelt.cli.settings.resolve import applied, as_arguments, defaults, read_settings
@@ -41,6 +42,7 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "bisect": bisect,
     "passes": passes,
     "targets": targets,
+    "plugins": plugins,
     "explain": explain,
     "config": config,
 }
@@ -90,13 +92,19 @@ class Commands(TyperGroup):
 def defaults_for(given: Sequence[str]) -> dict[str, Any]:
     """What files and the environment say for the command in ``given``, as a map of defaults.
 
-    Whoever only asks for help gets it, whatever stands in the files.
+    Whoever only asks for help gets it, whatever stands in the files; of one that cannot be read,
+    it is not known whether it leaves plug-ins out, so they are.
     """
     command = next((arg for arg in given if arg in COMMANDS), "")
     completing = "_SMELT_COMPLETE" in os.environ
-    if completing or command in ("", "config", "explain") or {"-h", "--help"} & set(given):
+    if not (command or completing) or {"-h", "--help"} & set(given):
         return {}
-    settings = read_settings(known_options, given)
+    try:
+        settings = read_settings(known_options, given)
+    except SmeltError:
+        if completing or command in ("config", "explain"):
+            return {"no_plugins": True}
+        raise
     applied.set(as_arguments(settings, command, given))
     return defaults(settings, command)
 
@@ -146,6 +154,13 @@ def _keep_weights(wanted: bool) -> None:
         real_weights.set(True)
 
 
+def _leave_plugins_out(wanted: bool) -> None:
+    if wanted:
+        from smelt.extensions import plugins_off
+
+        plugins_off.set(True)
+
+
 @app.callback()
 def options(
     version: Annotated[
@@ -161,6 +176,14 @@ def options(
             "--with-weights",
             callback=_keep_weights,
             help="Let reproducers hold the real weights, not random ones.",
+        ),
+    ] = False,
+    no_plugins: Annotated[
+        bool,
+        typer.Option(
+            "--no-plugins",
+            callback=_leave_plugins_out,
+            help="Import nothing that other packages add to smelt.",
         ),
     ] = False,
     no_config: Annotated[

@@ -64,11 +64,14 @@ def _load() -> None:
             return
         for found in extensions(ENTRY_POINTS):
             loaded = () if found.error else found.loaded
-            register(*([loaded] if isinstance(loaded, Operator) else _checked(found.name, loaded)))
+            register(*checked(found.name, loaded))
         _loaded = True
 
 
-def _checked(name: str, loaded: object) -> list[Operator]:
+def checked(name: str, loaded: object) -> list[Operator]:
+    """What the entry point ``name`` names, as operators; raises UsageError E641 for all else."""
+    if isinstance(loaded, Operator):
+        return [loaded]
     found = list(loaded) if isinstance(loaded, Iterable) else [loaded]
     if not all(isinstance(item, Operator) for item in found):
         raise UsageError(

@@ -8,7 +8,7 @@ from functools import cache
 from importlib import import_module
 
 from smelt.errors import UsageError, did_you_mean
-from smelt.extensions import Extension, extensions
+from smelt.extensions import Extension, extensions, without_plugins
 from smelt.passes.base import Pass
 from smelt.spans import span
 
@@ -194,5 +194,6 @@ def find_pass(name: str) -> Pass:
     raise UsageError(
         "E601",
         f"there is no pass {name!r}",
+        why="plug-ins are left out (--no-plugins)" if without_plugins() else "",
         fix=did_you_mean(name.replace("_", "-"), spellings, "`smelt passes` lists all"),
     )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 
 from smelt import operators
 from smelt.errors import UsageError, did_you_mean
-from smelt.extensions import package_of
+from smelt.extensions import package_of, points, without_plugins
 from smelt.spans import span
 from smelt.targets.base import Target
 
@@ -18,7 +18,7 @@ ENTRY_POINTS = "smelt.targets"
 @cache
 def _points() -> Mapping[str, EntryPoint]:
     found: dict[str, EntryPoint] = {}
-    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda p: (p.name, p.value)):
+    for point in points(ENTRY_POINTS):
         if point.name in found and found[point.name].value != point.value:
             raise UsageError(
                 "E610",
@@ -48,7 +48,8 @@ def find_target(target: str | Target) -> Target:
         raise UsageError(
             "E611",
             f"there is no target {target!r}",
-            why=f"installed are {', '.join(target_names()) or 'none'}",
+            why=f"installed are {', '.join(target_names()) or 'none'}"
+            + ("; plug-ins are left out (--no-plugins)" if without_plugins() else ""),
             fix=did_you_mean(target, target_names(), "`smelt targets` lists all"),
         )
     try:

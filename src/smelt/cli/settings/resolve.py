@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -13,10 +14,12 @@ from typing import Any
 from smelt.cli.settings.files import SettingsFile, find_files, settings_in
 from smelt.cli.settings.options import Option
 from smelt.cli.settings.values import from_text, truth
-from smelt.errors import UsageError, did_you_mean
+from smelt.errors import UsageError
 
 PREFIX = "SMELT_"
 NO_CONFIG = "SMELT_NO_CONFIG"
+NEARLY = 0.85
+"""How alike a variable is to one that counts, so that a slip is likelier than another program's."""
 
 applied: ContextVar[tuple[str, ...]] = ContextVar("smelt.applied", default=())
 """The settings of the command that runs, as arguments: a reproducer replays with them."""
@@ -93,10 +96,10 @@ def _from_variables(
 
 
 def strangers(options: Sequence[Option], variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables ``SMELT_*`` that set nothing, each with what may have been meant."""
-    known = {name for option in options for name in option.variables} | {NO_CONFIG}
+    """The variables ``SMELT_*`` that set nothing, each with the one that it nearly is, or ""."""
+    known = sorted({name for option in options for name in option.variables} | {NO_CONFIG})
     return {
-        name: did_you_mean(name, sorted(known), "")
+        name: next(iter(difflib.get_close_matches(name, known, 1, cutoff=NEARLY)), "")
         for name in sorted(variables)
         if name.startswith(PREFIX) and name not in known
     }
@@ -142,5 +145,5 @@ def read_settings(
     known = options()
     for name, meant in strangers(known, os.environ).items():
         if meant:
-            warnings.warn(f"{name} is no setting of smelt; {meant}", stacklevel=1)
+            warnings.warn(f"{name} is no setting of smelt; is it {meant}?", stacklevel=1)
     return resolve(known, files, os.environ)

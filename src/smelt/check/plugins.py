@@ -1,0 +1,111 @@
+"""Whether each plug-in works: what installed packages add to smelt, loaded one by one."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import EntryPoint
+from typing import Any
+
+from smelt import extensions
+from smelt.errors import SmeltError
+from smelt.extensions import Extension
+from smelt.operators import registry as operators
+from smelt.passes import registry as passes
+from smelt.passes.base import Pass
+from smelt.targets import registry as targets
+from smelt.targets.base import Target
+
+LOWERINGS = "smelt.lowerings"
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """One entry point of a package other than smelt.
+
+    ``state`` is ``ok``, ``error``, or ``off`` where plug-ins are left out and nothing is imported.
+    ``error`` is one line, ``place`` the file and line that it comes from.
+    """
+
+    package: str
+    version: str
+    group: str
+    name: str
+    state: str
+    error: str = ""
+    place: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def plugins() -> list[Plugin]:
+    """Every plug-in, sorted by package, group and name."""
+    off = extensions.without_plugins()
+    found = []
+    for group, problem in GROUPS.items():
+        others = [point for point in extensions.all_points(group) if not extensions.is_own(point)]
+        taken = Counter(point.name.replace("-", "_") for point in extensions.all_points(group))
+        found += [_plugin(point, taken, problem, off) for point in others]
+    return sorted(found, key=lambda item: (item.package, item.group, item.name))
+
+
+def _plugin(
+    point: EntryPoint, taken: Counter[str], problem: Callable[[Extension], str], off: bool
+) -> Plugin:
+    owner = point.dist
+    package, version = (owner.name, owner.version) if owner is not None else ("?", "?")
+    if off:
+        return Plugin(package, version, point.group, point.name, "off")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        extension = extensions.load(point)
+        error, place = extension.error, extension.place
+        if not error:
+            error = problem(extension)
+        name = point.name.replace("-", "_")
+        if not error and point.group in NAMED and taken[name] + (name in _our_passes(point)) > 1:
+            error = f"another package registers the name {point.name!r}, too"
+    state = "error" if error else "ok"
+    return Plugin(package, version, point.group, point.name, state, error, place)
+
+
+def _our_passes(point: EntryPoint) -> frozenset[str]:
+    if point.group != passes.ENTRY_POINTS:
+        return frozenset()
+    return frozenset(name for names in passes.FOLDERS.values() for name in names)
+
+
+def _no_pass(extension: Extension) -> str:
+    return "" if isinstance(extension.loaded, Pass) else f"{extension.value} is no Pass"
+
+
+def _no_target(extension: Extension) -> str:
+    return "" if isinstance(extension.loaded, Target) else f"{extension.value} is no Target"
+
+
+def _no_operators(extension: Extension) -> str:
+    try:
+        operators.register(*operators.checked(extension.name, extension.loaded))
+    except SmeltError as error:
+        return f"{error.code} {error.what}"
+    return ""
+
+
+def _no_lowerings(_: Extension) -> str:
+    """Lowerings are registered by importing their module, which has been done."""
+    return ""
+
+
+GROUPS: Mapping[str, Callable[[Extension], str]] = {
+    passes.ENTRY_POINTS: _no_pass,
+    targets.ENTRY_POINTS: _no_target,
+    operators.ENTRY_POINTS: _no_operators,
+    LOWERINGS: _no_lowerings,
+}
+"""The groups of entry points, and what is wrong with something loaded from one."""
+
+NAMED = (passes.ENTRY_POINTS, targets.ENTRY_POINTS)
+"""Groups in which the name of the entry point is what users write, so there may be only one."""

@@ -1,0 +1,30 @@
+"""``smelt plugins``: what other packages add to smelt, and whether it works."""
+
+from __future__ import annotations
+
+from smelt.cli.command import Json, command, note, print_json
+from smelt.cli.layout import table
+
+
+@command
+def plugins(as_json: Json = False) -> None:
+    """List passes, targets, lowerings and operators that installed packages add.
+
+    Each is imported to see whether that works; with --no-plugins nothing is.
+    """
+    from smelt.check.plugins import plugins as installed
+
+    found = installed()
+    if as_json:
+        print_json({"schema": "smelt.plugins/1", "plugins": [item.to_json() for item in found]})
+        return
+    if not found:
+        note("no installed package adds anything to smelt")
+        return
+    header = ("package", "version", "adds to", "name", "state")
+    rows = []
+    for item in found:
+        state = " ".join(filter(None, (item.state, item.error, item.place and f"({item.place})")))
+        group = item.group.removeprefix("smelt.")
+        rows.append((item.package, item.version, group, item.name, state))
+    print(table(rows, header))
