@@ -65,7 +65,7 @@ def trial_sizes(a: Interface, b: Interface | None, dims: Dims | None) -> list[di
     if unknown:
         known = ", ".join(symbols) or "none"
         raise UsageError("E633", f"there is no dim {unknown[0]!r}", why=f"symbolic dims: {known}")
-    fixed = _fixed(a, b) if b is not None else {}
+    fixed = fixed_sizes(a, b) if b is not None else {}
     choices: dict[str, tuple[int, ...]] = {}
     for index, symbol in enumerate(symbols):
         chosen = given.get(symbol)
@@ -83,7 +83,7 @@ def trial_sizes(a: Interface, b: Interface | None, dims: Dims | None) -> list[di
     return [{name: sizes[k % len(sizes)] for name, sizes in choices.items()} for k in range(count)]
 
 
-def _fixed(a: Interface, b: Interface) -> dict[str, int]:
+def fixed_sizes(a: Interface, b: Interface) -> dict[str, int]:
     """Plain symbols of ``a`` that are numbers in ``b``."""
     found: dict[str, int] = {}
     for before, after in zip(a.inputs, b.inputs, strict=False):

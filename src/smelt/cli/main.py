@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
+from smelt.cli.bench import bench
 from smelt.cli.bisect import bisect
 from smelt.cli.command import report_error
 from smelt.cli.compile import compile_
@@ -37,6 +38,7 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "compile": compile_,
     "verify": verify,
     "run": run_command,
+    "bench": bench,
     "inspect": inspect,
     "diff": diff,
     "bisect": bisect,

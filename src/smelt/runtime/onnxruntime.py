@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping
 from importlib import import_module
@@ -38,7 +39,7 @@ NO_MEMORY = ("Failed to allocate memory", "bad_alloc", "bad allocation")
 
 
 class OnnxRuntime:
-    """A session of ONNX Runtime; see ``runner.Runner``."""
+    """A session of ONNX Runtime; see ``runner.Runner``. ``time_limit`` is seconds of one run."""
 
     name = "onnxruntime"
 
@@ -73,7 +74,8 @@ class OnnxRuntime:
         options = ort.RunOptions()
         watchdog = threading.Timer(self.time_limit, _stop, (options,))
         watchdog.daemon = True
-        watchdog.start()
+        if math.isfinite(self.time_limit):
+            watchdog.start()
         try:
             return self._run(fed, options)
         except (SmeltError, MemoryError):

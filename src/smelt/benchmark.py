@@ -1,0 +1,90 @@
+"""Time several candidates on the same inputs, taking turns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from smelt.candidate import Candidate, Run
+from smelt.check.agreement import fixed_sizes
+from smelt.errors import UsageError
+from smelt.runtime.interface import Interface, Value
+from smelt.runtime.latency import Timing, take_turns
+from smelt.runtime.named_inputs import Chosen, Given, choose_inputs, wants
+from smelt.runtime.onnxruntime import OnnxRuntime
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """The timing of each candidate, in order, and the sizes of the symbolic dims."""
+
+    names: tuple[str, ...]
+    timings: tuple[Timing, ...]
+    sizes: Mapping[str, int]
+
+
+def benchmark(
+    candidates: Sequence[Candidate],
+    given: Given,
+    sizes: Mapping[str, int],
+    *,
+    rounds: int,
+    seconds: float,
+    say: Callable[[str], None] = lambda text: None,
+) -> Benchmark:
+    """Run ``candidates`` by turns on ``given`` inputs; those that are left out are made up.
+
+    Dims that one candidate fixes have that size for all. Raises UsageError E632 if one of them
+    takes other inputs than the first, and the errors of opening and of the first run of each.
+    """
+    chosen = _inputs(candidates, given, sizes)
+    runs: list[Callable[[], object]] = []
+    for candidate in candidates:
+        say(f"opening {candidate.name}")
+        values, own = chosen.values, chosen.sizes
+        if candidate.interface is not None:
+            fit = _for(candidate, candidate.interface, chosen)
+            values, own = fit.values, fit.sizes
+        run = candidate.open(own)
+        run(*values)
+        if isinstance(run, OnnxRuntime):
+            run.time_limit = math.inf  # it has come to an end once; a watchdog costs time
+        runs.append(_bound(run, values))
+    say("measuring")
+    timings = take_turns(runs, rounds=rounds, seconds=seconds)
+    return Benchmark(tuple(c.name for c in candidates), tuple(timings), chosen.sizes)
+
+
+def _bound(run: Run, values: Sequence[Value]) -> Callable[[], object]:
+    return lambda: run(*values)
+
+
+def _inputs(candidates: Sequence[Candidate], given: Given, sizes: Mapping[str, int]) -> Chosen:
+    """Inputs as the first candidate that says what it takes wants them."""
+    speaking = [each for each in candidates if each.interface is not None]
+    if not speaking:
+        return Chosen([v for v in given.values() if isinstance(v, np.ndarray)], {}, {})
+    first = speaking[0]
+    assert first.interface is not None
+    fixed: dict[str, int] = {}
+    for other in speaking[1:]:
+        assert other.interface is not None
+        fixed |= fixed_sizes(first.interface, other.interface)
+    return choose_inputs(first.interface, given, first.make_inputs, {**fixed, **sizes})
+
+
+def _for(candidate: Candidate, interface: Interface, chosen: Chosen) -> Chosen:
+    """The same values, in order, checked against the ``interface`` of another candidate."""
+    if len(interface.inputs) != len(chosen.values):
+        raise UsageError(
+            "E632",
+            f"{candidate.name} does not take the inputs of the first",
+            why=f"it takes {wants(interface)}; {len(chosen.values)} are given to the first",
+        )
+    pairs = zip(interface.inputs, chosen.values, strict=True)
+    arrays = {port.name: value for port, value in pairs if isinstance(value, np.ndarray)}
+    fit = choose_inputs(interface, arrays, lambda *_: list(chosen.values))
+    return Chosen(chosen.values, fit.sizes, fit.made_up)

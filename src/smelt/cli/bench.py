@@ -1,0 +1,173 @@
+"""``smelt bench A B``: which is faster, and is the difference more than noise?"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from smelt.cli import completion
+from smelt.cli.arguments import STANDARD, bind_dims, find_function, is_function
+from smelt.cli.command import Dims, Json, command, note, print_json
+from smelt.cli.given import Given, GivenFile, GivenInputs, read_given
+from smelt.cli.layout import table
+from smelt.cli.progress import progress
+from smelt.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from smelt.benchmark import Benchmark
+    from smelt.candidate import Candidate
+    from smelt.runtime.latency import Timing
+
+SECONDS = 3.0
+
+BLAS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+
+@command
+def bench(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="A [B ...]",
+            help="Models, folders of `smelt compile`, functions; A@c is A compiled for c.",
+        ),
+    ],
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Compile each for this target first; repeatable.",
+            autocompletion=completion.targets,
+        ),
+    ] = None,
+    inputs: Given = None,
+    input_file: GivenFile = None,
+    dim: Dims = None,
+    runs: Annotated[int | None, typer.Option(min=1, help="Rounds; each runs all once.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(min=0.0, help="Seconds to measure for; 3 without --runs.")
+    ] = None,
+    threads: Annotated[
+        int, typer.Option(min=1, help="Threads of ONNX Runtime and BLAS; C has one.")
+    ] = 1,
+    as_json: Json = False,
+) -> None:
+    """Time models, compiled or not, by turns on the same inputs, and compare each with the first.
+
+    Models run in ONNX Runtime with its graph optimizations on. A difference is called one only if
+    it is beyond the noise of the rounds.
+    """
+    if "numpy" not in sys.modules:
+        # BLAS reads these as it is loaded; what the user has set stands.
+        for variable in BLAS:
+            os.environ.setdefault(variable, str(threads))
+    from smelt.benchmark import benchmark
+    from smelt.runtime.latency import MOST_ROUNDS
+
+    given = read_given(inputs, input_file, function=any(is_function(_split(s)[0]) for s in sources))
+    sizes = bind_dims(dim)
+    limit = seconds if seconds is not None else (float("inf") if runs else SECONDS)
+    with progress("reading") as shown:
+        candidates = _candidates(sources, target or [], given, sizes, threads, shown.say)
+        result = benchmark(
+            candidates,
+            _values(candidates, given),
+            sizes,
+            rounds=runs or MOST_ROUNDS,
+            seconds=limit,
+            say=shown.say,
+        )
+    _show(result, threads, as_json)
+
+
+def _split(source: str) -> tuple[str, str | None]:
+    """``A@c`` as A and c; a file whose name has an @ is a file."""
+    base, at, target = source.rpartition("@")
+    if not at or not base or Path(source).exists():
+        return source, None
+    return base, target
+
+
+def _candidates(
+    sources: Sequence[str],
+    targets: Sequence[str],
+    given: GivenInputs,
+    sizes: Mapping[str, int],
+    threads: int,
+    say: Any,
+) -> list[Candidate]:
+    from smelt.candidate import Way, candidate
+
+    way = Way(optimized=True, threads=threads)
+    asked = [(source, *_split(source)) for source in sources]
+    if [base for _, base, _ in asked].count(STANDARD) > 1:
+        raise UsageError("E637", "only one model can come from standard input")
+    found: list[Candidate] = []
+    for source, base, own in asked:
+        if own is not None and targets:
+            raise UsageError("E637", f"{source!r} names a target, and --target does, too")
+        say(f"reading {base}")
+        opened: Any = base
+        if is_function(base):
+            opened = find_function(base)
+        elif base == STANDARD:
+            opened = sys.stdin.buffer.read()
+        specs = given.specs if is_function(base) else ((), {})
+        for target in (own,) if own else targets or (None,):
+            name = f"{base}@{target}" if target else base
+            found.append(candidate(opened, name, target, specs, sizes, way))
+    return found
+
+
+def _values(candidates: Sequence[Candidate], given: GivenInputs) -> Mapping[str, Any]:
+    """The given inputs by name, or in order where no candidate names its inputs."""
+    for candidate in candidates:
+        if candidate.interface is not None:
+            return given.by_name(candidate.interface)
+    values = [*given.ordered, *given.named.values()]
+    return {str(index): value for index, value in enumerate(values)}
+
+
+def _show(result: Benchmark, threads: int, as_json: bool) -> None:
+    pairs = list(zip(result.names, result.timings, strict=True))
+    rounds = len(result.timings[0].seconds)
+    if as_json:
+        print_json(
+            {
+                "schema": "smelt.bench/1",
+                "rounds": rounds,
+                "threads": threads,
+                "sizes": dict(result.sizes),
+                "candidates": [{"name": name, **timing.to_json()} for name, timing in pairs],
+            }
+        )
+        return
+    rows = [
+        (name, *_numbers(timing), _verdict(timing) if index else "")
+        for index, (name, timing) in enumerate(pairs)
+    ]
+    print(table(rows, ("candidate", "min ms", "median ms", "spread", "ratio", "")))
+    at = " ".join(f"{name}={size}" for name, size in result.sizes.items())
+    note(f"{rounds} rounds{f' at {at}' if at else ''}, {threads} thread{'s'[: threads > 1]}")
+
+
+def _numbers(timing: Timing) -> tuple[str, ...]:
+    return (
+        f"{1e3 * timing.minimum:.4g}",
+        f"{1e3 * timing.median:.4g}",
+        f"{100 * timing.spread:.0f}%",
+        f"{timing.ratio:.3g}",
+    )
+
+
+def _verdict(timing: Timing) -> str:
+    if timing.differs is None:
+        return "too few rounds to tell"
+    if not timing.differs:
+        return "within noise of the first"
+    return "slower than the first" if timing.ratio > 1 else "faster than the first"

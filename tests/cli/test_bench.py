@@ -1,0 +1,72 @@
+"""``smelt bench``: by turns, on the same inputs, and no difference where there is only noise."""
+
+import sys
+
+import numpy as np
+import pytest
+from small_models import HEADER, MODEL
+
+_STEPS = " ".join(f"h{i} = Erf(h{i - 1})" for i in range(1, 300))
+SLOW = HEADER + f"g (float[B,4] h0) => (float[B,4] h299) {{ {_STEPS} }}"
+
+
+def test_the_slower_one_is_named_and_equals_are_noise(smelt, write, document):
+    quick, slow = write(MODEL), write(SLOW, "slow.onnx")
+    options = ("--dim", "B=32", "--runs", "40")
+    report = document(smelt("bench", quick, slow, quick, *options, "--json"))
+    assert (report["rounds"], report["sizes"]) == (40, {"B": 32})
+    first, second, third = report["candidates"]
+    assert first["ratio"] == 1
+    assert first["differs"] is False
+    assert second["differs"] is True
+    assert second["ratio"] > 2
+    assert 0.5 < third["ratio"] < 2
+    assert all(len(each["seconds"]) == 40 for each in report["candidates"])
+    shown = smelt("bench", quick, slow, *options)
+    assert shown.exit_code == 0, shown.stderr
+    assert "slower than the first" in shown.stdout
+    assert "40 rounds at B=32, 1 thread" in shown.stderr
+
+
+def test_targets_and_folders_take_turns_with_their_model(smelt, write, tmp_path, document):
+    model, folder = write(MODEL), tmp_path / "out"
+    assert smelt("compile", model, "--target", "c", "--dim", "B=2", "-o", folder).exit_code == 0
+    report = document(smelt("bench", f"{model}@host", model, folder, "--runs", "3", "--json"))
+    assert report["sizes"] == {"B": 2}
+    names = [each["name"] for each in report["candidates"]]
+    assert names == [f"{model}@host", str(model), str(folder)]
+    assert all(each["differs"] is None for each in report["candidates"])
+    both = smelt("bench", model, "--target", "host", "--target", "onnx", "--runs", "3", "--json")
+    assert [each["name"].rpartition("@")[2] for each in document(both)["candidates"]] == [
+        "host",
+        "onnx",
+    ]
+
+
+def test_functions_are_timed_on_arrays(smelt, write, tmp_path, monkeypatch, document):
+    (tmp_path / "timed.py").write_text("import numpy as np\n\n\ndef f(x):\n    return np.exp(x)\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    np.save("x.npy", np.ones((2, 4), np.float32))
+    report = document(smelt("bench", "timed:f", "--input", "x.npy", "--runs", "2", "--json"))
+    assert report["rounds"] == 2
+    mixed = smelt("bench", "timed:f", write(MODEL), "--input", "x.npy", "--runs", "2", "--json")
+    assert document(mixed)["sizes"] == {"B": 2}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("{m}@nothing",), "E611"),
+        (("{m}@c", "--target", "host"), "E637"),
+        (("{m}", "{o}"), "E632"),
+        (("-", "-"), "E637"),
+        (("{m}", "--dim", "Q=2"), "E633"),
+        (("{m}", "--input", "q=zeros"), "E632"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(smelt, write, arguments, code):
+    other = HEADER + "g (float[B,4] x, float[B,4] z) => (float[B,4] y) { y = Add(x, z) }"
+    places = {"m": write(MODEL), "o": write(other, "o.onnx")}
+    result = smelt("bench", *(each.format(**places) for each in arguments), "--runs", "1")
+    assert (result.exit_code, result.stderr[:4]) == (2, code)
