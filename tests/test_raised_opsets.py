@@ -88,3 +88,10 @@ def test_a_wrong_step_is_bisected_to() -> None:
     assert re.match("raise-opset", culprit.pass_text)
     assert any("axes=[1]" in line or "axes" in line for line in culprit.removed)
     assert culprit.rules == ("opset raised",)
+
+
+def test_an_average_pool_is_rounded_otherwise_from_opset_19_on() -> None:
+    pool = "g (float[1,2,7,9] x) => (float[1,2,5,7] y) { y = AveragePool<kernel_shape=[3,3]>(x) }"
+    for given, opset, kind in ((18, 19, "rounding"), (17, 18, "exact"), (19, 23, "exact")):
+        [report] = optimize_model(text.parse(pool, given), pipeline="", opset=opset, verify="each")
+        assert report.exactness.kind == kind

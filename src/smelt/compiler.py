@@ -27,6 +27,7 @@ from smelt.passes.run import Observer, PassReport, count_nodes, run
 from smelt.spans import span
 from smelt.targets.base import Artifact, Plan, Target
 from smelt.targets.legality import check_limits
+from smelt.targets.onnx.last_opsets import last_opset
 from smelt.targets.options import read_options
 from smelt.targets.registry import find_target
 
@@ -182,9 +183,14 @@ def _bring_to_opset(
 def _raise_where_needed(
     cx: PassContext, reports: list[PassReport], highest: int, watching: list[Observer]
 ) -> PassReport | None:
-    """Raise the model to the highest opset that some rule lacked; None if it stays."""
+    """Raise the model to the highest opset that some rule lacked; None if it stays.
+
+    It stays below an opset at which ONNX Runtime has no kernel for one of its operators.
+    """
     current = cx.model.opset_imports.get("", highest)
     needed = {need for report in reports for need in report.stats.needs}
+    if any(current < need <= highest for need in needed):
+        highest = min(highest, last_opset(cx.model, highest))
     for goal in sorted(needed, reverse=True):
         if not current < goal <= highest:
             continue
