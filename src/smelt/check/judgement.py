@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from smelt.check.compare import Comparison, Slack, Tolerance, compare
+import numpy as np
+
+from smelt.check.compare import EXACT, Comparison, Slack, Tolerance, compare
 from smelt.check.measure import MARGIN, allowance
 from smelt.passes.base import Exactness
 from smelt.runtime.interface import Value
@@ -26,15 +28,27 @@ def compare_declared(
     actual: Sequence[Value],
     declared: Exactness,
     movement: Callable[[], Slack],
+    undetermined: Callable[[], Slack],
     names: Sequence[str] = (),
 ) -> list[Comparison]:
     """Compare outputs as ``declared`` asks for, one comparison an output.
 
-    ``movement`` gives how far rounding moves each element, and is asked only where rounding is
-    allowed: to measure it takes several runs.
+    ``movement`` gives how far rounding moves each element, ``undetermined`` is infinite where one
+    hangs on the sign of a zero. Both take several runs, and are asked only where they matter.
     """
+    tolerance, slack = EXACT, list[np.ndarray | None]([None] * len(expected))
     if declared.kind == "exact":
-        bits = Tolerance(signed_zero=declared.zero_sign)
-        return compare(expected, actual, bits, names=names)
-    slack = allowance(expected, movement(), margin_of(declared))
-    return compare(expected, actual, names=names, slack=slack)
+        tolerance = Tolerance(signed_zero=declared.zero_sign)
+    else:
+        slack[:] = allowance(expected, movement(), margin_of(declared))
+    found = compare(expected, actual, tolerance, names=names, slack=slack)
+    if declared.zero_sign or all(each.ok for each in found):
+        return found
+    wider = [_larger(*pair) for pair in zip(slack, undetermined(), strict=True)]
+    return compare(expected, actual, tolerance, names=names, slack=wider)
+
+
+def _larger(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:
+    if first is None or second is None:
+        return second if first is None else first
+    return np.asarray(np.maximum(first, second))

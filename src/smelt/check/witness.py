@@ -15,6 +15,7 @@ from smelt.check.judgement import compare_declared, margin_of
 from smelt.check.measure import Yardstick
 from smelt.check.subject import Subject, as_subject
 from smelt.check.verify import MODES, Case, made_up_cases, source_fails
+from smelt.check.zero_signs import undetermined
 from smelt.errors import SmeltError
 from smelt.ir import opset, scope
 from smelt.ir.interface_change import InterfaceChange, PortChange
@@ -49,6 +50,7 @@ class Testimony:
         self.cases: list[Case] = []
         self.outputs: Outputs = []
         self._movement: list[Slack] | None = None
+        self._undetermined: list[Slack] | None = None
         refused: list[SmeltError] = []
         for case in cases:
             try:
@@ -63,9 +65,17 @@ class Testimony:
         """How far rounding moves each output, measured when first asked."""
         if self._movement is None:
             yardstick = Yardstick(self.model, self.seed, self.runner)
-            inputs = [case.values for case in self.cases]
-            self._movement = yardstick.movements(list(zip(inputs, self.outputs, strict=True)))
+            self._movement = yardstick.movements(self._runs())
         return self._movement
+
+    def undetermined(self) -> list[Slack]:
+        """Where an output hangs on the sign of a zero, found out when first asked."""
+        if self._undetermined is None:
+            self._undetermined = undetermined(self.model, self.runner, self._runs())
+        return self._undetermined
+
+    def _runs(self) -> list[tuple[Sequence[Value], Sequence[Value]]]:
+        return [(case.values, own) for case, own in zip(self.cases, self.outputs, strict=True)]
 
 
 class Witness:
@@ -167,15 +177,21 @@ class Witness:
             def movement(index: int = index) -> Slack:
                 return self._movement(index, declared)
 
+            def open_(index: int = index) -> Slack:
+                return self._as_changed(index, self.testimony.undetermined(), declared)
+
             pair = (expected[index], actual[index])
-            compared = compare_declared(*pair, declared, movement, names=names)
+            compared = compare_declared(*pair, declared, movement, open_, names=names)
             found += [(case, comparison) for comparison in compared]
         return found
 
     def _movement(self, index: int, declared: Exactness) -> Slack:
         """How far rounding moves the outputs of a case, as the changed interface gives them."""
-        values, moved = self.testimony.outputs[index], self.testimony.movement()[index]
-        return adapted_outputs(values, moved, self.changes, margin_of(declared))[1]
+        return self._as_changed(index, self.testimony.movement(), declared)
+
+    def _as_changed(self, index: int, slack: Sequence[Slack], declared: Exactness) -> Slack:
+        values = self.testimony.outputs[index]
+        return adapted_outputs(values, slack[index], self.changes, margin_of(declared))[1]
 
     def judge(self, model: ir.Model, declared: Exactness) -> list[str]:
         """What is wrong with ``model`` in sentences, if it promises ``declared`` of the source."""

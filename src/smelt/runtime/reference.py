@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
 import numpy as np
 import onnx_ir as ir
 
@@ -10,6 +13,9 @@ from smelt.runtime.feed import feed
 from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.runtime.reference_operators import reference_operators
 from smelt.runtime.serialize import serialize
+
+if TYPE_CHECKING:
+    from onnx.reference import ReferenceEvaluator
 
 
 class Reference:
@@ -29,6 +35,7 @@ class Reference:
             raise
         except Exception as error:
             raise _load_error(error) from error
+        _return_copies(self._evaluator)
 
     def __call__(self, *inputs: Value) -> tuple[Value, ...]:
         """Run once. Raises InvalidModel E321 if the run fails."""
@@ -40,6 +47,24 @@ class Reference:
             raise
         except Exception as error:
             raise _run_error(error) from error
+
+
+def _return_copies(evaluator: ReferenceEvaluator) -> None:
+    """Let every node return arrays in one piece.
+
+    NumPy sums a transposed view in another order than a copy of it; with views, a step that does
+    nothing but copy would change what comes after.
+    """
+    for node in evaluator.rt_nodes_:
+        node.run = _in_one_piece(node.run)
+
+
+def _in_one_piece(run: Callable[..., Sequence[object]]) -> Callable[..., tuple[object, ...]]:
+    def run_and_copy(*args: object, **kwargs: object) -> tuple[object, ...]:
+        results = run(*args, **kwargs)
+        return tuple(np.asarray(r, order="C") if isinstance(r, np.ndarray) else r for r in results)
+
+    return run_and_copy
 
 
 def _as_array(result: Value) -> Value:

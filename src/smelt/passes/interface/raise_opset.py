@@ -23,7 +23,7 @@ from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, PassContext, graph_pass, rounding
 
 OTHER_KERNELS = {"AveragePool": 19}
-"""Operators that ONNX Runtime computes by another kernel, with other roundings, from an opset on."""
+"""Operators that ONNX Runtime computes by another kernel, rounded otherwise, from an opset on."""
 
 ROUNDED_OTHERWISE = "operator of another kernel"
 BY_OTHER_KERNELS = rounding(4, "ONNX Runtime sums an AveragePool in another order from opset 19 on")

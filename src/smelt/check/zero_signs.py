@@ -1,0 +1,101 @@
+"""What of a result hangs on the sign of a zero: 1/x is infinite either way, and exp(1/x) is not.
+
+Passes that only leave open which zero an operator returns (``exact_but_zero_sign``) leave open
+what is computed of that sign. So the source is run twice more, once with all zeros that its nodes
+return positive and once negative; where this changes an element, the element is not determined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.check.compare import Slack
+from smelt.errors import SmeltError
+from smelt.ir import scope
+from smelt.ir.floats import is_float
+from smelt.ir.shapes import ShapeInference
+from smelt.runtime.interface import Value
+from smelt.runtime.runner import RunnerName, open_runner
+
+Run = tuple[Sequence[Value], Sequence[Value]]
+"""Inputs, and the outputs of the model itself on them."""
+
+
+def undetermined(model: ir.Model, runner: RunnerName, runs: Sequence[Run]) -> list[Slack]:
+    """For each run, and each output of it: infinite where an element hangs on a zero's sign.
+
+    0 elsewhere. A model that cannot be run with other zeros is determined all over.
+    """
+    slack = [[_nowhere(output) for output in outputs] for _, outputs in runs]
+    for negative in (False, True):
+        other = model.clone()
+        give_zeros_one_sign(other, negative=negative)
+        try:
+            run_other = open_runner(other, runner, consume=True)
+            for (inputs, outputs), found in zip(runs, slack, strict=True):
+                for triple in zip(outputs, run_other(*inputs), found, strict=True):
+                    _open_where_they_differ(*triple)
+        except SmeltError:
+            continue
+    return [list(found) for found in slack]
+
+
+def _open_where_they_differ(before: Value, after: Value, open_: np.ndarray | None) -> None:
+    if not isinstance(before, np.ndarray) or not isinstance(after, np.ndarray):
+        return
+    if open_ is not None and open_.shape == after.shape:
+        open_[_differs(before, after)] = np.inf
+
+
+def give_zeros_one_sign(model: ir.Model, *, negative: bool) -> None:
+    """Let all readers of a float see its zeros as +0, or as -0, by exact steps."""
+    ShapeInference(model).infer_model()
+    for graph in scope.graphs(model):
+        for node in list(graph):
+            for value in node.outputs:
+                if isinstance(value.type, ir.TensorType) and _is_float(value.dtype):
+                    _normalize(graph, node, value, negative)
+
+
+def _normalize(graph: ir.Graph, node: ir.Node, value: ir.Value, negative: bool) -> None:
+    """x + 0 has no -0; -(-x + 0) has no +0."""
+    assert value.dtype is not None
+    readers = list(value.uses())
+    zero = ir.Tensor(np.zeros((), value.dtype.numpy()))
+    constant = ir.Node("", "Constant", [], [ir.AttrTensor("value", zero)])
+    steps = [constant]
+    current = value
+    operators = ("Neg", "Add", "Neg") if negative else ("Add",)
+    for op_type in operators:
+        operands = [current, constant.outputs[0]] if op_type == "Add" else [current]
+        steps.append(ir.Node("", op_type, operands))
+        current = steps[-1].outputs[0]
+        current.type, current.shape = value.type, value.shape
+    graph.insert_after(node, steps)
+    for place, step in enumerate(steps):
+        step.outputs[0].name = f"{value.name}.zero.{place}"
+    for use in readers:
+        use.node.replace_input_with(use.idx, current)
+    for index, output in enumerate(graph.outputs):
+        if output is value:
+            graph.outputs[index] = current
+            current.name, value.name = value.name, current.name
+
+
+def _is_float(dtype: ir.DataType | None) -> bool:
+    return dtype in (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
+
+
+def _nowhere(output: Value) -> np.ndarray | None:
+    return np.zeros(output.shape) if isinstance(output, np.ndarray) else None
+
+
+def _differs(before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """Where two results of a run differ otherwise than in the sign of a zero."""
+    same = np.asarray(before == after)
+    if is_float(before.dtype):
+        same |= np.isnan(before.astype(np.float64)) & np.isnan(after.astype(np.float64))
+    return ~same
