@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
+from smelt.cli.batch import batch
 from smelt.cli.bench import bench
 from smelt.cli.bisect import bisect
 from smelt.cli.command import report_error
@@ -42,13 +43,13 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "inspect": inspect,
     "diff": diff,
     "bisect": bisect,
+    "batch": batch,
     "passes": passes,
     "targets": targets,
     "plugins": plugins,
     "explain": explain,
     "config": config,
 }
-
 
 ANYWHERE = ("--verbose", "--with-weights", "--no-plugins", "--no-config")
 """Options of smelt itself that may stand behind the command, too."""
@@ -68,15 +69,34 @@ class Command(TyperCommand):
         return parser
 
 
+class CommandOverOthers(Command):
+    """A command that keeps what stands behind ``--`` for another one, in ``ctx.obj``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        own, rest = parted(args)
+        ctx.obj = rest[1:]
+        return super().parse_args(ctx, own)
+
+
+CLASSES = {"batch": CommandOverOthers}
+
+
+def parted(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """``arguments`` up to ``--``, and from there on."""
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    return arguments[:at], arguments[at:]
+
+
 class Commands(TyperGroup):
     """The commands; what is wrong with their arguments is JSON where that is asked for."""
 
     def main(self, *args: Any, **options: Any) -> Any:
         passed = options.get("args", args[0] if args else None)
         given = list(sys.argv[1:] if passed is None else passed)
-        anywhere = [option for option in ANYWHERE if option in given]
-        given = [*anywhere, *(arg for arg in given if arg not in ANYWHERE)]
-        as_json = "--json" in given
+        own, rest = parted(given)
+        anywhere = [option for option in ANYWHERE if option in own]
+        given = [*anywhere, *(arg for arg in own if arg not in ANYWHERE), *rest]
+        as_json = "--json" in own
         options |= {"args": given, "standalone_mode": not as_json}
         try:
             options["default_map"] = defaults_for(given)
@@ -129,7 +149,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for name, function in COMMANDS.items():
-    app.command(name, cls=Command)(function)
+    app.command(name, cls=CLASSES.get(name, Command))(function)
 
 
 def _version(wanted: bool) -> None:
@@ -140,27 +160,30 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _be_verbose(wanted: bool) -> None:
+def _be_verbose(wanted: bool) -> bool:
     if wanted:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter("smelt: %(message)s"))
         log = logging.getLogger("smelt")
         log.handlers = [handler]
         log.setLevel(logging.INFO)
+    return wanted
 
 
-def _keep_weights(wanted: bool) -> None:
+def _keep_weights(wanted: bool) -> bool:
     if wanted:
         from smelt.check.reproducer import real_weights
 
         real_weights.set(True)
+    return wanted
 
 
-def _leave_plugins_out(wanted: bool) -> None:
+def _leave_plugins_out(wanted: bool) -> bool:
     if wanted:
         from smelt.extensions import plugins_off
 
         plugins_off.set(True)
+    return wanted
 
 
 @app.callback()

@@ -40,12 +40,18 @@ CODES: Mapping[str, ErrorCode] = {
     "E511": ErrorCode(
         "out of time",
         "A run was stopped at its time limit; a loop in the model may have no end.",
-        "run at a smaller size, or cut the loop out of the model",
+        "run at a smaller size, cut the loop out of the model, or give it a longer --timeout",
     ),
     "E512": ErrorCode(
         "too deep or too large for this process",
         "The model is nested deeper, or holds more, than this process can take.",
         "raise the limits of the process, or keep the weights in a file beside the model",
+    ),
+    "E520": ErrorCode(
+        "a process was ended from outside",
+        "The process of one model got a signal: SIGKILL where the system runs out of memory, "
+        "SIGSEGV or SIGABRT where a library crashes. Other models of a batch go on.",
+        "run the command alone on the model; with fewer --jobs if memory ran out",
     ),
     "E561": ErrorCode(
         "the C compiler took too long",

@@ -1,0 +1,84 @@
+"""The key of a job: a hash of everything that its result depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+import re
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+
+from smelt.extensions import package_of
+
+_LOCATION = re.compile(rb"\x0a\x08location\x12([\x80-\xff]?[\x00-\x7f])", re.DOTALL)
+"""How a protobuf begins to name a file of weights: the key, then the length of the name."""
+
+
+def key_of(models: Sequence[str | Path], action: str, options: Sequence[str]) -> str:
+    """A hash of the bytes of ``models`` with their weights, the options, and this smelt.
+
+    Files that options name count by their bytes, too. Raises OSError if a model cannot be read.
+    """
+    whole = hashlib.sha256()
+    for part in (*_software(), action, *options):
+        whole.update(_digest(part.encode(errors="surrogateescape")))
+    named = [name for option in options for name in _named_files(option)]
+    for path in (*(file for model in models for file in files_of(model)), *named):
+        with path.open("rb") as stream:
+            whole.update(hashlib.file_digest(stream, "sha256").digest())
+    return whole.hexdigest()
+
+
+def files_of(model: str | Path) -> list[Path]:
+    """The file ``model`` and the files of weights beside it that it names, as far as they exist.
+
+    The bytes are searched for the names, which takes neither the memory of a parsed model nor the
+    risk that a damaged one is; a name too many costs one more file in the hash.
+    """
+    path = Path(model)
+    names = sorted(set(_locations(path)))
+    beside = [Path(os.path.normpath(path.parent / name)) for name in names]
+    inside = [file for file in beside if file.is_relative_to(path.parent)]
+    return [path, *(file for file in dict.fromkeys(inside) if file.is_file())]
+
+
+def size_of(model: str | Path) -> int:
+    """The bytes of ``model`` and of its weights beside it; 0 if there is none."""
+    try:
+        return sum(file.stat().st_size for file in files_of(model))
+    except OSError:
+        return 0
+
+
+def _locations(model: Path) -> Iterator[str]:
+    if not model.stat().st_size:
+        return
+    with model.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        for found in _LOCATION.finditer(data):
+            sizes = found[1]
+            length = sizes[0] if len(sizes) == 1 else (sizes[0] & 0x7F) | sizes[1] << 7
+            name = data[found.end() : found.end() + length]
+            if b"\0" not in name:
+                yield os.fsdecode(name)
+
+
+def _named_files(option: str) -> list[Path]:
+    """The file that an option names, as ``file``, ``@file``, ``--option=file`` or ``x=@file``."""
+    candidates = {option, option.removeprefix("@"), option.rpartition("=")[2].removeprefix("@")}
+    return [Path(name) for name in sorted(candidates) if Path(name).is_file()]
+
+
+def _software() -> list[str]:
+    """smelt and the packages that extend it, with their versions."""
+    from smelt import __version__
+
+    groups = [name for name in metadata.entry_points().groups if name.startswith("smelt.")]
+    points = (point for name in groups for point in metadata.entry_points(group=name))
+    added = {package_of(point) for point in points}
+    return [__version__, *sorted(added)]
+
+
+def _digest(part: bytes) -> bytes:
+    return hashlib.sha256(part).digest()

@@ -1,0 +1,32 @@
+"""Work on the models of a batch on this machine, some at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
+
+from smelt.batch.outcome import Outcome
+from smelt.batch.plan import Batch, Job
+from smelt.batch.process import attend
+
+
+def attended(
+    batch: Batch, tasks: list[tuple[Job, Outcome | None]], jobs: int = 1
+) -> Iterator[Outcome]:
+    """The outcomes of ``tasks`` as they come, ``jobs`` processes at a time.
+
+    Whoever closes the iterator early ends the processes.
+    """
+    stop = threading.Event()
+    work = partial(attend, batch=batch, stopping=stop.is_set)
+    # A thread waits for its process; the work itself is done there.
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = [pool.submit(work, job, known=known) for job, known in tasks]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        finally:
+            stop.set()
+            pool.shutdown(cancel_futures=True)

@@ -1,0 +1,104 @@
+"""What became of one model: a line of the record, and of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from smelt.batch.content import files_of, size_of
+from smelt.errors import ExitStatus, Mismatch
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command said and left.
+
+    ``status`` is its exit status. ``error`` is what ``--json`` says of a failure, None where there
+    is none. ``nodes`` and ``bytes`` are counts before and after, None where the command has none;
+    bytes are those of files. ``evidence`` is what a verification has shown. ``files`` are the sizes
+    of what was written, by path below the folder of the batch.
+    """
+
+    name: str
+    output: str
+    key: str
+    status: int
+    seconds: float
+    error: Mapping[str, Any] | None = None
+    nodes: tuple[int, int] | None = None
+    bytes: tuple[int, int] | None = None
+    evidence: Mapping[str, Any] | None = None
+    files: Mapping[str, int] = field(default_factory=dict)
+    cached: bool = False
+
+    @property
+    def done(self) -> bool:
+        return self.status == ExitStatus.DONE
+
+    @property
+    def code(self) -> str:
+        """The code of the failure, or nothing."""
+        return str(self.error["code"]) if self.error else ""
+
+    def stands(self, folder: Path) -> bool:
+        """True if what was written is still there."""
+        try:
+            return all((folder / name).stat().st_size == size for name, size in self.files.items())
+        except OSError:
+            return False
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def facts(action: str, document: Mapping[str, Any], model: str, folder: Path) -> dict[str, Any]:
+    """The fields of an Outcome that the document of a command has; ``model`` is the source."""
+    if "error" in document:
+        return {"error": document["error"]}
+    return READERS[action](document, model, folder)
+
+
+def _optimized(document: Mapping[str, Any], model: str, folder: Path) -> dict[str, Any]:
+    found = {"nodes": tuple(document["nodes"]), "evidence": document["evidence"]}
+    return found | _written(files_of(document["output"]), model, folder)
+
+
+def _compiled(document: Mapping[str, Any], model: str, folder: Path) -> dict[str, Any]:
+    passes = document["passes"]
+    nodes = (passes[0]["nodes"][0], passes[-1]["nodes"][1]) if passes else None
+    return {"nodes": nodes} | _written(document["files"], model, folder)
+
+
+def _written(paths: Iterable[str | Path], model: str, folder: Path) -> dict[str, Any]:
+    files = {str(Path(path).relative_to(folder)): Path(path).stat().st_size for path in paths}
+    return {"files": files, "bytes": (size_of(model), sum(files.values()))}
+
+
+def _verified(document: Mapping[str, Any], model: str, folder: Path) -> dict[str, Any]:
+    sizes = [trial["sizes"] for trial in document["trials"] if not trial["skipped"]]
+    evidence = {
+        "mode": "verify",
+        "sizes": [size for index, size in enumerate(sizes) if size not in sizes[:index]],
+        "max_ulp": document["max_ulp"],
+        "max_abs": document["max_abs"],
+    }
+    error = {} if document["ok"] else {"error": _difference(document)}
+    return {"evidence": evidence, "bytes": tuple(map(size_of, document["names"])), **error}
+
+
+def _difference(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The error that ``check`` of a verification raises, from its document."""
+    a, b = document["names"]
+    if document["interface"]:
+        what = f"{b!r} does not have the interface of {a!r}"
+        return Mismatch("E700", what, at=document["interface"][:8]).to_json()
+    what = f"{b!r} does not compute what {a!r} computes"
+    failures = [trial["failure"] for trial in document["trials"] if trial["failure"]]
+    return Mismatch(
+        "E702", what, at=failures[:8], why=f"allowed: {document['tolerance']}"
+    ).to_json()
+
+
+READERS = {"optimize": _optimized, "compile": _compiled, "verify": _verified}

@@ -1,0 +1,139 @@
+"""One model in a process of its own, which may crash, hang or be killed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from smelt.batch.content import key_of
+from smelt.batch.outcome import Outcome, facts
+from smelt.batch.plan import Batch, Job
+from smelt.errors import InternalError, ResourceLimit, SmeltError, UsageError
+
+COMMAND = (sys.executable, "-P", "-m", "smelt")
+"""The command line; -P, so that no file of the current folder stands in for a package."""
+
+ALWAYS = ("--json", "--no-config")
+"""Files of settings are left out: what they say is among the options of a batch."""
+
+TICK = 0.1
+"""Seconds between two looks at whether to stop."""
+
+GRACE = 3.0
+"""Seconds that a process has to take its temporary files away."""
+
+
+class Interrupted(Exception):
+    """The batch is stopped; nothing is known of the model that was worked on."""
+
+
+def attend(
+    job: Job, batch: Batch, known: Outcome | None, stopping: Callable[[], bool] = lambda: False
+) -> Outcome:
+    """What becomes of ``job``, or ``known`` if that is what became of it as it stands now.
+
+    Raises Interrupted if ``stopping`` says so, and UsageError for what is wrong with every model:
+    arguments that the command does not take.
+    """
+    begin = time.monotonic()
+    place = str(batch.folder / job.output)
+    try:
+        models = [job.model, place] if batch.action == "verify" else [job.model]
+        key = key_of(models, batch.action, batch.options)
+    except OSError as error:
+        what = f"{error.filename!r} cannot be read: {error.strerror}"
+        return _failed(job, "", UsageError("E609", what), begin)
+    if known is not None and known.key == key and (not known.done or known.stands(batch.folder)):
+        return known
+    Path(place).parent.mkdir(parents=True, exist_ok=True)
+    output = [place] if batch.action == "verify" else ["-o", place]
+    arguments = [batch.action, job.model, *output, *batch.options, *ALWAYS]
+    try:
+        status, out, err = call(arguments, batch.timeout, stopping)
+    except SmeltError as error:
+        return _failed(job, key, error, begin)
+    document = _document(out)
+    found = {} if document is None else facts(batch.action, document, job.model, batch.folder)
+    if document is None or (status and "error" not in found):
+        return _failed(job, key, _ended(status, err), begin)
+    if status and found["error"]["code"] == "E643":
+        raise UsageError("E643", found["error"]["what"], fix=f"`smelt {batch.action} --help`")
+    return Outcome(job.name, job.output, key, status, time.monotonic() - begin, **found)
+
+
+def call(
+    arguments: Sequence[str], timeout: float | None, stopping: Callable[[], bool]
+) -> tuple[int, str, str]:
+    """Exit status, standard output and standard error of ``smelt`` with ``arguments``.
+
+    Raises ResourceLimit E511 at the time limit, Interrupted if ``stopping`` says so.
+    """
+    limit = time.monotonic() + timeout if timeout is not None else None
+    process = subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        while True:
+            try:
+                out, err = process.communicate(timeout=TICK)
+            except subprocess.TimeoutExpired:
+                if stopping():
+                    raise Interrupted from None
+                if limit is not None and time.monotonic() > limit:
+                    what = f"the model took more than {timeout:g} seconds"
+                    raise ResourceLimit("E511", what, fix="a longer --timeout") from None
+            else:
+                return process.returncode, out.decode(), err.decode(errors="replace")
+    finally:
+        if process.returncode is None:
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ask for an end, then force it, of the process and what it has started."""
+    for number in (signal.SIGINT, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=GRACE)
+            break
+
+
+def _document(out: str) -> dict[str, Any] | None:
+    try:
+        document = json.loads(out)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _ended(status: int, err: str) -> SmeltError:
+    """The error of a process that said nothing."""
+    words = [line.strip()[:200] for line in err.splitlines() if line.strip()]
+    if status < 0:
+        name = signal.Signals(-status).name
+        return ResourceLimit(
+            "E520",
+            f"the process of the model was ended by {name}",
+            why=words[-1] if words else "",
+            fix="fewer --jobs, if memory ran out" if name == "SIGKILL" else "report the model",
+        )
+    what = f"the command ended with status {status} and without a document"
+    return InternalError("E901", what, why=words[-1] if words else "")
+
+
+def _failed(job: Job, key: str, error: SmeltError, begin: float) -> Outcome:
+    seconds = time.monotonic() - begin
+    return Outcome(job.name, job.output, key, int(error.status), seconds, error.to_json())

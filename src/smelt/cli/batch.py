@@ -1,0 +1,152 @@
+"""``smelt batch GLOB... --do COMMAND -o FOLDER``: one command over many models."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from smelt.cli.command import Json, command, note, print_json
+from smelt.cli.layout import table
+from smelt.cli.progress import progress
+from smelt.errors import ExitStatus
+
+if TYPE_CHECKING:
+    from smelt.batch import Outcome, Summary
+
+SIGNALLED = 128
+"""Exit status after a signal, less its number, as shells have it."""
+
+ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@command
+def batch(
+    context: typer.Context,
+    models: Annotated[
+        list[str], typer.Argument(metavar="GLOB...", help="Models, patterns such as 'm/**/*.onnx'.")
+    ],
+    action: Annotated[
+        Literal["optimize", "verify", "compile"],
+        typer.Option("--do", help="The command; verify compares with the model in the folder."),
+    ],
+    output: Annotated[str, typer.Option("-o", "--output", help="The folder of the results.")],
+    jobs: Annotated[int, typer.Option(min=1, help="Models at a time.")] = 1,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="End a model that takes longer.")
+    ] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Try again what failed.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a command over many models, each in a process of its own; -- OPTIONS are the command's.
+
+    Called again it does what is missing. The exit status is 0 if all are done, 1 if some failed.
+    """
+    from functools import partial
+
+    from smelt.batch import plan, run
+    from smelt.batch.local import attended
+
+    planned = plan(models, action, output, options=_options(context, action), timeout=timeout)
+    total, failed, ended = len(planned.jobs), 0, 0
+
+    with progress(f"{action} of {total} models") as shown:
+
+        def tell(outcome: Outcome) -> None:
+            nonlocal failed, ended
+            ended, failed = ended + 1, failed + (not outcome.done)
+            shown.say(f"{action}: {ended} of {total}, {failed} failed; last {outcome.name}")
+
+        with ended_by_signals() as signalled:
+            summary = run(planned, attend=partial(attended, jobs=jobs), retry=retry, tell=tell)
+    if as_json:
+        print_json(summary.to_json())
+    else:
+        _show(summary)
+    if summary.stopped:
+        raise typer.Exit(SIGNALLED + signalled[-1])
+    if not summary.ok:
+        raise typer.Exit(int(ExitStatus.MISMATCH))
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[list[int]]:
+    """Let the signals that ask for an end all be Ctrl-C; the list has the last one's number."""
+    seen = [int(signal.SIGINT)]
+
+    def interrupt(number: int, frame: object) -> None:
+        seen.append(number)
+        raise KeyboardInterrupt
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {number: signal.signal(number, interrupt) for number in ENDS}
+    try:
+        yield seen
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _options(context: typer.Context, action: str) -> list[str]:
+    """What the command of each model is told: options of smelt, settings, and those behind --.
+
+    Settings are read here, once, so that they are part of the key and the same on every machine.
+    """
+    from smelt.cli.main import ANYWHERE, known_options
+    from smelt.cli.settings.files import find_files
+    from smelt.cli.settings.resolve import as_arguments, files_wanted, resolve
+
+    given: list[str] = context.obj
+    itself = context.find_root().params
+    flags = [flag for flag in ANYWHERE if itself.get(flag[2:].replace("-", "_"))]
+    files = find_files(Path.cwd()) if files_wanted(flags) else ()
+    settings = resolve(known_options(), files, os.environ)
+    flags = [flag for flag in flags if flag != "--no-config"]
+    return [*flags, *as_arguments(settings, action, given), *given]
+
+
+def _show(summary: Summary) -> None:
+    header = ("model", "nodes", "bytes", "seconds", "evidence", "result")
+    print(table([_row(outcome) for outcome in summary.listed()], header))
+    counts = summary.to_json()["counts"]
+    note(
+        f"{counts['done']} done, {counts['failed']} failed, of {len(summary.batch.jobs)}; "
+        f"{counts['cached']} of them earlier"
+    )
+    if summary.stopped:
+        note("stopped; the same command goes on")
+    elif counts["failed"]:
+        note("--retry tries again what failed")
+
+
+def _row(outcome: Outcome) -> tuple[Any, ...]:
+    result = "done"
+    if outcome.error is not None:
+        result = f"{outcome.code} {outcome.error['what']}"
+    return (
+        outcome.name,
+        _change(outcome.nodes),
+        _change(outcome.bytes),
+        f"{outcome.seconds:.1f}",
+        _evidence(outcome),
+        result,
+    )
+
+
+def _change(counts: tuple[int, int] | None) -> str:
+    return f"{counts[0]:,} -> {counts[1]:,}" if counts else ""
+
+
+def _evidence(outcome: Outcome) -> str:
+    found = outcome.evidence
+    if not found:
+        return ""
+    error = f"{found['max_ulp']:.3g} ulp" if found["max_ulp"] else "equal bits"
+    return f"{error} at {len(found['sizes'])} sizes"
