@@ -59,6 +59,6 @@ def test_a_pass_that_leaves_it_open_is_right(verify: str) -> None:
 def test_what_does_not_hang_on_it_still_counts() -> None:
     wrong = rule_pass("wrong", "Wrong.", [wrong_rules.drop_relu])
     lax = Step(type(wrong)(**{**wrong.__dict__, "exactness": exact_but_zero_sign("here")}))
-    relu = "g (float[B,4] x) => (float[B,4] y) { r = Relu(x) y = Reciprocal(r) }"
+    relu = "g (float[B,4] x) => (float[B,4] y, float[B,4] r) { r = Relu(x) y = Reciprocal(r) }"
     with pytest.raises(Mismatch):
         smelt.optimize(text.parse(relu, 23), pipeline=(lax,), verify="each")
