@@ -16,6 +16,7 @@ from smelt.cli.arguments import (
 )
 from smelt.cli.command import Dims, Json, Pipeline, Target, command, print_json
 from smelt.cli.layout import table
+from smelt.cli.printing import LINES, PrintAfter, PrintChanged, PrintLimit, printed
 from smelt.cli.progress import progress, size_of
 from smelt.cli.timing import Timing, Trace, timed
 from smelt.cli.tracing import Input, Static, parse_inputs, parse_static
@@ -47,6 +48,9 @@ def compile_(
     pipeline: Pipeline = "default",
     opset: Annotated[int | None, typer.Option(help="Raise the ONNX opset to this first.")] = None,
     x64: Annotated[bool, typer.Option("--x64", help="Trace with 64-bit types.")] = False,
+    print_changed: PrintChanged = None,
+    print_after: PrintAfter = None,
+    print_limit: PrintLimit = LINES,
     timing: Timing = False,
     trace: Trace = None,
     as_json: Json = False,
@@ -71,6 +75,7 @@ def compile_(
     elif source == STANDARD:
         given = sys.stdin.buffer.read()
     with (
+        printed(print_changed, print_after, print_limit) as printers,
         timed(timing, trace, as_json) as clock,
         progress(f"reading {source}{size_of(source)}") as shown,
     ):
@@ -83,7 +88,7 @@ def compile_(
             opset=opset,
             x64=x64,
             tracing={"kwargs": keyword, "static": values} if keyword or values else None,
-            observers=[shown],
+            observers=[shown, *printers],
             **options,
         )
         shown.say(f"writing {output}")

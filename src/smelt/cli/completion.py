@@ -21,6 +21,15 @@ def pipelines(incomplete: str) -> list[str]:
     return [typed + name for name in names if name.startswith(last)]
 
 
+def passes(incomplete: str) -> list[str]:
+    """Passes, the last of those that are typed."""
+    from smelt.passes.registry import passes as registered
+
+    typed, last = incomplete[: incomplete.rfind(",") + 1], incomplete[incomplete.rfind(",") + 1 :]
+    names = sorted(item.spelling for item in registered().values())
+    return [typed + name for name in names if name.startswith(last)]
+
+
 def topics(incomplete: str) -> list[str]:
     """What ``smelt explain`` explains."""
     from smelt.error_codes import CODES

@@ -8,6 +8,7 @@ import typer
 
 from smelt.cli.arguments import find_function, write_model
 from smelt.cli.command import Json, Pipeline, Target, command, note, print_json
+from smelt.cli.printing import LINES, PrintAfter, PrintChanged, PrintLimit, printed
 from smelt.cli.progress import progress
 from smelt.cli.timing import Timing, Trace, timed
 from smelt.cli.tracing import (
@@ -43,6 +44,9 @@ def convert(
     external_data: Annotated[
         bool, typer.Option("--external-data", help="Write the weights into a file of their own.")
     ] = False,
+    print_changed: PrintChanged = None,
+    print_after: PrintAfter = None,
+    print_limit: PrintLimit = LINES,
     timing: Timing = False,
     trace: Trace = None,
     as_json: Json = False,
@@ -70,6 +74,7 @@ def convert(
     }
     found = find_function(function)
     with (
+        printed(print_changed, print_after, print_limit) as printers,
         timed(timing, trace, as_json) as clock,
         progress(f"tracing {function}") as shown,
     ):
@@ -80,7 +85,7 @@ def convert(
             pipeline=pipeline,
             opset=opset,
             tracing=tracing,
-            observers=[shown],
+            observers=[shown, *printers],
         )
         shown.say(f"writing {output}")
         write_model(artifact.model, output, **{"external_data": True} if external_data else {})

@@ -26,6 +26,7 @@ from smelt.cli.inspect import inspect
 from smelt.cli.optimize import optimize
 from smelt.cli.passes import passes
 from smelt.cli.plugins import plugins
+from smelt.cli.printing import WITHOUT_VALUE
 from smelt.cli.run import run as run_command
 from smelt.cli.settings.options import Option, all_options
 from smelt.cli.settings.resolve import applied, as_arguments, defaults, read_settings
@@ -95,7 +96,7 @@ class Commands(TyperGroup):
         given = list(sys.argv[1:] if passed is None else passed)
         own, rest = parted(given)
         anywhere = [option for option in ANYWHERE if option in own]
-        given = [*anywhere, *(arg for arg in own if arg not in ANYWHERE), *rest]
+        given = [*anywhere, *(_with_value(arg) for arg in own if arg not in ANYWHERE), *rest]
         as_json = "--json" in own
         options |= {"args": given, "standalone_mode": not as_json}
         try:
@@ -134,6 +135,12 @@ def defaults_for(given: Sequence[str]) -> dict[str, Any]:
 def known_options() -> tuple[Option, ...]:
     """The options of smelt and its commands that files and the environment may set."""
     return all_options(COMMANDS, options)
+
+
+def _with_value(argument: str) -> str:
+    """``argument``, with the value that stands for none if it is an option that may have none."""
+    value = WITHOUT_VALUE.get(argument)
+    return argument if value is None else f"{argument}={value}"
 
 
 PLAIN = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"

@@ -9,6 +9,7 @@ import typer
 from smelt.cli.arguments import STANDARD, parse_dims, read_model, write_model
 from smelt.cli.command import Dims, Json, Pipeline, command, note, print_json
 from smelt.cli.layout import table
+from smelt.cli.printing import LINES, PrintAfter, PrintChanged, PrintLimit, printed
 from smelt.cli.progress import progress, size_of
 from smelt.cli.timing import Timing, Trace, timed
 from smelt.errors import UsageError
@@ -46,6 +47,9 @@ def optimize(
     provenance: Annotated[
         bool, typer.Option("--provenance", help="Record in each node where it comes from.")
     ] = False,
+    print_changed: PrintChanged = None,
+    print_after: PrintAfter = None,
+    print_limit: PrintLimit = LINES,
     timing: Timing = False,
     trace: Trace = None,
     as_json: Json = False,
@@ -62,6 +66,7 @@ def optimize(
     if as_json and output == STANDARD:
         raise UsageError("E637", "standard output cannot take both the model and --json")
     with (
+        printed(print_changed, print_after, print_limit) as printers,
         timed(timing, trace, as_json) as clock,
         progress(f"reading {model}{size_of(model)}") as shown,
     ):
@@ -79,7 +84,7 @@ def optimize(
             dims=dims,
             opset=opset,
             highest_opset=highest,
-            observers=[shown],
+            observers=[shown, *printers],
         )
         if provenance:
             write_to_metadata(scope.nodes(work))

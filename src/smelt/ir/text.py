@@ -7,14 +7,16 @@ them.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import InvalidModel
 from smelt.ir import constants, scope
+from smelt.ir.opaque_types import opaque_type_of
 
 LITERAL = 16
 """Constants of up to this many elements are printed in full."""
@@ -56,8 +58,8 @@ class _Printer:
         for value in graph.inputs:
             self.names[value] = value.name or "?"
         body = [line for node in self.ordered(graph) for line in self.node(node, indent + "  ")]
-        inputs = ", ".join(f"{_type(v)} {self.names[v]}" for v in graph.inputs)
-        outputs = ", ".join(f"{_type(v)} {v.name}={self.operand(v)}" for v in graph.outputs)
+        inputs = ", ".join(f"{type_of(v)} {self.names[v]}" for v in graph.inputs)
+        outputs = ", ".join(f"{type_of(v)} {v.name}={self.operand(v)}" for v in graph.outputs)
         return [f"{indent}({inputs}) => ({outputs}) {{", *body, f"{indent}}}"]
 
     def ordered(self, graph: ir.Graph) -> list[ir.Node]:
@@ -84,7 +86,7 @@ class _Printer:
             self.names[value] = f"%{self.count}"
             self.count += 1
         results = ", ".join(self.names[v] for v in node.outputs)
-        plain, nested = _attributes(node.attributes), list(scope.subgraphs(node))
+        plain, nested = attributes(node.attributes), list(scope.subgraphs(node))
         name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
         lines = [f"{indent}{results} = {name}{plain}({operands})"]
         for graph in nested:
@@ -100,21 +102,33 @@ class _Printer:
 
 def literal(tensor: ir.TensorProtocol) -> str:
     """A constant as ``float[2]{1.0,2.0}``; long ones by a checksum of their bytes."""
-    kind = f"{tensor.dtype.name.lower()}[{','.join(str(dim) for dim in tensor.shape)}]"
+    kind = tensor_type(tensor)
     array = tensor.numpy()
     if array.size <= LITERAL:
         flat = array.reshape(-1)
         items = ",".join(_number(item) for item in flat)
         return f"{kind}{{{items}}}"
+    return f"{kind}#{checksum(tensor)}"
+
+
+def tensor_type(tensor: ir.TensorProtocol) -> str:
+    """``float[2,3]``."""
+    return f"{tensor.dtype.name.lower()}[{','.join(str(dim) for dim in tensor.shape)}]"
+
+
+def checksum(tensor: ir.TensorProtocol) -> str:
+    """Twelve digits that tell the elements of ``tensor`` from others."""
     import hashlib
 
-    digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:12]
-    return f"{kind}#{digest}"
+    array = np.ascontiguousarray(tensor.numpy())
+    # Strings are objects, whose bytes are addresses; other types may refuse a memoryview.
+    data = repr(array.tolist()).encode() if array.dtype.hasobject else array.view(np.uint8).data
+    return hashlib.sha256(data).hexdigest()[:12]
 
 
 def _number(item: np.generic) -> str:
     if item.dtype.kind in "Vf":
-        return repr(float(np.float32(item)) if item.dtype.itemsize <= 4 else float(item))
+        return str(np.float32(item) if item.dtype.itemsize <= 4 else np.float64(item))
     return str(item.item())
 
 
@@ -122,17 +136,26 @@ def _is_literal(node: ir.Node) -> bool:
     return len(node.outputs) == 1 and constants.tensor_of(node.outputs[0]) is not None
 
 
-def _type(value: ir.Value) -> str:
+def type_of(value: ir.Value, dim: Callable[[int | ir.SymbolicDim], str] = str) -> str:
+    """``float[B,4]``, ``seq(float[?])``; ``dim`` prints a dim, and ``?`` is what is unknown."""
+    opaque = opaque_type_of(value)
+    if opaque is not None:
+        return opaque.text
     dtype = value.dtype.name.lower() if value.dtype is not None else "?"
-    dims = "?" if value.shape is None else ",".join(str(dim) for dim in value.shape.dims)
-    return f"{dtype}[{dims}]"
+    dims = "?" if value.shape is None else ",".join(map(dim, value.shape.dims))
+    text, type_ = f"{dtype}[{dims}]", value.type
+    while isinstance(type_, ir.SequenceType | ir.OptionalType):
+        text = f"{'seq' if isinstance(type_, ir.SequenceType) else 'optional'}({text})"
+        type_ = type_.elem_type
+    return text
 
 
-def _attributes(attributes: Mapping[str, ir.Attr]) -> str:
+def attributes(given: Mapping[str, ir.Attr]) -> str:
+    """``<axis=1, perm=[1,0]>``, sorted by name and without graphs; empty if there are none."""
     skip = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
     parts = []
-    for name in sorted(attributes):
-        attr = attributes[name]
+    for name in sorted(given):
+        attr = given[name]
         if attr.is_ref():
             parts.append(f"{name}=@{attr.ref_attr_name}")
         elif attr.type == ir.AttributeType.TENSOR:
@@ -146,5 +169,7 @@ def _plain(value: object) -> str:
     if isinstance(value, tuple | list):
         return f"[{','.join(_plain(item) for item in value)}]"
     if isinstance(value, float):
-        return repr(float(np.float32(value)))
+        return str(np.float32(value))
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
     return str(value)

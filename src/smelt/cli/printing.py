@@ -1,0 +1,62 @@
+"""``--print-changed`` and ``--print-after``, for every command that runs passes.
+
+::
+
+    with printed(print_changed, print_after, print_limit) as observers:
+        optimize_model(..., observers=observers)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from smelt.cli import completion
+from smelt.cli.command import note
+
+if TYPE_CHECKING:
+    from smelt.passes.run import Observer
+
+WITHOUT_VALUE: Mapping[str, str] = {"--print-changed": "all", "--print-after": "all"}
+"""Options whose value may be left out, and what it is then; one that is given follows a ``=``."""
+
+PrintChanged = Annotated[
+    str | None,
+    typer.Option(
+        "--print-changed",
+        metavar="[=PASS,...]",
+        help="Show what each pass changes, or those named, as a diff of ONNX text.",
+        autocompletion=completion.passes,
+    ),
+]
+PrintAfter = Annotated[
+    str | None,
+    typer.Option(
+        "--print-after",
+        metavar="[=PASS,...]",
+        help="Show the model after each run of each pass, or of those named.",
+        autocompletion=completion.passes,
+    ),
+]
+PrintLimit = Annotated[
+    int, typer.Option("--print-limit", min=0, help="Lines of each of these; 0 shows all.")
+]
+
+LINES = 200
+"""The default of ``--print-limit``."""
+
+
+@contextmanager
+def printed(changed: str | None, after: str | None, limit: int) -> Iterator[list[Observer]]:
+    """Observers that print what passes do, on standard error; raises UsageError E601."""
+    if changed is None and after is None:
+        yield []
+        return
+    from smelt.check.print_passes import PrintPasses, wanted_passes
+
+    printer = PrintPasses(note, wanted_passes(changed), wanted_passes(after), limit)
+    yield [printer]
+    printer.finish()

@@ -1,0 +1,170 @@
+"""A model as lines of ONNX text, in the order of its nodes, with the type of every value.
+
+::
+
+    g (
+      float[B,4] x,
+    ) => (
+      float[B,4] y,
+    ) <
+      float[4,768] w = {...},  # 12,288 bytes
+    > {
+      h = MatMul(x, w)  # float[B,768]
+    }
+
+One line a value, so that a difference of two listings is one of nodes and types. Names are the
+model's own, with what cannot be printed escaped; elements of large weights are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from smelt.ir import scope, text
+from smelt.ir.defaults import default_of
+from smelt.ir.invented_dims import is_invented
+from smelt.ir.opaque_types import opaque_type_of
+
+STEP = "  "
+
+SHOWN = 8
+"""Elements of a weight that are written out."""
+
+
+@dataclass
+class Listing:
+    """``lines``, and the tensors of those that leave elements out, by line number."""
+
+    lines: list[str] = field(default_factory=list)
+    weights: dict[int, ir.TensorProtocol] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def listing(model: ir.Model) -> Listing:
+    """The lines of ``model``: versions, the main graph with all below it, then the functions."""
+    found = Listing()
+    imports = ", ".join(f'"{domain}" : {v}' for domain, v in sorted(model.opset_imports.items()))
+    _add(found, "", f"<ir_version: {model.ir_version}, opset_import: [{imports}]>")
+    _graph(found, "", model.graph.name or "g", model.graph)
+    for function in model.functions.values():
+        _graph(found, "", f"{function.domain}.{function.name}", function.graph)
+    return found
+
+
+def node_text(node: ir.Node) -> str:
+    """``y = Op<axis=1>(a, b)``; the graphs that a node carries by their numbers of nodes."""
+    counts = [f"{len(graph)} nodes" for graph in scope.subgraphs(node)]
+    return printable(_call(node) + (f" <{', '.join(counts)}>" if counts else ""))
+
+
+def printable(line: str) -> str:
+    """``line`` with control characters and line breaks, which a name may hold, written out."""
+    if line.isprintable():
+        return line
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+
+
+def told_apart(a: Listing, b: Listing) -> tuple[list[str], list[str]]:
+    """The lines of both, where weights that are called alike but hold other elements differ.
+
+    Only those are read that are not the same tensor in both.
+    """
+    first, second = list(a.lines), list(b.lines)
+    places: dict[str, list[int]] = {}
+    for index in b.weights:
+        places.setdefault(b.lines[index], []).append(index)
+    for here, tensor in a.weights.items():
+        line = a.lines[here]
+        others = [(there, b.weights[there]) for there in places.get(line, ())]
+        if all(tensor is other for _, other in others):
+            continue
+        first[here] = f"{line}, #{text.checksum(tensor)}"
+        for there, other in others:
+            second[there] = f"{line}, #{text.checksum(other)}"
+    return first, second
+
+
+def _add(found: Listing, indent: str, line: str) -> None:
+    found.lines.append(indent + printable(line))
+
+
+def _graph(found: Listing, indent: str, name: str, graph: ir.Graph, end: str = "}") -> None:
+    inner = indent + STEP
+    _add(found, indent, f"{name} (")
+    for value in graph.inputs:
+        default = default_of(value)
+        given = f" = {text.literal(default)}" if default is not None else ""
+        _add(found, inner, f"{_type(value)} {value.name}{given},")
+    _add(found, indent, ") => (")
+    for value in graph.outputs:
+        _add(found, inner, f"{_type(value)} {value.name},")
+    _add(found, indent, ") <" if graph.initializers else ") {")
+    for value in graph.initializers.values():
+        _weight(found, inner, value)
+    if graph.initializers:
+        _add(found, indent, "> {")
+    for node in graph:
+        _node(found, inner, node)
+    _add(found, indent, end)
+
+
+def _weight(found: Listing, indent: str, value: ir.Value) -> None:
+    tensor = value.const_value
+    if tensor is None:
+        _add(found, indent, f"{_type(value)} {value.name},")
+    elif tensor.size <= SHOWN:
+        _add(found, indent, f"{value.name} = {text.literal(tensor)},")
+    else:
+        found.weights[len(found.lines)] = tensor
+        strings = tensor.dtype == ir.DataType.STRING
+        size = f"{tensor.size:,} strings" if strings else f"{tensor.nbytes:,} bytes"
+        _add(found, indent, f"{text.tensor_type(tensor)} {value.name} = {{...}},  # {size}")
+
+
+def _node(found: Listing, indent: str, node: ir.Node) -> None:
+    types = ", ".join(_type(value) for value in node.outputs)
+    note = f"  # {types}" if types.strip("?, ") else ""
+    graphs = [] if scope.is_flat(node) else list(_named_graphs(node))
+    if not graphs:
+        _add(found, indent, f"{_call(node)}{note}")
+        return
+    _add(found, indent, f"{_call(node)} <{note}")
+    for name, graph in graphs:
+        _graph(found, indent + STEP, f"{name} = {graph.name or 'g'}", graph, "},")
+    _add(found, indent, ">")
+
+
+def _named_graphs(node: ir.Node) -> Iterator[tuple[str, ir.Graph]]:
+    for name, attr in node.attributes.items():
+        if attr.is_ref():
+            continue
+        if attr.type == ir.AttributeType.GRAPH:
+            yield name, attr.as_graph()
+        elif attr.type == ir.AttributeType.GRAPHS:
+            yield from ((name, graph) for graph in attr.as_graphs())
+
+
+def _call(node: ir.Node) -> str:
+    name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+    given = text.attributes(node.attributes) if node.attributes else ""
+    return f"{_names(node.outputs)} = {name}{given}({_names(node.inputs)})"
+
+
+def _type(value: ir.Value) -> str:
+    known = value.shape is not None or value.type is not None or opaque_type_of(value) is not None
+    return text.type_of(value, _dim) if known else "?"
+
+
+def _dim(dim: int | ir.SymbolicDim) -> str:
+    """A name that inference made up is no name: another run counts them anew."""
+    shown = str(dim)
+    return "?" if is_invented(shown) or shown == "None" else shown
+
+
+def _names(values: Iterable[ir.Value | None]) -> str:
+    return ", ".join("" if value is None else value.name or "" for value in values)

@@ -1,0 +1,142 @@
+"""Unified differences of long listings, in time that does not grow with the square of the lines.
+
+Lines that stand once on either side anchor the match, as in patience diff: nearly every line of a
+listing does, since it names its results. ``difflib`` sees only what is small between anchors.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from difflib import Match, SequenceMatcher
+from typing import NamedTuple
+
+CONTEXT = 3
+"""Unchanged lines around each change."""
+
+SMALL = 1 << 16
+"""Pairs of lines that are compared one by one where nothing anchors them."""
+
+
+def unified_diff(a: Sequence[str], b: Sequence[str], context: int = CONTEXT) -> list[str]:
+    """The lines of ``diff -u`` from the first hunk on; none if ``a`` and ``b`` are equal."""
+    found: list[str] = []
+    for group in _Matcher(a, b).get_grouped_opcodes(context):
+        first, last = group[0], group[-1]
+        found.append(f"@@ -{_lines(first[1], last[2])} +{_lines(first[3], last[4])} @@")
+        for tag, i, i_end, j, j_end in group:
+            if tag == "equal":
+                found += [f" {line}" for line in a[i:i_end]]
+            else:
+                found += [f"-{line}" for line in a[i:i_end]]
+                found += [f"+{line}" for line in b[j:j_end]]
+    return found
+
+
+def _lines(start: int, end: int) -> str:
+    """A range of lines as hunks give it: from 1, or the line before an empty one."""
+    if end == start + 1:
+        return str(end)
+    return f"{start + (end > start)},{end - start}"
+
+
+class _Matcher(SequenceMatcher[str]):
+    """A SequenceMatcher whose blocks come from anchors; the rest of it only groups them."""
+
+    def __init__(self, a: Sequence[str], b: Sequence[str]) -> None:
+        super().__init__(None, "", "", autojunk=False)
+        self.a, self.b = a, b
+        self.opcodes = None
+        self.matching_blocks = [Match(*block) for block in _merged(sorted(_blocks(a, b)))]
+        self.matching_blocks.append(Match(len(a), len(b), 0))
+
+
+class _Range(NamedTuple):
+    """Lines ``a`` to ``a_end`` of the one, ``b`` to ``b_end`` of the other."""
+
+    a: int
+    a_end: int
+    b: int
+    b_end: int
+
+
+_Block = tuple[int, int, int]
+"""Where equal lines begin on either side, and how many there are."""
+
+
+def _blocks(a: Sequence[str], b: Sequence[str]) -> Iterator[_Block]:
+    pending = [_Range(0, len(a), 0, len(b))]
+    while pending:
+        part, blocks = _trimmed(a, b, pending.pop())
+        yield from blocks
+        if part.a == part.a_end or part.b == part.b_end:
+            continue
+        anchors = _anchors(a, b, part)
+        if anchors:
+            yield from ((i, j, 1) for i, j in anchors)
+            ends = [*anchors, (part.a_end, part.b_end)]
+            starts = [(part.a, part.b), *((i + 1, j + 1) for i, j in anchors)]
+            pairs = zip(starts, ends, strict=True)
+            pending += [_Range(i, i_end, j, j_end) for (i, j), (i_end, j_end) in pairs]
+        elif (part.a_end - part.a) * (part.b_end - part.b) <= SMALL:
+            old, new = a[part.a : part.a_end], b[part.b : part.b_end]
+            for i, j, size in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks():
+                yield part.a + i, part.b + j, size
+
+
+def _trimmed(a: Sequence[str], b: Sequence[str], part: _Range) -> tuple[_Range, list[_Block]]:
+    """``part`` without the lines that are equal at its ends, and those."""
+    start, end = 0, 0
+    shorter = min(part.a_end - part.a, part.b_end - part.b)
+    while start < shorter and a[part.a + start] == b[part.b + start]:
+        start += 1
+    while end < shorter - start and a[part.a_end - 1 - end] == b[part.b_end - 1 - end]:
+        end += 1
+    rest = _Range(part.a + start, part.a_end - end, part.b + start, part.b_end - end)
+    return rest, [(part.a, part.b, start), (rest.a_end, rest.b_end, end)]
+
+
+def _anchors(a: Sequence[str], b: Sequence[str], part: _Range) -> list[tuple[int, int]]:
+    """The longest run, in order on both sides, of lines that stand once in ``part`` of either."""
+    old, new = a[part.a : part.a_end], b[part.b : part.b_end]
+    counts, others = Counter(old), Counter(new)
+    places = {line: part.b + j for j, line in enumerate(new)}
+    common = [
+        (part.a + i, places[line])
+        for i, line in enumerate(old)
+        if counts[line] == 1 and others[line] == 1
+    ]
+    return _longest_increasing(common)
+
+
+def _longest_increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The most of ``pairs``, sorted by the first number, of which the second grows, too."""
+    tails: list[int] = []
+    chain: list[int] = []
+    before: list[int] = []
+    for index, (_, j) in enumerate(pairs):
+        length = bisect_left(tails, j)
+        tails[length : length + 1] = [j]
+        chain[length : length + 1] = [index]
+        before.append(chain[length - 1] if length else -1)
+    found = []
+    index = chain[-1] if chain else -1
+    while index >= 0:
+        found.append(pairs[index])
+        index = before[index]
+    return found[::-1]
+
+
+def _merged(blocks: list[_Block]) -> Iterator[_Block]:
+    """``blocks`` in order, neighbours joined and empty ones left out."""
+    i, j, size = 0, 0, 0
+    for block in blocks:
+        if (block[0], block[1]) == (i + size, j + size):
+            size += block[2]
+        elif block[2]:
+            if size:
+                yield i, j, size
+            i, j, size = block
+    if size:
+        yield i, j, size
