@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from smelt.errors import SmeltError
 
 if TYPE_CHECKING:
+    from smelt.check.report.html_report import HtmlReport
     from smelt.check.verify import verify
     from smelt.compiler import compile_model as compile  # noqa: A004
     from smelt.compiler import load, optimize, trace
@@ -32,12 +33,14 @@ _HOMES = {
     "save": ("smelt.frontends.onnx", "save"),
     "to_proto": ("smelt.frontends.onnx", "to_proto"),
     "verify": ("smelt.check.verify", "verify"),
+    "HtmlReport": ("smelt.check.report.html_report", "HtmlReport"),
     "Artifact": ("smelt.targets.base", "Artifact"),
     "Target": ("smelt.targets.base", "Target"),
 }
 
 __all__ = [
     "Artifact",
+    "HtmlReport",
     "SmeltError",
     "Target",
     "compile",

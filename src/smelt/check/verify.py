@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from smelt.check.agreement import Dims, disagreements, sizes_in_words, trial_sizes
 from smelt.check.compare import EXACT, Comparison, Slack, Tolerance, compare
 from smelt.check.measure import MARGIN, Yardstick, allowance
-from smelt.check.report import Report, Trial
 from smelt.check.subject import Checkable, Subject, as_subject
+from smelt.check.verification import Report, Trial
 from smelt.errors import SmeltError, UsageError
 from smelt.ir.out_of_memory import explains_memory
 from smelt.runtime.inputs import Mode

@@ -11,6 +11,7 @@ from smelt.cli.command import Dims, Json, Pipeline, command, note, print_json
 from smelt.cli.layout import table
 from smelt.cli.printing import LINES, PrintAfter, PrintChanged, PrintLimit, printed
 from smelt.cli.progress import progress, size_of
+from smelt.cli.reporting import Report, reporting
 from smelt.cli.timing import Timing, Trace, timed
 from smelt.errors import UsageError
 
@@ -52,6 +53,7 @@ def optimize(
     print_limit: PrintLimit = LINES,
     timing: Timing = False,
     trace: Trace = None,
+    report: Report = None,
     as_json: Json = False,
 ) -> None:
     """Run a pipeline of passes over an ONNX model.
@@ -68,6 +70,7 @@ def optimize(
     with (
         printed(print_changed, print_after, print_limit) as printers,
         timed(timing, trace, as_json) as clock,
+        reporting(report, model, output, STANDARD if as_json else None) as page,
         progress(f"reading {model}{size_of(model)}") as shown,
     ):
         work = read_model(model, opset=opset, keep_opset=True)
@@ -84,8 +87,9 @@ def optimize(
             dims=dims,
             opset=opset,
             highest_opset=highest,
-            observers=[shown, *printers],
+            observers=[shown, *printers, *([page] if report else [])],
         )
+        page.evidence = reports.evidence
         if provenance:
             write_to_metadata(scope.nodes(work))
         shown.say(f"writing {output}")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 META_KEY = "smelt.origin"
+NUMBER_KEY = "smelt.number"
 
 MOST = 64
 """Sources that an origin lists; thousands of nodes that merge pair by pair would each carry the
@@ -23,10 +24,14 @@ MORE = "..."
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """``sources``: source nodes, or ``file:line in function`` for JAX; ``rules``: in order."""
+    """``sources``: source nodes, or ``file:line in function`` for JAX; ``rules``: in order.
+
+    ``nodes`` are the numbers of the nodes behind it, where ``number`` gave them some.
+    """
 
     sources: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
+    nodes: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         text = ", ".join(self.sources)
@@ -45,20 +50,35 @@ def merge(nodes: Iterable[ir.Node], rule: str) -> Origin:
     """The origin of what ``rule`` builds from ``nodes``: up to ``MOST`` sources, then the rules."""
     sources: dict[str, None] = {}
     rules: dict[str, None] = {}
+    numbers: dict[int, None] = {}
     for node in nodes:
         origin = origin_of(node)
         sources.update(dict.fromkeys(origin.sources))
         rules.update(dict.fromkeys(origin.rules))
+        numbers.update(dict.fromkeys(numbers_of(node)))
     rules[rule] = None
+    known = tuple(numbers)[:MOST]
     if len(sources) > MOST:
         sources.pop(MORE, None)
-        return Origin((*tuple(sources)[:MOST], MORE), tuple(rules))
-    return Origin(tuple(sources), tuple(rules))
+        return Origin((*tuple(sources)[:MOST], MORE), tuple(rules), known)
+    return Origin(tuple(sources), tuple(rules), known)
 
 
 def stamp(node: ir.Node, origin: Origin) -> None:
     """Record ``origin`` on ``node``."""
     node.meta[META_KEY] = origin
+
+
+def number(nodes: Iterable[ir.Node]) -> None:
+    """Number ``nodes`` in order, so that what comes of them can be told from others of one line."""
+    for index, node in enumerate(nodes):
+        node.meta[NUMBER_KEY] = index
+
+
+def numbers_of(node: ir.Node) -> tuple[int, ...]:
+    """The number of ``node``, or those of the nodes that it was made from."""
+    own = node.meta.get(NUMBER_KEY)
+    return origin_of(node).nodes if own is None else (own,)
 
 
 def write_to_metadata(nodes: Iterable[ir.Node]) -> None:

@@ -152,17 +152,20 @@ def type_of(value: ir.Value, dim: Callable[[int | ir.SymbolicDim], str] = str) -
 
 def attributes(given: Mapping[str, ir.Attr]) -> str:
     """``<axis=1, perm=[1,0]>``, sorted by name and without graphs; empty if there are none."""
-    skip = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
-    parts = []
-    for name in sorted(given):
-        attr = given[name]
-        if attr.is_ref():
-            parts.append(f"{name}=@{attr.ref_attr_name}")
-        elif attr.type == ir.AttributeType.TENSOR:
-            parts.append(f"{name}={literal(attr.as_tensor())}")
-        elif attr.type not in skip:
-            parts.append(f"{name}={_plain(attr.value)}")
+    texts = {name: attribute(given[name]) for name in sorted(given)}
+    parts = [f"{name}={text}" for name, text in texts.items() if text is not None]
     return f"<{', '.join(parts)}>" if parts else ""
+
+
+def attribute(attr: ir.Attr) -> str | None:
+    """The value of an attribute; None for graphs."""
+    if attr.is_ref():
+        return f"@{attr.ref_attr_name}"
+    if attr.type == ir.AttributeType.TENSOR:
+        return literal(attr.as_tensor())
+    if attr.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS):
+        return None
+    return _plain(attr.value)
 
 
 def _plain(value: object) -> str:

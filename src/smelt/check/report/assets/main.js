@@ -1,0 +1,70 @@
+// The page: what happened in a line of figures, and a tab for each part of the data.
+
+import { el, counted, inBytes, inTime, share } from "./dom.js";
+import { data } from "./model.js";
+import { graphsTab } from "./graphs.js";
+import { modelTab, passesTab, total } from "./tables.js";
+import { chartTabs } from "./charts.js";
+
+const figure = (title, value, note) =>
+  el("div", { class: "figure" }, el("span", {}, title), el("b", {}, value), el("small", {}, note ?? ""));
+
+const arrow = (a, b) => (a === b ? `${a}` : `${a} → ${b}`);
+
+function figures() {
+  const { before, after, passes, evidence, memory } = data, found = [];
+  if (before) {
+    const [a, b] = [before.nodes.length, after.nodes.length];
+    found.push(figure("Nodes", arrow(a.toLocaleString("en"), b.toLocaleString("en")), share(a, b)));
+    found.push(figure("Weights", inBytes(total(after)), share(total(before), total(after))));
+    found.push(figure("Opset", arrow(before.opsets["ai.onnx"] ?? "–", after.opsets["ai.onnx"] ?? "–")));
+  }
+  const changed = passes.filter((run) => run.rewrites).length;
+  if (passes.length)
+    found.push(figure("Passes", `${changed}`, `of ${passes.length} runs changed it, ${inTime(
+      passes.reduce((sum, run) => sum + run.seconds, 0))}`));
+  if (memory) found.push(figure("Arena", inBytes(memory.arena_bytes), `bound ${inBytes(memory.bound_bytes)}`));
+  if (evidence) {
+    const error = evidence.max_abs ? `${(+evidence.max_ulp).toPrecision(2)} ulp` : "equal bits";
+    found.push(figure("Verified", error, counted(evidence.versions, "version")));
+  }
+  return el("div", { class: "figures" }, found);
+}
+
+function failure() {
+  if (!data.error) return null;
+  const { code, what, at = [], why, fix } = data.error;
+  const lines = [].concat(at, why ? `why: ${why}` : [], fix ? `fix: ${fix}` : []);
+  return el("div", { class: "failure" }, el("b", {}, `${code} ${what}`), el("ul", {}, lines.map((line) => el("li", {}, line))));
+}
+
+function start() {
+  const page = document.getElementById("page");
+  const graphs = data.before ? graphsTab() : null;
+  const goToNode = (key, number) => { show("Graph"); graphs?.go(key, number); };
+  const tabs = {
+    ...(graphs ? { Graph: graphs.content } : {}),
+    ...(data.passes.length ? { Passes: passesTab(goToNode) } : {}),
+    ...chartTabs(),
+    ...(data.before ? { Model: modelTab() } : {}),
+  };
+  const bodies = Object.entries(tabs).map(([name, content]) =>
+    el("main", { id: `tab-${name}`, class: name === "Graph" ? "wide" : "text", hidden: "" }, ...content.flat(2).filter(Boolean)));
+  const buttons = Object.keys(tabs).map((name) => el("button", { role: "tab", onclick: () => show(name) }, name));
+  function show(name) {
+    const chosen = name in tabs ? name : Object.keys(tabs)[0];
+    bodies.forEach((body) => { body.hidden = body.id !== `tab-${chosen}`; });
+    buttons.forEach((button) => button.setAttribute("aria-selected", button.textContent === chosen));
+    history.replaceState(null, "", `#${chosen}`);
+  }
+  if (data.title) document.title = `${data.title} · smelt report`;
+  page.append(
+    el("header", { class: "top" },
+      el("h1", {}, el("span", { class: "brand" }, "smelt"), " ", data.title), figures(), failure(),
+      el("nav", { role: "tablist" }, buttons)),
+    ...bodies);
+  show(decodeURIComponent(location.hash.slice(1)));
+  document.body.dataset.ready = "yes";
+}
+
+start();

@@ -1,0 +1,89 @@
+// The tabs that are tables: passes and near misses, the interface and operators, the weights.
+
+import { el, table, counted, inBytes, inTime } from "./dom.js";
+import { data } from "./model.js";
+
+const heading = (text, note) => el("h2", {}, text, note ? el("small", {}, note) : null);
+
+export function passesTab(goToNode) {
+  const changed = data.passes.filter((run) => run.rewrites);
+  const idle = data.passes.filter((run) => !run.rewrites);
+  const rows = (runs) => runs.map((run) => [
+    el("span", { title: run.summary }, el("b", {}, run.pass), el("div", { class: "faint" }, run.summary)),
+    run.rewrites,
+    el("span", { class: "together" }, `${run.nodes[0]} → ${run.nodes[1]}`),
+    Object.entries(run.rules).map(([rule, count]) => `${rule} ×${count}`).join(", "),
+    run.exactness,
+    inTime(run.seconds),
+  ]);
+  const head = ["Pass", "Rewrites", "Nodes", "Rules", "Exactness", "CPU time"];
+  return [
+    heading("What changed the model", counted(changed.length, "pass run")),
+    changed.length ? table(head, rows(changed)) : el("p", {}, "No pass changed anything."),
+    idle.length ? el("details", {}, el("summary", {}, `${counted(idle.length, "pass run")} found nothing to do`),
+      table(head, rows(idle))) : null,
+    nearMisses(goToNode),
+  ];
+}
+
+function nearMisses(goToNode) {
+  if (!data.near_misses.length) return [];
+  const numbers = new Map(data.after?.nodes.map((node, index) => [node.name, index]));
+  const rows = data.near_misses.map((miss) => [
+    el("b", {}, miss.pass), miss.rule, miss.why, miss.count,
+    numbers.has(miss.node)
+      ? el("button", { class: "link", onclick: () => goToNode("after", numbers.get(miss.node)) }, miss.node)
+      : miss.node,
+  ]);
+  return [
+    heading("Near misses", "operators stood as a rule wants them, and one condition did not hold"),
+    table(["Pass", "Rule", "Why not", "Times", "For instance at"], rows),
+  ];
+}
+
+export function modelTab() {
+  const { before, after } = data;
+  const domains = [...new Set([...Object.keys(before.opsets), ...Object.keys(after.opsets)])];
+  const opsets = domains.map((domain) => [domain, before.opsets[domain] ?? "–", after.opsets[domain] ?? "–"]);
+  const most = Math.max(1, ...data.operators.map(([, a, b]) => Math.max(a, b)));
+  return [
+    heading("Interface"), interfaceTable(), notes(),
+    heading("Opsets"), table(["Domain", "Before", "After"], opsets),
+    heading("Operators"),
+    table(["Operator", "Before", "After", ""], data.operators.map(([op, a, b]) => [op, a, b, bars(a, b, most)]), "operators"),
+    heading("Weights", `${inBytes(total(before))} before, ${inBytes(total(after))} after; the largest of the result`),
+    weightsTable(after),
+  ];
+}
+
+const notes = () => {
+  const facts = data.passes.flatMap((run) => run.interface.map((text) => el("li", {}, text)));
+  return facts.length ? el("ul", {}, facts) : null;
+};
+
+function interfaceTable() {
+  const rows = data.interface.map(([port, name, before, after]) =>
+    [port, el("b", {}, name), before, after === before ? "the same" : after]);
+  return table(["", "Name", "Before", "After"], rows);
+}
+
+function bars(before, after, most) {
+  const bar = (className, count) => {
+    const line = el("span", { class: `bar ${className}` });
+    line.style.width = `${(100 * count) / most}%`;
+    return line;
+  };
+  return el("span", { class: "bars" }, bar("is-before", before), bar("is-after", after));
+}
+
+export const total = (graph) => Object.values(graph.weights).reduce((sum, weight) => sum + weight.bytes, 0);
+
+function weightsTable(graph) {
+  const weights = Object.values(graph.weights).sort((a, b) => b.bytes - a.bytes);
+  const rows = weights.slice(0, 100).map((weight) => [
+    weight.name, `${weight.dtype}[${weight.shape}]`, inBytes(weight.bytes), weight.elements ?? weight.low ?? "",
+    weight.elements ? "" : weight.high ?? "",
+  ]);
+  return [table(["Weight", "Type", "Size", "Least", "Greatest"], rows),
+    weights.length > 100 ? el("p", { class: "faint" }, `and ${weights.length - 100} smaller ones`) : null];
+}

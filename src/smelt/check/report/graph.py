@@ -1,0 +1,106 @@
+"""A model as data for the page: nodes, values, weights, and the tree of its modules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import onnx_ir as ir
+
+from smelt.check.report.modules import DEPTH, Path, Tree, path_of, tree_of
+from smelt.check.report.shown import shown
+from smelt.check.report.weights import WeightFacts
+from smelt.ir import constants, scope, text
+
+Facts: TypeAlias = Callable[[ir.Node, int], dict[str, Any]]
+"""What else is to be said of a node, given its number."""
+
+
+def graph_of(
+    model: ir.Model,
+    facts: Facts = lambda node, index: {},
+    path: Callable[[ir.Node], Path] = path_of,
+) -> dict[str, Any]:
+    """``model`` as plain data; nodes are numbered in the order of ``scope.nodes``.
+
+    ``facts`` adds to what is said of each node, ``path`` gives the modules around it.
+    """
+    return _Writer(model, facts, path).document()
+
+
+class _Writer:
+    def __init__(self, model: ir.Model, facts: Facts, path: Callable[[ir.Node], Path]) -> None:
+        self.model, self.facts, self.path = model, facts, path
+        self.values: list[list[str]] = []
+        self.weights: dict[int, dict[str, Any]] = {}
+        self._weight_facts = WeightFacts()
+        self._number_of: dict[ir.Value, int] = {}
+        self._node_number = {node: index for index, node in enumerate(scope.nodes(model))}
+
+    def document(self) -> dict[str, Any]:
+        model = self.model
+        inputs = [self._value(value) for value in model.graph.inputs]
+        nodes = [self._node(node, index) for node, index in self._node_number.items()]
+        tree = tree_of(self._items(model.graph))
+        for function in model.functions.values():
+            kids = tree_of(self._items(function.graph))
+            name = shown(f"function {function.domain}.{function.name}", 80)
+            tree.append({"name": name, "kids": kids})
+        return {
+            "name": shown(model.graph.name or "", 80),
+            "opsets": {shown(d or "ai.onnx", 80): v for d, v in model.opset_imports.items()},
+            "inputs": inputs,
+            "outputs": [self._value(value) for value in model.graph.outputs],
+            "nodes": nodes,
+            "values": self.values,
+            "weights": self.weights,
+            "tree": tree,
+        }
+
+    def _node(self, node: ir.Node, index: int) -> dict[str, Any]:
+        written: dict[str, Any] = {
+            "op": shown(f"{node.domain}.{node.op_type}" if node.domain else node.op_type, 80),
+            "name": shown(node.name or "(no name)"),
+            "in": [-1 if value is None else self._value(value) for value in node.inputs],
+            "out": [self._value(value) for value in node.outputs],
+        }
+        if node.op_type == "Constant" and not node.domain and node.outputs:
+            written["constant"] = True
+        texts = {name: text.attribute(attr) for name, attr in node.attributes.items()}
+        given = [[shown(name, 80), shown(each)] for name, each in texts.items() if each is not None]
+        if given:
+            written["attributes"] = given
+        return written | self.facts(node, index)
+
+    def _value(self, value: ir.Value) -> int:
+        """The number of ``value``, which is described when it is first met."""
+        number = self._number_of.get(value)
+        if number is None:
+            number = self._number_of[value] = len(self.values)
+            self.values.append([shown(value.name), shown(text.type_of(value), 120)])
+            tensor = constants.tensor_of(value)
+            if tensor is not None:
+                self.weights[number] = self._weight_facts.of(value, tensor)
+        return number
+
+    def _items(self, graph: ir.Graph, depth: int = 0) -> list[tuple[Path, Tree, str]]:
+        """Nodes of ``graph`` for the tree; one with graphs of its own is a group of those."""
+        items: list[tuple[Path, Tree, str]] = []
+        for node in graph:
+            if node.op_type == "Constant" and not node.domain:
+                continue
+            tree: Tree = self._node_number[node]
+            if depth < DEPTH and scope.carries_graphs(node):
+                tree = self._carrier(node, depth + 1)
+            items.append((self.path(node), tree, node.op_type))
+        return items
+
+    def _carrier(self, node: ir.Node, depth: int) -> Tree:
+        bodies = list(scope.subgraphs(node))
+        trees = [tree_of(self._items(body, depth)) for body in bodies]
+        kids = trees[0]
+        if len(bodies) > 1:
+            pairs = zip(bodies, trees, strict=True)
+            kids = [{"name": shown(body.name, 60), "kids": tree} for body, tree in pairs if tree]
+        number = self._node_number[node]
+        return {"name": shown(node.op_type, 60), "node": number, "kids": kids} if kids else number

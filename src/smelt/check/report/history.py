@@ -1,0 +1,136 @@
+"""What a pipeline did to a model: the model before, each pass, and what became of each node."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import takewhile
+from operator import is_
+from typing import Any, NamedTuple
+
+import onnx_ir as ir
+
+from smelt.check.report.graph import graph_of
+from smelt.check.report.modules import Path, path_of
+from smelt.check.report.shown import shown
+from smelt.ir import scope
+from smelt.ir.provenance import META_KEY, Origin, number, numbers_of, origin_of
+from smelt.passes.pipeline import Step
+from smelt.passes.run import PassReport
+
+
+class _First(NamedTuple):
+    """A node as the first pass found it."""
+
+    number: int
+    path: Path
+    op_type: str
+    attributes: tuple[ir.Attr, ...]
+
+
+class History:
+    """An observer of a pipeline. ``before`` is the graph as the first pass found it, as data;
+    ``model`` the model that the passes work on, in place.
+    """
+
+    def __init__(self) -> None:
+        self.before: dict[str, Any] | None = None
+        self.model: ir.Model | None = None
+        self.runs: list[tuple[Step, PassReport]] = []
+        self.removed_by: dict[int, str] = {}
+        self.made_by: dict[ir.Node, str] = {}
+        self._first: dict[ir.Node, _First] = {}
+        self._alive: dict[ir.Node, None] = {}
+
+    def before_pass(self, step: Step, model: ir.Model) -> None:
+        """Keep the model as it is before the first pass."""
+        if self.before is None:
+            self.begin(model)
+
+    def begin(self, model: ir.Model) -> None:
+        """Describe ``model`` and number its nodes, so that those made of them can be followed."""
+        self.model = model
+        self.before = graph_of(model, lambda node, index: _source(node))
+        self._alive = dict.fromkeys(scope.nodes(model))
+        for index, node in enumerate(self._alive):
+            kept = tuple(node.attributes.values())
+            self._first[node] = _First(index, path_of(node), node.op_type, kept)
+        number(self._alive)
+
+    def after_pass(self, step: Step, model: ir.Model, report: PassReport) -> None:
+        """Note what the pass reports, and which nodes it took and made."""
+        self.runs.append((step, report))
+        if not report.changed:
+            return
+        alive = dict.fromkeys(scope.nodes(model))
+        for node in self._alive.keys() - alive.keys():
+            if node in self._first:
+                self.removed_by[self._first[node].number] = report.text
+        for node in alive.keys() - self._alive.keys():
+            self.made_by[node] = report.text
+        self._alive = alive
+
+    def after(self, model: ir.Model) -> dict[str, Any]:
+        """The graph of ``model`` as data, with what each node came from."""
+        return graph_of(model, self._came_from, self._path)
+
+    def graphs(self, model: ir.Model) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Both sides, each node with a ``state``: kept, changed, new or gone."""
+        after = self.after(model)
+        before = self.before or after
+        reached = {source for node in after["nodes"] for source in node.get("from", ())}
+        for index, node in enumerate(before["nodes"]):
+            if index not in reached:
+                node["state"] = "gone"
+            if index in self.removed_by:
+                node.setdefault("state", "changed")
+                node["pass"] = shown(self.removed_by[index])
+        for node in after["nodes"]:
+            if node.get("state") == "changed":
+                before["nodes"][node["from"][0]].setdefault("state", "changed")
+        return before, after
+
+    def _came_from(self, node: ir.Node, index: int) -> dict[str, Any]:
+        first = self._first.get(node)
+        if first is not None:
+            facts: dict[str, Any] = _source(node) | {"from": [first.number]}
+            return facts if _kept(node, first) else facts | {"state": "changed"}
+        origin = origin_of(node)
+        facts = {"state": "new", "from": sorted(numbers_of(node)), **_source(node)}
+        if origin.rules:
+            facts["rules"] = [shown(rule, 80) for rule in origin.rules]
+        if node in self.made_by:
+            facts["pass"] = shown(self.made_by[node])
+        return facts
+
+    def _path(self, node: ir.Node) -> Path:
+        """The modules of the sources that a new node has in common, else those of its first."""
+        own = path_of(node)
+        if own or node in self._first:
+            return own
+        paths = [self._paths[index] for index in numbers_of(node)]
+        return _common(paths) or (paths[0] if paths else ())
+
+    @cached_property
+    def _paths(self) -> list[Path]:
+        return [first.path for first in self._first.values()]
+
+
+def _common(paths: list[Path]) -> Path:
+    """What all ``paths`` begin with."""
+    equal = takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False))
+    return tuple(parts[0] for parts in equal)
+
+
+def _source(node: ir.Node) -> dict[str, Any]:
+    """Lines of the source, or the names of source nodes, as far as they say more than the name."""
+    recorded = node.meta.get(META_KEY)
+    if not isinstance(recorded, Origin) or recorded.sources == (node.name,):
+        return {}
+    return {"source": [shown(source, 160) for source in recorded.sources]}
+
+
+def _kept(node: ir.Node, first: _First) -> bool:
+    """True if ``node`` has the operator and the attributes that it had at first."""
+    now = tuple(node.attributes.values())
+    same = len(now) == len(first.attributes) and all(map(is_, now, first.attributes))
+    return same and node.op_type == first.op_type

@@ -1,0 +1,51 @@
+"""The memory plan of an artifact as rectangles over time."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any
+
+from smelt.check.report.shown import shown
+from smelt.program.memory import MemoryPlan
+from smelt.targets.base import Artifact
+
+MOST = 4000
+"""Buffers that are drawn, the largest; a page with more is slow and shows no more."""
+
+
+def memory_of(artifact: Artifact) -> dict[str, Any] | None:
+    """The arena of ``artifact``; None where none is planned before the run.
+
+    ``buffers`` are ``[name, offset, bytes, first step, last step]``, ``live`` the bytes that are
+    live at each step, and ``steps`` the instructions with the nodes they come from.
+    """
+    plan = getattr(artifact.plan.memory, "memory", artifact.plan.memory)
+    if not isinstance(plan, MemoryPlan):
+        return None
+    rows = sorted(plan.rows(), key=lambda row: -row.size)
+    program = plan.program
+    return {
+        "target": shown(artifact.target, 80),
+        "arena_bytes": plan.arena_bytes,
+        "bound_bytes": plan.bound_bytes,
+        "scratch_bytes": plan.scratch_bytes,
+        "constant_bytes": sum(array.nbytes for array in program.constants.values()),
+        "buffers": [
+            [shown(row.value, 120), row.offset, row.size, row.first, row.last]
+            for row in rows[:MOST]
+        ],
+        "left_out": len(rows[MOST:]),
+        "live": _live(plan),
+        "steps": [[shown(step.op, 60), shown(step.origin, 120)] for step in program.instructions],
+    }
+
+
+def _live(plan: MemoryPlan) -> list[int]:
+    """Bytes of the buffers that are live at each step, aligned as they lie."""
+    steps = max(len(plan.program.instructions), 1)
+    changes = [0] * (steps + 1)
+    for storage in plan.assignment.arena:
+        size = -(-storage.size // plan.alignment) * plan.alignment
+        changes[min(max(storage.first, 0), steps)] += size
+        changes[min(storage.last + 1, steps)] -= size
+    return list(accumulate(changes))[:steps]

@@ -1,0 +1,143 @@
+"""Which nodes belong together: by the modules of the source, else by what repeats.
+
+A tree has nodes as leaves (their numbers) and groups ``{"name", "kids"}``. No group has more than
+``MOST`` kids, so a page can show a model of any size one group at a time.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import onnx_ir as ir
+
+from smelt.check.report.shown import shown
+
+MOST = 60
+"""Kids of a group; more are put into groups of their own."""
+
+DEPTH = 24
+"""Modules within modules that are told apart; names may have any number of slashes."""
+
+Tree: TypeAlias = "int | dict[str, Any]"
+Path: TypeAlias = tuple[str, ...]
+
+_SCOPES = "pkg.torch.onnx.name_scopes"
+
+
+def path_of(node: ir.Node) -> Path:
+    """The modules around ``node``, outermost first: PyTorch's scopes, else its name's folders."""
+    scopes = node.metadata_props.get(_SCOPES)
+    if scopes is not None:
+        return _of_scopes(scopes)
+    parts = (node.name or "")[:2000].strip("/").split("/")[:-1]
+    return tuple(shown(part, 60) for part in parts[:DEPTH] if part)
+
+
+def _of_scopes(text: str) -> Path:
+    """``"['', 'blocks.0', 'blocks.0.gelu', 'gelu']"`` as ``("blocks.0", "gelu")``."""
+    try:
+        names = ast.literal_eval(text[:4000])
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return ()
+    if not isinstance(names, list):
+        return ()
+    path: list[str] = []
+    outer = ""
+    for name in [str(name) for name in names[:-1]][:DEPTH]:
+        if name:
+            path.append(shown(name.removeprefix(f"{outer}."), 60))
+            outer = name
+    return tuple(path)
+
+
+def tree_of(items: Sequence[tuple[Path, Tree, str]]) -> list[Tree]:
+    """The kids of the root. ``items`` are in the order of the graph: path, leaf or group, label.
+
+    Labels tell what repeats: the operator of a node, the name of a group.
+    """
+    return [tree for tree, _ in _kids(items, 0)]
+
+
+def _kids(items: Sequence[tuple[Path, Tree, str]], depth: int) -> list[tuple[Tree, str]]:
+    found: list[tuple[Tree, str]] = []
+    inner: dict[str, list[tuple[Path, Tree, str]]] = {}
+    places: dict[str, int] = {}
+    for path, tree, label in items:
+        if len(path) <= depth:
+            found.append((tree, label))
+            continue
+        if path[depth] not in inner:
+            places[path[depth]] = len(found)
+            inner[path[depth]] = []
+            found.append((0, ""))
+        inner[path[depth]].append((path, tree, label))
+    for name, members in inner.items():
+        kids = _kids(members, depth + 1)
+        group = _group(name, kids) if len(kids) > 1 else _named(name, kids[0])
+        found[places[name]] = group
+    return _few(found)
+
+
+def _group(name: str, kids: Sequence[tuple[Tree, str]]) -> tuple[Tree, str]:
+    return {"name": name, "kids": [tree for tree, _ in kids]}, re.sub(r"\d+", "#", name)
+
+
+def _named(name: str, kid: tuple[Tree, str]) -> tuple[Tree, str]:
+    """A group of one group takes the names of both; a single node needs no group."""
+    tree, _ = kid
+    if isinstance(tree, dict) and "node" not in tree:
+        return _group(f"{name}/{tree['name']}", [(each, "") for each in tree["kids"]])
+    return kid
+
+
+def _few(kids: list[tuple[Tree, str]]) -> list[tuple[Tree, str]]:
+    """``kids``, those that repeat as blocks and then others in pieces, until there are few."""
+    if len(kids) <= MOST:
+        return kids
+    repeat = _repeat([label for _, label in kids])
+    if repeat is not None:
+        start, period, count = repeat
+        blocks = []
+        for index in range(count):
+            part = kids[start + index * period : start + (index + 1) * period]
+            blocks.append(_group(f"block {index + 1} of {count}", _few(part)))
+        kids = [*kids[:start], *blocks, *kids[start + period * count :]]
+        if len(kids) <= MOST:
+            return kids
+    size = max(MOST // 2, -(-len(kids) // MOST))
+    pieces = [kids[at : at + size] for at in range(0, len(kids), size)]
+    return [_group(f"part {n + 1} of {len(pieces)}", _few(p)) for n, p in enumerate(pieces)]
+
+
+def _repeat(labels: Sequence[str]) -> tuple[int, int, int] | None:
+    """``(start, period, count)`` of the stretch of equal blocks that covers most; None for none."""
+    last: dict[str, int] = {}
+    gaps: Counter[int] = Counter()
+    for index, label in enumerate(labels):
+        if label in last:
+            gaps[index - last[label]] += 1
+        last[label] = index
+    best: tuple[int, int, int] | None = None
+    for period in sorted(gap for gap, _ in gaps.most_common(24) if gap >= 4):
+        start, length = _longest_run(labels, period)
+        count = length // period + 1
+        if count >= 3 and (best is None or count * period > 1.2 * best[1] * best[2]):
+            best = (start, period, count)
+    return best
+
+
+def _longest_run(labels: Sequence[str], period: int) -> tuple[int, int]:
+    """Where ``labels[i] == labels[i + period]`` holds longest: the first ``i``, and how often."""
+    best = (0, 0)
+    start = 0
+    for index in range(len(labels) - period + 1):
+        if index + period < len(labels) and labels[index] == labels[index + period]:
+            continue
+        if index - start > best[1]:
+            best = (start, index - start)
+        start = index + 1
+    return best

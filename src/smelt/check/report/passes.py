@@ -1,0 +1,71 @@
+"""What each pass did, and what its rules nearly did, as data for the page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Any
+
+from smelt.check.report.shown import shown
+from smelt.ir.interface_change import OpsetRaised
+from smelt.passes.pipeline import Step
+from smelt.passes.run import PassReport
+
+Runs = Sequence[tuple[Step, PassReport]]
+
+
+def passes_of(runs: Runs) -> list[dict[str, Any]]:
+    """One entry a run of a pass, in order, without its near misses."""
+    return [
+        {
+            "pass": shown(report.text),
+            "summary": shown(step.pass_.summary.replace("``", "")),
+            "seconds": report.seconds,
+            "nodes": [report.nodes_before, report.nodes_after],
+            "rewrites": report.stats.rewrites,
+            "rules": {shown(rule, 80): count for rule, count in report.stats.fired.items()},
+            "exactness": shown(str(report.exactness)),
+            "interface": [shown(str(change)) for change in report.stats.interface],
+        }
+        for step, report in runs
+    ]
+
+
+def near_misses_of(runs: Runs) -> list[dict[str, Any]]:
+    """Those of the last run of each pass: what its rules still lack in the result."""
+    last = {report.text: report for _, report in runs}
+    return [
+        {
+            "pass": shown(text),
+            "rule": shown(rule, 80),
+            "why": shown(why),
+            "count": count,
+            "node": shown(report.stats.example[rule, why]),
+        }
+        for text, report in last.items()
+        for (rule, why), count in report.stats.missed.most_common()
+    ]
+
+
+def operators_of(before: dict[str, Any], after: dict[str, Any]) -> list[list[Any]]:
+    """``[operator, nodes before, nodes after]``, the commonest first."""
+    counts = [Counter(node["op"] for node in side["nodes"]) for side in (before, after)]
+    names = sorted(counts[0] | counts[1], key=lambda op: (-max(c[op] for c in counts), op))
+    return [[name, counts[0][name], counts[1][name]] for name in names]
+
+
+def interface_of(before: dict[str, Any], after: dict[str, Any], runs: Runs) -> list[list[str]]:
+    """``[port, name, type before, type after]``; only what is asked for changes an interface.
+
+    While passes run, dims that the file names in its own way go by what is known of them.
+    """
+    asked = any(not isinstance(c, OpsetRaised) for _, r in runs for c in r.stats.interface)
+    rows = []
+    for kind in ("inputs", "outputs"):
+        sides = [[side["values"][number] for number in side[kind]] for side in (before, after)]
+        for index, (old, new) in enumerate(zip_longest(*sides, fillvalue=["none", "none"])):
+            name = new[0] if old[0] == new[0] else f"{old[0]} → {new[0]}"
+            known = old[1] if asked or old[0] != new[0] else new[1]
+            rows.append([f"{kind[:-1]} {index}", name, known, new[1]])
+    return rows[:400]

@@ -1,0 +1,58 @@
+"""The constants of a model: type, bytes and range."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.check.report.shown import shown
+
+BUDGET = 1 << 29
+"""Bytes of weights that are read for their range; of those beyond it only the type is told."""
+
+LITERAL = 8
+"""Constants of up to this many elements are shown in full."""
+
+
+class WeightFacts:
+    """Describes constants, and reads no more bytes of them than ``BUDGET``."""
+
+    def __init__(self) -> None:
+        self.left = BUDGET
+
+    def of(self, value: ir.Value, tensor: ir.TensorProtocol) -> dict[str, Any]:
+        """Name, dtype, shape, bytes, and where it may be read the range, or a few elements."""
+        shape = [int(str(dim)) for dim in tensor.shape]
+        facts: dict[str, Any] = {
+            "name": shown(value.name),
+            "dtype": tensor.dtype.name.lower(),
+            "shape": shape,
+            "bytes": int(tensor.nbytes),
+        }
+        if tensor.dtype == ir.DataType.STRING or tensor.size == 0 or tensor.nbytes > self.left:
+            return facts
+        self.left -= int(tensor.nbytes)
+        array = np.asarray(tensor.numpy())
+        if array.size <= LITERAL:
+            facts["elements"] = shown(str(array.reshape(-1).tolist()), 120)
+        else:
+            facts |= _range(array)
+        return facts
+
+
+def _range(array: np.ndarray) -> dict[str, Any]:
+    """The least and greatest element that is a number, and how many are none."""
+    if array.dtype.kind == "c":
+        return {}
+    if array.dtype.kind not in "biuf":
+        array = array.astype(np.float32)
+    if array.dtype.kind != "f":
+        return {"low": str(array.min()), "high": str(array.max())}
+    with np.errstate(all="ignore"):
+        low, high = np.fmin.reduce(array, axis=None), np.fmax.reduce(array, axis=None)
+        facts: dict[str, Any] = {"low": f"{low:.4g}", "high": f"{high:.4g}"}
+        if not (np.isfinite(low) and np.isfinite(high)):
+            facts["not_finite"] = int(array.size - np.isfinite(array).sum())
+    return facts

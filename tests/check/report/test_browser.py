@@ -1,0 +1,170 @@
+"""The page in a real browser: it draws, searches, opens and selects, and asks no network."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import CHROMIUM, Browser, opened
+from hostile_names import HOSTILE, hostile_report
+from small_models import MODEL, VARIED
+
+import smelt
+from smelt.ir.text import parse
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium here (apt-get install chromium): no page was opened"
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with opened(tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    """Open a report in the browser; afterwards it has complained of nothing."""
+
+    def opens(report: smelt.HtmlReport, anchor: str = "") -> Browser:
+        browser.size(1280, 800)
+        browser.open(report.save(tmp_path / "report.html"), anchor)
+        assert browser.ask("document.body.dataset.ready") == "yes", browser.problems
+        return browser
+
+    yield opens
+    assert browser.problems == []
+    assert browser.requests == []
+
+
+def optimized(text: str) -> smelt.HtmlReport:
+    report = smelt.HtmlReport("a model")
+    smelt.optimize(parse(text), observers=[report])
+    return report
+
+
+def layers(count: int) -> str:
+    """A chain of ``count`` blocks of 10 nodes."""
+    block = ["MatMul", "Add", "Relu", "Neg", "Abs", "Sqrt", "Exp", "Tanh", "Erf", "Sin"]
+    lines, last = [], "x"
+    for index in range(count * len(block)):
+        op = block[index % len(block)]
+        operands = f"{last}, w" if op in ("MatMul", "Add") else last
+        last = f"v{index}"
+        lines.append(f"{last} = {op}({operands})")
+    body = "\n".join(lines)
+    weights = ",".join(str(i) for i in range(16))
+    return f"g (float[4,4] x) => (float[4,4] {last}) <float[4,4] w = {{{weights}}}> {{ {body} }}"
+
+
+def texts(browser: Browser, selector: str) -> list[str]:
+    return browser.ask(f"[...document.querySelectorAll('{selector}')].map(e => e.textContent)")
+
+
+def colours(png: bytes) -> int:
+    """How many different rows of pixels a picture has; 1 if it is blank."""
+    at, data, width = 8, b"", 0
+    while at < len(png):
+        size, kind = struct.unpack(">I4s", png[at : at + 8])
+        if kind == b"IHDR":
+            width = struct.unpack(">I", png[at + 8 : at + 12])[0]
+        elif kind == b"IDAT":
+            data += png[at + 8 : at + 8 + size]
+        at += size + 12
+    raw = zlib.decompress(data)
+    step = len(raw) // (len(raw) // (width * 3 + 1))
+    return len({raw[i : i + step] for i in range(0, len(raw), step)})
+
+
+def test_both_graphs_are_drawn(show):
+    page = show(optimized(MODEL))
+    before, after = (texts(page, f".pane:nth-child({n}) .node > .title") for n in (1, 2))
+    assert (before, after) == (["Identity", "MatMul", "Relu"], ["MatMul", "Relu"])
+    assert texts(page, ".pane:first-child .is-gone > .title") == ["Identity"]
+    assert texts(page, "nav button") == ["Graph", "Passes", "Model"]
+    assert colours(page.screenshot()) > 40
+
+
+def test_a_selected_node_shows_its_facts_and_its_partner(show):
+    page = show(optimized(MODEL))
+    page.click(".pane:nth-child(2) .node", 0)
+    assert page.ask("document.querySelector('.details h2').firstChild.data") == "MatMul"
+    facts = page.ask("document.querySelector('.details').textContent")
+    assert "float[4,4]" in facts
+    assert "constant, 64 B, 1 to 16" in facts
+    assert texts(page, ".pane:first-child .partner > .title") == ["MatMul"]
+    page.click(".details button.link")
+    assert texts(page, ".pane:first-child .selected > .title") == ["MatMul"]
+    page.press("Escape")
+    assert page.ask("document.querySelector('.details').hidden")
+    assert texts(page, ".selected, .partner") == []
+
+
+def test_five_thousand_nodes_are_collapsed_found_and_opened(show):
+    report = smelt.HtmlReport("large")
+    report.history.begin(parse(layers(500)))
+    page = show(report)
+    assert 1 < page.ask("document.querySelectorAll('.item').length") < 400
+    assert page.ask("document.querySelector('.pane header').textContent").startswith(
+        "Before 5,000 nodes"
+    )
+    page.press("/", "erf v4988")
+    assert texts(page, ".found li")[-1] == "2 found"
+    page.press("Enter")
+    assert texts(page, ".pane:first-child .selected > .title") == ["Erf"]
+    page.press("Escape")
+    page.click(".tools button", 1)
+    collapsed = page.ask("document.querySelectorAll('.pane:first-child .item').length")
+    page.click(".pane:first-child .group", 0)
+    assert page.ask("document.querySelectorAll('.pane:first-child .item').length") > collapsed
+
+
+@pytest.mark.parametrize("kind", ["branches", "a loop"])
+def test_bodies_are_groups_of_their_node(show, kind):
+    page = show(optimized(VARIED[kind]))
+    assert texts(page, ".pane:first-child .group > .title")[0].endswith(
+        "If" if kind == "branches" else "Loop"
+    )
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_names_are_text(show, name):
+    page = show(hostile_report(name))
+    page.ask("window.alert = () => { document.body.dataset.hacked = 'yes' }")
+    page.click(".pane:first-child .node", 0)
+    page.press("/", "relu")
+    page.press("Enter")
+    assert page.ask("document.querySelectorAll('script, img, iframe').length") == 2
+    assert page.ask("document.body.dataset.hacked") is None
+
+
+def test_a_script_that_got_in_would_not_run(browser, tmp_path):
+    path: Path = optimized(MODEL).save(tmp_path / "report.html")
+    text = path.read_text().replace("<noscript>", "<script>document.title='in'</script><noscript>")
+    path.write_text(text)
+    browser.open(path)
+    assert browser.ask("document.title") == "a model · smelt report"
+    assert any("Content Security Policy" in problem for problem in browser.problems)
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+@pytest.mark.parametrize("anchor", ["", "#Passes", "#Model"])
+def test_nothing_sticks_out(show, width, height, anchor):
+    page = show(optimized(VARIED["attention"]), anchor)
+    page.size(width, height)
+    assert page.ask("document.documentElement.scrollWidth") <= width
+    assert colours(page.screenshot()) > 40
+
+
+def test_the_wheel_zooms_and_the_dark_is_dark(show):
+    page = show(optimized(MODEL))
+    before = page.ask("document.querySelector('.graph > g').getAttribute('transform')")
+    page.call("Input.dispatchMouseEvent", type="mouseWheel", x=300, y=500, deltaX=0, deltaY=-300)
+    assert page.ask("document.querySelector('.graph > g').getAttribute('transform')") != before
+    light = page.ask("getComputedStyle(document.body).backgroundColor")
+    page.size(1280, 800, dark=True)
+    assert page.ask("getComputedStyle(document.body).backgroundColor") != light
