@@ -8,6 +8,7 @@ Names load on first use, so ``import smelt`` costs nothing that a program does n
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,8 @@ _HOMES = {
     "HtmlReport": ("smelt.check.report.html_report", "HtmlReport"),
     "Artifact": ("smelt.targets.base", "Artifact"),
     "Target": ("smelt.targets.base", "Target"),
+    "load_ipython_extension": ("smelt.notebook", "load_ipython_extension"),
+    "unload_ipython_extension": ("smelt.notebook", "unload_ipython_extension"),
 }
 
 __all__ = [
@@ -61,6 +64,12 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(home[0]), home[1])
     globals()[name] = value
     return value
+
+
+if "IPython" in sys.modules:
+    from smelt.notebook import show_models_in_running_shell
+
+    show_models_in_running_shell()
 
 
 def __dir__() -> list[str]:

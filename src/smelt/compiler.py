@@ -104,6 +104,26 @@ class Reports(list[PassReport]):
 
     evidence: Evidence | None = None
 
+    def __repr__(self) -> str:
+        changed = sum(report.changed for report in self)
+        nodes = f", {self[0].nodes_before} -> {self[-1].nodes_after} nodes" if self else ""
+        proof = f", {self.evidence}" if self.evidence else ""
+        return f"<Reports: {changed} of {len(self)} pass runs changed something{nodes}{proof}>"
+
+    def _repr_html_(self) -> str:
+        """The passes that changed something as a table, for notebooks."""
+        from smelt.ir.html.markup import table, titled
+
+        rows = [
+            (report.text, report.nodes_before, report.nodes_after, report.stats.rewrites, ms, rules)
+            for report in self
+            if report.changed
+            for ms in [1e3 * report.seconds]
+            for rules in [", ".join(f"{rule} x{n}" for rule, n in report.stats.fired.items())]
+        ]
+        header = ("pass", "nodes before", "after", "rewrites", "ms", "rules")
+        return titled(repr(self)[1:-1], table(rows, header))
+
 
 def optimize_model(
     model: ir.Model,

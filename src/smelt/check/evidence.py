@@ -65,6 +65,16 @@ class Evidence:
             "seconds": self.seconds,
         }
 
+    def __repr__(self) -> str:
+        return f"<Evidence: {self}>"
+
+    def _repr_html_(self) -> str:
+        """The same as a table, for notebooks."""
+        from smelt.ir.html.markup import table
+
+        facts = self.to_json() | {"sizes": "; ".join(map(sizes_in_words, self.sizes))}
+        return table([(name.replace("_", " "), fact) for name, fact in facts.items()])
+
     def __str__(self) -> str:
         if not self.versions:
             return f"verified ({self.mode}): no pass changed anything"

@@ -111,6 +111,35 @@ class Report:
             "trials": [trial.to_json() for trial in self.trials],
         }
 
+    def __repr__(self) -> str:
+        return f"<Report: {self._verdict()}>"
+
+    def _verdict(self) -> str:
+        if not self.ok:
+            return f"DIFFERENT, {self.problems()[0]}"
+        run = sum(not trial.skipped for trial in self.trials)
+        return f"same in {run} trials, largest error {self.max_ulp:.3g} ulp ({self.max_abs:.3g})"
+
+    def _repr_html_(self) -> str:
+        """The trials as a table, for notebooks."""
+        from smelt.ir.html.markup import table, titled
+
+        rows: list[tuple[object, ...]] = [
+            ("", "", "", "", "", f"interface: {item}") for item in self.interface
+        ]
+        for trial in self.trials:
+            place = (sizes_in_words(trial.sizes), trial.inputs)
+            if trial.failure or trial.skipped:
+                words = f"fails: {trial.failure}" if trial.failure else f"skipped: {trial.skipped}"
+                rows.append(("", *place, "", "", words))
+            rows += [
+                (item.name, *place, item.max_ulp, item.max_abs, _result(item))
+                for item in trial.outputs
+            ]
+        header = ("output", "sizes", "inputs", "max ulp", "max abs", "result")
+        what = f"{self.names[1]} against {self.names[0]}: {self._verdict()}"
+        return titled(what, table(rows, header))
+
     def __str__(self) -> str:
         lines = [f"interface: {item}" for item in self.interface]
         header = (
@@ -126,9 +155,11 @@ class Report:
         return "\n".join(lines)
 
 
-def _row(item: Comparison, sizes: str, inputs: str) -> str:
+def _result(item: Comparison) -> str:
     result = "same" if item.ok else (item.problem or f"DIFFERS in {item.failed}/{item.elements}")
-    if item.unstable:
-        result += f" ({item.unstable} undetermined)"
+    return f"{result} ({item.unstable} undetermined)" if item.unstable else result
+
+
+def _row(item: Comparison, sizes: str, inputs: str) -> str:
     row = f"{item.name:<24} {sizes:<14} {inputs:<8} {item.max_ulp:>10.4g} {item.max_abs:>10.3g}"
-    return f"{row}  {result}"
+    return f"{row}  {_result(item)}"

@@ -36,6 +36,11 @@ class PassReport:
     def changed(self) -> bool:
         return self.stats.rewrites > 0
 
+    def __repr__(self) -> str:
+        did = f"{self.stats.rewrites} rewrites" if self.changed else "nothing"
+        nodes = f"{self.nodes_before} -> {self.nodes_after} nodes"
+        return f"<PassReport {self.text}: {did}, {nodes}, {1e3 * self.seconds:.1f} ms>"
+
     def to_json(self) -> dict[str, Any]:
         missed = [
             {"rule": rule, "why": why, "count": count, "node": self.stats.example[rule, why]}

@@ -49,10 +49,10 @@ class Plan:
     ``facts`` are figures for the report, for instance ``{"arena_bytes": 4096}``.
     """
 
-    model: ir.Model
+    model: ir.Model = field(repr=False)
     options: Any = None
-    steps: Any = None
-    memory: Any = None
+    steps: Any = field(default=None, repr=False)
+    memory: Any = field(default=None, repr=False)
     facts: dict[str, Any] = field(default_factory=dict)
 
 
@@ -85,6 +85,20 @@ class Artifact:
                 raise TypeError(f"target {self.target!r} does not run on this machine")
             self._runner = self.load()
         return tuple(self._runner(*inputs))
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.files) or "no files"
+        return f"<Artifact of target {self.target!r}: {len(self.model.graph)} nodes, {names}>"
+
+    def _repr_html_(self) -> str:
+        """A table of its files and figures, and the model, for notebooks."""
+        from smelt.ir.html.markup import table, titled
+        from smelt.ir.html.model import model_html
+
+        rows = [("file", name) for name in self.files]
+        rows += [(name.replace("_", " "), fact) for name, fact in self.plan.facts.items()]
+        title = f"Artifact of target {self.target}"
+        return titled(title, table(rows), model_html(self.model))
 
     def save(self, directory: str | Path) -> list[Path]:
         """Write every file below ``directory``: all are complete before one appears.

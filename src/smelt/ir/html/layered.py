@@ -1,0 +1,161 @@
+"""A layered layout of an acyclic graph: where boxes stand and which way lines go.
+
+Boxes stand in rows by their longest way from a source. Lines that pass rows get a place in each
+(a waypoint), so that they go around boxes. Rows are ordered by the mean place of their neighbors
+above and below, in turn, and boxes then move towards those neighbors as far as their row allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+GAP, ROW_GAP = 14.0, 28.0
+"""Pixels between boxes of a row, and between rows."""
+
+SWEEPS = 8
+
+Point = tuple[float, float]
+Edge = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where everything is, in pixels: the center of each box, and the points of each line.
+
+    A line goes from the bottom of its first box to the top of its second.
+    """
+
+    centers: tuple[Point, ...]
+    lines: tuple[tuple[Point, ...], ...]
+    width: float
+    height: float
+
+
+def layered(sizes: Sequence[Point], edges: Sequence[Edge]) -> Layout:
+    """Lay out boxes of ``sizes`` (width, height) and ``edges`` between them, by their indices.
+
+    Each edge goes from a smaller index to a larger one, so the graph has no cycle. Takes time
+    quadratic in the boxes at worst: it is for pictures that people look at.
+    """
+    rows = _rows(len(sizes), edges)
+    widths = [width for width, _ in sizes]
+    chains, neighbors = _waypoints(rows, edges, widths)
+    grid = _grid(rows)
+    _order(grid, neighbors)
+    xs = _places(grid, neighbors, widths)
+    heights = [
+        max((sizes[item][1] for item in row if item < len(sizes)), default=0.0) for row in grid
+    ]
+    tops = [sum(heights[:row]) + ROW_GAP * row for row in range(len(grid))]
+    middles = [top + height / 2 for top, height in zip(tops, heights, strict=True)]
+    centers = tuple((xs[item], middles[rows[item]]) for item in range(len(sizes)))
+    lines = []
+    for chain in chains:
+        first, last = chain[0], chain[-1]
+        inner = [(xs[item], middles[rows[item]]) for item in chain[1:-1]]
+        start = (xs[first], centers[first][1] + sizes[first][1] / 2)
+        end = (xs[last], centers[last][1] - sizes[last][1] / 2)
+        lines.append((start, *inner, end))
+    width = max((xs[item] + widths[item] / 2 for item in range(len(widths))), default=0.0)
+    height = tops[-1] + heights[-1] if grid else 0.0
+    return Layout(centers, tuple(lines), width, height)
+
+
+def _rows(count: int, edges: Sequence[Edge]) -> list[int]:
+    """The row of each box: one more than the lowest of the boxes that lead to it."""
+    rows = [0] * count
+    for first, second in sorted(edges, key=lambda edge: edge[1]):
+        rows[second] = max(rows[second], rows[first] + 1)
+    return rows
+
+
+def _waypoints(
+    rows: list[int], edges: Sequence[Edge], widths: list[float]
+) -> tuple[list[list[int]], list[tuple[list[int], list[int]]]]:
+    """The chain of items of each edge, and the neighbors above and below of each item.
+
+    Adds the waypoints to ``rows`` and, as items without width, to ``widths``.
+    """
+    chains = []
+    for first, second in edges:
+        chain = [first]
+        for row in range(rows[first] + 1, rows[second]):
+            chain.append(len(rows))
+            rows.append(row)
+            widths.append(0.0)
+        chains.append([*chain, second])
+    neighbors: list[tuple[list[int], list[int]]] = [([], []) for _ in rows]
+    for chain in chains:
+        for above, below in pairwise(chain):
+            neighbors[above][1].append(below)
+            neighbors[below][0].append(above)
+    return chains, neighbors
+
+
+def _grid(rows: Sequence[int]) -> list[list[int]]:
+    grid: list[list[int]] = [[] for _ in range(max(rows, default=-1) + 1)]
+    for item, row in enumerate(rows):
+        grid[row].append(item)
+    return grid
+
+
+def _order(grid: list[list[int]], neighbors: Sequence[tuple[list[int], list[int]]]) -> None:
+    """Sort each row by the mean position of the neighbors in the row before, down and up."""
+    position = {item: float(place) for row in grid for place, item in enumerate(row)}
+    for sweep in range(SWEEPS):
+        side = sweep % 2
+        for row in grid if side == 0 else reversed(grid):
+            means = {
+                item: _mean([position[other] for other in neighbors[item][side]], position[item])
+                for item in row
+            }
+            row.sort(key=means.__getitem__)
+            position.update((item, float(place)) for place, item in enumerate(row))
+
+
+def _places(
+    grid: Sequence[Sequence[int]],
+    neighbors: Sequence[tuple[list[int], list[int]]],
+    widths: Sequence[float],
+) -> list[float]:
+    """The x of each item's center; the leftmost box begins at 0."""
+    xs = [0.0] * len(widths)
+    for row in grid:
+        _spread(row, dict.fromkeys(row, 0.0), widths, xs)
+    for sweep in range(SWEEPS):
+        for row in grid if sweep % 2 == 0 else reversed(grid):
+            wanted = {
+                item: _mean([xs[other] for side in neighbors[item] for other in side], xs[item])
+                for item in row
+            }
+            _spread(row, wanted, widths, xs)
+    left = min((x - width / 2 for x, width in zip(xs, widths, strict=True)), default=0.0)
+    return [x - left for x in xs]
+
+
+def _spread(
+    row: Sequence[int], wanted: dict[int, float], widths: Sequence[float], xs: list[float]
+) -> None:
+    """Put the items of ``row`` near where they are ``wanted``, in order and apart.
+
+    Once pushed to the right where they overlap, once to the left; the mean of both is apart, too.
+    """
+    right, left = [], []
+    edge = float("-inf")
+    for item in row:
+        x = max(wanted[item], edge + widths[item] / 2)
+        right.append(x)
+        edge = x + widths[item] / 2 + GAP
+    edge = float("inf")
+    for item in reversed(row):
+        x = min(wanted[item], edge - widths[item] / 2)
+        left.append(x)
+        edge = x - widths[item] / 2 - GAP
+    for item, one, other in zip(row, right, reversed(left), strict=True):
+        xs[item] = (one + other) / 2
+
+
+def _mean(places: Sequence[float], otherwise: float) -> float:
+    return sum(places) / len(places) if places else otherwise

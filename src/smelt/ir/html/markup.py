@@ -1,0 +1,48 @@
+"""Tables and escaped text: all that HTML in notebooks is made of, besides pictures."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+SHOWN = 200
+"""Characters of one text at most."""
+
+CELL = "text-align:left;vertical-align:top;padding:1px 10px 1px 0"
+NUMBER = "text-align:right;vertical-align:top;padding:1px 10px 1px 0"
+
+
+def escaped(text: object, limit: int = SHOWN) -> str:
+    """``text`` as text of HTML or a quoted attribute: no markup, no control characters.
+
+    Longer ones are cut to ``limit`` characters.
+    """
+    shown = "".join(
+        char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in str(text)
+    )
+    if len(shown) > limit:
+        shown = f"{shown[: limit - 1]}\N{HORIZONTAL ELLIPSIS}"
+    return html.escape(shown, quote=True)
+
+
+def table(rows: Sequence[Sequence[object]], header: Sequence[str] = ()) -> str:
+    """Rows of cells, escaped; numbers stand to the right."""
+    lines = ['<table style="border-collapse:collapse">']
+    if header:
+        cells = "".join(f'<th style="{CELL}">{escaped(cell)}</th>' for cell in header)
+        lines.append(f"<thead><tr>{cells}</tr></thead>")
+    lines.append("<tbody>")
+    lines += [f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows]
+    return "\n".join([*lines, "</tbody></table>"])
+
+
+def _cell(cell: object) -> str:
+    if isinstance(cell, int | float) and not isinstance(cell, bool):
+        shown = f"{cell:,}" if isinstance(cell, int) else f"{cell:.3g}"
+        return f'<td style="{NUMBER}">{escaped(shown)}</td>'
+    return f'<td style="{CELL}">{escaped(cell)}</td>'
+
+
+def titled(title: str, *parts: str) -> str:
+    """``parts``, which are HTML, below the text ``title``."""
+    return "\n".join([f"<div><p><strong>{escaped(title)}</strong></p>", *parts, "</div>"])

@@ -1,0 +1,50 @@
+"""How IPython and Jupyter show a model: as a picture or a table, not as pages of text.
+
+What smelt's own classes look like is in their ``_repr_html_``. A model is an ``onnx_ir.Model``,
+which is not ours to patch, so a formatter is registered: by ``%load_ext smelt``, or at
+``import smelt`` if a shell is running. Nothing here imports IPython.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+FORMAT = "text/html"
+MODEL = ("onnx_ir", "Model")
+"""The module and the name of the class, as it gives them; it need not be imported yet."""
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Show models as HTML in ``shell``, an ``InteractiveShell``; a formatter of the user stays."""
+    formatter = shell.display_formatter.formatters[FORMAT]
+    if MODEL not in formatter.deferred_printers and not _is_shown(formatter):
+        formatter.for_type_by_name(*MODEL, _html)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """Show models as IPython does by itself."""
+    formatter = shell.display_formatter.formatters[FORMAT]
+    if formatter.deferred_printers.get(MODEL) is _html:
+        formatter.deferred_printers.pop(MODEL)
+    loaded = sys.modules.get(MODEL[0])
+    if loaded is not None and formatter.type_printers.get(loaded.Model) is _html:
+        formatter.type_printers.pop(loaded.Model)
+
+
+def show_models_in_running_shell() -> None:
+    """Load the extension into the shell of this process, if there is one."""
+    found = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if found is not None and getattr(found, "display_formatter", None) is not None:
+        load_ipython_extension(found)
+
+
+def _is_shown(formatter: Any) -> bool:
+    loaded = sys.modules.get(MODEL[0])
+    return loaded is not None and loaded.Model in formatter.type_printers
+
+
+def _html(model: Any) -> str:
+    from smelt.ir.html.model import model_html
+
+    return model_html(model)
