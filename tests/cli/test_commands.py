@@ -99,16 +99,6 @@ def test_optimize_takes_a_pipeline_from_a_file(smelt, write, tmp_path):
     assert result.exit_code == 0, result.stderr
 
 
-def test_diff_shows_nodes_and_says_so_by_its_status(smelt, write, document):
-    a, b = write(), write(OTHER, "other.onnx")
-    assert smelt("diff", a, a).exit_code == 0
-    result = smelt("diff", a, b)
-    assert result.exit_code == 1
-    assert "- y = Relu(h)" in result.stdout
-    assert "+ y = Neg(h)" in result.stdout
-    assert document(smelt("diff", a, b, "--json"))["operators"] == {"Neg": 1, "Relu": -1}
-
-
 def test_bisect_of_a_right_pipeline_finds_nothing(smelt, write, document):
     result = smelt("bisect", write(), "--json")
     assert result.exit_code == 0, result.stderr

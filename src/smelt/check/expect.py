@@ -13,7 +13,6 @@ from smelt.check.structure import (
     ARROW,
     TIMES,
     lines,
-    operator,
     reads,
     shape_text,
     steps,
@@ -21,6 +20,7 @@ from smelt.check.structure import (
 )
 from smelt.errors import Mismatch, UsageError
 from smelt.ir import scope
+from smelt.ir.text import operator
 
 SHOWN = 60
 """How many lines of the graph an error lists."""

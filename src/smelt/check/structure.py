@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.shapes import ShapeInference
+from smelt.ir.text import operator
 
 ARROW = " -> "
 TIMES = " * "
@@ -31,11 +32,6 @@ def with_shapes(model: ir.Model) -> ir.Model:
     copy = model.clone()
     ShapeInference(copy).infer_model()
     return copy
-
-
-def operator(node: ir.Node) -> str:
-    """``Conv``, ``smelt.fn.Block``."""
-    return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
 
 
 def shape_text(node: ir.Node) -> str:

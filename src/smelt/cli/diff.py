@@ -1,55 +1,97 @@
-"""``smelt diff A B``: which nodes went, which came."""
+"""``smelt diff A B``: what differs between two models."""
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from smelt.cli.arguments import STANDARD, read_model
 from smelt.cli.command import Json, command, print_json
+from smelt.cli.layout import table
+from smelt.cli.progress import progress
 from smelt.errors import ExitStatus, UsageError
+
+if TYPE_CHECKING:
+    from smelt.check.model_diff import ModelDiff, Weight, Weights
+
+WEIGHTS_SHOWN = 8
+"""Weights of one kind that are listed; ``--json`` has all."""
 
 
 @command
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="The model before.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The model after.")],
+    a: Annotated[str, typer.Argument(metavar="A", help="The model before, or - for stdin.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The model after, or - for stdin.")],
+    stat: Annotated[bool, typer.Option("--stat", help="Only the counts, not the text.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show what differs between two models in interface and nodes.
+    """Show what differs between two models: versions, interface, operators, weights, and the text.
 
-    A node counts as the same if it has the same operator, attributes, inputs and outputs. The
-    exit status is 1 if anything differs.
+    The text is a unified diff of ONNX text, with inferred types and without large weights. A node
+    counts as the same if it has the same operator, attributes, inputs and outputs, wherever it
+    stands. The exit status is 1 if anything differs.
     """
-    from smelt.check.agreement import disagreements
-    from smelt.check.changes import node_changes
-    from smelt.ir import scope
-    from smelt.runtime.interface import interface_of
+    from smelt.check.model_diff import model_diff
 
     if a == b == STANDARD:
         raise UsageError("E637", "only one model can come from standard input")
-    before, after = read_model(a, as_is=True), read_model(b, as_is=True)
-    interface = disagreements(interface_of(before), interface_of(after))
-    removed, added = node_changes(before, after)
-    counts = Counter(node.op_type for node in scope.nodes(after))
-    counts.subtract(Counter(node.op_type for node in scope.nodes(before)))
-    changed = {name: count for name, count in sorted(counts.items()) if count}
+    with progress(f"comparing {a} with {b}"):
+        found = model_diff(read_model(a, as_is=True), read_model(b, as_is=True))
     if as_json:
-        print_json(
-            {
-                "schema": "smelt.diff/1",
-                "interface": interface,
-                "operators": changed,
-                "removed": removed,
-                "added": added,
-            }
-        )
+        print_json({"schema": "smelt.diff/1", **found.to_json()})
+    elif found:
+        print("\n".join([*_counts(found), *([] if stat else _text(a, b, found))]))
     else:
-        lines = [f"! {item}" for item in interface]
-        lines += [f"- {text}" for text in removed] + [f"+ {text}" for text in added]
-        lines += [f"{count:+} {name}" for name, count in changed.items()]
-        print("\n".join(lines) or "the same nodes")
-    if interface or removed or added:
+        print("the same nodes, in another order" if found.text else "the same nodes")
+    if found:
         raise typer.Exit(int(ExitStatus.MISMATCH))
+
+
+def _counts(found: ModelDiff) -> Iterator[str]:
+    from smelt.ir.listing import printable
+
+    for name, pair in found.versions.items():
+        old, new = ("none" if number is None else number for number in pair)
+        yield printable(f"{name}: {old} -> {new}")
+    yield from (printable(f"! {line}") for line in found.interface)
+    rows: list[tuple[Any, ...]] = [
+        (printable(name), before, after, f"{after - before:+}")
+        for name, (before, after) in found.operators.items()
+        if before != after
+    ]
+    total = [sum(pair[side] for pair in found.operators.values()) for side in (0, 1)]
+    rows.append(("all nodes", *total, f"{total[1] - total[0]:+}"))
+    yield table(rows, ("operator", "before", "after", "change"))
+    yield from _weights(found.weights)
+
+
+def _weights(weights: Weights) -> Iterator[str]:
+    (count, size), (count_after, size_after) = weights.before, weights.after
+    yield f"weights: {count} -> {count_after}, {size:,} -> {size_after:,} bytes"
+    yield from _some([f"  - {_weight(weight)}" for weight in weights.removed])
+    yield from _some([f"  + {_weight(weight)}" for weight in weights.added])
+    changed = [
+        f"  ! {_weight(old)}: {'other elements' if old == new else f'now {new.type}'}"
+        for old, new in weights.changed
+    ]
+    yield from _some(changed)
+
+
+def _some(lines: Sequence[str]) -> Iterator[str]:
+    from smelt.ir.listing import printable
+
+    yield from map(printable, lines[:WEIGHTS_SHOWN])
+    if len(lines) > WEIGHTS_SHOWN:
+        yield f"  {lines[0].split()[0]} and {len(lines) - WEIGHTS_SHOWN} others"
+
+
+def _weight(weight: Weight) -> str:
+    return f"{weight.name} {weight.type}, {weight.bytes:,} bytes"
+
+
+def _text(a: str, b: str, found: ModelDiff) -> list[str]:
+    from smelt.ir.listing import printable
+
+    return ["", printable(f"--- {a}"), printable(f"+++ {b}"), *found.text]

@@ -54,10 +54,11 @@ def _indent(rows: list[tuple[Any, ...]]) -> str:
 def describe(model: ir.Model) -> dict[str, Any]:
     """The facts of a model as plain data; operators by falling count."""
     from smelt.ir import scope
+    from smelt.ir.text import operator
     from smelt.runtime.interface import interface_of
 
     interface = interface_of(model)
-    counts = Counter(_operator(node) for node in scope.nodes(model))
+    counts = Counter(map(operator, scope.nodes(model)))
     tensors = [
         value.const_value
         for graph in scope.graphs(model)
@@ -79,7 +80,3 @@ def describe(model: ir.Model) -> dict[str, Any]:
         "parameters": sum(int(tensor.size) for tensor in tensors),
         "parameter_bytes": sum(int(tensor.nbytes) for tensor in tensors),
     }
-
-
-def _operator(node: ir.Node) -> str:
-    return f"{node.domain}.{node.op_type}" if node.domain else node.op_type

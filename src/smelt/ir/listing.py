@@ -121,8 +121,7 @@ def _weight(found: Listing, indent: str, value: ir.Value) -> None:
         _add(found, indent, f"{value.name} = {text.literal(tensor)},")
     else:
         found.weights[len(found.lines)] = tensor
-        strings = tensor.dtype == ir.DataType.STRING
-        size = f"{tensor.size:,} strings" if strings else f"{tensor.nbytes:,} bytes"
+        size = f"{text.size_in_bytes(tensor):,} bytes"
         _add(found, indent, f"{text.tensor_type(tensor)} {value.name} = {{...}},  # {size}")
 
 
@@ -150,9 +149,8 @@ def _named_graphs(node: ir.Node) -> Iterator[tuple[str, ir.Graph]]:
 
 
 def _call(node: ir.Node) -> str:
-    name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
     given = text.attributes(node.attributes) if node.attributes else ""
-    return f"{_names(node.outputs)} = {name}{given}({_names(node.inputs)})"
+    return f"{_names(node.outputs)} = {text.operator(node)}{given}({_names(node.inputs)})"
 
 
 def _type(value: ir.Value) -> str:

@@ -87,8 +87,7 @@ class _Printer:
             self.count += 1
         results = ", ".join(self.names[v] for v in node.outputs)
         plain, nested = attributes(node.attributes), list(scope.subgraphs(node))
-        name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-        lines = [f"{indent}{results} = {name}{plain}({operands})"]
+        lines = [f"{indent}{results} = {operator(node)}{plain}({operands})"]
         for graph in nested:
             lines += self.graph(graph, indent + "  ")
         return lines
@@ -109,6 +108,18 @@ def literal(tensor: ir.TensorProtocol) -> str:
         items = ",".join(_number(item) for item in flat)
         return f"{kind}{{{items}}}"
     return f"{kind}#{checksum(tensor)}"
+
+
+def operator(node: ir.Node) -> str:
+    """``Relu``, or ``domain.Name`` for an operator beyond ONNX."""
+    return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+
+
+def size_in_bytes(tensor: ir.TensorProtocol) -> int:
+    """The bytes of the elements; those of strings are those of their text."""
+    if tensor.dtype == ir.DataType.STRING:
+        return sum(len(item) for item in tensor.numpy().reshape(-1))
+    return tensor.nbytes
 
 
 def tensor_type(tensor: ir.TensorProtocol) -> str:

@@ -1,0 +1,156 @@
+"""All that differs between two models: versions, interface, operators, weights, and the text."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import onnx_ir as ir
+
+from smelt.check.agreement import disagreements
+from smelt.check.changes import node_changes
+from smelt.errors import SmeltError
+from smelt.frontends.onnx import clone
+from smelt.ir import scope, text
+from smelt.ir.listing import listing, told_apart
+from smelt.ir.shapes import ShapeInference
+from smelt.ir.unified_diff import unified_diff
+from smelt.runtime.interface import interface_of
+
+
+@dataclass(frozen=True)
+class Weight:
+    """An initializer: its name, its type such as ``float[4,4]``, and its size."""
+
+    name: str
+    type: str
+    bytes: int
+
+
+@dataclass
+class Weights:
+    """The initializers of two models, by name; ``changed`` have another type or other elements.
+
+    ``before`` and ``after`` are how many there are, and their bytes together.
+    """
+
+    before: tuple[int, int]
+    after: tuple[int, int]
+    added: list[Weight] = field(default_factory=list)
+    removed: list[Weight] = field(default_factory=list)
+    changed: list[tuple[Weight, Weight]] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.changed)
+
+
+@dataclass
+class ModelDiff:
+    """What differs between ``before`` and ``after``; it is false if nothing does.
+
+    ``versions`` are the IR version and the opsets that differ, None for a domain that is not
+    imported; ``operators`` the counts before and after of every operator of either; ``removed``
+    and ``added`` the nodes that only one has. ``text`` is the unified diff of the listings, with
+    inferred types; the order of nodes shows only there.
+    """
+
+    versions: dict[str, tuple[int | None, int | None]]
+    interface: list[str]
+    operators: dict[str, tuple[int, int]]
+    weights: Weights
+    removed: list[str]
+    added: list[str]
+    text: list[str]
+
+    def __bool__(self) -> bool:
+        nodes = self.removed or self.added
+        return bool(self.versions or self.interface or nodes or self.weights)
+
+    def to_json(self) -> dict[str, Any]:
+        counts = {name: after - before for name, (before, after) in self.operators.items()}
+        weights = self.weights
+        return {
+            "versions": {name: list(pair) for name, pair in self.versions.items()},
+            "interface": self.interface,
+            "operators": {name: change for name, change in counts.items() if change},
+            "operator_counts": {name: list(pair) for name, pair in self.operators.items()},
+            "weights": {
+                "count": [weights.before[0], weights.after[0]],
+                "bytes": [weights.before[1], weights.after[1]],
+                "added": [vars(weight) for weight in weights.added],
+                "removed": [vars(weight) for weight in weights.removed],
+                "changed": [[vars(old), vars(new)] for old, new in weights.changed],
+            },
+            "removed": self.removed,
+            "added": self.added,
+            "text": self.text,
+        }
+
+
+def model_diff(before: ir.Model, after: ir.Model) -> ModelDiff:
+    """What differs between two models; neither is changed."""
+    removed, added = node_changes(before, after)
+    counts = [Counter(map(text.operator, scope.nodes(model))) for model in (before, after)]
+    names = sorted(counts[0].keys() | counts[1].keys())
+    return ModelDiff(
+        versions=_versions(before, after),
+        interface=disagreements(interface_of(before), interface_of(after)),
+        operators={name: (counts[0][name], counts[1][name]) for name in names},
+        weights=_weights(before, after),
+        removed=removed,
+        added=added,
+        text=unified_diff(*told_apart(listing(_typed(before)), listing(_typed(after)))),
+    )
+
+
+def _typed(model: ir.Model) -> ir.Model:
+    """A copy with every type inferred that can be, as one side may declare what the other omits."""
+    copy = clone(model)
+    try:
+        ShapeInference(copy).infer_model()
+    except SmeltError:
+        return model
+    return copy
+
+
+def _versions(before: ir.Model, after: ir.Model) -> dict[str, tuple[int | None, int | None]]:
+    old, new = _numbers(before), _numbers(after)
+    pairs = {name: (old.get(name), new.get(name)) for name in old | new}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def _numbers(model: ir.Model) -> dict[str, int]:
+    opsets = {f"opset {name}".strip(): number for name, number in model.opset_imports.items()}
+    return {"IR version": model.ir_version, **opsets}
+
+
+def _weights(before: ir.Model, after: ir.Model) -> Weights:
+    old, new = _initializers(before), _initializers(after)
+    found = Weights(_sizes(old), _sizes(new))
+    found.removed = [_weight(*item) for item in old.items() if item[0] not in new]
+    found.added = [_weight(*item) for item in new.items() if item[0] not in old]
+    for name, tensor in old.items():
+        pair = _weight(name, tensor), _weight(name, new.get(name, tensor))
+        if pair[0] != pair[1] or text.checksum(tensor) != text.checksum(new.get(name, tensor)):
+            found.changed.append(pair)
+    return found
+
+
+def _initializers(model: ir.Model) -> dict[str, ir.TensorProtocol]:
+    """Weights by name, and by the numbers of their graphs where they stand below the main one."""
+    return {
+        f"{name} (graph {index})" if index else name: value.const_value
+        for index, graph in enumerate(scope.graphs(model))
+        for name, value in graph.initializers.items()
+        if value.const_value is not None
+    }
+
+
+def _sizes(tensors: Mapping[str, ir.TensorProtocol]) -> tuple[int, int]:
+    return len(tensors), sum(text.size_in_bytes(tensor) for tensor in tensors.values())
+
+
+def _weight(name: str, tensor: ir.TensorProtocol) -> Weight:
+    return Weight(name, text.tensor_type(tensor), text.size_in_bytes(tensor))
