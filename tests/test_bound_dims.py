@@ -62,7 +62,7 @@ def test_sizes_that_are_none(size: object) -> None:
 
 
 def test_a_dim_that_there_is_not() -> None:
-    with pytest.raises(SmeltError, match=r"E603.*'sequence'"):
+    with pytest.raises(SmeltError, match=r"E633.*'sequence'"):
         smelt.compile(text.parse(GELU), dims={"sequence": 1})
 
 

@@ -112,13 +112,7 @@ def _compiled(
     chosen = find_target(target)
     bound = dict(dims or {}) if chosen.limits.dynamic_dims else dict(sizes)
     artifact = compile_model(source, target=chosen, dims=bound or None)
-    if artifact.load is None:
-        raise UsageError(
-            "E616",
-            f"what target {target!r} makes does not run on this machine",
-            fix="choose another with --target; `smelt targets` lists them",
-        )
-    return _as_users_run(artifact, artifact.load(), way)
+    return _as_users_run(artifact, artifact.opened(), way)
 
 
 def _as_users_run(artifact: Artifact, runner: Run, way: Way) -> Run:

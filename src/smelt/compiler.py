@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import ErrorList, UsageError, not_installed
@@ -20,7 +21,11 @@ from smelt.ir.worklist import Worklist
 from smelt.passes import pipeline as language
 from smelt.passes.base import PassContext
 from smelt.passes.interface.image_input_preprocess import Images, image_input_preprocess
-from smelt.passes.interface.materialize_symbolic_dims import bind_dims
+from smelt.passes.interface.materialize_symbolic_dims import (
+    Sizes,
+    bind_dims,
+    materialize_symbolic_dims,
+)
 from smelt.passes.interface.raise_opset import Opset, raise_opset
 from smelt.passes.pipeline import Step
 from smelt.passes.run import Observer, PassReport, count_nodes, run
@@ -131,6 +136,7 @@ def optimize_model(
     pipeline: str | language.Steps = "default",
     verify: Verify = "off",
     dims: Mapping[str, int | tuple[int, ...]] | None = None,
+    samples: Sequence[Mapping[str, np.ndarray]] | None = None,
     operators: frozenset[tuple[str, str]] = frozenset(),
     kernels: frozenset[str] | None = None,
     observers: Iterable[Observer] = (),
@@ -146,8 +152,9 @@ def optimize_model(
     run again, without what changed the interface on request, which is done; 0, or a given
     ``opset``, keeps it. To raise is a step like others, reported and watched as ``raise-opset``.
 
-    ``verify`` compares numbers at the sizes in ``dims``, once at the end or after each pass; a
-    difference beyond what the passes declare raises Mismatch E701. ``operators`` are those beyond
+    ``verify`` compares numbers at the sizes in ``dims``, or on ``samples`` as ``smelt.verify``
+    takes them, once at the end or after each pass; a difference beyond what the passes declare
+    raises Mismatch E701. ``operators`` are those beyond
     ONNX that may be made, ``kernels`` those of ONNX, all if None. ``rewrites`` stops after that
     many edits.
     """
@@ -161,7 +168,9 @@ def optimize_model(
                 from smelt.check.each import VerifyEach, VerifyFinal
 
                 source = model.clone()
-                checker = (VerifyEach if verify == "each" else VerifyFinal)(source, steps, dims)
+                checker = (VerifyEach if verify == "each" else VerifyFinal)(
+                    source, steps, dims, samples=samples
+                )
             watching.append(checker)
         with span("prepare"):
             cx = PassContext.of(model, _evaluator(model))
@@ -180,6 +189,15 @@ def optimize_model(
             reports.evidence = checker.evidence
         told.note(nodes_after=cx.index().count)
     return reports
+
+
+def bound_first(sizes: Mapping[str, int], pipeline: str) -> language.Steps:
+    """``pipeline`` after a step that binds symbolic dims to ``sizes``, if there are any."""
+    steps = language.parse(pipeline)
+    if not sizes:
+        return steps
+    dims = tuple(f"{name}={size}" for name, size in sizes.items())
+    return (Step(materialize_symbolic_dims, Sizes(dims)), *steps)
 
 
 def _bring_to_opset(

@@ -85,9 +85,9 @@ def test_inputs_that_do_not_fit_say_what_the_model_wants(smelt, write, tmp_path,
 def test_sizes_that_contradict_each_other_are_told(smelt, write, tmp_path):
     np.savez(tmp_path / "d.npz", x=np.ones((2, 4), np.float32), i=np.arange(3))
     result = smelt("run", write(TWO), "--inputs", tmp_path / "d.npz")
-    assert "B is 2 by 'x', but 3 by 'i'" in result.stderr
+    assert "B is 2 in 'x', but 3 in 'i'" in result.stderr
     result = smelt("run", write(TWO), "--inputs", tmp_path / "d.npz", "--dim", "B=4")
-    assert "B is 4 by --dim, but 2 by 'x'" in result.stderr
+    assert "B is 4 as bound, but 2 in 'x'" in result.stderr
     assert "E633" in smelt("run", write(TWO), "--dim", "C=4").stderr
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -15,8 +15,10 @@ from typing import Protocol
 import onnx_ir as ir
 
 from smelt.check.agreement import Dims
+from smelt.check.case import Case, of_sizes
 from smelt.check.evidence import Evidence
 from smelt.check.reproducer import real_weights, write_reproducer
+from smelt.check.samples import Sample, cases_of
 from smelt.check.trail import Finding, Trail
 from smelt.check.witness import Witness
 from smelt.errors import Mismatch, SmeltError
@@ -24,6 +26,7 @@ from smelt.ir.interface_change import DimBound, InterfaceChange
 from smelt.passes.base import Exactness, Pass, together
 from smelt.passes.pipeline import Fixpoint, Step, Steps, to_text
 from smelt.passes.run import Observer, PassReport
+from smelt.runtime.interface import interface_of
 from smelt.spans import span
 
 
@@ -39,10 +42,16 @@ class VerifyFinal:
     """Compares the result of a whole pipeline with its source; raises Mismatch E702."""
 
     def __init__(
-        self, source: ir.Model, steps: Steps, dims: Dims | None = None, seed: int = 0
+        self,
+        source: ir.Model,
+        steps: Steps,
+        dims: Dims | None = None,
+        seed: int = 0,
+        samples: Sequence[Sample] | None = None,
     ) -> None:
         self.source, self.steps, self.dims, self.seed = source, steps, dims, seed
         self.evidence = Evidence("final")
+        self.cases = _cases(source, samples)
         self.declared: list[Exactness] = []
         self.changes: list[InterfaceChange] = []
 
@@ -70,7 +79,9 @@ class VerifyFinal:
             return []
         declared = together(self.declared)
         bound = {item.name: item.size for item in self.changes if isinstance(item, DimBound)}
-        witness = Witness(self.source, {**(self.dims or {}), **bound}, self.seed)
+        dims = {**(self.dims or {}), **bound}
+        cases = of_sizes(self.cases, bound) if self.cases else ()
+        witness = Witness(self.source, dims, self.seed, cases=cases)
         witness = witness.changed(self.changes, declared)
         seen = witness.observe(model)
         if not seen.problems and seen.runtime != witness.runtime:
@@ -89,12 +100,18 @@ class VerifyEach:
     """
 
     def __init__(
-        self, source: ir.Model, steps: Steps, dims: Dims | None = None, seed: int = 0
+        self,
+        source: ir.Model,
+        steps: Steps,
+        dims: Dims | None = None,
+        seed: int = 0,
+        samples: Sequence[Sample] | None = None,
     ) -> None:
         self.source, self.steps, self.dims, self.seed = source, steps, dims, seed
         self.evidence = Evidence("each")
         with _timed(self.evidence):
-            self.trail = Trail(Witness(source, dims, seed), dims, self.evidence)
+            witness = Witness(source, dims, seed, cases=_cases(source, samples))
+            self.trail = Trail(witness, dims, self.evidence)
 
     def before_pass(self, step: Step, model: ir.Model) -> None:
         """Nothing to do before a pass."""
@@ -122,6 +139,10 @@ class VerifyEach:
             why = f"each pass kept to what it declares, which is {finding.declared} together"
         error = Mismatch("E701", what, at=[*places, *finding.problems][:8], why=why)
         return _with_reproducer(error, source, text, self.seed, self.dims)
+
+
+def _cases(source: ir.Model, samples: Sequence[Sample] | None) -> Sequence[Case]:
+    return () if samples is None else cases_of(interface_of(source), samples)
 
 
 def passes_of(steps: Steps) -> Iterator[Pass]:

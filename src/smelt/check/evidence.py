@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from smelt.check.agreement import sizes_in_words
+from smelt.check.case import Case
 from smelt.check.compare import Comparison
-from smelt.check.verify import Case
 from smelt.passes.base import EXACT, Exactness, together
 
 

@@ -83,6 +83,16 @@ class Report:
             found += [f"{trial.place}: {item}" for item in trial.outputs if not item.ok]
         return found
 
+    def summary(self) -> str:
+        """On what both sides ran and how far they are apart, in one line."""
+        ran = [trial for trial in self.trials if not trial.skipped]
+        sizes = dict.fromkeys(sizes_in_words(trial.sizes) for trial in ran)
+        kinds = dict.fromkeys(trial.inputs for trial in ran)
+        error = "equal bits"
+        if self.max_abs:
+            error = f"largest error {self.scaled_ulp:.3g} ulp ({self.max_abs:.3g})"
+        return f"{', '.join(kinds)} inputs at {'; '.join(sizes)}: {error}"
+
     def check(self) -> None:
         """Raise Mismatch if the sides disagree: E700 in interface, E702 in results."""
         if self.ok:

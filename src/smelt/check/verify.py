@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
-from smelt.check.agreement import Dims, disagreements, sizes_in_words, trial_sizes
+from smelt.check.agreement import Dims, disagreements, fixed_sizes, sizes_in_words, trial_sizes
+from smelt.check.case import Case
 from smelt.check.compare import EXACT, Comparison, Slack, Tolerance, compare
 from smelt.check.measure import MARGIN, Yardstick, allowance
+from smelt.check.samples import Sample, cases_of
 from smelt.check.subject import Checkable, Subject, as_subject
 from smelt.check.verification import Report, Trial
 from smelt.errors import SmeltError, UsageError
@@ -19,15 +20,6 @@ from smelt.spans import span
 MODES: tuple[Mode, ...] = ("normal", "sparse")
 
 
-@dataclass(frozen=True)
-class Case:
-    """Inputs to compare on, and what they are."""
-
-    values: Sequence[Value]
-    sizes: Mapping[str, int]
-    inputs: str
-
-
 @explains_memory("verify")
 def verify(
     a: Checkable,
@@ -35,6 +27,7 @@ def verify(
     inputs: Sequence[Value] | None = None,
     dims: Dims | None = None,
     *,
+    samples: Sequence[Sample] | None = None,
     seed: int = 0,
     tolerance: Tolerance | None = None,
     modes: Sequence[Mode] = MODES,
@@ -43,7 +36,8 @@ def verify(
 ) -> Report:
     """Compare ``b`` with ``a``: functions, models, files, artifacts or their folders.
 
-    Both run on ``inputs``, one value an input, or on random ones for every mode of ``modes`` at
+    Both run on ``inputs``, one value an input, on ``samples``, arrays by name of which each is one
+    sample or several along a leading axis, or on random inputs for every mode of ``modes`` at
     every size of the symbolic dims: those of ``dims``, such as ``{"B": (1, 3)}``, else 1 and
     3. Names, element types, order and ranks of inputs and outputs have to be equal, too.
 
@@ -63,7 +57,14 @@ def verify(
             return report
     yardstick = _yardstick(first, second, seed) if tolerance is None else None
     cases: Iterable[Case] = [Case(inputs or (), {}, "given")]
-    if inputs is None:
+    if samples is not None:
+        sides = [side.interface for side in (first, second) if side.interface is not None]
+        cases = cases_of(
+            sides[0] if sides else None,
+            samples,
+            fixed_sizes(sides[0], sides[-1]) if sides else None,
+        )
+    elif inputs is None:
         cases = made_up_cases(first, second, dims, seed, modes)
     refused: list[SmeltError] = []
     ran: list[tuple[Trial, Sequence[Value], list[Value], list[Value]]] = []
@@ -99,6 +100,13 @@ def verify(
     if refused and len(refused) == len(report.trials):
         raise source_fails(refused[0], [trial.sizes for trial in report.trials])
     return report
+
+
+def _given_cases(first: Subject, second: Subject, samples: Sequence[Sample]) -> list[Case]:
+    sides = [side.interface for side in (first, second) if side.interface is not None]
+    if not sides:
+        return cases_of(None, samples)
+    return cases_of(sides[0], samples, fixed_sizes(sides[0], sides[-1]))
 
 
 def source_fails(error: SmeltError, sizes: Iterable[Mapping[str, int]]) -> SmeltError:

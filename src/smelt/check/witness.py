@@ -10,11 +10,12 @@ import onnx_ir as ir
 
 from smelt.check.adapt import adapted_inputs, adapted_interface, adapted_outputs
 from smelt.check.agreement import Dims, disagreements, sizes_in_words
+from smelt.check.case import Case, of_sizes
 from smelt.check.compare import Comparison, Slack
 from smelt.check.judgement import compare_declared, margin_of
 from smelt.check.measure import Yardstick
 from smelt.check.subject import Subject, as_subject
-from smelt.check.verify import MODES, Case, made_up_cases, source_fails
+from smelt.check.verify import MODES, made_up_cases, source_fails
 from smelt.check.zero_signs import undetermined
 from smelt.errors import SmeltError
 from smelt.ir import opset, scope
@@ -81,8 +82,9 @@ class Testimony:
 class Witness:
     """Runs ``source`` once on random inputs of every size, and judges other models by it.
 
-    ``cases`` are inputs to use instead. Neither the model nor its weights are copied, so ``source``
-    must stay as it is. Raises the error of the source if none of the inputs can be run.
+    ``cases`` are inputs to use instead of random ones. Neither the model nor its weights are
+    copied, so ``source`` must stay as it is. Raises the error of the source if none of the inputs
+    can be run.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class Witness:
         runner: RunnerName = "auto",
     ) -> None:
         self.source, self.seed, self.modes = source, seed, modes
+        self._given = cases
         subject = as_subject(source, "the source", runner)
         assert subject.interface is not None
         self.interface = subject.interface
@@ -142,8 +145,13 @@ class Witness:
     def elsewhere(
         self, dims: Dims | None, declared: Exactness, runner: RunnerName = "auto"
     ) -> Witness:
-        """This witness at other sizes, or in another runtime, whose kernels round otherwise."""
-        cases = () if dims is not None else self.testimony.cases
+        """This witness at other sizes, or in another runtime, whose kernels round otherwise.
+
+        Raises UsageError E632 if none of the inputs that it was given has these sizes.
+        """
+        cases: Sequence[Case] = () if dims is not None else self.testimony.cases
+        if dims is not None and self._given:
+            cases = of_sizes(self._given, dims)
         other = Witness(self.source, dims, self.seed, self.modes, cases, runner)
         return other.changed(self.changes, declared)
 

@@ -100,6 +100,15 @@ def parse_dims(items: Sequence[str] | None) -> dict[str, tuple[int, ...]]:
     return dims
 
 
+def split_dims(
+    items: Sequence[str] | None,
+) -> tuple[dict[str, int], dict[str, tuple[int, ...]] | None]:
+    """The dims to bind, which have one size, and the sizes of all to verify at, if any."""
+    dims = parse_dims(items)
+    bound = {name: sizes[0] for name, sizes in dims.items() if len(sizes) == 1}
+    return bound, dims or None
+
+
 def bind_dims(items: Sequence[str] | None) -> dict[str, int]:
     """Like ``parse_dims``, with exactly one size for each name."""
     dims = parse_dims(items)

@@ -25,6 +25,15 @@ Dims = Annotated[
     list[str] | None,
     typer.Option("--dim", metavar="NAME=SIZE[,SIZE]", help="Sizes of a symbolic dim; repeatable."),
 ]
+BoundDims = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dim",
+        metavar="NAME=SIZE[,SIZE]",
+        help="With one size, bind a symbolic dim to it in the result; several are only verified at."
+        " Repeatable.",
+    ),
+]
 Pipeline = Annotated[
     str,
     typer.Option(

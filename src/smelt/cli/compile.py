@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -14,7 +14,9 @@ from smelt.cli.arguments import (
     is_function,
     parse_options,
 )
-from smelt.cli.command import Dims, Json, Pipeline, Target, command, print_json
+from smelt.cli.command import Dims, Json, Pipeline, Target, command, note, print_json
+from smelt.cli.comparing import called, compared
+from smelt.cli.given import Samples
 from smelt.cli.layout import table
 from smelt.cli.printing import LINES, PrintAfter, PrintChanged, PrintLimit, printed
 from smelt.cli.progress import progress, size_of
@@ -46,6 +48,11 @@ def compile_(
         typer.Option("--option", metavar="NAME=VALUE", help="An option of the target; repeatable."),
     ] = None,
     pipeline: Pipeline = "default",
+    verify: Annotated[
+        Literal["off", "final"],
+        typer.Option(help="Run the result here and compare it with the source; then write it."),
+    ] = "off",
+    samples: Samples = None,
     opset: Annotated[int | None, typer.Option(help="Raise the ONNX opset to this first.")] = None,
     x64: Annotated[bool, typer.Option("--x64", help="Trace with 64-bit types.")] = False,
     print_changed: PrintChanged = None,
@@ -63,6 +70,8 @@ def compile_(
 
     from smelt.compiler import compile_model
 
+    if samples and verify == "off":
+        raise UsageError("E637", "--inputs are for a comparison", fix="add --verify final")
     options = parse_options(option)
     clash = sorted(OWN_OPTIONS & options.keys())
     if clash:
@@ -91,11 +100,17 @@ def compile_(
             observers=[shown, *printers],
             **options,
         )
+        verified = None
+        if verify != "off":
+            shown.say("comparing")
+            own = called(given, len(positional), keyword, values, x64) if callable(given) else given
+            verified = compared(own, artifact, bind_dims(dim), samples)
         shown.say(f"writing {output}")
         files = _saved(artifact, output)
     if as_json:
         paths = [str(path) for path in files]
-        facts = {**artifact.report, **clock.facts()}
+        evidence = {"verification": verified.to_json()} if verified else {}
+        facts = {**artifact.report, **evidence, **clock.facts()}
         print_json({"schema": "smelt.compile/1", "files": paths, **facts})
         return
     if files and output is not None:
@@ -105,6 +120,8 @@ def compile_(
         print(f"{len(artifact.model.graph)} nodes; {_run(artifact)}")
     for name, fact in artifact.plan.facts.items():
         print(f"{name.replace('_', ' ')}: {fact}")
+    if verified is not None:
+        note(f"verified: {verified.summary()}")
 
 
 def _saved(artifact: Artifact, output: str | None) -> list[Path]:

@@ -32,6 +32,16 @@ GivenFile = Annotated[
     typer.Option("--inputs", metavar="FILE", help="A .npz file (or .pb) with inputs by name."),
 ]
 
+Samples = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--inputs",
+        metavar="FILE",
+        help="Compare on the inputs in a .npz file (or .pb), by name; repeatable. An axis in front"
+        " counts samples.",
+    ),
+]
+
 _SPEC = re.compile(r"\s*\w+\s*\[.*\]\s*", re.DOTALL)
 _RANDOM = re.compile(r"random(?::(\d{1,18}))?")
 _NAMED = re.compile(r"([^=]+)=(.+)", re.DOTALL)
@@ -77,6 +87,31 @@ class GivenInputs:
         except ValueError:  # a builtin without a signature
             return list(self.ordered)
         return [*bound.args, *bound.kwargs.values()]
+
+
+def read_samples(files: Sequence[str] | None) -> list[dict[str, np.ndarray]] | None:
+    """The samples in ``files``: one of each .npz, and one of all .pb files together.
+
+    Raises UsageError E617 for files that cannot be read, E636 for arrays without a name.
+    """
+    from smelt.runtime.array_files import read_arrays
+
+    if not files:
+        return None
+    read = {file: read_arrays(file) for file in files}
+    unnamed = [file for file, arrays in read.items() if "" in arrays]
+    if unnamed:
+        raise UsageError(
+            "E636",
+            f"the array in {unnamed[0]!r} has no name",
+            fix="save it by name: np.savez('data.npz', x=x)",
+        )
+    tensors = [arrays for file, arrays in read.items() if file.endswith(".pb")]
+    whole = [arrays for file, arrays in read.items() if not file.endswith(".pb")]
+    together: dict[str, np.ndarray] = {
+        name: array for arrays in tensors for name, array in arrays.items()
+    }
+    return [*whole, together] if together else whole
 
 
 def read_given(

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from smelt.cli.arguments import STANDARD, parse_dims, read_model, write_model
-from smelt.cli.command import Dims, Json, Pipeline, command, note, print_json
+from smelt.cli.arguments import STANDARD, read_model, split_dims, write_model
+from smelt.cli.command import BoundDims, Json, Pipeline, command, note, print_json
+from smelt.cli.given import Samples, read_samples
 from smelt.cli.layout import table
 from smelt.cli.printing import LINES, PrintAfter, PrintChanged, PrintLimit, printed
 from smelt.cli.progress import progress, size_of
@@ -31,7 +32,8 @@ def optimize(
         Literal["off", "final", "each"],
         typer.Option(help="Compare numbers with the input: never, at the end, after each pass."),
     ] = "off",
-    dim: Dims = None,
+    dim: BoundDims = None,
+    samples: Samples = None,
     opset: Annotated[
         int | None, typer.Option(help="Raise the ONNX opset to this, and no further.")
     ] = None,
@@ -60,31 +62,35 @@ def optimize(
 
     The output is written in one step at the end; whatever fails, a file that stood there stays.
     """
-    from smelt.compiler import HIGHEST_OPSET, optimize_model
+    from smelt.compiler import HIGHEST_OPSET, bound_first, optimize_model
     from smelt.ir import scope
     from smelt.ir.provenance import write_to_metadata
     from smelt.passes.run import count_nodes
 
     if as_json and output == STANDARD:
         raise UsageError("E637", "standard output cannot take both the model and --json")
+    if samples and verify == "off":
+        raise UsageError("E637", "--inputs are for a comparison", fix="add --verify final")
     with (
         printed(print_changed, print_after, print_limit) as printers,
         timed(timing, trace, as_json) as clock,
         reporting(report, model, output, STANDARD if as_json else None) as page,
         progress(f"reading {model}{size_of(model)}") as shown,
     ):
+        given = read_samples(samples)
         work = read_model(model, opset=opset, keep_opset=True)
         shown.say("inferring shapes")
         before = count_nodes(work)
-        dims = parse_dims(dim) or None
+        bound, dims = split_dims(dim)
         asked = {"fast-math": fast_math, "assume-finite": assume_finite}
         stages = ",".join([pipeline, *(stage for stage, wanted in asked.items() if wanted)])
         highest = 0 if keep_opset else HIGHEST_OPSET
         reports = optimize_model(
             work,
-            pipeline=stages,
+            pipeline=bound_first(bound, stages),
             verify=verify,
             dims=dims,
+            samples=given,
             opset=opset,
             highest_opset=highest,
             observers=[shown, *printers, *([page] if report else [])],

@@ -9,6 +9,7 @@ import typer
 
 from smelt.cli.arguments import STANDARD, find_function, is_function, parse_dims, read_model
 from smelt.cli.command import Dims, Json, command, print_json
+from smelt.cli.given import Samples, read_samples
 from smelt.cli.progress import progress
 from smelt.cli.timing import Timing, Trace, timed
 from smelt.errors import ExitStatus, UsageError
@@ -24,6 +25,7 @@ def verify(
     ],
     b: Annotated[str, typer.Argument(metavar="B", help="What should compute the same.")],
     dim: Dims = None,
+    samples: Samples = None,
     seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
     rtol: Annotated[float | None, typer.Option(help="Relative error allowed.")] = None,
     atol: Annotated[float | None, typer.Option(help="Absolute error allowed.")] = None,
@@ -49,6 +51,8 @@ def verify(
     bounds = (ulp, rtol, atol)
     if any(bound is not None and not bound >= 0 for bound in bounds):
         raise UsageError("E637", "a tolerance cannot be negative")
+    if samples and dim:
+        raise UsageError("E637", "--inputs says the sizes, so --dim cannot")
     given = any(bound is not None for bound in bounds)
     with (
         timed(timing, trace, as_json) as clock,
@@ -58,6 +62,7 @@ def verify(
             _side(a),
             _side(b),
             dims=parse_dims(dim),
+            samples=read_samples(samples),
             seed=seed,
             tolerance=Tolerance(ulp or 0.0, rtol or 0.0, atol or 0.0) if given else None,
             modes=(*MODES, "edges") if edges else MODES,

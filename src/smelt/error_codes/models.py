@@ -116,7 +116,7 @@ CODES: Mapping[str, ErrorCode] = {
         "The model loads, but an operator meets inputs that it does not allow, for "
         "instance an index beyond its table or shapes that do not fit at the chosen "
         "sizes.",
-        "--dim B=2, or give inputs that the model accepts",
+        "--dim B=2,8, or give inputs that the model accepts",
     ),
     "E322": ErrorCode(
         "a subgraph does not fit its node",

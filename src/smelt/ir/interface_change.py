@@ -36,7 +36,7 @@ class DimBound:
     size: int
 
     def __str__(self) -> str:
-        return f"dim {self.name} = {self.size}"
+        return f"dim {self.name} bound to {self.size}"
 
 
 @dataclass(frozen=True)

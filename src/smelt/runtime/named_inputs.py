@@ -109,7 +109,7 @@ def _bind(
     interface: Interface, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int]
 ) -> tuple[dict[str, int], list[str]]:
     """The sizes of plain symbols by what is given, and where two of them differ."""
-    bound, said_by, clashes = dict(sizes), dict.fromkeys(sizes, "--dim"), []
+    bound, said_by, clashes = dict(sizes), dict.fromkeys(sizes, "as bound"), []
     for port in interface.inputs:
         array = arrays.get(port.name)
         if array is None or port.shape is None or array.ndim != len(port.shape):
@@ -120,9 +120,9 @@ def _bind(
             name = str(dim.value)
             if bound.setdefault(name, size) != size:
                 clashes.append(
-                    f"{name} is {bound[name]} by {said_by[name]}, but {size} by {port.name!r}"
+                    f"{name} is {bound[name]} {said_by[name]}, but {size} in {port.name!r}"
                 )
-            said_by.setdefault(name, repr(port.name))
+            said_by.setdefault(name, f"in {port.name!r}")
     return bound, clashes
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from smelt.errors import UsageError
 from smelt.ir.rule import Rule
 from smelt.operators.declare import Operator
 from smelt.runtime.input_ranges import Range
@@ -79,12 +80,23 @@ class Artifact:
     _runner: Runner | None = field(default=None, repr=False)
 
     def __call__(self, *inputs: Value) -> tuple[Value, ...]:
-        """Run on this machine; builds or loads what that needs on the first call."""
+        """Run on this machine; builds or loads what that needs on the first call.
+
+        Raises UsageError E616 if the target has no way to do so.
+        """
+        return tuple(self.opened()(*inputs))
+
+    def opened(self) -> Runner:
+        """What calls run, built or loaded by the first."""
         if self._runner is None:
             if self.load is None:
-                raise TypeError(f"target {self.target!r} does not run on this machine")
+                raise UsageError(
+                    "E616",
+                    f"what target {self.target!r} makes does not run on this machine",
+                    fix="choose another target; `smelt targets` lists them",
+                )
             self._runner = self.load()
-        return tuple(self._runner(*inputs))
+        return self._runner
 
     def __repr__(self) -> str:
         names = ", ".join(self.files) or "no files"

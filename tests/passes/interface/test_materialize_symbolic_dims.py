@@ -27,8 +27,11 @@ def test_other_symbols_stay() -> None:
     assert shapes(("B=2",)) == ["2,S", "2,S", "S,2"]
 
 
-@pytest.mark.parametrize("dims", [("B",), ("B=-1",), ("B=x",), ("N=1",)])
-def test_refuses(dims: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("dims", "code"),
+    [(("B",), "E603"), (("B=-1",), "E603"), (("B=x",), "E603"), (("N=1",), "E633")],
+)
+def test_refuses(dims: tuple[str, ...], code: str) -> None:
     with pytest.raises(UsageError) as caught:
         shapes(dims)
-    assert caught.value.code == "E603"
+    assert caught.value.code == code

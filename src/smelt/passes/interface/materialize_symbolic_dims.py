@@ -54,8 +54,8 @@ def materialize_symbolic_dims(
 def bind_dims(model: ir.Model, sizes: Mapping[str, int]) -> int:
     """Write ``sizes`` in place of symbolic dims wherever they are declared or were inferred.
 
-    Returns how many inputs and outputs that changes. Raises UsageError E603 for a name that no
-    input has, E633 for a size that is no whole number of 0 or more.
+    Returns how many inputs and outputs that changes. Raises UsageError E633 for a name that no
+    input has, and for a size that is no whole number of 0 or more.
     """
     for name, size in sizes.items():
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
@@ -108,7 +108,7 @@ def _check_known(model: ir.Model, sizes: Mapping[str, int], unnamed: Iterable[st
     for name in sizes:
         if name not in known:
             raise UsageError(
-                "E603",
+                "E633",
                 f"no input has a dim called {name!r}",
                 why=f"the symbolic dims are {', '.join(known) or 'none'}",
             )

@@ -1,0 +1,96 @@
+"""Real inputs to compare on: arrays by name, one sample each or many along a leading axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from smelt.check.case import Case
+from smelt.errors import UsageError
+from smelt.ir.dims import size_of
+from smelt.runtime.interface import Interface, Port
+from smelt.runtime.named_inputs import choose_inputs, wants
+
+Sample = Mapping[str, np.ndarray]
+"""Arrays by the name of their input."""
+
+
+def cases_of(
+    interface: Interface | None,
+    samples: Sequence[Sample],
+    fixed: Mapping[str, int] | None = None,
+) -> list[Case]:
+    """A case for each of ``samples``, or for each of the samples that one of them holds.
+
+    Arrays hold several samples along their first axis if all of them have one dim more than their
+    inputs, or the same multiple of a first dim that is a number. ``fixed`` are sizes that the
+    other side demands of symbolic dims. Without an ``interface`` the arrays are given in the order
+    they have.
+
+    Raises UsageError E632 for names that are missing or unknown, and for arrays that do not fit.
+    """
+    cases: list[Case] = []
+    for number, sample in enumerate(samples, 1):
+        name = f"given {number}" if len(samples) > 1 else "given"
+        if interface is None:
+            cases.append(Case(list(sample.values()), {}, name))
+            continue
+        full = _with_defaults(interface, sample)
+        for index, arrays in _parts(interface, full, sample.keys(), fixed or {}):
+            chosen = choose_inputs(interface, arrays, None, fixed)
+            cases.append(Case(chosen.values, chosen.sizes, f"{name}{index}"))
+    if not cases:
+        raise UsageError("E632", "there are no samples to compare on")
+    return cases
+
+
+def _parts(
+    interface: Interface, sample: Sample, given: Iterable[str], fixed: Mapping[str, int]
+) -> Iterator[tuple[str, Sample]]:
+    """The samples that ``sample`` holds, each with its index; defaults are part of each."""
+    ports = {port.name: port for port in interface.inputs}
+    steps = {name: _step(ports[name], sample[name], fixed) for name in given if name in ports}
+    counts = {len(sample[name]) // (step or 1) for name, step in steps.items() if step is not None}
+    count = counts.pop() if len(counts) == 1 and None not in steps.values() else 0
+    if not count:
+        yield "", sample
+        return
+    for index in range(count):
+        parts = {
+            name: sample[name][index * step : (index + 1) * step] if step else sample[name][index]
+            for name, step in steps.items()
+        }
+        yield f"[{index}]", {**sample, **parts}
+
+
+def _step(port: Port, array: np.ndarray, fixed: Mapping[str, int]) -> int | None:
+    """How much of the first axis is one sample, 0 if the axis counts samples; None if neither."""
+    if port.shape is None:
+        return None
+    if array.ndim == len(port.shape) + 1:
+        return 0
+    if array.ndim != len(port.shape) or not array.ndim:
+        return None
+    first = size_of(port.shape[0], fixed)
+    if isinstance(first, int) and first and len(array) > first and len(array) % first == 0:
+        return first
+    return None
+
+
+def _with_defaults(interface: Interface, arrays: Sample) -> Sample:
+    """``arrays`` and the defaults of inputs that have one; raises E632 if any other is missing."""
+    defaults = {p.name: p.default.numpy() for p in interface.inputs if p.default is not None}
+    missing = [
+        port.name
+        for port in interface.inputs
+        if port.name not in arrays and port.name not in defaults
+    ]
+    if missing:
+        raise UsageError(
+            "E632",
+            f"the inputs lack {', '.join(map(repr, missing))}",
+            at=[f"there is {name!r}" for name in arrays][:8],
+            why=f"the model takes {wants(interface)}",
+        )
+    return {**defaults, **arrays}

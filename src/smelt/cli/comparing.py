@@ -1,0 +1,48 @@
+"""``--verify`` of ``smelt compile``: the artifact against its source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from smelt.cli.given import read_samples
+
+if TYPE_CHECKING:
+    from smelt.check.verification import Report
+    from smelt.targets.base import Artifact
+
+
+def compared(
+    source: Any, artifact: Artifact, dims: Mapping[str, int], samples: Sequence[str] | None
+) -> Report:
+    """How ``artifact``, run on this machine, compares with ``source``; raises Mismatch E70x."""
+    from smelt.check.verify import verify
+
+    report = verify(
+        source,
+        artifact,
+        dims=None if samples else dims,
+        samples=read_samples(samples),
+        names=("the source", "the artifact"),
+    )
+    report.check()
+    return report
+
+
+def called(
+    function: Callable[..., Any],
+    positional: int,
+    keyword: Mapping[str, str],
+    static: Mapping[str, Any],
+    x64: bool,
+) -> Callable[..., Any]:
+    """``function`` on arrays in the order of the inputs of its model."""
+
+    def run(*values: Any) -> Any:
+        from smelt.frontends.jax import compat
+
+        named = dict(zip(keyword, values[positional:], strict=True))
+        with compat.x64(x64):
+            return function(*values[:positional], **named, **static)
+
+    return run
