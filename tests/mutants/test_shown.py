@@ -7,11 +7,10 @@ from mutants import by_hand, fuse, quantize, simplify
 from mutants.shown import Shown
 from random_graphs.mutation import applied
 
-from smelt.check.each import passes_of
 from smelt.compiler import optimize_model
 from smelt.errors import Mismatch
 from smelt.ir import text
-from smelt.passes.pipeline import parse
+from smelt.passes.pipeline import parse, passes_of
 
 SHOWN = [*by_hand.SHOWN, *simplify.SHOWN, *quantize.SHOWN, *fuse.SHOWN]
 

@@ -11,11 +11,10 @@ from random_graphs.drawing import draw
 from random_graphs.judging import Judge
 
 import smelt
-from smelt.check.each import passes_of
 from smelt.compiler import optimize_model
 from smelt.errors import SmeltError
 from smelt.passes.base import together
-from smelt.passes.pipeline import parse
+from smelt.passes.pipeline import parse, passes_of
 from smelt.passes.run import PassReport
 
 EXACT = ",".join(

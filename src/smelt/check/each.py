@@ -23,8 +23,8 @@ from smelt.check.trail import Finding, Trail
 from smelt.check.witness import Witness
 from smelt.errors import Mismatch, SmeltError
 from smelt.ir.interface_change import DimBound, InterfaceChange
-from smelt.passes.base import Exactness, Pass, together
-from smelt.passes.pipeline import Fixpoint, Step, Steps, to_text
+from smelt.passes.base import Exactness, together
+from smelt.passes.pipeline import Step, Steps, to_text
 from smelt.passes.run import Observer, PassReport
 from smelt.runtime.interface import interface_of
 from smelt.spans import span
@@ -143,15 +143,6 @@ class VerifyEach:
 
 def _cases(source: ir.Model, samples: Sequence[Sample] | None) -> Sequence[Case]:
     return () if samples is None else cases_of(interface_of(source), samples)
-
-
-def passes_of(steps: Steps) -> Iterator[Pass]:
-    """Every pass of ``steps`` in order; those of a fixpoint once."""
-    for step in steps:
-        if isinstance(step, Fixpoint):
-            yield from passes_of(step.steps)
-        else:
-            yield step.pass_
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from smelt.cli.arguments import (
 )
 from smelt.cli.command import Dims, Json, Pipeline, Target, command, note, print_json
 from smelt.cli.comparing import called, compared
+from smelt.cli.dry_run import DryRun, show_dry_run
 from smelt.cli.given import Samples
 from smelt.cli.layout import table
 from smelt.cli.printing import LINES, PrintAfter, PrintChanged, PrintLimit, printed
@@ -55,6 +56,7 @@ def compile_(
     samples: Samples = None,
     opset: Annotated[int | None, typer.Option(help="Raise the ONNX opset to this first.")] = None,
     x64: Annotated[bool, typer.Option("--x64", help="Trace with 64-bit types.")] = False,
+    dry_run: DryRun = False,
     print_changed: PrintChanged = None,
     print_after: PrintAfter = None,
     print_limit: PrintLimit = LINES,
@@ -76,6 +78,9 @@ def compile_(
     clash = sorted(OWN_OPTIONS & options.keys())
     if clash:
         raise UsageError("E636", f"{clash[0]!r} is no option of a target", fix=f"--{clash[0]}")
+    if dry_run:
+        show_dry_run(pipeline, as_json, target, options)
+        return
     positional, keyword = parse_inputs(specs)
     values = parse_static(static)
     given: Any = source

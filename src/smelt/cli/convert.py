@@ -8,6 +8,7 @@ import typer
 
 from smelt.cli.arguments import find_function, write_model
 from smelt.cli.command import Json, Pipeline, Target, command, note, print_json
+from smelt.cli.dry_run import DryRun, show_dry_run
 from smelt.cli.printing import LINES, PrintAfter, PrintChanged, PrintLimit, printed
 from smelt.cli.progress import progress
 from smelt.cli.timing import Timing, Trace, timed
@@ -44,6 +45,7 @@ def convert(
     external_data: Annotated[
         bool, typer.Option("--external-data", help="Write the weights into a file of their own.")
     ] = False,
+    dry_run: DryRun = False,
     print_changed: PrintChanged = None,
     print_after: PrintAfter = None,
     print_limit: PrintLimit = LINES,
@@ -57,6 +59,9 @@ def convert(
     """
     from smelt.compiler import compile_model
 
+    if dry_run:
+        show_dry_run(pipeline, as_json, target)
+        return
     if as_json and output == "-":
         raise UsageError("E637", "standard output cannot take both the model and --json")
     if external_data and output == "-":

@@ -8,6 +8,7 @@ import typer
 
 from smelt.cli.arguments import STANDARD, read_model, split_dims, write_model
 from smelt.cli.command import BoundDims, Json, Pipeline, command, note, print_json
+from smelt.cli.dry_run import DryRun, show_dry_run
 from smelt.cli.given import Samples, read_samples
 from smelt.cli.layout import table
 from smelt.cli.printing import LINES, PrintAfter, PrintChanged, PrintLimit, printed
@@ -50,6 +51,7 @@ def optimize(
     provenance: Annotated[
         bool, typer.Option("--provenance", help="Record in each node where it comes from.")
     ] = False,
+    dry_run: DryRun = False,
     print_changed: PrintChanged = None,
     print_after: PrintAfter = None,
     print_limit: PrintLimit = LINES,
@@ -67,6 +69,13 @@ def optimize(
     from smelt.ir.provenance import write_to_metadata
     from smelt.passes.run import count_nodes
 
+    asked = {"fast-math": fast_math, "assume-finite": assume_finite}
+    stages = ",".join([pipeline, *(stage for stage, wanted in asked.items() if wanted)])
+    bound, dims = split_dims(dim)
+    steps = bound_first(bound, stages)
+    if dry_run:
+        show_dry_run(steps, as_json)
+        return
     if as_json and output == STANDARD:
         raise UsageError("E637", "standard output cannot take both the model and --json")
     if samples and verify == "off":
@@ -81,13 +90,10 @@ def optimize(
         work = read_model(model, opset=opset, keep_opset=True)
         shown.say("inferring shapes")
         before = count_nodes(work)
-        bound, dims = split_dims(dim)
-        asked = {"fast-math": fast_math, "assume-finite": assume_finite}
-        stages = ",".join([pipeline, *(stage for stage, wanted in asked.items() if wanted)])
         highest = 0 if keep_opset else HIGHEST_OPSET
         reports = optimize_model(
             work,
-            pipeline=bound_first(bound, stages),
+            pipeline=steps,
             verify=verify,
             dims=dims,
             samples=given,

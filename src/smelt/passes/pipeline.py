@@ -266,7 +266,7 @@ def check_order(steps: Steps) -> None:
     Within a fixpoint every pass also runs after every other, so only first rounds are compared.
     """
     first: dict[str, int] = {}
-    listed = list(_flatten(steps))
+    listed = list(passes_of(steps))
     for index, pass_ in enumerate(listed):
         first.setdefault(pass_.name, index)
     for pass_ in listed:
@@ -283,9 +283,10 @@ def check_order(steps: Steps) -> None:
             )
 
 
-def _flatten(steps: Steps) -> Iterator[Pass]:
+def passes_of(steps: Steps) -> Iterator[Pass]:
+    """Every pass of ``steps`` in order; those of a fixpoint once."""
     for step in steps:
         if isinstance(step, Fixpoint):
-            yield from _flatten(step.steps)
+            yield from passes_of(step.steps)
         else:
             yield step.pass_

@@ -1,0 +1,60 @@
+"""``--dry-run``: what a command would do, for every command that runs passes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from smelt.cli.command import note, print_json
+from smelt.cli.layout import prose
+
+if TYPE_CHECKING:
+    from smelt.passes.pipeline import Steps
+    from smelt.targets.preview import Preview
+
+DryRun = Annotated[
+    bool,
+    typer.Option("--dry-run", help="Print the pipeline written out; read and write nothing."),
+]
+
+
+def show_dry_run(
+    pipeline: str | Steps,
+    as_json: bool,
+    target: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> None:
+    """Print what ``pipeline`` runs, and on standard error what ``target`` does after it.
+
+    What stands on standard output, given back as ``--pipeline``, runs the same passes without the
+    options that add to it, such as ``--fast-math``.
+    """
+    from smelt.passes.laid_out import laid_out
+    from smelt.targets.preview import preview
+
+    seen = preview(pipeline, target, options)
+    if as_json:
+        print_json({"schema": "smelt.dry-run/1", **seen.to_json()})
+        return
+    print(laid_out(seen.steps))
+    _show_rest(seen)
+
+
+def _show_rest(seen: Preview) -> None:
+    from smelt.cli.passes import makes
+    from smelt.passes.laid_out import laid_out
+    from smelt.targets.phases import phases
+
+    if seen.own:
+        note(f"\ntarget {seen.target.name if seen.target else ''} adds passes of its own:\n")
+        note(laid_out(seen.own))
+    if seen.target is not None:
+        note(f"\nphases of target {seen.target.name}:")
+        for name, what in phases(seen.target).items():
+            note(prose(f"  {name}: {what}"))
+    if seen.idle:
+        names = ", ".join(f"{item.spelling} (makes {makes(item)})" for item in seen.idle)
+        note(prose(f"\nwithout effect, as the target has no such operators: {names}"))
+    note("\nnothing was read or written")

@@ -1,0 +1,62 @@
+"""What a command would run, without a model: the pipeline written out, and a target's part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from smelt.passes import pipeline as language
+from smelt.passes.base import Pass
+from smelt.passes.pipeline import Steps
+from smelt.targets.base import Target
+from smelt.targets.options import read_options
+from smelt.targets.phases import phases
+from smelt.targets.registry import find_target
+
+
+@dataclass(frozen=True)
+class Preview:
+    """``steps`` are those of the pipeline that was asked for, ``own`` what ``target`` adds to it.
+
+    ``idle`` are passes among them that make operators that the target has not, and do nothing.
+    """
+
+    steps: Steps
+    target: Target | None
+    own: Steps
+    idle: tuple[Pass, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "pipeline": language.to_text(self.steps),
+            "target": self.target.name if self.target else None,
+            "target_pipeline": language.to_text(self.own),
+            "phases": phases(self.target) if self.target else {},
+            "idle": [pass_.spelling for pass_ in self.idle],
+        }
+
+
+def preview(
+    pipeline: str | Steps,
+    target: str | Target | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Preview:
+    """What ``pipeline`` runs, for ``target`` if one is given, checked as a compile checks it.
+
+    Raises UsageError E601 to E604 for the pipeline, E611 for the target, E660 for its options.
+    """
+    steps = language.parse(pipeline) if isinstance(pipeline, str) else pipeline
+    if target is None:
+        return Preview(steps, None, (), _idle(steps, frozenset()))
+    chosen = find_target(target)
+    read_options(chosen, options or {})
+    own = language.parse(chosen.passes)
+    language.check_order((*steps, *own))
+    operators = frozenset(operator.key for operator in chosen.operators)
+    return Preview(steps, chosen, own, _idle((*steps, *own), operators))
+
+
+def _idle(steps: Steps, operators: frozenset[tuple[str, str]]) -> tuple[Pass, ...]:
+    makers = [each for each in language.passes_of(steps) if not operators.issuperset(each.makes)]
+    return tuple({each.name: each for each in makers}.values())
