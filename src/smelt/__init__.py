@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from smelt.compiler import load, optimize, trace
     from smelt.frontends.jax.functions import function
     from smelt.frontends.onnx import save, to_proto
+    from smelt.frontends.onnx.extract import extract
     from smelt.targets.base import Artifact, Target
 
 __version__ = "0.1.0"
@@ -30,6 +31,7 @@ _HOMES = {
     "load": ("smelt.compiler", "load"),
     "optimize": ("smelt.compiler", "optimize"),
     "compile": ("smelt.compiler", "compile_model"),
+    "extract": ("smelt.frontends.onnx.extract", "extract"),
     "function": ("smelt.frontends.jax.functions", "function"),
     "save": ("smelt.frontends.onnx", "save"),
     "to_proto": ("smelt.frontends.onnx", "to_proto"),
@@ -47,6 +49,7 @@ __all__ = [
     "SmeltError",
     "Target",
     "compile",
+    "extract",
     "function",
     "load",
     "optimize",

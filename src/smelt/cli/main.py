@@ -22,6 +22,7 @@ from smelt.cli.config import config
 from smelt.cli.convert import convert
 from smelt.cli.diff import diff
 from smelt.cli.explain import explain
+from smelt.cli.extract import extract
 from smelt.cli.inspect import inspect
 from smelt.cli.optimize import optimize
 from smelt.cli.passes import passes
@@ -39,6 +40,7 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "optimize": optimize,
     "compile": compile_,
     "verify": verify,
+    "extract": extract,
     "run": run_command,
     "bench": bench,
     "inspect": inspect,

@@ -94,6 +94,22 @@ CODES: Mapping[str, ErrorCode] = {
         "Inputs come from .npy and .npz files of NumPy and from .pb files that hold a TensorProto.",
         'np.savez("data.npz", x=x)',
     ),
+    "E618": ErrorCode(
+        "no such value",
+        "A part of a model begins and ends at values of its main graph: inputs, weights, results.",
+        "`smelt extract MODEL --inputs h1 --outputs y -o part.onnx`",
+    ),
+    "E619": ErrorCode(
+        "a part that is not cut off",
+        "What the outputs need does not all come from the inputs that were given.",
+        "add the inputs that the message names, or choose values after them",
+    ),
+    "E620": ErrorCode(
+        "a value without a type",
+        "Inputs and outputs of a model have to declare an element type, and inference finds none "
+        "for this value.",
+        "choose a value before or after it",
+    ),
     "E630": ErrorCode(
         "a file cannot be written",
         "The destination is a folder, is in none, or may not be written. A file that "

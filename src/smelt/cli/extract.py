@@ -1,0 +1,79 @@
+"""``smelt extract MODEL -o PART``: a part of a model, between any of its values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Annotated
+
+import typer
+
+from smelt.cli.arguments import STANDARD, read_model, write_model
+from smelt.cli.command import Json, command, note, print_json
+from smelt.cli.progress import progress, size_of
+from smelt.errors import UsageError
+
+
+@command
+def extract(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A file, or - for stdin.")],
+    output: Annotated[str, typer.Option("-o", "--output", help="The file, or - for stdout.")],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--inputs",
+            metavar="NAME[,NAME]",
+            help="Values that the part takes; without it, the inputs it needs.",
+        ),
+    ] = None,
+    outputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--outputs",
+            metavar="NAME[,NAME]",
+            help="Values that the part gives; without it, the outputs of the model.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write the part of a model that computes some values from others.
+
+    Any values of the main graph can begin and end it; weights and functions that it does not need
+    are left out.
+    """
+    from smelt.frontends.onnx.extract import extract as take_out
+    from smelt.ir.part import named_values
+    from smelt.runtime.interface import interface_of
+
+    if as_json and output == STANDARD:
+        raise UsageError("E637", "standard output cannot take both the model and --json")
+    if not inputs and not outputs:
+        raise UsageError("E637", "nothing says where the part begins or ends", fix="--outputs NAME")
+    with progress(f"reading {model}{size_of(model)}") as shown:
+        read = read_model(model, as_is=True)
+        before = len(read.graph)
+        known = named_values(read.graph).keys()
+        part = take_out(read, _names(inputs, known), _names(outputs, known))
+        shown.say(f"writing {output}")
+        write_model(part, output)
+    interface = interface_of(part)
+    if as_json:
+        print_json(
+            {
+                "schema": "smelt.extract/1",
+                "output": output,
+                "nodes": [before, len(part.graph)],
+                "inputs": [{"name": p.name, "type": str(p)} for p in interface.inputs],
+                "outputs": [{"name": p.name, "type": str(p)} for p in interface.outputs],
+            }
+        )
+        return
+    note(f"{output}: {len(part.graph)} of {before} nodes")
+    for word, ports in (("takes", interface.inputs), ("gives", interface.outputs)):
+        note(f"{word} {', '.join(f'{port.name}: {port}' for port in ports) or 'nothing'}")
+
+
+def _names(items: Sequence[str] | None, known: Collection[str]) -> list[str] | None:
+    """The names in ``items``, which commas part unless the whole of one is a name."""
+    if not items:
+        return None
+    return [n for item in items for n in ([item] if item in known else item.split(","))]

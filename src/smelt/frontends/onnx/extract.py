@@ -1,0 +1,162 @@
+"""Take a part out of a model, between any values of its main graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from smelt.errors import ErrorList, SmeltError, UsageError, did_you_mean
+from smelt.frontends.onnx.check import check_model
+from smelt.frontends.onnx.load import load
+from smelt.frontends.onnx.read import Source
+from smelt.ir import scope
+from smelt.ir.defaults import default_of, restore_defaults
+from smelt.ir.names import values_of
+from smelt.ir.opaque_types import opaque_type_of
+from smelt.ir.part import become_inputs, keep_needed, named_values, needed_inputs
+from smelt.ir.shapes import ShapeInference
+
+SHOWN = 8
+"""Inputs that are named where some are missing."""
+
+
+def extract(
+    source: Source, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
+) -> ir.Model:
+    """The part of a model that computes ``outputs`` from ``inputs``, as a model of its own.
+
+    Both are names of values of the main graph in any place: inputs, weights, results. Without
+    ``inputs`` the part takes those inputs of the model that it needs, without ``outputs`` it gives
+    all of the model. New inputs and outputs have the types that inference finds. Nodes, weights
+    and functions that the part does not need are gone; an input that has a default and is not
+    among ``inputs`` becomes a weight.
+
+    Raises UsageError E618 for unknown names, E619 if ``inputs`` do not cut the part off, and
+    E620 for a value without an element type.
+    """
+    model = load(source, as_is=True)
+    values = named_values(model.graph)
+    _check_names(model, values, inputs, outputs)
+    _infer(model)
+    if outputs is not None:
+        model.graph.outputs.clear()
+        model.graph.outputs.extend(values[name] for name in outputs)
+    if inputs is not None:
+        _check_types(model, [values[name] for name in inputs], "input")
+        become_inputs(model, [values[name] for name in inputs])
+    _choose_inputs(model, inputs)
+    _check_types(model, model.graph.outputs, "output")
+    keep_needed(model)
+    check_model(model)
+    return model
+
+
+def _infer(model: ir.Model) -> None:
+    """Types of inner values; dims that inference made up get no names."""
+    shapes = ShapeInference(model)
+    try:
+        shapes.infer_model()
+    finally:
+        shapes.restore_interface()
+
+
+def _check_names(
+    model: ir.Model,
+    values: dict[str, ir.Value],
+    inputs: Sequence[str] | None,
+    outputs: Sequence[str] | None,
+) -> None:
+    """Raise E618 for names that are unknown or given twice, and for no output at all."""
+    errors: list[SmeltError] = []
+    for word, names in (("input", inputs or ()), ("output", outputs or ())):
+        twice = [name for name in dict.fromkeys(names) if list(names).count(name) > 1]
+        errors += [UsageError("E618", f"the {word} {name!r} is given twice") for name in twice]
+        unknown = [name for name in dict.fromkeys(names) if name not in values]
+        errors += [_unknown(model, values, name) for name in unknown]
+    if outputs is not None and not outputs:
+        errors.append(UsageError("E618", "a part without outputs computes nothing"))
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise ErrorList(errors)
+
+
+def _unknown(model: ir.Model, values: dict[str, ir.Value], name: str) -> UsageError:
+    for graph in scope.graphs(model):
+        if graph is not model.graph and any(value.name == name for value in values_of(graph)):
+            return UsageError(
+                "E618",
+                f"{name!r} is a value of an inner graph or a function",
+                why="a part is cut out of the main graph",
+                fix="name a value of the main graph, such as a result of the node around it",
+            )
+    return UsageError(
+        "E618",
+        f"the model has no value {name!r}",
+        fix=did_you_mean(name, values, "`smelt inspect MODEL` shows inputs and outputs"),
+    )
+
+
+def _choose_inputs(model: ir.Model, names: Sequence[str] | None) -> None:
+    """Let the graph have the inputs ``names``, in order, or those that it needs."""
+    graph = model.graph
+    needed = needed_inputs(graph)
+    if names is None:
+        chosen = needed
+    else:
+        by_name = {value.name: value for value in graph.inputs}
+        chosen = [by_name[name] for name in names]
+        missing = [v for v in needed if v not in set(chosen) and default_of(v) is None]
+        if missing:
+            raise _not_cut_off(names, missing)
+    rest = [value for value in graph.inputs if value not in set(chosen)]
+    restore_defaults(model)  # an input that is taken away, and has a default, is a weight then
+    graph.inputs.clear()
+    graph.inputs.extend(chosen)
+    for value in rest:
+        if value.is_initializer() and scope.is_dead(value) and value.name is not None:
+            del graph.initializers[value.name]
+
+
+def _not_cut_off(names: Sequence[str], missing: Sequence[ir.Value]) -> UsageError:
+    shown = [f"{value.name}: {_in_words(value)}" for value in missing[:SHOWN]]
+    more = [f"and {len(missing) - SHOWN} more"] if len(missing) > SHOWN else []
+    together = ",".join([*names, *(str(value.name) for value in missing)])
+    return UsageError(
+        "E619",
+        f"the outputs need {len(missing)} more input{'s'[: len(missing) > 1]}",
+        at=[*shown, *more],
+        why="some way from the inputs of the model to the outputs passes by all that were given",
+        fix=f"--inputs {together}, or values after them",
+    )
+
+
+def _in_words(value: ir.Value) -> str:
+    dims = "?" if value.shape is None else ",".join(map(str, value.shape.dims))
+    return f"{value.dtype.name.lower() if value.dtype is not None else '?'}[{dims}]"
+
+
+def _check_types(model: ir.Model, values: Sequence[ir.Value], word: str) -> None:
+    """Raise E620 for values that cannot be declared."""
+    errors: list[SmeltError] = []
+    for value in values:
+        if value.type is None and value.const_value is not None:
+            value.type = ir.TensorType(value.const_value.dtype)
+        if value.dtype is not None or opaque_type_of(value) is not None:
+            continue
+        node = value.producer()
+        why = "nothing is known of it"
+        if node is not None:
+            why = f"the type of what {node.domain or 'ai.onnx'}.{node.op_type} gives is not known"
+        errors.append(
+            UsageError(
+                "E620",
+                f"{value.name!r} has no element type, so it cannot be an {word}",
+                at=f"node {node.name!r}" if node is not None else "",
+                why=why,
+                fix="choose a value before or after it",
+            )
+        )
+    if errors:
+        raise errors[0] if len(errors) == 1 else ErrorList(errors)

@@ -1,0 +1,118 @@
+"""Cut a graph down: values become inputs, and what no output needs goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.build import forget_names
+from smelt.ir.names import values_of
+from smelt.ir.node_inputs import detach
+
+
+def named_values(graph: ir.Graph) -> dict[str, ir.Value]:
+    """The values of ``graph`` itself by name: inputs, constants and results."""
+    return {value.name: value for value in values_of(graph) if value.name}
+
+
+def become_inputs(model: ir.Model, values: Iterable[ir.Value]) -> None:
+    """Let each of ``values`` of the main graph be given by callers, after the inputs it has.
+
+    Readers, in inner graphs too, and outputs see the new input, which has the name and the type;
+    what computes the value may stay for other results, under another name. Every value needs a
+    type.
+    """
+    taken = {value.name for graph in scope.graphs(model) for value in values_of(graph)}
+    renamed = False
+    for value in values:
+        if value.is_graph_input():
+            continue
+        given = ir.Value(name=value.name, type=value.type, shape=value.shape)
+        replace(model, value, given)
+        if value.is_initializer() and value.name is not None:
+            del model.graph.initializers[value.name]
+        else:
+            value.name = _beside(f"{value.name}.computed", taken)
+            renamed = True
+        model.graph.inputs.append(given)
+    if renamed:
+        forget_names(model)
+
+
+def _beside(name: str, taken: set[str | None]) -> str:
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+def replace(model: ir.Model, old: ir.Value, new: ir.Value) -> None:
+    """Let all that read or return ``old``, a value of the main graph, read or return ``new``."""
+    for use in list(old.uses()):
+        use.node.replace_input_with(use.idx, new)
+    if old.is_graph_output():
+        for graph in scope.graphs_below(model.graph):
+            for index, output in enumerate(graph.outputs):
+                if output is old:
+                    graph.outputs[index] = new
+
+
+def keep_needed(model: ir.Model) -> None:
+    """Drop the nodes of the main graph that no output needs, constants and functions unread.
+
+    Inputs stay, read or not. Nodes are dropped whole: no node loses an output.
+    """
+    needed = needed_nodes(model.graph.outputs)
+    dropped = [node for node in model.graph if node not in needed]
+    for node in dropped:
+        for reader in (node, *scope.nested_nodes(node)):
+            detach(reader)
+            for inner in scope.subgraphs(reader):
+                inner.outputs.clear()
+    model.graph.remove(dropped)
+    for graph in scope.graphs(model):
+        for name, value in list(graph.initializers.items()):
+            if scope.is_dead(value) and not value.is_graph_input():
+                del graph.initializers[name]
+    _keep_called(model)
+
+
+def needed_nodes(outputs: Iterable[ir.Value]) -> set[ir.Node]:
+    """The nodes that ``outputs`` depend on, through captures of inner graphs too."""
+    found: set[ir.Node] = set()
+    pending = [value.producer() for value in outputs]
+    while pending:
+        node = pending.pop()
+        if node is None or node in found:
+            continue
+        found.add(node)
+        read = (*node.inputs, *(() if scope.is_flat(node) else scope.captures(node)))
+        pending += [value.producer() for value in read if value is not None]
+    return found
+
+
+def needed_inputs(graph: ir.Graph) -> list[ir.Value]:
+    """The inputs of ``graph`` that its outputs depend on, in order."""
+    read = set(graph.outputs)
+    for node in needed_nodes(graph.outputs):
+        read.update(value for value in node.inputs if value is not None)
+        if not scope.is_flat(node):
+            read.update(scope.captures(node))
+    return [value for value in graph.inputs if value in read]
+
+
+def _keep_called(model: ir.Model) -> None:
+    called: set[ir.OperatorIdentifier] = set()
+    pending: list[ir.Graph] = [model.graph]
+    functions: Mapping[ir.OperatorIdentifier, ir.Function] = model.functions
+    while pending:
+        for graph in scope.graphs_below(pending.pop()):
+            for node in graph:
+                key = node.op_identifier()
+                if key in functions and key not in called:
+                    called.add(key)
+                    pending.append(functions[key].graph)
+    for key in [key for key in functions if key not in called]:
+        del model.functions[key]
