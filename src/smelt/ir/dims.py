@@ -40,6 +40,21 @@ def unnamed_dims(inputs: Sequence[ir.Value]) -> dict[Place, str]:
     return named
 
 
+def binding_advice(inputs: Sequence[ir.Value]) -> str:
+    """How to give each symbolic dim of ``inputs`` a size: ``bind them, for instance: --dim B=1``.
+
+    Empty if all are numbers.
+    """
+    unnamed = unnamed_dims(inputs)
+    names: dict[str, None] = {}
+    for value in inputs:
+        for axis, dim in enumerate(value.shape.dims if value.shape is not None else ()):
+            name = unnamed.get((value, axis))
+            names.update(dict.fromkeys([name] if name else sorted(symbols_of(dim))))
+    sizes = " ".join(f"--dim {name}=1" for name in names)
+    return f"bind them, for instance: {sizes}" if sizes else ""
+
+
 def symbols_of(dim: int | ir.SymbolicDim) -> frozenset[str]:
     """The names that the size of ``dim`` depends on; none for a number and an unknown dim."""
     if isinstance(dim, int) or dim.value is None:

@@ -17,8 +17,11 @@ def is_static(program: Program) -> bool:
     return all(isinstance(dim, int) for slot in program.slots for dim in slot.shape)
 
 
-def check_sizes_known(program: Program) -> None:
-    """Raise E411 for each value whose size does not follow from the shapes of the inputs."""
+def check_sizes_known(program: Program, advice: str = "") -> None:
+    """Raise E411 for each value whose size does not follow from the shapes of the inputs.
+
+    ``advice`` says how to bind those.
+    """
     bound = {
         dim.value
         for slot in program.inputs
@@ -31,7 +34,7 @@ def check_sizes_known(program: Program) -> None:
             slot = program.slots[number]
             loose = [dim for dim in slot.shape if not _follows(dim, bound)]
             if loose:
-                errors.append(_unknown(slot.name, loose[0], instruction.origin))
+                errors.append(_unknown(slot.name, loose[0], instruction.origin, advice))
                 break
     if errors:
         raise ErrorList(errors)
@@ -43,13 +46,13 @@ def _follows(dim: Dim, bound: set[str | None]) -> bool:
     return dim.value is not None and (dim.value in bound or symbols_of(dim) <= bound)
 
 
-def _unknown(name: str, dim: Dim, origin: str) -> Unsupported:
+def _unknown(name: str, dim: Dim, origin: str, advice: str) -> Unsupported:
     return Unsupported(
         "E411",
         f"the size {dim} of {name!r} is not known before the model runs",
         at=f"node {origin!r}",
         why="memory is planned before a run, from the shapes of the inputs alone",
-        fix="fix the shape in the model, or use the target 'onnx'",
+        fix=advice or "fix the shape in the model, or use the target 'onnx'",
     )
 
 

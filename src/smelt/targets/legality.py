@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from smelt.errors import ErrorList, SmeltError, Unsupported
 from smelt.ir import scope
-from smelt.ir.dims import symbols_of, unnamed_dims
+from smelt.ir.dims import binding_advice, unnamed_dims
 from smelt.targets.base import Target
 
 
@@ -39,7 +39,6 @@ def _opset(model: ir.Model, target: Target) -> Iterator[SmeltError]:
 def _dims(model: ir.Model, target: Target) -> Iterator[SmeltError]:
     if target.limits.dynamic_dims:
         return
-    symbols: dict[str, None] = {}
     places = []
     unnamed = unnamed_dims(model.graph.inputs)
     for value in model.graph.inputs:
@@ -47,17 +46,13 @@ def _dims(model: ir.Model, target: Target) -> Iterator[SmeltError]:
             dims = value.shape.dims if value.shape is not None else ()
             names = [unnamed.get((value, axis), str(dim)) for axis, dim in enumerate(dims)]
             places.append(f"input {value.name!r} {_type(value, names)}")
-            for axis, dim in enumerate(dims):
-                name = unnamed.get((value, axis))
-                symbols.update(dict.fromkeys([name] if name else sorted(symbols_of(dim))))
     if places:
-        bind = " ".join(f"--dim {name}=1" for name in symbols)
         yield Unsupported(
             "E401",
             f"target {target.name!r} needs fixed shapes",
             at=places,
             why="it plans all memory before it runs",
-            fix=f"bind them, for instance: {bind}" if bind else "give the inputs fixed shapes",
+            fix=binding_advice(model.graph.inputs) or "give the inputs fixed shapes",
         )
 
 

@@ -83,7 +83,7 @@ def _drop_broadcast(
         return _drop(cx, a, label), b
     if y == 1:
         return a, _drop(cx, b, label)
-    raise cx.refuse(f"batch dims {x} and {y} are not known to be equal")
+    raise cx.refuse_size(f"batch dims {x} and {y} are not known to be equal")
 
 
 def _size(cx: Lowering, operand: Labelled, label: str) -> Dim:
@@ -234,7 +234,8 @@ def _check_sizes(cx: Lowering, operands: Sequence[Labelled]) -> None:
         for label, dim in zip(operand.labels, cx.shape(operand.slot), strict=True):
             known = sizes.setdefault(label, dim)
             if not same_dim(known, dim):
-                raise cx.refuse(f"sizes {known} and {dim} of {label!r} are not known to be equal")
+                why = f"sizes {known} and {dim} of {label!r} are not known to be equal"
+                raise cx.refuse_size(why)
 
 
 def _sum_out(cx: Lowering, operand: Labelled, kept: Sequence[str]) -> Labelled:

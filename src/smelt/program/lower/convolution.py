@@ -63,7 +63,7 @@ def pool(cx: Lowering, node: ir.Node) -> None:
 def _static(cx: Lowering, shape: Sequence[Dim]) -> tuple[int, ...]:
     sizes = tuple(dim for dim in shape if isinstance(dim, int))
     if len(sizes) != len(shape):
-        raise cx.refuse("the kernel has a symbolic size")
+        raise cx.refuse_size("the kernel has a symbolic size")
     return sizes
 
 
@@ -103,7 +103,7 @@ def _same_pads(
         elif stride == 1:
             total = reach - 1
         else:
-            raise cx.refuse(f"auto_pad with a stride needs a fixed size, not {size}")
+            raise cx.refuse_size(f"auto_pad with a stride needs a fixed size, not {size}")
         small, large = total // 2, total - total // 2
         begins.append(small if upper else large)
         ends.append(large if upper else small)

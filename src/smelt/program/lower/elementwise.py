@@ -130,7 +130,7 @@ def _broadcast_dim(cx: Lowering, x: Dim, y: Dim) -> Dim:
         return y
     if y in (1, x):
         return x
-    raise cx.refuse(f"sizes {x} and {y} are not known to broadcast")
+    raise cx.refuse_size(f"sizes {x} and {y} are not known to broadcast")
 
 
 @lowers("Clip")

@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from smelt.errors import InternalError, Unsupported
 from smelt.ir import constants
+from smelt.ir.dims import binding_advice
 from smelt.ir.onnx_ir_private import uses_of
 from smelt.ir.provenance import origin_of
 from smelt.program.instruction import (
@@ -175,6 +176,11 @@ class Lowering:
             at.append(f"from {origin}")
         return Unsupported("E201", f"operator {name} cannot be lowered", at=at, why=why, fix=fix)
 
+    def refuse_size(self, why: str) -> Unsupported:
+        """``refuse`` for what depends on a size that is not known: the sizes may be bound."""
+        advice = binding_advice(self.model.graph.inputs)
+        return self.refuse(why, advice or "fold constants first, or fix the value in the model")
+
     def input(self, node: ir.Node, index: int) -> ir.Value | None:
         """Input ``index`` of ``node``, None if it is absent."""
         return node.inputs[index] if index < len(node.inputs) else None
@@ -197,10 +203,7 @@ class Lowering:
             return None
         found = self.constants.ints(source)
         if found is None:
-            raise self.refuse(
-                f"{name!r} is computed while the model runs",
-                "fold constants first, or fix the value in the model",
-            )
+            raise self.refuse_size(f"{name!r} is computed while the model runs")
         return found
 
     def scalar(self, node: ir.Node, name: str, index: int) -> int | float | None:
@@ -213,7 +216,7 @@ class Lowering:
             return None
         found = self.constants.scalar(source)
         if found is None:
-            raise self.refuse(f"{name!r} is computed while the model runs")
+            raise self.refuse_size(f"{name!r} is computed while the model runs")
         return found
 
     def axes(self, axes: Iterable[int], rank: int) -> tuple[int, ...]:

@@ -117,7 +117,7 @@ def _equal_parts(cx: Lowering, node: ir.Node, size: Dim) -> tuple[int, ...]:
     """Equal parts; the last is smaller if they do not come out even (opset 18)."""
     count = int_of(node, "num_outputs", len(node.outputs))
     if not isinstance(size, int):
-        raise cx.refuse(f"the size {size} of the split axis is symbolic")
+        raise cx.refuse_size(f"the size {size} of the split axis is symbolic")
     part = math.ceil(size / count)
     return tuple(max(0, min(part, size - part * i)) for i in range(count))
 
@@ -168,7 +168,7 @@ def space_to_depth(cx: Lowering, node: ir.Node) -> None:
 
 def _div(cx: Lowering, size: Dim, by: int) -> int:
     if not isinstance(size, int) or by < 1 or size % by:
-        raise cx.refuse(f"size {size} is not known to divide into blocks of {by}")
+        raise cx.refuse_size(f"size {size} is not known to divide into blocks of {by}")
     return size // by
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from smelt.errors import ErrorList, Unsupported
+from smelt.ir.dims import binding_advice
 from smelt.program.instruction import Instruction, Program
 from smelt.program.lower import lower
 from smelt.program.passes import (
@@ -28,7 +29,7 @@ def order(plan: Plan) -> None:
     """Set ``plan.steps``. Raises Unsupported for everything that has no kernel, all at once."""
     program = lower(plan.model)
     if not is_static(program):
-        check_sizes_known(program)
+        check_sizes_known(program, binding_advice(plan.model.graph.inputs))
     check_types(program)
     transpose_folding.run(program)
     dot_dimension_sorter.run(program)

@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from smelt.errors import ErrorList, Unsupported
 from smelt.ir.defaults import default_of
+from smelt.ir.dims import binding_advice
 from smelt.ir.shapes import ShapeInference
 from smelt.program.instruction import Program
 from smelt.program.lower import lower
@@ -52,7 +53,7 @@ def plan_steps(plan: Plan) -> None:
     optimize(program, decompose=is_static(program))
     check_dtypes(program)
     check_kernels(program)
-    check_sizes_known(program)
+    check_sizes_known(program, binding_advice(plan.model.graph.inputs))
     plan.steps = program
     plan.facts["instructions"] = len(program.instructions)
 
