@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 
 import pytest
-from small_models import HEADER
+from small_models import HEADER, MODEL
+from wrong_rules import HARMLESS, drop_relu, wrong_pass
+
+from smelt.passes.pipeline import Step
 
 
 def data(page: str) -> dict:
@@ -32,7 +36,10 @@ def test_optimize_writes_the_model_and_a_page(smelt, write, report, tmp_path):
 
 def test_optimize_says_what_was_verified(smelt, write, report, tmp_path):
     smelt("optimize", write(), "-o", tmp_path / "o.onnx", "--report", report, "--verify", "each")
-    assert data(report.read_text())["evidence"]["mode"] == "each"
+    numbers = data(report.read_text())["numbers"]
+    assert numbers["title"].endswith("verified each")
+    assert [row["sizes"] for row in numbers["rows"]] == ["B=1", "B=1", "B=3", "B=3"]
+    assert all(row["max_abs"] == 0 for row in numbers["rows"])
 
 
 def test_a_report_may_go_to_standard_output_but_not_with_something_else(smelt, write, tmp_path):
@@ -61,3 +68,85 @@ def test_a_refused_model_has_its_reasons_on_the_page(smelt, write, report, tmp_p
     result = smelt("optimize", write(text), "-o", tmp_path / "o.onnx", "--report", report)
     assert result.exit_code != 0
     assert data(report.read_text())["error"]["code"] in result.stderr
+
+
+@pytest.mark.parametrize(("target", "planned"), [("c", True), ("host", True), ("onnx", False)])
+def test_compile_shows_the_memory_of_targets_that_plan_it(
+    smelt, write, report, tmp_path, target, planned
+):
+    options = ["--target", target, "-o", tmp_path / "out", "--dim", "B=2"]
+    result = smelt("compile", write(), *options, "--report", report)
+    assert result.exit_code == 0, result.stderr
+    found = data(report.read_text())
+    assert (found["memory"] is not None) == planned
+    assert found["before"]["values"][found["before"]["inputs"][0]][1] == "float[2,4]"
+
+
+def test_convert_shows_the_lines_of_the_source(smelt, report, tmp_path, monkeypatch):
+    pytest.importorskip("jax")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shown_net.py").write_text("def net(x):\n    return (x + 1.0) * 2.0\n")
+    result = smelt(
+        "convert", "shown_net:net", "--input", "f32[4]", "-o", "o.onnx", "--report", report
+    )
+    assert result.exit_code == 0, result.stderr
+    sources = [node["source"] for node in data(report.read_text())["before"]["nodes"]]
+    assert sources == [["shown_net.py:2 in net"], ["shown_net.py:2 in net"]]
+
+
+def test_verify_shows_both_sides_and_their_numbers(smelt, write, report):
+    other = MODEL.replace("Relu", "Abs")
+    result = smelt("verify", write(), write(other, "b.onnx"), "--report", report)
+    assert result.exit_code == 1
+    found = data(report.read_text())
+    assert not found["numbers"]["ok"]
+    assert [row["ok"] for row in found["numbers"]["rows"]].count(False) >= 1
+    states = [[node.get("state") for node in found[side]["nodes"]] for side in ("before", "after")]
+    assert states == [[None, None, "gone"], [None, None, "new"]]
+
+
+def test_bisect_shows_the_rewrite_at_fault(smelt, write, report, monkeypatch):
+    from smelt import compiler
+
+    steps = (Step(HARMLESS), Step(wrong_pass(drop_relu)))
+    monkeypatch.setattr(
+        compiler, "optimize_model", partial(optimize_with, compiler.optimize_model, steps)
+    )
+    text = HEADER + "g (float[B,4] x) => (float[B,4] y) { a = Identity(x) r = Relu(a) y = Neg(r) }"
+    result = smelt("bisect", write(text), "--report", report)
+    assert result.exit_code == 1
+    found = data(report.read_text())
+    assert found["culprit"]["rules"] == ["drop_relu"]
+    assert [node["op"] for node in found["before"]["nodes"]] == ["Relu", "Neg"]
+    assert [node["op"] for node in found["after"]["nodes"]] == ["Neg"]
+
+
+def optimize_with(optimize, steps, model, **options):
+    return optimize(model, **{**options, "pipeline": steps})
+
+
+def test_bisect_of_a_right_pipeline_shows_what_it_did(smelt, write, report):
+    assert smelt("bisect", write(), "--report", report).exit_code == 0
+    found = data(report.read_text())
+    assert found["culprit"] is None
+    assert [len(found[side]["nodes"]) for side in ("before", "after")] == [3, 2]
+
+
+def test_a_mismatch_is_on_the_page(smelt, write, report, tmp_path, monkeypatch):
+    from smelt import compiler
+
+    steps = (Step(wrong_pass(drop_relu)),)
+    monkeypatch.setattr(
+        compiler, "optimize_model", partial(optimize_with, compiler.optimize_model, steps)
+    )
+    options = ["-o", tmp_path / "o.onnx", "--verify", "each", "--report", report]
+    assert smelt("optimize", write(), *options).exit_code == 1
+    assert data(report.read_text())["error"]["code"] == "E701"
+
+
+def test_time_is_told_by_phase_and_pass(smelt, write, report, tmp_path):
+    smelt("optimize", write(), "-o", tmp_path / "o.onnx", "--report", report)
+    found = data(report.read_text())["spans"]
+    names = {span[0] for span in found["spans"]} | {total[0] for total in found["totals"]}
+    assert {"load", "optimize"} <= names
+    assert all(start + took <= found["seconds"] + 1e-6 for _, start, took, *_ in found["spans"])

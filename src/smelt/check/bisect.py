@@ -8,7 +8,7 @@ found by halving: ``log2(edits)`` runs, and no script to write.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import onnx_ir as ir
@@ -30,7 +30,8 @@ class Culprit:
     """The first rewrite that changes a result.
 
     ``rewrite`` counts from 1 over the whole pipeline of ``rewrites``; ``rules`` are those of the
-    pass that fired with it, ``removed`` and ``added`` the nodes it took and made.
+    pass that fired with it, ``removed`` and ``added`` the nodes it took and made. ``models`` are
+    those before and after it.
     """
 
     pass_text: str
@@ -40,6 +41,7 @@ class Culprit:
     removed: tuple[str, ...]
     added: tuple[str, ...]
     problems: tuple[str, ...]
+    models: tuple[ir.Model, ir.Model] = field(compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -165,7 +167,14 @@ def _culprit(before: _Attempt, after: _Attempt, rewrite: int, total: int) -> Cul
     removed, added = node_changes(before.work, after.work)
     text = str(after.guilty) if after.guilty is not None else "(the pipeline raises)"
     return Culprit(
-        text, rewrite, total, tuple(fired), tuple(removed), tuple(added), tuple(after.problems)
+        text,
+        rewrite,
+        total,
+        tuple(fired),
+        tuple(removed),
+        tuple(added),
+        tuple(after.problems),
+        (before.work, after.work),
     )
 
 

@@ -20,7 +20,7 @@ class Evidence:
     and ``versions`` how many of their results were run. ``max_ulp`` is the largest error in units
     in the last place of the largest magnitude of its output, ``max_abs`` the largest error; both
     are those of the last version against the source. ``seconds`` is wall-clock time, the runs of
-    the source included.
+    the source included. ``compared`` are the outputs of the last version, each at its inputs.
     """
 
     mode: str
@@ -34,6 +34,7 @@ class Evidence:
     max_abs: float = 0.0
     undetermined: int = 0
     seconds: float = 0.0
+    compared: list[tuple[Case, Comparison]] = field(default_factory=list)
 
     def note(
         self,
@@ -44,6 +45,7 @@ class Evidence:
         """Take in how one version compares with the source, and what its passes declare."""
         self.runtime, self.passes, self.declared = runtime, len(declared), together(declared)
         self.versions += 1
+        self.compared = [(Case((), case.sizes, case.inputs), item) for case, item in compared]
         self.sizes = list({sizes_in_words(c.sizes): c.sizes for c, _ in compared}.values())
         self.inputs = list(dict.fromkeys(case.inputs for case, _ in compared))
         self.max_ulp = max((item.scaled_ulp for _, item in compared), default=0.0)
@@ -63,6 +65,10 @@ class Evidence:
             "max_abs": self.max_abs,
             "undetermined": self.undetermined,
             "seconds": self.seconds,
+            "outputs": [
+                {"sizes": dict(case.sizes), "inputs": case.inputs, **item.to_json()}
+                for case, item in self.compared
+            ],
         }
 
     def __repr__(self) -> str:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from smelt.cli.arguments import parse_dims, read_model
+from smelt.cli.arguments import STANDARD, parse_dims, read_model
 from smelt.cli.command import Dims, Json, Pipeline, command, print_json
 from smelt.cli.progress import progress
+from smelt.cli.reporting import Report, reporting
 from smelt.errors import ExitStatus
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def bisect(
     pipeline: Pipeline = "default",
     dim: Dims = None,
     seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
+    report: Report = None,
     as_json: Json = False,
 ) -> None:
     """Find the first pass and rewrite of a pipeline after which the model computes another result.
@@ -37,12 +39,14 @@ def bisect(
     def optimize(
         work: ir.Model, limit: int | None, watching: Iterable[Observer]
     ) -> list[PassReport]:
-        return optimize_model(work, pipeline=pipeline, rewrites=limit, observers=watching)
+        also = page.observers if limit is None else []
+        return optimize_model(work, pipeline=pipeline, rewrites=limit, observers=[*watching, *also])
 
-    with progress(f"bisecting {model}"):
+    with reporting(report, model, STANDARD) as page, progress(f"bisecting {model}"):
         culprit = search(
             read_model(model, keep_opset=True), optimize, parse_dims(dim) or None, seed
         )
+        page.report.culprit = culprit
     if as_json:
         found = culprit.to_json() if culprit is not None else None
         print_json({"schema": "smelt.bisect/1", "culprit": found})

@@ -21,6 +21,7 @@ from smelt.cli.given import Samples
 from smelt.cli.layout import table
 from smelt.cli.printing import LINES, PrintAfter, PrintChanged, PrintLimit, printed
 from smelt.cli.progress import progress, size_of
+from smelt.cli.reporting import Report, reporting
 from smelt.cli.timing import Timing, Trace, timed
 from smelt.cli.tracing import Input, Static, parse_inputs, parse_static
 from smelt.errors import UsageError
@@ -62,6 +63,7 @@ def compile_(
     print_limit: PrintLimit = LINES,
     timing: Timing = False,
     trace: Trace = None,
+    report: Report = None,
     as_json: Json = False,
 ) -> None:
     """Compile an ONNX model or a JAX function for a target.
@@ -91,6 +93,7 @@ def compile_(
     with (
         printed(print_changed, print_after, print_limit) as printers,
         timed(timing, trace, as_json) as clock,
+        reporting(report, source, STANDARD) as page,
         progress(f"reading {source}{size_of(source)}") as shown,
     ):
         artifact = compile_model(
@@ -102,14 +105,16 @@ def compile_(
             opset=opset,
             x64=x64,
             tracing={"kwargs": keyword, "static": values} if keyword or values else None,
-            observers=[shown, *printers],
+            observers=[shown, *printers, *page.observers],
             **options,
         )
+        page.report.artifact = artifact
         verified = None
         if verify != "off":
             shown.say("comparing")
             own = called(given, len(positional), keyword, values, x64) if callable(given) else given
             verified = compared(own, artifact, bind_dims(dim), samples)
+            page.report.verification = verified
         shown.say(f"writing {output}")
         files = _saved(artifact, output)
     if as_json:

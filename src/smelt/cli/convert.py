@@ -11,6 +11,7 @@ from smelt.cli.command import Json, Pipeline, Target, command, note, print_json
 from smelt.cli.dry_run import DryRun, show_dry_run
 from smelt.cli.printing import LINES, PrintAfter, PrintChanged, PrintLimit, printed
 from smelt.cli.progress import progress
+from smelt.cli.reporting import Report, reporting
 from smelt.cli.timing import Timing, Trace, timed
 from smelt.cli.tracing import (
     ChannelsFirst,
@@ -51,6 +52,7 @@ def convert(
     print_limit: PrintLimit = LINES,
     timing: Timing = False,
     trace: Trace = None,
+    report: Report = None,
     as_json: Json = False,
 ) -> None:
     """Trace a JAX function and save it as an optimized ONNX model.
@@ -81,6 +83,7 @@ def convert(
     with (
         printed(print_changed, print_after, print_limit) as printers,
         timed(timing, trace, as_json) as clock,
+        reporting(report, function, output, "-" if as_json else None) as page,
         progress(f"tracing {function}") as shown,
     ):
         artifact = compile_model(
@@ -90,8 +93,9 @@ def convert(
             pipeline=pipeline,
             opset=opset,
             tracing=tracing,
-            observers=[shown, *printers],
+            observers=[shown, *printers, *page.observers],
         )
+        page.report.artifact = artifact
         shown.say(f"writing {output}")
         write_model(artifact.model, output, **{"external_data": True} if external_data else {})
     if as_json:

@@ -99,9 +99,9 @@ def optimize(
             samples=given,
             opset=opset,
             highest_opset=highest,
-            observers=[shown, *printers, *([page] if report else [])],
+            observers=[shown, *printers, *page.observers],
         )
-        page.evidence = reports.evidence
+        page.report.evidence = reports.evidence
         if provenance:
             write_to_metadata(scope.nodes(work))
         shown.say(f"writing {output}")

@@ -11,6 +11,7 @@ from smelt.cli.arguments import STANDARD, find_function, is_function, parse_dims
 from smelt.cli.command import Dims, Json, command, print_json
 from smelt.cli.given import Samples, read_samples
 from smelt.cli.progress import progress
+from smelt.cli.reporting import Report, reporting
 from smelt.cli.timing import Timing, Trace, timed
 from smelt.errors import ExitStatus, UsageError
 
@@ -35,6 +36,7 @@ def verify(
     ] = False,
     timing: Timing = False,
     trace: Trace = None,
+    report: Report = None,
     as_json: Json = False,
 ) -> None:
     """Run two models, compiled folders or functions on the same inputs and compare them.
@@ -56,11 +58,12 @@ def verify(
     given = any(bound is not None for bound in bounds)
     with (
         timed(timing, trace, as_json) as clock,
+        reporting(report, f"{b} against {a}", STANDARD) as page,
         progress(f"comparing {b} with {a}"),
     ):
-        report = run(
-            _side(a),
-            _side(b),
+        sides = _side(a), _side(b)
+        found = run(
+            *sides,
             dims=parse_dims(dim),
             samples=read_samples(samples),
             seed=seed,
@@ -68,12 +71,14 @@ def verify(
             modes=(*MODES, "edges") if edges else MODES,
             names=(a, b),
         )
+        page.report.verification = found
+        page.report.compare(*sides, (a, b))
     if as_json:
-        print_json({**report.to_json(), **clock.facts()})
+        print_json({**found.to_json(), **clock.facts()})
     else:
-        print(report)
-        print("same" if report.ok else "DIFFERENT", f"(allowed: {report.tolerance})")
-    if not report.ok:
+        print(found)
+        print("same" if found.ok else "DIFFERENT", f"(allowed: {found.tolerance})")
+    if not found.ok:
         raise typer.Exit(int(ExitStatus.MISMATCH))
 
 

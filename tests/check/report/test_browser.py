@@ -14,6 +14,7 @@ from small_models import MODEL, VARIED
 
 import smelt
 from smelt.ir.text import parse
+from smelt.spans import recording
 
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="no Chromium here (apt-get install chromium): no page was opened"
@@ -121,6 +122,27 @@ def test_five_thousand_nodes_are_collapsed_found_and_opened(show):
     collapsed = page.ask("document.querySelectorAll('.pane:first-child .item').length")
     page.click(".pane:first-child .group", 0)
     assert page.ask("document.querySelectorAll('.pane:first-child .item').length") > collapsed
+
+
+def test_the_arena_and_the_time_are_pictures(show):
+    with recording() as recorder:
+        report = smelt.HtmlReport("c")
+        report.artifact = smelt.compile(
+            parse(VARIED["attention"]), target="c", observers=[report], name="m"
+        )
+    report.recorder = recorder
+    page = show(report, "#Memory")
+    assert page.ask("document.querySelectorAll('.buffer').length") > 2
+    inside = """[...document.querySelectorAll('.buffer')].every(each => {
+        const [box, all] = [each, each.closest('svg')].map(e => e.getBoundingClientRect());
+        return box.top >= all.top - 1 && box.bottom <= all.bottom + 1 && box.right <= all.right + 1;
+    })"""
+    assert page.ask(inside)
+    page.click("nav button", 2)
+    assert texts(page, "main:not([hidden]) h2")[0].startswith("Where time went")
+    spans = page.ask("document.querySelectorAll('.span').length")
+    page.click(".span", spans - 1)
+    assert page.ask("document.querySelectorAll('.span').length") <= spans
 
 
 @pytest.mark.parametrize("kind", ["branches", "a loop"])

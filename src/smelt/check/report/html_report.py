@@ -9,19 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 
+from smelt.check.report import numbers
 from smelt.check.report.history import History
 from smelt.check.report.memory import memory_of
 from smelt.check.report.page import page_of
+from smelt.check.report.pair import pair_of
 from smelt.check.report.passes import interface_of, near_misses_of, operators_of, passes_of
 from smelt.check.report.shown import shown
+from smelt.check.report.spans import spans_of
 from smelt.errors import SmeltError
 from smelt.ir.files import write_atomically
 from smelt.passes.pipeline import Step
 from smelt.passes.run import PassReport
+from smelt.spans import Recorder
 from smelt.targets.base import Artifact
 
 if TYPE_CHECKING:
+    from smelt.check.bisect import Culprit
     from smelt.check.evidence import Evidence
+    from smelt.check.verification import Report
 
 SCHEMA = "smelt.report/1"
 
@@ -36,7 +42,9 @@ class HtmlReport:
         report.save("bert.html")
 
     The page is one file that reads nothing else. ``document`` gives its data. A report watches one
-    run; what it is given beside that is shown too: ``artifact``, ``evidence`` and ``error``.
+    run; what it is given beside that is shown too: the ``artifact`` of a target with its memory
+    plan, the ``evidence`` of a verified pipeline, the ``verification`` of two models, the
+    ``culprit`` of a bisection, the ``recorder`` of ``smelt.spans.recording()``, an ``error``.
     """
 
     def __init__(self, title: str = "") -> None:
@@ -44,7 +52,12 @@ class HtmlReport:
         self.history = History()
         self.artifact: Artifact | None = None
         self.evidence: Evidence | None = None
+        self.verification: Report | None = None
+        self.culprit: Culprit | None = None
+        self.recorder: Recorder | None = None
         self.error: SmeltError | None = None
+        self._compared: tuple[ir.Model, ir.Model] | None = None
+        self._sides = ("Before", "After")
 
     def before_pass(self, step: Step, model: ir.Model) -> None:
         """Keep the model as the first pass finds it."""
@@ -54,28 +67,51 @@ class HtmlReport:
         """Note what a pass did."""
         self.history.after_pass(step, model, report)
 
+    def compare(
+        self, before: object, after: object, sides: tuple[str, str] = ("Before", "After")
+    ) -> None:
+        """Show two models side by side that no pipeline connects; what is no model is not shown.
+
+        ``sides`` are what they are called.
+        """
+        if isinstance(before, ir.Model) and isinstance(after, ir.Model):
+            self._compared, self._sides = (before, after), sides
+
     def document(self) -> dict[str, Any]:
         """The data of the page: plain, finite, and without any text that is very long."""
         written: dict[str, Any] = {
             "schema": SCHEMA,
             "version": version("smelt"),
             "title": shown(self.title, 120),
+            "sides": [shown(name, 60) for name in self._sides],
             "passes": passes_of(self.history.runs),
             "near_misses": near_misses_of(self.history.runs),
         }
-        model = self.artifact.model if self.artifact is not None else self.history.model
-        if model is not None:
-            before, after = self.history.graphs(model)
-            written |= {"before": before, "after": after}
-            written["operators"] = operators_of(before, after)
+        graphs = self._graphs()
+        if graphs is not None:
+            before, after = graphs
+            written |= {"before": before, "after": after, "operators": operators_of(*graphs)}
             written["interface"] = interface_of(before, after, self.history.runs)
-        if self.artifact is not None:
-            written["memory"] = memory_of(self.artifact)
-        if self.evidence is not None:
-            written["evidence"] = self.evidence.to_json()
-        if self.error is not None:
-            written["error"] = _shown(self.error.to_json())
+        written["memory"] = memory_of(self.artifact) if self.artifact is not None else None
+        written["spans"] = spans_of(self.recorder) if self.recorder is not None else None
+        written["numbers"] = self._numbers()
+        for key in ("culprit", "error"):
+            found = getattr(self, key)
+            written[key] = _shown(found.to_json()) if found is not None else None
         return written
+
+    def _graphs(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        if self.culprit is not None:
+            return pair_of(*self.culprit.models)
+        if self._compared is not None:
+            return pair_of(*self._compared)
+        model = self.artifact.model if self.artifact is not None else self.history.model
+        return self.history.graphs(model) if model is not None else None
+
+    def _numbers(self) -> dict[str, Any] | None:
+        if self.verification is not None:
+            return numbers.of_report(self.verification)
+        return numbers.of_evidence(self.evidence) if self.evidence is not None else None
 
     def to_html(self) -> str:
         """The page."""

@@ -27,6 +27,7 @@ SCRIPTS = (
     "graphs",
     "tables",
     "charts",
+    "numbers",
     "main",
 )
 """ES modules in the order of what they need; the page holds them as one script."""

@@ -30,6 +30,8 @@ export function inBytes(size) {
 export const inTime = (seconds) =>
   seconds < 1 ? `${(seconds * 1000).toFixed(seconds < 0.01 ? 1 : 0)} ms` : `${seconds.toFixed(2)} s`;
 
+export const short = (value) => (typeof value === "number" ? +value.toPrecision(3) : value);
+
 export const cut = (text, limit) => (text.length > limit ? text.slice(0, limit - 1) + "…" : text);
 
 export function share(before, after) {
@@ -37,7 +39,7 @@ export function share(before, after) {
   return percent ? `${percent > 0 ? "+" : "−"}${Math.abs(percent)}%` : "";
 }
 
-const NUMBER = /^[−+<]?[\d.,]+( (B|kB|MB|GB|TB|s|ms))?$/;
+const NUMBER = /^[−+<]?[\d.,]+(e[-+]?\d+)?( (B|kB|MB|GB|TB|s|ms))?$/;
 
 // Columns of numbers stand to the right; cells are texts or elements.
 export function table(head, rows, className = "") {

@@ -95,13 +95,12 @@ export function graphsTab() {
 function framed(side) {
   const legend = LEGEND[side.key].map(([state, word]) => {
     const count = side.graph.nodes.filter((node) => node.state === state).length;
-    return count ? el("span", { class: `key is-${state}` }, `${count} ${word}`) : null;
+    return count ? el("span", { class: `key is-${state}` }, `${count.toLocaleString("en")} ${word}`) : null;
   });
   const zoom = (text, factor) =>
     el("button", { "aria-label": text, onclick: () => side.pane.zoom(factor) }, text);
-  const title = side.key[0].toUpperCase() + side.key.slice(1);
   return el("section", { class: "pane" },
-    el("header", {}, el("b", {}, title), ` ${counted(side.graph.nodes.length, "node")}`, legend,
+    el("header", {}, el("b", {}, data.sides[side.key === "after" ? 1 : 0]), ` ${counted(side.graph.nodes.length, "node")}`, legend,
       el("span", { class: "zoom" }, zoom("−", 0.8), zoom("+", 1.25))),
     side.pane.root);
 }

@@ -1,10 +1,11 @@
 // The page: what happened in a line of figures, and a tab for each part of the data.
 
-import { el, counted, inBytes, inTime, share } from "./dom.js";
+import { el, short, counted, inBytes, inTime, share } from "./dom.js";
 import { data } from "./model.js";
 import { graphsTab } from "./graphs.js";
 import { modelTab, passesTab, total } from "./tables.js";
-import { chartTabs } from "./charts.js";
+import { memoryTab, timeTab } from "./charts.js";
+import { faultTab, numbersTab } from "./numbers.js";
 
 const figure = (title, value, note) =>
   el("div", { class: "figure" }, el("span", {}, title), el("b", {}, value), el("small", {}, note ?? ""));
@@ -12,7 +13,7 @@ const figure = (title, value, note) =>
 const arrow = (a, b) => (a === b ? `${a}` : `${a} → ${b}`);
 
 function figures() {
-  const { before, after, passes, evidence, memory } = data, found = [];
+  const { before, after, passes, numbers, memory } = data, found = [];
   if (before) {
     const [a, b] = [before.nodes.length, after.nodes.length];
     found.push(figure("Nodes", arrow(a.toLocaleString("en"), b.toLocaleString("en")), share(a, b)));
@@ -24,9 +25,9 @@ function figures() {
     found.push(figure("Passes", `${changed}`, `of ${passes.length} runs changed it, ${inTime(
       passes.reduce((sum, run) => sum + run.seconds, 0))}`));
   if (memory) found.push(figure("Arena", inBytes(memory.arena_bytes), `bound ${inBytes(memory.bound_bytes)}`));
-  if (evidence) {
-    const error = evidence.max_abs ? `${(+evidence.max_ulp).toPrecision(2)} ulp` : "equal bits";
-    found.push(figure("Verified", error, counted(evidence.versions, "version")));
+  if (numbers) {
+    const error = numbers.max_abs ? `${short(numbers.max_ulp)} ulp` : "equal bits";
+    found.push(figure("Verified", numbers.ok ? error : "DIFFERENT", counted(numbers.rows.length, "comparison")));
   }
   return el("div", { class: "figures" }, found);
 }
@@ -44,8 +45,11 @@ function start() {
   const goToNode = (key, number) => { show("Graph"); graphs?.go(key, number); };
   const tabs = {
     ...(graphs ? { Graph: graphs.content } : {}),
+    ...(data.culprit ? { Fault: faultTab() } : {}),
     ...(data.passes.length ? { Passes: passesTab(goToNode) } : {}),
-    ...chartTabs(),
+    ...(data.numbers ? { Numbers: numbersTab() } : {}),
+    ...(data.spans ? { Time: timeTab() } : {}),
+    ...(data.memory ? { Memory: memoryTab() } : {}),
     ...(data.before ? { Model: modelTab() } : {}),
   };
   const bodies = Object.entries(tabs).map(([name, content]) =>

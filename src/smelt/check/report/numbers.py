@@ -1,0 +1,64 @@
+"""What a verification has shown, as rows: one an output and a size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from smelt.check.agreement import sizes_in_words
+from smelt.check.compare import Comparison
+from smelt.check.evidence import Evidence
+from smelt.check.report.shown import shown
+from smelt.check.verification import Report
+
+
+def of_evidence(evidence: Evidence) -> dict[str, Any]:
+    """What the verification of a pipeline has shown of its last version."""
+    passes = f"{evidence.passes} pass runs changed something, {evidence.versions} versions were run"
+    return {
+        "ok": True,
+        "title": f"The result against its source, verified {evidence.mode}",
+        "facts": [
+            f"{passes}, in {evidence.runtime or 'no runtime'}, {evidence.seconds:.1f} s",
+            f"allowed is what the passes declare: {evidence.declared}",
+        ],
+        "rows": [_row(c, case.sizes, case.inputs) for case, c in evidence.compared],
+        "max_ulp": evidence.max_ulp,
+        "max_abs": evidence.max_abs,
+    }
+
+
+def of_report(report: Report) -> dict[str, Any]:
+    """What ``verify`` found; runs without outputs say why."""
+    rows = []
+    for trial in report.trials:
+        rows += [_row(item, trial.sizes, trial.inputs) for item in trial.outputs]
+        if trial.failure or trial.skipped:
+            words = f"fails: {trial.failure}" if trial.failure else f"skipped: {trial.skipped}"
+            problem = Comparison("*", "", problem=words)
+            rows.append(_row(problem, trial.sizes, trial.inputs) | {"ok": not trial.failure})
+    return {
+        "ok": report.ok,
+        "title": f"{shown(report.names[1], 120)} against {shown(report.names[0], 120)}",
+        "facts": [f"allowed: {report.tolerance}", *map(shown, report.interface)],
+        "rows": rows,
+        "max_ulp": report.scaled_ulp,
+        "max_abs": report.max_abs,
+    }
+
+
+def _row(found: Comparison, sizes: Mapping[str, int], inputs: str) -> dict[str, Any]:
+    return {
+        "ok": found.ok,
+        "output": shown(found.name, 80),
+        "type": shown(found.kind, 80),
+        "sizes": shown(sizes_in_words(sizes), 120),
+        "inputs": inputs,
+        "max_ulp": found.max_ulp,
+        "scaled_ulp": found.scaled_ulp,
+        "max_abs": found.max_abs,
+        "elements": found.elements,
+        "failed": found.failed,
+        "unstable": found.unstable,
+        "problem": shown(found.problem or ("" if found.ok else str(found))),
+    }

@@ -1,0 +1,68 @@
+"""Two models that no pipeline connects: which nodes of one are which of the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx_ir as ir
+
+from smelt.check.report.graph import graph_of
+from smelt.errors import SmeltError
+from smelt.ir import scope, text
+from smelt.ir.listing import node_text
+from smelt.ir.shapes import ShapeInference
+
+
+def pair_of(before: ir.Model, after: ir.Model) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Both graphs as data. Nodes belong together that are written alike, else those of one name
+    and operator; such are changed if their attributes differ. Others are gone, or new.
+    """
+    before, after = _inferred(before), _inferred(after)
+    old, new = list(scope.nodes(before)), list(scope.nodes(after))
+    pairs = _pairs(old, new)
+    sides = graph_of(before), graph_of(after)
+    for index, node in enumerate(sides[1]["nodes"]):
+        partner = pairs.get(index)
+        if partner is None:
+            node["state"] = "new"
+            continue
+        node["from"] = [partner]
+        if text.attributes(old[partner].attributes) != text.attributes(new[index].attributes):
+            node["state"] = sides[0]["nodes"][partner]["state"] = "changed"
+    reached = set(pairs.values())
+    for index, node in enumerate(sides[0]["nodes"]):
+        if index not in reached:
+            node["state"] = "gone"
+    return sides
+
+
+def _inferred(model: ir.Model) -> ir.Model:
+    """A copy that shares the weights, with what can be known of types and shapes."""
+    copy = model.clone()
+    try:
+        shapes = ShapeInference(copy)
+        shapes.infer_model()
+        shapes.restore_interface()
+    except SmeltError:
+        return model
+    return copy
+
+
+def _pairs(old: list[ir.Node], new: list[ir.Node]) -> dict[int, int]:
+    """The number of the old node for the number of each new one that has a partner."""
+    pairs: dict[int, int] = {}
+    taken: set[int] = set()
+    for key in (node_text, _name):
+        free: dict[str, list[int]] = {}
+        for index, node in reversed(list(enumerate(old))):
+            if index not in taken and key(node):
+                free.setdefault(key(node), []).append(index)
+        for index, node in enumerate(new):
+            if index not in pairs and (found := free.get(key(node))):
+                pairs[index] = found.pop()
+                taken.add(pairs[index])
+    return pairs
+
+
+def _name(node: ir.Node) -> str:
+    return f"{node.domain}.{node.op_type} {node.name}" if node.name else ""
