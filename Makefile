@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-all check format bench docs clean
+.PHONY: help setup demo test test-all check format bench docs picture clean
 
 help:
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -18,10 +18,10 @@ demo: setup ## compile real models and print what became of them
 	$(BIN)/python -m examples.demo
 
 test: check ## format, lint, types, layers, then the tests that CI runs
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
+	$(BIN)/python -m pytest -n 2 --dist worksteal -rs -m 'not slow'
 
 test-all: check ## the same with the slow tests
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal -rs
 
 check: setup
 	$(BIN)/ruff format --check
@@ -39,6 +39,9 @@ bench: setup ## speed of the compiler beside other optimizers, as ratios of one 
 
 docs: setup ## write the generated pages of docs/
 	$(BIN)/python -m smelt.cli.docs
+
+picture: setup ## take the picture of a report again: docs/report.png (needs Chromium)
+	PYTHONPATH=tests $(BIN)/python -m examples.report_picture
 
 clean: ## remove everything that was built
 	rm -rf .venv build

@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 GUIDES = sorted((ROOT / "docs").glob("add-*.md"))
-PAGES = [ROOT / "README.md", ROOT / "docs" / "jax-models.md", *GUIDES]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "jax-models.md", ROOT / "docs" / "report.md", *GUIDES]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 

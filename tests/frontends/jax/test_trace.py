@@ -143,10 +143,11 @@ def test_origins_name_the_users_line_and_the_calls():
     class Model(nnx.Module):
         def __init__(self):
             self.layer = nnx.Linear(3, 3, rngs=nnx.Rngs(0))
+            self.norm = nnx.BatchNorm(3, use_running_average=True, rngs=nnx.Rngs(0))
 
         def __call__(self, x):
             with jax.named_scope("head"):
-                return nnx.relu(self.layer(x))
+                return nnx.relu(self.norm(self.layer(x)))
 
     model = trace(Model(), "f32[B,3]")
     origins = [str(origin_of(node)) for node in model.graph]

@@ -6,8 +6,10 @@ A JAX release that moves something is met here and nowhere else. Written for JAX
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import jax
@@ -29,6 +31,7 @@ Var = jex_core.Var
 DropVar = jex_core.DropVar
 ragged_dot_general: Callable[..., Any] = _ragged_dot_general_impl
 Primitive: Any = jex_core.Primitive
+_SMELT = str(Path(__file__).parents[2]) + os.sep
 _DEBUGGING = (debugging.DebugEffect, debugging.OrderedDebugEffect)
 user_context: Any = jax.make_user_context
 ShapedArray = jax.core.ShapedArray
@@ -155,13 +158,15 @@ def has_effects(equation: Equation) -> bool:
 def user_frame(equation: Equation) -> tuple[str, int, str] | None:
     """File, line and function of the innermost frame that made ``equation``.
 
-    Frames of installed libraries, such as the layers of flax, yield to the code that calls them.
+    Frames of installed libraries, such as the layers of flax, and of smelt itself, which stands in
+    for some of them, yield to the code that calls them.
     """
     chosen = None
     for frame in source_info_util.user_frames(equation.source_info.traceback):
-        installed = "site-packages" in frame.file_name or "dist-packages" in frame.file_name
+        path = frame.file_name
+        installed = "site-packages" in path or "dist-packages" in path or path.startswith(_SMELT)
         if chosen is None or not installed:
-            chosen = frame.file_name, frame.start_line, frame.function_name
+            chosen = path, frame.start_line, frame.function_name
         if not installed:
             break
     return chosen

@@ -31,12 +31,12 @@ function ofNode(side, node, go) {
     el("h2", {}, node.op),
     el("p", { class: "name" }, node.name),
     el("span", { class: `badge is-${node.state ?? "kept"}` }, word + by),
+    section(side.key === "before" ? "Became" : "Made from", partners(side, node, go)),
+    section("Source", lines.map((line, index) => row(`${index + 1}`, el("code", {}, line)))),
     section("Inputs", node.in.map((value, index) => value < 0 ? row(`${index}`, "left out") : ofValue(side, value, index))),
     section("Outputs", node.out.map((value, index) => ofValue(side, value, index))),
     section("Attributes", (node.attributes ?? []).map(([name, text]) => row(name, el("code", {}, text)))),
-    section(side.key === "before" ? "Became" : "Made from", partners(side, node, go)),
     section("By the rules", (node.rules ?? []).map((rule, index) => row(`${index + 1}`, rule))),
-    section("Source", lines.map((line, index) => row(`${index + 1}`, el("code", {}, line)))),
   ];
 }
 
