@@ -129,14 +129,24 @@ def not_installed(package: str, extra: str, what: str) -> UsageError:
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
     """Which of the ``known`` names was meant, for ``fix``; ``otherwise`` where none is near.
 
-    Names that begin with what was given come first, then those that are spelled alike.
+    Names that begin with what was given come first, then those that are spelled alike; capitals,
+    hyphens and underscores do not matter.
     """
     import difflib
 
-    names = list(known)
-    begun = [item for item in names if name and item.startswith(name)]
-    near = begun or difflib.get_close_matches(name, names)
-    return f"did you mean {' or '.join(map(repr, near[:3]))}?" if near else otherwise
+    names: dict[str, list[str]] = {}
+    for item in known:
+        names.setdefault(plain(item), []).append(item)
+    given = plain(name)
+    begun = [item for item in names if given and item.startswith(given)]
+    near = begun or difflib.get_close_matches(given, names)
+    spelled = list(dict.fromkeys(each for item in near for each in names[item]))
+    return f"did you mean {' or '.join(map(repr, spelled[:3]))}?" if spelled else otherwise
+
+
+def plain(name: str) -> str:
+    """``name`` without what people do not remember: capitals, hyphens and underscores."""
+    return name.replace("_", "").replace("-", "").lower()
 
 
 def render(error: SmeltError) -> str:

@@ -32,8 +32,7 @@ def passes(incomplete: str) -> list[str]:
 
 def topics(incomplete: str) -> list[str]:
     """What ``smelt explain`` explains."""
-    from smelt.error_codes import CODES
-    from smelt.passes.registry import passes
+    from smelt.cli.topics import topics as every
 
-    names = [*CODES, *sorted(item.spelling for item in passes().values())]
-    return [name for name in names if name.startswith(incomplete)]
+    names = dict.fromkeys(topic.spelling for topic in every())
+    return [name for name in names if name.lower().startswith(incomplete.lower())]

@@ -1,16 +1,21 @@
-"""``smelt explain CODE|PASS``: more than fits into a message."""
+"""``smelt explain TOPIC``: more than fits into a message."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from smelt.cli.command import Json, command, print_json
-from smelt.cli.completion import topics
-from smelt.cli.layout import prose
+from smelt.cli.completion import topics as completed
+from smelt.cli.layout import prose, table
 from smelt.error_codes import CODES
-from smelt.errors import UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from smelt.cli.topics import Kind, Topic
+
+Facts = dict[str, Any]
 
 
 @command
@@ -18,39 +23,141 @@ def explain(
     topic: Annotated[
         str,
         typer.Argument(
-            metavar="CODE|PASS", help="Such as E101 or fuse-swish.", autocompletion=topics
+            metavar="CODE|PASS|STAGE|TARGET|OPERATOR",
+            help="Such as E101, fuse-swish, c or Resize.",
+            autocompletion=completed,
         ),
     ],
     as_json: Json = False,
 ) -> None:
-    """Explain an error code or a pass."""
-    known = CODES.get(topic.upper())
-    if known is not None:
-        if as_json:
-            print_json({"schema": "smelt.explain/1", "code": topic.upper(), **known._asdict()})
-        else:
-            text = f"{topic.upper()} {known.title}\n\n{known.meaning}\n\nFix: {known.fix}"
-            print(prose(text))
-        return
-    from smelt.cli.passes import describe
-    from smelt.passes.registry import passes
+    """Explain an error code, a pass, a stage of pipelines, a target or an operator."""
+    from smelt.cli.topics import find_topics
 
-    found = passes().get(topic.replace("-", "_"))
-    if found is None:
-        names = [*CODES, *(item.spelling for item in passes().values())]
-        raise UsageError(
-            "E638",
-            f"there is no error code and no pass {topic!r}",
-            fix=did_you_mean(topic, names, "`smelt passes` lists the passes"),
-        )
-    facts = describe(found)
+    found, *others = find_topics(topic)
+    facts_of, show = EXPLAINED[found.kind]
+    facts = facts_of(found)
     if as_json:
-        print_json({"schema": "smelt.explain/1", **facts, "page": found.page.strip()})
+        print_json({"schema": "smelt.explain/1", "kind": found.kind, **facts})
         return
-    print(prose(f"{found.spelling}\n\n{found.page.strip()}\n\nResults: {found.exactness}"))
+    show(facts)
+    for other in others:
+        print(prose(f"\nThere is the {other.kind} {other.spelling}, too"))
+
+
+def _code(topic: Topic) -> Facts:
+    return {"code": topic.name, **CODES[topic.name]._asdict()}
+
+
+def _show_code(facts: Facts) -> None:
+    print(prose(f"{facts['code']} {facts['title']}\n\n{facts['meaning']}\n\nFix: {facts['fix']}"))
+
+
+def _pass(topic: Topic) -> Facts:
+    from smelt.cli.passes import describe
+    from smelt.passes.registry import find_pass
+
+    found = find_pass(topic.name)
+    return {**describe(found), "page": found.page.strip()}
+
+
+def _show_pass(facts: Facts) -> None:
+    print(prose(f"{facts['name']}\n\n{facts['page']}\n\nResults: {facts['results']}"))
     for word in ("after", "before", "options", "source"):
-        if facts[word]:
-            given = facts[word]
-            pairs = [f"{k}={v}" for k, v in given.items()] if isinstance(given, dict) else given
-            text = given if isinstance(given, str) else ", ".join(pairs)
-            print(prose(f"{word.capitalize()}: {text}"))
+        _show_list(word.capitalize(), facts[word])
+
+
+def _stage(topic: Topic) -> Facts:
+    from smelt.passes.laid_out import laid_out
+    from smelt.passes.pipeline import parse
+
+    return {"name": topic.name, "pipeline": laid_out(parse(topic.name))}
+
+
+def _show_stage(facts: Facts) -> None:
+    print(f"The stage {facts['name']} stands for\n\n{facts['pipeline']}")
+
+
+def _target(topic: Topic) -> Facts:
+    from smelt.targets.about import about_target
+    from smelt.targets.registry import find_target
+
+    return about_target(find_target(topic.name))
+
+
+def _show_target(facts: Facts) -> None:
+    print(prose(f"{facts['name']}: {facts['summary']}\n"))
+    lowest, highest = facts["opset"]
+    rank = facts["max_rank"]
+    rows = [
+        ("element types", _all(facts["dtypes"], "all")),
+        ("symbolic dims", "yes" if facts["dynamic_dims"] else "no: bind them with --dim"),
+        ("dims of a value", "any number" if rank is None else f"at most {rank}"),
+        ("opset", f"from {lowest}" if highest >= ANY_OPSET else f"{lowest} to {highest}"),
+        ("functions", "kept" if facts["functions"] else "inlined"),
+        ("operators of ONNX", _all(facts["kernels"], "all")),
+        ("operators beyond", _all(facts["extensions"], "all that ONNX can express")),
+        ("its own", _all(facts["own_operators"], "")),
+        ("relative error", f"{facts['tolerance']:g} at most, where its arithmetic explains it"),
+    ]
+    print(table([row for row in rows if row[1]]))
+    options = [(f"  {name}", o["type"], str(o["default"])) for name, o in facts["options"].items()]
+    if options:
+        print("\nOptions (--option NAME=VALUE), types and defaults\n" + table(options))
+    if facts["passes"]:
+        from smelt.passes.laid_out import laid_out
+        from smelt.passes.pipeline import parse
+
+        print("\nPasses after those of the pipeline\n" + laid_out(parse(facts["passes"]), "  "))
+    print("\nPhases\n" + table([(f"  {name}", what) for name, what in facts["phases"].items()]))
+
+
+ANY_OPSET = 10**6
+"""From this on, the highest opset of a target is no limit."""
+
+
+def _operator(topic: Topic) -> Facts:
+    from smelt.targets.about import about_operator
+
+    return about_operator(topic.domain, topic.name)
+
+
+def _show_operator(facts: Facts) -> None:
+    domain = facts["domain"] or "ai.onnx"
+    since = ", ".join(map(str, facts["since"]))
+    old = " (deprecated)" if facts["deprecated"] else ""
+    print(f"{facts['name']}{old}: of the domain {domain}, versions {since}\n")
+    print(prose(facts["summary"] or "(not documented)") + "\n")
+    for word in ("inputs", "outputs"):
+        _show_list(word.capitalize(), facts[word])
+    _show_list("Attributes", facts["attributes"])
+    rows = [
+        (f"  {name}", "yes" if each["takes"] else "no", each["why"] or _all(each["dtypes"], ""))
+        for name, each in facts["targets"].items()
+    ]
+    print("\nTargets\n" + table(rows))
+    words = {"look_for_it": "Looked for by", "make_it": "Made by", "name_it": "Also named by"}
+    print()
+    for key, word in words.items():
+        _show_list(word, facts["passes"][key])
+
+
+def _show_list(word: str, given: Mapping[str, Any] | list[str] | str) -> None:
+    """``Word: a, b`` or ``Word: a=1, b=2`` on wrapped lines; nothing if there is nothing."""
+    if isinstance(given, Mapping):
+        given = [name if value is None else f"{name}={value}" for name, value in given.items()]
+    text = given if isinstance(given, str) else ", ".join(given)
+    if text:
+        print(prose(f"{word}: {text}"))
+
+
+def _all(names: list[str] | None, otherwise: str) -> str:
+    return otherwise if names is None else ", ".join(names)
+
+
+EXPLAINED: Mapping[Kind, tuple[Callable[[Topic], Facts], Callable[[Facts], None]]] = {
+    "code": (_code, _show_code),
+    "pass": (_pass, _show_pass),
+    "stage": (_stage, _show_stage),
+    "target": (_target, _show_target),
+    "operator": (_operator, _show_operator),
+}

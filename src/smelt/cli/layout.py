@@ -52,7 +52,7 @@ def fitted(widths: list[int], total: int | None) -> list[int]:
 
 def _wrapped(line: tuple[Any, ...], widths: list[int]) -> list[str]:
     cells = [
-        textwrap.wrap(str(cell), size, subsequent_indent="") or [""]
+        textwrap.wrap(str(cell), size, break_on_hyphens=False) or [""]
         if len(str(cell)) > size
         else [str(cell)]
         for cell, size in zip(line, widths, strict=True)
@@ -81,4 +81,4 @@ def _folded(line: str, limit: int) -> str:
     if len(line) <= limit:
         return line
     indent = line[: len(line) - len(line.lstrip())]
-    return textwrap.fill(line, limit, subsequent_indent=indent, drop_whitespace=True)
+    return textwrap.fill(line, limit, subsequent_indent=indent, break_on_hyphens=False)

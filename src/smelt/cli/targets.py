@@ -40,6 +40,7 @@ def _row(facts: dict[str, Any]) -> tuple[str, str, str, str]:
 def describe(target: Target) -> dict[str, Any]:
     """A target as plain data; ``operators`` and ``dtypes`` are None where all are taken."""
     limits = target.limits
+    operators = limits.operators if limits.operators is not None else target.kernels
     dtypes = sorted(dtype.name.lower() for dtype in limits.dtypes or ())
     return {
         "name": target.name,
@@ -47,6 +48,6 @@ def describe(target: Target) -> dict[str, Any]:
         "dynamic_dims": limits.dynamic_dims,
         "dtypes": dtypes if limits.dtypes is not None else None,
         "opset": list(limits.opset),
-        "operators": len(limits.operators) if limits.operators is not None else None,
+        "operators": len(operators) if operators is not None else None,
         "own_operators": [operator.name for operator in target.operators],
     }

@@ -154,7 +154,7 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E638": ErrorCode(
         "nothing to explain",
-        "The topic is no error code, pass, stage of a pipeline or target.",
+        "The topic is no error code, pass, stage of a pipeline, target or operator.",
         "`smelt passes`, or docs/errors.md",
     ),
     "E639": ErrorCode(

@@ -130,6 +130,27 @@ def operators() -> tuple[str, ...]:
 
 
 @cache
+def versions(op_type: str, domain: str = "") -> tuple[int, ...]:
+    """The versions of ``domain`` in which an operator came or changed; empty if there is none."""
+    from onnx import defs
+
+    history = defs.get_all_schemas_with_history()
+    found = {s.since_version for s in history if (s.domain, s.name) == (domain, op_type)}
+    return tuple(sorted(found))
+
+
+@cache
+def domains() -> dict[str, tuple[str, ...]]:
+    """The domains that ``onnx`` describes each operator in, by its name."""
+    from onnx import defs
+
+    found: dict[str, set[str]] = {}
+    for each in defs.get_all_schemas():
+        found.setdefault(each.name, set()).add(each.domain)
+    return {name: tuple(sorted(each)) for name, each in found.items()}
+
+
+@cache
 def schema(op_type: str, opset: int, domain: str = "") -> onnx.defs.OpSchema | None:
     """The schema of an operator as of ``opset``, None if there is none."""
     from onnx import defs

@@ -142,6 +142,19 @@ def can_occur(pattern: Pattern, operators: Container[tuple[str, str]]) -> bool:
     return True
 
 
+def operators(pattern: Pattern) -> frozenset[tuple[str, str]]:
+    """The ``(domain, op_type)`` of every node that ``pattern`` may hold."""
+    inner: tuple[Pattern, ...] = ()
+    own: frozenset[tuple[str, str]] = frozenset()
+    if isinstance(pattern, Op):
+        own, inner = frozenset((pattern.domain, each) for each in pattern.op_types), pattern.inputs
+    elif isinstance(pattern, OneOf):
+        inner = pattern.alternatives
+    elif isinstance(pattern, Optional):
+        inner = (pattern.pattern,)
+    return own.union(*map(operators, inner))
+
+
 def roots(pattern: Pattern) -> tuple[tuple[str, str], ...]:
     """The ``(domain, op_type)`` that the root of ``pattern`` can have."""
     if isinstance(pattern, OneOf):

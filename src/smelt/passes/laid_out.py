@@ -9,9 +9,9 @@ from smelt.passes.pipeline import Fixpoint, Steps
 STEP = "  "
 
 
-def laid_out(steps: Steps) -> str:
+def laid_out(steps: Steps, indent: str = "") -> str:
     """The canonical text of ``steps`` on several lines; parsing it gives them back."""
-    return "\n".join(_lines(steps, ""))
+    return "\n".join(_lines(steps, indent))
 
 
 def _lines(steps: Steps, indent: str) -> Iterator[str]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 import onnx_ir as ir
 
-from smelt.errors import UsageError
+from smelt.errors import UsageError, did_you_mean, plain
 from smelt.ir import opset, scope
 
 ALIASES = {
@@ -46,17 +45,16 @@ def operator_names(owner: str, given: Iterable[str], model: ir.Model) -> frozens
     if not asked:
         return frozenset()
     own = {node.op_type for node in scope.nodes(model) if node.domain}
-    known = {_plain(name): name for name in (*sorted(own), *opset.operators())}
+    known = {plain(name): name for name in (*sorted(own), *opset.operators())}
     found = set()
     for name in asked:
-        operator = ALIASES.get(name.lower(), known.get(_plain(name)))
+        operator = ALIASES.get(name.lower(), known.get(plain(name)))
         if operator is None:
-            near = difflib.get_close_matches(_plain(name), known, n=1)
             raise UsageError(
                 "E603",
                 f"{owner} cannot take {name!r}",
                 why="it is no operator of ONNX or of the model",
-                fix=f"did you mean {known[near[0]]!r}?" if near else "",
+                fix=did_you_mean(name, known.values(), ""),
             )
         found.add(operator)
     return frozenset(found)
@@ -74,15 +72,10 @@ def check_node_patterns(owner: str, given: Iterable[str], model: ir.Model) -> No
     names = [node.name or "" for node in scope.nodes(model)]
     for pattern in sorted(waiting):
         if not any(fnmatchcase(name, pattern) for name in names):
-            near = difflib.get_close_matches(pattern, names, n=1)
             raise UsageError(
                 "E603",
                 f"{owner} cannot take {pattern!r}",
                 why="no node of the model has such a name when the pass runs",
-                fix=f"did you mean {near[0]!r}?" if near else "`smelt inspect` lists the nodes",
+                fix=did_you_mean(pattern, names, "`smelt inspect` lists the nodes"),
             )
         matched.add(pattern)
-
-
-def _plain(name: str) -> str:
-    return name.replace("_", "").lower()

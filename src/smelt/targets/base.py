@@ -160,6 +160,9 @@ class Target:
     ``kernels``: the operators of ONNX that it computes, or that its ``passes`` turn into such, all
     if None; no pass makes others. ``functions``: whether it takes models with functions, which are
     inlined for others.
+    ``extensions``: the operators beyond ONNX that it computes besides its own; if None, those that
+    have a body, as which they are written. ``element_types``: those that it computes an operator
+    of a domain on, where it says so and they are not all of ``limits``.
     ``tolerance``: largest relative error against the source that its arithmetic explains.
     ``open``: what a folder holds that an artifact of this target was saved to, None for any other
     folder; targets whose files cannot be run on this machine go without.
@@ -175,6 +178,8 @@ class Target:
     kernels: frozenset[str] | None = None
     options: type | None = None
     functions: bool = False
+    extensions: frozenset[tuple[str, str]] | None = None
+    element_types: Callable[[str, str], frozenset[ir.DataType] | None] = lambda domain, op: None
     schedule: Callable[[Plan], None] = lambda plan: None
     allocate: Callable[[Plan], None] = lambda plan: None
     tolerance: float = 1e-4

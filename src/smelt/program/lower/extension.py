@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import onnx_ir as ir
 
 from smelt import operators
@@ -25,6 +27,16 @@ def lower_extension(cx: Lowering, node: ir.Node) -> None:
         cx.emit("DotGeneral", inputs, outputs, dims=dims, semiring=attributes["semiring"])
         return
     cx.emit(f"{node.domain}::{node.op_type}", inputs, outputs, **attributes)
+
+
+def extensions_among(instructions: Iterable[str]) -> frozenset[tuple[str, str]]:
+    """The operators of other domains that ``instructions``, by their names, compute."""
+    found = set()
+    for name in instructions:
+        domain, _, op_type = name.rpartition("::")
+        if domain or name == "DotGeneral":
+            found.add((domain or "smelt", op_type))
+    return frozenset(found)
 
 
 def _ints(value: object) -> tuple[int, ...]:

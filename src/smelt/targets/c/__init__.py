@@ -7,9 +7,10 @@ nothing. Option ``name`` replaces ``model`` in files, functions and macros.
 from __future__ import annotations
 
 from smelt.passes.pipelines import EXPANDED, EXPANDED_OPERATORS
-from smelt.program.lower import lowered_operators
+from smelt.program.lower import extensions_among, lowered_operators
 from smelt.targets.base import Limits, Target
 from smelt.targets.c.emit import emit
+from smelt.targets.c.kernels import element_types, kernel_names
 from smelt.targets.c.memory import allocate
 from smelt.targets.c.operators import OPERATORS
 from smelt.targets.c.options import Options
@@ -25,6 +26,8 @@ c = Target(
     operators=OPERATORS,
     passes=EXPANDED,
     kernels=frozenset(lowered_operators()) | EXPANDED_OPERATORS,
+    extensions=extensions_among(kernel_names()),
+    element_types=element_types,
     options=Options,
     select=(select_conv_relu,),
     schedule=order,

@@ -17,7 +17,10 @@ def needs_of(program: Program, instruction: Instruction) -> Needs:
 
 
 def allocate(plan: Plan) -> None:
-    """Set ``plan.memory`` and the facts about it; ``bound_bytes`` is what no plan can beat."""
+    """Lay all buffers out in one arena, by the time in which each is needed.
+
+    Sets ``plan.memory``; ``bound_bytes`` is what no plan can beat.
+    """
     program: Program = plan.steps
     memory = plan_memory(program, lambda instruction: needs_of(program, instruction))
     plan.memory = memory

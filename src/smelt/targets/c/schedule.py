@@ -26,7 +26,10 @@ from smelt.targets.c.types import C_TYPES
 
 
 def order(plan: Plan) -> None:
-    """Set ``plan.steps``. Raises Unsupported for everything that has no kernel, all at once."""
+    """Lower to a program in the order that needs the least memory; refuse what has no kernel.
+
+    Sets ``plan.steps``. Raises Unsupported for everything that has no kernel, all at once.
+    """
     program = lower(plan.model)
     if not is_static(program):
         check_sizes_known(program, binding_advice(plan.model.graph.inputs))

@@ -7,8 +7,9 @@ dims are planned for when the shapes of a call are seen.
 from __future__ import annotations
 
 from smelt.passes.pipelines import EXPANDED, EXPANDED_OPERATORS
-from smelt.program.lower import lowered_operators
+from smelt.program.lower import extensions_among, lowered_operators
 from smelt.targets.base import Limits, Target
+from smelt.targets.host.kernels.kernel import KERNELS
 from smelt.targets.host.phases import DTYPES, plan_arena, plan_steps, write_function
 
 host = Target(
@@ -17,6 +18,7 @@ host = Target(
     emit=write_function,
     passes=EXPANDED,
     kernels=frozenset(lowered_operators()) | EXPANDED_OPERATORS,
+    extensions=extensions_among(KERNELS),
     limits=Limits(dtypes=DTYPES, max_rank=64),
     schedule=plan_steps,
     allocate=plan_arena,

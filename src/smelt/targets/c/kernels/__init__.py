@@ -14,6 +14,6 @@ from smelt.targets.c.kernels import (  # noqa: F401 - each fills the table
     pool,
     reduce,
 )
-from smelt.targets.c.kernels.kernel import Kernel, kernel_names, kernel_of
+from smelt.targets.c.kernels.kernel import Kernel, element_types, kernel_names, kernel_of
 
-__all__ = ["Kernel", "kernel_names", "kernel_of"]
+__all__ = ["Kernel", "element_types", "kernel_names", "kernel_of"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
+import onnx_ir as ir
 
 from smelt.errors import InternalError
 from smelt.program.instruction import AttributeValue, DotDims, Instruction, Program, Slot
@@ -245,6 +246,14 @@ def kernel_of(op: str) -> Kernel | None:
 def kernel_names() -> tuple[str, ...]:
     """Every instruction that has a kernel, sorted."""
     return tuple(sorted(_TABLE))
+
+
+def element_types(domain: str, op_type: str) -> frozenset[ir.DataType] | None:
+    """The types that the kernel of an operator takes; None for one that is lowered to others."""
+    found = kernel_of(f"{domain}::{op_type}" if domain else op_type)
+    if found is None:
+        return None
+    return frozenset(dtype for dtype, type_ in C_TYPES.items() if type_.kind in found.kinds)
 
 
 def static(slot: Slot) -> tuple[int, ...]:

@@ -1,0 +1,65 @@
+"""What ``smelt explain`` explains: codes, passes, stages, targets and operators, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from smelt.error_codes import CODES
+from smelt.errors import UsageError, did_you_mean, plain
+
+Kind: TypeAlias = Literal["code", "pass", "stage", "target", "operator"]
+
+
+@dataclass(frozen=True)
+class Topic:
+    """Something to explain, as it is spelled; ``domain`` is that of an operator."""
+
+    kind: Kind
+    name: str
+    domain: str = ""
+
+    @property
+    def spelling(self) -> str:
+        """The name, with the domain of an operator beyond ONNX."""
+        return f"{self.domain}.{self.name}" if self.domain else self.name
+
+
+def topics() -> Iterator[Topic]:
+    """Everything that can be explained; the first of one name is what the name means."""
+    from smelt import operators
+    from smelt.ir import opset
+    from smelt.passes.pipelines import STAGES
+    from smelt.passes.registry import passes
+    from smelt.targets.registry import target_names
+
+    yield from (Topic("code", code) for code in CODES)
+    yield from (Topic("pass", pass_.spelling) for pass_ in passes().values())
+    yield from (Topic("target", name) for name in target_names())
+    yield from (Topic("stage", name) for name in STAGES)
+    for name, domains in opset.domains().items():
+        yield from (Topic("operator", name, domain) for domain in domains)
+    for each in operators.all_operators():
+        yield Topic("operator", each.name, each.domain)
+
+
+def find_topics(name: str) -> list[Topic]:
+    """What ``name`` may mean, the likeliest first; raises UsageError E638 if it is nothing.
+
+    As it is spelled it means one thing; otherwise capitals, hyphens and underscores do not matter.
+    """
+    every = list(topics())
+    exact = [topic for topic in every if name in (topic.spelling, topic.name)]
+    near = [
+        topic
+        for topic in every
+        if topic not in exact and plain(name) in (plain(topic.spelling), plain(topic.name))
+    ]
+    if exact or near:
+        return [*exact, *near]
+    raise UsageError(
+        "E638",
+        f"there is no error code, pass, stage, target or operator {name!r}",
+        fix=did_you_mean(name, (topic.spelling for topic in every), "`smelt passes` lists passes"),
+    )

@@ -1,0 +1,142 @@
+"""Operators and targets as plain data, put together from the registries: for ``smelt explain``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias, TypeVar, get_type_hints
+
+from smelt import operators
+from smelt.errors import UsageError
+from smelt.ir import opset
+from smelt.passes import pipeline as language
+from smelt.passes.mentions import mentions
+from smelt.passes.registry import passes
+from smelt.targets.base import Target
+from smelt.targets.phases import phases
+from smelt.targets.registry import find_target, target_names
+from smelt.targets.support import support
+
+Facts: TypeAlias = dict[str, Any]
+T = TypeVar("T")
+
+
+def about_target(target: Target) -> Facts:
+    """Limits, options, operators, passes and phases; None stands for all or any.
+
+    ``kernels`` are the operators of ONNX that it computes, or that its passes turn into such.
+    """
+    limits = target.limits
+    return {
+        "name": target.name,
+        "summary": target.summary,
+        "dtypes": _sorted(limits.dtypes, lambda dtype: dtype.name.lower()),
+        "dynamic_dims": limits.dynamic_dims,
+        "max_rank": limits.max_rank,
+        "opset": list(limits.opset),
+        "functions": target.functions,
+        "tolerance": target.tolerance,
+        "options": options_of(target),
+        "kernels": _sorted(target.kernels, str),
+        "own_operators": [f"{each.domain}.{each.name}" for each in target.operators],
+        "extensions": _sorted(target.extensions, ".".join),
+        "passes": language.to_text(language.parse(target.passes)),
+        "phases": phases(target),
+    }
+
+
+def options_of(target: Target) -> dict[str, Facts]:
+    """The options of ``target`` by name, each with its type and its default."""
+    if target.options is None:
+        return {}
+    kinds = get_type_hints(target.options)
+    default = target.options()
+    return {
+        field.name: {
+            "type": getattr(kinds[field.name], "__name__", str(kinds[field.name])),
+            "default": getattr(default, field.name),
+        }
+        for field in dataclasses.fields(target.options)
+    }
+
+
+def about_operator(domain: str, op_type: str) -> Facts:
+    """The form of an operator, which targets take it, and which passes are about it."""
+    found = mentions(domain, op_type, passes().values())
+    return {
+        "domain": domain,
+        "name": op_type,
+        **(_declared(domain, op_type) or _by_schema(domain, op_type)),
+        "targets": {name: _support(name, domain, op_type) for name in target_names()},
+        "passes": {
+            "look_for_it": [pass_.spelling for pass_ in found.looked_for],
+            "make_it": [pass_.spelling for pass_ in found.made],
+            "name_it": [pass_.spelling for pass_ in found.named],
+        },
+    }
+
+
+def _by_schema(domain: str, op_type: str) -> Facts:
+    versions = opset.versions(op_type, domain)
+    schema = opset.schema(op_type, versions[-1], domain)
+    assert schema is not None, "a version of an operator has a schema"
+    return {
+        "summary": _first_sentence(str(schema.doc or "")),
+        "since": list(versions),
+        "deprecated": schema.deprecated,
+        "inputs": [_port(each) for each in schema.inputs],
+        "outputs": [_port(each) for each in schema.outputs],
+        "attributes": {
+            name: _default(name, each, op_type, domain, versions[-1])
+            for name, each in sorted(schema.attributes.items())
+        },
+    }
+
+
+def _default(name: str, attribute: Any, op_type: str, domain: str, version: int) -> Any:
+    if attribute.required:
+        return "required"
+    value = opset.default_attribute(op_type, name, version, domain)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _port(formal: Any) -> str:
+    mark = {"Optional": "?", "Variadic": "..."}.get(formal.option.name, "")
+    return f"{formal.name}{mark}"
+
+
+def _declared(domain: str, op_type: str) -> Facts | None:
+    operator = operators.find(domain, op_type)
+    if operator is None:
+        return None
+    return {
+        "summary": operator.summary,
+        "since": [operator.version],
+        "deprecated": False,
+        "inputs": list(operator.inputs),
+        "outputs": list(operator.outputs),
+        "attributes": {
+            each.name: "required" if each.required else each.default for each in operator.attributes
+        },
+    }
+
+
+def _support(name: str, domain: str, op_type: str) -> Facts:
+    try:
+        target = find_target(name)
+    except UsageError as error:
+        return {"takes": False, "why": error.what, "dtypes": None}
+    found = support(target, domain, op_type)
+    dtypes = list(found.dtypes) if found.dtypes is not None else None
+    return {"takes": found.takes, "why": found.why, "dtypes": dtypes}
+
+
+def _first_sentence(text: str) -> str:
+    """The first sentence of the documentation of a schema, on one line."""
+    line = " ".join(text.strip().split("\n\n")[0].split())
+    end = line.find(". ")
+    return line[: end + 1] if end > 0 else line
+
+
+def _sorted(items: Iterable[T] | None, text: Callable[[T], str]) -> list[str] | None:
+    return None if items is None else sorted(map(text, items))

@@ -1,0 +1,69 @@
+"""Whether a target takes an operator, and on which element types: read from what it declares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from smelt import operators
+from smelt.ir import opset
+from smelt.targets.base import Target
+
+TYPES = {f"tensor({dtype.name.lower()})": dtype for dtype in ir.DataType}
+"""Element types by the names that schemas of ONNX give them."""
+
+NO_KERNEL = "it has no kernel for it"
+
+
+@dataclass(frozen=True)
+class Support:
+    """Whether a target takes an operator, ``why`` not or how; ``dtypes`` are None if not told.
+
+    What a target takes it may still refuse in some forms, such as other attributes: only a compile
+    knows.
+    """
+
+    takes: bool
+    why: str = ""
+    dtypes: tuple[str, ...] | None = None
+
+
+def support(target: Target, domain: str, op_type: str) -> Support:
+    """What ``target`` says of the operator ``domain.op_type``."""
+    key = domain, op_type
+    if target.limits.operators is not None and key not in target.limits.operators:
+        return Support(False, "it is not among the operators of the target")
+    if key in {operator.key for operator in target.operators}:
+        return Support(True, "its own", _dtypes(target, domain, op_type))
+    declared = operators.find(domain, op_type)
+    if declared is None:
+        known = target.kernels is None or (not domain and op_type in target.kernels)
+    elif target.extensions is not None:
+        known = key in target.extensions
+    elif declared.body is None:
+        return Support(False, "ONNX cannot express it")
+    else:
+        return Support(True, "by its body of ONNX operators", _dtypes(target, domain, op_type))
+    return (
+        Support(True, "", _dtypes(target, domain, op_type)) if known else Support(False, NO_KERNEL)
+    )
+
+
+def _dtypes(target: Target, domain: str, op_type: str) -> tuple[str, ...] | None:
+    """The element types that the operator, the target and its kernel all take."""
+    own = (schema_types(domain, op_type), target.element_types(domain, op_type))
+    if own == (None, None):
+        return None
+    stated = (*own, target.limits.dtypes)
+    sets = [set(types) for types in stated if types is not None]
+    return tuple(sorted(dtype.name.lower() for dtype in set.intersection(*sets)))
+
+
+def schema_types(domain: str, op_type: str) -> frozenset[ir.DataType] | None:
+    """The element types that ONNX lets the first input of an operator have; None if not told."""
+    versions = opset.versions(op_type, domain)
+    schema = opset.schema(op_type, versions[-1], domain) if versions else None
+    if schema is None or not schema.inputs:
+        return None
+    return frozenset(TYPES[text] for text in schema.inputs[0].types if text in TYPES) or None
