@@ -155,10 +155,10 @@ def _call(node: ir.Node) -> str:
 
 def _type(value: ir.Value) -> str:
     known = value.shape is not None or value.type is not None or opaque_type_of(value) is not None
-    return text.type_of(value, _dim) if known else "?"
+    return text.type_of(value, dim_text) if known else "?"
 
 
-def _dim(dim: int | ir.SymbolicDim) -> str:
+def dim_text(dim: int | ir.SymbolicDim) -> str:
     """A name that inference made up is no name: another run counts them anew."""
     shown = str(dim)
     return "?" if is_invented(shown) or shown == "None" else shown

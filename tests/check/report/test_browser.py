@@ -182,6 +182,38 @@ def test_nothing_sticks_out(show, width, height, anchor):
     assert colours(page.screenshot()) > 40
 
 
+def test_many_inputs_are_one_group(show):
+    inputs = ", ".join(f"float[2] x{i}" for i in range(100))
+    names = ", ".join(f"x{i}" for i in range(100))
+    page = show(optimized(f"g ({inputs}) => (float[200] y) {{ y = Concat<axis=0>({names}) }}"))
+    assert texts(page, ".pane:first-child .title") == ["+ 100 inputs", "Concat", "y"]
+    page.click(".pane:first-child .group")
+    assert page.ask("document.querySelectorAll('.pane:first-child .input').length") == 100
+
+
+def test_a_page_without_a_model_says_why(show):
+    report = smelt.HtmlReport("broken")
+    report.error = smelt.SmeltError("E302", "not a <model>", at=["line 1"], fix="another")
+    page = show(report)
+    assert "not a <model>" in texts(page, ".failure")[0]
+
+
+def test_an_empty_model_is_shown(show):
+    report = smelt.HtmlReport()
+    report.history.begin(parse("g () => () { }"))
+    assert texts(show(report), ".pane header b") == ["Before", "After"]
+
+
+def test_fit_shows_all(show):
+    page = show(optimized(layers(5)))
+    page.click(".tools button")
+    fits = """[...document.querySelectorAll('.graph')].every(graph => {
+        const [inner, outer] = [graph.firstChild, graph].map(e => e.getBoundingClientRect());
+        return inner.height <= outer.height && inner.width <= outer.width;
+    })"""
+    assert page.ask(fits)
+
+
 def test_the_wheel_zooms_and_the_dark_is_dark(show):
     page = show(optimized(MODEL))
     before = page.ask("document.querySelector('.graph > g').getAttribute('transform')")

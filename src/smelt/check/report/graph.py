@@ -11,6 +11,7 @@ from smelt.check.report.modules import DEPTH, Path, Tree, path_of, tree_of
 from smelt.check.report.shown import shown
 from smelt.check.report.weights import WeightFacts
 from smelt.ir import constants, scope, text
+from smelt.ir.listing import dim_text
 
 Facts: TypeAlias = Callable[[ir.Node, int], dict[str, Any]]
 """What else is to be said of a node, given its number."""
@@ -77,7 +78,7 @@ class _Writer:
         number = self._number_of.get(value)
         if number is None:
             number = self._number_of[value] = len(self.values)
-            self.values.append([shown(value.name), shown(text.type_of(value), 120)])
+            self.values.append([shown(value.name), shown(text.type_of(value, dim_text), 120)])
             tensor = constants.tensor_of(value)
             if tensor is not None:
                 self.weights[number] = self._weight_facts.of(value, tensor)

@@ -14,7 +14,13 @@ from smelt.check.report.history import History
 from smelt.check.report.memory import memory_of
 from smelt.check.report.page import page_of
 from smelt.check.report.pair import pair_of
-from smelt.check.report.passes import interface_of, near_misses_of, operators_of, passes_of
+from smelt.check.report.passes import (
+    interface_of,
+    keep_known_types,
+    near_misses_of,
+    operators_of,
+    passes_of,
+)
 from smelt.check.report.shown import shown
 from smelt.check.report.spans import spans_of
 from smelt.errors import SmeltError
@@ -91,7 +97,7 @@ class HtmlReport:
         if graphs is not None:
             before, after = graphs
             written |= {"before": before, "after": after, "operators": operators_of(*graphs)}
-            written["interface"] = interface_of(before, after, self.history.runs)
+            written["interface"] = interface_of(before, after)
         written["memory"] = memory_of(self.artifact) if self.artifact is not None else None
         written["spans"] = spans_of(self.recorder) if self.recorder is not None else None
         written["numbers"] = self._numbers()
@@ -106,7 +112,11 @@ class HtmlReport:
         if self._compared is not None:
             return pair_of(*self._compared)
         model = self.artifact.model if self.artifact is not None else self.history.model
-        return self.history.graphs(model) if model is not None else None
+        if model is None:
+            return None
+        before, after = self.history.graphs(model)
+        keep_known_types(before, after, self.history.runs)
+        return before, after
 
     def _numbers(self) -> dict[str, Any] | None:
         if self.verification is not None:

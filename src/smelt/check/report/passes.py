@@ -55,17 +55,24 @@ def operators_of(before: dict[str, Any], after: dict[str, Any]) -> list[list[Any
     return [[name, counts[0][name], counts[1][name]] for name in names]
 
 
-def interface_of(before: dict[str, Any], after: dict[str, Any], runs: Runs) -> list[list[str]]:
-    """``[port, name, type before, type after]``; only what is asked for changes an interface.
+def keep_known_types(before: dict[str, Any], after: dict[str, Any], runs: Runs) -> None:
+    """Let outputs have the types that were known of them while passes ran.
 
-    While passes run, dims that the file names in its own way go by what is known of them.
+    A file may declare less, or other names of dims, and its declarations are kept. Only what is
+    asked for changes an interface.
     """
-    asked = any(not isinstance(c, OpsetRaised) for _, r in runs for c in r.stats.interface)
+    if any(not isinstance(c, OpsetRaised) for _, r in runs for c in r.stats.interface):
+        return
+    for old, new in zip(before["outputs"], after["outputs"], strict=False):
+        after["values"][new][1] = before["values"][old][1]
+
+
+def interface_of(before: dict[str, Any], after: dict[str, Any]) -> list[list[str]]:
+    """``[port, name, type before, type after]`` of inputs, then outputs."""
     rows = []
     for kind in ("inputs", "outputs"):
         sides = [[side["values"][number] for number in side[kind]] for side in (before, after)]
         for index, (old, new) in enumerate(zip_longest(*sides, fillvalue=["none", "none"])):
             name = new[0] if old[0] == new[0] else f"{old[0]} → {new[0]}"
-            known = old[1] if asked or old[0] != new[0] else new[1]
-            rows.append([f"{kind[:-1]} {index}", name, known, new[1]])
+            rows.append([f"{kind[:-1]} {index}", name, old[1], new[1]])
     return rows[:400]

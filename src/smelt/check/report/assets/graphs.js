@@ -2,7 +2,7 @@
 
 import { el, counted } from "./dom.js";
 import { data, makeSide, nodesBelow, reveal, visible } from "./model.js";
-import { Pane } from "./pane.js";
+import { Pane, SCALE } from "./pane.js";
 import { details } from "./details.js";
 import { searchBox } from "./search.js";
 
@@ -69,8 +69,8 @@ export function graphsTab() {
     choose(side, item, false);
   }
 
-  const fit = () => {
-    const scale = Math.min(...sides.map(({ pane }) => pane.fitting()));
+  const fit = (least) => {
+    const scale = Math.min(...sides.map(({ pane }) => pane.fitting(least)));
     sides.forEach(({ pane }) => pane.fit(scale));
   };
   const openAll = (isOpen) => {
@@ -79,16 +79,21 @@ export function graphsTab() {
       side.pane.draw();
     }
     clear();
-    fit();
+    fit(SCALE.readable);
   };
   const button = (text, title, onclick) => el("button", { title, onclick }, text);
   const tools = el("div", { class: "tools" }, searchBox(sides, go),
-    button("Fit", "Show all again (0)", fit),
+    button("Fit", "Show all of both (0: of one)", () => fit()),
     sides.some(({ items }) => items.some((item) => item.kids && item.parent))
       ? [button("Collapse all", "Close every group", () => openAll(false))] : []);
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") clear(); });
   const panes = el("div", { class: "panes" }, sides.map(framed), about);
-  new ResizeObserver(() => { if (!fit.done && panes.clientHeight) { fit(); fit.done = true; } }).observe(panes);
+  const first = new ResizeObserver(() => {
+    if (!panes.clientHeight) return; // the tab is hidden
+    fit(SCALE.readable);
+    first.disconnect();
+  });
+  first.observe(panes);
   return { content: [tools, panes], go: (key, number) => go(sides[key === "before" ? 0 : 1], number), sides };
 }
 

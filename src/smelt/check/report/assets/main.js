@@ -56,7 +56,7 @@ function start() {
     el("main", { id: `tab-${name}`, class: name === "Graph" ? "wide" : "text", hidden: "" }, ...content.flat(2).filter(Boolean)));
   const buttons = Object.keys(tabs).map((name) => el("button", { role: "tab", onclick: () => show(name) }, name));
   function show(name) {
-    const chosen = name in tabs ? name : Object.keys(tabs)[0];
+    const chosen = name in tabs ? name : Object.keys(tabs)[0] ?? "";
     bodies.forEach((body) => { body.hidden = body.id !== `tab-${chosen}`; });
     buttons.forEach((button) => button.setAttribute("aria-selected", button.textContent === chosen));
     history.replaceState(null, "", `#${chosen}`);

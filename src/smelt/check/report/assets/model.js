@@ -76,7 +76,7 @@ function openSome(root) {
   const waiting = root.kids.filter((kid) => kid.kids);
   while (waiting.length) {
     const group = waiting.shift();
-    if (shown + group.kids.length > OPEN_AT_FIRST) continue;
+    if (!group.size || shown + group.kids.length > OPEN_AT_FIRST) continue;
     group.open = true;
     shown += group.kids.length;
     waiting.push(...group.kids.filter((kid) => kid.kids));

@@ -1,10 +1,10 @@
 // One side of the graph as SVG: drawn, moved, zoomed, and marked.
 
-import { svg, cut } from "./dom.js";
+import { svg } from "./dom.js";
 import { arrange, placeOf, words } from "./scene.js";
 import { visible } from "./model.js";
 
-const SCALE = { least: 0.02, most: 3, readable: 0.62 };
+export const SCALE = { least: 0.02, most: 3, readable: 0.62 };
 
 export class Pane {
   constructor(side, choose) {
@@ -43,13 +43,12 @@ export class Pane {
       shape.append(svg("rect", { class: "behind", x: 4, y: 4, width: w, height: h, rx: 7 }));
     shape.append(svg("rect", { class: "box", width: w, height: h, rx: item.kind === "node" ? 6 : 9 }));
     if (item.open) {
-      const label = svg("text", { class: "title", x: 12, y: 21 }, `− ${cut(item.name, 40)}`);
+      const label = svg("text", { class: "title", x: 12, y: 21 }, title);
       const inner = svg("g", { transform: `translate(${item.inner.x} ${item.inner.y})` });
       inner.append(...this.inside(item));
       shape.append(label, inner);
     } else {
-      const sign = item.kind === "group" ? "+ " : "";
-      shape.append(svg("text", { class: "title", x: w / 2, y: line ? 18 : 19 }, sign + title));
+      shape.append(svg("text", { class: "title", x: w / 2, y: line ? 18 : 19 }, title));
       if (line) shape.append(svg("text", { class: "line", x: w / 2, y: 33 }, line));
     }
     this.drawn.set(item, shape);
@@ -69,10 +68,9 @@ export class Pane {
     this.world.setAttribute("transform", `translate(${this.x} ${this.y}) scale(${this.scale})`);
   }
 
-  fitting() {
+  fitting(least = SCALE.least) {
     const { clientWidth: width, clientHeight: height } = this.root, { w, h } = this.side.root;
-    const all = Math.min((width - 24) / w, (height - 24) / h);
-    return Math.min(1, Math.max(all, Math.min(SCALE.readable, 1)));
+    return Math.min(1, Math.max(Math.min((width - 24) / w, (height - 24) / h), least));
   }
 
   fit(scale = this.fitting()) {

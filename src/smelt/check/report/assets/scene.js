@@ -1,6 +1,6 @@
 // Sizes and places of everything that a side shows, group by group from the inside out.
 
-import { cut } from "./dom.js";
+import { counted, cut } from "./dom.js";
 import { layered } from "./layout.js";
 
 const LETTER = { title: 7.2, line: 6.1 };
@@ -9,8 +9,8 @@ const PAD = { x: 14, top: 34, bottom: 14 };
 export function words(side, item) {
   const { nodes, values } = side.graph;
   if (item.kind === "group") {
-    const inside = item.changed ? `${item.size} nodes, ${item.changed} changed` : `${item.size} nodes`;
-    return [cut(item.name, 30), inside];
+    const inside = item.size ? counted(item.size, "node") + (item.changed ? `, ${item.changed} changed` : "") : "";
+    return [`${item.open ? "−" : "+"} ${cut(item.name, 36)}`, inside];
   }
   if (item.kind !== "node") return [cut(item.name, 26), cut(values[item.value][1], 30)];
   const node = nodes[item.index];
