@@ -101,22 +101,67 @@ def test_rounding_inside_of_functions_counts():
     np.testing.assert_allclose(slack[0], expected[0], rtol=0.9)
 
 
-def test_one_twin_is_open_at_a_time_for_all_runs(monkeypatch):
-    opened = []
+@pytest.fixture
+def opened(monkeypatch):
+    """The sessions that were opened for twins, of which only one may be there at a time."""
+    found = []
 
     def watched(*args, **options):
-        assert not [ref for ref in opened if ref() is not None], "a twin is still open"
+        assert not [ref for ref in found if ref() is not None], "a twin is still open"
         runner = open_runner(*args, **options)
-        opened.append(weakref.ref(runner))
+        found.append(weakref.ref(runner))
         return runner
 
     monkeypatch.setattr("smelt.check.measure.open_runner", watched)
+    return found
+
+
+def test_one_session_runs_all_twins_of_all_runs(opened):
     source = ir.from_onnx_text(HEADER + "g (float[3] x) => (float[3] y) { y = Exp(x) }")
     runs = [([x], [np.exp(x)]) for x in (np.float32([0.5, 1, 2]), np.float32([3, 4, 5]))]
     together = Yardstick(source).movements(runs)
-    assert len(opened) == TWINS
+    assert len(opened) == 1
     apart = [Yardstick(source).movement(*run) for run in runs]
     np.testing.assert_array_equal(together, apart)
+
+
+def test_each_twin_of_a_model_with_functions_rounds_in_its_own_way(opened):
+    model = ir.from_onnx_text(
+        '<ir_version: 10, opset_import: ["" : 20, "f" : 1]>\n'
+        "g (float[3] x) => (float[3] y) { y = f.power(x) }\n"
+        '<domain: "f", opset_import: ["" : 20]>\npower (x) => (y) { y = Exp(x) }'
+    )
+    x = np.float32([0.5, 1, 2])
+    (movement,) = Yardstick(model).movement([x], [np.exp(x)])
+    assert len(opened) == TWINS
+    assert (movement > 0).all()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float", "double", "float8e4m3fn"])
+def test_weights_of_every_type_move(dtype):
+    """Also one that a branch captures, and one that is a result; names may be taken."""
+    model = ir.from_onnx_text(
+        HEADER + f"g (bool factor_0, {dtype}[8] x) => ({dtype}[8] factor_1, float[8] z, "
+        f"{dtype}[8] w) {{ factor_1 = If(factor_0) <then_branch = t () => ({dtype}[8] a) "
+        f"{{ a = Identity(w) }}, else_branch = e () => ({dtype}[8] b) {{ b = Identity(x) }}> "
+        "c = Cast<to=1>(x) z = Exp(c) }"
+    )
+    kind = model.graph.inputs[1].dtype
+    weight = np.linspace(1, 1.5, 8).astype(kind.numpy())
+    tensor = ir.Tensor(weight, dtype=kind, name="w")
+    old = next(v for v in model.graph.outputs if v.name == "w")
+    value = ir.Value(name="w", type=old.type, shape=ir.Shape([8]), const_value=tensor)
+    model.graph.register_initializer(value)
+    model.graph.outputs[2] = value
+    for node in model.graph.node(0).attributes["then_branch"].as_graph():
+        node.replace_input_with(0, value)
+    x = np.ones(8, kind.numpy())
+    outputs = as_subject(model, "m").run(np.asarray(True), x)
+    taken, power, given = Yardstick(model).movement([np.asarray(True), x], outputs)
+    assert (taken > 0).all()
+    np.testing.assert_array_equal(given, taken)
+    assert (power > 0).all()
+    assert model.graph.initializers["w"].const_value is tensor
 
 
 def test_a_twin_without_a_kernel_runs_in_the_reference_evaluator_with_its_weights(monkeypatch):

@@ -10,13 +10,14 @@ compiled model that only rounds differently stays within a small multiple of tha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import onnx_ir as ir
 
 from smelt.check.compare import Slack
 from smelt.check.subject import Subject
-from smelt.check.twins import jitter, shake
+from smelt.check.twins import Twins, jitter
 from smelt.errors import SmeltError, Unsupported
 from smelt.ir.floats import float_info, is_float, spacing
 from smelt.runtime.interface import Value
@@ -30,6 +31,9 @@ FLOOR_ULP = 4.0
 """Allowed for each element whatever the twins say: the last operation rounds, too."""
 
 
+_Twin: TypeAlias = Callable[..., Sequence[Value]]
+_Twins: TypeAlias = Callable[[np.random.Generator], _Twin]
+
 Run = tuple[Sequence[Value], Sequence[Value]]
 """Inputs, and the outputs of the subject itself on them."""
 
@@ -37,8 +41,8 @@ Run = tuple[Sequence[Value], Sequence[Value]]
 class Yardstick:
     """Measures what rounding does to the outputs of ``subject``, a model or what runs one.
 
-    ``runner`` is what runs the twins of a model. They are opened one after another, and only one
-    of them is there at a time: each has weights of its own.
+    ``runner`` is what runs the twins of a model. Only one has its weights at a time. In functions,
+    rounding is part of the model, so each twin of a model with functions is opened by itself.
     """
 
     def __init__(
@@ -61,8 +65,12 @@ class Yardstick:
         determined.
         """
         seen: list[list[list[np.ndarray]]] = [[[] for _ in outputs] for _, outputs in runs]
+        twins: _Twins | None = None
         for index in range(TWINS if runs else 0):
-            twin = self._twin(index)
+            if self.model is not None and self.model.functions:
+                twins = None
+            twins = twins or self._open(index)
+            twin = twins(np.random.default_rng([self.seed, index]))
             for (inputs, outputs), moved in zip(runs, seen, strict=True):
                 rng = np.random.default_rng([self.seed, index, 1])
                 try:
@@ -78,24 +86,29 @@ class Yardstick:
             for (_, outputs), moved in zip(runs, seen, strict=True)
         ]
 
-    def _twin(self, index: int) -> Callable[..., Sequence[Value]]:
-        """A twin, ready to run; the subject itself if it is no model."""
+    def _open(self, index: int) -> _Twins:
+        """Twins, ready to run; the subject itself if it is no model."""
         if self.model is None:
             assert isinstance(self.subject, Subject)
-            return self.subject.run
+            run = self.subject.run
+            return lambda rng: run
         try:
-            return open_runner(self._moved(index), self.runner, consume=True)
+            return self._opened(index, self.runner)
         except Unsupported:
             if self.runner != "auto":
                 raise
-            return open_runner(self._moved(index), "reference", consume=True)
+            return self._opened(index, "reference")
 
-    def _moved(self, index: int) -> ir.Model:
-        """A copy of the model with its weights and rounded steps moved."""
+    def _opened(self, index: int, runner: RunnerName) -> _Twins:
         assert self.model is not None
-        model = self.model.clone()
-        shake(model, np.random.default_rng([self.seed, index]))
-        return model
+        twins = Twins(self.model.clone(), np.random.default_rng([self.seed, index, 2]))
+        run = open_runner(twins.model, runner, consume=True)
+
+        def twin(rng: np.random.Generator) -> _Twin:
+            moved = twins.draw(rng)
+            return lambda *inputs: run(*inputs, *moved)
+
+        return twin
 
 
 def allowance(outputs: Sequence[Value], movement: Slack, margin: float = MARGIN) -> Slack:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import onnx_ir as ir
 
 from smelt.check.user_function import call
+from smelt.errors import Unsupported
 from smelt.runtime.inputs import Mode, random_inputs, values_of
 from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.runtime.memory import check_memory
@@ -66,8 +67,14 @@ def as_subject(source: Checkable, name: str, runner: RunnerName = "auto") -> Sub
         source = saved.model
     if isinstance(source, ir.Model | bytes | str | Path) or not callable(source):
         model = as_model(cast("ir.Model", source))
-        check_memory(model)
-        opened = open_runner(model, runner)
+        copy = model.clone()
+        check_memory(copy)
+        try:
+            opened = open_runner(copy, runner, consume=True)
+        except Unsupported:
+            if runner != "auto":
+                raise
+            opened = open_runner(model, "reference")
         return Subject(name, opened, opened.interface, model, partial(random_inputs, model))
     function = source
     return Subject(name, partial(call, function))

@@ -10,9 +10,13 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.floats import float_info, is_float, spacing
+from smelt.ir.names import free_name
 
 SMALLEST_WEIGHT = 8
 """Elements of an initializer that is moved; fewer are settings (scales, exponents, limits)."""
+
+FACTORS = 64
+"""Factors of an element type, from which those of the rounded results are drawn."""
 
 ROUNDING = frozenset(
     {
@@ -29,52 +33,90 @@ ROUNDING = frozenset(
 happen to be integers they are exact, and what comes after may depend on it."""
 
 
-def shake(model: ir.Model, rng: np.random.Generator) -> None:
-    """Move the weights of ``model`` by one ulp each, and scale each rounded result by 1 +- eps."""
-    for value in model.graph.initializers.values():
+class Twins:
+    """All twins of ``model``, which is changed: one model, that takes what is moved as inputs.
+
+    They stand behind its own. A session for each twin would cost more than all their runs.
+    """
+
+    def __init__(self, model: ir.Model, rng: np.random.Generator) -> None:
+        self.model, self._rng = model, rng
+        self._weights: list[np.ndarray] = []
+        self._factors: dict[np.dtype, list[ir.Value]] = {}
+        graph = model.graph
+        self._taken = {value.name or "" for value in (*graph.inputs, *graph.outputs)}
+        self._counters: dict[str, int] = {}
+        for value in list(graph.initializers.values()):
+            if _is_weight(value):
+                self._release(value)
+        for inner in (graph, *(function.graph for function in model.functions.values())):
+            for node in list(inner):
+                if node.op_type in ROUNDING and not node.domain:
+                    self._scale(inner, node)
+        for factors in self._factors.values():
+            graph.inputs.extend(factors)
+
+    def draw(self, rng: np.random.Generator) -> list[np.ndarray]:
+        """The inputs that make one twin: weights moved by one ulp each, and factors 1 +- eps."""
+        moved = [jitter(weight, rng) for weight in self._weights]
+        for dtype, factors in self._factors.items():
+            moved += [_factor(dtype, rng) for _ in factors]
+        return moved
+
+    def _release(self, value: ir.Value) -> None:
+        """Make an input of an initializer; one that no runtime takes from outside is moved once."""
         tensor = value.const_value
-        if tensor is not None and _is_weight(value):
-            value.const_value = ir.Tensor(jitter(tensor.numpy(), rng), name=value.name)
-    for graph in (model.graph, *(function.graph for function in model.functions.values())):
-        for node in list(graph):
-            if node.op_type in ROUNDING and not node.domain:
-                _scale(graph, node, rng, in_function=graph is not model.graph)
+        assert tensor is not None
+        array = tensor.numpy()
+        if tensor.dtype.bitwidth < 8:
+            value.const_value = ir.Tensor(jitter(array, self._rng), name=value.name)
+            return
+        graph = self.model.graph
+        graph.initializers.pop(value.name or "")
+        value.const_value = None
+        value.type, value.shape = ir.TensorType(tensor.dtype), ir.Shape(array.shape)
+        graph.inputs.append(value)
+        self._weights.append(array)
+
+    def _scale(self, graph: ir.Graph, node: ir.Node) -> None:
+        """Let all readers of the result see it times 1 + eps or 1 - eps, as an output too."""
+        value = node.outputs[0]
+        if value.dtype is None or not is_float(value.dtype.numpy()):
+            return
+        readers = list(value.uses())
+        scaled = ir.Node("", "Mul", [value, self._factor_for(graph, node)])
+        graph.insert_after(node, scaled)
+        result = scaled.outputs[0]
+        result.type, result.shape = value.type, value.shape
+        for use in readers:
+            use.node.replace_input_with(use.idx, result)
+        for index, output in enumerate(graph.outputs):
+            if output is value:
+                graph.outputs[index] = result
+                result.name, value.name = value.name, f"{value.name}.rounded"
+        result.name = result.name or f"{value.name}.scaled"
+
+    def _factor_for(self, graph: ir.Graph, node: ir.Node) -> ir.Value:
+        """One of the factors, drawn for ``node``; functions read no inputs of the model."""
+        value = node.outputs[0]
+        assert value.dtype is not None
+        dtype = value.dtype.numpy()
+        if graph is not self.model.graph:
+            tensor = ir.Tensor(_factor(dtype, self._rng))
+            constant = ir.Node("", "Constant", [], [ir.AttrTensor("value", tensor)])
+            graph.insert_before(node, constant)
+            constant.outputs[0].name = f"{value.name}.factor"
+            return constant.outputs[0]
+        pool = self._factors.setdefault(dtype, [])
+        index = int(self._rng.integers(FACTORS))
+        while len(pool) <= index:
+            name = free_name("factor", self._taken, self._counters)
+            pool.append(ir.Value(name=name, type=ir.TensorType(value.dtype), shape=ir.Shape(())))
+        return pool[index]
 
 
-def _scale(graph: ir.Graph, node: ir.Node, rng: np.random.Generator, *, in_function: bool) -> None:
-    """Let all readers of the result see it times 1 + eps or 1 - eps, as an output too."""
-    value = node.outputs[0]
-    if value.dtype is None or not is_float(value.dtype.numpy()):
-        return
-    dtype = value.dtype.numpy()
-    eps = float(float_info(dtype).eps) * rng.choice([-1.0, 1.0])
-    factor = _factor(graph, node, ir.Tensor(np.asarray(1 + eps, dtype)), in_function)
-    readers = list(value.uses())
-    scaled = ir.Node("", "Mul", [value, factor])
-    graph.insert_after(node, scaled)
-    result = scaled.outputs[0]
-    result.type, result.shape = value.type, value.shape
-    for use in readers:
-        use.node.replace_input_with(use.idx, result)
-    for index, output in enumerate(graph.outputs):
-        if output is value:
-            graph.outputs[index] = result
-            result.name, value.name = value.name, f"{value.name}.rounded"
-    result.name = result.name or f"{value.name}.scaled"
-
-
-def _factor(graph: ir.Graph, node: ir.Node, tensor: ir.Tensor, in_function: bool) -> ir.Value:
-    """A constant that is there before ``node``; functions have no initializers."""
-    name = f"{node.outputs[0].name}.factor"
-    if in_function:
-        constant = ir.Node("", "Constant", [], [ir.AttrTensor("value", tensor)])
-        graph.insert_before(node, constant)
-        constant.outputs[0].name = name
-        return constant.outputs[0]
-    type_ = ir.TensorType(tensor.dtype)
-    value = ir.Value(name=name, type=type_, shape=ir.Shape(()), const_value=tensor)
-    graph.register_initializer(value)
-    return value
+def _factor(dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
+    return np.asarray(1 + float(float_info(dtype).eps) * rng.choice([-1.0, 1.0]), dtype)
 
 
 def _is_weight(value: ir.Value) -> bool:

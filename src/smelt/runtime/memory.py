@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from smelt.errors import ResourceLimit
 from smelt.ir import scope
+from smelt.ir.invented_dims import every_value
 from smelt.ir.shapes import ShapeInference
 
 VALUE_LIMIT = 1 << 30
@@ -16,13 +17,29 @@ ASSUMED_SIZE = 4
 
 
 def check_memory(model: ir.Model, limit: int = VALUE_LIMIT) -> None:
-    """Raise ResourceLimit E510 if some value of ``model``, which stays as it is, exceeds ``limit``.
+    """Raise ResourceLimit E510 if some value of ``model`` exceeds ``limit``.
 
-    Sizes come from shape inference, so the models that hide theirs in run-time data pass.
+    Sizes come from shape inference, so the models that hide theirs in run-time data pass. What it
+    infers is taken back.
     """
-    inferred = model.clone()
-    ShapeInference(inferred).infer_model()
-    for node in scope.nodes(inferred):
+    known = [(value, value.type, _copy(value.shape)) for value in every_value(model)]
+    shapes = ShapeInference(model)
+    try:
+        shapes.infer_model()
+        _check(model, limit)
+    finally:
+        shapes.restore_interface()
+        for value, type_, shape in known:
+            value.type, value.shape = type_, shape
+
+
+def _copy(shape: ir.Shape | None) -> ir.Shape | None:
+    """Inference refines some shapes in place."""
+    return None if shape is None else shape.copy()
+
+
+def _check(model: ir.Model, limit: int) -> None:
+    for node in scope.nodes(model):
         for value in node.outputs:
             size = _bytes(value)
             if size > limit:
