@@ -20,7 +20,11 @@ demo: setup ## compile real models and print what became of them
 test: check ## format, lint, types, layers, then the tests that CI runs
 	$(BIN)/python -m pytest -n 2 --dist worksteal -rs -m 'not slow'
 
-test-all: check ## the same with the slow tests
+.venv/.ray: .venv/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
+	@touch $@
+
+test-all: check .venv/.ray ## the same with the slow tests, and ray for those that need it
 	$(BIN)/python -m pytest -n 2 --dist worksteal -rs
 
 check: setup

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
+from typing import Any
 
 
 class ExitStatus(IntEnum):
@@ -50,6 +51,10 @@ class SmeltError(Exception):
 
     def __str__(self) -> str:
         return render(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exceptions are copied to other processes by their arguments, which keywords are not.
+        return _revived, (type(self), self.args), self.__dict__
 
     def to_json(self) -> dict[str, object]:
         """The same facts for ``--json``."""
@@ -115,6 +120,10 @@ class ErrorList(SmeltError):
 
     def to_json(self) -> dict[str, object]:
         return {**self.errors[0].to_json(), "errors": [e.to_json() for e in self.errors]}
+
+
+def _revived(kind: type[SmeltError], args: tuple[Any, ...]) -> SmeltError:
+    return kind.__new__(kind, *args)
 
 
 def not_installed(package: str, extra: str, what: str) -> UsageError:

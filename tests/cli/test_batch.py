@@ -102,6 +102,13 @@ def test_mistakes_are_explained(smelt, write, tmp_path, monkeypatch, document, a
     assert (result.exit_code, document(result)["error"]["code"]) == (2, code)
 
 
+def test_ray_that_is_missing_is_told(smelt, write, tmp_path, monkeypatch, document):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    call = ("batch", write(), "--do", "optimize", "-o", tmp_path / "out", "--ray", "local")
+    error = document(smelt(*call, "--json"))["error"]
+    assert (error["code"], error["fix"]) == ("E631", "pip install 'smelt[ray]'")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_processes_and_keeps_what_is_done(write, tmp_path, number):
     write(), write(name="z-hang.onnx")

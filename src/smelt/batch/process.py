@@ -50,7 +50,7 @@ def attend(
         key = key_of(models, batch.action, batch.options)
     except OSError as error:
         what = f"{error.filename!r} cannot be read: {error.strerror}"
-        return _failed(job, "", UsageError("E609", what), begin)
+        return failed(job, "", UsageError("E609", what), time.monotonic() - begin)
     if known is not None and known.key == key and (not known.done or known.stands(batch.folder)):
         return known
     Path(place).parent.mkdir(parents=True, exist_ok=True)
@@ -59,11 +59,11 @@ def attend(
     try:
         status, out, err = call(arguments, batch.timeout, stopping)
     except SmeltError as error:
-        return _failed(job, key, error, begin)
+        return failed(job, key, error, time.monotonic() - begin)
     document = _document(out)
     found = {} if document is None else facts(batch.action, document, job.model, batch.folder)
     if document is None or (status and "error" not in found):
-        return _failed(job, key, _ended(status, err), begin)
+        return failed(job, key, _ended(status, err), time.monotonic() - begin)
     if status and found["error"]["code"] == "E643":
         raise UsageError("E643", found["error"]["what"], fix=f"`smelt {batch.action} --help`")
     return Outcome(job.name, job.output, key, status, time.monotonic() - begin, **found)
@@ -134,6 +134,6 @@ def _ended(status: int, err: str) -> SmeltError:
     return InternalError("E901", what, why=words[-1] if words else "")
 
 
-def _failed(job: Job, key: str, error: SmeltError, begin: float) -> Outcome:
-    seconds = time.monotonic() - begin
+def failed(job: Job, key: str, error: SmeltError, seconds: float) -> Outcome:
+    """The outcome of a model whose command did not come to an end by itself."""
     return Outcome(job.name, job.output, key, int(error.status), seconds, error.to_json())

@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -19,6 +20,7 @@ from smelt.errors import ExitStatus
 
 if TYPE_CHECKING:
     from smelt.batch import Outcome, Summary
+    from smelt.batch.run import Attend
 
 SIGNALLED = 128
 """Exit status after a signal, less its number, as shells have it."""
@@ -37,21 +39,25 @@ def batch(
         typer.Option("--do", help="The command; verify compares with the model in the folder."),
     ],
     output: Annotated[str, typer.Option("-o", "--output", help="The folder of the results.")],
-    jobs: Annotated[int, typer.Option(min=1, help="Models at a time.")] = 1,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Models at a time; 1, or on Ray as many as there are CPUs."),
+    ] = None,
     timeout: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="End a model that takes longer.")
     ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Try again what failed.")] = False,
+    ray: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="A Ray cluster to work on; local starts one."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run a command over many models, each in a process of its own; -- OPTIONS are the command's.
 
     Called again it does what is missing. The exit status is 0 if all are done, 1 if some failed.
     """
-    from functools import partial
-
     from smelt.batch import plan, run
-    from smelt.batch.local import attended
 
     planned = plan(models, action, output, options=_options(context, action), timeout=timeout)
     total, failed, ended = len(planned.jobs), 0, 0
@@ -64,7 +70,7 @@ def batch(
             shown.say(f"{action}: {ended} of {total}, {failed} failed; last {outcome.name}")
 
         with ended_by_signals() as signalled:
-            summary = run(planned, attend=partial(attended, jobs=jobs), retry=retry, tell=tell)
+            summary = run(planned, attend=_place(ray, jobs), retry=retry, tell=tell)
     if as_json:
         print_json(summary.to_json())
     else:
@@ -73,6 +79,17 @@ def batch(
         raise typer.Exit(SIGNALLED + signalled[-1])
     if not summary.ok:
         raise typer.Exit(int(ExitStatus.MISMATCH))
+
+
+def _place(address: str | None, jobs: int | None) -> Attend:
+    """What works on the models: processes of this machine, or of a cluster."""
+    if address is None:
+        from smelt.batch.local import attended
+
+        return partial(attended, jobs=jobs or 1)
+    from smelt.ray.batches import attended as attended_on_ray
+
+    return partial(attended_on_ray, address=address, jobs=jobs)
 
 
 @contextmanager

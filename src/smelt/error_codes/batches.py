@@ -1,4 +1,4 @@
-"""Usage of batches: many models by one command."""
+"""Usage of batches, of models and of rows, and of Ray clusters."""
 
 from __future__ import annotations
 
@@ -27,5 +27,28 @@ CODES: Mapping[str, ErrorCode] = {
         "a folder that a batch is at work in",
         "Two batches at a time would do the same models twice.",
         "wait for the other one, or choose another folder",
+    ),
+    "E694": ErrorCode(
+        "no Ray cluster",
+        "Nothing answers at the address as a Ray cluster of this version of ray does.",
+        "--ray local starts one on this machine; `ray status` asks the one that runs",
+    ),
+    "E695": ErrorCode(
+        "another smelt on a machine of the cluster",
+        "Results of two versions do not belong into one batch, and a machine without smelt cannot "
+        "work on it.",
+        "install the same smelt on every machine",
+    ),
+    "E696": ErrorCode(
+        "a model without rows",
+        "A Predictor gives each row of a batch to a model and takes a row of results for it, so "
+        "the first dim of every input and output has to be the batch.",
+        "export the model with the batch as first dim, or leave an output out with outputs=",
+    ),
+    "E697": ErrorCode(
+        "a batch that does not fit a Predictor",
+        "A column is missing, columns differ in their number of rows, or the rows are no multiple "
+        "of the batch that the model takes and may not be padded.",
+        'smelt.ray.Predictor("model.onnx", columns={"input": "column"}, pad=True)',
     ),
 }

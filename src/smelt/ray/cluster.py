@@ -1,0 +1,60 @@
+"""A connection to a Ray cluster, or a cluster of this machine for as long as it is needed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from smelt.errors import UsageError, not_installed
+
+PATIENCE = 10.0
+"""Seconds in which something has to answer at an address."""
+
+LOCAL = "local"
+"""Stands for a cluster on this machine that is started, and ended."""
+
+
+@contextmanager
+def connected(address: str = LOCAL) -> Iterator[None]:
+    """Ray at ``address``: ``local``, ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``.
+
+    A process that has a connection keeps it. Raises UsageError E694 if there is no cluster, E631 if
+    ray is not installed.
+    """
+    # Ray tells its makers about its use unless it is told not to.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+        from ray import init
+    except ImportError as error:  # also where a folder called ray stands for the package
+        if error.name != "ray":
+            raise
+        raise not_installed("ray", "ray", "--ray") from error
+    if ray.is_initialized():
+        yield
+        return
+    local = {"include_dashboard": False} if address == LOCAL else {}
+    try:
+        _knock(address)
+        init(address, log_to_driver=False, logging_level=logging.ERROR, **local)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise UsageError(
+            "E694",
+            f"there is no Ray cluster at {address!r}",
+            why=str(error).strip().partition("\n")[0],
+            fix="--ray local starts one on this machine",
+        ) from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Raise OSError if nothing listens at ``HOST:PORT``; ray itself would wait for it for ever."""
+    host, colon, port = address.rpartition("/")[2].rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()

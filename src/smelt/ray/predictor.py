@@ -1,0 +1,183 @@
+"""A model as a callable class for ``map_batches`` of Ray Data."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from smelt.errors import UsageError, did_you_mean
+from smelt.ray.rows import Columns, batch_size, run_by_rows
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+    from smelt.candidate import Run
+    from smelt.runtime.interface import Interface, Port
+    from smelt.targets.base import Artifact
+
+Source: TypeAlias = "str | Path | bytes | ir.Model | Artifact"
+
+
+class Predictor:
+    """Runs a model on batches: a dict of NumPy arrays in, one of NumPy arrays out.
+
+    ::
+
+        ds.map_batches(
+            smelt.ray.Predictor, fn_constructor_args=("model.onnx",),
+            concurrency=2, batch_format="numpy",
+        )
+
+    ``model`` is a model, the folder of a compiled one, or an artifact that has files. It is read,
+    and compiled for ``target`` (ONNX Runtime without one), when the first batch comes, so a
+    Predictor is small to send; an object instead of a path is sent with it. ``dims`` gives sizes to
+    symbolic dims. ``columns`` has the column of an input where its name is another. ``outputs`` are
+    those that are wanted, all if None; ``keep`` are columns that go through. ``threads`` are those
+    of ONNX Runtime.
+
+    A model that takes one batch size only gets the rows in portions of it; the last one is filled
+    up with copies of its last row, which are cut from the results, or refused without ``pad``.
+    """
+
+    def __init__(
+        self,
+        model: Source,
+        *,
+        target: str | None = None,
+        dims: Mapping[str, int] | None = None,
+        columns: Mapping[str, str] | None = None,
+        outputs: Sequence[str] | None = None,
+        keep: Sequence[str] = (),
+        pad: bool = True,
+        threads: int = 1,
+    ) -> None:
+        self._source = _portable(model)
+        self._target = target
+        self._dims = dict(dims or {})
+        self._columns = dict(columns or {})
+        self._outputs = None if outputs is None else tuple(outputs)
+        self._keep = tuple(keep)
+        self._pad = pad
+        self._threads = threads
+        self._open()
+
+    def _open(self) -> None:
+        self._lock = threading.Lock()
+        self._loaded: _Loaded | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in vars(self).items() if k not in ("_lock", "_loaded")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._open()
+
+    def __call__(self, batch: Columns) -> dict[str, np.ndarray]:
+        """The outputs of the model for the rows of ``batch``, by name.
+
+        Raises UsageError E697 if a column is missing or rows do not fit, E632 if a type does not,
+        Unsupported E696 if the model has no rows, and what loading and compiling raise.
+        """
+        if not isinstance(batch, Mapping):
+            what = f"a batch is a dict of arrays, not a {type(batch).__name__}"
+            raise UsageError("E697", what, fix='map_batches(..., batch_format="numpy")')
+        with self._lock:  # A compiled model has one arena.
+            if self._loaded is None:
+                self._loaded = self._load()
+            results = self._loaded(batch, self._pad)
+        return {name: _column(batch, name) for name in self._keep} | results
+
+    def _load(self) -> _Loaded:
+        from smelt.candidate import Way, candidate
+
+        way = Way(optimized=True, threads=self._threads)
+        with tempfile.TemporaryDirectory(prefix="smelt-artifact-") as folder:
+            source = self._source
+            if isinstance(source, dict):
+                _unpack(source, Path(folder))
+                source = folder
+            found = candidate(source, "the model", self._target, dims=self._dims, way=way)
+            assert found.interface is not None
+            loaded = _Loaded(found.interface, found.open(self._dims), self._columns)
+        loaded.choose(self._outputs, self._dims)
+        return loaded
+
+
+class _Loaded:
+    """A model that is ready, the column of each input, and the outputs that are wanted."""
+
+    def __init__(self, interface: Interface, run: Run, columns: Mapping[str, str]) -> None:
+        self.ports = {port.name: port for port in interface.inputs}
+        self.outputs = {port.name: port for port in interface.outputs}
+        self.columns = {name: columns.get(name, name) for name in self.ports}
+        self.run = run
+        self.size: int | None = None
+        self.wanted: list[str] = []
+        for name in columns:
+            if name not in self.ports:
+                raise _stranger("input", name, self.ports)
+
+    def choose(self, outputs: Sequence[str] | None, dims: Mapping[str, int]) -> None:
+        """Want ``outputs``, all if None; raises UsageError E697 for a stranger."""
+        self.wanted = list(self.outputs if outputs is None else outputs)
+        for name in self.wanted:
+            if name not in self.outputs:
+                raise _stranger("output", name, self.outputs)
+        required = [port for port in self.ports.values() if port.default is None]
+        self.size = batch_size(required, [self.outputs[name] for name in self.wanted], dims)
+
+    def __call__(self, batch: Columns, pad: bool) -> dict[str, np.ndarray]:
+        given = {
+            name: _column(batch, self.columns[name])
+            for name, port in self.ports.items()
+            if port.default is None or self.columns[name] in batch
+        }
+
+        def run(rows: Columns) -> list[np.ndarray]:
+            results = self.run(*(rows.get(name) for name in self.ports))
+            named = dict(zip(self.outputs, results, strict=True))
+            return [np.asarray(named[name]) for name in self.wanted]
+
+        return dict(zip(self.wanted, run_by_rows(run, given, self.size, pad), strict=True))
+
+
+def _portable(model: Source) -> str | bytes | dict[str, bytes]:
+    """``model`` as what can be sent to another process: a path, or bytes."""
+    from smelt.targets.base import Artifact
+    from smelt.targets.saved import open_saved
+
+    if isinstance(model, str | Path):
+        return str(model)
+    if isinstance(model, bytes):
+        return model
+    if not isinstance(model, Artifact):
+        from smelt.frontends.onnx import to_proto
+
+        return bytes(to_proto(model).SerializeToString())
+    with tempfile.TemporaryDirectory(prefix="smelt-artifact-") as folder:
+        _unpack(model.files, Path(folder))
+        open_saved(folder)  # which says why what some targets make does not run elsewhere
+    return dict(model.files)
+
+
+def _unpack(files: Mapping[str, bytes], folder: Path) -> None:
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+
+
+def _stranger(kind: str, name: str, known: Mapping[str, Port]) -> UsageError:
+    fix = did_you_mean(name, known, f"the model has {', '.join(known)}")
+    return UsageError("E697", f"the model has no {kind} {name!r}", fix=fix)
+
+
+def _column(batch: Columns, name: str) -> np.ndarray:
+    if name not in batch:
+        known = ", ".join(map(repr, batch)) or "none"
+        fix = did_you_mean(name, batch, "columns={input: column} maps names")
+        raise UsageError("E697", f"there is no column {name!r}", why=f"there are {known}", fix=fix)
+    return np.asarray(batch[name])

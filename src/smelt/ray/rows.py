@@ -1,0 +1,107 @@
+"""Columns of rows as inputs of a model, whose batch may have one size only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import Unsupported, UsageError
+from smelt.runtime.interface import Port
+
+Columns = Mapping[str, np.ndarray]
+
+
+def batch_size(
+    inputs: Sequence[Port], outputs: Sequence[Port], dims: Mapping[str, int]
+) -> int | None:
+    """The rows that a model takes at a time, None for any number; ``dims`` binds symbols.
+
+    Raises Unsupported E696 unless all ports are tensors with the same number of rows in front.
+    """
+    for port in (*inputs, *outputs):
+        if port.kind != "tensor" or port.shape == ():
+            raise _no_rows(port, "it is no tensor with the rows in front")
+    firsts = {_first(port, dims): port for port in inputs if port.shape is not None}
+    if len(firsts) > 1:
+        raise _no_rows([*firsts.values()][1], f"inputs have {' and '.join(map(str, firsts))} rows")
+    [size] = firsts or [""]
+    return size if isinstance(size, int) else None
+
+
+def _first(port: Port, dims: Mapping[str, int]) -> int | str:
+    assert port.shape
+    first = port.shape[0]
+    name = first.value or "" if isinstance(first, ir.SymbolicDim) else first
+    return dims.get(name, name) if isinstance(name, str) else name
+
+
+def _no_rows(port: Port, why: str) -> Unsupported:
+    return Unsupported(
+        "E696",
+        f"{port.name!r}, {port}, does not have one row for each row of a batch",
+        why=why,
+        fix="export the model with the batch as first dim of every input and output",
+    )
+
+
+def rows_of(columns: Columns) -> int:
+    """How many rows ``columns`` have; raises UsageError E697 if they do not agree."""
+    counts = {name: len(column) for name, column in columns.items()}
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{name}: {count}" for name, count in counts.items())
+        raise UsageError("E697", f"the columns have different numbers of rows: {told}")
+    return next(iter(counts.values()), 0)
+
+
+def run_by_rows(
+    run: Callable[[Columns], Sequence[np.ndarray]], columns: Columns, size: int | None, pad: bool
+) -> list[np.ndarray]:
+    """What ``run`` makes of all rows, ``size`` of them at a time; the rest is padded and cut.
+
+    The last row is repeated, so that what stands there is as good as any. No rows are one row of
+    zeros that is cut, so that results have their types. Raises UsageError E697 for a rest that may
+    not be padded, Unsupported E696 for a result with another number of rows.
+    """
+    rows = rows_of(columns)
+    if size and rows % size and not pad:
+        raise UsageError(
+            "E697",
+            f"{rows} rows are no multiple of {size}, the batch that the model takes",
+            fix=f"batch_size={size} in map_batches, or pad=True",
+        )
+    parts = [
+        _cut(run(_padded(part, size)), rows_of(part), size or max(rows, 1))
+        for part in _parts(columns, rows, size)
+    ]
+    return [
+        np.concatenate(pieces) if len(pieces) > 1 else pieces[0]
+        for pieces in zip(*parts, strict=True)
+    ]
+
+
+def _parts(columns: Columns, rows: int, size: int | None) -> Iterator[Columns]:
+    step = size or max(rows, 1)
+    for start in range(0, max(rows, 1), step):
+        yield {name: column[start : start + step] for name, column in columns.items()}
+
+
+def _padded(columns: Columns, size: int | None) -> Columns:
+    goal = size or max(rows_of(columns), 1)
+    return {name: _filled(column, goal) for name, column in columns.items()}
+
+
+def _filled(column: np.ndarray, goal: int) -> np.ndarray:
+    if len(column) == goal:
+        return column
+    last = column[-1:] if len(column) else np.zeros((1, *column.shape[1:]), column.dtype)
+    return np.concatenate([column, np.repeat(last, goal - len(column), axis=0)])
+
+
+def _cut(results: Sequence[np.ndarray], rows: int, given: int) -> list[np.ndarray]:
+    for index, result in enumerate(results):
+        if result.shape[:1] != (given,):
+            what = f"output {index} has the shape {list(result.shape)} for {given} rows"
+            raise Unsupported("E696", what, fix="leave it out with outputs=")
+    return [result[:rows] for result in results]
