@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from smelt.frontends.jax.functions import function
     from smelt.frontends.onnx import save, to_proto
     from smelt.frontends.onnx.extract import extract
+    from smelt.inspection import inspect
     from smelt.targets.base import Artifact, Target
 
 __version__ = "0.1.0"
@@ -39,6 +40,7 @@ _HOMES = {
     "HtmlReport": ("smelt.check.report.html_report", "HtmlReport"),
     "Artifact": ("smelt.targets.base", "Artifact"),
     "Target": ("smelt.targets.base", "Target"),
+    "inspect": ("smelt.inspection", "inspect"),
     "load_ipython_extension": ("smelt.notebook", "load_ipython_extension"),
     "unload_ipython_extension": ("smelt.notebook", "unload_ipython_extension"),
 }
@@ -51,6 +53,7 @@ __all__ = [
     "compile",
     "extract",
     "function",
+    "inspect",
     "load",
     "optimize",
     "save",

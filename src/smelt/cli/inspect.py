@@ -2,81 +2,148 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from smelt.cli.arguments import read_model
-from smelt.cli.command import Json, command, print_json
-from smelt.cli.layout import table
+from smelt.cli.arguments import bind_dims, read_model
+from smelt.cli.command import Dims, Json, command, print_json
+from smelt.cli.inspect_text import SHOWN, cell, producer, sections
+from smelt.cli.progress import progress, size_of
+from smelt.errors import UsageError
 
 if TYPE_CHECKING:
     import onnx_ir as ir
+
+    from smelt.inspection import Facts
 
 
 @command
 def inspect(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A file, or - for stdin.")],
+    listed: Annotated[
+        Literal["nodes", "weights"] | None,
+        typer.Option("--list", help="Only these, one a line, the columns separated by tabs."),
+    ] = None,
+    dim: Dims = None,
     snippet: Annotated[
         bool, typer.Option("--snippet", help="Print a test of the structure instead.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show inputs, outputs, opsets, operators, parameters and bytes of a model."""
-    read = read_model(model, as_is=True)
-    facts = describe(read)
-    if snippet:
-        from smelt.check import structure
+    """Show the interface, operators, work, weights, depth and quantization of a model.
 
-        facts["snippet"] = structure.snippet(read)
-    if as_json:
-        print_json({"schema": "smelt.inspect/1", **facts})
-        return
-    if snippet:
-        print(facts["snippet"])
-        return
-    print(f"{facts['name']}  (IR version {facts['ir_version']}, from {facts['producer']})")
-    for word in ("inputs", "outputs"):
-        print(word)
-        print(_indent([(port["name"], port["type"]) for port in facts[word]]))
-    print("opsets")
-    print(_indent([(domain, version) for domain, version in facts["opsets"].items()]))
-    print(f"operators ({facts['nodes']} nodes)")
-    print(_indent(list(facts["operators"].items())))
-    print(f"parameters {facts['parameters']:,} in {facts['parameter_bytes']:,} bytes")
+    A multiply-add is two FLOPs; sizes that are symbolic give a formula, or with --dim a number.
+    """
+    from smelt.inspection import inspect as facts_of
+
+    if listed and snippet:
+        raise UsageError("E637", "--list and --snippet print different things", fix="leave one out")
+    with progress(f"reading {model}{size_of(model)}") as shown:
+        read = read_model(model, as_is=True)
+        shown.say("inferring shapes")
+        text = _snippet(read) if snippet else ""
+        if snippet and not as_json:
+            print(text)
+            return
+        facts = facts_of(read, bind_dims(dim) or None, own=True)
+        if snippet:
+            print_json({**to_json(facts, None), "snippet": text})
+        elif as_json:
+            print_json(to_json(facts, listed))
+        elif listed:
+            for row in ROWS[listed](facts):
+                print("\t".join(map(cell, row)))
+        else:
+            for title, lines in sections(facts):
+                print(title)
+                if lines:
+                    print("\n".join(f"  {line}" for line in lines.splitlines()))
 
 
-def _indent(rows: list[tuple[Any, ...]]) -> str:
-    return "\n".join(f"  {line}" for line in table(rows).splitlines()) or "  none"
+def _snippet(model: ir.Model) -> str:
+    from smelt.check import structure
+
+    return structure.snippet(model)
 
 
-def describe(model: ir.Model) -> dict[str, Any]:
-    """The facts of a model as plain data; operators by falling count."""
-    from smelt.ir import scope
+def _weights(facts: Facts) -> Iterator[tuple[object, ...]]:
+    """Name, type, elements, bytes."""
+    for item in facts.weights:
+        yield item.name, item.type, item.elements, item.bytes
+
+
+def _nodes(facts: Facts) -> Iterator[tuple[object, ...]]:
+    """Name, operator, types of the results, MACs, FLOPs, bytes."""
+    from smelt.ir.text import operator, type_of
+
+    for item in facts.work:
+        types = " ".join(type_of(value) for value in item.node.outputs)
+        amounts = ["?" if a is None else a for a in (item.macs, item.flops, item.bytes)]
+        yield item.node.name, operator(item.node), types, *amounts
+
+
+ROWS = {"nodes": _nodes, "weights": _weights}
+COLUMNS = {
+    "nodes": ("name", "operator", "types", "macs", "flops", "bytes"),
+    "weights": ("name", "type", "elements", "bytes"),
+}
+
+
+def to_json(facts: Facts, listed: str | None) -> dict[str, Any]:
+    """The facts as plain data; amounts are numbers, or formulas as text."""
     from smelt.ir.text import operator
-    from smelt.runtime.interface import interface_of
 
-    interface = interface_of(model)
-    counts = Counter(map(operator, scope.nodes(model)))
-    tensors = [
-        value.const_value
-        for graph in scope.graphs(model)
-        for value in graph.initializers.values()
-        if value.const_value is not None
-    ]
-    return {
+    model, work = facts.model, facts.total
+    document: dict[str, Any] = {
+        "schema": "smelt.inspect/2",
         "name": model.graph.name or "(no name)",
         "ir_version": model.ir_version,
-        "producer": " ".join(filter(None, (model.producer_name, model.producer_version))) or "?",
-        "opsets": {domain or "ai.onnx": version for domain, version in model.opset_imports.items()},
-        "inputs": [{"name": port.name, "type": str(port)} for port in interface.inputs],
-        "outputs": [{"name": port.name, "type": str(port)} for port in interface.outputs],
-        "nodes": counts.total(),
-        "operators": dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
-        "functions": sorted(
-            f"{function.domain}.{function.name}" for function in model.functions.values()
-        ),
-        "parameters": sum(int(tensor.size) for tensor in tensors),
-        "parameter_bytes": sum(int(tensor.nbytes) for tensor in tensors),
+        "producer": producer(model),
+        "opsets": {name or "ai.onnx": version for name, version in model.opset_imports.items()},
+        "domains": dict(facts.domains),
+        "inputs": [{"name": p.name, "type": str(p)} for p in facts.interface.inputs],
+        "outputs": [{"name": p.name, "type": str(p)} for p in facts.interface.outputs],
+        "symbols": [vars(symbol) for symbol in facts.symbols],
+        "nodes": sum(facts.operators.values()),
+        "operators": dict(facts.operators),
+        "functions": [vars(function) for function in facts.functions],
+        "parameters": sum(weight.elements for weight in facts.weights),
+        "parameter_bytes": sum(weight.bytes for weight in facts.weights),
+        "largest_weights": [vars(weight) for weight in facts.weights[:SHOWN]],
+        "macs": work.macs.to_json(),
+        "flops": work.flops.to_json(),
+        "bytes_moved": work.bytes.to_json(),
+        "work": {
+            name: {
+                "nodes": item.nodes,
+                "macs": item.macs.to_json(),
+                "flops": item.flops.to_json(),
+                "bytes": item.bytes.to_json(),
+                "not_counted": item.unknown,
+            }
+            for name, item in facts.work_by_operator.items()
+        },
+        "longest_chains": [
+            {"nodes": len(chain), "operators": [operator(node) for node in chain]}
+            for chain in facts.chains
+        ],
+        "quantized_nodes": [
+            {"name": q.node.name, "format": q.format, "bits": q.bits} for q in facts.quantized
+        ],
+        "quantized_weights": [
+            {"name": value.name, "bits": bits} for value, bits in facts.quantized_weights
+        ],
+        "problem": facts.problem,
     }
+    if listed:
+        rows = [tuple(map(_plain, row)) for row in ROWS[listed](facts)]
+        document["list"] = [dict(zip(COLUMNS[listed], row, strict=True)) for row in rows]
+    return document
+
+
+def _plain(item: object) -> object:
+    from smelt.inspection.polynomial import Polynomial
+
+    return item.to_json() if isinstance(item, Polynomial) else item

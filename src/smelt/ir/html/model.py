@@ -8,8 +8,8 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.html.markup import table, titled
-from smelt.ir.html.picture import operator_name, picture
-from smelt.ir.text import type_of
+from smelt.ir.html.picture import picture
+from smelt.ir.text import operator, size_in_bytes, type_of
 
 DRAWN = 60
 """Nodes, inputs and outputs up to which a graph is drawn; larger ones are counted."""
@@ -23,14 +23,14 @@ SCROLLED = '<div style="max-height:640px;overflow:auto">'
 def model_html(model: ir.Model) -> str:
     """``model`` as HTML without scripts: a picture up to ``DRAWN`` boxes, else a table."""
     graph = model.graph
-    counts = Counter(operator_name(node) for node in scope.nodes(model))
+    counts = Counter(operator(node) for node in scope.nodes(model))
     tensors = [
         value.const_value
         for inner in scope.graphs(model)
         for value in inner.initializers.values()
         if value.const_value is not None
     ]
-    size = sum(int(tensor.nbytes) for tensor in tensors)
+    size = sum(size_in_bytes(tensor) for tensor in tensors)
     opsets = ", ".join(f"{name or 'ai.onnx'} {v}" for name, v in model.opset_imports.items())
     title = (
         f"{graph.name or 'model'}: {counts.total():,} nodes, "

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from smelt.ir import scope
 from smelt.ir.html.layered import Edge, Point, layered
 from smelt.ir.html.markup import escaped
-from smelt.ir.text import type_of
+from smelt.ir.text import operator, type_of
 
 LETTER, HEIGHT, PADDING, MARGIN = 7.0, 22.0, 9.0, 4.0
 """Pixels: the width of a letter, the height of a box, around its text, around the picture."""
@@ -68,17 +68,12 @@ def _boxes(graph: ir.Graph) -> tuple[list[Box], list[Edge]]:
         edges |= {(home[value], here): None for value in reads if value in home}
         home |= dict.fromkeys(node.outputs, here)
         color = CARRIER if scope.carries_graphs(node) else NODE
-        boxes.append(Box(operator_name(node), _told(node), color))
+        boxes.append(Box(operator(node), _told(node), color))
     for value in graph.outputs:
         if value in home:
             edges[home[value], len(boxes)] = None
         boxes.append(Box(f"{value.name or ''} {type_of(value)}", "output", PORT))
     return boxes, list(edges)
-
-
-def operator_name(node: ir.Node) -> str:
-    """The operator of ``node``, with its domain where that is not ONNX."""
-    return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
 
 
 def _told(node: ir.Node) -> str:

@@ -1,0 +1,143 @@
+"""The facts of a model as text for people: titled sections, the longest first cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from smelt.cli.layout import prose, table
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+    from smelt.inspection import Facts
+    from smelt.inspection.polynomial import Polynomial
+    from smelt.inspection.symbols import Symbol
+
+SHOWN = 5
+"""Weights that are shown; ``--list`` has all."""
+
+ENDS = 6
+"""Operators at each end of a chain that are shown."""
+
+UNITS = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
+TERMS = 2
+"""Terms of a formula that are shown."""
+
+
+def sections(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Titles, and what stands below each."""
+    model = facts.model
+    name = model.graph.name or "(no name)"
+    yield f"{cell(name)}  (IR version {model.ir_version}, from {cell(producer(model))})", ""
+    interface = facts.interface
+    for word, ports in (("inputs", interface.inputs), ("outputs", interface.outputs)):
+        yield word, _table([(port.name, str(port)) for port in ports]) or "none"
+    if facts.symbols:
+        yield "symbolic dims", _table([_symbol(symbol) for symbol in facts.symbols])
+    domains = {**{name or "ai.onnx": 0 for name in model.opset_imports}, **facts.domains}
+    versions = {name or "ai.onnx": version for name, version in model.opset_imports.items()}
+    rows = [(d, f"opset {versions.get(d, '?')}", f"{n:,} nodes") for d, n in domains.items()]
+    yield "domains", _table(rows)
+    yield f"operators ({sum(facts.operators.values()):,} nodes)", _operators(facts)
+    yield _total(facts), ""
+    yield from _functions(facts)
+    if facts.chains:
+        depth = f"depth {len(facts.chains[0]):,}, the longest chain of nodes"
+        yield depth, prose(_chain(facts.chains[0]))
+    yield from _quantization(facts)
+    yield from _parameters(facts)
+    if facts.problem:
+        yield f"shapes are those that the model declares: {cell(facts.problem)}", ""
+
+
+def _symbol(symbol: Symbol) -> tuple[str, str]:
+    if not symbol.inputs:
+        return symbol.name, f"depends on values, of {', '.join(symbol.outputs)}"
+    outputs = f"; in {', '.join(symbol.outputs)}" if symbol.outputs else ""
+    return symbol.name, f"from {', '.join(symbol.inputs)}{outputs}"
+
+
+def _table(rows: Sequence[tuple[object, ...]], header: tuple[str, ...] = ()) -> str:
+    return table([tuple(c if isinstance(c, int) else cell(c) for c in row) for row in rows], header)
+
+
+def _operators(facts: Facts) -> str:
+    rows = []
+    for name, item in facts.work_by_operator.items():
+        macs, flops, moved = (_amount(amount) for amount in (item.macs, item.flops, item.bytes))
+        flops = flops if not item.unknown else f"{flops}, {item.unknown} not counted"
+        rows.append((name, item.nodes, macs, flops, moved))
+    return _table(rows, ("operator", "nodes", "MACs", "FLOPs", "bytes moved")) if rows else "none"
+
+
+def _total(facts: Facts) -> str:
+    work = facts.total
+    text = (
+        f"{_amount(work.macs)} MACs, {_amount(work.flops)} FLOPs, {_amount(work.bytes)} bytes moved"
+    )
+    symbols = sorted(work.flops.symbols | work.bytes.symbols)
+    known = {symbol.name for symbol in facts.symbols if symbol.inputs}
+    named = [name for name in symbols if name in known]
+    if named:
+        text += f"  ({' '.join(f'--dim {cell(name)}=1' for name in named)} for numbers)"
+    return text
+
+
+def _functions(facts: Facts) -> Iterator[tuple[str, str]]:
+    if facts.functions:
+        rows = [(f.name, f"{f.nodes} nodes", f"{f.calls} calls") for f in facts.functions]
+        yield "functions, whose nodes are counted above as often as they run", _table(rows)
+
+
+def _quantization(facts: Facts) -> Iterator[tuple[str, str]]:
+    from smelt.inspection.quantized import bits_counted
+
+    counts = bits_counted(facts.quantized)
+    if counts or facts.quantized_weights:
+        rows = [(text, f"{count:,} nodes") for text, count in counts.items()]
+        quantized = len(facts.quantized_weights)
+        rows.append(("weights", f"{quantized:,} of {len(facts.weights):,}"))
+        yield "quantization", _table(rows)
+
+
+def _parameters(facts: Facts) -> Iterator[tuple[str, str]]:
+    count, size = sum(w.elements for w in facts.weights), sum(w.bytes for w in facts.weights)
+    rows: list[tuple[object, ...]] = [
+        (w.name, w.type, w.elements, w.bytes, f"{w.bytes / size:.1%}" if size else "0%")
+        for w in facts.weights[:SHOWN]
+    ]
+    if len(facts.weights) > SHOWN:
+        rows.append((f"and {len(facts.weights) - SHOWN:,} others (--list weights)", "", "", "", ""))
+    yield f"parameters {count:,} in {size:,} bytes", _table(rows)
+
+
+def _chain(chain: list[ir.Node]) -> str:
+    from smelt.ir.text import operator
+
+    names = [cell(operator(node)) for node in chain]
+    if len(names) > 2 * ENDS:
+        names = [*names[:ENDS], f"... {len(names) - 2 * ENDS:,} more ...", *names[-ENDS:]]
+    return " -> ".join(names)
+
+
+def _amount(amount: Polynomial) -> str:
+    """``4.09 G``, or a formula with its leading terms."""
+    if amount.value is None:
+        terms = str(amount).split(" + ")
+        more = f" + {len(terms) - TERMS} terms" if len(terms) > TERMS else ""
+        return " + ".join(terms[:TERMS]) + more
+    for size, letter in UNITS:
+        if amount.value >= size:
+            return f"{amount.value / size:.3g} {letter}"
+    return str(amount.value)
+
+
+def producer(model: ir.Model) -> str:
+    return " ".join(filter(None, (model.producer_name, model.producer_version))) or "?"
+
+
+def cell(item: object) -> str:
+    """``item`` without tabs, line ends and what else is no text: a cell of a line."""
+    text = str(item)
+    return text if text.isprintable() else text.encode("unicode_escape").decode()

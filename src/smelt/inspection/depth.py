@@ -1,0 +1,35 @@
+"""The longest chains of a graph: how many nodes wait for each other."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir import scope
+
+CHAINS = 3
+
+
+def longest_chains(graph: ir.Graph, most: int = CHAINS) -> list[list[ir.Node]]:
+    """The longest chain to each of the deepest results that ``graph`` returns, longest first.
+
+    A node that carries graphs counts as one. Takes time linear in the nodes.
+    """
+    depth: dict[ir.Node, int] = {}
+    before: dict[ir.Node, ir.Node | None] = {}
+    for node in graph:
+        reads = (*node.inputs, *(scope.captures(node) if scope.carries_graphs(node) else ()))
+        makers = [value.producer() for value in reads if value is not None]
+        deepest = max((m for m in makers if m in depth), key=depth.__getitem__, default=None)
+        before[node] = deepest
+        depth[node] = 1 + (depth[deepest] if deepest is not None else 0)
+    ends = dict.fromkeys(value.producer() for value in graph.outputs)
+    chosen = sorted((n for n in ends if n in depth), key=depth.__getitem__, reverse=True)[:most]
+    return [_chain(node, before) for node in chosen]
+
+
+def _chain(node: ir.Node | None, before: dict[ir.Node, ir.Node | None]) -> list[ir.Node]:
+    chain = []
+    while node is not None:
+        chain.append(node)
+        node = before[node]
+    return chain[::-1]

@@ -1,0 +1,169 @@
+"""Everything that ``smelt inspect`` tells of a model, for Python."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import onnx_ir as ir
+
+from smelt.errors import InvalidModel, SmeltError
+from smelt.frontends.onnx.inline import inline_functions
+from smelt.inspection.depth import longest_chains
+from smelt.inspection.polynomial import Polynomial, total
+from smelt.inspection.quantized import QuantizedNode, quantized_nodes, quantized_weights
+from smelt.inspection.symbols import Symbol, symbols_in
+from smelt.inspection.weights import Weight, weights_of
+from smelt.inspection.work import Work, work_of
+from smelt.ir import scope
+from smelt.ir.dims import unnamed_dims
+from smelt.ir.shapes import ShapeInference
+from smelt.ir.text import operator
+from smelt.passes.interface.materialize_symbolic_dims import bind_dims
+from smelt.runtime.interface import Interface, interface_of
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the model: its nodes, and how many nodes call it."""
+
+    name: str
+    nodes: int
+    calls: int
+
+
+@dataclass(frozen=True)
+class OperatorWork:
+    """All nodes of one operator: their number and work; ``unknown`` of them are not counted."""
+
+    nodes: int
+    macs: Polynomial
+    flops: Polynomial
+    bytes: Polynomial
+    unknown: int
+
+
+class Facts:
+    """The facts of one model, each found when it is asked for.
+
+    ``model`` is as it was given; ``flat`` is a copy without functions, with the sizes of ``dims``
+    and with inferred shapes, on which work and chains are found. ``problem`` says why shapes are
+    only those that the model declares, or is empty.
+    """
+
+    def __init__(self, model: ir.Model, dims: Mapping[str, int] | None, own: bool) -> None:
+        self.model = model
+        self.flat = model if own and not model.functions else model.clone()
+        self.problem = ""
+        _name_dims(self.flat)
+        try:
+            if self.flat.functions:
+                inline_functions(self.flat)
+        except SmeltError as error:
+            self.problem = error.what
+        if dims:
+            bind_dims(self.flat, dims)
+        self.interface: Interface = interface_of(self.flat)
+        self.symbols: list[Symbol] = symbols_in(self.flat)
+        try:
+            ShapeInference(self.flat).infer_model()
+        except InvalidModel as error:
+            self.problem = self.problem or f"{error.what}, {', '.join(error.at)}"
+
+    @cached_property
+    def operators(self) -> Mapping[str, int]:
+        """Nodes of each operator, functions included as they stand; by falling count."""
+        counts = Counter(operator(node) for node in scope.nodes(self.model))
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+    @cached_property
+    def domains(self) -> Mapping[str, int]:
+        """Nodes of each domain; that of ONNX is ``ai.onnx``."""
+        counts = Counter(node.domain or "ai.onnx" for node in scope.nodes(self.model))
+        return dict(counts.most_common())
+
+    @cached_property
+    def functions(self) -> list[Function]:
+        """The functions that the model brings along, sorted by name."""
+        called = Counter(node.op_identifier() for node in scope.nodes(self.model))
+        return sorted(
+            (
+                Function(f"{f.domain}.{f.name}", len(f.graph), called[key])
+                for key, f in self.model.functions.items()
+            ),
+            key=lambda function: function.name,
+        )
+
+    @cached_property
+    def weights(self) -> list[Weight]:
+        """All constants, the largest first."""
+        return weights_of(self.model)
+
+    @cached_property
+    def chains(self) -> list[list[ir.Node]]:
+        """The longest chains of nodes that wait for each other, longest first."""
+        return longest_chains(self.flat.graph)
+
+    @cached_property
+    def work(self) -> list[Work]:
+        """The work of each node."""
+        return work_of(self.flat)
+
+    @cached_property
+    def work_by_operator(self) -> Mapping[str, OperatorWork]:
+        """The work of each operator; those with most FLOPs at any size first."""
+        groups: dict[str, list[Work]] = {}
+        for item in self.work:
+            groups.setdefault(operator(item.node), []).append(item)
+        summed = {name: _summed(items) for name, items in groups.items()}
+        return dict(sorted(summed.items(), key=lambda item: _order(item[1]), reverse=True))
+
+    @cached_property
+    def total(self) -> OperatorWork:
+        """The work of the whole model."""
+        return _summed(self.work)
+
+    @cached_property
+    def quantized(self) -> list[QuantizedNode]:
+        """The nodes that compute with quantized values."""
+        return quantized_nodes(self.model)
+
+    @cached_property
+    def quantized_weights(self) -> list[tuple[ir.Value, int]]:
+        """The constants that are quantized, with their bits."""
+        return quantized_weights(self.model)
+
+
+def inspect(model: ir.Model, dims: Mapping[str, int] | None = None, *, own: bool = False) -> Facts:
+    """The facts of ``model``, with symbolic ``dims`` bound to sizes.
+
+    The model is not changed unless it is the caller's ``own``, which saves a copy: then inferred
+    shapes may be written into it. Raises UsageError E603 for a dim that no input has, E633 for an
+    impossible size.
+    """
+    return Facts(model, dims, own)
+
+
+def _name_dims(model: ir.Model) -> None:
+    """Write the names that unnamed dims of inputs go by, so that formulas speak of them."""
+    named: dict[ir.Value, list[int | ir.SymbolicDim]] = {}
+    for (value, axis), name in unnamed_dims(model.graph.inputs).items():
+        if value.shape is not None:
+            named.setdefault(value, list(value.shape.dims))[axis] = ir.SymbolicDim(name)
+    for value, dims in named.items():
+        value.shape = ir.Shape(dims)
+
+
+def _summed(items: list[Work]) -> OperatorWork:
+    unknown = sum(item.flops is None for item in items)
+    macs = total(item.macs for item in items if item.macs is not None)
+    flops = total(item.flops for item in items if item.flops is not None)
+    moved = total(item.bytes for item in items if item.bytes is not None)
+    return OperatorWork(len(items), macs, flops, moved, unknown)
+
+
+def _order(work: OperatorWork) -> tuple[int, int]:
+    """FLOPs, then bytes, as if each symbol were 1."""
+    return sum(work.flops.terms.values()), sum(work.bytes.terms.values())

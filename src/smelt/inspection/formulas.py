@@ -1,0 +1,229 @@
+"""How many multiply-adds and other operations a node takes: two tables, by operator.
+
+A multiply-add (MAC) of a product is two FLOPs; any other multiplication, addition, comparison or
+function of one element is one. So a network of 4.1 GMACs takes 8.2 GFLOPs. Data that only moves
+takes none. A formula gives None where a shape that it needs is not known, and operators in neither
+table are named as not counted. ``docs/inspect.md`` has the tables in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import onnx_ir as ir
+
+from smelt.inspection.polynomial import ONCE, ZERO, Polynomial, elements
+
+Formula = Callable[[ir.Node], Polynomial | None]
+
+
+def _input(node: ir.Node, index: int) -> ir.Value | None:
+    return node.inputs[index] if index < len(node.inputs) else None
+
+
+def _dims(value: ir.Value | None, begin: int, end: int | None = None) -> Polynomial | None:
+    """The product of the dims of ``value`` from ``begin`` to ``end``; None if unknown."""
+    if value is None or value.shape is None:
+        return None
+    return Polynomial.of(value.shape.dims[begin:end])
+
+
+def _out(node: ir.Node) -> Polynomial | None:
+    return elements(node.outputs[0]) if node.outputs else None
+
+
+def _times(*factors: Polynomial | int | None) -> Polynomial | None:
+    found, number = ONCE, 1
+    for factor in factors:
+        if factor is None:
+            return None
+        if isinstance(factor, int):
+            number *= factor
+        else:
+            found = factor if found is ONCE else found * factor
+    return found * number
+
+
+def _sum(*terms: Polynomial | None) -> Polynomial | None:
+    found = ZERO
+    for term in terms:
+        if term is None:
+            return None
+        found = found + term
+    return found
+
+
+def _bias(index: int) -> Formula:
+    """One addition for each element out, if there is a bias at input ``index``."""
+    return lambda node: _out(node) if _input(node, index) is not None else ZERO
+
+
+def _matmul(node: ir.Node) -> Polynomial | None:
+    return _times(_out(node), _dims(_input(node, 0), -1))
+
+
+def _gemm(node: ir.Node) -> Polynomial | None:
+    transposed = node.attributes.get_int("transA", 0)
+    depth = _dims(_input(node, 0), 0, 1) if transposed else _dims(_input(node, 0), 1, 2)
+    return _times(_out(node), depth)
+
+
+def _conv(weight: int) -> Formula:
+    """For each element out one for each input channel of its group and place of the kernel."""
+    return lambda node: _times(_out(node), _dims(_input(node, weight), 1))
+
+
+def _conv_transpose(node: ir.Node) -> Polynomial | None:
+    """For each element in one for each output channel of its group and place of the kernel."""
+    return _times(elements(_input(node, 0)), _dims(_input(node, 1), 1))
+
+
+def _recurrent(node: ir.Node) -> Polynomial | None:
+    """The products with both matrices at each step; what else a step does is little beside them."""
+    steps = _dims(_input(node, 0), 0, 2)
+    return _times(steps, _sum(elements(_input(node, 1)), elements(_input(node, 2))))
+
+
+def _keys(node: ir.Node) -> Polynomial | None:
+    """How many keys each query of an Attention meets: those given and those of the past."""
+    key, past = _input(node, 1), _input(node, 4)
+    if key is None or key.shape is None:
+        return None
+    keys = _dims(key, 2, 3) if len(key.shape) == 4 else _dims(key, 1, 2)
+    return keys if past is None else _sum(keys, _dims(past, 2, 3))
+
+
+def _attention(node: ir.Node) -> Polynomial | None:
+    """Scores of each query with each key, then the mean of values."""
+    return _times(_sum(elements(_input(node, 0)), _out(node)), _keys(node))
+
+
+def _scores(node: ir.Node) -> Polynomial | None:
+    """The Softmax of an Attention over its scores."""
+    query = _input(node, 0)
+    if query is None or query.shape is None:
+        return None
+    if len(query.shape) == 4:
+        return _times(5, _dims(query, 0, 3), _keys(node))
+    heads = node.attributes.get_int("q_num_heads", 1)
+    return _times(5, heads, _dims(query, 0, 2), _keys(node))
+
+
+def _einsum(node: ir.Node) -> Polynomial | None:
+    """One for each operand beyond the first, for all indices; at least one."""
+    equation = node.attributes.get_string("equation", "").replace(" ", "")
+    terms = equation.partition("->")[0].split(",")
+    sizes: dict[str, Polynomial] = {}
+    for term, value in zip(terms, node.inputs, strict=False):
+        if value is None or value.shape is None or len(term) != len(value.shape):
+            return None
+        sizes |= {name: Polynomial.of([d]) for name, d in zip(term, value.shape.dims, strict=True)}
+    return _times(max(len(terms) - 1, 1), *sizes.values())
+
+
+def _window(per_element: int) -> Formula:
+    def formula(node: ir.Node) -> Polynomial | None:
+        return _times(
+            per_element, _out(node), Polynomial.of(node.attributes.get_ints("kernel_shape", ()))
+        )
+
+    return formula
+
+
+def _resize(node: ir.Node) -> Polynomial | None:
+    """A multiplication and an addition for each place that an element out is a mean of."""
+    mode = node.attributes.get_string("mode", "nearest")
+    given, made = _input(node, 0), node.outputs[0]
+    if mode == "nearest":
+        return ZERO
+    if given is None or given.shape is None or made.shape is None:
+        return None
+    pairs = zip(given.shape.dims, made.shape.dims, strict=False)
+    resized = sum(before != after for before, after in pairs)
+    return _times(2 * (4 if mode == "cubic" else 2) ** resized, _out(node))
+
+
+def _each_out(per_element: int) -> Formula:
+    return lambda node: _times(per_element, _out(node))
+
+
+def _each_in(per_element: int) -> Formula:
+    return lambda node: _times(per_element, elements(_input(node, 0)))
+
+
+def _variadic(less: int) -> Formula:
+    return lambda node: _times(max(len(node.inputs) - less, 0), _out(node))
+
+
+def _all(formula: Formula, *names: str) -> dict[str, Formula]:
+    return dict.fromkeys(names, formula)
+
+
+MOVED = (
+    *("Cast", "CastLike", "Concat", "ConstantOfShape", "DepthToSpace", "Expand", "EyeLike"),
+    *("Gather", "GatherElements", "GatherND", "OneHot", "Pad", "Range", "ReverseSequence"),
+    *("Scatter", "ScatterElements", "ScatterND", "Slice", "SpaceToDepth", "Split", "Tile"),
+    *("Transpose", "Trilu", "Compress", "NonZero", "TensorScatter", "Upsample"),
+)
+"""Operators that move data and compute nothing."""
+
+VIEWS = (
+    *("Constant", "Dropout", "Flatten", "Identity", "Reshape", "Shape", "Size", "Squeeze"),
+    *("Unsqueeze", "Optional", "OptionalGetElement", "OptionalHasElement", "SequenceAt"),
+    *("SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength"),
+)
+"""Operators that need not even move data."""
+
+_UNARY = (
+    *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Ceil", "Celu"),
+    *("Clip", "Cos", "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish"),
+    *("IsInf", "IsNaN", "LeakyRelu", "Log", "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round"),
+    *("Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt"),
+    *("Swish", "Tan", "Tanh", "ThresholdedRelu", "Bernoulli"),
+)
+_BINARY = (
+    *("Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater"),
+    *("GreaterOrEqual", "Less", "LessOrEqual", "Mod", "Mul", "Or", "PRelu", "Pow", "Sub", "Where"),
+    *("Xor", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
+)
+
+PRODUCTS: Mapping[str, Formula] = {
+    **_all(_matmul, "MatMul", "MatMulInteger", "QLinearMatMul"),
+    "Gemm": _gemm,
+    **_all(_conv(1), "Conv", "ConvInteger", "DeformConv"),
+    "QLinearConv": _conv(3),
+    "ConvTranspose": _conv_transpose,
+    **_all(_recurrent, "RNN", "GRU", "LSTM"),
+    "Attention": _attention,
+    "Einsum": _einsum,
+}
+"""Multiply-adds by operator of ONNX."""
+
+OTHERS: Mapping[str, Formula] = {
+    **_all(lambda _: ZERO, *MOVED, *VIEWS),
+    **_all(_bias(2), "Gemm", "Conv", "ConvTranspose"),
+    "DeformConv": _bias(3),
+    "QLinearConv": _bias(8),
+    "Attention": _scores,
+    **_all(_window(1), "MaxPool", "AveragePool"),
+    "LpPool": _window(2),
+    **_all(_each_in(1), "GlobalAveragePool", "GlobalMaxPool"),
+    "GlobalLpPool": _each_in(2),
+    **_all(_each_out(1), *_UNARY, *_BINARY),
+    **_all(_variadic(1), "Sum", "Max", "Min"),
+    "Mean": _variadic(0),
+    **_all(_each_out(2), "BatchNormalization", "QuantizeLinear", "DequantizeLinear"),
+    "DynamicQuantizeLinear": _each_out(4),
+    **_all(_each_out(7), "LayerNormalization", "InstanceNormalization", "GroupNormalization"),
+    **_all(_each_out(4), "RMSNormalization", "MeanVarianceNormalization"),
+    "LpNormalization": _each_out(3),
+    **_all(_each_out(5), "Softmax", "LogSoftmax"),
+    "Hardmax": _each_out(1),
+    "RotaryEmbedding": _each_out(3),
+    "Resize": _resize,
+    **_all(_each_in(1), "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"),
+    **_all(_each_in(2), "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum"),
+    "ReduceLogSumExp": _each_in(3),
+    **_all(_each_in(1), "ArgMax", "ArgMin", "CumSum", "CumProd"),
+}
+"""Other FLOPs by operator of ONNX."""

@@ -1,0 +1,130 @@
+"""Counts over symbolic dims: sums of products, such as ``2*B*S + 3*B``.
+
+Dims that are expressions stay whole, as one factor. That is enough to add and to multiply, and a
+hundred times as fast as computer algebra, which a large model needs for each node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from math import prod
+
+import onnx_ir as ir
+
+from smelt.ir.shapes import Dim
+
+Product = tuple[str, ...]
+"""The symbols of a product, sorted."""
+
+
+class Polynomial:
+    """A sum of products of symbols with integer coefficients; immutable."""
+
+    __slots__ = ("terms",)
+
+    def __init__(self, terms: Mapping[Product, int]) -> None:
+        self.terms = terms
+
+    @classmethod
+    def of(cls, dims: Iterable[Dim]) -> Polynomial:
+        """The product of ``dims``; 1 for none."""
+        number = 1
+        symbols: list[str] = []
+        for dim in dims:
+            if isinstance(dim, int):
+                number *= dim
+            else:
+                times, factors = _factors(dim.value or "?")
+                number *= times
+                symbols += factors
+        return cls({tuple(sorted(symbols)): number} if number else {})
+
+    @classmethod
+    def number(cls, value: int) -> Polynomial:
+        """``value`` alone."""
+        return cls({(): value} if value else {})
+
+    @property
+    def value(self) -> int | None:
+        """The number that it is; None if it depends on symbols."""
+        if not self.terms:
+            return 0
+        return self.terms[()] if self.terms.keys() == {()} else None
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """What it depends on: names of dims, or expressions in brackets."""
+        return frozenset(name for product in self.terms for name in product)
+
+    def __add__(self, other: Polynomial) -> Polynomial:
+        if not self.terms or not other.terms:
+            return other if not self.terms else self
+        terms = dict(self.terms)
+        for product, number in other.terms.items():
+            terms[product] = terms.get(product, 0) + number
+        return Polynomial(terms)
+
+    def __mul__(self, other: Polynomial | int) -> Polynomial:
+        if other == 1 or not self.terms:
+            return self
+        if isinstance(other, int):
+            return Polynomial({p: n * other for p, n in self.terms.items()} if other else {})
+        terms: dict[Product, int] = {}
+        for left, one in self.terms.items():
+            for right, two in other.terms.items():
+                product = tuple(sorted((*left, *right)))
+                terms[product] = terms.get(product, 0) + one * two
+        return Polynomial(terms)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Polynomial) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.terms.items()))
+
+    def __repr__(self) -> str:
+        return f"Polynomial({self})"
+
+    def __str__(self) -> str:
+        ordered = sorted(self.terms.items(), key=lambda term: (-len(term[0]), term[0]))
+        return " + ".join(_term(product, number) for product, number in ordered) or "0"
+
+    def to_json(self) -> int | str:
+        """The number, or the formula as text."""
+        return str(self) if self.value is None else self.value
+
+
+ZERO, ONCE = Polynomial({}), Polynomial.number(1)
+
+
+def total(items: Iterable[Polynomial]) -> Polynomial:
+    """The sum of ``items``, in time linear in their terms."""
+    terms: dict[Product, int] = {}
+    for item in items:
+        for product, number in item.terms.items():
+            terms[product] = terms.get(product, 0) + number
+    return Polynomial(terms)
+
+
+def elements(value: ir.Value | None) -> Polynomial | None:
+    """How many elements ``value`` has; None if its rank is unknown."""
+    if value is None or value.shape is None:
+        return None
+    return Polynomial.of(value.shape.dims)
+
+
+@lru_cache(maxsize=1024)
+def _factors(text: str) -> tuple[int, Product]:
+    """The number and the symbols that multiply to the dim ``text``; whole if it is no product."""
+    parts = [part.strip() for part in text.split("*")]
+    if not all(part.isidentifier() or part.isdecimal() for part in parts):
+        return 1, (text if text == "?" else f"({text})",)
+    number = prod(int(part) for part in parts if part.isdecimal())
+    return number, tuple(part for part in parts if not part.isdecimal())
+
+
+def _term(product: Product, number: int) -> str:
+    powers = {name: product.count(name) for name in product}
+    factors = [name if count == 1 else f"{name}^{count}" for name, count in powers.items()]
+    return "*".join([*([str(number)] if number != 1 or not factors else []), *factors])

@@ -1,0 +1,127 @@
+"""What is quantized in a model, in which format, to how many bits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.constants import tensor_of
+
+Format = Literal["QDQ", "QLinear", "dynamic", "weight-only"]
+
+DYNAMIC = frozenset(
+    {"MatMulInteger", "ConvInteger", "DynamicQuantizeMatMul", "MatMulIntegerToFloat"}
+)
+WEIGHT_ONLY = frozenset({"MatMulNBits", "MatMulBnb4", "MatMulFpQ4", "GatherBlockQuantized"})
+"""Operators of ONNX and of ONNX Runtime that say it by their name."""
+
+PASSED_ON = frozenset({"Transpose", "Reshape", "Squeeze", "Unsqueeze", "Identity", "Cast"})
+"""Operators between a DequantizeLinear and the node that computes with its result."""
+
+
+@dataclass(frozen=True)
+class QuantizedNode:
+    """A node that computes with quantized values; ``bits`` of its weight, else of what it reads.
+
+    ``QDQ``: float operators between DequantizeLinear and QuantizeLinear. ``QLinear``: operators on
+    integers with scales. ``dynamic``: scales are measured as it runs. ``weight-only``: a constant
+    is dequantized, and what is computed is float.
+    """
+
+    node: ir.Node
+    format: Format
+    bits: int | None
+
+
+def quantized_nodes(model: ir.Model) -> list[QuantizedNode]:
+    """The nodes of all graphs that compute with quantized values, in order."""
+    found = []
+    for node in scope.nodes(model):
+        named = _by_name(node)
+        if named is not None:
+            found.append(QuantizedNode(node, named, _bits_of(node.inputs)))
+        elif not node.domain and node.op_type not in ("QuantizeLinear", *PASSED_ON):
+            between = _between(node)
+            if between is not None:
+                found.append(between)
+    return found
+
+
+def quantized_weights(model: ir.Model) -> list[tuple[ir.Value, int]]:
+    """The constants that DequantizeLinear or quantized operators read as data, with their bits."""
+    found: dict[ir.Value, int] = {}
+    for node in scope.nodes(model):
+        if node.op_type == "DequantizeLinear":
+            data = node.inputs[:1]
+        elif _by_name(node) is not None:
+            data = node.inputs
+        else:
+            continue
+        for value in data:
+            if value is not None and tensor_of(value) is not None and _is_data(value):
+                bits = _bits_of([value])
+                if bits is not None:
+                    found.setdefault(value, bits)
+    return list(found.items())
+
+
+def bits_counted(nodes: list[QuantizedNode]) -> dict[str, int]:
+    """How many nodes there are of each format and number of bits, as ``QDQ int8``."""
+    counts = Counter(f"{item.format}, {item.bits or '?'} bits" for item in nodes)
+    return dict(counts.most_common())
+
+
+def _is_data(value: ir.Value) -> bool:
+    """True unless it is a zero point or the like, which is a number or a row of them."""
+    return value.shape is not None and len(value.shape) > 1
+
+
+def _by_name(node: ir.Node) -> Format | None:
+    if node.op_type.startswith("QLinear"):
+        return "QLinear"
+    if node.op_type in DYNAMIC:
+        return "dynamic"
+    return "weight-only" if node.op_type in WEIGHT_ONLY else None
+
+
+def _between(node: ir.Node) -> QuantizedNode | None:
+    """``node`` as one that reads what is dequantized; None if it reads none."""
+    if node.op_type == "DequantizeLinear" or not node.inputs:
+        return None
+    sources = [_dequantized(value) for value in node.inputs if value is not None]
+    quantized = [source for source in sources if source is not None]
+    if not quantized:
+        return None
+    constants = [s for s in quantized if s.inputs[0] is not None and tensor_of(s.inputs[0])]
+    bits = _bits_of([s.inputs[0] for s in constants or quantized])
+    weight_only = len(constants) == len(quantized)
+    return QuantizedNode(node, "weight-only" if weight_only else "QDQ", bits)
+
+
+def _dequantized(value: ir.Value) -> ir.Node | None:
+    """The DequantizeLinear that ``value`` comes from, through what only moves it."""
+    node = value.producer()
+    while node is not None and not node.domain and node.op_type in PASSED_ON and node.inputs:
+        first = node.inputs[0]
+        node = first.producer() if first is not None else None
+    return node if node is not None and node.op_type == "DequantizeLinear" else None
+
+
+def _bits_of(values: Sequence[ir.Value | None]) -> int | None:
+    """The fewest bits of the integers, or floats of a byte or less, among ``values``."""
+    widths = [
+        value.dtype.bitwidth
+        for value in values
+        if value is not None
+        and value.dtype is not None
+        and value.dtype != ir.DataType.STRING
+        and (value.dtype.is_integer() or value.dtype.bitwidth <= 8)
+        and value.dtype.bitwidth <= 16
+        and value.dtype != ir.DataType.BOOL
+    ]
+    return min(widths, default=None)

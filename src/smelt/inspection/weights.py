@@ -1,0 +1,47 @@
+"""The constants of a model by size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.text import size_in_bytes
+
+
+@dataclass(frozen=True)
+class Weight:
+    """An initializer, or what a Constant node holds. ``bytes`` are those of its tensor, packed."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    elements: int
+    bytes: int
+
+    @property
+    def type(self) -> str:
+        """``float[16,64]``."""
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+def weights_of(model: ir.Model) -> list[Weight]:
+    """All of them, the largest first, those of one size by name; none of them is read."""
+    found = [
+        _weight(value.name or "", value.const_value)
+        for graph in scope.graphs(model)
+        for value in graph.initializers.values()
+        if value.const_value is not None
+    ]
+    for node in scope.nodes(model):
+        if node.op_type == "Constant" and not node.domain and "value" in node.attributes:
+            attribute = node.attributes["value"]
+            if attribute.type == ir.AttributeType.TENSOR and not attribute.is_ref():
+                found.append(_weight(node.outputs[0].name or "", attribute.as_tensor()))
+    return sorted(found, key=lambda weight: (-weight.bytes, weight.name))
+
+
+def _weight(name: str, tensor: ir.TensorProtocol) -> Weight:
+    shape = tuple(int(dim) for dim in tensor.shape.numpy())
+    return Weight(name, tensor.dtype.name.lower(), shape, int(tensor.size), size_in_bytes(tensor))

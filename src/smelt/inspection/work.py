@@ -1,0 +1,102 @@
+"""What the nodes of a model compute and move: FLOPs and bytes, each a number or a formula."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from smelt.inspection.formulas import OTHERS, PRODUCTS, VIEWS
+from smelt.inspection.polynomial import ONCE, ZERO, Polynomial, total
+from smelt.ir import scope
+from smelt.ir.constants import tensor_of
+
+PART_READ = ("Gather", "GatherElements", "GatherND", "Slice")
+"""Operators that read of their first input only what they return."""
+
+LOOPS = ("Loop", "Scan")
+
+
+@dataclass(frozen=True)
+class Work:
+    """Of one node, in all of its runs: ``macs``, ``flops`` with those as ``formulas.py`` says, and
+    ``bytes`` that it reads and writes, each input and output once. None is not known.
+    """
+
+    node: ir.Node
+    macs: Polynomial | None
+    flops: Polynomial | None
+    bytes: Polynomial | None
+
+
+def work_of(model: ir.Model) -> list[Work]:
+    """The work of each node of the main graph and of the graphs that its nodes carry.
+
+    Needs inferred shapes and no functions. The body of a loop counts once for each trip, which is a
+    symbol where their number is not known; of an If, both branches count, though one runs.
+    """
+    return list(_work(model.graph, ONCE))
+
+
+def _work(graph: ir.Graph, times: Polynomial) -> Iterator[Work]:
+    for node in graph:
+        if scope.carries_graphs(node):
+            yield Work(node, ZERO, ZERO, ZERO)
+            inner = times * _trips(node) if node.op_type in LOOPS else times
+            for body in scope.subgraphs(node):
+                yield from _work(body, inner)
+        else:
+            yield _work_of_one(node, times)
+
+
+def _work_of_one(node: ir.Node, times: Polynomial) -> Work:
+    name = "" if node.domain else node.op_type
+    product, other = PRODUCTS.get(name), OTHERS.get(name)
+    macs = product(node) if product is not None else ZERO
+    rest = other(node) if other is not None else None if product is None else ZERO
+    flops = macs * 2 + rest if macs is not None and rest is not None else None
+    moved = _bytes(node)
+    if times is ONCE:
+        return Work(node, macs, flops, moved)
+    return Work(node, *(None if item is None else item * times for item in (macs, flops, moved)))
+
+
+def _trips(node: ir.Node) -> Polynomial:
+    unknown = Polynomial({(f"trips({node.name})",): 1})
+    if node.op_type == "Loop":
+        tensor = tensor_of(node.inputs[0]) if node.inputs[0] is not None else None
+        if tensor is None or tensor.size != 1:
+            return unknown
+        return Polynomial.number(max(int(tensor.numpy().item()), 0))
+    last = node.inputs[-1] if node.inputs else None
+    axes = node.attributes.get_ints("scan_input_axes", ())
+    if last is None or last.shape is None or not last.shape:
+        return unknown
+    axis = axes[-1] if axes else 0
+    return (
+        Polynomial.of([last.shape[axis]]) if -len(last.shape) <= axis < len(last.shape) else unknown
+    )
+
+
+def _bytes(node: ir.Node) -> Polynomial | None:
+    if not node.domain and node.op_type in VIEWS:
+        return ZERO
+    inputs = list(dict.fromkeys(value for value in node.inputs if value is not None))
+    if not node.domain and node.op_type in PART_READ:
+        inputs = [*inputs[1:], *node.outputs[:1]]
+    sizes = [_size(value) for value in (*inputs, *node.outputs) if value.name]
+    known = [size for size in sizes if size is not None]
+    return total(known) if len(known) == len(sizes) else None
+
+
+def _size(value: ir.Value) -> Polynomial | None:
+    """The bytes of ``value``; elements of less than a byte are packed."""
+    dtype, shape = value.dtype, value.shape
+    if shape is None or dtype is None or dtype == ir.DataType.STRING:
+        return None
+    bits = dtype.bitwidth
+    if bits % 8 == 0:
+        return Polynomial.of((*shape.dims, bits // 8))
+    count = Polynomial.of(shape.dims)
+    return Polynomial({p: -(-n * bits // 8) for p, n in count.terms.items()})

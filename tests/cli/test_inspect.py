@@ -1,0 +1,100 @@
+"""``smelt inspect``: sections for people, lines and JSON for programs."""
+
+import onnx
+import pytest
+from known_networks import resnet50
+from small_models import HEADER
+
+from smelt.frontends.onnx import to_proto
+
+EVIL = "a\tb\nc\x1b[31m"
+
+
+@pytest.fixture
+def resnet(tmp_path):
+    path = tmp_path / "resnet.onnx"
+    onnx.save(to_proto(resnet50("N")), path)
+    return path
+
+
+def test_work_is_shown_as_a_formula_or_a_number(smelt, resnet, document):
+    assert "4089184256*N MACs" in smelt("inspect", resnet).stdout
+    assert "--dim N=1 for numbers" in smelt("inspect", resnet).stdout
+    shown = smelt("inspect", resnet, "--dim", "N=1").stdout
+    assert "4.09 G MACs" in shown
+    assert "depth " in shown
+    facts = document(smelt("inspect", resnet, "--dim", "N=1", "--json"))
+    assert facts["macs"] == 4_089_184_256
+    assert facts["work"]["Conv"]["nodes"] == 53
+    assert facts["work"]["Conv"]["not_counted"] == 0
+    assert document(smelt("inspect", resnet, "--json"))["macs"] == "4089184256*N"
+    assert facts["longest_chains"][0]["operators"][-1] == "Gemm"
+
+
+def test_weights_are_shown_by_size_and_listed(smelt, write, document):
+    graph = f"{HEADER} g (float[B,4] x) => (float[B,4] y) <float[4] w = {{1,2,3,4}}, float one = {{1}}> {{ h = Add(x, w) y = Mul(h, one) }}"
+    model = write(graph)
+    assert "80.0%" in smelt("inspect", model).stdout
+    assert smelt("inspect", model, "--list", "weights").stdout.splitlines() == [
+        "w\tfloat[4]\t4\t16",
+        "one\tfloat[]\t1\t4",
+    ]
+    listed = document(smelt("inspect", model, "--list", "nodes", "--dim", "B=2", "--json"))["list"]
+    assert [(item["operator"], item["flops"], item["bytes"]) for item in listed] == [
+        ("Add", 8, 80),
+        ("Mul", 8, 68),
+    ]
+
+
+def test_a_list_has_one_line_each_whatever_names_say(smelt, tmp_path):
+    model = onnx.parser.parse_model(f"{HEADER} g (float[2] x) => (float[2] y) {{ y = Relu(x) }}")
+    model.graph.node[0].name = EVIL
+    model.graph.name = EVIL
+    path = tmp_path / "evil.onnx"
+    onnx.save(model, path)
+    [line] = smelt("inspect", path, "--list", "nodes").stdout.splitlines()
+    assert line.split("\t")[:3] == ["a\\tb\\nc\\x1b[31m", "Relu", "float[2]"]
+    assert "\x1b" not in smelt("inspect", path).stdout
+
+
+def test_quantization_and_functions_are_shown(smelt, write):
+    quantized = write(
+        f"{HEADER} g (float[2,4] x) => (float[2,3] y) <float s = {{0.1}}, int8[4,3] w = {{1,2,3,4,5,6,7,8,9,10,11,12}}> {{ d = DequantizeLinear(w, s) y = MatMul(x, d) }}"
+    )
+    assert "weight-only, 8 bits" in smelt("inspect", quantized).stdout
+    calls = write(
+        """<ir_version: 8, opset_import: ["": 17, "f": 1]>
+        g (float[B,4] x) => (float[B,4] y) { a = f.twice(x) y = f.twice(a) }
+        <domain: "f", opset_import: ["": 17]> twice (x) => (y) { h = Exp(x) y = Add(h, x) }""",
+        "calls.onnx",
+    )
+    shown = smelt("inspect", calls).stdout
+    assert "f.twice  2 nodes  2 calls" in shown
+    assert "16*B FLOPs" in shown
+
+
+def test_nothing_to_show_is_shown(smelt, write, document):
+    model = write(f"{HEADER} g () => () {{ }}")
+    result = smelt("inspect", model)
+    assert result.exit_code == 0, result.stderr
+    assert "parameters 0 in 0 bytes" in result.stdout
+    facts = document(smelt("inspect", model, "--json"))
+    assert (facts["flops"], facts["longest_chains"], facts["symbols"]) == (0, [], [])
+    assert smelt("inspect", model, "--list", "nodes").stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--dim", "Q=1"], "E603"),
+        (["--dim", "B=1,2"], "E636"),
+        (["--dim", "B"], "E636"),
+        (["--list", "nodes", "--snippet"], "E637"),
+    ],
+)
+def test_wrong_arguments_are_refused(smelt, write, arguments, code):
+    result = smelt("inspect", write(), *arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(code)
+    assert result.stdout == ""
+    assert smelt("inspect", write(), "--list", "nonsense").exit_code == 2
