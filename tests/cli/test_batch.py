@@ -74,7 +74,7 @@ def test_settings_are_options_of_each_model(smelt, write, tmp_path, monkeypatch,
     (tmp_path / "smelt.toml").write_text('[optimize]\nverify = "final"\npipeline = "cleanup"\n')
     call = ("batch", "m.onnx", "--do", "optimize", "-o", "out", "--json", "--with-weights")
     result = document(smelt(*call, "--", "--pipeline", "default"))
-    settings = ["--with-weights", "--verify", "final"]
+    settings = ["--with-weights", "--verify=final"]
     assert result["options"] == [*settings, "--pipeline", "default"]
     [model] = result["models"]
     assert (model["evidence"]["mode"], model["nodes"]) == ("final", [3, 2])

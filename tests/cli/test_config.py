@@ -1,6 +1,12 @@
 """Settings from files and the environment: which one holds, what is refused, what is shown."""
 
+from typing import get_type_hints
+
 import pytest
+from typer.models import OptionInfo
+
+from smelt.cli.main import COMMANDS
+from smelt.cli.settings.options import options_of
 
 
 @pytest.fixture(autouse=True)
@@ -197,4 +203,25 @@ def test_a_reproducer_replays_with_the_settings(here, smelt, write, monkeypatch)
     result = smelt(*arguments)
     assert result.exit_code == 70
     [script] = here.glob("smelt-reproducer-*/repro.sh")
-    assert "--no-stats --dim B=2 --keep-opset" in script.read_text()
+    assert "--no-stats --dim=B=2 --keep-opset" in script.read_text()
+
+
+READ = {"pipeline", "inputs"}
+"""Options that name a file to read: arrays and the text of a pipeline."""
+
+
+def test_no_file_of_settings_says_what_is_written_run_or_trusted():
+    """An option that names a file, a command or a machine is not for files unless it only reads."""
+    words = ("FILE", "FOLDER", "PATH", "CMD", "COMMAND", "ADDRESS")
+    for function in COMMANDS.values():
+        hints = get_type_hints(function, include_extras=True)
+        risky = {
+            name
+            for name, hint in hints.items()
+            for extra in getattr(hint, "__metadata__", ())
+            if isinstance(extra, OptionInfo) and any(w in (extra.metavar or "") for w in words)
+        }
+        settable = {
+            option.parameter for option in options_of("x", function) if option.name not in READ
+        }
+        assert risky & settable == set(), "list it in PER_RUN of cli/settings/options.py"

@@ -86,7 +86,7 @@ def test_nothing_to_show_is_shown(smelt, write, document):
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (["--dim", "Q=1"], "E603"),
+        (["--dim", "Q=1"], "E633"),
         (["--dim", "B=1,2"], "E636"),
         (["--dim", "B"], "E636"),
         (["--list", "nodes", "--snippet"], "E637"),

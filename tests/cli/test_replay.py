@@ -52,6 +52,18 @@ def test_weights_are_random_unless_asked_for(model):
         reproducer.real_weights.reset(token)
 
 
+def test_options_that_have_an_equals_sign_write_into_the_folder_and_bring_their_pipeline(
+    model, tmp_path
+):
+    page, passes = tmp_path / "page.html", tmp_path / "passes.txt"
+    page.write_text("as it was")
+    passes.write_text("cleanup")
+    folder = folder_of("optimize", f"--report={page}", f"--pipeline=@{passes}", model, "--output=-")
+    script = (folder / "repro.sh").read_text()
+    assert "--report=out.html --pipeline=@pipeline.txt model.onnx --output=-" in script
+    assert (folder / "pipeline.txt").read_text() == "cleanup"
+
+
 def test_the_model_that_is_read_is_taken_along_and_no_file_of_the_user_is_written(model, tmp_path):
     old = tmp_path / "old.onnx"
     old.write_bytes(b"as it was")

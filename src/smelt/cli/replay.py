@@ -13,7 +13,7 @@ from pathlib import Path
 MODEL_LIMIT = 100 << 20
 """Bytes of a model that a reproducer takes along by itself."""
 
-OUTPUTS = ("-o", "--output")
+OUTPUTS = ("-o", "--output", "--report", "--trace")
 
 
 def reproducer_of(arguments: Sequence[str], error: BaseException) -> str:
@@ -28,12 +28,13 @@ def reproducer_of(arguments: Sequence[str], error: BaseException) -> str:
     replayed: list[str] = []
     model: bytes | None = None
     for argument in arguments:
-        path = Path(argument)
-        if replayed and replayed[-1] in OUTPUTS:
-            replayed.append(f"out{path.suffix}" if argument != "-" else argument)
-        elif argument.startswith("@") and Path(argument[1:]).is_file():
-            (folder / "pipeline.txt").write_bytes(Path(argument[1:]).read_bytes())
-            replayed.append("@pipeline.txt")
+        option, value = _parted(argument)
+        path = Path(value)
+        if (option or "".join(replayed[-1:])).rstrip("=") in OUTPUTS:
+            replayed.append(f"{option}out{path.suffix}" if value != "-" else argument)
+        elif value.startswith("@") and Path(value[1:]).is_file():
+            (folder / "pipeline.txt").write_bytes(Path(value[1:]).read_bytes())
+            replayed.append(f"{option}@pipeline.txt")
         elif model is None and _is_model(path):
             model = path.read_bytes()
             replayed.append("model.onnx")
@@ -42,6 +43,12 @@ def reproducer_of(arguments: Sequence[str], error: BaseException) -> str:
             replayed.append(argument)
     write_reproducer(folder, replayed, model_bytes=model, error=error, path=(str(Path.cwd()),))
     return str(folder)
+
+
+def _parted(argument: str) -> tuple[str, str]:
+    """``--name=`` and the value of an argument of that form; else nothing, and all of it."""
+    name, equals, value = argument.partition("=")
+    return (name + equals, value) if equals and name.startswith("--") else ("", argument)
 
 
 def _is_model(path: Path) -> bool:

@@ -140,7 +140,7 @@ def inspect(model: ir.Model, dims: Mapping[str, int] | None = None, *, own: bool
     """The facts of ``model``, with symbolic ``dims`` bound to sizes.
 
     The model is not changed unless it is the caller's ``own``, which saves a copy: then inferred
-    shapes may be written into it. Raises UsageError E603 for a dim that no input has, E633 for an
+    shapes may be written into it. Raises UsageError E633 for a dim that no input has and for an
     impossible size.
     """
     return Facts(model, dims, own)

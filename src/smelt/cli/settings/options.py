@@ -11,10 +11,15 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from typer.models import OptionInfo
 
 PER_RUN = frozenset(
-    ("output", "json", "markdown", "snippet", "list", "report", "trace", "check", "no-config")
+    (
+        *("output", "report", "trace"),
+        *("json", "markdown", "snippet", "list"),
+        *("check", "ray", "no-config"),
+    )
 )
 """Options that are given on the command line or not at all: they say what is written or printed,
-or run a command. A file that came with somebody's model may not decide that."""
+run a command, or trust another machine. A file that came with somebody's model may not decide
+that."""
 
 SCALARS = (bool, int, float, str)
 

@@ -128,7 +128,7 @@ def as_arguments(
             if value is True:
                 found.append(f"--{option.name}")
             elif value is not False:
-                found += [f"--{option.name}", str(value)]
+                found.append(f"--{option.name}={value}")
     return tuple(found)
 
 
