@@ -55,7 +55,8 @@ def merge(nodes: Iterable[ir.Node], rule: str) -> Origin:
         origin = origin_of(node)
         sources.update(dict.fromkeys(origin.sources))
         rules.update(dict.fromkeys(origin.rules))
-        numbers.update(dict.fromkeys(numbers_of(node)))
+        own = node.meta.get(NUMBER_KEY)
+        numbers.update(dict.fromkeys(origin.nodes if own is None else (own,)))
     rules[rule] = None
     known = tuple(numbers)[:MOST]
     if len(sources) > MOST:

@@ -16,8 +16,11 @@ import onnx_ir as ir
 
 from smelt.check.report.shown import shown
 
-MOST = 60
+MOST = 100
 """Kids of a group; more are put into groups of their own."""
+
+PIECE = 40
+"""Kids of a group of what neither modules nor blocks tell apart."""
 
 DEPTH = 24
 """Modules within modules that are told apart; names may have any number of slashes."""
@@ -108,7 +111,7 @@ def _few(kids: list[tuple[Tree, str]]) -> list[tuple[Tree, str]]:
         kids = [*kids[:start], *blocks, *kids[start + period * count :]]
         if len(kids) <= MOST:
             return kids
-    size = max(MOST // 2, -(-len(kids) // MOST))
+    size = max(PIECE, -(-len(kids) // MOST))
     pieces = [kids[at : at + size] for at in range(0, len(kids), size)]
     return [_group(f"part {n + 1} of {len(pieces)}", _few(p)) for n, p in enumerate(pieces)]
 
