@@ -62,7 +62,9 @@ def test_two_models_of_one_result_are_refused(tmp_path, write, other):
     assert len(refused.value.at) == 2
 
 
-@pytest.mark.parametrize("option", ["-o", "-ofile", "--output", "--output=x", "--json"])
+@pytest.mark.parametrize(
+    "option", ["-o", "-ofile", "--output", "--output=x", "--json", "--report=r.html"]
+)
 def test_options_that_the_batch_gives_are_refused(tmp_path, write, option):
     write("a.onnx")
     with pytest.raises(UsageError) as refused:

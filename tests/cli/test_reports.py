@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from functools import partial
 
 import pytest
@@ -150,3 +151,15 @@ def test_time_is_told_by_phase_and_pass(smelt, write, report, tmp_path):
     names = {span[0] for span in found["spans"]} | {total[0] for total in found["totals"]}
     assert {"load", "optimize"} <= names
     assert all(start + took <= found["seconds"] + 1e-6 for _, start, took, *_ in found["spans"])
+
+
+def test_a_batch_shows_what_became_of_each_model(smelt, write, report, tmp_path, monkeypatch):
+    fails = (sys.executable, "-S", "-c", "import sys; sys.exit('no')")
+    monkeypatch.setattr("smelt.batch.process.COMMAND", fails)
+    options = ["--do", "optimize", "-o", tmp_path / "out", "--report", report]
+    assert smelt("batch", write(), *options).exit_code == 1
+    found = data(report.read_text())["batch"]
+    assert found["counts"]["failed"] == 1
+    assert [(model["name"], model["error"] is None) for model in found["models"]] == [
+        ("m.onnx", False)
+    ]

@@ -16,6 +16,9 @@ Action: TypeAlias = Literal["optimize", "verify", "compile"]
 TAKEN = ("-o", "--output", "--json")
 """Options of the commands that a batch gives by itself."""
 
+ONE_FILE = ("--report", "--trace")
+"""Options that name a file, which every model would write."""
+
 
 @dataclass(frozen=True)
 class Job:
@@ -59,7 +62,8 @@ def plan(
     of results is that of the models below the last folder that all patterns name.
 
     Raises UsageError E690 if nothing matches, E691 if two models would have one result, E692 for
-    options that a batch gives by itself, E637 for a timeout that is no time.
+    options that a batch gives by itself, or that would have each model write the same file, E637
+    for a timeout that is no time.
     """
     if action not in get_args(Action):
         raise UsageError("E637", f"{action!r} is none of {', '.join(get_args(Action))}")
@@ -144,6 +148,9 @@ def _refuse_clashes(jobs: Iterable[Job]) -> None:
 
 def _refuse_taken(options: Iterable[str]) -> None:
     for option in options:
+        if option.partition("=")[0] in ONE_FILE:
+            what = f"each model would write the same file with {option!r}"
+            raise UsageError("E692", what, fix="before --: --report FILE, of all models")
         if option.partition("=")[0] in TAKEN or (option[:2] == "-o" and len(option) > 2):
             raise UsageError(
                 "E692",

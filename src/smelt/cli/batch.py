@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from smelt.cli.arguments import STANDARD
 from smelt.cli.command import Json, command, note, print_json
 from smelt.cli.layout import table
 from smelt.cli.progress import progress
+from smelt.cli.reporting import Report, reporting
 from smelt.errors import ExitStatus
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ def batch(
         str | None,
         typer.Option(metavar="ADDRESS", help="A Ray cluster to work on; local starts one."),
     ] = None,
+    report: Report = None,
     as_json: Json = False,
 ) -> None:
     """Run a command over many models, each in a process of its own; -- OPTIONS are the command's.
@@ -62,7 +65,8 @@ def batch(
     planned = plan(models, action, output, options=_options(context, action), timeout=timeout)
     total, failed, ended = len(planned.jobs), 0, 0
 
-    with progress(f"{action} of {total} models") as shown:
+    title = f"{action} of {total} models"
+    with reporting(report, title, STANDARD) as page, progress(title) as shown:
 
         def tell(outcome: Outcome) -> None:
             nonlocal failed, ended
@@ -71,6 +75,7 @@ def batch(
 
         with ended_by_signals() as signalled:
             summary = run(planned, attend=_place(ray, jobs), retry=retry, tell=tell)
+        page.report.batch = summary.to_json()
     if as_json:
         print_json(summary.to_json())
     else:

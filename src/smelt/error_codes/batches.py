@@ -20,8 +20,9 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E692": ErrorCode(
         "an option that a batch gives by itself",
-        "Where results go, and that the command answers in JSON, is the batch's to say.",
-        "put -o and --json before --",
+        "Where results go, and that the command answers in JSON, is the batch's to say; what each "
+        "model would write to the same file is not for a batch.",
+        "put -o, --json and --report before --",
     ),
     "E693": ErrorCode(
         "a folder that a batch is at work in",

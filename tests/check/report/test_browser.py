@@ -198,6 +198,24 @@ def test_a_page_without_a_model_says_why(show):
     assert "not a <model>" in texts(page, ".failure")[0]
 
 
+def test_a_batch_is_a_table(show):
+    report = smelt.HtmlReport("two models")
+    common = {"seconds": 1.5, "bytes": None, "evidence": None, "cached": False}
+    report.batch = {
+        "action": "optimize",
+        "options": ["--verify", "final"],
+        "counts": {"done": 1, "failed": 1, "missing": 0, "cached": 0},
+        "models": [
+            {"name": "<b>.onnx", "nodes": [30, 10], "error": None, **common},
+            {"name": "b", "nodes": None, "error": {"code": "E301", "what": "no model"}, **common},
+        ],
+    }
+    page = show(report)
+    assert texts(page, "nav button") == ["Models"]
+    assert texts(page, "tr:first-child td:nth-child(-n+2)")[:2] == ["<b>.onnx", "30 → 10 \u221267%"]
+    assert texts(page, "td .bad") == ["E301 no model"]
+
+
 def test_an_empty_model_is_shown(show):
     report = smelt.HtmlReport()
     report.history.begin(parse("g () => () { }"))

@@ -128,10 +128,10 @@ def test_no_group_is_wide(count):
 
 
 def test_what_repeats_becomes_blocks():
-    labels = ["Gather", *(["MatMul", "Add", "Relu", "Mul", "Sub", "Div", "Tanh"] * 12), "Gemm"]
+    labels = ["Gather", *(["MatMul", "Add", "Relu", "Mul", "Sub", "Div", "Tanh"] * 25), "Gemm"]
     tree = tree_of([((), i, label) for i, label in enumerate(labels)])
     names = [kid["name"] for kid in tree if isinstance(kid, dict)]
-    assert names == [f"block {i} of 12" for i in range(1, 13)]
+    assert names == [f"block {i} of 25" for i in range(1, 26)]
     assert {len(kid["kids"]) for kid in tree if isinstance(kid, dict)} == {7}
 
 

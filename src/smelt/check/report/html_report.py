@@ -50,7 +50,8 @@ class HtmlReport:
     The page is one file that reads nothing else. ``document`` gives its data. A report watches one
     run; what it is given beside that is shown too: the ``artifact`` of a target with its memory
     plan, the ``evidence`` of a verified pipeline, the ``verification`` of two models, the
-    ``culprit`` of a bisection, the ``recorder`` of ``smelt.spans.recording()``, an ``error``.
+    ``culprit`` of a bisection, the ``recorder`` of ``smelt.spans.recording()``, an ``error``,
+    and what became of many models: ``batch``, the document of a ``smelt.batch.Summary``.
     """
 
     def __init__(self, title: str = "") -> None:
@@ -61,6 +62,7 @@ class HtmlReport:
         self.verification: Report | None = None
         self.culprit: Culprit | None = None
         self.recorder: Recorder | None = None
+        self.batch: Mapping[str, Any] | None = None
         self.error: SmeltError | None = None
         self._compared: tuple[ir.Model, ir.Model] | None = None
         self._sides = ("Before", "After")
@@ -101,6 +103,7 @@ class HtmlReport:
         written["memory"] = memory_of(self.artifact) if self.artifact is not None else None
         written["spans"] = spans_of(self.recorder) if self.recorder is not None else None
         written["numbers"] = self._numbers()
+        written["batch"] = _shown(self.batch)
         for key in ("culprit", "error"):
             found = getattr(self, key)
             written[key] = _shown(found.to_json()) if found is not None else None

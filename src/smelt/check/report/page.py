@@ -28,6 +28,7 @@ SCRIPTS = (
     "tables",
     "charts",
     "numbers",
+    "batch",
     "main",
 )
 """ES modules in the order of what they need; the page holds them as one script."""

@@ -5,6 +5,7 @@ import { data } from "./model.js";
 import { graphsTab } from "./graphs.js";
 import { modelTab, passesTab, total } from "./tables.js";
 import { memoryTab, timeTab } from "./charts.js";
+import { batchFigures, batchTab } from "./batch.js";
 import { faultTab, numbersTab } from "./numbers.js";
 
 const figure = (title, value, note) =>
@@ -29,6 +30,7 @@ function figures() {
     const error = numbers.max_abs ? `${short(numbers.max_ulp)} ulp` : "equal bits";
     found.push(figure("Verified", numbers.ok ? error : "DIFFERENT", counted(numbers.rows.length, "comparison")));
   }
+  if (data.batch) found.push(...batchFigures(figure));
   return el("div", { class: "figures" }, found);
 }
 
@@ -44,6 +46,7 @@ function start() {
   const graphs = data.before ? graphsTab() : null;
   const goToNode = (key, number) => { show("Graph"); graphs?.go(key, number); };
   const tabs = {
+    ...(data.batch ? { Models: batchTab() } : {}),
     ...(graphs ? { Graph: graphs.content } : {}),
     ...(data.culprit ? { Fault: faultTab() } : {}),
     ...(data.passes.length ? { Passes: passesTab(goToNode) } : {}),
