@@ -37,8 +37,15 @@ def test_a_pass_by_name_is_the_only_one_that_is_shown(optimize):
     result = optimize("--print-changed=dead-code-elimination,noop_elimination")
     assert headers(result) == [
         "*** after noop-elimination (1 rewrite) ***",
-        "*** dead-code-elimination changed nothing ***",
+        "*** changed nothing: dead-code-elimination ***",
     ]
+
+
+def test_a_stage_stands_for_its_passes(optimize):
+    result = optimize("--print-changed=simplify", "--pipeline", "simplify")
+    first, last = headers(result)
+    assert first == "*** after noop-elimination (1 rewrite) ***"
+    assert last.startswith("*** changed nothing: cast-optimization, ")
 
 
 def test_a_pass_that_runs_twice_is_shown_twice(optimize):
@@ -67,7 +74,7 @@ def test_a_name_that_no_pass_has_is_refused_before_anything_is_read(smelt, tmp_p
 
 def test_a_pass_that_is_not_in_the_pipeline_is_told(optimize):
     result = optimize("--print-changed=add-fp16-cast")
-    assert headers(result) == ["*** add-fp16-cast did not run: the pipeline does not hold it ***"]
+    assert headers(result) == ["*** not in the pipeline: add-fp16-cast ***"]
 
 
 @pytest.mark.parametrize(("limit", "shown"), [(3, 3), (1, 1), (0, 12), (12, 12), (11, 11)])

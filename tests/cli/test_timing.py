@@ -128,6 +128,17 @@ def test_a_trace_that_cannot_be_written_is_refused_before_the_work(
     assert not (tmp_path / "out.onnx").exists()
 
 
+@pytest.mark.parametrize("taken", ["m.onnx", "out.onnx", "./sub/../out.onnx"])
+def test_a_trace_takes_no_place_of_a_model(smelt, write, tmp_path, monkeypatch, taken):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").mkdir()
+    before = write().read_bytes()
+    result = smelt("optimize", "m.onnx", "-o", "out.onnx", "--trace", taken)
+    assert (result.exit_code, result.stderr[:4]) == (2, "E637")
+    assert (tmp_path / "m.onnx").read_bytes() == before
+    assert not (tmp_path / "out.onnx").exists()
+
+
 def test_a_full_disk_loses_the_trace_and_not_the_model(smelt, write, tmp_path):
     result = smelt("optimize", write(), "-o", tmp_path / "out.onnx", "--trace", "/dev/full")
     assert result.exit_code == 5

@@ -29,7 +29,7 @@ def test_nodes_inputs_outputs_and_weights_have_their_types():
         "float[B,1] y,",
         ") <",
         "float[9] w = {...},  # 36 bytes",
-        "a = int64[1]{1},",
+        "int64[1] a = {1},",
         "> {",
         "h = Mul(x, w)  # float[B,9]",
         "y = ReduceSum<keepdims=1>(h, a)  # float[B,1]",

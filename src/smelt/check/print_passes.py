@@ -9,7 +9,8 @@ import onnx_ir as ir
 
 from smelt.ir.listing import Listing, listing, told_apart
 from smelt.ir.unified_diff import unified_diff
-from smelt.passes.pipeline import Step
+from smelt.passes.pipeline import Step, parse, passes_of
+from smelt.passes.pipelines import STAGES
 from smelt.passes.registry import find_pass
 from smelt.passes.run import PassReport
 
@@ -18,14 +19,19 @@ ALL = "all"
 
 
 def wanted_passes(text: str | None) -> frozenset[str] | None:
-    """The passes that ``all`` or ``fuse-swish,fuse-sigmoid`` names; None for all of them.
+    """The passes that ``all`` or ``fuse-swish,cleanup`` names; None for all of them.
 
-    Raises UsageError E601 for a name that no pass has.
+    A stage stands for its passes. Raises UsageError E601 for a name that no pass or stage has.
     """
     if text is None:
         return frozenset()
     names = [name.strip() for name in text.split(",")]
-    return None if ALL in names else frozenset(find_pass(name).spelling for name in names)
+    if ALL in names:
+        return None
+    stages = [name for name in names if name in STAGES]
+    passes = [find_pass(name) for name in names if name not in STAGES]
+    passes += [pass_ for stage in stages for pass_ in passes_of(parse(stage))]
+    return frozenset(pass_.spelling for pass_ in passes)
 
 
 @dataclass
@@ -65,11 +71,13 @@ class PrintPasses:
 
     def finish(self) -> None:
         """Say of passes that were asked for by name why nothing was printed."""
-        for name in sorted((self.changed or frozenset()) | (self.after or frozenset())):
-            if name not in self._ran:
-                self.write(f"*** {name} did not run: the pipeline does not hold it ***")
-            elif name not in self._told:
-                self.write(f"*** {name} changed nothing ***")
+        asked = (self.changed or frozenset()) | (self.after or frozenset())
+        for word, names in (
+            ("not in the pipeline", asked - self._ran),
+            ("changed nothing", (asked & self._ran) - self._told),
+        ):
+            if names:
+                self.write(f"*** {word}: {', '.join(sorted(names))} ***")
 
     def _print(self, step: Step, report: PassReport, lines: Sequence[str]) -> None:
         self._told.add(step.pass_.spelling)

@@ -92,7 +92,7 @@ def compile_(
         given = sys.stdin.buffer.read()
     with (
         printed(print_changed, print_after, print_limit) as printers,
-        timed(timing, trace, as_json) as clock,
+        timed(timing, trace, as_json, source, report) as clock,
         reporting(report, source, STANDARD) as page,
         progress(f"reading {source}{size_of(source)}") as shown,
     ):

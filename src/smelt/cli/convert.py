@@ -82,7 +82,7 @@ def convert(
     found = find_function(function)
     with (
         printed(print_changed, print_after, print_limit) as printers,
-        timed(timing, trace, as_json) as clock,
+        timed(timing, trace, as_json, output, report) as clock,
         reporting(report, function, output, "-" if as_json else None) as page,
         progress(f"tracing {function}") as shown,
     ):

@@ -82,7 +82,7 @@ def optimize(
         raise UsageError("E637", "--inputs are for a comparison", fix="add --verify final")
     with (
         printed(print_changed, print_after, print_limit) as printers,
-        timed(timing, trace, as_json) as clock,
+        timed(timing, trace, as_json, model, output, report) as clock,
         reporting(report, model, output, STANDARD if as_json else None) as page,
         progress(f"reading {model}{size_of(model)}") as shown,
     ):

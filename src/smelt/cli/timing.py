@@ -58,15 +58,18 @@ class Clock:
 
 
 @contextmanager
-def timed(timing: bool, trace: str | None, as_json: bool) -> Iterator[Clock]:
+def timed(timing: bool, trace: str | None, as_json: bool, *files: str | None) -> Iterator[Clock]:
     """Record the block; at its end, however it ends, show the table and write the ``trace``.
 
-    Raises UsageError E614 before the block if there is no folder for the trace.
+    ``files`` are what else the command reads and writes. Raises UsageError before the block: E614
+    if there is no folder for the trace, E637 if it would take the place of one of the files.
     """
     if trace == STANDARD:
         raise UsageError("E637", "a trace needs a file, not standard output")
     if trace is not None and (Path(trace).is_dir() or not Path(trace).parent.is_dir()):
         raise UsageError("E614", f"cannot write to {trace!r}", why="no such folder")
+    if trace is not None and Path(trace).resolve() in {Path(f).resolve() for f in files if f}:
+        raise UsageError("E637", f"the trace would take the place of {trace!r}")
     with recording() as recorder:
         clock = Clock(timing, recorder)
         try:

@@ -57,7 +57,7 @@ def verify(
         raise UsageError("E637", "--inputs says the sizes, so --dim cannot")
     given = any(bound is not None for bound in bounds)
     with (
-        timed(timing, trace, as_json) as clock,
+        timed(timing, trace, as_json, a, b, report) as clock,
         reporting(report, f"{b} against {a}", STANDARD) as page,
         progress(f"comparing {b} with {a}"),
     ):

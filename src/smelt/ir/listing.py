@@ -118,7 +118,8 @@ def _weight(found: Listing, indent: str, value: ir.Value) -> None:
     if tensor is None:
         _add(found, indent, f"{_type(value)} {value.name},")
     elif tensor.size <= SHOWN:
-        _add(found, indent, f"{value.name} = {text.literal(tensor)},")
+        kind, literal = text.tensor_type(tensor), text.literal(tensor)
+        _add(found, indent, f"{kind} {value.name} = {literal.removeprefix(kind)},")
     else:
         found.weights[len(found.lines)] = tensor
         size = f"{text.size_in_bytes(tensor):,} bytes"
