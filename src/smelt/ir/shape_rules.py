@@ -20,6 +20,7 @@ from onnx_shape_inference import (
 )
 
 from smelt.errors import InternalError, SmeltError
+from smelt.ir.chosen_sizes import chosen, divided
 from smelt.ir.control_flow_shapes import infer_if, infer_loop, with_steady_states
 from smelt.ir.reshape_shapes import counted_first
 from smelt.ir.shape_registry import registry
@@ -271,7 +272,9 @@ _OWN: dict[str, OwnRule] = {
 }
 
 _WRAPPED: dict[str, Callable[[ShapeRule], ShapeRule]] = {
+    "Div": divided,
     "Reshape": _counted_or_settled,
     "Scan": with_steady_states,
     "Slice": bounded,
+    "Where": chosen,
 }

@@ -22,6 +22,7 @@ from smelt.errors import InvalidModel
 from smelt.ir import scope
 from smelt.ir.broadcast import register_sound_broadcasting
 from smelt.ir.control_flow_shapes import is_open, start_anew, varying_dims
+from smelt.ir.dims import symbols_of
 from smelt.ir.invented_dims import every_value, invented_names, is_invented, without_invented
 from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.shape_context import ShapeContext, forget_elements
@@ -106,6 +107,7 @@ class ShapeInference:
         if self._context.opset < 9 and any(n.op_type == "Scan" for n in scope.nodes(self.model)):
             return
         self._reserve()
+        self._forget_names_of_outputs()
         try:
             with span("shapes"):
                 if not self._infer_flat():
@@ -114,6 +116,24 @@ class ShapeInference:
             raise _contradiction(error.node.name, error.node.op_type, error.message) from error
         except ShapeInferenceError as error:
             raise _contradiction(error.node_name, error.op_type, error.message) from error
+
+    def _forget_names_of_outputs(self) -> None:
+        """Let dims of outputs that are called like no dim of an input have no name.
+
+        Exporters name them ``Concat_12_dim_0``: a size that an input tells would not replace that.
+        """
+        told = {
+            symbol
+            for value in self.model.graph.inputs
+            for dim in (value.shape.dims if value.shape is not None else ())
+            for symbol in symbols_of(dim)
+        }
+        for value in self.model.graph.outputs:
+            if value.shape is None or value.is_graph_input():
+                continue
+            dims = [d if symbols_of(d) <= told else None for d in value.shape.dims]
+            if None in dims:
+                value.shape = ir.Shape(dims)
 
     def infer_loops_again(self, loops: Iterable[ir.Node]) -> bool:
         """Infer the model anew if one of ``loops`` was not seen to keep the shapes that it carries:

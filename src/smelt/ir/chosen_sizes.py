@@ -1,0 +1,124 @@
+"""Sizes that a model compares, chooses and divides, element by element.
+
+PyTorch's exporter writes ``expand(b, -1, s)`` as ``Where(Equal(sizes, -1), 1, sizes)``: no size is
+-1, so what is chosen is known. The library follows a Where only if both sides are the same, and
+divides numbers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import onnx_ir as ir
+from onnx_shape_inference import ShapeInferenceContext
+
+from smelt.ir.invented_dims import is_invented
+
+ShapeRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
+Dim: TypeAlias = int | ir.SymbolicDim
+
+
+def chosen(theirs: ShapeRule) -> ShapeRule:
+    """A rule for Where that follows a comparison of sizes with numbers."""
+
+    def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        theirs(context, node)
+        elements = _chosen(context, node)
+        if elements is not None:
+            context.set_symbolic_value(node.outputs[0], elements)
+
+    return infer
+
+
+def _chosen(context: ShapeInferenceContext, node: ir.Node) -> list[Dim] | None:
+    condition, x, y = node.inputs[:3]
+    if condition is None or x is None or y is None:
+        return None
+    tests = _equal(context, condition)
+    if tests is None or not any(test is not None for test in tests):
+        return None
+    sides = [context.get_symbolic_value(value) for value in (x, y)]
+    count = max(len(tests), *(len(side or ()) for side in sides))
+    first, second = (_as_many(side, count) for side in sides)
+    if first is None or second is None or len(tests) not in (1, count):
+        return None
+    if len(tests) < count:
+        tests = tests * count
+    rows = zip(tests, first, second, strict=True)
+    return [_pick(context, test, left, right) for test, left, right in rows]
+
+
+def _pick(context: ShapeInferenceContext, test: bool | None, left: Dim, right: Dim) -> Dim:
+    if test is None:
+        return left if left == right else context.new_symbolic_dim()
+    return left if test else right
+
+
+def _as_many(elements: list[Dim] | None, count: int) -> list[Dim] | None:
+    if elements is None or len(elements) not in (1, count):
+        return None
+    return elements if len(elements) == count else elements * count
+
+
+def _equal(context: ShapeInferenceContext, condition: ir.Value) -> list[bool | None] | None:
+    """Which elements of two vectors of integers are equal, as far as it is known."""
+    node = condition.producer()
+    if node is None or node.domain or node.op_type != "Equal":
+        return None
+    sides = [context.get_symbolic_value(v) if v is not None else None for v in node.inputs]
+    count = max((len(side) for side in sides if side is not None), default=0)
+    first, second = (_as_many(side, count) for side in sides)
+    if first is None or second is None:
+        return None
+    return [_are_equal(left, right) for left, right in zip(first, second, strict=True)]
+
+
+def _are_equal(left: Dim, right: Dim) -> bool | None:
+    if isinstance(left, int) and isinstance(right, int):
+        return left == right
+    if isinstance(left, int):
+        left, right = right, left
+    if isinstance(right, int) and right < 0 and _is_size(left):
+        return False
+    return None
+
+
+def _is_size(element: Dim) -> bool:
+    """True for a number or symbol of the model that is no less than 0, and sums of such.
+
+    A made-up symbol may stand for an element of any sign, and a difference may be negative.
+    """
+    if isinstance(element, int):
+        return element >= 0
+    name = element.value
+    return name is not None and "-" not in name and not is_invented(name)
+
+
+def divided(theirs: ShapeRule) -> ShapeRule:
+    """A rule for Div that divides sizes by numbers: rounded down, since none is below 0."""
+
+    def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        theirs(context, node)
+        if node.outputs[0].dtype not in (ir.DataType.INT64, ir.DataType.INT32):
+            return
+        sides = [context.get_symbolic_value(v) if v is not None else None for v in node.inputs]
+        count = max((len(side) for side in sides if side is not None), default=0)
+        dividends, divisors = (_as_many(side, count) for side in sides)
+        if dividends is not None and divisors is not None:
+            found = map(_divided, dividends, divisors)
+            known = [context.new_symbolic_dim() if one is None else one for one in found]
+            context.set_symbolic_value(node.outputs[0], known)
+
+    return infer
+
+
+def _divided(dividend: Dim, divisor: Dim) -> Dim | None:
+    if isinstance(divisor, int) and divisor == 0:
+        return None
+    if isinstance(dividend, int) and isinstance(divisor, int):
+        whole = abs(dividend) // abs(divisor)
+        return -whole if (dividend < 0) != (divisor < 0) else whole
+    if isinstance(dividend, int) or not isinstance(divisor, int):
+        return None
+    return dividend // divisor if divisor > 0 and _is_size(dividend) else None
