@@ -37,9 +37,10 @@ format: setup ## format and fix what can be fixed
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-bench: setup ## speed of the compiler beside other optimizers, as ratios of one run
+bench: setup ## smelt beside other optimizers in one run: speed, nodes left, latency, wrong results
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m bench.optimizers
+	OMP_NUM_THREADS=1 $(BIN)/python -m bench.exports
 
 docs: setup ## write the generated pages of docs/
 	$(BIN)/python -m smelt.cli.docs

@@ -3,17 +3,15 @@
     python -m bench.optimizers [--sizes 1000,5000,20000,100000] [--json FILE]
 
 Each measurement runs in a process of its own, forked from one that has everything imported, so
-no tool pays for another's heap. Peers stop after ``TIMEOUT`` seconds.
+no tool pays for another's heap. Peers stop after two minutes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import time
 from collections.abc import Callable
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TypeAlias
 
@@ -22,9 +20,9 @@ import onnx_ir as ir
 from rich.console import Console
 from rich.table import Table
 
+from bench.process import in_own_process
 from bench.synthetic import transformer_like
 
-TIMEOUT = 120.0
 PEER_SIZES = (1_000, 5_000, 20_000)
 Figures: TypeAlias = dict[str, float]
 """CPU seconds by what they were spent on; ``nodes`` counts the nodes that are left."""
@@ -77,36 +75,22 @@ def _onnxscript(proto: onnx.ModelProto) -> onnx.ModelProto:
     return onnxscript.optimizer.optimize(proto)
 
 
+PEERS: dict[str, Simplify] = {
+    "onnxsim": _onnxsim,
+    "onnxslim": _onnxslim,
+    "onnxscript": _onnxscript,
+}
+
 TOOLS: dict[str, Callable[[onnx.ModelProto], Figures]] = {
     "smelt": smelt_figures,
-    "onnxsim": _peer(_onnxsim),
-    "onnxslim": _peer(_onnxslim),
-    "onnxscript": _peer(_onnxscript),
+    **{name: _peer(run) for name, run in PEERS.items()},
 }
 
 
 def measure(tool: str, proto: onnx.ModelProto) -> Figures | str:
     """The figures of one tool in a fresh process, or why there are none."""
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(tool, proto, sender))
-    process.start()
-    sender.close()
-    try:
-        answered = receiver.poll(TIMEOUT)
-        answer: Figures | str = receiver.recv() if answered else f"over {TIMEOUT:.0f} s"
-    except EOFError:
-        answer = "crashed"
-    process.kill()
-    process.join()
+    answer: Figures | str = in_own_process(TOOLS[tool], proto)
     return answer
-
-
-def _child(tool: str, proto: onnx.ModelProto, sender: Connection) -> None:
-    try:
-        sender.send(TOOLS[tool](proto))
-    except (ImportError, RuntimeError, ValueError, RecursionError) as error:
-        sender.send(f"{type(error).__name__}: {error}".splitlines()[0][:60])
 
 
 def run(sizes: list[int]) -> dict[str, dict[int, Figures | str]]:

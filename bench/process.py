@@ -1,0 +1,36 @@
+"""Run one measurement in a process of its own, so that none pays for the heap of another."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+TIMEOUT = 120.0
+
+
+def in_own_process(task: Callable[..., Any], *arguments: Any) -> Any:
+    """What ``task`` gives, which may not be text, or in words why it gives nothing.
+
+    The process is forked, so what is imported before counts for none of them.
+    """
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(task, arguments, sender))
+    process.start()
+    sender.close()
+    try:
+        answer = receiver.recv() if receiver.poll(TIMEOUT) else f"over {TIMEOUT:.0f} s"
+    except EOFError:
+        answer = "crashed"
+    process.kill()
+    process.join()
+    return answer
+
+
+def _child(task: Callable[..., Any], arguments: tuple[Any, ...], sender: Connection) -> None:
+    try:
+        sender.send(task(*arguments))
+    except Exception as error:  # noqa: BLE001 - whatever a peer raises is what is to be shown
+        sender.send(f"{type(error).__name__}: {error}".splitlines()[0][:60])
