@@ -45,13 +45,13 @@ def test_each_model_is_done_and_told(smelt, write, tmp_path, document):
 
 def test_compiled_models_and_their_sizes(smelt, write, tmp_path, document):
     write()
-    options = ("--", "--target", "c", "--dim", "B=2")
+    options = ("--", "--target", "c", "--dim", "B=2", "--verify", "final")
     call = ("batch", tmp_path / "m.onnx", "--do", "compile", "-o", tmp_path / "out")
     result = smelt(*call, "--json", *options)
     assert result.exit_code == 0, result.stdout
     [model] = document(result)["models"]
     assert (tmp_path / "out" / "m" / "model.c").is_file()
-    assert model["nodes"][0] == 3
+    assert (model["nodes"][0], model["evidence"]["sizes"]) == (3, [{"B": 2}])
     assert model["bytes"][1] == sum(p.stat().st_size for p in (tmp_path / "out" / "m").iterdir())
 
 

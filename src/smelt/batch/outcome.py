@@ -68,7 +68,9 @@ def _optimized(document: Mapping[str, Any], model: str, folder: Path) -> dict[st
 def _compiled(document: Mapping[str, Any], model: str, folder: Path) -> dict[str, Any]:
     passes = document["passes"]
     nodes = (passes[0]["nodes"][0], passes[-1]["nodes"][1]) if passes else None
-    return {"nodes": nodes} | _written(document["files"], model, folder)
+    checked = document.get("verification")
+    evidence = _evidence(checked) if checked else None
+    return {"nodes": nodes, "evidence": evidence} | _written(document["files"], model, folder)
 
 
 def _written(paths: Iterable[str | Path], model: str, folder: Path) -> dict[str, Any]:
@@ -77,15 +79,20 @@ def _written(paths: Iterable[str | Path], model: str, folder: Path) -> dict[str,
 
 
 def _verified(document: Mapping[str, Any], model: str, folder: Path) -> dict[str, Any]:
+    error = {} if document["ok"] else {"error": _difference(document)}
+    found = {"evidence": _evidence(document), **error}
+    return found | {"bytes": tuple(map(size_of, document["names"]))}
+
+
+def _evidence(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What a verification has shown, in the words of the evidence of ``optimize``."""
     sizes = [trial["sizes"] for trial in document["trials"] if not trial["skipped"]]
-    evidence = {
+    return {
         "mode": "verify",
         "sizes": [size for index, size in enumerate(sizes) if size not in sizes[:index]],
         "max_ulp": document["max_ulp"],
         "max_abs": document["max_abs"],
     }
-    error = {} if document["ok"] else {"error": _difference(document)}
-    return {"evidence": evidence, "bytes": tuple(map(size_of, document["names"])), **error}
 
 
 def _difference(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from smelt.errors import UsageError
 
 Action: TypeAlias = Literal["optimize", "verify", "compile"]
 
-TAKEN = ("-o", "--output", "--json")
-"""Options of the commands that a batch gives by itself."""
+TAKEN = ("-o", "--output", "--json", "--dry-run")
+"""Options that a batch gives by itself, or that leave nothing to record."""
 
 ONE_FILE = ("--report", "--trace")
 """Options that name a file, which every model would write."""

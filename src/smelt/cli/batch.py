@@ -171,4 +171,5 @@ def _evidence(outcome: Outcome) -> str:
     if not found:
         return ""
     error = f"{found['max_ulp']:.3g} ulp" if found["max_ulp"] else "equal bits"
-    return f"{error} at {len(found['sizes'])} sizes"
+    count = len(found["sizes"])
+    return f"{error} at {count} size{'s' * (count != 1)}"
