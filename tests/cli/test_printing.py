@@ -46,6 +46,7 @@ def test_a_stage_stands_for_its_passes(optimize):
     first, last = headers(result)
     assert first == "*** after noop-elimination (1 rewrite) ***"
     assert last.startswith("*** changed nothing: cast-optimization, ")
+    assert last.endswith(" others ***")
 
 
 def test_a_pass_that_runs_twice_is_shown_twice(optimize):

@@ -90,6 +90,7 @@ def test_large_weights_differ_only_if_their_elements_do():
     ones, twos = np.ones(9, np.float32), np.full(9, 2, np.float32)
     a, b = told_apart(with_weight(ones), with_weight(ones.copy()))
     assert a == b
+    assert not any("#" in line.partition("bytes")[2] for line in a)
     a, b = told_apart(with_weight(ones), with_weight(twos))
     differing = [(old, new) for old, new in zip(a, b, strict=True) if old != new]
     assert len(differing) == 1

@@ -34,6 +34,10 @@ def wanted_passes(text: str | None) -> frozenset[str] | None:
     return frozenset(pass_.spelling for pass_ in passes)
 
 
+NAMED = 4
+"""Passes without an effect that are named; a stage holds many."""
+
+
 @dataclass
 class PrintPasses:
     """An observer that hands text to ``write`` for each run of a pass.
@@ -77,13 +81,18 @@ class PrintPasses:
             ("changed nothing", (asked & self._ran) - self._told),
         ):
             if names:
-                self.write(f"*** {word}: {', '.join(sorted(names))} ***")
+                self.write(f"*** {word}: {_listed(sorted(names))} ***")
 
     def _print(self, step: Step, report: PassReport, lines: Sequence[str]) -> None:
         self._told.add(step.pass_.spelling)
         count = report.stats.rewrites
         self.write(f"*** after {step} ({count} rewrite{'s' * (count != 1)}) ***")
         self.write("\n".join(cut(lines, self.limit)))
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} others" if more > 0 else "")
 
 
 def cut(lines: Sequence[str], limit: int) -> Sequence[str]:

@@ -83,9 +83,11 @@ def told_apart(a: Listing, b: Listing) -> tuple[list[str], list[str]]:
         others = [(there, b.weights[there]) for there in places.get(line, ())]
         if all(tensor is other for _, other in others):
             continue
-        first[here] = f"{line}, #{text.checksum(tensor)}"
-        for there, other in others:
-            second[there] = f"{line}, #{text.checksum(other)}"
+        mine, theirs = text.checksum(tensor), [text.checksum(other) for _, other in others]
+        if any(sum_ != mine for sum_ in theirs):
+            first[here] = f"{line}, #{mine}"
+            for (there, _), sum_ in zip(others, theirs, strict=True):
+                second[there] = f"{line}, #{sum_}"
     return first, second
 
 
