@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from smelt.errors import SmeltError
 
 if TYPE_CHECKING:
+    from smelt.check.reduce import reduce
     from smelt.check.report.html_report import HtmlReport
     from smelt.check.verify import verify
     from smelt.compiler import compile_model as compile  # noqa: A004
@@ -33,6 +34,7 @@ _HOMES = {
     "optimize": ("smelt.compiler", "optimize"),
     "compile": ("smelt.compiler", "compile_model"),
     "extract": ("smelt.frontends.onnx.extract", "extract"),
+    "reduce": ("smelt.check.reduce", "reduce"),
     "function": ("smelt.frontends.jax.functions", "function"),
     "save": ("smelt.frontends.onnx", "save"),
     "to_proto": ("smelt.frontends.onnx", "to_proto"),
@@ -56,6 +58,7 @@ __all__ = [
     "inspect",
     "load",
     "optimize",
+    "reduce",
     "save",
     "to_proto",
     "trace",

@@ -20,6 +20,7 @@ from smelt.check.witness import Witness
 from smelt.errors import InternalError, SmeltError
 from smelt.passes.pipeline import Step
 from smelt.passes.run import Observer, PassReport
+from smelt.runtime.interface import interface_of
 
 Optimize: TypeAlias = Callable[[ir.Model, int | None, Iterable[Observer]], list[PassReport]]
 """Runs the pipeline in place, watched, stopping after so many rewrites if a number is given."""
@@ -100,6 +101,23 @@ def bisect(
     return _culprit(before, after, bad, max(bad, whole.rewrites))
 
 
+def still_wrong(
+    culprit: Culprit, optimize: Optimize, dims: Dims | None = None, seed: int = 0
+) -> Callable[[ir.Model], bool]:
+    """A check for ``reduce``: true of models on which the same pass is the first to be wrong."""
+
+    def check(model: ir.Model) -> bool:
+        symbols = interface_of(model).symbols()
+        known = {name: sizes for name, sizes in (dims or {}).items() if name in symbols}
+        try:
+            tried = _Search(model, optimize, known or None, seed).attempt(None)
+        except SmeltError:
+            return False  # the model itself cannot be run
+        return bool(tried.problems) and _guilty_text(tried) == culprit.pass_text
+
+    return check
+
+
 class _Attempt:
     """One run of the pipeline, judged from pass run ``first`` on to the first that is wrong.
 
@@ -165,9 +183,8 @@ def _culprit(before: _Attempt, after: _Attempt, rewrite: int, total: int) -> Cul
     earlier = _fired(before.reports)
     fired = [rule for rule, n in _fired(after.reports).items() if n > earlier.get(rule, 0)]
     removed, added = node_changes(before.work, after.work)
-    text = str(after.guilty) if after.guilty is not None else "(the pipeline raises)"
     return Culprit(
-        text,
+        _guilty_text(after),
         rewrite,
         total,
         tuple(fired),
@@ -176,6 +193,10 @@ def _culprit(before: _Attempt, after: _Attempt, rewrite: int, total: int) -> Cul
         tuple(after.problems),
         (before.work, after.work),
     )
+
+
+def _guilty_text(attempt: _Attempt) -> str:
+    return str(attempt.guilty) if attempt.guilty is not None else "(the pipeline raises)"
 
 
 def _fired(reports: list[PassReport]) -> dict[str, int]:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from smelt.cli.arguments import STANDARD, parse_dims, read_model
-from smelt.cli.command import Dims, Json, Pipeline, command, print_json
+from smelt.cli.arguments import STANDARD, parse_dims, read_model, write_model
+from smelt.cli.command import Dims, Json, Pipeline, command, note, print_json
 from smelt.cli.progress import progress
 from smelt.cli.reporting import Report, reporting
-from smelt.errors import ExitStatus
+from smelt.errors import ExitStatus, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,6 +26,10 @@ def bisect(
     pipeline: Pipeline = "default",
     dim: Dims = None,
     seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
+    reduce: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write the smallest model on which the pass is wrong."),
+    ] = None,
     report: Report = None,
     as_json: Json = False,
 ) -> None:
@@ -34,23 +38,38 @@ def bisect(
     The exit status is 1 if there is one.
     """
     from smelt.check.bisect import bisect as search
+    from smelt.check.bisect import still_wrong
+    from smelt.check.reduce import reduce as shrink
     from smelt.compiler import optimize_model
+
+    if as_json and reduce == STANDARD:
+        raise UsageError("E637", "standard output cannot take both the model and --json")
+
+    watched = True
 
     def optimize(
         work: ir.Model, limit: int | None, watching: Iterable[Observer]
     ) -> list[PassReport]:
-        also = page.observers if limit is None else []
+        also = page.observers if limit is None and watched else []
         return optimize_model(work, pipeline=pipeline, rewrites=limit, observers=[*watching, *also])
 
-    with reporting(report, model, STANDARD) as page, progress(f"bisecting {model}"):
-        culprit = search(
-            read_model(model, keep_opset=True), optimize, parse_dims(dim) or None, seed
-        )
+    dims, reduction = parse_dims(dim) or None, None
+    with reporting(report, model, STANDARD) as page, progress(f"bisecting {model}") as shown:
+        source = read_model(model, keep_opset=True)
+        culprit = search(source, optimize, dims, seed)
         page.report.culprit = culprit
+        if culprit is not None and reduce is not None:
+            watched = False
+            reduction = shrink(source, still_wrong(culprit, optimize, dims, seed), say=shown.say)
+            write_model(reduction.model, reduce)
     if as_json:
         found = culprit.to_json() if culprit is not None else None
-        print_json({"schema": "smelt.bisect/1", "culprit": found})
+        reduced = {"reduced": {"output": reduce, **reduction.to_json()}} if reduction else {}
+        print_json({"schema": "smelt.bisect/1", "culprit": found, **reduced})
     else:
-        print(culprit if culprit is not None else "the pipeline keeps every result")
+        words = str(culprit) if culprit is not None else "the pipeline keeps every result"
+        (note if reduce == STANDARD else print)(words)
+    if reduction is not None:
+        note(f"{reduce}: {reduction}")
     if culprit is not None:
         raise typer.Exit(int(ExitStatus.MISMATCH))

@@ -28,6 +28,7 @@ from smelt.cli.optimize import optimize
 from smelt.cli.passes import passes
 from smelt.cli.plugins import plugins
 from smelt.cli.printing import WITHOUT_VALUE
+from smelt.cli.reduce import reduce
 from smelt.cli.run import run as run_command
 from smelt.cli.settings.options import Option, all_options
 from smelt.cli.settings.resolve import applied, as_arguments, defaults, read_settings
@@ -46,6 +47,7 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "inspect": inspect,
     "diff": diff,
     "bisect": bisect,
+    "reduce": reduce,
     "batch": batch,
     "passes": passes,
     "targets": targets,

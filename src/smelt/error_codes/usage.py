@@ -110,6 +110,16 @@ CODES: Mapping[str, ErrorCode] = {
         "for this value.",
         "choose a value before or after it",
     ),
+    "E621": ErrorCode(
+        "nothing to reduce",
+        "The check does not see on the whole model what is to be kept.",
+        "run the check by hand; --check-status says which exit status means: still there",
+    ),
+    "E622": ErrorCode(
+        "a check that cannot be run",
+        "The command of --check is not found, or may not be run. No shell reads it.",
+        "smelt reduce MODEL --check 'smelt verify {} other.onnx' -o small.onnx",
+    ),
     "E630": ErrorCode(
         "a file cannot be written",
         "The destination is a folder, is in none, or may not be written. A file that "

@@ -1,0 +1,117 @@
+"""A check that is a command: it is run on a file of the model, and its exit status decides."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal
+
+import onnx_ir as ir
+
+from smelt.errors import UsageError
+
+PLACE = "{}"
+TIMEOUT = 60.0
+"""Seconds after which a command is stopped."""
+
+Status = int | Literal["timeout"]
+Wanted = Status | Literal["same", "failure"]
+
+
+@dataclass
+class CommandCheck:
+    """True of models on which ``command`` ends as ``wanted`` says, and prints ``text``.
+
+    The path of the model takes the place of ``{}`` in an argument, or comes last. No shell reads
+    the command. ``wanted`` is an exit status (the negative number of a signal), ``timeout``,
+    ``failure`` for any status but 0, or ``same``: as on the first model, which may not be 0.
+    """
+
+    command: str
+    wanted: Wanted = "same"
+    timeout: float = TIMEOUT
+    text: str = ""
+    first: Status | None = None
+    known: dict[bytes, bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        try:
+            self.arguments = shlex.split(self.command)
+        except ValueError as error:
+            raise UsageError(
+                "E636", f"the check {self.command!r} is no command", why=str(error)
+            ) from error
+        if not self.arguments:
+            raise UsageError(
+                "E636", "the check is empty", fix='--check "smelt verify {} other.onnx"'
+            )
+
+    def __call__(self, model: ir.Model) -> bool:
+        """Write ``model`` and run the command; an equal file is not run again.
+
+        Raises UsageError E622 if the command cannot be run.
+        """
+        from smelt.frontends.onnx import save
+
+        with tempfile.TemporaryDirectory(prefix="smelt-reduce-") as folder:
+            path = save(model, Path(folder) / "model.onnx", keep_bare=True)
+            digest = sha256(
+                b"".join(f.read_bytes() for f in sorted(path.parent.iterdir()))
+            ).digest()
+            if digest not in self.known:
+                self.known[digest] = self._judge(*self._run(path))
+            return self.known[digest]
+
+    def _judge(self, status: Status, output: str) -> bool:
+        if self.first is None:
+            self.first = status
+        if self.text and self.text not in output:
+            return False
+        if self.wanted == "failure":
+            return status != 0
+        if self.wanted == "same":
+            return status == self.first and status != 0
+        return status == self.wanted
+
+    def _run(self, path: Path) -> tuple[Status, str]:
+        given = [item.replace(PLACE, str(path)) for item in self.arguments]
+        if given == self.arguments:
+            given.append(str(path))
+        with tempfile.TemporaryFile() as output:
+            try:
+                process = subprocess.Popen(
+                    given,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise UsageError(
+                    "E622",
+                    f"the check cannot be run: {given[0]!r}",
+                    why=error.strerror or str(error),
+                    fix="a shell's words need a shell: --check \"sh -c '...' _ {}\"",
+                ) from error
+            status = self._ended(process)
+            output.seek(0)
+            return status, output.read().decode(errors="replace") if self.text else ""
+
+    def _ended(self, process: subprocess.Popen[bytes]) -> Status:
+        """How ``process`` ends; it and what it started are stopped after the timeout."""
+        try:
+            return process.wait(self.timeout)
+        except subprocess.TimeoutExpired:
+            return "timeout"
+        finally:
+            # What the command has started and left behind would be there for each candidate.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()

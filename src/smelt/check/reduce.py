@@ -1,0 +1,132 @@
+"""The smallest model that still shows something: a crash, a mismatch, whatever a check sees.
+
+Nodes go in halves first, then in ever smaller runs; what they gave becomes an input of the model,
+another value of equal type, or a constant. Then outputs, branches, sizes and weights, and all
+again until nothing more can go. Equal arguments give equal models.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import onnx_ir as ir
+
+from smelt.check.reduction.interface import (
+    bind_symbols,
+    choose_branches,
+    drop_outputs,
+    inline_calls,
+)
+from smelt.check.reduction.nodes import drop_nodes
+from smelt.check.reduction.search import Check, OutOfRuns, Search, infer
+from smelt.check.reduction.sizes import shrink_sizes
+from smelt.check.reduction.weights import forget_weights
+from smelt.errors import UsageError
+from smelt.frontends.onnx import load
+from smelt.ir import scope
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import onnx
+
+Source: TypeAlias = "ir.Model | onnx.ModelProto | bytes | str | Path"
+
+ONCE = (drop_outputs, bind_symbols, inline_calls)
+ROUND = (drop_nodes, drop_outputs, choose_branches)
+"""What is repeated until it brings nothing more."""
+LAST = (shrink_sizes, forget_weights)
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """``model`` still shows it. ``nodes`` and ``weight_bytes`` are those before and after.
+
+    ``complete`` is False if the runs came to their end, or were interrupted, before nothing more
+    could go.
+    """
+
+    model: ir.Model
+    nodes: tuple[int, int]
+    weight_bytes: tuple[int, int]
+    runs: int
+    seconds: float
+    complete: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "nodes": list(self.nodes),
+            "weight_bytes": list(self.weight_bytes),
+            "runs": self.runs,
+            "seconds": self.seconds,
+            "complete": self.complete,
+        }
+
+    def __str__(self) -> str:
+        (before, after), (more, less) = self.nodes, self.weight_bytes
+        text = f"{before:,} nodes became {after:,}, {more:,} bytes of weights {less:,}"
+        end = "" if self.complete else "; stopped before nothing more could go"
+        return f"{text}, in {self.runs} runs of the check and {self.seconds:.1f} s{end}"
+
+
+def reduce(
+    source: Source,
+    check: Check,
+    *,
+    runs: int | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> Reduction:
+    """The smallest model found for which ``check`` is true, as it is for ``source``.
+
+    ``check`` gets a copy of each candidate, which is a valid model. It is called ``runs`` times at
+    most, the first time on the model itself. An interrupt ends the search with what it has.
+
+    Raises UsageError E621 if ``check`` is not true of the model as it is.
+    """
+    started = time.perf_counter()
+    model = load(source, as_is=True)
+    before = sum(1 for _ in scope.nodes(model)), _weight_bytes(model)
+    search = Search(model, check, runs, say)
+    if not search.shows(model):
+        raise UsageError(
+            "E621",
+            "the check does not see it in the model as it is",
+            why="what is not there cannot be kept",
+            fix="try the check by hand on the model",
+        )
+    infer(model)
+    complete = True
+    try:
+        _shrink(search)
+    except (OutOfRuns, KeyboardInterrupt):
+        complete = False
+    after = search.count(), _weight_bytes(search.model)
+    nodes, weights = zip(before, after, strict=True)
+    seconds = time.perf_counter() - started
+    return Reduction(search.model, nodes, weights, search.runs, seconds, complete)
+
+
+def _shrink(search: Search) -> None:
+    for step in ONCE:
+        step(search)
+    _drop(search)
+    changed = [step(search) for step in LAST]
+    if any(changed):
+        _drop(search)
+
+
+def _drop(search: Search) -> None:
+    while any(step(search) for step in ROUND):
+        pass
+
+
+def _weight_bytes(model: ir.Model) -> int:
+    return sum(
+        value.const_value.nbytes
+        for graph in scope.graphs(model)
+        for value in graph.initializers.values()
+        if value.const_value is not None
+    )

@@ -1,0 +1,114 @@
+"""Fewer outputs, sizes instead of symbols, bodies instead of calls and branches."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import onnx_ir as ir
+
+from smelt.check.reduction.search import Search, sweep
+from smelt.errors import SmeltError
+from smelt.frontends.onnx.inline import inline_functions
+from smelt.ir import scope
+from smelt.ir.part import replace
+from smelt.passes.interface.materialize_symbolic_dims import bind_dims
+from smelt.runtime.interface import interface_of
+
+SIZE = 2
+"""What symbolic dims are bound to: 1 is where operators do something else."""
+
+
+def drop_outputs(search: Search) -> bool:
+    """Leave out outputs, and what only they need; True if any went."""
+
+    def without(chosen: range, model: ir.Model) -> bool:
+        outputs = list(model.graph.outputs)
+        if len(outputs) <= len(chosen):
+            return False
+        model.graph.outputs.clear()
+        model.graph.outputs.extend(v for i, v in enumerate(outputs) if i not in chosen)
+        return True
+
+    def count() -> int:
+        return len(search.model.graph.outputs)
+
+    def try_range(chosen: range) -> int:
+        before = count()
+        search.attempt(partial(without, chosen))
+        return before - count()
+
+    return count() > 1 and sweep(count, [try_range])
+
+
+def bind_symbols(search: Search) -> bool:
+    """Bind symbolic dims to a size, all at once or those that can be; True if any was."""
+    names = interface_of(search.model).symbols()
+    if not names or search.attempt(lambda model: _bind(model, names)):
+        return bool(names)
+    if len(names) == 1:
+        return False
+    return sum(search.attempt(partial(_bind, names=(name,))) for name in names) > 0
+
+
+def _bind(model: ir.Model, names: tuple[str, ...]) -> bool:
+    try:
+        return bool(bind_dims(model, dict.fromkeys(names, SIZE)))
+    except SmeltError:
+        return False
+
+
+def inline_calls(search: Search) -> bool:
+    """Inline all functions, whose nodes can be taken out then."""
+
+    def inlined(model: ir.Model) -> bool:
+        if not model.functions:
+            return False
+        try:
+            inline_functions(model)
+        except SmeltError:
+            return False
+        return True
+
+    return search.attempt(inlined)
+
+
+def choose_branches(search: Search) -> bool:
+    """Put one branch in the place of an If; True if any went."""
+    taken = False
+    number = 0
+    while number < sum(node.op_type == "If" for node in search.model.graph):
+        tries = [partial(_inline_branch, number=number, branch=b) for b in _BRANCHES]
+        if any(search.attempt(edit) for edit in tries):
+            taken = True
+        else:
+            number += 1
+    return taken
+
+
+_BRANCHES = ("then_branch", "else_branch")
+
+
+def _inline_branch(model: ir.Model, number: int, branch: str) -> bool:
+    node = [node for node in model.graph if node.op_type == "If"][number]
+    if branch not in node.attributes:
+        return False
+    body = node.attributes[branch].as_graph()
+    results = list(body.outputs)
+    body.outputs.clear()
+    inner = list(body)
+    body.remove(inner)
+    model.graph.insert_before(node, inner)
+    for name, value in list(body.initializers.items()):
+        del body.initializers[name]
+        if name in model.graph.initializers:
+            value.name = f"{name}.{branch}"
+        model.graph.register_initializer(value)
+    for old, new in zip(node.outputs, results, strict=True):
+        replace(model, old, new)
+    if any(value.is_graph_output() and value.producer() is None for value in results):
+        return False  # an output has to be computed
+    for reader in (node, *scope.nested_nodes(node)):
+        for index in range(len(reader.inputs)):
+            reader.replace_input_with(index, None)
+    model.graph.remove(node)
+    return True

@@ -1,0 +1,82 @@
+"""Smaller dims: one size is put in the place of another wherever it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.check.reduction.search import Search
+from smelt.ir import scope
+
+SMALLER = (1, 2, 3, 4)
+SIZES_IN = frozenset({"group", "hidden_size"})
+"""Attributes that repeat a size."""
+
+SHAPE_LIMIT = 16
+"""Elements of an integer tensor that may hold sizes."""
+
+
+def shrink_sizes(search: Search) -> bool:
+    """Try each size of inputs and weights as a smaller one, the largest first."""
+    taken = False
+    tried: set[int] = set()
+    while left := sorted(set(_sizes(search.model)) - tried, reverse=True):
+        size = left[0]
+        tried.add(size)
+        smaller = [each for each in SMALLER if each < size]
+        taken |= any(search.attempt(partial(_resized, old=size, new=each)) for each in smaller)
+    return taken
+
+
+def _sizes(model: ir.Model) -> Iterator[int]:
+    for value in (*model.graph.inputs, *model.graph.initializers.values()):
+        for dim in value.shape.dims if value.shape is not None else ():
+            if isinstance(dim, int) and dim > SMALLER[0]:
+                yield dim
+
+
+def _resized(model: ir.Model, old: int, new: int) -> bool:
+    for value in model.graph.inputs:
+        if value.shape is not None:
+            value.shape = ir.Shape([new if dim == old else dim for dim in value.shape.dims])
+    for graph in scope.graphs(model):
+        for value in graph.initializers.values():
+            if value.const_value is not None:
+                tensor = _cut(value.const_value, old, new)
+                value.const_value, value.shape = tensor, ir.Shape(tensor.shape.numpy())
+        for node in graph:
+            _resize_attributes(node, old, new)
+            for result in node.outputs:
+                result.shape = None
+    return True
+
+
+def _resize_attributes(node: ir.Node, old: int, new: int) -> None:
+    for name, attribute in list(node.attributes.items()):
+        if attribute.is_ref():
+            continue
+        if attribute.type == ir.AttributeType.TENSOR:
+            node.attributes[name] = ir.AttrTensor(name, _cut(attribute.as_tensor(), old, new))
+        elif name in SIZES_IN and attribute.type == ir.AttributeType.INT:
+            if attribute.as_int() == old:
+                node.attributes[name] = ir.AttrInt64(name, new)
+        elif attribute.type == ir.AttributeType.INTS and node.op_type == "Constant":
+            items = [new if item == old else item for item in attribute.as_ints()]
+            node.attributes[name] = ir.AttrInt64s(name, items)
+
+
+def _cut(tensor: ir.TensorProtocol, old: int, new: int) -> ir.TensorProtocol:
+    """``tensor`` with dims of ``old`` cut to ``new``, and that size in what may be a shape."""
+    dims = tensor.shape.numpy()
+    is_shape = tensor.dtype == ir.DataType.INT64 and tensor.size <= SHAPE_LIMIT
+    if old not in dims and not is_shape:
+        return tensor
+    array = tensor.numpy()[tuple(slice(0, new if dim == old else None) for dim in dims)]
+    if is_shape:
+        array = np.where(array == old, new, array)
+    return ir.Tensor(
+        np.ascontiguousarray(array).reshape(array.shape), tensor.dtype, name=tensor.name
+    )

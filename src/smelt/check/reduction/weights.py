@@ -1,0 +1,44 @@
+"""Weights that say nothing: zeros, or random numbers of the same scale."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.check.reduction.search import Search
+from smelt.check.scrub import SMALL, scrub
+
+
+def forget_weights(search: Search) -> bool:
+    """Put zeros or random numbers in the place of weights; True if any was taken."""
+    if not any(_is_weight(value) for value in search.model.graph.initializers.values()):
+        return False
+    taken = search.attempt(_random)
+    for name, value in list(search.model.graph.initializers.items()):
+        if _is_weight(value):
+            taken |= search.attempt(partial(_zeros, name=name))
+    return taken
+
+
+def _is_weight(value: ir.Value) -> bool:
+    tensor = value.const_value
+    if tensor is None or tensor.size <= SMALL or tensor.dtype == ir.DataType.STRING:
+        return False
+    return bool(np.any(tensor.numpy() != 0))
+
+
+def _random(model: ir.Model) -> bool:
+    scrub(model)
+    return True
+
+
+def _zeros(model: ir.Model, name: str) -> bool:
+    value = model.graph.initializers[name]
+    assert value.const_value is not None
+    tensor = value.const_value
+    value.const_value = ir.Tensor(
+        np.zeros(tensor.shape.numpy(), tensor.dtype.numpy()), tensor.dtype, name=name
+    )
+    return True
