@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import onnx_ir as ir
@@ -16,8 +16,8 @@ from smelt.ir.part import become_inputs, replace
 from smelt.ir.shapes import same_dim
 from smelt.runtime.inputs import random_array
 
-Way = Literal["inputs", "bypass", "constants"]
-WAYS: tuple[Way, ...] = ("inputs", "bypass", "constants")
+Way = Literal["inputs", "bypass", "bypass from the end", "constants"]
+WAYS: tuple[Way, ...] = get_args(Way)
 
 LARGEST_CONSTANT = 1 << 16
 """Elements of a constant that may stand for a result."""
@@ -42,10 +42,10 @@ def drop_nodes(search: Search) -> bool:
 def remove_nodes(model: ir.Model, chosen: Iterable[int], way: Way) -> bool:
     """Take out the nodes with the numbers ``chosen``, counted over all graphs, outer ones first.
 
-    A result that is still read becomes another value of equal type for ``bypass``, a constant for
-    ``constants``, and an input where that is not possible. Nodes stay if a result has no type, or
-    if their inner graph returns it and nothing there replaces it. Results that only they read
-    become outputs. False if nothing changes, or not in this ``way``.
+    A result that is still read becomes the first or last operand of equal type for ``bypass``, a
+    constant for ``constants``, and an input where that is not possible. Nodes stay if a result has
+    no type, or if their inner graph returns it. Results that only they read become outputs. False
+    if nothing changes, or not in this ``way``.
     """
     nodes = list(scope.nodes(model))
     inside = {id(graph) for graph in scope.graphs_below(model.graph)}
@@ -92,8 +92,9 @@ class _Removal:
         count = 0
         for value in node.outputs:
             other = None
-            if self.way == "bypass":
-                other = next((v for v in node.inputs if v is not None and _alike(v, value)), None)
+            if self.way in ("bypass", "bypass from the end"):
+                order = node.inputs if self.way == "bypass" else reversed(node.inputs)
+                other = next((v for v in order if v is not None and _alike(v, value)), None)
             elif self.way == "constants" and value in read:
                 other = _constant(self.model, value)
             if other is not None:
