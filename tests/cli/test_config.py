@@ -174,10 +174,14 @@ def test_a_misspelled_variable_is_warned_of_and_others_are_not(smelt, write, mon
     monkeypatch.setenv("SMELT_OPTIMIZE_VERIFI", "each")
     monkeypatch.setenv("SMELT_SPECIAL_THING_OF_MINE", "1")
     with pytest.warns(UserWarning, match="SMELT_OPTIMIZE_VERIFY") as caught:
-        assert smelt("optimize", write(), "-o", "o.onnx").exit_code == 0
+        smelt("optimize", write(), "-o", "o.onnx")
     assert len(caught) == 1
-    unknown = document(smelt("config", "--json"))["unknown_variables"]
+    with pytest.warns(UserWarning, match="SMELT_OPTIMIZE_VERIFY"):
+        shown = smelt("config", "--json")
+    unknown = document(shown)["unknown_variables"]
     assert unknown == ["SMELT_OPTIMIZE_VERIFI", "SMELT_SPECIAL_THING_OF_MINE"]
+    monkeypatch.delenv("SMELT_OPTIMIZE_VERIFI")
+    assert "SMELT_SPECIAL_THING_OF_MINE is no setting" in smelt("config").stderr
 
 
 def test_config_shows_places(here, smelt, monkeypatch):
@@ -204,6 +208,23 @@ def test_a_reproducer_replays_with_the_settings(here, smelt, write, monkeypatch)
     assert result.exit_code == 70
     [script] = here.glob("smelt-reproducer-*/repro.sh")
     assert "--no-stats --dim=B=2 --keep-opset" in script.read_text()
+
+
+def test_a_folder_that_is_gone_and_one_that_may_not_be_looked_into_have_no_files(
+    here, smelt, monkeypatch
+):
+    gone = here / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert smelt("config").exit_code == 0
+    monkeypatch.chdir(here)
+
+    def refused(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("pathlib.Path.is_file", refused)
+    assert smelt("config").exit_code == 0
 
 
 READ = {"pipeline", "inputs"}

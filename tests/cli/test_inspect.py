@@ -73,6 +73,14 @@ def test_quantization_and_functions_are_shown(smelt, write):
     assert "16*B FLOPs" in shown
 
 
+def test_sizes_that_nobody_gives_are_told(smelt, write):
+    model = write(f"{HEADER} g (float[N,4] x) => (int64[2,k] y) {{ h = NonZero(x) y = Neg(h) }}")
+    shown = smelt("inspect", model).stdout
+    assert "k depends on values, of y[1]" in " ".join(shown.split())
+    assert "computed by the model" in shown
+    assert "_d0" in shown
+
+
 def test_nothing_to_show_is_shown(smelt, write, document):
     model = write(f"{HEADER} g () => () {{ }}")
     result = smelt("inspect", model)

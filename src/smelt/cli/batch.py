@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -128,7 +127,7 @@ def _options(context: typer.Context, action: str) -> list[str]:
     given: list[str] = context.obj
     itself = context.find_root().params
     flags = [flag for flag in ANYWHERE if itself.get(flag[2:].replace("-", "_"))]
-    files = find_files(Path.cwd()) if files_wanted(flags) else ()
+    files = find_files() if files_wanted(flags) else ()
     settings = resolve(known_options(), files, os.environ)
     flags = [flag for flag in flags if flag != "--no-config"]
     return [*flags, *as_arguments(settings, action, given), *given]

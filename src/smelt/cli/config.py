@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -34,7 +33,7 @@ def config(
         fix = did_you_mean(of, COMMANDS, "`smelt --help` lists the commands")
         raise UsageError("E643", f"there is no command {of!r}", fix=fix)
     without = context.find_root().params.get("no_config")
-    files = find_files(Path.cwd()) if files_wanted(("--no-config",) if without else ()) else ()
+    files = find_files() if files_wanted(("--no-config",) if without else ()) else ()
     options = known_options()
     settings = resolve(options, files, os.environ)
     shown = [item for item in settings if of is None or item.option.command == of]
@@ -47,7 +46,8 @@ def config(
         return
     print(table(_rows(shown), ("setting", "value", "from")))
     for name, meant in unknown.items():
-        note(f"warning: {name} is no setting of smelt" + (f"; is it {meant}?" if meant else ""))
+        if not meant:  # Of the others every command warns.
+            note(f"{name} is no setting of smelt")
 
 
 def describe(setting: Setting) -> dict[str, Any]:

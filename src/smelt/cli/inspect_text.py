@@ -33,8 +33,9 @@ def sections(facts: Facts) -> Iterator[tuple[str, str]]:
     interface = facts.interface
     for word, ports in (("inputs", interface.inputs), ("outputs", interface.outputs)):
         yield word, _table([(port.name, str(port)) for port in ports]) or "none"
-    if facts.symbols:
-        yield "symbolic dims", _table([_symbol(symbol) for symbol in facts.symbols])
+    symbols = [*map(_symbol, facts.symbols), *_computed(facts)]
+    if symbols:
+        yield "symbolic dims", _table(symbols)
     domains = {**{name or "ai.onnx": 0 for name in model.opset_imports}, **facts.domains}
     versions = {name or "ai.onnx": version for name, version in model.opset_imports.items()}
     rows = [(d, f"opset {versions.get(d, '?')}", f"{n:,} nodes") for d, n in domains.items()]
@@ -56,6 +57,21 @@ def _symbol(symbol: Symbol) -> tuple[str, str]:
         return symbol.name, f"depends on values, of {', '.join(symbol.outputs)}"
     outputs = f"; in {', '.join(symbol.outputs)}" if symbol.outputs else ""
     return symbol.name, f"from {', '.join(symbol.inputs)}{outputs}"
+
+
+def _computed(facts: Facts) -> Iterator[tuple[str, str]]:
+    """The sizes in formulas that shape inference could only give a name."""
+    from smelt.ir.invented_dims import invented_in
+
+    names = {
+        name
+        for symbol in facts.total.flops.symbols | facts.total.bytes.symbols
+        for name in invented_in(symbol)
+    }
+    if names:
+        ordered = sorted(names, key=lambda name: (len(name), name))
+        shown = ", ".join(ordered[:SHOWN]) + (", ..." if len(ordered) > SHOWN else "")
+        yield shown, "computed by the model; after `smelt optimize` some may be plain"
 
 
 def _table(rows: Sequence[tuple[object, ...]], header: tuple[str, ...] = ()) -> str:

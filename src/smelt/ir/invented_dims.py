@@ -21,6 +21,11 @@ def is_invented(name: str) -> bool:
     return "_d" in name and _INVENTED.search(name) is not None
 
 
+def invented_in(text: str) -> list[str]:
+    """The made-up names in the name or the expression of a dim."""
+    return _INVENTED.findall(text) if "_d" in text else []
+
+
 def invented_names(values: Iterable[ir.Value]) -> set[str]:
     """The names of this form that the shapes of ``values`` hold."""
     found: dict[str, None] = {}

@@ -27,11 +27,16 @@ class SettingsFile:
     table: Mapping[str, Any]
 
 
-def find_files(start: Path) -> tuple[SettingsFile, ...]:
-    """The files that hold for the folder ``start``, the one that wins first.
+def find_files() -> tuple[SettingsFile, ...]:
+    """The files that hold for the current folder, the one that wins first.
 
-    Raises UsageError E680 for one that cannot be read.
+    None in a folder that was deleted, and none from folders that may not be looked into. Raises
+    UsageError E680 for a file that cannot be read.
     """
+    try:
+        start = Path.cwd()
+    except OSError:
+        return ()
     for folder in (start, *start.parents):
         found = [file for name in (OWN, SHARED) if (file := _read(folder / name)) is not None]
         if found:
@@ -40,7 +45,10 @@ def find_files(start: Path) -> tuple[SettingsFile, ...]:
 
 
 def _read(path: Path) -> SettingsFile | None:
-    if not path.is_file():
+    try:
+        if not path.is_file():
+            return None
+    except OSError:
         return None
     try:
         data = path.read_bytes()

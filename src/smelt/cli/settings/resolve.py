@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from smelt.cli.settings.files import SettingsFile, find_files, settings_in
@@ -139,7 +138,7 @@ def read_settings(
 
     ``options`` are asked for only if anything is set, so that the start stays quick.
     """
-    files = find_files(Path.cwd()) if files_wanted(arguments) else ()
+    files = find_files() if files_wanted(arguments) else ()
     if not files and not any(name.startswith(PREFIX) for name in os.environ):
         return ()
     known = options()
