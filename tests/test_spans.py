@@ -110,7 +110,7 @@ def test_compiling_tells_the_phases_of_the_target():
         smelt.compile(PROTO, target="c", dims={"B": 1})
     phases = [each.name for each in recorder.spans if not each.name.startswith("import")]
     assert phases == [
-        *("load", "optimize"),
+        *("load", "bind dims", "optimize"),
         *("select", "check limits", "schedule", "allocate", "emit"),
     ]
     assert all(each.args["target"] == "c" for each in recorder.spans[-5:])

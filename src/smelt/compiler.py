@@ -290,9 +290,11 @@ def compile_model(
     with paused_collector():
         model = _source_model(source, specs, opset, {"x64": x64, **(tracing or {})})
         if model.functions and not chosen.functions:
-            inline_functions(model)
+            with span("inline"):
+                inline_functions(model)
         if dims:
-            bind_dims(model, dims)
+            with span("bind dims"):
+                bind_dims(model, dims)
         operators = frozenset(operator.key for operator in chosen.operators)
         highest = min(HIGHEST_OPSET, chosen.limits.opset[1])
         reports = optimize_model(

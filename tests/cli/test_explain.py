@@ -79,6 +79,13 @@ def test_an_operator_of_onnx(explained):
     assert any(line.split()[:2] == ["c", "no"] for line in text.splitlines())
 
 
+def test_what_a_lowering_takes_is_told(explained):
+    text, facts = explained("Dropout")
+    assert facts["program"] == "Inference only, where it is the identity."
+    assert facts["program"] in text
+    assert explained("Resize")[1]["program"] is None
+
+
 def test_an_operator_that_passes_make(explained):
     passes = explained("Swish")[1]["passes"]
     assert "fuse-swish" in passes["make_it"]

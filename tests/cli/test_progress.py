@@ -5,6 +5,8 @@ import pty
 import subprocess
 import sys
 
+from small_models import MODEL
+
 SLOW = """
 import sys, time
 from smelt.cli import progress
@@ -50,6 +52,15 @@ def test_a_long_run_shows_the_pass_the_nodes_and_the_time(write, tmp_path):
     assert "nodes" in shown
     assert "-elimination: " in shown
     assert "0:00:" in shown
+
+
+def test_long_lines_that_are_printed_meanwhile_stay_whole(write, tmp_path):
+    name = "n" * 150
+    model = write(
+        MODEL.replace("a = Identity(x)  h = MatMul(a,", f"{name} = Identity(x)  h = MatMul({name},")
+    )
+    shown = on_terminal(0.01, "optimize", model, "-o", tmp_path / "o.onnx", "--print-changed")
+    assert f"-  {name} = Identity(x)  # float[B,4]\r\n" in shown
 
 
 def test_a_short_run_shows_only_its_result(write, tmp_path):

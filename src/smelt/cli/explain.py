@@ -135,6 +135,8 @@ def _show_operator(facts: Facts) -> None:
         for name, each in facts["targets"].items()
     ]
     print("\nTargets\n" + table(rows))
+    if facts["program"]:
+        print(prose(f"\nAs a program: {facts['program']}"))
     words = {"look_for_it": "Looked for by", "make_it": "Made by", "name_it": "Also named by"}
     print()
     for key, word in words.items():

@@ -62,7 +62,7 @@ class Progress:
 
         columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
         with self._lock:
-            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
+            self._bar = Bar(*columns, console=Console(stderr=True, soft_wrap=True), transient=True)
             self._bar.add_task(escaped(self.text), total=None)
             started = self._bar.tasks[0].start_time
             self._bar.tasks[0].start_time = started - DELAY if started is not None else None

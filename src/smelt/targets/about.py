@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias, TypeVar, get_type_hints
 
@@ -12,6 +13,7 @@ from smelt.ir import opset
 from smelt.passes import pipeline as language
 from smelt.passes.mentions import mentions
 from smelt.passes.registry import passes
+from smelt.program.lower.lowering import lowering_of
 from smelt.targets.base import Target
 from smelt.targets.phases import phases
 from smelt.targets.registry import find_target, target_names
@@ -67,6 +69,7 @@ def about_operator(domain: str, op_type: str) -> Facts:
         "domain": domain,
         "name": op_type,
         **(_declared(domain, op_type) or _by_schema(domain, op_type)),
+        "program": _lowering(domain, op_type),
         "targets": {name: _support(name, domain, op_type) for name in target_names()},
         "passes": {
             "look_for_it": [pass_.spelling for pass_ in found.looked_for],
@@ -119,6 +122,12 @@ def _declared(domain: str, op_type: str) -> Facts | None:
             each.name: "required" if each.required else each.default for each in operator.attributes
         },
     }
+
+
+def _lowering(domain: str, op_type: str) -> str | None:
+    """What the lowering to a Program says of an operator; None if there is none."""
+    found = None if domain else lowering_of(op_type)
+    return None if found is None else " ".join((inspect.getdoc(found) or "").split())
 
 
 def _support(name: str, domain: str, op_type: str) -> Facts:
