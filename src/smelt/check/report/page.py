@@ -50,8 +50,15 @@ def page_of(document: dict[str, Any]) -> str:
 
 def embedded(document: object) -> str:
     """``document`` as JSON in ASCII in which nothing is markup, whatever its texts are."""
-    text = json.dumps(_finite(document), separators=(",", ":"), allow_nan=False)
+    try:
+        text = _dumped(document)
+    except ValueError:  # few documents have infinities, and to look for them takes as long again
+        text = _dumped(_finite(document))
     return text.translate(_ESCAPES)
+
+
+def _dumped(document: object) -> str:
+    return json.dumps(document, separators=(",", ":"), allow_nan=False)
 
 
 @cache

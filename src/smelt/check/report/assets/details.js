@@ -10,6 +10,8 @@ const WORDS = {
   after: { undefined: "kept", changed: "attributes changed", new: "made" },
 };
 
+const PARTNERS = { before: { changed: "Became" }, after: { new: "Made from" } };
+
 export function details(side, item, go) {
   if (item.kind === "group" && item.index < 0) return ofGroup(side, item);
   if (item.kind !== "node" && item.kind !== "group") return ofEnd(side, item);
@@ -31,7 +33,7 @@ function ofNode(side, node, go) {
     el("h2", {}, node.op),
     el("p", { class: "name" }, node.name),
     el("span", { class: `badge is-${node.state ?? "kept"}` }, word + by),
-    section(side.key === "before" ? "Became" : "Made from", partners(side, node, go)),
+    section(PARTNERS[side.key][node.state] ?? "On the other side", partners(side, node, go)),
     section("Source", lines.map((line, index) => row(`${index + 1}`, el("code", {}, line)))),
     section("Inputs", node.in.map((value, index) => value < 0 ? row(`${index}`, "left out") : ofValue(side, value, index))),
     section("Outputs", node.out.map((value, index) => ofValue(side, value, index))),

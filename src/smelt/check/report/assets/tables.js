@@ -12,7 +12,7 @@ export function passesTab(goToNode) {
     el("span", { title: run.summary }, el("b", {}, run.pass), el("div", { class: "faint" }, run.summary)),
     run.rewrites,
     el("span", { class: "together" }, `${run.nodes[0]} → ${run.nodes[1]}`),
-    Object.entries(run.rules).map(([rule, count]) => `${rule} ×${count}`).join(", "),
+    fired(run.rules),
     run.exactness,
     inTime(run.seconds),
   ]);
@@ -24,6 +24,12 @@ export function passesTab(goToNode) {
       table(head, rows(idle))) : null,
     nearMisses(goToNode),
   ];
+}
+
+function fired(rules) {
+  const most = Object.entries(rules).sort((a, b) => b[1] - a[1]);
+  const texts = most.slice(0, 6).map(([rule, count]) => `${rule} ×${count}`);
+  return [...texts, ...(most.length > 6 ? [`${most.length - 6} others`] : [])].join(", ");
 }
 
 function nearMisses(goToNode) {
