@@ -51,6 +51,7 @@ def test_no_escapes_where_none_are_wanted(variable):
         ("bash", "smelt compile m.onnx --target h", "host"),
         ("zsh", "smelt optimize m.onnx --pipeline simplify,fuse-gel", "simplify,fuse-gelu-exact"),
         ("fish", "smelt explain E70", "E701"),
+        ("bash", "smelt config opt", "optimize"),
     ],
 )
 def test_shells_complete_names(shell, line, found):

@@ -1,4 +1,4 @@
-"""What a shell completes: names of targets, passes, stages and error codes."""
+"""What a shell completes: names of targets, commands, passes and stages."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ def targets(incomplete: str) -> list[str]:
     from smelt.targets.registry import target_names
 
     return [name for name in target_names() if name.startswith(incomplete)]
+
+
+def commands(incomplete: str) -> list[str]:
+    """Commands of smelt."""
+    from smelt.cli.main import COMMANDS
+
+    return [name for name in COMMANDS if name.startswith(incomplete)]
 
 
 def pipelines(incomplete: str) -> list[str]:

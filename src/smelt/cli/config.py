@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from smelt.cli import completion
 from smelt.cli.command import Json, command, note, print_json
 from smelt.cli.layout import table
 from smelt.errors import UsageError, did_you_mean
@@ -20,7 +21,12 @@ if TYPE_CHECKING:
 def config(
     context: typer.Context,
     of: Annotated[
-        str | None, typer.Argument(metavar="[COMMAND]", help="Only the settings of this command.")
+        str | None,
+        typer.Argument(
+            metavar="[COMMAND]",
+            help="Only the settings of this command.",
+            autocompletion=completion.commands,
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
