@@ -36,8 +36,8 @@ def test_weights_are_shown_by_size_and_listed(smelt, write, document):
     model = write(graph)
     assert "80.0%" in smelt("inspect", model).stdout
     assert smelt("inspect", model, "--list", "weights").stdout.splitlines() == [
-        "w\tfloat[4]\t4\t16",
-        "one\tfloat[]\t1\t4",
+        "w\tfloat[4]\t4\t16\t0.8",
+        "one\tfloat[]\t1\t4\t0.2",
     ]
     listed = document(smelt("inspect", model, "--list", "nodes", "--dim", "B=2", "--json"))["list"]
     assert [(item["operator"], item["flops"], item["bytes"]) for item in listed] == [

@@ -171,6 +171,7 @@ def test_formulas_are_sums_of_products():
     b, twice, odd = ir.SymbolicDim("B"), ir.SymbolicDim("2*B"), ir.SymbolicDim("B + 1")
     assert str(Polynomial.of([b, twice, 3])) == "6*B^2"
     assert str(Polynomial.of([odd, 2])) == "2*(B + 1)"
+    assert (Polynomial.of([odd, 2]) + Polynomial.of([b])).texts() == ["2*(B + 1)", "B"]
     assert str(Polynomial.of([b]) * Polynomial.of([b]) + Polynomial.number(4)) == "B^2 + 4"
     assert Polynomial.of([b, 0]).value == 0
     assert Polynomial.of([ir.SymbolicDim(None)]).value is None

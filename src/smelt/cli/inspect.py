@@ -69,9 +69,10 @@ def _snippet(model: ir.Model) -> str:
 
 
 def _weights(facts: Facts) -> Iterator[tuple[object, ...]]:
-    """Name, type, elements, bytes."""
+    """Name, type, elements, bytes, share of all bytes."""
+    whole = sum(item.bytes for item in facts.weights)
     for item in facts.weights:
-        yield item.name, item.type, item.elements, item.bytes
+        yield item.name, item.type, item.elements, item.bytes, round(item.share_of(whole), 6)
 
 
 def _nodes(facts: Facts) -> Iterator[tuple[object, ...]]:
@@ -87,7 +88,7 @@ def _nodes(facts: Facts) -> Iterator[tuple[object, ...]]:
 ROWS = {"nodes": _nodes, "weights": _weights}
 COLUMNS = {
     "nodes": ("name", "operator", "types", "macs", "flops", "bytes"),
-    "weights": ("name", "type", "elements", "bytes"),
+    "weights": ("name", "type", "elements", "bytes", "share"),
 }
 
 

@@ -41,7 +41,7 @@ def sections(facts: Facts) -> Iterator[tuple[str, str]]:
     rows = [(d, f"opset {versions.get(d, '?')}", f"{n:,} nodes") for d, n in domains.items()]
     yield "domains", _table(rows)
     yield f"operators ({sum(facts.operators.values()):,} nodes)", _operators(facts)
-    yield _total(facts), ""
+    yield cell(_total(facts)), ""
     yield from _functions(facts)
     if facts.chains:
         depth = f"depth {len(facts.chains[0]):,}, the longest chain of nodes"
@@ -120,7 +120,7 @@ def _quantization(facts: Facts) -> Iterator[tuple[str, str]]:
 def _parameters(facts: Facts) -> Iterator[tuple[str, str]]:
     count, size = sum(w.elements for w in facts.weights), sum(w.bytes for w in facts.weights)
     rows: list[tuple[object, ...]] = [
-        (w.name, w.type, w.elements, w.bytes, f"{w.bytes / size:.1%}" if size else "0%")
+        (w.name, w.type, w.elements, w.bytes, f"{w.share_of(size):.1%}")
         for w in facts.weights[:SHOWN]
     ]
     if len(facts.weights) > SHOWN:
@@ -140,7 +140,7 @@ def _chain(chain: list[ir.Node]) -> str:
 def _amount(amount: Polynomial) -> str:
     """``4.09 G``, or a formula with its leading terms."""
     if amount.value is None:
-        terms = str(amount).split(" + ")
+        terms = amount.texts()
         more = f" + {len(terms) - TERMS} terms" if len(terms) > TERMS else ""
         return " + ".join(terms[:TERMS]) + more
     for size, letter in UNITS:

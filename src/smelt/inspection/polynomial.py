@@ -86,9 +86,13 @@ class Polynomial:
     def __repr__(self) -> str:
         return f"Polynomial({self})"
 
-    def __str__(self) -> str:
+    def texts(self) -> list[str]:
+        """Its terms, those of most factors first; none for 0."""
         ordered = sorted(self.terms.items(), key=lambda term: (-len(term[0]), term[0]))
-        return " + ".join(_term(product, number) for product, number in ordered) or "0"
+        return [_term(product, number) for product, number in ordered]
+
+    def __str__(self) -> str:
+        return " + ".join(self.texts()) or "0"
 
     def to_json(self) -> int | str:
         """The number, or the formula as text."""

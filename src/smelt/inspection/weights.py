@@ -20,6 +20,10 @@ class Weight:
     elements: int
     bytes: int
 
+    def share_of(self, whole: int) -> float:
+        """Its part of ``whole`` bytes, from 0 to 1."""
+        return self.bytes / whole if whole else 0.0
+
     @property
     def type(self) -> str:
         """``float[16,64]``."""
