@@ -56,12 +56,17 @@ def test_a_report_may_go_to_standard_output_but_not_with_something_else(smelt, w
     assert not path.exists()
 
 
-def test_a_report_that_cannot_be_written_is_an_error(smelt, write, tmp_path):
-    result = smelt(
-        "optimize", write(), "-o", tmp_path / "o.onnx", "--report", tmp_path / "no" / "r.html"
-    )
-    assert result.exit_code == 2
-    assert "E630" in result.stderr
+def test_a_report_that_has_no_place_is_refused_before_anything_is_done(smelt, write, tmp_path):
+    model, output = write(), tmp_path / "o.onnx"
+    before = model.read_bytes()
+    places = {"E614": [tmp_path / "no" / "r.html", tmp_path], "E637": [model, output]}
+    for code, paths in places.items():
+        for path in paths:
+            result = smelt("optimize", model, "-o", output, "--report", path)
+            assert result.exit_code == 2
+            assert code in result.stderr
+    assert model.read_bytes() == before
+    assert not output.exists()
 
 
 def test_a_refused_model_has_its_reasons_on_the_page(smelt, write, report, tmp_path):

@@ -65,7 +65,10 @@ def batch(
     total, failed, ended = len(planned.jobs), 0, 0
 
     title = f"{action} of {total} models"
-    with reporting(report, title, STANDARD) as page, progress(title) as shown:
+    with (
+        reporting(report, title, STANDARD, reads=[job.model for job in planned.jobs]) as page,
+        progress(title) as shown,
+    ):
 
         def tell(outcome: Outcome) -> None:
             nonlocal failed, ended

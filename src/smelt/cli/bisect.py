@@ -54,7 +54,10 @@ def bisect(
         return optimize_model(work, pipeline=pipeline, rewrites=limit, observers=[*watching, *also])
 
     dims, reduction = parse_dims(dim) or None, None
-    with reporting(report, model, STANDARD) as page, progress(f"bisecting {model}") as shown:
+    with (
+        reporting(report, model, STANDARD, reduce, reads=[model]) as page,
+        progress(f"bisecting {model}") as shown,
+    ):
         source = read_model(model, keep_opset=True)
         culprit = search(source, optimize, dims, seed)
         page.report.culprit = culprit

@@ -93,7 +93,7 @@ def compile_(
     with (
         printed(print_changed, print_after, print_limit) as printers,
         timed(timing, trace, as_json, source, report) as clock,
-        reporting(report, source, STANDARD) as page,
+        reporting(report, source, STANDARD, reads=[source]) as page,
         progress(f"reading {source}{size_of(source)}") as shown,
     ):
         artifact = compile_model(

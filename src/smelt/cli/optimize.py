@@ -83,7 +83,7 @@ def optimize(
     with (
         printed(print_changed, print_after, print_limit) as printers,
         timed(timing, trace, as_json, model, output, report) as clock,
-        reporting(report, model, output, STANDARD if as_json else None) as page,
+        reporting(report, model, output, STANDARD if as_json else None, reads=[model]) as page,
         progress(f"reading {model}{size_of(model)}") as shown,
     ):
         given = read_samples(samples)

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +19,7 @@ import typer
 
 from smelt.cli.arguments import STANDARD
 from smelt.cli.command import note
+from smelt.cli.destinations import check_destination
 from smelt.errors import SmeltError, UsageError
 from smelt.spans import recording
 
@@ -46,10 +47,13 @@ class Page:
 
 
 @contextmanager
-def reporting(path: str | None, title: str, *outputs: str | None) -> Iterator[Page]:
+def reporting(
+    path: str | None, title: str, *outputs: str | None, reads: Iterable[str] = ()
+) -> Iterator[Page]:
     """A page that is written to ``path`` at the end, also where the command fails.
 
-    ``outputs`` are what else the command writes; raises UsageError E637 if that is the same.
+    ``outputs`` are what else the command writes, ``reads`` what it reads. Raises UsageError before
+    the block: E614 if there is no folder for the page, E637 if it would take the place of a file.
     """
     from smelt.check.report.html_report import HtmlReport
 
@@ -57,9 +61,10 @@ def reporting(path: str | None, title: str, *outputs: str | None) -> Iterator[Pa
     if path is None:
         yield Page(report, wanted=False)
         return
-    if path in outputs:
-        where = "standard output" if path == STANDARD else repr(path)
-        raise UsageError("E637", f"{where} cannot take both the report and the result")
+    if path == STANDARD in outputs:
+        raise UsageError("E637", "standard output cannot take both the report and the result")
+    if path != STANDARD:
+        check_destination(path, "report", *outputs, *reads)
     with recording() as report.recorder:
         try:
             yield Page(report, wanted=True)
@@ -67,7 +72,10 @@ def reporting(path: str | None, title: str, *outputs: str | None) -> Iterator[Pa
             raise
         except SmeltError as error:
             report.error = error
-            _write(report, path)
+            try:
+                _write(report, path)
+            except SmeltError as failure:
+                note(f"no report: {failure.what}")  # what the command failed of comes after this
             raise
     _write(report, path)
 

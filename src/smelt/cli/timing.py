@@ -13,13 +13,13 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from smelt.cli.arguments import STANDARD
 from smelt.cli.command import note
+from smelt.cli.destinations import check_destination
 from smelt.cli.layout import table
 from smelt.errors import SmeltError, UsageError
 from smelt.spans import Recorder, recording
@@ -66,10 +66,8 @@ def timed(timing: bool, trace: str | None, as_json: bool, *files: str | None) ->
     """
     if trace == STANDARD:
         raise UsageError("E637", "a trace needs a file, not standard output")
-    if trace is not None and (Path(trace).is_dir() or not Path(trace).parent.is_dir()):
-        raise UsageError("E614", f"cannot write to {trace!r}", why="no such folder")
-    if trace is not None and Path(trace).resolve() in {Path(f).resolve() for f in files if f}:
-        raise UsageError("E637", f"the trace would take the place of {trace!r}")
+    if trace is not None:
+        check_destination(trace, "trace", *files)
     with recording() as recorder:
         clock = Clock(timing, recorder)
         try:

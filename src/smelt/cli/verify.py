@@ -58,7 +58,7 @@ def verify(
     given = any(bound is not None for bound in bounds)
     with (
         timed(timing, trace, as_json, a, b, report) as clock,
-        reporting(report, f"{b} against {a}", STANDARD) as page,
+        reporting(report, f"{b} against {a}", STANDARD, reads=[a, b]) as page,
         progress(f"comparing {b} with {a}"),
     ):
         sides = _side(a), _side(b)
