@@ -121,7 +121,7 @@ def test_tracing_tells_what_jax_takes_and_what_lowering_takes():
         smelt.trace(lambda x: x + 1, "f32[B,3]")
     [whole] = recorder.spans
     assert (whole.name, whole.args["nodes"]) == ("trace", 1)
-    assert [each.name for each in whole.children] == ["jaxpr", "lower"]
+    assert [each.name for each in whole.children] == ["import lowerings", "jaxpr", "lower"]
 
 
 def test_what_nobody_records_costs_next_to_nothing():

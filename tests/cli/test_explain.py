@@ -177,3 +177,20 @@ def test_what_c_claims_of_an_operator_is_what_compiling_shows(smelt, write, tmp_
 )
 def test_near_names_whatever_their_capitals(name, known, text):
     assert did_you_mean(name, known, "nothing") == text
+
+
+def test_a_target_that_cannot_be_loaded_hides_no_other(explained, monkeypatch):
+    from smelt.errors import UsageError
+    from smelt.targets import about
+
+    def find(name):
+        if name == "broken":
+            raise UsageError("E615", "the target 'broken' cannot be loaded")
+        return find_target(name)
+
+    monkeypatch.setattr(about, "target_names", lambda: ("broken", "onnx"))
+    monkeypatch.setattr(about, "find_target", find)
+    text, facts = explained("Relu")
+    assert facts["targets"]["broken"]["why"] == "the target 'broken' cannot be loaded"
+    assert facts["targets"]["onnx"]["takes"] is True
+    assert "cannot be loaded" in text

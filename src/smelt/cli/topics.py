@@ -9,6 +9,8 @@ from typing import Literal, TypeAlias
 from smelt.error_codes import CODES
 from smelt.errors import UsageError, did_you_mean, plain
 
+LISTS = "`smelt passes` lists passes, `smelt targets` targets, and docs/errors.md error codes"
+
 Kind: TypeAlias = Literal["code", "pass", "stage", "target", "operator"]
 
 
@@ -61,5 +63,5 @@ def find_topics(name: str) -> list[Topic]:
     raise UsageError(
         "E638",
         f"there is no error code, pass, stage, target or operator {name!r}",
-        fix=did_you_mean(name, (topic.spelling for topic in every), "`smelt passes` lists passes"),
+        fix=did_you_mean(name, (topic.spelling for topic in every), LISTS),
     )

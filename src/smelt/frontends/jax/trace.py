@@ -74,7 +74,8 @@ def trace(
     determines; E113, from the error itself, for what ``fn`` raises or returns beside arrays.
     """
     _check_opset(opset)
-    registry.load()
+    with span("import lowerings"):
+        registry.load()
     arguments = bind(fn, input_specs, kwargs or {}, static or {})
     state = state_of(fn)
     parameters = choose(state, input_params)
