@@ -174,6 +174,33 @@ def growing(link: str, count: int, start: str = "start") -> onnx.ModelProto:
     )
 
 
+JOINS = {
+    "Concat": ("float", "Concat<axis = 0>"),
+    "Concat of integers": ("int64", "Concat<axis = 0>"),
+    "Sum": ("float", "Sum"),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [n if n == "Sum" else pytest.param(n, marks=pytest.mark.slow) for n in JOINS]
+)
+def test_folded_operands_of_one_node_take_linear_time(name: str) -> None:
+    assert is_linear(smelt.optimize, *JOINS[name], of=joined)
+    assert len(smelt.optimize(joined(*JOINS[name][:1], 10, JOINS[name][1])).graph.node) == 1
+
+
+def joined(dtype: str, count: int, operator: str) -> onnx.ModelProto:
+    """One node that joins an input and ``count`` constants, each negated by a node of its own."""
+    constants = (f"{dtype}[3] c{i} = {{{i}, 1, 2}}" for i in range(count))
+    links = (f"v{i} = Neg(c{i}) " for i in range(count))
+    operands = ", ".join(f"v{i}" for i in range(count))
+    return onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 20]>\n'
+        f"g ({dtype}[3] x) => ({dtype}[M] y) <{', '.join(constants)}> "
+        f"{{ {''.join(links)} y = {operator}(x, {operands}) }}"
+    )
+
+
 COMPILED = (
     "Identity",
     "Reshape there and back",

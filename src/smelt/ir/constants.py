@@ -156,8 +156,10 @@ def _constant_tensor(node: ir.Node) -> ir.TensorProtocol | None:
     for name, attr in node.attributes.items():
         if attr.is_ref():
             return None
-        if name == "value":
-            return attr.as_tensor()
+        if name == "value" and attr.type == ir.AttributeType.TENSOR:
+            # as_tensor checks the value against a protocol, which takes longer than all else here.
+            tensor: ir.TensorProtocol = attr.value
+            return tensor
         if name in ("value_float", "value_floats"):
             return ir.Tensor(np.asarray(attr.value, dtype=np.float32))
         if name in ("value_int", "value_ints"):

@@ -85,12 +85,19 @@ class Refinement:
                 continue
             for value in self._infer(node):
                 producer = value.producer()
-                readers = [*scope.consumers(value), *self.returning(value)]
+                readers = self._readers(value)
                 gained.update(dict.fromkeys(readers if producer is None else (producer, *readers)))
                 new = [reader for reader in readers if reader not in waiting]
                 waiting.update(new)
                 pending.extend(new)
         return list(gained)
+
+    def infer(self, node: ir.Node) -> list[ir.Node]:
+        """Infer ``node`` again, and nothing else; returns the readers of each result that gains."""
+        return [reader for value in self._infer(node) for reader in self._readers(value)]
+
+    def _readers(self, value: ir.Value) -> list[ir.Node]:
+        return [*scope.consumers(value), *self.returning(value)]
 
     def _infer(self, node: ir.Node) -> Iterator[ir.Value]:
         """Infer ``node`` again; the values that gain."""

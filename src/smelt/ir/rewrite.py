@@ -7,7 +7,8 @@ pass cannot break an interface by mistake.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import onnx_ir as ir
 from onnx_shape_inference import SYM_DATA_KEY
@@ -59,6 +60,7 @@ class Rewriter:
         self.refinement = Refinement(model, shapes)
         self._returned: dict[ir.Graph, dict[ir.Value, list[int]]] = {}
         self._dead_in: dict[ir.Graph, list[ir.Node]] = {}
+        self._waiting: dict[ir.Node, None] | None = None
         self._function_graphs = {function.graph for function in model.functions.values()}
 
     def builder(self, before: ir.Node, sources: Iterable[ir.Node], rule: str) -> Builder:
@@ -100,9 +102,28 @@ class Rewriter:
             gaining.update(dict.fromkeys(self._substitute(node, old, new, rule)))
         self.count += 1
         touched.update(dict.fromkeys(self.remove_dead([node])))
-        if gaining:
+        if self._waiting is not None:
+            self._waiting.update(gaining)
+        elif gaining:
             touched.update(dict.fromkeys(self.refinement.spread(gaining, self.dead)))
         return [item for item in touched if item not in self.dead]
+
+    @contextmanager
+    def in_order(self) -> Iterator[None]:
+        """For a pass that visits nodes in order: what is known of a node is refined when it is
+        ``reached``, once, however many of its operands have gained; the rest at the end."""
+        self._waiting = {}
+        try:
+            yield
+        finally:
+            rest, self._waiting = self._waiting, None
+            self.refinement.spread(rest, self.dead)
+
+    def reached(self, node: ir.Node) -> None:
+        """Refine what is known of ``node``, if it waits for that."""
+        if self._waiting and node in self._waiting:
+            del self._waiting[node]
+            self._waiting.update(dict.fromkeys(self.refinement.infer(node)))
 
     def inline(
         self,

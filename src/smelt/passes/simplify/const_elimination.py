@@ -71,11 +71,13 @@ def const_elimination(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Limits
 ) -> None:
     folder = _Folder(cx, rewriter, stats, options)
-    for graph in cx.index().graphs:
-        in_function = any(f.graph is graph for f in cx.model.functions.values())
-        for node in graph:
-            if node not in rewriter.dead and not node.domain:
-                folder.visit(node, in_function)
+    with rewriter.in_order():
+        for graph in cx.index().graphs:
+            in_function = any(f.graph is graph for f in cx.model.functions.values())
+            for node in graph:
+                if node not in rewriter.dead:
+                    rewriter.reached(node)
+                    folder.visit(node, in_function)
 
 
 class _Folder:
@@ -91,6 +93,8 @@ class _Folder:
         self.stop_at = time.process_time() + options.seconds
 
     def visit(self, node: ir.Node, in_function: bool) -> None:
+        if node.domain:
+            return
         if node.op_type == "Constant":
             if not in_function:
                 self.lift(node)
