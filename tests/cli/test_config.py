@@ -1,5 +1,7 @@
 """Settings from files and the environment: which one holds, what is refused, what is shown."""
 
+import re
+from pathlib import Path
 from typing import get_type_hints
 
 import pytest
@@ -127,6 +129,7 @@ WRONG = {
     "dim = [1]": ("E682", "an array"),
     "dim.B = 1979-05-27": ("E682", "an array"),
     "[optimize\n": ("E680", "line 1"),
+    '"\\u001b[31m" = 1': ("E681", "\\x1b[31m"),
     "x = 1\nx = 2": ("E680", "cannot be read"),
 }
 
@@ -142,6 +145,7 @@ def test_what_a_file_says_wrongly_is_refused_with_its_place(here, smelt, write, 
     assert str(here / "smelt.toml") in result.stderr
     assert not (here / "o.onnx").exists()
     assert smelt("config").stderr.startswith(code)
+    assert "\x1b" not in result.stderr
 
 
 def test_a_wrong_file_keeps_nobody_from_help(here, smelt, write, document):
@@ -225,6 +229,17 @@ def test_a_folder_that_is_gone_and_one_that_may_not_be_looked_into_have_no_files
 
     monkeypatch.setattr("pathlib.Path.is_file", refused)
     assert smelt("config").exit_code == 0
+
+
+def test_the_example_of_the_guide_is_right(here, settings):
+    guide = (Path(__file__).parents[2] / "docs" / "config.md").read_text()
+    [example] = re.findall(r"^```toml\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    (here / "smelt.toml").write_text(example)
+    optimize, compiled = settings("optimize"), settings("compile")
+    assert optimize["verify"] == ("final", "smelt.toml")
+    assert optimize["pipeline"][0] == f"@{here / 'passes.txt'}"
+    assert compiled["dim"][0] == ["B=1", "S=1,128"]
+    assert compiled["option"][0] == ["name=my_model"]
 
 
 READ = {"pipeline", "inputs"}

@@ -10,7 +10,7 @@ import typer
 
 from smelt.cli import completion
 from smelt.cli.command import Json, command, note, print_json
-from smelt.cli.layout import table
+from smelt.cli.layout import printable, table
 from smelt.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -78,4 +78,4 @@ def _in_words(value: Any) -> str:
         return "-"
     if isinstance(value, bool):
         return str(value).lower()
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return printable(" ".join(map(str, value)) if isinstance(value, list) else value)

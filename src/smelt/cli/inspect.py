@@ -9,7 +9,8 @@ import typer
 
 from smelt.cli.arguments import bind_dims, read_model
 from smelt.cli.command import Dims, Json, command, print_json
-from smelt.cli.inspect_text import SHOWN, cell, producer, sections
+from smelt.cli.inspect_text import SHOWN, producer, sections
+from smelt.cli.layout import printable
 from smelt.cli.progress import progress, size_of
 from smelt.errors import UsageError
 
@@ -54,7 +55,7 @@ def inspect(
             print_json(to_json(facts, listed))
         elif listed:
             for row in ROWS[listed](facts):
-                print("\t".join(map(cell, row)))
+                print("\t".join(map(printable, row)))
         else:
             for title, lines in sections(facts):
                 print(title)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from smelt.cli.layout import prose, table
+from smelt.cli.layout import printable, prose, table
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -29,7 +29,10 @@ def sections(facts: Facts) -> Iterator[tuple[str, str]]:
     """Titles, and what stands below each."""
     model = facts.model
     name = model.graph.name or "(no name)"
-    yield f"{cell(name)}  (IR version {model.ir_version}, from {cell(producer(model))})", ""
+    yield (
+        f"{printable(name)}  (IR version {model.ir_version}, from {printable(producer(model))})",
+        "",
+    )
     interface = facts.interface
     for word, ports in (("inputs", interface.inputs), ("outputs", interface.outputs)):
         yield word, _table([(port.name, str(port)) for port in ports]) or "none"
@@ -41,7 +44,7 @@ def sections(facts: Facts) -> Iterator[tuple[str, str]]:
     rows = [(d, f"opset {versions.get(d, '?')}", f"{n:,} nodes") for d, n in domains.items()]
     yield "domains", _table(rows)
     yield f"operators ({sum(facts.operators.values()):,} nodes)", _operators(facts)
-    yield cell(_total(facts)), ""
+    yield printable(_total(facts)), ""
     yield from _functions(facts)
     if facts.chains:
         depth = f"depth {len(facts.chains[0]):,}, the longest chain of nodes"
@@ -49,7 +52,7 @@ def sections(facts: Facts) -> Iterator[tuple[str, str]]:
     yield from _quantization(facts)
     yield from _parameters(facts)
     if facts.problem:
-        yield f"shapes are those that the model declares: {cell(facts.problem)}", ""
+        yield f"shapes are those that the model declares: {printable(facts.problem)}", ""
 
 
 def _symbol(symbol: Symbol) -> tuple[str, str]:
@@ -75,7 +78,9 @@ def _computed(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _table(rows: Sequence[tuple[object, ...]], header: tuple[str, ...] = ()) -> str:
-    return table([tuple(c if isinstance(c, int) else cell(c) for c in row) for row in rows], header)
+    return table(
+        [tuple(c if isinstance(c, int) else printable(c) for c in row) for row in rows], header
+    )
 
 
 def _operators(facts: Facts) -> str:
@@ -96,7 +101,7 @@ def _total(facts: Facts) -> str:
     known = {symbol.name for symbol in facts.symbols if symbol.inputs}
     named = [name for name in symbols if name in known]
     if named:
-        text += f"  ({' '.join(f'--dim {cell(name)}=1' for name in named)} for numbers)"
+        text += f"  ({' '.join(f'--dim {printable(name)}=1' for name in named)} for numbers)"
     return text
 
 
@@ -131,7 +136,7 @@ def _parameters(facts: Facts) -> Iterator[tuple[str, str]]:
 def _chain(chain: list[ir.Node]) -> str:
     from smelt.ir.text import operator
 
-    names = [cell(operator(node)) for node in chain]
+    names = [printable(operator(node)) for node in chain]
     if len(names) > 2 * ENDS:
         names = [*names[:ENDS], f"... {len(names) - 2 * ENDS:,} more ...", *names[-ENDS:]]
     return " -> ".join(names)
@@ -151,9 +156,3 @@ def _amount(amount: Polynomial) -> str:
 
 def producer(model: ir.Model) -> str:
     return " ".join(filter(None, (model.producer_name, model.producer_version))) or "?"
-
-
-def cell(item: object) -> str:
-    """``item`` without tabs, line ends and what else is no text: a cell of a line."""
-    text = str(item)
-    return text if text.isprintable() else text.encode("unicode_escape").decode()

@@ -30,6 +30,15 @@ def table(rows: Sequence[tuple[Any, ...]], header: tuple[str, ...] = ()) -> str:
     return "\n".join(text for line in lines for text in _wrapped(line, widths))
 
 
+def printable(item: object) -> str:
+    """``item`` as text of one line: tabs, line ends and escapes as they are spelled in Python.
+
+    For what others wrote, such as the names in a model.
+    """
+    text = str(item)
+    return text if text.isprintable() else text.encode("unicode_escape").decode()
+
+
 def fitted(widths: list[int], total: int | None) -> list[int]:
     """``widths`` of columns, the widest made narrower until a line has at most ``total``.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from smelt.cli.layout import printable
 from smelt.cli.settings.options import PER_RUN, Option
 from smelt.cli.settings.values import from_toml
 from smelt.errors import UsageError, did_you_mean
@@ -114,17 +115,21 @@ def _named(
     raise UsageError(
         "E681",
         f"there is no setting {name!r} of {command or 'smelt or its commands'}",
-        at=f"{file.path}: {command + '.' if command else ''}{name}",
+        at=_place(file, f"{command}.{name}" if command else name),
         why=why,
         fix=fix,
     )
+
+
+def _place(file: SettingsFile, key: str) -> str:
+    return f"{file.path}: {printable(key)}"
 
 
 def _set(
     file: SettingsFile, key: str, value: Any, options: Sequence[Option]
 ) -> dict[str, tuple[Any, str]]:
     """The ``options`` of one name that take ``value``: it may be of another type in a command."""
-    place = f"{file.path}: {key}"
+    place = _place(file, key)
     if options[0].name == "pipeline" and isinstance(value, str) and value.startswith("@"):
         value = f"@{file.path.parent / value[1:]}"
     found: dict[str, tuple[Any, str]] = {}
