@@ -14,6 +14,7 @@ from smelt.check.changes import node_changes
 from smelt.errors import SmeltError
 from smelt.frontends.onnx import clone
 from smelt.ir import scope, text
+from smelt.ir.collector import paused_collector
 from smelt.ir.listing import listing, told_apart
 from smelt.ir.shapes import ShapeInference
 from smelt.ir.unified_diff import unified_diff
@@ -89,6 +90,7 @@ class ModelDiff:
         }
 
 
+@paused_collector()
 def model_diff(before: ir.Model, after: ir.Model) -> ModelDiff:
     """What differs between two models; neither is changed."""
     removed, added = node_changes(before, after)
