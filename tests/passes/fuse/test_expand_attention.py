@@ -1,10 +1,12 @@
 """``Attention`` as products and a Softmax, for targets without it."""
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 from rewrites import check_operators, check_unchanged
 
 import smelt
+from smelt.compiler import optimize_model
 from smelt.errors import SmeltError
 from smelt.ir import text
 from smelt.passes.fuse.expand_attention import expand_attention
@@ -16,6 +18,7 @@ WHOLE = "g (float[N,3,5,8] q, float[N,3,7,8] k, float[N,3,7,6] v{m}) => (float[N
 ROWS = "g (float[N,5,24] q, float[N,7,24] k, float[N,7,18] v{m}) => (float[N,5,18] y) {{ y = {a} }}"
 HEADS = "q_num_heads=3, kv_num_heads=3"
 CORE = ["Mul", "Transpose", "MatMul", "Softmax", "MatMul"]
+GUARD = ["ReduceMax", "Equal", "Where"]
 
 
 def expanded(before: str, operators: list[str]) -> None:
@@ -32,7 +35,42 @@ def test_expands(scale: str) -> None:
 @pytest.mark.parametrize("shape", ["5,7", "1,1,5,7", "N,3,5,7"])
 def test_expands_a_bias(shape: str) -> None:
     before = WHOLE.format(m=f", float[{shape}] m", a="Attention(q, k, v, m)")
-    expanded(before, [*CORE[:3], "Add", *CORE[3:]])
+    expanded(before, [*CORE[:3], "Add", "Softmax", *GUARD, "MatMul"])
+
+
+MASKS = {
+    "one query without keys": ("-inf, -inf, -inf, 0, -inf, 1, 0, 0, -inf", 0, GUARD),
+    "among the keys seen": ("-inf, 0, 0, 0, -inf, 1, 0, 0, -inf", 1, GUARD),
+    "a key for each query": ("-inf, 0, -inf, 0, -inf, 1, 0, 0, -inf", 0, []),
+    "no infinity": ("-9, 0, 0, 0, -1000, 1, 0, 0, 3", 1, []),
+    "infinite the other way": ("-1, 0, 0, 0, -inf, 1, 0, 0, 2", 0, []),
+}
+
+
+@pytest.mark.parametrize("constant", [True, False], ids=["constant", "input"])
+@pytest.mark.parametrize("name", MASKS)
+def test_a_query_that_is_left_no_key_weighs_all_by_zero(name: str, constant: bool) -> None:
+    """As the specification says since opset 23, and not NaN, which a Softmax alone gives."""
+    numbers, causal, guard = MASKS[name]
+    mask = np.array([float(number) for number in numbers.split(",")], np.float32).reshape(3, 3)
+    model = text.parse(
+        "g (float[1,2,3,4] q, float[1,2,3,4] k, float[1,2,3,4] v, float[3,3] m) => "
+        f"(float[1,2,3,4] y) {{ y = Attention<is_causal={causal}>(q, k, v, m) }}",
+        23,
+    )
+    if constant:
+        value = model.graph.inputs.pop()
+        value.const_value = ir.Tensor(mask, name="m")
+        model.graph.register_initializer(value)
+    given = random_inputs(model, {}, 0)[:3] + ([] if constant else [mask])
+    (expected,) = Reference(model)(*given)
+    optimize_model(model, pipeline="expand-attention")
+    kinds = [node.op_type for node in model.graph]
+    assert "Attention" not in kinds
+    assert ("ReduceMax" in kinds) == bool(guard or not constant)
+    (found,) = Reference(model)(*given)
+    assert not np.isnan(expected).any()
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_a_causal_mask_is_positions_compared() -> None:
@@ -40,7 +78,8 @@ def test_a_causal_mask_is_positions_compared() -> None:
     seen = ["Unsqueeze", "GreaterOrEqual", "Where"]
     expanded(before, [*CORE[:3], *seen, *CORE[3:]])
     biased = WHOLE.format(m=", float[5,7] m", a="Attention<is_causal=1>(q, k, v, m)")
-    expanded(biased, [*CORE[:3], "Add", *seen, *CORE[3:]])
+    guard = ["Where", *GUARD]
+    expanded(biased, [*CORE[:3], "Add", *seen, "Softmax", *guard, "MatMul"])
 
 
 @pytest.mark.parametrize("keys", ["S", "T"])

@@ -4,6 +4,7 @@
     after    heads apart; Softmax(MatMul(q * s, Transpose(k)) + bias) ─> p ─> MatMul(p, v) ─> y
 
 With ``is_causal``, scores of keys with a higher position than the query become -inf before that.
+A query that the bias leaves no key weighs all by 0, where a Softmax alone gives NaN.
 
 Needs    one result; as many heads for keys as for queries; sizes that are numbers where heads are
          split off; a bias of numbers, if any.
@@ -37,6 +38,8 @@ def attention(m: Match, b: Builder) -> Replacement:
         return Miss("keys and values are handed on")
     heads, kv_heads = given.get("q_num_heads"), given.get("kv_num_heads")
     bias = m.get("bias")
+    if bias is not None and not bias.shape:
+        return Miss("the rank of the mask is not known")
     if heads != kv_heads or (bias is not None and bias.dtype != m["q"].dtype):
         return Miss("keys have other heads than queries, or the mask is no bias")
     operands = [_apart(m[name], heads, b) for name in ("q", "k", "v")]
@@ -51,9 +54,13 @@ def attention(m: Match, b: Builder) -> Replacement:
     scores = b.op("MatMul", b.op("Mul", q, factor), b.op("Transpose", k, perm=[0, 1, 3, 2]))
     if bias is not None:
         scores = b.op("Add", scores, bias)
-    if given.get("is_causal"):
-        scores = _causal(scores, q, k, b)
-    result = b.op("MatMul", b.op("Softmax", scores, axis=-1), v)
+    seen = _seen(q, k, b) if given.get("is_causal") else None
+    weights = b.op("Softmax", _without_later(scores, seen, b), axis=-1)
+    if bias is not None and _may_leave_none(m.array(bias, None), causal=seen is not None):
+        highest = b.op("ReduceMax", _without_later(bias, seen, b), b.const_i64([-1]), keepdims=1)
+        none = b.op("Equal", highest, b.const_like(-np.inf, bias))
+        weights = b.op("Where", none, b.const_like(0, weights), weights)
+    result = b.op("MatMul", weights, v)
     if heads is None:
         return result
     rows = b.op("Transpose", result, perm=[0, 2, 1, 3])
@@ -74,11 +81,22 @@ def _apart(value: ir.Value, heads: int | None, b: Builder) -> ir.Value | None:
     return b.op("Transpose", split, perm=[0, 2, 1, 3])
 
 
-def _causal(scores: ir.Value, q: ir.Value, k: ir.Value, b: Builder) -> ir.Value:
-    """Scores of which each row keeps those up to its own position; that is never none."""
+def _seen(q: ir.Value, k: ir.Value, b: Builder) -> ir.Value:
+    """Of the keys, those up to the position of each query; that is never none."""
     rows = b.op("Unsqueeze", _positions(q, b), b.const_i64([1]))
-    seen = b.op("GreaterOrEqual", rows, _positions(k, b))
-    return b.op("Where", seen, scores, b.const_like(-np.inf, scores))
+    return b.op("GreaterOrEqual", rows, _positions(k, b))
+
+
+def _without_later(scores: ir.Value, seen: ir.Value | None, b: Builder) -> ir.Value:
+    return scores if seen is None else b.op("Where", seen, scores, b.const_like(-np.inf, scores))
+
+
+def _may_leave_none(bias: np.ndarray | None, *, causal: bool) -> bool:
+    """True unless ``bias`` is a constant that leaves each query a key, also among those seen."""
+    if bias is None:
+        return True
+    out = np.isneginf(bias)
+    return bool(out.any() if causal else out.all(axis=-1).any())
 
 
 def _positions(value: ir.Value, b: Builder) -> ir.Value:
