@@ -168,3 +168,19 @@ def test_a_batch_shows_what_became_of_each_model(smelt, write, report, tmp_path,
     assert [(model["name"], model["error"] is None) for model in found["models"]] == [
         ("m.onnx", False)
     ]
+
+
+@pytest.mark.parametrize(("factor", "status"), [(2.0, 0), (3.0, 1)])
+def test_compile_shows_the_numbers_also_where_they_are_wrong(
+    smelt, report, tmp_path, monkeypatch, factor, status
+):
+    pytest.importorskip("jax")
+    monkeypatch.chdir(tmp_path)
+    code = "calls = []\ndef f(x):\n    calls.append(x)\n    return x * (2.0 if len(calls) == 1 else {})\n"
+    (tmp_path / f"net{status}.py").write_text(code.format(factor))
+    options = ["--input", "f32[B,4]", "--dim", "B=2", "--target", "c", "-o", "out"]
+    result = smelt("compile", f"net{status}:f", *options, "--verify", "final", "--report", report)
+    assert result.exit_code == status, result.stderr
+    numbers = data(report.read_text())["numbers"]
+    assert numbers["ok"] == (status == 0)
+    assert [row["type"] for row in numbers["rows"]] == ["float32[2, 4]"] * 2

@@ -115,6 +115,7 @@ def compile_(
             own = called(given, len(positional), keyword, values, x64) if callable(given) else given
             verified = compared(own, artifact, bind_dims(dim), samples)
             page.report.verification = verified
+            verified.check()
         shown.say(f"writing {output}")
         files = _saved(artifact, output)
     if as_json:

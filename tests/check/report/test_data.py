@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 import pytest
@@ -157,7 +158,12 @@ def test_modules_nest_and_single_ones_join():
         (np.linspace(-1, 1, 20, dtype=np.float16), {"low": "-1", "high": "1"}),
         (np.array([np.nan, 1.0, np.inf, *[2.0] * 7]), {"low": "1", "high": "inf", "not_finite": 2}),
         (np.full(10, np.nan), {"low": "nan", "high": "nan", "not_finite": 10}),
-        (np.array([1.5, 2.0], np.float32), {"elements": "[1.5, 2.0]"}),
+        (np.array([1.5, 0.1], np.float32), {"elements": "[1.5, 0.1]"}),
+        (np.array([1, -2], np.int64), {"elements": "[1, -2]"}),
+        (np.array([True]), {"elements": "[True]"}),
+        (np.array([1j], np.complex64), {"elements": "[1j]"}),
+        (np.array([1.5], ml_dtypes.bfloat16), {"elements": "[1.5]"}),
+        (np.arange(9).astype(ml_dtypes.int4), {"low": "-8", "high": "7"}),
         (np.zeros(9, bool), {"low": "False", "high": "False"}),
         (np.zeros((0, 3), np.float32), {}),
     ],
@@ -165,7 +171,7 @@ def test_modules_nest_and_single_ones_join():
 def test_ranges_of_weights(array, expected):
     tensor = ir.tensor(array, name="w")
     facts = WeightFacts().of(ir.Value(name="w", const_value=tensor), tensor)
-    assert facts["bytes"] == array.nbytes
+    assert facts["bytes"] == tensor.nbytes
     told = {"low", "high", "not_finite", "elements"} & facts.keys()
     assert {key: facts[key] for key in told} == expected
 

@@ -36,10 +36,14 @@ class WeightFacts:
         self.left -= int(tensor.nbytes)
         array = np.asarray(tensor.numpy())
         if array.size <= LITERAL:
-            facts["elements"] = shown(str(array.reshape(-1).tolist()), 120)
+            facts["elements"] = shown(f"[{', '.join(map(_element, array.reshape(-1)))}]", 120)
         else:
             facts |= _range(array)
         return facts
+
+
+def _element(item: np.generic) -> str:
+    return f"{float(item):.6g}" if item.dtype.kind in "fV" else str(item)
 
 
 def _range(array: np.ndarray) -> dict[str, Any]:
