@@ -66,6 +66,29 @@ def test_a_fused_node_names_its_sources_rules_and_pass():
     assert [node["state"] for node in found["before"]["nodes"]] == ["changed", "changed"]
 
 
+def test_what_a_target_selects_is_told_from_what_passes_made():
+    text = (
+        HEADER
+        + """g (float[1,1,4,4] x) => (float[1,1,4,4] y) <float[1,1,1,1] w = {2}> {
+        c = Conv(x, w) y = Relu(c) }"""
+    )
+    report = smelt.HtmlReport()
+    report.artifact = smelt.compile(parse(text), target="c", observers=[report])
+    found = report.document()
+    [node] = found["after"]["nodes"]
+    assert (node["op"], node["pass"]) == ("smelt.c.ConvRelu", "the selection of target c")
+    assert node["from"] == [0, 1]
+    assert [node["state"] for node in found["before"]["nodes"]] == ["changed", "changed"]
+
+
+def test_an_artifact_alone_is_shown_as_it_is():
+    report = smelt.HtmlReport()
+    report.artifact = smelt.compile(parse(MODEL), target="onnx")
+    found = report.document()
+    for side in ("before", "after"):
+        assert [node.get("state") for node in found[side]["nodes"]] == [None, None]
+
+
 def test_equal_lines_of_jax_lead_to_their_own_nodes():
     jax = pytest.importorskip("jax")
 

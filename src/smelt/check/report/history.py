@@ -29,13 +29,15 @@ class _First(NamedTuple):
 
 class History:
     """An observer of a pipeline. ``before`` is the graph as the first pass found it, as data;
-    ``model`` the model that the passes work on, in place.
+    ``model`` the model that the passes work on, in place. ``selection`` says what made nodes after
+    all passes.
     """
 
     def __init__(self) -> None:
         self.before: dict[str, Any] | None = None
         self.model: ir.Model | None = None
         self.runs: list[tuple[Step, PassReport]] = []
+        self.selection = ""
         self.removed_by: dict[int, str] = {}
         self.made_by: dict[ir.Node, str] = {}
         self._first: dict[ir.Node, _First] = {}
@@ -46,15 +48,16 @@ class History:
         if self.before is None:
             self.begin(model)
 
-    def begin(self, model: ir.Model) -> None:
+    def begin(self, model: ir.Model) -> dict[str, Any]:
         """Describe ``model`` and number its nodes, so that those made of them can be followed."""
         self.model = model
-        self.before = graph_of(model, lambda node, index: _source(node))
+        self.before = before = graph_of(model, lambda node, index: _source(node))
         self._alive = dict.fromkeys(scope.nodes(model))
         for index, node in enumerate(self._alive):
             kept = tuple(node.attributes.values())
             self._first[node] = _First(index, path_of(node), node.op_type, kept)
         number(self._alive)
+        return before
 
     def after_pass(self, step: Step, model: ir.Model, report: PassReport) -> None:
         """Note what the pass reports, and which nodes it took and made."""
@@ -69,24 +72,21 @@ class History:
             self.made_by[node] = report.text
         self._alive = alive
 
-    def after(self, model: ir.Model) -> dict[str, Any]:
-        """The graph of ``model`` as data, with what each node came from."""
-        return graph_of(model, self._came_from, self._path)
-
     def graphs(self, model: ir.Model) -> tuple[dict[str, Any], dict[str, Any]]:
         """Both sides, each node with a ``state``: kept, changed, new or gone."""
-        after = self.after(model)
-        before = self.before or after
-        reached = {source for node in after["nodes"] for source in node.get("from", ())}
-        for index, node in enumerate(before["nodes"]):
-            if index not in reached:
-                node["state"] = "gone"
-            if index in self.removed_by:
-                node.setdefault("state", "changed")
-                node["pass"] = shown(self.removed_by[index])
+        before = self.before if self.before is not None else self.begin(model)
+        after = graph_of(model, self._came_from, self._path)
+        reached: set[int] = set()
+        kept: set[int] = set()
         for node in after["nodes"]:
-            if node.get("state") == "changed":
-                before["nodes"][node["from"][0]].setdefault("state", "changed")
+            reached.update(node["from"])
+            if "state" not in node:
+                kept.update(node["from"])
+        for index, node in enumerate(before["nodes"]):
+            if index not in kept:
+                node["state"] = "changed" if index in reached else "gone"
+            if index in self.removed_by:
+                node["pass"] = shown(self.removed_by[index])
         return before, after
 
     def _came_from(self, node: ir.Node, index: int) -> dict[str, Any]:
@@ -98,9 +98,8 @@ class History:
         facts = {"state": "new", "from": sorted(numbers_of(node)), **_source(node)}
         if origin.rules:
             facts["rules"] = [shown(rule, 80) for rule in origin.rules]
-        if node in self.made_by:
-            facts["pass"] = shown(self.made_by[node])
-        return facts
+        maker = self.made_by.get(node, self.selection)
+        return facts | {"pass": shown(maker)} if maker else facts
 
     def _path(self, node: ir.Node) -> Path:
         """The modules of the sources that a new node has in common, else those of its first."""

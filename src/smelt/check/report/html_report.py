@@ -114,7 +114,10 @@ class HtmlReport:
             return pair_of(*self.culprit.models)
         if self._compared is not None:
             return pair_of(*self._compared)
-        model = self.artifact.model if self.artifact is not None else self.history.model
+        model = self.history.model
+        if self.artifact is not None:
+            model = self.artifact.model
+            self.history.selection = f"the selection of target {self.artifact.target}"
         if model is None:
             return None
         before, after = self.history.graphs(model)
