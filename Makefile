@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-all check format bench docs picture clean
+.PHONY: help setup demo test test-all check format bench docs picture site clean
 
 help:
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -20,11 +20,11 @@ demo: setup ## compile real models and print what became of them
 test: check ## format, lint, types, layers, then the tests that CI runs
 	$(BIN)/python -m pytest -n 2 --dist worksteal -rs -m 'not slow'
 
-.venv/.ray: .venv/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
+.venv/.ray .venv/.docs: .venv/.%: .venv/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
 	@touch $@
 
-test-all: check .venv/.ray ## the same with the slow tests, and ray for those that need it
+test-all: check .venv/.ray .venv/.docs ## the same with the slow tests, and what those need
 	$(BIN)/python -m pytest -n 2 --dist worksteal -rs
 
 check: setup
@@ -47,6 +47,9 @@ docs: setup ## write the generated pages of docs/
 
 picture: setup ## take the picture of a report again: docs/report.png (needs Chromium)
 	PYTHONPATH=tests $(BIN)/python -m examples.report_picture
+
+site: .venv/.docs ## the documentation as a site in build/site, which loads nothing from elsewhere
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 clean: ## remove everything that was built
 	rm -rf .venv build
