@@ -10,6 +10,7 @@ import base64
 import fcntl
 import json
 import os
+import select
 import shutil
 import signal
 from collections.abc import Iterator
@@ -30,6 +31,10 @@ OPTIONS = (
     "--disable-sync",
     "--remote-debugging-pipe",
 )
+
+
+PATIENCE = 120
+"""Seconds until a browser that says nothing counts as hung."""
 
 
 class Browser:
@@ -122,6 +127,7 @@ class Browser:
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._read:
+            assert select.select([self._back], [], [], PATIENCE)[0], "the browser does not answer"
             piece = os.read(self._back, 1 << 20)
             assert piece, "the browser has ended"
             self._read += piece
