@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import zip_longest
 
 import numpy as np
@@ -18,9 +19,16 @@ from smelt.operators.formula.numeric import Number
 FLOATS = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 
+@dataclass(frozen=True)
+class Elementwise(Operator):
+    """An operator that computes ``formula`` in double precision, for each element by itself."""
+
+    formula: Callable[..., Number] = field(kw_only=True)
+
+
 def elementwise(
     name: str, formula: Callable[..., Number], summary: str, inputs: tuple[str, ...] = ("x",)
-) -> Operator:
+) -> Elementwise:
     """The operator ``smelt.name`` of ``formula``, which always computes in double precision.
 
     Its inputs broadcast as in NumPy, before the formula sees them; its result has their dtype.
@@ -50,7 +58,7 @@ def elementwise(
         result = formula(m, *map(m.tensor, wide))
         return (_cast(b, result.value, narrow),)
 
-    return Operator(
+    return Elementwise(
         domain="smelt",
         name=name,
         summary=summary,
@@ -60,6 +68,7 @@ def elementwise(
         reference=reference,
         body=body,
         any_rank=True,
+        formula=formula,
     )
 
 

@@ -10,9 +10,10 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.operators.formula.numeric import Number
+from smelt.operators.formula.symbolic import Symbol, Symbolic
 
 
-class Nodes:
+class Nodes(Symbolic["Tensor"]):
     """Builds what a formula computes, in the graph of ``builder``; see ``Arithmetic``.
 
     Equal constants are one. Those of an outer graph are visible inside a loop.
@@ -60,46 +61,7 @@ class Nodes:
             scope = scope.outer
         return self._constants.setdefault(key, self.builder.constant(array))
 
-    # -- functions ---------------------------------------------------------------------------
-
-    def exp(self, x: Number) -> Tensor:
-        return self.op("Exp", x)
-
-    def log(self, x: Number) -> Tensor:
-        return self.op("Log", x)
-
-    def sqrt(self, x: Number) -> Tensor:
-        return self.op("Sqrt", x)
-
-    def sin(self, x: Number) -> Tensor:
-        return self.op("Sin", x)
-
-    def cos(self, x: Number) -> Tensor:
-        return self.op("Cos", x)
-
-    def floor(self, x: Number) -> Tensor:
-        return self.op("Floor", x)
-
-    def abs(self, x: Number) -> Tensor:
-        return self.op("Abs", x)
-
-    def isnan(self, x: Number) -> Tensor:
-        return self.op("IsNaN", x)
-
-    def equal(self, x: Number, y: Number) -> Tensor:
-        return self.op("Equal", x, y)
-
-    def where(self, mask: Number, x: Number, y: Number) -> Tensor:
-        return self.op("Where", mask, x, y)
-
-    def power(self, x: Number, y: Number) -> Tensor:
-        return self.op("Pow", x, y)
-
-    def maximum(self, x: Number, y: Number) -> Tensor:
-        return self.op("Max", x, y)
-
-    def minimum(self, x: Number, y: Number) -> Tensor:
-        return self.op("Min", x, y)
+    # -- loops -------------------------------------------------------------------------------
 
     def loop(
         self,
@@ -164,60 +126,13 @@ def _type(value: ir.Value) -> tuple[ir.DataType, tuple[None, ...] | None]:
     return value.dtype, None if value.shape is None else (None,) * len(value.shape)
 
 
-class Tensor:
+class Tensor(Symbol["Tensor"]):
     """A value of the graph with the operators of Python."""
 
     __slots__ = ("m", "value")
-    __hash__ = None  # type: ignore[assignment]
+
+    m: Nodes
 
     def __init__(self, m: Nodes, value: ir.Value) -> None:
         self.m = m
         self.value = value
-
-    def __add__(self, other: Number) -> Tensor:
-        return self.m.op("Add", self, other)
-
-    def __radd__(self, other: Number) -> Tensor:
-        return self.m.op("Add", other, self)
-
-    def __sub__(self, other: Number) -> Tensor:
-        return self.m.op("Sub", self, other)
-
-    def __rsub__(self, other: Number) -> Tensor:
-        return self.m.op("Sub", other, self)
-
-    def __mul__(self, other: Number) -> Tensor:
-        return self.m.op("Mul", self, other)
-
-    def __rmul__(self, other: Number) -> Tensor:
-        return self.m.op("Mul", other, self)
-
-    def __truediv__(self, other: Number) -> Tensor:
-        return self.m.op("Div", self, other)
-
-    def __rtruediv__(self, other: Number) -> Tensor:
-        return self.m.op("Div", other, self)
-
-    def __neg__(self) -> Tensor:
-        return self.m.op("Neg", self)
-
-    def __lt__(self, other: Number) -> Tensor:
-        return self.m.op("Less", self, other)
-
-    def __le__(self, other: Number) -> Tensor:
-        return self.m.op("LessOrEqual", self, other)
-
-    def __gt__(self, other: Number) -> Tensor:
-        return self.m.op("Greater", self, other)
-
-    def __ge__(self, other: Number) -> Tensor:
-        return self.m.op("GreaterOrEqual", self, other)
-
-    def __and__(self, other: Number) -> Tensor:
-        return self.m.op("And", self, other)
-
-    def __or__(self, other: Number) -> Tensor:
-        return self.m.op("Or", self, other)
-
-    def __invert__(self) -> Tensor:
-        return self.m.op("Not", self)

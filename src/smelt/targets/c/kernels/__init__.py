@@ -8,6 +8,7 @@ from smelt.targets.c.kernels import (  # noqa: F401 - each fills the table
     conv_transpose,
     dot,
     elementwise,
+    formula,
     indexing,
     movement,
     normalization,

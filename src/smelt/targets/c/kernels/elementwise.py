@@ -168,10 +168,15 @@ def _floor_mod(cx: KernelContext) -> str:
 
 def emit(cx: KernelContext) -> None:
     """One nest of loops over the output."""
+    emit_each(cx, expression(cx))
+
+
+def emit_each(cx: KernelContext, text: str) -> None:
+    """One nest of loops, which writes the expression ``text`` of the elements read."""
     reads = [cx.input(i) for i in range(len(cx.instruction.inputs))]
     output = cx.output()
     accesses = [read.broadcast(output.shape) for read in reads]
-    emit_map(cx.body, output.shape, output.access(), accesses, expression(cx))
+    emit_map(cx.body, output.shape, output.access(), accesses, text)
 
 
 def in_place(instance: Instance) -> Needs:
