@@ -16,11 +16,13 @@ import smelt
 from smelt.ir.text import parse
 from smelt.spans import recording
 
+if CHROMIUM is None:
+    reason = "no Chromium here (apt-get install chromium): no report is opened in a browser"
+    pytest.skip(reason, allow_module_level=True)
+
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("no Chromium here (apt-get install chromium): no report is opened")
     with opened(tmp_path_factory.mktemp("profile")) as started:
         yield started
 
