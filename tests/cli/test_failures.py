@@ -140,7 +140,7 @@ def test_a_mistake_of_ours_leaves_a_reproducer(smelt, write, tmp_path, monkeypat
     def fail(*arguments, **options):
         raise ZeroDivisionError("surprise")
 
-    monkeypatch.setattr("smelt.cli.inspect.describe", fail)
+    monkeypatch.setattr("smelt.cli.inspect.sections", fail)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(sys, "argv", ["smelt", "inspect", str(path)])
     result = smelt("inspect", path)
@@ -156,5 +156,5 @@ def test_an_interrupt_has_status_130(smelt, write, monkeypatch):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("smelt.cli.inspect.describe", interrupt)
+    monkeypatch.setattr("smelt.cli.inspect.sections", interrupt)
     assert smelt("inspect", write()).exit_code == 130
