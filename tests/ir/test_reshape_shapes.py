@@ -8,7 +8,7 @@ import onnx_ir as ir
 import pytest
 from onnx_shape_inference import ShapeInferenceContext
 
-from smelt.ir.reshape_shapes import quotient, reshaped
+from smelt.ir.reshape_shapes import exact_quotient, quotient, reshaped
 from smelt.ir.shapes import ShapeInference
 
 Dims = tuple[int | ir.SymbolicDim, ...]
@@ -45,6 +45,39 @@ def test_what_is_left_is_a_number_or_a_product_of_names(
 )
 def test_the_rest_is_left_to_the_library(dims: Dims, others: Dims) -> None:
     assert quotient(dims, others) is None
+
+
+@pytest.mark.parametrize(
+    ("dims", "others", "size"),
+    [
+        ((ir.SymbolicDim("24*N + 96"),), (ir.SymbolicDim("N + 4"),), 24),
+        ((ir.SymbolicDim("24*N + 6"),), (ir.SymbolicDim("4*N + 1"),), 6),
+        ((ir.SymbolicDim("N + 4"), 24), (24,), "N + 4"),
+        ((ir.SymbolicDim("N**2 + N"),), (N,), "N + 1"),
+        ((ir.SymbolicDim("N**2 + N"),), (2,), None),
+        ((ir.SymbolicDim("N + 1"),), (N,), None),
+        ((ir.SymbolicDim("floor(N/2)"), 2), (), None),
+        ((N,), (0,), None),
+        ((ir.SymbolicDim(None),), (2,), None),
+    ],
+)
+def test_a_quotient_without_rest_is_not_rounded(
+    dims: Dims, others: Dims, size: int | str | None
+) -> None:
+    assert exact_quotient(dims, others) == size
+
+
+def test_rows_that_were_padded_are_reshaped_to_themselves() -> None:
+    model = ir.from_onnx_text(
+        '<ir_version: 10, opset_import: ["" : 20]> g (float[N,6,4] x) => (float[A,B] y, float[C,D] r) '
+        "<int64[6] pads = {1, 0, 0, 3, 0, 0}, int64[1] hole = {-1}, int64[2] odd = {-1, 5}> "
+        "{ c = Pad(x, pads) n = Shape<start=0, end=1>(c) "
+        "to = Concat<axis=0>(n, hole) y = Reshape(c, to) r = Reshape(c, odd) }"
+    )
+    ShapeInference(model).infer_model()
+    values = {value.name: value.shape for node in model.graph for value in node.outputs}
+    assert values["y"] == ["N + 4", 24]
+    assert "floor" in str(values["r"])
 
 
 def test_a_zero_keeps_a_dim_that_is_there() -> None:

@@ -15,6 +15,8 @@ from typing import TypeAlias
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
+from smelt.ir.onnx_ir_private import expression_of
+
 ShapeRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
 Dim: TypeAlias = int | ir.SymbolicDim
 
@@ -26,11 +28,43 @@ def counted_first(theirs: ShapeRule) -> ShapeRule:
         dims = _result(context, node)
         if dims is None:
             theirs(context, node)
+            _divide_exactly(node)
             return
         dtype = node.inputs[0].dtype if node.inputs[0] is not None else None
         context.set_shape_and_dtype(node.outputs[0], ir.Shape(dims), dtype)
 
     return infer
+
+
+def _divide_exactly(node: ir.Node) -> None:
+    """A Reshape loses no element: where its size was rounded down, say it without if possible."""
+    data, result = node.inputs[0], node.outputs[0]
+    if data is None or data.shape is None or result.shape is None:
+        return
+    dims = list(result.shape.dims)
+    for place, dim in enumerate(dims):
+        if not isinstance(dim, int) and "floor" in (dim.value or ""):
+            dims[place] = exact_quotient(data.shape.dims, dims[:place] + dims[place + 1 :]) or dim
+    if dims != list(result.shape.dims):
+        result.shape = ir.Shape(dims)
+
+
+def exact_quotient(dims: Sequence[Dim], others: Sequence[Dim]) -> Dim | None:
+    """The product of ``dims`` over that of ``others`` if it is a polynomial with integers."""
+    import sympy  # type: ignore[import-untyped]
+
+    parts = [
+        [d if isinstance(d, int) else expression_of(d) for d in each] for each in (dims, others)
+    ]
+    if any(part is None for each in parts for part in each):
+        return None
+    over, under = (sympy.Mul(*each) for each in parts)
+    if under == 0:
+        return None
+    size = sympy.cancel(over / under)
+    if sympy.fraction(sympy.together(size))[1] != 1 or size.has(sympy.floor):
+        return None
+    return int(size) if size.is_Integer else ir.SymbolicDim(size)
 
 
 def _result(context: ShapeInferenceContext, node: ir.Node) -> list[Dim] | None:
