@@ -123,6 +123,12 @@ def test_a_long_chain_is_linear():
     assert found.total.flops.value == 80_000
 
 
+def test_facts_are_one_line():
+    assert repr(facts("g (float[2] x) => (float[2] y) { y = Relu(x) }")) == (
+        "<Facts of 'g': 1 nodes, 0 weights>"
+    )
+
+
 def test_strings_have_bytes_and_no_work():
     graph = """g (string[2] x) => (bool[2] y) <string[2] words = {"ab", "cde"}> { y = Equal(x, words) }"""
     found = facts(graph)

@@ -72,6 +72,10 @@ class Facts:
         except InvalidModel as error:
             self.problem = self.problem or f"{error.what}, {', '.join(error.at)}"
 
+    def __repr__(self) -> str:
+        nodes = sum(self.operators.values())
+        return f"<Facts of {self.model.graph.name!r}: {nodes} nodes, {len(self.weights)} weights>"
+
     @cached_property
     def operators(self) -> Mapping[str, int]:
         """Nodes of each operator, functions included as they stand; by falling count."""
