@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from smelt.errors import SmeltError
 
 if TYPE_CHECKING:
+    from smelt.candidate import run
     from smelt.check.reduce import reduce
     from smelt.check.report.html_report import HtmlReport
     from smelt.check.verify import verify
@@ -35,6 +36,7 @@ _HOMES = {
     "compile": ("smelt.compiler", "compile_model"),
     "extract": ("smelt.frontends.onnx.extract", "extract"),
     "reduce": ("smelt.check.reduce", "reduce"),
+    "run": ("smelt.candidate", "run"),
     "function": ("smelt.frontends.jax.functions", "function"),
     "save": ("smelt.frontends.onnx", "save"),
     "to_proto": ("smelt.frontends.onnx", "to_proto"),
@@ -59,6 +61,7 @@ __all__ = [
     "load",
     "optimize",
     "reduce",
+    "run",
     "save",
     "to_proto",
     "trace",

@@ -20,7 +20,7 @@ from smelt.compiler import compile_model, trace
 from smelt.errors import UsageError
 from smelt.runtime.inputs import random_inputs
 from smelt.runtime.interface import Interface, Value, interface_of
-from smelt.runtime.named_inputs import Maker
+from smelt.runtime.named_inputs import Chosen, Given, MadeUp, Maker, choose_inputs
 from smelt.runtime.runner import as_model, open_runner
 from smelt.targets.base import Artifact
 from smelt.targets.registry import find_target
@@ -42,6 +42,13 @@ class Candidate:
     open: Open
     interface: Interface | None = None
     make_inputs: Maker | None = None
+
+    def named(self, results: Sequence[Value]) -> dict[str, Value]:
+        """``results`` by the names of the outputs; by number where they have none."""
+        names = [port.name for port in self.interface.outputs] if self.interface else []
+        if len(names) != len(results):
+            names = [f"output_{index}" for index in range(len(results))]
+        return dict(zip(names, results, strict=True))
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,44 @@ def candidate(
         return _of_folder(source, name, target, way)
     model = as_model(source)
     return _of_model(model, source, name, target, dims, way)
+
+
+def run(
+    source: Source,
+    inputs: Given | None = None,
+    *,
+    dims: Mapping[str, int] | None = None,
+    target: str | None = None,
+    seed: int = 0,
+) -> dict[str, Value]:
+    """The outputs of a model, of a folder of `smelt compile`, or of a model compiled, by name.
+
+    ``inputs`` are arrays by name. Those that are left out are random, as in a verification with
+    ``seed``; symbolic dims have the sizes of the arrays, else those of ``dims``, else 1. Raises
+    UsageError E632 for inputs that the model does not take, E633 for a dim that it does not have.
+    """
+    return run_once(candidate(source, "the source", target, dims=dims), inputs or {}, dims, seed)[0]
+
+
+def run_once(
+    source: Candidate,
+    given: Given,
+    dims: Mapping[str, int] | None = None,
+    seed: int = 0,
+    say: Callable[[str], None] = lambda text: None,
+) -> tuple[dict[str, Value], Chosen]:
+    """The outputs by name, and the inputs that they are of.
+
+    Raises UsageError E634 for a function without specs, which names no inputs.
+    """
+    if source.interface is None:
+        raise UsageError("E634", f"{source.name} says nothing of its inputs", fix="call it")
+    rest = MadeUp("random", seed)
+    chosen = choose_inputs(source.interface, given, source.make_inputs, dims, rest)
+    say("opening")
+    runner = source.open(chosen.sizes)
+    say("running")
+    return source.named(runner(*chosen.values)), chosen
 
 
 def _of_model(

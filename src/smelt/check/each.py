@@ -164,7 +164,10 @@ def _with_reproducer(
         given = [sizes] if isinstance(sizes, int) else sizes
         command += ["--dim", f"{name}={','.join(map(str, given))}"]
     write_reproducer(folder, command, model=source, pipeline=pipeline, error=error)
-    error.fix = f"`sh {folder}/repro.sh` replays it and names the rewrite at fault"
+    error.fix = (
+        f"`sh {folder}/repro.sh` replays it and names the rewrite at fault,"
+        " and with --reduce small.onnx writes the smallest model beside it"
+    )
     if not real_weights.get():
         error.fix += "; its weights are random ones of the same scale (--with-weights: the real)"
     return error

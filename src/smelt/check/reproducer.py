@@ -68,7 +68,9 @@ def write_reproducer(
         write_atomically(root / PIPELINE, f"{pipeline}\n".encode())
     line = shlex.join(["smelt", *command])
     imports = f"PYTHONPATH={shlex.quote(os.pathsep.join(path))}:. " if path else ""
-    script = f'#!/bin/sh\n# Replays the failure.\ncd "$(dirname "$0")" && {imports}exec {line}\n'
+    script = (
+        f'#!/bin/sh\n# Replays the failure.\ncd "$(dirname "$0")" && {imports}exec {line} "$@"\n'
+    )
     write_atomically(root / "repro.sh", script.encode())
     report = {
         "schema": SCHEMA,

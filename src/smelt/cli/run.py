@@ -16,7 +16,7 @@ from smelt.cli.progress import progress, size_of
 from smelt.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from smelt.candidate import Candidate
     from smelt.runtime.interface import Value
@@ -70,36 +70,24 @@ def run(
     dims = bind_dims(dim)
     with progress(f"reading {source}{size_of(source)}") as shown:
         chosen_source = candidate(opened, source, target, given.specs, dims)
-        chosen, values = _inputs(chosen_source, opened, given, dims, seed)
         shown.say(f"compiling for {target}" if target else "opening")
-        runner = chosen_source.open(chosen.sizes if chosen else dims)
-        shown.say("running")
-        results = list(runner(*values))
-        names = _names(chosen_source, len(results))
+        results, chosen = _run(chosen_source, opened, given, dims, seed)
         if output is not None:
-            _write(output, dict(zip(names, results, strict=True)))
-    _show(source, target, chosen, dict(zip(names, results, strict=True)), output, as_json)
+            _write(output, results)
+    _show(source, target, chosen, results, output, as_json)
 
 
-def _inputs(
+def _run(
     source: Candidate, opened: Any, given: GivenInputs, dims: Mapping[str, int], seed: int
-) -> tuple[Chosen | None, Sequence[Any]]:
-    from smelt.runtime.named_inputs import MadeUp, choose_inputs
+) -> tuple[Mapping[str, Value], Chosen | None]:
+    from smelt.candidate import run_once
 
-    if source.interface is None:
-        if dims:
-            raise UsageError("E637", "--dim belongs to symbolic dims, which arrays do not have")
-        return None, given.arguments(opened, source.name)
-    by_name = given.by_name(source.interface)
-    rest = MadeUp("random", seed)
-    chosen = choose_inputs(source.interface, by_name, source.make_inputs, dims, rest)
-    return chosen, chosen.values
-
-
-def _names(source: Candidate, count: int) -> list[str]:
-    if source.interface is not None and len(source.interface.outputs) == count:
-        return [port.name for port in source.interface.outputs]
-    return [f"output_{index}" for index in range(count)]
+    if source.interface is not None:
+        return run_once(source, given.by_name(source.interface), dims, seed)
+    if dims:
+        raise UsageError("E637", "--dim belongs to symbolic dims, which arrays do not have")
+    arguments = given.arguments(opened, source.name)
+    return source.named(source.open({})(*arguments)), None
 
 
 def _write(output: str, results: Mapping[str, Value]) -> None:

@@ -28,6 +28,7 @@ class OutOfRuns(Exception):
 class Search:
     """``model`` is the smallest that shows it. Every candidate is valid before ``check`` sees it.
 
+    ``loose`` are inputs and outputs of unknown type or rank, which the model has from the start.
     ``runs`` counts calls of the check, ``most`` limits them.
     """
 
@@ -40,6 +41,7 @@ class Search:
     ) -> None:
         self.model, self.check, self.most, self.say = model, check, most, say
         self.runs = self.accepted = 0
+        self.loose = frozenset(value.name for value in _ports(model) if not _is_typed(value))
 
     def shows(self, model: ir.Model) -> bool:
         """Run the check on a copy of ``model``."""
@@ -52,7 +54,12 @@ class Search:
     def attempt(self, edit: Edit) -> bool:
         """Take the model that ``edit`` makes if it is valid and still shows it."""
         candidate = self.model.clone()
-        if not edit(candidate) or not completed(candidate) or not self.shows(candidate):
+        if not edit(candidate) or not completed(candidate):
+            return False
+        ports = _ports(candidate)
+        if not all(_is_typed(value) or value.name in self.loose for value in ports):
+            return False  # what checks models would refuse it
+        if not self.shows(candidate):
             return False
         self.model = candidate
         self.accepted += 1
@@ -78,7 +85,16 @@ def completed(model: ir.Model) -> bool:
         infer(model)
     except SmeltError:
         return False
-    return all(value.dtype is not None for value in model.graph.outputs)
+    return True
+
+
+def _ports(model: ir.Model) -> tuple[ir.Value, ...]:
+    return (*model.graph.inputs, *model.graph.outputs)
+
+
+def _is_typed(value: ir.Value) -> bool:
+    """True if inputs and outputs may be declared so: with an element type and a rank."""
+    return value.dtype is not None and value.shape is not None
 
 
 def infer(model: ir.Model) -> None:
