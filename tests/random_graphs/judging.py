@@ -75,6 +75,18 @@ class Judge:
 
     def nearly_overflows(self, case: Case) -> bool:
         """True if some step of the model gives numbers whose square is too large for float32."""
+        steps = self.steps(case)
+        return any(np.any(np.isfinite(r) & (np.abs(r) > LARGE)) for r in steps)
+
+    def may_lose_nan(self) -> bool:
+        """True if normal numbers make a NaN somewhere, and the model has what may drop one."""
+        if not any(node.op_type in LOSES_NAN for node in scope.nodes(self.model)):
+            return False
+        cases = self.witness.testimony.cases
+        return any(np.any(np.isnan(step)) for case in cases for step in self.steps(case))
+
+    def steps(self, case: Case) -> list[np.ndarray]:
+        """All floats that the main graph computes of ``case``; none if that cannot be run."""
         wide = self.model.clone()
         listed = set(wide.graph.outputs)
         steps = [v for node in wide.graph for v in node.outputs if v.name and v not in listed]
@@ -82,9 +94,8 @@ class Judge:
         try:
             results = open_runner(wide, self.witness.testimony.runner)(*case.values)
         except SmeltError:
-            return False
-        floats = [r for r in results if isinstance(r, np.ndarray) and r.dtype.kind == "f"]
-        return any(np.any(np.isfinite(r) & (np.abs(r) > LARGE)) for r in floats)
+            return []
+        return [r for r in results if isinstance(r, np.ndarray) and r.dtype.kind == "f"]
 
 
 def _differences(outputs: Sequence[Value], actual: Sequence[Value], movement: Slack) -> list[str]:

@@ -28,7 +28,10 @@ PIPELINES = ["default", f"fixpoint({EXACT}){{max=4}}"]
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of one seed; ``valid`` is False for a draw that no runtime takes."""
+    """What came of one seed.
+
+    ``valid`` is False for a draw that no runtime takes, or of which they leave open what it gives.
+    """
 
     seed: int
     valid: bool = True
@@ -49,6 +52,8 @@ def try_seed(seed: int, *, twice: bool = False, fixpoint: bool = False) -> Trial
         judge = Judge(source, seed)
     except SmeltError:
         return Trial(seed, valid=False)  # such as an axis that turns out too short to be cut
+    if judge.may_lose_nan():
+        return Trial(seed, valid=False)  # what it gives hangs on how a loop falls
     problems: list[str] = []
     once, reports = source, list[PassReport]()
     for name in PIPELINES:
