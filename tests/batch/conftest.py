@@ -24,6 +24,9 @@ if "crash" in name:
     os.kill(os.getpid(), signal.SIGABRT)
 if "mute" in name:
     sys.exit("no words")
+if "odd" in name:
+    print("[]" if "list" in name else "{}")
+    sys.exit()
 if "bad" in name:
     print(json.dumps({"error": {"code": "E301", "status": 3, "what": "no model"}}))
     sys.exit(3)

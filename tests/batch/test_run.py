@@ -125,6 +125,11 @@ def test_two_batches_do_not_share_a_folder(batch):
     assert refused.value.code == "E693"
 
 
+def test_a_document_of_another_form_is_a_failure_of_that_model(batch):
+    summary = run(batch("a.onnx", "odd-list.onnx", "odd.onnx"))
+    assert codes(summary) == {"a.onnx": "", "odd-list.onnx": "E901", "odd.onnx": "E901"}
+
+
 def test_a_model_that_is_gone_is_told(batch, tmp_path):
     planned = batch("a.onnx", "b.onnx")
     (tmp_path / "m" / "a.onnx").unlink()

@@ -60,9 +60,8 @@ def attend(
         status, out, err = call(arguments, batch.timeout, stopping)
     except SmeltError as error:
         return failed(job, key, error, time.monotonic() - begin)
-    document = _document(out)
-    found = {} if document is None else facts(batch.action, document, job.model, batch.folder)
-    if document is None or (status and "error" not in found):
+    found = _facts(out, job, batch)
+    if found is None or (status and "error" not in found):
         return failed(job, key, _ended(status, err), time.monotonic() - begin)
     if status and found["error"]["code"] == "E643":
         raise UsageError("E643", found["error"]["what"], fix=f"`smelt {batch.action} --help`")
@@ -111,12 +110,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             break
 
 
-def _document(out: str) -> dict[str, Any] | None:
+def _facts(out: str, job: Job, batch: Batch) -> dict[str, Any] | None:
+    """What the document of a command says, None if it is none or its files are gone."""
     try:
-        document = json.loads(out)
-    except ValueError:
+        return facts(batch.action, json.loads(out), job.model, batch.folder)
+    except (ValueError, KeyError, TypeError, OSError):
         return None
-    return document if isinstance(document, dict) else None
 
 
 def _ended(status: int, err: str) -> SmeltError:

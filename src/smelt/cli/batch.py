@@ -33,7 +33,8 @@ ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def batch(
     context: typer.Context,
     models: Annotated[
-        list[str], typer.Argument(metavar="GLOB...", help="Models, patterns such as 'm/**/*.onnx'.")
+        list[str],
+        typer.Argument(metavar="GLOB", help="Models, folders, or patterns such as 'm/**/*.onnx'."),
     ],
     action: Annotated[
         Literal["optimize", "verify", "compile"],
