@@ -57,7 +57,7 @@ def reporting(
     """
     from smelt.check.report.html_report import HtmlReport
 
-    report = HtmlReport(title)
+    report = HtmlReport("standard input" if title == STANDARD else title)
     if path is None:
         yield Page(report, wanted=False)
         return

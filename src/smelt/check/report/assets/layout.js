@@ -1,7 +1,8 @@
 // Layered layout: layers by the longest path, order by barycenters, positions by least squares.
 // Linear in nodes and edges, but for the sort of each layer.
 
-const SPACE = { x: 22, y: 34 };
+const SPACE = { x: 22, y: 34, bend: 9 };
+const WIDEST = 7; // of one layer; more stand in rows below each other
 const SWEEPS = 8;
 const LONGEST = 60; // layers that an edge is led through; longer ones are drawn straight
 
@@ -33,10 +34,26 @@ function layersOf(count, edges, top, bottom) {
   for (let a = count - 1; a >= 0; a--) // what reads nothing stands right above its reader
     if (!isRead[a] && a !== top && readers[a].length)
       layer[a] = Math.max(0, readers[a].reduce((least, b) => Math.min(least, layer[b]), Infinity) - 1);
+  wrap(layer, edges);
   if (bottom >= 0)
     layer[bottom] = layer.reduce((most, at, a) => (a === bottom ? most : Math.max(most, at)), 0) + 1;
   return layer;
 }
+
+// Moves down what is too much for its layer, and what reads it.
+function wrap(layer, edges) {
+  const reads = layer.map(() => []), filled = [];
+  edges.forEach(([a, b]) => reads[Math.max(a, b)].push(Math.min(a, b)));
+  const inOrder = layer.map((_, index) => index).sort((a, b) => layer[a] - layer[b] || a - b);
+  for (const index of inOrder) {
+    let at = reads[index].reduce((most, read) => Math.max(most, layer[read] + 1), layer[index]);
+    while (filled[at] >= WIDEST) at++;
+    layer[index] = at;
+    filled[at] = (filled[at] ?? 0) + 1;
+  }
+}
+
+const gap = (left, right) => (left.isBend || right.isBend ? SPACE.bend : SPACE.x);
 
 function lead(cells, from, to) {
   const ends = [cells[from], cells[to]], route = [ends[0]];
@@ -93,7 +110,7 @@ function settle(row) {
   const blocks = [];
   let offset = 0;
   row.forEach((cell, index) => {
-    if (index) offset += (row[index - 1].w + cell.w) / 2 + SPACE.x;
+    if (index) offset += (row[index - 1].w + cell.w) / 2 + gap(row[index - 1], cell);
     cell.offset = offset;
     const weight = cell.isBend ? 2 : 1;
     let block = { sum: (cell.want - offset) * weight, weight, cells: [cell] };

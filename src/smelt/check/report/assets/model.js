@@ -76,7 +76,8 @@ function openSome(root) {
   const waiting = root.kids.filter((kid) => kid.kids);
   while (waiting.length) {
     const group = waiting.shift();
-    if (!group.size || shown + group.kids.length > OPEN_AT_FIRST) continue;
+    const isHeap = group.kids.length > 4 && !group.kids.some((kid) => kid.next.size);
+    if (isHeap || shown + group.kids.length > OPEN_AT_FIRST) continue;
     group.open = true;
     shown += group.kids.length;
     waiting.push(...group.kids.filter((kid) => kid.kids));
