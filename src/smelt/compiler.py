@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import onnx_ir as ir
 
-from smelt.errors import ErrorList, UsageError, not_installed
+from smelt.errors import UsageError, not_installed
 from smelt.frontends import onnx as onnx_frontend
 from smelt.frontends.onnx.inline import inline_functions
-from smelt.frontends.onnx.load import LOWEST_OPSET
 from smelt.ir.collector import paused_collector
 from smelt.ir.constants import Constants
 from smelt.ir.out_of_memory import explains_memory
@@ -26,7 +25,7 @@ from smelt.passes.interface.materialize_symbolic_dims import (
     bind_dims,
     materialize_symbolic_dims,
 )
-from smelt.passes.interface.raise_opset import Opset, raise_opset
+from smelt.passes.opset import bring_to_opset, raise_where_needed
 from smelt.passes.pipeline import Step
 from smelt.passes.run import Observer, PassReport, count_nodes, run
 from smelt.spans import span
@@ -176,11 +175,11 @@ def optimize_model(
             cx = PassContext.of(model, _evaluator(model))
         cx.operators, cx.kernels = operators, kernels
         cx.rewrites_left = rewrites
-        reports = Reports(_bring_to_opset(cx, opset, watching))
+        reports = Reports(bring_to_opset(cx, opset, watching))
         reports += run(cx, steps, watching)
         if opset is not None:
             highest_opset = 0
-        while raised := _raise_where_needed(cx, reports, highest_opset, watching):
+        while raised := raise_where_needed(cx, reports, highest_opset, last_opset, watching):
             asked = {report.text for report in reports if report.stats.interface}
             reports += [raised, *run(cx, language.without(steps, asked), watching)]
         cx.shapes.restore_interface()
@@ -198,49 +197,6 @@ def bound_first(sizes: Mapping[str, int], pipeline: str) -> language.Steps:
         return steps
     dims = tuple(f"{name}={size}" for name, size in sizes.items())
     return (Step(materialize_symbolic_dims, Sizes(dims)), *steps)
-
-
-def _bring_to_opset(
-    cx: PassContext, opset: int | None, watching: list[Observer]
-) -> list[PassReport]:
-    """Raise the model to ``opset``; if None, to the lowest that rules know, where possible."""
-    current = cx.model.opset_imports.get("", LOWEST_OPSET)
-    if opset is not None and opset < current:
-        onnx_frontend.raise_opset(cx.model, opset)  # which says why it is not possible
-    if current >= (LOWEST_OPSET if opset is None else opset):
-        return []
-    step = Step(raise_opset, Opset(to=LOWEST_OPSET if opset is None else opset))
-    try:
-        return run(cx, (step,), watching)
-    except ErrorList:
-        if opset is not None:
-            raise
-        return []
-
-
-def _raise_where_needed(
-    cx: PassContext, reports: list[PassReport], highest: int, watching: list[Observer]
-) -> PassReport | None:
-    """Raise the model to the highest opset that some rule lacked; None if it stays.
-
-    It stays below an opset at which ONNX Runtime has no kernel for one of its operators.
-    """
-    current = cx.model.opset_imports.get("", highest)
-    needed = {need for report in reports for need in report.stats.needs}
-    if any(current < need <= highest for need in needed):
-        highest = min(highest, last_opset(cx.model, highest))
-    for goal in sorted(needed, reverse=True):
-        if not current < goal <= highest:
-            continue
-        wanted = range(current + 1, goal + 1)
-        asked = [r.name for r in reports if any(need in wanted for need in r.stats.needs)]
-        names = tuple(name.replace("_", "-") for name in dict.fromkeys(asked))
-        try:
-            [report] = run(cx, (Step(raise_opset, Opset(goal, names)),), watching)
-        except ErrorList:
-            continue  # an operator of the model has no form there
-        return report if report.changed else None
-    return None
 
 
 @explains_memory("optimize")

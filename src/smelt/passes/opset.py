@@ -1,0 +1,66 @@
+"""When the opset of a model is raised: to what rules know, and to what some of them lack.
+
+To raise is the pass ``raise-opset``, so that it is reported, watched and verified like others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import onnx_ir as ir
+
+from smelt.errors import ErrorList
+from smelt.ir.raise_opset import LOWEST_GOAL
+from smelt.ir.raise_opset import raise_opset as raise_model
+from smelt.passes.base import PassContext
+from smelt.passes.interface.raise_opset import Opset, raise_opset
+from smelt.passes.pipeline import Step
+from smelt.passes.run import Observer, PassReport, run
+
+
+def bring_to_opset(
+    cx: PassContext, opset: int | None, watching: Sequence[Observer]
+) -> list[PassReport]:
+    """Raise the model to ``opset``; if None, to the lowest that rules know, where possible."""
+    current = cx.model.opset_imports.get("", LOWEST_GOAL)
+    if opset is not None and opset < current:
+        raise_model(cx.model, opset)  # which says why it is not possible
+    if current >= (LOWEST_GOAL if opset is None else opset):
+        return []
+    step = Step(raise_opset, Opset(to=LOWEST_GOAL if opset is None else opset))
+    try:
+        return run(cx, (step,), watching)
+    except ErrorList:
+        if opset is not None:
+            raise
+        return []
+
+
+def raise_where_needed(
+    cx: PassContext,
+    reports: Sequence[PassReport],
+    highest: int,
+    limit: Callable[[ir.Model, int], int],
+    watching: Sequence[Observer],
+) -> PassReport | None:
+    """Raise the model to the highest opset that some rule lacked; None if it stays.
+
+    It goes no further than ``limit`` of the model and of ``highest``: runtimes have kernels up to
+    there.
+    """
+    current = cx.model.opset_imports.get("", highest)
+    needed = {need for report in reports for need in report.stats.needs}
+    if any(current < need <= highest for need in needed):
+        highest = min(highest, limit(cx.model, highest))
+    for goal in sorted(needed, reverse=True):
+        if not current < goal <= highest:
+            continue
+        wanted = range(current + 1, goal + 1)
+        asked = [r.name for r in reports if any(need in wanted for need in r.stats.needs)]
+        names = tuple(name.replace("_", "-") for name in dict.fromkeys(asked))
+        try:
+            [report] = run(cx, (Step(raise_opset, Opset(goal, names)),), watching)
+        except ErrorList:
+            continue  # an operator of the model has no form there
+        return report if report.changed else None
+    return None
