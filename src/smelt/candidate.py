@@ -17,7 +17,7 @@ import onnx_ir as ir
 from smelt.check.subject import subject_of_saved
 from smelt.check.user_function import call
 from smelt.compiler import compile_model, trace
-from smelt.errors import UsageError
+from smelt.errors import InvalidModel, UsageError
 from smelt.runtime.inputs import random_inputs
 from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.runtime.named_inputs import Chosen, Given, MadeUp, Maker, choose_inputs
@@ -117,7 +117,13 @@ def run_once(
     say("opening")
     runner = source.open(chosen.sizes)
     say("running")
-    return source.named(runner(*chosen.values)), chosen
+    try:
+        return source.named(runner(*chosen.values)), chosen
+    except InvalidModel as error:
+        if error.code == "E321" and chosen.sizes and not error.fix:
+            sizes = ", ".join(f"{name}={size}" for name, size in chosen.sizes.items())
+            error.fix = f"it ran at {sizes}; choose other sizes with --dim, or give inputs"
+        raise
 
 
 def _of_model(

@@ -82,6 +82,28 @@ def test_inputs_that_do_not_fit_say_what_the_model_wants(smelt, write, tmp_path,
     assert "it takes x: float[B,4], i: int64[B]" in result.stderr
 
 
+def test_defaults_of_inputs_are_used_unless_they_are_given(smelt, write, tmp_path):
+    proto = onnx.load(
+        write(HEADER + "g (float[2] x, float[2] d) => (float[2] y) { y = Add(x, d) }")
+    )
+    default = onnx.numpy_helper.from_array(np.full(2, 5, np.float32), "d")
+    proto.graph.initializer.append(default)
+    (tmp_path / "d.onnx").write_bytes(proto.SerializeToString())
+    zeros = ("--input", "x=zeros", "-o", tmp_path / "o.npz")
+    result = smelt("run", tmp_path / "d.onnx", *zeros)
+    assert "d default" in result.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "o.npz")["y"], [5, 5])
+    smelt("run", tmp_path / "d.onnx", *zeros, "--input", "d=zeros")
+    np.testing.assert_array_equal(np.load(tmp_path / "o.npz")["y"], [0, 0])
+
+
+def test_a_run_that_fails_proposes_other_sizes(smelt, write):
+    text = HEADER + "g (float[N] x, float[M] z) => (float[N] y) { y = Add(x, z) }"
+    result = smelt("run", write(text), "--dim", "N=2", "--dim", "M=3")
+    assert (result.exit_code, result.stderr[:4]) == (3, "E321")
+    assert "it ran at N=2, M=3; choose other sizes with --dim" in result.stderr
+
+
 def test_sizes_that_contradict_each_other_are_told(smelt, write, tmp_path):
     np.savez(tmp_path / "d.npz", x=np.ones((2, 4), np.float32), i=np.arange(3))
     result = smelt("run", write(TWO), "--inputs", tmp_path / "d.npz")

@@ -20,13 +20,14 @@ from smelt.runtime.interface import Interface, Port, Value
 
 @dataclass(frozen=True)
 class MadeUp:
-    """An input that is made up: as verification does it, from ``seed``, or all zeros."""
+    """An input that is made up: as verification does it, from ``seed``, all zeros, or the default
+    that the model has for it."""
 
-    kind: Literal["random", "zeros"] = "random"
+    kind: Literal["random", "zeros", "default"] = "random"
     seed: int = 0
 
     def __str__(self) -> str:
-        return f"random:{self.seed}" if self.kind == "random" else "zeros"
+        return f"random:{self.seed}" if self.kind == "random" else self.kind
 
 
 Given = Mapping[str, "np.ndarray | MadeUp"]
@@ -49,7 +50,7 @@ def choose_inputs(
     sizes: Mapping[str, int] | None = None,
     rest: MadeUp = MadeUp(),
 ) -> Chosen:
-    """A value for each input: those of ``given``, and ``rest`` for the others.
+    """A value for each input: those of ``given``, the defaults of the model, ``rest`` for others.
 
     Symbolic dims have the sizes of the arrays that are given, else those of ``sizes``, else 1.
     Raises UsageError E632 for unknown names and for arrays of another element type, rank or size,
@@ -73,7 +74,7 @@ def choose_inputs(
         raise _refusal(interface, problems, unknown, arrays)
     full = {**dict.fromkeys(interface.symbols(), 1), **bound}
     wanted = {
-        port.name: _made_up(given.get(port.name), rest)
+        port.name: _made_up(port, given.get(port.name), rest)
         for port in interface.inputs
         if port.name not in arrays
     }
@@ -101,8 +102,10 @@ def fitted(port: Port, array: np.ndarray) -> np.ndarray:
     return array.view(dtype) if dtype.itemsize == array.dtype.itemsize else array
 
 
-def _made_up(given: object, rest: MadeUp) -> MadeUp:
-    return given if isinstance(given, MadeUp) else rest
+def _made_up(port: Port, given: object, rest: MadeUp) -> MadeUp:
+    if isinstance(given, MadeUp):
+        return given
+    return rest if port.default is None else MadeUp("default")
 
 
 def _bind(
@@ -195,8 +198,11 @@ def _make(
         pairs = zip(interface.inputs, drawn, strict=True)
         made |= {p.name: v for p, v in pairs if wanted.get(p.name) == MadeUp("random", seed)}
     for port in interface.inputs:
-        if wanted.get(port.name, MadeUp()).kind == "zeros":
+        kind = wanted[port.name].kind if port.name in wanted else None
+        if kind == "zeros":
             made[port.name] = _zeros(port, sizes)
+        elif kind == "default" and port.default is not None:
+            made[port.name] = port.default.numpy()
     return made
 
 
