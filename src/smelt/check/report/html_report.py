@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from html import escape
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,6 +133,11 @@ class HtmlReport:
     def to_html(self) -> str:
         """The page."""
         return page_of(self.document())
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, for notebooks."""
+        frame = 'style="width:100%;height:720px;border:1px solid #8884" sandbox="allow-scripts"'
+        return f'<iframe {frame} srcdoc="{escape(self.to_html())}"></iframe>'
 
     def save(self, path: str | Path) -> Path:
         """Write the page to ``path``, in one step."""

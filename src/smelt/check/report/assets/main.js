@@ -62,7 +62,7 @@ function start() {
     const chosen = name in tabs ? name : Object.keys(tabs)[0] ?? "";
     bodies.forEach((body) => { body.hidden = body.id !== `tab-${chosen}`; });
     buttons.forEach((button) => button.setAttribute("aria-selected", button.textContent === chosen));
-    history.replaceState(null, "", `#${chosen}`);
+    if (location.protocol !== "about:") history.replaceState(null, "", `#${chosen}`); // a frame has no place
   }
   if (data.title) document.title = `${data.title} · smelt report`;
   page.append(
