@@ -151,13 +151,18 @@ GROWING = {
     "Concat in front": "Concat<axis = 0>(z, {x})",
     "Concat of both": "Concat<axis = 0>({x}, start)",
     "Pad": "Pad({x}, pads)",
+    "Slice in front": "Slice({x}, one, far, zero)",
+    "Slice of every second row": "Slice({x}, zero, far, zero, two)",
 }
 """Links whose results have a shape of their own each, which depends on a symbolic size."""
 
 
 @pytest.mark.parametrize(
     "name",
-    [n if n == "Concat behind" else pytest.param(n, marks=pytest.mark.slow) for n in GROWING],
+    [
+        n if n in ("Concat behind", "Slice in front") else pytest.param(n, marks=pytest.mark.slow)
+        for n in GROWING
+    ],
 )
 def test_chains_of_growing_values_take_linear_time(name: str) -> None:
     assert is_linear(smelt.optimize, GROWING[name], of=growing)
@@ -170,7 +175,8 @@ def growing(link: str, count: int, start: str = "start") -> onnx.ModelProto:
     return onnx.parser.parse_model(
         '<ir_version: 10, opset_import: ["" : 20]>\n'
         "g (float[N,4] start, float[1,4] z) => (float[M,4] y) "
-        f"<int64[4] pads = {{0, 0, 1, 0}}> {{ {''.join(links)} y = Neg({values[-1]}) }}"
+        "<int64[4] pads = {0, 0, 1, 0}, int64[1] zero = {0}, int64[1] one = {1}, "
+        f"int64[1] two = {{2}}, int64[1] far = {{9223372036854775807}}> {{ {''.join(links)} y = Neg({values[-1]}) }}"
     )
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from smelt.ir import text
 from smelt.ir.constants import Constants
+from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.rows import FIRST, LAST, cut_of_rows, rows_taken
 from smelt.ir.shapes import ShapeInference
 from smelt.ir.slices import cuts_of
@@ -66,3 +67,28 @@ def test_a_dim_that_is_cut_again_and_again_becomes_a_size_of_its_own() -> None:
     assert all(shape is not None and shape[1] == 4 for shape in shapes)
     assert max(str(shape[0]).lower().count("max(") for shape in shapes if shape is not None) <= 5
     assert len({str(shape[0]) for shape in shapes if shape is not None}) == 40
+
+
+@settings(max_examples=80, deadline=None)
+@given(size=st.integers(1, 6), start=EDGES, end=EDGES, step=STEPS, known=st.booleans())
+def test_the_size_that_is_inferred_is_that_of_the_rows(
+    size: int, start: int, end: int, step: int, known: bool
+) -> None:
+    assume(step > 0 or end != LAST)
+    model = text.parse(
+        f"g (float[{size if known else 'N'},4] x) => (float[K,L] y) <int64[1] s = {{{start}}}, "
+        f"int64[1] e = {{{end}}}, int64[1] a = {{-2}}, int64[1] t = {{{step}}}> "
+        "{ z = Slice(x, s, e, a, t) y = Neg(z) }"
+    )
+    ShapeInference(model).infer_model()
+    shape = model.graph[0].outputs[0].shape
+    assert shape is not None
+    assert shape[1] == 4
+    dim = shape[0]
+    if not isinstance(dim, int):
+        expression = expression_of(dim)
+        if {symbol.name for symbol in expression.free_symbols} != {"N"}:
+            return  # a size of its own
+        (symbol,) = expression.free_symbols
+        dim = int(expression.subs(symbol, size))
+    assert dim == len(rows_taken(size, (start, end, step)))
