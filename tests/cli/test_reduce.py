@@ -3,7 +3,10 @@
 import shlex
 import signal
 import subprocess
+import sys
+import time
 from functools import partial
+from pathlib import Path
 
 import onnx
 import pytest
@@ -107,6 +110,29 @@ def test_the_path_comes_last_without_a_place_for_it(smelt, write, small):
     options = ("--check", "grep -q Softmax", "--check-status", "0", "-o", small)
     assert smelt("reduce", write(chain(9, 4, "Softmax")), *options).exit_code == 0
     assert ops(small) == ["Softmax"]
+
+
+def test_what_a_check_leaves_behind_goes_with_the_model(smelt, write, small, tmp_path):
+    script = f"mktemp >> {tmp_path}/left; grep -q Softmax $1 && exit 1; exit 0"
+    result = smelt("reduce", write(chain(4, 2, "Softmax")), "--check", shell(script), "-o", small)
+    assert result.exit_code == 0, result.stderr
+    left = (tmp_path / "left").read_text().split()
+    assert left
+    assert not any(Path(file).exists() for file in left)
+
+
+def test_an_interrupt_writes_the_smallest_so_far(write, small, tmp_path):
+    slow = shell(f"echo x >> {tmp_path}/runs; sleep 0.1; grep -q Softmax $1 && exit 1; exit 0")
+    command = [sys.executable, "-m", "smelt", "reduce", write(chain(64, 20, "Softmax"))]
+    process = subprocess.Popen([*command, "--check", slow, "-o", small], stderr=subprocess.PIPE)
+    runs = tmp_path / "runs"
+    while not runs.exists() or len(runs.read_text()) < 16:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, words = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert b"stopped before nothing more could go" in words
+    assert 1 <= len(ops(small)) < 64
 
 
 def test_runs_are_limited(smelt, write, small):

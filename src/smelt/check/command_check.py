@@ -30,8 +30,9 @@ class CommandCheck:
     """True of models on which ``command`` ends as ``wanted`` says, and prints ``text``.
 
     The path of the model takes the place of ``{}`` in an argument, or comes last. No shell reads
-    the command. ``wanted`` is an exit status (the negative number of a signal), ``timeout``,
-    ``failure`` for any status but 0, or ``same``: as on the first model, which may not be 0.
+    the command. What it leaves in the folder for temporary files goes with the model. ``wanted``
+    is an exit status (the negative number of a signal), ``timeout``, ``failure`` for any status
+    but 0, or ``same``: as on the first model, which may not be 0.
     """
 
     command: str
@@ -92,6 +93,7 @@ class CommandCheck:
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
+                    env={**os.environ, "TMPDIR": str(path.parent)},
                 )
             except OSError as error:
                 raise UsageError(
