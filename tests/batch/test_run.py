@@ -130,7 +130,13 @@ def test_a_document_of_another_form_is_a_failure_of_that_model(batch):
     assert codes(summary) == {"a.onnx": "", "odd-list.onnx": "E901", "odd.onnx": "E901"}
 
 
+def test_a_file_in_the_way_of_a_folder_is_a_failure_of_its_models(batch, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "sub").write_text("in the way")
+    assert codes(run(batch("a.onnx", "sub/b.onnx"))) == {"a.onnx": "", "sub/b.onnx": "E639"}
+
+
 def test_a_model_that_is_gone_is_told(batch, tmp_path):
     planned = batch("a.onnx", "b.onnx")
     (tmp_path / "m" / "a.onnx").unlink()
-    assert codes(run(planned)) == {"a.onnx": "E609", "b.onnx": ""}
+    assert codes(run(planned)) == {"a.onnx": "E639", "b.onnx": ""}

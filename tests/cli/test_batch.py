@@ -102,6 +102,15 @@ def test_mistakes_are_explained(smelt, write, tmp_path, monkeypatch, document, a
     assert (result.exit_code, document(result)["error"]["code"]) == (2, code)
 
 
+def test_names_are_shown_without_escapes(smelt, write, tmp_path):
+    for name in ("\x1b[31mred.onnx", "new\nline.onnx"):
+        (tmp_path / name).write_bytes(b"nothing")
+    (tmp_path / b"\xff.onnx".decode(errors="surrogateescape")).write_bytes(b"nothing")
+    result = smelt("batch", tmp_path, "--do", "verify", "-o", tmp_path / "out")
+    assert len(result.stdout.splitlines()) == 4
+    assert result.stdout.replace("\n", "").isprintable()
+
+
 def test_ray_that_is_missing_is_told(smelt, write, tmp_path, monkeypatch, document):
     monkeypatch.setitem(sys.modules, "ray", None)
     call = ("batch", write(), "--do", "optimize", "-o", tmp_path / "out", "--ray", "local")

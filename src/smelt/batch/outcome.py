@@ -42,8 +42,8 @@ class Outcome:
         """The code of the failure, or nothing."""
         return str(self.error["code"]) if self.error else ""
 
-    def stands(self, folder: Path) -> bool:
-        """True if what was written is still there."""
+    def holds(self, folder: Path) -> bool:
+        """True for a failure, and if what was written is still there."""
         try:
             return all((folder / name).stat().st_size == size for name, size in self.files.items())
         except OSError:

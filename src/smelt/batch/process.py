@@ -48,12 +48,12 @@ def attend(
     try:
         models = [job.model, place] if batch.action == "verify" else [job.model]
         key = key_of(models, batch.action, batch.options)
+        if known is not None and known.key == key and known.holds(batch.folder):
+            return known
+        Path(place).parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        what = f"{error.filename!r} cannot be read: {error.strerror}"
-        return failed(job, "", UsageError("E609", what), time.monotonic() - begin)
-    if known is not None and known.key == key and (not known.done or known.stands(batch.folder)):
-        return known
-    Path(place).parent.mkdir(parents=True, exist_ok=True)
+        refusal = UsageError("E639", f"{error.filename!r}: {error.strerror}")
+        return failed(job, "", refusal, time.monotonic() - begin)
     output = [place] if batch.action == "verify" else ["-o", place]
     arguments = [batch.action, job.model, *output, *batch.options, *ALWAYS]
     try:

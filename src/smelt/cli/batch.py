@@ -14,7 +14,7 @@ import typer
 
 from smelt.cli.arguments import STANDARD
 from smelt.cli.command import Json, command, note, print_json
-from smelt.cli.layout import table
+from smelt.cli.layout import printable, table
 from smelt.cli.progress import progress
 from smelt.cli.reporting import Report, reporting
 from smelt.errors import ExitStatus
@@ -74,7 +74,9 @@ def batch(
         def tell(outcome: Outcome) -> None:
             nonlocal failed, ended
             ended, failed = ended + 1, failed + (not outcome.done)
-            shown.say(f"{action}: {ended} of {total}, {failed} failed; last {outcome.name}")
+            shown.say(
+                f"{action}: {ended} of {total}, {failed} failed; last {printable(outcome.name)}"
+            )
 
         with ended_by_signals() as signalled:
             summary = run(planned, attend=_place(ray, jobs), retry=retry, tell=tell)
@@ -154,9 +156,9 @@ def _show(summary: Summary) -> None:
 def _row(outcome: Outcome) -> tuple[Any, ...]:
     result = "done"
     if outcome.error is not None:
-        result = f"{outcome.code} {outcome.error['what']}"
+        result = printable(f"{outcome.code} {outcome.error['what']}")
     return (
-        outcome.name,
+        printable(outcome.name),
         _change(outcome.nodes),
         _change(outcome.bytes),
         f"{outcome.seconds:.1f}",
