@@ -224,3 +224,46 @@ def test_what_follows_from_a_constant_is_folded_in_one_run() -> None:
     )
     assert [n.op_type for n in model.graph] == ["Relu"]
     assert np.shape(model.graph.inputs) == (1,)
+
+
+def scan(attributes: str = "", rows: str = "float[1,3]", stacked: str = "float[1,3]") -> str:
+    """A Scan that adds rows to a state, and stacks the products."""
+    return (
+        f"g (float[3] x, {rows} r) => (float[3] y, {stacked} z) {{ y, z = "
+        f"Scan<num_scan_inputs = 1{attributes}, body = b (float[3] c, float[3] a) => "
+        "(float[3] d, float[3] e) { d = Add(c, a) e = Mul(c, a) }>(x, r) }"
+    )
+
+
+ONE_STEP = {
+    "of rows": (scan(), 0),
+    "backwards": (scan(", scan_input_directions = [1], scan_output_directions = [1]"), 0),
+    "of columns": (scan(", scan_input_axes = [1]", "float[3,1]"), 1),
+    "of the last axis": (scan(", scan_input_axes = [-1]", "float[3,1]"), -1),
+}
+
+
+@pytest.mark.parametrize(("source", "axis"), ONE_STEP.values(), ids=ONE_STEP.keys())
+@pytest.mark.parametrize("opset", [13, 25])
+def test_a_scan_of_one_step(source: str, axis: int, opset: int) -> None:
+    rows = "float[1,3]" if axis == 0 else "float[3,1]"
+    check_rewrite(
+        fold_control_flow,
+        source,
+        f"g (float[3] x, {rows} r) => (float[3] y, float[1,3] z) <int64[1] axis = {{{axis}}}, "
+        "int64[1] front = {0}> { a = Squeeze(r, axis) y = Add(x, a) e = Mul(x, a) "
+        "z = Unsqueeze(e, front) }",
+        opset=opset,
+    )
+
+
+KEPT_SCANS = {
+    "two steps": scan("", "float[2,3]", "float[2,3]"),
+    "steps that are not known": scan("", "float[S,3]", "float[S,3]"),
+    "stacked behind": scan(", scan_output_axes = [1]", stacked="float[3,1]"),
+}
+
+
+@pytest.mark.parametrize("source", KEPT_SCANS.values(), ids=KEPT_SCANS.keys())
+def test_keeps_a_scan(source: str) -> None:
+    check_unchanged(fold_control_flow, source)

@@ -1,21 +1,24 @@
-"""Run what an If or a Loop surely runs, once, in place of it.
+"""Run what an If, a Loop or a Scan surely runs, once, in place of it.
 
     before   If(true, then: f(x), else: g(x)) ─> y        after   f(x) ─> y
     before   If(Not(p), then: f(x), else: g(x)) ─> y      after   If(p, then: g(x), else: f(x)) ─> y
     before   Loop(trips = 1, x, body: f(i, x)) ─> y       after   f(0, x) ─> y
     before   Loop(trips = 0, x, body: f(i, x)) ─> y       after   x ─> y
+    before   Scan(x, rows[1], body: f(x, row)) ─> y       after   f(x, Squeeze(rows)) ─> y
 
 A branch that runs stays what it is, under names that nothing else has; what it reads of the graphs
 around it, it reads there.
 
 Needs    a constant condition; or a constant number of trips of 0 or 1, with no condition or a
          constant one. A Loop whose condition is false at first runs no trip; one whose body says
-         constantly that it ends runs one.
+         constantly that it ends runs one. A Scan over dims of 1 that stacks in front.
 Keeps    what a Loop stacks in no trips, unless the dims of a slice are known; a body of sequences
          or optionals.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -35,22 +38,31 @@ def fold_control_flow(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
     folder = _Folder(rewriter, stats, cx.constants)
-    for node in cx.index().nodes([("", "If"), ("", "Loop")]):
+    for node in cx.index().nodes([("", kind) for kind in ("If", "Loop", "Scan")]):
         if node.graph is None or node in rewriter.dead or not is_known(node):
             continue
         try:
-            folder.branch(node) if node.op_type == "If" else folder.loop(node)
+            folder.fold(node)
         except Refused as refused:
             stats.miss("fold_control_flow", str(refused), node)
 
 
 class _Folder:
-    """Asks each If and Loop, outer ones first, so that nodes move once."""
+    """Asks each If, Loop and Scan, outer ones first, so that nodes move once."""
 
     def __init__(self, rewriter: Rewriter, stats: RuleStats, constants: Constants) -> None:
         self.rewriter = rewriter
         self.stats = stats
         self.constants = constants
+
+    def fold(self, node: ir.Node) -> None:
+        match node.op_type:
+            case "If":
+                self.branch(node)
+            case "Loop":
+                self.loop(node)
+            case "Scan":
+                self.scan(node)
 
     def branch(self, node: ir.Node) -> None:
         condition = node.inputs[0]
@@ -116,36 +128,91 @@ class _Folder:
         self.stats.fired["no_trip"] += 1
 
     def one_trip(self, node: ir.Node, body: ir.Graph) -> None:
-        carried = len(node.inputs) - 2
-        if not all(isinstance(v.type, ir.TensorType) for v in (*node.outputs, *body.inputs)):
-            raise Refused("the Loop carries what is no tensor")
-        if any(scope.carries_graphs(inner) for inner in body) and not _is_static(body):
-            raise Refused("dims within its body have symbols of their own")
         if any(v is None for v in node.inputs[2:]):
             raise Refused("a value that it carries is absent at first")
-        for output, inner in zip(node.outputs, body.outputs[1:], strict=True):
-            if output.dtype != inner.dtype:
-                raise Refused("the dtype of a result is not known")
+        self.check(node, body, body.inputs[2:], body.outputs[1:])
         builder = self.rewriter.builder(node, [node], "one_trip")
         first = [
             _constant(builder, body.inputs[0], np.int64(0)),
             _constant(builder, body.inputs[1], np.bool_(True)),
         ]
         given = [value for value in node.inputs[2:] if value is not None]
+        stacked = len(node.outputs) - len(given)
+        self.run_once(node, body, body.inputs[2:], builder, [*first, *given], 1, stacked)
 
-        if not _is_static(body):
+    def scan(self, node: ir.Node) -> None:
+        """A Scan over dims of 1 takes one step, whatever its directions."""
+        body = node.attributes["body"].as_graph()
+        count = node.attributes["num_scan_inputs"].as_int()
+        states, scanned = node.inputs[:-count], node.inputs[-count:]
+        axes = _axes(node, "scan_input_axes", count)
+        if not all(map(_is_one, scanned, axes)) or None in states:
+            return
+        if any(_axes(node, "scan_output_axes", 0)):
+            raise Refused("what it stacks is not stacked in front")
+        self.check(node, body, body.inputs, body.outputs)
+        builder = self.rewriter.builder(node, [node], "one_step")
+        given = [value for value in states if value is not None]
+        stacked = len(node.outputs) - len(given)
+        pairs = zip(scanned, axes, strict=True)
+        given += [
+            builder.op("Squeeze", value, builder.const_i64([axis]))
+            for value, axis in pairs
+            if value is not None
+        ]
+        self.run_once(node, body, body.inputs, builder, given, 0, stacked)
+
+    def check(
+        self,
+        node: ir.Node,
+        body: ir.Graph,
+        inputs: Sequence[ir.Value],
+        outputs: Sequence[ir.Value],
+    ) -> None:
+        """Raise Refused unless ``body`` can run in the graph around it."""
+        if not all(isinstance(v.type, ir.TensorType) for v in (*node.outputs, *body.inputs)):
+            raise Refused(f"the {node.op_type} carries what is no tensor")
+        if any(scope.carries_graphs(inner) for inner in body) and not _is_static(inputs):
+            raise Refused("dims within its body have symbols of their own")
+        for output, inner in zip(node.outputs, outputs, strict=True):
+            if output.dtype != inner.dtype:
+                raise Refused("the dtype of a result is not known")
+
+    def run_once(
+        self,
+        node: ir.Node,
+        body: ir.Graph,
+        inputs: Sequence[ir.Value],
+        builder: Builder,
+        given: Sequence[ir.Value],
+        skip: int,
+        stacked: int,
+    ) -> None:
+        """Let ``body`` run on ``given``; ``inputs`` are those of its own whose dims count."""
+        if not _is_static(inputs):
             # Symbols of the body say nothing in the graph around it; what is inferred there does.
             for each in body:
                 for result in each.outputs:
                     self.rewriter.shapes.forget(result)
+        rule = "one_step" if node.op_type == "Scan" else "one_trip"
         try:
-            self.rewriter.inline(
-                node, body, [*first, *given], 1, len(node.outputs) - carried, "one_trip"
-            )
+            self.rewriter.inline(node, body, given, skip, stacked, rule)
         except Refused:
             builder.discard()
             raise
-        self.stats.fired["one_trip"] += 1
+        self.stats.fired[rule] += 1
+
+
+def _axes(node: ir.Node, name: str, count: int) -> list[int]:
+    """The axes that ``node`` states, by default 0 for each."""
+    attribute = node.attributes.get(name)
+    return list(attribute.as_ints()) if attribute is not None else [0] * count
+
+
+def _is_one(value: ir.Value | None, axis: int) -> bool:
+    """True if the dim of ``value`` along ``axis`` is 1."""
+    shape = value.shape if value is not None else None
+    return shape is not None and -len(shape) <= axis < len(shape) and shape[axis] == 1
 
 
 def _constant(builder: Builder, like: ir.Value, number: np.generic) -> ir.Value:
@@ -154,5 +221,5 @@ def _constant(builder: Builder, like: ir.Value, number: np.generic) -> ir.Value:
     return builder.constant(np.full((1,) if vector else (), number))
 
 
-def _is_static(body: ir.Graph) -> bool:
-    return all(value.shape is not None and value.shape.is_static() for value in body.inputs[2:])
+def _is_static(inputs: Sequence[ir.Value]) -> bool:
+    return all(value.shape is not None and value.shape.is_static() for value in inputs)
