@@ -74,7 +74,7 @@ class Browser:
         self.call("Page.navigate", url="about:blank")
         self.call("Page.navigate", url=path.as_uri() + anchor)
         self.ask("new Promise(done => { const wait = () => document.body?.dataset.ready"
-                 " ? done(1) : setTimeout(wait, 10); setTimeout(done, 8000); wait(); })")  # fmt: skip
+                 " ? done(1) : setTimeout(wait, 10); setTimeout(done, 60000); wait(); })")  # fmt: skip
 
     def ask(self, script: str) -> Any:
         """The value of an expression in the page, awaited if it is a promise."""

@@ -158,7 +158,7 @@ def test_a_notebook_shows_it_in_a_frame(browser, tmp_path):
     notebook.write_text(f"<body data-ready='yes'>{report._repr_html_()}")
     browser.size(1280, 800)
     browser.open(notebook)
-    for _ in range(100):  # the frame has a process of its own
+    for _ in range(300):  # the frame has a process of its own
         if not is_blank(browser.screenshot()):
             break
         browser.ask("new Promise(done => setTimeout(done, 100))")
