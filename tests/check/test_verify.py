@@ -4,6 +4,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
+import smelt
 from smelt.check.compare import Tolerance
 from smelt.check.verify import verify
 from smelt.errors import InvalidModel, Mismatch, UsageError
@@ -123,6 +124,22 @@ def test_functions_stand_on_either_side():
     assert not verify(wrong, graph).ok
     x = np.float32([[1, 2]])
     assert verify(np.tanh, np.tanh, inputs=[x]).ok
+
+
+def test_a_function_of_integers_and_an_artifact_are_allowed_what_rounding_moves():
+    graph = model(
+        "g (int64[64] i) => (float[64] y) <float turn = {6.2831855}> "
+        "{ c = Cast<to=1>(i) a = Sin(c) t = Add(c, turn) b = Cos(t) d = Sub(a, b) y = Exp(d) }"
+    )
+    artifact = smelt.compile(graph, target="host")
+
+    def function(i):
+        wide = i.astype(np.float64)
+        near = np.sin(wide) - np.cos(wide + np.float32(6.2831855))
+        return np.exp(near * (1 + 4e-7)).astype(np.float32)
+
+    assert smelt.verify(function, artifact).ok
+    assert not smelt.verify(lambda i: function(i) * np.float32(1.01), artifact).ok
 
 
 def test_two_functions_need_inputs():

@@ -31,9 +31,9 @@ Checkable: TypeAlias = (
 class Subject:
     """One side: ``run`` takes and returns one value a port.
 
-    ``model`` is there for anything that is run as an ONNX model, ``interface`` for anything
-    that declares one, and ``make_inputs``, which takes sizes, a seed and a mode, for anything
-    that random inputs can be made for.
+    ``model`` is there for anything that is run as an ONNX model, ``compiled`` is that of an
+    artifact. ``interface`` is there for anything that declares one, and ``make_inputs``, which
+    takes sizes, a seed and a mode, for anything that random inputs can be made for.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Subject:
     interface: Interface | None = None
     model: ir.Model | None = None
     make_inputs: Callable[[Mapping[str, int], int, Mode], list[Value]] | None = None
+    compiled: ir.Model | None = None
 
     @property
     def runner(self) -> RunnerName:
@@ -59,7 +60,7 @@ def as_subject(source: Checkable, name: str, runner: RunnerName = "auto") -> Sub
         return source
     if isinstance(source, Artifact):
         make = partial(random_inputs, source.model)
-        return Subject(name, source, interface_of(source.model), None, make)
+        return Subject(name, source, interface_of(source.model), None, make, source.model)
     if isinstance(source, str | Path) and Path(source).is_dir():
         saved = open_saved(source)
         if saved.model is None:

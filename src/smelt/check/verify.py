@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import onnx_ir as ir
+
 from smelt.check.agreement import Dims, disagreements, fixed_sizes, sizes_in_words, trial_sizes
 from smelt.check.case import Case
 from smelt.check.compare import EXACT, Comparison, Slack, Tolerance, compare
@@ -15,6 +17,7 @@ from smelt.errors import SmeltError, UsageError
 from smelt.ir.out_of_memory import explains_memory
 from smelt.runtime.inputs import Mode
 from smelt.runtime.interface import Interface, Value
+from smelt.runtime.runner import open_runner
 from smelt.spans import span
 
 MODES: tuple[Mode, ...] = ("normal", "sparse")
@@ -141,9 +144,27 @@ def _runner_of(side: Subject) -> str | None:
 
 
 def _yardstick(first: Subject, second: Subject, seed: int) -> Yardstick:
-    """Measures on the source, or on the other side's model if the source is a bare function."""
-    subject = first if first.model is not None or second.model is None else second
-    return Yardstick(subject, seed)
+    """Measures on the source, or on the other side if the source is a bare function.
+
+    An artifact is measured on the model that it was compiled from, where that can be run: of a
+    function of integers, nothing else could be moved.
+    """
+    for side in (first, second):
+        if side.model is not None:
+            return Yardstick(side, seed)
+    for side in (first, second):
+        if side.compiled is not None and _can_run(side.compiled):
+            return Yardstick(side.compiled, seed)
+    return Yardstick(first, seed)
+
+
+def _can_run(model: ir.Model) -> bool:
+    """False for a model with operators that its target alone knows."""
+    try:
+        open_runner(model.clone(), consume=True)
+    except SmeltError:
+        return False
+    return True
 
 
 def made_up_cases(
