@@ -1,5 +1,6 @@
 """Batches and Ray Data on a real cluster of this machine."""
 
+import json
 import multiprocessing
 import os
 import secrets
@@ -13,8 +14,10 @@ import pytest
 pytest.importorskip("ray._version", reason="needs ray: pip install 'smelt[ray]'")
 
 from small_models import MODEL
+from typer.testing import CliRunner
 
 from smelt.batch import plan, run
+from smelt.cli.main import app
 from smelt.errors import UsageError
 from smelt.ray import Predictor, batches
 from smelt.ray.batches import attended
@@ -57,6 +60,14 @@ def test_a_batch_on_the_cluster_and_again_on_this_machine(cluster, models, tmp_p
     }
     onnx.checker.check_model(tmp_path / "out" / "sub" / "b.onnx")
     assert all(outcome.cached for outcome in run(planned).listed())
+
+
+def test_the_command_on_the_cluster(cluster, models, tmp_path):
+    arguments = ["batch", str(models), "--do", "optimize", "-o", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, [*arguments, "--ray", "local", "--json"])
+    assert result.exit_code == 1
+    counts = json.loads(result.stdout)["counts"]
+    assert (counts["done"], counts["failed"]) == (2, 1)
 
 
 def test_options_that_the_command_does_not_have_end_the_batch(cluster, models, tmp_path):

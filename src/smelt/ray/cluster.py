@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -37,6 +39,7 @@ def connected(address: str = LOCAL) -> Iterator[None]:
         yield
         return
     local = {"include_dashboard": False} if address == LOCAL else {}
+    asked_to_end = signal.getsignal(signal.SIGTERM)
     try:
         _knock(address)
         init(address, log_to_driver=False, logging_level=logging.ERROR, **local)
@@ -47,6 +50,9 @@ def connected(address: str = LOCAL) -> Iterator[None]:
             why=str(error).strip().partition("\n")[0],
             fix="--ray local starts one on this machine",
         ) from error
+    if threading.current_thread() is threading.main_thread():
+        # Ray aborts with a trace of its own.
+        signal.signal(signal.SIGTERM, asked_to_end or signal.SIG_DFL)
     try:
         yield
     finally:
