@@ -24,6 +24,9 @@ WARM_UP = 2
 
 CONFIDENCE = 0.95
 
+SMALLEST = 0.01
+"""A difference that is called one: caches and clocks move the same model by as much."""
+
 
 @dataclass(frozen=True)
 class Timing:
@@ -43,10 +46,11 @@ class Timing:
 
     @property
     def differs(self) -> bool | None:
-        """True if it is faster or slower than the first beyond noise; None if nobody can say."""
+        """True if it is faster or slower than the first, beyond noise and by more than
+        ``SMALLEST``; None if nobody can say."""
         if self.interval is None:
             return None
-        return not self.interval[0] <= 1 <= self.interval[1]
+        return self.interval[1] < 1 - SMALLEST or self.interval[0] > 1 + SMALLEST
 
     def to_json(self) -> dict[str, Any]:
         return {
