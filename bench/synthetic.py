@@ -3,20 +3,32 @@
 Each block of 23 nodes has a MatMul with bias, an exact GELU in five nodes, a layer norm in nine,
 two Transposes that cancel, neutral arithmetic, an Identity and a residual Add. All blocks share
 their weights, as repeated layers share constants after deduplication.
+
+``dense_in_rewrites`` is the hard case for a rewriter: more than half of its nodes go.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import onnx_ir as ir
 
 NODES_PER_BLOCK = 26
+NODES_PER_DENSE_BLOCK = 11
 WIDTH = 16
 
 
 def transformer_like(nodes: int, seed: int = 0) -> ir.Model:
     """About ``nodes`` nodes on ``float[B, 8, WIDTH]``; the batch is symbolic."""
-    return _Writer(seed).model(max(1, nodes // NODES_PER_BLOCK))
+    writer = _Writer(seed)
+    return writer.model(writer.block, max(1, nodes // NODES_PER_BLOCK))
+
+
+def dense_in_rewrites(nodes: int, seed: int = 0) -> ir.Model:
+    """About ``nodes`` nodes, of each 11 a transpose pair, two no-ops, an Identity and a swish."""
+    writer = _Writer(seed)
+    return writer.model(writer.dense_block, max(1, nodes // NODES_PER_DENSE_BLOCK))
 
 
 class _Writer:
@@ -37,12 +49,12 @@ class _Writer:
         }
         self.values = {name: _initializer(name, data) for name, data in self.constants.items()}
 
-    def model(self, blocks: int) -> ir.Model:
+    def model(self, block: Callable[[ir.Value], ir.Value], blocks: int) -> ir.Model:
         shape = ir.Shape(["B", 8, WIDTH])
         x = ir.Value(name="x", type=ir.TensorType(ir.DataType.FLOAT), shape=shape)
         y = x
         for _ in range(blocks):
-            y = self.block(y)
+            y = block(y)
         y = self.op("Identity", y)
         y.name, y.type, y.shape = "y", x.type, shape
         graph = ir.Graph(
@@ -66,6 +78,14 @@ class _Writer:
         h = self.op("Neg", self.op("Neg", self.op("Identity", h)))
         h = self.op("Relu", self.op("Relu", h))
         return self.op("Add", x, self.op("Tanh", h))
+
+    def dense_block(self, x: ir.Value) -> ir.Value:
+        c = self.values
+        h = self.op("Add", self.op("MatMul", x, c["weight"]), c["bias"])
+        h = self.op("Transpose", self.op("Transpose", h, perm=[0, 2, 1]), perm=[0, 2, 1])
+        h = self.op("Identity", self.op("Add", self.op("Mul", h, c["one"]), c["zero"]))
+        h = self.op("Mul", h, self.op("Sigmoid", h))
+        return self.op("Tanh", self.op("Add", x, h))
 
     def layer_norm(self, x: ir.Value) -> ir.Value:
         c = self.values

@@ -8,12 +8,13 @@ it gets a symbol of its own. Without this, a rule could drop an operand that bro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import zip_longest
 
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
-from smelt.ir.shape_registry import registry
+from smelt.ir.shape_registry import registry, rewrap
 
 ELEMENTWISE = (
     *("Add", "Sub", "Mul", "Div", "Pow", "Mod", "And", "Or", "Xor", "BitShift"),
@@ -54,19 +55,12 @@ def conflicts(shapes: Iterable[ir.Shape | None], skip: int = 0) -> set[int]:
 def register_sound_broadcasting() -> None:
     """Wrap the rule of every broadcasting operator; to be called once."""
     for op_type, skip in _operators():
-        for version in registry.version_boundaries("", op_type):
-            infer = registry.get("", op_type, version)
-            if infer is not None:
-                sound = _sound(infer, skip, quick=QUICK.get(op_type))
-                registry.register("", op_type, since_version=version)(sound)
+        rewrap(partial(_sound, skip=skip, quick=QUICK.get(op_type)), "", op_type)
     for op_type, other in ALIKE.items():
         infer = registry.get("", other, registry.version_boundaries("", other)[-1])
         if infer is not None:
             registry.register("", op_type, since_version=1)(_sound(infer, 0))
-    for version in registry.version_boundaries("", "Expand"):
-        infer = registry.get("", "Expand", version)
-        if infer is not None:
-            registry.register("", "Expand", since_version=version)(_sound(infer, 0, _asked_of))
+    rewrap(partial(_sound, skip=0, shapes_of=_asked_of), "", "Expand")
 
 
 def _operators() -> Iterator[tuple[str, int]]:

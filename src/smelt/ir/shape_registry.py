@@ -6,15 +6,19 @@ in the process may use it too, so ours is apart, and so is the walk that asks ou
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType, SimpleNamespace
+from typing import TypeAlias
 
 import onnx_ir as ir
-from onnx_shape_inference import OpShapeInferenceRegistry
+from onnx_shape_inference import OpShapeInferenceRegistry, ShapeInferenceContext
 from onnx_shape_inference import registry as _theirs
 
 from smelt.errors import InternalError
+
+ShapeRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
 
 registry = OpShapeInferenceRegistry()
 """What smelt registers and asks."""
@@ -36,6 +40,18 @@ def take_over() -> None:
             rule = _theirs.get(domain, op_type, version)
             if rule is not None:
                 registry.register(domain, op_type, since_version=version)(rule)
+
+
+def rewrap(wrap: Callable[[ShapeRule], ShapeRule], domain: str, op_type: str) -> None:
+    """Put what ``wrap`` makes of it in the place of the rule of each version of an operator.
+
+    The registry keeps what was registered before and lists its version again: each version is
+    wrapped once all the same.
+    """
+    for version in dict.fromkeys(registry.version_boundaries(domain, op_type)):
+        rule = registry.get(domain, op_type, version)
+        if rule is not None:
+            registry.register(domain, op_type, since_version=version)(wrap(rule))
 
 
 def infer_everything(model: ir.Model) -> None:

@@ -9,6 +9,7 @@ of their own. ``register_shape_rule`` takes rules for operators of other domains
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 import onnx_ir as ir
@@ -23,11 +24,9 @@ from smelt.errors import InternalError, SmeltError
 from smelt.ir.chosen_sizes import chosen, divided
 from smelt.ir.control_flow_shapes import infer_if, infer_loop, with_steady_states
 from smelt.ir.reshape_shapes import counted_first
-from smelt.ir.shape_registry import registry
+from smelt.ir.shape_registry import ShapeRule, registry, rewrap
 from smelt.ir.slice_shapes import at_run_time, bounded
 from smelt.ir.tracked_elements import MAX_ELEMENTS, check_elements, check_sizes
-
-ShapeRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
 
 
 def register_shape_rule(
@@ -43,15 +42,9 @@ def register_shape_rule(
 def register_own_rules() -> None:
     """Put our rules in the place of the library's; to be called once."""
     for op_type, own in _OWN.items():
-        for version in registry.version_boundaries("", op_type):
-            theirs = registry.get("", op_type, version)
-            if theirs is not None:
-                registry.register("", op_type, since_version=version)(_choose(own, theirs))
+        rewrap(partial(_choose, own), "", op_type)
     for op_type, wrap in _WRAPPED.items():
-        for version in registry.version_boundaries("", op_type):
-            theirs = registry.get("", op_type, version)
-            if theirs is not None:
-                registry.register("", op_type, since_version=version)(wrap(theirs))
+        rewrap(wrap, "", op_type)
 
 
 def contain_failures() -> None:
@@ -69,11 +62,8 @@ def check_results() -> None:
 
 
 def _wrap_all(wrap: Callable[[ShapeRule], ShapeRule]) -> None:
-    for domain, op_type, versions in list(registry.iter_supported()):
-        for version in versions:
-            rule = registry.get(domain, op_type, version)
-            if rule is not None:
-                registry.register(domain, op_type, since_version=version)(wrap(rule))
+    for domain, op_type, _ in list(registry.iter_supported()):
+        rewrap(wrap, domain, op_type)
 
 
 def _is_theirs(rule: ShapeRule) -> bool:

@@ -26,9 +26,8 @@ from smelt.ir.dims import symbols_of
 from smelt.ir.invented_dims import every_value, invented_names, is_invented, without_invented
 from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.shape_context import ShapeContext, forget_elements
-from smelt.ir.shape_registry import infer_everything, registry, take_over
+from smelt.ir.shape_registry import ShapeRule, infer_everything, registry, take_over
 from smelt.ir.shape_rules import (
-    ShapeRule,
     check_results,
     contain_failures,
     register_own_rules,
