@@ -45,6 +45,8 @@ class Constants:
         known = self._known.get(value)
         if known is not None:
             return known if limit is None or known.nbytes <= limit else None
+        if not may_be_constant(value):
+            return None
         array = self._read(value, limit)
         if array is not None:
             array = array.view()
@@ -147,6 +149,14 @@ def tensor_of(value: ir.Value) -> ir.TensorProtocol | None:
     return _constant_tensor(node)
 
 
+def may_be_constant(value: ir.Value | None) -> bool:
+    """False for most values that hold no constant, by a look that takes a tenth of reading one."""
+    if value is None:
+        return False
+    producer = value.producer()
+    return value.is_initializer() if producer is None else producer.op_type in _HOLD_CONSTANTS
+
+
 def is_constant(value: ir.Value | None) -> bool:
     """True for initializers that callers cannot override and for ``Constant`` outputs, any size."""
     return value is not None and tensor_of(value) is not None
@@ -225,3 +235,6 @@ _MOVEMENTS: Mapping[str, Callable[[Array, ir.Node], Array | None]] = {
     "Unsqueeze": _reshape,
     "Flatten": _reshape,
 }
+
+_HOLD_CONSTANTS = frozenset({"Constant", "Shape", *_MOVEMENTS})
+"""The operators through which a constant is read."""

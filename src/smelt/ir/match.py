@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from smelt.ir.constants import Constants
+from smelt.ir.constants import Constants, may_be_constant
 from smelt.ir.known_forms import is_known, unknown_part
 from smelt.ir.onnx_ir_private import uses_of
 from smelt.ir.pattern import Const, OneOf, Op, Optional, Pattern, Var, heads
@@ -241,9 +241,18 @@ def compile_look(pattern: Op) -> Callable[[ir.Node], bool]:
                 return False
         return True
 
-    if not needs:
-        return lambda node: True
-    return anywhere if pattern.commutative else in_place
+    def holds_constants(node: ir.Node) -> bool:
+        operands = node.inputs
+        if pattern.commutative:
+            return any(map(may_be_constant, operands))
+        return all(place < len(operands) and may_be_constant(operands[place]) for place in places)
+
+    if needs:
+        return anywhere if pattern.commutative else in_place
+    # Without other operators below the root, nobody is told which operand is no constant.
+    places = [place for place, each in enumerate(pattern.inputs) if isinstance(each, Const)]
+    plain = all(isinstance(each, Const | Var) for each in pattern.inputs)
+    return holds_constants if places and plain else lambda node: True
 
 
 def _needs(pattern: Op) -> tuple[Need, ...]:
@@ -253,8 +262,9 @@ def _needs(pattern: Op) -> tuple[Need, ...]:
 
 def _could_match(operands: Sequence[ir.Value | None], needs: tuple[Need, ...]) -> bool:
     """A cheap look at the producers, before any choice is made."""
+    count = len(operands)
     for place, head in needs:
-        operand = operands[place] if place < len(operands) else None
+        operand = operands[place] if place < count else None
         producer = operand.producer() if operand is not None else None
         if producer is None or producer.op_type not in head:
             return False

@@ -191,7 +191,7 @@ class Rewriter:
             node = pending.pop()
             if node in self.dead or node.graph is None:
                 continue
-            if not all(scope.is_dead(value) for value in node.outputs):
+            if not scope.is_unread(node):
                 survivors[node] = None
                 continue
             self.dead.add(node)

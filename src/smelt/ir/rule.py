@@ -91,6 +91,8 @@ class Rule:
     ``min_opset``: the lowest ONNX opset of which it makes or reads operators. ``same_shape``:
     the pattern itself implies that the replacement has the shape of the root, so the rewriter
     need not prove it from inferred shapes (it still refuses a proved conflict).
+    ``needs``: operators of ONNX of which the model must have one, where ``build`` walks on beyond
+    the pattern.
     """
 
     name: str
@@ -98,6 +100,7 @@ class Rule:
     build: Build
     min_opset: int = 13
     same_shape: bool = False
+    needs: tuple[str, ...] = ()
     roots: tuple[tuple[str, str], ...] = field(init=False)
     depth: int = field(init=False)
     _inner_names: frozenset[str] = field(init=False, repr=False)
@@ -116,6 +119,12 @@ class Rule:
         object.__setattr__(self, "depth", depth(self.pattern))
         object.__setattr__(self, "_inner_names", inner_names(self.pattern))
         object.__setattr__(self, "_matchers", tuple(matchers))
+
+    def can_match_in(self, operators: Container[tuple[str, str]]) -> bool:
+        """True if a model of these ``(domain, op_type)`` may hold what the rule rewrites."""
+        if self.needs and not any(("", op_type) in operators for op_type in self.needs):
+            return False
+        return can_occur(self.pattern, operators)
 
     def look(self, op_type: str) -> Look:
         """A function that says of a root of this operator, fast, that the rule cannot match."""
@@ -145,12 +154,17 @@ class Rule:
 
 
 def rule(
-    pattern: Op | OneOf, *, min_opset: int = 13, same_shape: bool = False, name: str | None = None
+    pattern: Op | OneOf,
+    *,
+    min_opset: int = 13,
+    same_shape: bool = False,
+    needs: tuple[str, ...] = (),
+    name: str | None = None,
 ) -> Callable[[Build], Rule]:
     """Make a Rule of a build function, named like it."""
 
     def decorate(build: Build) -> Rule:
-        return Rule(name or build.__name__, pattern, build, min_opset, same_shape)
+        return Rule(name or build.__name__, pattern, build, min_opset, same_shape, needs)
 
     return decorate
 
@@ -169,7 +183,7 @@ class RuleSet:
 
     def within(self, operators: Container[tuple[str, str]]) -> RuleSet:
         """The rules that can match in a model of these ``(domain, op_type)``."""
-        possible = [rule for rule in self.rules if can_occur(rule.pattern, operators)]
+        possible = [rule for rule in self.rules if rule.can_match_in(operators)]
         return self if len(possible) == len(self.rules) else RuleSet(possible)
 
     @property

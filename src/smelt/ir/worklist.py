@@ -36,9 +36,12 @@ class RuleStats:
     ``rewrites`` counts edits; it is not 0 exactly if the model changed. ``needs`` counts misses
     by the ONNX opset that they need. ``interface`` lists what was done to inputs and outputs.
     ``skipped`` says that values of many readers kept some of them from being tried again.
+    ``unseen`` are those of the edits that no other pass can tell, such as a constant dropped that
+    nobody reads.
     """
 
     rewrites: int = 0
+    unseen: int = 0
     fired: Counter[str] = field(default_factory=Counter)
     missed: Counter[tuple[str, str]] = field(default_factory=Counter)
     example: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -142,11 +145,12 @@ class Worklist:
         self.rewriter.builders.append(builder)
         self.stats.fired[rule.name] += 1
         self._recent.append(rule.name)
-        made = {(node.domain, node.op_type) for node in builder.created}
-        if not made <= self._operators:
-            self._operators |= made
-            self.rules = self._every.within(self._operators)
-        self.rewriter.remove_dead(builder.created)
+        if builder.created:
+            made = {(node.domain, node.op_type) for node in builder.created}
+            if not made <= self._operators:
+                self._operators |= made
+                self.rules = self._every.within(self._operators)
+            self.rewriter.remove_dead(builder.created)
         self._push_affected(touched, builder.created)
         return True
 

@@ -72,8 +72,9 @@ def run(cx: PassContext, steps: Steps, observers: Iterable[Observer] = ()) -> li
 
 
 class _Run:
-    """One run of a pipeline. ``edits`` counts all of them; ``settled`` notes for each step at
-    which count it last found nothing more to do, so that a fixpoint does not ask again in vain.
+    """One run of a pipeline. ``edits`` counts all that another pass can tell; ``settled`` notes for
+    each step at which count it last found nothing more to do, so that a fixpoint does not ask again
+    in vain.
     """
 
     def __init__(self, cx: PassContext, observers: tuple[Observer, ...]) -> None:
@@ -114,7 +115,7 @@ class _Run:
             after = self.cx.index().count
             told.note(nodes_after=after, rewrites=stats.rewrites)
         seconds = time.process_time() - started
-        self.edits += stats.rewrites
+        self.edits += stats.rewrites - stats.unseen
         if not stats.rewrites or (step.pass_.rules and not stats.skipped):
             self.settled[text] = self.edits
         promised = step.pass_.exactness_of(stats, step.options)

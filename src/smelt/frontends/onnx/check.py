@@ -17,6 +17,7 @@ from smelt.frontends.onnx.checks.functions import check_calls, check_functions
 from smelt.frontends.onnx.checks.names import check_names
 from smelt.frontends.onnx.checks.value_types import check_inputs, check_value_types
 from smelt.frontends.onnx.checks.versions import check_imports, check_versions
+from smelt.frontends.onnx.checks.walk import Scopes
 from smelt.frontends.onnx.inside import Inside
 from smelt.frontends.onnx.schema import check_nodes
 from smelt.frontends.onnx.structure import check_depth, check_structure
@@ -25,17 +26,20 @@ from smelt.frontends.onnx.tensors import check_tensors
 __all__ = ["check_model", "check_proto"]
 
 
-def check_proto(proto: onnx.ModelProto, folder: Path | None, inside: Inside) -> None:
+def check_proto(
+    proto: onnx.ModelProto, scopes: Scopes, folder: Path | None, inside: Inside
+) -> None:
     """Raise InvalidModel, or ResourceLimit, for the first rule that ``proto`` breaks.
 
-    Weights in files are sought in ``folder``, those that are marks ``inside`` the model.
+    ``scopes`` are those of ``proto``. Weights in files are sought in ``folder``, those that are
+    marks ``inside`` the model.
     """
     check_imports(proto)
-    check_names(proto)
+    check_names(scopes)
     check_functions(proto)
-    check_attributes(proto)
-    check_value_types(proto)
-    check_tensors(proto, folder, inside)
+    check_attributes(scopes)
+    check_value_types(scopes)
+    check_tensors(proto, scopes, folder, inside)
 
 
 def check_model(model: ir.Model) -> None:

@@ -11,6 +11,7 @@ from smelt.errors import InvalidModel, SmeltError
 from smelt.frontends.onnx.check import check_model, check_proto
 from smelt.frontends.onnx.checks.sparse import make_dense
 from smelt.frontends.onnx.checks.value_types import forget_impossible_sizes
+from smelt.frontends.onnx.checks.walk import scopes
 from smelt.frontends.onnx.inline import inline_functions
 from smelt.frontends.onnx.map_types import note_map_types, without_map_types
 from smelt.frontends.onnx.mapped import map_weights
@@ -96,8 +97,10 @@ def _read(source: onnx.ModelProto | bytes | str | Path) -> ir.Model:
 
 
 def _from_proto(read: Read) -> ir.Model:
-    check_proto(read.proto, read.folder, read.inside)
-    proto, map_types = without_map_types(make_dense(read.proto))
+    found = scopes(read.proto)
+    check_proto(read.proto, found, read.folder, read.inside)
+    proto = make_dense(read.proto, found)
+    proto, map_types = without_map_types(proto, found if proto is read.proto else scopes(proto))
     try:
         with silent_onnx_ir():
             model = ir.from_proto(proto)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import onnx
 import onnx_ir as ir
 
-from smelt.frontends.onnx.checks.walk import scopes
+from smelt.frontends.onnx.checks.walk import Scopes, scopes
 from smelt.ir import scope
 from smelt.ir.onnx_ir_log import silent_onnx_ir
 from smelt.ir.opaque_types import OpaqueType, opaque_type_of, set_opaque_type
@@ -15,20 +15,20 @@ from smelt.ir.opaque_types import OpaqueType, opaque_type_of, set_opaque_type
 Types = Mapping[str, OpaqueType]
 
 
-def without_map_types(proto: onnx.ModelProto) -> tuple[onnx.ModelProto, Types]:
+def without_map_types(proto: onnx.ModelProto, found: Scopes) -> tuple[onnx.ModelProto, Types]:
     """``proto`` with the types of maps left out, and these by the names of the values.
 
-    It is copied only if it has any.
+    ``found`` are the scopes of ``proto``, which is copied only if it has any.
     """
-    found = {info.name: _opaque(info.type) for info in _infos(proto) if _has_map(info.type)}
-    if not found:
-        return proto, found
+    types = {info.name: _opaque(info.type) for info in _infos(found) if _has_map(info.type)}
+    if not types:
+        return proto, types
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
-    for info in _infos(copy):
-        if info.name in found:
+    for info in _infos(scopes(copy)):
+        if info.name in types:
             info.ClearField("type")
-    return copy, found
+    return copy, types
 
 
 def note_map_types(model: ir.Model, types: Types) -> None:
@@ -45,7 +45,7 @@ def proto_of(model: ir.Model) -> onnx.ModelProto:
         proto = ir.to_proto(model)
     noted = {value.name: opaque_type_of(value) for value in _values(model)}
     types = {name: type_ for name, type_ in noted.items() if type_ is not None}
-    for info in _infos(proto) if types else ():
+    for info in _infos(scopes(proto)) if types else ():
         if info.name in types:
             info.type.ParseFromString(types[info.name].data)
     return proto
@@ -58,8 +58,8 @@ def _values(model: ir.Model) -> Iterator[ir.Value]:
             yield from node.outputs
 
 
-def _infos(proto: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
-    for place in scopes(proto):
+def _infos(found: Scopes) -> Iterator[onnx.ValueInfoProto]:
+    for place in found:
         owner = place.graph
         if owner is not None:
             yield from (*owner.input, *owner.output, *owner.value_info)

@@ -26,13 +26,15 @@ def check_nodes(model: ir.Model) -> None:
     local = {(key[0], key[1]) for key in model.functions}
     for root, imports in roots:
         types: Types = {}
+        carriers: list[ir.Node] = []
         for graph in scope.graphs_below(root):
             for node in graph:
                 if node.domain in DOMAINS and (node.domain, node.op_type) not in local:
                     _check_node(node, imports.get(node.domain, 1), types)
-        for graph in scope.graphs_below(root):
-            for node in graph:
-                check_body(node, imports.get("", 1), types)
+                if not scope.is_flat(node):
+                    carriers.append(node)
+        for node in carriers:
+            check_body(node, imports.get("", 1), types)
 
 
 def _check_node(node: ir.Node, version: int, types: Types) -> None:

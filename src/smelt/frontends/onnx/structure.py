@@ -32,8 +32,7 @@ def check_structure(model: ir.Model) -> None:
     for root, imports in roots:
         if not _is_ordered(root, set()):
             _sort(root)
-        _check_values(root)
-        _check_imports(root, imports)
+        _check_values(root, imports)
 
 
 def _is_ordered(graph: ir.Graph, known: set[ir.Value]) -> bool:
@@ -88,9 +87,11 @@ def _waits_for(node: ir.Node, graph: ir.Graph) -> int:
     return sum(producer is not None and producer.graph is graph for producer in producers)
 
 
-def _check_values(root: ir.Graph) -> None:
+def _check_values(root: ir.Graph, imports: dict[str, int]) -> None:
     for graph in scope.graphs_below(root):
         for node in graph:
+            if node.domain not in imports:
+                raise _not_imported(node)
             for value in node.inputs:
                 if value is not None and not _is_written(value):
                     raise _unwritten(value, f"node {node.name!r} ({node.op_type}) reads it")
@@ -115,13 +116,10 @@ def _unwritten(value: ir.Value, at: str) -> InvalidModel:
     )
 
 
-def _check_imports(root: ir.Graph, imports: dict[str, int]) -> None:
-    for graph in scope.graphs_below(root):
-        for node in graph:
-            if node.domain not in imports:
-                name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-                raise InvalidModel(
-                    "E306",
-                    f"operator {name} is of a domain that the model does not import",
-                    at=f"node {node.name!r}",
-                )
+def _not_imported(node: ir.Node) -> InvalidModel:
+    name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+    return InvalidModel(
+        "E306",
+        f"operator {name} is of a domain that the model does not import",
+        at=f"node {node.name!r}",
+    )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -21,7 +21,7 @@ import onnx_ir as ir
 from smelt.errors import InvalidModel, ResourceLimit, SmeltError, UsageError
 from smelt.frontends.onnx.checks.sparse import check_sparse
 from smelt.frontends.onnx.checks.tensor_data import FIELDS, check_data, holds
-from smelt.frontends.onnx.checks.walk import scopes
+from smelt.frontends.onnx.checks.walk import Scopes
 from smelt.frontends.onnx.inside import Inside
 
 EXTERNAL_KEYS = frozenset({"location", "offset", "length", "checksum"})
@@ -29,33 +29,38 @@ MAX_ELEMENTS = 2**40
 """Elements beyond which a tensor is no tensor but an attack."""
 
 
-def check_tensors(proto: onnx.ModelProto, folder: Path | None, inside: Inside) -> None:
+def check_tensors(
+    proto: onnx.ModelProto, scopes: Scopes, folder: Path | None, inside: Inside
+) -> None:
     """Raise for the first tensor whose claims do not hold: E311, E313, E314, E501."""
-    for tensor in _held(proto, "initializer", "t", "tensors"):
+    attributes = [
+        attribute for function in proto.functions for attribute in function.attribute_proto
+    ]
+    attributes += [attribute for scope in scopes for attribute in scope.attributes]
+    graphs = [scope.graph for scope in scopes if scope.graph is not None]
+    for tensor in _held(graphs, attributes, "initializer", "t", "tensors"):
         check_tensor(tensor, folder, inside)
-    for sparse in _held(proto, "sparse_initializer", "sparse_tensor", "sparse_tensors"):
+    kinds = ("sparse_initializer", "sparse_tensor", "sparse_tensors")
+    for sparse in _held(graphs, attributes, *kinds):
         check_tensor(sparse.values, folder, inside)
         check_tensor(sparse.indices, folder, inside)
         check_sparse(sparse)
 
 
-def _held(proto: onnx.ModelProto, in_graph: str, single: str, several: str) -> Iterator[Any]:
+def _held(
+    graphs: Iterable[onnx.GraphProto],
+    attributes: Iterable[onnx.AttributeProto],
+    in_graph: str,
+    single: str,
+    several: str,
+) -> Iterator[Any]:
     """What these fields hold, of graphs and of attributes; dense and sparse have their own."""
-    for scope in scopes(proto):
-        if scope.graph is not None:
-            yield from getattr(scope.graph, in_graph)
-    for attribute in _attributes(proto):
+    for graph in graphs:
+        yield from getattr(graph, in_graph)
+    for attribute in attributes:
         if attribute.HasField(single):
             yield getattr(attribute, single)
         yield from getattr(attribute, several)
-
-
-def _attributes(proto: onnx.ModelProto) -> Iterator[onnx.AttributeProto]:
-    for function in proto.functions:
-        yield from function.attribute_proto
-    for scope in scopes(proto):
-        for node in scope.nodes:
-            yield from node.attribute
 
 
 def check_tensor(tensor: onnx.TensorProto, folder: Path | None, inside: Inside) -> None:

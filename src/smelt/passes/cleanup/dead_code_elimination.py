@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 import onnx_ir as ir
 
 from smelt.ir import scope
-from smelt.ir.onnx_ir_private import uses_of
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
@@ -34,7 +33,7 @@ def dead_code_elimination(
     graphs = cx.index().graphs
     for graph in graphs:
         for node in reversed(graph):
-            if _is_dead(node) and node not in rewriter.dead:
+            if scope.is_unread(node) and node not in rewriter.dead:
                 stats.fired["dead node"] += 1
                 rewriter.remove_dead([node])
                 rewriter.count += 1
@@ -42,17 +41,11 @@ def dead_code_elimination(
     _drop_outputs(cx, rewriter, stats)
     for graph in scope.graphs(cx.model):
         for value in list(graph.initializers.values()):
-            stats.fired["unused constant"] += rewriter.drop_initializer(value)
+            if rewriter.drop_initializer(value):
+                stats.fired["unused constant"] += 1
+                stats.unseen += 1
     _drop_functions(cx.model, rewriter, stats)
     _drop_imports(cx.model, rewriter, stats)
-
-
-def _is_dead(node: ir.Node) -> bool:
-    """Asked of every node in each round of a pipeline, so without a generator."""
-    for value in node.outputs:  # noqa: SIM110
-        if uses_of(value) or value.is_graph_output():
-            return False
-    return True
 
 
 def _drop_outputs(cx: PassContext, rewriter: Rewriter, stats: RuleStats) -> None:

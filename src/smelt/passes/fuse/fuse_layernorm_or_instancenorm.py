@@ -36,8 +36,11 @@ from smelt.passes.fuse.norm_operators import (
     parameter_axes,
 )
 
+_ROOTS = ("Sqrt", "Pow")
+"""A deviation is one of these: without them, no product is walked."""
 
-@rule(op(["Mul", "Div"], var("a"), var("b")))
+
+@rule(op(["Mul", "Div"], var("a"), var("b")), needs=_ROOTS)
 def product(m: Match, b: Builder) -> Replacement:
     """``(x - mean) / sqrt(var + epsilon)``, perhaps with a scale inside."""
     return _build(read_product(m.root, m.constants), m, b)
@@ -46,7 +49,10 @@ def product(m: Match, b: Builder) -> Replacement:
 _product = op("Mul", var("p"), var("q"), name="product")
 
 
-@rule(one_of(op("Add", _product, var("rest"), commutative=True), op("Sub", _product, var("rest"))))
+@rule(
+    one_of(op("Add", _product, var("rest"), commutative=True), op("Sub", _product, var("rest"))),
+    needs=_ROOTS,
+)
 def multiplied_out(m: Match, b: Builder) -> Replacement:
     """``x * inverse + (bias - mean * inverse)``, as TensorFlow and Keras have it."""
     for first, second in ((m["product"], m["rest"]), (m["rest"], m["product"])):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 
 from smelt.errors import InvalidModel
-from smelt.frontends.onnx.checks.walk import place, scopes
+from smelt.frontends.onnx.checks.walk import Scopes, place
 
 STANDARD = ("", "ai.onnx", "ai.onnx.ml")
 """Domains whose text attributes are text; others keep whole binaries in them."""
@@ -27,10 +27,10 @@ _MESSAGES = frozenset({"t", "g", "sparse_tensor", "tp"})
 """Fields without a default: writers of proto3 leave out a number that is 0 and an empty text."""
 
 
-def check_attributes(proto: onnx.ModelProto) -> None:
+def check_attributes(scopes: Scopes) -> None:
     """Raise InvalidModel E324 for a malformed attribute, E315 for one that should be text."""
-    for scope in scopes(proto):
-        for node in scope.nodes:
+    for scope in scopes:
+        for node in scope.nodes if scope.attributes else ():
             names = [attribute.name for attribute in node.attribute]
             if len(set(names)) < len(names):
                 twice = next(name for name in names if names.count(name) > 1)

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import onnx
 
 from smelt.errors import InvalidModel
-from smelt.frontends.onnx.checks.walk import Scope, place, scopes
+from smelt.frontends.onnx.checks.walk import Scope, Scopes, place
 
 
-def check_names(proto: onnx.ModelProto) -> None:
+def check_names(scopes: Scopes) -> None:
     """Raise InvalidModel for the first name that cannot be.
 
     E304 a value written twice, E312 graphs nested too deep, E315 no text, E325 no name.
     """
     positions: dict[Scope, dict[str, int]] = {}
-    for scope in scopes(proto):
+    for scope in scopes:
         for node in scope.nodes:
             _check_node(node)
         if scope.graph is not None:
             _check_named(scope.graph, str(scope))
-        _check_unique(str(scope), _written(scope))
-        positions[scope] = _positions(scope)
+        _check_unique(scope)
         if scope.outer is not None:
             _check_not_hidden(scope, positions)
 
@@ -49,11 +48,13 @@ def _check_named(graph: onnx.GraphProto, at: str) -> None:
                 raise InvalidModel("E325", f"{kind} has no name", at=f"{at}: number {index}")
 
 
-def _written(scope: Scope) -> Iterator[tuple[str, str]]:
+def _written(scope: Scope) -> Iterator[tuple[str, str | onnx.NodeProto]]:
     """Every name that the scope defines, and by what; a weight may give an input its default."""
     yield from _given(scope)
     for node in scope.nodes:
-        yield from ((name, place(node)) for name in node.output if name)
+        for name in node.output:
+            if name:
+                yield name, node
 
 
 def _given(scope: Scope) -> Iterator[tuple[str, str]]:
@@ -69,17 +70,21 @@ def _given(scope: Scope) -> Iterator[tuple[str, str]]:
         yield from ((name, "an input") for name in scope.function.input)
 
 
-def _check_unique(scope: str, written: Iterable[tuple[str, str]]) -> None:
-    seen: dict[str, str] = {}
-    for name, writer in written:
+def _check_unique(scope: Scope) -> None:
+    seen: dict[str, str | onnx.NodeProto] = {}
+    for name, writer in _written(scope):
         if name in seen:
             raise InvalidModel(
                 "E304",
                 f"value {name!r} is written twice",
-                at=f"{scope}: {seen[name]}, then {writer}",
+                at=f"{scope}: {_said(seen[name])}, then {_said(writer)}",
                 why="each value of a graph has one writer",
             )
         seen[name] = writer
+
+
+def _said(writer: str | onnx.NodeProto) -> str:
+    return writer if isinstance(writer, str) else place(writer)
 
 
 def _positions(scope: Scope) -> dict[str, int]:
@@ -94,6 +99,8 @@ def _check_not_hidden(scope: Scope, positions: dict[Scope, dict[str, int]]) -> N
     """No node may write a name that its graph can read from the graphs around it."""
     inner, outer = scope, scope.outer
     while outer is not None:
+        if outer not in positions:
+            positions[outer] = _positions(outer)
         visible = positions[outer]
         for node in scope.nodes:
             for name in node.output:

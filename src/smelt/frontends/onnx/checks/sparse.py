@@ -13,7 +13,7 @@ import onnx
 from onnx import numpy_helper
 
 from smelt.errors import InvalidModel, ResourceLimit
-from smelt.frontends.onnx.checks.walk import scopes
+from smelt.frontends.onnx.checks.walk import Scopes, scopes
 
 MAX_BYTES = 2**31
 """A sparse weight beyond this is not made dense."""
@@ -58,14 +58,13 @@ def _fault_of_order(positions: np.ndarray | None, count: int) -> str:
     return "its indices do not ascend" if (np.diff(positions) <= 0).any() else ""
 
 
-def make_dense(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """``proto``, or a copy whose sparse weights, which were checked, are dense ones.
+def make_dense(proto: onnx.ModelProto, found: Scopes) -> onnx.ModelProto:
+    """``proto`` of the scopes ``found``, or a copy whose sparse weights, which were checked, are
+    dense ones.
 
     Raises ResourceLimit E501 for one too large, InvalidModel E314 if its parts lie in files.
     """
-    if not any(
-        scope.graph is not None and scope.graph.sparse_initializer for scope in scopes(proto)
-    ):
+    if not any(scope.graph is not None and scope.graph.sparse_initializer for scope in found):
         return proto
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)

@@ -10,7 +10,7 @@ import onnx
 import onnx_ir as ir
 
 from smelt.errors import InvalidModel
-from smelt.frontends.onnx.checks.walk import scopes
+from smelt.frontends.onnx.checks.walk import Scopes
 from smelt.ir import scope
 from smelt.ir.names import values_of
 from smelt.ir.opaque_types import opaque_type_of
@@ -22,9 +22,9 @@ _KEYS = frozenset(
 )
 
 
-def check_value_types(proto: onnx.ModelProto) -> None:
+def check_value_types(scopes: Scopes) -> None:
     """Raise InvalidModel E318 for the first declared type that says nothing possible."""
-    for outer in scopes(proto):
+    for outer in scopes:
         if outer.graph is None:
             infos = [*(outer.function.value_info if outer.function is not None else ())]
         else:

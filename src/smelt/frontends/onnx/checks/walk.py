@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
 
 import onnx
 
@@ -20,12 +22,17 @@ class Scope:
     carries this graph.
     """
 
-    nodes: Sequence[onnx.NodeProto]
+    nodes: tuple[onnx.NodeProto, ...]
     graph: onnx.GraphProto | None
     function: onnx.FunctionProto | None
     depth: int = 1
     outer: Scope | None = None
     position: int = 0
+
+    @cached_property
+    def attributes(self) -> tuple[onnx.AttributeProto, ...]:
+        """The attributes of all nodes."""
+        return tuple(attribute for node in self.nodes for attribute in node.attribute)
 
     def __str__(self) -> str:
         if self.graph is not None:
@@ -33,27 +40,40 @@ class Scope:
         return f"function {self.function.name!r}" if self.function is not None else "the model"
 
 
-def scopes(proto: onnx.ModelProto) -> Iterator[Scope]:
-    """Each scope, outer first. Raises InvalidModel E312 beyond ``MAX_DEPTH``."""
-    pending = [Scope(proto.graph.node, proto.graph, None)]
-    pending += [Scope(function.node, None, function) for function in proto.functions]
+Scopes: TypeAlias = tuple[Scope, ...]
+
+
+def scopes(proto: onnx.ModelProto) -> Scopes:
+    """Each scope, outer first. Raises InvalidModel E312 beyond ``MAX_DEPTH``.
+
+    Every check of a model takes the same: protobuf makes an object of each node that it hands over,
+    which costs more than most checks.
+    """
+    return tuple(_walk(proto))
+
+
+def _walk(proto: onnx.ModelProto) -> Iterator[Scope]:
+    pending = [Scope(tuple(proto.graph.node), proto.graph, None)]
+    pending += [Scope(tuple(function.node), None, function) for function in proto.functions]
     while pending:
         scope = pending.pop()
         if scope.depth > MAX_DEPTH:
             raise InvalidModel("E312", f"graphs are nested more than {MAX_DEPTH} deep")
         yield scope
         for position, node in enumerate(scope.nodes):
-            pending += [
-                Scope(graph.node, graph, scope.function, scope.depth + 1, scope, position)
-                for graph in _subgraphs(node)
-            ]
+            for attribute in node.attribute:
+                pending += [
+                    Scope(
+                        tuple(graph.node), graph, scope.function, scope.depth + 1, scope, position
+                    )
+                    for graph in _subgraphs(attribute)
+                ]
 
 
-def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
+def _subgraphs(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
+    if attribute.HasField("g"):
+        yield attribute.g
+    yield from attribute.graphs
 
 
 def place(node: onnx.NodeProto) -> str:
