@@ -217,7 +217,7 @@ def optimize(model: Source, *, opset: int | None = None, **options: Any) -> Any:
             return work
         work = onnx_frontend.load(model, opset=opset, keep_opset=True)
         optimize_model(work, **options)
-        return work if isinstance(model, str | Path) else onnx_frontend.to_proto(work)
+        return work if isinstance(model, str | Path) else onnx_frontend.to_proto(work, spent=True)
 
 
 @explains_memory("compile")

@@ -77,3 +77,13 @@ def test_models_with_subgraphs_are_inferred_by_our_rules() -> None:
     infer_everything(model)
     branch = model.graph[0].attributes["then_branch"].as_graph()
     assert str(branch.outputs[0].shape) == "[Min(5, N),4]"
+
+
+def test_each_rule_is_checked_once() -> None:
+    """The registry lists a version again for each registration; each is wrapped once all the same."""
+    ShapeInference(text.parse("g (float[2] x) => (float[2] y) { y = Abs(x) }"))
+    for op_type in ("Add", "Tanh", "Reshape"):
+        rule = registry.get("", op_type, version=20)
+        inner = [cell.cell_contents for cell in rule.__closure__ or ()]
+        assert rule.__qualname__.startswith("_checked")
+        assert not any(getattr(each, "__qualname__", "").startswith("_checked") for each in inner)

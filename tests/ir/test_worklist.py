@@ -265,3 +265,17 @@ def test_readers_that_were_not_tried_again_are_told_of() -> None:
     stats = Worklist(Rewriter(model, shapes, Constants()), [double_negation]).run()
     assert stats.fired == {"double_negation": 1}
     assert stats.skipped
+
+
+def test_a_rule_that_needs_an_operator_is_not_asked_without_it() -> None:
+    asked: list[str] = []
+
+    @rule(op("Neg", X), needs=("Sqrt", "Pow"))
+    def beyond(m: Match, b: Builder) -> Replacement:
+        asked.append(m.root.op_type)
+        return None
+
+    rewrite("g (float[2] x) => (float[2] y) { y = Neg(x) }", beyond)
+    assert not asked
+    rewrite("g (float[2] x) => (float[2] y) { r = Sqrt(x) y = Neg(r) }", beyond)
+    assert asked == ["Neg"]

@@ -12,6 +12,7 @@ from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import PassContext, graph_pass, rule_pass
+from smelt.passes.cleanup.dead_code_elimination import dead_code_elimination
 from smelt.passes.pipeline import Fixpoint, Step, Steps
 from smelt.passes.run import PassReport, count_nodes, run
 
@@ -127,3 +128,12 @@ def test_nodes_of_branches_and_functions_count() -> None:
         '<domain: "f", opset_import: ["" : 23]> F (x) => (y) { y = Neg(x) }'
     )
     assert count_nodes(model) == 5
+
+
+def test_a_dropped_constant_brings_no_pass_back() -> None:
+    """Nothing can tell that a constant is gone which nobody read."""
+    cx = PassContext.of(text.parse(GRAPH.replace("{", "<float w = {1}> {", 1)))
+    group = Fixpoint((Step(refusing), Step(dead_code_elimination)), rounds=4)
+    reports = run(cx, (group,))
+    assert [report.name for report in reports if report.changed] == ["dead_code_elimination"]
+    assert [report.name for report in reports].count("refusing") == 1

@@ -111,7 +111,7 @@ def is_dead(value: ir.Value) -> bool:
 
 
 def is_unread(node: ir.Node) -> bool:
-    """True if every output of ``node`` is dead; asked of every node, in each round of a pipeline."""
+    """True if every output of ``node`` is dead; asked of every node in each round."""
     for value in node.outputs:  # noqa: SIM110 - all() over a generator takes three times as long
         if uses_of(value) or value.is_graph_output():
             return False

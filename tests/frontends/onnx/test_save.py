@@ -16,7 +16,8 @@ from small_models import HEADER
 import smelt
 from smelt.errors import ResourceLimit
 from smelt.frontends.onnx import load, save
-from smelt.frontends.onnx.save import ModelFiles
+from smelt.frontends.onnx.save import ModelFiles, to_proto
+from smelt.ir import text
 
 TEXT = (
     f"{HEADER} g (float[B,20] x) => (float[B,20] y, float[20,20] w) "
@@ -135,3 +136,8 @@ def test_the_files_of_an_artifact(model, tmp_path):
     for name, data in apart.items():
         (tmp_path / name).write_bytes(data)
     np.testing.assert_allclose(results(tmp_path / "m.onnx")[0].shape, (2, 20))
+
+
+def test_a_spent_model_is_written_like_its_copy() -> None:
+    model = text.parse("g (float[2] x) => (float[2] y) { a = Neg(x) y = Abs(a) }")
+    assert to_proto(model) == to_proto(model, spent=True)
