@@ -64,3 +64,7 @@ def test_sizes_that_only_data_decide_are_reported() -> None:
     with pytest.raises(ErrorList) as caught:
         check_sizes_known(program)
     assert [error.code for error in caught.value.errors] == ["E411", "E411"]
+    assert {error.what for error in caught.value.errors} == {
+        "the size _d0 of 'r' is not known before the model runs",
+        "the size _d1 of 'r' is not known before the model runs",
+    }

@@ -72,7 +72,8 @@ def find_function(reference: str) -> Callable[..., Any]:
     except Exception as error:
         raise _not_imported(reference, error) from error
     if not callable(found):
-        raise UsageError("E635", f"{reference!r} is a {type(found).__name__}, not a function")
+        kind = type(found).__name__
+        raise UsageError("E635", f"{reference!r} is no function, its type is {kind}")
     return found  # type: ignore[no-any-return]
 
 

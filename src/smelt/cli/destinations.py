@@ -13,6 +13,7 @@ def check_destination(path: str, word: str, *files: str | None) -> None:
     ``word`` says what is to be written, ``files`` are what else the command reads and writes.
     """
     if Path(path).is_dir() or not Path(path).parent.is_dir():
-        raise UsageError("E614", f"cannot write to {path!r}", why="no such folder")
+        why = "it is a folder, not a file" if Path(path).is_dir() else "no such folder"
+        raise UsageError("E614", f"cannot write to {path!r}", why=why)
     if Path(path).resolve() in {Path(file).resolve() for file in files if file}:
         raise UsageError("E637", f"the {word} would take the place of {path!r}")

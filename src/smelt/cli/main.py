@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from inspect import cleandoc
 from typing import Annotated, Any
 
 import typer
@@ -147,6 +148,12 @@ def _with_value(argument: str) -> str:
     return argument if value is None else f"{argument}={value}"
 
 
+def _paragraphs(function: Callable[..., None]) -> str:
+    """The docstring of a command, a paragraph a line: lines break where the terminal ends."""
+    told = cleandoc(function.__doc__ or "")
+    return "\n\n".join(" ".join(part.split()) for part in told.split("\n\n"))
+
+
 PLAIN = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
 """Ask for text without any escapes, bold ones included."""
 
@@ -160,7 +167,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for name, function in COMMANDS.items():
-    app.command(name, cls=CLASSES.get(name, Command))(function)
+    app.command(name, cls=CLASSES.get(name, Command), help=_paragraphs(function))(function)
 
 
 def _version(wanted: bool) -> None:

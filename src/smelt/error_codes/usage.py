@@ -75,8 +75,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E614": ErrorCode(
         "no folder to write to",
-        "The folder of the destination does not exist.",
-        "mkdir it first",
+        "The folder of the destination does not exist, or the destination is a folder itself.",
+        "mkdir it first, or name a file in it",
     ),
     "E615": ErrorCode(
         "an extension cannot be loaded",

@@ -18,11 +18,12 @@ def is_static(program: Program) -> bool:
 
 
 def check_sizes_known(program: Program, advice: str = "") -> None:
-    """Raise E411 for each value whose size does not follow from the shapes of the inputs.
+    """Raise E411 for each size that does not follow from the shapes of the inputs.
 
-    ``advice`` says how to bind those.
+    It names the first value that has it, because the others come from that one. ``advice`` says
+    how to bind the inputs.
     """
-    bound = {
+    bound: set[str | None] = {
         dim.value
         for slot in program.inputs
         for dim in program.slots[slot].shape
@@ -32,10 +33,10 @@ def check_sizes_known(program: Program, advice: str = "") -> None:
     for instruction in program.instructions:
         for number in instruction.outputs:
             slot = program.slots[number]
-            loose = [dim for dim in slot.shape if not _follows(dim, bound)]
-            if loose:
-                errors.append(_unknown(slot.name, loose[0], instruction.origin, advice))
-                break
+            for dim in slot.shape:
+                if not _follows(dim, bound):
+                    errors.append(_unknown(slot.name, dim, instruction.origin, advice))
+                    bound |= symbols_of(dim)
     if errors:
         raise ErrorList(errors)
 

@@ -17,6 +17,10 @@ from smelt.runtime.serialize import serialize
 if TYPE_CHECKING:
     from onnx.reference import ReferenceEvaluator
 
+NO_KERNEL = "no runner has a kernel for an operator"
+
+WITHOUT_RUNNING = "install a newer onnxruntime, or do without comparing: --verify off"
+
 
 class Reference:
     """A reference evaluator; see ``runner.Runner``."""
@@ -73,11 +77,11 @@ def _as_array(result: Value) -> Value:
 
 def _load_error(error: Exception) -> SmeltError:
     if isinstance(error, NotImplementedError | FileNotFoundError | KeyError):
-        return Unsupported("E220", "no runner has a kernel for an operator", why=str(error))
+        return Unsupported("E220", NO_KERNEL, why=str(error), fix=WITHOUT_RUNNING)
     return InvalidModel("E320", "the reference evaluator refuses the model", why=str(error))
 
 
 def _run_error(error: Exception) -> SmeltError:
     if isinstance(error, NotImplementedError):
-        return Unsupported("E220", "no runner has a kernel for an operator", why=str(error))
+        return Unsupported("E220", NO_KERNEL, why=str(error), fix=WITHOUT_RUNNING)
     return InvalidModel("E321", "the model fails as it runs", why=str(error))

@@ -118,6 +118,19 @@ def test_the_advice_of_jax_is_given_where_there_is_some(fn):
     assert ";" in error.fix  # and one of ours
 
 
+def counting_to_a_dim(x):
+    for step in range(x.shape[0]):
+        x = x + step
+    return x
+
+
+def test_python_cannot_count_to_a_symbolic_dim():
+    error = failure(counting_to_a_dim, "f32[B,4]")
+    assert "fori_loop" in error.fix
+    assert "as a number" in error.fix
+    trace(counting_to_a_dim, "f32[2,4]")
+
+
 @pytest.mark.parametrize("layer", [linear, eqx.nn.LayerNorm(8)])
 def test_a_layer_that_is_the_whole_function_has_no_line_to_name(layer):
     assert failure(layer, "f32[3,5]").at == ()

@@ -34,6 +34,14 @@ ADVICE: Mapping[str, str] = {
 }
 """What to do about an error that JAX raises for code that no trace can follow, by its type."""
 
+FOR_SYMBOLS = (
+    "give that dim as a number, or write the loop as jax.lax.fori_loop or jax.lax.scan; the size"
+    " of a symbolic dim is not known before the model runs"
+)
+"""What to do where Python counts to a symbolic dim: JAX says only what its class is called."""
+
+_NO_NUMBER = "'_DimExpr' object cannot be interpreted as an integer"
+
 
 def explain(error: Exception, parameters: Sequence[str], mismatch: str) -> SmeltError:
     """What to raise for ``error``, which the traced function raised.
@@ -62,7 +70,10 @@ def explain(error: Exception, parameters: Sequence[str], mismatch: str) -> Smelt
         raise error
     kind = type(error).__name__
     link = _LINK.search(str(error))
-    advice = [ADVICE.get(kind, ""), f"see {link.group().rstrip('.')}" if link else ""]
+    advice = [
+        FOR_SYMBOLS if _NO_NUMBER in str(error) else ADVICE.get(kind, ""),
+        f"see {link.group().rstrip('.')}" if link else "",
+    ]
     return UsageError(
         "E113",
         f"your function raised {kind}",
