@@ -11,12 +11,14 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import smelt
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PINS = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
 TESTED = {canonicalize_name(name): version for name, version in PINS.items()}
 EXTRAS = PROJECT["optional-dependencies"]
-OF_DEVELOPERS = ("dev", "bench")
+OF_DEVELOPERS = ("dev", "bench", "coverage")
 """Tools, which constraints.txt pins; nobody's results depend on them."""
 
 
@@ -35,6 +37,10 @@ def required(*, extras: bool) -> list[Requirement]:
 def test_libraries_are_bounded_by_what_was_tested(requirement: Requirement) -> None:
     assert any(part.operator == "<" for part in requirement.specifier)
     assert TESTED[canonicalize_name(requirement.name)] in requirement.specifier
+
+
+def test_the_version_is_the_one_that_the_package_says() -> None:
+    assert PROJECT["version"] == smelt.__version__
 
 
 def test_the_license_is_the_one_that_is_declared() -> None:
