@@ -60,9 +60,9 @@ Returns the results, or None, having built nothing, where ONNX cannot express th
 """
 
 
-@dataclass(frozen=True)
-class Operator:
-    """An operator of another domain than ONNX's own.
+@dataclass(frozen=True, kw_only=True)
+class Definition:
+    """What an operator is called, what it takes, and its meaning in ONNX.
 
     ``inputs`` and ``outputs`` are formal names; a trailing ``?`` marks an optional one.
     ``version`` is that of the domain in which it first appears. ``any_rank``: whether the body can
@@ -73,14 +73,11 @@ class Operator:
     name: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    infer: Infer
-    reference: Reference
     attributes: tuple[Attribute, ...] = ()
     body: Body | None = None
     any_rank: bool = False
     opset: int = 13
     version: int = 1
-    summary: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -107,6 +104,15 @@ class Operator:
             if name not in declared:
                 raise InvalidModel("E330", f"{self.name} has no attribute {name!r}", at=at)
         return {name: _value(node, attribute, at) for name, attribute in declared.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operator(Definition):
+    """An operator of another domain than ONNX's own."""
+
+    infer: Infer
+    reference: Reference
+    summary: str = ""
 
 
 def _value(node: ir.Node, attribute: Attribute, at: str) -> AttributeValue:

@@ -4,6 +4,9 @@ A body depends on attributes, element types and ranks, so each combination that 
 a function of its own: the first keeps the operator's name, later ones are ``Name_2``, ``Name_3``...
 ONNX has overloads for this, but a runtime that ignores them computes the wrong function without
 a word; the reference evaluator of onnx 1.23 does. ``restore_operators`` undoes it all on loading.
+
+Operators of ONNX that ONNX Runtime lacks for their element types become calls of functions in the
+same way, and are themselves again after loading.
 """
 
 from __future__ import annotations
@@ -16,12 +19,18 @@ import onnx_ir as ir
 from smelt.errors import InvalidModel, UsageError
 from smelt.ir import scope
 from smelt.ir.build import Builder
+from smelt.ir.element_type import ElementTypes
+from smelt.ir.opset import opset_of
 from smelt.ir.shapes import ShapeInference
-from smelt.operators.declare import Operator
+from smelt.operators.declare import Definition
+from smelt.operators.lacking import DOMAIN, ROWS, stand_in
 from smelt.operators.registry import find
 
 MARK = "smelt.operator"
 """The metadata of a function that stands for the operator it names."""
+
+IN_PLACE_OF = "smelt.in_place_of"
+"""The metadata of a function that stands for the operator of ONNX that it names."""
 
 MAX_DEPTH = 32
 """Bodies within bodies; beyond it an operator is taken to need itself."""
@@ -29,8 +38,10 @@ MAX_DEPTH = 32
 Instance: TypeAlias = tuple[object, ...]
 
 
-def attach_functions(model: ir.Model) -> tuple[ir.Node, ...]:
+def attach_functions(model: ir.Model, *, fill_gaps: bool = True) -> tuple[ir.Node, ...]:
     """Add a function for each extension operator in use, and let the nodes call them.
+
+    With ``fill_gaps`` also for what ONNX Runtime lacks, as far as element types are known.
 
     Operators that a body uses get functions, too, and the graphs that call them their imports.
     Returns the nodes whose operator has no body here, because ONNX cannot express it or because
@@ -41,7 +52,7 @@ def attach_functions(model: ir.Model) -> tuple[ir.Node, ...]:
     operator whose body needs itself.
     """
     restore_operators(model)
-    attachment = _Attachment(model)
+    attachment = _Attachment(model, fill_gaps)
     roots = [(model.graph, model.opset_imports)]
     roots += [(function.graph, function.opset_imports) for function in model.functions.values()]
     bare = [node for graph, imports in roots for node in attachment.attach_below(graph, imports)]
@@ -54,8 +65,10 @@ def attach_functions(model: ir.Model) -> tuple[ir.Node, ...]:
 class _Attachment:
     """The functions that are made for one model, one for each instance of an operator."""
 
-    def __init__(self, model: ir.Model) -> None:
+    def __init__(self, model: ir.Model, fill_gaps: bool) -> None:
         self.model = model
+        self.fill_gaps = fill_gaps
+        self.types = ElementTypes(opset_of(model))
         self.functions: dict[Instance, ir.Function | None] = {}
         self.counts: dict[tuple[str, str], int] = {}
         self.open: list[str] = []
@@ -64,19 +77,29 @@ class _Attachment:
         """Let every node of ``root`` and its subgraphs call its function; those without one."""
         bare = []
         for node in [node for graph in scope.graphs_below(root) for node in graph]:
-            operator = find(node.domain, node.op_type) if node.domain else None
+            operator = self.definition_of(node)
             if operator is None or node.op_identifier() in self.model.functions:
                 continue
             function = self.function_for(operator, node)
             if function is None:
-                bare.append(node)
+                if node.domain:
+                    bare.append(node)
                 continue
-            node.op_type = function.name
+            node.domain, node.op_type = function.domain, function.name
             for table in (imports, self.model.opset_imports):
                 table.setdefault(operator.domain, operator.version)
         return bare
 
-    def function_for(self, operator: Operator, node: ir.Node) -> ir.Function | None:
+    def definition_of(self, node: ir.Node) -> Definition | None:
+        if node.domain:
+            return find(node.domain, node.op_type)
+        found = stand_in(node, self.types) if self.fill_gaps else None
+        if found is not None:
+            # The body depends on those of inputs; later nodes cannot ask what becomes a call.
+            self.types.note((*node.inputs, *node.outputs))
+        return found
+
+    def function_for(self, operator: Definition, node: ir.Node) -> ir.Function | None:
         instance = _instance(operator, node)
         if instance in self.functions:
             return self.functions[instance]
@@ -97,7 +120,7 @@ class _Attachment:
         self.functions[instance] = function
         return function
 
-    def name_for(self, operator: Operator) -> str:
+    def name_for(self, operator: Definition) -> str:
         """The name of the operator, or that with a number which nothing else is called."""
         while True:
             count = self.counts[operator.key] = self.counts.get(operator.key, 0) + 1
@@ -113,34 +136,44 @@ def restore_operators(model: ir.Model) -> int:
     Only functions marked by ``attach_functions`` whose operator is registered here are touched.
     Returns the number of functions dropped.
     """
-    names: dict[ir.OperatorIdentifier, str] = {}
+    names: dict[ir.OperatorIdentifier, tuple[str, str]] = {}
     for identifier, function in model.functions.items():
-        name = function.metadata_props.get(MARK, "")
-        plain = re.fullmatch(rf"{re.escape(name)}(_\d+)?", function.name) if name else None
-        if plain and not function.overload and find(function.domain, name) is not None:
-            names[identifier] = name
+        stands_for = _stands_for(function)
+        name = function.metadata_props.get(MARK) or function.metadata_props.get(IN_PLACE_OF, "")
+        plain = re.fullmatch(rf"{re.escape(name)}(_\d+)?", function.name)
+        if stands_for and plain and not function.overload:
+            names[identifier] = stands_for
     if not names:
         return 0
     for identifier in names:
         del model.functions[identifier]
     for node in scope.nodes(model):
-        name = names.get(node.op_identifier(), "")
-        if name:
-            node.op_type = name
+        key = node.op_identifier()
+        if key in names:
+            node.domain, node.op_type = names[key]
     return len(names)
 
 
-def _instance(operator: Operator, node: ir.Node) -> Instance:
+def _stands_for(function: ir.Function) -> tuple[str, str] | None:
+    """Domain and name of the operator that an attached function stands for; None for others."""
+    name = function.metadata_props.get(MARK, "")
+    if name:
+        return (function.domain, name) if find(function.domain, name) is not None else None
+    name = function.metadata_props.get(IN_PLACE_OF, "")
+    return ("", name) if function.domain == DOMAIN and name in ROWS else None
+
+
+def _instance(operator: Definition, node: ir.Node) -> Instance:
     """What a body may depend on."""
     attributes = tuple(operator.attributes_of(node).items())
     types = tuple(
         None if v is None else (v.dtype, None if v.shape is None else len(v.shape))
         for v in node.inputs
     )
-    return operator.key, attributes, types, len(node.outputs)
+    return node.domain, operator.key, attributes, types, len(node.outputs)
 
 
-def _function(model: ir.Model, operator: Operator, node: ir.Node) -> ir.Function | None:
+def _function(model: ir.Model, operator: Definition, node: ir.Node) -> ir.Function | None:
     """The body as a function of inputs with the dtypes and ranks of ``node``, sizes unknown."""
     values = operator.attributes_of(node)
     _check_inputs(operator, node)
@@ -168,11 +201,11 @@ def _function(model: ir.Model, operator: Operator, node: ir.Node) -> ir.Function
         if values[attribute.name] is not None
     ]
     function = ir.Function(operator.domain, operator.name, graph=graph, attributes=attributes)
-    function.metadata_props[MARK] = operator.name
+    function.metadata_props[MARK if node.domain else IN_PLACE_OF] = operator.name
     return function
 
 
-def _check_inputs(operator: Operator, node: ir.Node) -> None:
+def _check_inputs(operator: Definition, node: ir.Node) -> None:
     needed = [name for name in operator.inputs if not name.endswith("?")]
     for index, name in enumerate(needed):
         if index >= len(node.inputs) or node.inputs[index] is None:
@@ -180,14 +213,14 @@ def _check_inputs(operator: Operator, node: ir.Node) -> None:
             raise InvalidModel("E330", f"input {name!r} is missing", at=at)
 
 
-def _is_typed(operator: Operator, node: ir.Node) -> bool:
+def _is_typed(operator: Definition, node: ir.Node) -> bool:
     """True if as much is known of the inputs as the body needs."""
     given = [value for value in node.inputs if value is not None]
     ranked = operator.any_rank or all(value.shape is not None for value in given)
     return ranked and all(value.dtype is not None for value in given)
 
 
-def _formal(operator: Operator, index: int, value: ir.Value | None) -> ir.Value | None:
+def _formal(operator: Definition, index: int, value: ir.Value | None) -> ir.Value | None:
     if value is None:
         return None
     names = operator.inputs

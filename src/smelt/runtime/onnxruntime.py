@@ -55,7 +55,7 @@ class OnnxRuntime:
         self.interface: Interface = interface_of(model)
         self.time_limit = time_limit
         ort = _import()
-        serialized = serialize(model, share_weights=True, consume=consume)
+        serialized = serialize(model, share_weights=True, consume=consume, fill_gaps=True)
         self._weights = serialized.weights  # which the session reads where they are
         data = serialized.proto.SerializeToString()
         del serialized

@@ -9,24 +9,38 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir import scope
-from smelt.operators.declare import Operator
+from smelt.operators.declare import Operator, Reference
 from smelt.operators.registry import find
 
 if TYPE_CHECKING:
     from onnx.reference.op_run import OpRun
 
 
+SINGLE_IN_ONNX = ("Erf",)
+"""Operators of ONNX whose reference computes in single precision, whatever it is given."""
+
+
+def in_double(op_type: str) -> Reference | None:
+    """The reference of our operator of that name, where that of ONNX loses half of the digits."""
+    operator = find("smelt", op_type) if op_type in SINGLE_IN_ONNX else None
+    return None if operator is None else operator.reference
+
+
 def reference_operators(model: ir.Model) -> list[type[OpRun]]:
-    """One class for each extension operator that ``model`` uses."""
+    """One class for each extension operator that ``model`` uses, and those ``in_double``."""
     used: dict[tuple[str, str], Operator] = {}
     for node in scope.nodes(model):
         operator = find(node.domain, node.op_type) if node.domain else None
         if operator is not None:
             used.setdefault(operator.key, operator)
-    return [_class(operator) for operator in used.values()]
+    better = [find("smelt", name) for name in SINGLE_IN_ONNX]
+    return [
+        *(_class(operator, operator.domain) for operator in used.values()),
+        *(_class(operator, "") for operator in better if operator is not None),
+    ]
 
 
-def _class(operator: Operator) -> type[OpRun]:
+def _class(operator: Operator, domain: str) -> type[OpRun]:
     from onnx.reference.op_run import OpRun
 
     def run(self: OpRun, *inputs: np.ndarray | None, **attributes: Any) -> tuple[np.ndarray, ...]:
@@ -34,4 +48,8 @@ def _class(operator: Operator) -> type[OpRun]:
         results: Sequence[np.ndarray] = operator.reference(inputs, operator.attributes_of(node))
         return tuple(results)
 
-    return type(operator.name, (OpRun,), {"op_domain": operator.domain, "_run": run})
+    return type(
+        operator.name,
+        (OpRun,),
+        {"op_domain": domain, "_run": run},
+    )

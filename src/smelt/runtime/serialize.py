@@ -29,8 +29,16 @@ class Serialized:
     weights: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
-def serialize(model: ir.Model, *, share_weights: bool = False, consume: bool = False) -> Serialized:
+def serialize(
+    model: ir.Model,
+    *,
+    share_weights: bool = False,
+    consume: bool = False,
+    fill_gaps: bool = False,
+) -> Serialized:
     """Serialize ``model``, which stays as it is, with function bodies for extension operators.
+
+    With ``fill_gaps``, also for what ONNX Runtime lacks; see ``operators/lacking.py``.
 
     With ``share_weights``, large initializers of the main graph stay outside the protobuf, so the
     2 GB limit of protobuf does not apply and no copy is made. With ``consume``, ``model`` itself
@@ -39,10 +47,10 @@ def serialize(model: ir.Model, *, share_weights: bool = False, consume: bool = F
     from smelt.frontends.onnx.map_types import proto_of
 
     copy = model if consume else model.clone()
-    if any(node.domain not in ONNX_DOMAINS for node in scope.nodes(copy)):
+    if fill_gaps or any(node.domain not in ONNX_DOMAINS for node in scope.nodes(copy)):
         from smelt.frontends.onnx.bodies import attach_bodies
 
-        attach_bodies(copy)
+        attach_bodies(copy, fill_gaps=fill_gaps)
     name_values(copy)
     # Before IR version 4 ONNX Runtime takes every initializer for a constant, inputs included.
     copy.ir_version = max(copy.ir_version, FIRST_WITH_OVERRIDABLE)

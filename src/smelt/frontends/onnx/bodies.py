@@ -13,8 +13,11 @@ import onnx_ir as ir
 from smelt.errors import ErrorList, Unsupported
 from smelt.frontends.onnx.inline import inline_functions
 from smelt.ir import scope
+from smelt.ir.element_type import ElementTypes
+from smelt.ir.opset import opset_of
 from smelt.ir.shapes import ShapeInference
 from smelt.operators import attach_functions, find, restore_operators
+from smelt.operators.lacking import stand_in
 
 FIRST_WITH_FUNCTIONS = 8
 """The IR version from which models may hold functions."""
@@ -22,23 +25,24 @@ FIRST_WITH_FUNCTIONS = 8
 DOMAIN = "smelt"
 
 
-def attach_bodies(model: ir.Model) -> tuple[ir.Node, ...]:
+def attach_bodies(model: ir.Model, *, fill_gaps: bool = True) -> tuple[ir.Node, ...]:
     """Give ``model`` the body of each extension operator in it, and return those without.
 
     What we make but do not know, such as an operator of a later version, counts as without;
     operators of other domains that nobody declared are the user's, and stay. Functions are
-    inlined where what their nodes get depends on who calls them.
+    inlined where what their nodes get depends on who calls them. With ``fill_gaps``, operators
+    that ONNX Runtime lacks for their element types get bodies, too.
     """
-    if not _extensions(model):
+    if not _extensions(model) and not (fill_gaps and _has_gaps(model)):
         return ()
     if any(_depends_on_caller(f.graph) for f in model.functions.values()):
         inline_functions(model)
-    bare = attach_functions(model)
+    bare = attach_functions(model, fill_gaps=fill_gaps)
     if any(map(_untyped, bare)):
         restore_operators(model)
         shapes = ShapeInference(model)
         shapes.infer_model()
-        bare = attach_functions(model)
+        bare = attach_functions(model, fill_gaps=fill_gaps)
         shapes.restore_interface()
     if model.functions:
         model.ir_version = max(model.ir_version, FIRST_WITH_FUNCTIONS)
@@ -101,6 +105,11 @@ def _extensions(model: ir.Model) -> bool:
         node.domain and (_is_ours(node.domain) or find(node.domain, node.op_type) is not None)
         for node in scope.nodes(model)
     )
+
+
+def _has_gaps(model: ir.Model) -> bool:
+    types = ElementTypes(opset_of(model))
+    return any(stand_in(node, types) is not None for node in scope.nodes(model))
 
 
 def _depends_on_caller(graph: ir.Graph) -> bool:

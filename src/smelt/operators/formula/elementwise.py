@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import zip_longest
 
 import numpy as np
@@ -19,11 +19,11 @@ from smelt.operators.formula.numeric import Number
 FLOATS = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Elementwise(Operator):
     """An operator that computes ``formula`` in double precision, for each element by itself."""
 
-    formula: Callable[..., Number] = field(kw_only=True)
+    formula: Callable[..., Number]
 
 
 def elementwise(

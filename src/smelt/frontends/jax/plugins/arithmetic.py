@@ -9,18 +9,10 @@ import onnx_ir as ir
 
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
-from smelt.frontends.jax.plugins.unary import domain
 from smelt.frontends.jax.registry import lowers
 from smelt.ir.constants import tensor_of
 
 BOOL = ir.DataType.BOOL
-
-WIDER = {
-    ir.DataType.INT16: ir.DataType.INT32,
-    ir.DataType.UINT16: ir.DataType.INT32,
-    ir.DataType.UINT64: ir.DataType.INT64,
-}
-"""Integers for which ONNX Runtime has no Where or Max, and those that hold the same bits."""
 
 NUMERIC = {
     "add": ("Add", "Or"),
@@ -73,9 +65,6 @@ def extreme(cx: Lowering, name: str, a: ir.Value, b: ir.Value) -> ir.Value:
         return cx.op(on_booleans, a, b)
     if a.dtype == ir.DataType.INT64:
         return cx.op("Where", cx.op(test, a, b), a, b)
-    if a.dtype in (ir.DataType.INT16, ir.DataType.UINT16):
-        wide = (cx.cast(x, WIDER[a.dtype]) for x in (a, b))
-        return cx.cast(cx.op(on_numbers, *wide), a.dtype)
     return cx.op(on_numbers, a, b)
 
 
@@ -168,16 +157,8 @@ def select_n(cx: Lowering, which: ir.Value, *cases: ir.Value) -> ir.Value | Oper
 
 
 def where(cx: Lowering, test: ir.Value, yes: ir.Value, no: ir.Value) -> ir.Value:
-    """A choice; ONNX Runtime has no Where for booleans, which logic does as well."""
-    if yes is no:
-        return yes
-    if yes.dtype in WIDER:
-        assert yes.dtype is not None
-        chosen = cx.op("Where", test, *(cx.cast(x, WIDER[yes.dtype]) for x in (yes, no)))
-        return cx.cast(chosen, yes.dtype)
-    if yes.dtype != BOOL:
-        return cx.op("Where", test, yes, no)
-    return cx.op("Or", cx.op("And", test, yes), cx.op("And", cx.op("Not", test), no))
+    """A choice, of which nothing is left between equals."""
+    return yes if yes is no else cx.op("Where", test, yes, no)
 
 
 @lowers("clamp", broadcasts=True)
@@ -195,7 +176,7 @@ def atan2(cx: Lowering, y: ir.Value, x: ir.Value) -> ir.Value:
     # 0/0 and inf/inf: both sizes are equal, so the ratio counts as 0 or 1.
     same = cx.op("Cast", cx.op("Greater", high, zero), to=int(x.dtype or 1))
     ratio = cx.op("Where", cx.op("Equal", low, high), same, cx.op("Div", low, high))
-    angle = cx.op("Atan", ratio, domain=domain("Atan", ratio))
+    angle = cx.op("Atan", ratio)
     steep = cx.op("Sub", cx.const_like(np.pi / 2, x), angle)
     angle = cx.op("Where", cx.op("Greater", tall, wide), steep, angle)
     # 1/x tells -0 from 0.

@@ -136,9 +136,7 @@ def reduce_logical(
 
 
 ORDERED = {
-    **WIDER,
     BOOL: ir.DataType.INT32,
-    ir.DataType.UINT32: ir.DataType.INT64,
     ir.DataType.FLOAT16: ir.DataType.FLOAT,
     ir.DataType.BFLOAT16: ir.DataType.FLOAT,
 }

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
-from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.registry import lowers
 
 OPERATORS = {
@@ -32,9 +31,3 @@ def _lower(name: str) -> Callable[..., ir.Value]:
 
 for _primitive, _name in OPERATORS.items():
     lowers(_primitive, broadcasts=True)(_lower(_name))
-
-
-@lowers("erf", broadcasts=True)
-def erf(cx: Lowering, x: ir.Value) -> ir.Value:
-    """ONNX has it; runtimes have it for single precision."""
-    return cx.op("Erf", x, domain="smelt" if x.dtype == ir.DataType.DOUBLE else "")

@@ -21,6 +21,7 @@ SAME = {
     "ceil": "Ceil",
     "cos": "Cos",
     "cosh": "Cosh",
+    "erf": "Erf",
     "exp": "Exp",
     "floor": "Floor",
     "log": "Log",
@@ -33,24 +34,14 @@ SAME = {
 }
 """Primitives that one ONNX operator computes."""
 
-SINGLE = frozenset(
-    ("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "Sinh", "Tan"),
-)
-"""Those that ONNX Runtime lacks for doubles; our operators of these names are written out."""
-
 
 def _lower_same(op_type: str) -> Callable[..., ir.Value]:
     def lower(cx: Lowering, x: ir.Value, *, accuracy: object = None) -> ir.Value:
         if accuracy is not None:
             raise cx.unsupported(f"ONNX cannot promise the accuracy {accuracy}")
-        return cx.op(op_type, x, domain=domain(op_type, x))
+        return cx.op(op_type, x)
 
     return lower
-
-
-def domain(op_type: str, x: ir.Value) -> str:
-    """The domain of ``op_type``: runtimes compute some in single precision only."""
-    return "smelt" if x.dtype == ir.DataType.DOUBLE and op_type in SINGLE else ""
 
 
 for _primitive, _op_type in SAME.items():

@@ -1,0 +1,69 @@
+"""The element type of a value, also of one that nobody has inferred yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import onnx_ir as ir
+
+from smelt.ir.signature import signature_of
+
+
+class ElementTypes:
+    """Element types in one model, each found once; ``opset`` is what the model imports.
+
+    Operators of ONNX say which inputs have the type of a result, so no shape need be inferred.
+    """
+
+    def __init__(self, opset: int) -> None:
+        self.opset = opset
+        self._known: dict[ir.Value, ir.DataType | None] = {}
+
+    def of(self, value: ir.Value) -> ir.DataType | None:
+        """That of ``value``, if need be of what it was computed from; None if nothing tells."""
+        path: list[ir.Value] = []
+        found: ir.DataType | ir.Value | None = value
+        while isinstance(found, ir.Value):
+            if found.dtype is not None or found in self._known:
+                found = found.dtype or self._known.get(found)
+                break
+            path.append(found)
+            self._known[found] = None  # which ends the walk around a circle
+            found = self._told(found)
+        for passed in path:
+            self._known[passed] = found
+        return found
+
+    def note(self, values: Iterable[ir.Value | None]) -> None:
+        """Give a type to each of ``values`` that has none, where something tells it."""
+        for value in values:
+            if value is not None and value.type is None:
+                dtype = self.of(value)
+                value.type = None if dtype is None else ir.TensorType(dtype)
+
+    def _told(self, value: ir.Value) -> ir.DataType | ir.Value | None:
+        if value.const_value is not None:
+            return value.const_value.dtype
+        node = value.producer()
+        return None if node is None else _of_result(node, value, self.opset)
+
+
+def _of_result(node: ir.Node, value: ir.Value, opset: int) -> ir.DataType | ir.Value | None:
+    """The type of a result of ``node``, or an input that has it."""
+    for name in ("to", "dtype"):
+        if name in node.attributes and not node.attributes[name].is_ref():
+            return ir.DataType(node.attributes[name].as_int())
+    if node.op_type == "Constant" and "value" in node.attributes and not node.domain:
+        return node.attributes["value"].as_tensor().dtype
+    signature = signature_of(node.op_type, opset, node.domain)
+    if signature is None:
+        return None
+    result = signature.outputs[min(value.index() or 0, len(signature.outputs) - 1)]
+    if result.variable is None:
+        return next(iter(result.types)) if len(result.types) == 1 else None
+    alike = [
+        given
+        for formal, given in zip(signature.inputs, node.inputs, strict=False)
+        if given is not None and formal.variable == result.variable
+    ]
+    return next((given for given in alike if given.dtype is not None), alike[0] if alike else None)

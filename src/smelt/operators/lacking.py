@@ -1,0 +1,144 @@
+"""What ONNX Runtime lacks: a table by operator of ONNX and element type, each with a body instead.
+
+Frontends and passes use the operators of ONNX as ONNX defines them, and targets see them plain.
+Only where a model is written, or opened in ONNX Runtime, does a node that has a row here call a
+function with the body of that row (``functions.py``); loading makes it the operator again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.element_type import ElementTypes
+from smelt.operators.declare import Attribute, Attributes, Body, Definition
+from smelt.operators.special import error, trigonometric
+
+DOMAIN = "smelt"
+"""Where the functions live."""
+
+Values = Sequence["ir.Value | None"]
+
+T = ir.DataType
+
+
+def _chosen_by_logic(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    """A Where of booleans."""
+    test, yes, no = given
+    return (b.op("Or", b.op("And", test, yes), b.op("And", b.op("Not", test), no)),)
+
+
+def _as(op_type: str, to: ir.DataType, *, cast_back: bool) -> Body:
+    """The operator itself on another type; its first result is cast back if asked for.
+
+    All inputs of the type that is lacking are cast, and none of a value changes on the way.
+    """
+
+    def body(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+        lacking = given[typed_input(op_type)]
+        assert lacking is not None
+        assert lacking.dtype is not None
+        dtype = lacking.dtype
+        inputs = [_cast(b, x, to) if x is not None and x.dtype == dtype else x for x in given]
+        spelled: dict[str, Any] = dict(attributes)
+        first, *others = b.ops(op_type, *inputs, outputs=OUTPUTS.get(op_type, 1), **spelled)
+        return (_cast(b, first, dtype) if cast_back else first, *others)
+
+    return body
+
+
+def _cast(b: Builder, x: ir.Value, to: ir.DataType) -> ir.Value:
+    return b.op("Cast", x, to=int(to))
+
+
+OUTPUTS = {"TopK": 2}
+"""Results of an operator that has more than one."""
+
+AS: Mapping[str, Mapping[ir.DataType, ir.DataType]] = {
+    "BitShift": {T.UINT16: T.UINT32},
+    "DepthToSpace": {
+        T.BOOL: T.UINT8,
+        **dict.fromkeys((T.INT16, T.UINT16), T.FLOAT),
+        **dict.fromkeys((T.INT32, T.UINT32), T.DOUBLE),
+    },
+    "Max": {T.INT16: T.INT32, T.UINT16: T.INT32},
+    "Min": {T.INT16: T.INT32, T.UINT16: T.INT32},
+    "Pad": {T.INT16: T.INT32, T.UINT16: T.INT32},
+    # Not as int64, of which ONNX Runtime compares halves here.
+    "ReduceMax": {T.UINT32: T.DOUBLE},
+    "ReduceMin": {T.UINT32: T.DOUBLE},
+    "SpaceToDepth": {
+        T.BOOL: T.UINT8,
+        **dict.fromkeys((T.INT16, T.UINT16), T.FLOAT),
+        **dict.fromkeys((T.INT32, T.UINT32), T.DOUBLE),
+    },
+    "TopK": {T.UINT16: T.INT32, T.UINT32: T.INT64},
+    "Trilu": {
+        **dict.fromkeys((T.INT8, T.UINT8, T.INT16, T.UINT16), T.INT32),
+        **dict.fromkeys((T.UINT32, T.UINT64), T.INT64),
+    },
+    "Where": {T.INT16: T.INT32, T.UINT16: T.INT32, T.UINT64: T.INT64},
+}
+"""Computed on another type, whose numbers are as many; the results are cast back."""
+
+PLACES_AS: Mapping[str, Mapping[ir.DataType, ir.DataType]] = {
+    "ArgMax": {T.INT16: T.INT32, T.UINT16: T.INT32, T.UINT32: T.INT64},
+    "ArgMin": {T.INT16: T.INT32, T.UINT16: T.INT32, T.UINT32: T.INT64},
+    "NonZero": dict.fromkeys((T.DOUBLE, T.INT8, T.INT16, T.UINT16, T.UINT32, T.UINT64), T.BOOL),
+}
+"""The same for operators that give places of elements, which keep their type."""
+
+DOUBLES = (*trigonometric.OPERATORS, *error.OPERATORS[:1])
+"""Operators that say by a formula what runtimes compute in single precision only."""
+
+
+def _rows() -> Iterator[tuple[tuple[str, ir.DataType], Body]]:
+    for table, cast_back in ((AS, True), (PLACES_AS, False)):
+        for op_type, types in table.items():
+            for dtype, other in types.items():
+                yield (op_type, dtype), _as(op_type, other, cast_back=cast_back)
+    for operator in DOUBLES:
+        assert operator.body is not None
+        yield (operator.name, T.DOUBLE), operator.body
+    yield ("Where", T.BOOL), _chosen_by_logic
+
+
+LACKING: Mapping[tuple[str, ir.DataType], Body] = dict(_rows())
+"""What computes the same; `tests/operators` holds the table against the installed runtime."""
+
+ROWS = frozenset(op_type for op_type, _ in LACKING)
+
+
+def typed_input(op_type: str) -> int:
+    """The input whose element type tells whether an operator is lacking."""
+    return 1 if op_type == "Where" else 0
+
+
+def stand_in(node: ir.Node, types: ElementTypes) -> Definition | None:
+    """What computes ``node`` in ONNX Runtime, which cannot itself; None if it can.
+
+    A node whose element type nothing tells stays as it is, and so does one whose attributes are
+    those of the function around it.
+    """
+    if node.domain or node.op_type not in ROWS:
+        return None
+    given = list(node.attributes.values())
+    value = node.inputs[typed_input(node.op_type)]
+    dtype = None if value is None else types.of(value)
+    if dtype is None or any(attribute.is_ref() for attribute in given):
+        return None
+    body = LACKING.get((node.op_type, dtype))
+    if body is None:
+        return None
+    return Definition(
+        domain=DOMAIN,
+        name=node.op_type,
+        inputs=tuple(f"x{i}{'' if x is not None else '?'}" for i, x in enumerate(node.inputs)),
+        outputs=tuple(f"y{i}" for i in range(len(node.outputs))),
+        attributes=tuple(Attribute(a.name, a.type, a.value) for a in given),
+        body=body,
+        any_rank=True,
+    )
