@@ -124,24 +124,27 @@ def _member(owner: Any, name: str) -> Any:
 
 def private_uses() -> Iterator[tuple[str, str]]:
     """File and name of each private attribute or module that smelt itself does not define."""
-    files = {path.relative_to(SOURCE).as_posix(): path for path in sorted(SOURCE.rglob("*.py"))}
-    trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in files.items()}
-    own = {name for tree in trees.values() for name in _defined(tree)}
-    for file, tree in trees.items():
-        for node in ast.walk(tree):
-            for name in _read(node):
-                if name.startswith("_") and not name.startswith("__") and name not in own:
-                    yield file, name
+    own: set[str] = set()
+    private: list[tuple[str, str]] = []
+    for path in sorted(SOURCE.rglob("*.py")):
+        file = path.relative_to(SOURCE).as_posix()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            own.update(_defined(node))
+            private += [(file, name) for name in _read(node) if _is_private(name)]
+    yield from (use for use in private if use[1] not in own)
 
 
-def _defined(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            yield node.name
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-        elif isinstance(node, ast.Attribute) and _is_own(node):
-            yield node.attr
+def _is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def _defined(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        yield node.name
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id
+    elif isinstance(node, ast.Attribute) and _is_own(node):
+        yield node.attr
 
 
 def _is_own(node: ast.Attribute) -> bool:
