@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -30,7 +31,9 @@ def test_the_reports_hold_the_evidence(verify: Verify) -> None:
     assert found.seconds > 0
     document = json.loads(json.dumps(found.to_json()))
     assert document["max_ulp"] == found.max_ulp
-    assert f"verified ({verify}): {found.passes} pass runs" in str(found)
+    assert f"verified ({verify}): {found.passes} pass run" in str(found)
+    one = replace(found, passes=1, inputs=["normal"])
+    assert "1 pass run that changed something, 1 kind of inputs" in str(one)
     assert "B=1; B=3" in str(found)
 
 

@@ -89,6 +89,7 @@ def test_a_write_that_hits_the_size_limit_leaves_the_old_file(tmp_path):
         check=False,
     )
     assert "E630" in result.stderr
+    assert "ulimit -f" in result.stderr
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 

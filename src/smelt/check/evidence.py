@@ -88,8 +88,10 @@ class Evidence:
         error = "equal bits"
         if self.max_abs:
             error = f"largest error {self.max_ulp:.3g} ulp ({self.max_abs:.3g})"
+        runs = "pass run" if self.passes == 1 else "pass runs"
+        kinds = "kind" if len(self.inputs) == 1 else "kinds"
         return (
-            f"verified ({self.mode}): {self.passes} pass runs that changed something, "
-            f"{len(self.inputs)} kinds of inputs at {sizes}: {error}, declared {self.declared}, "
+            f"verified ({self.mode}): {self.passes} {runs} that changed something, "
+            f"{len(self.inputs)} {kinds} of inputs at {sizes}: {error}, declared {self.declared}, "
             f"in {self.seconds:.1f} s"
         )

@@ -140,11 +140,10 @@ def _refusal(path: Path, error: OSError) -> SmeltError:
             why=error.strerror or "",
             fix="free some space, or write to another disk; what stood there is as it was",
         )
-    return UsageError(
-        "E630",
-        f"{what}{error.strerror or error}",
-        fix="choose a destination in an existing folder that you may write to",
-    )
+    fix = "choose a destination in an existing folder that you may write to"
+    if error.errno == errno.EFBIG:
+        fix = "raise the limit on the size of files (`ulimit -f`), or write to a disk that has none"
+    return UsageError("E630", f"{what}{error.strerror or error}", fix=fix)
 
 
 def _sync_folder(folder: Path) -> None:
