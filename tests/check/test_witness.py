@@ -11,10 +11,10 @@ from smelt.runtime import onnxruntime
 
 
 def test_a_later_version_runs_where_the_source_ran(monkeypatch) -> None:
-    """ONNX Runtime has no Where of booleans; its other kernels round as they like."""
-    graph = "g (float[64] x, bool[N] a, bool[N] b) => (float[64] y, bool[N] z)"
-    source = text.parse(f"{graph} {{ y = Sigmoid(x) z = Where(a, a, b) }}")
-    later = text.parse(f"{graph} {{ y = Sigmoid(x) z = Or(a, b) }}")
+    """ONNX Runtime has no ArgMax of uint64; its other kernels round as they like."""
+    graph = "g (float[64] x, uint64[4] a) => (float[64] y, int64[1] z)"
+    source = text.parse(f"{graph} {{ y = Sigmoid(x) z = ArgMax(a) }}")
+    later = text.parse(f"{graph} {{ y = Sigmoid(x) b = Cast<to=7>(a) z = ArgMax(b) }}")
     witness = Witness(source)
 
     def other_kernels(runner: object, *inputs: np.ndarray) -> None:
