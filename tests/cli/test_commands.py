@@ -80,6 +80,13 @@ def test_optimize_keeps_the_opset_on_request(smelt, write, tmp_path):
         assert onnx.load(result).opset_import[0].version == opset
 
 
+def test_an_opset_that_rules_do_not_know_is_raised_and_the_line_says_why(smelt, write, tmp_path):
+    source = write('<ir_version: 8, opset_import: ["": 9]> g (float[B,4] x) => (y) { y = Neg(x) }')
+    result = smelt("optimize", source, "-o", tmp_path / "out.onnx", "--keep-opset")
+    assert result.exit_code == 0
+    assert "opset 9 -> 13 (the lowest that rules know)" in result.stderr
+
+
 def test_optimize_streams(smelt, write):
     result = smelt("optimize", "-", "-o", "-", stdin=write().read_bytes())
     assert result.exit_code == 0, result.stderr

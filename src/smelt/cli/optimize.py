@@ -39,7 +39,11 @@ def optimize(
         int | None, typer.Option(help="Raise the ONNX opset to this, and no further.")
     ] = None,
     keep_opset: Annotated[
-        bool, typer.Option("--keep-opset", help="Do not raise the opset where a pass needs it.")
+        bool,
+        typer.Option(
+            "--keep-opset",
+            help="Do not raise the opset where a pass needs it; below 13 it is raised to that.",
+        ),
     ] = False,
     fast_math: Annotated[
         bool, typer.Option("--fast-math", help="Also what rounds more than it must.")

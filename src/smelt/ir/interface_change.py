@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 import onnx_ir as ir
 
+from smelt.ir.raise_opset import LOWEST_GOAL
+
 
 @dataclass(frozen=True)
 class PortChange:
@@ -48,8 +50,10 @@ class OpsetRaised:
     needed_by: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        reason = f" ({', '.join(self.needed_by)})" if self.needed_by else ""
-        return f"opset {self.before} -> {self.after}{reason}"
+        reasons = ", ".join(self.needed_by)
+        if not reasons and self.after == LOWEST_GOAL:
+            reasons = "the lowest that rules know"
+        return f"opset {self.before} -> {self.after}" + (f" ({reasons})" if reasons else "")
 
 
 InterfaceChange = PortChange | DimBound | OpsetRaised
