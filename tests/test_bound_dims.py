@@ -9,7 +9,7 @@ import onnx_ir as ir
 import pytest
 
 import smelt
-from smelt.errors import SmeltError
+from smelt.errors import ErrorList, SmeltError
 from smelt.ir import text
 
 GELU = """g (float[batch, seq] x) => (float[batch, seq] y) {
@@ -91,3 +91,22 @@ def test_no_binding_is_proposed_where_none_is_missing() -> None:
     with pytest.raises(SmeltError) as caught:
         smelt.compile(text.parse(graph, 20), target="host")
     assert "--dim" not in str(caught.value)
+
+
+def test_what_no_size_will_help_is_told_with_the_sizes_that_are_missing() -> None:
+    graph = """g (float[B,3,8,8] x) => (float[B,3,16,16] y) <float[4] s = {1,1,2,2}> {
+        y = Resize(x, "", s)
+    }"""
+    with pytest.raises(ErrorList) as caught:
+        smelt.compile(text.parse(graph, 20), target="c")
+    assert [error.code for error in caught.value.errors] == ["E401", "E201"]
+    assert "operator Resize has no kernel" in str(caught.value)
+
+
+def test_what_may_be_folded_once_sizes_are_known_is_not() -> None:
+    graph = """g (float[B,3] x) => (float[B,3] y) <int64[1] z = {0}> {
+        n = Shape(x) k = ConstantOfShape<value = float[1] {2}>(n) y = Mul(x, k)
+    }"""
+    with pytest.raises(SmeltError) as caught:
+        smelt.compile(text.parse(graph, 20), target="c", pipeline="")
+    assert "E201" not in str(caught.value)

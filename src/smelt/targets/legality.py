@@ -14,11 +14,12 @@ from smelt.targets.base import Target
 
 def check_limits(model: ir.Model, target: Target) -> None:
     """Raise an ErrorList of all that ``target`` cannot take: E201, E401 to E404."""
+    loose = list(_dims(model, target))
     problems = [
         *_opset(model, target),
-        *_dims(model, target),
+        *loose,
         *_ranks(model, target),
-        *_operators(model, target),
+        *_operators(model, target, bool(loose)),
         *_dtypes(model, target),
     ]
     if problems:
@@ -72,13 +73,10 @@ def _ranks(model: ir.Model, target: Target) -> Iterator[SmeltError]:
         )
 
 
-def _operators(model: ir.Model, target: Target) -> Iterator[SmeltError]:
-    known = target.limits.operators
-    if known is None:
-        return
+def _operators(model: ir.Model, target: Target, loose: bool) -> Iterator[SmeltError]:
     missing: dict[tuple[str, str], list[ir.Node]] = {}
     for node in scope.nodes(model):
-        if (node.domain, node.op_type) not in known:
+        if not _takes(target, node, loose):
             missing.setdefault((node.domain, node.op_type), []).append(node)
     for (domain, op_type), nodes in missing.items():
         name = f"{domain}.{op_type}" if domain else op_type
@@ -93,6 +91,28 @@ def _operators(model: ir.Model, target: Target) -> Iterator[SmeltError]:
             why="no selection rule and no decomposition produces it",
             fix="cut the model before it, or choose another target: `smelt targets`",
         )
+
+
+def _takes(target: Target, node: ir.Node, loose: bool) -> bool:
+    """False for what ``target`` does not list, and for what will be no kernel of it at any size.
+
+    Without a list, the lowering says more of a node than is known here. But where sizes are
+    ``loose`` and have to be bound first, it is not asked: then what reads data, and cannot be
+    folded once sizes are known, is told together with them. A loop may be unrolled by then.
+    """
+    known = target.limits.operators
+    if known is not None:
+        return (node.domain, node.op_type) in known
+    if not loose or target.kernels is None or node.domain or node.op_type in scope.GRAPH_CARRIERS:
+        return True
+    return node.op_type in target.kernels or not any(map(_is_data, node.inputs))
+
+
+def _is_data(value: ir.Value | None) -> bool:
+    """True for floats of two or more dims that are computed or given: no sizes, then."""
+    if value is None or value.const_value is not None or value.dtype is None:
+        return False
+    return value.dtype.is_floating_point() and value.shape is not None and len(value.shape) > 1
 
 
 def _dtypes(model: ir.Model, target: Target) -> Iterator[SmeltError]:
