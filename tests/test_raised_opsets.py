@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
+import onnx_ir as ir
 import pytest
 
 import smelt
 from smelt.check.bisect import bisect
 from smelt.compiler import optimize_model
 from smelt.errors import Mismatch
+from smelt.frontends.onnx import load
 from smelt.ir import raise_opset, text
 from smelt.ir.interface_change import OpsetRaised
 
@@ -95,3 +97,17 @@ def test_an_average_pool_is_rounded_otherwise_from_opset_19_on() -> None:
     for given, opset, kind in ((18, 19, "rounding"), (17, 18, "exact"), (19, 23, "exact")):
         [report] = optimize_model(text.parse(pool, given), pipeline="", opset=opset, verify="each")
         assert report.exactness.kind == kind
+
+
+def test_a_model_with_functions_is_raised_by_the_same_step() -> None:
+    source = ir.from_onnx_text("""
+        <ir_version: 8, opset_import: ["" : 11, "own" : 1]>
+        g (float[4] x) => (float[1] y) { z = own.twice(x) y = ReduceSum<axes=[0], keepdims=1>(z) }
+        <domain: "own", opset_import: ["" : 11]>
+        twice (a) => (b) { b = Add(a, a) }
+    """)
+    model = load(ir.to_proto(source), keep_opset=True)
+    assert model.opset_imports[""] == 11
+    reports = optimize_model(model, verify="each")
+    assert reports[0].text == "raise-opset"
+    assert model.opset_imports[""] == 13

@@ -46,7 +46,7 @@ def load(
     raised to 13 where that is possible. ``inline=False`` keeps the functions of the model.
     ``as_is`` keeps opset and functions, so that what runs in a comparison is the source itself and
     not our conversion of it. ``keep_opset`` leaves it to the caller to raise the opset, except for
-    models with functions, which have to agree on one before they are inlined.
+    models with functions of another opset, which have to agree on one before they are inlined.
 
     Raises InvalidModel (E3xx) for models that break the specification or reach outside their
     folder, ResourceLimit (E5xx) for absurd sizes, UsageError E609 if there is no such file.
@@ -56,13 +56,19 @@ def load(
         told.note(nodes=sum(len(graph) for graph in scope.graphs(model)))
         if as_is:
             return model
-        if model.functions or not keep_opset:
+        if not keep_opset or _has_other_opsets(model):
             bring_to_opset(model, opset)
         restore_operators(model)
         if inline and model.functions:
             with span("inline"):
                 inline_functions(model)
     return model
+
+
+def _has_other_opsets(model: ir.Model) -> bool:
+    """True if a function is written for another opset than the model."""
+    own = model.opset_imports.get("")
+    return any(f.opset_imports.get("", own) != own for f in model.functions.values())
 
 
 def _named(source: Source) -> dict[str, str]:
