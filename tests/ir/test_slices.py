@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from smelt.ir import text
@@ -71,6 +71,7 @@ def test_a_dim_that_is_cut_again_and_again_becomes_a_size_of_its_own() -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(size=st.integers(1, 6), start=EDGES, end=EDGES, step=STEPS, known=st.booleans())
+@example(size=2, start=-(2**63), end=-(2**63), step=-1, known=False)
 def test_the_size_that_is_inferred_is_that_of_the_rows(
     size: int, start: int, end: int, step: int, known: bool
 ) -> None:

@@ -235,3 +235,13 @@ def test_out_of_memory_is_not_taken_for_bad_operands(add, monkeypatch):
     monkeypatch.setattr(folding, "_call", fail)
     with pytest.raises(MemoryError):
         evaluate_node(add, [TWO, TWO], opset=18)
+
+
+def test_no_memory_for_the_kernels_is_no_unknown_onnx(monkeypatch) -> None:
+    def load(*_: object, **__: object) -> None:
+        raise ImportError("mtrand.so: failed to map segment from shared object")
+
+    folding._check_kernels.cache_clear()
+    monkeypatch.setattr(_op_list, "load_op", load)
+    with pytest.raises(ImportError, match="failed to map segment"):
+        folding._check_kernels()

@@ -14,6 +14,7 @@ import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir.invented_dims import is_invented
+from smelt.ir.tracked_elements import LARGEST
 
 ShapeRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
 Dim: TypeAlias = int | ir.SymbolicDim
@@ -118,7 +119,8 @@ def _divided(dividend: Dim, divisor: Dim) -> Dim | None:
         return None
     if isinstance(dividend, int) and isinstance(divisor, int):
         whole = abs(dividend) // abs(divisor)
-        return -whole if (dividend < 0) != (divisor < 0) else whole
+        whole = -whole if (dividend < 0) != (divisor < 0) else whole
+        return whole if whole <= LARGEST else None  # the lowest of all numbers over -1
     if isinstance(dividend, int) or not isinstance(divisor, int):
         return None
     return dividend // divisor if divisor > 0 and _is_size(dividend) else None

@@ -52,7 +52,8 @@ def bounded(theirs: ShapeRule) -> ShapeRule:
                 dims.append(after)
                 continue
             size = None if _is_deep(before) else _rows(before, *ranges.get(axis, (-1, -1, -1)))
-            guess = context.new_symbolic_dim() if isinstance(after, int) else after
+            is_guess = isinstance(after, int) or _starts_before_all(ranges.get(axis))
+            guess = context.new_symbolic_dim() if is_guess else after
             dims.append(guess if size is None else size)
         output.shape = ir.Shape(dims)
 
@@ -132,6 +133,11 @@ def _known_rows(size: int, cut: Cut, theirs: int | ir.SymbolicDim) -> int | ir.S
     """How many rows ``cut`` leaves of ``size``; not ours to say where runtimes differ."""
     _, end, step = cut
     return theirs if not step or (step < 0 and end in UNBOUNDED) else len(rows_taken(size, cut))
+
+
+def _starts_before_all(cut: Cut | None) -> bool:
+    """True for a backward Slice from before the first row, of which the library says all rows."""
+    return cut is not None and cut[2] < 0 and cut[0] <= -END
 
 
 def _computed(node: ir.Node, source: ir.Shape, guess: ir.Shape) -> ir.Shape:

@@ -18,6 +18,7 @@ import onnx_ir as ir
 
 from smelt.errors import InternalError
 from smelt.ir import scope
+from smelt.ir.out_of_memory import is_out_of_memory
 from smelt.runtime.fold_limits import SIZE_LIMIT, Inputs, is_bounded, is_undefined
 from smelt.runtime.integer_cast import cast_integers, is_integer_cast
 from smelt.runtime.reference_operators import in_double
@@ -161,6 +162,8 @@ def _check_kernels() -> None:
             return
         why = f"1 + 1 is {result}"
     except Exception as error:
+        if is_out_of_memory(error):
+            raise
         raise _unusable(f"{type(error).__name__}: {error}") from error
     raise _unusable(why)
 
