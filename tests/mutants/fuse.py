@@ -106,7 +106,7 @@ SHOWN = [
     ),
     Shown(
         "fuse-gelu-exact",
-        "passes.fuse.fuse_gelu_exact:gelu_by_erfc",
+        "passes.fuse.fuse_gelu_exact:gelu",
         'm["x"].dtype == ir.DataType.DOUBLE',
         "False",
         "g (double[N,4] x) => (double[N,4] y) { half = Constant<value = double "

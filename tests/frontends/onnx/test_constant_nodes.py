@@ -6,6 +6,7 @@ import onnx
 import pytest
 
 import smelt
+from smelt.compiler import optimize_model
 from smelt.frontends.onnx import load, to_proto
 
 OLD = """<ir_version: 3, opset_import: ["" : 13]>
@@ -34,6 +35,20 @@ def test_what_passes_add_are_nodes() -> None:
 def test_another_run_changes_no_byte() -> None:
     once = smelt.optimize(model(OLD))
     assert smelt.optimize(once).SerializeToString() == once.SerializeToString()
+
+
+def test_names_tell_nothing_of_what_passes_did() -> None:
+    text = OLD.replace("y = Add(h, e)", "k = Constant<value = float[2] {5,6}>() y = Mul(h, k)")
+    text = text.replace("h = MatMul", "[node_Constant_1] h = MatMul")
+    found = load(model(text))
+    optimize_model(found)
+    once = to_proto(found)
+    assert [n.name for n in once.graph.node if n.op_type == "Constant"] == [
+        "node_Constant_0",
+        "node_Constant_2",
+    ]
+    assert to_proto(found, spent=True) == once
+    assert smelt.optimize(once) == once
 
 
 @pytest.mark.parametrize("version", [4, 8])

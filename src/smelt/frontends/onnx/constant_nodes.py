@@ -10,6 +10,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.ir import scope
+from smelt.ir.names import free_name
 
 LAST_WITHOUT_CONSTANTS = 3
 LARGEST = 64 << 20
@@ -33,17 +34,22 @@ def keep_ir_version(model: ir.Model) -> None:
     ]
     if sum(tensor.nbytes for _, v in constants if (tensor := v.const_value) is not None) > LARGEST:
         return
-    for graph, value in reversed(constants):
-        _become_node(graph, value)
+    taken = {node.name for node in scope.nodes(model) if node.name}
+    counters: dict[str, int] = {}
+    # Graphs count the nodes they ever had, so their own names would tell what passes did before.
+    names = [free_name("node_Constant", taken, counters) for _ in constants]
+    for (graph, value), name in reversed(list(zip(constants, names, strict=True))):
+        _become_node(graph, value, name)
 
 
-def _become_node(graph: ir.Graph, value: ir.Value) -> None:
+def _become_node(graph: ir.Graph, value: ir.Value, name: str) -> None:
     tensor = value.const_value
     assert tensor is not None
     assert value.name is not None
     del graph.initializers[value.name]
     value.const_value = None
-    node = ir.Node("", "Constant", [], [ir.AttrTensor("value", tensor)], outputs=[value])
+    attributes = [ir.AttrTensor("value", tensor)]
+    node = ir.Node("", "Constant", [], attributes, outputs=[value], name=name)
     if len(graph):
         graph.insert_before(graph[0], node)
     else:
