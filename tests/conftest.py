@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import gc
+import os
 
 import pytest
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let commands print lines of any length, as into a pipe, whatever the terminal is.
+
+    Python's readline, which pytest loads, sets COLUMNS for child processes, xdist's workers too,
+    without a trace in ``os.environ``; so it is taken from the process itself.
+    """
+    os.environ.pop("COLUMNS", None)
+    os.unsetenv("COLUMNS")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
