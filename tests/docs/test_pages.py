@@ -11,17 +11,17 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from walked_pages import DOCS, WALKED
 
-ROOT = Path(__file__).parents[2]
-GUIDES = sorted((ROOT / "docs").glob("add-*.md"))
+README = DOCS.parent / "README.md"
+GUIDES = sorted(DOCS.glob("add-*.md"))
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-WALKED = {"tutorial", "near-misses", *(page.stem for page in (ROOT / "docs").glob("for-*.md"))}
 WITH_CODE = [
     page
-    for page in sorted((ROOT / "docs").rglob("*.md"))
-    if page.stem not in WALKED and BLOCK.search(page.read_text(encoding="utf-8"))
+    for page in sorted(DOCS.rglob("*.md"))
+    if page not in WALKED and BLOCK.search(page.read_text(encoding="utf-8"))
 ]
-PAGES = [ROOT / "README.md", *WITH_CODE]
+PAGES = [README, *WITH_CODE]
 
 
 def test_there_is_a_guide_for_each_thing_that_users_add() -> None:

@@ -12,12 +12,10 @@ from types import ModuleType
 
 import pytest
 from typer.testing import CliRunner
+from walked_pages import WALKED
 
 from smelt.cli.main import app
 
-DOCS = Path(__file__).parents[2] / "docs"
-TOLD = ("tutorial", "near-misses", "debugging-a-wrong-result")
-WALKED = [*(DOCS / f"{name}.md" for name in TOLD), *sorted(DOCS.glob("for-*.md"))]
 BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```', re.MULTILINE | re.DOTALL)
 STATUS = re.compile(r"\s+# status (\d+)$")
 
