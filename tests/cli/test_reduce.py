@@ -127,7 +127,12 @@ def test_an_interrupt_writes_the_smallest_so_far(write, small, tmp_path):
     check = shell(f"{eighth}; grep -q Softmax $1 && exit 1; exit 0")
     command = [sys.executable, "-m", "smelt", "reduce", write(chain(64, 20, "Softmax"))]
     done = subprocess.run(
-        [*command, "--check", check, "-o", small], stderr=subprocess.PIPE, timeout=60, check=False
+        [*command, "--check", check, "-o", small],
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+        # A shell without job control starts its jobs with interrupts ignored, and so their children.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     assert done.returncode == 0
     assert b"stopped before nothing more could go" in done.stderr
