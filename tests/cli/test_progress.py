@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import subprocess
 import sys
 
@@ -49,8 +50,8 @@ def on_terminal(*arguments):
 
 def test_a_long_run_shows_the_pass_the_nodes_and_the_time(write, tmp_path):
     shown = on_terminal(0.01, "optimize", write(), "-o", tmp_path / "out.onnx")
-    assert "nodes" in shown
-    assert "-elimination: " in shown
+    # Which passes are seen is a matter of when the line is drawn anew.
+    assert re.search(r"[a-z]-[a-z-]+: 3 nodes", shown)
     assert "0:00:" in shown
 
 
