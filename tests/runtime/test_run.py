@@ -6,6 +6,7 @@ import onnx_ir as ir
 import pytest
 
 from smelt.errors import InvalidModel, ResourceLimit, Unsupported, UsageError
+from smelt.ir import text
 from smelt.runtime import onnxruntime as ort_runner
 from smelt.runtime.runner import open_runner, run
 
@@ -186,3 +187,9 @@ def test_an_extension_operator_beyond_onnx_runs_by_its_reference():
     assert opened.name == "reference"
     (y,) = opened(np.float32([[4, 2], [2, 5]]))
     assert y.tolist() == [[4, 2], [2, 5]]
+
+
+def test_the_reference_evaluator_runs_operators_of_ours_without_log_lines(caplog) -> None:
+    model = text.parse("g (double[2] x) => (double[2] y) { n = Neg(x) y = Erf(n) }", 23)
+    open_runner(model, "reference")(np.ones(2))
+    assert not caplog.records

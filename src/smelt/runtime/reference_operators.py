@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir import scope
+from smelt.ir.onnx_ir_log import silent_onnx_ir
 from smelt.operators.declare import Operator, Reference
 from smelt.operators.registry import find
 
@@ -44,7 +45,8 @@ def _class(operator: Operator, domain: str) -> type[OpRun]:
     from onnx.reference.op_run import OpRun
 
     def run(self: OpRun, *inputs: np.ndarray | None, **attributes: Any) -> tuple[np.ndarray, ...]:
-        node = ir.serde.deserialize_node(self.onnx_node)
+        with silent_onnx_ir():  # it misses the producers of the operands, which are not asked for
+            node = ir.serde.deserialize_node(self.onnx_node)
         results: Sequence[np.ndarray] = operator.reference(inputs, operator.attributes_of(node))
         return tuple(results)
 
