@@ -138,3 +138,19 @@ def test_a_row_computes_what_the_operator_does(
     loaded = smelt.load(path)
     assert not loaded.functions
     assert [(node.domain, node.op_type) for node in loaded.graph] == [("", op_type)]
+
+
+@pytest.mark.parametrize(("op_type", "number"), [("ReduceMax", 0), ("ReduceMin", 2**32 - 1)])
+def test_an_extremum_of_nothing_is_a_number_of_the_type(op_type: str, number: int) -> None:
+    graph = f"g (uint32[4,N] x) => (uint32[4] y) <int64[1] a = {{1}}> {{ y = {op_type}<keepdims=0>(x, a) }}"
+    (y,) = OnnxRuntime(text.parse(graph, 20))(np.zeros((4, 0), np.uint32))
+    assert y.tolist() == [number] * 4
+
+
+@pytest.mark.parametrize("attribute", ['to = "cpu"', "to = 9", 'dtype = "f"'])
+def test_attributes_of_unknown_operators_tell_no_type(attribute: str) -> None:
+    """Read as element types they stopped a save, or gave a Where of floats the body of logic."""
+    graph = f"""g (float[2] a, bool[2] c) => (z) {{
+        x = mine.Op<{attribute}>(a) y = mine.Op<{attribute}>(a) z = Where(c, x, y)
+    }}"""
+    assert not smelt.to_proto(text.parse(graph, 18)).functions

@@ -50,11 +50,12 @@ class ElementTypes:
 
 def _of_result(node: ir.Node, value: ir.Value, opset: int) -> ir.DataType | ir.Value | None:
     """The type of a result of ``node``, or an input that has it."""
-    for name in ("to", "dtype"):
-        if name in node.attributes and not node.attributes[name].is_ref():
-            return ir.DataType(node.attributes[name].as_int())
-    if node.op_type == "Constant" and "value" in node.attributes and not node.domain:
-        return node.attributes["value"].as_tensor().dtype
+    if not node.domain:
+        for name in ("to", "dtype"):
+            if name in node.attributes and not node.attributes[name].is_ref():
+                return ir.DataType(node.attributes[name].as_int())
+        if node.op_type == "Constant" and "value" in node.attributes:
+            return node.attributes["value"].as_tensor().dtype
     signature = signature_of(node.op_type, opset, node.domain)
     if signature is None:
         return None

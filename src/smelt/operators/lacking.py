@@ -50,6 +50,24 @@ def _as(op_type: str, to: ir.DataType, *, cast_back: bool) -> Body:
     return body
 
 
+def _as_double(op_type: str) -> Body:
+    """A ReduceMax or ReduceMin of uint32, not as int64, of which ONNX Runtime compares halves.
+
+    Of no elements the result is the least or the greatest number of the type, and as a double
+    infinite, which is no uint32: so it is clipped.
+    """
+
+    def body(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+        x, *axes = given
+        assert x is not None
+        spelled: dict[str, Any] = dict(attributes)
+        found = b.op(op_type, _cast(b, x, T.DOUBLE), *axes, **spelled)
+        limits = (b.const_like(limit, found) for limit in (0, 2**32 - 1))
+        return (_cast(b, b.op("Clip", found, *limits), T.UINT32),)
+
+    return body
+
+
 def _cast(b: Builder, x: ir.Value, to: ir.DataType) -> ir.Value:
     return b.op("Cast", x, to=int(to))
 
@@ -67,9 +85,6 @@ AS: Mapping[str, Mapping[ir.DataType, ir.DataType]] = {
     "Max": {T.INT16: T.INT32, T.UINT16: T.INT32},
     "Min": {T.INT16: T.INT32, T.UINT16: T.INT32},
     "Pad": {T.INT16: T.INT32, T.UINT16: T.INT32},
-    # Not as int64, of which ONNX Runtime compares halves here.
-    "ReduceMax": {T.UINT32: T.DOUBLE},
-    "ReduceMin": {T.UINT32: T.DOUBLE},
     "SpaceToDepth": {
         T.BOOL: T.UINT8,
         **dict.fromkeys((T.INT16, T.UINT16), T.FLOAT),
@@ -103,6 +118,8 @@ def _rows() -> Iterator[tuple[tuple[str, ir.DataType], Body]]:
     for operator in DOUBLES:
         assert operator.body is not None
         yield (operator.name, T.DOUBLE), operator.body
+    for op_type in ("ReduceMax", "ReduceMin"):
+        yield (op_type, T.UINT32), _as_double(op_type)
     yield ("Where", T.BOOL), _chosen_by_logic
 
 
