@@ -21,12 +21,9 @@ from smelt.ir.defaults import set_aside_defaults
 from smelt.ir.dim_texts import keep_opaque
 from smelt.ir.names import name_nodes
 from smelt.ir.onnx_ir_log import silent_onnx_ir
-from smelt.ir.raise_opset import raise_opset
+from smelt.ir.raise_opset import LOWEST_GOAL, raise_opset
 from smelt.operators import restore_operators
 from smelt.spans import span
-
-LOWEST_OPSET = 13
-"""What rules are written for; a model below is raised to it where that is possible."""
 
 
 def load(
@@ -138,9 +135,9 @@ def bring_to_opset(model: ir.Model, opset: int | None) -> None:
     """Raise ``model`` to ``opset``, or raise Unsupported E230; if None, to 13 where possible."""
     if opset is not None:
         raise_opset(model, opset)
-    elif model.opset_imports.get("", LOWEST_OPSET) < LOWEST_OPSET:
+    elif model.opset_imports.get("", LOWEST_GOAL) < LOWEST_GOAL:
         try:
-            raise_opset(model, LOWEST_OPSET)
+            raise_opset(model, LOWEST_GOAL)
         except SmeltError as error:
             if error.code != "E230":
                 raise
