@@ -6,18 +6,17 @@ nothing. Option ``name`` replaces ``model`` in files, functions and macros.
 
 from __future__ import annotations
 
+from smelt.native.kernels import element_types, kernel_names
+from smelt.native.operators import OPERATORS
+from smelt.native.selection.select_conv_relu import select_conv_relu
+from smelt.native.types import C_TYPES
 from smelt.passes.pipelines import EXPANDED, EXPANDED_OPERATORS
 from smelt.program.lower import extensions_among, lowered_operators
 from smelt.targets.base import Limits, Target
 from smelt.targets.c.emit import emit
-from smelt.targets.c.kernels import element_types, kernel_names
-from smelt.targets.c.memory import allocate
-from smelt.targets.c.operators import OPERATORS
 from smelt.targets.c.options import Options
+from smelt.targets.c.phases import allocate, order
 from smelt.targets.c.saved import open_folder
-from smelt.targets.c.schedule import order
-from smelt.targets.c.selection.select_conv_relu import select_conv_relu
-from smelt.targets.c.types import C_TYPES
 
 c = Target(
     name="c",

@@ -8,14 +8,14 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from smelt.errors import not_installed
+from smelt.native.names import comment
+from smelt.native.types import C_TYPES
+from smelt.native.unit import Unit
 from smelt.program.instruction import Program, Slot
 from smelt.program.memory import MemoryPlan
 from smelt.targets.base import Artifact, Plan, Runner
 from smelt.targets.c import interface_file
-from smelt.targets.c.names import comment
 from smelt.targets.c.options import Options
-from smelt.targets.c.types import C_TYPES
-from smelt.targets.c.unit import Unit
 
 if TYPE_CHECKING:
     import jinja2

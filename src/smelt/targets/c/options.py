@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from smelt.targets.c.names import check_identifier
+from smelt.native.names import check_identifier
 
 
 @dataclass(frozen=True)

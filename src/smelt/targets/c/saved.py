@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from smelt.errors import UsageError
+from smelt.native.names import check_identifier
 from smelt.runtime.c_library import load_library
 from smelt.runtime.input_ranges import Range
 from smelt.runtime.interface import Interface, Port
 from smelt.targets.base import Runner, Saved
 from smelt.targets.c.interface_file import from_json
-from smelt.targets.c.names import check_identifier
 
 _MACRO = re.compile(r"^#define ([A-Z0-9_]+) (\d{1,18})\b", re.MULTILINE)
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from smelt.targets.c.kernels.kernel import KernelContext
-from smelt.targets.c.types import CType
-from smelt.targets.c.writer import Writer
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.types import CType
+from smelt.native.writer import Writer
 
 ROWS = 8
 COLUMNS = 32

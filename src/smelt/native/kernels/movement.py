@@ -8,10 +8,10 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.rows import rows_taken
+from smelt.native.kernels.kernel import ANY, Instance, KernelContext, kernel
+from smelt.native.kernels.nest import emit_map, row_major
+from smelt.native.types import C_TYPES
 from smelt.program.storage import Needs
-from smelt.targets.c.kernels.kernel import ANY, Instance, KernelContext, kernel
-from smelt.targets.c.kernels.nest import emit_map, row_major
-from smelt.targets.c.types import C_TYPES
 
 
 def _view(instance: Instance) -> Needs:

@@ -6,16 +6,16 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from smelt.program.storage import Needs
-from smelt.targets.c.kernels.kernel import (
+from smelt.native.kernels.kernel import (
     Instance,
     KernelContext,
     Operand,
     kernel,
 )
-from smelt.targets.c.kernels.nest import broadcast_strides, index
-from smelt.targets.c.kernels.reduce import LANES
-from smelt.targets.c.types import CType
+from smelt.native.kernels.nest import broadcast_strides, index
+from smelt.native.kernels.reduce import LANES
+from smelt.native.types import CType
+from smelt.program.storage import Needs
 
 
 def _in_place(instance: Instance) -> Needs:

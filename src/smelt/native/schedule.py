@@ -1,11 +1,17 @@
-"""From the selected graph to a Program in execution order, with a kernel for every instruction."""
+"""From a selected graph to a Program in execution order, with a kernel for every instruction."""
 
 from __future__ import annotations
 
 import numpy as np
+import onnx_ir as ir
 
 from smelt.errors import ErrorList, Unsupported
 from smelt.ir.dims import binding_advice
+from smelt.native.kernels import kernel_of
+from smelt.native.kernels.dot import is_product
+from smelt.native.kernels.kernel import Instance
+from smelt.native.memory import needs_of
+from smelt.native.types import C_TYPES
 from smelt.program.instruction import Instruction, Program
 from smelt.program.lower import lower
 from smelt.program.passes import (
@@ -17,22 +23,16 @@ from smelt.program.passes import (
 )
 from smelt.program.schedule import schedule
 from smelt.program.specialize import check_sizes_known, is_static
-from smelt.targets.base import Plan
-from smelt.targets.c.kernels import kernel_of
-from smelt.targets.c.kernels.dot import is_product
-from smelt.targets.c.kernels.kernel import Instance
-from smelt.targets.c.memory import needs_of
-from smelt.targets.c.types import C_TYPES
 
 
-def order(plan: Plan) -> None:
-    """Lower to a program in the order that needs the least memory; refuse what has no kernel.
+def ordered(model: ir.Model) -> Program:
+    """The program of ``model`` in the order that needs the least memory.
 
-    Sets ``plan.steps``. Raises Unsupported for everything that has no kernel, all at once.
+    Raises Unsupported for everything that has no kernel, all at once.
     """
-    program = lower(plan.model)
+    program = lower(model)
     if not is_static(program):
-        check_sizes_known(program, binding_advice(plan.model.graph.inputs))
+        check_sizes_known(program, binding_advice(model.graph.inputs))
     check_types(program)
     transpose_folding.run(program)
     dot_dimension_sorter.run(program)
@@ -40,8 +40,9 @@ def order(plan: Plan) -> None:
     fold_movement(program)
     dead_code_elimination.run(program)
     check_kernels(program)
-    plan.steps = schedule(program, lambda instruction: needs_of(program, instruction))
-    last_use.run(plan.steps)
+    program = schedule(program, lambda instruction: needs_of(program, instruction))
+    last_use.run(program)
+    return program
 
 
 def check_types(program: Program) -> None:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 
-from smelt.program.storage import Needs
-from smelt.targets.c.kernels.elementwise import FLOATS, INTEGERS
-from smelt.targets.c.kernels.kernel import (
+from smelt.native.kernels.elementwise import FLOATS, INTEGERS
+from smelt.native.kernels.kernel import (
     ANY,
     Instance,
     KernelContext,
@@ -18,8 +17,9 @@ from smelt.targets.c.kernels.kernel import (
     fill_types,
     kernel,
 )
-from smelt.targets.c.kernels.nest import emit_map, index, row_major
-from smelt.targets.c.types import CType
+from smelt.native.kernels.nest import emit_map, index, row_major
+from smelt.native.types import CType
+from smelt.program.storage import Needs
 
 
 def _position(cx: KernelContext, indices: Operand, at: str, size: int, *, clamp: bool) -> None:

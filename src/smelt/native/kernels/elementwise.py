@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from smelt.native.kernels.integer import divide, modulo, power, shift
+from smelt.native.kernels.kernel import ANY, Instance, Kernel, KernelContext, register
+from smelt.native.kernels.nest import emit_map
 from smelt.program.storage import Needs
-from smelt.targets.c.kernels.integer import divide, modulo, power, shift
-from smelt.targets.c.kernels.kernel import ANY, Instance, Kernel, KernelContext, register
-from smelt.targets.c.kernels.nest import emit_map
 
 FLOATS: Mapping[str, str] = {
     "Abs": "fabs@f({0})",

@@ -10,11 +10,11 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import InternalError
+from smelt.native.kernels.nest import Access, broadcast_strides, row_major
+from smelt.native.types import C_TYPES, CType
+from smelt.native.writer import Writer
 from smelt.program.instruction import AttributeValue, DotDims, Instruction, Program, Slot
 from smelt.program.storage import Needs
-from smelt.targets.c.kernels.nest import Access, broadcast_strides, row_major
-from smelt.targets.c.types import C_TYPES, CType
-from smelt.targets.c.writer import Writer
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import pytest
 from smelt.ir import text
 from smelt.ir.build import Builder
 from smelt.ir.shapes import ShapeInference
+from smelt.native.operators import CONV_RELU
 from smelt.runtime.onnxruntime import OnnxRuntime
-from smelt.targets.c.operators import CONV_RELU
 
 CASES = {
     "padded": ((2, 3, 9, 7), (4, 3, 3, 3), {"pads": (1, 0, 1, 2)}),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from smelt.targets.c.kernels.conv import refuse_window, window_of
-from smelt.targets.c.kernels.kernel import FLOAT, Instance, KernelContext, kernel
+from smelt.native.kernels.conv import refuse_window, window_of
+from smelt.native.kernels.kernel import FLOAT, Instance, KernelContext, kernel
 
 
 def _refuse(instance: Instance) -> str | None:

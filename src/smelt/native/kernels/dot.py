@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from smelt.errors import InternalError
+from smelt.native.kernels.kernel import NUMBER, Instance, KernelContext, kernel
+from smelt.native.kernels.nest import index, row_major
+from smelt.native.kernels.tile import Product, columns_for, emit_columns, padded
 from smelt.program.instruction import DotDims
 from smelt.program.storage import Needs
-from smelt.targets.c.kernels.kernel import NUMBER, Instance, KernelContext, kernel
-from smelt.targets.c.kernels.nest import index, row_major
-from smelt.targets.c.kernels.tile import Product, columns_for, emit_columns, padded
 
 
 @dataclass(frozen=True, slots=True)

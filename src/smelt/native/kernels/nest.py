@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from smelt.targets.c.types import CType
-from smelt.targets.c.writer import Writer
+from smelt.native.types import CType
+from smelt.native.writer import Writer
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from smelt.native.kernels.kernel import FLOAT, Instance, KernelContext, kernel
+from smelt.native.kernels.tile import Product, columns_for, emit_columns, padded
+from smelt.native.types import CType
 from smelt.program.storage import Needs
-from smelt.targets.c.kernels.kernel import FLOAT, Instance, KernelContext, kernel
-from smelt.targets.c.kernels.tile import Product, columns_for, emit_columns, padded
-from smelt.targets.c.types import CType
 
 Three = tuple[int, int, int]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from smelt.targets.c.types import CType
+from smelt.native.types import CType
 
 PER_LINE = {1: 20, 2: 12, 4: 9, 8: 5}
 """Words on a line of at most 100 columns."""

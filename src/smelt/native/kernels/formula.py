@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from smelt.native.kernels.elementwise import BOOLEANS, FLOATS, emit_each, in_place
+from smelt.native.kernels.kernel import Kernel, KernelContext, fill_types, kernel_of, register
+from smelt.native.types import C_TYPES
 from smelt.operators import all_operators
 from smelt.operators.formula import Elementwise, Number, Symbol, Symbolic
-from smelt.targets.c.kernels.elementwise import BOOLEANS, FLOATS, emit_each, in_place
-from smelt.targets.c.kernels.kernel import Kernel, KernelContext, fill_types, kernel_of, register
-from smelt.targets.c.types import C_TYPES
 
 DOUBLE = C_TYPES[ir.DataType.DOUBLE]
 

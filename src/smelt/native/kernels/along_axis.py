@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from smelt.targets.c.kernels.elementwise import FLOATS, INTEGERS
-from smelt.targets.c.kernels.kernel import (
+from smelt.native.kernels.elementwise import FLOATS, INTEGERS
+from smelt.native.kernels.kernel import (
     ANY,
     FLOAT,
     NUMBER,
@@ -15,7 +15,7 @@ from smelt.targets.c.kernels.kernel import (
     fill_types,
     kernel,
 )
-from smelt.targets.c.kernels.nest import index
+from smelt.native.kernels.nest import index
 
 
 @contextmanager

@@ -6,9 +6,9 @@ NaN. Narrow integers take the low bits.
 
 from __future__ import annotations
 
-from smelt.targets.c.kernels.kernel import ANY, KernelContext, kernel
-from smelt.targets.c.kernels.nest import emit_map
-from smelt.targets.c.types import CType
+from smelt.native.kernels.kernel import ANY, KernelContext, kernel
+from smelt.native.kernels.nest import emit_map
+from smelt.native.types import CType
 
 
 @kernel("Cast", kinds=ANY)

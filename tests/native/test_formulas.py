@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from c_library import STRICT, Library, compile_text
 
+from smelt.native.kernels.formula import function_of
 from smelt.operators import all_operators
 from smelt.operators.formula import Elementwise
-from smelt.targets.c.kernels.formula import function_of
 
 FORMULAS = {
     operator.name: operator for operator in all_operators() if isinstance(operator, Elementwise)

@@ -7,15 +7,15 @@ import re
 
 import numpy as np
 
+from smelt.native.kernels import kernel_of
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.memory import needs_of
+from smelt.native.names import comment
+from smelt.native.types import C_TYPES, CType
+from smelt.native.weights import Weight
 from smelt.program.instruction import Instruction, Program
 from smelt.program.memory import MemoryPlan
 from smelt.program.storage import Owner, Storage
-from smelt.targets.c.kernels import kernel_of
-from smelt.targets.c.kernels.kernel import KernelContext
-from smelt.targets.c.memory import needs_of
-from smelt.targets.c.names import comment
-from smelt.targets.c.types import C_TYPES, CType
-from smelt.targets.c.weights import Weight
 
 
 class Unit:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from smelt.targets.c.kernels.elementwise import in_place
-from smelt.targets.c.kernels.kernel import NUMBER, Instance, KernelContext, kernel
-from smelt.targets.c.kernels.nest import Access, emit_map
-from smelt.targets.c.types import CType
+from smelt.native.kernels.elementwise import in_place
+from smelt.native.kernels.kernel import NUMBER, Instance, KernelContext, kernel
+from smelt.native.kernels.nest import Access, emit_map
+from smelt.native.types import CType
 
 _BOUNDS = (("min", "<"), ("max", ">"))
 

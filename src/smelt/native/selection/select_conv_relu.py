@@ -13,7 +13,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.targets.c.operators import DOMAIN
+from smelt.native.operators import DOMAIN
 
 
 @rule(op("Relu", op("Conv", var("x"), var("w"), rest=True, name="conv")))

@@ -1,6 +1,6 @@
 """Kernels: how each instruction becomes a C function. One file a family of operators."""
 
-from smelt.targets.c.kernels import (  # noqa: F401 - each fills the table
+from smelt.native.kernels import (  # noqa: F401 - each fills the table
     along_axis,
     cast,
     clip,
@@ -15,6 +15,6 @@ from smelt.targets.c.kernels import (  # noqa: F401 - each fills the table
     pool,
     reduce,
 )
-from smelt.targets.c.kernels.kernel import Kernel, element_types, kernel_names, kernel_of
+from smelt.native.kernels.kernel import Kernel, element_types, kernel_names, kernel_of
 
 __all__ = ["Kernel", "element_types", "kernel_names", "kernel_of"]

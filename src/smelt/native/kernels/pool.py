@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from smelt.targets.c.kernels.conv import Window, refuse_window, window_of
-from smelt.targets.c.kernels.kernel import FLOAT, NUMBER, Instance, KernelContext, kernel
+from smelt.native.kernels.conv import Window, refuse_window, window_of
+from smelt.native.kernels.kernel import FLOAT, NUMBER, Instance, KernelContext, kernel
 
 
 def _refuse_max(instance: Instance) -> str | None:

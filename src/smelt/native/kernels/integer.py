@@ -6,7 +6,7 @@ the program. Where ONNX defines the result, it is the defined one.
 
 from __future__ import annotations
 
-from smelt.targets.c.kernels.kernel import KernelContext
+from smelt.native.kernels.kernel import KernelContext
 
 
 def divide(cx: KernelContext) -> str:

@@ -1,0 +1,25 @@
+"""The schedule and allocate phases: what the native engine plans, on the plan of this target."""
+
+from __future__ import annotations
+
+from smelt.native import memory, schedule
+from smelt.targets.base import Plan
+
+
+def order(plan: Plan) -> None:
+    """Lower to a program in the order that needs the least memory: sets ``plan.steps``.
+
+    Raises Unsupported for everything that has no kernel, all at once.
+    """
+    plan.steps = schedule.ordered(plan.model)
+
+
+def allocate(plan: Plan) -> None:
+    """Lay all buffers out in one arena: sets ``plan.memory``.
+
+    The fact ``bound_bytes`` is what no plan can beat.
+    """
+    plan.memory = memory.allocate(plan.steps)
+    plan.facts["arena_bytes"] = plan.memory.arena_bytes
+    plan.facts["bound_bytes"] = plan.memory.bound_bytes
+    plan.facts["scratch_bytes"] = plan.memory.scratch_bytes
