@@ -127,7 +127,7 @@ SHOWN = [
     ),
     Shown(
         "fuse-gelu-sigmoid-approximation",
-        "passes.fuse.fuse_gelu_sigmoid_approximation:scaled_swish",
+        "passes.activation.fuse_gelu_sigmoid_approximation:scaled_swish",
         "alpha=alpha",
         "alpha=1.0",
         "g (float[N,4] x) => (float[N,4] y) <float k = {1.702}> "
@@ -136,14 +136,14 @@ SHOWN = [
     ),
     Shown(
         "prelu-to-lrelu",
-        "passes.fuse.float32_attribute:as_float32",
+        "passes.activation.float32_attribute:as_float32",
         "not bool(np.all(array == first))",
         "False",
         "g (float[N,2] x) => (float[N,2] y) <float[2] a = {0.1, 0.9}> { y = PRelu(x, a) }",
     ),
     Shown(
         "fuse-linear-scale",
-        "passes.fuse.fuse_linear_scale:linear_times",
+        "passes.products.fuse_linear_scale:linear_times",
         '1 / columns if m.root.op_type == "Div" else columns',
         "columns",
         "g (float[N,3] x) => (float[N,2] y) <float[3,2] w = {1,2,3,4,5,6}, float[2] s = {2,4}> "
@@ -160,7 +160,7 @@ SHOWN = [
     ),
     Shown(
         "fuse-softmax",
-        "passes.fuse.fuse_softmax:_fused",
+        "passes.attention.fuse_softmax:_fused",
         "axis=axis",
         "axis=-1",
         "g (float[N,3,3] x) => (float[N,3,3] y) <int64[1] a = {1}> "
@@ -169,7 +169,7 @@ SHOWN = [
     ),
     Shown(
         "fuse-swish",
-        "passes.fuse.fuse_swish:swish",
+        "passes.activation.fuse_swish:swish",
         "alpha=1.0",
         "alpha=1.702",
         "g (float[N,4] x) => (float[N,4] y) { s = Sigmoid(x) y = Mul(x, s) }",
@@ -184,7 +184,7 @@ SHOWN = [
     ),
     Shown(
         "merge-constant-terms",
-        "passes.fuse.merge_constant_terms:_total",
+        "passes.simplify.merge_constant_terms:_total",
         "signs[1] * d.astype(np.float64)",
         "d.astype(np.float64)",
         "g (float[N,2] x) => (float[N,2] y) <float[2] c = {1,2}, float[2] d = {4,8}> "
@@ -192,7 +192,7 @@ SHOWN = [
     ),
     Shown(
         "fuse-layernorm-or-instancenorm",
-        "passes.fuse.statistics:Statistics._root_of",
+        "passes.norms.statistics:Statistics._root_of",
         "axes, epsilon, c",
         "axes, 1e-5, c",
         "g (float[N,4] x) => (float[N,4] y) <int64[1] a = {1}, float e = {0.1}, "
@@ -201,7 +201,7 @@ SHOWN = [
     ),
     Shown(
         "compose-conv1d",
-        "passes.fuse.compose_conv1d:_row_that_meets",
+        "passes.convolution.compose_conv1d:_row_that_meets",
         "return int(before // dilation)",
         "return 0",
         "g (float[2,1,9] x) => (float[2,1,7] y) <float[1,1,3,3] k = {1,2,4,-1,3,5,-2,6,7}, "
@@ -210,7 +210,7 @@ SHOWN = [
     ),
     Shown(
         "fuse-sigmoid",
-        "passes.fuse.fuse_sigmoid:sigmoid",
+        "passes.activation.fuse_sigmoid:sigmoid",
         'b.op("Sigmoid", m["x"])',
         'b.op("Sigmoid", b.op("Neg", m["x"]))',
         "g (float[N,4] x) => (float[N,4] y) <float one = {1}> "
@@ -218,7 +218,7 @@ SHOWN = [
     ),
     Shown(
         "fuse-hard-swish",
-        "passes.fuse.fuse_hard_swish:gated",
+        "passes.activation.fuse_hard_swish:gated",
         "not is_close(ir.DataType.FLOAT.numpy().type(alpha), 1 / 6, 1)",
         "False",
         "g (float[N,4] x) => (float[N,4] y) "

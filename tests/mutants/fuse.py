@@ -7,7 +7,7 @@ from mutants.shown import Shown
 SHOWN = [
     Shown(
         "fuse-dilated-conv",
-        "passes.fuse.fuse_dilated_conv:_cropped",
+        "passes.convolution.fuse_dilated_conv:_cropped",
         "any(p < c for p, c in zip(pads, crops, strict=True))",
         "False",
         "g (float[N, 7, 9, 2] x) => (float[N, 7, 9, 4] y) <float[4,2,3,2] w = "
@@ -26,7 +26,7 @@ SHOWN = [
     ),
     Shown(
         "fuse-pad-conv",
-        "passes.fuse.fuse_pad_conv:_spatial_pads",
+        "passes.convolution.fuse_pad_conv:_spatial_pads",
         'opset.attribute(node, "mode", m.opset) != "constant"',
         "False",
         "g (float[N,2,6] x) => (float[N,?,?] y) <float[4,2,3] w = "
@@ -36,7 +36,7 @@ SHOWN = [
     ),
     Shown(
         "fuse-conv-batchnorm",
-        "passes.fuse.fuse_conv_batchnorm:conv_batchnorm",
+        "passes.convolution.fuse_conv_batchnorm:conv_batchnorm",
         "scale / np.sqrt(variance + np.float64(np.float32(epsilon)))",
         "scale * np.sqrt(variance + np.float64(np.float32(epsilon)))",
         "g (float[N,2,6] x) => (float[N,4,?] y) <float[4,2,3] w = "
@@ -49,7 +49,7 @@ SHOWN = [
     ),
     Shown(
         "fuse-conv-scale",
-        "passes.fuse.fuse_conv_scale:conv_times",
+        "passes.convolution.fuse_conv_scale:conv_times",
         "None if conv.bias is None else bias",
         "None",
         "g (float[N,2,6] x) => (float[N,4,?] y) <float[4,2,3] w = "
@@ -59,7 +59,7 @@ SHOWN = [
     ),
     Shown(
         "fuse-conv-bias",
-        "passes.fuse.fuse_conv_bias:conv_plus",
+        "passes.convolution.fuse_conv_bias:conv_plus",
         '-1.0 if m.root.op_type == "Sub" else 1.0',
         "1.0",
         "g (float[N,2,6] x) => (float[N,4,?] y) <float[4,2,3] w = "
@@ -69,7 +69,7 @@ SHOWN = [
     ),
     Shown(
         "fuse-transpose-matmul",
-        "passes.fuse.fuse_transpose_matmul:_gemm",
+        "passes.products.fuse_transpose_matmul:_gemm",
         "[] if bias is None else [bias]",
         "[]",
         "g (float[3,3] a, float[3,3] b, float[3] c) => (float[3,3] y) { t = "
@@ -77,7 +77,7 @@ SHOWN = [
     ),
     Shown(
         "unflatten-matmul",
-        "passes.fuse.unflatten_matmul:_product_of_gemm",
+        "passes.products.unflatten_matmul:_product_of_gemm",
         'opset.attribute(gemm, "alpha", m.opset) != 1',
         "False",
         "g (float[B,3,4] x) => (float[B,3,2] y) <float[4,2] w = "
@@ -89,7 +89,7 @@ SHOWN = [
     ),
     Shown(
         "fuse-matmul-weight-bias",
-        "passes.fuse.fuse_matmul_weight_bias:matmul_plus",
+        "passes.products.fuse_matmul_weight_bias:matmul_plus",
         "-array",
         "array",
         "g (float[N,2] x) => (float[N,3] y) <float[2,3] w = {1,2,3,4,5,6}, "
@@ -97,7 +97,7 @@ SHOWN = [
     ),
     Shown(
         "fuse-linear-bias",
-        "passes.fuse.fuse_linear_bias:_bias",
+        "passes.products.fuse_linear_bias:_bias",
         "sign == 1",
         "True",
         "g (float[N,2] x) => (float[N,3] y) <float[2,3] w = {1,2,3,4,5,6}, "
@@ -106,7 +106,7 @@ SHOWN = [
     ),
     Shown(
         "fuse-gelu-exact",
-        "passes.fuse.fuse_gelu_exact:gelu",
+        "passes.activation.fuse_gelu_exact:gelu",
         'm["x"].dtype == ir.DataType.DOUBLE',
         "False",
         "g (double[N,4] x) => (double[N,4] y) { half = Constant<value = double "
@@ -119,7 +119,7 @@ SHOWN = [
     ),
     Shown(
         "fuse-gelu-tanh-approximation",
-        "passes.fuse.fuse_gelu_tanh_approximation:gelu_tanh",
+        "passes.activation.fuse_gelu_tanh_approximation:gelu_tanh",
         'm["x"].dtype == ir.DataType.DOUBLE',
         "False",
         "g (double[3,4] x) => (double[3,4] y) { half = Constant<value = double "
@@ -134,7 +134,7 @@ SHOWN = [
     ),
     Shown(
         "fuse-leaky-relu",
-        "passes.fuse.fuse_leaky_relu:larger",
+        "passes.activation.fuse_leaky_relu:larger",
         "alpha > 1",
         "False",
         "g (float[N,4] x) => (float[N,4] y) { a = Constant<value = float "
@@ -143,7 +143,7 @@ SHOWN = [
     ),
     Shown(
         "fuse-prelu",
-        "passes.fuse.fuse_prelu:_prelu",
+        "passes.activation.fuse_prelu:_prelu",
         "b.constant(-array) if negated else a",
         "a",
         "g (float[N,3,2,2] x) => (float[N,3,2,2] y) <float[3,1,1] a = "
@@ -152,7 +152,7 @@ SHOWN = [
     ),
     Shown(
         "fuse-reduce-mean",
-        "passes.fuse.fuse_reduce_mean:sum_over_count",
+        "passes.norms.fuse_reduce_mean:sum_over_count",
         'not _divides(m.array("constant"), count, m.root.op_type)',
         "False",
         "g (float[N,5] x) => (float[N,1] y) <int64[1] a = {1}, float c = {4.0}> "
@@ -160,7 +160,7 @@ SHOWN = [
     ),
     Shown(
         "dot-merger",
-        "passes.fuse.dot_merger:_layer",
+        "passes.products.dot_merger:_layer",
         "row is None or reader.graph is not node.graph",
         "False",
         "g (float[N,6,4] x, bool flag) => (float[N,6,3] y) <float[4,3] u = "
@@ -180,7 +180,7 @@ SHOWN = [
     ),
     Shown(
         "fuse-attention",
-        "passes.fuse.fuse_attention:attention",
+        "passes.attention.fuse_attention:attention",
         "not _fit(q, keys, v)",
         "False",
         "g (float[N,3,5,8] q, float[N,1,7,8] k, float[N,3,7,6] v) => "

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from random_graphs.mutation import Mutant
 
-FUSE, SIMPLIFY, LAYOUT = "passes.fuse.", "passes.simplify.", "passes.layout."
+from smelt.passes.registry import FOLDERS
+
+FOLDER = {name: folder for folder, names in FOLDERS.items() for name in names}
 
 
-def _mutants(focus: str, folder: str, pass_: str, *changes: tuple[str, str, str]) -> list[Mutant]:
-    """Changes as ``(file:function or function, old, new)``."""
+def _mutants(focus: str, pass_: str, *changes: tuple[str, str, str]) -> list[Mutant]:
+    """Changes as ``(file:function or function, old, new)``, the file beside that of the pass."""
     stem = pass_.replace("-", "_")
+    folder = f"passes.{FOLDER[stem]}."
     return [
         Mutant(focus, pass_, f"{folder}{f if ':' in f else f'{stem}:{f}'}", old, new)
         for f, old, new in changes
@@ -19,7 +22,6 @@ def _mutants(focus: str, folder: str, pass_: str, *changes: tuple[str, str, str]
 MUTANTS: list[Mutant] = [
     *_mutants(
         "attention",
-        FUSE,
         "fuse-attention",
         ("attention", "not in (-1, 3)", "not in (-1, -2, 3)"),
         ("_scale", "given / float(number) if factor is None", "given if factor is None"),
@@ -28,19 +30,16 @@ MUTANTS: list[Mutant] = [
     ),
     *_mutants(
         "attention",
-        FUSE,
         "dot-merger",
         ("_merge", "if rows:", "if False:"),
     ),
     *_mutants(
         "attention",
-        SIMPLIFY,
         "hoist-bias",
         ("bias_of_split_rows", "any(dim != 1 for dim in c.shape[:-2])", "False"),
     ),
     *_mutants(
         "networks",
-        FUSE,
         "fuse-conv-bias",
         ("conv_plus", "sign * term", "term"),
         ("minus_conv", "-np.ones", "np.ones"),
@@ -53,7 +52,6 @@ MUTANTS: list[Mutant] = [
     ),
     *_mutants(
         "networks",
-        FUSE,
         "fuse-conv-scale",
         ("conv_times", '1 / scale if m.root.op_type == "Div" else scale', "scale"),
         ("conv_times", "None if conv.bias is None else bias", "None"),
@@ -65,14 +63,12 @@ MUTANTS: list[Mutant] = [
     ),
     *_mutants(
         "networks",
-        FUSE,
         "fuse-conv-batchnorm",
         ("conv_batchnorm", "conv.exact_bias() - mean", "conv.exact_bias()"),
         ("conv_batchnorm", "np.sqrt(variance +", "(variance +"),
     ),
     *_mutants(
         "networks",
-        FUSE,
         "fuse-pad-conv",
         ("_spatial_pads", "inputs[2] is not None and not", "False and not"),
         ("_spatial_pads", "any(around[:2][0]) or any(around[:2][1])", "False"),
@@ -81,14 +77,12 @@ MUTANTS: list[Mutant] = [
     ),
     *_mutants(
         "networks",
-        FUSE,
         "compose-conv1d",
         ("_row_that_meets", "return int(before // dilation)", "return 0"),
         ("_without", "i % 2 != index", "i % 2 == index"),
     ),
     *_mutants(
         "networks",
-        FUSE,
         "fuse-linear-bias",
         ("_bias", "sign * array", "array"),
         ("_bias", "(-beta if negated else beta)", "1.0"),
@@ -96,32 +90,24 @@ MUTANTS: list[Mutant] = [
     ),
     *_mutants(
         "networks",
-        FUSE,
         "fuse-matmul-weight-bias",
         ("matmul_plus", "m.root.inputs[1] is product", "False"),
         ("matmul_plus", "alpha=-1.0", "alpha=1.0"),
     ),
-    *_mutants(
-        "formulas", FUSE, "fuse-leaky-relu", ("larger", "alpha > 1 or alpha == 0", "alpha == 0")
-    ),
-    *_mutants(
-        "formulas", FUSE, "fuse-prelu", ("_prelu", "b.constant(-array) if negated else a", "a")
-    ),
+    *_mutants("formulas", "fuse-leaky-relu", ("larger", "alpha > 1 or alpha == 0", "alpha == 0")),
+    *_mutants("formulas", "fuse-prelu", ("_prelu", "b.constant(-array) if negated else a", "a")),
     *_mutants(
         "formulas",
-        FUSE,
         "prelu-to-lrelu",
         ("float32_attribute:as_float32", "not bool(np.all(array == first))", "False"),
     ),
     *_mutants(
         "formulas",
-        FUSE,
         "fuse-softmax",
         ("_fused", "axis=axis", "axis=-1"),
     ),
     *_mutants(
         "formulas",
-        FUSE,
         "fuse-layernorm-or-instancenorm",
         ("statistics:Statistics.square", "not self.is_number(node.inputs[1], 2.0)", "False"),
         ("statistics:Statistics.centred", "found[0] is not node.inputs[0]", "False"),
@@ -151,7 +137,6 @@ MUTANTS: list[Mutant] = [
     ),
     *_mutants(
         "structure",
-        SIMPLIFY,
         "noop-elimination",
         ("identity_transpose", "list(perm.as_ints()) == sorted(perm.as_ints())", "True"),
         ("pad_nothing", "any(pads)", "sum(pads)"),
@@ -163,27 +148,23 @@ MUTANTS: list[Mutant] = [
     ),
     *_mutants(
         "elementwise",
-        SIMPLIFY,
         "merge-consecutive-relus",
         ("clip_to_both", "max(first[0], second[0])", "second[0]"),
         ("clip_to_both", "and low <= high", ""),
     ),
     *_mutants(
         "structure",
-        SIMPLIFY,
         "merge-consecutive-reshapes",
         ("constant_shape", "same_dim(source[index], dim)", "True"),
     ),
     *_mutants(
         "structure",
-        SIMPLIFY,
         "remove-symbolic-reshape",
         ("reshape_operand", "same_dim(source[index], element)", "True"),
         ("symbolic_expand", "same_dim(source[index - raised], element)", "True"),
     ),
     *_mutants(
         "structure",
-        SIMPLIFY,
         "merge-consecutive-paddings",
         ("pad_of_pad", "not _same_value(m, first, second)", "False"),
         ("pad_of_pad", "_axes(inner, rank) & _axes(outer, rank)", "False"),
@@ -191,27 +172,23 @@ MUTANTS: list[Mutant] = [
     ),
     *_mutants(
         "elementwise",
-        SIMPLIFY,
         "select-optimization",
         ("known_choice", "if not mask.any() else Miss", "if mask.size else Miss"),
     ),
     *_mutants(
         "elementwise",
-        SIMPLIFY,
         "cast-optimization",
         ("cast_of_cast", "not holds(middle, x.dtype)", "False"),
         ("holds", "info.nmant + 1 >= bits", "True"),
     ),
     *_mutants(
         "elementwise",
-        SIMPLIFY,
         "remove-redundant-ops",
         ("_Search.key", "tuple(attributes),", "(),"),
         ("_Search.key", "node.op_type in opset.COMMUTATIVE and", "True and"),
     ),
     *_mutants(
         "structure",
-        LAYOUT,
         "merge-consecutive-transposes",
         (
             "transpose_of_transpose",
@@ -221,7 +198,6 @@ MUTANTS: list[Mutant] = [
     ),
     *_mutants(
         "structure",
-        LAYOUT,
         "reduce-transposes",
         (
             "untransposed_operand:untransposed",

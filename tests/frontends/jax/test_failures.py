@@ -14,7 +14,7 @@ from flax import nnx
 
 from smelt.errors import UsageError
 from smelt.frontends.jax import trace
-from smelt.frontends.jax.plugins import layer_norm
+from smelt.frontends.jax.plugins.layers import layer_norm
 
 linear = nnx.Linear(4, 4, rngs=nnx.Rngs(0))
 norm = nnx.LayerNorm(4, rngs=nnx.Rngs(0))

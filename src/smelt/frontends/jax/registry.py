@@ -115,9 +115,10 @@ def load() -> None:
     with _lock:
         if _loaded:
             return
-        from smelt.frontends.jax.plugins import MODULES
+        from smelt.frontends.jax.plugins import ROOMS
 
-        for module in MODULES:
-            import_module(f"smelt.frontends.jax.plugins.{module}")
+        for room, modules in ROOMS.items():
+            for module in modules:
+                import_module(f"smelt.frontends.jax.plugins.{room}.{module}")
         extensions(ENTRY_POINTS)
         _loaded = True

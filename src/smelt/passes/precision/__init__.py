@@ -1,0 +1,4 @@
+"""Element types changed on request.
+
+Nothing here runs by default.
+"""

@@ -1,43 +1,59 @@
-"""Lowerings, one module for each family of primitives."""
+"""Lowerings: a folder a subject, a module a family of primitives."""
 
 from __future__ import annotations
 
-MODULES = (
-    "arithmetic",
-    "attention",
-    "batch_norm",
-    "bitcast",
-    "bits",
-    "calls",
-    "contraction",
-    "control_flow",
-    "conversion",
-    "convolution",
-    "creation",
-    "cumulative",
-    "decompositions",
-    "dynamic_slicing",
-    "equinox_attention",
-    "gather",
-    "generic_reduce",
-    "group_norm",
-    "layer_norm",
-    "linalg",
-    "linen_norms",
-    "movement",
-    "padding",
-    "pooling",
-    "random",
-    "ragged",
-    "reduce_window",
-    "reductions",
-    "scaled",
-    "scatter",
-    "sharding",
-    "sorting",
-    "special",
-    "total_order",
-    "unary",
-    "window_selection",
-)
-"""The modules that register lowerings, imported on the first trace."""
+from collections.abc import Mapping
+
+ROOMS: Mapping[str, tuple[str, ...]] = {
+    "elementwise": (
+        "arithmetic",
+        "bitcast",
+        "bits",
+        "conversion",
+        "special",
+        "total_order",
+        "unary",
+    ),
+    "indexing": (
+        "dynamic_slicing",
+        "gather",
+        "movement",
+        "padding",
+        "scatter",
+        "sorting",
+    ),
+    "layers": (
+        "attention",
+        "batch_norm",
+        "equinox_attention",
+        "group_norm",
+        "layer_norm",
+        "linen_norms",
+    ),
+    "linalg": (
+        "contraction",
+        "decompositions",
+        "linalg",
+        "ragged",
+        "scaled",
+    ),
+    "programs": (
+        "calls",
+        "control_flow",
+        "creation",
+        "random",
+        "sharding",
+    ),
+    "reductions": (
+        "cumulative",
+        "generic_reduce",
+        "reductions",
+    ),
+    "windows": (
+        "convolution",
+        "pooling",
+        "reduce_window",
+        "window_selection",
+    ),
+}
+"""The modules that register lowerings, by folder, imported on the first trace."""

@@ -1,0 +1,133 @@
+"""What reads floats as their bits: bitcasts, the next float, fewer bits of precision."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.plugins.elementwise.arithmetic import where
+from smelt.frontends.jax.plugins.elementwise.bits import shifted, unsigned_of, widened
+from smelt.frontends.jax.registry import lowers
+from smelt.operators.bitcast import FORMATS
+
+
+def bitcast(cx: Lowering, x: ir.Value, to: ir.DataType) -> ir.Value:
+    """The bits of ``x`` as another type of the same width."""
+    return x if x.dtype == to else cx.op("Bitcast", x, domain="smelt", to=int(to))
+
+
+def word_of(cx: Lowering, x: ir.Value) -> ir.Value:
+    """The bits of ``x`` as uint32, or uint64 for 64 of them."""
+    assert x.dtype is not None
+    return widened(cx, bitcast(cx, x, unsigned_of(x.dtype)))
+
+
+def number_of(cx: Lowering, word: ir.Value, to: ir.DataType) -> ir.Value:
+    """The numbers with the lowest bits of ``word``."""
+    return bitcast(cx, cx.cast(word, unsigned_of(to)), to)
+
+
+@lowers("bitcast_convert_type", broadcasts=True)
+def bitcast_convert_type(cx: Lowering, x: ir.Value, *, new_dtype: object) -> ir.Value | Operand:
+    """Between widths, the last dim holds the parts of a number, the lowest bits first."""
+    (given,), (aval,) = cx.avals_in, cx.avals_out
+    to = ir.DataType.from_numpy(np.dtype(aval.dtype))
+    assert x.dtype is not None
+    if x.dtype == to:
+        return x
+    for dtype in (x.dtype, to):
+        if dtype not in FORMATS and not (dtype.is_integer() and dtype.bitwidth >= 8):
+            raise cx.unsupported(f"the bits of {dtype.name.lower()} are not defined by ONNX")
+    if x.dtype.bitwidth == to.bitwidth:
+        return bitcast(cx, x, to)
+    whole = word_of(cx, cx.whole(cx.operands[0], given))
+    result = (_split if x.dtype.bitwidth > to.bitwidth else _join)(cx, whole, x.dtype, to)
+    return Operand(result, tuple(aval.shape))
+
+
+def _split(cx: Lowering, word: ir.Value, source: ir.DataType, to: ir.DataType) -> ir.Value:
+    assert word.dtype is not None
+    starts = np.arange(0, source.bitwidth, to.bitwidth, dtype=word.dtype.numpy())
+    column = cx.op("Unsqueeze", word, cx.const_i64([-1]))
+    parts = cx.op("BitShift", column, cx.constant(starts), direction="RIGHT")
+    return number_of(cx, parts, to)
+
+
+def _join(cx: Lowering, word: ir.Value, source: ir.DataType, to: ir.DataType) -> ir.Value:
+    wide = cx.cast(word, ir.DataType.UINT64)
+    total = None
+    for index, start in enumerate(range(0, to.bitwidth, source.bitwidth)):
+        part = shifted(cx, cx.op("Gather", wide, cx.const_i64(index), axis=-1), start, "LEFT")
+        total = part if total is None else cx.op("BitwiseOr", total, part)
+    assert total is not None
+    return number_of(cx, total, to)
+
+
+@lowers("nextafter", broadcasts=True)
+def nextafter(cx: Lowering, x: ir.Value, y: ir.Value) -> ir.Value:
+    """One more or one less in the bits, which are ordered as the sizes of the numbers are.
+
+    Choices are made between bits, since ONNX Runtime's Where drops the sign of -0.
+    """
+    assert x.dtype is not None
+    kind, form = x.dtype, FORMATS[x.dtype]
+    word, target = word_of(cx, x), word_of(cx, y)
+    assert word.dtype is not None
+    x, y = _wide(cx, x), _wide(cx, y)
+    zero = cx.const_like(0, x)
+    # Away from 0 if both comparisons agree.
+    away = cx.op("Equal", cx.op("Greater", y, x), cx.op("Greater", x, zero))
+    double = cx.op("Mul", cx.cast(away, word.dtype), cx.const_like(2, word))
+    moved = cx.op("Add", word, cx.op("Sub", double, cx.const_like(1, word)))
+    sign = cx.op("BitwiseAnd", target, cx.const_like(1 << kind.bitwidth - 1, word))
+    smallest = cx.op("BitwiseOr", sign, cx.const_like(1, word))
+    moved = where(cx, cx.op("Equal", x, zero), smallest, moved)
+    moved = where(cx, cx.op("Equal", x, y), target, moved)
+    nan = cx.op("Or", cx.op("IsNaN", x), cx.op("IsNaN", y))
+    quiet = cx.const_like((2 * form.special + 1) << form.mantissa - 1, word)
+    return number_of(cx, where(cx, nan, quiet, moved), kind)
+
+
+def _wide(cx: Lowering, x: ir.Value) -> ir.Value:
+    """Half floats as float32, for which every runtime compares."""
+    return x if x.dtype == ir.DataType.DOUBLE else cx.cast(x, ir.DataType.FLOAT)
+
+
+@lowers("reduce_precision", broadcasts=True)
+def reduce_precision(
+    cx: Lowering, x: ir.Value, *, exponent_bits: int, mantissa_bits: int
+) -> ir.Value:
+    """Rounds to even; what is too large becomes infinite, and what would be subnormal 0."""
+    assert x.dtype is not None
+    kind, form = x.dtype, FORMATS[x.dtype]
+    exponent, mantissa = min(exponent_bits, form.exponent), min(mantissa_bits, form.mantissa)
+    if (exponent, mantissa) == (form.exponent, form.mantissa):
+        return x
+    if kind == ir.DataType.FLOAT and (exponent, mantissa) == (8, 7):
+        return cx.cast(cx.cast(x, ir.DataType.BFLOAT16), kind)
+    word = word_of(cx, x)
+    top = cx.const_like(1 << kind.bitwidth - 1, word)
+    sign = cx.op("BitwiseAnd", word, top)
+    size = given = cx.op("BitwiseXor", word, sign)
+    infinite = cx.const_like(form.special << form.mantissa, word)
+    if mantissa < form.mantissa:
+        size = _rounded(cx, size, form.mantissa - mantissa)
+    if exponent < form.exponent:
+        largest = (1 << exponent - 1) - 1
+        above = cx.const_like(form.bias + largest + 1 << form.mantissa, word)
+        least = cx.const_like(form.bias - largest + 1 << form.mantissa, word)
+        size = where(cx, cx.op("Less", size, least), cx.const_like(0, word), size)
+        size = where(cx, cx.op("GreaterOrEqual", size, above), infinite, size)
+    # Rounding would turn a NaN into infinity, or into a number.
+    size = where(cx, cx.op("Greater", given, infinite), given, size)
+    return number_of(cx, cx.op("BitwiseOr", size, sign), kind)
+
+
+def _rounded(cx: Lowering, word: ir.Value, dropped: int) -> ir.Value:
+    """``word`` with its lowest bits rounded away, halves to even; carries go up as they should."""
+    last = cx.op("BitwiseAnd", shifted(cx, word, dropped, "RIGHT"), cx.const_like(1, word))
+    below_half = cx.const_like((1 << dropped - 1) - 1, word)
+    raised = cx.op("Add", word, cx.op("Add", last, below_half))
+    return shifted(cx, shifted(cx, raised, dropped, "RIGHT"), dropped, "LEFT")

@@ -1,0 +1,161 @@
+"""``gather``: Gather along one axis where that is what it does, else GatherND over windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax.compat import Dim
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.plugins.elementwise.arithmetic import where
+from smelt.frontends.jax.plugins.indexing import indices
+from smelt.frontends.jax.plugins.indexing.dynamic_slicing import same_size
+from smelt.frontends.jax.plugins.indexing.take import bounded, is_take
+from smelt.frontends.jax.registry import lowers
+
+
+@lowers("gather")
+def gather(
+    cx: Lowering,
+    x: ir.Value,
+    starts: ir.Value,
+    *,
+    dimension_numbers: Any,
+    slice_sizes: Sequence[Dim],
+    indices_are_sorted: bool,
+    unique_indices: bool,
+    mode: object,
+    fill_value: float | None,
+) -> ir.Value:
+    how = indices.mode_of(cx, mode)
+    shape = cx.avals_in[0].shape
+    mapped = [int(dim) for dim in dimension_numbers.start_index_map]
+    if not mapped:
+        raise cx.unsupported("it has no indexed dims")
+    if how != indices.DROP:
+        collapsed = {int(dim) for dim in dimension_numbers.collapsed_slice_dims}
+        whole = {d for d in mapped if same_size(shape[d], slice_sizes[d])} - collapsed
+        mapped, starts = _without(cx, starts, mapped, whole)
+    if is_take(shape, mapped, dimension_numbers, slice_sizes):
+        (axis,) = mapped
+        index, valid = bounded(cx, starts, shape[axis], how)
+        batch = [f"b{i}" for i in range(len(cx.avals_in[1].shape) - 1)]
+        have = [*range(axis), *batch, *range(axis + 1, len(shape))]
+        want = _labels(dimension_numbers, len(cx.avals_out[0].shape), len(shape))
+        taken = indices.rearranged(cx, cx.op("Gather", x, index, axis=axis), have, want)
+    else:
+        index, valid = _bounded(cx, starts, mapped, slice_sizes, how)
+        taken = _take(cx, x, index, mapped, dimension_numbers, slice_sizes)
+    if valid is None:
+        return taken
+    spread = cx.unsqueeze(valid, [int(dim) for dim in dimension_numbers.offset_dims])
+    fill = cx.constant(_fill(fill_value, np.dtype(cx.avals_out[0].dtype)))
+    return where(cx, spread, taken, fill)
+
+
+def _bounded(
+    cx: Lowering, starts: ir.Value, mapped: Sequence[int], slice_sizes: Sequence[Dim], how: str
+) -> tuple[ir.Value, ir.Value | None]:
+    """The starts moved into bounds, and which were so from the start if JAX drops the others."""
+    sizes = [slice_sizes[dim] for dim in mapped]
+    limits = [cx.avals_in[0].shape[dim] for dim in mapped]
+    index = cx.cast(starts, ir.DataType.INT64)
+    # A promise to be in bounds still clips where it is broken, as ``x[i]`` is documented to.
+    if indices.in_bounds(cx, index, limits, sizes):
+        return index, None
+    inside = indices.clipped(cx, index, indices.last_starts(cx, limits, sizes))
+    if how != indices.DROP:
+        return inside, None
+    return inside, cx.squeeze(indices.validity(cx, index, inside, len(mapped)), [-1])
+
+
+def _fill(value: float | None, dtype: np.dtype) -> np.ndarray:
+    """What JAX puts where an index is out of bounds."""
+    if value is not None:
+        return np.asarray(value).astype(dtype)
+    if dtype.kind == "i":
+        return np.asarray(np.iinfo(dtype).min, dtype)
+    if dtype.kind == "u":
+        return np.asarray(np.iinfo(dtype).max, dtype)
+    return np.asarray(True if dtype.kind == "b" else np.nan, dtype)
+
+
+def _without(
+    cx: Lowering, starts: ir.Value, mapped: list[int], whole: set[int]
+) -> tuple[list[int], ir.Value]:
+    """The indexed dims and the starts without dims that are taken ``whole``: those clip to 0."""
+    kept = [column for column, dim in enumerate(mapped) if dim not in whole] or [0]
+    if len(kept) == len(mapped):
+        return mapped, starts
+    left, axis = [mapped[column] for column in kept], len(cx.avals_in[1].shape) - 1
+    joined = starts.producer()
+    if joined is not None and joined.op_type == "Concat" and len(joined.inputs) == len(mapped):
+        # JAX joins columns of one index each, so the others need not be made at all.
+        columns = [value for column in kept if (value := joined.inputs[column]) is not None]
+        if joined.attributes.get_int("axis") == axis:
+            return left, columns[0] if len(kept) == 1 else cx.op("Concat", *columns, axis=axis)
+    return left, cx.op("Gather", starts, cx.const_i64(kept), axis=axis)
+
+
+def _take(
+    cx: Lowering,
+    x: ir.Value,
+    index: ir.Value,
+    mapped: Sequence[int],
+    numbers: Any,
+    slice_sizes: Sequence[Dim],
+) -> ir.Value:
+    """The windows of ``x`` at ``index``, all of them in bounds, with dims where JAX wants them."""
+    shape, rank = cx.avals_in[0].shape, len(cx.avals_in[1].shape)
+    batching = [int(dim) for dim in numbers.operand_batching_dims]
+    collapsed = {int(dim) for dim in numbers.collapsed_slice_dims}
+    others = [dim for dim in range(len(shape)) if dim not in (*mapped, *batching)]
+    if collapsed.intersection(others):
+        raise cx.unsupported("it collapses dims that are not indexed")
+    partial = [dim for dim in others if not same_size(shape[dim], slice_sizes[dim])]
+    x = cx.slice(x, [0] * len(partial), [slice_sizes[dim] for dim in partial], partial)
+    want = _labels(numbers, len(cx.avals_out[0].shape), len(shape))
+    if len(mapped) == 1 and not batching and same_size(slice_sizes[mapped[0]], 1):
+        axis, batch = mapped[0], [f"b{i}" for i in range(rank - 1)]
+        # The last dim of the index, of size 1, serves as the window that is not collapsed.
+        window = [] if axis in collapsed else [axis]
+        have = [*range(axis), *batch, *window, *range(axis + 1, len(shape))]
+        index = index if window else cx.squeeze(index, [rank - 1])
+        return indices.rearranged(cx, cx.op("Gather", x, index, axis=axis), have, want)
+    if rank == 1 and not batching:
+        return _slice(cx, x, index, mapped, slice_sizes, sorted(collapsed))
+    windows = [None if dim in collapsed else slice_sizes[dim] for dim in mapped]
+    index = indices.windowed(cx, index, rank, windows)
+    inner = [dim for dim, size in zip(mapped, windows, strict=True) if size is not None]
+    leading = [int(dim) for dim in numbers.start_indices_batching_dims]
+    rest = [i for i in range(rank - 1) if i not in leading]
+    index = cx.transpose(index, [*leading, *rest, *range(rank - 1, rank + len(inner))])
+    x = cx.transpose(x, [*batching, *mapped, *others])
+    taken = cx.op("GatherND", x, index, batch_dims=len(batching))
+    have = [*(f"b{i}" for i in (*leading, *rest)), *inner, *others]
+    return indices.rearranged(cx, taken, have, want)
+
+
+def _slice(
+    cx: Lowering,
+    x: ir.Value,
+    index: ir.Value,
+    mapped: Sequence[int],
+    sizes: Sequence[Dim],
+    collapsed: Sequence[int],
+) -> ir.Value:
+    """One window, which needs no list of indices."""
+    last = cx.op("Add", index, cx.shape_value([sizes[dim] for dim in mapped]))
+    return cx.squeeze(cx.op("Slice", x, index, last, cx.const_i64(list(mapped))), collapsed)
+
+
+def _labels(numbers: Any, out_rank: int, rank: int) -> list[object]:
+    """The dims of the result: numbers are dims of the operand, ``bN`` those of the indices."""
+    gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+    kept = iter(dim for dim in range(rank) if dim not in gone)
+    offsets = {int(dim) for dim in numbers.offset_dims}
+    batch = (f"b{i}" for i in range(out_rank))
+    return [next(kept) if place in offsets else next(batch) for place in range(out_rank)]

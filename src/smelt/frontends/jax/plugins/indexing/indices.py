@@ -1,0 +1,107 @@
+"""What ``gather`` and ``scatter`` share: start indices, their bounds, and windows around them.
+
+An index tensor is int64 ``[batch..., columns]``; each column says where a window of ``sizes[c]``
+elements begins on a dim of ``limits[c]`` elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax.compat import Dim, InconclusiveDim, is_symbolic
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.plugins.programs.creation import counted
+
+CLIP, DROP, PROMISE = "clip", "drop", "promise"
+_MODES = {"CLIP": CLIP, "FILL_OR_DROP": DROP, "PROMISE_IN_BOUNDS": PROMISE}
+
+
+def mode_of(cx: Lowering, mode: object) -> str:
+    """What happens out of bounds; raises Unsupported E102 for modes that are not known."""
+    name = str(getattr(mode, "name", mode))
+    if name not in _MODES:
+        raise cx.unsupported(f"its mode is {name}")
+    return _MODES[name]
+
+
+def in_bounds(cx: Lowering, index: ir.Value, limits: Sequence[Dim], sizes: Sequence[Dim]) -> bool:
+    """True if every start is known now, and its window is proved to lie inside."""
+    known = cx.known(index)
+    if known is None:
+        return False
+    try:
+        pairs = zip(limits, sizes, np.moveaxis(known, -1, 0), strict=True)
+        return all(
+            bool((starts >= 0).all()) and bool(limit - size >= int(starts.max(initial=0)))
+            for limit, size, starts in pairs
+        )
+    except InconclusiveDim:
+        return False
+
+
+def last_starts(cx: Lowering, limits: Sequence[Dim], sizes: Sequence[Dim]) -> ir.Value:
+    """The last start in bounds of each column."""
+    return cx.shape_value([limit - size for limit, size in zip(limits, sizes, strict=True)])
+
+
+def clipped(cx: Lowering, index: ir.Value, last: ir.Value) -> ir.Value:
+    """``index`` moved into bounds."""
+    return cx.op("Min", cx.op("Max", index, cx.const_i64([0])), last)
+
+
+def validity(cx: Lowering, index: ir.Value, inside: ir.Value, columns: int) -> ir.Value:
+    """``[batch..., 1]``: whether all columns of an index are as they are ``inside`` the bounds."""
+    valid = cx.op("Equal", index, inside)
+    if columns == 1:
+        return valid
+    each = cx.cast(valid, ir.DataType.INT32)
+    return cx.cast(cx.op("ReduceMin", each, cx.const_i64([-1]), keepdims=1), ir.DataType.BOOL)
+
+
+def windowed(cx: Lowering, index: ir.Value, rank: int, windows: Sequence[Dim | None]) -> ir.Value:
+    """``index`` for every element of the windows: ``[batch..., windows..., columns]``.
+
+    ``windows`` has the size of each column's window, None for those that add no dim.
+    """
+    shape = [size for size in windows if size is not None]
+    if not shape:
+        return index
+    spread = cx.unsqueeze(index, range(rank - 1, rank - 1 + len(shape)))
+    if any(is_symbolic(size) for size in shape):
+        return _counted_windows(cx, spread, windows)
+    offsets = np.zeros((*shape, len(windows)), np.int64)
+    inner = 0
+    for column, size in enumerate(windows):
+        if size is not None:
+            along = [1] * len(shape)
+            along[inner] = size
+            offsets[..., column] = np.arange(size).reshape(along)
+            inner += 1
+    return cx.op("Add", spread, cx.constant(offsets))
+
+
+def _counted_windows(cx: Lowering, spread: ir.Value, windows: Sequence[Dim | None]) -> ir.Value:
+    """The offsets in windows of any size, added to their own columns one dim after another."""
+    added = sum(size is not None for size in windows)
+    inner = 0
+    for column, size in enumerate(windows):
+        if size is None:
+            continue
+        numbers = cx.unsqueeze(
+            counted(cx, size, np.dtype(np.int64)), [d for d in range(added + 1) if d != inner]
+        )
+        only = np.zeros(len(windows), np.int64)
+        only[column] = 1
+        spread = cx.op("Add", spread, cx.op("Mul", numbers, cx.constant(only)))
+        inner += 1
+    return spread
+
+
+def rearranged(
+    cx: Lowering, x: ir.Value, have: Sequence[object], want: Sequence[object]
+) -> ir.Value:
+    """``x``, whose dims are labelled ``have``, with its dims in the order ``want``."""
+    return cx.transpose(x, [list(have).index(label) for label in want])

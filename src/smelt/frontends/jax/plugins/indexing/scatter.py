@@ -1,0 +1,210 @@
+"""``scatter`` and its kin: ScatterND over windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax.compat import Dim
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.plugins.indexing import indices
+from smelt.frontends.jax.plugins.indexing.dynamic_slicing import same_size
+from smelt.frontends.jax.plugins.indexing.padding import edged
+from smelt.frontends.jax.plugins.indexing.scatter_apply import applied
+from smelt.frontends.jax.plugins.programs.creation import counted
+from smelt.frontends.jax.registry import lowers
+
+REDUCTIONS = {
+    "scatter": "none",
+    "scatter-add": "add",
+    "scatter-sub": "add",
+    "scatter-mul": "mul",
+    "scatter-min": "min",
+    "scatter-max": "max",
+}
+
+WIDER = {
+    ir.DataType.FLOAT16: ir.DataType.FLOAT,
+    ir.DataType.BFLOAT16: ir.DataType.FLOAT,
+    ir.DataType.BOOL: ir.DataType.INT32,
+}
+"""Types in which few runtimes combine elements."""
+
+WHOLE = {"add": "Add", "mul": "Mul", "min": "Min", "max": "Max"}
+
+
+def _lower(reduction: str) -> Callable[..., ir.Value | list[Operand]]:
+    def lower(
+        cx: Lowering,
+        x: ir.Value,
+        starts: ir.Value,
+        updates: ir.Value,
+        *,
+        update_jaxpr: object,
+        update_consts: object,
+        dimension_numbers: Any,
+        indices_are_sorted: bool,
+        unique_indices: bool,
+        mode: object,
+    ) -> ir.Value | list[Operand]:
+        if reduction == "none" and update_jaxpr is not None:
+            body = update_jaxpr, update_consts
+            return applied(cx, *body, unique_indices, dimension_numbers, mode)
+        if cx.equation.primitive.name == "scatter-sub":
+            updates = cx.op("Sub", cx.const_like(0, updates), updates)
+        return _scatter(cx, (x, starts, updates), dimension_numbers, mode, reduction)
+
+    return lower
+
+
+for _primitive, _reduction in REDUCTIONS.items():
+    lowers(_primitive)(_lower(_reduction))
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What each dim of the operand is to a scatter.
+
+    ``indexed`` are those with a column in the index, ``full`` those that a window covers; a
+    window's size on a dim is ``windows[dim]``, absent for dims that the updates do not have.
+    """
+
+    batching: list[int]
+    mapped: list[int]
+    partial: list[int]
+    full: list[int]
+    windows: dict[int, Dim]
+
+    @property
+    def indexed(self) -> list[int]:
+        return [*self.batching, *self.mapped, *self.partial]
+
+
+def _roles(cx: Lowering, numbers: Any) -> Roles:
+    shape, update_shape = cx.avals_in[0].shape, cx.avals_in[2].shape
+    batching = [int(dim) for dim in numbers.operand_batching_dims]
+    mapped = [int(dim) for dim in numbers.scatter_dims_to_operand_dims]
+    gone = {*(int(dim) for dim in numbers.inserted_window_dims), *batching}
+    kept = [dim for dim in range(len(shape)) if dim not in gone]
+    sizes = [update_shape[int(dim)] for dim in numbers.update_window_dims]
+    windows = dict(zip(kept, sizes, strict=True))
+    loose = sorted(gone.difference(mapped, batching))
+    others = [dim for dim in kept if dim not in mapped]
+    partial = [dim for dim in others if not same_size(shape[dim], windows[dim])]
+    full = [dim for dim in others if dim not in partial]
+    return Roles(batching, mapped, [*partial, *loose], full, windows)
+
+
+def _scatter(
+    cx: Lowering,
+    operands: tuple[ir.Value, ir.Value, ir.Value],
+    numbers: Any,
+    mode: object,
+    reduction: str,
+) -> ir.Value:
+    x, starts, updates = operands
+    roles, shape = _roles(cx, numbers), cx.avals_in[0].shape
+    if not roles.indexed and len(cx.avals_in[1].shape) == 1:  # One window that covers everything.
+        return updates if reduction == "none" else cx.op(WHOLE[reduction], x, updates)
+    if not roles.indexed:
+        raise cx.unsupported("it has no indexed dims")
+    order = [*roles.indexed, *roles.full]
+    data = cx.transpose(x, order)
+    index, dropped = _index(cx, starts, numbers, roles, mode)
+    if dropped:  # A row behind the last takes what is out of bounds.
+        zero = cx.constant(np.zeros((), np.dtype(cx.avals_in[0].dtype)))
+        data = edged(cx, data, cx.const_i64([0, 1]), zero, [0])
+    places = [int(dim) for dim in numbers.update_window_dims]
+    batch = [i for i in range(len(cx.avals_in[2].shape)) if i not in places]
+    where = dict(zip(sorted(roles.windows), places, strict=True))
+    inner = [where[dim] for dim in roles.indexed if dim in where]
+    updates = cx.transpose(updates, [*batch, *inner, *(where[dim] for dim in roles.full)])
+    data = _combined(cx, data, index, updates, reduction)
+    if dropped:
+        data = cx.slice(data, [0], [shape[order[0]]], [0])
+    return indices.rearranged(cx, data, order, range(len(shape)))
+
+
+def _combined(
+    cx: Lowering, data: ir.Value, index: ir.Value, updates: ir.Value, reduction: str
+) -> ir.Value:
+    """By ScatterND, in a type that runtimes combine in."""
+    assert data.dtype is not None
+    narrow = data.dtype
+    wide = WIDER.get(narrow, narrow) if reduction != "none" else narrow
+    data, updates = cx.cast(data, wide), cx.cast(updates, wide)
+    result = cx.op("ScatterND", data, index, updates, reduction=reduction)
+    return cx.cast(_with_nan(cx, data, index, updates, result, reduction), narrow)
+
+
+def _with_nan(
+    cx: Lowering,
+    data: ir.Value,
+    index: ir.Value,
+    updates: ir.Value,
+    result: ir.Value,
+    reduction: str,
+) -> ir.Value:
+    """``result``, or NaN where one was met: runtimes pass over it in extremes, so it is counted."""
+    assert data.dtype is not None
+    if reduction not in ("min", "max") or not data.dtype.is_floating_point():
+        return result
+    met = [cx.cast(cx.op("IsNaN", x), ir.DataType.FLOAT) for x in (data, updates)]
+    count = cx.op("ScatterND", met[0], index, met[1], reduction="add")
+    nan = cx.op("Greater", count, cx.const_like(0, count))
+    return cx.op("Where", nan, cx.const_like(np.nan, data), result)
+
+
+def _index(
+    cx: Lowering, starts: ir.Value, numbers: Any, roles: Roles, mode: object
+) -> tuple[ir.Value, bool]:
+    """The index of every updated element, and whether some point at the row behind the last."""
+    shape, rank = cx.avals_in[0].shape, len(cx.avals_in[1].shape)
+    index, valid = _bounded(cx, cx.cast(starts, ir.DataType.INT64), roles, mode)
+    columns = _batch_columns(cx, numbers, roles)
+    columns += [index] if roles.mapped else []
+    if roles.partial:
+        batch = cx.shape_value([*cx.avals_in[1].shape[:-1], len(roles.partial)])
+        columns.append(cx.op("Expand", cx.const_i64([0]), batch))
+    index = columns[0] if len(columns) == 1 else cx.op("Concat", *columns, axis=-1)
+    windows = [roles.windows.get(dim) for dim in roles.indexed]
+    index = indices.windowed(cx, index, rank, windows)
+    if valid is None:
+        return index, False
+    added = sum(size is not None for size in windows)
+    spread = cx.unsqueeze(valid, range(rank - 1, rank - 1 + added))
+    beyond = cx.shape_value([shape[roles.indexed[0]], *[0] * (len(roles.indexed) - 1)])
+    return cx.op("Where", spread, index, beyond), True
+
+
+def _bounded(
+    cx: Lowering, index: ir.Value, roles: Roles, mode: object
+) -> tuple[ir.Value, ir.Value | None]:
+    """The starts, clipped if JAX clips them, and which are in bounds if JAX drops the others."""
+    how = indices.mode_of(cx, mode)
+    limits = [cx.avals_in[0].shape[dim] for dim in roles.mapped]
+    sizes = [roles.windows.get(dim, 1) for dim in roles.mapped]
+    if how == indices.PROMISE or not limits or indices.in_bounds(cx, index, limits, sizes):
+        return index, None
+    last = indices.last_starts(cx, limits, sizes)
+    if how == indices.CLIP:
+        return indices.clipped(cx, index, last), None
+    return index, indices.validity(cx, index, indices.clipped(cx, index, last), len(limits))
+
+
+def _batch_columns(cx: Lowering, numbers: Any, roles: Roles) -> list[ir.Value]:
+    """For each batch dim the number of the batch, for every index."""
+    shape, batch = cx.avals_in[0].shape, cx.avals_in[1].shape[:-1]
+    columns = []
+    places = [int(dim) for dim in numbers.scatter_indices_batching_dims]
+    for dim, place in zip(roles.batching, places, strict=True):
+        along = cx.unsqueeze(
+            counted(cx, shape[dim], np.dtype(np.int64)), range(1, len(batch) - place + 1)
+        )
+        columns.append(cx.op("Expand", along, cx.shape_value([*batch, 1])))
+    return columns

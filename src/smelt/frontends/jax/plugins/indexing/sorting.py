@@ -1,0 +1,135 @@
+"""Sorting, by TopK: it is stable, and NaN comes where JAX puts it."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax.compat import Dim
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.plugins.elementwise.arithmetic import is_negative_zero
+from smelt.frontends.jax.registry import lowers
+
+SORTABLE = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64)
+
+
+@lowers("sort")
+def sort(
+    cx: Lowering, *operands: ir.Value, dimension: int, is_stable: bool, num_keys: int
+) -> tuple[ir.Value, ...]:
+    """By the last key first, keeping order; each key decides anew, so the first decides most."""
+    axis, size = int(dimension), cx.avals_in[0].shape[int(dimension)]
+    order: ir.Value | None = None
+    for key in reversed(operands[:num_keys]):
+        order = _ordered(cx, key, order, axis, size, largest=False)
+    assert order is not None
+    return tuple(cx.op("GatherElements", x, order, axis=axis) for x in operands)
+
+
+@lowers("top_k")
+def top_k(cx: Lowering, x: ir.Value, *, k: Dim, axis: int) -> tuple[ir.Value, ir.Value]:
+    """In JAX's total order: -0 is below 0, NaN counts as the largest, and its negation as least.
+
+    A model cannot see the sign of NaN, so it is taken to be positive unless ``x`` is negated here,
+    as by all who ask for the least elements.
+    """
+    producer = x.producer()
+    negated = producer is not None and producer.op_type == "Neg"
+    order = _in_total_order(cx, x, int(axis), k, negated)
+    values = cx.op("GatherElements", x, order, axis=int(axis))
+    return values, cx.cast(order, np.dtype(cx.avals_out[1].dtype))
+
+
+@lowers("approx_top_k")
+def approx_top_k(
+    cx: Lowering,
+    x: ir.Value,
+    *,
+    k: Dim,
+    reduction_dimension: int,
+    is_max_k: bool,
+    recall_target: float,
+    reduction_input_size_override: int,
+    aggregate_to_topk: bool,
+) -> tuple[ir.Value, ir.Value]:
+    """Exactly, which is better than any ``recall_target``."""
+    shape = cx.avals_in[0].shape
+    axis = int(reduction_dimension) % len(shape)
+    if not aggregate_to_topk and cx.avals_out[0].shape[axis] != k:
+        raise cx.unsupported("it returns more than k candidates, which JAX leaves unspecified")
+    order = _ordered(cx, x, None, axis, shape[axis], largest=is_max_k, kept=k)
+    values = cx.op("GatherElements", x, order, axis=axis)
+    return values, cx.cast(order, np.dtype(cx.avals_out[1].dtype))
+
+
+def _in_total_order(cx: Lowering, x: ir.Value, axis: int, count: Dim, negated: bool) -> ir.Value:
+    """The places of the first ``count`` of ``x``, the largest first."""
+    assert x.dtype is not None
+    if not x.dtype.is_floating_point():
+        return _by_number(cx, _sortable(cx, x), None, axis, count, largest=True)
+    if x.dtype != ir.DataType.DOUBLE:
+        return _by_number(cx, _total_key(cx, x, negated), None, axis, count, largest=True)
+    # No type is wider, so what ties as a number is ordered before: by one key after the other.
+    size, nan = cx.avals_in[0].shape[axis], cx.op("IsNaN", x)
+    zero = cx.cast(cx.op("Not", is_negative_zero(cx, x)), ir.DataType.INT32)
+    order = _by_number(cx, zero, None, axis, size, largest=True)
+    numbers = cx.op("Where", nan, cx.const_like(0, x), x)
+    order = _by_number(cx, numbers, order, axis, size, largest=True)
+    first = cx.cast(cx.op("Not", nan) if negated else nan, ir.DataType.INT32)
+    return _by_number(cx, first, order, axis, count, largest=True)
+
+
+def _total_key(cx: Lowering, x: ir.Value, negated: bool) -> ir.Value:
+    """Doubles in the order of ``x``, which leave room for NaN beyond inf and for -0 below 0."""
+    wide = cx.cast(x, ir.DataType.DOUBLE)
+    number = cx.op("Where", is_negative_zero(cx, wide), cx.const_like(-1e-300, wide), wide)
+    number = cx.op("Max", number, cx.const_like(-1e300, wide))
+    number = cx.op("Min", number, cx.const_like(1e300, wide))
+    end = cx.const_like(-np.inf if negated else np.inf, wide)
+    return cx.op("Where", cx.op("IsNaN", wide), end, number)
+
+
+def _ordered(
+    cx: Lowering,
+    key: ir.Value,
+    order: ir.Value | None,
+    axis: int,
+    size: Dim,
+    *,
+    largest: bool,
+    kept: Dim | None = None,
+) -> ir.Value:
+    """``order`` sorted by ``key``, stably; the first ``kept`` of it."""
+    assert key.dtype is not None
+    count = size if kept is None else kept
+    if not key.dtype.is_floating_point():
+        return _by_number(cx, _sortable(cx, key), order, axis, count, largest)
+    # Numbers sort among themselves, then NaN goes to its end.
+    key = _sortable(cx, key)
+    nan = cx.op("IsNaN", key)
+    limit = np.inf if not largest else -np.inf
+    numbers = cx.op("Where", nan, cx.const_like(limit, key), key)
+    order = _by_number(cx, numbers, order, axis, size, largest)
+    return _by_number(cx, cx.cast(nan, ir.DataType.INT32), order, axis, count, largest)
+
+
+def _sortable(cx: Lowering, key: ir.Value) -> ir.Value:
+    """``key`` in a type that TopK sorts everywhere, with the same order."""
+    assert key.dtype is not None
+    if key.dtype in SORTABLE:
+        return key
+    if key.dtype.is_floating_point():
+        return cx.cast(key, ir.DataType.FLOAT)
+    if key.dtype == ir.DataType.UINT64:
+        raise cx.unsupported("uint64 keys have no wider integer to be sorted in")
+    return cx.cast(key, ir.DataType.INT64 if key.dtype == ir.DataType.UINT32 else ir.DataType.INT32)
+
+
+def _by_number(
+    cx: Lowering, key: ir.Value, order: ir.Value | None, axis: int, count: Dim, largest: bool
+) -> ir.Value:
+    if order is not None:
+        key = cx.op("GatherElements", key, order, axis=axis)
+    k = cx.shape_value([count])
+    _, places = cx.ops("TopK", key, k, outputs=2, axis=axis, largest=int(largest), sorted=1)
+    return places if order is None else cx.op("GatherElements", order, places, axis=axis)

@@ -1,0 +1,46 @@
+"""``x[..., i, ...]``: a ``gather`` of whole rows by one index, as embeddings do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax.compat import Dim, is_symbolic
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.plugins.indexing import indices
+from smelt.frontends.jax.plugins.indexing.dynamic_slicing import same_size
+
+
+def is_take(
+    shape: Sequence[Dim], mapped: Sequence[int], numbers: Any, sizes: Sequence[Dim]
+) -> bool:
+    """True if one dim is indexed and gone, and every other is taken whole."""
+    if len(mapped) != 1 or tuple(numbers.collapsed_slice_dims) != tuple(mapped):
+        return False
+    others = [dim for dim in range(len(shape)) if dim not in mapped]
+    whole = all(same_size(shape[dim], sizes[dim]) for dim in others)
+    return whole and same_size(sizes[mapped[0]], 1) and not numbers.operand_batching_dims
+
+
+def bounded(
+    cx: Lowering, starts: ir.Value, limit: Dim, how: str
+) -> tuple[ir.Value, ir.Value | None]:
+    """The index within ``[0, limit)``, and which were so from the start if JAX drops the others.
+
+    It stays int32 where it is: runtimes take both types.
+    """
+    index = cx.squeeze(starts, [len(cx.avals_in[1].shape) - 1])
+    narrow = index.dtype == ir.DataType.INT32 and not is_symbolic(limit) and limit < 2**31
+    index = index if narrow else cx.cast(index, ir.DataType.INT64)
+    if indices.in_bounds(cx, starts, [limit], [1]):
+        return index, None
+    if is_symbolic(limit):
+        last = cx.dim_scalar(limit - 1)
+    else:
+        dtype = np.int32 if narrow else np.int64
+        last = cx.constant(np.asarray(int(limit) - 1, dtype))
+    inside = cx.op("Min", cx.op("Max", index, cx.const_like(0, index)), last)
+    return inside, cx.op("Equal", index, inside) if how == indices.DROP else None

@@ -1,0 +1,156 @@
+"""Batch normalization of flax by statistics that are known: one equation, one operator.
+
+flax normalizes in one function, after it has chosen between the statistics of the batch and those
+that a layer keeps.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+import onnx_ir as ir
+from jax import lax
+
+from smelt.frontends.jax.bindings import Binding, Call, binds
+from smelt.frontends.jax.library_functions import LINEN_NORMALIZE, NNX_NORMALIZE
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.patches import Function, Patch, register
+from smelt.frontends.jax.plugins.layers.layer_norm import (
+    batched_first,
+    is_usual_epsilon,
+    like_x,
+    spread,
+)
+from smelt.frontends.jax.registry import lowers
+from smelt.ir.constants import is_constant
+
+
+@lowers("flax.batch_norm")
+def batch_norm(
+    cx: Lowering,
+    x: ir.Value,
+    mean: ir.Value,
+    variance: ir.Value,
+    scale: ir.Value,
+    bias: ir.Value,
+    *,
+    epsilon: float,
+) -> ir.Value | list[Operand]:
+    """The operator has channels second; for statistics of the batch itself, it is no help."""
+    if not (is_constant(mean) and is_constant(variance)):
+        return cx.inline_traced(partial(_by_flax, epsilon=epsilon))
+    last = len(cx.avals_in[0].shape) - 1
+    moved = cx.transpose(x, (0, last, *range(1, last)))
+    result = cx.op("BatchNormalization", moved, scale, bias, mean, variance, epsilon=epsilon)
+    return cx.transpose(result, (0, *range(2, last + 1), 1))
+
+
+def _by_flax(
+    x: jax.Array,
+    mean: jax.Array,
+    variance: jax.Array,
+    scale: jax.Array,
+    bias: jax.Array,
+    *,
+    epsilon: float,
+) -> Any:
+    mean, variance, scale, bias = (spread(p, x) for p in (mean, variance, scale, bias))
+    return (x - mean) * (lax.rsqrt(variance + epsilon) * scale) + bias
+
+
+def _of_nnx(
+    x: Any,
+    mean: Any,
+    var: Any,
+    scale: Any,
+    bias: Any,
+    reduction_axes: Any,
+    feature_axes: Any,
+    dtype: Any,
+    epsilon: Any,
+) -> Call | None:
+    if not _is_plain(x, mean, var, reduction_axes, feature_axes, dtype, epsilon):
+        return None
+    shape = x.shape[-1:]
+    scale = np.ones(shape, np.float32) if scale is None else scale
+    bias = np.zeros(shape, np.float32) if bias is None else bias
+    if any(np.shape(p) != shape or p.dtype != np.float32 for p in (scale, bias)):
+        return None
+    return (x, mean, var, scale, bias), {"epsilon": epsilon}
+
+
+def _is_plain(
+    x: Any, mean: Any, var: Any, reduced: Any, features: Any, dtype: Any, epsilon: Any
+) -> bool:
+    """True for the last of two or more dims, in float32."""
+    if any(not isinstance(a, jax.Array) or a.dtype != np.float32 for a in (x, mean, var)):
+        return False
+    if x.ndim < 2 or np.dtype(dtype or np.float32) != np.float32 or not is_usual_epsilon(epsilon):
+        return False
+    size, axes = x.shape[-1], {axis % x.ndim for axis in np.atleast_1d(features).tolist()}
+    others = {axis % x.ndim for axis in np.atleast_1d(reduced).tolist()}
+    if axes != {x.ndim - 1} or others != set(range(x.ndim - 1)):
+        return False
+    return isinstance(size, int) and size > 0 and mean.shape == var.shape == (size,)
+
+
+FLAX = Binding(
+    NNX_NORMALIZE.target,
+    "flax.batch_norm",
+    like_x,
+    _of_nnx,
+    _by_flax,
+    batched_first,
+    optional=True,
+    parameters=NNX_NORMALIZE.parameters,
+)
+binds(FLAX)
+
+
+def _of_linen(original: Function) -> Function:
+    """linen's function asks the layer for its parameters."""
+    bind = FLAX.primitive_of(original).bind
+    signature = inspect.signature(original)
+
+    def normalize(*args: Any, **keywords: Any) -> Any:
+        given = signature.bind(*args, **keywords)
+        given.apply_defaults()
+        layer, at = given.args[0], given.arguments
+        plain = _is_plain(
+            at["x"],
+            at["mean"],
+            at["var"],
+            at["reduction_axes"],
+            at["feature_axes"],
+            at["dtype"],
+            at["epsilon"],
+        )
+        if not plain or np.dtype(at["param_dtype"]) != np.float32:
+            return original(*args, **keywords)
+        names = [name for name in ("scale", "bias") if at[f"use_{name}"]]
+        size = at["x"].shape[-1]
+        if not all(has_plain(layer, name, size) for name in names):
+            return original(*args, **keywords)
+        held = {"scale": np.ones(size, np.float32), "bias": np.zeros(size, np.float32)}
+        for name in names:
+            held[name] = layer.param(name, at[f"{name}_init"], [size], at["param_dtype"])
+        operands = at["x"], at["mean"], at["var"], held["scale"], held["bias"]
+        return bind(*operands, epsilon=at["epsilon"])
+
+    return normalize
+
+
+def has_plain(layer: Any, name: str, size: int) -> bool:
+    """True if a layer of linen has the parameter ``name``, ``size`` numbers in float32."""
+    if not layer.has_variable("params", name):
+        return False
+    value = layer.get_variable("params", name)
+    return getattr(value, "dtype", None) == np.float32 and np.shape(value) == (size,)
+
+
+register(Patch(LINEN_NORMALIZE.target, _of_linen, True, LINEN_NORMALIZE.parameters))

@@ -1,0 +1,120 @@
+"""The attention of one head in equinox, which its layers map over heads and users over batches.
+
+The maps become the first dims of one operator.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax import compat
+from smelt.frontends.jax.bindings import Binding, Call, binds
+from smelt.frontends.jax.dims import is_never_empty
+from smelt.frontends.jax.library_functions import EQUINOX_ATTENTION
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.plugins.layers.attention import OPSET, in_pieces
+from smelt.frontends.jax.plugins.layers.layer_norm import spread
+from smelt.frontends.jax.registry import lowers
+
+LOW = float(np.finfo(np.float32).min)
+"""What equinox puts in place of a score that a mask hides."""
+
+
+@lowers("equinox.attention")
+def attention(
+    cx: Lowering, q: ir.Value, k: ir.Value, v: ir.Value, *mask: ir.Value
+) -> ir.Value | list[Operand]:
+    """The operator has two dims in front: rows of a batch, and heads."""
+    missing = 4 - len(cx.avals_in[0].shape)
+    if missing < 0 or not is_never_empty(cx):
+        return cx.inline_traced(_reference)
+    operands = [cx.unsqueeze(value, range(missing)) for value in (q, k, v)]
+    scale = 1 / math.sqrt(cx.avals_in[0].shape[-1])
+    if mask or cx.opset < OPSET:
+        result = in_pieces(cx, *operands, *mask, scale=scale, low=LOW)
+    else:
+        result = cx.op("Attention", *operands, scale=scale)
+    return cx.squeeze(result, range(missing))
+
+
+def _reference(q: jax.Array, k: jax.Array, v: jax.Array, *mask: jax.Array) -> Any:
+    """What equinox computes, with any dims in front."""
+    logits = jnp.einsum("...sd,...Sd->...sS", q / math.sqrt(q.shape[-1]), k)
+    if mask:
+        logits = jnp.where(spread(mask[0], logits), logits, jnp.finfo(logits.dtype).min)
+    return jnp.einsum("...sS,...Sd->...sd", jax.nn.softmax(logits), v)
+
+
+def _result(q: compat.Aval, k: compat.Aval, v: compat.Aval, *mask: compat.Aval) -> compat.Aval:
+    return compat.ShapedArray((*q.shape[:-1], v.shape[-1]), q.dtype)
+
+
+def _call(
+    query: Any,
+    key_: Any,
+    value: Any,
+    mask: Any = None,
+    dropout: Any = None,
+    *,
+    key: Any = None,
+    inference: bool | None = None,
+) -> Call | None:
+    """None where equinox drops weights out or complains, and for other types than float32."""
+    operands = (query, key_, value)
+    if not all(isinstance(x, jax.Array) and x.dtype == np.float32 for x in operands):
+        return None
+    shapes = [x.shape for x in operands]
+    fitting = all(len(shape) == 2 for shape in shapes) and shapes[1][0] == shapes[2][0]
+    if not fitting or shapes[0][1] != shapes[1][1]:
+        return None
+    if not all(isinstance(shape[1], int) and shape[1] > 0 for shape in shapes):
+        return None
+    if dropout is not None and not _is_off(dropout, inference):
+        return None
+    if mask is None:
+        return operands, {}
+    if not isinstance(mask, jax.Array) or mask.dtype != np.bool_:
+        return None
+    return ((*operands, mask), {}) if mask.shape == (shapes[0][0], shapes[1][0]) else None
+
+
+def _is_off(dropout: Any, inference: bool | None) -> bool:
+    given = dropout.inference if inference is None else inference
+    return given is True or (isinstance(dropout.p, int | float) and dropout.p == 0)
+
+
+def _batched(operands: Sequence[Any], dims: Sequence[int | None]) -> Sequence[Any] | None:
+    """The dim of the batch in front of all; a mask may lack it, and those of earlier batches."""
+    moved = [
+        operand if dim is None else jnp.moveaxis(operand, dim, 0)
+        for operand, dim in zip(operands, dims, strict=True)
+    ]
+    if any(dim is None for dim in dims[:3]):
+        return None
+    if len(dims) > 3 and dims[3] is not None:
+        mask, rank = moved[3], moved[0].ndim
+        ones = [1] * (rank - mask.ndim)
+        moved[3] = mask.reshape((mask.shape[0], *ones, *mask.shape[1:]))
+    return moved
+
+
+binds(
+    Binding(
+        EQUINOX_ATTENTION.target,
+        "equinox.attention",
+        _result,
+        _call,
+        _reference,
+        _batched,
+        optional=True,
+        parameters=EQUINOX_ATTENTION.parameters,
+    )
+)

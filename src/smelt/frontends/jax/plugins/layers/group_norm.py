@@ -1,0 +1,92 @@
+"""Group normalization as flax nnx has it, channels last: one equation, one operator."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import onnx_ir as ir
+from jax import lax
+
+from smelt.frontends.jax.bindings import Binding, Call, binds
+from smelt.frontends.jax.dims import is_never_empty
+from smelt.frontends.jax.library_functions import NNX_GROUP_NORM
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.plugins.layers.layer_norm import (
+    are_absent,
+    flax_call,
+    flax_statistics,
+    like_x,
+    spread,
+)
+from smelt.frontends.jax.registry import lowers
+
+OPSET = 21
+"""From here on the operator has a scale and a bias for each channel."""
+
+
+@lowers("flax.group_norm")
+def group_norm(
+    cx: Lowering,
+    x: ir.Value,
+    scale: ir.Value,
+    *bias: ir.Value,
+    groups: int,
+    epsilon: float,
+    fast: bool,
+) -> ir.Value | list[Operand]:
+    """The operator has channels second; ``fast`` is how a variance rounds."""
+    if cx.opset < OPSET or not is_never_empty(cx):
+        return cx.inline_traced(partial(_by_flax, groups=groups, epsilon=epsilon, fast=fast))
+    last = len(cx.avals_in[0].shape) - 1
+    shift = bias[0] if bias else cx.constant(np.zeros(cx.avals_in[1].shape, np.float32))
+    moved = cx.transpose(x, (0, last, *range(1, last)))
+    result = cx.op("GroupNormalization", moved, scale, shift, num_groups=groups, epsilon=epsilon)
+    return cx.transpose(result, (0, *range(2, last + 1), 1))
+
+
+def _by_flax(
+    x: jax.Array,
+    scale: jax.Array,
+    *bias: jax.Array,
+    groups: int,
+    epsilon: float,
+    fast: bool,
+) -> Any:
+    size = x.shape[-1] // groups
+    axes = tuple(range(1, x.ndim - 1))
+    grouped = x.reshape((*x.shape[:-1], groups, size))
+    mean, variance = (
+        jnp.expand_dims(jnp.repeat(each, size, axis=1), axes)
+        for each in flax_statistics(grouped, (*axes, -1), fast)
+    )
+    y = (x - mean) * (lax.rsqrt(variance + epsilon) * spread(scale, x))
+    return y + spread(bias[0], x) if bias else y
+
+
+def _of_flax(layer: Any, x: Any, **others: Any) -> Call | None:
+    if not are_absent(others) or layer.reduction_axes is not None or np.ndim(x) < 2:
+        return None
+    found = flax_call(layer, x)
+    if found is None or layer.feature_axis not in (-1, np.ndim(x) - 1):
+        return None
+    if layer.num_groups * layer.group_size != np.shape(x)[-1]:
+        return None
+    operands, params = found
+    return operands, {**params, "groups": int(layer.num_groups)}
+
+
+FLAX = Binding(
+    NNX_GROUP_NORM.target,
+    "flax.group_norm",
+    like_x,
+    _of_flax,
+    _by_flax,
+    optional=True,
+    parameters=NNX_GROUP_NORM.parameters,
+)
+binds(FLAX)

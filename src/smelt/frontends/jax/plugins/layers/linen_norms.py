@@ -1,0 +1,91 @@
+"""Normalizations of flax linen, as those of flax nnx.
+
+A linen layer asks for its parameters while it is called, so the call stays one of the layer.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from smelt.frontends.jax.bindings import Binding
+from smelt.frontends.jax.library_functions import LINEN_GROUP_NORM, LINEN_LAYER_NORM
+from smelt.frontends.jax.patches import Function, Patch, register
+from smelt.frontends.jax.plugins.layers import group_norm, layer_norm
+from smelt.frontends.jax.plugins.layers.batch_norm import has_plain
+from smelt.frontends.jax.plugins.layers.layer_norm import LAST, are_absent, is_usual_epsilon
+
+Read: TypeAlias = Callable[[Any, Any], dict[str, Any] | None]
+"""The parameters of the primitive for a layer and its operand, None if something is unusual."""
+
+
+def _layer_norm(layer: Any, x: Any) -> dict[str, Any] | None:
+    return {} if layer.reduction_axes in LAST and layer.feature_axes in LAST else None
+
+
+def _group_norm(layer: Any, x: Any) -> dict[str, Any] | None:
+    if layer.reduction_axes is not None or x.ndim < 2:
+        return None
+    count, size, channels = layer.num_groups, layer.group_size, x.shape[-1]
+    if (count is None) == (size is None) or not channels or channels % (count or size):
+        return None
+    return {"groups": int(count or channels // size)}
+
+
+def _method(binding: Binding, read: Read) -> Callable[[Function], Function]:
+    """Makes the method that binds the primitive of ``binding``, out of that of the library."""
+
+    def replacement(original: Function) -> Function:
+        from flax.linen import module
+
+        bind = binding.primitive_of(original).bind
+        plain = inspect.unwrap(original)
+
+        @functools.wraps(plain)
+        def call(layer: Any, x: Any, **others: Any) -> Any:
+            usual = are_absent(others) and _is_usual(layer, x)
+            params = read(layer, x) if usual else None
+            if params is None:
+                return plain(layer, x, **others)
+            shape = list(x.shape[-1:])
+            scale = np.ones(shape, np.float32)
+            if layer.use_scale:
+                scale = layer.param("scale", layer.scale_init, shape, layer.param_dtype)
+            operands = [x, scale]
+            if layer.use_bias:
+                operands.append(layer.param("bias", layer.bias_init, shape, layer.param_dtype))
+            fast = bool(layer.use_fast_variance)
+            return bind(*operands, epsilon=layer.epsilon, fast=fast, **params)
+
+        wrapped: Function = module.wrap_method_once(call)
+        return wrapped
+
+    return replacement
+
+
+def _is_usual(layer: Any, x: Any) -> bool:
+    """True if all is float32, and the parameters are there."""
+    if not isinstance(x, jax.Array) or x.dtype != np.float32 or not x.ndim:
+        return False
+    size, types = x.shape[-1], (layer.dtype or jnp.float32, layer.param_dtype)
+    if layer.axis_name is not None or not layer.force_float32_reductions:
+        return False
+    if any(np.dtype(each) != np.float32 for each in types):
+        return False
+    if not isinstance(size, int) or not size or not is_usual_epsilon(layer.epsilon):
+        return False
+    names = [name for name in ("scale", "bias") if getattr(layer, f"use_{name}")]
+    return all(has_plain(layer, name, size) for name in names)
+
+
+for function, binding, read in (
+    (LINEN_LAYER_NORM, layer_norm.FLAX, _layer_norm),
+    (LINEN_GROUP_NORM, group_norm.FLAX, _group_norm),
+):
+    register(Patch(function.target, _method(binding, read), True, function.parameters))

@@ -1,0 +1,4 @@
+"""Products and decompositions of matrices.
+
+Convolutions belong into ``windows``.
+"""

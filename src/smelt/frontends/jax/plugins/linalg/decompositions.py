@@ -1,0 +1,192 @@
+"""Decompositions of matrices, as operators of the ``smelt`` domain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import onnx_ir as ir
+
+from smelt.frontends.jax.compat import Dim, InconclusiveDim
+from smelt.frontends.jax.complex_numbers.eigen import COMPLEX_EIG, COMPLEX_SCHUR, EIG
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.plugins.linalg.linalg import check_real
+from smelt.frontends.jax.registry import lowers
+
+
+@lowers("lu")
+def lu(cx: Lowering, a: ir.Value) -> tuple[ir.Value, ...]:
+    return _smelt(cx, "LU", a, outputs=3)
+
+
+@lowers("lu_pivots_to_permutation")
+def lu_pivots_to_permutation(cx: Lowering, pivots: ir.Value, *, permutation_size: Dim) -> ir.Value:
+    if not isinstance(permutation_size, int):
+        raise cx.unsupported("the number of rows is symbolic")
+    return cx.op("PivotsToPermutation", pivots, domain="smelt", permutation_size=permutation_size)
+
+
+@lowers("geqrf")
+def geqrf(cx: Lowering, a: ir.Value) -> tuple[ir.Value, ...]:
+    return _smelt(cx, "Geqrf", a, outputs=2)
+
+
+@lowers("householder_product")
+def householder_product(cx: Lowering, a: ir.Value, taus: ir.Value) -> ir.Value:
+    return _smelt(cx, "HouseholderProduct", a, taus)[0]
+
+
+@lowers("ormqr")
+def ormqr(
+    cx: Lowering, a: ir.Value, taus: ir.Value, c: ir.Value, *, left: bool, transpose: bool
+) -> ir.Value:
+    """By the square Q of the reflections."""
+    rows, columns = cx.avals_in[0].shape[-2:]
+    q = _smelt(cx, "HouseholderProduct", _widened(cx, a, rows, columns), taus)[0]
+    if transpose:
+        rank = len(cx.avals_in[0].shape)
+        q = cx.transpose(q, [*range(rank - 2), rank - 1, rank - 2])
+    return cx.op("MatMul", q, c) if left else cx.op("MatMul", c, q)
+
+
+@lowers("qr")
+def qr(
+    cx: Lowering, a: ir.Value, *, pivoting: bool, full_matrices: bool, use_magma: bool | None
+) -> list[ir.Value]:
+    """Q multiplied out and R cut out of the packed factors; ``use_magma`` is about GPUs."""
+    rows, columns = cx.avals_in[0].shape[-2:]
+    packed, taus, *order = _smelt(
+        cx, "Geqp3" if pivoting else "Geqrf", a, outputs=3 if pivoting else 2
+    )
+    r, vectors, last = packed, packed, len(cx.avals_in[0].shape) - 1
+    if _less(cx, rows, columns):
+        vectors = cx.slice(packed, [0], [rows], [last])
+    elif full_matrices:
+        vectors = _widened(cx, packed, rows, columns)
+    else:
+        r = cx.slice(packed, [0], [columns], [last - 1])
+    q = _smelt(cx, "HouseholderProduct", vectors, taus)[0]
+    return [q, cx.op("Trilu", r, upper=1), *order]
+
+
+@lowers("eigh")
+def eigh(
+    cx: Lowering,
+    a: ir.Value,
+    *,
+    lower: bool,
+    sort_eigenvalues: bool,
+    subset_by_index: object,
+    algorithm: object,
+) -> tuple[ir.Value, ...]:
+    """All are sorted, asked for or not; ``algorithm`` says how, not what."""
+    if subset_by_index is not None:
+        raise cx.unsupported("a subset of the eigenvalues is asked for")
+    return _smelt(cx, "Eigh", a, outputs=2, lower=int(lower))
+
+
+@lowers(EIG)
+def eig(cx: Lowering, a: ir.Value) -> tuple[ir.Value, ...]:
+    return _smelt(cx, "Eig", a, outputs=6)
+
+
+@lowers(COMPLEX_EIG)
+def complex_eig(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...]:
+    return _smelt(cx, "ComplexEig", re, im, outputs=6)
+
+
+@lowers(COMPLEX_SCHUR)
+def complex_schur(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...]:
+    return _smelt(cx, "ComplexSchur", re, im, outputs=4)
+
+
+@lowers("svd")
+def svd(
+    cx: Lowering,
+    a: ir.Value,
+    *,
+    full_matrices: bool,
+    compute_uv: bool,
+    subset_by_index: object,
+    algorithm: object,
+) -> tuple[ir.Value, ...]:
+    if subset_by_index is not None:
+        raise cx.unsupported("a subset of the singular values is asked for")
+    if not compute_uv:
+        return _smelt(cx, "SingularValues", a)
+    return _smelt(cx, "SVD", a, outputs=3, full_matrices=int(full_matrices))
+
+
+@lowers("schur")
+def schur(
+    cx: Lowering,
+    a: ir.Value,
+    *,
+    compute_schur_vectors: bool,
+    sort_eig_vals: bool,
+    select_callable: object,
+) -> tuple[ir.Value, ...]:
+    if sort_eig_vals:
+        raise cx.unsupported("the eigenvalues are to be sorted")
+    return _smelt(cx, "Schur", a, outputs=2)[: 2 if compute_schur_vectors else 1]
+
+
+@lowers("hessenberg")
+def hessenberg(cx: Lowering, a: ir.Value) -> tuple[ir.Value, ...]:
+    return _smelt(cx, "Hessenberg", a, outputs=2)
+
+
+@lowers("tridiagonal")
+def tridiagonal(cx: Lowering, a: ir.Value, *, lower: bool) -> tuple[ir.Value, ...]:
+    return _smelt(cx, "Tridiagonal", a, outputs=4, lower=int(lower))
+
+
+@lowers("tridiagonal_solve")
+def tridiagonal_solve(
+    cx: Lowering,
+    lower: ir.Value,
+    diagonal: ir.Value,
+    upper: ir.Value,
+    b: ir.Value,
+    *,
+    perturb_singular: bool,
+) -> ir.Value:
+    if perturb_singular:
+        raise cx.unsupported("a singular matrix is to be perturbed, as JAX alone does it")
+    return _smelt(cx, "TridiagonalSolve", lower, diagonal, upper, b)[0]
+
+
+@lowers("symmetric_product")
+def symmetric_product(
+    cx: Lowering, a: ir.Value, c: ir.Value, *, alpha: float, beta: float
+) -> ir.Value:
+    rank = len(cx.avals_in[0].shape)
+    flipped = cx.transpose(a, [*range(rank - 2), rank - 1, rank - 2])
+    result = cx.op("Mul", cx.op("MatMul", a, flipped), cx.const_like(alpha, a))
+    # As BLAS, an absent term is not read, so it may be NaN.
+    return cx.op("Add", result, cx.op("Mul", c, cx.const_like(beta, c))) if beta else result
+
+
+def _smelt(
+    cx: Lowering, name: str, *inputs: ir.Value, outputs: int = 1, **attributes: int
+) -> tuple[ir.Value, ...]:
+    for value in inputs:
+        check_real(value)
+    ops: Callable[..., tuple[ir.Value, ...]] = cx.builder.ops
+    return ops(name, *inputs, outputs=outputs, domain="smelt", **attributes)
+
+
+def _widened(cx: Lowering, a: ir.Value, rows: Dim, columns: Dim) -> ir.Value:
+    """Columns of zeros after those of ``a``, so that it is square."""
+    if isinstance(rows, int) and rows == columns:
+        return a
+    widths = cx.shape_value([0, rows - columns])
+    last = cx.const_i64([len(cx.avals_in[0].shape) - 1])
+    return cx.op("Pad", a, widths, cx.const_like(0, a), last)
+
+
+def _less(cx: Lowering, rows: Dim, columns: Dim) -> bool:
+    try:
+        return bool(rows < columns)
+    except InconclusiveDim:
+        what = f"whether {rows} or {columns} is less is not known"
+        raise cx.unsupported(what, fix="add a constraint between the sizes") from None

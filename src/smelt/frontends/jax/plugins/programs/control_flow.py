@@ -1,0 +1,209 @@
+"""``cond``, ``while`` and ``scan`` as If, Loop and Scan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax.compat import Aval, ClosedJaxpr, platform_choice
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.plugins.elementwise.arithmetic import where
+from smelt.frontends.jax.registry import lowers
+
+
+@lowers("platform_index")
+def platform_index(cx: Lowering, *, platforms: Sequence[Sequence[str] | None]) -> ir.Value:
+    """Models compute what JAX computes on a CPU."""
+    chosen = platform_choice(platforms)
+    if chosen is None:
+        raise cx.unsupported("none of its alternatives is for a CPU", "give it a default")
+    return cx.constant(np.int32(chosen))
+
+
+@lowers("cond")
+def cond(
+    cx: Lowering,
+    index: ir.Value,
+    *operands: ir.Value,
+    branches: Sequence[ClosedJaxpr],
+    branches_platforms: Sequence[Sequence[str] | None] | None = None,
+) -> tuple[ir.Value, ...]:
+    """An If for two branches; more are halved, so the depth is the logarithm of their number."""
+    avals = cx.avals_out
+    given = [
+        Operand(value, tuple(aval.shape))
+        for value, aval in zip(operands, cx.avals_in[1:], strict=True)
+    ]
+
+    def choose(cx: Lowering, low: int, high: int) -> list[ir.Value]:
+        if high - low == 1:
+            return _values(cx, cx.inline(branches[low], given), avals)
+        middle = (low + high) // 2
+        first = cx.op("Less", index, cx.const_like(middle, index))
+        graphs = {}
+        for name, bounds in (("then_branch", (low, middle)), ("else_branch", (middle, high))):
+            inner = cx.branch(name=name)
+            results = choose(inner, *bounds)
+            graphs[name] = inner.finish(list(zip(results, avals, strict=True)))
+        return list(cx.ops("If", first, outputs=len(avals), **graphs))
+
+    if branches_platforms is not None:
+        chosen = platform_choice(branches_platforms) or 0  # It was refused if there is none.
+        return tuple(choose(cx, chosen, chosen + 1))
+    # An index out of range counts as the nearest branch, which comparing does by itself.
+    return tuple(choose(cx, 0, len(branches)))
+
+
+@lowers("while")
+def while_(
+    cx: Lowering,
+    *operands: ir.Value,
+    cond_nconsts: int,
+    cond_jaxpr: ClosedJaxpr,
+    body_nconsts: int,
+    body_jaxpr: ClosedJaxpr,
+) -> tuple[ir.Value, ...]:
+    """A Loop. Under vmap each row of a batch has a condition, and rests once it is false."""
+    given = _operands(operands, cx.avals_in)
+    tests, constants = given[:cond_nconsts], given[cond_nconsts : cond_nconsts + body_nconsts]
+    carry = given[cond_nconsts + body_nconsts :]
+    avals = cx.avals_out
+    mask = cond_jaxpr.jaxpr.outvars[0].aval
+    go_on = _any(cx, cx.inline(cond_jaxpr, [*tests, *carry]), mask)
+    body, carried = _body(cx, avals, counted=True)
+    results = _values(body, body.inline(body_jaxpr, [*constants, *carried[2:]]), avals)
+    if mask.shape:
+        going = _values(body, body.inline(cond_jaxpr, [*tests, *carried[2:]]), [mask])[0]
+        results = _where_going(body, going, results, carried[2:])
+    stepped = _operands(results, avals)
+    again = _any(body, body.inline(cond_jaxpr, [*tests, *stepped]), mask)
+    graph = body.finish([(again, _BOOL), *zip(results, avals, strict=True)])
+    values = [operand.value for operand in carry]
+    return cx.ops("Loop", None, go_on, *values, outputs=len(avals), body=graph)
+
+
+@lowers("scan")
+def scan(
+    cx: Lowering,
+    *operands: ir.Value,
+    reverse: bool,
+    length: Any,
+    jaxpr: ClosedJaxpr,
+    num_consts: int,
+    num_carry: int,
+    unroll: Any,
+) -> tuple[ir.Value, ...]:
+    """A Scan where there is something to scan, else a Loop that only counts."""
+    given = _operands(operands, cx.avals_in)
+    constants, carry = given[:num_consts], given[num_consts : num_consts + num_carry]
+    xs = given[num_consts + num_carry :]
+    if isinstance(length, int) and length == 0:
+        return _no_steps(cx, carry)
+    inner_avals = [variable.aval for variable in jaxpr.jaxpr.outvars]
+    slices = [variable.aval for variable in jaxpr.jaxpr.invars[num_consts + num_carry :]]
+    carried_avals = inner_avals[:num_carry]
+    body, inputs = _body(cx, [*carried_avals, *slices], counted=not xs)
+    results = body.inline(jaxpr, [*constants, *inputs[0 if xs else 2 :]])
+    outputs = list(zip(_values(body, results, inner_avals), inner_avals, strict=True))
+    values = [operand.value for operand in (*carry, *xs)]
+    count, stacked = len(cx.avals_out), len(cx.avals_out) - num_carry
+    if xs:
+        graph = body.finish(outputs)
+        return cx.ops(
+            "Scan",
+            *values,
+            outputs=count,
+            body=graph,
+            num_scan_inputs=len(xs),
+            scan_input_directions=[1] * len(xs) if reverse else None,
+            scan_output_directions=[1] * stacked if reverse and stacked else None,
+        )
+    always = cx.constant(np.asarray(True))
+    graph = body.finish([(body.op("Identity", inputs[1].value), _BOOL), *outputs])
+    steps = cx.dim_scalar(length)
+    looped = cx.ops("Loop", steps, always, *values, outputs=count, body=graph)
+    if not reverse:
+        return looped
+    return (*looped[:num_carry], *(_reversed(cx, value) for value in looped[num_carry:]))
+
+
+def _reversed(cx: Lowering, x: ir.Value) -> ir.Value:
+    return cx.slice(x, [-1], [np.iinfo(np.int64).min], [0], [-1])
+
+
+def _no_steps(cx: Lowering, carry: Sequence[Operand]) -> tuple[ir.Value, ...]:
+    """The carry as it is, and empty results."""
+    empty = [
+        cx.expand(cx.constant(np.zeros((), np.dtype(aval.dtype))), aval.shape)
+        for aval in cx.avals_out[len(carry) :]
+    ]
+    return (*(operand.value for operand in carry), *empty)
+
+
+class _Bool:
+    """The type of a loop's condition."""
+
+    shape = ()
+    dtype = np.dtype(np.bool_)
+
+
+class _Count:
+    """The type of a loop's counter."""
+
+    shape = ()
+    dtype = np.dtype(np.int64)
+
+
+_BOOL: Aval = _Bool()
+_COUNT: Aval = _Count()
+
+
+def _body(cx: Lowering, avals: Sequence[Aval], *, counted: bool) -> tuple[Lowering, list[Operand]]:
+    """A subgraph with an input for each aval; a Loop's has its counter and condition first."""
+    listed = [_COUNT, _BOOL, *avals] if counted else list(avals)
+    inputs = [
+        ir.Value(
+            name=cx.fresh("loop"),
+            type=ir.TensorType(ir.DataType.from_numpy(np.dtype(aval.dtype))),
+            shape=cx.symbols.shape(aval.shape),
+        )
+        for aval in listed
+    ]
+    operands = [Operand(v, tuple(aval.shape)) for v, aval in zip(inputs, listed, strict=True)]
+    return cx.branch(inputs), operands
+
+
+def _operands(values: Sequence[ir.Value], avals: Sequence[Aval]) -> list[Operand]:
+    return [Operand(v, tuple(aval.shape)) for v, aval in zip(values, avals, strict=True)]
+
+
+def _values(cx: Lowering, operands: Sequence[Operand], avals: Sequence[Aval]) -> list[ir.Value]:
+    """The operands in full."""
+    return [cx.whole(operand, aval) for operand, aval in zip(operands, avals, strict=True)]
+
+
+def _any(cx: Lowering, test: Sequence[Operand], mask: Aval) -> ir.Value:
+    """One condition of a batch of them. ONNX Runtime reduces nothing to nothing: add a 0."""
+    (value,) = _values(cx, test, [mask])
+    if not mask.shape:
+        return value
+    flat = cx.op("Reshape", cx.cast(value, np.dtype(np.int64)), cx.const_i64([-1]))
+    count = cx.op("ReduceSum", cx.op("Concat", flat, cx.const_i64([0]), axis=0), keepdims=0)
+    return cx.op("Greater", count, cx.const_i64(0))
+
+
+def _where_going(
+    cx: Lowering, going: ir.Value, new: Sequence[ir.Value], old: Sequence[Operand]
+) -> list[ir.Value]:
+    """``new`` in the rows that are ``going``, whose dims lead, and ``old`` in the others."""
+    assert going.shape is not None
+    rank = len(going.shape)
+    chosen = []
+    for value, before in zip(new, old, strict=True):
+        mask = cx.unsqueeze(going, range(rank, len(before.shape)))
+        chosen.append(where(cx, mask, value, before.value))
+    return chosen

@@ -1,0 +1,4 @@
+"""Reductions and cumulative operators of whole axes.
+
+Windows belong into ``windows``.
+"""

@@ -1,0 +1,83 @@
+"""Running sums, products and extremes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.plugins.windows.monoid_reductions import scan_rows
+from smelt.frontends.jax.plugins.windows.monoids import WIDER, Monoid, logaddexp, of_primitive
+from smelt.frontends.jax.plugins.windows.windows import END
+from smelt.frontends.jax.registry import lowers
+
+COMBINED = {"cumprod": "mul", "cummax": "max", "cummin": "min"}
+
+SUMMED = {**WIDER, ir.DataType.UINT32: ir.DataType.INT64, ir.DataType.UINT64: ir.DataType.INT64}
+"""What CumSum takes instead; integers wrap to the same bits when cast back."""
+
+
+@lowers("cumsum")
+def cumsum(cx: Lowering, x: ir.Value, *, axis: int, reverse: bool) -> ir.Value:
+    assert x.dtype is not None
+    wide = cx.cast(x, SUMMED.get(x.dtype, x.dtype))
+    dim = cx.constant(np.asarray(int(axis), np.int32))
+    return cx.cast(cx.op("CumSum", wide, dim, reverse=int(reverse)), x.dtype)
+
+
+def _lower(name: str) -> Callable[..., ir.Value]:
+    def lower(cx: Lowering, x: ir.Value, *, axis: int, reverse: bool) -> ir.Value:
+        return running(
+            cx, of_primitive(name, np.dtype(cx.avals_in[0].dtype)), x, int(axis), reverse
+        )
+
+    return lower
+
+
+for _primitive, _name in COMBINED.items():
+    lowers(_primitive)(_lower(_name))
+
+
+@lowers("cumlogsumexp")
+def cumlogsumexp(cx: Lowering, x: ir.Value, *, axis: int, reverse: bool) -> ir.Value:
+    return running(cx, logaddexp(np.dtype(cx.avals_in[0].dtype)), x, int(axis), reverse)
+
+
+def running(cx: Lowering, computed: Monoid, x: ir.Value, axis: int, reverse: bool) -> ir.Value:
+    """All the partial results along ``axis``; step by step where its size is not known."""
+    assert x.dtype is not None
+    shape, dtype = tuple(cx.avals_in[0].shape), x.dtype
+    wide = Operand(cx.cast(x, computed.widened(dtype)), shape)
+    if isinstance(shape[axis], int):
+        return cx.cast(_doubled(cx, computed, wide, axis, reverse).value, dtype)
+    order = [axis, *(dim for dim in range(len(shape)) if dim != axis)]
+    moved = tuple(shape[dim] for dim in order)
+    rows = [Operand(cx.transpose(wide.value, order), moved)]
+    assert computed.neutral is not None
+    first = cx.cast(cx.constant(computed.neutral[0]), computed.widened(dtype))
+    before = [Operand(cx.expand(first, moved[1:]), moved[1:])]
+    (result,) = scan_rows(cx, computed, rows, before, running=True, reverse=reverse)
+    return cx.cast(cx.transpose(result.value, np.argsort(order).tolist()), dtype)
+
+
+def _doubled(cx: Lowering, computed: Monoid, x: Operand, axis: int, reverse: bool) -> Operand:
+    """Each step combines every element with the one ``distance`` before, and doubles it."""
+    size, distance = x.shape[axis], 1
+    while distance < size:
+        shape = (*x.shape[:axis], size - distance, *x.shape[axis + 1 :])
+        head = Operand(cx.slice(x.value, [0], [size - distance], [axis]), shape)
+        tail = Operand(cx.slice(x.value, [distance], [END], [axis]), shape)
+        # What is nearer to the start of the run comes first.
+        pair = ([tail], [head]) if reverse else ([head], [tail])
+        combined = computed.combine(cx, *pair)[0].value
+        if reverse:
+            kept = cx.slice(x.value, [size - distance], [END], [axis])
+            parts = (combined, kept)
+        else:
+            parts = (cx.slice(x.value, [0], [distance], [axis]), combined)
+        x = Operand(cx.op("Concat", *parts, axis=axis), x.shape)
+        distance *= 2
+    return x

@@ -1,0 +1,58 @@
+"""``reduce`` by any computation, over one or several arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax.compat import ClosedJaxpr
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.plugins.windows.monoid_reductions import fold_axes
+from smelt.frontends.jax.plugins.windows.monoids import Monoid, monoid, of_primitive
+from smelt.frontends.jax.registry import lowers
+
+
+@lowers("reduce")
+def reduce(
+    cx: Lowering,
+    *operands: ir.Value,
+    computation: object,
+    jaxpr: ClosedJaxpr,
+    dimensions: Sequence[int],
+    out_sharding: object = None,
+) -> list[ir.Value]:
+    count = len(operands) // 2
+    return folded(cx, monoid(jaxpr), operands[:count], dimensions, operands[count:])
+
+
+def folded(
+    cx: Lowering,
+    computed: Monoid,
+    xs: Sequence[ir.Value],
+    axes: Sequence[int],
+    initial: Sequence[ir.Value],
+) -> list[ir.Value]:
+    """``xs`` folded over ``axes``, in a type that runtimes compute in, and cast back."""
+    shape = tuple(cx.avals_in[0].shape)
+    wide = [Operand(_wide(cx, computed, x), shape) for x in xs]
+    starts = [_wide(cx, computed, start) for start in initial]
+    results = fold_axes(cx, computed, wide, [int(axis) for axis in axes], starts)
+    return [
+        cx.cast(result.value, np.dtype(aval.dtype))
+        for result, aval in zip(results, cx.avals_out, strict=True)
+    ]
+
+
+def folded_by(cx: Lowering, name: str, x: ir.Value, axes: Sequence[int]) -> ir.Value:
+    """``x`` folded by the primitive ``name`` from its identity."""
+    computed = of_primitive(name, np.dtype(cx.avals_in[0].dtype))
+    assert computed.neutral is not None
+    return folded(cx, computed, [x], axes, [cx.constant(computed.neutral[0])])[0]
+
+
+def _wide(cx: Lowering, computed: Monoid, x: ir.Value) -> ir.Value:
+    assert x.dtype is not None
+    return cx.cast(x, computed.widened(x.dtype))

@@ -1,0 +1,159 @@
+"""Reductions over dims, and the place of the greatest or least element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.plugins.reductions.generic_reduce import folded_by
+from smelt.frontends.jax.registry import lowers
+
+BOOL = ir.DataType.BOOL
+
+WIDER = {
+    ir.DataType.INT8: ir.DataType.INT32,
+    ir.DataType.INT16: ir.DataType.INT32,
+    ir.DataType.UINT8: ir.DataType.INT32,
+    ir.DataType.UINT16: ir.DataType.INT32,
+}
+"""Integers that few runtimes order; what is reduced is cast back."""
+
+LONG = (ir.DataType.INT64, ir.DataType.UINT64)
+
+REDUCERS = {
+    "reduce_sum": "ReduceSum",
+    "reduce_prod": "ReduceProd",
+    "reduce_max": "ReduceMax",
+    "reduce_min": "ReduceMin",
+}
+
+FOLDED = {"ReduceProd": "mul", "ReduceMax": "max", "ReduceMin": "min"}
+
+
+def _lower(op_type: str) -> Callable[..., ir.Value]:
+    def lower(
+        cx: Lowering, x: ir.Value, *, axes: Sequence[int], out_sharding: object = None
+    ) -> ir.Value:
+        return reduce(cx, op_type, x, axes)
+
+    return lower
+
+
+for _primitive, _op_type in REDUCERS.items():
+    lowers(_primitive)(_lower(_op_type))
+
+
+def reduce(cx: Lowering, op_type: str, x: ir.Value, axes: Sequence[int]) -> ir.Value:
+    """``x`` reduced over ``axes``; over none of them it is ``x`` itself."""
+    if not len(axes):
+        return x
+    shape = cx.avals_in[0].shape
+    if any(isinstance(shape[int(axis)], int) and shape[int(axis)] == 0 for axis in axes):
+        return cx.expand(_identity(cx, op_type, x), cx.avals_out[0].shape)
+    assert x.dtype is not None
+    dims = [int(axis) for axis in axes]
+    if x.dtype.is_integer():
+        return _reduce_integers(cx, op_type, x, x.dtype, dims)
+    if x.dtype.is_floating_point() and op_type in ("ReduceMax", "ReduceMin"):
+        return _extreme(cx, op_type, x, cx.const_i64(dims))
+    return cx.op(op_type, x, cx.const_i64(dims), keepdims=0)
+
+
+def _extreme(cx: Lowering, op_type: str, x: ir.Value, dims: ir.Value) -> ir.Value:
+    """NaN where there is one, as in JAX; runtimes pass over it, depending on where it is.
+
+    A sum of squares is NaN for that reason alone, for it never subtracts infinities.
+    """
+    squares = cx.op("ReduceSumSquare", x, dims, keepdims=0)
+    extreme = cx.op(op_type, x, dims, keepdims=0)
+    return cx.op("Where", cx.op("IsNaN", squares), squares, extreme)
+
+
+def _reduce_integers(
+    cx: Lowering, op_type: str, x: ir.Value, dtype: ir.DataType, axes: list[int]
+) -> ir.Value:
+    """Exact, and wrapped as in JAX; ONNX Runtime adds integers as doubles and then saturates."""
+    dims = cx.const_i64(axes)
+    if op_type == "ReduceSum":
+        if dtype in LONG:
+            return cx.cast(_sum_of_halves(cx, cx.cast(x, ir.DataType.INT64), dims), dtype)
+        wide = cx.cast(x, ir.DataType.INT64)
+        return cx.cast(cx.op(op_type, wide, dims, keepdims=0), dtype)
+    wide_type = WIDER.get(dtype, dtype)
+    if op_type == "ReduceProd" or wide_type != ir.DataType.INT32:
+        return folded_by(cx, FOLDED[op_type], x, axes)
+    return cx.cast(cx.op(op_type, cx.cast(x, wide_type), dims, keepdims=0), dtype)
+
+
+def _sum_of_halves(cx: Lowering, x: ir.Value, dims: ir.Value) -> ir.Value:
+    """The sum of the low 32 bits, and of the high ones, which doubles hold."""
+    base = cx.const_i64(2**32)
+    low = cx.op("BitwiseAnd", x, cx.const_i64(2**32 - 1))
+    high = cx.op("Div", cx.op("Sub", x, low), base)
+    lows, highs = (cx.op("ReduceSum", part, dims, keepdims=0) for part in (low, high))
+    return cx.op("Add", cx.op("Mul", highs, base), lows)
+
+
+def _identity(cx: Lowering, op_type: str, like: ir.Value) -> ir.Value:
+    """What an empty reduction gives."""
+    if op_type in ("ReduceSum", "ReduceProd"):
+        return cx.const_like(int(op_type == "ReduceProd"), like)
+    assert like.dtype is not None
+    low = op_type == "ReduceMax"
+    if like.dtype.is_floating_point():
+        return cx.const_like(-np.inf if low else np.inf, like)
+    bounds = np.iinfo(like.dtype.numpy())
+    return cx.const_like(bounds.min if low else bounds.max, like)
+
+
+@lowers("reduce_xor")
+def reduce_xor(
+    cx: Lowering, x: ir.Value, *, axes: Sequence[int], out_sharding: object = None
+) -> ir.Value:
+    return folded_by(cx, "xor", x, axes) if len(axes) else x
+
+
+@lowers("reduce_and", "reduce_or")
+def reduce_logical(
+    cx: Lowering, x: ir.Value, *, axes: Sequence[int], out_sharding: object = None
+) -> ir.Value:
+    if x.dtype != BOOL:
+        name = str(cx.equation.primitive.name).removeprefix("reduce_")
+        return folded_by(cx, name, x, axes) if len(axes) else x
+    op_type = "ReduceMin" if cx.equation.primitive.name == "reduce_and" else "ReduceMax"
+    if not len(axes):
+        return x
+    shape = cx.avals_in[0].shape
+    if any(isinstance(shape[int(axis)], int) and shape[int(axis)] == 0 for axis in axes):
+        empty = cx.constant(np.asarray(op_type == "ReduceMin"))
+        return cx.expand(empty, cx.avals_out[0].shape)
+    numbers = cx.cast(x, ir.DataType.INT32)
+    reduced = cx.op(op_type, numbers, cx.const_i64([int(axis) for axis in axes]), keepdims=0)
+    return cx.cast(reduced, BOOL)
+
+
+ORDERED = {
+    BOOL: ir.DataType.INT32,
+    ir.DataType.FLOAT16: ir.DataType.FLOAT,
+    ir.DataType.BFLOAT16: ir.DataType.FLOAT,
+}
+"""What is compared instead of types that few runtimes order."""
+
+
+@lowers("argmax", "argmin")
+def arg_reduce(cx: Lowering, x: ir.Value, *, axes: Sequence[int], index_dtype: object) -> ir.Value:
+    """The first of equals; the first NaN where there is one, which ONNX does not promise."""
+    (axis,) = (int(axis) for axis in axes)
+    op_type = "ArgMax" if cx.equation.primitive.name == "argmax" else "ArgMin"
+    assert x.dtype is not None
+    x = cx.cast(x, ORDERED.get(x.dtype, x.dtype))
+    index = cx.op(op_type, x, axis=axis, keepdims=0)
+    if x.dtype is not None and x.dtype.is_floating_point():
+        nan = cx.cast(cx.op("IsNaN", x), ir.DataType.INT32)
+        first_nan = cx.op("ArgMax", nan, axis=axis, keepdims=0)
+        has_nan = cx.op("ReduceMax", nan, cx.const_i64([axis]), keepdims=0)
+        index = cx.op("Where", cx.cast(has_nan, BOOL), first_nan, index)
+    return cx.cast(index, np.dtype(str(index_dtype)))

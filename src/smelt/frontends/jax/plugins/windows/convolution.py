@@ -1,0 +1,138 @@
+"""``conv_general_dilated`` as Conv, as ConvTranspose where the input is dilated, or as products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax.compat import Dim, is_symbolic
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.plugins.indexing.padding import padded
+from smelt.frontends.jax.plugins.windows.windowed_product import Convolution, Padding, convolved
+from smelt.frontends.jax.registry import lowers
+
+CONVOLVED = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+"""What Conv takes; ONNX Runtime has none for float64, and ONNX none for integers."""
+
+
+@lowers("conv_general_dilated")
+def conv_general_dilated(
+    cx: Lowering,
+    x: ir.Value,
+    w: ir.Value,
+    *,
+    window_strides: Sequence[int],
+    padding: Padding,
+    lhs_dilation: Sequence[int],
+    rhs_dilation: Sequence[int],
+    dimension_numbers: Any,
+    feature_group_count: int,
+    batch_group_count: int,
+    precision: object,
+    preferred_element_type: Any,
+    out_sharding: object,
+) -> ir.Value:
+    """Channels are moved first, as ONNX has them, and back."""
+    output = ir.DataType.from_numpy(np.dtype(cx.avals_out[0].dtype))
+    numbers, groups = dimension_numbers, int(feature_group_count)
+    x = cx.cast(cx.transpose(x, numbers.lhs_spec), output)
+    w = cx.cast(cx.transpose(w, numbers.rhs_spec), output)
+    sizes = [cx.avals_in[0].shape[dim] for dim in numbers.lhs_spec]
+    kernel = [cx.avals_in[1].shape[dim] for dim in numbers.rhs_spec]
+    result = [cx.avals_out[0].shape[dim] for dim in numbers.out_spec]
+    if any(is_symbolic(size) for size in kernel[2:]):
+        raise cx.unsupported("the kernel has a symbolic size")
+    if batch_group_count != 1:
+        groups = int(batch_group_count)
+        x, sizes = _batches_as_features(cx, x, sizes, groups)
+    shape = Convolution(sizes, kernel, window_strides, padding, lhs_dilation, rhs_dilation, groups)
+    if output not in CONVOLVED or not window_strides or 0 in result or 0 in (*sizes, *kernel):
+        y = convolved(cx, x, w, shape, result)
+    else:
+        transposed = _conv_transpose(cx, x, w, shape)
+        y = _conv(cx, x, w, shape) if transposed is None else transposed
+    return cx.transpose(y, np.argsort(numbers.out_spec).tolist())
+
+
+def _batches_as_features(
+    cx: Lowering, x: ir.Value, sizes: Sequence[Dim], groups: int
+) -> tuple[ir.Value, list[Dim]]:
+    """Groups of the batch meet their own features, which is what groups of channels do."""
+    batch, channels, *spatial = sizes
+    x = cx.reshape(x, [groups, batch // groups, channels, *spatial])
+    x = cx.transpose(x, [1, 0, 2, *range(3, len(sizes) + 1)])
+    merged = [batch // groups, groups * channels, *spatial]
+    return cx.reshape(x, merged), merged
+
+
+def _conv(cx: Lowering, x: ir.Value, w: ir.Value, shape: Convolution) -> ir.Value:
+    x, padding = _prepared(cx, x, shape.sizes, shape.padding, shape.lhs_dilation)
+    return cx.op(
+        "Conv",
+        x,
+        w,
+        group=shape.groups,
+        kernel_shape=[int(size) for size in shape.kernel[2:]],
+        strides=_ints(shape.strides),
+        dilations=_ints(shape.rhs_dilation),
+        pads=[int(low) for low, _ in padding] + [int(high) for _, high in padding],
+    )
+
+
+def _ints(numbers: Sequence[int]) -> list[int]:
+    return [int(number) for number in numbers]
+
+
+def _prepared(
+    cx: Lowering, x: ir.Value, sizes: Sequence[Dim], padding: Padding, dilation: Sequence[int]
+) -> tuple[ir.Value, Padding]:
+    """``x`` with what Conv cannot do itself: dilation, and padding negative or unknown."""
+    plain = all(not is_symbolic(p) and p >= 0 for pair in padding for p in pair)
+    if plain and all(step == 1 for step in dilation):
+        return x, padding
+    edges = [(0, 0)] * len(padding) if plain else padding
+    spatial = [
+        (low, high, int(step) - 1) for (low, high), step in zip(edges, dilation, strict=True)
+    ]
+    x = padded(cx, x, cx.const_like(0, x), sizes, [(0, 0, 0), (0, 0, 0), *spatial])
+    return x, padding if plain else [(0, 0)] * len(padding)
+
+
+def _conv_transpose(cx: Lowering, x: ir.Value, w: ir.Value, shape: Convolution) -> ir.Value | None:
+    """A dilated input is a stride of ConvTranspose; None where its padding would be negative.
+
+    It scatters with the kernel reversed, and starts ``dilation * (kernel - 1)`` further out.
+    """
+    kernel, groups = shape.kernel, shape.groups
+    if all(step == 1 for step in shape.lhs_dilation) or any(step != 1 for step in shape.strides):
+        return None
+    if any(is_symbolic(p) for pair in shape.padding for p in pair):
+        return None
+    reach = [int(d) * (int(k) - 1) for d, k in zip(shape.rhs_dilation, kernel[2:], strict=True)]
+    lows = [r - int(low) for r, (low, _) in zip(reach, shape.padding, strict=True)]
+    highs = [r - int(high) for r, (_, high) in zip(reach, shape.padding, strict=True)]
+    if min(*lows, *highs) < 0:
+        return None
+    axes = list(range(2, len(kernel)))
+    backwards = [-1] * len(axes)
+    w = cx.slice(w, backwards, [np.iinfo(np.int64).min] * len(axes), axes, backwards)
+    out, each, *spatial = kernel
+    if groups > 1:
+        w = cx.reshape(w, [groups, out // groups, each, *spatial])
+        w = cx.transpose(w, [0, 2, 1, *range(3, len(kernel) + 1)])
+        w = cx.reshape(w, [groups * each, out // groups, *spatial])
+    else:
+        w = cx.transpose(w, [1, 0, *axes])
+    return cx.op(
+        "ConvTranspose",
+        x,
+        w,
+        group=groups,
+        kernel_shape=_ints(spatial),
+        strides=_ints(shape.lhs_dilation),
+        dilations=_ints(shape.rhs_dilation),
+        pads=[*lows, *highs],
+    )

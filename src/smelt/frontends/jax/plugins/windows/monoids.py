@@ -1,0 +1,231 @@
+"""Computations that ``reduce`` and its kin fold by, applied to whole arrays.
+
+Monoids are recognized by their jaxprs: their elements may be folded in any grouping, and what is
+neutral to them is known. Any other computation is folded in the order of XLA on a CPU: the initial
+value first, then one element after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax import engine
+from smelt.frontends.jax.compat import (
+    Aval,
+    ClosedJaxpr,
+    Jaxpr,
+    Literal,
+    evaluated,
+    make_jaxpr,
+    pointwise,
+    same_computation,
+    struct,
+)
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.plugins.elementwise.arithmetic import EXTREMES, extreme
+
+BOOL = ir.DataType.BOOL
+
+OPERATORS = {
+    "add": ("Add", "Or"),
+    "mul": ("Mul", "And"),
+    "and": ("BitwiseAnd", "And"),
+    "or": ("BitwiseOr", "Or"),
+    "xor": ("BitwiseXor", "Xor"),
+}
+"""The ONNX operators of a monoid, for numbers and for booleans; extremes are apart."""
+
+WIDER = {
+    ir.DataType.INT8: ir.DataType.INT32,
+    ir.DataType.INT16: ir.DataType.INT32,
+    ir.DataType.UINT8: ir.DataType.INT32,
+    ir.DataType.UINT16: ir.DataType.INT32,
+    ir.DataType.FLOAT16: ir.DataType.FLOAT,
+    ir.DataType.BFLOAT16: ir.DataType.FLOAT,
+}
+"""Types that few runtimes compute in; integers wrap to the same bits when cast back."""
+
+TRIALS = 64
+
+
+@dataclass(frozen=True)
+class Monoid:
+    """Combines two groups of scalars into one.
+
+    ``names`` are the primitives that combine the first, second, ... scalars of both groups; empty
+    for a ``body`` that combines them otherwise. ``neutral`` is the group that leaves every other as
+    it is; None where that, and whether the order matters, is not known.
+    """
+
+    names: tuple[str, ...] = ()
+    body: ClosedJaxpr | None = None
+    neutral: tuple[np.ndarray, ...] | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether elements may be combined in any grouping."""
+        return self.neutral is not None
+
+    def combine(
+        self, cx: Lowering, left: Sequence[Operand], right: Sequence[Operand]
+    ) -> list[Operand]:
+        """``left`` before ``right``, element by element; all have one shape."""
+        shape = left[0].shape
+        if self.names:
+            rows = zip(self.names, left, right, strict=True)
+            return [Operand(operate(cx, name, a.value, b.value), shape) for name, a, b in rows]
+        assert self.body is not None
+        spread = pointwise(self.body, shape)
+        engine.check_supported(spread.jaxpr)
+        results = cx.inline(spread, [*left, *right])
+        avals = [variable.aval for variable in spread.jaxpr.outvars]
+        return [
+            Operand(cx.whole(result, aval), tuple(aval.shape))
+            for result, aval in zip(results, avals, strict=True)
+        ]
+
+    def widened(self, dtype: ir.DataType) -> ir.DataType:
+        """The type to compute in; a computation of its own gets its operands as they are."""
+        return WIDER.get(dtype, dtype) if self.names else dtype
+
+
+def of_primitive(name: str, dtype: np.dtype) -> Monoid:
+    """The monoid of a primitive on elements of ``dtype``."""
+    return Monoid((name,), neutral=(identity(name, dtype),))
+
+
+def operate(cx: Lowering, name: str, a: ir.Value, b: ir.Value) -> ir.Value:
+    """The monoid ``name`` on two arrays."""
+    if name in EXTREMES:
+        return extreme(cx, name, a, b)
+    return cx.op(OPERATORS[name][a.dtype == BOOL], a, b)
+
+
+def monoid(jaxpr: Jaxpr | ClosedJaxpr, constants: Sequence[Any] = ()) -> Monoid:
+    """What ``jaxpr`` combines by."""
+    closed = jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, list(constants))
+    dtypes = [np.dtype(variable.aval.dtype) for variable in closed.jaxpr.outvars]
+    names = _primitives(closed.jaxpr)
+    if names:
+        pairs = zip(names, dtypes, strict=True)
+        return Monoid(names, closed, tuple(identity(name, dtype) for name, dtype in pairs))
+    floats = len(dtypes) == 1 and jnp.issubdtype(dtypes[0], jnp.floating)
+    if floats and same_computation(closed, logaddexp(dtypes[0]).body):
+        return logaddexp(dtypes[0])
+    return Monoid((), closed)
+
+
+def logaddexp(dtype: np.dtype) -> Monoid:
+    """The sum of exponents, as their logarithm."""
+    pair = (struct((), dtype), struct((), dtype))
+    body = make_jaxpr(jnp.logaddexp, pair)[0]
+    return Monoid((), body, (np.asarray(-np.inf).astype(dtype),))
+
+
+def _primitives(jaxpr: Jaxpr) -> tuple[str, ...]:
+    """The monoid of each pair of operands, if ``jaxpr`` computes no more; empty for others."""
+    inputs, outputs = list(jaxpr.invars), list(jaxpr.outvars)
+    if len(jaxpr.eqns) == 1 and str(jaxpr.eqns[0].primitive.name) in ("jit", "pjit"):
+        (call,) = jaxpr.eqns
+        same = list(call.invars) == inputs and list(call.outvars) == outputs
+        return _primitives(call.params["jaxpr"].jaxpr) if same else ()
+    count = len(outputs)
+    made = {equation.outvars[0]: equation for equation in jaxpr.eqns}
+    if len(inputs) != 2 * count or len(made) != count or len(jaxpr.eqns) != count:
+        return ()
+    names = []
+    for pair, output in zip(zip(inputs[:count], inputs[count:], strict=True), outputs, strict=True):
+        equation = None if isinstance(output, Literal) else made.get(output)
+        if equation is None or equation.invars not in (list(pair), list(pair)[::-1]):
+            return ()
+        name = str(equation.primitive.name)
+        avals: list[Aval] = [atom.aval for atom in (*pair, output)]
+        kinds = {aval.dtype for aval in avals}
+        if (name not in OPERATORS and name not in EXTREMES) or len(kinds) > 1:
+            return ()
+        names.append(name)
+    return tuple(names)
+
+
+def identity(name: str, dtype: np.dtype) -> np.ndarray:
+    """What leaves every element as it is: of floats, only -0 does so when added."""
+    if name in ("add", "or", "xor"):
+        zero = np.zeros((), dtype)
+        return zero if dtype.kind in "biu" else np.asarray(-zero)
+    if name == "mul":
+        return np.ones((), dtype)
+    if dtype.kind == "b":
+        return np.asarray(name in ("min", "and"))
+    if name == "and":
+        return np.asarray(-1).astype(dtype)
+    if dtype.kind in "iu":
+        bounds = np.iinfo(dtype)
+        return np.asarray(bounds.min if name == "max" else bounds.max, dtype)
+    return np.asarray(-np.inf if name == "max" else np.inf).astype(dtype)
+
+
+def is_neutral(computed: Monoid, initial: Sequence[np.ndarray | None]) -> bool:
+    """Whether ``initial``, None where it is computed, is the neutral group itself, bit by bit."""
+    if computed.neutral is None:
+        return False
+    pairs = zip(initial, computed.neutral, strict=True)
+    return all(
+        start is not None and start.dtype == neutral.dtype and start.tobytes() == neutral.tobytes()
+        for start, neutral in pairs
+    )
+
+
+def check_order(cx: Lowering, computed: Monoid, *, grouped: bool, moved: bool) -> None:
+    """Refuse a computation that depends on an order which XLA does not keep.
+
+    JAX demands that it does not depend on any: XLA folds elements ``grouped``, or ``moved`` past
+    each other. Numbers for which it does are proof; where none is found, nothing follows, and the
+    elements are combined in their order all the same.
+    """
+    if computed.body is None or computed.is_known:
+        return
+    body, (a, b, c) = computed.body, _trials(computed.body)
+    pairs = []
+    if grouped:
+        left = evaluated(body, [*evaluated(body, [*a, *b]), *c])
+        pairs.append((left, evaluated(body, [*a, *evaluated(body, [*b, *c])]), "associative"))
+    if moved:
+        pairs.append((evaluated(body, [*a, *b]), evaluated(body, [*b, *a]), "commutative"))
+    for one, other, law in pairs:
+        if not _agree(one, other):
+            raise cx.unsupported(f"the computation is not {law}, and XLA keeps no order here")
+
+
+def _trials(body: ClosedJaxpr) -> list[list[np.ndarray]]:
+    rng = np.random.default_rng(0)
+    dtypes = [np.dtype(variable.aval.dtype) for variable in body.jaxpr.outvars]
+    return [[_trial(rng, dtype) for dtype in dtypes] for _ in range(3)]
+
+
+def _trial(rng: np.random.Generator, dtype: np.dtype) -> np.ndarray:
+    if dtype.kind == "b":
+        return rng.integers(0, 2, TRIALS).astype(dtype)
+    if dtype.kind in "iu":
+        return rng.integers(0 if dtype.kind == "u" else -9, 10, TRIALS).astype(dtype)
+    return rng.standard_normal(TRIALS).astype(dtype)
+
+
+def _agree(left: Sequence[np.ndarray], right: Sequence[np.ndarray]) -> bool:
+    """Equal up to the rounding of a few operations."""
+    for a, b in zip(left, right, strict=True):
+        if a.dtype.kind in "biu":
+            same = np.array_equal(a, b)
+        else:
+            near = 2e-2 if a.dtype.itemsize == 2 else 1e-4
+            left_wide, right_wide = a.astype(np.float64), b.astype(np.float64)
+            same = np.allclose(left_wide, right_wide, rtol=near, atol=near, equal_nan=True)
+        if not same:
+            return False
+    return True

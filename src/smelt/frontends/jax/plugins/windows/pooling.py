@@ -1,0 +1,140 @@
+"""``reduce_window_*`` as MaxPool and AveragePool, or as a fold where they take no such window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax.compat import Dim, is_symbolic
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.plugins.indexing.padding import padded
+from smelt.frontends.jax.plugins.windows.monoids import of_primitive
+from smelt.frontends.jax.plugins.windows.reduce_window import fold_windows
+from smelt.frontends.jax.plugins.windows.windows import Window, padded_shape, window_of
+from smelt.frontends.jax.registry import lowers
+
+MOST_DIMS = 3
+
+MEANS = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
+
+FLOATS = (*MEANS, ir.DataType.DOUBLE)
+"""What is pooled; others fold exactly, and ONNX Runtime has no mean of doubles."""
+
+Pool: TypeAlias = Callable[[Lowering, ir.Value, Window, list[int]], ir.Value]
+
+
+def _lower(name: str, pool: Pool, pooled: Sequence[ir.DataType]) -> Callable[..., ir.Value]:
+    def lower(
+        cx: Lowering,
+        x: ir.Value,
+        *,
+        window_dimensions: Sequence[int],
+        window_strides: Sequence[int],
+        padding: Sequence[tuple[Dim, Dim]],
+        base_dilation: Sequence[int],
+        window_dilation: Sequence[int],
+    ) -> ir.Value:
+        window = window_of(cx, window_dimensions, window_strides, padding, window_dilation)
+        assert x.dtype is not None
+        plain = name == "add" or _is_plain(window, base_dilation)
+        if not plain or not _can_pool(cx, x.dtype, window, pooled):
+            # Runtimes disagree on the extreme of padding alone, so MaxPool never sees it.
+            computed = of_primitive(name, x.dtype.numpy())
+            return fold_windows(cx, computed, [x], window, base_dilation)[0]
+        x, window, shape = _prepared(cx, x, window, base_dilation)
+        return _pooled(cx, x, window, shape, pool)
+
+    return lower
+
+
+def _can_pool(
+    cx: Lowering, dtype: ir.DataType, window: Window, pooled: Sequence[ir.DataType]
+) -> bool:
+    """Pooling operators take at most 3 dims and floats only; means are dilated from opset 19."""
+    sizes = (*cx.avals_in[0].shape, *cx.avals_out[0].shape)
+    if any(isinstance(size, int) and size == 0 for size in sizes):
+        return False
+    dilated = any(step != 1 for step in window.dilations)
+    if len(window.spatial()) > MOST_DIMS or (dilated and cx.opset < 19):
+        return False
+    return dtype in pooled
+
+
+def _is_plain(window: Window, base_dilation: Sequence[int]) -> bool:
+    """Whether pooling operators have such padding, and each window has an element within it."""
+    facts = zip(window.pads, window.sizes, window.dilations, base_dilation, strict=True)
+    return all(
+        base == 1
+        and all(not is_symbolic(p) and 0 <= p < size for p in pair)
+        and (step == 1 or tuple(pair) == (0, 0))
+        for pair, size, step, base in facts
+    )
+
+
+def _prepared(
+    cx: Lowering, x: ir.Value, window: Window, base_dilation: Sequence[int]
+) -> tuple[ir.Value, Window, list[Dim]]:
+    """``x`` with the zeros that AveragePool does not add, and its shape then."""
+    shape = list(cx.avals_in[0].shape)
+    if _is_plain(window, base_dilation):
+        return x, window, shape
+    config = window.config(base_dilation)
+    x = padded(cx, x, cx.const_like(0, x), shape, config)
+    none: list[tuple[Dim, Dim]] = [(0, 0)] * len(shape)
+    bare = Window(window.sizes, window.strides, none, window.dilations)
+    return x, bare, padded_shape(shape, config)
+
+
+def _pooled(
+    cx: Lowering,
+    x: ir.Value,
+    window: Window,
+    shape: list[Dim],
+    pool: Pool,
+) -> ir.Value:
+    """Pool over the dims of the window, moved last, behind exactly two others."""
+    spatial = window.spatial()
+    if not spatial:
+        return x
+    others = [dim for dim in range(len(shape)) if dim not in spatial]
+    order = [*others, *spatial]
+    x = cx.transpose(x, order)
+    missing = 2 - len(others)
+    if missing > 0:
+        x = cx.unsqueeze(x, range(missing))
+    elif missing < 0:
+        merged = prod(shape[dim] for dim in others[1:])
+        x = cx.reshape(x, [shape[others[0]], merged, *(shape[dim] for dim in spatial)])
+    y = pool(cx, x, window, spatial)
+    if missing > 0:
+        y = cx.squeeze(y, range(missing))
+    elif missing < 0:
+        y = cx.reshape(y, [cx.avals_out[0].shape[dim] for dim in order])
+    return cx.transpose(y, np.argsort(order).tolist())
+
+
+def _max(cx: Lowering, x: ir.Value, window: Window, spatial: list[int]) -> ir.Value:
+    return cx.op("MaxPool", x, **window.attributes(spatial))
+
+
+def _min(cx: Lowering, x: ir.Value, window: Window, spatial: list[int]) -> ir.Value:
+    return cx.op("Neg", _max(cx, cx.op("Neg", x), window, spatial))
+
+
+def _sum(cx: Lowering, x: ir.Value, window: Window, spatial: list[int]) -> ir.Value:
+    """The mean, times the number of elements."""
+    attributes = window.attributes(spatial)
+    count = prod(attributes["kernel_shape"])
+    if all(step == 1 for step in attributes["dilations"]):
+        del attributes["dilations"]  # AveragePool has them from opset 19.
+    mean = cx.op("AveragePool", x, count_include_pad=1, **attributes)
+    return cx.op("Mul", mean, cx.const_like(count, mean))
+
+
+lowers("reduce_window_max")(_lower("max", _max, FLOATS))
+lowers("reduce_window_min")(_lower("min", _min, FLOATS))
+lowers("reduce_window_sum")(_lower("add", _sum, MEANS))

@@ -1,0 +1,194 @@
+"""One element chosen from each window, to read at its place or to add to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax.compat import Dim, Jaxpr
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.plugins.indexing.padding import padded
+from smelt.frontends.jax.plugins.programs.creation import counted
+from smelt.frontends.jax.plugins.windows.monoids import identity
+from smelt.frontends.jax.plugins.windows.windows import Window, padded_shape, patches, window_of
+from smelt.frontends.jax.registry import lowers
+
+INT64 = np.dtype(np.int64)
+
+SCATTERED = {"add": "add", "add_any": "add", "mul": "mul", "max": "max", "min": "min"}
+
+NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+
+Padding = Sequence[tuple[Dim, Dim]]
+
+
+@lowers("select_and_gather_add")
+def select_and_gather_add(
+    cx: Lowering,
+    tangents: ir.Value,
+    operand: ir.Value,
+    *,
+    select_prim: Any,
+    window_dimensions: Sequence[Dim],
+    window_strides: Sequence[int],
+    padding: Padding,
+    base_dilation: Sequence[int],
+    window_dilation: Sequence[int],
+) -> ir.Value:
+    """The tangent of the extreme of each window; 0 where nothing exceeds the lowest number."""
+    window = window_of(cx, window_dimensions, window_strides, padding, window_dilation)
+    test = str(select_prim.name)
+    cells = _cells(cx, operand, _lowest(cx, test), window, base_dilation)
+    values = _cells(cx, tangents, cx.const_like(0, tangents), window, base_dilation)
+    column = (*cx.avals_out[0].shape, 1)
+    cells = cx.op("Concat", cx.expand(_lowest(cx, test), column), cells, axis=-1)
+    nothing = cx.expand(cx.const_like(0, tangents), column)
+    values = cx.op("Concat", nothing, values, axis=-1)
+    # The start counts as a cell, padding does not.
+    inside = cx.op("Expand", cx.constant(np.asarray(True)), cx.op("Shape", operand))
+    valid = _cells(cx, inside, cx.constant(np.asarray(False)), window, base_dilation)
+    valid = cx.op("Concat", cx.expand(cx.constant(np.asarray(True)), column), valid, axis=-1)
+    return _picked(cx, values, _chosen(cx, cells, test, prod(window.sizes) + 1, valid))
+
+
+@lowers("select_and_scatter_add")
+def select_and_scatter_add(
+    cx: Lowering,
+    source: ir.Value,
+    operand: ir.Value,
+    *,
+    select_prim: Any,
+    window_dimensions: Sequence[Dim],
+    window_strides: Sequence[int],
+    padding: Padding,
+) -> ir.Value:
+    window = window_of(cx, window_dimensions, window_strides, padding, [1] * len(padding))
+    places = _places(cx, operand, window, str(select_prim.name), cx.avals_in[1].shape)
+    return _scattered(cx, source, cx.const_like(0, source), places, window, "add")
+
+
+@lowers("select_and_scatter")
+def select_and_scatter(
+    cx: Lowering,
+    operand: ir.Value,
+    source: ir.Value,
+    initial: ir.Value,
+    *,
+    select_jaxpr: Jaxpr,
+    select_consts: Sequence[Any],
+    scatter_jaxpr: Jaxpr,
+    scatter_consts: Sequence[Any],
+    window_dimensions: Sequence[Dim],
+    window_strides: Sequence[int],
+    padding: Padding,
+) -> ir.Value:
+    window = window_of(cx, window_dimensions, window_strides, padding, [1] * len(padding))
+    test, reduction = _only(select_jaxpr), SCATTERED.get(_only(scatter_jaxpr))
+    if test not in ("ge", "gt", "le", "lt"):
+        raise cx.unsupported("it selects by a function of its own")
+    if reduction is None:
+        raise cx.unsupported("it scatters by a function of its own")
+    places = _places(cx, operand, window, test, cx.avals_in[0].shape)
+    return _scattered(cx, source, initial, places, window, reduction)
+
+
+def _only(jaxpr: Jaxpr) -> str:
+    """The primitive that is all of ``jaxpr``; empty for others."""
+    if len(jaxpr.eqns) != 1 or list(jaxpr.eqns[0].invars) != list(jaxpr.invars):
+        return ""
+    return str(jaxpr.eqns[0].primitive.name)
+
+
+def _lowest(cx: Lowering, test: str) -> ir.Value:
+    name = "max" if test.startswith("g") else "min"
+    return cx.constant(identity(name, np.dtype(cx.avals_in[0].dtype)))
+
+
+def _cells(
+    cx: Lowering, x: ir.Value, fill: ir.Value, window: Window, base_dilation: Sequence[int]
+) -> ir.Value:
+    """The elements of each window of ``x``, in their order, as a last dim."""
+    config, shape = window.config(base_dilation), cx.avals_in[0].shape
+    x = padded(cx, x, fill, shape, config)
+    return patches(cx, x, window, cx.avals_out[0].shape)
+
+
+def _chosen(
+    cx: Lowering, cells: ir.Value, test: str, count: int, valid: ir.Value | None = None
+) -> ir.Value:
+    """Which cell is left if each ``valid`` one replaces the one before unless ``before test cell``.
+
+    That is the extreme, the last of equals if the test is strict. NaN passes no test: it replaces
+    and is replaced, so the choice starts anew behind the last one.
+    """
+    if cells.dtype is None or not cells.dtype.is_floating_point():
+        raise cx.unsupported("it selects among integers")
+    cells = cx.cast(cells, ir.DataType.FLOAT) if cells.dtype in NARROW else cells
+    most = test.startswith("g")
+    how: dict[str, Any] = {
+        "axis": -1,
+        "keepdims": 1,
+        "select_last_index": int(test in ("gt", "lt")),
+    }
+    op_type = "ArgMax" if most else "ArgMin"
+    order = cx.constant(np.arange(count))
+    nan = cx.op("Where", cx.op("IsNaN", cells), order, cx.const_i64(-1))
+    latest = cx.op("ReduceMax", nan, cx.const_i64([-1]), keepdims=1)
+    left = cx.op("Greater", order, latest)
+    left = left if valid is None else cx.op("And", left, valid)
+    worst = cx.const_like(-np.inf if most else np.inf, cells)
+    best = cx.op(op_type, cx.op("Where", left, cells, worst), **how)
+    # Where all that is left is as bad as what is gone, the order among it still counts.
+    found = cx.op("GatherElements", left, best, axis=-1)
+    places = cx.op("ArgMax", cx.cast(left, ir.DataType.INT32), **how)
+    best = cx.op("Where", found, best, places)
+    any_left = cx.op("GatherElements", left, best, axis=-1)
+    return cx.op("Where", any_left, best, latest)
+
+
+def _picked(cx: Lowering, cells: ir.Value, chosen: ir.Value) -> ir.Value:
+    return cx.squeeze(cx.op("GatherElements", cells, chosen, axis=-1), [-1])
+
+
+def _places(
+    cx: Lowering, operand: ir.Value, window: Window, test: str, shape: Sequence[Dim]
+) -> ir.Value:
+    """For each window, the place of its choice among all elements of the padded operand."""
+    config = window.config([1] * len(shape))
+    sizes, outer = padded_shape(shape, config), _windows(cx)
+    x = padded(cx, operand, _lowest(cx, test), shape, config)
+    chosen = _chosen(cx, patches(cx, x, window, outer), test, prod(window.sizes))
+    numbers = cx.reshape(counted(cx, prod(sizes), INT64), sizes)
+    return _picked(cx, patches(cx, numbers, window, outer), chosen)
+
+
+def _windows(cx: Lowering) -> Sequence[Dim]:
+    """How many windows there are: the shape of the source."""
+    first = cx.equation.primitive.name == "select_and_scatter_add"
+    return tuple(cx.avals_in[0 if first else 1].shape)
+
+
+def _scattered(
+    cx: Lowering,
+    source: ir.Value,
+    initial: ir.Value,
+    places: ir.Value,
+    window: Window,
+    reduction: str,
+) -> ir.Value:
+    """``initial`` everywhere, combined with the elements of ``source`` at their places."""
+    assert source.dtype is not None
+    dtype = ir.DataType.FLOAT if source.dtype in NARROW else source.dtype
+    shape = cx.avals_out[0].shape
+    sizes = padded_shape(shape, window.config([1] * len(shape)))
+    data = cx.expand(cx.cast(initial, dtype), [prod(sizes)])
+    updates = cx.op("Reshape", cx.cast(source, dtype), cx.const_i64([-1]))
+    where = cx.op("Reshape", places, cx.const_i64([-1]))
+    data = cx.op("ScatterElements", data, where, updates, axis=0, reduction=reduction)
+    whole = cx.cast(cx.reshape(data, sizes), source.dtype)
+    crop = [(-low, -high, 0) for low, high in window.pads]
+    return padded(cx, whole, initial, sizes, crop)

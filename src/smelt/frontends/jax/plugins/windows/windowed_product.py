@@ -1,0 +1,68 @@
+"""A convolution as products of matrices: for element types that Conv does not take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+import onnx_ir as ir
+
+from smelt.frontends.jax.compat import Dim
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.plugins.indexing.padding import padded
+from smelt.frontends.jax.plugins.windows.windows import Window, patches
+
+Padding: TypeAlias = Sequence[tuple[Dim, Dim]]
+
+MULTIPLIED = {
+    ir.DataType.INT8: ir.DataType.INT32,
+    ir.DataType.INT16: ir.DataType.INT32,
+    ir.DataType.UINT8: ir.DataType.INT32,
+    ir.DataType.UINT16: ir.DataType.INT32,
+}
+"""What MatMul takes instead; integers wrap to the same bits when cast back."""
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """Sizes as ONNX orders them: batch and channels, or outputs and inputs, before the window."""
+
+    sizes: Sequence[Dim]
+    kernel: Sequence[Dim]
+    strides: Sequence[int]
+    padding: Padding
+    lhs_dilation: Sequence[int]
+    rhs_dilation: Sequence[int]
+    groups: int
+
+    def window(self) -> Window:
+        """The window that the kernel covers, on all dims of the input."""
+        return Window(
+            [1, 1, *(int(size) for size in self.kernel[2:])],
+            [1, 1, *(int(step) for step in self.strides)],
+            [(0, 0), (0, 0), *self.padding],
+            [1, 1, *(int(step) for step in self.rhs_dilation)],
+        )
+
+
+def convolved(
+    cx: Lowering, x: ir.Value, w: ir.Value, shape: Convolution, result: Sequence[Dim]
+) -> ir.Value:
+    """Every window as a row, times the kernel; groups are a batch of such products."""
+    assert x.dtype is not None
+    dtype, window, groups = x.dtype, shape.window(), shape.groups
+    wide = MULTIPLIED.get(dtype, dtype)
+    x, w = cx.cast(x, wide), cx.cast(w, wide)
+    x = padded(cx, x, cx.const_like(0, x), shape.sizes, window.config([1, 1, *shape.lhs_dilation]))
+    batch, channels = shape.sizes[:2]
+    outputs, spatial, count = shape.kernel[0], list(result[2:]), prod(window.sizes)
+    rows = patches(cx, x, window, [batch, channels, *spatial])
+    rows = cx.reshape(rows, [batch, groups, channels // groups, prod(spatial), count])
+    rows = cx.transpose(rows, [0, 1, 3, 2, 4])
+    rows = cx.reshape(rows, [batch, groups, prod(spatial), channels // groups * count])
+    w = cx.reshape(w, [groups, outputs // groups, channels // groups * count])
+    y = cx.op("MatMul", rows, cx.transpose(w, [0, 2, 1]))
+    y = cx.reshape(cx.transpose(y, [0, 1, 3, 2]), [batch, outputs, *spatial])
+    return cx.cast(y, dtype)

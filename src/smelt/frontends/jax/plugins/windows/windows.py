@@ -1,0 +1,150 @@
+"""Windows that slide over an array: their shape, and a fold of each by any monoid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.frontends.jax.compat import Dim, is_symbolic
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.plugins.indexing.padding import plain
+from smelt.frontends.jax.plugins.programs.creation import counted
+from smelt.frontends.jax.plugins.windows.monoids import Monoid
+
+END = 2**62
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window on every dim: sizes, strides, padding and dilation."""
+
+    sizes: list[int]
+    strides: list[int]
+    pads: list[tuple[Dim, Dim]]
+    dilations: list[int]
+
+    def spatial(self) -> list[int]:
+        """The dims on which it does something."""
+        facts = zip(self.sizes, self.strides, self.pads, strict=True)
+        return [
+            i
+            for i, (size, stride, pads) in enumerate(facts)
+            if size != 1 or stride != 1 or tuple(pads) != (0, 0)
+        ]
+
+    def attributes(self, dims: Sequence[int]) -> dict[str, Any]:
+        """What pooling operators call it, on ``dims``."""
+        lows = [int(self.pads[dim][0]) for dim in dims]
+        highs = [int(self.pads[dim][1]) for dim in dims]
+        return {
+            "kernel_shape": [self.sizes[dim] for dim in dims],
+            "strides": [self.strides[dim] for dim in dims],
+            "pads": lows + highs,
+            "dilations": [self.dilations[dim] for dim in dims],
+        }
+
+    def config(self, base_dilation: Sequence[int]) -> list[tuple[Dim, Dim, int]]:
+        """Its padding, and the dilation of the array, as ``pad`` takes them."""
+        pairs = zip(self.pads, base_dilation, strict=True)
+        return [(low, high, int(step) - 1) for (low, high), step in pairs]
+
+
+def window_of(
+    cx: Lowering,
+    sizes: Sequence[Dim],
+    strides: Sequence[int],
+    padding: Sequence[tuple[Dim, Dim]],
+    dilations: Sequence[int],
+) -> Window:
+    """The window that a primitive describes; its sizes must be known."""
+    if any(is_symbolic(size) for size in sizes):
+        raise cx.unsupported("the window has a symbolic size")
+    numbers = [[int(n) for n in ns] for ns in (sizes, strides, dilations)]
+    pads = [(plain(low), plain(high)) for low, high in padding]
+    return Window(numbers[0], numbers[1], pads, numbers[2])
+
+
+def padded_shape(shape: Sequence[Dim], config: Sequence[tuple[Dim, Dim, int]]) -> list[Dim]:
+    """``shape`` after ``pad``."""
+    return [
+        size + max(size - 1, 0) * between + low + high if between else size + low + high
+        for size, (low, high, between) in zip(shape, config, strict=True)
+    ]
+
+
+def fold(
+    cx: Lowering, monoid: Monoid, xs: Sequence[Operand], window: Window, shape: Sequence[Dim]
+) -> list[Operand]:
+    """Each window of ``xs``, already padded, as one element of ``shape``.
+
+    The last dim first, so that the elements of a window are combined in their order.
+    """
+    folded = list(xs)
+    for axis in reversed(window.spatial()):
+        step = window.dilations[axis]
+        folded = _fold_axis(
+            cx, monoid, folded, (axis, window.sizes[axis], window.strides[axis], step), shape[axis]
+        )
+    return folded
+
+
+def _fold_axis(
+    cx: Lowering,
+    monoid: Monoid,
+    xs: list[Operand],
+    along: tuple[int, int, int, int],
+    count: Dim,
+) -> list[Operand]:
+    """Folds of 1, 2, 4, ... elements at every place, of which the bits of ``size`` name a few."""
+    axis, size, stride, step = along
+    result: list[Operand] | None = None
+    covered, width = 0, 1
+    while True:
+        if size & width:
+            left_over = (size - width - covered) * step
+            bounds = (covered * step, -left_over or END, stride)
+            part = [_cut(cx, x, axis, bounds, count) for x in xs]
+            result = part if result is None else monoid.combine(cx, result, part)
+            covered += width
+        if covered == size:
+            assert result is not None
+            return result
+        reach = width * step
+        fewer = xs[0].shape[axis] - reach
+        ahead = [_cut(cx, x, axis, (0, -reach, 1), fewer) for x in xs]
+        behind = [_cut(cx, x, axis, (reach, END, 1), fewer) for x in xs]
+        xs = monoid.combine(cx, ahead, behind)
+        width *= 2
+
+
+def _cut(cx: Lowering, x: Operand, axis: int, bounds: tuple[int, int, int], count: Dim) -> Operand:
+    """``x[start:end:step]`` on ``axis``, which are ``count`` elements."""
+    start, end, step = bounds
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+    if (start, end, step) == (0, END, 1):
+        return x
+    return Operand(cx.slice(x.value, [start], [end], [axis], [step]), shape)
+
+
+def patches(cx: Lowering, x: ir.Value, window: Window, shape: Sequence[Dim]) -> ir.Value:
+    """The elements of each window of ``x``, already padded, as a last dim behind ``shape``."""
+    spatial, rank = window.spatial(), len(shape)
+    for axis in reversed(spatial):
+        offsets = np.arange(window.sizes[axis]) * window.dilations[axis]
+        starts = counted(cx, shape[axis], np.dtype(np.int64))
+        starts = cx.op("Mul", starts, cx.const_i64(window.strides[axis]))
+        places = cx.op("Add", cx.unsqueeze(starts, [1]), cx.constant(offsets))
+        x = cx.op("Gather", x, places, axis=axis)
+    order, inner, at = [], [], 0
+    for axis in range(rank):
+        order.append(at)
+        inner += [at + 1] if axis in spatial else []
+        at += 2 if axis in spatial else 1
+    x = cx.transpose(x, [*order, *inner])
+    return cx.reshape(x, [*shape, prod(window.sizes)])

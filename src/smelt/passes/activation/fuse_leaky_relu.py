@@ -1,0 +1,69 @@
+"""Fuse ``max(x, alpha * x)``, or the same as a choice by sign, into one ``LeakyRelu``.
+
+    before   x ─┬─> Mul(·, alpha) ─┐                     after   x ─> LeakyRelu(alpha) ─> y
+                └──────────────────┴─> Max ─> y
+
+Needs    one constant alpha, held by a float32 attribute; for Max, at most 1 and not 0, where
+         max(inf, 0 * inf) would be NaN. ``where(x > 0, x, alpha * x)`` takes any alpha.
+Keeps    float64 and integers, for which runtimes have no kernel; a Max of more than two; an alpha
+         for each channel.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.pattern import Pattern, const, one_of, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.activation.float32_attribute import as_float32
+from smelt.passes.base import rounding, rule_pass
+
+KERNELS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+"""Dtypes for which ONNX Runtime has LeakyRelu and PRelu, or adds casts."""
+
+_x = var("x")
+_scaled = op("Mul", _x, const(name="alpha"), commutative=True)
+
+
+def compared(over: str, under: str) -> Pattern:
+    """``x > 0``, or with the operands swapped."""
+    zero = const(0.0, ulp=0)
+    return one_of(op([over, over + "OrEqual"], _x, zero), op([under, under + "OrEqual"], zero, _x))
+
+
+@rule(op("Max", _x, _scaled, commutative=True))
+def larger(m: Match, b: Builder) -> Replacement:
+    alpha = as_float32(m.array("alpha"))
+    if isinstance(alpha, Miss):
+        return alpha
+    if alpha > 1 or alpha == 0:
+        return Miss(f"max(x, {alpha} * x) is no LeakyRelu")
+    return _leaky_relu(m, b, alpha)
+
+
+@rule(
+    one_of(
+        op("Where", compared("Greater", "Less"), _x, _scaled),
+        op("Where", compared("Less", "Greater"), _scaled, _x),
+    ),
+    min_opset=16,
+)
+def chosen_by_sign(m: Match, b: Builder) -> Replacement:
+    alpha = as_float32(m.array("alpha"))
+    return alpha if isinstance(alpha, Miss) else _leaky_relu(m, b, alpha)
+
+
+def _leaky_relu(m: Match, b: Builder, alpha: float) -> Replacement:
+    if m["x"].dtype not in KERNELS or (m["x"].dtype == ir.DataType.BFLOAT16 and m.opset < 16):
+        return Miss(f"LeakyRelu of {m['x'].dtype} has no kernel")
+    return b.op("LeakyRelu", m["x"], alpha=alpha)
+
+
+fuse_leaky_relu = rule_pass(
+    "fuse_leaky_relu",
+    __doc__,
+    [larger, chosen_by_sign],
+    exactness=rounding(1),
+    source="Core ML MIL: common::fuse_leaky_relu",
+)

@@ -1,0 +1,72 @@
+"""Fuse ``relu(x) + a * relu(-x)``, or the same as a choice by sign, into one ``PRelu``.
+
+    before   x ─┬─> Relu ───────────────────────────┐        after   x ─> PRelu(slope = -a) ─> y
+                └─> Neg ─> Relu ─> Mul(·, a) ─> Add ─> y
+
+``relu(x) + a * min(x, 0)`` and ``where(x > 0, x, a * x)`` have the slope a.
+
+Needs    a finite constant a that broadcasts to x without widening it: (C,1,1) before images,
+         (C,) after channels that are last. A Sub instead of the Add gives the slope a, too.
+Keeps    a slope that only a caller knows, because it may be infinite; float64 and integers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smelt.ir.build import Builder
+from smelt.ir.pattern import Op, Pattern, const, one_of, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import same_dim
+from smelt.passes.activation.fuse_leaky_relu import KERNELS, compared
+from smelt.passes.base import rounding, rule_pass
+
+_x = var("x")
+_minus_x = one_of(op("Neg", _x), op("Mul", _x, const(-1.0, ulp=0), commutative=True))
+_below = op("Mul", op("Relu", _minus_x), const(name="a", limit=None), commutative=True)
+_above: Pattern = op("Relu", _x)
+_sum: Op = op("Add", _above, _below, commutative=True)
+_a = const(name="a", limit=None)
+_least = op("Mul", op("Min", _x, const(0.0, ulp=0), commutative=True), _a, commutative=True)
+_scaled = op("Mul", _x, _a, commutative=True)
+
+
+@rule(one_of(_sum, op("Sub", _above, _below)))
+def prelu(m: Match, b: Builder) -> Replacement:
+    return _prelu(m, b, negated=m.root.op_type == "Add")
+
+
+@rule(
+    one_of(
+        op("Add", _above, _least, commutative=True),
+        op("Where", compared("Greater", "Less"), _x, _scaled),
+        op("Where", compared("Less", "Greater"), _scaled, _x),
+    )
+)
+def chosen_by_sign(m: Match, b: Builder) -> Replacement:
+    return _prelu(m, b, negated=False)
+
+
+def _prelu(m: Match, b: Builder, *, negated: bool) -> Replacement:
+    x, a, array = m["x"], m["a"], m.array("a", limit=None)
+    if x.dtype not in KERNELS or (m.opset < 16 and x.dtype == KERNELS[2]):
+        return Miss(f"PRelu of {x.dtype} has no kernel")
+    if array is None or not bool(np.all(np.isfinite(array))):
+        return Miss("a slope is not finite")
+    if x.shape is None or array.ndim > len(x.shape):
+        return Miss("the slope would widen the result")
+    dims = x.shape.dims[len(x.shape) - array.ndim :]
+    if not all(
+        size == 1 or same_dim(size, dim) for size, dim in zip(array.shape, dims, strict=True)
+    ):
+        return Miss("the slope would widen the result")
+    return b.op("PRelu", x, b.constant(-array) if negated else a)
+
+
+fuse_prelu = rule_pass(
+    "fuse_prelu",
+    __doc__,
+    [prelu, chosen_by_sign],
+    exactness=rounding(1, "a zero may have the other sign"),
+    source="Core ML MIL: common::fuse_prelu",
+)

@@ -1,0 +1,37 @@
+"""Write a ``PRelu`` whose slopes are all equal as ``LeakyRelu``.
+
+    before   x ─> PRelu(slope = [a, a, a]) ─> y          after   x ─> LeakyRelu(a) ─> y
+
+Needs    a constant slope, all of it one finite number that a float32 attribute holds.
+Keeps    slopes that differ or are of a higher rank, which some runtimes take; integers, float64.
+"""
+
+from __future__ import annotations
+
+from smelt.ir.build import Builder
+from smelt.ir.pattern import const, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.activation.float32_attribute import as_float32
+from smelt.passes.activation.fuse_leaky_relu import KERNELS
+from smelt.passes.base import EXACT, rule_pass
+
+
+@rule(op("PRelu", var("x"), const(name="slope", limit=None)), min_opset=16)
+def equal_slopes(m: Match, b: Builder) -> Replacement:
+    if m["x"].dtype not in KERNELS:
+        return Miss(f"LeakyRelu of {m['x'].dtype} has no kernel")
+    slope, x = m["slope"].shape, m["x"].shape
+    if slope is None or x is None or len(slope) > len(x):
+        return Miss("a slope of a higher rank raises that of the result")
+    alpha = as_float32(m.array("slope", limit=None))
+    return alpha if isinstance(alpha, Miss) else b.op("LeakyRelu", m["x"], alpha=alpha)
+
+
+prelu_to_lrelu = rule_pass(
+    "prelu_to_lrelu",
+    __doc__,
+    [equal_slopes],
+    exactness=EXACT,
+    after=("fuse_prelu",),
+    source="Core ML MIL: common::prelu_to_lrelu",
+)

@@ -1,0 +1,56 @@
+"""The rule that takes the causal mask for what it is: an attribute of ``Attention``."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.pattern import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import Dim, same_dim
+from smelt.passes.attention.causal_mask import is_causal
+
+_ELSEWHERE = ("is_causal", "softcap")
+"""Attributes that already say what happens to scores."""
+
+
+@rule(op("Attention", var("q"), var("k"), var("v"), var("bias")))
+def causal(m: Match, b: Builder) -> Replacement:
+    """No bias of S by S where an attribute says the same."""
+    node, bias = m.root, m["bias"]
+    given = {a.name: a.value for a in node.attributes.values()}
+    if any(given.get(name) for name in _ELSEWHERE) or bias.dtype != ir.DataType.FLOAT:
+        return None
+    queries, keys = _rows(m["q"]), _rows(m["k"])
+    if queries is None or keys is None or not same_dim(queries, keys):
+        return Miss("it is not proved that there are as many keys as queries")
+    causal = is_causal(bias, queries, m.constants)
+    if causal is None:
+        return None
+    if not causal:
+        return Miss("the mask is a triangle, but not the causal mask")
+    if not _equal_heads(node, m["q"], m["k"]):
+        return Miss("keys are not proved to have the heads of queries")
+    if len(node.outputs) > 1:
+        return Miss("keys, values or scores are handed on")
+    kept = [a for a in node.attributes.values() if a.name != "is_causal"]
+    attributes = [*kept, ir.AttrInt64("is_causal", 1)]
+    return b.add(ir.Node("", "Attention", [m["q"], m["k"], m["v"]], attributes))[0]
+
+
+def _rows(value: ir.Value) -> Dim | None:
+    """How many queries or keys there are, in B,H,S,D or in B,S,H*D."""
+    if value.shape is None or len(value.shape) not in (3, 4):
+        return None
+    return value.shape[-2]
+
+
+def _equal_heads(node: ir.Node, q: ir.Value, k: ir.Value) -> bool:
+    """True unless keys serve several queries; a runtime that is right of one may not be of both."""
+    heads = [node.attributes.get(name) for name in ("q_num_heads", "kv_num_heads")]
+    if q.shape is None or k.shape is None or len(q.shape) != len(k.shape):
+        return False
+    if len(q.shape) == 4:
+        return same_dim(q.shape[1], k.shape[1])
+    counts = [head.as_int() for head in heads if head is not None]
+    return len(counts) == 2 and counts[0] == counts[1]

@@ -1,0 +1,145 @@
+"""Recognize the causal mask: 0 up to the query's own key, a huge negative number after it.
+
+What is read is what exporters leave: comparisons of positions, what Trilu keeps, boolean algebra
+and casts about them, and arrays into which all that is folded.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.constants import Constants
+from smelt.ir.known_forms import is_known
+from smelt.ir.shapes import Dim, same_dim
+from smelt.passes.attention import triangle_cells
+from smelt.passes.attention.triangle_cells import COLUMNS, ROWS, Cells
+
+LOW = -1e30
+"""Scores are far smaller, so that adding one to this changes nothing."""
+
+LIMIT = 64
+"""Values that are read before a mask counts as another: masks are made by few nodes."""
+
+_MOVES = frozenset({"Identity", "Unsqueeze", "Squeeze", "Reshape", "Expand"})
+
+
+def is_causal(bias: ir.Value, size: Dim, constants: Constants) -> bool | None:
+    """True if ``bias`` is the causal mask of ``size`` queries; None if it is no triangle at all."""
+    reader = _Reader(size, constants)
+    if not reader.is_square(bias.shape):
+        return None
+    array = constants.get(bias, None)
+    if array is not None and array.size > 1:
+        return _is_causal_array(array)
+    cells = reader.read(bias)
+    if cells is None:
+        return None
+    seen, hidden = cells.numbers[:2], cells.numbers[2]
+    if size == 1:
+        return bool(seen[1] == 0)
+    return not seen.any() and bool(np.isfinite(hidden) and hidden <= LOW)
+
+
+def _is_causal_array(array: np.ndarray) -> bool | None:
+    if array[..., -1, :].any():
+        return None
+    seen = np.tri(array.shape[-1], dtype=np.bool_)
+    if array[..., seen].any():
+        return False
+    hidden = array[..., ~seen]
+    return bool(np.isfinite(hidden).all() and (hidden <= LOW).all())
+
+
+class _Reader:
+    """Reads values that broadcast to ``size`` rows and columns as cells, each value once."""
+
+    def __init__(self, size: Dim, constants: Constants) -> None:
+        self.size = size
+        self.constants = constants
+        self.known: dict[ir.Value, Cells | None] = {}
+
+    def read(self, value: ir.Value | None) -> Cells | None:
+        """What ``value`` holds; None if it does not depend on the side of the diagonal alone."""
+        if value is None or (value not in self.known and len(self.known) == LIMIT):
+            return None
+        if value not in self.known:
+            cells = self._constant(value)
+            self.known[value] = None
+            self.known[value] = cells if cells is not None else self._computed(value)
+        return self.known[value]
+
+    def is_square(self, shape: ir.Shape | None) -> bool:
+        """True if the last two dims are the size."""
+        if shape is None or len(shape) < 2:
+            return False
+        return same_dim(shape[-2], self.size) and same_dim(shape[-1], self.size)
+
+    def _line(self, shape: ir.Shape | None) -> Cells | None:
+        """The positions of rows or columns, whichever run along a value of ``shape``."""
+        if shape is None or not len(shape) or any(dim != 1 for dim in shape.dims[:-2]):
+            return None
+        if same_dim(shape[-1], self.size) and (len(shape) == 1 or shape[-2] == 1):
+            return Cells(COLUMNS, counts=True)
+        if len(shape) > 1 and shape[-1] == 1 and same_dim(shape[-2], self.size):
+            return Cells(ROWS, counts=True)
+        return None
+
+    def _constant(self, value: ir.Value) -> Cells | None:
+        line, square = self._line(value.shape), self.is_square(value.shape)
+        array = self.constants.get(value, None) if line or square else self.constants.get(value)
+        if array is None or array.dtype.kind not in "biuf":
+            return None
+        if array.size == 1:
+            return triangle_cells.uniform(array)
+        if line is not None:
+            return line if np.array_equal(array.ravel(), np.arange(array.size)) else None
+        return triangle_cells.triangles(array) if square and array.size else None
+
+    def _computed(self, value: ir.Value) -> Cells | None:
+        node = value.producer()
+        if node is None or node.domain or not is_known(node):
+            return None
+        if node.op_type == "Range":
+            start, step = (self.constants.scalar(node.inputs[i]) for i in (0, 2))
+            integers = value.dtype is not None and value.dtype.is_integer()
+            return self._line(value.shape) if integers and (start, step) == (0, 1) else None
+        if node.op_type == "ConstantOfShape":
+            filled = node.attributes.get("value")
+            number = np.float32(0) if filled is None else filled.as_tensor().numpy()
+            return triangle_cells.uniform(number)
+        if node.op_type == "Trilu":
+            return self._trilu(node)
+        if node.op_type in _MOVES or node.op_type == "Cast":
+            cells = self.read(node.inputs[0])
+            if cells is None or node.op_type != "Cast":
+                return cells and self._moved(cells, node.inputs[0], value)
+            return triangle_cells.cast(cells, value.dtype)
+        return self._elementwise(node)
+
+    def _elementwise(self, node: ir.Node) -> Cells | None:
+        operands: list[Cells] = []
+        for value in node.inputs if node.op_type in triangle_cells.ELEMENTWISE else ():
+            cells = self.read(value)
+            if cells is None:
+                return None
+            operands.append(cells)
+        return triangle_cells.elementwise(node.op_type, operands) if operands else None
+
+    def _trilu(self, node: ir.Node) -> Cells | None:
+        cells = self.read(node.inputs[0]) if self.is_square(node.outputs[0].shape) else None
+        offset = node.inputs[1] if len(node.inputs) > 1 else None
+        k = 0 if offset is None else self.constants.scalar(offset)
+        if cells is None or not isinstance(k, int):
+            return None
+        upper = node.attributes.get("upper")
+        return triangle_cells.trilu(cells, upper is None or bool(upper.as_int()), k)
+
+    def _moved(self, cells: Cells, data: ir.Value | None, to: ir.Value) -> Cells | None:
+        """Cells after an Expand, or after a change of rank that keeps the last two dims."""
+        if cells.is_uniform:
+            return cells
+        if self.is_square(to.shape):
+            kept = cells.counts or (data is not None and self.is_square(data.shape))
+            return cells if kept else None
+        return self._line(to.shape) if cells.counts else None

@@ -1,0 +1,223 @@
+"""Fuse scaled dot-product attention into one ``Attention``, the heads split off inside.
+
+    before   Softmax(Where(mask, MatMul(q, Transpose(k)) * s, low)) ─> p ─> MatMul(p, v) ─> y
+    after    Attention<scale=s>(q, k, v, Where(mask, 0, low)) ─> y
+
+    before   Reshape and Transpose of each operand from B,S,H*D to B,H,S,D, and back of y
+    after    Attention<q_num_heads=H, kv_num_heads=H>(q, k, v, ...) ─> y: B,S,H*D
+
+    before   Attention(q, k, v, Where(GreaterOrEqual(row, column), 0, low)) ─> y
+    after    Attention<is_causal=1>(q, k, v) ─> y
+
+The mask is the same for all layers, so its bias is computed once. A factor of q goes into s. The
+causal mask is told by what it holds, however it was made.
+
+Needs    opset 23 as it is, for no model is raised for this alone; float32, or float16 without a
+         mask; a Softmax over the keys; equal batches and heads; a positive scale; no size that
+         may be 0 where none of the inputs is. A mask has its last dims full, and ``low`` at most
+         -1e30, beside which every score vanishes, or is added as a finite constant or a choice
+         between such; the lowest floats are raised a little. A causal mask has no offset, window
+         or padding, is float32, and as long as it is wide.
+Keeps    masks of -inf, for runtimes differ in what they make of a row without keys; scores and
+         weights that something else reads. What hides a score is added to it: a hidden key whose
+         score is NaN or infinite, which a Where would leave out, makes its rows NaN.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.known_forms import is_known
+from smelt.ir.pattern import Op, const, one_of, op, optional, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import is_positive, same_dim, same_shape
+from smelt.passes.attention.causal_attention import causal
+from smelt.passes.attention.causal_mask import LOW
+from smelt.passes.base import rounding, rule_pass
+
+OPSET = 23
+FLOOR = -3.4e38
+"""What is added is at least this: beside the lowest float, ONNX Runtime takes a row to have no
+keys, and gives zeros for it, where a softmax gives the average."""
+
+TINY = 1e-30
+"""Scales between this and its inverse are numbers in float32, too."""
+
+_scores = op("MatMul", var("q"), var("keys"))
+_scaled = one_of(
+    op("Mul", _scores, const(name="factor"), commutative=True),
+    op("Div", _scores, const(name="divisor")),
+    _scores,
+)
+_masked = one_of(
+    op("Where", var("mask"), _scaled, const(name="low")),
+    op("Add", _scaled, var("bias"), commutative=True),
+    _scaled,
+)
+
+
+@rule(op("MatMul", op("Softmax", _masked, name="weights"), var("v")))
+def attention(m: Match, b: Builder) -> Replacement:
+    if m.opset < OPSET:
+        return Miss(f"the model has opset {m.opset}; Attention needs {OPSET}")
+    q, keys, v = m["q"], m["keys"], m["v"]
+    if not _fit(q, keys, v):
+        return Miss("batches and heads are not proved equal")
+    if not all(is_positive(dim) for value in (q, keys, v) for dim in value.shape or ()):
+        return Miss("a size may be 0, of which runtimes have no attention")
+    if opset.attribute(m.node("weights"), "axis", m.opset) not in (-1, 3):
+        return Miss("the softmax is not over the keys")
+    scale = _scale(m)
+    if scale is None:
+        return Miss("the scale is not one positive number")
+    bias = _bias(m, b)
+    if isinstance(bias, Miss):
+        return bias
+    k = b.op("Transpose", keys, perm=[0, 1, 3, 2])
+    return b.op("Attention", q, k, v, *bias, scale=scale)
+
+
+def _fit(q: ir.Value, keys: ir.Value, v: ir.Value) -> bool:
+    shapes = [value.shape for value in (q, keys, v)]
+    if q.dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16):
+        return False
+    if any(shape is None or len(shape) != 4 for shape in shapes):
+        return False
+    return all(same_dim(q.shape[i], s[i]) for s in shapes[1:] for i in (0, 1) if s and q.shape)
+
+
+def _scale(m: Match, given: float = 1.0) -> float | None:
+    """``given`` times the factor or through the divisor; None unless the operator takes it."""
+    factor, divisor = m.get("factor"), m.get("divisor")
+    number = 1.0 if factor is None and divisor is None else m.scalar(factor or divisor)
+    if number is None or not number > 0:
+        return None
+    scale = given / float(number) if factor is None else given * float(number)
+    return scale if TINY < scale < 1 / TINY else None
+
+
+def _bias(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
+    """What is added to the scores, if anything is."""
+    bias, mask = m.get("bias"), m.get("mask")
+    if bias is None and mask is None:
+        return ()
+    if m["q"].dtype != ir.DataType.FLOAT:
+        return Miss("a mask is not proved to outweigh scores in half precision")
+    if not _full(bias if mask is None else mask, m["q"], m["keys"]):
+        return Miss("the mask does not have the last dims of the scores")
+    if mask is None:
+        assert bias is not None
+        return _added(bias, m, b)
+    low = m.scalar("low")
+    if low is None or not math.isfinite(low) or low > LOW:
+        return Miss("what hides a score is not a finite number below all scores")
+    zero, bottom = (b.constant(np.asarray(number, np.float32)) for number in (0, max(low, FLOOR)))
+    return (b.op("Where", mask, zero, bottom),)
+
+
+def _full(mask: ir.Value | None, q: ir.Value, keys: ir.Value) -> bool:
+    """True if the last two dims of ``mask`` are those of the scores, and it has a rank to take."""
+    if mask is None or mask.shape is None or q.shape is None or keys.shape is None:
+        return False
+    shape = mask.shape
+    if len(shape) not in (2, 4):
+        return False
+    lead = zip(shape.dims[:-2], q.shape.dims[:2], strict=False)
+    if not all(dim == 1 or same_dim(dim, of) for dim, of in lead):
+        return False
+    return same_dim(shape[-2], q.shape[2]) and same_dim(shape[-1], keys.shape[3])
+
+
+def _added(bias: ir.Value, m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
+    """``bias``, a constant or a choice between constants, none of them below the floor."""
+    node = bias.producer()
+    choice = node is not None and (node.domain, node.op_type) == ("", "Where") and is_known(node)
+    parts = list(node.inputs[1:]) if choice and node is not None else [bias]
+    arrays = [m.array(part, limit=None) for part in parts]
+    known = [array for array in arrays if array is not None and np.isfinite(array).all()]
+    if len(known) < len(parts):
+        return Miss("what is added may be infinite")
+    if all((array >= FLOOR).all() for array in known):
+        return (bias,)
+    floor = np.float32(FLOOR)
+    raised = [b.constant(np.maximum(array, floor)) for array in known]
+    if choice and node is not None:
+        return (b.op("Where", node.inputs[0], *raised),)
+    return (raised[0],)
+
+
+def _heads(name: str) -> Op:
+    return op("Transpose", var(name), perm=(0, 2, 1, 3), shared=True)
+
+
+_split_heads = op(
+    "Attention", _heads("q"), _heads("k"), _heads("v"), optional(var("bias")), name="attention"
+)
+
+
+@rule(op("Reshape", op("Transpose", _split_heads, perm=(0, 2, 1, 3)), rest=True))
+def heads_inside(m: Match, b: Builder) -> Replacement:
+    """Operands B,S,H,D as they are before the heads go first, and the result as B,S,H*D."""
+    node, result = m.node("attention"), m.root.outputs[0].shape
+    if "q_num_heads" in node.attributes:
+        return None
+    rows = [_rows(m[name]) for name in ("q", "k", "v")]
+    if any(row is None for row in rows) or result is None or len(result) != 3:
+        return Miss("heads and their sizes are not numbers, or are not merged again")
+    sizes = [row for row in rows if row is not None]
+    queries = m["q"].shape
+    if result[2] != math.prod(sizes[2]) or queries is None or not same_dim(result[1], queries[1]):
+        return Miss("the result is not one row of all heads for each query")
+    merged = [
+        b.op("Reshape", m[name], b.const_i64([0, 0, math.prod(row)]))
+        for name, row in zip(("q", "k", "v"), sizes, strict=True)
+    ]
+    heads = [ir.AttrInt64("q_num_heads", sizes[0][0]), ir.AttrInt64("kv_num_heads", sizes[2][0])]
+    bias = [value] if (value := m.get("bias")) is not None else []
+    attributes = [*node.attributes.values(), *heads]
+    return b.add(ir.Node("", "Attention", [*merged, *bias], attributes))[0]
+
+
+def _rows(value: ir.Value) -> tuple[int, int] | None:
+    """The heads of B,S,H,D, and the size of each."""
+    shape = value.shape
+    if shape is None or len(shape) != 4:
+        return None
+    heads, size = shape[2], shape[3]
+    return (heads, size) if isinstance(heads, int) and isinstance(size, int) else None
+
+
+_queries = one_of(
+    op("Mul", var("q"), const(name="factor"), commutative=True),
+    op("Div", var("q"), const(name="divisor")),
+)
+
+
+@rule(op("Attention", _queries, var("k"), var("v"), optional(var("bias"))))
+def scaled_queries(m: Match, b: Builder) -> Replacement:
+    """A factor of the queries is one of the scores."""
+    given = m.root.attributes.get("scale")
+    scale = _scale(m, given.as_float()) if given is not None else None
+    if scale is None:
+        return Miss("the scale is not one positive number")
+    factored = m.root.inputs[0]
+    if factored is None or not same_shape(m["q"].shape, factored.shape):
+        return Miss("the factor raises the rank")
+    kept = [a for a in m.root.attributes.values() if a.name != "scale"]
+    attributes = [*kept, ir.AttrFloat32("scale", scale)]
+    inputs = [m["q"], m["k"], m["v"], m.get("bias")]
+    return b.add(ir.Node("", "Attention", inputs[: len(m.root.inputs)], attributes))[0]
+
+
+fuse_attention = rule_pass(
+    "fuse_attention",
+    __doc__,
+    [attention, heads_inside, scaled_queries, causal],
+    exactness=rounding(32, "sums go in blocks; a score that overflows shows through a mask"),
+    after=("fuse_softmax",),
+)

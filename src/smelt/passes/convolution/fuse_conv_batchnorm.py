@@ -1,0 +1,68 @@
+"""Fold a BatchNormalization into the convolution before it.
+
+    before   x ─> Conv(W, b) ─> BatchNormalization(scale, bias, mean, var) ─> y
+    after    x ─> Conv(W * s, (b - mean) * s + bias) ─> y        s = scale / sqrt(var + epsilon)
+
+Needs    constant parameters; they are combined in float64 and rounded once. Conv and
+         ConvTranspose of any rank and number of groups.
+Keeps    a normalization that trains; a convolution that something else reads; weights that
+         overflow once scaled. A weight that others read stays theirs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.pattern import const, op
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import rounding, rule_pass
+from smelt.passes.convolution.output_channels import CONSTANT_WEIGHT, Convolution, convolution
+
+_STATISTICS = ("scale", "shift", "mean", "variance")
+
+
+@rule(
+    op(
+        "BatchNormalization",
+        convolution(CONSTANT_WEIGHT),
+        *(const(name=name, limit=None) for name in _STATISTICS),
+    ),
+    min_opset=9,
+    same_shape=True,
+)
+def conv_batchnorm(m: Match, b: Builder) -> Replacement:
+    if _trains(m.root, m.opset):
+        return Miss("the normalization trains")
+    conv = Convolution.of(m)
+    if isinstance(conv, Miss):
+        return conv
+    arrays = [m.array(name, limit=None) for name in _STATISTICS]
+    if any(a is None or a.shape != (conv.channels,) for a in arrays):
+        return Miss("a statistic is not one number per channel")
+    scale, shift, mean, variance = (a.astype(np.float64) for a in arrays if a is not None)
+    with np.errstate(all="ignore"):
+        epsilon = opset.attribute(m.root, "epsilon", m.opset)
+        factor = scale / np.sqrt(variance + np.float64(np.float32(epsilon)))
+        bias = (conv.exact_bias() - mean) * factor + shift
+    folded = conv.rebuild(b, factor, bias)
+    others = len(m.root.outputs) - 1
+    return (folded, *[None] * others) if others and not isinstance(folded, Miss) else folded
+
+
+def _trains(node: ir.Node, version: int) -> bool:
+    """Before opset 14 a normalization trains if it has more than one output."""
+    if version < 14:
+        return len(node.outputs) > 1
+    return bool(opset.attribute(node, "training_mode", version))
+
+
+fuse_conv_batchnorm = rule_pass(
+    "fuse_conv_batchnorm",
+    __doc__,
+    [conv_batchnorm],
+    exactness=rounding(16, "weights are scaled before the sum instead of after it"),
+    source="Core ML MIL: common::fuse_conv_batchnorm",
+)

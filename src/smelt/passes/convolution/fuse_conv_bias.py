@@ -1,0 +1,68 @@
+"""Fold a constant that is added to a convolution, or subtracted, into its bias.
+
+    before   x ─> Conv(W, b) ─> Add(·, c) ─> y            after   x ─> Conv(W, b + c) ─> y
+
+A Transpose may stand between the two, and ``c - conv`` negates the weight as well.
+
+Needs    a constant of one element a channel, or one in all: (C,1,1), (1,C,1,1), (); behind a
+         Transpose, where that puts the channels. Any number of groups and spatial dims.
+Keeps    constants that vary along another axis or widen the result; a bias that only callers
+         know; a convolution that something else reads. Constants are copied, never changed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smelt.ir.build import Builder
+from smelt.ir.pattern import const, one_of, op
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import rounding, rule_pass
+from smelt.passes.convolution.output_channels import (
+    ANY_WEIGHT,
+    CONSTANT_WEIGHT,
+    Convolution,
+    convolution,
+    perhaps_transposed,
+)
+
+_conv = perhaps_transposed(convolution(ANY_WEIGHT))
+_constant_conv = perhaps_transposed(convolution(CONSTANT_WEIGHT))
+_term = const(name="term", limit=None)
+
+
+@rule(one_of(op("Add", _conv, _term, commutative=True), op("Sub", _conv, _term)), same_shape=True)
+def conv_plus(m: Match, b: Builder) -> Replacement:
+    conv = Convolution.of(m)
+    if isinstance(conv, Miss):
+        return conv
+    term = _term_of(m, conv)
+    if term is None:
+        return Miss("the constant is not one number for each channel")
+    sign = -1.0 if m.root.op_type == "Sub" else 1.0
+    return conv.rebuild(b, None, conv.exact_bias() + sign * term)
+
+
+@rule(op("Sub", _term, _constant_conv), same_shape=True)
+def minus_conv(m: Match, b: Builder) -> Replacement:
+    conv = Convolution.of(m)
+    if isinstance(conv, Miss):
+        return conv
+    term = _term_of(m, conv)
+    if term is None:
+        return Miss("the constant is not one number for each channel")
+    return conv.rebuild(b, -np.ones(conv.channels), term - conv.exact_bias())
+
+
+def _term_of(m: Match, conv: Convolution) -> np.ndarray | None:
+    array = m.array("term", limit=None)
+    return conv.per_channel(array) if array is not None else None
+
+
+fuse_conv_bias = rule_pass(
+    "fuse_conv_bias",
+    __doc__,
+    [conv_plus, minus_conv],
+    exactness=rounding(4),
+    source="Core ML MIL: common::fuse_conv_bias",
+)

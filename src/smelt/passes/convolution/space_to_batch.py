@@ -1,0 +1,174 @@
+"""Recognise space to batch before a convolution, and batch to space behind it, by what they do.
+
+Space to batch with blocks ``b`` cuts an image into ``b`` images of every b-th row, and stacks them
+along the batch. Exporters write it with Reshape and Transpose, or SpaceToDepth, in many ways; the
+parts of each axis tell them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.shapes import Dim, same_dim
+from smelt.passes.convolution.axis_parts import MOVES, Layout, Part, Parts, follow, source_layout
+from smelt.passes.tensors.stack import dims_of, producer_of
+
+LONGEST = 8
+"""Operators on either side of the convolution that are looked at."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Space to batch of ``source``, whose axis ``order[i]`` the convolution sees as axis ``i``.
+
+    ``blocks`` belong to the spatial axes; ``batch`` is the batch in parts of the axes that the
+    convolution would have without it; ``size`` is what the batch was before.
+    """
+
+    source: ir.Value
+    order: tuple[int, ...]
+    blocks: tuple[int, ...]
+    batch: Parts
+    size: Dim
+    nodes: tuple[ir.Node, ...]
+
+
+@dataclass(frozen=True)
+class Exit:
+    """Batch to space: axis ``i`` of ``result`` is axis ``order[i]`` of a dilated convolution.
+
+    That one has the spatial ``sizes``, None where not known.
+    """
+
+    result: ir.Value
+    order: tuple[int, ...]
+    sizes: tuple[int | None, ...]
+    nodes: tuple[ir.Node, ...]
+
+
+def entry_of(conv: ir.Node, version: int) -> Entry | None:
+    """The space to batch that feeds ``conv``: that of a Pad if there is one, else the nearest."""
+    chain: list[ir.Node] = []
+    value = conv.inputs[0]
+    while len(chain) < LONGEST and (node := producer_of(value, *MOVES)) is not None:
+        chain.insert(0, node)
+        value = node.inputs[0]
+    starts = [*range(len(chain))][::-1]
+    if chain and producer_of(value, "Pad") is not None:
+        starts.insert(0, 0)
+    for start in starts:
+        entry = _entry(chain[start:], version)
+        if entry is not None:
+            return entry
+    return None
+
+
+def _entry(nodes: list[ir.Node], version: int) -> Entry | None:
+    source = nodes[0].inputs[0]
+    dims = dims_of(source)
+    if source is None or dims is None:
+        return None
+    layout: Layout | None = source_layout(dims)
+    for node in nodes:
+        layout = follow(layout, node, version) if layout is not None else None
+    if layout is None or len(layout) != len(dims) or len(dims) < 3:
+        return None
+    roles = _roles(layout, dims)
+    if roles is None:
+        return None
+    order, blocks = roles
+    if max(blocks) == 1:
+        return None
+    batch = tuple(Part(order.index(part.axis), 1, part.size) for part in layout[0])
+    return Entry(source, tuple(order), tuple(blocks), batch, dims[order[0]], tuple(nodes))
+
+
+def _roles(layout: Layout, dims: Sequence[Dim]) -> tuple[list[int], list[int]] | None:
+    """Which axis of the source each axis of the convolution walks, and with which block."""
+    walked: dict[int, int] = {}
+    blocks = [1] * (len(dims) - 2)
+    for axis, parts in enumerate(layout[1:], 1):
+        if not parts:
+            continue
+        part = parts[0]
+        if len(parts) > 1 or (axis == 1 and part.stride > 1):
+            return None
+        if not same_dim(part.size * part.stride, dims[part.axis]):
+            return None
+        walked[axis] = part.axis
+        if axis > 1:
+            blocks[axis - 2] = part.stride
+    for part in layout[0]:
+        axis = next((axis for axis, source in walked.items() if source == part.axis), 0)
+        whole = dims[part.axis] if axis == 0 else blocks[axis - 2] if axis > 1 else 1
+        if part.stride > 1 or not same_dim(part.size, whole):
+            return None
+        if walked.setdefault(axis, part.axis) != part.axis:
+            return None
+    # Axes of size 1 have no parts; which of them is which makes no difference.
+    idle = iter(axis for axis in range(len(dims)) if axis not in walked.values())
+    return [walked[axis] if axis in walked else next(idle) for axis in range(len(dims))], blocks
+
+
+def exit_of(conv: ir.Node, entry: Entry, version: int) -> Exit | None:
+    """The batch to space that undoes ``entry`` behind ``conv``."""
+    value = conv.outputs[0]
+    dims = dims_of(value)
+    if dims is None:
+        return None
+    full: list[Dim] = [entry.size, dims[1]]
+    start = [entry.batch, source_layout(dims[:2])[1]]
+    for axis, (block, dim) in enumerate(zip(entry.blocks, dims[2:], strict=True), 2):
+        if block > 1 and not isinstance(dim, int):
+            return None
+        full.append(dim * block)
+        start.append(() if dim == 1 else (Part(axis, block, dim),))
+    layout: Layout | None = tuple(start)
+    nodes: list[ir.Node] = []
+    for node in _only_readers(value):
+        layout = follow(layout, node, version) if layout is not None else None
+        if layout is None:
+            return None
+        nodes.append(node)
+        order = _complete(layout, full)
+        if order is not None:
+            sizes = tuple(dim if isinstance(dim, int) else None for dim in full[2:])
+            return Exit(node.outputs[0], order, sizes, tuple(nodes))
+    return None
+
+
+def only_reader(value: ir.Value, *op_types: str) -> ir.Node | None:
+    """The one node that reads ``value``, first of all, if it is of ``op_types``."""
+    readers = scope.consumers(value)
+    if value.is_graph_output() or len(readers) != 1 or readers[0].inputs[0] is not value:
+        return None
+    reader = producer_of(readers[0].outputs[0], *op_types)
+    return reader if reader is not None and scope.has_one_use(value) else None
+
+
+def _only_readers(value: ir.Value) -> Iterator[ir.Node]:
+    for _ in range(LONGEST):
+        node = only_reader(value, *MOVES)
+        if node is None:
+            return
+        yield node
+        value = node.outputs[0]
+
+
+def _complete(layout: Layout, full: Sequence[Dim]) -> tuple[int, ...] | None:
+    """The order of whole axes that ``layout`` is; None if it is anything else."""
+    if len(layout) != len(full):
+        return None
+    order: list[int | None] = []
+    for parts in layout:
+        if len(parts) > 1 or (parts and parts[0].stride > 1):
+            return None
+        if parts and not same_dim(parts[0].size, full[parts[0].axis]):
+            return None
+        order.append(parts[0].axis if parts else None)
+    idle = iter(axis for axis in range(len(full)) if axis not in order)
+    return tuple(next(idle) if axis is None else axis for axis in order)

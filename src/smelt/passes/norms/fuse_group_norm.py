@@ -1,0 +1,74 @@
+"""Fuse a normalization of each group of channels into one ``GroupNormalization``.
+
+    before   x ─> Reshape(N,G,-1) ─> InstanceNormalization ─> Reshape(N,C,H,W) ─> * scale ─> y
+    after    x ─> GroupNormalization(scale) ─> y
+
+ONNX Runtime has no kernel for this operator: it runs the body that ONNX gives for it, in more time
+than the form before takes. So it is made by name, and for targets that have a kernel.
+
+Needs    opset 21; a normalization without scale and bias; numbers of groups and channels that are
+         known, and a batch that stays.
+Keeps    groups that have a scale each; parts that something else reads.
+"""
+
+from __future__ import annotations
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.pattern import op, optional, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import same_dim
+from smelt.passes.base import rounding, rule_pass
+from smelt.passes.norms.fuse_layernorm_or_instancenorm import (
+    absorb_bias,
+    absorb_scale,
+    adds_nothing,
+    is_filled,
+)
+from smelt.passes.norms.norm_operators import channel_constants, parameter_axes, stash_type
+
+_grouped = op("Reshape", var("x"), var("to"), name="grouped")
+_group_norm = op(
+    ["InstanceNormalization", "LayerNormalization"],
+    _grouped,
+    var("scale"),
+    optional(var("bias")),
+    name="norm",
+)
+
+
+@rule(op("Reshape", _group_norm, var("back")), min_opset=21)
+def groups(m: Match, b: Builder) -> Replacement:
+    """Channels in groups, each normalized like one channel."""
+    x, grouped, norm = m["x"], m["grouped"], m.node("norm")
+    if x.shape is None or grouped.shape is None or min(len(x.shape), len(grouped.shape)) < 3:
+        return None
+    count, channels = grouped.shape[1], x.shape[1]
+    if not isinstance(count, int) or not isinstance(channels, int) or channels % max(count, 1):
+        return Miss("the numbers of channels and groups are not known to fit")
+    if not same_dim(x.shape[0], grouped.shape[0]):
+        return Miss("the batch is not known to stay")
+    if not adds_nothing(m) or not is_filled(m, "scale", 1):
+        return Miss("there is a scale for each group")
+    if norm.op_type == "LayerNormalization":
+        rank = len(grouped.shape)
+        if parameter_axes(norm, rank, m.opset) != range(2, rank):
+            return Miss("the normalized axes are not those of a group")
+    ones, zeros = channel_constants(x, b)
+    epsilon = opset.attribute(norm, "epsilon", m.opset)
+    return b.op(
+        "GroupNormalization",
+        *(x, ones, zeros),
+        num_groups=count,
+        epsilon=epsilon,
+        stash_type=stash_type(x),
+    )
+
+
+fuse_group_norm = rule_pass(
+    "fuse_group_norm",
+    __doc__,
+    [groups, absorb_scale, absorb_bias],
+    exactness=rounding(64, "variances are summed in another order"),
+    default=False,
+)

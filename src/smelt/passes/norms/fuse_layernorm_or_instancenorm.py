@@ -1,0 +1,205 @@
+"""Fuse the arithmetic of a normalization into one operator.
+
+    before   x ─> x - mean ─> / sqrt(var + epsilon) ─> * scale ─> + bias ─> y
+    after    x ─> LayerNormalization(scale, bias) ─> y
+
+Over the last axes it is a LayerNormalization, over those of an image an InstanceNormalization,
+unless its scale or bias has the shape of the image; over groups of channels an
+InstanceNormalization between Reshapes that make one channel of each (``fuse-group-norm`` makes that
+one operator), and without the mean an RMSNormalization. Over the channels, or over an image whose
+channels are last, it stands between two Transposes.
+
+Needs    opset 17 (RMSNormalization 23); known sizes where there is no
+         scale yet; one positive epsilon that a float32 attribute holds exactly, however small.
+Keeps    parts that something else reads; a mean and a variance of other values or over other
+         axes; sums over another n; scales that vary along other axes. float16 between two Casts
+         becomes one operator only while there is no scale to round.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.pattern import one_of, op, optional, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import rounding, rule_pass
+from smelt.passes.norms.norm_form import NormForm, read_multiplied_out, read_product
+from smelt.passes.norms.norm_operators import (
+    OVER_CHANNELS,
+    OVER_LAST_AXES,
+    as_parameter,
+    channel_constants,
+    normalize,
+    parameter_axes,
+)
+
+_ROOTS = ("Sqrt", "Pow")
+"""A deviation is one of these: without them, no product is walked."""
+
+
+@rule(op(["Mul", "Div"], var("a"), var("b")), needs=_ROOTS)
+def product(m: Match, b: Builder) -> Replacement:
+    """``(x - mean) / sqrt(var + epsilon)``, perhaps with a scale inside."""
+    return _build(read_product(m.root, m.constants), m, b)
+
+
+_product = op("Mul", var("p"), var("q"), name="product")
+
+
+@rule(
+    one_of(op("Add", _product, var("rest"), commutative=True), op("Sub", _product, var("rest"))),
+    needs=_ROOTS,
+)
+def multiplied_out(m: Match, b: Builder) -> Replacement:
+    """``x * inverse + (bias - mean * inverse)``, as TensorFlow and Keras have it."""
+    for first, second in ((m["product"], m["rest"]), (m["rest"], m["product"])):
+        form = read_multiplied_out(m.root, first, second, m.constants)
+        if form is not None or m.root.op_type == "Sub":
+            return _build(form, m, b)
+    return None
+
+
+def _build(form: NormForm | None, m: Match, b: Builder) -> Replacement:
+    if form is None:
+        return None
+    if not form.closed:
+        return Miss("a part of the normalization is read elsewhere")
+    result = normalize(form.spread, m, b)
+    if isinstance(result, Miss):
+        return result
+    if form.scale is not None:
+        result = b.op("Mul", result, form.scale)
+    return result if form.bias is None else b.op("Add", result, form.bias)
+
+
+_norm = op(
+    [*OVER_LAST_AXES, *OVER_CHANNELS], var("x"), var("scale"), optional(var("bias")), name="norm"
+)
+_normal = one_of(_norm, op("Transpose", _norm, name="moved"))
+
+
+@rule(op("Mul", _normal, var("factor"), commutative=True))
+def absorb_scale(m: Match, b: Builder) -> Replacement:
+    """A factor becomes the scale of a normalization that has ones so far."""
+    if not adds_nothing(m) or not is_filled(m, "scale", 1):
+        return None
+    norm, x = m.node("norm"), m["x"]
+    factor = _parameter(m, "factor", b)
+    if factor is not None:
+        return _replaced(m, b, factor, m.get("bias"))
+    flat = norm.op_type == "LayerNormalization" and x.shape is not None and len(x.shape) == 3
+    if flat and m.get("moved") is None and opset.attribute(norm, "axis", m.opset) in (2, -1):
+        return _as_instance(m, b)
+    if norm.op_type == "InstanceNormalization" and m.get("moved") is None:
+        return _as_layer(m, b, "factor")
+    return Miss("the factor varies along an axis that the scale does not have")
+
+
+@rule(op("Add", _normal, var("term"), commutative=True))
+def absorb_bias(m: Match, b: Builder) -> Replacement:
+    """A term becomes the bias of a normalization that has none."""
+    if m.node("norm").op_type == "RMSNormalization" or not adds_nothing(m):
+        return None
+    term = _parameter(m, "term", b)
+    if term is None and m.node("norm").op_type == "InstanceNormalization":
+        plain = m.get("moved") is None and is_filled(m, "scale", 1)
+        return _as_layer(m, b, "term") if plain else Miss("the term is not one number a channel")
+    if term is None:
+        return Miss("the term varies along an axis that the bias does not have")
+    return _replaced(m, b, m["scale"], term)
+
+
+def adds_nothing(m: Match) -> bool:
+    """True if the matched ``norm`` has no bias, or zeros."""
+    return m.get("bias") is None or is_filled(m, "bias", 0)
+
+
+def is_filled(m: Match, name: str, number: float) -> bool:
+    """True if what is bound to ``name`` is a constant of nothing but ``number``."""
+    array = m.array(name, limit=None)
+    return array is not None and bool(np.all(array == number))
+
+
+def _parameter(m: Match, name: str, b: Builder, axes: range | None = None) -> ir.Value | None:
+    norm, x = m.node("norm"), m["x"]
+    if x.shape is None or m[name].dtype != x.dtype:
+        return None
+    rank = len(x.shape)
+    axes = axes or parameter_axes(norm, rank, m.opset)
+    order = tuple(range(rank))
+    if m.get("moved") is not None:
+        order = tuple(opset.attribute(m.node("moved"), "perm", m.opset) or order[::-1])
+    return as_parameter(m[name], x, axes, order, m, b)
+
+
+def _replaced(m: Match, b: Builder, scale: ir.Value, bias: ir.Value | None) -> ir.Value:
+    normal = b.like(m.node("norm"), m["x"], scale, bias)
+    return normal if m.get("moved") is None else b.like(m.node("moved"), normal)
+
+
+def _as_instance(m: Match, b: Builder) -> Replacement:
+    """A sequence, (N, C, L), turns out to have one scale a channel."""
+    x = m["x"]
+    channels = _parameter(m, "factor", b, range(1, 2))
+    known = x.shape is not None and isinstance(x.shape[1], int)
+    if channels is None or not known or x.dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16):
+        return Miss("the factor varies along an axis that the scale does not have")
+    _, zeros = channel_constants(x, b)
+    epsilon = opset.attribute(m.node("norm"), "epsilon", m.opset)
+    return b.op("InstanceNormalization", x, channels, zeros, epsilon=epsilon)
+
+
+def _as_layer(m: Match, b: Builder, name: str) -> Replacement:
+    """An image turns out to have a scale or a bias of its own shape, the same for all channels."""
+    x, norm = m["x"], m.node("norm")
+    rank = len(x.shape or ())
+    value = _parameter(m, name, b, range(2, rank)) if rank > 2 else None
+    if x.shape is None or value is None:
+        return Miss(f"the {name} varies along an axis that no parameter has")
+    if m.opset < 17:
+        return Miss("LayerNormalization begins with opset 17", opset=17)
+    sizes = [size for size in x.shape.dims[2:] if isinstance(size, int)]
+    if len(sizes) < rank - 2 or x.dtype is None:
+        return Miss("the normalized sizes are not known")
+    ones = value if name == "factor" else b.constant(np.ones(sizes, x.dtype.numpy()))
+    epsilon = opset.attribute(norm, "epsilon", m.opset)
+    bias = value if name == "term" else None
+    return b.op("LayerNormalization", x, ones, bias, axis=2, epsilon=epsilon)
+
+
+@rule(
+    op(
+        "Cast",
+        op(
+            OVER_LAST_AXES,
+            op("Cast", var("x"), name="wide", shared=True, to=int(ir.DataType.FLOAT)),
+            var("scale"),
+            optional(var("bias")),
+            name="norm",
+        ),
+    ),
+    min_opset=17,
+)
+def absorb_casts(m: Match, b: Builder) -> Replacement:
+    """Statistics in float32 of narrower floats are what the operator computes by itself."""
+    x, norm = m["x"], m.node("norm")
+    if x.dtype not in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16):
+        return None
+    if m.root.outputs[0].dtype != x.dtype or opset.attribute(norm, "stash_type", m.opset) != 1:
+        return None
+    ones = m.array("scale", limit=None)
+    if ones is None or not np.all(ones == 1) or m.get("bias") is not None:
+        return Miss("a scale or a bias in float32 would be rounded")
+    return b.like(norm, x, b.constant(ones.astype(x.dtype.numpy())))
+
+
+fuse_layernorm_or_instancenorm = rule_pass(
+    "fuse_layernorm_or_instancenorm",
+    __doc__,
+    [product, multiplied_out, absorb_scale, absorb_bias, absorb_casts],
+    exactness=rounding(64, "variances are summed in another order"),
+    source="Core ML MIL: common::fuse_layernorm_or_instancenorm",
+)

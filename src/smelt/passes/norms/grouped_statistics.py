@@ -1,0 +1,72 @@
+"""Recognize statistics of groups of channels, as flax writes them for channels that are last.
+
+``x`` of shape (N, ..., C) is reshaped to (N, ..., G, C/G); its mean and variance, (N, G), are each
+repeated C/G times, (N, G, C/G), and reshaped to (N, 1..., C) to meet ``x`` itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import onnx_ir as ir
+
+from smelt.ir.shapes import same_dim
+from smelt.passes.norms.statistics import Spread, Statistics, stands_against
+
+
+class GroupedStatistics(Statistics):
+    """Reads a Spread of the reshaped x; ``whole`` gives it in terms of x."""
+
+    def unrepeated(self, value: ir.Value | None) -> ir.Value | None:
+        """``value`` before an Expand of a last dim of 1, which repeats each element in place."""
+        value = self.plain(value)
+        node = self.node(value, "Expand")
+        if node is None or node.inputs[0] is None:
+            return value
+        before, after = node.inputs[0].shape, node.outputs[0].shape
+        if before is None or after is None or len(before) != len(after) or not len(before):
+            return value
+        if before[-1] != 1 or not all(map(same_dim, before.dims[:-1], after.dims[:-1])):
+            return value
+        return self.plain(node.inputs[0])
+
+    def whole(self, spread: Spread) -> Spread:
+        """``spread`` over the spatial axes of the x before it was reshaped."""
+        reshape = self.node(spread.x, "Reshape")
+        assert reshape is not None
+        x, shape = reshape.inputs[0], spread.x.shape
+        assert x is not None
+        assert shape is not None
+        groups = shape[-2]
+        assert isinstance(groups, int)
+        axes = tuple(range(1, len(shape) - 2))
+        return replace(spread, x=x, axes=axes, groups=groups)
+
+    def stands(self, value: ir.Value | None, spread: Spread) -> bool:
+        """True if ``value`` has one element for each channel of each sample."""
+        if not self._is_grouped(spread):
+            return False
+        whole = self.whole(spread)
+        return stands_against(value, whole.x, whole.axes)
+
+    def is_centred(self, value: ir.Value | None, spread: Spread) -> bool:
+        """True if ``value`` is x minus the means of the groups."""
+        node = self.node(value, "Sub")
+        if node is None or node.inputs[0] is not self.whole(spread).x:
+            return False
+        mean = node.inputs[1]
+        placed = self.stands(mean, spread)
+        return placed and self.mean(self.unrepeated(mean)) == (spread.x, spread.axes)
+
+    def _is_grouped(self, spread: Spread) -> bool:
+        """(N, ..., C) reshaped to (N, ..., G, C/G), reduced over all but N and G."""
+        reshape, inner = self.node(spread.x, "Reshape"), spread.x.shape
+        outer = reshape.inputs[0].shape if reshape is not None and reshape.inputs[0] else None
+        if inner is None or outer is None or len(inner) != len(outer) + 1 or len(outer) < 3:
+            return False
+        groups, size, channels = inner[-2], inner[-1], outer[-1]
+        if not (isinstance(groups, int) and isinstance(size, int)) or groups * size != channels:
+            return False
+        rank = len(inner)
+        reduced = spread.axes == (*range(1, rank - 2), rank - 1)
+        return reduced and all(map(same_dim, inner.dims[:-2], outer.dims[:-1]))

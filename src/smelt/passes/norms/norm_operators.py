@@ -1,0 +1,158 @@
+"""Build normalization operators, and let them take up a scale and a bias.
+
+LayerNormalization and RMSNormalization have parameters of the shape of the last axes;
+InstanceNormalization and GroupNormalization one number a channel, axis 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.rule import Match, Miss
+from smelt.ir.shapes import Dim, same_dim
+from smelt.passes.norms.statistics import Spread
+from smelt.passes.simplify.merge_consecutive_reshapes import constant_shape
+
+FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE)
+OVER_LAST_AXES = ("LayerNormalization", "RMSNormalization")
+OVER_CHANNELS = ("InstanceNormalization", "GroupNormalization")
+
+
+def normalize(spread: Spread, m: Match, b: Builder) -> ir.Value | Miss:
+    """``spread.x`` normalized, with a scale of ones; transposed where the axes ask for it."""
+    x, axes = spread.x, spread.axes
+    if x.dtype not in FLOATS or x.shape is None:
+        return Miss("x is not known to be floating-point, or has an unknown rank")
+    if not spread.centred and m.opset < 23:
+        return Miss("RMSNormalization begins with opset 23", opset=23)
+    if x.dtype == ir.DataType.DOUBLE and float(np.float32(spread.epsilon)) != spread.epsilon:
+        return Miss("a float32 attribute cannot hold the epsilon")
+    rank = len(x.shape)
+    if spread.groups is not None:
+        return _over_groups(x, spread, b)
+    if axes == tuple(range(2, rank)) and rank > 3 and spread.centred and _has_channels(x, 1):
+        return _instance(x, spread, b)
+    if axes == tuple(range(axes[0], rank)):
+        return _over_last(x, spread, m, b)
+    if axes == (1,) and isinstance(x.shape[1], int):
+        perm = [0, *range(2, rank), 1]
+        normal = _over_last(b.op("Transpose", x, perm=perm), spread, m, b)
+        return normal if isinstance(normal, Miss) else _back(normal, perm, b)
+    if axes == tuple(range(1, rank - 1)) and spread.centred and _has_channels(x, rank - 1):
+        perm = [0, rank - 1, *range(1, rank - 1)]
+        return _back(_instance(b.op("Transpose", x, perm=perm), spread, b), perm, b)
+    return Miss("the axes are neither the last ones, nor the channels, nor those of an image")
+
+
+def _over_groups(x: ir.Value, spread: Spread, b: Builder) -> ir.Value | Miss:
+    """Each group as one channel: ONNX Runtime has kernels for that, none for GroupNormalization."""
+    if not spread.centred:
+        return Miss("a normalization of groups is centred")
+    if not _has_channels(x, -1):
+        return Miss("runtimes have no InstanceNormalization of this type")
+    assert x.shape is not None
+    assert spread.groups is not None
+    if 0 in x.shape.dims:
+        return Miss("x is empty, and no Reshape tells the groups")
+    rank = len(x.shape)
+    perm = [0, rank - 1, *range(1, rank - 1)]
+    moved = b.op("Transpose", x, perm=perm)
+    grouped = b.op("Reshape", moved, b.const_i64([0, spread.groups, -1]))
+    normal = _instance(grouped, spread, b)
+    assert normal.shape is not None
+    assert moved.shape is not None
+    target = constant_shape(normal.shape, moved.shape)
+    whole = b.const_i64(target) if target is not None else b.op("Shape", moved)
+    return _back(b.op("Reshape", normal, whole), perm, b)
+
+
+def _back(value: ir.Value, perm: list[int], b: Builder) -> ir.Value:
+    return b.op("Transpose", value, perm=[perm.index(axis) for axis in range(len(perm))])
+
+
+def _has_channels(x: ir.Value, axis: int) -> bool:
+    # ONNX Runtime has no InstanceNormalization of other types.
+    floats = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
+    return x.shape is not None and isinstance(x.shape[axis], int) and x.dtype in floats
+
+
+def _instance(x: ir.Value, spread: Spread, b: Builder) -> ir.Value:
+    ones, zeros = channel_constants(x, b)
+    return b.op("InstanceNormalization", x, ones, zeros, epsilon=spread.epsilon)
+
+
+def channel_constants(x: ir.Value, b: Builder) -> tuple[ir.Value, ir.Value]:
+    """Ones and zeros, one a channel of ``x``, whose number must be known."""
+    assert x.shape is not None
+    assert x.dtype is not None
+    channels, dtype = x.shape[1], x.dtype.numpy()
+    assert isinstance(channels, int)
+    return b.constant(np.ones(channels, dtype)), b.constant(np.zeros(channels, dtype))
+
+
+def _over_last(x: ir.Value, spread: Spread, m: Match, b: Builder) -> ir.Value | Miss:
+    assert x.shape is not None
+    assert x.dtype is not None
+    if m.opset < 17:
+        return Miss("LayerNormalization begins with opset 17", opset=17)
+    axis = len(x.shape) - len(spread.axes)
+    sizes = [size for size in x.shape.dims[axis:] if isinstance(size, int)]
+    if len(sizes) < len(spread.axes):
+        return Miss("the normalized sizes are not known")
+    ones = b.constant(np.ones(sizes, x.dtype.numpy()))
+    op_type = OVER_LAST_AXES[0 if spread.centred else 1]
+    return b.op(op_type, x, ones, axis=axis, epsilon=spread.epsilon, stash_type=stash_type(x))
+
+
+def stash_type(x: ir.Value) -> int | None:
+    """The attribute that keeps statistics of float64 in float64; None for the default, float32."""
+    return int(ir.DataType.DOUBLE) if x.dtype == ir.DataType.DOUBLE else None
+
+
+def parameter_axes(norm: ir.Node, rank: int, version: int) -> range:
+    """The axes of the input of ``norm`` along which its scale and bias vary."""
+    if norm.op_type in OVER_CHANNELS:
+        return range(1, 2)
+    axis = int(opset.attribute(norm, "axis", version))
+    return range(axis % rank, rank)
+
+
+def as_parameter(
+    value: ir.Value, x: ir.Value, axes: range, order: tuple[int, ...], m: Match, b: Builder
+) -> ir.Value | None:
+    """``value``, which meets a normalized ``x``, in the shape of parameters over ``axes``.
+
+    Where they meet, ``x`` is transposed by ``order``. None if ``value`` varies along another
+    axis, or widens the result.
+    """
+    if x.shape is None or value.shape is None or len(value.shape) > len(x.shape):
+        return None
+    lead: list[int] = [1] * (len(x.shape) - len(value.shape))
+    met: list[Dim] = [*lead, *value.shape.dims]
+    inverse = [order.index(axis) for axis in range(len(order))]
+    dims = [met[axis] for axis in inverse]
+    if any(dim != 1 for axis, dim in enumerate(dims) if axis not in axes):
+        return None
+    wanted: list[Dim] = [x.shape[axis] for axis in axes]
+    in_order = len(wanted) == 1 or inverse == sorted(inverse)
+    array = m.array(value, limit=None)
+    if array is not None and all(isinstance(size, int) for size in wanted):
+        fitted = array.reshape(*lead, *array.shape).transpose(inverse)
+        fitted = fitted.reshape(fitted.shape[axes.start : axes.stop])
+        sizes = [size for size in wanted if isinstance(size, int)]
+        have: tuple[int, ...] = fitted.shape
+        if any(size not in (1, want) for size, want in zip(have, sizes, strict=True)):
+            return None
+        same = in_order and list(array.shape) == sizes
+        return value if same else b.constant(np.array(np.broadcast_to(fitted, sizes)))
+    met_dims = [dims[axis] for axis in axes]
+    if not in_order or not all(map(same_dim, met_dims, wanted)):
+        return None
+    if len(wanted) == len(value.shape):
+        return value
+    if len(wanted) == 1:
+        return b.op("Reshape", value, b.const_i64([-1]))
+    return b.op("Squeeze", value, b.const_i64(list(range(len(value.shape) - len(wanted)))))

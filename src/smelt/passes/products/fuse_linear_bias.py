@@ -1,0 +1,90 @@
+"""Fold what is added to a ``Gemm``, or subtracted, into its bias.
+
+    before   a, b, c ─> Gemm ─> Add(·, k) ─> y            after   a, b ─> Gemm(c + k) ─> y
+
+``k - Gemm`` negates alpha.
+
+Needs    a k of rank 2 at most that broadcasts to the result without widening it; a constant one
+         where the Gemm has a bias already, or where k is subtracted.
+Keeps    integers; a Gemm of dequantized operands, which runtimes compute on integers as long as
+         it has no other; a k that raises the rank, (1,1,D) too; a Gemm that something else reads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.pattern import const, one_of, op, optional, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import same_dim
+from smelt.passes.base import rounding, rule_pass
+from smelt.passes.convolution.output_channels import round_to
+from smelt.passes.quantize.groups import is_integer_product
+
+_gemm = op("Gemm", var("a"), var("b"), optional(const(name="c", limit=None)), name="gemm")
+_term = var("term")
+
+
+@rule(
+    one_of(
+        op("Add", _gemm, _term, commutative=True),
+        op("Sub", _gemm, _term),
+        op("Sub", _term, _gemm),
+    )
+)
+def gemm_plus(m: Match, b: Builder) -> Replacement:
+    gemm, term = m["gemm"], m["term"]
+    if not fits_gemm(term, gemm):
+        return Miss("the term would widen the result, or is not floating-point")
+    node = m.node("gemm")
+    if is_integer_product(node):
+        return Miss("the Gemm is of dequantized operands, and the term is not")
+    negated = m.root.op_type == "Sub" and m.root.inputs[1] is gemm
+    bias = _bias(m, b, 1.0 if m.root.op_type == "Add" or negated else -1.0, negated)
+    if isinstance(bias, Miss):
+        return bias
+    alpha = opset.attribute(node, "alpha", m.opset) * (-1.0 if negated else 1.0)
+    kept = [a for a in node.attributes.values() if a.name not in ("alpha", "beta")]
+    attributes = [*kept, ir.AttrFloat32("alpha", alpha)] if alpha != 1 else kept
+    return b.add(ir.Node("", "Gemm", (m["a"], m["b"], bias), attributes))[0]
+
+
+def _bias(m: Match, b: Builder, sign: float, negated: bool) -> ir.Value | Miss:
+    """``sign * term``, plus or minus the scaled bias that the Gemm has."""
+    term, dtype = m["term"], m["term"].dtype
+    assert dtype is not None
+    if m.get("c") is None and sign == 1:
+        return term
+    array = m.array(term, limit=None)
+    if array is None:
+        return Miss("the term is no constant")
+    exact = sign * array.astype(np.float64)
+    old = m.array("c", limit=None)
+    if old is not None:
+        beta = opset.attribute(m.node("gemm"), "beta", m.opset)
+        exact = exact + (-beta if negated else beta) * old.astype(np.float64)
+    rounded = round_to(exact, dtype.numpy())
+    return Miss(f"the new bias does not fit {dtype}") if rounded is None else b.constant(rounded)
+
+
+def fits_gemm(value: ir.Value, result: ir.Value) -> bool:
+    """True if a Gemm with ``result`` may take ``value`` for its bias."""
+    if value.dtype is None or not value.dtype.is_floating_point() or value.dtype != result.dtype:
+        return False
+    if value.shape is None or result.shape is None or len(value.shape) > len(result.shape):
+        return False
+    dims = result.shape.dims[len(result.shape) - len(value.shape) :]
+    return all(a == 1 or same_dim(a, d) for a, d in zip(value.shape.dims, dims, strict=True))
+
+
+fuse_linear_bias = rule_pass(
+    "fuse_linear_bias",
+    __doc__,
+    [gemm_plus],
+    exactness=rounding(4),
+    after=("fuse_matmul_weight_bias",),
+    source="Core ML MIL: common::fuse_linear_bias",
+)

@@ -1,0 +1,106 @@
+"""Fold a constant that multiplies or divides a product with a weight into the weight.
+
+    before   x ─> MatMul(W) ─> Mul(·, s) ─> y              after   x ─> MatMul(W * s) ─> y
+    before   x ─> Gemm(W, b) ─> Mul(·, s) ─> y             after   x ─> Gemm(W * s, b * s) ─> y
+
+A constant that is added between MatMul and Mul is multiplied, too.
+
+Needs    a constant weight on the right, and a constant of one element a column, or one in all. It
+         is combined in float64 and rounded once; a bias has to be constant.
+Keeps    ``s / product``; a division by 0; constants that vary along another axis or widen the
+         result; products that overflow; a weight that something else reads, of which this would
+         make a second one; integers, and weights that are dequantized.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import opset, scope
+from smelt.ir.build import Builder
+from smelt.ir.pattern import const, one_of, op, optional, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import rounding, rule_pass
+from smelt.passes.convolution.output_channels import round_product, round_to
+
+_weight = const(name="weight", limit=None)
+_bias = const(name="bias", limit=None)
+_matmul = op("MatMul", var("x"), _weight, name="product")
+_gemm = op("Gemm", var("x"), _weight, optional(_bias), name="product")
+_linear = one_of(_matmul, op("Add", _matmul, _bias, commutative=True, name="sum"), _gemm)
+_scale = const(name="scale", limit=None)
+
+
+@rule(one_of(op("Mul", _linear, _scale, commutative=True), op("Div", _linear, _scale)))
+def linear_times(m: Match, b: Builder) -> Replacement:
+    weight, scale = m.array("weight", limit=None), m.array("scale", limit=None)
+    dtype = m["weight"].dtype
+    if weight is None or scale is None or dtype is None or not dtype.is_floating_point():
+        return None
+    if scope.num_uses(m["weight"]) > 1:
+        return Miss("the weight is read elsewhere")
+    transposed = bool(_attribute(m, "transB"))
+    columns = _columns(m["product"], weight, scale, transposed)
+    if columns is None:
+        return Miss("the constant is not one number for each column")
+    with np.errstate(all="ignore"):
+        factor = 1 / columns if m.root.op_type == "Div" else columns
+    scaled = round_product(weight, factor[:, None] if transposed else factor, dtype.numpy())
+    if scaled is None:
+        return Miss(f"the new weight does not fit {dtype}")
+    bias = _scaled_bias(m, factor)
+    if isinstance(bias, Miss):
+        return bias
+    return _rebuilt(m, b, scaled, bias)
+
+
+def _attribute(m: Match, name: str) -> object:
+    node = m.node("product")
+    return opset.attribute(node, name, m.opset) if node.op_type == "Gemm" else None
+
+
+def _columns(
+    product: ir.Value, weight: np.ndarray, scale: np.ndarray, transposed: bool
+) -> np.ndarray | None:
+    """``scale`` as a float64 vector, of one number or one a column; None if it is no such thing."""
+    if weight.ndim < 2 or not weight.size or scale.dtype.kind not in "fV":
+        return None
+    if product.shape is None or scale.ndim > len(product.shape):
+        return None
+    count = weight.shape[0 if transposed else -1]
+    if scale.size not in (1, count) or (scale.ndim and scale.shape[-1] != scale.size):
+        return None
+    return scale.reshape(-1).astype(np.float64)
+
+
+def _scaled_bias(m: Match, factor: np.ndarray) -> np.ndarray | Miss | None:
+    """The bias times ``factor``; None if there is none."""
+    if m.get("bias") is None:
+        return None
+    array = m.array("bias", limit=None)
+    if array is None:
+        return Miss("the bias is no constant")
+    if np.broadcast(array, factor).size > max(array.size, factor.size):
+        return Miss("the new bias would be larger than the old one")
+    with np.errstate(all="ignore"):
+        rounded = round_to(array.astype(np.float64) * factor, array.dtype)
+    return Miss("the new bias does not fit its type") if rounded is None else rounded
+
+
+def _rebuilt(m: Match, b: Builder, weight: np.ndarray, bias: np.ndarray | None) -> ir.Value:
+    product = m.node("product")
+    operands = [m["x"], b.constant(weight, name=m["weight"].name)]
+    added = None if bias is None else b.constant(bias, name=m["bias"].name)
+    if product.op_type == "Gemm":
+        return b.like(product, *operands, added)
+    result = b.like(product, *operands)
+    return result if added is None else b.op("Add", result, added)
+
+
+fuse_linear_scale = rule_pass(
+    "fuse_linear_scale",
+    __doc__,
+    [linear_times],
+    exactness=rounding(8, "weights are scaled before the sum instead of after it"),
+)

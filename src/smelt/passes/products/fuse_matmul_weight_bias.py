@@ -1,0 +1,60 @@
+"""Fuse a product of two matrices and what is added to it into one ``Gemm``.
+
+    before   x, w ─> MatMul ─> Add(·, b) ─> y              after   x, w, b ─> Gemm ─> y
+
+``b - MatMul`` is a Gemm with alpha -1; from ``MatMul - b`` a constant b is negated.
+
+Needs    operands of rank 2, and a b of rank 2 at most that broadcasts to the result without
+         widening it.
+Keeps    products of higher rank, which Gemm does not have; integers; a b of (3,N) over one row;
+         a product that something else reads.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.pattern import one_of, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import rounding, rule_pass
+from smelt.passes.products.fuse_linear_bias import fits_gemm
+
+_matmul = op("MatMul", var("x"), var("weight"), name="matmul")
+_bias = var("bias")
+
+
+@rule(
+    one_of(
+        op("Add", _matmul, _bias, commutative=True),
+        op("Sub", _matmul, _bias),
+        op("Sub", _bias, _matmul),
+    )
+)
+def matmul_plus(m: Match, b: Builder) -> Replacement:
+    x, weight, bias, product = m["x"], m["weight"], m["bias"], m["matmul"]
+    if not (_is_matrix(x) and _is_matrix(weight)):
+        return Miss("an operand is not known to be a matrix")
+    if not fits_gemm(bias, product):
+        return Miss("the term would widen the result, or is not floating-point")
+    if m.root.op_type == "Add":
+        return b.op("Gemm", x, weight, bias)
+    if m.root.inputs[1] is product:
+        return b.op("Gemm", x, weight, bias, alpha=-1.0)
+    array = m.array(bias, limit=None)
+    if array is None:
+        return Miss("the term that is subtracted is no constant")
+    return b.op("Gemm", x, weight, b.constant(-array))
+
+
+def _is_matrix(value: ir.Value) -> bool:
+    return value.shape is not None and len(value.shape) == 2
+
+
+fuse_matmul_weight_bias = rule_pass(
+    "fuse_matmul_weight_bias",
+    __doc__,
+    [matmul_plus],
+    exactness=rounding(4),
+    source="Core ML MIL: common::fuse_matmul_weight_bias",
+)

@@ -1,0 +1,65 @@
+"""Let a product of stacks of matrices read an operand that is transposed before it.
+
+    before   k ─> Transpose(0,1,3,2) ─┐                after   q, k ─> FusedMatMul(transB) ─> y
+             q ───────────────────────┴─> MatMul ─> y
+
+Matrices alone become a Gemm, in ``fuse-transpose-matmul``.
+
+Needs    a target that lists com.microsoft.FusedMatMul; floats of rank 2 or more on both sides, and
+         more than 2 on one.
+Keeps    permutations that move batches; vectors; integers.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.pattern import one_of, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import rounding, rule_pass
+from smelt.passes.products.fuse_transpose_matmul import swaps_matrices
+
+FUSED = ("com.microsoft", "FusedMatMul")
+FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)
+
+_first = op("Transpose", var("first"), name="moved_first", shared=True)
+_second = op("Transpose", var("second"), name="moved_second", shared=True)
+
+
+@rule(
+    one_of(
+        op("MatMul", _first, _second),
+        op("MatMul", _first, var("b")),
+        op("MatMul", var("a"), _second),
+    )
+)
+def stacks_of_transposed(m: Match, b: Builder) -> Replacement:
+    ranks = [len(v.shape) if v is not None and v.shape else 0 for v in m.root.inputs]
+    if min(ranks) < 2 or max(ranks) < 3:
+        return Miss("the operands are not known to be stacks of matrices")
+    if m.root.outputs[0].dtype not in FLOATS:
+        return Miss("there is no FusedMatMul for the element type")
+    inputs: list[ir.Value | None] = []
+    flags: list[int | None] = []
+    for index, name in enumerate(("first", "second")):
+        moved = m.get(f"moved_{name}") is not None
+        if moved and not swaps_matrices(m.node(f"moved_{name}")):
+            return Miss("a Transpose moves more than the last two axes")
+        inputs.append(m[name] if moved else m.root.inputs[index])
+        flags.append(1 if moved else None)
+    product = b.op(FUSED[1], *inputs, domain=FUSED[0], transA=flags[0], transB=flags[1])
+    # Which of two symbols a broadcast batch has, only the MatMul's own inference says soundly.
+    product.shape = m.root.outputs[0].shape
+    return product
+
+
+fuse_transpose_matmul_contrib = rule_pass(
+    "fuse_transpose_matmul_contrib",
+    __doc__,
+    [stacks_of_transposed],
+    exactness=rounding(4),
+    default=False,
+    makes=(FUSED,),
+    source="Core ML MIL: common::fuse_transpose_matmul",
+)

@@ -1,0 +1,158 @@
+"""``Attention`` as products and a Softmax, for targets without it."""
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+from rewrites import check_operators, check_unchanged
+
+import smelt
+from smelt.compiler import optimize_model
+from smelt.errors import SmeltError
+from smelt.ir import text
+from smelt.passes.attention.expand_attention import expand_attention
+from smelt.passes.pipelines import EXPANDED
+from smelt.runtime.inputs import random_inputs
+from smelt.runtime.reference import Reference
+
+WHOLE = "g (float[N,3,5,8] q, float[N,3,7,8] k, float[N,3,7,6] v{m}) => (float[N,3,5,6] y) {{ y = {a} }}"
+ROWS = "g (float[N,5,24] q, float[N,7,24] k, float[N,7,18] v{m}) => (float[N,5,18] y) {{ y = {a} }}"
+HEADS = "q_num_heads=3, kv_num_heads=3"
+CORE = ["Mul", "Transpose", "MatMul", "Softmax", "MatMul"]
+GUARD = ["ReduceMax", "Equal", "Where"]
+
+
+def expanded(before: str, operators: list[str]) -> None:
+    check_operators(
+        expand_attention, before, operators, modes=("normal",)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("scale", ["", "<scale=0.3>"])
+def test_expands(scale: str) -> None:
+    expanded(WHOLE.format(m="", a=f"Attention{scale}(q, k, v)"), CORE)
+
+
+@pytest.mark.parametrize("shape", ["5,7", "1,1,5,7", "N,3,5,7"])
+def test_expands_a_bias(shape: str) -> None:
+    before = WHOLE.format(m=f", float[{shape}] m", a="Attention(q, k, v, m)")
+    expanded(before, [*CORE[:3], "Add", "Softmax", *GUARD, "MatMul"])
+
+
+MASKS = {
+    "one query without keys": ("-inf, -inf, -inf, 0, -inf, 1, 0, 0, -inf", 0, GUARD),
+    "among the keys seen": ("-inf, 0, 0, 0, -inf, 1, 0, 0, -inf", 1, GUARD),
+    "a key for each query": ("-inf, 0, -inf, 0, -inf, 1, 0, 0, -inf", 0, []),
+    "no infinity": ("-9, 0, 0, 0, -1000, 1, 0, 0, 3", 1, []),
+    "infinite the other way": ("-1, 0, 0, 0, -inf, 1, 0, 0, 2", 0, []),
+}
+
+
+@pytest.mark.parametrize("constant", [True, False], ids=["constant", "input"])
+@pytest.mark.parametrize("name", MASKS)
+def test_a_query_that_is_left_no_key_weighs_all_by_zero(name: str, constant: bool) -> None:
+    """As the specification says since opset 23, and not NaN, which a Softmax alone gives."""
+    numbers, causal, guard = MASKS[name]
+    mask = np.array([float(number) for number in numbers.split(",")], np.float32).reshape(3, 3)
+    model = text.parse(
+        "g (float[1,2,3,4] q, float[1,2,3,4] k, float[1,2,3,4] v, float[3,3] m) => "
+        f"(float[1,2,3,4] y) {{ y = Attention<is_causal={causal}>(q, k, v, m) }}",
+        23,
+    )
+    if constant:
+        value = model.graph.inputs.pop()
+        value.const_value = ir.Tensor(mask, name="m")
+        model.graph.register_initializer(value)
+    given = random_inputs(model, {}, 0)[:3] + ([] if constant else [mask])
+    (expected,) = Reference(model)(*given)
+    optimize_model(model, pipeline="expand-attention")
+    kinds = [node.op_type for node in model.graph]
+    assert "Attention" not in kinds
+    assert ("ReduceMax" in kinds) == bool(guard or not constant)
+    (found,) = Reference(model)(*given)
+    assert not np.isnan(expected).any()
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_causal_mask_is_positions_compared() -> None:
+    before = WHOLE.format(m="", a="Attention<is_causal=1>(q, k, v)")
+    seen = ["Unsqueeze", "GreaterOrEqual", "Where"]
+    expanded(before, [*CORE[:3], *seen, *CORE[3:]])
+    biased = WHOLE.format(m=", float[5,7] m", a="Attention<is_causal=1>(q, k, v, m)")
+    guard = ["Where", *GUARD]
+    expanded(biased, [*CORE[:3], "Add", *seen, "Softmax", *guard, "MatMul"])
+
+
+@pytest.mark.parametrize("keys", ["S", "T"])
+def test_a_causal_mask_follows_sizes_that_are_no_numbers(keys: str) -> None:
+    before = WHOLE.format(m="", a="Attention<is_causal=1>(q, k, v)")
+    before = before.replace(",5,", ",S,").replace(",7,", f",{keys},")
+    positions = ["Shape", "Squeeze", "Range"]
+    seen = [*positions, "Unsqueeze", *positions, "GreaterOrEqual", "Where"]
+    expanded(before, [*CORE[:3], *seen, *CORE[3:]])
+
+
+def test_layers_share_one_causal_mask() -> None:
+    body = "a = Attention<is_causal=1>(q, k, v) b = Neg(a) y = Attention<is_causal=1>(b, k, a)"
+    before = "g (float[N,3,S,8] q, float[N,3,S,8] k, float[N,3,S,8] v) => (float[N,3,S,8] y)"
+    model = smelt.optimize(text.parse(f"{before} {{ {body} }}", 23), pipeline=EXPANDED)
+    kinds = [node.op_type for node in model.graph]
+    assert (kinds.count("GreaterOrEqual"), kinds.count("Where")) == (1, 2)
+
+
+def test_heads_are_split_off_and_merged() -> None:
+    apart = ["Reshape", "Transpose"] * 3
+    before = ROWS.format(m="", a=f"Attention<{HEADS}>(q, k, v)")
+    expanded(before, [*apart, *CORE, "Transpose", "Reshape"])
+
+
+KEPT = {
+    "capped": WHOLE.format(m="", a="Attention<softcap=2.0>(q, k, v)"),
+    "a mask of booleans": WHOLE.format(m=", bool[5,7] m", a="Attention(q, k, v, m)"),
+    "fewer heads for keys": (
+        "g (float[N,4,5,8] q, float[N,2,7,8] k, float[N,2,7,6] v) => (float[N,5,24] y) "
+        "{ y = Attention<q_num_heads=4, kv_num_heads=2>(q, k, v) }"),
+    "keys handed on": (
+        "g (float[N,3,5,8] q, float[N,3,7,8] k, float[N,3,7,6] v, float[N,3,2,8] pk, float[N,3,2,6] pv) "
+        "=> (float[N,3,5,6] y, float[N,3,9,8] kk) { y, kk = Attention(q, k, v, , pk, pv) }"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("before", KEPT.values(), ids=KEPT.keys())
+def test_keeps(before: str) -> None:
+    check_unchanged(expand_attention, before)
+
+
+@pytest.mark.parametrize("mask", ["", ", is_causal=1"])
+@pytest.mark.parametrize("target", ["host", "c"])
+def test_targets_of_small_operators_take_it(target: str, mask: str) -> None:
+    model = text.parse(ROWS.format(m="", a=f"Attention<{HEADS}{mask}>(q, k, v)"), 23)
+    rng = np.random.default_rng(0)
+    inputs = [rng.normal(size=s).astype(np.float32) for s in ((2, 5, 24), (2, 7, 24), (2, 7, 18))]
+    expected = smelt.compile(model, target="onnx").load()(*inputs)
+    actual = smelt.compile(model, target=target, dims={"N": 2}).load()(*inputs)
+    np.testing.assert_allclose(actual[0], expected[0], rtol=1e-4, atol=1e-5)
+
+
+ASKED = {
+    "windows": (25, "", "<left_window_size=2>(q, k, v)"),
+    "lengths of keys": (24, ", int64[N] n", "(q, k, v, , , , n)"),
+    "a softmax in another type": (23, "", "<softmax_precision=11>(q, k, v)"),
+}
+
+
+@pytest.mark.parametrize(("opset", "more", "call"), ASKED.values(), ids=ASKED.keys())
+def test_keeps_what_asks_for_more(opset: int, more: str, call: str) -> None:
+    graph = WHOLE.format(m=more, a=f"Attention{call}")
+    check_unchanged(expand_attention, graph, opset=opset)
+    with pytest.raises(SmeltError) as caught:
+        smelt.compile(text.parse(graph, opset), target="c", dims={"N": 2})
+    assert {error.code for error in caught.value.errors} <= {"E201"}
+
+
+def test_windows_that_say_nothing_are_none() -> None:
+    windows = "left_window_size=-1, right_window_size=-1"
+    graph = WHOLE.format(m="", a=f"Attention<{windows}>(q, k, v)")
+    model = text.parse(graph, 25)
+    inputs = random_inputs(model, {"N": 2})
+    artifact = smelt.compile(model, target="host", dims={"N": 2})
+    np.testing.assert_allclose(artifact(*inputs)[0], Reference(model)(*inputs)[0], rtol=1e-4)

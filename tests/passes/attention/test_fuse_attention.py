@@ -1,0 +1,184 @@
+"""Scaled dot-product attention in every spelling becomes one operator."""
+
+import pytest
+from convolutions import tensor
+from rewrites import check_operators, check_same_numbers, check_unchanged
+
+from smelt import optimize
+from smelt.ir import text
+from smelt.passes.attention.fuse_attention import fuse_attention
+
+SCORES = "t = Transpose<perm=[0,1,3,2]>(k) s = MatMul(q, t) "
+END = "p = Softmax<axis=-1>({}) y = MatMul(p, v)"
+
+
+def graph(body: str, *, inputs: str = "", constants: str = "", heads: str = "3") -> str:
+    operands = f"float[N,{heads},5,8] q, float[N,{heads},7,8] k, float[N,{heads},7,6] v"
+    listed = ", ".join(filter(None, ["float c = {0.35}", "float low = {-1e31}", constants]))
+    return f"g ({operands}{inputs}) => (float[N,{heads},5,6] y) <{listed}> {{ {body} }}"
+
+
+FUSED = {
+    "a factor": (graph(SCORES + "a = Mul(s, c) " + END.format("a")), "Transpose Attention"),
+    "a divisor": (graph(SCORES + "a = Div(s, c) " + END.format("a")), "Transpose Attention"),
+    "no scale": (graph(SCORES + END.format("s")), "Transpose Attention"),
+    "a mask": (graph(
+        SCORES + "a = Mul(s, c) w = Where(m, a, low) " + END.format("w"),
+        inputs=", bool[5,7] m"), "Transpose Where Attention"),
+    "a mask for each row of a batch": (graph(
+        SCORES + "w = Where(m, s, low) " + END.format("w"),
+        inputs=", bool[N,1,5,7] m"), "Transpose Where Attention"),
+    "a constant bias": (graph(
+        SCORES + "w = Add(m, s) " + END.format("w"),
+        constants=tensor("m", (5, 7))), "Transpose Attention"),
+    "a choice between constants": (graph(
+        SCORES + "b = Where(m, c, low) w = Add(s, b) " + END.format("w"),
+        inputs=", bool[1,1,5,7] m"), "Where Transpose Attention"),
+    "scaled queries": (graph(
+        "h = Mul(q, c) t = Transpose<perm=[0,1,3,2]>(k) s = MatMul(h, t) a = Div(s, c) "
+        + END.format("a")), "Transpose Attention"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after"), FUSED.values(), ids=FUSED.keys())
+def test_fuses(before: str, after: str) -> None:
+    # The Transpose of the keys is undone by another, which merges with it later.
+    source = text.parse(before, 23)
+    model = optimize(source, pipeline="fuse-attention,merge-consecutive-transposes")
+    kinds = [node.op_type for node in model.graph if node.op_type != "Constant"]
+    assert kinds == [kind for kind in after.split() if kind != "Transpose"]
+    check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))
+
+
+ROWS = (
+    "g (float[N,5,24] q0, float[N,7,24] k0, float[N,7,12] v0) => (float[N,5,12] y) "
+    "<int64[4] d = {0,0,3,8}, int64[4] e = {0,0,3,4}, int64[3] r = {0,0,12}, float c = {0.35}> "
+    "{ q1 = Reshape(q0, d) k1 = Reshape(k0, d) v1 = Reshape(v0, e) "
+    "q = Transpose<perm=[0,2,1,3]>(q1) t = Transpose<perm=[0,2,3,1]>(k1) "
+    "v = Transpose<perm=[0,2,1,3]>(v1) s = MatMul(q, t) a = Mul(s, c) p = Softmax(a) "
+    "o = MatMul(p, v) b = Transpose<perm=[0,2,1,3]>(o) y = Reshape(b, r) }"
+)
+
+
+def test_heads_are_split_inside() -> None:
+    source = text.parse(ROWS, 23)
+    model = optimize(source)
+    (node,) = model.graph
+    assert node.op_type == "Attention"
+    assert node.attributes["q_num_heads"].as_int() == node.attributes["kv_num_heads"].as_int() == 3
+    check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))
+
+
+def test_heads_that_are_not_merged_again_stay_outside() -> None:
+    before = ROWS.replace("{0,0,12}", "{0,0,4,3}").replace("float[N,5,12] y", "float[N,5,4,3] y")
+    before = before.replace("int64[3] r", "int64[4] r")
+    source = text.parse(before, 23)
+    model = optimize(source)
+    attention = next(node for node in model.graph if node.op_type == "Attention")
+    assert "q_num_heads" not in attention.attributes
+    check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))
+
+
+def test_one_bias_serves_every_layer() -> None:
+    before = (
+        "g (float[N,3,5,8] q, float[N,3,5,8] k, float[N,3,5,8] v, bool[5,5] m) "
+        "=> (float[N,3,5,8] y) <float low = {-1e31}> { t = Transpose<perm=[0,1,3,2]>(k) "
+        "s = MatMul(q, t) w = Where(m, s, low) p = Softmax(w) x = MatMul(p, v) "
+        "s2 = MatMul(x, t) w2 = Where(m, s2, low) p2 = Softmax(w2) y = MatMul(p2, v) }"
+    )
+    source = text.parse(before, 23)
+    model = optimize(source)
+    kinds = [node.op_type for node in model.graph]
+    assert (kinds.count("Where"), kinds.count("Attention")) == (1, 2)
+    check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))
+
+
+KEPT = {
+    "a softmax over the queries": graph(
+        SCORES + "p = Softmax<axis=2>(s) y = MatMul(p, v)"),
+    "an infinite mask": graph(
+        SCORES + "w = Where(m, s, inf) " + END.format("w"), inputs=", bool[5,7] m",
+        constants="float inf = {-inf}"),
+    "a mask that hides little": graph(
+        SCORES + "w = Where(m, s, c) " + END.format("w"), inputs=", bool[5,7] m"),
+    "a mask without rows": graph(
+        SCORES + "w = Where(m, s, low) " + END.format("w"), inputs=", bool[N,1,1,7] m"),
+    "a bias that may be infinite": graph(
+        SCORES + "w = Add(s, m) " + END.format("w"), inputs=", float[5,7] m"),
+    "a negative scale": graph(
+        SCORES + "a = Mul(s, e) " + END.format("a"), constants="float e = {-0.5}"),
+    "a divisor of 0": graph(
+        SCORES + "a = Div(s, e) " + END.format("a"), constants="float e = {0.0}"),
+    "a vector of scales": graph(
+        SCORES + "a = Mul(s, e) " + END.format("a"), constants=tensor("e", (7,))),
+    "weights that are an output": graph(SCORES + END.format("s")).replace(
+        " y) <", " y, float[N,3,5,7] p) <"),
+    "scores that something else reads": graph(SCORES + END.format("s") + " z = Neg(s)").replace(
+        " y) <", " y, float[N,3,5,7] z) <"),
+    "heads that broadcast": graph(SCORES + END.format("s")).replace("[N,3,7,8] k", "[N,1,7,8] k"),
+    "doubles": graph(SCORES + END.format("s")).replace("float[", "double["),
+    "integers for keys": graph("s = MatMul(q, k) y = Softmax(s)").replace(
+        "k, float[N,3,7,6] v", "k").replace("[N,3,7,8]", "[N,3,8,6]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("before", KEPT.values(), ids=KEPT.keys())
+def test_keeps(before: str) -> None:
+    check_unchanged(fuse_attention, before)
+
+
+def test_no_model_is_raised_for_it() -> None:
+    before = graph(SCORES + END.format("s"))
+    check_unchanged(fuse_attention, before, opset=21)
+    assert optimize(text.parse(before, 21)).opset_imports[""] == 21
+
+
+ROWS_SEEN = "bool[5,7] m = {" + ",".join(["0"] * 14 + ["1"] * 21) + "}"
+LOWEST = "-3.4028235e38"
+
+
+@pytest.mark.parametrize("low", ["-1e31", LOWEST])
+def test_rows_that_see_no_key_are_averaged_as_before(low: str) -> None:
+    before = graph(SCORES + "w = Where(m, s, low) " + END.format("w"), constants=ROWS_SEEN)
+    check_operators(
+        fuse_attention, before.replace("-1e31", low), ["Transpose", "Where", "Transpose", "Attention"], modes=("normal",),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("bias", "constants", "kinds"),
+    [
+        ("b = Where(m, no, low)", ROWS_SEEN + ", float no = {0}", ["Where"] * 2),
+        ("", "float[5,7] b = {" + ",".join([LOWEST] * 14 + ["1"] * 21) + "}", []),
+    ],
+)
+def test_added_rows_without_a_key_are_averaged_as_before(
+    bias: str, constants: str, kinds: list[str]
+) -> None:
+    before = graph(f"{SCORES} {bias} w = Add(s, b) " + END.format("w"), constants=constants)
+    model = check_operators(
+        fuse_attention, before.replace("-1e31", LOWEST), ["Transpose", *kinds[1:], "Transpose", "Attention"], modes=("normal",),
+    )  # fmt: skip
+    assert len(model.graph.node(-1).inputs) == 4
+
+
+@pytest.mark.parametrize(
+    ("lengths", "fused"),
+    [("[1]", True), ("[1:]", False), ("NonZero", False)],
+    ids=["one more", "one less", "as many as are found"],
+)
+def test_sizes_that_may_be_0_stay(lengths: str, fused: bool) -> None:
+    """Runtimes have no attention of no keys, nor of an empty batch."""
+    made = {
+        "[1]": "k = Concat<axis=2>(k0, k0)",
+        "[1:]": "k = Slice(k0, one, end, two)",
+        "NonZero": "n = NonZero(flags) i = Squeeze(n, zero) k = Gather<axis=2>(k0, i)",
+    }[lengths]
+    ints = "int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] end = {9999}"
+    source = text.parse(
+        f"g (float[N,3,5,8] q, float[N,3,S,8] k0, bool[S] flags) => (float[N,3,5,8] y) <{ints}> "
+        f"{{ {made} {SCORES} p = Softmax(s) y = MatMul(p, k) }}",
+        23,
+    )
+    model = optimize(source, pipeline="fuse-attention")
+    assert ("Attention" in [node.op_type for node in model.graph]) == fused

@@ -1,0 +1,72 @@
+"""Constants that multiply or divide a convolution end up in its weight."""
+
+import pytest
+from convolutions import CASES, conv_graph, tensor
+from rewrites import check_operators, check_unchanged
+
+from smelt.passes.convolution.fuse_conv_scale import fuse_conv_scale
+
+
+@pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
+@pytest.mark.parametrize("end", ["y = Mul(c, s)", "y = Mul(s, c)", "y = Div(c, s)"])
+@pytest.mark.parametrize(("conv", "weight", "channels"), CASES.values(), ids=CASES.keys())
+def test_fuses(conv: str, weight: tuple[int, ...], channels: int, end: str, bias: bool) -> None:
+    scale = tensor("s", (channels, *[1] * (len(weight) - 2)), positive=True)
+    if bias:
+        conv, scale = conv.replace("w)", "w, b)"), f"{scale}, {tensor('b', (channels,))}"
+    kind = conv.split("<")[0].split("(")[0]
+    graph = conv_graph(conv, weight, channels, end, constants=scale)
+    check_operators(fuse_conv_scale, graph, [kind], modes=("normal",))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1, 1), (4, 1), (1, 4, 1)])
+def test_fuses_scales_of_every_shape(shape: tuple[int, ...]) -> None:
+    scale = tensor("s", shape, positive=True)
+    graph = conv_graph("Conv(x, w)", (4, 2, 3), 4, "y = Mul(c, s)", constants=scale)
+    check_operators(fuse_conv_scale, graph, ["Conv"], modes=("normal",))
+
+
+def test_fuses_behind_a_transpose() -> None:
+    body = "q = Transpose<perm=[0,2,1]>(c) y = Mul(q, s)"
+    constants = tensor("s", (4,))
+    graph = conv_graph("Conv(x, w)", (4, 2, 3), 4, body, constants=constants, shape="N,?,4")
+    check_operators(fuse_conv_scale, graph, ["Conv", "Transpose"], modes=("normal",))
+
+
+def test_a_shared_weight_stays_for_its_other_reader() -> None:
+    graph = conv_graph(
+        "Conv(x, w)",
+        (4, 2, 3),
+        4,
+        "y = Mul(c, s) z = Conv(x, w)",
+        constants=tensor("s", (4, 1)),
+        outputs=", float[N,4,4] z",
+    )
+    check_operators(fuse_conv_scale, graph, ["Conv", "Conv"], modes=("normal",))
+
+
+def kept(body: str, scale: str | None = None, **more: str) -> str:
+    constants = scale or tensor("s", (4, 1))
+    return conv_graph("Conv(x, w)", (4, 2, 3), 4, body, constants=constants, **more)
+
+
+KEPT = {
+    "the constant is divided": kept("y = Div(s, c)"),
+    "division by zero": kept("y = Div(c, s)", "float s = {0.0}"),
+    "varies along the row": kept("y = Mul(c, s)", tensor("s", (4,))),
+    "widens the batch": kept("y = Mul(c, s)", tensor("s", (2, 4, 1)), shape="2,4,4"),
+    "raises the rank": kept("y = Mul(c, s)", tensor("s", (1, 1, 1, 1)), shape="1,N,4,4"),
+    "overflows": kept("y = Mul(c, s)", "float s = {3e38}"),
+    "underflows": kept("y = Mul(c, s)", "float s = {1e-44}"),
+    "an output": kept("y = Mul(c, s)", outputs=", float[N,4,4] c"),
+    "read elsewhere": kept("y = Mul(c, s) z = Neg(c)", outputs=", float[N,4,4] z"),
+    "the weight is an input": conv_graph(
+        "Conv(x, v)", (4, 2, 3), 4, "y = Mul(c, s)", constants=tensor("s", (4, 1)),
+        inputs=", float[4,2,3] v",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("graph", KEPT.values(), ids=KEPT.keys())
+def test_keeps(graph: str) -> None:
+    check_unchanged(fuse_conv_scale, graph)
