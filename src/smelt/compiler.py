@@ -269,7 +269,7 @@ def compile_model(
 
 def _emitted(model: ir.Model, target: Target, own: Any) -> Artifact:
     """What the phases of ``target``, with its ``own`` options, make of an optimized model."""
-    plan = Plan(model, own)
+    plan: Plan[Any, Any] = Plan(model, own)
     with span("select", target=target.name) as told:
         select(model, target)
         told.note(nodes=count_nodes(model))

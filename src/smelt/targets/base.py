@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import onnx_ir as ir
 
@@ -40,20 +40,25 @@ class Limits:
     operators: frozenset[tuple[str, str]] | None = None
 
 
+Steps = TypeVar("Steps")
+Memory = TypeVar("Memory")
+
+
 @dataclass
-class Plan:
-    """What flows through schedule, allocate and emit.
+class Plan(Generic[Steps, Memory]):
+    """What flows through schedule, allocate and emit; a target says what its own consists of.
 
     ``model`` is the selected graph; ``options`` is an instance of ``Target.options``, None for
     targets without. ``schedule`` sets ``steps``, whatever the target executes
     (a Program, an ordered node list); ``allocate`` sets ``memory``; ``emit`` reads all three.
+    Neither is there before its phase: what a target without that phase has is ``Plan[None, None]``.
     ``facts`` are figures for the report, for instance ``{"arena_bytes": 4096}``.
     """
 
     model: ir.Model = field(repr=False)
     options: Any = None
-    steps: Any = field(default=None, repr=False)
-    memory: Any = field(default=None, repr=False)
+    steps: Steps = field(init=False, repr=False, compare=False)
+    memory: Memory = field(init=False, repr=False, compare=False)
     facts: dict[str, Any] = field(default_factory=dict)
 
 
@@ -74,7 +79,7 @@ class Artifact:
     target: str
     model: ir.Model
     files: Mapping[str, bytes]
-    plan: Plan
+    plan: Plan[Any, Any]
     report: dict[str, Any] = field(default_factory=dict)
     load: Callable[[], Runner] | None = None
     _runner: Runner | None = field(default=None, repr=False)
@@ -149,8 +154,10 @@ class Saved:
 
 
 @dataclass(frozen=True)
-class Target:
+class Target(Generic[Steps, Memory]):
     """A target. Every phase is a plain function; the defaults do nothing.
+
+    Its phases agree on what the ``Plan`` holds: ``Steps`` and ``Memory`` are inferred from them.
 
     ``select``: rules that turn ONNX operators into the target's own. ``passes``: pipeline text
     run before selection, beyond the default pipeline. ``schedule``, ``allocate`` fill the plan in
@@ -170,7 +177,7 @@ class Target:
 
     name: str
     summary: str
-    emit: Callable[[Plan], Artifact]
+    emit: Callable[[Plan[Steps, Memory]], Artifact]
     limits: Limits = Limits()
     operators: Sequence[Operator] = ()
     select: Sequence[Rule] = ()
@@ -180,7 +187,7 @@ class Target:
     functions: bool = False
     extensions: frozenset[tuple[str, str]] | None = None
     element_types: Callable[[str, str], frozenset[ir.DataType] | None] = lambda domain, op: None
-    schedule: Callable[[Plan], None] = lambda plan: None
-    allocate: Callable[[Plan], None] = lambda plan: None
+    schedule: Callable[[Plan[Steps, Memory]], None] = lambda plan: None
+    allocate: Callable[[Plan[Steps, Memory]], None] = lambda plan: None
     tolerance: float = 1e-4
     open: Callable[[Path], Saved | None] = lambda folder: None

@@ -19,7 +19,8 @@ def memory_of(artifact: Artifact) -> dict[str, Any] | None:
     ``buffers`` are ``[name, offset, bytes, first step, last step]``, ``live`` the bytes that are
     live at each step, and ``steps`` the instructions with the nodes they come from.
     """
-    plan = getattr(artifact.plan.memory, "memory", artifact.plan.memory)
+    planned = getattr(artifact.plan, "memory", None)
+    plan = getattr(planned, "memory", planned)
     if not isinstance(plan, MemoryPlan):
         return None
     rows = sorted(plan.rows(), key=lambda row: -row.size)

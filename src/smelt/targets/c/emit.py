@@ -13,22 +13,22 @@ from smelt.native.types import C_TYPES
 from smelt.native.unit import Unit
 from smelt.program.instruction import Program, Slot
 from smelt.program.memory import MemoryPlan
-from smelt.targets.base import Artifact, Plan, Runner
+from smelt.targets.base import Artifact, Runner
 from smelt.targets.c import interface_file
 from smelt.targets.c.options import Options
+from smelt.targets.c.phases import CPlan
 
 if TYPE_CHECKING:
     import jinja2
 
 
-def emit(plan: Plan) -> Artifact:
+def emit(plan: CPlan) -> Artifact:
     """``<name>.h``, ``<name>.c``, the weights in a pair of their own, the interface as JSON.
 
     ``load`` builds them with a C compiler and calls the library in this process.
     """
     options: Options = plan.options
-    program: Program = plan.steps
-    memory: MemoryPlan = plan.memory
+    program, memory = plan.steps, plan.memory
     unit = Unit(options.name, program, memory)
     weights = list(unit.weights.values())
     plan.facts["weights_bytes"] = sum(weight.array.nbytes for weight in weights)
@@ -112,7 +112,7 @@ def _environment() -> jinja2.Environment:
     )
 
 
-def _loader(options: Options, plan: Plan, files: dict[str, bytes]) -> Callable[[], Runner]:
+def _loader(options: Options, plan: CPlan, files: dict[str, bytes]) -> Callable[[], Runner]:
     arena_bytes, alignment = max(plan.memory.arena_bytes, 1), plan.memory.alignment
 
     def load() -> Runner:

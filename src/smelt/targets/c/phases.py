@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from smelt.native import memory, schedule
+from smelt.program.instruction import Program
+from smelt.program.memory import MemoryPlan
 from smelt.targets.base import Plan
 
+CPlan: TypeAlias = Plan[Program, MemoryPlan]
 
-def order(plan: Plan) -> None:
+
+def order(plan: CPlan) -> None:
     """Lower to a program in the order that needs the least memory: sets ``plan.steps``.
 
     Raises Unsupported for everything that has no kernel, all at once.
@@ -14,7 +20,7 @@ def order(plan: Plan) -> None:
     plan.steps = schedule.ordered(plan.model)
 
 
-def allocate(plan: Plan) -> None:
+def allocate(plan: CPlan) -> None:
     """Lay all buffers out in one arena: sets ``plan.memory``.
 
     The fact ``bound_bytes`` is what no plan can beat.

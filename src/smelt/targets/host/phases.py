@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 import onnx_ir as ir
 
@@ -18,6 +20,9 @@ from smelt.targets.host.emit import Binder
 from smelt.targets.host.kernels.kernel import Array
 from smelt.targets.host.prepare import check_kernels
 from smelt.targets.host.runner import HostRunner, Layout, lay_out
+
+HostPlan: TypeAlias = Plan[Program, Layout | None]
+"""Sizes that are known only at run time leave no layout to plan."""
 
 DTYPES = frozenset(
     {
@@ -38,7 +43,7 @@ DTYPES = frozenset(
 )
 
 
-def plan_steps(plan: Plan) -> None:
+def plan_steps(plan: HostPlan) -> None:
     """Lower the model; with symbolic dims the dot passes wait for the sizes.
 
     Sizes are inferred anew, so that dims of inputs without a name have one, and declared shapes of
@@ -77,23 +82,22 @@ def check_dtypes(program: Program) -> None:
         raise ErrorList(errors)
 
 
-def plan_arena(plan: Plan) -> None:
+def plan_arena(plan: HostPlan) -> None:
     """Lay out static programs; others are laid out for the shapes of each call."""
-    program: Program = plan.steps
-    if not is_static(program):
+    program = plan.steps
+    plan.memory = lay_out(program) if is_static(program) else None
+    if plan.memory is None:
         return
-    layout = lay_out(program)
-    plan.memory = layout
+    layout = plan.memory
     plan.facts["arena_bytes"] = layout.memory.arena_bytes
     plan.facts["arena_bound_bytes"] = layout.memory.bound_bytes
     plan.facts["instructions"] = len(layout.program.instructions)
 
 
-def write_function(plan: Plan) -> Artifact:
+def write_function(plan: HostPlan) -> Artifact:
     """The function's source and the memory plan as text; ``load`` makes the runner."""
-    program: Program = plan.steps
+    program, layout = plan.steps, plan.memory
     files: dict[str, bytes] = {}
-    layout = plan.memory if isinstance(plan.memory, Layout) else None
     if layout is not None:
         _, source = Binder(layout.memory, layout.prepared).bind()
         files["program.py"] = source.encode()

@@ -27,7 +27,7 @@ def _check_expressible(nodes: Sequence[ir.Node]) -> None:
         )
 
 
-def write_model(plan: Plan) -> Artifact:
+def write_model(plan: Plan[None, None]) -> Artifact:
     """``NAME.onnx``, and its weights beside it beyond 1.5 GB; the option ``name`` changes NAME."""
     model = plan.model
     _check_expressible(attach_bodies(model))
