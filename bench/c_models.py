@@ -143,7 +143,7 @@ def show(results: Mapping[str, Figures]) -> Table:
     """Each model as a row, and the geometric means of the ratios."""
     names = [key for key in next(iter(results.values())) if key.startswith(("min ", "med "))]
     others = ["ort ms", "arena", "bound", "seconds smelt", "seconds weights", "difference"]
-    table = Table("model", *names, *others)
+    table = Table("model", *names, *others, box=None)
     for model, figures in results.items():
         ratios = [f"{figures[name]:.2f}" for name in names]
         table.add_row(model, *ratios, *(f"{figures[name]:.4g}" for name in others))

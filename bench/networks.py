@@ -106,7 +106,9 @@ def tiny_mlp() -> onnx.ModelProto:
 def mnist_cnn() -> onnx.ModelProto:
     """Two convolutions of 5x5 with pooling, as ONNX's model zoo has it."""
     n = Network()
-    h = n.op("MaxPool", n.conv("x", 1, 8, 5, activation="Relu"), kernel_shape=[2, 2], strides=[2, 2])
+    h = n.op(
+        "MaxPool", n.conv("x", 1, 8, 5, activation="Relu"), kernel_shape=[2, 2], strides=[2, 2]
+    )
     h = n.conv(h, 8, 16, 5, activation="Relu")
     h = n.op("MaxPool", h, kernel_shape=[3, 3], strides=[3, 3])
     return n.model([1, 1, 28, 28], n.dense(n.op("Flatten", h), 256, 10), [1, 10])

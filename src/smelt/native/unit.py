@@ -22,11 +22,15 @@ class Unit:
     """One library in the making. Equal functions and equal constants are kept once.
 
     ``functions`` and ``support`` hold texts by name in order of first use; ``calls`` are the
-    lines of ``run``.
+    lines of ``run``. With ``in_blob``, these find the constants from a pointer ``weights`` on,
+    else each is an object of its own.
     """
 
-    def __init__(self, prefix: str, program: Program, memory: MemoryPlan) -> None:
+    def __init__(
+        self, prefix: str, program: Program, memory: MemoryPlan, *, in_blob: bool = False
+    ) -> None:
         self.prefix = prefix
+        self.in_blob = in_blob
         self.program = program
         self.memory = memory
         self.functions: dict[str, str] = {}
@@ -34,6 +38,7 @@ class Unit:
         self.weights: dict[tuple[str, bytes], Weight] = {}
         self.calls: list[str] = []
         self._name_of: dict[str, str] = {}
+        self._blob_bytes = 0
         for step, instruction in enumerate(program.instructions):
             self._add(step, instruction)
         for index, slot in memory.assignment.copies:
@@ -117,8 +122,13 @@ class Unit:
         key = (type_.name, hashlib.sha256(contiguous.tobytes()).digest())
         if key not in self.weights:
             symbol = f"{self.prefix}_weight_{len(self.weights)}"
-            self.weights[key] = Weight(symbol, type_, contiguous, comment(note))
-        return f"{self.weights[key].symbol}.values"
+            offset = self._blob_bytes
+            self.weights[key] = Weight(symbol, type_, contiguous, comment(note), offset)
+            self._blob_bytes = self.weights[key].end
+        weight = self.weights[key]
+        if self.in_blob:
+            return f"(const {type_.name} *)(weights + {weight.offset})"
+        return f"{weight.symbol}.values"
 
     def _add_copy(self, index: int, slot: int) -> None:
         size = self.program.slots[slot].nbytes

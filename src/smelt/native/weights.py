@@ -1,11 +1,13 @@
-"""The weights of a model as C: one initialized object a tensor, in hexadecimal words.
+"""The weights of a model as C: one initialized object a tensor, or one blob for all.
 
-A word has the size of an element, so the text does not depend on byte order. A union lets the
-words be read as the values they are, which C99 allows.
+Objects are written in hexadecimal words of the size of an element, which do not depend on byte
+order, or as strings, which compilers read ten times as fast. A union lets either be read as the
+values they are, which C99 allows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,24 +17,40 @@ from smelt.native.types import CType
 PER_LINE = {1: 20, 2: 12, 4: 9, 8: 5}
 """Words on a line of at most 100 columns."""
 
+ESCAPES_PER_LINE = 24
+OCTAL = np.array([f"\\{byte:03o}" for byte in range(256)], "S4")
+"""How each byte is spelled in a string: always in three digits, so that none reads on."""
+
+BLOB_ALIGNMENT = 64
+"""Bytes: where each tensor of a blob begins."""
+
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """One constant tensor: an identifier, its element type and its array."""
+    """One constant tensor: an identifier, its element type, its array, its place in a blob."""
 
     symbol: str
     type: CType
     array: np.ndarray
     note: str = ""
+    offset: int = 0
+
+    @property
+    def end(self) -> int:
+        """Where the next tensor of a blob may begin."""
+        return self.offset + -(-self.array.nbytes // BLOB_ALIGNMENT) * BLOB_ALIGNMENT
 
     @property
     def count(self) -> int:
         """Elements of the C array, at least one: C has no empty arrays."""
         return max(int(self.array.size), 1)
 
-    def declaration(self) -> str:
+    def declaration(self, *, string: bool = False) -> str:
         """The type of the object and a declaration of it."""
-        members = f"{self.type.word} words[{self.count}]; {self.type.name} values[{self.count}];"
+        # C++ wants room for the zero that ends a string.
+        first = f"{self.type.word} words[{self.count}];"
+        first = f"unsigned char bytes[{self.array.nbytes + 1}];" if string else first
+        members = f"{first} {self.type.name} values[{self.count}];"
         union = f"union {self.symbol}_data {{ {members} }};"
         return f"{union}\nextern const union {self.symbol}_data {self.symbol};\n"
 
@@ -41,6 +59,15 @@ class Weight:
         lines = ",\n".join(self._lines())
         head = f"/* {self.note} */\n" if self.note else ""
         return f"{head}const union {self.symbol}_data {self.symbol} = {{ {{\n{lines}\n}} }};\n"
+
+    def string(self) -> str:
+        """The object with its data as the bytes of a little-endian machine."""
+        spelled = OCTAL[np.frombuffer(_little_endian(self.array), np.uint8)].tobytes().decode()
+        step = 4 * ESCAPES_PER_LINE
+        lines = [f'"{spelled[at : at + step]}"' for at in range(0, len(spelled), step)] or ['""']
+        head = f"/* {self.note} */\n" if self.note else ""
+        text = "\n".join(lines)
+        return f"{head}const union {self.symbol}_data {self.symbol} = {{ {{\n{text}\n}} }};\n"
 
     def _lines(self) -> list[str]:
         size = self.type.size
@@ -52,3 +79,16 @@ class Weight:
             text = data[at : at + step].hex(",", size)
             lines.append("0x" + text.replace(",", f"{suffix},0x") + suffix)
         return lines
+
+
+def blob(weights: Iterable[Weight]) -> bytes:
+    """All tensors at their offsets, as a little-endian machine has them in memory."""
+    parts: list[bytes] = []
+    for weight in weights:
+        data = _little_endian(weight.array)
+        parts += [data, bytes(weight.end - weight.offset - len(data))]
+    return b"".join(parts)
+
+
+def _little_endian(array: np.ndarray) -> bytes:
+    return np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes()

@@ -25,6 +25,9 @@ FLAGS = (
 )
 """Flags of a build for this machine. They keep NaN, infinities and the order of operations."""
 
+WEIGHTS_ALIGNMENT = 64
+"""Bytes: what weights that are given to a library begin at."""
+
 TIME_LIMIT = 600.0
 """Seconds that the compiler may take."""
 
@@ -87,7 +90,8 @@ def build(
 class CLibrary:
     """A built library, ready to run; see ``runner.Runner``.
 
-    ``arena_bytes`` and ``alignment`` are those of the generated header.
+    ``arena_bytes`` and ``alignment`` are those of the generated header. ``weights`` is what each
+    run is given, for a library that keeps none.
     """
 
     library: Path
@@ -95,6 +99,7 @@ class CLibrary:
     interface: Interface
     arena_bytes: int
     alignment: int
+    weights: bytes | None = None
 
     name = "c"
 
@@ -102,8 +107,14 @@ class CLibrary:
         loaded = ctypes.CDLL(str(self.library))
         self._run = getattr(loaded, self.function)
         self._run.restype = ctypes.c_int
-        self._run.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
         self._arena, self._arena_address = _aligned(self.arena_bytes, self.alignment)
+        given = [self._arena_address]
+        if self.weights is not None:
+            self._weights, address = _aligned(len(self.weights), WEIGHTS_ALIGNMENT)
+            ctypes.memmove(address, self.weights, len(self.weights))
+            given.append(address)
+        self._memories = tuple(given)
+        self._run.argtypes = (ctypes.c_void_p,) * (2 + len(given))
 
     def __call__(self, *inputs: Value) -> tuple[np.ndarray, ...]:
         """Run once. Raises UsageError E603 if an input does not fit."""
@@ -113,7 +124,7 @@ class CLibrary:
             np.empty(tuple(int(dim) for dim in port.shape or ()), port.dtype.numpy())  # type: ignore[union-attr, arg-type]
             for port in self.interface.outputs
         ]
-        status = self._run(_pointers(arrays), _pointers(results), self._arena_address)
+        status = self._run(_pointers(arrays), _pointers(results), *self._memories)
         if status:
             raise InternalError("E962", f"the compiled model returned the error {status}")
         return tuple(results)
@@ -142,12 +153,13 @@ def load_library(
     arena_bytes: int,
     alignment: int,
     flags: Sequence[str] = FLAGS,
+    weights: bytes | None = None,
 ) -> CLibrary:
     """Build ``files`` in a temporary folder, which goes when the library does, and load them."""
     folder = tempfile.mkdtemp(prefix="smelt-c-")
     try:
         library = build(files, Path(folder), flags, name)
-        loaded = CLibrary(library, f"{name}_run", interface, arena_bytes, alignment)
+        loaded = CLibrary(library, f"{name}_run", interface, arena_bytes, alignment, weights)
     except BaseException:
         shutil.rmtree(folder)
         raise

@@ -11,6 +11,7 @@ from smelt.errors import not_installed
 from smelt.native.names import comment
 from smelt.native.types import C_TYPES
 from smelt.native.unit import Unit
+from smelt.native.weights import BLOB_ALIGNMENT, blob
 from smelt.program.instruction import Program, Slot
 from smelt.program.memory import MemoryPlan
 from smelt.targets.base import Artifact, Runner
@@ -22,16 +23,23 @@ if TYPE_CHECKING:
     import jinja2
 
 
+BLOBS = {"incbin": "_weights.c.bin", "bin": "_weights.bin"}
+"""How the name of the blob ends, where there is one."""
+
+
 def emit(plan: CPlan) -> Artifact:
-    """``<name>.h``, ``<name>.c``, the weights in a pair of their own, the interface as JSON.
+    """``<name>.h``, ``<name>.c``, the weights in files of their own, the interface as JSON.
 
     ``load`` builds them with a C compiler and calls the library in this process.
     """
     options: Options = plan.options
     program, memory = plan.steps, plan.memory
-    unit = Unit(options.name, program, memory)
+    form = options.form(sum(array.nbytes for array in program.constants.values()))
+    in_blob = form in BLOBS
+    unit = Unit(options.name, program, memory, in_blob=in_blob)
     weights = list(unit.weights.values())
     plan.facts["weights_bytes"] = sum(weight.array.nbytes for weight in weights)
+    data = blob(weights) if in_blob else b""
     fields = {
         "name": options.name,
         "upper": options.name.upper(),
@@ -42,17 +50,25 @@ def emit(plan: CPlan) -> Artifact:
         "arena_bytes": max(memory.arena_bytes, memory.alignment),
         "alignment": memory.alignment,
         "weights": weights,
+        "form": form,
+        "in_blob": in_blob,
+        "blob_bytes": len(data),
+        "blob_alignment": BLOB_ALIGNMENT,
+        "p2align": BLOB_ALIGNMENT.bit_length() - 1,
         "functions": [*unit.support.values(), *unit.functions.values()],
-        "checks": list(_checks(program, memory)),
+        "checks": [*_checks(program, memory), *(_weight_checks() if form == "bin" else ())],
         "calls": unit.calls,
     }
     templates = {
         f"{options.name}.h": "header.h.j2",
         f"{options.name}.c": "source.c.j2",
         f"{options.name}_weights.h": "weights.h.j2",
-        f"{options.name}_weights.c": "weights.c.j2",
     }
+    if form != "bin":
+        templates[f"{options.name}_weights.c"] = "weights.c.j2"
     files = {name: _frame(template, fields) for name, template in templates.items()}
+    if in_blob:
+        files[f"{options.name}{BLOBS[form]}"] = data
     files[f"{options.name}.json"] = interface_file.to_json(options.name, plan.model)
     report = {"memory": memory.to_json(), **plan.facts}
     return Artifact("c", plan.model, files, plan, report, _loader(options, plan, files))
@@ -91,6 +107,11 @@ def _checks(program: Program, memory: MemoryPlan) -> Iterator[dict[str, str]]:
         yield {"condition": f"(uintptr_t)arena % {memory.alignment} != 0", "error": "ALIGN"}
 
 
+def _weight_checks() -> Iterator[dict[str, str]]:
+    yield {"condition": "data == NULL", "error": "NULL"}
+    yield {"condition": f"(uintptr_t)data % {BLOB_ALIGNMENT} != 0", "error": "ALIGN"}
+
+
 def _frame(template: str, fields: dict[str, object]) -> bytes:
     return _environment().get_template(template).render(fields).encode("ascii")
 
@@ -121,7 +142,12 @@ def _loader(options: Options, plan: CPlan, files: dict[str, bytes]) -> Callable[
 
         interface = interface_of(plan.model)
         return load_library(
-            files, options.name, interface, arena_bytes=arena_bytes, alignment=alignment
+            files,
+            options.name,
+            interface,
+            arena_bytes=arena_bytes,
+            alignment=alignment,
+            weights=files.get(f"{options.name}{BLOBS['bin']}"),
         )
 
     return load

@@ -12,6 +12,7 @@ from smelt.runtime.c_library import load_library
 from smelt.runtime.input_ranges import Range
 from smelt.runtime.interface import Interface, Port
 from smelt.targets.base import Runner, Saved
+from smelt.targets.c.emit import BLOBS
 from smelt.targets.c.interface_file import from_json
 
 _MACRO = re.compile(r"^#define ([A-Z0-9_]+) (\d{1,18})\b", re.MULTILINE)
@@ -36,13 +37,23 @@ def _library(folder: Path, name: str, interface: Interface, ranges: Mapping[str,
     arena, alignment = sizes["ARENA_BYTES"], sizes["ARENA_ALIGN"]
 
     def load() -> Runner:
-        return load_library(files, name, interface, arena_bytes=arena, alignment=alignment)
+        return load_library(
+            files,
+            name,
+            interface,
+            arena_bytes=arena,
+            alignment=alignment,
+            weights=files.get(f"{name}{BLOBS['bin']}"),
+        )
 
     return Saved("c", interface, load, ranges=ranges)
 
 
 def _files(folder: Path, name: str) -> dict[str, bytes]:
-    names = [f"{name}{end}" for end in (".h", ".c", "_weights.h", "_weights.c")]
+    names = [f"{name}{end}" for end in (".h", ".c", "_weights.h")]
+    ends = ("_weights.c", *BLOBS.values())
+    found = [f"{name}{end}" for end in ends if (folder / f"{name}{end}").is_file()]
+    names += found or [f"{name}_weights.c"]
     missing = [file for file in names if not (folder / file).is_file()]
     if missing:
         raise UsageError(
