@@ -7,9 +7,9 @@ from mutants.shown import Shown
 SHOWN = [
     Shown(
         "fuse-dilated-conv",
-        "passes.convolution.fuse_dilated_conv:_cropped",
-        "any(p < c for p, c in zip(pads, crops, strict=True))",
-        "False",
+        "passes.convolution.fuse_dilated_conv:_crops",
+        "not any(p < c for p, c in zip(pads, crops, strict=True))",
+        "True",
         "g (float[N, 7, 9, 2] x) => (float[N, 7, 9, 4] y) <float[4,2,3,2] w = "
         "{0.89,0.76,0.038,0.454,0.556,0.227,-0.539,1.496,0.473,1.082,1.145,0.03,-0.028,0.164,0.163,0.416,-0.211,-0.042,0.243,-0.266,1.466,-0.375,0.249,0.115,0.87,-0.728,0.841,-0.265,1.105,1.089,0.661,0.187,0.94,0.848,0.613,0.346,0.256,1.279,0.418,0.523,1.202,-0.099,-0.208,0.73,0.567,0.837,-0.479,0.922}, "
         "float[4] bias = {1,2,3,4}> { p = Constant<value_ints=[0, 2, 2, 0, 0, 3, "

@@ -20,6 +20,7 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import SMALL, Constants
 from smelt.ir.match import Matcher, MatchState, compile_look, compile_pattern
 from smelt.ir.pattern import OneOf, Op, can_occur, depth, inner_names, roots
+from smelt.ir.walk import Walk
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,15 @@ A bare None refuses without a reason, for matches that were never candidates.
 
 
 class Match:
-    """What a pattern bound: ``m["x"]`` is a value, ``m.node("conv")`` the node behind one."""
+    """What a pattern bound: ``m["x"]`` is a value, ``m.node("conv")`` the node behind one.
+
+    ``nodes`` are those that the rewrite replaces; the results of ``end`` become the new ones.
+    """
 
     def __init__(self, root: ir.Node, state: MatchState, opset: int) -> None:
         self.root = root
-        self.nodes = tuple(state.nodes)
+        self.end = root
+        self.nodes = list(state.nodes)
         self.constants: Constants = state.constants
         self.opset = opset
         self._bindings = dict(state.bindings)
@@ -66,6 +71,23 @@ class Match:
         if node is None:
             raise KeyError(f"{name!r} is no result of a node")
         return node
+
+    def walk(self) -> Walk:
+        """A walk beyond the pattern, from its root."""
+        return Walk(self.root)
+
+    def replaces(self, walk: Walk) -> Miss | None:
+        """Let the rewrite replace the nodes of ``walk`` too; a Miss if that may not be.
+
+        To be asked before anything is built. New nodes stand before the root, so what they read
+        must be computed there.
+        """
+        obstacle = walk.obstacle()
+        if obstacle is not None:
+            return Miss(obstacle)
+        self.end = walk.end
+        self.nodes += [node for node in walk.nodes if node not in self.nodes]
+        return None
 
     def array(self, value: ir.Value | str | None, limit: int | None = SMALL) -> np.ndarray | None:
         """The constant held by a value, or by the value bound to a name."""

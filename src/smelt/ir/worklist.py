@@ -133,10 +133,10 @@ class Worklist:
             self.stats.miss(rule.name, f"the target does not compute {lacking}", match.root)
             return False
         values = replacement if isinstance(replacement, tuple) else (replacement,)
-        _check_acyclic(rule, match.root, builder.created)
+        _check_acyclic(rule, match.end, builder.created)
         try:
             touched = self.rewriter.replace(
-                match.root, values, trust_shape=rule.same_shape, rule=rule.name
+                match.end, values, trust_shape=rule.same_shape, rule=rule.name
             )
         except Refused as refused:
             builder.discard()
@@ -195,11 +195,11 @@ def _built(rule: Rule, match: Match, builder: Builder) -> Replacement:
         return Miss(error.what)
 
 
-def _check_acyclic(rule: Rule, root: ir.Node, created: Iterable[ir.Node]) -> None:
+def _check_acyclic(rule: Rule, end: ir.Node, created: Iterable[ir.Node]) -> None:
     for node in created:
-        if any(value is not None and value.producer() is root for value in node.inputs):
+        if any(value is not None and value.producer() is end for value in node.inputs):
             raise InternalError(
                 "E904",
                 f"rule {rule.name} reads the result that it replaces",
-                at=f"node {root.name!r} ({root.op_type})",
+                at=f"node {end.name!r} ({end.op_type})",
             )

@@ -19,64 +19,36 @@ import onnx_ir as ir
 from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
-from smelt.ir.known_forms import is_known, unknown_part
-from smelt.ir.rewrite import Refused, Rewriter
-from smelt.ir.worklist import RuleStats
-from smelt.passes.base import PassContext, graph_pass, rounding
-from smelt.passes.convolution.space_to_batch import Entry, Exit, entry_of, exit_of, only_reader
+from smelt.ir.pattern import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.walk import Walk, producer_of
+from smelt.passes.base import rounding, rule_pass
+from smelt.passes.convolution.axis_parts import MOVES
+from smelt.passes.convolution.space_to_batch import Entry, Exit, entry_of, exit_of
 from smelt.passes.convolution.spatial_edges import crops_of, padding_of
-from smelt.passes.tensors.interior import is_closed
-from smelt.passes.tensors.stack import producer_of
 
 
-@graph_pass(
-    "fuse_dilated_conv",
-    __doc__,
-    exactness=rounding(4, "kernels sum in another order"),
-    source="Core ML MIL: common::fuse_dilated_conv",
-)
-def fuse_dilated_conv(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: None) -> None:
-    index = cx.index()
-    for conv in list(index.nodes([("", "Conv")])):
-        if conv in rewriter.dead or conv.graph is None or rewriter.exhausted:
-            continue
-        version = index.opsets[conv.graph]
-        entry = entry_of(conv, version)
-        if entry is None:
-            continue
-        reason = _fuse(conv, entry, rewriter, version)
-        if reason is None:
-            stats.fired["dilated_conv"] += 1
-        else:
-            stats.miss("dilated_conv", reason, conv)
-
-
-def _fuse(conv: ir.Node, entry: Entry, rewriter: Rewriter, version: int) -> str | None:
-    """Replace what surrounds ``conv``; returns the condition that failed, if one did."""
-    if not is_known(conv):
-        return f"the convolution has {unknown_part(conv)}"
-    if opset.attribute(conv, "auto_pad", version) not in (None, "NOTSET", "VALID"):
-        return "the pads of the convolution are automatic"
-    if any(step != 1 for step in opset.attribute(conv, "strides", version) or ()):
-        return "the convolution has strides"
-    found = exit_of(conv, entry, version)
+@rule(op("Conv", op(MOVES, var("moved"), rest=True), var("weight"), rest=True), same_shape=True)
+def dilated_conv(m: Match, b: Builder) -> Replacement:
+    conv, walk = m.root, m.walk()
+    entry = entry_of(walk, m.opset)
+    if entry is None:
+        return None
+    if opset.attribute(conv, "auto_pad", m.opset) not in (None, "NOTSET", "VALID"):
+        return Miss("the pads of the convolution are automatic")
+    if any(step != 1 for step in opset.attribute(conv, "strides", m.opset) or ()):
+        return Miss("the convolution has strides")
+    found = exit_of(walk, entry, m.opset)
     if found is None:
-        return "the images are not proved to be woven together as they were parted"
-    inner = [*entry.nodes, conv, *found.nodes]
-    if not is_closed(inner[:-1], inner[-1]):
-        return "an inner result is read elsewhere"
-    source, padding = _padded(entry, rewriter.constants, version)
-    pads = _pads(conv, entry, padding, version)
-    root, crops = _cropped(found, pads, rewriter.constants)
-    b = rewriter.builder(root, [*inner, root], "dilated_conv")
+        return Miss("the images are not proved to be woven together as they were parted")
+    source, padding = _padded(entry, m.constants, m.opset)
+    pads = _pads(conv, entry, padding, m.opset)
+    crops = _crops(walk, found, pads, m.constants)
+    if against := m.replaces(walk):
+        return against
     pads = [pad - crop for pad, crop in zip(pads, crops, strict=True)]
-    y = _dilated(conv, entry, _transposed(b, source, entry.order), pads, b, version)
-    try:
-        rewriter.replace(root, [_transposed(b, y, found.order)], trust_shape=True)
-    except Refused as refused:
-        b.discard()
-        return str(refused)
-    return None
+    y = _dilated(conv, entry, _transposed(b, source, entry.order), pads, b, m.opset)
+    return _transposed(b, y, found.order)
 
 
 def _padded(entry: Entry, constants: Constants, version: int) -> tuple[ir.Value, list[int]]:
@@ -98,13 +70,15 @@ def _pads(conv: ir.Node, entry: Entry, padding: list[int], version: int) -> list
     return [p + block * q for p, block, q in zip(padding, blocks, own, strict=True)]
 
 
-def _cropped(found: Exit, pads: list[int], constants: Constants) -> tuple[ir.Node, list[int]]:
-    """The Slice behind ``found`` and its crops, if smaller ``pads`` have the same effect."""
-    cut = only_reader(found.result, "Slice")
+def _crops(walk: Walk, found: Exit, pads: list[int], constants: Constants) -> list[int]:
+    """The crops of a Slice at the end, which ``walk`` takes, if smaller ``pads`` do the same."""
+    mark = walk.mark()
+    cut = walk.down(("Slice",))
     crops = crops_of(cut, found.order, found.sizes, constants) if cut is not None else None
-    if cut is None or crops is None or any(p < c for p, c in zip(pads, crops, strict=True)):
-        return found.nodes[-1], [0] * len(pads)
-    return cut, crops
+    if crops is not None and not any(p < c for p, c in zip(pads, crops, strict=True)):
+        return crops
+    walk.back(mark)
+    return [0] * len(pads)
 
 
 def _dilated(
@@ -122,3 +96,12 @@ def _dilated(
 def _transposed(b: Builder, value: ir.Value, order: tuple[int, ...]) -> ir.Value:
     in_order = list(order) == sorted(order)
     return value if in_order else b.op("Transpose", value, perm=list(order))
+
+
+fuse_dilated_conv = rule_pass(
+    "fuse_dilated_conv",
+    __doc__,
+    [dilated_conv],
+    exactness=rounding(4, "kernels sum in another order"),
+    source="Core ML MIL: common::fuse_dilated_conv",
+)

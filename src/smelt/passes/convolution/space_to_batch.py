@@ -7,15 +7,15 @@ parts of each axis tell them all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from smelt.ir import scope
 from smelt.ir.shapes import Dim, same_dim
+from smelt.ir.walk import Walk, producer_of
 from smelt.passes.convolution.axis_parts import MOVES, Layout, Part, Parts, follow, source_layout
-from smelt.passes.tensors.stack import dims_of, producer_of
+from smelt.passes.tensors.stack import dims_of
 
 LONGEST = 8
 """Operators on either side of the convolution that are looked at."""
@@ -34,7 +34,6 @@ class Entry:
     blocks: tuple[int, ...]
     batch: Parts
     size: Dim
-    nodes: tuple[ir.Node, ...]
 
 
 @dataclass(frozen=True)
@@ -47,13 +46,15 @@ class Exit:
     result: ir.Value
     order: tuple[int, ...]
     sizes: tuple[int | None, ...]
-    nodes: tuple[ir.Node, ...]
 
 
-def entry_of(conv: ir.Node, version: int) -> Entry | None:
-    """The space to batch that feeds ``conv``: that of a Pad if there is one, else the nearest."""
+def entry_of(walk: Walk, version: int) -> Entry | None:
+    """The space to batch that feeds the root of ``walk``, a convolution, whose nodes it takes.
+
+    That of a Pad if there is one, else the nearest.
+    """
     chain: list[ir.Node] = []
-    value = conv.inputs[0]
+    value = walk.root.inputs[0]
     while len(chain) < LONGEST and (node := producer_of(value, *MOVES)) is not None:
         chain.insert(0, node)
         value = node.inputs[0]
@@ -63,6 +64,7 @@ def entry_of(conv: ir.Node, version: int) -> Entry | None:
     for start in starts:
         entry = _entry(chain[start:], version)
         if entry is not None:
+            walk.take(chain[start:])
             return entry
     return None
 
@@ -84,7 +86,7 @@ def _entry(nodes: list[ir.Node], version: int) -> Entry | None:
     if max(blocks) == 1:
         return None
     batch = tuple(Part(order.index(part.axis), 1, part.size) for part in layout[0])
-    return Entry(source, tuple(order), tuple(blocks), batch, dims[order[0]], tuple(nodes))
+    return Entry(source, tuple(order), tuple(blocks), batch, dims[order[0]])
 
 
 def _roles(layout: Layout, dims: Sequence[Dim]) -> tuple[list[int], list[int]] | None:
@@ -114,9 +116,9 @@ def _roles(layout: Layout, dims: Sequence[Dim]) -> tuple[list[int], list[int]] |
     return [walked[axis] if axis in walked else next(idle) for axis in range(len(dims))], blocks
 
 
-def exit_of(conv: ir.Node, entry: Entry, version: int) -> Exit | None:
-    """The batch to space that undoes ``entry`` behind ``conv``."""
-    value = conv.outputs[0]
+def exit_of(walk: Walk, entry: Entry, version: int) -> Exit | None:
+    """The batch to space that undoes ``entry`` behind the root of ``walk``, which goes there."""
+    value = walk.root.outputs[0]
     dims = dims_of(value)
     if dims is None:
         return None
@@ -128,35 +130,16 @@ def exit_of(conv: ir.Node, entry: Entry, version: int) -> Exit | None:
         full.append(dim * block)
         start.append(() if dim == 1 else (Part(axis, block, dim),))
     layout: Layout | None = tuple(start)
-    nodes: list[ir.Node] = []
-    for node in _only_readers(value):
-        layout = follow(layout, node, version) if layout is not None else None
-        if layout is None:
+    for _ in range(LONGEST):
+        node = walk.down(MOVES)
+        layout = follow(layout, node, version) if layout is not None and node is not None else None
+        if layout is None or node is None:
             return None
-        nodes.append(node)
         order = _complete(layout, full)
         if order is not None:
             sizes = tuple(dim if isinstance(dim, int) else None for dim in full[2:])
-            return Exit(node.outputs[0], order, sizes, tuple(nodes))
+            return Exit(node.outputs[0], order, sizes)
     return None
-
-
-def only_reader(value: ir.Value, *op_types: str) -> ir.Node | None:
-    """The one node that reads ``value``, first of all, if it is of ``op_types``."""
-    readers = scope.consumers(value)
-    if value.is_graph_output() or len(readers) != 1 or readers[0].inputs[0] is not value:
-        return None
-    reader = producer_of(readers[0].outputs[0], *op_types)
-    return reader if reader is not None and scope.has_one_use(value) else None
-
-
-def _only_readers(value: ir.Value) -> Iterator[ir.Node]:
-    for _ in range(LONGEST):
-        node = only_reader(value, *MOVES)
-        if node is None:
-            return
-        yield node
-        value = node.outputs[0]
 
 
 def _complete(layout: Layout, full: Sequence[Dim]) -> tuple[int, ...] | None:

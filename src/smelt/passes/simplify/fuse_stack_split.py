@@ -44,7 +44,7 @@ def split_of_concat(m: Match, b: Builder) -> Replacement:
 
 @rule(op("Gather", op("Concat", var("first"), rest=True, name="stack", shared=True), var("index")))
 def one_of_a_stack(m: Match, b: Builder) -> Replacement:
-    stack, index = stack_of(m["stack"], m.constants), m.array("index")
+    stack, index = stack_of(m["stack"], m.constants, m.walk()), m.array("index")
     rank = len(m["stack"].shape) if m["stack"].shape is not None else 0
     if stack is None or m.root.attributes.get_int("axis", 0) % rank != stack.axis:
         return None

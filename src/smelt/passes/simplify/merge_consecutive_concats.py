@@ -17,8 +17,9 @@ from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Replacement, rule
+from smelt.ir.walk import producer_of
 from smelt.passes.base import EXACT, rule_pass
-from smelt.passes.tensors.stack import concat_axis, producer_of
+from smelt.passes.tensors.stack import concat_axis
 
 MOST = 256
 """Pieces of a Concat up to which those of another are added."""

@@ -20,7 +20,6 @@ from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import EXACT, rule_pass
-from smelt.passes.tensors.interior import is_closed
 from smelt.passes.tensors.interleave import interleaving_of
 
 RUNNABLE = (
@@ -32,19 +31,19 @@ RUNNABLE = (
 @rule(op("Reshape", var("wide"), rest=True), same_shape=True)
 def turns_of_turns(m: Match, b: Builder) -> Replacement:
     y = m.root.outputs[0]
-    outer = interleaving_of(y, m.constants)
+    walk = m.walk()
+    outer = interleaving_of(y, m.constants, walk)
     if outer is None or y.shape is None or len(y.shape) != 4 or outer.axis not in (2, 3):
         return None
-    inner = [interleaving_of(value, m.constants) for value in outer.values]
+    inner = [interleaving_of(value, m.constants, walk) for value in outer.values]
     found = [each for each in inner if each is not None]
     size = len(outer.values)
     if len(found) < size:
         return None
     if any(each.axis != 5 - outer.axis or len(each.values) != size for each in found):
         return Miss("the inner values do not take turns along the other spatial axis")
-    nodes = [*outer.nodes[:-1], *(node for each in found for node in each.nodes)]
-    if not is_closed(nodes, m.root):
-        return Miss("an inner result is read elsewhere")
+    if against := m.replaces(walk):
+        return against
     if y.dtype not in RUNNABLE:
         return Miss(f"runtimes have no DepthToSpace of {y.dtype}")
     groups = [each.values for each in found]

@@ -16,20 +16,20 @@ from __future__ import annotations
 
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
-from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.rule import Match, Replacement, rule
 from smelt.operators.concat_interleave import OPERATOR
 from smelt.passes.base import EXACT, rule_pass
-from smelt.passes.tensors.interior import is_closed
 from smelt.passes.tensors.interleave import interleaving_of
 
 
 @rule(op(["Reshape", "Flatten"], var("wide"), rest=True))
 def values_take_turns(m: Match, b: Builder) -> Replacement:
-    found = interleaving_of(m.root.outputs[0], m.constants)
+    walk = m.walk()
+    found = interleaving_of(m.root.outputs[0], m.constants, walk)
     if found is None:
         return None
-    if not is_closed(found.nodes[:-1], m.root):
-        return Miss("an inner result is read elsewhere")
+    if against := m.replaces(walk):
+        return against
     return b.op(OPERATOR.name, *found.values, domain=OPERATOR.domain, axis=found.axis)
 
 

@@ -19,9 +19,9 @@ from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.walk import producer_of
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.tensors.integer_range import integer_range
-from smelt.passes.tensors.stack import producer_of
 
 
 @rule(

@@ -14,13 +14,13 @@ import onnx_ir as ir
 
 from smelt.ir.constants import Constants
 from smelt.ir.shapes import Dim
+from smelt.ir.walk import Walk, producer_of
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 from smelt.passes.tensors.stack import (
     RESHAPES,
     concat_axis,
     dims_of,
     merged,
-    producer_of,
     same_dims,
     stack_of,
 )
@@ -28,35 +28,38 @@ from smelt.passes.tensors.stack import (
 
 @dataclass(frozen=True)
 class Interleaving:
-    """``values`` take turns along ``axis``; ``nodes`` make it, the last one last."""
+    """``values`` take turns along ``axis``."""
 
     values: tuple[ir.Value, ...]
     axis: int
-    nodes: tuple[ir.Node, ...]
 
 
-def interleaving_of(value: ir.Value | None, constants: Constants) -> Interleaving | None:
-    """The interleaving that ``value`` is; None if it is none, or dims are not proved."""
+def interleaving_of(
+    value: ir.Value | None, constants: Constants, walk: Walk
+) -> Interleaving | None:
+    """The interleaving that ``value`` is, whose nodes ``walk`` takes; None if it is none, or dims
+    are not proved."""
     last = producer_of(value, *RESHAPES)
     wide = last.inputs[0] if last is not None else None
     before, after = dims_of(wide), dims_of(value)
     if last is None or before is None or after is None:
         return None
-    stack = stack_of(wide, constants)
-    if stack is not None:
+    mark = walk.mark()
+    walk.take([last])
+    stack = stack_of(wide, constants, walk)
+    if stack is None:
+        found = _transposed(wide, before, after, walk)
+    else:
         axis = stack.axis - 1
-        if (
-            axis < 0
-            or len(stack.values) < 2
-            or not same_dims(merged(before, axis, axis + 1), after)
-        ):
-            return None
-        return Interleaving(stack.values, axis, (*stack.nodes, last))
-    return _transposed(wide, before, after, last)
+        whole = axis >= 0 and same_dims(merged(before, axis, axis + 1), after)
+        found = Interleaving(stack.values, axis) if whole and len(stack.values) > 1 else None
+    if found is None:
+        walk.back(mark)
+    return found
 
 
 def _transposed(
-    wide: ir.Value | None, before: tuple[Dim, ...], after: tuple[Dim, ...], last: ir.Node
+    wide: ir.Value | None, before: tuple[Dim, ...], after: tuple[Dim, ...], walk: Walk
 ) -> Interleaving | None:
     transpose = producer_of(wide, "Transpose")
     split = producer_of(transpose.inputs[0], *RESHAPES) if transpose is not None else None
@@ -78,4 +81,5 @@ def _transposed(
     whole = (*first[:axis], len(values), *first[axis:])
     if not same_dims(whole, dims_of(split.outputs[0]) or ()):
         return None
-    return Interleaving(values, axis, (concat, split, transpose, last))
+    walk.take([transpose, split, concat])
+    return Interleaving(values, axis)

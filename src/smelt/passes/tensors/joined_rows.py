@@ -10,7 +10,8 @@ from smelt.ir.constants import Constants
 from smelt.ir.rows import rows_taken
 from smelt.ir.shapes import Dim, same_dim
 from smelt.ir.slices import cuts_of
-from smelt.passes.tensors.stack import RESHAPES, dims_of, producer_of
+from smelt.ir.walk import Walk, producer_of
+from smelt.passes.tensors.stack import RESHAPES, dims_of
 
 MOST = 4096
 """Rows that are joined to a tensor, beyond which they are no edge of it."""
@@ -18,24 +19,22 @@ MOST = 4096
 
 @dataclass
 class JoinedRows:
-    """``x`` between rows of its own: those ``before`` and ``after`` it, of ``size`` in all.
-
-    ``nodes`` compute the rows.
-    """
+    """``x`` between rows of its own: those ``before`` and ``after`` it, of ``size`` in all."""
 
     x: ir.Value
     size: int
     before: list[int] = field(default_factory=list)
     after: list[int] = field(default_factory=list)
-    nodes: dict[ir.Node, None] = field(default_factory=dict)
 
 
-def joined_rows(node: ir.Node, axis: int, constants: Constants) -> JoinedRows | str | None:
-    """What ``node``, a Concat along ``axis``, joins; a reason if it may be such a thing.
+def joined_rows(walk: Walk, axis: int, constants: Constants) -> JoinedRows | str | None:
+    """What the root of ``walk``, a Concat along ``axis``, joins; a reason if it may be such a
+    thing.
 
-    None if no piece is what the others are cut from, or there are none.
+    The walk takes what computes the rows. None if no piece is what the others are cut from, or
+    there are none.
     """
-    pieces = [value for value in node.inputs if value is not None]
+    pieces = [value for value in walk.root.inputs if value is not None]
     if len(pieces) < 2:
         return None
     sources = [_source(value, axis) for value in pieces]
@@ -64,7 +63,7 @@ def joined_rows(node: ir.Node, axis: int, constants: Constants) -> JoinedRows | 
         if len(side) + len(rows) * times > MOST:
             return "there are too many rows for an edge"
         side.extend(list(rows) * times)
-        found.nodes.update(dict.fromkeys(nodes))
+        walk.take(nodes)
     return found
 
 

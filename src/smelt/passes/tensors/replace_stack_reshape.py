@@ -17,20 +17,20 @@ from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import EXACT, rule_pass
-from smelt.passes.tensors.interior import is_closed
 from smelt.passes.tensors.stack import dims_of, merged, same_dims, stack_of
 
 
 @rule(op(["Reshape", "Flatten"], var("stack"), rest=True))
 def merged_to_the_right(m: Match, b: Builder) -> Replacement:
-    stack = stack_of(m["stack"], m.constants)
+    walk = m.walk()
+    stack = stack_of(m["stack"], m.constants, walk)
     before, after = dims_of(m["stack"]), dims_of(m.root.outputs[0])
     if stack is None or before is None or after is None or stack.axis == len(before) - 1:
         return None
     if not same_dims(merged(before, stack.axis, stack.axis + 1), after):
         return Miss("it is not proved to merge the new axis with the next one")
-    if not is_closed(stack.nodes, m.root):
-        return Miss("an inner result is read elsewhere")
+    if against := m.replaces(walk):
+        return against
     return b.op("Concat", *stack.values, axis=stack.axis)
 
 

@@ -18,6 +18,7 @@ from smelt.ir.constants import Constants
 from smelt.ir.known_forms import is_known
 from smelt.ir.shapes import Dim, same_dim
 from smelt.ir.sizes import dim_product
+from smelt.ir.walk import Walk, producer_of
 
 RESHAPES = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
 """Operators that keep the elements in order and change only the dims."""
@@ -25,15 +26,15 @@ RESHAPES = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
 
 @dataclass(frozen=True)
 class Stack:
-    """``values`` of equal shapes, stacked along the new ``axis``; ``nodes`` make it."""
+    """``values`` of equal shapes, stacked along the new ``axis``."""
 
     values: tuple[ir.Value, ...]
     axis: int
-    nodes: tuple[ir.Node, ...]
 
 
-def stack_of(value: ir.Value | None, constants: Constants) -> Stack | None:
-    """The stack that ``value`` is; None if it is none, or ranks are not known."""
+def stack_of(value: ir.Value | None, constants: Constants, walk: Walk) -> Stack | None:
+    """The stack that ``value`` is, whose nodes ``walk`` takes; None if it is none, or ranks are
+    not known."""
     node = producer_of(value, "Concat")
     if node is None or value is None or value.shape is None:
         return None
@@ -41,7 +42,7 @@ def stack_of(value: ir.Value | None, constants: Constants) -> Stack | None:
     if axis is None:
         return None
     values: list[ir.Value] = []
-    unsqueezes: list[ir.Node] = []
+    made_by = [node]
     for operand in node.inputs:
         maker = operand.producer() if operand is not None else None
         if maker is None or not _inserts(maker, axis, constants):
@@ -49,16 +50,11 @@ def stack_of(value: ir.Value | None, constants: Constants) -> Stack | None:
         source = maker.inputs[0]
         assert source is not None
         values.append(source)
-        unsqueezes.append(maker)
-    return Stack(tuple(values), axis, (*unsqueezes, node)) if values else None
-
-
-def producer_of(value: ir.Value | None, *op_types: str) -> ir.Node | None:
-    """The node behind ``value`` if it is an ONNX one of ``op_types``, in a form that is known."""
-    node = value.producer() if value is not None else None
-    if node is None or node.domain or node.op_type not in op_types:
+        made_by.append(maker)
+    if not values:
         return None
-    return node if is_known(node) else None
+    walk.take(made_by)
+    return Stack(tuple(values), axis)
 
 
 def concat_axis(node: ir.Node) -> int | None:

@@ -23,7 +23,6 @@ from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import is_positive
 from smelt.passes.base import EXACT, rule_pass
-from smelt.passes.tensors.interior import is_closed
 from smelt.passes.tensors.joined_rows import JoinedRows, joined_rows
 from smelt.passes.tensors.stack import concat_axis
 
@@ -39,7 +38,8 @@ WRAPS = 19
 @rule(op("Concat", var("first"), rest=True))
 def joined_edges(m: Match, b: Builder) -> Replacement:
     axis, y = concat_axis(m.root), m.root.outputs[0]
-    rows = joined_rows(m.root, axis, m.constants) if axis is not None else None
+    walk = m.walk()
+    rows = joined_rows(walk, axis, m.constants) if axis is not None else None
     if axis is None or rows is None or y.shape is None:
         return None
     if isinstance(rows, str):
@@ -47,8 +47,8 @@ def joined_edges(m: Match, b: Builder) -> Replacement:
     mode = _mode(rows)
     if isinstance(mode, Miss):
         return mode
-    if not is_closed(rows.nodes, m.root):
-        return Miss("a slice is read elsewhere")
+    if against := m.replaces(walk):
+        return against
     if y.dtype not in RUNNABLE:
         return Miss(f"runtimes have no Pad of {y.dtype}")
     assert rows.x.shape is not None
