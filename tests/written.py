@@ -81,7 +81,7 @@ def one_dot(
 def evaluate(program: Program, *inputs: np.ndarray) -> tuple[np.ndarray, ...]:
     """What a static Program computes."""
     layout = lay_out(program)
-    run, _ = Binder(layout.memory, layout.prepared).bind()
+    run = Binder(layout.memory, layout.prepared).bind()
     with np.errstate(all="ignore"):
         return run(*inputs)
 

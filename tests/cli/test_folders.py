@@ -23,7 +23,7 @@ def compiled(smelt, tmp_path):
     return compile_
 
 
-@pytest.mark.parametrize("target", ["c", "onnx"])
+@pytest.mark.parametrize("target", ["c", "host", "onnx"])
 def test_a_folder_computes_what_its_model_does(smelt, write, tmp_path, compiled, target):
     model = write(MODEL)
     folder = compiled(model, target, "--dim", "B=2")
@@ -69,9 +69,8 @@ def test_a_damaged_folder_is_refused(smelt, write, compiled, file, change):
 
 
 def test_folders_that_cannot_be_run_say_why(smelt, write, tmp_path, compiled):
-    host = compiled(write(MODEL), "host", "--dim", "B=2")
-    assert "--target host" in smelt("run", host).stderr
     (tmp_path / "empty").mkdir()
+    assert "no installed target wrote it" in smelt("run", tmp_path / "empty").stderr
     assert smelt("verify", write(MODEL), tmp_path / "empty").stderr.startswith("E616")
     library = compiled(write(MODEL), "c", "--dim", "B=2")
     assert "compiled for 'c' already" in smelt("run", library, "--target", "c").stderr

@@ -8,8 +8,6 @@ from smelt.errors import SmeltError, UsageError
 from smelt.targets.base import Saved
 from smelt.targets.registry import find_target, target_names
 
-RUNNABLE = "a folder of `smelt compile --target c` or `--target onnx` can be run"
-
 
 def open_saved(folder: str | Path) -> Saved:
     """What ``folder`` holds, by the first target that knows it.
@@ -17,7 +15,8 @@ def open_saved(folder: str | Path) -> Saved:
     Raises UsageError E616 if none does.
     """
     root = Path(folder)
-    for name in target_names():
+    # To onnx, every folder with one model is its own, whoever else put files beside it.
+    for name in sorted(target_names(), key=lambda name: name == "onnx"):
         try:
             target = find_target(name)
         except SmeltError:
@@ -25,12 +24,9 @@ def open_saved(folder: str | Path) -> Saved:
         saved = target.open(root)
         if saved is not None:
             return saved
-    what = f"the folder {str(root)!r} holds nothing that can be run"
-    if (root / "program.py").is_file() and (root / "memory.txt").is_file():
-        raise UsageError(
-            "E616",
-            what,
-            why="a host program lives in the process that compiled it; its files are for reading",
-            fix="compile and run in one: `smelt run MODEL --target host`",
-        )
-    raise UsageError("E616", what, why="no installed target wrote it", fix=RUNNABLE)
+    raise UsageError(
+        "E616",
+        f"the folder {str(root)!r} holds nothing that can be run",
+        why="no installed target wrote it",
+        fix="a folder of `smelt compile --target c`, `host` or `onnx` can be run",
+    )

@@ -114,9 +114,16 @@ class ModelFiles(Mapping[str, bytes]):
     Bytes are made where they are asked for; ``contents`` writes them without holding them.
     """
 
-    def __init__(self, model: ir.Model, name: str, *, inline_limit: int = INLINE_LIMIT) -> None:
+    def __init__(
+        self,
+        model: ir.Model,
+        name: str,
+        *,
+        inline_limit: int = INLINE_LIMIT,
+        keep_bare: bool = False,
+    ) -> None:
         location = f"{name}.data" if _belongs_beside(model, inline_limit) else None
-        self._encoded: Encoded = encode(_prepared(model, False, False), location)
+        self._encoded: Encoded = encode(_prepared(model, False, keep_bare), location)
         self.contents: dict[str, Content] = {}
         if self._encoded.beside:
             self.contents[f"{name}.data"] = self._encoded.write_beside

@@ -35,8 +35,8 @@ class Binder:
         pairs = zip(plan.assignment.arena, plan.offsets, strict=True)
         self.offsets = {id(storage): offset for storage, offset in pairs}
 
-    def bind(self) -> tuple[Bound, str]:
-        """The function, which takes the inputs and returns the outputs, and its source."""
+    def bind(self) -> Bound:
+        """The function, which takes the inputs and returns the outputs."""
         for step, prepared in enumerate(self.prepared):
             if prepared.view is not None:
                 self._view(step, prepared)
@@ -55,7 +55,7 @@ class Binder:
         exec(compile(source, "<smelt host program>", "exec"), self.names)
         function = self.names["run"]
         assert callable(function)
-        return function, source
+        return function
 
     def _view(self, step: int, prepared: Prepared) -> None:
         (source, *_), (target, *_) = prepared.instruction.inputs, prepared.instruction.outputs

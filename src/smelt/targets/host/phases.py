@@ -1,7 +1,8 @@
-"""The phases of the host target: lower and optimize, plan memory, write the function."""
+"""The phases of the host target: lower and optimize, plan memory, write the files."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -15,8 +16,8 @@ from smelt.program.instruction import Program
 from smelt.program.lower import lower
 from smelt.program.passes import optimize
 from smelt.program.specialize import check_sizes_known, is_static
-from smelt.targets.base import Artifact, Plan, Runner
-from smelt.targets.host.emit import Binder
+from smelt.targets.base import Artifact, Plan
+from smelt.targets.host.files import Files
 from smelt.targets.host.kernels.kernel import Array
 from smelt.targets.host.prepare import check_kernels
 from smelt.targets.host.runner import HostRunner, Layout, lay_out
@@ -94,20 +95,16 @@ def plan_arena(plan: HostPlan) -> None:
     plan.facts["instructions"] = len(layout.program.instructions)
 
 
-def write_function(plan: HostPlan) -> Artifact:
-    """The function's source and the memory plan as text; ``load`` makes the runner."""
-    program, layout = plan.steps, plan.memory
-    files: dict[str, bytes] = {}
-    if layout is not None:
-        _, source = Binder(layout.memory, layout.prepared).bind()
-        files["program.py"] = source.encode()
-        files["memory.txt"] = layout.memory.to_text().encode()
-    defaults = _defaults(plan.model)
-
-    def load() -> Runner:
-        return HostRunner(program, defaults, layout)
-
+def write_folder(plan: HostPlan) -> Artifact:
+    """The model, and the memory plan as text; ``load`` makes the runner."""
+    files = Files(plan.model, plan.memory.memory if plan.memory is not None else None)
+    load = partial(runner_of, plan)
     return Artifact("host", plan.model, files, plan, report=dict(plan.facts), load=load)
+
+
+def runner_of(plan: HostPlan) -> HostRunner:
+    """What calls run."""
+    return HostRunner(plan.steps, _defaults(plan.model), plan.memory)
 
 
 def _defaults(model: ir.Model) -> dict[int, Array]:

@@ -83,7 +83,7 @@ class HostRunner:
         if run is None:
             static = specialize(self.program, shapes)
             layout = self._static if self._static is not None else lay_out(optimize(static))
-            run, _ = Binder(layout.memory, layout.prepared).bind()
+            run = Binder(layout.memory, layout.prepared).bind()
             self._plans[shapes] = run
             if len(self._plans) > KEPT_PLANS:
                 self._plans.popitem(last=False)

@@ -1,0 +1,82 @@
+"""What a folder of this target holds: the selected model in ONNX, and that it is for ``host``.
+
+Kernels and addresses are this machine's, so none is stored: who opens the folder lowers the model
+and plans its memory again, in linear time. Weights lie beside the model, where they are mapped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+
+import onnx_ir as ir
+
+from smelt.errors import UsageError
+from smelt.frontends.onnx import load
+from smelt.frontends.onnx.save import ModelFiles
+from smelt.ir.files import Content
+from smelt.program.memory import MemoryPlan
+
+SCHEMA = "smelt.host/1"
+MARK, MODEL, MEMORY = "host.json", "program.onnx", "memory.txt"
+
+
+class Files(Mapping[str, bytes]):
+    """The files of ``model``, whose arena ``memory`` is, if it is known before a run.
+
+    The model is encoded when they are asked for: who compiles in order to call never does.
+    ``contents`` writes them without holding them.
+    """
+
+    def __init__(self, model: ir.Model, memory: MemoryPlan | None) -> None:
+        self._model, self._memory = model, memory
+
+    @cached_property
+    def _encoded(self) -> ModelFiles:
+        return ModelFiles(self._model, MODEL, inline_limit=0, keep_bare=True)
+
+    @cached_property
+    def _texts(self) -> dict[str, bytes]:
+        texts = {MARK: json.dumps({"schema": SCHEMA, "model": MODEL}, indent=1) + "\n"}
+        if self._memory is not None:
+            texts[MEMORY] = self._memory.to_text()
+        return {name: text.encode() for name, text in texts.items()}
+
+    @property
+    def contents(self) -> Mapping[str, Content]:
+        """What writes each file."""
+        return {**self._encoded.contents, **self._texts}
+
+    def __getitem__(self, name: str) -> bytes:
+        text = self._texts.get(name)
+        return self._encoded[name] if text is None else text
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.contents)
+
+    def __len__(self) -> int:
+        return len(self.contents)
+
+
+def read_folder(folder: Path) -> ir.Model | None:
+    """The model in ``folder``; None unless it is a folder of this target.
+
+    Raises UsageError E616 if its model is missing, and what loading a model raises.
+    """
+    if not _is_marked(folder / MARK):
+        return None
+    if not (folder / MODEL).is_file():
+        raise UsageError(
+            "E616", f"{MODEL!r} is missing in {str(folder)!r}", fix="compile the model again"
+        )
+    return load(folder / MODEL, keep_opset=True)
+
+
+def _is_marked(path: Path) -> bool:
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and document.get("schema") == SCHEMA

@@ -1,0 +1,32 @@
+"""Open a folder that was saved before: lower the model in it and plan its memory, here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from smelt.runtime.input_ranges import index_range
+from smelt.runtime.interface import interface_of
+from smelt.targets.base import Plan, Runner, Saved
+from smelt.targets.host.files import read_folder
+from smelt.targets.host.phases import HostPlan, plan_arena, plan_steps, runner_of
+
+
+def open_folder(folder: Path) -> Saved | None:
+    """The program of the model in ``folder``; None if it is a folder of another kind.
+
+    Raises UsageError E616 if a file is missing, and what loading the model does.
+    """
+    model = read_folder(folder)
+    if model is None:
+        return None
+    interface = interface_of(model)
+    limits = {value.name or "": index_range(value, {}) for value in model.graph.inputs}
+    ranges = {name: limit for name, limit in limits.items() if limit is not None}
+
+    def load() -> Runner:
+        plan: HostPlan = Plan(model)
+        plan_steps(plan)
+        plan_arena(plan)
+        return runner_of(plan)
+
+    return Saved("host", interface, load, ranges=ranges)

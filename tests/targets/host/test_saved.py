@@ -1,0 +1,115 @@
+"""What is saved of this target runs where it is opened, from its files alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import jax
+import ml_dtypes
+import numpy as np
+import pytest
+
+import smelt
+from smelt.ir import text
+from smelt.targets.saved import open_saved
+
+WEIGHTS = np.random.default_rng(0).normal(size=(300, 300)).astype(np.float32)
+
+
+def dense(x: jax.Array) -> jax.Array:
+    return jax.nn.relu(x @ WEIGHTS) + WEIGHTS[0]
+
+
+@pytest.fixture
+def reopened(tmp_path):
+    """Compile, save and open again; the artifact and what was opened."""
+
+    def reopen(source, *specs, **options):
+        artifact = smelt.compile(source, *specs, target="host", **options)
+        artifact.save(tmp_path)
+        saved = open_saved(tmp_path)
+        assert saved.target == "host"
+        return artifact, saved
+
+    return reopen
+
+
+@pytest.mark.parametrize("rows", [4, "B"])
+def test_weights_and_sizes(reopened, rows) -> None:
+    """With sizes known or not; the weights are in a file of their own."""
+    artifact, saved = reopened(dense, f"f32[{rows},300]")
+    x = np.random.default_rng(1).normal(size=(4, 300)).astype(np.float32)
+    np.testing.assert_array_equal(saved.load()(x)[0], artifact(x)[0])
+    assert len(artifact.files["program.onnx"]) < 10_000 < len(artifact.files["program.onnx.data"])
+    assert ("memory.txt" in artifact.files) is (rows == 4)
+
+
+def test_a_default_may_be_left_out(reopened) -> None:
+    source = '<ir_version: 3, opset_import: ["" : 13]> g (float[2] x, float[2] d) => (float[2] y) <float[2] d = {1, 2}> { y = Add(x, d) }'
+    artifact, saved = reopened(text.parse(source))
+    x = np.ones(2, np.float32)
+    run = saved.load()
+    for given in (None, np.full(2, 5, np.float32)):
+        np.testing.assert_array_equal(run(x, given)[0], artifact(x, given)[0])
+    assert [port.default is None for port in saved.interface.inputs] == [True, False]
+
+
+def test_operators_that_only_we_have(reopened) -> None:
+    """No function body is needed: whoever opens the folder has them, too."""
+    source = "g (float[3,3] a) => (float[3,3] t, float[3,3] z) { t, z = smelt.Schur(a) }"
+    artifact, saved = reopened(text.parse(source))
+    a = np.random.default_rng(0).normal(size=(3, 3)).astype(np.float32)
+    for got, want in zip(saved.load()(a), artifact(a), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_types_that_numpy_lacks(reopened) -> None:
+    source = "g (bfloat16[3] x) => (bfloat16[3] y) <bfloat16[3] w = {1, 2, 3}> { y = Mul(x, w) }"
+    artifact, saved = reopened(text.parse(source))
+    x = np.array([1, 2, 3], ml_dtypes.bfloat16)
+    (got,) = saved.load()(x)
+    assert got.dtype == ml_dtypes.bfloat16
+    np.testing.assert_array_equal(got, artifact(x)[0])
+
+
+def test_indices_that_are_made_up_stay_in_their_table(reopened) -> None:
+    source = "g (int64[3] i) => (float[3] y) <float[5] t = {1,2,3,4,5}> { y = Gather(t, i) }"
+    _, saved = reopened(text.parse(source))
+    assert saved.ranges == {"i": (0, 4)}
+
+
+def test_in_a_process_of_its_own(reopened, tmp_path) -> None:
+    artifact, _ = reopened(dense, "f32[4,300]")
+    x = np.ones((4, 300), np.float32)
+    np.save(tmp_path / "x.npy", x)
+    code = (
+        "import sys, numpy as np; from smelt.targets.saved import open_saved\n"
+        "(y,) = open_saved(sys.argv[1]).load()(np.load(sys.argv[1] + '/x.npy'))\n"
+        "np.save(sys.argv[1] + '/y.npy', y); assert 'jax' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), artifact(x)[0])
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "code"),
+    [
+        ("program.onnx", None, "E616"),
+        ("program.onnx", b"", "E302"),
+        ("program.onnx.data", b"short", "E314"),
+    ],
+)
+def test_a_damaged_folder_is_refused(reopened, tmp_path, file, content, code) -> None:
+    reopened(dense, "f32[4,300]")
+    path = tmp_path / file
+    path.write_bytes(content) if content is not None else path.unlink()
+    with pytest.raises(smelt.SmeltError) as caught:
+        open_saved(tmp_path)
+    assert caught.value.code == code
+
+
+def test_a_compile_encodes_nothing_that_is_not_asked_for() -> None:
+    artifact = smelt.compile(dense, "f32[4,300]", target="host")
+    artifact(np.ones((4, 300), np.float32))
+    assert "_encoded" not in vars(artifact.files)
