@@ -13,10 +13,7 @@ from smelt.errors import UsageError, not_installed
 from smelt.frontends import onnx as onnx_frontend
 from smelt.frontends.onnx.inline import inline_functions
 from smelt.ir.collector import paused_collector
-from smelt.ir.constants import Constants
 from smelt.ir.out_of_memory import explains_memory
-from smelt.ir.shapes import ShapeInference
-from smelt.ir.worklist import Worklist
 from smelt.passes import pipeline as language
 from smelt.passes.base import PassContext
 from smelt.passes.interface.image_input_preprocess import Images, image_input_preprocess
@@ -29,10 +26,10 @@ from smelt.passes.opset import bring_to_opset, raise_where_needed
 from smelt.passes.pipeline import Step
 from smelt.passes.run import Observer, PassReport, count_nodes, run
 from smelt.spans import span
-from smelt.targets.base import Artifact, Plan, Target
-from smelt.targets.legality import check_limits
+from smelt.targets.base import Artifact, Target
 from smelt.targets.onnx.last_opsets import last_opset
 from smelt.targets.options import read_options
+from smelt.targets.phases import run_phases
 from smelt.targets.registry import find_target
 
 if TYPE_CHECKING:
@@ -262,36 +259,9 @@ def compile_model(
             highest_opset=highest,
             observers=observers,
         )
-        artifact = _emitted(model, chosen, own)
+        artifact = run_phases(model, chosen, own)
     artifact.report.setdefault("passes", [report.to_json() for report in reports])
     return artifact
-
-
-def _emitted(model: ir.Model, target: Target, own: Any) -> Artifact:
-    """What the phases of ``target``, with its ``own`` options, make of an optimized model."""
-    plan: Plan[Any, Any] = Plan(model, own)
-    with span("select", target=target.name) as told:
-        select(model, target)
-        told.note(nodes=count_nodes(model))
-    with span("check limits", target=target.name):
-        check_limits(model, target)
-    with span("schedule", target=target.name):
-        target.schedule(plan)
-    with span("allocate", target=target.name):
-        target.allocate(plan)
-    with span("emit", target=target.name):
-        return target.emit(plan)
-
-
-def select(model: ir.Model, target: Target) -> None:
-    """Turn ONNX operators into those of ``target`` by its selection rules."""
-    if not target.select:
-        return
-    shapes = ShapeInference(model)
-    shapes.infer_model()
-    from smelt.ir.rewrite import Rewriter
-
-    Worklist(Rewriter(model, shapes, Constants()), target.select).run()
 
 
 def _source_model(

@@ -193,6 +193,19 @@ CODES: Mapping[str, ErrorCode] = {
         " of its results and a count.",
         'expect_graph(model, ["Conv:Bx28x28x32 -> Relu * 2"])',
     ),
+    "E644": ErrorCode(
+        "an operator declared wrong",
+        "A field of an Operator is of another type, a name is no name, or a function takes other"
+        " arguments than smelt gives it. It is refused where it is declared, so that it cannot"
+        " break the compile of a model that holds it.",
+        "declare it as docs/add-an-operator.md shows",
+    ),
+    "E646": ErrorCode(
+        "an operator that breaks its own declaration",
+        "The shape rule, the reference or the body of an operator returned something that its"
+        " declaration does not allow, or raised an error of Python.",
+        "let `infer` return one Result an output, and raise ValueError for wrong inputs",
+    ),
     "E645": ErrorCode(
         "a body that needs itself",
         "The body of an operator beyond ONNX holds that operator again, so it has no end.",

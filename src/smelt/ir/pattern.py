@@ -175,6 +175,15 @@ def depth(pattern: Pattern) -> int:
     return 0
 
 
+def size(pattern: Pattern) -> int:
+    """How many nodes ``pattern`` holds, of the largest of its alternatives."""
+    if isinstance(pattern, Op):
+        return 1 + sum(map(size, pattern.inputs))
+    if isinstance(pattern, OneOf):
+        return max(map(size, pattern.alternatives))
+    return size(pattern.pattern) if isinstance(pattern, Optional) else 0
+
+
 def inner_names(pattern: Pattern) -> frozenset[str]:
     """The names that ``pattern`` gives to results of nodes."""
     if isinstance(pattern, Op):

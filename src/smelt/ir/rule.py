@@ -19,7 +19,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.constants import SMALL, Constants
 from smelt.ir.match import Matcher, MatchState, compile_look, compile_pattern
-from smelt.ir.pattern import OneOf, Op, can_occur, depth, inner_names, roots
+from smelt.ir.pattern import OneOf, Op, can_occur, depth, inner_names, roots, size
 from smelt.ir.walk import Walk
 
 
@@ -114,7 +114,9 @@ class Rule:
     the pattern itself implies that the replacement has the shape of the root, so the rewriter
     need not prove it from inferred shapes (it still refuses a proved conflict).
     ``needs``: operators of ONNX of which the model must have one, where ``build`` walks on beyond
-    the pattern.
+    the pattern. ``benefit`` orders the rules by which a target selects, the highest first; without
+    one it is the ``size`` of the pattern in nodes, so that a compound goes before its parts.
+    Passes don't read it.
     """
 
     name: str
@@ -123,8 +125,10 @@ class Rule:
     min_opset: int = 13
     same_shape: bool = False
     needs: tuple[str, ...] = ()
+    benefit: int | None = None
     roots: tuple[tuple[str, str], ...] = field(init=False)
     depth: int = field(init=False)
+    size: int = field(init=False)
     _inner_names: frozenset[str] = field(init=False, repr=False)
     _matchers: tuple[tuple[int, tuple[str, ...], Look, Matcher], ...] = field(
         init=False, repr=False
@@ -139,6 +143,7 @@ class Rule:
         ]
         object.__setattr__(self, "roots", roots(self.pattern))
         object.__setattr__(self, "depth", depth(self.pattern))
+        object.__setattr__(self, "size", size(self.pattern))
         object.__setattr__(self, "_inner_names", inner_names(self.pattern))
         object.__setattr__(self, "_matchers", tuple(matchers))
 
@@ -182,11 +187,13 @@ def rule(
     same_shape: bool = False,
     needs: tuple[str, ...] = (),
     name: str | None = None,
+    benefit: int | None = None,
 ) -> Callable[[Build], Rule]:
     """Make a Rule of a build function, named like it."""
 
     def decorate(build: Build) -> Rule:
-        return Rule(name or build.__name__, pattern, build, min_opset, same_shape, needs)
+        named = name or build.__name__
+        return Rule(named, pattern, build, min_opset, same_shape, needs, benefit)
 
     return decorate
 

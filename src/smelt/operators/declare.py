@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from smelt.errors import InvalidModel
 from smelt.ir.build import Builder
+from smelt.operators.declaration import check_operator
 
 AttributeValue: TypeAlias = (
     int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | None
@@ -108,11 +109,14 @@ class Definition:
 
 @dataclass(frozen=True, kw_only=True)
 class Operator(Definition):
-    """An operator of another domain than ONNX's own."""
+    """An operator of another domain than ONNX's own; UsageError E644 if it is declared wrong."""
 
     infer: Infer
     reference: Reference
     summary: str = ""
+
+    def __post_init__(self) -> None:
+        check_operator(self)
 
 
 def _value(node: ir.Node, attribute: Attribute, at: str) -> AttributeValue:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
 from onnx_shape_inference import OpUsageError, ShapeInferenceContext
@@ -12,7 +12,7 @@ from smelt.errors import UsageError
 from smelt.extensions import extensions
 from smelt.ir.shape_registry import registry as shape_rules
 from smelt.ir.shapes import Dim
-from smelt.operators.declare import Operator
+from smelt.operators.declare import Operator, Result
 
 ENTRY_POINTS = "smelt.operators"
 
@@ -89,10 +89,35 @@ def _register_shape_rule(operator: Operator) -> None:
             results = operator.infer(tuple(node.inputs), attributes)
         except ValueError as error:
             raise OpUsageError(node, str(error)) from error
+        except Exception as error:
+            raise _broken(node, f"{type(error).__name__}: {error}") from error
+        if not _are_results(results, len(node.outputs)):
+            raise _broken(node, f"it returned {str(results)[:80]}, not one Result an output")
         for value, result in zip(node.outputs, results, strict=False):
             ctx.set_shape_and_dtype(value, _named(ctx, result.shape), result.dtype)
 
     shape_rules.register(operator.domain, operator.name, since_version=operator.version)(infer)
+
+
+def _are_results(results: object, outputs: int) -> bool:
+    if not isinstance(results, Sequence) or len(results) < outputs:
+        return False
+    return all(
+        isinstance(each, Result)
+        and isinstance(each.dtype, ir.DataType | None)
+        and isinstance(each.shape, ir.Shape | None)
+        for each in results
+    )
+
+
+def _broken(node: ir.Node, why: str) -> UsageError:
+    return UsageError(
+        "E646",
+        f"the shape rule of operator {node.domain}.{node.op_type} breaks its declaration",
+        at=f"node {node.name!r}",
+        why=why,
+        fix="let `infer` return one Result an output, and raise ValueError for wrong inputs",
+    )
 
 
 def _named(ctx: ShapeInferenceContext, shape: ir.Shape | None) -> ir.Shape | None:

@@ -159,7 +159,8 @@ class Target(Generic[Steps, Memory]):
 
     Its phases agree on what the ``Plan`` holds: ``Steps`` and ``Memory`` are inferred from them.
 
-    ``select``: rules that turn ONNX operators into the target's own. ``passes``: pipeline text
+    ``select``: rules that turn ONNX operators into the target's own, those of the highest benefit
+    first, or a function that gives them for the options of a compile. ``passes``: pipeline text
     run before selection, beyond the default pipeline. ``schedule``, ``allocate`` fill the plan in
     place; ``emit`` returns the files and, where one exists, a way to run them on this machine.
     ``options``: a frozen dataclass of the target's own options, each with a default; others are
@@ -180,7 +181,7 @@ class Target(Generic[Steps, Memory]):
     emit: Callable[[Plan[Steps, Memory]], Artifact]
     limits: Limits = Limits()
     operators: Sequence[Operator] = ()
-    select: Sequence[Rule] = ()
+    select: Sequence[Rule] | Callable[[Any], Sequence[Rule]] = ()
     passes: str = ""
     kernels: frozenset[str] | None = None
     options: type | None = None

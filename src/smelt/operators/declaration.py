@@ -1,0 +1,148 @@
+"""Is an operator declared as it must be? What is wrong with it is told at once, where it stands.
+
+A declaration is read long after it is made, by compiles that may have nothing to do with it, so a
+slip must not get as far as the registry.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import onnx_ir as ir
+
+from smelt.errors import UsageError
+
+if TYPE_CHECKING:
+    from smelt.operators.declare import Attribute, Operator
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+DOMAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
+ONNX = ("", "ai.onnx")
+
+PARAMETERS = {
+    "infer": ("inputs", "attributes"),
+    "reference": ("inputs", "attributes"),
+    "body": ("builder", "inputs", "attributes"),
+}
+"""What each function of an operator is called with."""
+
+_NUMBER, _TEXT = (int, float), (str,)
+DEFAULTS: Mapping[ir.AttributeType, tuple[bool, tuple[type, ...]]] = {
+    ir.AttributeType.INT: (False, (int,)),
+    ir.AttributeType.FLOAT: (False, _NUMBER),
+    ir.AttributeType.STRING: (False, _TEXT),
+    ir.AttributeType.INTS: (True, (int,)),
+    ir.AttributeType.FLOATS: (True, _NUMBER),
+    ir.AttributeType.STRINGS: (True, _TEXT),
+}
+"""The attribute types of operators: whether a value is a tuple, and of what."""
+
+
+def check_operator(operator: Operator) -> None:
+    """Raise UsageError E644 with all that is wrong with the declaration of ``operator``."""
+    wrong = [*_names(operator), *_attributes(operator), *_functions(operator), *_rest(operator)]
+    if wrong:
+        name = f"{_shown(operator.name)} of domain {_shown(operator.domain)}"
+        raise UsageError(
+            "E644",
+            f"operator {name} is declared wrong",
+            at=wrong,
+            fix="docs/add-an-operator.md shows how",
+        )
+
+
+def _shown(value: object) -> str:
+    return repr(value)[:60]
+
+
+def _names(operator: Operator) -> Iterator[str]:
+    domain = operator.domain
+    if domain in ONNX:
+        yield "domain: that of ONNX is not for others; choose one of your own"
+    elif not isinstance(domain, str) or not DOMAIN.fullmatch(domain):
+        yield f"domain: {_shown(domain)} is no name of words with dots"
+    if not isinstance(operator.name, str) or not NAME.fullmatch(operator.name):
+        yield f"name: {_shown(operator.name)} is no identifier"
+    for kind in ("inputs", "outputs"):
+        yield from _formal_names(kind, getattr(operator, kind))
+    if operator.outputs == ():
+        yield "outputs: there is none"
+
+
+def _formal_names(kind: str, names: object) -> Iterator[str]:
+    if not isinstance(names, tuple):
+        yield f"{kind}: {_shown(names)} is no tuple of names"
+        return
+    for name in names:
+        if not isinstance(name, str) or not NAME.fullmatch(name.removesuffix("?")):
+            yield f"{kind}: {_shown(name)} is no identifier, with a '?' behind it if optional"
+    if len(set(names)) < len(names):
+        yield f"{kind}: a name occurs twice"
+
+
+def _attributes(operator: Operator) -> Iterator[str]:
+    from smelt.operators.declare import Attribute
+
+    if not isinstance(operator.attributes, tuple):
+        yield f"attributes: {_shown(operator.attributes)} is no tuple of Attributes"
+        return
+    for attribute in operator.attributes:
+        if not isinstance(attribute, Attribute):
+            yield f"attributes: {_shown(attribute)} is no Attribute"
+        elif not isinstance(attribute.name, str) or not NAME.fullmatch(attribute.name):
+            yield f"attributes: {_shown(attribute.name)} is no identifier"
+        elif attribute.type not in DEFAULTS:
+            yield f"attribute {attribute.name}: {_shown(attribute.type)} is no type for a value"
+        elif not _fits(attribute):
+            what = f"{_shown(attribute.default)} is no {attribute.type.name}"
+            yield f"attribute {attribute.name}: its default {what}"
+    names = [getattr(attribute, "name", None) for attribute in operator.attributes]
+    if len(set(map(str, names))) < len(names):
+        yield "attributes: a name occurs twice"
+
+
+def _fits(attribute: Attribute) -> bool:
+    if attribute.default is None:
+        return True
+    several, kinds = DEFAULTS[attribute.type]
+    if several != isinstance(attribute.default, tuple):
+        return False
+    values: tuple[object, ...] = attribute.default if several else (attribute.default,)  # type: ignore[assignment]
+    return all(isinstance(value, kinds) for value in values)
+
+
+def _functions(operator: Operator) -> Iterator[str]:
+    for name, parameters in PARAMETERS.items():
+        function: Any = getattr(operator, name)
+        if function is None and name == "body":
+            continue
+        if not callable(function):
+            yield f"{name}: {_shown(function)} is no function"
+        elif not _takes(function, len(parameters)):
+            yield f"{name}: it cannot be called with ({', '.join(parameters)})"
+
+
+def _takes(function: Callable[..., Any], count: int) -> bool:
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return True  # A builtin does not tell.
+    try:
+        signature.bind(*range(count))
+    except TypeError:
+        return False
+    return True
+
+
+def _rest(operator: Operator) -> Iterator[str]:
+    for name in ("opset", "version"):
+        number = getattr(operator, name)
+        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+            yield f"{name}: {_shown(number)} is no number from 1 on"
+    if not isinstance(operator.any_rank, bool):
+        yield f"any_rank: {_shown(operator.any_rank)} is neither True nor False"
+    if not isinstance(operator.summary, str):
+        yield f"summary: {_shown(operator.summary)} is no text"

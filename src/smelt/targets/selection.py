@@ -1,0 +1,138 @@
+"""Selection: operators of ONNX become those of a target, by its rules in the order of benefit.
+
+A rule may need several nodes, and another may take one of them alone. Therefore the rules of the
+highest benefit run to their fixed point first, then those of the next; the benefit is the size of
+the pattern unless the rule says otherwise (as in the pattern benefits of MLIR). What a lower rule
+made is offered to all again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+import onnx_ir as ir
+
+from smelt.errors import InternalError
+from smelt.ir.constants import Constants
+from smelt.ir.index import NodeIndex
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.rule import Match, Rule, RuleSet
+from smelt.ir.shapes import ShapeInference
+from smelt.ir.worklist import REWRITES_PER_NODE, RuleStats, Worklist
+
+
+@dataclass
+class Selection:
+    """What the rules did, and ``shadowed``: ``(rule, node, others)`` for each rule that matched in
+    the model and never fired, since ``others`` took a node of it before it was asked."""
+
+    stats: RuleStats = field(default_factory=RuleStats)
+    shadowed: list[tuple[Rule, str, tuple[Rule, ...]]] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """Fired rules and near misses, in the words of reports of passes."""
+        misses = [
+            {"rule": rule, "reason": why, "count": count, "node": self.stats.example[rule, why]}
+            for (rule, why), count in self.stats.missed.items()
+        ]
+        misses += [
+            {"rule": rule.name, "reason": _taken_by(others), "count": 1, "node": node}
+            for rule, node, others in self.shadowed
+        ]
+        return {"fired": dict(self.stats.fired), "near_misses": misses}
+
+
+def select(model: ir.Model, rules: Sequence[Rule]) -> Selection:
+    """Apply ``rules`` to ``model`` until none applies, and say what each did.
+
+    Warns of a rule that lost each of its matches to rules with fewer nodes: it cannot fire as long
+    as they go first. Raises InternalError E903 when rules undo each other.
+    """
+    done = Selection()
+    if not rules:
+        return done
+    shapes = ShapeInference(model)
+    shapes.infer_model()
+    rewriter = Rewriter(model, shapes, Constants())
+    candidates = _candidates(NodeIndex(model), rules, rewriter.constants)
+    _run(rewriter, _by_benefit(rules), done.stats)
+    done.shadowed += _shadowed(candidates, rules, done.stats)
+    for rule, node, others in done.shadowed:
+        if all(other.size < rule.size for other in others):
+            warnings.warn(
+                f"the rule {rule.name} never fired: it matches at {node!r}, but {_taken_by(others)}"
+                " (a higher benefit lets it go first)",
+                stacklevel=2,
+            )
+    return done
+
+
+def benefit(rule: Rule) -> int:
+    """What ``rule`` says, or the nodes of its pattern."""
+    return rule.size if rule.benefit is None else rule.benefit
+
+
+def _by_benefit(rules: Sequence[Rule]) -> list[RuleSet]:
+    ordered = sorted(rules, key=benefit, reverse=True)
+    return [RuleSet(group) for _, group in groupby(ordered, benefit)]
+
+
+def _run(rewriter: Rewriter, sets: Sequence[RuleSet], stats: RuleStats) -> None:
+    budget = REWRITES_PER_NODE * NodeIndex(rewriter.model).count + 1000
+    again = True
+    while again:
+        again = False
+        for place, each in enumerate(sets):
+            before = stats.fired.total()
+            Worklist(rewriter, each, stats).run()
+            again |= place > 0 and stats.fired.total() > before
+        if stats.fired.total() > budget:
+            raise InternalError(
+                "E903",
+                f"selection does not end; the rules that fired are {', '.join(stats.fired)}",
+                why=f"{REWRITES_PER_NODE} rewrites a node mean that rules undo each other",
+                fix="leave one of them out of the target",
+            )
+
+
+def _candidates(
+    index: NodeIndex, rules: Sequence[Rule], constants: Constants
+) -> list[tuple[Rule, str, frozenset[tuple[str, str]]]]:
+    """The first match of each rule in the model as it came: its root, and the operators in it."""
+    found = []
+    for rule in rules if len(rules) > 1 else ():
+        for node in index.nodes(rule.roots):
+            assert node.graph is not None
+            match = rule.match(node, constants, index.opsets[node.graph], index.around)
+            if isinstance(match, Match):
+                operators = frozenset((each.domain, each.op_type) for each in match.nodes)
+                found.append((rule, node.name or node.op_type, operators))
+                break
+    return found
+
+
+def _shadowed(
+    candidates: Sequence[tuple[Rule, str, frozenset[tuple[str, str]]]],
+    rules: Sequence[Rule],
+    stats: RuleStats,
+) -> Iterator[tuple[Rule, str, tuple[Rule, ...]]]:
+    refused = {name for name, _ in stats.missed}
+    for rule, node, operators in candidates:
+        if stats.fired[rule.name] or rule.name in refused:
+            continue
+        others = tuple(
+            other
+            for other in rules
+            if stats.fired[other.name] and not operators.isdisjoint(other.roots)
+        )
+        if others:
+            yield rule, node, others
+
+
+def _taken_by(rules: Sequence[Rule]) -> str:
+    names = " and ".join(rule.name for rule in rules)
+    return f"{names} took {'its node' if len(rules) == 1 else 'its nodes'} first"
