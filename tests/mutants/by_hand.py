@@ -192,9 +192,9 @@ SHOWN = [
     ),
     Shown(
         "fuse-layernorm-or-instancenorm",
-        "passes.norms.statistics:Statistics._root_of",
-        "axes, epsilon, c",
-        "axes, 1e-5, c",
+        "passes.norms.moments:MomentReader._root_of",
+        "axes, epsilon, is_centred",
+        "axes, 1e-5, is_centred",
         "g (float[N,4] x) => (float[N,4] y) <int64[1] a = {1}, float e = {0.1}, "
         "float[4] w = {1,2,3,4}> { m = ReduceMean(x, a) d = Sub(x, m) q = Mul(d, d) "
         "v = ReduceMean(q, a) o = Add(v, e) s = Sqrt(o) z = Div(d, s) y = Mul(z, w) }",

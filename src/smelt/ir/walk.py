@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from functools import wraps
+from inspect import isgeneratorfunction
 from typing import Any, TypeVar, cast
 
 import onnx_ir as ir
@@ -127,15 +128,22 @@ def attempt(read: _Method) -> _Method:
     """Make a method an attempt: if it finds nothing, its ``walk`` gives back what it took.
 
     Otherwise a spelling that was tried and is not there would hold the region open. Nothing is
-    what is false: None, False, an empty list.
+    what is false, such as None or False. A generator gives back when it is asked for more than it
+    has: what it took for a finding lasts while whoever asked looks at that.
     """
 
     @wraps(read)
-    def reading(reader: Any, *args: Any) -> Any:
+    def reading(reader: Any, *args: Any, **kwargs: Any) -> Any:
         mark = reader.walk.mark()
-        found = read(reader, *args)
+        found = read(reader, *args, **kwargs)
         if not found:
             reader.walk.back(mark)
         return found
 
-    return cast(_Method, reading)
+    @wraps(read)
+    def readings(reader: Any, *args: Any, **kwargs: Any) -> Any:
+        mark = reader.walk.mark()
+        yield from read(reader, *args, **kwargs)
+        reader.walk.back(mark)
+
+    return cast(_Method, readings if isgeneratorfunction(read) else reading)

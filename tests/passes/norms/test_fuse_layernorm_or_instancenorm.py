@@ -383,3 +383,32 @@ def test_the_mean_may_be_taken_before_a_transpose(perm: str, operators: list[str
     check_same_numbers(
         moved_norm(perm), model, fuse_layernorm_or_instancenorm.exactness, None, ("normal",)
     )
+
+
+def test_a_deviation_from_means_over_other_axes_may_be_read_elsewhere() -> None:
+    """It is normalized by its root mean square; that it is centred some other way is its own."""
+    body = (
+        "m = ReduceMean(x, rows) d = Sub(x, m) q = Mul(d, d) v = ReduceMean(q, last) "
+        "e = Add(v, eps) s = Sqrt(e) y = Div(d, s) z = Neg(d)"
+    )
+    model = check_operators(
+        fuse_layernorm_or_instancenorm,
+        "g (float[B,2,4] x) => (float[B,2,4] y, float[B,2,4] z) <int64[1] last = {-1}, "
+        f"int64[1] rows = {{1}}, float eps = {{1e-5}}> {{ {body} }}",
+        ["ReduceMean", "Sub", "RMSNormalization", "Neg"],
+        modes=("normal",),
+    )
+    norm = next(node for node in model.graph if node.op_type == "RMSNormalization")
+    assert norm.inputs[0] is not None
+    assert norm.inputs[0].name == "d"
+
+
+def test_a_factor_that_only_looks_like_an_inverse_may_be_read_elsewhere() -> None:
+    body = f"{SPELLINGS['PyTorch']} c = Add(a, eps) t = Sqrt(c) r = Reciprocal(t) k = Mul(i, r) y = Mul(d, k)"
+    body = body.replace("z = Div(d, s)", "i = Reciprocal(s)")
+    check_operators(
+        fuse_layernorm_or_instancenorm,
+        f"g (float[B,2,4] x, float[4] a) => (float[B,2,4] y, float[4] r) {CONSTANTS} {{ {body} }}",
+        ["Add", "Sqrt", "Reciprocal", "LayerNormalization"],
+        modes=("normal",),
+    )

@@ -25,6 +25,7 @@ from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.pattern import one_of, op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.walk import Walk
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.norms.norm_form import NormForm, read_multiplied_out, read_product
 from smelt.passes.norms.norm_operators import (
@@ -43,7 +44,8 @@ _ROOTS = ("Sqrt", "Pow")
 @rule(op(["Mul", "Div"], var("a"), var("b")), needs=_ROOTS)
 def product(m: Match, b: Builder) -> Replacement:
     """``(x - mean) / sqrt(var + epsilon)``, perhaps with a scale inside."""
-    return _build(read_product(m.root, m.constants), m, b)
+    walk = m.walk()
+    return _build(read_product(walk, m.constants), walk, m, b)
 
 
 _product = op("Mul", var("p"), var("q"), name="product")
@@ -55,19 +57,20 @@ _product = op("Mul", var("p"), var("q"), name="product")
 )
 def multiplied_out(m: Match, b: Builder) -> Replacement:
     """``x * inverse + (bias - mean * inverse)``, as TensorFlow and Keras have it."""
+    walk = m.walk()
     for first, second in ((m["product"], m["rest"]), (m["rest"], m["product"])):
-        form = read_multiplied_out(m.root, first, second, m.constants)
+        form = read_multiplied_out(walk, first, second, m.constants)
         if form is not None or m.root.op_type == "Sub":
-            return _build(form, m, b)
+            return _build(form, walk, m, b)
     return None
 
 
-def _build(form: NormForm | None, m: Match, b: Builder) -> Replacement:
+def _build(form: NormForm | None, walk: Walk, m: Match, b: Builder) -> Replacement:
     if form is None:
         return None
-    if not form.closed:
-        return Miss("a part of the normalization is read elsewhere")
-    result = normalize(form.spread, m, b)
+    if against := m.replaces(walk):
+        return against
+    result = normalize(form.deviation, m, b)
     if isinstance(result, Miss):
         return result
     if form.scale is not None:

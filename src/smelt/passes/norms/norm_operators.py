@@ -13,7 +13,7 @@ from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.rule import Match, Miss
 from smelt.ir.shapes import Dim, same_dim
-from smelt.passes.norms.statistics import Spread
+from smelt.passes.norms.moments import Deviation
 from smelt.passes.simplify.merge_consecutive_reshapes import constant_shape
 
 FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE)
@@ -21,47 +21,47 @@ OVER_LAST_AXES = ("LayerNormalization", "RMSNormalization")
 OVER_CHANNELS = ("InstanceNormalization", "GroupNormalization")
 
 
-def normalize(spread: Spread, m: Match, b: Builder) -> ir.Value | Miss:
-    """``spread.x`` normalized, with a scale of ones; transposed where the axes ask for it."""
-    x, axes = spread.x, spread.axes
+def normalize(deviation: Deviation, m: Match, b: Builder) -> ir.Value | Miss:
+    """``deviation.x`` normalized, with a scale of ones; transposed where the axes ask for it."""
+    x, axes = deviation.x, deviation.axes
     if x.dtype not in FLOATS or x.shape is None:
         return Miss("x is not known to be floating-point, or has an unknown rank")
-    if not spread.centred and m.opset < 23:
+    if not deviation.centred and m.opset < 23:
         return Miss("RMSNormalization begins with opset 23", opset=23)
-    if x.dtype == ir.DataType.DOUBLE and float(np.float32(spread.epsilon)) != spread.epsilon:
+    if x.dtype == ir.DataType.DOUBLE and float(np.float32(deviation.epsilon)) != deviation.epsilon:
         return Miss("a float32 attribute cannot hold the epsilon")
     rank = len(x.shape)
-    if spread.groups is not None:
-        return _over_groups(x, spread, b)
-    if axes == tuple(range(2, rank)) and rank > 3 and spread.centred and _has_channels(x, 1):
-        return _instance(x, spread, b)
+    if deviation.groups is not None:
+        return _over_groups(x, deviation, b)
+    if axes == tuple(range(2, rank)) and rank > 3 and deviation.centred and _has_channels(x, 1):
+        return _instance(x, deviation, b)
     if axes == tuple(range(axes[0], rank)):
-        return _over_last(x, spread, m, b)
+        return _over_last(x, deviation, m, b)
     if axes == (1,) and isinstance(x.shape[1], int):
         perm = [0, *range(2, rank), 1]
-        normal = _over_last(b.op("Transpose", x, perm=perm), spread, m, b)
+        normal = _over_last(b.op("Transpose", x, perm=perm), deviation, m, b)
         return normal if isinstance(normal, Miss) else _back(normal, perm, b)
-    if axes == tuple(range(1, rank - 1)) and spread.centred and _has_channels(x, rank - 1):
+    if axes == tuple(range(1, rank - 1)) and deviation.centred and _has_channels(x, rank - 1):
         perm = [0, rank - 1, *range(1, rank - 1)]
-        return _back(_instance(b.op("Transpose", x, perm=perm), spread, b), perm, b)
+        return _back(_instance(b.op("Transpose", x, perm=perm), deviation, b), perm, b)
     return Miss("the axes are neither the last ones, nor the channels, nor those of an image")
 
 
-def _over_groups(x: ir.Value, spread: Spread, b: Builder) -> ir.Value | Miss:
+def _over_groups(x: ir.Value, deviation: Deviation, b: Builder) -> ir.Value | Miss:
     """Each group as one channel: ONNX Runtime has kernels for that, none for GroupNormalization."""
-    if not spread.centred:
+    if not deviation.centred:
         return Miss("a normalization of groups is centred")
     if not _has_channels(x, -1):
         return Miss("runtimes have no InstanceNormalization of this type")
     assert x.shape is not None
-    assert spread.groups is not None
+    assert deviation.groups is not None
     if 0 in x.shape.dims:
         return Miss("x is empty, and no Reshape tells the groups")
     rank = len(x.shape)
     perm = [0, rank - 1, *range(1, rank - 1)]
     moved = b.op("Transpose", x, perm=perm)
-    grouped = b.op("Reshape", moved, b.const_i64([0, spread.groups, -1]))
-    normal = _instance(grouped, spread, b)
+    grouped = b.op("Reshape", moved, b.const_i64([0, deviation.groups, -1]))
+    normal = _instance(grouped, deviation, b)
     assert normal.shape is not None
     assert moved.shape is not None
     target = constant_shape(normal.shape, moved.shape)
@@ -79,9 +79,9 @@ def _has_channels(x: ir.Value, axis: int) -> bool:
     return x.shape is not None and isinstance(x.shape[axis], int) and x.dtype in floats
 
 
-def _instance(x: ir.Value, spread: Spread, b: Builder) -> ir.Value:
+def _instance(x: ir.Value, deviation: Deviation, b: Builder) -> ir.Value:
     ones, zeros = channel_constants(x, b)
-    return b.op("InstanceNormalization", x, ones, zeros, epsilon=spread.epsilon)
+    return b.op("InstanceNormalization", x, ones, zeros, epsilon=deviation.epsilon)
 
 
 def channel_constants(x: ir.Value, b: Builder) -> tuple[ir.Value, ir.Value]:
@@ -93,18 +93,18 @@ def channel_constants(x: ir.Value, b: Builder) -> tuple[ir.Value, ir.Value]:
     return b.constant(np.ones(channels, dtype)), b.constant(np.zeros(channels, dtype))
 
 
-def _over_last(x: ir.Value, spread: Spread, m: Match, b: Builder) -> ir.Value | Miss:
+def _over_last(x: ir.Value, deviation: Deviation, m: Match, b: Builder) -> ir.Value | Miss:
     assert x.shape is not None
     assert x.dtype is not None
     if m.opset < 17:
         return Miss("LayerNormalization begins with opset 17", opset=17)
-    axis = len(x.shape) - len(spread.axes)
+    axis = len(x.shape) - len(deviation.axes)
     sizes = [size for size in x.shape.dims[axis:] if isinstance(size, int)]
-    if len(sizes) < len(spread.axes):
+    if len(sizes) < len(deviation.axes):
         return Miss("the normalized sizes are not known")
     ones = b.constant(np.ones(sizes, x.dtype.numpy()))
-    op_type = OVER_LAST_AXES[0 if spread.centred else 1]
-    return b.op(op_type, x, ones, axis=axis, epsilon=spread.epsilon, stash_type=stash_type(x))
+    op_type = OVER_LAST_AXES[0 if deviation.centred else 1]
+    return b.op(op_type, x, ones, axis=axis, epsilon=deviation.epsilon, stash_type=stash_type(x))
 
 
 def stash_type(x: ir.Value) -> int | None:

@@ -6,22 +6,24 @@ exporter may insert or drop dims of size 1.
 
 What makes that sound: those steps (reshapes, and operators with a constant of one element) keep
 the elements in row-major order, so if a value has, where it meets ``x``, the shape of ``x`` with
-the reduced dims 1, then each of its elements stands where it belongs. ``stands_against`` checks
+the reduced dims 1, then each of its elements stands where it belongs. ``broadcasts_against`` checks
 just that, and every use of a statistic against ``x`` must ask it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import onnx_ir as ir
 
-from smelt.ir import opset, scope
+from smelt.ir import opset
 from smelt.ir.constants import Constants
 from smelt.ir.floats import is_close
 from smelt.ir.known_forms import is_known
 from smelt.ir.shapes import same_dim, same_shape
+from smelt.ir.walk import Walk, attempt
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 
 RESHAPES = ("Reshape", "Unsqueeze", "Squeeze", "Flatten", "Identity")
@@ -30,7 +32,7 @@ _Mean: TypeAlias = tuple[ir.Value, Axes]
 
 
 @dataclass(frozen=True)
-class Spread:
+class Deviation:
     """``sqrt(mean(square) + epsilon)`` over ``axes``: of ``x - mean(x)`` if centred, else of x.
 
     With ``groups``, the last axis of x holds channels, and is taken in that many parts.
@@ -43,82 +45,71 @@ class Spread:
     groups: int | None = None
 
 
-class Statistics:
-    """Reads values back to what they are statistics of, and notes the nodes on the way."""
+class MomentReader:
+    """Reads values back to what they are moments of; ``walk`` takes the nodes on the way."""
 
-    def __init__(self, constants: Constants, root: ir.Node) -> None:
+    def __init__(self, constants: Constants, walk: Walk) -> None:
         self.constants = constants
-        self.root = root
-        self.nodes: dict[ir.Node, None] = {}
+        self.walk = walk
 
-    def is_closed(self) -> bool:
-        """True if only the root and the nodes noted so far read what those nodes compute."""
-        members = {self.root, *self.nodes}
-        return not any(
-            value.is_graph_output() or any(use not in members for use in scope.consumers(value))
-            for node in self.nodes
-            for value in node.outputs
-        )
-
-    def node(self, value: ir.Value | None, *op_types: str) -> ir.Node | None:
-        """The node behind ``value`` if it is one of ``op_types`` in the graph of the root."""
-        node = value.producer() if value is not None else None
-        if node is None or node.domain or node.op_type not in op_types:
-            return None
-        if node.graph is not self.root.graph or not is_known(node):
-            return None
-        self.nodes.setdefault(node)
-        return node
-
-    def inverse(self, value: ir.Value | None) -> list[Spread]:
-        """What ``value`` is one over the standard deviation of."""
-        node = self.node(self.plain(value), "Reciprocal", "Div", "Pow")
+    @attempt
+    def inverse(self, value: ir.Value | None) -> Iterator[Deviation]:
+        """What ``value`` may be one over the standard deviation of."""
+        node = self.walk.up(self.before_reshapes(value), "Reciprocal", "Div", "Pow")
         if node is None:
-            return []
+            return
         if node.op_type == "Pow":
-            power = self.is_number(node.inputs[1], -0.5)
-            return self._root_of(node.inputs[0]) if power else []
-        if node.op_type == "Div" and not self.is_number(node.inputs[0], 1.0):
-            return []
-        return self.deviation(node.inputs[-1])
+            if self.is_number(node.inputs[1], -0.5):
+                yield from self._root_of(node.inputs[0])
+        elif node.op_type == "Reciprocal" or self.is_number(node.inputs[0], 1.0):
+            yield from self.deviation(node.inputs[-1])
 
-    def deviation(self, value: ir.Value | None) -> list[Spread]:
-        """What ``value`` is the standard deviation of: up to two readings."""
-        node = self.node(self.plain(value), "Sqrt", "Pow")
-        if node is None or (node.op_type == "Pow" and not self.is_number(node.inputs[1], 0.5)):
-            return []
-        return self._root_of(node.inputs[0])
+    @attempt
+    def deviation(self, value: ir.Value | None) -> Iterator[Deviation]:
+        """What ``value`` may be the standard deviation of."""
+        node = self.walk.up(self.before_reshapes(value), "Sqrt", "Pow")
+        if node is not None and (node.op_type == "Sqrt" or self.is_number(node.inputs[1], 0.5)):
+            yield from self._root_of(node.inputs[0])
 
+    @attempt
     def mean(self, value: ir.Value | None) -> tuple[ir.Value, Axes] | None:
         """What ``value`` is the mean of, and over which axes."""
-        node = self.node(self.plain(value), "ReduceMean", "GlobalAveragePool", "Div", "Mul")
+        node = self.walk.up(
+            self.before_reshapes(value), "ReduceMean", "GlobalAveragePool", "Div", "Mul"
+        )
         if node is None:
             return None
         if node.op_type in ("ReduceMean", "GlobalAveragePool"):
             return self._reduced(node)
-        for first, second in _orders(node):
-            total = self.node(self.plain(first), "ReduceSum")
-            found = self._reduced(total) if total is not None else None
-            if found is not None and self._divides(second, node.op_type, *found):
-                return found
-        return None
+        return next((f for each in _orders(node) if (f := self._mean_of_sum(node, *each))), None)
 
+    @attempt
+    def _mean_of_sum(
+        self, node: ir.Node, total: ir.Value | None, count: ir.Value | None
+    ) -> _Mean | None:
+        """The mean that ``node``, a Div or a Mul, makes of ``total`` by ``count``."""
+        reduction = self.walk.up(self.before_reshapes(total), "ReduceSum")
+        found = self._reduced(reduction) if reduction is not None else None
+        return found if found and self._divides(count, node.op_type, *found) else None
+
+    @attempt
     def square(self, value: ir.Value | None) -> ir.Value | None:
         """``v`` where ``value`` is v * v, v ** 2 or abs(v) ** 2."""
-        node = self.node(value, "Mul", "Pow")
+        node = self.walk.up(value, "Mul", "Pow")
         if node is None:
             return None
         same = node.op_type == "Mul" and node.inputs[0] is node.inputs[1]
         if not same and (node.op_type == "Mul" or not self.is_number(node.inputs[1], 2.0)):
             return None
-        magnitude = self.node(node.inputs[0], "Abs")
+        magnitude = self.walk.up(node.inputs[0], "Abs")
         base = magnitude.inputs[0] if magnitude is not None else node.inputs[0]
         # An exponent of higher rank would shift the axes of what reads the square.
         return base if base is not None and same_shape(base.shape, node.outputs[0].shape) else None
 
+    @attempt
     def centred(self, value: ir.Value | None) -> tuple[ir.Value, Axes] | None:
         """``x`` and ``axes`` where ``value`` is x - mean(x)."""
-        node = self.node(value, "Sub")
+        node = self.walk.up(value, "Sub")
         found = self.mean(node.inputs[1]) if node is not None else None
         if node is None or found is None:
             return None
@@ -128,73 +119,85 @@ class Statistics:
             return None
         if not same_shape(found[0].shape, node.outputs[0].shape):
             return None
-        return found if stands_against(node.inputs[1], *found) else None
+        return found if broadcasts_against(node.inputs[1], *found) else None
 
-    def is_centred(self, value: ir.Value | None, spread: Spread) -> bool:
-        """True if ``value`` is x - mean(x) for the x and the axes of ``spread``."""
-        return self.centred(value) == (spread.x, spread.axes)
+    @attempt
+    def is_centred(self, value: ir.Value | None, deviation: Deviation) -> bool:
+        """True if ``value`` is x - mean(x) for the x and the axes of ``deviation``."""
+        return self.centred(value) == (deviation.x, deviation.axes)
 
-    def stands(self, value: ir.Value | None, spread: Spread) -> bool:
-        """True if ``value``, a statistic like ``spread``, broadcasts rightly against its x."""
-        return stands_against(value, spread.x, spread.axes)
+    def broadcasts(self, value: ir.Value | None, deviation: Deviation) -> bool:
+        """True if ``value``, a statistic like ``deviation``, broadcasts rightly against its x."""
+        return broadcasts_against(value, deviation.x, deviation.axes)
 
-    def whole(self, spread: Spread) -> Spread:
-        """``spread`` in terms of what is normalized."""
-        return spread
+    def ungrouped(self, deviation: Deviation) -> Deviation:
+        """``deviation`` in terms of what is normalized."""
+        return deviation
 
-    def unrepeated(self, value: ir.Value | None) -> ir.Value | None:
-        """``plain``; a statistic of groups is also taken back before it is repeated."""
-        return self.plain(value)
+    def before_repeats(self, value: ir.Value | None) -> ir.Value | None:
+        """``before_reshapes``; a moment of groups is also taken back before it is repeated."""
+        return self.before_reshapes(value)
 
-    def plain(self, value: ir.Value | None) -> ir.Value | None:
+    def before_reshapes(self, value: ir.Value | None) -> ir.Value | None:
         """``value`` before operators that only change its shape."""
-        node = self.node(value, *RESHAPES)
+        node = self.walk.up(value, *RESHAPES)
         while node is not None:
             value = node.inputs[0]
-            node = self.node(value, *RESHAPES)
+            node = self.walk.up(value, *RESHAPES)
         return value
 
     def is_number(self, value: ir.Value | None, number: float) -> bool:
         """True for a constant of that one element."""
         return self.constants.is_number(value, number)
 
-    def _root_of(self, value: ir.Value | None) -> list[Spread]:
+    @attempt
+    def _root_of(self, value: ir.Value | None) -> Iterator[Deviation]:
         """The readings of ``variance + epsilon``."""
-        total = self.node(self.plain(value), "Add")
+        total = self.walk.up(self.before_reshapes(value), "Add")
         if total is None:
-            return []
+            return
         for variance, constant in _orders(total):
             epsilon = self.constants.scalar(constant)
             if isinstance(epsilon, float) and epsilon > 0:
-                return [Spread(x, axes, epsilon, c) for x, axes, c in self._variance(variance)]
-        return []
+                for x, axes, is_centred in self._variance(variance):
+                    yield Deviation(x, axes, epsilon, is_centred)
 
-    def _variance(self, value: ir.Value | None) -> list[tuple[ir.Value, Axes, bool]]:
-        value = self._unguarded(self.unrepeated(value))
+    @attempt
+    def _variance(self, value: ir.Value | None) -> Iterator[tuple[ir.Value, Axes, bool]]:
+        """The readings of a mean of squares, each with whether they are of ``x - mean(x)``."""
+        value = self._unguarded(self.before_repeats(value))
         found = self.mean(value)
-        if found is not None:
-            base = self.square(found[0])
-            if base is None:
-                return []
-            centred = self.centred(base)
-            plain = [(base, found[1], False)]
-            return [(*centred, True), *plain] if centred and centred[1] == found[1] else plain
-        difference = self.node(value, "Sub")
+        base = self.square(found[0]) if found is not None else None
+        if found is None or base is None:
+            yield from self._variance_of_squares(value)
+            return
+        mark = self.walk.mark()
+        centred = self.centred(base)
+        if centred is not None and centred[1] == found[1]:
+            yield (*centred, True)
+        self.walk.back(mark)
+        yield base, found[1], False
+
+    @attempt
+    def _variance_of_squares(self, value: ir.Value | None) -> Iterator[tuple[ir.Value, Axes, bool]]:
+        """``mean(x * x) - mean(x) ** 2``."""
+        difference = self.walk.up(value, "Sub")
         if difference is None:
-            return []
+            return
         squares, mean = self.mean(difference.inputs[0]), self.square(difference.inputs[1])
-        centre = self.mean(mean) if mean is not None else None
+        centre = self.mean(mean)
         if squares is None or centre is None or squares[1] != centre[1]:
-            return []
-        return [(*centre, True)] if self.square(squares[0]) is centre[0] else []
+            return
+        if self.square(squares[0]) is centre[0]:
+            yield (*centre, True)
 
     def _unguarded(self, value: ir.Value | None) -> ir.Value | None:
         """``value`` before a Max with 0 or Relu, which guards a variance against rounding."""
-        node = self.node(value, "Max", "Relu")
+        node = self.walk.up(value, "Max", "Relu")
         if node is None or len(node.inputs) > 2:
             return value
         rest = [v for v in node.inputs if not self.is_number(v, 0.0)]
-        return self.plain(rest[0]) if len(rest) == 1 else value
+        return self.before_reshapes(rest[0]) if len(rest) == 1 else value
 
     def _reduced(self, node: ir.Node) -> tuple[ir.Value, Axes] | None:
         source = node.inputs[0]
@@ -245,7 +248,7 @@ def _orders(node: ir.Node) -> tuple[tuple[ir.Value | None, ir.Value | None], ...
     return ((first, second),) if node.op_type == "Div" else ((first, second), (second, first))
 
 
-def stands_against(value: ir.Value | None, x: ir.Value, axes: Axes) -> bool:
+def broadcasts_against(value: ir.Value | None, x: ir.Value, axes: Axes) -> bool:
     """True if ``value`` broadcasts against ``x`` with one element for each slice over ``axes``."""
     producer = value.producer() if value is not None else None
     while producer is not None and producer.op_type == "Expand" and not producer.domain:

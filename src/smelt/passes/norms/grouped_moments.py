@@ -1,4 +1,4 @@
-"""Recognize statistics of groups of channels, as flax writes them for channels that are last.
+"""Recognize moments of groups of channels, as flax writes them for channels that are last.
 
 ``x`` of shape (N, ..., C) is reshaped to (N, ..., G, C/G); its mean and variance, (N, G), are each
 repeated C/G times, (N, G, C/G), and reshaped to (N, 1..., C) to meet ``x`` itself.
@@ -11,16 +11,17 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from smelt.ir.shapes import same_dim
-from smelt.passes.norms.statistics import Spread, Statistics, stands_against
+from smelt.ir.walk import attempt
+from smelt.passes.norms.moments import Deviation, MomentReader, broadcasts_against
 
 
-class GroupedStatistics(Statistics):
-    """Reads a Spread of the reshaped x; ``whole`` gives it in terms of x."""
+class GroupedMomentReader(MomentReader):
+    """Reads a Deviation of the reshaped x; ``ungrouped`` gives it in terms of x."""
 
-    def unrepeated(self, value: ir.Value | None) -> ir.Value | None:
+    def before_repeats(self, value: ir.Value | None) -> ir.Value | None:
         """``value`` before an Expand of a last dim of 1, which repeats each element in place."""
-        value = self.plain(value)
-        node = self.node(value, "Expand")
+        value = self.before_reshapes(value)
+        node = self.walk.up(value, "Expand")
         if node is None or node.inputs[0] is None:
             return value
         before, after = node.inputs[0].shape, node.outputs[0].shape
@@ -28,39 +29,41 @@ class GroupedStatistics(Statistics):
             return value
         if before[-1] != 1 or not all(map(same_dim, before.dims[:-1], after.dims[:-1])):
             return value
-        return self.plain(node.inputs[0])
+        return self.before_reshapes(node.inputs[0])
 
-    def whole(self, spread: Spread) -> Spread:
-        """``spread`` over the spatial axes of the x before it was reshaped."""
-        reshape = self.node(spread.x, "Reshape")
+    def ungrouped(self, deviation: Deviation) -> Deviation:
+        """``deviation`` over the spatial axes of the x before it was reshaped."""
+        reshape = self.walk.up(deviation.x, "Reshape")
         assert reshape is not None
-        x, shape = reshape.inputs[0], spread.x.shape
+        x, shape = reshape.inputs[0], deviation.x.shape
         assert x is not None
         assert shape is not None
         groups = shape[-2]
         assert isinstance(groups, int)
         axes = tuple(range(1, len(shape) - 2))
-        return replace(spread, x=x, axes=axes, groups=groups)
+        return replace(deviation, x=x, axes=axes, groups=groups)
 
-    def stands(self, value: ir.Value | None, spread: Spread) -> bool:
+    @attempt
+    def broadcasts(self, value: ir.Value | None, deviation: Deviation) -> bool:
         """True if ``value`` has one element for each channel of each sample."""
-        if not self._is_grouped(spread):
+        if not self._is_grouped(deviation):
             return False
-        whole = self.whole(spread)
-        return stands_against(value, whole.x, whole.axes)
+        whole = self.ungrouped(deviation)
+        return broadcasts_against(value, whole.x, whole.axes)
 
-    def is_centred(self, value: ir.Value | None, spread: Spread) -> bool:
+    @attempt
+    def is_centred(self, value: ir.Value | None, deviation: Deviation) -> bool:
         """True if ``value`` is x minus the means of the groups."""
-        node = self.node(value, "Sub")
-        if node is None or node.inputs[0] is not self.whole(spread).x:
+        node = self.walk.up(value, "Sub")
+        if node is None or node.inputs[0] is not self.ungrouped(deviation).x:
             return False
         mean = node.inputs[1]
-        placed = self.stands(mean, spread)
-        return placed and self.mean(self.unrepeated(mean)) == (spread.x, spread.axes)
+        placed = self.broadcasts(mean, deviation)
+        return placed and self.mean(self.before_repeats(mean)) == (deviation.x, deviation.axes)
 
-    def _is_grouped(self, spread: Spread) -> bool:
+    def _is_grouped(self, deviation: Deviation) -> bool:
         """(N, ..., C) reshaped to (N, ..., G, C/G), reduced over all but N and G."""
-        reshape, inner = self.node(spread.x, "Reshape"), spread.x.shape
+        reshape, inner = self.walk.up(deviation.x, "Reshape"), deviation.x.shape
         outer = reshape.inputs[0].shape if reshape is not None and reshape.inputs[0] else None
         if inner is None or outer is None or len(inner) != len(outer) + 1 or len(outer) < 3:
             return False
@@ -68,5 +71,5 @@ class GroupedStatistics(Statistics):
         if not (isinstance(groups, int) and isinstance(size, int)) or groups * size != channels:
             return False
         rank = len(inner)
-        reduced = spread.axes == (*range(1, rank - 2), rank - 1)
+        reduced = deviation.axes == (*range(1, rank - 2), rank - 1)
         return reduced and all(map(same_dim, inner.dims[:-2], outer.dims[:-1]))
