@@ -63,6 +63,7 @@ class Library:
 
     def __init__(self, graphs: Mapping[str, str], opset: int = 23, flags=STRICT) -> None:
         files: dict[str, bytes] = {}
+        self.graphs, self.opset = graphs, opset
         self.models: dict[str, Built] = {}
         for number, (name, graph) in enumerate(graphs.items()):
             artifact = compile_text(graph, opset, name=f"m{number}")

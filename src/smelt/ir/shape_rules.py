@@ -2,8 +2,8 @@
 
 ``Split`` and ``Squeeze`` whose sizes or axes are computed at run time, ``Unique`` along an axis,
 the batched ``Scan`` of opset 8: the library assumes equal parts, squeezes every 1, returns a
-vector, forgets the batch. Here what is not known stays unknown. ``If`` and ``Loop`` have a file
-of their own. ``register_shape_rule`` takes rules for operators of other domains.
+vector, forgets the batch. Here what is not known stays unknown. ``If``, ``Loop`` and ``Resize``
+have files of their own. ``register_shape_rule`` takes rules for operators of other domains.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from smelt.errors import InternalError, SmeltError
 from smelt.ir.chosen_sizes import chosen, divided
 from smelt.ir.control_flow_shapes import infer_if, infer_loop, with_steady_states
 from smelt.ir.reshape_shapes import counted_first
+from smelt.ir.resize_shapes import infer_resize
 from smelt.ir.shape_registry import ShapeRule, registry, rewrap
 from smelt.ir.slice_shapes import at_run_time, bounded
 from smelt.ir.tracked_elements import MAX_ELEMENTS, check_elements, check_sizes
@@ -255,10 +256,12 @@ _OWN: dict[str, OwnRule] = {
     "ConstantOfShape": _constant_of_shape,
     "If": infer_if,
     "Loop": infer_loop,
+    "Resize": infer_resize,
     "Scan": _scan,
     "Split": _split,
     "Squeeze": _squeeze,
     "Unique": _unique,
+    "Upsample": infer_resize,
 }
 
 _WRAPPED: dict[str, Callable[[ShapeRule], ShapeRule]] = {

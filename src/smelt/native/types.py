@@ -87,3 +87,6 @@ C_TYPES: dict[ir.DataType, CType] = {
     ir.DataType.BOOL: BOOL,
 }
 """The element types that the target takes."""
+
+INDEX = C_TYPES[ir.DataType.INT32]
+"""Of tables that kernels read positions from."""

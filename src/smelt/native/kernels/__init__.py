@@ -14,6 +14,7 @@ from smelt.native.kernels import (  # noqa: F401 - each fills the table
     normalization,
     pool,
     reduce,
+    resample,
 )
 from smelt.native.kernels.kernel import Kernel, element_types, kernel_names, kernel_of
 

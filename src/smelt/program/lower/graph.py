@@ -16,6 +16,7 @@ from smelt.program.lower import (  # noqa: F401 - each fills the table
     movement,
     normalization,
     reduction,
+    resize,
 )
 from smelt.program.lower.extension import lower_extension
 from smelt.program.lower.lowering import Lowering, lowering_of

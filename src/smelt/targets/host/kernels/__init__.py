@@ -12,6 +12,7 @@ from smelt.targets.host.kernels import (  # noqa: F401 - each fills the tables
     normalization,
     pooling,
     reduction,
+    resample,
 )
 from smelt.targets.host.kernels.kernel import KERNELS, VIEWS, Call, Kernel, Step, View
 

@@ -1,0 +1,59 @@
+"""The sizes that Resize gives: ONNX rounds them in float32, and by the aspect ratio to the nearest.
+
+The library multiplies in float64, which makes 6 of ``10 * 0.7``, and rounds down where the aspect
+ratio is kept.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+from onnx_shape_inference import ShapeInferenceContext
+
+
+def infer_resize(context: ShapeInferenceContext, node: ir.Node) -> bool:
+    """Set the sizes of a Resize by constant scales, or by sizes that keep the aspect ratio."""
+    source = node.inputs[0] if node.inputs else None
+    if source is None or source.shape is None:
+        return False
+    rank = len(source.shape)
+    given = node.attributes.get("axes")
+    axes = [a % rank for a in given.as_ints()] if given is not None else list(range(rank))
+    first = 2 if context.opset >= 11 and node.op_type == "Resize" else 1
+    scales, sizes = _numbers(node, first), _numbers(node, 3)
+    policy = node.attributes.get("keep_aspect_ratio_policy")
+    kept = policy.as_string() if policy is not None else "stretch"
+    found = list(source.shape.dims)
+    if scales is not None and len(scales) == len(axes):
+        for axis, scale in zip(axes, scales, strict=True):
+            size = found[axis]
+            if isinstance(size, int):
+                found[axis] = int(np.floor(np.float32(size) * np.float32(scale)))
+            elif scale != 1:
+                return False
+    elif sizes is not None and kept != "stretch" and len(sizes) == len(axes):
+        known = [found[axis] for axis in axes]
+        ratios: list[np.float32] = [
+            np.float32(new) / np.float32(old)
+            for new, old in zip(sizes, known, strict=True)
+            if isinstance(old, int) and old > 0
+        ]
+        whole = len(ratios) == len(axes)
+        pick = min if kept == "not_larger" else max
+        ratio = pick(ratios) if whole else np.float32(1)
+        for axis, size in zip(axes, known, strict=True):
+            number = int(np.floor(ratio * np.float32(size) + 0.5)) if isinstance(size, int) else 0
+            found[axis] = number if whole else context.new_symbolic_dim()
+    else:
+        return False
+    context.set_shape_and_dtype(node.outputs[0], ir.Shape(found), source.dtype)
+    return True
+
+
+def _numbers(node: ir.Node, index: int) -> list[float] | None:
+    """The elements of a constant input, None for another and for one without elements."""
+    value = node.inputs[index] if index < len(node.inputs) else None
+    tensor = ir.convenience.get_const_tensor(value) if value is not None else None
+    if tensor is None:
+        return None
+    return [float(number) for number in tensor.numpy().reshape(-1)] or None

@@ -1,0 +1,147 @@
+"""Resize, one axis after the other: an instruction ``Resample`` for each that changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.invented_dims import is_invented
+from smelt.ir.shapes import same_dim
+from smelt.program.instruction import Dim
+from smelt.program.lower.lowering import Lowering, float_of, int_of, lowers, string_of
+from smelt.program.resampling import CROP, Sampling
+
+COORDINATES = "coordinate_transformation_mode"
+OF_COORDINATES = 11
+"""The opset since which Resize says where its coordinates lie; before, scales were its input 1."""
+
+
+@lowers("Resize", "Upsample")
+def resize(cx: Lowering, node: ir.Node) -> None:
+    """``Resample`` has the attributes of ``Sampling`` and ``axis``; integers go through floats.
+
+    Axes that shrink most go first, so that the others have less to do.
+    """
+    source, output = cx.slot(node.inputs[0]), cx.define(node.outputs[0])
+    sizes, goal = cx.shape(source), cx.shape(output)
+    steps = [
+        (axis, sampling)
+        for axis, sampling in _samplings(cx, node, sizes, goal)
+        if not _is_identity(sampling, sizes[axis], goal[axis])
+    ]
+    if not steps:
+        cx.alias(node.outputs[0], source)
+        return
+    steps.sort(key=lambda step: _growth(sizes[step[0]], goal[step[0]]))
+    dtype = cx.dtype(output)
+    through = steps[0][1].mode != "nearest" and not dtype.is_floating_point()
+    if through:
+        wide = ir.DataType.DOUBLE if dtype.bitwidth > 16 else ir.DataType.FLOAT
+        source = cx.emit_new("Cast", (source,), sizes, dtype=wide, saturate=1)
+    shape = list(sizes)
+    for axis, sampling in steps:
+        shape[axis] = goal[axis]
+        last = axis == steps[-1][0] and not through
+        target = output if last else cx.new(cx.dtype(source), shape, f"{node.name}/{axis}")
+        cx.emit("Resample", (source,), (target,), axis=axis, **sampling.attributes())
+        source = target
+    if through:
+        _narrow(cx, source, output)
+
+
+def _narrow(cx: Lowering, source: int, output: int) -> None:
+    """Cast back; what a cubic kernel shoots over the range of the type stops at its ends."""
+    shape, dtype = cx.shape(source), cx.dtype(output)
+    limits = np.iinfo(dtype.numpy()) if dtype != ir.DataType.BOOL else None
+    if limits is not None:
+        low, high = float(limits.min), float(limits.max)
+        source = cx.emit_new("Clip", (source,), shape, min=low, max=high)
+    cx.emit("Cast", (source,), (output,), saturate=1)
+
+
+def _samplings(
+    cx: Lowering, node: ir.Node, sizes: Sequence[Dim], goal: Sequence[Dim]
+) -> list[tuple[int, Sampling]]:
+    """The axes that the node names, each with how it is resized."""
+    rank = len(sizes)
+    given = cx.ints(node, "axes")
+    axes = cx.axes(range(rank) if given is None else given, rank)
+    mode = string_of(node, "mode", "nearest")
+    mode = "linear" if mode == "bilinear" else mode
+    old = cx.opset < OF_COORDINATES
+    coordinates = "asymmetric" if old else string_of(node, COORDINATES, "half_pixel")
+    roi = _floats(cx, node, 1, "roi") if coordinates == CROP else ()
+    if coordinates == CROP and len(roi) != 2 * len(axes):
+        raise cx.refuse(f"a region of {len(roi)} numbers for {len(axes)} axes")
+    scales = _scales(cx, node, axes, sizes, goal)
+    antialias = bool(int_of(node, "antialias", 0))
+    if mode == "nearest" and antialias:
+        raise cx.refuse("antialias of the mode 'nearest', which ONNX does not define")
+    return [
+        (
+            axis,
+            Sampling(
+                mode=mode,
+                coordinates=coordinates,
+                nearest="floor" if old else string_of(node, "nearest_mode", "round_prefer_floor"),
+                cubic=float_of(node, "cubic_coeff_a", -0.75),
+                antialias=antialias,
+                exclude_outside=bool(int_of(node, "exclude_outside", 0)),
+                scale=scales[i],
+                start=roi[i] if roi else 0.0,
+                end=roi[len(axes) + i] if roi else 1.0,
+                extrapolation=float_of(node, "extrapolation_value", 0.0),
+            ),
+        )
+        for i, axis in enumerate(axes)
+    ]
+
+
+def _scales(
+    cx: Lowering, node: ir.Node, axes: Sequence[int], sizes: Sequence[Dim], goal: Sequence[Dim]
+) -> list[float | None]:
+    """A scale for each axis, None where the sizes of input and output say it."""
+    place = 1 if cx.opset < OF_COORDINATES else 2
+    scales = cx.input(node, place)
+    empty = scales is not None and scales.shape is not None and 0 in scales.shape.dims
+    if "scales" in node.attributes or (scales is not None and not empty):
+        attr = node.attributes.get("scales")
+        found = attr.as_floats() if attr is not None else _floats(cx, node, place, "scales")
+        if len(found) != len(axes):
+            raise cx.refuse(f"{len(found)} scales for {len(axes)} axes")
+        return list(found)
+    policy = string_of(node, "keep_aspect_ratio_policy", "stretch")
+    if policy == "stretch":
+        if any(is_invented(str(goal[axis])) for axis in axes):
+            cx.ints(node, "sizes", 3)  # which refuses what the shapes of the inputs do not tell
+        return [None] * len(axes)
+    wanted = cx.ints(node, "sizes", 3) or ()
+    ratios = []
+    for axis, size in zip(axes, wanted, strict=True):
+        known = sizes[axis]
+        if not isinstance(known, int):
+            raise cx.refuse_size(f"the aspect ratio hangs on the symbolic size {known}")
+        ratios.append(np.float32(size) / np.float32(known))
+    kept = min(ratios) if policy == "not_larger" else max(ratios)
+    return [float(kept)] * len(axes)
+
+
+def _floats(cx: Lowering, node: ir.Node, index: int, name: str) -> tuple[float, ...]:
+    source = cx.input(node, index)
+    array = cx.constants.get(source, limit=None)
+    if array is None:
+        raise cx.refuse_size(f"{name!r} is computed while the model runs")
+    return tuple(float(number) for number in array.reshape(-1))
+
+
+def _is_identity(sampling: Sampling, size: Dim, count: Dim) -> bool:
+    if not same_dim(size, count) or sampling.scale not in (None, 1.0):
+        return False
+    return sampling.coordinates != CROP or (sampling.start, sampling.end) == (0.0, 1.0)
+
+
+def _growth(size: Dim, count: Dim) -> float:
+    known = isinstance(size, int) and isinstance(count, int)
+    return int(str(count)) / max(int(str(size)), 1) if known else 1.0

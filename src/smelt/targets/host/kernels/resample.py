@@ -1,0 +1,45 @@
+"""Resample: rows along one axis are weighted sums of a few rows of the source."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smelt.program.resampling import Sampling, taps
+from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
+
+
+@kernel("Resample", wide=True)
+def resample(call: Call) -> Step:
+    """One take for each tap, scaled and summed; the nearest row is a take alone."""
+    axis, out = call.integer("axis"), call.outputs[0]
+    size, count = call.input(0).shape[axis], out.shape[axis]
+    if size == 0 and 0 not in out.shape:
+        raise call.refuse("an axis without rows to read")
+    sampling = Sampling.of(call.attributes)
+    read = taps(sampling, max(size, 1), count)
+    beyond = (slice(None),) * axis + (read.outside,)
+
+    def fill(target: Array) -> None:
+        if read.outside.any():
+            target[beyond] = sampling.extrapolation
+
+    if sampling.mode == "nearest":
+
+        def pick(x: Array, target: Array) -> None:
+            np.take(x, read.rows[:, 0], axis=axis, out=target, mode="clip")
+            fill(target)
+
+        return Step(pick)
+    weights = read.weights.astype(out.dtype).T.reshape(-1, count, *[1] * (out.ndim - axis - 1))
+    rows = np.ascontiguousarray(read.rows.T)
+
+    def run(x: Array, target: Array, part: Array) -> None:
+        np.take(x, rows[0], axis=axis, out=target, mode="clip")
+        target *= weights[0]
+        for row, weight in zip(rows[1:], weights[1:], strict=True):
+            np.take(x, row, axis=axis, out=part, mode="clip")
+            part *= weight
+            target += part
+        fill(target)
+
+    return Step(run, scratch=[(out.shape, out.dtype)])
