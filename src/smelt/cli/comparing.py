@@ -33,18 +33,21 @@ def compared(
 
 def called(
     function: Callable[..., Any],
-    positional: int,
+    positional: Sequence[str],
     keyword: Mapping[str, str],
     static: Mapping[str, Any],
     x64: bool,
 ) -> Callable[..., Any]:
-    """``function`` on arrays in the order of the inputs of its model."""
+    """``function`` on arrays in the order of the inputs of its model, which has specs as texts."""
 
-    def run(*values: Any) -> Any:
-        from smelt.frontends.jax import compat
+    def run(*arrays: Any) -> Any:
+        from smelt.frontends.jax import compat, specs
 
-        named = dict(zip(keyword, values[positional:], strict=True))
+        texts = (*positional, *keyword.values())
+        values = [specs.typed(a, text) for a, text in zip(arrays, texts, strict=True)]
+        named = dict(zip(keyword, values[len(positional) :], strict=True))
         with compat.x64(x64):
-            return function(*values[:positional], **named, **static)
+            result = function(*values[: len(positional)], **named, **static)
+            return compat.without_keys(result)
 
     return run

@@ -112,7 +112,7 @@ def compile_(
         verified = None
         if verify != "off":
             shown.say("comparing")
-            own = called(given, len(positional), keyword, values, x64) if callable(given) else given
+            own = called(given, positional, keyword, values, x64) if callable(given) else given
             verified = compared(own, artifact, bind_dims(dim), samples)
             page.report.verification = verified
             verified.check()

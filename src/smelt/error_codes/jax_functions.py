@@ -34,7 +34,7 @@ CODES: Mapping[str, ErrorCode] = {
         "an element type that ONNX lacks",
         "An input, an output or an intermediate value has an element type for which ONNX "
         "has no operators.",
-        "give complex numbers by two real arrays, and keep PRNG keys out of the interface",
+        "give complex numbers by two real arrays",
     ),
     "E106": ErrorCode(
         "a primitive has an unknown parameter",
@@ -71,9 +71,10 @@ CODES: Mapping[str, ErrorCode] = {
         'smelt.trace(model, "f32[B,8]", functions=[Block])',
     ),
     "E112": ErrorCode(
-        "symbolic sizes that JAX cannot compare",
+        "a symbolic size that has to be known",
         "The traced function depends on how symbolic sizes compare, and JAX cannot decide "
-        "it for every size that they may have.",
+        "it for every size that they may have; or Python needs one as a number, as math.sqrt and "
+        "range do.",
         'smelt.trace(fn, "f32[S]", constraints=["S >= 2"])',
     ),
     "E113": ErrorCode(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import onnx_ir as ir
 import pytest
 from jax import lax, random
 
+import smelt
 from smelt.errors import Unsupported
 from smelt.frontends.jax import compat, trace
 from smelt.frontends.jax.keys import without_keys
@@ -163,16 +165,40 @@ def test_names_and_lines_stay():
     assert "drawing" in origins[0]
 
 
-def test_keys_at_the_interface_are_refused():
-    with pytest.raises(Unsupported, match="E105"):
-        trace(typed, SPEC)
-    with pytest.raises(Unsupported, match="E105"):
-        trace(random.bits, random.key(0))
-
-
 def test_what_is_not_a_move_is_refused():
     primitive = compat.Primitive("test_count_keys")
     primitive.def_abstract_eval(lambda x: compat.ShapedArray((), np.dtype(np.int32)))
     with pytest.raises(Unsupported, match="E102") as caught:
         trace(lambda k: primitive.bind(typed(k)), SPEC)
     assert "test_keys.py" in str(caught.value)
+
+
+def drawn(key, x):
+    """Noise of one half of a key, and the other half."""
+    here, later = jax.random.split(key)
+    return x + jax.random.normal(here, x.shape), later
+
+
+@pytest.mark.parametrize(
+    "spec", ["key[]", jax.random.key(3), jax.ShapeDtypeStruct((), jax.random.key(0).dtype)]
+)
+def test_keys_at_the_interface_are_their_integers(spec):
+    model = trace(drawn, spec, "f32[3]")
+    key = model.graph.inputs[0]
+    assert (key.dtype, key.shape) == (ir.DataType.UINT32, (2,))
+    assert "jax.random.key_data" in key.doc_string
+    assert model.graph.outputs[1].dtype == ir.DataType.UINT32
+    x = np.ones(3, np.float32)
+    given = jax.random.key(11)
+    noisy, later = smelt.compile(model)(np.asarray(jax.random.key_data(given)), x)
+    expected = drawn(given, x)
+    np.testing.assert_allclose(noisy, expected[0], rtol=1e-5)
+    np.testing.assert_array_equal(later, jax.random.key_data(expected[1]))
+
+
+def test_many_keys_have_a_symbolic_number():
+    model = trace(jax.vmap(jax.random.bits), "key[B]")
+    assert [str(dim) for dim in model.graph.inputs[0].shape] == ["B", "2"]
+    keys = jax.random.split(jax.random.key(0), 5)
+    (bits,) = smelt.compile(model)(np.asarray(jax.random.key_data(keys)))
+    np.testing.assert_array_equal(bits, jax.vmap(jax.random.bits)(keys))

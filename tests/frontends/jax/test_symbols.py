@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from smelt.errors import SmeltError
@@ -105,3 +108,55 @@ def test_comparisons_that_jax_cannot_decide_name_the_line_and_the_way_out(check)
     assert "test_symbols.py" in caught.value.at[0]
     assert "in fn" in caught.value.at[0]
     check(fn, "f32[S]", constraints=("S >= 4",), sizes=({"S": 4}, {"S": 9}))
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: x / math.sqrt(x.shape[0]),
+        lambda x: x * len(x),
+        lambda x: x * float(x.shape[0]),
+        lambda x: x * np.sqrt(x.shape[0]),
+        lambda x: x[jnp.diag_indices(x.shape[0])],
+        lambda x: sum(x[i] for i in range(x.shape[0])),
+        lambda x: jnp.stack(list(x)),
+        lambda x: jnp.split(x, x.shape[0]),
+        lambda x: x * x.shape[0] ** -0.5,
+        lambda x: x * x.shape[0].bit_length(),
+        lambda x: jax.random.permutation(jax.random.key(0), x.shape[0]),
+    ],
+)
+def test_a_symbolic_size_used_as_a_number_says_so(fn):
+    with pytest.raises(SmeltError, match="a symbolic size is used as a number") as caught:
+        trace(fn, "f32[S,4]")
+    assert caught.value.code == "E112"
+    assert "test_symbols.py" in caught.value.at[0]
+    assert "give that dim as a number" in caught.value.fix
+    assert "constraints" not in caught.value.fix
+
+
+SCANS = {
+    "as long as what is scanned": lambda x: jax.lax.scan(
+        lambda c, row: (c + row, c * row), jnp.zeros(4), x, length=x.shape[0]
+    ),
+    "of nothing but a length": lambda x: jax.lax.scan(
+        lambda c, _: (c + 1, c), x.sum(), None, length=x.shape[0]
+    ),
+    "backward, of several": lambda x: jax.lax.scan(
+        lambda c, rows: (c + rows[0] @ rows[1], c),
+        0.0,
+        (x, x),
+        length=len(x.T) * 0 + x.shape[0],
+        reverse=True,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCANS)
+def test_scans_of_a_symbolic_length(check, name):
+    check(SCANS[name], "f32[S,4]", sizes=({"S": 1}, {"S": 5}))
+
+
+def test_scans_of_another_length_are_refused_by_jax():
+    with pytest.raises(SmeltError, match="used as a number"):
+        trace(lambda x: jax.lax.scan(lambda c, r: (c, r), 0.0, x, length=x.shape[0] + 1), "f32[S]")

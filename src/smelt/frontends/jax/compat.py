@@ -54,6 +54,9 @@ PLACE_OF = "jax._src.api_util:fun_sourceinfo"
 NO_PLACE = "<unknown>"
 """What it says of one that is written in none."""
 
+SCAN_LENGTH = "jax._src.lax.control_flow.loops:_infer_scan_length"
+"""Where the function is that says how often a scan runs."""
+
 
 def is_symbolic(dim: Dim) -> bool:
     """True unless ``dim`` is a number."""
@@ -112,6 +115,11 @@ def aval_of(array: Any) -> Aval:
 def is_extended(dtype: Any) -> bool:
     """True for the dtypes that only JAX has, such as PRNG keys."""
     return bool(jax.numpy.issubdtype(dtype, jax.dtypes.extended))
+
+
+def key_dtype() -> Any:
+    """The dtype of keys that ``jax.random.key`` makes, by the implementation in use."""
+    return jax.eval_shape(lambda: jax.random.key(0)).dtype
 
 
 def host_array(constant: Any) -> np.ndarray:
@@ -186,7 +194,12 @@ def hide_frames(path: str) -> None:
 
 def short(variable: Atom) -> str:
     """The type of a variable as jaxprs print it, ``f32[B,4]``."""
-    return str(variable.aval.str_short(short_dtypes=True))
+    return short_type(variable.aval)
+
+
+def short_type(aval: Aval) -> str:
+    """``aval`` as jaxprs print it."""
+    return str(aval.str_short(short_dtypes=True))
 
 
 def name_stack(equation: Equation) -> str:
@@ -259,6 +272,11 @@ def plain_array(constant: Any) -> Any:
         return constant
     with jax.ensure_compile_time_eval():  # A trace around it would make a tracer of a constant.
         return prng.random_unwrap(constant)
+
+
+def without_keys(tree: Any) -> Any:
+    """``tree`` with the integers of each array of PRNG keys in its place."""
+    return jax.tree.map(plain_array, tree)
 
 
 def rebind(equation: Equation, values: Sequence[Any], params: dict[str, Any]) -> list[Any]:

@@ -34,26 +34,28 @@ ADVICE: Mapping[str, str] = {
 }
 """What to do about an error that JAX raises for code that no trace can follow, by its type."""
 
-FOR_SYMBOLS = (
-    "give that dim as a number, or write the loop as jax.lax.fori_loop or jax.lax.scan; the size"
-    " of a symbolic dim is not known before the model runs"
+AS_NUMBER = (
+    "give that dim as a number; what jax.numpy, jax.lax.fori_loop and jax.lax.scan compute with"
+    " a symbolic size, such as jnp.sqrt(x.shape[0]), the model computes"
 )
-"""What to do where Python counts to a symbolic dim: JAX says only what its class is called."""
+"""What to do where Python needs a size that is not known before the model runs."""
 
-_NO_NUMBER = "'_DimExpr' object cannot be interpreted as an integer"
+_NEEDS_NUMBER = re.compile(r"_DimExpr|[Ss]ymbolic (dimension|number|shape)")
+"""What the messages of Python, NumPy and JAX call a symbolic size."""
 
 
 def explain(error: Exception, parameters: Sequence[str], mismatch: str) -> SmeltError:
     """What to raise for ``error``, which the traced function raised.
 
     ``mismatch`` says why its signature does not take the arguments, or nothing: then a TypeError
-    is E109. A size that JAX cannot compare is E112, all else E113. An error in the code of smelt
+    is E109. A symbolic size that JAX cannot compare, or that Python needs as a number, is E112,
+    all else E113. An error in the code of smelt
     that stands in for a library's is raised as it is.
     """
-    if isinstance(error, compat.InconclusiveDim):
+    if isinstance(error, compat.InconclusiveDim) and "inconclusive" in str(error):
         return Unsupported(
             "E112",
-            str(error).strip().partition("\n")[0],
+            _first_line(error),
             at=raised_at(error),
             why="JAX cannot decide it for every size that the symbols stand for",
             fix="say more by constraints such as 'S >= 2', or give the dim as a number",
@@ -68,10 +70,18 @@ def explain(error: Exception, parameters: Sequence[str], mismatch: str) -> Smelt
         )
     if is_own(error):
         raise error
+    if _NEEDS_NUMBER.search(str(error)):
+        return Unsupported(
+            "E112",
+            "a symbolic size is used as a number",
+            at=raised_at(error),
+            why=_first_line(error),
+            fix=AS_NUMBER,
+        )
     kind = type(error).__name__
     link = _LINK.search(str(error))
     advice = [
-        FOR_SYMBOLS if _NO_NUMBER in str(error) else ADVICE.get(kind, ""),
+        ADVICE.get(kind, ""),
         f"see {link.group().rstrip('.')}" if link else "",
     ]
     return UsageError(
@@ -81,6 +91,10 @@ def explain(error: Exception, parameters: Sequence[str], mismatch: str) -> Smelt
         why=_message(error, parameters),
         fix="; ".join(part for part in advice if part),
     )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 def check_returned(fn: Callable[..., Any], leaves: Sequence[Any]) -> None:

@@ -23,6 +23,7 @@ NORMALIZED = ("x", "mean", "var")
 SCALED = ("reduction_axes", "feature_axes", "dtype")
 
 PLACE_OF = LibraryFunction(compat.PLACE_OF, ("fun",))
+SCAN_LENGTH = LibraryFunction(compat.SCAN_LENGTH, ("xs_flat", "xs_avals", "length"))
 JAX_ATTENTION = LibraryFunction(
     "jax.nn:dot_product_attention",
     (
@@ -67,7 +68,7 @@ EQUINOX_ATTENTION = LibraryFunction(
 )
 
 ALL = (
-    *(PLACE_OF, JAX_ATTENTION),
+    *(PLACE_OF, SCAN_LENGTH, JAX_ATTENTION),
     *(FLAX_PARAMETER, NNX_LAYER_NORM, NNX_GROUP_NORM, NNX_NORMALIZE),
     *(LINEN_LAYER_NORM, LINEN_GROUP_NORM, LINEN_NORMALIZE),
     *(EQUINOX_LAYER_NORM, EQUINOX_ATTENTION),

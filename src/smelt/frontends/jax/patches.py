@@ -33,8 +33,9 @@ class Patch:
     the function there, out of that function. If ``optional``, a module that nobody has imported
     stays so. ``parameters`` are those that the replacement knows; empty if it takes any.
 
-    A patch saves time and changes no result, so it is left out where its function is gone, takes
-    other parameters, or lacks something that the replacement looks for; logged once, as INFO.
+    A patch saves time, or lets more be traced, and changes no result. So it is left out where its
+    function is gone, takes other parameters, or lacks something that the replacement looks for;
+    logged once, as INFO.
     """
 
     target: str

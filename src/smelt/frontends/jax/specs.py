@@ -1,7 +1,7 @@
 """Input specs: text, arrays and ``ShapeDtypeStruct``s in pytrees, all in one symbolic scope.
 
 Text is ``"f32[B,28,28,1]"``: an element type and dims, which are numbers or expressions in symbols
-(``2*B``, ``S//2``, ``S % 8``, ``max(B, 4)``).
+(``2*B``, ``S//2``, ``S % 8``, ``max(B, 4)``). ``"key[]"`` is a PRNG key.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ DTYPES: dict[str, np.dtype] = {
     name: np.dtype(dtype) for name, dtype in {**_FLOATS, **_INTEGERS, "bool": np.bool_}.items()
 }
 """Element types by their short names; the names of NumPy are understood too."""
+
+KEY = "key"
+"""What a PRNG key of ``jax.random.key`` is called: ``"key[]"`` is one, ``"key[B]"`` are B."""
 
 _TEXT = re.compile(r"\s*(\w+)\s*\[(.*)\]\s*", re.DOTALL)
 
@@ -98,6 +101,8 @@ def _struct(leaf: Any, scope: compat.SymbolicScope, x64: bool) -> Any:
         struct = compat.struct(_dims(dims, scope) if named else leaf.shape, leaf.dtype)
     else:
         return struct_of(leaf)
+    if compat.is_extended(struct.dtype):
+        return struct
     dtype = np.dtype(struct.dtype)
     if dtype.itemsize == 8 and dtype.kind in "iuf" and not x64:
         raise UsageError(
@@ -107,6 +112,19 @@ def _struct(leaf: Any, scope: compat.SymbolicScope, x64: bool) -> Any:
             fix="trace with x64=True, or give a 32-bit type",
         )
     return struct
+
+
+def typed(array: Any, text: str) -> Any:
+    """``array`` as the function takes what is specified by ``text``: keys as typed keys."""
+    key = text.partition("[")[0].strip() == KEY
+    return jax.random.wrap_key_data(jax.numpy.asarray(array)) if key else array
+
+
+def note(aval: Any) -> str:
+    """What a reader of the model has to know of an input of this type; nothing of most."""
+    if not compat.is_extended(aval.dtype):
+        return ""
+    return f"jax.random.key_data of PRNG keys, {compat.short_type(aval)}"
 
 
 def struct_of(array: Any) -> Any:
@@ -133,14 +151,16 @@ def parse(text: str, scope: compat.SymbolicScope | None = None) -> Any:
             "E104",
             f"{text!r} is no input spec",
             why="" if found is None else f"{found.group(1)!r} is no element type",
-            fix=f"write DTYPE[DIMS], for instance 'f32[B,28,28,1]'; types: {', '.join(DTYPES)};"
-            " text that is to be no input goes into static={...}",
+            fix="write DTYPE[DIMS], for instance 'f32[B,28,28,1]'; types: "
+            f"{', '.join((*DTYPES, KEY))}; text that is to be no input goes into static={...}",
         )
     dims = found.group(2).strip()
     return compat.struct(_dims(_split(dims), scope or compat.SymbolicScope()), dtype)
 
 
-def _dtype(name: str) -> np.dtype | None:
+def _dtype(name: str) -> Any:
+    if name == KEY:
+        return compat.key_dtype()
     if name in DTYPES:
         return DTYPES[name]
     try:

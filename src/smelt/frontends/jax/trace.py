@@ -56,11 +56,13 @@ def trace(
     """The model that computes ``fn`` for inputs like ``input_specs``.
 
     Each positional argument of ``fn`` has one spec: a pytree of arrays, ``jax.ShapeDtypeStruct``s
-    (a dim may be a name) or strings such as ``"f32[B,28,28,1]"``; ``kwargs`` has those of arguments
-    by keyword, and ``static`` values that ``fn`` gets as they are. Symbols of one trace are one
-    scope; each stands for a size of at least 1, further bounded by ``constraints`` such as
-    ``"S % 8 == 0"``. Inputs are named after parameters and tree paths, outputs ``out`` and paths;
-    ``input_names`` and ``output_names`` give other names to all in order, or to some by old name.
+    (a dim may be a name) or strings such as ``"f32[B,28,28,1]"``; PRNG keys, ``"key[]"`` as text,
+    become the arrays of uint32 that ``jax.random.key_data`` gives, as inputs and as outputs.
+    ``kwargs`` has those of arguments by keyword, and ``static`` values that ``fn`` gets as they
+    are. Symbols of one trace are one scope; each stands for a size of at least 1, further bounded
+    by ``constraints`` such as ``"S % 8 == 0"``. Inputs are named after parameters and tree paths,
+    outputs ``out`` and paths; ``input_names`` and ``output_names`` give other names to all in
+    order, or to some by old name.
     ``x64`` enables 64-bit types as in JAX. Arrays that ``fn`` carries along become constants,
     those whose names match ``input_params`` (``"layers_*_kernel"``) inputs after the arguments.
     Calls of instances of the classes ``functions``, as of all that is decorated with
@@ -89,15 +91,17 @@ def trace(
     inputs = names.renamed([*inputs, *names.unique(read, set(inputs))], input_names, "input")
     outputs = names.renamed(names.output_names(out, inputs), output_names, "output")
     names.check_apart(inputs, outputs)
-    _check_interface(closed.jaxpr)
+    notes = [specs.note(variable.aval) for variable in closed.jaxpr.invars]
     with compat.x64(x64):
-        closed = without_complex(keys.without_keys(closed))
+        closed = keys.without_keys(closed)
+        _check_interface(closed.jaxpr)
+        closed = without_complex(closed)
     engine.check_supported(closed.jaxpr)
     constants = names.unique(list(state.arrays), {*inputs, *outputs})
     known = dict(zip(map(compat.identity, state.arrays.values()), constants, strict=True))
 
     def lowered(bodies: library.Library) -> ir.Model:
-        model = _empty_model(name or _name_of(fn), inputs, opset)
+        model = _empty_model(name or _name_of(fn), inputs, notes, opset)
         with compat.x64(x64), span("lower"):
             _lower(model, closed, known, outputs, bodies)
         return model
@@ -159,14 +163,17 @@ def _check_interface(jaxpr: compat.Jaxpr) -> None:
                 f"an input or output has the element type {aval.dtype}",
                 why="ONNX has no such element type, or no operators for it",
                 fix="give complex numbers as two real arrays or with a last dim of 2, and join them"
-                " inside by jax.lax.complex; keep PRNG keys out of the interface",
+                " inside by jax.lax.complex",
             )
 
 
-def _empty_model(name: str, inputs: list[str], opset: int) -> ir.Model:
+def _empty_model(name: str, inputs: list[str], notes: list[str], opset: int) -> ir.Model:
     all_operators()  # Registers the shape rules of operators beyond ONNX.
     graph = ir.Graph(
-        [ir.Value(name=input_name) for input_name in inputs],
+        [
+            ir.Value(name=input_name, doc_string=note or None)
+            for input_name, note in zip(inputs, notes, strict=True)
+        ],
         [],
         nodes=[],
         name=name,

@@ -1,0 +1,29 @@
+"""``jax.lax.scan`` with a symbolic ``length``, as ``scan(f, init, xs, length=xs.shape[0])``.
+
+JAX takes a ``length`` for a number, though scans themselves run as often as a symbolic dim says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from smelt.frontends.jax import compat
+from smelt.frontends.jax.library_functions import SCAN_LENGTH
+from smelt.frontends.jax.patches import Function, Patch, register
+
+
+def _length_of(original: Function) -> Function:
+    def length_of(xs_flat: Sequence[Any], xs_avals: Sequence[Any], length: Any) -> Any:
+        if length is None or not compat.is_symbolic(length):
+            return original(xs_flat, xs_avals, length)
+        if not xs_flat:
+            return length
+        known = original(xs_flat, xs_avals, None)
+        # JAX says what is wrong with another length.
+        return known if known == length else original(xs_flat, xs_avals, length)
+
+    return length_of
+
+
+register(Patch(SCAN_LENGTH.target, _length_of, parameters=SCAN_LENGTH.parameters))
