@@ -255,6 +255,9 @@ def filled(model: onnx.ModelProto) -> onnx.ModelProto:
             array = np.abs(array) + np.float32(1)
         model.graph.initializer.append(numpy_helper.from_array(array, node.output[0]))
         model.graph.node.remove(node)
+    given = {tensor.name for tensor in model.graph.initializer}
+    for value in [value for value in model.graph.input if value.name in given]:
+        model.graph.input.remove(value)
     read = {name for node in model.graph.node for name in node.input}
     for tensor in [tensor for tensor in model.graph.initializer if tensor.name not in read]:
         model.graph.initializer.remove(tensor)

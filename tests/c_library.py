@@ -44,6 +44,18 @@ def compile_text(graph: str, opset: int = 23, **options: object) -> Artifact:
     return compile_c(text.parse(graph, opset), **options)
 
 
+def with_constants(graph: str, opset: int, names: str) -> ir.Model:
+    """The model of ``graph`` whose inputs called as in ``names`` are initializers."""
+    model = text.parse(graph, opset)
+    arrays = random_inputs(model, seed=1)
+    for value, array in list(zip(model.graph.inputs, arrays, strict=True)):
+        if value.name in names.split():
+            value.const_value = ir.Tensor(array)
+            model.graph.inputs.remove(value)
+            model.graph.register_initializer(value)
+    return model
+
+
 def ops(artifact: Artifact) -> list[str]:
     """The instructions that the artifact runs."""
     return [instruction.op for instruction in artifact.plan.steps.instructions]
@@ -59,16 +71,22 @@ class Built:
 
 
 class Library:
-    """Graphs in ONNX text by name, compiled by smelt and then by the C compiler, in one go."""
+    """Graphs in ONNX text by name, compiled by smelt and then by the C compiler, in one go.
 
-    def __init__(self, graphs: Mapping[str, str], opset: int = 23, flags=STRICT) -> None:
+    Inputs called as in ``constant`` become initializers.
+    """
+
+    def __init__(
+        self, graphs: Mapping[str, str], opset: int = 23, flags=STRICT, constant: str = ""
+    ) -> None:
         files: dict[str, bytes] = {}
         self.graphs, self.opset = graphs, opset
         self.models: dict[str, Built] = {}
         for number, (name, graph) in enumerate(graphs.items()):
-            artifact = compile_text(graph, opset, name=f"m{number}")
+            artifact = compile_c(with_constants(graph, opset, constant), name=f"m{number}")
             files.update(artifact.files)
-            self.models[name] = Built(text.parse(graph, opset), artifact, f"m{number}_run")
+            source = with_constants(graph, opset, constant)
+            self.models[name] = Built(source, artifact, f"m{number}_run")
         self._folder = tempfile.TemporaryDirectory()
         self._library = ctypes.CDLL(str(build(files, Path(self._folder.name), flags)))
 

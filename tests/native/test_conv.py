@@ -26,6 +26,20 @@ CONVS = {
     "valid": ("[1,2,7,8]", "[3,2,2,2]", 'auto_pad = "VALID"'),
     "one dim": ("[2,3,20]", "[4,3,5]", "pads = [2,2], strides = [2]"),
     "three dims": ("[1,2,5,6,7]", "[3,2,3,2,3]", "pads = [1,0,1,1,1,1], strides = [2,1,2]"),
+    "depthwise uneven": ("[1,6,9,11]", "[6,1,3,5]", "group = 6, strides = [2,3], pads = [1,2,0,3]"),
+    "depthwise dilated": (
+        "[2,3,14,9]",
+        "[6,1,3,3]",
+        "group = 3, dilations = [2,3], strides = [3,2], pads = [2,3,2,3]",
+    ),
+    "depthwise in bands": ("[1,2,70,60]", "[2,1,3,3]", "group = 2, pads = [1,1,1,1]"),
+    "depthwise line": ("[1,4,30]", "[4,1,5]", "group = 4, pads = [2,2]"),
+    "many pixels": ("[1,7,9,13]", "[19,7,1,1]", ""),
+    "grouped pixels": ("[2,6,6,9]", "[14,3,1,1]", "group = 2"),
+    "two panels": ("[1,3,9,8]", "[29,3,3,3]", "pads = [1,1,1,1]"),
+    "in bands": ("[1,2,40,17]", "[8,2,3,3]", "pads = [1,2,1,0], strides = [1,2]"),
+    "patches": ("[1,3,30,20]", "[9,3,10,10]", "strides = [10,10]"),
+    "grouped strided": ("[1,8,9,9]", "[10,4,3,3]", "group = 2, strides = [2,2], pads = [1,1,1,1]"),
     "no samples": ("[0,3,8,8]", "[5,3,3,3]", ""),
 }
 
@@ -50,13 +64,14 @@ GRAPHS = {
 }
 
 
-@pytest.fixture(scope="module")
-def library() -> Library:
-    return Library(GRAPHS)
+@pytest.fixture(scope="module", params=["", "w b"], ids=["computed", "constant"])
+def library(request: pytest.FixtureRequest) -> Library:
+    return Library(GRAPHS, constant=request.param)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_agrees_with_onnx_runtime(library: Library, name: str) -> None:
+    """Weights that are constants are laid out when the model is compiled, others are not."""
     built = library.models[name]
     assert ops(built.artifact) == (["smelt.c::ConvRelu"] if "relu" in name else ["Conv"])
     library.check(name, random_inputs(built.source), rtol=1e-4, atol=1e-5)

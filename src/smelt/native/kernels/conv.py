@@ -1,105 +1,25 @@
-"""Conv and ConvRelu: one loop nest over bands of output pixels.
-
-A band is a few output pixels and everything that the kernel sees from them, gathered into
-scratch space as a matrix ``[channel, kernel position][pixel]``; padding, strides and dilations end
-there. The convolution of the band is then a product with the weights, tile by tile, with the
-bias as its start and Relu at its end. A pointwise convolution multiplies the image itself.
-"""
+"""Conv and ConvRelu: the way to compute it that suits its window, sizes and weights."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from types import ModuleType
 
+from smelt.native.kernels.convolution import depthwise, direct, gather, pointwise
+from smelt.native.kernels.convolution.window import Window, refuse_window, window_of
 from smelt.native.kernels.kernel import FLOAT, Instance, KernelContext, kernel
-from smelt.native.kernels.tile import Product, columns_for, emit_columns, padded
-from smelt.native.types import CType
 from smelt.program.storage import Needs
 
-Three = tuple[int, int, int]
+WAYS = (pointwise, depthwise, direct)
+"""In order of preference; each says what it ``takes``. What none takes is gathered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A convolution or pooling over three spatial dims; missing leading dims have size 1."""
-
-    input: Three
-    output: Three
-    kernel: Three
-    strides: Three
-    dilations: Three
-    begin: Three
-    end: Three
-
-    @property
-    def pointwise(self) -> bool:
-        """True if output pixel i reads input pixel i and nothing else."""
-        ones = (1, 1, 1)
-        return self.kernel == self.strides == ones and not any((*self.begin, *self.end))
-
-
-def window_of(instance: Instance) -> Window:
-    """The window of a Conv or a pooling whose attributes are explicit."""
-    pads = instance.ints("pads")
-    rank = len(pads) // 2
-    return Window(
-        _three(instance.shape(0)[2:], 1),
-        _three(instance.output_shape()[2:], 1),
-        _three(instance.ints("kernel_shape"), 1),
-        _three(instance.ints("strides"), 1),
-        _three(instance.ints("dilations"), 1),
-        _three(pads[:rank], 0),
-        _three(pads[rank:], 0),
-    )
-
-
-def _three(values: tuple[int, ...], fill: int) -> Three:
-    padded = (fill,) * (3 - len(values)) + values
-    return padded[0], padded[1], padded[2]
-
-
-def refuse_window(instance: Instance) -> str | None:
-    """More than three spatial dims, or pads that cut the input."""
-    if not 1 <= len(instance.ints("kernel_shape")) <= 3:
-        return "a number of spatial dims that is not 1, 2 or 3"
-    if min(instance.ints("pads")) < 0:
-        return "a negative pad"
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class Bands:
-    """How the output pixels are cut: ``rows`` x ``columns`` a band, about as wide as a tile."""
-
-    rows: int
-    columns: int
-
-
-def _bands(instance: Instance, window: Window) -> Bands:
-    width = columns_for(_channels(instance)[1], instance.type(0))
-    height, pixels = window.output[1], max(window.output[2], 1)
-    if pixels >= width:
-        return Bands(1, width)
-    return Bands(max(1, min(height, width // pixels)), pixels)
-
-
-def _channels(instance: Instance) -> tuple[int, int]:
-    """Channels in and out of one group."""
-    group = instance.int("group")
-    return instance.shape(1)[1], instance.shape(1)[0] // max(group, 1)
+def _way(instance: Instance, window: Window) -> ModuleType:
+    return next((way for way in WAYS if way.takes(instance, window)), gather)
 
 
 def _needs(instance: Instance) -> Needs:
     window = window_of(instance)
-    if window.pointwise:
-        return Needs()
-    bands = _bands(instance, window)
-    depth = _channels(instance)[0] * math.prod(window.kernel)
-    pixels = padded(bands.rows * bands.columns)
-    return Needs(workspace=max(depth, 1) * pixels * instance.type(0).size)
+    return Needs(workspace=_way(instance, window).workspace(instance, window))
 
 
 def _refuse(instance: Instance) -> str | None:
@@ -116,135 +36,7 @@ def _refuse(instance: Instance) -> str | None:
 
 @kernel("Conv", "smelt.c::ConvRelu", kinds=FLOAT, needs=_needs, refuse=_refuse)
 def conv(cx: KernelContext) -> None:
-    """Loops over samples, groups, planes, bands; then the tiles of a product."""
+    """Sums of products over channels and window, plus the bias; ConvRelu clamps at 0."""
     window = window_of(cx)
-    x, w, y = cx.input(0), cx.input(1), cx.output()
-    bias = cx.optional(2)
-    group = cx.int("group")
-    channels, filters = _channels(cx)
-    depth = channels * math.prod(window.kernel)
-    pixels, image = math.prod(window.output), math.prod(window.input)
-    if 0 in y.shape:
-        return
-    product = Product(
-        x.type,
-        y.type,
-        m=filters,
-        n=0,
-        k=depth,
-        a=f"{w.name} + g * {filters * depth}",
-        a_m=depth,
-        a_k=1,
-        b="",
-        b_k=0,
-        c="out",
-        c_m=pixels,
-        bias=f"{bias.name} + g * {filters}" if bias else "",
-        relu=cx.instruction.op.endswith("::ConvRelu"),
-    )
-    with cx.body.loops(("n", "g"), (x.shape[0], group)):
-        source = f"{x.name} + (n * {group} + g) * {channels * image}"
-        target = f"{y.name} + (n * {group} + g) * {filters * pixels}"
-        cx.body.line(f"const {x.type.name} *image = {source};")
-        cx.body.line(f"{y.type.name} *out = {target};")
-        if window.pointwise:
-            _emit_pointwise(cx, product, pixels)
-        else:
-            _emit_bands(cx, product, window, channels)
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """A part of a dim: ``length`` positions from ``start``, repeated by a loop up to ``end``.
-
-    ``end`` is 0 for the rest of a dim, which stands alone.
-    """
-
-    start: str
-    length: int
-    end: int
-
-
-def _cuts(var: str, size: int, part: int) -> list[Cut]:
-    """The whole parts as one loop over ``var``, then the rest."""
-    whole = size - size % part
-    cuts = [Cut(var, part, whole)] if whole else []
-    return cuts + ([Cut(str(whole), size - whole, 0)] if size > whole else [])
-
-
-@contextmanager
-def _loop(cx: KernelContext, cut: Cut) -> Iterator[None]:
-    if not cut.end:
-        yield
-        return
-    with cx.body.loop(cut.start, cut.end, step=cut.length):
-        yield
-
-
-def _emit_pointwise(cx: KernelContext, product: Product, pixels: int) -> None:
-    width = min(columns_for(product.m, product.element), pixels)
-    for cut in _cuts("j", pixels, width):
-        with _loop(cx, cut):
-            b, c = f"image + {cut.start}", f"{product.c} + {cut.start}"
-            emit_columns(cx, replace(product, n=cut.length, b=b, b_k=pixels, c=c))
-
-
-def _emit_bands(cx: KernelContext, product: Product, window: Window, channels: int) -> None:
-    bands = _bands(cx, window)
-    scratch = cx.scratch(product.element)
-    gather = _gather(cx, product.element, window, channels)
-    _, height, wide = window.output
-    with cx.body.loop("d", window.output[0]):
-        for row in _cuts("h", height, bands.rows):
-            for column in _cuts("w", wide, bands.columns):
-                pixels = row.length * column.length
-                width = padded(pixels)
-                at = f"d, {row.start}, {column.start}, {row.length}, {column.length}"
-                c = f"{product.c} + (d * {height} + {row.start}) * {wide} + {column.start}"
-                with _loop(cx, row), _loop(cx, column):
-                    cx.body.line(f"{gather}(image, {scratch}, {at}, {width - pixels});")
-                    band = replace(product, n=pixels, width=width, b=scratch, b_k=width, c=c)
-                    emit_columns(cx, band)
-
-
-def _gather(cx: KernelContext, type_: CType, window: Window, channels: int) -> str:
-    """The function that fills a band; rows and columns outside the image become 0."""
-    fields = (window.input, window.kernel, window.strides, window.dilations, window.begin)
-    letters = zip("ikgdp", fields, strict=True)
-    name = f"band_{type_.name}_c{channels}_" + "_".join(
-        letter + "x".join(map(str, field)) for letter, field in letters
-    )
-    (i0, i1, i2), (k0, k1, k2), (s0, s1, s2), (d0, d1, d2), (p0, p1, p2) = fields
-    text = f"""static void {name}(const T *restrict x, T *restrict band,
-    ptrdiff_t d, ptrdiff_t h, ptrdiff_t w, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t pad)
-{{
-    for (ptrdiff_t c = 0; c < {channels}; ++c)
-    for (ptrdiff_t k0 = 0; k0 < {k0}; ++k0)
-    for (ptrdiff_t k1 = 0; k1 < {k1}; ++k1)
-    for (ptrdiff_t k2 = 0; k2 < {k2}; ++k2) {{
-    for (ptrdiff_t r = 0; r < rows; ++r, band += columns) {{
-        const ptrdiff_t z = d * {s0} + k0 * {d0} - {p0};
-        const ptrdiff_t y = (h + r) * {s1} + k1 * {d1} - {p1};
-        const ptrdiff_t first = w * {s2} + k2 * {d2} - {p2};
-        const ptrdiff_t row = ((c * {i0} + z) * {i1} + y) * {i2} + first;
-        ptrdiff_t low = first < 0 ? (-first + {s2 - 1}) / {s2} : 0;
-        ptrdiff_t high = first < {i2} ? ({i2 - 1} - first) / {s2} + 1 : 0;
-        ptrdiff_t j = 0;
-        if (z < 0 || z >= {i0} || y < 0 || y >= {i1})
-            high = 0;
-        low = low < high ? low : high;
-        high = high < columns ? high : columns;
-        low = low < columns ? low : columns;
-        for (; j < low; ++j)
-            band[j] = 0;
-        for (; j < high; ++j)
-            band[j] = x[row + j * {s2}];
-        for (; j < columns; ++j)
-            band[j] = 0;
-    }}
-    for (ptrdiff_t j = 0; j < pad; ++j)
-        *band++ = 0;
-    }}
-}}
-"""
-    return cx.call(name, re.sub(r"\bT\b", type_.name, text))
+    if 0 not in cx.output_shape():
+        _way(cx, window).emit(cx, window)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from smelt.native.kernels.conv import refuse_window, window_of
+from smelt.native.kernels.convolution.window import refuse_window, window_of
 from smelt.native.kernels.kernel import FLOAT, Instance, KernelContext, kernel
 
 

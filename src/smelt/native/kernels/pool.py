@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from smelt.native.kernels.conv import Window, refuse_window, window_of
+from smelt.native.kernels.convolution.window import Window, refuse_window, window_of
 from smelt.native.kernels.kernel import FLOAT, NUMBER, Instance, KernelContext, kernel
 
 

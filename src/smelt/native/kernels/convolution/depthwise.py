@@ -1,0 +1,118 @@
+"""Depthwise convolutions: one plane at a time, padded, all positions of the kernel in one loop.
+
+The padded plane is split by stride into phases, so that neighbouring output pixels read
+neighbours. Output rows then follow each other at the pitch of the plane; what is computed
+between them is dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from smelt.native.kernels.convolution.parts import finish_of, is_float, padded_rows
+from smelt.native.kernels.convolution.window import Window, channels_of
+from smelt.native.kernels.kernel import Instance, KernelContext
+from smelt.native.kernels.vector import MOST_LANES, PRELUDE
+from smelt.native.kernels.vector_tile import RELU
+
+MOST_POSITIONS = 64
+"""Positions of the kernel at most: each is an instruction."""
+
+BAND = 2048
+"""Results that are kept before they are stored, about."""
+
+
+def takes(instance: Instance, window: Window) -> bool:
+    """One channel a group, on one plane."""
+    positions = window.kernel[1] * window.kernel[2]
+    single = channels_of(instance)[0] == 1 and instance.int("group") > 1
+    return single and window.flat and is_float(instance) and positions <= MOST_POSITIONS
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The padded plane: ``phases`` of ``rows`` by ``pitch``; ``band`` output rows at a time."""
+
+    phases: tuple[tuple[int, int], ...]
+    rows: int
+    pitch: int
+    band: int
+
+    @property
+    def phase(self) -> int:
+        """Elements of a phase."""
+        return self.rows * self.pitch
+
+    @property
+    def results(self) -> int:
+        """Results of a band, and room for vectors beyond its end."""
+        return self.band * self.pitch + 2 * MOST_LANES
+
+
+def layout_of(window: Window) -> Layout:
+    """Which phases the kernel reads, and their size."""
+    (_, kh, kw), (_, down, step), (_, dh, dw) = window.kernel, window.strides, window.dilations
+    phases = {(y * dh % down, x * dw % step) for y in range(kh) for x in range(kw)}
+    rows = window.output[1] + (kh - 1) * dh // down
+    pitch = window.output[2] + (kw - 1) * dw // step
+    band = max(1, min(window.output[1], BAND // pitch))
+    return Layout(tuple(sorted(phases)), rows, pitch, band)
+
+
+def workspace(instance: Instance, window: Window) -> int:
+    """The padded plane and a band of results."""
+    layout = layout_of(window)
+    return 4 * (len(layout.phases) * layout.phase + 2 * MOST_LANES + layout.results)
+
+
+def emit(cx: KernelContext, window: Window) -> None:
+    """Planes of the output; the plane that they see is padded once for all of its filters."""
+    layout, body = layout_of(window), cx.body
+    x, w, y, bias = cx.input(0), cx.input(1), cx.output(), cx.optional(2)
+    filters, group, positions = channels_of(cx)[1], cx.int("group"), w.size // w.shape[0]
+    cx.call("LANES", PRELUDE)
+    scratch = cx.scratch(x.type)
+    size = window.input[1] * window.input[2]
+    body.line(f"float *results = {scratch} + {len(layout.phases) * layout.phase + 2 * MOST_LANES};")
+    with body.loops(("n", "c"), (x.shape[0], group)):
+        body.line(f"const float *image = {x.name} + (n * {group} + c) * {size};")
+        _emit_padding(cx, window, layout, scratch)
+        with body.loop("o", f"(c + 1) * {filters}", f"c * {filters}"):
+            body.line(f"const float *k = {w.name} + o * {positions};")
+            body.line(f"float *out = {y.name} + (n * {group * filters} + o) * {window.pixels};")
+            body.line(f"const float start = {f'{bias.name}[o]' if bias else 0};")
+            with body.loop("h", window.output[1], step=layout.band):
+                _emit_band(cx, window, layout, scratch)
+
+
+def _emit_padding(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:
+    for number, phase in enumerate(layout.phases):
+        stride = (window.strides[1], window.strides[2])
+        copy = padded_rows(cx, window, layout.pitch, stride=stride, phase=phase)
+        to = f"{scratch} + {number * layout.phase}"
+        cx.body.line(f"{copy}(image, {to}, {phase[0] - window.begin[1]}, {layout.rows});")
+
+
+def _emit_band(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:
+    body, (_, height, wide) = cx.body, window.output
+    (_, kh, kw), (_, down, step), (_, dh, dw) = window.kernel, window.strides, window.dilations
+    relu = finish_of(cx).text == RELU
+    left = f"{height} - h"
+    rows = f"{left} < {layout.band} ? {left} : {layout.band}"
+    body.line(f"const ptrdiff_t rows = {str(height) if layout.band == height else rows};")
+    body.line(f"const float *from = {scratch} + h * {layout.pitch};")
+    with body.block(f"for (ptrdiff_t p = 0; p < rows * {layout.pitch}; p += 2 * LANES)"):
+        body.line("vec s0 = { 0 }, s1 = { 0 };")
+        body.line("s0 += start;")
+        body.line("s1 += start;")
+        for y in range(kh):
+            for x in range(kw):
+                number = layout.phases.index((y * dh % down, x * dw % step))
+                at = number * layout.phase + y * dh // down * layout.pitch + x * dw // step
+                body.line(f"s0 += k[{y * kw + x}] * *(const vec *)(from + p + {at});")
+                body.line(f"s1 += k[{y * kw + x}] * *(const vec *)(from + p + {at} + LANES);")
+        for s in range(2):
+            value = f"NOT_BELOW_0(s{s})" if relu else f"s{s}"
+            body.line(f"*(vec *)(results + p{' + LANES' if s else ''}) = {value};")
+    with body.loop("r", "rows"):
+        body.line(f"memcpy(out + (h + r) * {wide}, results + r * {layout.pitch}, {4 * wide});")

@@ -1,0 +1,179 @@
+"""Convolutions of any kind: bands of output pixels, gathered and multiplied.
+
+A band is a few output pixels and everything that the kernel sees from them, gathered into
+scratch space as a matrix ``[channel, kernel position][pixel]``; padding, strides and dilations end
+there. The convolution of the band is then a product with the weights, tile by tile, with the
+bias as its start and Relu at its end. A pointwise convolution multiplies the image itself.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from smelt.native.kernels.convolution.window import Window, channels_of
+from smelt.native.kernels.kernel import Instance, KernelContext
+from smelt.native.kernels.tile import Product, columns_for, emit_columns, padded
+from smelt.native.types import CType
+
+
+@dataclass(frozen=True, slots=True)
+class Bands:
+    """How the output pixels are cut: ``rows`` x ``columns`` a band, about as wide as a tile."""
+
+    rows: int
+    columns: int
+
+
+def _bands(instance: Instance, window: Window) -> Bands:
+    width = columns_for(channels_of(instance)[1], instance.type(0))
+    height, pixels = window.output[1], max(window.output[2], 1)
+    if pixels >= width:
+        return Bands(1, width)
+    return Bands(max(1, min(height, width // pixels)), pixels)
+
+
+def workspace(instance: Instance, window: Window) -> int:
+    if window.pointwise:
+        return 0
+    bands = _bands(instance, window)
+    depth = channels_of(instance)[0] * math.prod(window.kernel)
+    pixels = padded(bands.rows * bands.columns)
+    return max(depth, 1) * pixels * instance.type(0).size
+
+
+def emit(cx: KernelContext, window: Window) -> None:
+    """Loops over samples, groups, planes, bands; then the tiles of a product."""
+    x, w, y = cx.input(0), cx.input(1), cx.output()
+    bias = cx.optional(2)
+    group = cx.int("group")
+    channels, filters = channels_of(cx)
+    depth = channels * math.prod(window.kernel)
+    pixels, image = math.prod(window.output), math.prod(window.input)
+    if 0 in y.shape:
+        return
+    product = Product(
+        x.type,
+        y.type,
+        m=filters,
+        n=0,
+        k=depth,
+        a=f"{w.name} + g * {filters * depth}",
+        a_m=depth,
+        a_k=1,
+        b="",
+        b_k=0,
+        c="out",
+        c_m=pixels,
+        bias=f"{bias.name} + g * {filters}" if bias else "",
+        relu=cx.instruction.op.endswith("::ConvRelu"),
+    )
+    with cx.body.loops(("n", "g"), (x.shape[0], group)):
+        source = f"{x.name} + (n * {group} + g) * {channels * image}"
+        target = f"{y.name} + (n * {group} + g) * {filters * pixels}"
+        cx.body.line(f"const {x.type.name} *image = {source};")
+        cx.body.line(f"{y.type.name} *out = {target};")
+        if window.pointwise:
+            _emit_pointwise(cx, product, pixels)
+        else:
+            _emit_bands(cx, product, window, channels)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A part of a dim: ``length`` positions from ``start``, repeated by a loop up to ``end``.
+
+    ``end`` is 0 for the rest of a dim, which stands alone.
+    """
+
+    start: str
+    length: int
+    end: int
+
+
+def _cuts(var: str, size: int, part: int) -> list[Cut]:
+    """The whole parts as one loop over ``var``, then the rest."""
+    whole = size - size % part
+    cuts = [Cut(var, part, whole)] if whole else []
+    return cuts + ([Cut(str(whole), size - whole, 0)] if size > whole else [])
+
+
+@contextmanager
+def _loop(cx: KernelContext, cut: Cut) -> Iterator[None]:
+    if not cut.end:
+        yield
+        return
+    with cx.body.loop(cut.start, cut.end, step=cut.length):
+        yield
+
+
+def _emit_pointwise(cx: KernelContext, product: Product, pixels: int) -> None:
+    width = min(columns_for(product.m, product.element), pixels)
+    for cut in _cuts("j", pixels, width):
+        with _loop(cx, cut):
+            b, c = f"image + {cut.start}", f"{product.c} + {cut.start}"
+            emit_columns(cx, replace(product, n=cut.length, b=b, b_k=pixels, c=c))
+
+
+def _emit_bands(cx: KernelContext, product: Product, window: Window, channels: int) -> None:
+    bands = _bands(cx, window)
+    scratch = cx.scratch(product.element)
+    gather = _gather(cx, product.element, window, channels)
+    _, height, wide = window.output
+    with cx.body.loop("d", window.output[0]):
+        for row in _cuts("h", height, bands.rows):
+            for column in _cuts("w", wide, bands.columns):
+                pixels = row.length * column.length
+                width = padded(pixels)
+                at = f"d, {row.start}, {column.start}, {row.length}, {column.length}"
+                c = f"{product.c} + (d * {height} + {row.start}) * {wide} + {column.start}"
+                with _loop(cx, row), _loop(cx, column):
+                    cx.body.line(f"{gather}(image, {scratch}, {at}, {width - pixels});")
+                    band = replace(product, n=pixels, width=width, b=scratch, b_k=width, c=c)
+                    emit_columns(cx, band)
+
+
+def _gather(cx: KernelContext, type_: CType, window: Window, channels: int) -> str:
+    """The function that fills a band; rows and columns outside the image become 0."""
+    fields = (window.input, window.kernel, window.strides, window.dilations, window.begin)
+    letters = zip("ikgdp", fields, strict=True)
+    name = f"band_{type_.name}_c{channels}_" + "_".join(
+        letter + "x".join(map(str, field)) for letter, field in letters
+    )
+    (i0, i1, i2), (k0, k1, k2), (s0, s1, s2), (d0, d1, d2), (p0, p1, p2) = fields
+    text = f"""static void {name}(const T *restrict x, T *restrict band,
+    ptrdiff_t d, ptrdiff_t h, ptrdiff_t w, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t pad)
+{{
+    for (ptrdiff_t c = 0; c < {channels}; ++c)
+    for (ptrdiff_t k0 = 0; k0 < {k0}; ++k0)
+    for (ptrdiff_t k1 = 0; k1 < {k1}; ++k1)
+    for (ptrdiff_t k2 = 0; k2 < {k2}; ++k2) {{
+    for (ptrdiff_t r = 0; r < rows; ++r, band += columns) {{
+        const ptrdiff_t z = d * {s0} + k0 * {d0} - {p0};
+        const ptrdiff_t y = (h + r) * {s1} + k1 * {d1} - {p1};
+        const ptrdiff_t first = w * {s2} + k2 * {d2} - {p2};
+        const ptrdiff_t row = ((c * {i0} + z) * {i1} + y) * {i2} + first;
+        ptrdiff_t low = first < 0 ? (-first + {s2 - 1}) / {s2} : 0;
+        ptrdiff_t high = first < {i2} ? ({i2 - 1} - first) / {s2} + 1 : 0;
+        ptrdiff_t j = 0;
+        if (z < 0 || z >= {i0} || y < 0 || y >= {i1})
+            high = 0;
+        low = low < high ? low : high;
+        high = high < columns ? high : columns;
+        low = low < columns ? low : columns;
+        for (; j < low; ++j)
+            band[j] = 0;
+        for (; j < high; ++j)
+            band[j] = x[row + j * {s2}];
+        for (; j < columns; ++j)
+            band[j] = 0;
+    }}
+    for (ptrdiff_t j = 0; j < pad; ++j)
+        *band++ = 0;
+    }}
+}}
+"""
+    return cx.call(name, re.sub(r"\bT\b", type_.name, text))

@@ -1,0 +1,100 @@
+"""What all ways to convolve floats share: operands of one group, and the band with its padding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from smelt.native.kernels.convolution.window import Window, channels_of
+from smelt.native.kernels.kernel import Instance, KernelContext
+from smelt.native.kernels.vector_tile import RELU, Finish
+
+
+def constant_weights(instance: Instance) -> np.ndarray | None:
+    """The weights as ``[group, filter, channel, kernel positions]``; None if they are computed."""
+    array = instance.program.constants.get(instance.instruction.inputs[1])
+    if array is None:
+        return None
+    channels, filters = channels_of(instance)
+    return np.ascontiguousarray(array).reshape(instance.int("group"), filters, channels, -1)
+
+
+def constant_bias(instance: Instance) -> np.ndarray | None:
+    """The bias as ``[group, filter]``; None if there is none or it is computed."""
+    slot = instance.instruction.inputs[2] if instance.slot(2) is not None else -1
+    array = instance.program.constants.get(slot)
+    return None if array is None else array.reshape(instance.int("group"), -1)
+
+
+def is_float(instance: Instance) -> bool:
+    """True if image and weights are of the type that vectors have."""
+    return instance.type(0).name == instance.type(1).name == "float"
+
+
+def finish_of(cx: KernelContext) -> Finish:
+    """What becomes of the sums."""
+    return Finish(RELU) if cx.instruction.op.endswith("::ConvRelu") else Finish()
+
+
+@contextmanager
+def groups(cx: KernelContext, window: Window) -> Iterator[None]:
+    """Loops over samples ``n`` and groups ``g``; ``image`` and ``out`` are those of a group."""
+    x, y, body = cx.input(0), cx.output(), cx.body
+    channels, filters = channels_of(cx)
+    group, size = cx.int("group"), window.input[0] * window.input[1] * window.input[2]
+    with body.loops(("n", "g"), (x.shape[0], group)):
+        body.line(f"const float *image = {x.name} + (n * {group} + g) * {channels * size};")
+        body.line(f"float *out = {y.name} + (n * {group} + g) * {filters * window.pixels};")
+        yield
+
+
+def padded_rows(
+    cx: KernelContext,
+    window: Window,
+    pitch: int,
+    *,
+    stride: tuple[int, int] = (1, 1),
+    phase: tuple[int, int] = (0, 0),
+) -> str:
+    """A function ``(image, to, y, rows)`` that copies rows of a plane into rows of ``pitch``.
+
+    Row ``r`` is row ``y + r * stride`` of the image and column ``q`` is ``q * stride`` of it, both
+    from ``phase`` on and before the padding; what lies outside is 0.
+    """
+    _, height, width = window.input
+    (down, step), first = stride, phase[1] - window.begin[2]
+    low = max(0, -(first // step))
+    high = max(low, min(pitch, (width - 1 - first) // step + 1))
+    low = min(low, pitch)
+    name = (
+        f"rows_{height}x{width}_{pitch}_{down}_{step}_{first + window.begin[2]}_{window.begin[2]}"
+    )
+    copy = (
+        f"memcpy(to + {low}, image + at + {low * step}, {4 * (high - low)});"
+        if step == 1
+        else f"for (ptrdiff_t q = {low}; q < {high}; ++q)\n            "
+        f"to[q] = image[at + q * {step}];"
+    )
+    edges = [f"for (ptrdiff_t q = 0; q < {low}; ++q)\n            to[q] = 0;"] if low else []
+    edges += [copy] if high > low else []
+    if high < pitch:
+        edges.append(f"for (ptrdiff_t q = {high}; q < {pitch}; ++q)\n            to[q] = 0;")
+    inside = "\n        ".join(edges)
+    text = f"""static void {name}(const float *restrict image, float *restrict to, ptrdiff_t y,
+    ptrdiff_t rows)
+{{
+    for (; rows > 0; --rows, y += {down}, to += {pitch}) {{
+        const ptrdiff_t at = y * {width} + ({first});
+        if (y < 0 || y >= {height}) {{
+            for (ptrdiff_t q = 0; q < {pitch}; ++q)
+                to[q] = 0;
+            continue;
+        }}
+        {inside}
+        (void)at;
+    }}
+}}
+"""
+    return cx.call(name, text)

@@ -1,0 +1,64 @@
+"""1x1 convolutions: the image is a matrix already. Filters are rows of a tile, pixels columns."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smelt.native.kernels.convolution.parts import (
+    constant_weights,
+    finish_of,
+    groups,
+    is_float,
+)
+from smelt.native.kernels.convolution.window import Window, channels_of
+from smelt.native.kernels.kernel import Instance, KernelContext
+from smelt.native.kernels.vector import MOST_LANES
+from smelt.native.kernels.vector_tile import STRIDED, Part, Tile, even_parts, packed_rows
+
+ROWS, VECTORS = 6, 2
+
+
+def takes(instance: Instance, window: Window) -> bool:
+    """Enough pixels for the widest tile."""
+    return window.pointwise and is_float(instance) and window.pixels >= VECTORS * MOST_LANES
+
+
+def workspace(instance: Instance, window: Window) -> int:
+    """None."""
+    return 0
+
+
+def emit(cx: KernelContext, window: Window) -> None:
+    """Columns of pixels, and for each all filters; the last columns overlap those before."""
+    channels, filters = channels_of(cx)
+    parts, pixels, body = even_parts(filters, ROWS), window.pixels, cx.body
+    weights = constant_weights(cx)
+    bias = cx.optional(2)
+    packed = _pack(cx, weights, parts) if weights is not None else ""
+    finish = finish_of(cx)
+    wide = f"{VECTORS} * LANES"
+    with groups(cx, window), body.block(f"for (ptrdiff_t j = 0; j < {pixels}; j += {wide})"):
+        body.line(f"const ptrdiff_t at = j + {wide} <= {pixels} ? j : {pixels} - {wide};")
+        for part in parts:
+            walk = packed_rows(part.length) if packed else STRIDED
+            tile = Tile(part.length, VECTORS, walk, "row" if bias else "", finish)
+            end = part.first + part.length * part.count
+            with body.loop("o", end, part.first, part.length):
+                a = f"{packed or cx.input(1).name} + (g * {filters} + o) * {channels}"
+                strides = [] if packed else [str(channels), "1"]
+                arguments = [str(channels), a, *strides, "image + at", str(pixels)]
+                start = f"{bias.name} + g * {filters} + o" if bias else ""
+                tile.call(
+                    cx, arguments, f"out + o * {pixels} + at", pixels, f"j - at, {wide}", start
+                )
+
+
+def _pack(cx: KernelContext, weights: np.ndarray, parts: list[Part]) -> str:
+    """The weights of each part of the filters, channel by channel."""
+    blocks = [
+        weights[g, o : o + part.length, :, 0].T.reshape(-1)
+        for g in range(weights.shape[0])
+        for part in parts
+        for o in range(part.first, part.first + part.length * part.count, part.length)
+    ]
+    return cx.constant(np.concatenate(blocks), cx.type(1))

@@ -1,0 +1,80 @@
+"""What a convolution or a pooling sees of an image."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from smelt.native.kernels.kernel import Instance
+
+Three = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A convolution or pooling over three spatial dims; missing leading dims have size 1."""
+
+    input: Three
+    output: Three
+    kernel: Three
+    strides: Three
+    dilations: Three
+    begin: Three
+    end: Three
+
+    @property
+    def pixels(self) -> int:
+        """Positions of the output."""
+        return math.prod(self.output)
+
+    @property
+    def flat(self) -> bool:
+        """True if there is one plane at most: the first of the three dims is idle."""
+        first = (self.input[0], self.kernel[0], self.begin[0], self.end[0])
+        return first == (1, 1, 0, 0)
+
+    @property
+    def padded(self) -> bool:
+        """True if the window reaches beyond the image."""
+        return any((*self.begin, *self.end))
+
+    @property
+    def pointwise(self) -> bool:
+        """True if output pixel i reads input pixel i and nothing else."""
+        ones = (1, 1, 1)
+        return self.kernel == self.strides == ones and not any((*self.begin, *self.end))
+
+
+def window_of(instance: Instance) -> Window:
+    """The window of a Conv or a pooling whose attributes are explicit."""
+    pads = instance.ints("pads")
+    rank = len(pads) // 2
+    return Window(
+        _three(instance.shape(0)[2:], 1),
+        _three(instance.output_shape()[2:], 1),
+        _three(instance.ints("kernel_shape"), 1),
+        _three(instance.ints("strides"), 1),
+        _three(instance.ints("dilations"), 1),
+        _three(pads[:rank], 0),
+        _three(pads[rank:], 0),
+    )
+
+
+def _three(values: tuple[int, ...], fill: int) -> Three:
+    padded = (fill,) * (3 - len(values)) + values
+    return padded[0], padded[1], padded[2]
+
+
+def refuse_window(instance: Instance) -> str | None:
+    """More than three spatial dims, or pads that cut the input."""
+    if not 1 <= len(instance.ints("kernel_shape")) <= 3:
+        return "a number of spatial dims that is not 1, 2 or 3"
+    if min(instance.ints("pads")) < 0:
+        return "a negative pad"
+    return None
+
+
+def channels_of(instance: Instance) -> tuple[int, int]:
+    """Channels in and out of one group of a convolution."""
+    group = instance.int("group")
+    return instance.shape(1)[1], instance.shape(1)[0] // max(group, 1)

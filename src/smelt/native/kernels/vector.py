@@ -1,0 +1,32 @@
+"""Vectors of floats in C: as many lanes as the compiler's target has, one where it has none.
+
+They are the vectors of the GNU dialect, which gcc and clang turn into instructions of any CPU.
+Wider vectors than the CPU has are ruinous there, so the width follows what the compiler says.
+"""
+
+from __future__ import annotations
+
+MOST_LANES = 16
+"""Lanes of the widest vectors: how far kernels may read past what they use."""
+
+PRELUDE = """#if !defined(__GNUC__)
+#define LANES 1
+#elif defined(__AVX512F__)
+#define LANES 16
+#elif defined(__AVX__)
+#define LANES 8
+#elif defined(__SSE2__) || defined(__ARM_NEON) || defined(__ALTIVEC__) || defined(__wasm_simd128__)
+#define LANES 4
+#else
+#define LANES 1
+#endif
+#if LANES > 1
+typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef int32_t mask __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+#define NOT_BELOW_0(v) ((vec)((mask)(v) & ~((v) < 0)))
+#else
+typedef float vec;
+#define NOT_BELOW_0(v) ((v) < 0 ? 0 : (v))
+#endif
+"""
+"""``vec`` holds ``LANES`` floats, at any address; NaN is not below 0."""

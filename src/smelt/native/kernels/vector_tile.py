@@ -1,0 +1,249 @@
+"""The inner kernel of products of floats: a few rows by a few vectors of C in registers.
+
+Each step multiplies one element of A a row with a few vectors of B. What makes a row or a column
+is the caller's choice: a pixel, a filter, a row of a matrix. Twelve sums of vectors keep two
+multipliers busy and leave registers for the factors on CPUs with sixteen of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.vector import PRELUDE
+from smelt.native.writer import Writer
+
+SUMS = 12
+"""Vectors of sums that a tile keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """An operand read at each element of a product: a pointer and its strides there, 0 if none."""
+
+    pointer: str
+    row: int
+    column: int
+
+    def at(self, row: str, column: str) -> Beside:
+        """The same from another row and column on."""
+        return Beside(
+            plus(plus(self.pointer, row, self.row), column, self.column), self.row, self.column
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """What becomes of a sum before it is stored: C in ``{0}``, the sum, and ``{1}``..., ``beside``.
+
+    ``support`` are the functions that the text calls, by name.
+    """
+
+    text: str = "{0}"
+    beside: tuple[Beside, ...] = ()
+    support: tuple[tuple[str, str], ...] = ()
+
+    def at(self, row: str, column: str) -> Finish:
+        """The same from another row and column on."""
+        return Finish(self.text, tuple(one.at(row, column) for one in self.beside), self.support)
+
+
+RELU = "{0} < 0 ? 0 : {0}"
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How a tile goes through the shared dim, as C.
+
+    ``parameters`` and ``arguments`` are those of the tile; ``heads`` are loops, the last of which
+    holds ``steps``: for each step, what all rows read of A, with ``@`` for the row's number, and
+    the address of B. ``before`` and ``after`` stand around the steps.
+    """
+
+    name: str
+    parameters: str
+    heads: tuple[str, ...]
+    steps: tuple[tuple[str, str], ...]
+    before: str = ""
+    after: str = ""
+    row_start: str = ""
+
+
+STRIDED = Walk(
+    name="dot",
+    parameters="ptrdiff_t kn, const float *restrict a, ptrdiff_t am, ptrdiff_t ak, "
+    "const float *restrict b, ptrdiff_t bk",
+    heads=("for (ptrdiff_t k = 0; k < kn; ++k)",),
+    steps=(("a[@ * am]", "b"),),
+    after="a += ak, b += bk;",
+)
+"""``a[row * am + k * ak]`` times ``b[k * bk + column]``."""
+
+
+def packed_rows(rows: int) -> Walk:
+    """As ``STRIDED``, for an A that lies there step by step."""
+    return Walk(
+        name=f"packed{rows}",
+        parameters="ptrdiff_t kn, const float *restrict a, const float *restrict b, ptrdiff_t bk",
+        heads=STRIDED.heads,
+        steps=(("a[@]", "b"),),
+        after=f"a += {rows}, b += bk;",
+    )
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A tile function: ``rows`` by ``vectors``, over a ``walk``, from ``start`` to ``finish``.
+
+    ``start`` is ``row`` or ``column`` if a parameter holds a number for each, which the sums start
+    from. The strides of C are ``row`` and ``column``, constants if they are numbers.
+    """
+
+    rows: int
+    vectors: int
+    walk: Walk
+    start: str = ""
+    finish: Finish = field(default_factory=Finish)
+    column: int = 1
+
+    def declare(self, cx: KernelContext) -> str:
+        """The name of the function, which is added to those that the kernel calls."""
+        cx.call("LANES", PRELUDE)
+        for support in self.finish.support:
+            cx.call(*support)
+        text = self._text()
+        name = f"tile_{self.walk.name}_{self.rows}x{self.vectors}_"
+        name += hashlib.sha256(text.encode()).hexdigest()[:6]
+        return cx.call(name, text.replace("TILE", name, 1))
+
+    def call(
+        self,
+        cx: KernelContext,
+        arguments: Sequence[str],
+        c: str,
+        cm: int,
+        stored: str,
+        start: str = "",
+    ) -> None:
+        """A call; ``stored`` are the first column that is stored and the one after the last."""
+        given = [*arguments, c, str(cm), stored, *([start] if self.start else [])]
+        given += [one.pointer for one in self.finish.beside]
+        cx.body.line(f"{self.declare(cx)}({', '.join(given)});")
+
+    def _text(self) -> str:
+        out = Writer()
+        start = ", const float *restrict start" if self.start else ""
+        beside = "".join(f", const float *r{i}" for i in range(len(self.finish.beside)))
+        parameters = f"{self.walk.parameters}, float *c, ptrdiff_t cm, ptrdiff_t from, ptrdiff_t to"
+        out.line(f"static void TILE({parameters}{start}{beside})")
+        with out.block(""):
+            for m, v in self._sums():
+                out.line(f"vec s{m}_{v} = {self._first(m, v)};")
+            self._steps(out)
+            self._store(out)
+        return out.text()
+
+    def _sums(self) -> Iterator[tuple[int, int]]:
+        return ((m, v) for m in range(self.rows) for v in range(self.vectors))
+
+    def _first(self, m: int, v: int) -> str:
+        if self.start == "column":
+            return f"*(const vec *)(start{_lanes(v)})"
+        return "{ 0 }"
+
+    def _steps(self, out: Writer) -> None:
+        if self.start == "row":
+            for m, v in self._sums():
+                out.line(f"s{m}_{v} += start[{m}];")
+        if self.walk.row_start:
+            for m in range(self.rows):
+                out.line(self.walk.row_start.replace("@", str(m)))
+        for head in self.walk.heads[:-1]:
+            out.line(head)
+        with out.block(self.walk.heads[-1]):
+            if self.walk.before:
+                out.line(self.walk.before)
+            for number, (a, b) in enumerate(self.walk.steps):
+                self._step(out, number, a, b)
+            if self.walk.after:
+                out.line(self.walk.after)
+
+    def _step(self, out: Writer, number: int, a: str, b: str) -> None:
+        for v in range(self.vectors):
+            out.line(f"const vec b{number}_{v} = *(const vec *)({b}{_lanes(v)});")
+        for m in range(self.rows):
+            out.line(f"const float a{number}_{m} = {a.replace('@', str(m))};")
+            for v in range(self.vectors):
+                out.line(f"s{m}_{v} += a{number}_{m} * b{number}_{v};")
+
+    def _store(self, out: Writer) -> None:
+        plain, relu = self.finish.text == "{0}", self.finish.text == RELU
+        if relu:
+            for m, v in self._sums():
+                out.line(f"s{m}_{v} = NOT_BELOW_0(s{m}_{v});")
+        if self.column == 1 and (plain or relu):
+            with out.block(f"if (from == 0 && to == {self.vectors} * LANES)"):
+                for m, v in self._sums():
+                    out.line(f"*(vec *)(c + {m} * cm{_lanes(v)}) = s{m}_{v};")
+                out.line("return;")
+        out.line(f"float t[{self.rows}][{self.vectors} * LANES];")
+        for m, v in self._sums():
+            out.line(f"*(vec *)(t[{m}]{_lanes(v)}) = s{m}_{v};")
+        text = "{0}" if plain or relu else self.finish.text
+        if self.column != 1:
+            with out.loop("l", "to", "from"), out.loop("m", self.rows):
+                self._element(out, text)
+            return
+        if not (plain or relu):
+            with out.block(f"if (from == 0 && to == {self.vectors} * LANES)"):
+                with out.loop("m", self.rows), out.loop("l", f"{self.vectors} * LANES"):
+                    self._element(out, text)
+                out.line("return;")
+        with out.loop("m", self.rows), out.loop("l", "to", "from"):
+            self._element(out, text)
+
+    def _element(self, out: Writer, text: str) -> None:
+        out.line("const float v0 = t[m][l];")
+        names = ["v0"]
+        for i, one in enumerate(self.finish.beside):
+            at = " + ".join(
+                f"{var} * {stride}" if stride != 1 else var
+                for var, stride in (("m", one.row), ("l", one.column))
+                if stride
+            )
+            out.line(f"const float v{i + 1} = r{i}[{at or 0}];")
+            names.append(f"v{i + 1}")
+        column = "l" if self.column == 1 else f"l * {self.column}"
+        out.line(f"c[m * cm + {column}] = {text.format(*names)};")
+
+
+def _lanes(v: int) -> str:
+    return "" if v == 0 else " + LANES" if v == 1 else f" + {v} * LANES"
+
+
+def plus(pointer: str, position: str, stride: int) -> str:
+    """``pointer + position * stride`` as C."""
+    if position == "0" or stride == 0:
+        return pointer
+    return f"{pointer} + {position}" if stride == 1 else f"{pointer} + ({position}) * {stride}"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """``count`` equal parts of ``length`` from ``first`` on."""
+
+    first: int
+    length: int
+    count: int
+
+
+def even_parts(size: int, most: int) -> list[Part]:
+    """``size`` cut into as few parts of at most ``most`` as can be, of nearly equal length."""
+    count = -(-size // most)
+    if count == 0:
+        return []
+    length, longer = divmod(size, count)
+    parts = [Part(0, length + 1, longer), Part(longer * (length + 1), length, count - longer)]
+    return [part for part in parts if part.count]
