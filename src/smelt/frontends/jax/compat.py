@@ -262,8 +262,13 @@ def mapped(body: ClosedJaxpr, rank: int) -> Callable[..., Any]:
 
 def plain(aval: Aval) -> Any:
     """What ``aval`` is made of as a ``ShapeDtypeStruct``: for PRNG keys, arrays of integers."""
-    raw = core.physical_aval(aval)
-    return struct(tuple(raw.shape), raw.dtype, bool(getattr(raw, "weak_type", False)))
+    return struct_of(core.physical_aval(aval))
+
+
+def struct_of(aval: Aval, dtype: Any = None) -> Any:
+    """``aval``, perhaps in another ``dtype``, as a ``ShapeDtypeStruct``."""
+    weak = dtype is None and bool(getattr(aval, "weak_type", False))
+    return struct(tuple(aval.shape), dtype or aval.dtype, weak)
 
 
 def plain_array(constant: Any) -> Any:
@@ -284,6 +289,46 @@ def rebind(equation: Equation, values: Sequence[Any], params: dict[str, Any]) ->
     bound = equation.primitive.get_bind_params(params)
     results = equation.primitive.bind(*values, **bound)
     return list(results) if equation.primitive.multiple_results else [results]
+
+
+JITTED = ("jit", "pjit")
+"""The primitive of jitted functions, by its names."""
+
+_PER_OPERAND = ("in_shardings", "in_layouts", "donated_invars")
+_PER_RESULT = ("out_shardings", "out_layouts")
+
+
+def jit_params(
+    equation: Equation, body: ClosedJaxpr, given: Sequence[int], returned: Sequence[int]
+) -> dict[str, Any]:
+    """The parameters of a jitted call for another ``body``.
+
+    It takes ``given[i]`` operands for each one before, and gives ``returned[i]`` results.
+    """
+    params = {**equation.params, "jaxpr": body}
+    params |= {name: _repeated(params[name], given) for name in _PER_OPERAND}
+    return params | {name: _repeated(params[name], returned) for name in _PER_RESULT}
+
+
+def over_mesh(
+    equation: Equation, body: Callable[..., Any], given: Sequence[int], returned: Sequence[int]
+) -> Callable[..., Any]:
+    """``body`` mapped over the mesh of ``equation``, a ``shard_map``, with operands as above."""
+    params = equation.params
+    mapped: Callable[..., Any] = jax.shard_map(
+        body,
+        mesh=params["mesh"],
+        in_specs=_repeated(params["in_specs"], given),
+        out_specs=_repeated(params["out_specs"], returned),
+        axis_names=set(params["newly_manual_axes"]),
+        check_vma=params["check_vma"],
+    )
+    return mapped
+
+
+def _repeated(items: Sequence[Any], counts: Sequence[int]) -> tuple[Any, ...]:
+    """Each of ``items`` as often as its count says."""
+    return tuple(item for item, count in zip(items, counts, strict=True) for _ in range(count))
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from smelt.errors import ErrorList, InternalError, Unsupported
 from smelt.frontends.jax import compat, registry
+from smelt.frontends.jax.interpreter import bodies, interpret, live_equations
 from smelt.frontends.jax.operand import Operand, broadcast_shapes
 from smelt.frontends.jax.places import Call
 
@@ -51,37 +52,26 @@ def run(
     operands: Sequence[Operand],
 ) -> list[Operand]:
     """Lower the equations of ``jaxpr`` into the graph of ``cx``; returns its results."""
-    known: dict[compat.Var, Operand] = dict(zip(jaxpr.invars, operands, strict=True))
-    for variable, constant in zip(jaxpr.constvars, constants, strict=True):
-        known[variable] = cx.captured(constant, variable.aval)
+    known = [
+        cx.captured(value, v.aval) for v, value in zip(jaxpr.constvars, constants, strict=True)
+    ]
 
-    def read(atom: compat.Atom) -> Operand:
-        if isinstance(atom, compat.Literal):
-            return cx.captured(atom.val, atom.aval)
-        return known[atom]
+    def literal(atom: compat.Literal) -> Operand:
+        return cx.captured(atom.val, atom.aval)
 
-    for equation in live_equations(jaxpr):
+    def lowered(equation: compat.Equation, inputs: list[Operand]) -> list[Operand]:
         rule = registry.find(equation.primitive.name)
         if rule is None:
             raise InternalError("E910", f"primitive {equation.primitive.name!r} was not checked")
-        inputs = [read(atom) for atom in equation.invars]
         with cx.at(equation, inputs):
             if not rule.broadcasts:
-                inputs = [cx.full(operand, atom) for operand, atom in _pairs(inputs, equation)]
-                for operand, atom in _pairs(inputs, equation):
-                    if not isinstance(atom, compat.Literal):
-                        known[atom] = operand
-                cx.operands = tuple(inputs)
-            results = rule.function(cx, *(operand.value for operand in inputs), **equation.params)
-            outputs = bound(cx, equation, results, inputs if rule.broadcasts else None)
-        known.update(zip(equation.outvars, outputs, strict=True))
-    return [read(atom) for atom in jaxpr.outvars]
+                pairs = zip(inputs, equation.invars, strict=True)
+                cx.operands = tuple(cx.full(operand, atom) for operand, atom in pairs)
+            values = (operand.value for operand in cx.operands)
+            results = rule.function(cx, *values, **equation.params)
+            return bound(cx, equation, results, inputs if rule.broadcasts else None)
 
-
-def _pairs(
-    operands: Sequence[Operand], equation: compat.Equation
-) -> Iterator[tuple[Operand, compat.Atom]]:
-    return zip(operands, equation.invars, strict=True)
+    return interpret(jaxpr, known, operands, literal, lowered)
 
 
 def bound(
@@ -114,20 +104,6 @@ def bound(
     return outputs
 
 
-def live_equations(jaxpr: compat.Jaxpr) -> list[compat.Equation]:
-    """The equations that the results need, or that have effects, in order.
-
-    Printing and other debugging is no effect that a model has to keep.
-    """
-    needed = {atom for atom in jaxpr.outvars if not isinstance(atom, compat.Literal)}
-    live = []
-    for equation in reversed(jaxpr.eqns):
-        if compat.has_effects(equation) or any(variable in needed for variable in equation.outvars):
-            live.append(equation)
-            needed.update(a for a in equation.invars if not isinstance(a, compat.Literal))
-    return live[::-1]
-
-
 def check_supported(jaxpr: compat.Jaxpr) -> None:
     """Raise one ErrorList for all primitives without a lowering (E101), parameters that their
     lowering does not know (E106) and element types without an ONNX one (E105)."""
@@ -142,9 +118,7 @@ def check_supported(jaxpr: compat.Jaxpr) -> None:
                 places.append(call.place(equation))
             if registry.find(equation.primitive.name) is None:
                 continue
-            for sub in compat.inner_jaxprs(equation):
-                closed = sub.jaxpr if isinstance(sub, compat.ClosedJaxpr) else sub
-                inner.append((closed, call.inner(equation, closed, "")))
+            inner += [(inside, call.inner(equation, inside, "")) for inside in bodies(equation)]
         pending.extend(reversed(inner))
     if found:
         raise ErrorList(_error(*key, *found[key]) for key in sorted(found))

@@ -17,6 +17,7 @@ from smelt.frontends.jax.constants import ConstantPool
 from smelt.frontends.jax.dims import fits, reshape_numbers
 from smelt.frontends.jax.element_types import refusal
 from smelt.frontends.jax.functions.library import Library
+from smelt.frontends.jax.interpreter import opened
 from smelt.frontends.jax.operand import Operand, adds_first_ones
 from smelt.frontends.jax.places import Call
 from smelt.frontends.jax.symbols import Symbols
@@ -46,6 +47,7 @@ class Lowering:
         self.main = main or self
         self.call = call or Call()
         self._count = 0
+        self._broadcast: dict[tuple[ir.Value, tuple[Dim, ...]], ir.Value] = {}
         if main is None:
             self.symbols = Symbols(builder)
             self.pool = ConstantPool(builder)
@@ -174,15 +176,19 @@ class Lowering:
         return Operand(self.whole(operand, atom.aval), shape)
 
     def whole(self, operand: Operand, aval: Aval) -> ir.Value:
-        """The value of ``operand``, broadcast to the shape of ``aval`` if it is not yet."""
+        """The value of ``operand``, broadcast to the shape of ``aval`` once in this graph."""
         shape = tuple(aval.shape)
         if operand.shape == shape:
             return operand.value
+        known = self._broadcast.get((operand.value, shape))
+        if known is not None:
+            return known
         if adds_first_ones(operand.shape, shape):
             value = self.unsqueeze(operand.value, range(len(shape) - len(operand.shape)))
         else:
             value = self.expand(operand.value, shape)
         self.settle(Operand(value, shape), aval, "broadcast_in_dim")
+        self._broadcast[operand.value, shape] = value
         return value
 
     # -- sizes -------------------------------------------------------------------------------
@@ -222,9 +228,7 @@ class Lowering:
         self, body: compat.ClosedJaxpr | compat.Jaxpr, operands: Sequence[Operand], name: str = ""
     ) -> list[Operand]:
         """Lower ``body`` in place; ``name`` is kept in the origin of its nodes."""
-        jaxpr, constants = (
-            (body.jaxpr, body.consts) if isinstance(body, compat.ClosedJaxpr) else (body, ())
-        )
+        jaxpr, constants = opened(body)
         outer = self.call
         self.call = outer.inner(self.equation, jaxpr, name)
         try:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Hashable, Set
 from typing import Any
 
 from smelt.errors import Unsupported
-from smelt.frontends.jax import compat, engine
+from smelt.frontends.jax import compat
+from smelt.frontends.jax.interpreter import live_equations
 from smelt.frontends.jax.places import place
 from smelt.frontends.jax.state import State, flat, held
 
@@ -50,7 +51,7 @@ def check_drawn(closed: compat.ClosedJaxpr, state: State) -> None:
     keys = {compat.identity(key) for key in state.keys}
     pairs = zip(closed.jaxpr.constvars, closed.consts, strict=True)
     drawn = {variable for variable, constant in pairs if compat.identity(constant) in keys}
-    for equation in engine.live_equations(closed.jaxpr) if keys else ():
+    for equation in live_equations(closed.jaxpr) if keys else ():
         if any(_is_drawn(atom, drawn, keys) for atom in equation.invars):
             raise Unsupported(
                 "E102",

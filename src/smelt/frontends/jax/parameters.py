@@ -8,7 +8,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from smelt.errors import UsageError
-from smelt.frontends.jax import compat, engine
+from smelt.frontends.jax import compat
+from smelt.frontends.jax.interpreter import live_equations
 from smelt.frontends.jax.state import State
 
 SHOWN = 20
@@ -39,7 +40,7 @@ class Parameters:
         count = len(jaxpr.invars) - len(self.arrays)
         used = {
             atom
-            for atoms in (*(e.invars for e in engine.live_equations(jaxpr)), jaxpr.outvars)
+            for atoms in (*(e.invars for e in live_equations(jaxpr)), jaxpr.outvars)
             for atom in atoms
             if not isinstance(atom, compat.Literal)
         }

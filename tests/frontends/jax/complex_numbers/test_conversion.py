@@ -10,6 +10,7 @@ from jax import lax
 
 from smelt.errors import ErrorList, SmeltError
 from smelt.frontends.jax import trace
+from smelt.frontends.jax.complex_numbers import without_complex
 
 NEAR = {"rtol": 2e-4, "atol": 2e-5}
 
@@ -188,6 +189,21 @@ def test_complex_in_a_custom_derivative(check):
 
     twice.defjvp(lambda primals, tangents: (twice(*primals), twice(*tangents)))
     check(on_complex(twice), "f32[3,2]")
+
+
+def test_what_is_called_twice_is_converted_once():
+    turned = jax.jit(lambda z: z * 1j)
+    closed = jax.make_jaxpr(lambda x: turned(turned(lax.complex(x, x))).real)(1.0)
+    calls = [e for e in without_complex(closed).jaxpr.eqns if e.primitive.name == "jit"]
+    assert len(calls) == 2
+    assert calls[0].params["jaxpr"] is calls[1].params["jaxpr"]
+    assert [len(calls[0].params[name]) for name in ("donated_invars", "out_layouts")] == [2, 2]
+
+
+def test_a_reduction_by_a_function_of_complex_numbers_is_refused():
+    fn = on_complex(lambda z: lax.reduce(z, np.complex64(1), lambda a, b: a * b + a, (0,)))
+    with pytest.raises(ErrorList, match="'reduce'"):
+        trace(fn, "f32[3,2]")
 
 
 def test_nothing_complex_is_left(check):

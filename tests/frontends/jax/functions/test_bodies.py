@@ -351,8 +351,10 @@ def test_complex_numbers_inside_of_functions_and_between_them(check):
 
     model = check(lambda x: magnitude(magnitude(x)), "f32[B,4]", rtol=1e-3, atol=1e-4)
     assert calls(model) == {"magnitude": 2}
-    inlined = check(lambda x: turned(turned(jax.lax.complex(x, x))).real, "f32[3]")
-    assert functions(inlined) == []
+    pairs = check(lambda x: turned(turned(jax.lax.complex(x, x))).real, "f32[3]")
+    assert calls(pairs) == {"turned": 2}
+    (function,) = pairs.functions.values()
+    assert [value.name for value in function.inputs] == ["z_0", "z_1"]
 
 
 @pytest.mark.parametrize("shape", ["f32[]", "f32[0,3]", "f32[1]", "bf16[2]", "i8[3]"])

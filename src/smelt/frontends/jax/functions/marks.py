@@ -5,7 +5,8 @@ JAX keeps that name through ``vmap``, ``grad`` and its caches, so nothing has to
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 DOMAIN = "smelt.fn"
 """The domain of functions without a namespace of their own."""
@@ -41,3 +42,19 @@ def read(name: str) -> Mark | None:
     _, domain, called, target, arguments, kept = parts
     names = tuple(filter(None, arguments.split(",")))
     return Mark(domain, called, target, names, kept == "kept")
+
+
+def widened(name: str, counts: Sequence[int]) -> str:
+    """``name`` of a call that passes ``counts[i]`` operands for each one before.
+
+    Its last operands have the names that its mark gives them; those of one become ``z_0, z_1``.
+    """
+    mark = read(name)
+    if mark is None or not mark.arguments:
+        return name
+    pairs = zip(mark.arguments, counts[-len(mark.arguments) :], strict=True)
+    names = (
+        (argument,) if count == 1 else (f"{argument}_{i}" for i in range(count))
+        for argument, count in pairs
+    )
+    return str(replace(mark, arguments=tuple(name for group in names for name in group)))

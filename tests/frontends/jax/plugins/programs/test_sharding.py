@@ -51,6 +51,8 @@ MAPPED = {
     "gathered": functools.partial(ALL, check_vma=False)(gathered),
     "sent nowhere": EACH(lambda x: jax.lax.ppermute(x, "d", [])),
     "the index of the device": EACH(lambda x: x + jax.lax.axis_index("d") + 1),
+    "complex numbers": ALL(lambda x: jax.lax.psum(jnp.abs(jnp.fft.fft(x)).sum(0), "d")),
+    "random numbers": EACH(lambda x: x + jax.random.uniform(jax.random.key(0), x.shape)),
     "a constraint": lambda x: jax.lax.with_sharding_constraint(x, NamedSharding(MESH, P("d"))),
 }
 
@@ -65,9 +67,10 @@ def test_rows_may_be_symbolic():
     assert [str(dim) for dim in model.graph.outputs[0].shape] == ["B", "2"]
 
 
-def test_more_devices_are_refused():
+@pytest.mark.parametrize("body", [mlp, lambda x: jnp.fft.fft(x).real])
+def test_more_devices_are_refused(body):
     mesh = AbstractMesh((2,), ("d",), axis_types=(AxisType.Auto,))
-    fn = jax.shard_map(mlp, mesh=mesh, in_specs=P("d"), out_specs=P("d"))
+    fn = jax.shard_map(body, mesh=mesh, in_specs=P("d"), out_specs=P("d"))
     with pytest.raises(Unsupported, match="shard_map") as caught:
         trace(fn, "f32[2,4]")
     assert "2 devices" in caught.value.why

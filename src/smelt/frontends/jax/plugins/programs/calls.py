@@ -10,6 +10,7 @@ from typing import Any
 import onnx_ir as ir
 
 from smelt.frontends.jax.functions import bodies, marks
+from smelt.frontends.jax.interpreter import CALLS
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.registry import lowers
@@ -27,32 +28,10 @@ def jit(cx: Lowering, *_: ir.Value, jaxpr: Any, **params: Any) -> list[Operand]:
     return bodies.call(cx, mark, jaxpr, [cx.full(operand, atom) for operand, atom in pairs])
 
 
-@lowers("remat2", "checkpoint", broadcasts=True)
-def checkpoint(cx: Lowering, *_: ir.Value, jaxpr: Any, **params: Any) -> list[Operand]:
-    """Nothing to save for a gradient."""
-    return cx.inline(jaxpr, cx.operands)
-
-
-@lowers("custom_jvp_call", "custom_vjp_call", "closed_call", "core_call", broadcasts=True)
-def call(cx: Lowering, *_: ir.Value, call_jaxpr: Any, **params: Any) -> list[Operand]:
-    """Inference needs no derivative rules, so custom ones are dropped."""
-    return cx.inline(call_jaxpr, cx.operands, str(params.get("name", "")))
-
-
-@lowers("custom_vmap_call", broadcasts=True)
-def custom_vmap_call(
-    cx: Lowering, *_: ir.Value, call: Any, rule: object, in_tree: object, out_tree: object
-) -> list[Operand]:
-    """Rules for vmap have done their work."""
-    return cx.inline(call, cx.operands)
-
-
-@lowers("composite", broadcasts=True)
-def composite(
-    cx: Lowering, *_: ir.Value, jaxpr: Any, name: str, version: int, attributes: object
-) -> list[Operand]:
-    """What it decomposes into."""
-    return cx.inline(jaxpr, cx.operands, name)
+@lowers(*(CALLS.keys() - {"jit", "pjit", "shard_map"}), broadcasts=True)
+def call(cx: Lowering, *_: ir.Value, **params: Any) -> list[Operand]:
+    """Inference needs no rules for derivatives, batches and memory, so they are dropped."""
+    return cx.inline(params[CALLS[cx.equation.primitive.name]], cx.operands, params.get("name", ""))
 
 
 @lowers(

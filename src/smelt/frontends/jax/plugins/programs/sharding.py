@@ -70,7 +70,7 @@ def exchange(cx: Lowering, x: ir.Value, **params: Any) -> ir.Value:
     """The data of the one device, with or without a dim for the device."""
     before, after = (tuple(avals[0].shape) for avals in (cx.avals_in, cx.avals_out))
     if len(params.get("perm", (0,))) == 0:
-        # Whoever is sent nothing gets zeros.
+        # A device that no other sends to receives zeros.
         return cx.expand(cx.const_like(0, x), after)
     return x if before == after else cx.reshape(x, after)
 

@@ -1,0 +1,76 @@
+"""Steps through a jaxpr: the one walk that lowering and the rewriting of jaxprs share.
+
+Its users say what a value is, and what an equation makes of such values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from smelt.frontends.jax import compat
+
+Value = TypeVar("Value")
+
+CALLS: Mapping[str, str] = {
+    **dict.fromkeys(("jit", "pjit", "checkpoint", "remat2", "composite", "shard_map"), "jaxpr"),
+    **dict.fromkeys(("custom_jvp_call", "custom_vjp_call"), "call_jaxpr"),
+    **dict.fromkeys(("closed_call", "core_call"), "call_jaxpr"),
+    "custom_vmap_call": "call",
+}
+"""Primitives that hand their operands to a jaxpr and hand back its results, and the parameter
+that holds it. Inference needs no rules for derivatives and batches."""
+
+
+def interpret(
+    jaxpr: compat.Jaxpr,
+    constants: Sequence[Value],
+    operands: Sequence[Value],
+    literal: Callable[[compat.Literal], Value],
+    step: Callable[[compat.Equation, list[Value]], Sequence[Value]],
+) -> list[Value]:
+    """The results of ``jaxpr``: ``step`` gives those of each live equation for its operands."""
+    known: dict[compat.Var, Value] = dict(zip(jaxpr.constvars, constants, strict=True))
+    known.update(zip(jaxpr.invars, operands, strict=True))
+
+    def read(atom: compat.Atom) -> Value:
+        return literal(atom) if isinstance(atom, compat.Literal) else known[atom]
+
+    for equation in live_equations(jaxpr):
+        results = step(equation, [read(atom) for atom in equation.invars])
+        known.update(zip(equation.outvars, results, strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def live_equations(jaxpr: compat.Jaxpr) -> list[compat.Equation]:
+    """The equations that the results need, or that have effects, in order.
+
+    Printing and other debugging is no effect that a model has to keep.
+    """
+    needed = {atom for atom in jaxpr.outvars if not isinstance(atom, compat.Literal)}
+    live = []
+    for equation in reversed(jaxpr.eqns):
+        if compat.has_effects(equation) or any(variable in needed for variable in equation.outvars):
+            live.append(equation)
+            needed.update(a for a in equation.invars if not isinstance(a, compat.Literal))
+    return live[::-1]
+
+
+def bodies(equation: compat.Equation) -> Iterator[compat.Jaxpr]:
+    """The jaxprs that ``equation`` calls or loops over, without their constants."""
+    for body in compat.inner_jaxprs(equation):
+        yield opened(body)[0]
+
+
+def called(equation: compat.Equation) -> compat.ClosedJaxpr | compat.Jaxpr | None:
+    """What ``equation`` calls, None if it is no call."""
+    parameter = CALLS.get(equation.primitive.name)
+    body: compat.ClosedJaxpr | compat.Jaxpr | None = (
+        None if parameter is None else equation.params[parameter]
+    )
+    return body
+
+
+def opened(body: compat.ClosedJaxpr | compat.Jaxpr) -> tuple[compat.Jaxpr, Sequence[object]]:
+    """A jaxpr and its constants, of which one that is not closed has none."""
+    return (body.jaxpr, body.consts) if isinstance(body, compat.ClosedJaxpr) else (body, ())

@@ -1,0 +1,244 @@
+"""A jaxpr traced once more, with arrays of one kind represented by others.
+
+ONNX has neither keys of random numbers nor operators on complex numbers. A ``Representation`` says
+by what arrays those are represented and what an equation does to them; a ``Conversion`` walks the
+jaxpr, its calls and its loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from smelt.errors import ErrorList, Unsupported
+from smelt.frontends.jax import compat
+from smelt.frontends.jax.functions import marks
+from smelt.frontends.jax.interpreter import (
+    bodies,
+    called,
+    interpret,
+    live_equations,
+    opened,
+)
+
+Value: TypeAlias = Any
+"""An array, or what represents one."""
+
+Run: TypeAlias = Callable[[compat.ClosedJaxpr, Sequence[Value]], list[Value]]
+"""The results of a jaxpr for represented operands."""
+
+COUNTED: Mapping[str, Mapping[str, str]] = {
+    "while": {"cond_nconsts": "", "body_nconsts": "cond_nconsts"},
+    "scan": {"num_consts": "", "num_carry": "num_consts"},
+    "cond": {},
+}
+"""Loops, and their parameters that count operands: each with the one that counts those before."""
+
+
+@dataclass(frozen=True)
+class Representation:
+    """How arrays of one kind are represented.
+
+    ``concerns(aval)`` tells arrays of that kind; ``structs(aval)`` are the types of the arrays
+    that represent one, ``parts(value)`` those arrays, ``whole(arrays)`` the reverse of it, and
+    ``split(array)`` represents a concrete one. ``apply(equation, values, run)`` gives the results
+    of an equation with operands or results of the kind, and ``refusal(equation)`` says why there
+    are none, None if there are.
+    """
+
+    concerns: Callable[[compat.Aval], bool]
+    structs: Callable[[compat.Aval], Sequence[Any]]
+    parts: Callable[[Value], Sequence[Any]]
+    whole: Callable[[Sequence[Any]], Value]
+    split: Callable[[Any], Value]
+    apply: Callable[[compat.Equation, list[Value], Run], Sequence[Value]]
+    refusal: Callable[[compat.Equation], Unsupported | None]
+
+
+def convert(closed: compat.ClosedJaxpr, kind: Representation) -> compat.ClosedJaxpr:
+    """``closed`` with arrays of ``kind`` represented, inside and at its interface.
+
+    Raises an ErrorList of what ``kind`` refuses, once for each primitive.
+    """
+    conversion = _Conversion(kind)
+    if not conversion.is_concerned(closed.jaxpr):
+        return closed
+    refused: dict[str, Unsupported] = {}
+    conversion.collect(closed.jaxpr, refused)
+    if refused:
+        raise ErrorList(refused[name] for name in sorted(refused))
+    return conversion.closed(closed)
+
+
+class _Conversion:
+    """One use of ``convert``: each jaxpr is converted once, however often it is called.
+
+    What is found for a jaxpr is kept with it, so that no other gets its id.
+    """
+
+    def __init__(self, kind: Representation) -> None:
+        self._kind = kind
+        self._concerned: dict[int, tuple[object, bool]] = {}
+        self._converted: dict[int, tuple[object, compat.ClosedJaxpr]] = {}
+        self._over_meshes = 0
+
+    # -- what is concerned -------------------------------------------------------------------
+
+    def is_concerned(self, jaxpr: compat.Jaxpr) -> bool:
+        """True if an array of the kind is anywhere in ``jaxpr``."""
+        known = self._concerned.get(id(jaxpr))
+        if known is None:
+            found = any(map(self._is_one, (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars)))
+            found = found or any(self._touches(e) or self._reaches(e) for e in jaxpr.eqns)
+            known = self._concerned[id(jaxpr)] = jaxpr, found
+        return known[1]
+
+    def _is_one(self, atom: compat.Atom) -> bool:
+        return self._kind.concerns(atom.aval)
+
+    def _touches(self, equation: compat.Equation) -> bool:
+        return any(map(self._is_one, (*equation.invars, *equation.outvars)))
+
+    def _reaches(self, equation: compat.Equation) -> bool:
+        return any(map(self.is_concerned, bodies(equation)))
+
+    def collect(self, jaxpr: compat.Jaxpr, refused: dict[str, Unsupported]) -> None:
+        """Note the refusal of the first use of each primitive in ``jaxpr``."""
+        for equation in live_equations(jaxpr):
+            name = equation.primitive.name
+            if name in COUNTED or called(equation) is not None:
+                for body in bodies(equation):
+                    if self.is_concerned(body):
+                        self.collect(body, refused)
+            elif name not in refused and (self._touches(equation) or self._reaches(equation)):
+                why = self._kind.refusal(equation)
+                if why is not None:
+                    refused[name] = why
+
+    # -- the walk ----------------------------------------------------------------------------
+
+    def closed(self, closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
+        """``closed`` converted, itself if it is not concerned."""
+        if not self.is_concerned(closed.jaxpr):
+            return closed
+        known = self._converted.get(id(closed))
+        if known is None:
+            known = self._converted[id(closed)] = closed, self._traced(closed)
+        return known[1]
+
+    def _traced(self, closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
+        jaxpr, count = closed.jaxpr, len(closed.jaxpr.constvars)
+        inputs = [*jaxpr.constvars, *jaxpr.invars]
+
+        def run(*arrays: Any) -> list[Any]:
+            values = self._grouped(arrays, inputs)
+            return self._flat(self._run(jaxpr, values[:count], values[count:]))
+
+        structs = tuple(struct for v in inputs for struct in self._kind.structs(v.aval))
+        traced, _ = compat.make_jaxpr(run, structs)
+        constants = self._flat(self._kind.split(constant) for constant in closed.consts)
+        return compat.with_constants(traced, constants, jaxpr)
+
+    def _run(
+        self, jaxpr: compat.Jaxpr, constants: Sequence[Value], operands: Sequence[Value]
+    ) -> list[Value]:
+        return interpret(jaxpr, constants, operands, self._literal, self._step)
+
+    def _called(
+        self, body: compat.ClosedJaxpr | compat.Jaxpr, operands: Sequence[Value]
+    ) -> list[Value]:
+        jaxpr, constants = opened(body)
+        return self._run(jaxpr, list(map(self._kind.split, constants)), operands)
+
+    def _literal(self, literal: compat.Literal) -> Value:
+        value = literal.val
+        if self._is_one(literal):
+            aval: compat.Aval = literal.aval
+            value = np.asarray(value, aval.dtype)
+        return self._kind.split(value)
+
+    def _step(self, equation: compat.Equation, values: list[Value]) -> Sequence[Value]:
+        with compat.under(equation):
+            reaches = self._reaches(equation)
+            if not reaches and not self._touches(equation):
+                return compat.rebind(equation, values, equation.params)
+            if equation.primitive.name in COUNTED:
+                return self._rebound(equation, values, self._loop_params(equation, values))
+            body = called(equation)
+            if body is None:
+                return self._kind.apply(equation, values, self._called)
+            jitted = equation.primitive.name in compat.JITTED and not self._over_meshes
+            if jitted and isinstance(body, compat.ClosedJaxpr):
+                return self._rebound(equation, values, self._call_params(equation, body))
+            if equation.primitive.name == "shard_map":
+                return self._over_mesh(equation, body, values)
+            return self._called(body, values)
+
+    def _rebound(
+        self, equation: compat.Equation, values: list[Value], params: dict[str, Any]
+    ) -> list[Value]:
+        results = compat.rebind(equation, self._flat(values), params)
+        return self._grouped(results, equation.outvars)
+
+    def _loop_params(self, equation: compat.Equation, values: list[Value]) -> dict[str, Any]:
+        """Its bodies converted, and its operands counted anew."""
+        params = {name: self._replaced(value) for name, value in equation.params.items()}
+        for name, before in COUNTED[equation.primitive.name].items():
+            first = int(equation.params[before]) if before else 0
+            params[name] = len(self._flat(values[first : first + int(equation.params[name])]))
+        return params
+
+    def _replaced(self, parameter: Any) -> Any:
+        if isinstance(parameter, compat.ClosedJaxpr):
+            return self.closed(parameter)
+        if isinstance(parameter, tuple):
+            return tuple(map(self._replaced, parameter))
+        return parameter
+
+    def _call_params(self, equation: compat.Equation, body: compat.ClosedJaxpr) -> dict[str, Any]:
+        given, returned = self._widths(equation.invars), self._widths(equation.outvars)
+        params = compat.jit_params(equation, self.closed(body), given, returned)
+        return {**params, "name": marks.widened(params["name"], given)}
+
+    def _over_mesh(
+        self,
+        equation: compat.Equation,
+        body: compat.ClosedJaxpr | compat.Jaxpr,
+        values: list[Value],
+    ) -> list[Value]:
+        """The body traced where the axes of the mesh have their names.
+
+        Calls inside are inlined: no jaxpr made apart knows over which axes its operands differ.
+        """
+
+        def run(*arrays: Any) -> tuple[Any, ...]:
+            self._over_meshes += 1
+            try:
+                results = self._called(body, self._grouped(arrays, equation.invars))
+            finally:
+                self._over_meshes -= 1
+            return tuple(self._flat(results))
+
+        given, returned = self._widths(equation.invars), self._widths(equation.outvars)
+        results = compat.over_mesh(equation, run, given, returned)(*self._flat(values))
+        return self._grouped(results, equation.outvars)
+
+    # -- arrays and what they represent ------------------------------------------------------
+
+    def _widths(self, atoms: Iterable[compat.Atom]) -> list[int]:
+        return [len(self._kind.structs(atom.aval)) for atom in atoms]
+
+    def _flat(self, values: Iterable[Value]) -> list[Any]:
+        return [array for value in values for array in self._kind.parts(value)]
+
+    def _grouped(self, arrays: Iterable[Any], atoms: Iterable[compat.Atom]) -> list[Value]:
+        """The reverse of ``_flat``, for values of the types of ``atoms``."""
+        source = iter(arrays)
+        values = []
+        for atom, width in zip(atoms, self._widths(atoms), strict=True):
+            parts = [next(source) for _ in range(width)]
+            values.append(self._kind.whole(parts) if self._is_one(atom) else parts[0])
+        return values
