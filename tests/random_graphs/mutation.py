@@ -37,7 +37,7 @@ def applied(mutant: Mutant) -> Iterator[None]:
 
     Only its code is exchanged, so whoever holds the function sees the change.
     """
-    function = _find(mutant.function)
+    function = inspect.unwrap(_find(mutant.function))
     source = textwrap.dedent(inspect.getsource(function))
     assert source.count(mutant.old) == 1, f"{mutant.old!r} is not once in {mutant.function}"
     text = source[source.index("def ") :].replace(mutant.old, mutant.new)
