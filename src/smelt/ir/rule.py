@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx_ir as ir
@@ -45,14 +45,16 @@ class Match:
     """What a pattern bound: ``m["x"]`` is a value, ``m.node("conv")`` the node behind one.
 
     ``nodes`` are those that the rewrite replaces; the results of ``end`` become the new ones.
+    ``options`` are those of the pass, an instance of its options dataclass.
     """
 
-    def __init__(self, root: ir.Node, state: MatchState, opset: int) -> None:
+    def __init__(self, root: ir.Node, state: MatchState, opset: int, options: Any = None) -> None:
         self.root = root
         self.end = root
         self.nodes = list(state.nodes)
         self.constants: Constants = state.constants
         self.opset = opset
+        self.options = options
         self._bindings = dict(state.bindings)
 
     def __getitem__(self, name: str) -> ir.Value:
@@ -164,10 +166,12 @@ class Rule:
         constants: Constants,
         opset: int,
         around: Mapping[ir.Graph, ir.Graph] | None = None,
+        options: Any = None,
     ) -> Match | Miss | None:
         """Match at ``node``; a Miss if operators are there and a constant or reader forbids it.
 
-        ``around`` maps branches of Ifs to the graphs that they may take nodes of.
+        ``around`` maps branches of Ifs to the graphs that they may take nodes of; ``options`` are
+        handed to the match.
         """
         state: MatchState | None = None
         for output, _, look, matcher in self._matchers:
@@ -176,7 +180,7 @@ class Rule:
             if state is None:
                 state = MatchState(constants, node.graph, around, self._inner_names)
             if matcher(node.outputs[output], state, state.is_closed):
-                return Match(node, state, opset)
+                return Match(node, state, opset, options)
         return None if state is None or state.near_miss is None else Miss(state.near_miss)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import onnx_ir as ir
 
@@ -60,7 +61,7 @@ class Worklist:
     """Applies a set of rules to a model until none applies.
 
     ``rules`` are those for which the model has every operator; an operator that a rewrite makes
-    brings back the rules that lacked it.
+    brings back the rules that lacked it. ``options`` are what a pass was given for its rules.
     """
 
     def __init__(
@@ -69,7 +70,9 @@ class Worklist:
         rules: RuleSet | Iterable[Rule],
         stats: RuleStats | None = None,
         index: NodeIndex | None = None,
+        options: Any = None,
     ) -> None:
+        self.options = options
         self.rewriter = rewriter
         self.index = index if index is not None else NodeIndex(rewriter.model)
         self._every = rules if isinstance(rules, RuleSet) else RuleSet(rules)
@@ -108,7 +111,9 @@ class Worklist:
         for rule, could_match in self.rules.for_node(node):
             if not could_match(node):
                 continue
-            match = rule.match(node, self.rewriter.constants, opset, self.index.around)
+            match = rule.match(
+                node, self.rewriter.constants, opset, self.index.around, self.options
+            )
             if isinstance(match, Miss):
                 self.stats.miss(rule.name, match.reason, node)
             elif match is not None:

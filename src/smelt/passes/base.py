@@ -221,11 +221,14 @@ def rule_pass(
     rules: Iterable[Rule],
     **facts: Any,
 ) -> Pass:
-    """A pass that runs ``rules`` to their fixed point; ``facts`` are fields of Pass."""
+    """A pass that runs ``rules`` to their fixed point; ``facts`` are fields of Pass.
+
+    Rules find the options of the pass at their match: ``m.options``.
+    """
     indexed = RuleSet(rules)
 
     def body(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options) -> None:
-        Worklist(rewriter, indexed, stats, cx.index()).run()
+        Worklist(rewriter, indexed, stats, cx.index(), options).run()
 
     return Pass(name, page or "", body, rules=indexed.rules, **facts)
 

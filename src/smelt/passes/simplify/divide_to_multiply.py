@@ -20,31 +20,18 @@ import numpy as np
 from smelt.ir.build import Builder
 from smelt.ir.floats import float_info, is_float
 from smelt.ir.pattern import const, op, var
-from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.worklist import RuleStats, Worklist
-from smelt.passes.base import EXACT, Exactness, PassContext, graph_pass, rounding
-
-_quotient = op("Div", var("x"), const(name="divisor", limit=None))
+from smelt.passes.base import EXACT, Exactness, rounding, rule_pass
 
 
-@rule(_quotient)
-def over_power_of_two(m: Match, b: Builder) -> Replacement:
-    return _multiply(m, b, fast=False)
-
-
-@rule(_quotient)
+@rule(op("Div", var("x"), const(name="divisor", limit=None)))
 def over_constant(m: Match, b: Builder) -> Replacement:
-    return _multiply(m, b, fast=True)
-
-
-def _multiply(m: Match, b: Builder, *, fast: bool) -> Replacement:
     divisor = m.array("divisor", limit=None)
     if divisor is None or not is_float(divisor.dtype):
         return None
     if not _are_normal(divisor):
         return Miss("a divisor is 0, subnormal or not finite")
-    if not fast and not _are_powers_of_two(divisor):
+    if not m.options.fast and not _are_powers_of_two(divisor):
         return Miss("a divisor is no power of two: its reciprocal would be rounded")
     with np.errstate(all="ignore"):
         factor = (1 / divisor.astype(np.float64)).astype(divisor.dtype)
@@ -71,16 +58,12 @@ class Divisors:
     fast: bool = False
 
 
-@graph_pass(
+divide_to_multiply = rule_pass(
     "divide_to_multiply",
     __doc__,
+    [over_constant],
     exactness=Exactness("exact", note="with fast, 2 ulp"),
     declares=lambda options, stats: rounding(2) if options.fast else EXACT,
     options_type=Divisors,
     source="Core ML MIL: common::divide_to_multiply",
 )
-def divide_to_multiply(
-    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Divisors
-) -> None:
-    chosen = over_constant if options.fast else over_power_of_two
-    Worklist(rewriter, [chosen], stats, cx.index()).run()

@@ -24,12 +24,10 @@ import numpy as np
 from smelt.ir.build import Builder
 from smelt.ir.floats import is_float
 from smelt.ir.pattern import const, one_of, op, var
-from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import is_positive
 from smelt.ir.sizes import size_of
-from smelt.ir.worklist import RuleStats, Worklist
-from smelt.passes.base import PassContext, assumes, exact_but_zero_sign, graph_pass
+from smelt.passes.base import assumes, exact_but_zero_sign, rule_pass
 
 _mask = const(name="mask", limit=None)
 _infinite = const(name="infinite", limit=None)
@@ -69,6 +67,8 @@ def something_there(m: Match, b: Builder) -> Replacement:
 
 @rule(one_of(op("Where", _mask, _infinite, var("x")), op("Where", _mask, var("x"), _infinite)))
 def infinite_where_masked(m: Match, b: Builder) -> Replacement:
+    if not m.options.assume_finite:
+        return None
     mask, infinite = m.array("mask", limit=None), m.array("infinite", limit=None)
     if mask is None or infinite is None or not is_float(infinite.dtype):
         return None
@@ -93,18 +93,12 @@ class Masks:
     assume_finite: bool = False
 
 
-@graph_pass(
+select_optimization = rule_pass(
     "select_optimization",
     __doc__,
+    [known_choice, no_choice, something_there, infinite_where_masked],
     exactness=ONE_OPERAND,
     declares=lambda options, stats: HIDDEN_IS_FINITE if options.assume_finite else ONE_OPERAND,
     options_type=Masks,
     source="Core ML MIL: common::select_optimization",
 )
-def select_optimization(
-    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Masks
-) -> None:
-    rules = [known_choice, no_choice, something_there]
-    if options.assume_finite:
-        rules.append(infinite_where_masked)
-    Worklist(rewriter, rules, stats, cx.index()).run()

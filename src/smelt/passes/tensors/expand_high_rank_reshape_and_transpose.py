@@ -22,11 +22,9 @@ import onnx_ir as ir
 from smelt.errors import UsageError
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
-from smelt.ir.rewrite import Rewriter
-from smelt.ir.rule import Build, Match, Miss, Replacement, Rule
+from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import Dim
-from smelt.ir.worklist import RuleStats, Worklist
-from smelt.passes.base import EXACT, PassContext, graph_pass
+from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 from smelt.passes.tensors.stack import RESHAPES, dims_of
 
@@ -37,54 +35,39 @@ class RankLimit:
 
     max_rank: int = 5
 
+    def __post_init__(self) -> None:
+        if self.max_rank < 4:
+            raise UsageError(
+                "E603",
+                f"expand-high-rank-reshape-and-transpose cannot take max_rank={self.max_rank}",
+                why="its steps are Transposes of rank 4",
+            )
+
 
 _first = op(sorted(RESHAPES), var("x"), rest=True, name="split")
-_pattern = op(sorted(RESHAPES), op("Transpose", _first, name="moved"), rest=True)
 
 
-@graph_pass(
-    "expand_high_rank_reshape_and_transpose",
-    __doc__,
-    exactness=EXACT,
-    default=False,
-    options_type=RankLimit,
-    source="Core ML MIL: common::expand_high_rank_reshape_and_transpose",
-)
-def expand_high_rank_reshape_and_transpose(
-    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: RankLimit
-) -> None:
-    if options.max_rank < 4:
-        raise UsageError(
-            "E603",
-            f"expand-high-rank-reshape-and-transpose cannot take max_rank={options.max_rank}",
-            why="its steps are Transposes of rank 4",
-        )
-    rule = Rule("high_rank_transpose", _pattern, _expand(options.max_rank), same_shape=True)
-    Worklist(rewriter, [rule], stats, cx.index()).run()
-
-
-def _expand(limit: int) -> Build:
-    def build(m: Match, b: Builder) -> Replacement:
-        dims, result = dims_of(m["split"]), dims_of(m.root.outputs[0])
-        perm = permutation(m.node("moved"))
-        if dims is None or perm is None or len(dims) <= limit:
-            return None
-        if result is None or len(result) > limit:
-            return Miss("the result itself has too high a rank")
-        sizes, order = _fewer(dims, perm)
-        if len(_unknown(sizes)) > 1 or len(_unknown(result)) > 1:
-            return Miss("more than one dim is not known")
-        if 0 in sizes or 0 in result:
-            return Miss("a size is 0")
-        value = m["x"]
-        steps = [(sizes, order)] if len(sizes) <= limit else _swaps(sizes, order)
-        for shape, moves in steps:
-            if moves != sorted(moves):
-                value = _reshape(b, value, shape)
-                value = b.op("Transpose", value, perm=moves)
-        return _reshape(b, value, result)
-
-    return build
+@rule(op(sorted(RESHAPES), op("Transpose", _first, name="moved"), rest=True), same_shape=True)
+def high_rank_transpose(m: Match, b: Builder) -> Replacement:
+    limit = m.options.max_rank
+    dims, result = dims_of(m["split"]), dims_of(m.root.outputs[0])
+    perm = permutation(m.node("moved"))
+    if dims is None or perm is None or len(dims) <= limit:
+        return None
+    if result is None or len(result) > limit:
+        return Miss("the result itself has too high a rank")
+    sizes, order = _fewer(dims, perm)
+    if len(_unknown(sizes)) > 1 or len(_unknown(result)) > 1:
+        return Miss("more than one dim is not known")
+    if 0 in sizes or 0 in result:
+        return Miss("a size is 0")
+    value = m["x"]
+    steps = [(sizes, order)] if len(sizes) <= limit else _swaps(sizes, order)
+    for shape, moves in steps:
+        if moves != sorted(moves):
+            value = _reshape(b, value, shape)
+            value = b.op("Transpose", value, perm=moves)
+    return _reshape(b, value, result)
 
 
 def _fewer(dims: Sequence[Dim], perm: Sequence[int]) -> tuple[list[Dim], list[int]]:
@@ -132,3 +115,14 @@ def _unknown(dims: Sequence[Dim]) -> list[Dim]:
 
 def _reshape(b: Builder, value: ir.Value, dims: Sequence[Dim]) -> ir.Value:
     return b.op("Reshape", value, b.const_i64([d if isinstance(d, int) else -1 for d in dims]))
+
+
+expand_high_rank_reshape_and_transpose = rule_pass(
+    "expand_high_rank_reshape_and_transpose",
+    __doc__,
+    [high_rank_transpose],
+    exactness=EXACT,
+    default=False,
+    options_type=RankLimit,
+    source="Core ML MIL: common::expand_high_rank_reshape_and_transpose",
+)

@@ -23,40 +23,32 @@ import numpy as np
 
 from smelt.ir.build import Builder
 from smelt.ir.pattern import const, op
-from smelt.ir.rewrite import Rewriter
-from smelt.ir.rule import Match, Miss, Replacement, Rule, rule
-from smelt.ir.worklist import RuleStats, Worklist
-from smelt.passes.base import EXACT, PassContext, assumes, graph_pass
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import EXACT, assumes, rule_pass
 from smelt.passes.tensors.integer_range import integer_range
 from smelt.passes.tensors.one_hot import ONE_HOT, gather_indices, one_hot
 
 
-def _row_of_table(assume_in_range: bool) -> Rule:
-    @rule(op("MatMul", ONE_HOT, const(name="table", limit=None)), name="row_of_table")
-    def row_of_table(m: Match, b: Builder) -> Replacement:
-        vectors, table = one_hot(m), m.array("table", limit=None)
-        if isinstance(vectors, Miss):
-            return vectors
-        if table is None or table.ndim != 2:
-            return Miss("the table is not a matrix")
-        bounds, rows = integer_range(vectors.indices, m.constants), table.shape[0]
-        if bounds is None:
-            return Miss("the indices are not integers")
-        lowest = -rows if vectors.signed else 0
-        if not assume_in_range and (bounds[0] < lowest or bounds[1] >= rows):
-            return Miss("an index may lie outside the table")
-        floating = table.dtype.kind not in "biu"
-        if floating and not np.isfinite(table).all():
-            return Miss("the table holds numbers that are not finite")
-        source = m["table"]
-        if floating and (np.signbit(table) & (table == 0)).any():
-            source = b.constant(np.where(table == 0, np.zeros((), table.dtype), table))
-        return b.op("Gather", source, gather_indices(b, vectors), axis=0)
-
-    return row_of_table
-
-
-_PROVED, _ASSUMED = _row_of_table(assume_in_range=False), _row_of_table(assume_in_range=True)
+@rule(op("MatMul", ONE_HOT, const(name="table", limit=None)))
+def row_of_table(m: Match, b: Builder) -> Replacement:
+    vectors, table = one_hot(m), m.array("table", limit=None)
+    if isinstance(vectors, Miss):
+        return vectors
+    if table is None or table.ndim != 2:
+        return Miss("the table is not a matrix")
+    bounds, rows = integer_range(vectors.indices, m.constants), table.shape[0]
+    if bounds is None:
+        return Miss("the indices are not integers")
+    lowest = -rows if vectors.signed else 0
+    if not m.options.assume_in_range and (bounds[0] < lowest or bounds[1] >= rows):
+        return Miss("an index may lie outside the table")
+    floating = table.dtype.kind not in "biu"
+    if floating and not np.isfinite(table).all():
+        return Miss("the table holds numbers that are not finite")
+    source = m["table"]
+    if floating and (np.signbit(table) & (table == 0)).any():
+        source = b.constant(np.where(table == 0, np.zeros((), table.dtype), table))
+    return b.op("Gather", source, gather_indices(b, vectors), axis=0)
 
 
 @dataclass(frozen=True)
@@ -69,16 +61,12 @@ class Indices:
 IN_RANGE = assumes("no index lies outside the table")
 
 
-@graph_pass(
+fuse_onehot_matmul_to_gather = rule_pass(
     "fuse_onehot_matmul_to_gather",
     __doc__,
+    [row_of_table],
     exactness=EXACT,
     declares=lambda options, stats: IN_RANGE if options.assume_in_range else EXACT,
     options_type=Indices,
     source="Core ML MIL: common::fuse_onehot_matmul_to_gather",
 )
-def fuse_onehot_matmul_to_gather(
-    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Indices
-) -> None:
-    rules = [_ASSUMED if options.assume_in_range else _PROVED]
-    Worklist(rewriter, rules, stats, cx.index()).run()
