@@ -70,7 +70,7 @@ def test_allocates_nothing_and_prints_nothing() -> None:
     source = b"\n".join(files.values()).decode()
     assert not re.search(r"\b(malloc|calloc|alloca|free|printf|fopen|stdio|stdlib)\b", source)
     assert set(re.findall(r"#include (\S+)", source)) == {
-        *('"model.h"', '"model_weights.h"'),
+        *('"model.c"', '"model.h"', '"model_weights.h"'),
         *("<math.h>", "<stddef.h>", "<stdint.h>", "<string.h>"),
     }
 
@@ -218,8 +218,22 @@ def test_null_and_misaligned_pointers_are_errors(tmp_path: Path) -> None:
     assert status(x, y + 2, arena) == 2
 
 
-def test_the_whole_cnn_agrees_with_onnx_runtime() -> None:
-    library = Library({"cnn": CNN, "block": BLOCK})
+VARIANTS = {
+    "baseline": ("-O1", "-DSMELT_NO_DISPATCH"),
+    "dispatched": ("-O2",),
+    "no vectors": ("-O1", "-DSMELT_NO_DISPATCH", "-DLANES=1"),
+    "native": ("-O3", "-march=native"),
+}
+
+
+@pytest.mark.parametrize("flags", VARIANTS.values(), ids=VARIANTS)
+def test_the_whole_cnn_agrees_with_onnx_runtime(flags: tuple[str, ...]) -> None:
+    warnings = ("-Wall", "-Wextra", "-pedantic", "-Wshadow", "-Wconversion", "-Werror")
+    library = Library(
+        {"cnn": CNN, "block": BLOCK},
+        flags=("-std=c99", *warnings, *flags),
+        constant="w b v d q k s",
+    )
     for name, built in library.models.items():
         library.check(name, random_inputs(built.source), rtol=1e-4, atol=1e-5)
 

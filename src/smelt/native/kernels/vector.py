@@ -9,7 +9,8 @@ from __future__ import annotations
 MOST_LANES = 16
 """Lanes of the widest vectors: how far kernels may read past what they use."""
 
-PRELUDE = """#if !defined(__GNUC__)
+PRELUDE = """#if defined(LANES)
+#elif !defined(__GNUC__)
 #define LANES 1
 #elif defined(__AVX512F__)
 #define LANES 16

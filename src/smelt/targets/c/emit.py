@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -39,6 +40,7 @@ def emit(plan: CPlan) -> Artifact:
     unit = Unit(options.name, program, memory, in_blob=in_blob)
     weights = list(unit.weights.values())
     plan.facts["weights_bytes"] = sum(weight.array.nbytes for weight in weights)
+    functions = [*unit.support.values(), *unit.functions.values()]
     data = blob(weights) if in_blob else b""
     fields = {
         "name": options.name,
@@ -55,7 +57,10 @@ def emit(plan: CPlan) -> Artifact:
         "blob_bytes": len(data),
         "blob_alignment": BLOB_ALIGNMENT,
         "p2align": BLOB_ALIGNMENT.bit_length() - 1,
-        "functions": [*unit.support.values(), *unit.functions.values()],
+        "functions": functions,
+        "dispatched": options.cpu == "generic",
+        "names": defined(functions),
+        "macros": macros(functions),
         "checks": [*_checks(program, memory), *(_weight_checks() if form == "bin" else ())],
         "calls": unit.calls,
     }
@@ -105,6 +110,24 @@ def _checks(program: Program, memory: MemoryPlan) -> Iterator[dict[str, str]]:
     if memory.arena_bytes:
         yield {"condition": "arena == NULL", "error": "NULL"}
         yield {"condition": f"(uintptr_t)arena % {memory.alignment} != 0", "error": "ALIGN"}
+
+
+_DEFINED = re.compile(
+    r"^static (?:inline )?[^;={(]*?(\w+) ?(?:\(|\[)|^typedef [^;]*?(\w+)(?: __attribute__[^;]*)?;",
+    re.M,
+)
+_MACRO = re.compile(r"^ *#define (\w+)", re.M)
+
+
+def defined(texts: Sequence[str]) -> list[str]:
+    """What ``texts`` define at file scope: functions, tables and types, each once."""
+    found = (match[1] or match[2] for text in texts for match in _DEFINED.finditer(text))
+    return list(dict.fromkeys(found))
+
+
+def macros(texts: Sequence[str]) -> list[str]:
+    """The macros that ``texts`` define, each once."""
+    return list(dict.fromkeys(match[1] for text in texts for match in _MACRO.finditer(text)))
 
 
 def _weight_checks() -> Iterator[dict[str, str]]:

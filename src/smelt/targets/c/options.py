@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from smelt.errors import UsageError, did_you_mean
 from smelt.native.names import check_identifier
 
+CPUS = ("generic", "native")
 WEIGHTS = ("auto", "hex", "string", "incbin", "bin")
 
 SMALL = 1 << 20
@@ -19,21 +20,28 @@ class Options:
 
     ``name``: prefix of files, functions and macros. ``weights``: ``hex`` words or ``string``s in
     C; ``incbin``, a file that the assembler of gcc or clang includes; ``bin``, a file that the
-    caller maps and gives to each run; ``auto``, hex up to 1 MiB and incbin beyond.
+    caller maps and gives to each run; ``auto``, hex up to 1 MiB and incbin beyond. ``cpu``:
+    ``generic`` runs on any and chooses the vectors of x86 at run time; ``native`` takes those that
+    the C compiler is told of.
     """
 
     name: str = "model"
     weights: str = "auto"
+    cpu: str = "generic"
 
     def __post_init__(self) -> None:
         check_identifier(self.name)
-        if self.weights not in WEIGHTS:
-            raise UsageError(
-                "E660",
-                f"target 'c' writes no weights as {self.weights!r}",
-                why=f"weights= is one of {', '.join(WEIGHTS)}",
-                fix=did_you_mean(self.weights, WEIGHTS, ""),
-            )
+        for option, value, known in (
+            ("weights", self.weights, WEIGHTS),
+            ("cpu", self.cpu, CPUS),
+        ):
+            if value not in known:
+                raise UsageError(
+                    "E660",
+                    f"target 'c' takes no option {option}={value!r}",
+                    why=f"{option} is one of {', '.join(known)}",
+                    fix=did_you_mean(value, known, ""),
+                )
 
     def form(self, weights_bytes: int) -> str:
         """How so many bytes of weights are written."""
