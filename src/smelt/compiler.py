@@ -14,6 +14,7 @@ from smelt.frontends import onnx as onnx_frontend
 from smelt.frontends.onnx.inline import inline_functions
 from smelt.ir.collector import paused_collector
 from smelt.ir.out_of_memory import explains_memory
+from smelt.operators import expand
 from smelt.passes import pipeline as language
 from smelt.passes.base import PassContext
 from smelt.passes.interface.image_input_preprocess import Images, image_input_preprocess
@@ -26,11 +27,14 @@ from smelt.passes.opset import bring_to_opset, raise_where_needed
 from smelt.passes.pipeline import Step
 from smelt.passes.run import Observer, PassReport, count_nodes, run
 from smelt.spans import span
+from smelt.targets.backend import rules_of
 from smelt.targets.base import Artifact, Target
 from smelt.targets.onnx.last_opsets import last_opset
 from smelt.targets.options import read_options
 from smelt.targets.phases import run_phases
 from smelt.targets.registry import find_target
+from smelt.targets.selection import select
+from smelt.targets.support import kernels_of
 
 if TYPE_CHECKING:
     import onnx
@@ -228,16 +232,21 @@ def compile_model(
     x64: bool = False,
     tracing: Mapping[str, Any] | None = None,
     observers: Iterable[Observer] = (),
+    fallback: str | Target | None = None,
+    strict: bool = False,
     **options: Any,
 ) -> Artifact:
     """Compile a model, or a JAX function with its input specs, for ``target``.
 
     ``tracing`` has further options of ``trace``, such as ``{"static": {"train": False}}``.
     ``dims`` binds symbolic dims to sizes. ``observers`` watch the passes. ``options`` are the
-    target's own. Raises Unsupported with everything that the target cannot take, before any file
-    exists.
+    target's own. What the target cannot take goes to ``fallback``, or to the one that it names
+    itself; ``strict`` forbids that. Raises Unsupported with everything that cannot be taken, before
+    any file exists.
     """
     chosen = find_target(target)
+    named = None if strict else fallback or chosen.fallback
+    other = None if named is None else find_target(named)
     own = read_options(chosen, options)
     steps = language.parse_all(pipeline, chosen.passes)
     with paused_collector():
@@ -254,14 +263,23 @@ def compile_model(
             model,
             pipeline=steps,
             operators=operators,
-            kernels=chosen.kernels,
+            kernels=kernels_of(chosen, other),
             opset=opset,
             highest_opset=highest,
             observers=observers,
         )
-        artifact = run_phases(model, chosen, own)
+        artifact = run_phases(model, chosen, own, other, lambda part: _ready(part, chosen, other))
     artifact.report.setdefault("passes", [report.to_json() for report in reports])
     return artifact
+
+
+def _ready(part: ir.Model, target: Target, fallback: Target | None) -> None:
+    """Let ``part``, which ``target`` does not take, be as ``fallback`` takes it."""
+    assert fallback is not None
+    expand(part, target.operators)
+    steps = language.parse_all("", fallback.passes)
+    optimize_model(part, pipeline=steps, kernels=fallback.kernels, highest_opset=0)
+    select(part, rules_of(fallback, fallback.options() if fallback.options is not None else None))
 
 
 def _source_model(

@@ -30,7 +30,18 @@ if TYPE_CHECKING:
     from smelt.targets.base import Artifact
 
 OWN_OPTIONS = frozenset(
-    {"source", "target", "pipeline", "dims", "opset", "x64", "tracing", "observers"}
+    {
+        "source",
+        "target",
+        "pipeline",
+        "dims",
+        "opset",
+        "x64",
+        "tracing",
+        "observers",
+        "fallback",
+        "strict",
+    }
 )
 
 
@@ -49,6 +60,13 @@ def compile_(
         list[str] | None,
         typer.Option("--option", metavar="NAME=VALUE", help="An option of the target; repeatable."),
     ] = None,
+    fallback: Annotated[
+        str | None,
+        typer.Option(metavar="TARGET", help="The target of what the first one cannot take."),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse the model if one operator cannot be taken.")
+    ] = False,
     pipeline: Pipeline = "default",
     verify: Annotated[
         Literal["off", "final"],
@@ -76,6 +94,8 @@ def compile_(
 
     if samples and verify == "off":
         raise UsageError("E637", "--inputs are for a comparison", fix="add --verify final")
+    if fallback and strict:
+        raise UsageError("E637", "--strict forbids a --fallback", fix="leave one of them out")
     options = parse_options(option)
     clash = sorted(OWN_OPTIONS & options.keys())
     if clash:
@@ -106,6 +126,8 @@ def compile_(
             x64=x64,
             tracing={"kwargs": keyword, "static": values} if keyword or values else None,
             observers=[shown, *printers, *page.observers],
+            fallback=fallback,
+            strict=strict,
             **options,
         )
         page.report.artifact = artifact

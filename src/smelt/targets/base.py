@@ -129,6 +129,11 @@ class Artifact:
         contents = getattr(self.files, "contents", self.files)
         try:
             root.mkdir(parents=True, exist_ok=True)
+            folders = {(root / name).parent for name in contents}
+            inner = sorted((each for each in folders if not each.exists()), reverse=True)
+            made = [*inner, *made]
+            for folder in inner:
+                folder.mkdir(parents=True)
             with span("save", file=str(root)):
                 return write_together({root / name: data for name, data in contents.items()})
         except BaseException:
@@ -171,6 +176,10 @@ class Target(Generic[Steps, Memory]):
     ``extensions``: the operators beyond ONNX that it computes besides its own; if None, those that
     have a body, as which they are written. ``element_types``: those that it computes an operator
     of a domain on, where it says so and they are not all of ``limits``.
+    ``accepts``: whether it takes a node that is within its limits, by attributes, shapes or a
+    budget; a text is the reason why not. ``fallback``: the target that runs what this one does not
+    take, so that it refuses no model for one node; none if it stands alone. ``cost``: what a region
+    of nodes costs more here than on the fallback, its call included: above 0, it stays there.
     ``tolerance``: largest relative error against the source that its arithmetic explains.
     ``open``: what a folder holds that an artifact of this target was saved to, None for any other
     folder; targets whose files cannot be run on this machine go without.
@@ -190,5 +199,8 @@ class Target(Generic[Steps, Memory]):
     element_types: Callable[[str, str], frozenset[ir.DataType] | None] = lambda domain, op: None
     schedule: Callable[[Plan[Steps, Memory]], None] = lambda plan: None
     allocate: Callable[[Plan[Steps, Memory]], None] = lambda plan: None
+    accepts: Callable[[ir.Node], bool | str] | None = None
+    fallback: str | None = None
+    cost: Callable[[Sequence[ir.Node]], float] | None = None
     tolerance: float = 1e-4
     open: Callable[[Path], Saved | None] = lambda folder: None

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import onnx_ir as ir
 
 from smelt.errors import ErrorList, SmeltError, Unsupported
 from smelt.ir import scope
 from smelt.ir.dims import binding_advice, unnamed_dims
+from smelt.ir.partition import is_constant_node
 from smelt.targets.base import Target
+from smelt.targets.support import support
 
 
 def check_limits(model: ir.Model, target: Target) -> None:
@@ -21,9 +24,63 @@ def check_limits(model: ir.Model, target: Target) -> None:
         *_ranks(model, target),
         *_operators(model, target, bool(loose)),
         *_dtypes(model, target),
+        *_unaccepted(model, target),
     ]
     if problems:
         raise ErrorList(problems)
+
+
+def refusal(target: Target[Any, Any], node: ir.Node) -> str:
+    """Why ``target`` does not take ``node`` with all its graphs, empty if it does."""
+    for each in (node, *scope.nested_nodes(node)):
+        values = [value for value in (*each.inputs, *each.outputs) if value is not None]
+        why = _beyond(target, each, values) or (each is node and _not_accepted(target, each)) or ""
+        if why:
+            return why
+    return ""
+
+
+def _beyond(target: Target[Any, Any], node: ir.Node, values: Sequence[ir.Value]) -> str:
+    """Which of its limits ``node`` is beyond, or empty."""
+    limits = target.limits
+    if not support(target, node.domain, node.op_type).takes:
+        return "no selection rule and no decomposition produces it"
+    if not all(
+        limits.dtypes is None or v.dtype is None or v.dtype in limits.dtypes for v in values
+    ):
+        return "an element type that it lacks"
+    if limits.max_rank is not None and any(
+        value.shape is not None and len(value.shape) > limits.max_rank for value in values
+    ):
+        return f"more than {limits.max_rank} dims"
+    if not limits.dynamic_dims and any(v.shape is None or not v.shape.is_static() for v in values):
+        return "sizes that are not fixed"
+    return ""
+
+
+def _not_accepted(target: Target[Any, Any], node: ir.Node) -> str:
+    answer = True if target.accepts is None else target.accepts(node)
+    return answer if isinstance(answer, str) else "" if answer else "it does not accept this node"
+
+
+def _unaccepted(model: ir.Model, target: Target[Any, Any]) -> Iterator[SmeltError]:
+    """What is within the limits, but not as it stands: one error for an operator and a reason."""
+    found: dict[tuple[str, str, str], list[ir.Node]] = {}
+    for node in model.graph if target.accepts is not None else ():
+        if not _takes(target, node, False) or is_constant_node(node):
+            continue
+        why = _not_accepted(target, node)
+        if why:
+            found.setdefault((node.domain, node.op_type, why), []).append(node)
+    for (domain, op_type, why), nodes in found.items():
+        more = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
+        yield Unsupported(
+            "E201",
+            f"target {target.name!r} does not take this {f'{domain}.' if domain else ''}{op_type}",
+            at=f"node {nodes[0].name!r}{more}",
+            why=why,
+            fix="let another target run it: `--fallback host`, or `fallback=` of smelt.compile",
+        )
 
 
 def _opset(model: ir.Model, target: Target) -> Iterator[SmeltError]:

@@ -4,46 +4,50 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import onnx_ir as ir
 
 from smelt.ir import scope
-from smelt.ir.rule import Rule
+from smelt.ir.partition import Part, partition
 from smelt.spans import span
-from smelt.targets.base import Artifact, Plan, Target
-from smelt.targets.legality import check_limits
+from smelt.targets.backend import emit_selected, rules_of
+from smelt.targets.base import Artifact, Target
+from smelt.targets.legality import refusal
+from smelt.targets.parts import compose
 from smelt.targets.selection import select
 
 
-def run_phases(model: ir.Model, target: Target, own: Any) -> Artifact:
+def run_phases(
+    model: ir.Model,
+    target: Target[Any, Any],
+    own: Any,
+    fallback: Target[Any, Any] | None = None,
+    prepare: Callable[[ir.Model], None] = lambda model: None,
+) -> Artifact:
     """What ``target``, with its ``own`` options, makes of an optimized model.
 
-    Raises an ErrorList of all that it cannot take, before ``schedule`` sees the model.
+    With a ``fallback``, what the target refuses goes there, ``prepare`` having seen it. Without
+    one, raises an ErrorList of all that the target cannot take before ``schedule`` sees the model.
     """
-    plan: Plan[Any, Any] = Plan(model, own)
     with span("select", target=target.name) as told:
         selection = select(model, rules_of(target, own))
         told.note(nodes=sum(1 for _ in scope.nodes(model)))
-    with span("check limits", target=target.name):
-        check_limits(model, target)
-    with span("schedule", target=target.name):
-        target.schedule(plan)
-    with span("allocate", target=target.name):
-        target.allocate(plan)
-    with span("emit", target=target.name):
-        artifact = target.emit(plan)
+    parts: list[Part] = []
+    if fallback is not None:
+        with span("partition", target=target.name) as told:
+            parts = partition(model.graph, lambda node: not refusal(target, node), target.cost)
+            told.note(parts=len(parts))
+    if fallback is None or all(part.taken for part in parts):
+        artifact = emit_selected(model, target, own)
+    else:
+        artifact = compose(model, parts, (target, own), fallback, prepare)
     artifact.report.setdefault("select", selection.to_json())
     return artifact
 
 
-def rules_of(target: Target, own: Any) -> Sequence[Rule]:
-    """The rules by which ``target`` selects under its ``own`` options."""
-    return target.select(own) if callable(target.select) else target.select
-
-
-def phases(target: Target) -> dict[str, str]:
+def phases(target: Target[Any, Any]) -> dict[str, str]:
     """What ``target`` does with a model that the passes are through with, in order.
 
     A phase that it does not declare is left out. The words are those of its rules, and the first

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from smelt.errors import SmeltError, UsageError
 from smelt.targets.base import Saved
+from smelt.targets.parts import open_parts
 from smelt.targets.registry import find_target, target_names
 
 
@@ -15,6 +16,9 @@ def open_saved(folder: str | Path) -> Saved:
     Raises UsageError E616 if none does.
     """
     root = Path(folder)
+    whole = open_parts(root, _of_target)
+    if whole is not None:
+        return whole
     # To onnx, every folder with one model is its own, whoever else put files beside it.
     for name in sorted(target_names(), key=lambda name: name == "onnx"):
         try:
@@ -30,3 +34,15 @@ def open_saved(folder: str | Path) -> Saved:
         why="no installed target wrote it",
         fix="a folder of `smelt compile --target c`, `host` or `onnx` can be run",
     )
+
+
+def _of_target(folder: Path, name: str) -> Saved:
+    """What ``folder`` holds of the target ``name``; raises UsageError E616 if it cannot say."""
+    saved = find_target(name).open(folder)
+    if saved is None:
+        raise UsageError(
+            "E616",
+            f"the folder {str(folder)!r} holds nothing that target {name!r} can run",
+            fix="compile the model again, or run the artifact without saving it",
+        )
+    return saved

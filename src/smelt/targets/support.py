@@ -50,6 +50,17 @@ def support(target: Target, domain: str, op_type: str) -> Support:
     )
 
 
+def kernels_of(target: Target, fallback: Target | None) -> frozenset[str] | None:
+    """The operators of ONNX that ``target`` or its ``fallback`` computes; None if all."""
+    if fallback is None:
+        return target.kernels
+    if fallback.kernels is None:
+        return None
+    listed = target.limits.operators or ()
+    own = target.kernels or frozenset(op_type for domain, op_type in listed if not domain)
+    return fallback.kernels | own
+
+
 def _dtypes(target: Target, domain: str, op_type: str) -> tuple[str, ...] | None:
     """The element types that the operator, the target and its kernel all take."""
     own = (schema_types(domain, op_type), target.element_types(domain, op_type))

@@ -1,0 +1,168 @@
+"""Cut a graph into the regions that one target takes and what is between them.
+
+Each node gets a level, in one pass. A taken node is on the level of the taken nodes it reads, and
+above the level of every node in between that it reads; a node in between is on the highest level
+that it reads. All taken nodes of one level are a region:
+
+- It is convex: a path that leaves it for a node in between comes back one level higher.
+- It is maximal: each taken node above the first level depends, through a node in between, on a
+  taken node of the level below, so two regions that were one would not be convex.
+- Regions and what is between them run in the order of levels, so no two wait for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+import onnx_ir as ir
+
+from smelt.ir import constants, scope
+
+
+@dataclass
+class Part:
+    """Nodes that run together, in the order of the graph; ``taken`` if they are a region.
+
+    ``reads`` and ``writes`` are the values that go in and out, constants left out. ``extra`` are
+    constants that the graph returns, which no node computes.
+    """
+
+    taken: bool
+    nodes: list[ir.Node] = field(default_factory=list)
+    reads: list[ir.Value] = field(default_factory=list)
+    writes: list[ir.Value] = field(default_factory=list)
+    extra: list[ir.Value] = field(default_factory=list)
+
+
+def partition(
+    graph: ir.Graph,
+    takes: Callable[[ir.Node], bool],
+    cost: Callable[[Sequence[ir.Node]], float] | None = None,
+) -> list[Part]:
+    """The parts of ``graph``, in an order in which they can run.
+
+    A region whose ``cost`` is above 0 is not taken, and what is left is cut anew. Constants belong
+    to whatever reads them. Linear in the nodes for each time a region is given up.
+    """
+    nodes = [node for node in graph if not is_constant_node(node)]
+    taken = {node for node in nodes if takes(node)}
+    while True:
+        parts = _parts(nodes, taken)
+        dear = [p for p in parts if p.taken and cost is not None and cost(p.nodes) > 0]
+        if not dear:
+            break
+        taken.difference_update(*(part.nodes for part in dear))
+    returned = [value for value in graph.outputs if constants.tensor_of(value) is not None]
+    if returned:
+        if not parts or parts[-1].taken:
+            parts.append(Part(False))
+        parts[-1].extra = list(dict.fromkeys(returned))
+    _connect(graph, parts)
+    return parts
+
+
+def is_constant_node(node: ir.Node) -> bool:
+    """True for a ``Constant``."""
+    return len(node.outputs) == 1 and constants.tensor_of(node.outputs[0]) is not None
+
+
+def read_by(node: ir.Node) -> Iterable[ir.Value]:
+    """The values that ``node`` reads, captures of its graphs included."""
+    captured = () if scope.is_flat(node) else scope.captures(node)
+    return (value for value in chain(node.inputs, captured) if value is not None)
+
+
+def _parts(nodes: Sequence[ir.Node], taken: set[ir.Node]) -> list[Part]:
+    level: dict[ir.Node, int] = {}
+    found: dict[tuple[int, bool], Part] = {}
+    for node in nodes:
+        mine = node in taken
+        highest = 0 if mine else -1
+        for value in read_by(node):
+            producer = value.producer()
+            if producer is not None and producer in level:
+                step = mine and producer not in taken
+                highest = max(highest, level[producer] + step)
+        level[node] = highest
+        found.setdefault((highest, not mine), Part(mine)).nodes.append(node)
+    return [found[key] for key in sorted(found)]
+
+
+def _connect(graph: ir.Graph, parts: Sequence[Part]) -> None:
+    """Set what each part reads from outside, and writes for others or the caller."""
+    place = {node: i for i, part in enumerate(parts) for node in part.nodes}
+    needed: dict[ir.Value, None] = dict.fromkeys(graph.outputs)
+    for i, part in enumerate(parts):
+        reads: dict[ir.Value, None] = {}
+        for node in part.nodes:
+            for value in read_by(node):
+                producer = value.producer()
+                if constants.tensor_of(value) is None and place.get(producer) != i:  # type: ignore[arg-type]
+                    reads[value] = None
+        part.reads = list(reads)
+        needed.update(reads)
+    for part in parts:
+        written = (value for node in part.nodes for value in node.outputs)
+        part.writes = [*(value for value in written if value in needed), *part.extra]
+
+
+def cut(model: ir.Model, parts: Sequence[Part]) -> list[ir.Model]:
+    """Each of ``parts`` of the main graph as a model of its own; ``model`` is used up.
+
+    Inputs and outputs of a part are its ``reads`` and ``writes`` in order. Constants that several
+    read are in each.
+    """
+    for part in parts:
+        model.graph.remove(part.nodes)
+    model.graph.outputs.clear()
+    return [_model(model, part, f"part{i}") for i, part in enumerate(parts)]
+
+
+def _model(model: ir.Model, part: Part, name: str) -> ir.Model:
+    inside = {value: _like(value) for value in part.reads}
+    weights: list[ir.Value] = []
+
+    def own(value: ir.Value) -> ir.Value:
+        tensor = constants.tensor_of(value)
+        if tensor is not None and value not in inside:
+            weights.append(ir.Value(name=value.name, const_value=tensor))
+            weights[-1].dtype, weights[-1].shape = tensor.dtype, ir.Shape(tensor.shape.numpy())
+            inside[value] = weights[-1]
+        return inside.get(value, value)
+
+    outputs = [own(value) for value in part.writes]
+    for node in part.nodes:
+        captured = frozenset() if scope.is_flat(node) else frozenset(scope.captures(node))
+        for i, value in enumerate(node.inputs):
+            if value is not None and own(value) is not value:
+                node.replace_input_with(i, own(value))
+        for inner in scope.nested_nodes(node):
+            for i, value in enumerate(inner.inputs):
+                if value is not None and value in captured and own(value) is not value:
+                    inner.replace_input_with(i, own(value))
+            _return_own(inner, captured, own)
+        _return_own(node, captured, own)
+    graph = ir.Graph(
+        [inside[value] for value in part.reads],
+        outputs,
+        nodes=part.nodes,
+        initializers=weights,
+        opset_imports=dict(model.opset_imports),
+        name=name,
+    )
+    return ir.Model(graph, ir_version=model.ir_version)
+
+
+def _return_own(
+    node: ir.Node, captured: frozenset[ir.Value], own: Callable[[ir.Value], ir.Value]
+) -> None:
+    for inner in scope.subgraphs(node):
+        for i, value in enumerate(inner.outputs):
+            if value in captured:
+                inner.outputs[i] = own(value)
+
+
+def _like(value: ir.Value) -> ir.Value:
+    return ir.Value(name=value.name, type=value.type, shape=value.shape)

@@ -1,0 +1,184 @@
+"""A model of which one target runs what it takes and another the rest: one artifact.
+
+Each part is a folder with the files of its target, as if it were a model of its own. ``parts.json``
+says what flows between them: values are numbers, those of the inputs first, and each part reads
+some and writes some, in the order in which the parts run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+
+from smelt.errors import UsageError
+from smelt.ir.names import name_values
+from smelt.ir.partition import Part, cut
+from smelt.runtime.interface import Interface, Port, Value, interface_of
+from smelt.spans import span
+from smelt.targets.backend import emit_selected
+from smelt.targets.base import Artifact, Plan, Runner, Saved, Target
+
+SCHEMA = "smelt.parts/1"
+FILE = "parts.json"
+
+Step = tuple[Runner, Sequence[int], Sequence[int]]
+
+
+def compose(
+    model: ir.Model,
+    parts: Sequence[Part],
+    chosen: tuple[Target[Any, Any], Any],
+    fallback: Target[Any, Any],
+    prepare: Callable[[ir.Model], None],
+) -> Artifact:
+    """Emit each of ``parts`` of a selected model: regions by the ``chosen`` target with its
+    options, the others, which ``prepare`` readies, by ``fallback``."""
+    target, own = chosen
+    name_values(model)
+    whole = model.clone()
+    interface = interface_of(model)
+    numbers = {value: i for i, value in enumerate(model.graph.inputs)}
+    for part in parts:
+        for value in part.writes:
+            numbers.setdefault(value, len(numbers))
+    outputs = [numbers[value] for value in model.graph.outputs]
+    flows = [([numbers[v] for v in p.reads], [numbers[v] for v in p.writes]) for p in parts]
+    made = []
+    for i, (part, piece) in enumerate(zip(parts, cut(model, parts), strict=True)):
+        who = target if part.taken else fallback
+        with span("part", target=who.name, nodes=len(part.nodes)):
+            if part.taken:
+                made.append(emit_selected(piece, target, own))
+            else:
+                prepare(piece)
+                made.append(emit_selected(piece, fallback, _options(fallback, i)))
+    plan: Plan[Any, Any] = Plan(whole, own)
+    for who in (target, fallback):
+        count = sum(len(p.nodes) for p in parts if p.taken == (who is target))
+        plan.facts[f"nodes on {who.name}"] = count
+    plan.facts["parts"] = len(parts)
+    document = _document(target, interface, outputs, made, flows)
+    files = {FILE: (json.dumps(document, indent=1) + "\n").encode()}
+    for folder, artifact in zip(_folders(made), made, strict=True):
+        files.update({f"{folder}/{name}": artifact.files[name] for name in artifact.files})
+    report = {**plan.facts, "each": [{"target": a.target, **a.report} for a in made]}
+    load = None
+    if all(artifact.load is not None for artifact in made):
+        load = lambda: _chain(  # noqa: E731
+            interface, [(a.opened(), *flow) for a, flow in zip(made, flows, strict=True)], outputs
+        )
+    return Artifact(target.name, whole, files, plan, report, load)
+
+
+def _folders(made: Sequence[Artifact]) -> list[str]:
+    return [f"part{i}_{artifact.target}" for i, artifact in enumerate(made)]
+
+
+def _options(fallback: Target[Any, Any], index: int) -> Any:
+    """The options of the fallback; where it has a ``name`` for symbols, one for each part."""
+    if fallback.options is None:
+        return None
+    named = any(field.name == "name" for field in dataclasses.fields(fallback.options))
+    return fallback.options(**({"name": f"part{index}"} if named else {}))
+
+
+def _document(
+    target: Target[Any, Any],
+    interface: Interface,
+    outputs: Sequence[int],
+    made: Sequence[Artifact],
+    flows: Sequence[tuple[Sequence[int], Sequence[int]]],
+) -> dict[str, Any]:
+    rows = zip(_folders(made), made, flows, strict=True)
+    return {
+        "schema": SCHEMA,
+        "target": target.name,
+        "inputs": [_entry(port) for port in interface.inputs],
+        "outputs": [
+            {**_entry(port), "value": number}
+            for port, number in zip(interface.outputs, outputs, strict=True)
+        ],
+        "parts": [
+            {"target": a.target, "folder": folder, "reads": reads, "writes": writes}
+            for folder, a, (reads, writes) in rows
+        ],
+    }
+
+
+def _entry(port: Port) -> dict[str, Any]:
+    dtype = None if port.dtype is None else port.dtype.name.lower()
+    shape = (
+        None if port.shape is None else [d if isinstance(d, int) else str(d) for d in port.shape]
+    )
+    return {"name": port.name, "dtype": dtype, "shape": shape}
+
+
+def _chain(interface: Interface, steps: Sequence[Step], outputs: Sequence[int]) -> Runner:
+    """One part after the other; a value is dropped after the last part that reads it."""
+    last = {number: i for i, (_, reads, _) in enumerate(steps) for number in reads}
+    last.update(dict.fromkeys(outputs, len(steps)))
+
+    def run(*inputs: Value) -> tuple[Value, ...]:
+        if len(inputs) != len(interface.inputs):
+            raise UsageError("E671", f"{len(inputs)} arrays for {len(interface.inputs)} inputs")
+        known: dict[int, Value] = {}
+        for number, (port, given) in enumerate(zip(interface.inputs, inputs, strict=True)):
+            known[number] = port.default.numpy() if given is None and port.default else given
+        for i, (call, reads, writes) in enumerate(steps):
+            results = call(*(known[number] for number in reads))
+            known.update(zip(writes, results, strict=True))
+            for number in {*reads, *writes}:
+                if last.get(number, -1) <= i:
+                    del known[number]
+        return tuple(known[number] for number in outputs)
+
+    return run
+
+
+def open_parts(folder: Path, opened: Callable[[Path, str], Saved]) -> Saved | None:
+    """The artifact in parts that was saved to ``folder``; None if there is none.
+
+    ``opened`` opens the folder of one part. Raises UsageError E616 if the list of parts is damaged.
+    """
+    path = folder / FILE
+    if not path.is_file():
+        return None
+    try:
+        document = json.loads(path.read_bytes())
+        if document["schema"] != SCHEMA:
+            return None
+        interface = Interface(
+            tuple(map(_port, document["inputs"])), tuple(map(_port, document["outputs"]))
+        )
+        outputs = [int(entry["value"]) for entry in document["outputs"]]
+        parts = [(_inside(folder, p["folder"]), str(p["target"]), p) for p in document["parts"]]
+        flows = [([*map(int, p["reads"])], [*map(int, p["writes"])]) for _, _, p in parts]
+    except (KeyError, TypeError, ValueError) as error:
+        what = f"{FILE!r} in {str(folder)!r} is damaged"
+        raise UsageError("E616", what, why=repr(error), fix="compile the model again") from error
+    saved = [opened(path, target) for path, target, _ in parts]
+
+    def load() -> Runner:
+        steps = [(one.load(), *flow) for one, flow in zip(saved, flows, strict=True)]
+        return _chain(interface, steps, outputs)
+
+    return Saved(str(document["target"]), interface, load)
+
+
+def _inside(folder: Path, name: object) -> Path:
+    if not isinstance(name, str) or Path(name).name != name:
+        raise ValueError(f"{name!r} is no folder of a part")
+    return folder / name
+
+
+def _port(entry: Mapping[str, Any]) -> Port:
+    dtype, shape = entry["dtype"], entry["shape"]
+    dims = None
+    if shape is not None:
+        dims = tuple(d if isinstance(d, int) else ir.SymbolicDim(str(d)) for d in shape)
+    return Port(str(entry["name"]), None if dtype is None else ir.DataType[dtype.upper()], dims)
