@@ -7,12 +7,12 @@ from functools import cache
 import onnx_ir as ir
 from random_graphs.draft import FLOAT, Draft, NoMove, dims
 
-from smelt.ir import opset
 from smelt.ir.pattern import Const, OneOf, Op, Optional, Pattern, Var
 from smelt.ir.rule import Rule
+from smelt.operators.elementwise import ELEMENTWISE
 from smelt.passes.registry import passes
 
-FLAT = {*opset.ELEMENTWISE, "Softmax", "Identity", "Dropout"}
+FLAT = {*ELEMENTWISE, "Softmax", "Identity", "Dropout"}
 """Operators that take any float tensor; patterns of others need shapes that no pattern tells."""
 
 

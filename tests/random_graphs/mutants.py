@@ -185,7 +185,7 @@ MUTANTS: list[Mutant] = [
         "elementwise",
         "remove-redundant-ops",
         ("_Search.key", "tuple(attributes),", "(),"),
-        ("_Search.key", "node.op_type in opset.COMMUTATIVE and", "True and"),
+        ("_Search.key", "node.op_type in COMMUTATIVE and", "True and"),
     ),
     *_mutants(
         "structure",

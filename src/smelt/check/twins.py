@@ -11,26 +11,13 @@ import onnx_ir as ir
 
 from smelt.ir.floats import float_info, is_float, spacing
 from smelt.ir.names import free_name
+from smelt.operators.rounding import ROUNDING
 
 SMALLEST_WEIGHT = 8
 """Elements of an initializer that is moved; fewer are settings (scales, exponents, limits)."""
 
 FACTORS = 64
 """Factors of an element type, from which those of the rounded results are drawn."""
-
-ROUNDING = frozenset(
-    {
-        *("Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Attention", "AveragePool"),
-        *("BatchNormalization", "Celu", "Conv", "ConvTranspose", "Cos", "Cosh", "Div", "Elu"),
-        *("Erf", "Exp", "Gelu", "Gemm", "GlobalAveragePool", "GroupNormalization"),
-        *("InstanceNormalization", "LayerNormalization", "Log", "LogSoftmax", "MatMul", "Mish"),
-        *("Pow", "RMSNormalization", "ReduceL2", "ReduceLogSumExp", "ReduceMean", "ReduceSum"),
-        *("Reciprocal", "Selu", "Sigmoid", "Sin", "Sinh", "Softmax", "Softplus", "Sqrt", "Swish"),
-        *("Tan", "Tanh"),
-    }
-)
-"""Operators whose results are rounded. Sums and products of two are left alone: of numbers that
-happen to be integers they are exact, and what comes after may depend on it."""
 
 
 class Twins:

@@ -13,35 +13,6 @@ if TYPE_CHECKING:
 
     from smelt.ir.constants import Constants
 
-UNARY = frozenset(
-    {
-        *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Elu"),
-        *("Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu"),
-        *("Log", "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Shrink", "Sigmoid"),
-        *("Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "Celu"),
-        *("ThresholdedRelu", "BitwiseNot", "IsNaN", "IsInf", "Cast"),
-    }
-)
-"""Operators of one tensor that work element by element; other inputs, if any, are scalars."""
-
-BINARY = frozenset(
-    {
-        *("Add", "Sub", "Mul", "Div", "Pow", "Mod", "And", "Or", "Xor", "BitShift", "PRelu"),
-        *("BitwiseAnd", "BitwiseOr", "BitwiseXor"),
-        *("Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual"),
-    }
-)
-VARIADIC = frozenset({"Max", "Min", "Sum", "Mean"})
-ELEMENTWISE = UNARY | BINARY | VARIADIC | {"Where", "Clip"}
-"""Operators whose result at an index depends on the operands at that index only."""
-
-COMMUTATIVE = frozenset(
-    {
-        *("Add", "Mul", "And", "Or", "Xor", "Equal", "Max", "Min", "Sum", "Mean"),
-        *("BitwiseAnd", "BitwiseOr", "BitwiseXor"),
-    }
-)
-
 MOVEMENT = frozenset(
     {
         *("Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Expand", "Tile"),
@@ -59,19 +30,6 @@ MOVEMENT = frozenset(
     }
 )
 """Operators that only move elements."""
-
-ROUNDED_ALIKE = MOVEMENT | {
-    *("Abs", "Add", "And", "ArgMax", "ArgMin", "Ceil", "Clip", "Compress", "Constant", "Cast"),
-    *("CastLike", "ConstantOfShape", "CumSum", "Div", "Dropout", "Equal", "EyeLike", "Floor"),
-    *("Greater", "GreaterOrEqual", "Hardmax", "IsInf", "IsNaN", "LeakyRelu", "Less", "LessOrEqual"),
-    *("Max", "MaxPool", "Min", "Mul", "Neg", "NonZero", "Not", "OneHot", "Or", "PRelu", "Range"),
-    *("Reciprocal", "ReduceMax", "ReduceMin", "Relu", "Round", "ScatterElements", "ScatterND"),
-    *("Shape", "Shrink", "Sign", "Size", "Sqrt", "Sub", "ThresholdedRelu", "TopK", "Trilu"),
-    *("Unique", "Where", "Xor"),
-}
-"""Operators whose kernels give the same floats in every runtime and at every place of a tensor:
-they round once as IEEE 754 says, in the order that ONNX says, or not at all. A vectorized Log
-differs from the scalar one that ends a row."""
 
 RANDOM = frozenset(
     {
@@ -101,8 +59,6 @@ def is_random(node: ir.Node) -> bool:
 
 def is_deterministic(node: ir.Node) -> bool:
     """True if equal inputs give equal outputs; unknown domains are not trusted to."""
-    if not node.domain and node.op_type in ELEMENTWISE:
-        return True
     if node.domain not in ("", "ai.onnx.ml", "smelt"):
         return False
     inner = scope_nodes(node)
@@ -169,6 +125,13 @@ def default_attribute(op_type: str, name: str, opset: int, domain: str = "") -> 
         return None
     proto = found.attributes[name].default_value
     return ir.serde.deserialize_attribute(proto).value if proto.name else None
+
+
+@cache
+def attribute_names(op_type: str, opset: int, domain: str = "") -> tuple[str, ...]:
+    """The attributes of an operator by the schema; none of one that is unknown."""
+    found = schema(op_type, opset, domain)
+    return tuple(sorted(found.attributes)) if found is not None else ()
 
 
 def attribute(node: ir.Node, name: str, opset: int) -> Any:

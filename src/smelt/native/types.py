@@ -90,3 +90,9 @@ C_TYPES: dict[ir.DataType, CType] = {
 
 INDEX = C_TYPES[ir.DataType.INT32]
 """Of tables that kernels read positions from."""
+
+
+def fill_types(text: str, type_: CType) -> str:
+    """``text`` with ``@t``, ``@m`` and ``@f`` spelled for ``type_``; see ``Row``."""
+    text = text.replace("@t", type_.name).replace("@m", type_.modular)
+    return text.replace("@f", type_.f)

@@ -98,7 +98,14 @@ def register(primitive: str, rule: Rule) -> None:
 def find(primitive: str) -> Rule | None:
     """The lowering of ``primitive``, or None."""
     load()
-    return _rules.get(primitive)
+    return _rules.get(primitive) or _declared(primitive)
+
+
+def _declared(primitive: str) -> Rule | None:
+    """The lowering to an elementwise operator that says it is this primitive."""
+    from smelt.frontends.jax.plugins.elementwise import operators
+
+    return operators.declared(primitive)
 
 
 def names() -> tuple[str, ...]:

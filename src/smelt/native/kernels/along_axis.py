@@ -6,13 +6,12 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from smelt.native.kernels.elementwise import FLOATS, INTEGERS
+from smelt.native.kernels.elementwise import combine
 from smelt.native.kernels.kernel import (
     ANY,
     FLOAT,
     NUMBER,
     KernelContext,
-    fill_types,
     kernel,
 )
 from smelt.native.kernels.nest import index
@@ -74,8 +73,7 @@ def hardmax(cx: KernelContext) -> None:
 def running_sum(cx: KernelContext) -> None:
     """From either end; ``exclusive`` leaves the element itself out."""
     source, output, t = cx.input(0), cx.output(), cx.type(0)
-    table = FLOATS if t.kind == "float" else INTEGERS
-    grown = fill_types(table["Add"], t).format("sum", f"{source.name}[at]")
+    grown = combine("Add", t, "sum", f"{source.name}[at]")
     with _rows(cx, cx.int("axis")) as (count, at):
         cx.body.line(f"{t.name} sum = 0;")
         with cx.body.loop("j", count):
@@ -102,9 +100,8 @@ def triangle(cx: KernelContext) -> None:
 def count_up(cx: KernelContext) -> None:
     """``start + i * delta``, so that rounding errors do not add up."""
     start, delta, output, t = cx.input(0), cx.input(1), cx.output(), cx.type(0)
-    table = FLOATS if t.kind == "float" else INTEGERS
-    product = fill_types(table["Mul"], t).format(f"({t.name})i", f"{delta.name}[0]")
-    total = fill_types(table["Add"], t).format(f"{start.name}[0]", f"({product})")
+    product = combine("Mul", t, f"({t.name})i", f"{delta.name}[0]")
+    total = combine("Add", t, f"{start.name}[0]", f"({product})")
     with cx.body.loop("i", output.size):
         cx.body.line(f"{output.name}[i] = {total};")
 

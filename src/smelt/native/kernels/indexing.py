@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 
-from smelt.native.kernels.elementwise import FLOATS, INTEGERS
+from smelt.native.kernels.elementwise import combine
 from smelt.native.kernels.kernel import (
     ANY,
     Instance,
     KernelContext,
     Operand,
-    fill_types,
     kernel,
 )
 from smelt.native.kernels.nest import emit_map, index, row_major
@@ -98,8 +97,7 @@ def _combined(type_: CType, reduction: str, old: str, new: str) -> str:
     op = COMBINE[reduction]
     if op == "{1}":
         return new
-    table = FLOATS if type_.kind == "float" else INTEGERS
-    return fill_types(table[op], type_).format(old, new)
+    return combine(op, type_, old, new)
 
 
 def _overwrites_data(instance: Instance) -> Needs:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
-import onnx_ir as ir
 
 from smelt.errors import InternalError
 from smelt.native.kernels.nest import Access, broadcast_strides, row_major
@@ -202,12 +201,6 @@ class Kernel:
     kinds: frozenset[str] = frozenset({"float"})
 
 
-def fill_types(text: str, type_: CType) -> str:
-    """``text`` with ``@t``, ``@m`` and ``@f`` spelled for ``type_``; see ``elementwise.py``."""
-    text = text.replace("@t", type_.name).replace("@m", type_.modular)
-    return text.replace("@f", type_.f)
-
-
 FLOAT = frozenset({"float"})
 NUMBER = frozenset({"float", "int"})
 ANY = frozenset({"float", "int", "bool"})
@@ -218,7 +211,7 @@ _TABLE: dict[str, Kernel] = {}
 def register(op: str, kernel: Kernel) -> None:
     """Let instructions called ``op`` be emitted by ``kernel``."""
     if op in _TABLE:
-        raise InternalError("E901", f"{op} has two kernels on target c")
+        raise InternalError("E901", f"{op} has two kernels ")
     _TABLE[op] = kernel
 
 
@@ -238,22 +231,14 @@ def kernel(
     return decorate
 
 
-def kernel_of(op: str) -> Kernel | None:
-    """The kernel for instructions called ``op``."""
+def registered(op: str) -> Kernel | None:
+    """The kernel that was registered for instructions called ``op``."""
     return _TABLE.get(op)
 
 
-def kernel_names() -> tuple[str, ...]:
-    """Every instruction that has a kernel, sorted."""
+def registered_names() -> tuple[str, ...]:
+    """Every instruction that has one, sorted."""
     return tuple(sorted(_TABLE))
-
-
-def element_types(domain: str, op_type: str) -> frozenset[ir.DataType] | None:
-    """The types that the kernel of an operator takes; None for one that is lowered to others."""
-    found = kernel_of(f"{domain}::{op_type}" if domain else op_type)
-    if found is None:
-        return None
-    return frozenset(dtype for dtype, type_ in C_TYPES.items() if type_.kind in found.kinds)
 
 
 def static(slot: Slot) -> tuple[int, ...]:

@@ -83,9 +83,17 @@ def collapse(
 
 
 def emit_map(
-    body: Writer, shape: Sequence[int], write: Access, reads: Sequence[Access], expression: str
+    body: Writer,
+    shape: Sequence[int],
+    write: Access,
+    reads: Sequence[Access],
+    expression: str,
+    before: Sequence[str] = (),
 ) -> None:
-    """``write[...] = expression`` over ``shape``; ``{0}`` in it is the element of ``reads[0]``."""
+    """``write[...] = expression`` over ``shape``, after the statements ``before`` in the loop.
+
+    ``{0}`` in them is the element of ``reads[0]``.
+    """
     if 0 in shape:
         return
     sizes, (write, *reads) = collapse(shape, (write, *reads))
@@ -95,4 +103,6 @@ def emit_map(
         for number, read in enumerate(reads):
             body.line(f"const {read.type.name} v{number} = {read.at(variables)};")
         values = [f"v{number}" for number in range(len(reads))]
+        for statement in before:
+            body.line(statement.format(*values))
         body.line(f"{write.at(variables)} = {expression.format(*values)};")

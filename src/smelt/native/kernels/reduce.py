@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from smelt.native.kernels.kernel import ANY, Instance, KernelContext, fill_types, kernel
+from smelt.native.kernels.kernel import ANY, Instance, KernelContext, kernel
 from smelt.native.kernels.nest import Access, collapse
-from smelt.native.types import CType
+from smelt.native.types import CType, fill_types
 
 LANES = 16
 

@@ -2,7 +2,7 @@
 
 A formula is a function ``(m, *numbers)``. It computes with the operators of Python and with the
 functions of the arithmetic ``m``: ``Arrays`` for NumPy arrays, ``Nodes`` for values of a graph, and
-what a target derives from ``Symbolic``. So the reference of an operator, its ONNX body and its
+what a target derives from ``Arithmetic``. So the reference of an operator, its ONNX body and its
 kernels cannot drift apart.
 """
 
@@ -11,8 +11,8 @@ from __future__ import annotations
 from smelt.operators.formula.arrays import Arrays
 from smelt.operators.formula.elementwise import Elementwise, elementwise
 from smelt.operators.formula.nodes import Nodes, Tensor
-from smelt.operators.formula.numeric import Arithmetic, Number
-from smelt.operators.formula.symbolic import Symbol, Symbolic
+from smelt.operators.formula.symbolic import Symbol
+from smelt.operators.numeric import Arithmetic, Number
 
 __all__ = [
     "Arithmetic",
@@ -21,7 +21,6 @@ __all__ = [
     "Nodes",
     "Number",
     "Symbol",
-    "Symbolic",
     "Tensor",
     "elementwise",
 ]

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from smelt.operators.formula.numeric import Number
+from smelt.operators.elementwise import Row, row_of
+from smelt.operators.numeric import Arithmetic, Number
 
 
-class Arrays:
+class Arrays(Arithmetic):
     """The arithmetic of NumPy arrays; see ``Arithmetic``."""
 
-    exp = staticmethod(np.exp)
-    log = staticmethod(np.log)
-    sqrt = staticmethod(np.sqrt)
-    sin = staticmethod(np.sin)
-    cos = staticmethod(np.cos)
-    floor = staticmethod(np.floor)
-    abs = staticmethod(np.abs)
-    isnan = staticmethod(np.isnan)
-    equal = staticmethod(np.equal)
-    where = staticmethod(np.where)
-    power = staticmethod(np.power)
-    maximum = staticmethod(np.maximum)
-    minimum = staticmethod(np.minimum)
+    def op(self, op_type: str, *inputs: Number) -> Number:
+        row = row_of(op_type)
+        assert row is not None
+        return self.apply(row, *inputs)
 
-    @staticmethod
+    def apply(self, row: Row, *inputs: Number, **attributes: Any) -> Number:
+        """What NumPy has for an operator, or else its formula."""
+        if row.array is not None:
+            return row.array(*inputs)
+        assert row.formula is not None
+        return row.formula(self, *inputs, **attributes)
+
     def loop(
+        self,
         go_on: Callable[..., Number],
         step: Callable[..., Sequence[Number]],
         state: Sequence[Number],

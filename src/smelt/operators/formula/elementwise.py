@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -12,9 +13,9 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.shapes import Dim
 from smelt.operators.declare import Attributes, Operator, Result
+from smelt.operators.elementwise import Formula, Row
 from smelt.operators.formula.arrays import Arrays
 from smelt.operators.formula.nodes import Nodes
-from smelt.operators.formula.numeric import Number
 
 FLOATS = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
@@ -23,15 +24,28 @@ FLOATS = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.FLOAT, ir.DataT
 class Elementwise(Operator):
     """An operator that computes ``formula`` in double precision, for each element by itself."""
 
-    formula: Callable[..., Number]
+    row: Row
+
+    @property
+    def formula(self) -> Formula:
+        """What it computes."""
+        assert self.row.formula is not None
+        return self.row.formula
 
 
 def elementwise(
-    name: str, formula: Callable[..., Number], summary: str, inputs: tuple[str, ...] = ("x",)
+    name: str,
+    formula: Formula,
+    summary: str,
+    inputs: tuple[str, ...] = ("x",),
+    domain: str = "smelt",
+    **facts: Any,
 ) -> Elementwise:
-    """The operator ``smelt.name`` of ``formula``, which always computes in double precision.
+    """The operator ``domain.name`` of ``formula``, which always computes in double precision.
 
     Its inputs broadcast as in NumPy, before the formula sees them; its result has their dtype.
+    ``facts`` are further columns of its ``Row``: a ``primitive`` of JAX that it is, or an ``array``
+    function or C expression of ``floats`` that computes the same faster, in the dtype itself.
     """
 
     def infer(given: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
@@ -59,7 +73,7 @@ def elementwise(
         return (_cast(b, result.value, narrow),)
 
     return Elementwise(
-        domain="smelt",
+        domain=domain,
         name=name,
         summary=summary,
         inputs=inputs,
@@ -68,7 +82,7 @@ def elementwise(
         reference=reference,
         body=body,
         any_rank=True,
-        formula=formula,
+        row=Row(name, domain=domain, operands=len(inputs), formula=formula, **facts),
     )
 
 

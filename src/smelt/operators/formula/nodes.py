@@ -9,11 +9,12 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.operators.formula.numeric import Number
-from smelt.operators.formula.symbolic import Symbol, Symbolic
+from smelt.operators.elementwise import WITHIN_FORMULAS
+from smelt.operators.formula.symbolic import Symbol
+from smelt.operators.numeric import Arithmetic, Number
 
 
-class Nodes(Symbolic["Tensor"]):
+class Nodes(Arithmetic):
     """Builds what a formula computes, in the graph of ``builder``; see ``Arithmetic``.
 
     Equal constants are one. Those of an outer graph are visible inside a loop.
@@ -32,7 +33,12 @@ class Nodes(Symbolic["Tensor"]):
         return Tensor(self, value)
 
     def op(self, op_type: str, *inputs: Number, **attributes: Any) -> Tensor:
-        """One node with one result; see ``ops``."""
+        """One node with one result; see ``ops``. What ONNX lacks is built by its formula."""
+        within = WITHIN_FORMULAS.get(op_type)
+        if within is not None:
+            assert within.formula is not None
+            built: Tensor = within.formula(self, *inputs)
+            return built
         return self.ops(op_type, *inputs, outputs=1, **attributes)[0]
 
     def ops(

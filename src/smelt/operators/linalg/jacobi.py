@@ -16,7 +16,7 @@ SWEEPS = 40
 
 def rounds_of(m: Nodes, count: Tensor) -> Tensor:
     """How many rounds a tournament of ``count`` columns has: an odd number, of 1 or more."""
-    return m.maximum(count - 1 + m.op("Mod", count, 2), 1)
+    return m.op("Max", count - 1 + m.op("Mod", count, 2), 1)
 
 
 def partners(m: Nodes, count: Tensor, turn: Tensor) -> Tensor:
@@ -30,7 +30,7 @@ def partners(m: Nodes, count: Tensor, turn: Tensor) -> Tensor:
     even = m.equal(m.op("Mod", count, 2), 0)
     last = count - 1
     with_last = m.where(m.equal(index, last), alone, m.where(m.equal(index, alone), last, opposite))
-    return m.where(even, with_last, opposite)
+    return m.op("Where", even, with_last, opposite)
 
 
 def rotation(

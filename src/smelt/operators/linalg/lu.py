@@ -111,7 +111,7 @@ def _swap(m: Nodes, permutation: Tensor, k: Tensor, other: Tensor) -> Tensor:
     first = m.op("Gather", permutation, m.op("Unsqueeze", k, ints(m, 0)), axis=-1)
     second = m.op("GatherElements", permutation, other, axis=-1)
     swapped = m.where(m.equal(index, other), first, permutation)
-    return m.where(m.equal(index, k), second, swapped)
+    return m.op("Where", m.equal(index, k), second, swapped)
 
 
 def infer_permutation(

@@ -99,7 +99,7 @@ def places(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor]:
 
 def least(m: Nodes, x: Tensor, y: Tensor) -> Tensor:
     """The smaller of two integers."""
-    return m.minimum(x, y)
+    return m.op("Min", x, y)
 
 
 def column(m: Nodes, a: Tensor, k: Tensor) -> Tensor:

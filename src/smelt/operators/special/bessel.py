@@ -7,7 +7,7 @@ mathematical functions" (1962).
 from __future__ import annotations
 
 from smelt.operators.formula import Arithmetic, Number, elementwise
-from smelt.operators.formula.numeric import chebyshev
+from smelt.operators.numeric import chebyshev
 
 ORDER0_NEAR = (
     0.33839763720473803, -0.3046826723431984, 0.17162090152220877, -0.09490109704804764,
@@ -82,6 +82,16 @@ def _far(m: Arithmetic, table: tuple[float, ...], size: Number) -> Number:
 
 
 OPERATORS = (
-    elementwise("BesselI0e", i0e, "Modified Bessel function of order 0, times exp(-|x|)"),
-    elementwise("BesselI1e", i1e, "Modified Bessel function of order 1, times exp(-|x|)"),
+    elementwise(
+        "BesselI0e",
+        i0e,
+        "Modified Bessel function of order 0, times exp(-|x|)",
+        primitive="bessel_i0e",
+    ),
+    elementwise(
+        "BesselI1e",
+        i1e,
+        "Modified Bessel function of order 1, times exp(-|x|)",
+        primitive="bessel_i1e",
+    ),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from smelt.operators.formula import Arithmetic, Number, elementwise
-from smelt.operators.formula.numeric import polynomial
+from smelt.operators.numeric import polynomial
 
 ROOT, ROOT_REST = 1.4616321449683622, 9.549995429965697e-17
 """The positive root, in two parts."""
@@ -61,4 +61,6 @@ def _positive(m: Arithmetic, x: Number) -> Number:
     return m.where(close, z * polynomial(AROUND_ROOT[::-1], z), far)
 
 
-OPERATOR = elementwise("Digamma", digamma, "Derivative of the logarithm of the gamma function")
+OPERATOR = elementwise(
+    "Digamma", digamma, "Derivative of the logarithm of the gamma function", primitive="digamma"
+)

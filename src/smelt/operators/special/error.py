@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 
+from smelt.operators.elementwise import functions
 from smelt.operators.formula import Arithmetic, Number, elementwise
-from smelt.operators.formula.numeric import chebyshev, polynomial
+from smelt.operators.numeric import chebyshev, polynomial
 
 SERIES = tuple(
     2 / math.sqrt(math.pi) * (-1) ** n / (math.factorial(n) * (2 * n + 1)) for n in range(22)
@@ -103,7 +104,20 @@ def _tail(m: Arithmetic, x: Number) -> Number:
 
 
 OPERATORS = (
-    elementwise("Erf", erf, "Error function, also of doubles"),
-    elementwise("Erfc", erfc, "Complementary error function"),
-    elementwise("ErfInv", erf_inv, "Inverse of the error function"),
+    elementwise(
+        "Erf",
+        erf,
+        "Error function, also of doubles",
+        array=functions.erf,
+        floats="erf@f({0})",
+    ),
+    elementwise(
+        "Erfc",
+        erfc,
+        "Complementary error function",
+        array=functions.erfc,
+        floats="erfc@f({0})",
+        primitive="erfc",
+    ),
+    elementwise("ErfInv", erf_inv, "Inverse of the error function", primitive="erf_inv"),
 )

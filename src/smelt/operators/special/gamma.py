@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from smelt.operators.formula import Arithmetic, Number, elementwise
-from smelt.operators.formula.numeric import log1p_less_x, polynomial
+from smelt.operators.numeric import log1p_less_x, polynomial
 
 LESS_GAMMA = 0.42278433509846713
 """1 less Euler's constant."""
@@ -98,4 +98,10 @@ def _stirling(x: Number) -> Number:
     return inverse * polynomial(STIRLING[::-1], inverse * inverse)
 
 
-OPERATOR = elementwise("Lgamma", lgamma, "Logarithm of the absolute value of the gamma function")
+OPERATOR = elementwise(
+    "Lgamma",
+    lgamma,
+    "Logarithm of the absolute value of the gamma function",
+    floats="lgamma@f({0})",
+    primitive="lgamma",
+)

@@ -79,5 +79,9 @@ def _fraction(m: Arithmetic, a: Number, b: Number, x: Number, wanted: Number) ->
 
 
 OPERATOR = elementwise(
-    "Betainc", betainc, "Regularized incomplete beta function", inputs=("a", "b", "x")
+    "Betainc",
+    betainc,
+    "Regularized incomplete beta function",
+    inputs=("a", "b", "x"),
+    primitive="regularized_incomplete_beta",
 )

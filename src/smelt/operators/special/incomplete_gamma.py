@@ -95,7 +95,17 @@ def _upper_slope(m: Arithmetic, a: Number, x: Number, wanted: Number) -> Number:
 
 NAMES = ("a", "x")
 OPERATORS = (
-    elementwise("Igamma", igamma, "Lower regularized incomplete gamma function", NAMES),
-    elementwise("Igammac", igammac, "Upper regularized incomplete gamma function", NAMES),
-    elementwise("IgammaGradA", igamma_grad_a, "Derivative of Igamma by a", NAMES),
+    elementwise(
+        "Igamma", igamma, "Lower regularized incomplete gamma function", NAMES, primitive="igamma"
+    ),
+    elementwise(
+        "Igammac",
+        igammac,
+        "Upper regularized incomplete gamma function",
+        NAMES,
+        primitive="igammac",
+    ),
+    elementwise(
+        "IgammaGradA", igamma_grad_a, "Derivative of Igamma by a", NAMES, primitive="igamma_grad_a"
+    ),
 )

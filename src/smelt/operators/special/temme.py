@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from smelt.operators.formula import Arithmetic, Number
-from smelt.operators.formula.numeric import log1p_less_x, polynomial
+from smelt.operators.numeric import log1p_less_x, polynomial
 
 MU = (
     1.0, 0.3333333333333333, 0.027777777777777776, -0.003703703703703704,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from smelt.operators.formula import Arithmetic, Number, elementwise
-from smelt.operators.formula.numeric import log1p, polynomial
+from smelt.operators.numeric import polynomial
 
 SERIES = tuple((-1) ** n / (2 * n + 1) for n in range(14))
 """Of ``atan(x) / x`` in x * x; its argument is at most tan(pi / 16)."""
@@ -44,7 +44,7 @@ def sinh(m: Arithmetic, x: Number) -> Number:
     """From ``expm1``; near the end of the range the exponential is taken in two halves."""
     size = m.abs(x)
     bounded = m.minimum(size, 40.0)
-    less = _expm1(m, bounded)
+    less = m.expm1(bounded)
     near = (less + less / (less + 1.0)) * 0.5
     half = m.exp(size * 0.5)
     return _signed(m, x, m.where(size < 40.0, near, half * 0.5 * half))
@@ -60,33 +60,26 @@ def asinh(m: Arithmetic, x: Number) -> Number:
     size = m.abs(x)
     bounded = m.minimum(size, LARGE)
     square = bounded * bounded
-    near = log1p(m, bounded + square / (m.sqrt(square + 1.0) + 1.0))
+    near = m.log1p(bounded + square / (m.sqrt(square + 1.0) + 1.0))
     return _signed(m, x, m.where(size < LARGE, near, m.log(size) + math.log(2)))
 
 
 def acosh(m: Arithmetic, x: Number) -> Number:
     """NaN below 1, through the root."""
     above = m.minimum(x, LARGE) - 1.0
-    near = log1p(m, above + m.sqrt(above * (above + 2.0)))
+    near = m.log1p(above + m.sqrt(above * (above + 2.0)))
     return m.where(x < 1.0, math.nan, m.where(x < LARGE, near, m.log(x) + math.log(2)))
 
 
 def atanh(m: Arithmetic, x: Number) -> Number:
     """Infinite at 1 and -1, NaN beyond."""
     size = m.abs(x)
-    return _signed(m, x, log1p(m, (size + size) / (1.0 - size)) * 0.5)
+    return _signed(m, x, m.log1p((size + size) / (1.0 - size)) * 0.5)
 
 
 def _signed(m: Arithmetic, x: Number, size: Number) -> Number:
     """``size`` with the sign of ``x``, which a zero keeps."""
     return m.where(m.equal(x, 0.0), x, m.where(x < 0.0, -size, size))
-
-
-def _expm1(m: Arithmetic, x: Number) -> Number:
-    """Kahan's, for x from 0 up: with ``u = exp(x)`` rounded, ``(u - 1) * (x / log(u))``."""
-    u = m.exp(x)
-    same = m.equal(u, 1.0)
-    return m.where(same, x, (u - 1.0) * (x / m.where(same, 1.0, m.log(u))))
 
 
 OPERATORS = (

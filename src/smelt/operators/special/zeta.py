@@ -63,6 +63,12 @@ def _euler_maclaurin(m: Arithmetic, s: Number, q: Number) -> Number:
 
 
 OPERATORS = (
-    elementwise("Zeta", zeta, "Zeta function of Hurwitz", inputs=("s", "q")),
-    elementwise("Polygamma", polygamma, "Derivative of digamma of order n", inputs=("n", "x")),
+    elementwise("Zeta", zeta, "Zeta function of Hurwitz", inputs=("s", "q"), primitive="zeta"),
+    elementwise(
+        "Polygamma",
+        polygamma,
+        "Derivative of digamma of order n",
+        inputs=("n", "x"),
+        primitive="polygamma",
+    ),
 )

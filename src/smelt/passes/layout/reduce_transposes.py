@@ -23,11 +23,12 @@ from math import prod
 
 import onnx_ir as ir
 
-from smelt.ir import opset, scope
+from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.known_forms import is_known
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
+from smelt.operators.rounding import ROUNDED_ALIKE
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass, rounding
 from smelt.passes.layout.commuted import Commuted, Perm, inverse, is_identity
 from smelt.passes.layout.merge_consecutive_transposes import permutation
@@ -94,7 +95,7 @@ class _Graph:
             elif self.gain(group) > 0:
                 self.materialize(group)
                 self.stats.fired["group of transposes"] += 1
-                if not all(node.op_type in opset.ROUNDED_ALIKE for node in group.nodes):
+                if not all(node.op_type in ROUNDED_ALIKE for node in group.nodes):
                     self.stats.fired[ROUNDED_ELSEWHERE] += 1
             else:
                 self.stats.miss("reduce_transposes", "no fewer elements would move", group.nodes[0])

@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.ir.known_forms import is_known
+from smelt.operators.elementwise import ELEMENTWISE, UNARY
 from smelt.passes.layout import transposed_axes, transposed_elements
 from smelt.passes.layout.commuted import Commuted, Operands, Perm
 from smelt.passes.layout.untransposed_operand import Make, untransposed_operand
 
-_FIRST_ONLY = opset.UNARY | {"Clip", "Dropout", "CastLike"}
+_FIRST_ONLY = UNARY | {"Clip", "Dropout", "CastLike"}
 """Operators whose first operand alone has the shape of the result."""
 
 _SEVERAL_RESULTS = ("Split", "TopK")
@@ -38,7 +38,7 @@ def commute(node: ir.Node, perms: Mapping[ir.Value, Perm], constants: Constants)
     if len(found) != 1 or not is_known(node):
         return None
     perm = found.pop()
-    if node.op_type in opset.ELEMENTWISE or node.op_type in _FIRST_ONLY:
+    if node.op_type in ELEMENTWISE or node.op_type in _FIRST_ONLY:
         return _elementwise(node, perm, perms, constants)
     handler = _HANDLERS.get(node.op_type)
     return handler(node, perm, perms, constants) if handler is not None else None

@@ -21,6 +21,7 @@ from smelt.ir.known_forms import is_known
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import same_dim
+from smelt.operators.elementwise import UNARY
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.simplify.merge_consecutive_reshapes import constant_shape
 
@@ -88,7 +89,7 @@ def _flattens(node: ir.Node) -> bool:
 
 def _carried(node: ir.Node, m: Match) -> ir.Value | None:
     """The operand that the layer works on row by row; the others are constants."""
-    if node.op_type in opset.UNARY:
+    if node.op_type in UNARY:
         return node.inputs[0]
     constant = [m.constants.get(v, limit=None) is not None for v in node.inputs]
     if node.op_type in _PRODUCTS:
@@ -99,7 +100,7 @@ def _carried(node: ir.Node, m: Match) -> ir.Value | None:
 
 
 def _unflattened(layer: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Value | Miss:
-    if layer.op_type in opset.UNARY:
+    if layer.op_type in UNARY:
         return b.like(layer, x)
     if layer.op_type == "Gemm":
         return _product_of_gemm(layer, x, m, b)

@@ -27,6 +27,7 @@ from smelt.ir.build import Builder
 from smelt.ir.floats import is_float
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
+from smelt.operators.rounding import ROUNDED_ALIKE
 from smelt.passes.base import EXACT, PassContext, graph_pass, rounding
 
 SHAPE_ARITHMETIC = frozenset(
@@ -107,7 +108,7 @@ class _Folder:
             None if scope.is_dead(old) else builder.constant(array)
             for old, array in zip(node.outputs, arrays, strict=True)
         ]
-        rounded = ROUNDED if node.op_type not in opset.ROUNDED_ALIKE and _any_float(arrays) else ""
+        rounded = ROUNDED if node.op_type not in ROUNDED_ALIKE and _any_float(arrays) else ""
         self.replace(node, values, f"{node.op_type} of constants{rounded}", builder)
 
     def lift(self, node: ir.Node) -> None:

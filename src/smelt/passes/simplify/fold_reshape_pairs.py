@@ -20,21 +20,22 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir import opset, scope
+from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.known_forms import is_known
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.shapes import same_shape, static_shape
 from smelt.ir.worklist import RuleStats
+from smelt.operators.elementwise import ELEMENTWISE, UNARY
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 from smelt.passes.simplify.merge_consecutive_reshapes import RESHAPES
 
-_FIRST_ONLY = opset.UNARY | {"Clip", "Dropout", "CastLike"}
+_FIRST_ONLY = UNARY | {"Clip", "Dropout", "CastLike"}
 """Operators whose first operand alone has the shape of the result."""
 
 _QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
 
-_MIDDLE = opset.ELEMENTWISE | _FIRST_ONLY | _QUANTIZERS
+_MIDDLE = ELEMENTWISE | _FIRST_ONLY | _QUANTIZERS
 
 
 @graph_pass("fold_reshape_pairs", __doc__, exactness=EXACT)

@@ -22,6 +22,7 @@ import onnx_ir as ir
 from smelt.ir import opset, scope
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
+from smelt.operators.elementwise import COMMUTATIVE
 from smelt.passes.base import EXACT, Options, PassContext, exact_but_zero_sign, graph_pass
 
 Key: TypeAlias = Hashable
@@ -130,7 +131,7 @@ class _Search:
                 return None
             attributes.append((name, frozen))
         operands = self.operands(node)
-        if node.op_type in opset.COMMUTATIVE and not node.domain:
+        if node.op_type in COMMUTATIVE and not node.domain:
             operands.sort()
         return (
             node.domain,

@@ -19,11 +19,12 @@ from typing import TypeAlias
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir import opset, scope
+from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.known_forms import is_known
 from smelt.ir.pattern import one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.operators.elementwise import UNARY
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.layout.commuted import without_axes
 from smelt.passes.layout.merge_consecutive_transposes import permutation
@@ -34,7 +35,7 @@ LONGEST = 12
 """Nodes between the dims and the Reshape that takes them away."""
 
 _SOFTMAX = ("Softmax", "LogSoftmax")
-_UNARY = sorted(opset.UNARY)
+_UNARY = sorted(UNARY)
 _BINARY = ("Add", "Div", "Max", "Min", "Mul", "Sub")
 """Of these and Where any operand may have the dims."""
 

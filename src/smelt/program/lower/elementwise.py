@@ -2,98 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import onnx_ir as ir
 
+from smelt.operators.elementwise import ROWS
 from smelt.program.instruction import AttributeValue, Dim
 from smelt.program.lower.lowering import (
     ABSENT,
     Lowering,
+    attributes_of,
     float_of,
-    given_or_default,
     int_of,
     is_used,
+    lowering_of,
     lowers,
 )
-
-PLAIN = [
-    "Abs",
-    "Acos",
-    "Acosh",
-    "Add",
-    "And",
-    "Asin",
-    "Asinh",
-    "Atan",
-    "Atanh",
-    "BitwiseAnd",
-    "BitwiseNot",
-    "BitwiseOr",
-    "BitwiseXor",
-    "Ceil",
-    "Cos",
-    "Cosh",
-    "Div",
-    "Equal",
-    "Erf",
-    "Exp",
-    "Floor",
-    "Greater",
-    "GreaterOrEqual",
-    "HardSwish",
-    "IsNaN",
-    "Less",
-    "LessOrEqual",
-    "Log",
-    "Mish",
-    "Mul",
-    "Neg",
-    "Not",
-    "Or",
-    "PRelu",
-    "Pow",
-    "Reciprocal",
-    "Relu",
-    "Round",
-    "Sigmoid",
-    "Sign",
-    "Sin",
-    "Sinh",
-    "Softplus",
-    "Softsign",
-    "Sqrt",
-    "Sub",
-    "Tan",
-    "Tanh",
-    "Where",
-    "Xor",
-]
-"""Operators without attributes."""
-
-WITH_ATTRIBUTES: Mapping[str, Mapping[str, AttributeValue]] = {
-    "BitShift": {"direction": ""},
-    "Celu": {"alpha": 1.0},
-    "Elu": {"alpha": 1.0},
-    "Gelu": {"approximate": "none"},
-    "HardSigmoid": {"alpha": 0.2, "beta": 0.5},
-    "IsInf": {"detect_negative": 1, "detect_positive": 1},
-    "LeakyRelu": {"alpha": 0.01},
-    "Mod": {"fmod": 0},
-    "Selu": {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875},
-    "Shrink": {"lambd": 0.5, "bias": 0.0},
-    "Swish": {"alpha": 1.0},
-    "ThresholdedRelu": {"alpha": 1.0},
-}
-"""Operators with attributes, and the defaults of ONNX."""
-
-
-@lowers(*PLAIN, *WITH_ATTRIBUTES)
-def pointwise(cx: Lowering, node: ir.Node) -> None:
-    """Kept as it is, attributes filled in."""
-    cx.keep(node, **given_or_default(node, WITH_ATTRIBUTES.get(node.op_type, {})))
-
 
 VARIADIC = {"Sum": "Add", "Mean": "Add", "Max": "Max", "Min": "Min"}
 
@@ -177,3 +100,13 @@ def dropout(cx: Lowering, node: ir.Node) -> None:
     if float_of(node, "ratio", 0.5) < 0:
         raise cx.refuse("the ratio is negative")
     cx.alias(node.outputs[0], cx.slot(node.inputs[0]))
+
+
+KEPT = tuple(name for name in ROWS if lowering_of(name) is None)
+"""The operators of the table that nothing above lowers."""
+
+
+@lowers(*KEPT)
+def pointwise(cx: Lowering, node: ir.Node) -> None:
+    """Kept as it is, attributes filled in."""
+    cx.keep(node, **attributes_of(node, cx.opset))

@@ -7,7 +7,7 @@ Program cannot hold, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -17,6 +17,7 @@ from smelt.errors import InternalError, Unsupported
 from smelt.ir import constants
 from smelt.ir.dims import binding_advice
 from smelt.ir.onnx_ir_private import uses_of
+from smelt.ir.opset import attribute, attribute_names
 from smelt.ir.provenance import origin_of
 from smelt.program.instruction import (
     AttributeValue,
@@ -250,15 +251,12 @@ def string_of(node: ir.Node, name: str, default: str) -> str:
     return attr.as_string() if attr is not None else default
 
 
-def given_or_default(
-    node: ir.Node, defaults: Mapping[str, AttributeValue]
-) -> dict[str, AttributeValue]:
-    """Every attribute in ``defaults``, as the node gives it or else its default."""
-    found = dict(defaults)
-    for name in defaults:
-        attr = node.attributes.get(name)
-        if attr is not None:
-            value = attr.value
+def attributes_of(node: ir.Node, opset: int) -> dict[str, AttributeValue]:
+    """Every attribute of an operator of ONNX, as the node gives it or else its default."""
+    found: dict[str, AttributeValue] = {}
+    for name in attribute_names(node.op_type, opset):
+        value = attribute(node, name, opset)
+        if value is not None:
             found[name] = tuple(value) if isinstance(value, list) else value
     return found
 

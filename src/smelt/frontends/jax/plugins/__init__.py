@@ -10,7 +10,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         "bitcast",
         "bits",
         "conversion",
-        "special",
+        "operators",
         "total_order",
         "unary",
     ),

@@ -20,5 +20,5 @@ __all__ = ["VIEWS", "Call", "Kernel", "Step", "View", "kernel_of"]
 
 
 def kernel_of(op: str) -> Kernel | None:
-    """The kernel of an instruction, or else the reference of a declared operator."""
-    return KERNELS.get(op) or linalg.declared(op)
+    """The kernel of an instruction, or else its row, or the reference of a declared one."""
+    return KERNELS.get(op) or elementwise.by_row(op) or linalg.declared(op)

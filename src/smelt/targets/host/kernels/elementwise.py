@@ -1,62 +1,44 @@
-"""Elementwise kernels: NumPy ufuncs where one means what ONNX means, expressions elsewhere."""
+"""Elementwise kernels: by the row of the operator, or their own where NumPy says it otherwise."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from math import pi, sqrt
-from typing import TypeAlias
-
 import numpy as np
 
-from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
-
-UFUNCS: Mapping[str, np.ufunc] = {
-    "Abs": np.absolute,
-    "Acos": np.arccos,
-    "Acosh": np.arccosh,
-    "Add": np.add,
-    "And": np.logical_and,
-    "Asin": np.arcsin,
-    "Asinh": np.arcsinh,
-    "Atan": np.arctan,
-    "Atanh": np.arctanh,
-    "BitwiseAnd": np.bitwise_and,
-    "BitwiseNot": np.invert,
-    "BitwiseOr": np.bitwise_or,
-    "BitwiseXor": np.bitwise_xor,
-    "Ceil": np.ceil,
-    "Cos": np.cos,
-    "Cosh": np.cosh,
-    "Equal": np.equal,
-    "Exp": np.exp,
-    "Floor": np.floor,
-    "Greater": np.greater,
-    "GreaterOrEqual": np.greater_equal,
-    "IsNaN": np.isnan,
-    "Less": np.less,
-    "LessOrEqual": np.less_equal,
-    "Log": np.log,
-    "Mul": np.multiply,
-    "Neg": np.negative,
-    "Not": np.logical_not,
-    "Or": np.logical_or,
-    "Reciprocal": np.reciprocal,
-    "Round": np.rint,
-    "Sign": np.sign,
-    "Sin": np.sin,
-    "Sinh": np.sinh,
-    "Sqrt": np.sqrt,
-    "Sub": np.subtract,
-    "Tan": np.tan,
-    "Tanh": np.tanh,
-    "Xor": np.logical_xor,
-}
+from smelt import operators
+from smelt.operators.elementwise import ROWS, Row
+from smelt.operators.formula import Arrays, Elementwise
+from smelt.targets.host.kernels.kernel import Array, Call, Kernel, Step, kernel, widened
 
 
-@kernel(*UFUNCS)
-def ufunc(call: Call) -> Step:
-    """One ufunc, straight into the output."""
-    return Step(UFUNCS[call.op], in_place=tuple(range(len(call.inputs))))
+def by_row(op: str) -> Kernel | None:
+    """The kernel of an operator by its row: a ufunc straight into the output, or an expression."""
+    row = ROWS.get(op) or _declared(op)
+    if row is None:
+        return None
+    array = row.array
+    if isinstance(array, np.ufunc):
+        return lambda call: Step(array, in_place=tuple(range(len(call.inputs))))
+    return widened(lambda call: _expression(call, row))
+
+
+def _declared(op: str) -> Row | None:
+    """The row of ``domain::name`` if it computes in the dtype itself, unlike its reference."""
+    domain, _, name = op.rpartition("::")
+    operator = operators.find(domain, name) if domain else None
+    row = operator.row if isinstance(operator, Elementwise) else None
+    return row if row is not None and row.array is not None else None
+
+
+def _expression(call: Call, row: Row) -> Step:
+    """A NumPy expression, copied into the output when all of it is computed."""
+    m = Arrays()
+
+    def run(*arrays: Array) -> None:
+        *given, out = arrays
+        result = m.apply(row, *given, **call.attributes)
+        np.copyto(out, result, casting="unsafe")
+
+    return Step(run, in_place=tuple(range(len(call.inputs))))
 
 
 @kernel("Max", "Min")
@@ -127,7 +109,7 @@ def where(call: Call) -> Step:
         np.copyto(out, y)
         np.copyto(out, x, where=condition)
 
-    return Step(run)
+    return Step(run, in_place=(2,))
 
 
 @kernel("Clip")
@@ -161,94 +143,3 @@ def _given(array: Array | None) -> Array:
 def cast(call: Call) -> Step:
     """Floats to integers truncate; what is out of range is undefined in ONNX."""
     return Step(lambda x, out: np.copyto(out, x, casting="unsafe"))
-
-
-Expression: TypeAlias = Callable[[Array, Call], Array]
-
-
-def _sigmoid(x: Array) -> Array:
-    from scipy.special import expit
-
-    return np.asarray(expit(x))
-
-
-def _erf(x: Array) -> Array:
-    from scipy.special import erf
-
-    return np.asarray(erf(x))
-
-
-def _erfc(x: Array) -> Array:
-    from scipy.special import erfc
-
-    return np.asarray(erfc(x))
-
-
-def _softplus(x: Array) -> Array:
-    return np.asarray(np.logaddexp(x, np.zeros((), x.dtype)))
-
-
-def _gelu(x: Array, call: Call) -> Array:
-    if call.text("approximate") == "tanh":
-        return np.asarray(0.5 * x * (1 + np.tanh(sqrt(2 / pi) * (x + 0.044715 * x * x * x))))
-    return np.asarray(0.5 * x * (1 + _erf(x * sqrt(0.5))))
-
-
-def _hard_sigmoid(x: Array, alpha: float, beta: float) -> Array:
-    return np.asarray(np.minimum(np.maximum(alpha * x + beta, 0), 1))
-
-
-def _celu(x: Array, alpha: float) -> Array:
-    return np.asarray(np.maximum(x, 0) + np.minimum(alpha * np.expm1(x / alpha), 0))
-
-
-def _is_inf(x: Array, call: Call) -> Array:
-    positive = np.isposinf(x) if call.integer("detect_positive") else np.zeros(x.shape, bool)
-    return np.asarray(positive | np.isneginf(x)) if call.integer("detect_negative") else positive
-
-
-def _selu(x: Array, alpha: float, gamma: float) -> Array:
-    return gamma * np.where(x > 0, x, alpha * np.expm1(x))
-
-
-def _shrink(x: Array, bias: float, bound: float) -> Array:
-    return np.where(x < -bound, x + bias, np.where(x > bound, x - bias, np.zeros((), x.dtype)))
-
-
-EXPRESSIONS: Mapping[str, Expression] = {
-    "Celu": lambda x, call: _celu(x, call.real("alpha")),
-    "Elu": lambda x, call: np.where(x < 0, call.real("alpha") * np.expm1(x), x),
-    "Erf": lambda x, call: _erf(x),
-    "Gelu": _gelu,
-    "HardSigmoid": lambda x, call: _hard_sigmoid(x, call.real("alpha"), call.real("beta")),
-    "HardSwish": lambda x, call: x * _hard_sigmoid(x, 1 / 6, 0.5),
-    "IsInf": _is_inf,
-    "LeakyRelu": lambda x, call: np.where(x < 0, call.real("alpha") * x, x),
-    "Mish": lambda x, call: x * np.tanh(_softplus(x)),
-    "Selu": lambda x, call: _selu(x, call.real("alpha"), call.real("gamma")),
-    "Shrink": lambda x, call: _shrink(x, call.real("bias"), call.real("lambd")),
-    "Sigmoid": lambda x, call: _sigmoid(x),
-    "Softplus": lambda x, call: _softplus(x),
-    "Softsign": lambda x, call: x / (1 + np.abs(x)),
-    "Swish": lambda x, call: x * _sigmoid(call.real("alpha") * x),
-    "ThresholdedRelu": lambda x, call: np.where(x > call.real("alpha"), x, np.zeros_like(x)),
-    "smelt::Erf": lambda x, call: _erf(x),
-    "smelt::Erfc": lambda x, call: _erfc(x),
-}
-
-
-@kernel(*EXPRESSIONS, wide=True)
-def expression(call: Call) -> Step:
-    """A NumPy expression, copied into the output."""
-    compute = EXPRESSIONS[call.op]
-    return Step(lambda x, out: np.copyto(out, compute(x, call), casting="unsafe"))
-
-
-@kernel("PRelu")
-def prelu(call: Call) -> Step:
-    """``slope * x`` where x is negative."""
-
-    def run(x: Array, slope: Array, out: Array) -> None:
-        np.copyto(out, np.where(x < 0, slope * x, x))
-
-    return Step(run)

@@ -111,7 +111,7 @@ def kernel(*ops: str, wide: bool = False) -> Callable[[Kernel], Kernel]:
         for op in ops:
             if op in KERNELS:
                 raise InternalError("E906", f"two host kernels for {op}")
-            KERNELS[op] = _widened(prepare) if wide else prepare
+            KERNELS[op] = widened(prepare) if wide else prepare
         return prepare
 
     return register
@@ -150,7 +150,9 @@ def is_narrow(dtype: np.dtype) -> bool:
     return dtype in NARROW
 
 
-def _widened(prepare: Kernel) -> Kernel:
+def widened(prepare: Kernel) -> Kernel:
+    """``prepare``, but 16-bit floats are computed in float32 and rounded at the end."""
+
     def prepare_wide(call: Call) -> Step:
         every = [array for array in (*call.inputs, *call.outputs) if array is not None]
         if not any(is_narrow(array.dtype) for array in every):

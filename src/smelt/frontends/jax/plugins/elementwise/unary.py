@@ -3,49 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 import onnx_ir as ir
 
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.registry import lowers
-
-SAME = {
-    "abs": "Abs",
-    "acos": "Acos",
-    "acosh": "Acosh",
-    "asin": "Asin",
-    "asinh": "Asinh",
-    "atan": "Atan",
-    "atanh": "Atanh",
-    "ceil": "Ceil",
-    "cos": "Cos",
-    "cosh": "Cosh",
-    "erf": "Erf",
-    "exp": "Exp",
-    "floor": "Floor",
-    "log": "Log",
-    "logistic": "Sigmoid",
-    "sin": "Sin",
-    "sinh": "Sinh",
-    "sqrt": "Sqrt",
-    "tan": "Tan",
-    "tanh": "Tanh",
-}
-"""Primitives that one ONNX operator computes."""
-
-
-def _lower_same(op_type: str) -> Callable[..., ir.Value]:
-    def lower(cx: Lowering, x: ir.Value, *, accuracy: object = None) -> ir.Value:
-        if accuracy is not None:
-            raise cx.unsupported(f"ONNX cannot promise the accuracy {accuracy}")
-        return cx.op(op_type, x)
-
-    return lower
-
-
-for _primitive, _op_type in SAME.items():
-    lowers(_primitive, broadcasts=True)(_lower_same(_op_type))
+from smelt.ir.build import Builder
+from smelt.operators import numeric
+from smelt.operators.elementwise import Formula
+from smelt.operators.formula import Nodes, Tensor
 
 
 @lowers("neg", broadcasts=True)
@@ -88,28 +56,21 @@ def exp2(cx: Lowering, x: ir.Value, *, accuracy: object) -> ir.Value:
     return cx.op("Pow", cx.const_like(2, x), x)
 
 
-@lowers("log1p", broadcasts=True)
-def log1p(cx: Lowering, x: ir.Value, *, accuracy: object) -> ir.Value:
-    """Kahan: with ``u = 1 + x`` rounded, ``log(u) * (x / (u - 1))`` undoes the rounding."""
-    one = cx.const_like(1, x)
-    u = cx.op("Add", one, x)
-    log = cx.op("Log", u)
-    corrected = cx.op("Mul", log, cx.op("Div", x, cx.op("Sub", u, one)))
-    large = cx.op("Where", cx.op("Equal", u, x), log, corrected)
-    return _unless(cx, cx.op("Equal", u, one), large, x)
+FORMULAS = {"expm1": numeric.expm1, "log1p": numeric.log1p}
+"""Primitives that operators of ONNX compute by a formula."""
 
 
-@lowers("expm1", broadcasts=True)
-def expm1(cx: Lowering, x: ir.Value, *, accuracy: object) -> ir.Value:
-    """Kahan: with ``u = exp(x)`` rounded, ``(u - 1) * (x / log(u))`` undoes the rounding."""
-    one = cx.const_like(1, x)
-    u = cx.op("Exp", x)
-    less = cx.op("Sub", u, one)
-    corrected = cx.op("Mul", less, cx.op("Div", x, cx.op("Log", u)))
-    # Far from 0 the correction is not needed, and 0 and inf would spoil it.
-    far = cx.op("Greater", cx.op("Abs", x), one)
-    near = _unless(cx, cx.op("Equal", u, one), corrected, x)
-    return cx.op("Where", far, less, near)
+def _lower_formula(formula: Formula) -> Callable[..., ir.Value]:
+    def lower(cx: Lowering, x: ir.Value, *, accuracy: object) -> ir.Value:
+        m = Nodes(cast(Builder, cx))  # which makes nodes as a Builder does, and checks their types
+        result: Tensor = formula(m, m.tensor(x))
+        return result.value
+
+    return lower
+
+
+for _primitive, _formula in FORMULAS.items():
+    lowers(_primitive, broadcasts=True)(_lower_formula(_formula))
 
 
 @lowers("is_finite", broadcasts=True)

@@ -1,0 +1,42 @@
+"""Primitives that are one elementwise operator, as the rows of operators say.
+
+Those of the ``smelt`` domain are special functions, which any runtime gets as functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.registry import Rule, register
+from smelt.operators import all_operators
+from smelt.operators.elementwise import ROWS, Row
+from smelt.operators.formula import Elementwise
+
+
+def rule_for(row: Row) -> Rule:
+    """The lowering to the operator of ``row``, without any promise of accuracy."""
+
+    def lower(cx: Lowering, *operands: ir.Value, accuracy: object = None) -> ir.Value:
+        if accuracy is not None:
+            raise cx.unsupported(f"ONNX cannot promise the accuracy {accuracy}")
+        return cx.op(row.name, *operands, domain=row.domain)
+
+    return Rule(lower, frozenset({"accuracy"}), broadcasts=True)
+
+
+def rows() -> Iterator[Row]:
+    """All rows of operators that name a primitive."""
+    declared = (each.row for each in all_operators() if isinstance(each, Elementwise))
+    yield from (row for row in (*ROWS.values(), *declared) if row.primitive)
+
+
+def declared(primitive: str) -> Rule | None:
+    """The lowering to an operator that was declared after this module was loaded."""
+    return next((rule_for(row) for row in rows() if row.primitive == primitive), None)
+
+
+for _row in rows():
+    register(_row.primitive, rule_for(_row))

@@ -1,0 +1,136 @@
+"""Formulas as statements of C: every operation defines a variable, by the expression of its row."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from smelt.native.types import CType, fill_types
+from smelt.operators.elementwise import row_of
+from smelt.operators.formula import Arithmetic, Number, Symbol
+
+VARIABLE = re.compile(r"\bt\d+\b")
+ATOM = re.compile(r"[\w.{}]+|\w+\([^()]*\)")
+"""What needs no parentheses around it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of C, so many blocks deep; one that ``defines`` a variable for good says its
+    ``value``, too."""
+
+    depth: int
+    text: str
+    defines: str = ""
+    value: str = ""
+
+
+class Statements(Arithmetic):
+    """The arithmetic of statements on elements of one type; masks are ints."""
+
+    def __init__(self, type_: CType) -> None:
+        self.type = type_
+        self.lines: list[Line] = []
+        self._count = self._depth = 0
+
+    def named(self, name: str) -> Scalar:
+        """A number that something else holds."""
+        return Scalar(self, name)
+
+    def define(self, text: str, *, is_mask: bool = False, fixed: bool = True) -> Scalar:
+        """A new variable that starts as the expression ``text``, ``fixed`` if it never changes."""
+        name = f"t{self._count}"
+        self._count += 1
+        words = ("const " if fixed else "") + ("int" if is_mask else self.type.name)
+        value = text if fixed else ""
+        self.lines.append(Line(self._depth, f"{words} {name} = {text};", name, value))
+        return Scalar(self, name, is_mask)
+
+    def write(self, text: str) -> None:
+        """One line of C."""
+        self.lines.append(Line(self._depth, text))
+
+    def scalar(self, number: Number) -> Scalar:
+        """``number``, which may be a plain one of Python."""
+        if isinstance(number, Scalar):
+            return number
+        if isinstance(number, bool):
+            return Scalar(self, str(int(number)), is_mask=True)
+        return Scalar(self, self.type.literal(float(number)))
+
+    def op(self, op_type: str, *inputs: Number) -> Scalar:
+        """The variable that holds the result."""
+        row = row_of(op_type)
+        assert row is not None
+        operands = [self.scalar(number) for number in inputs]
+        chosen = op_type == "Where" and all(operand.is_mask for operand in operands)
+        text = row.booleans if operands[0].is_mask else row.floats
+        names = [
+            operand.name if ATOM.fullmatch(operand.name) else f"({operand.name})"
+            for operand in operands
+        ]
+        filled = fill_types(text, self.type).format(*names)
+        return self.define(filled, is_mask=chosen or row.is_test)
+
+    def loop(
+        self,
+        go_on: Callable[..., Number],
+        step: Callable[..., Sequence[Number]],
+        state: Sequence[Number],
+    ) -> tuple[Scalar, ...]:
+        """Results are kept apart until the whole step is done, since they may swap places."""
+        given = [self.scalar(number) for number in state]
+        carried = [self.define(item.name, is_mask=item.is_mask, fixed=False) for item in given]
+        self.write("for (;;) {")
+        self._depth += 1
+        self.write(f"if (!{self.scalar(go_on(*carried)).name}) break;")
+        results = [self.scalar(number) for number in step(*carried)]
+        moved = [self.define(item.name, is_mask=item.is_mask) for item in results]
+        for variable, result in zip(carried, moved, strict=True):
+            self.write(f"{variable.name} = {result.name};")
+        self._depth -= 1
+        self.write("}")
+        return tuple(carried)
+
+
+class Scalar(Symbol["Scalar"]):
+    """A variable or constant of C, a number or a mask, with the operators of Python."""
+
+    __slots__ = ("is_mask", "m", "name")
+
+    m: Statements
+
+    def __init__(self, m: Statements, name: str, is_mask: bool = False) -> None:
+        self.m = m
+        self.name = name
+        self.is_mask = is_mask
+
+
+def read_lines(lines: Sequence[Line]) -> list[Line]:
+    """``lines`` without variables that nothing reads, about which compilers warn."""
+    kept, read = [], set[str]()
+    for line in reversed(lines):
+        if line.defines and line.defines not in read:
+            continue
+        read.update(VARIABLE.findall(line.text))
+        kept.append(line)
+    return kept[::-1]
+
+
+def read_once(lines: Sequence[Line], result: str) -> tuple[list[str], str]:
+    """Statements without loops as an expression that is ``result``, and what must come before it.
+
+    What is read once stands where it is read: behind a ``?`` it is computed only where chosen.
+    """
+    reads = Counter(VARIABLE.findall(" ".join([*(line.value for line in lines), result])))
+    within: dict[str, str] = {}
+    before = []
+    for line in lines:
+        value = VARIABLE.sub(lambda found: within.get(found[0], found[0]), line.value)
+        if reads[line.defines] == 1:
+            within[line.defines] = value if ATOM.fullmatch(value) else f"({value})"
+        elif reads[line.defines]:
+            before.append(line.text.replace(line.value, value))
+    return before, VARIABLE.sub(lambda found: within.get(found[0], found[0]), result)

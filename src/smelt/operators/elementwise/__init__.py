@@ -1,0 +1,51 @@
+"""The elementwise operators of ONNX: a row each, from which everything that is known derives.
+
+Rows stand in a file by family. Passes ask the sets below; lowering, the kernels of ``host`` and
+of C, the JAX frontend, folding and the documentation read the rows themselves. Operators of other
+domains have rows too, if they are declared by ``operators.formula.elementwise``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from smelt.operators.elementwise import activation, arithmetic, functions, logic
+from smelt.operators.elementwise.row import Formula, Rounding, Row
+
+__all__ = [
+    "BINARY",
+    "COMMUTATIVE",
+    "ELEMENTWISE",
+    "ROWS",
+    "UNARY",
+    "VARIADIC",
+    "WITHIN_FORMULAS",
+    "Formula",
+    "Rounding",
+    "Row",
+    "row_of",
+]
+
+_FAMILIES = (activation, arithmetic, functions, logic)
+
+ROWS: Mapping[str, Row] = {row.name: row for family in _FAMILIES for row in family.ROWS}
+"""By name, in ONNX's own domain."""
+
+WITHIN_FORMULAS = {row.name: row for row in functions.WITHIN_FORMULAS}
+"""By name, what formulas may call beyond them."""
+
+
+def row_of(name: str) -> Row | None:
+    """The row of what a formula calls ``name``."""
+    return ROWS.get(name) or WITHIN_FORMULAS.get(name)
+
+
+ELEMENTWISE = frozenset(ROWS)
+"""Operators whose result at an index depends on the operands at that index only."""
+
+UNARY = frozenset(name for name, row in ROWS.items() if row.operands == 1) - {"Clip"}
+"""Operators of one tensor; other inputs, if any, are scalars."""
+
+BINARY = frozenset(name for name, row in ROWS.items() if row.operands == 2)
+VARIADIC = frozenset(name for name, row in ROWS.items() if row.operands is None)
+COMMUTATIVE = frozenset(name for name, row in ROWS.items() if row.commutative)

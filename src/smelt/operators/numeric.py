@@ -1,0 +1,137 @@
+"""What a formula may call, and sums that every arithmetic computes alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+Number: TypeAlias = Any
+"""A NumPy array or a ``Symbol``, which has the same operators."""
+
+
+class Arithmetic:
+    """Functions of numbers, element by element, each one operator; comparisons give masks.
+
+    Readers say what becomes of an operator (``op``) and of a ``loop``.
+    """
+
+    def op(self, op_type: str, *inputs: Number) -> Number:
+        """The result of one operator; ``inputs`` may be plain numbers of Python."""
+        raise NotImplementedError
+
+    def loop(
+        self,
+        go_on: Callable[..., Number],
+        step: Callable[..., Sequence[Number]],
+        state: Sequence[Number],
+    ) -> tuple[Number, ...]:
+        """``state = step(*state)`` as long as any element of the mask ``go_on(*state)`` is true.
+
+        Each number of the state must keep its dtype and shape.
+        """
+        raise NotImplementedError
+
+    def abs(self, x: Number) -> Number:
+        return self.op("Abs", x)
+
+    def cos(self, x: Number) -> Number:
+        return self.op("Cos", x)
+
+    def equal(self, x: Number, y: Number) -> Number:
+        return self.op("Equal", x, y)
+
+    def erf(self, x: Number) -> Number:
+        return self.op("Erf", x)
+
+    def exp(self, x: Number) -> Number:
+        return self.op("Exp", x)
+
+    def expm1(self, x: Number) -> Number:
+        return self.op("Expm1", x)
+
+    def floor(self, x: Number) -> Number:
+        return self.op("Floor", x)
+
+    def isnan(self, x: Number) -> Number:
+        return self.op("IsNaN", x)
+
+    def log(self, x: Number) -> Number:
+        return self.op("Log", x)
+
+    def log1p(self, x: Number) -> Number:
+        return self.op("Log1p", x)
+
+    def maximum(self, x: Number, y: Number) -> Number:
+        return self.op("Max", x, y)
+
+    def minimum(self, x: Number, y: Number) -> Number:
+        return self.op("Min", x, y)
+
+    def power(self, x: Number, y: Number) -> Number:
+        return self.op("Pow", x, y)
+
+    def sigmoid(self, x: Number) -> Number:
+        return self.op("Sigmoid", x)
+
+    def sin(self, x: Number) -> Number:
+        return self.op("Sin", x)
+
+    def sqrt(self, x: Number) -> Number:
+        return self.op("Sqrt", x)
+
+    def tanh(self, x: Number) -> Number:
+        return self.op("Tanh", x)
+
+    def where(self, mask: Number, x: Number, y: Number) -> Number:
+        return self.op("Where", mask, x, y)
+
+
+def polynomial(coefficients: Sequence[float], x: Number) -> Number:
+    """Horner's scheme, highest power first."""
+    value: Number = coefficients[0]
+    for coefficient in coefficients[1:]:
+        value = value * x + coefficient
+    return value
+
+
+def chebyshev(coefficients: Sequence[float], x: Number) -> Number:
+    """``sum(c[k] T_k(x))`` for x in [-1, 1], by Clenshaw's recurrence."""
+    first, second = x * 0.0 + coefficients[-1], x * 0.0
+    twice = x + x
+    for coefficient in coefficients[-2:0:-1]:
+        first, second = twice * first - second + coefficient, first
+    return x * first - second + coefficients[0]
+
+
+def expm1(m: Arithmetic, x: Number) -> Number:
+    """Kahan: with ``u = exp(x)`` rounded, ``(u - 1) * (x / log(u))`` undoes the rounding.
+
+    Far from 0 the correction is not needed, and 0 and infinity would spoil it.
+    """
+    u = m.exp(x)
+    less = u - 1.0
+    near = m.where(~m.equal(u, 1.0), less * (x / m.log(u)), x)
+    return m.where(m.abs(x) > 1.0, less, near)
+
+
+def log1p(m: Arithmetic, x: Number) -> Number:
+    """Kahan: with ``u = 1 + x`` rounded, ``log(u) * (x / (u - 1))`` undoes the rounding.
+
+    The Where of ONNX Runtime keeps a -0 of its last operand only.
+    """
+    u = x + 1.0
+    log = m.log(u)
+    large = m.where(m.equal(u, x), log, log * (x / (u - 1.0)))
+    return m.where(~m.equal(u, 1.0), large, x)
+
+
+def log1p_less_x(m: Arithmetic, x: Number) -> Number:
+    """``log(1 + x) - x`` for x >= -1, without the cancellation near 0.
+
+    With ``r = x / (2 + x)``, ``log(1 + x) = 2 atanh(r)`` and ``2 r - x = -x r`` (DLMF 4.6.6).
+    """
+    r = x / (x + 2.0)
+    square = r * r
+    series = polynomial([1.0 / (2 * k + 3) for k in reversed(range(18))], square)
+    near = r * (2.0 * square * series - x)
+    return m.where((x > -0.5) & (x < 1.0), near, m.log1p(x) - x)
