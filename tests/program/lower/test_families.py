@@ -35,7 +35,11 @@ ATTRIBUTES = {
         "h = Constant<value_float=6.0>() y = Clip(x, , h)",
         {"min": None, "max": 6.0},
     ),
-    "defaults are filled in": ("float[2] x", "y = LeakyRelu(x)", {"alpha": pytest.approx(0.01, rel=1e-7)}),
+    "defaults are filled in": (
+        "float[2] x",
+        "y = LeakyRelu(x)",
+        {"alpha": pytest.approx(0.01, rel=1e-7)},
+    ),
     "slices with their axes": (
         "float[4,6] x",
         "s = Constant<value_ints=[1]>() e = Constant<value_ints=[-1]>() a = Constant<value_ints=[-1]>() y = Slice(x, s, e, a)",
