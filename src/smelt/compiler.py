@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -34,7 +35,7 @@ from smelt.targets.options import read_options
 from smelt.targets.phases import run_phases
 from smelt.targets.registry import find_target
 from smelt.targets.selection import select
-from smelt.targets.support import kernels_of
+from smelt.targets.support import computes_of, kernels_of
 
 if TYPE_CHECKING:
     import onnx
@@ -139,6 +140,7 @@ def optimize_model(
     samples: Sequence[Mapping[str, np.ndarray]] | None = None,
     operators: frozenset[tuple[str, str]] = frozenset(),
     kernels: frozenset[str] | None = None,
+    computes: Callable[[ir.Model, ir.Node], bool] | None = None,
     observers: Iterable[Observer] = (),
     rewrites: int | None = None,
     opset: int | None = None,
@@ -155,8 +157,8 @@ def optimize_model(
     ``verify`` compares numbers at the sizes in ``dims``, or on ``samples`` as ``smelt.verify``
     takes them, once at the end or after each pass; a difference beyond what the passes declare
     raises Mismatch E701. ``operators`` are those beyond
-    ONNX that may be made, ``kernels`` those of ONNX, all if None. ``rewrites`` stops after that
-    many edits.
+    ONNX that may be made, ``kernels`` those of ONNX, all if None; ``computes`` as of a ``Target``.
+    ``rewrites`` stops after that many edits.
     """
     if verify not in ("off", "final", "each"):
         raise UsageError("E607", f"verify={verify!r} is none of off, final, each")
@@ -175,6 +177,7 @@ def optimize_model(
         with span("prepare"):
             cx = PassContext.of(model, _evaluator(model))
         cx.operators, cx.kernels = operators, kernels
+        cx.computes = partial(computes, model) if computes is not None else None
         cx.rewrites_left = rewrites
         reports = Reports(bring_to_opset(cx, opset, watching))
         reports += run(cx, steps, watching)
@@ -264,6 +267,7 @@ def compile_model(
             pipeline=steps,
             operators=operators,
             kernels=kernels_of(chosen, other),
+            computes=computes_of(chosen, other),
             opset=opset,
             highest_opset=highest,
             observers=observers,

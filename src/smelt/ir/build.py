@@ -229,6 +229,13 @@ class Builder:
             self.graph.insert_before(self.before, nodes)
         return [constants.get(value, value) for value in outputs]
 
+    def name_apart(self, body: ir.Graph) -> None:
+        """Give the values of all graphs below ``body``, which comes from elsewhere, free names."""
+        for graph in list(scope.graphs_below(body))[1:]:
+            values = (*graph.inputs, *graph.initializers.values(), *_results(graph))
+            for value in dict.fromkeys(values):
+                value.name = self._free_name(value.name or "val")
+
     def discard(self) -> None:
         """Take back every node and constant made here; nothing may read them."""
         if not self.created and not self.initializers:
@@ -267,6 +274,11 @@ class Builder:
         return taken, meta.setdefault(_COUNTERS, {})
 
 
+def _results(graph: ir.Graph) -> Iterator[ir.Value]:
+    for node in graph:
+        yield from node.outputs
+
+
 _NAMES = "smelt.names"
 _COUNTERS = "smelt.name_counters"
 
@@ -281,7 +293,7 @@ def _names(graphs: Iterable[ir.Graph]) -> Iterator[str]:
     """The names of all values."""
     for graph in graphs:
         values = (*graph.inputs, *graph.initializers.values())
-        for value in (*values, *(v for node in graph for v in node.outputs)):
+        for value in (*values, *_results(graph)):
             if value.name is not None:
                 yield value.name
 

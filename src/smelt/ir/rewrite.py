@@ -129,38 +129,45 @@ class Rewriter:
         self,
         node: ir.Node,
         body: ir.Graph,
-        bindings: Sequence[ir.Value] = (),
+        bindings: Sequence[ir.Value | None] = (),
         skip: int = 0,
         stacked: int = 0,
         rule: str = "",
+        *,
+        foreign: bool = False,
     ) -> None:
         """Run the nodes of ``body``, a graph of ``node``, in place of ``node``, with its inputs
-        bound to ``bindings``.
+        bound to ``bindings``, None for operands that are absent.
 
         The outputs of the body, but for the first ``skip``, stand for those of ``node``, the last
-        ``stacked`` of them with a first dim of 1 more. Raises Refused, with the graph as it was,
-        if that would change a dtype or a shape.
+        ``stacked`` of them with a first dim of 1 more. In a ``foreign`` body, which comes from
+        elsewhere, names of inner graphs may be those of other values. Raises Refused, with the
+        graph as it was, if that would change a dtype or a shape.
         """
         bound = dict(zip(body.inputs, bindings, strict=True))
         plain = len(node.outputs) - stacked
-        given = [bound.get(value, value) for value in body.outputs[skip : skip + plain]]
+        given: list[ir.Value | None] = [
+            bound.get(value, value) for value in body.outputs[skip : skip + plain]
+        ]
         self._check(node, [*given, *node.outputs[plain:]], trust_shape=True)
         for inner, outer in bound.items():
             for use in inner.uses():
                 set_input(use.node, use.idx, outer)
         builder = self.builder(node, [node], rule)
+        if foreign:
+            builder.name_apart(body)
         moved = list(body)
         outputs = [bound.get(value, value) for value in builder.adopt(body)[skip:]]
         if bound:
             for each in moved:
                 self.shapes.infer_node(each)
-        values = [
+        values: list[ir.Value | None] = [
             builder.op("Unsqueeze", value, builder.const_i64([0])) if place >= plain else value
             for place, value in enumerate(outputs)
         ]
         for old, new in zip(node.outputs, values, strict=True):
             # What is known now shows that the shape that was declared is another.
-            if conflicting_shapes(old.shape, new.shape):
+            if new is not None and conflicting_shapes(old.shape, new.shape):
                 old.shape = None
         self.replace(node, values, trust_shape=True, rule=rule)
         self.remove_dead(reversed(moved))

@@ -13,7 +13,7 @@ from smelt.native.kernels.kernel import Instance
 from smelt.native.memory import needs_of
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import Instruction, Program
-from smelt.program.lower import lower
+from smelt.program.lower import lower, lower_alone
 from smelt.program.passes import (
     dead_code_elimination,
     dot_decomposer,
@@ -34,15 +34,33 @@ def ordered(model: ir.Model) -> Program:
     if not is_static(program):
         check_sizes_known(program, binding_advice(model.graph.inputs))
     check_types(program)
+    simplify(program)
+    check_kernels(program)
+    program = schedule(program, lambda instruction: needs_of(program, instruction))
+    last_use.run(program)
+    return program
+
+
+def computes(model: ir.Model, node: ir.Node) -> bool:
+    """True if there are kernels for ``node`` as it stands, or if its sizes are open."""
+    try:
+        program = lower_alone(model, node)
+        if not is_static(program) or any(slot.dtype not in C_TYPES for slot in program.slots):
+            return True
+        simplify(program)
+        check_kernels(program)
+    except (Unsupported, ErrorList):
+        return False
+    return True
+
+
+def simplify(program: Program) -> None:
+    """The passes over instructions that come before kernels are asked for."""
     transpose_folding.run(program)
     dot_dimension_sorter.run(program)
     dot_decomposer.run(program, keep=lambda dot: is_product(Instance(program, dot)))
     fold_movement(program)
     dead_code_elimination.run(program)
-    check_kernels(program)
-    program = schedule(program, lambda instruction: needs_of(program, instruction))
-    last_use.run(program)
-    return program
 
 
 def check_types(program: Program) -> None:

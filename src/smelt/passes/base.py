@@ -90,7 +90,8 @@ class PassContext:
 
     ``operators`` are the operators beyond ONNX that the target lists: a pass that makes others
     does not run. ``kernels`` are those of ONNX itself that it computes, None for all: rules make no
-    others, unless the model has them already. ``evaluate`` is handed down by ``compile``.
+    others, unless the model has them already. ``computes`` says of a node whether the target
+    computes it as it stands, None if it does not say. ``evaluate`` is handed down by ``compile``.
     ``rewrites_left`` limits all edits together, for bisection.
     """
 
@@ -100,6 +101,7 @@ class PassContext:
     evaluate: Evaluate | None = None
     operators: frozenset[tuple[str, str]] = frozenset()
     kernels: frozenset[str] | None = None
+    computes: Callable[[ir.Node], bool] | None = None
     rewrites_left: int | None = None
     _index: NodeIndex | None = field(default=None, repr=False)
     _edited: bool = field(default=False, repr=False)

@@ -101,10 +101,12 @@ ATTENTION = (
 EXPANDED = (
     "fixpoint(fuse-group-norm,expand-attention,const-deduplication,remove-redundant-ops,"
     "const-elimination,merge-consecutive-transposes,merge-consecutive-reshapes,"
+    "inline-operator-bodies,fold-control-flow,cast-optimization,noop-elimination,"
     f"dead-code-elimination){{max={ROUNDS}}},dedup-op-and-var-names"
 )
 """For targets that have kernels for operators of normalization but for no attention. What all
-layers expand to alike, such as a causal mask, is made once."""
+layers expand to alike, such as a causal mask, is made once. Operators that are left without a
+kernel become what ONNX says they are."""
 
 EXPANDED_OPERATORS = frozenset({"Attention"})
 """What those passes turn into small operators."""

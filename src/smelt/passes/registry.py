@@ -91,6 +91,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "replace_stack_reshape",
         "use_reflection_padding",
     ),
+    "functions": ("inline_operator_bodies",),
     "layout": ("merge_consecutive_transposes", "reduce_transposes", "transpose_to_reshape"),
     "quantize": (
         "dequantize_quantize_pair_elimination",

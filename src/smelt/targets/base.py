@@ -173,6 +173,8 @@ class Target(Generic[Steps, Memory]):
     ``kernels``: the operators of ONNX that it computes, or that its ``passes`` turn into such, all
     if None; no pass makes others. ``functions``: whether it takes models with functions, which are
     inlined for others.
+    ``computes``: whether it computes a node of a model as it stands, for targets whose ``passes``
+    let bodies stand for others.
     ``extensions``: the operators beyond ONNX that it computes besides its own; if None, those that
     have a body, as which they are written. ``element_types``: those that it computes an operator
     of a domain on, where it says so and they are not all of ``limits``.
@@ -193,6 +195,7 @@ class Target(Generic[Steps, Memory]):
     select: Sequence[Rule] | Callable[[Any], Sequence[Rule]] = ()
     passes: str = ""
     kernels: frozenset[str] | None = None
+    computes: Callable[[ir.Model, ir.Node], bool] | None = None
     options: type | None = None
     functions: bool = False
     extensions: frozenset[tuple[str, str]] | None = None

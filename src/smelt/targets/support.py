@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -59,6 +60,23 @@ def kernels_of(target: Target, fallback: Target | None) -> frozenset[str] | None
     listed = target.limits.operators or ()
     own = target.kernels or frozenset(op_type for domain, op_type in listed if not domain)
     return fallback.kernels | own
+
+
+def computes_of(
+    target: Target, fallback: Target | None
+) -> Callable[[ir.Model, ir.Node], bool] | None:
+    """Whether ``target`` or its ``fallback`` computes a node as it stands; None if neither says."""
+    own, other = target.computes, fallback.computes if fallback is not None else None
+    if fallback is None or other is None:
+        return own
+    listed = target.limits.operators or ()
+
+    def computes(model: ir.Model, node: ir.Node) -> bool:
+        if (node.domain, node.op_type) in listed or (own is not None and own(model, node)):
+            return True
+        return other(model, node)
+
+    return computes
 
 
 def _dtypes(target: Target, domain: str, op_type: str) -> tuple[str, ...] | None:

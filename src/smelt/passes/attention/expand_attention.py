@@ -20,6 +20,7 @@ from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import conflicting_shapes
 from smelt.passes.base import rounding, rule_pass
 
 _PLAIN = {"softcap": 0.0, "qk_matmul_output_mode": 0}
@@ -46,6 +47,8 @@ def attention(m: Match, b: Builder) -> Replacement:
     if None in operands:
         return Miss("the size of a head is not known")
     q, k, v = (value for value in operands if value is not None)
+    if conflicting_shapes(_heads(q), _heads(k)):
+        return Miss("keys have other heads than queries")
     size = q.shape[3] if q.shape is not None else None
     if not isinstance(size, int) or q.dtype is None:
         return Miss("the size of a head is not known")
@@ -79,6 +82,10 @@ def _apart(value: ir.Value, heads: int | None, b: Builder) -> ir.Value | None:
         return None
     split = b.op("Reshape", value, b.const_i64([0, 0, heads, width // heads]))
     return b.op("Transpose", split, perm=[0, 2, 1, 3])
+
+
+def _heads(value: ir.Value) -> ir.Shape | None:
+    return ir.Shape(value.shape[1:2]) if value.shape is not None else None
 
 
 def _seen(q: ir.Value, k: ir.Value, b: Builder) -> ir.Value:

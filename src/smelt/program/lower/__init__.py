@@ -7,7 +7,7 @@ axes count from the front, and operands that ONNX passes as constant inputs are 
 from __future__ import annotations
 
 from smelt.program.lower.extension import extensions_among
-from smelt.program.lower.graph import lower
+from smelt.program.lower.graph import lower, lower_alone
 from smelt.program.lower.lowering import lowered_operators
 
-__all__ = ["extensions_among", "lower", "lowered_operators"]
+__all__ = ["extensions_among", "lower", "lower_alone", "lowered_operators"]

@@ -56,6 +56,20 @@ def lower(model: ir.Model) -> Program:
     return cx.program
 
 
+def lower_alone(model: ir.Model, node: ir.Node) -> Program:
+    """The Program of ``node`` alone, which takes what the node does but for its constants.
+
+    Raises Unsupported E201 if the node cannot be lowered.
+    """
+    cx = Lowering(model)
+    cx.node = node
+    given = dict.fromkeys(v for v in node.inputs if v is not None and not cx.has_slot(v))
+    cx.program.inputs = tuple(cx.define(value) for value in given)
+    _dispatch(cx, node)
+    cx.program.outputs = tuple(cx.slot(v) for v in node.outputs if cx.has_slot(v))
+    return cx.program
+
+
 def _lower_node(cx: Lowering, node: ir.Node, *, broken: bool) -> Unsupported | None:
     """Lower one node; after a failure its results get slots, so that later nodes are seen too."""
     if len(node.outputs) == 1 and constants.tensor_of(node.outputs[0]) is not None:

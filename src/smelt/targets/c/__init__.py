@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from smelt.native.kernels import element_types, kernel_names
 from smelt.native.operators import OPERATORS
+from smelt.native.schedule import computes
 from smelt.native.selection.select_conv_relu import select_conv_relu
 from smelt.native.types import C_TYPES
 from smelt.passes.pipelines import EXPANDED, EXPANDED_OPERATORS
@@ -26,6 +27,7 @@ c = Target(
     passes=EXPANDED,
     kernels=frozenset(lowered_operators()) | EXPANDED_OPERATORS,
     extensions=extensions_among(kernel_names()),
+    computes=computes,
     element_types=element_types,
     options=Options,
     select=(select_conv_relu,),

@@ -10,7 +10,7 @@ from smelt.passes.pipelines import EXPANDED, EXPANDED_OPERATORS
 from smelt.program.lower import extensions_among, lowered_operators
 from smelt.targets.base import Limits, Target
 from smelt.targets.host.kernels.kernel import KERNELS
-from smelt.targets.host.phases import DTYPES, plan_arena, plan_steps, write_folder
+from smelt.targets.host.phases import DTYPES, computes, plan_arena, plan_steps, write_folder
 from smelt.targets.host.saved import open_folder
 
 host = Target(
@@ -21,6 +21,7 @@ host = Target(
     kernels=frozenset(lowered_operators()) | EXPANDED_OPERATORS,
     extensions=extensions_among(KERNELS),
     limits=Limits(dtypes=DTYPES, max_rank=64),
+    computes=computes,
     schedule=plan_steps,
     allocate=plan_arena,
     open=open_folder,

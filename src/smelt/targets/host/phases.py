@@ -13,7 +13,7 @@ from smelt.ir.defaults import default_of
 from smelt.ir.dims import binding_advice
 from smelt.ir.shapes import ShapeInference
 from smelt.program.instruction import Program
-from smelt.program.lower import lower
+from smelt.program.lower import lower, lower_alone
 from smelt.program.passes import optimize
 from smelt.program.specialize import check_sizes_known, is_static
 from smelt.targets.base import Artifact, Plan
@@ -62,6 +62,15 @@ def plan_steps(plan: HostPlan) -> None:
     check_sizes_known(program, binding_advice(plan.model.graph.inputs))
     plan.steps = program
     plan.facts["instructions"] = len(program.instructions)
+
+
+def computes(model: ir.Model, node: ir.Node) -> bool:
+    """True if ``node`` can be lowered as it stands; what kernels refuse, they say with sizes."""
+    try:
+        check_kernels(lower_alone(model, node))
+    except (Unsupported, ErrorList):
+        return False
+    return True
 
 
 def check_dtypes(program: Program) -> None:

@@ -1,0 +1,133 @@
+"""What ONNX says an operator computes: the function body of its schema, as a graph of one node.
+
+Some bodies are written for one opset, some are made for a node and the types of its operands. A
+body of an earlier opset than the model's is raised to it; one of a later is told as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import onnx_ir as ir
+
+from smelt.errors import ErrorList, Unsupported
+from smelt.ir import opset, scope
+from smelt.ir.raise_opset import raise_opset
+
+if TYPE_CHECKING:
+    import onnx
+
+
+@cache
+def has_body(op_type: str, domain: str, version: int) -> bool:
+    """True if ONNX describes the operator, as of a version of its domain, by a function."""
+    schema = opset.schema(op_type, version, domain)
+    return schema is not None and bool(_opsets(schema))
+
+
+def body_of(node: ir.Node, version: int, imported: int) -> ir.Graph | int | None:
+    """The body of ``node`` in operators of the ONNX opset ``imported``, its inputs those of
+    ``node``, then others that nothing reads; or the opset that all its bodies need, if that is
+    later; or None, if there is no body for these operands or none that can be raised.
+
+    ``version`` is that of the domain of ``node``. Outputs of the body that the node has none for
+    are left out; those that the body does not compute, because nobody reads them, are inputs.
+    """
+    schema = opset.schema(node.op_type, version, node.domain)
+    if schema is None or any(attr.is_ref() for attr in node.attributes.values()):
+        return None
+    versions = _opsets(schema)
+    usable = [each for each in versions if node.domain or each <= imported]
+    if not usable:
+        return min(versions, default=None)
+    proto = _proto(schema, max(usable), node)
+    if proto is None:
+        return None
+    del proto.output[len(node.outputs) :]
+    computed = {*proto.input, *(name for each in proto.node for name in each.output)}
+    proto.input.extend(name for name in proto.output if name not in computed)
+    function = ir.serde.deserialize_function(proto)
+    # A body of another domain that names no opset is in the operators of the caller's.
+    written = function.opset_imports.setdefault("", imported if node.domain else max(usable))
+    if written > imported:
+        return written
+    _fill_in(function.graph, _attributes(node, schema))
+    return _raised(function.graph, node, imported)
+
+
+def _raised(graph: ir.Graph, node: ir.Node, imported: int) -> ir.Graph | None:
+    """``graph``, whose inputs have the types of the operands, in operators of ``imported``."""
+    for inner, given in zip(graph.inputs, node.inputs, strict=False):
+        if given is not None:
+            inner.type, inner.shape = given.type, given.shape
+    try:
+        raise_opset(ir.Model(graph, ir_version=10), imported)
+    except (ErrorList, Unsupported):
+        return None
+    return graph
+
+
+def _opsets(schema: Any) -> list[int]:
+    """The opsets that the schema, an ``onnx.defs.OpSchema``, has bodies for."""
+    found: list[int] = []
+    if schema.has_context_dependent_function:
+        found += schema.context_dependent_function_opset_versions
+    elif schema.has_function:
+        found += schema.function_opset_versions
+    return found
+
+
+def _proto(schema: Any, version: int, node: ir.Node) -> onnx.FunctionProto | None:
+    import onnx
+
+    if not schema.has_context_dependent_function:
+        text = schema.get_function_with_opset_version(version)
+    else:
+        operands = [_type(value).SerializeToString() for value in node.inputs]
+        called = ir.serde.serialize_node(node).SerializeToString()
+        text = schema.get_context_dependent_function_with_opset_version(version, called, operands)
+    if not text:
+        return None
+    function: onnx.FunctionProto = onnx.FunctionProto.FromString(text)
+    return function
+
+
+def _type(value: ir.Value | None) -> onnx.TypeProto:
+    import onnx
+
+    proto = onnx.TypeProto()
+    if value is not None and value.type is not None:
+        ir.serde.serialize_type_into(proto, value.type)
+        if value.shape is not None:
+            ir.serde.serialize_shape_into(proto, value.shape)
+    return proto
+
+
+def _attributes(node: ir.Node, schema: onnx.defs.OpSchema) -> dict[str, ir.Attr]:
+    """What references of the body refer to: attributes as given, or else by default."""
+    found = {
+        name: ir.serde.deserialize_attribute(attribute.default_value)
+        for name, attribute in schema.attributes.items()
+        if attribute.default_value.name
+    }
+    return found | dict(node.attributes.items())
+
+
+def _fill_in(graph: ir.Graph, given: dict[str, ir.Attr]) -> None:
+    """Put attributes for references to them; a reference to none is no attribute."""
+    for node in _nodes(graph):
+        for name, attribute in list(node.attributes.items()):
+            if not attribute.is_ref():
+                continue
+            source = given.get(attribute.ref_attr_name or "")
+            if source is None:
+                del node.attributes[name]
+            else:
+                node.attributes[name] = ir.Attr(name, source.type, source.value)
+
+
+def _nodes(graph: ir.Graph) -> Iterator[ir.Node]:
+    for inner in scope.graphs_below(graph):
+        yield from inner

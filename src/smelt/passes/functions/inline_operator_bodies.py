@@ -1,0 +1,69 @@
+"""Let ONNX's own definition of an operator stand for it, where the target computes it no other way.
+
+    before   MeanVarianceNormalization(x) ─> y
+    after    (x - ReduceMean(x)) / (Sqrt(ReduceMean(x * x) - ReduceMean(x) * ReduceMean(x)) + ...)
+
+Needs    a target that says which nodes it computes; a function body in ONNX's schema, which may be
+         made for the node and the types of its operands, of the opset of the model or an earlier
+         one that can be raised to it. A body of a later opset raises the model.
+Keeps    what the target computes as it is, and everything where no target says so.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.operator_body import body_of, has_body
+from smelt.ir.opset import opset_of
+from smelt.ir.rewrite import Refused, Rewriter
+from smelt.ir.worklist import RuleStats
+from smelt.passes.base import Options, PassContext, graph_pass, rounding
+
+NAME = "inline_operator_bodies"
+
+
+@graph_pass(
+    NAME,
+    __doc__,
+    exactness=rounding(64, "a body rounds after each of its operators"),
+    default=False,
+)
+def inline_operator_bodies(
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
+) -> None:
+    if cx.computes is None:
+        return
+    imported = opset_of(cx.model)
+    for graph in cx.index().graphs:
+        for node in graph:
+            version = opset_of(cx.model, node.domain)
+            if node in rewriter.dead or not has_body(node.op_type, node.domain, version):
+                continue
+            if _is_typed(node) and not cx.computes(node):
+                _inline(rewriter, node, version, imported, stats)
+
+
+def _is_typed(node: ir.Node) -> bool:
+    """Bodies are made for types, and so are kernels."""
+    return all(v is None or (v.dtype is not None and v.shape is not None) for v in node.inputs)
+
+
+def _inline(
+    rewriter: Rewriter, node: ir.Node, version: int, imported: int, stats: RuleStats
+) -> None:
+    body = body_of(node, version, imported)
+    if body is None:
+        stats.miss(NAME, "it has no body for these operands", node)
+        return
+    if isinstance(body, int):
+        stats.miss(NAME, f"its body is in operators of opset {body}", node, body)
+        return
+    for domain, opset in body.opset_imports.items():
+        rewriter.model.opset_imports.setdefault(domain, opset)
+    bindings = [*node.inputs, *(None for _ in body.inputs[len(node.inputs) :])]
+    try:
+        rewriter.inline(node, body, bindings, rule=NAME, foreign=True)
+    except Refused as refused:
+        stats.miss(NAME, str(refused), node)
+        return
+    stats.fired[node.op_type] += 1
