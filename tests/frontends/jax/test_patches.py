@@ -15,6 +15,7 @@ import pytest
 from flax import nnx
 
 from smelt.frontends.jax import patches, trace
+from smelt.frontends.jax.replacement import replaced
 from smelt.runtime.runner import run
 
 
@@ -32,7 +33,8 @@ def library(monkeypatch):
 
 def test_in_place_within_a_trace_and_gone_after_it(library):
     original = library.double
-    with patches.active(), patches.active():
+    found = patches.replacements()
+    with replaced(found), replaced(found):
         assert library.double(1.0) == 3
     assert library.double is original
 

@@ -14,7 +14,7 @@ from jax.extend.core import Primitive
 from raised import raises_in_function
 
 from smelt.errors import ErrorList, InternalError, UsageError
-from smelt.frontends.jax import lowers, patches, registry, trace
+from smelt.frontends.jax import lowers, patches, registry, replacement, trace
 from smelt.frontends.jax.bindings import Binding, binds
 
 
@@ -122,7 +122,7 @@ def test_a_binding_is_restored_after_an_error(library):
     with raises_in_function(ZeroDivisionError):
         trace(lambda x: x / (1 // 0), "f32[3]")
     assert library.cube is cube
-    assert patches._users == 0
+    assert not replacement._attributes
 
 
 def test_a_target_that_does_not_exist_leaves_nothing_behind(library):
@@ -132,7 +132,7 @@ def test_a_target_that_does_not_exist_leaves_nothing_behind(library):
     finally:
         del patches._patches["test_library:missing"]
     assert library.cube is cube
-    assert patches._users == 0
+    assert not replacement._attributes
 
 
 def test_a_target_is_bound_once(library):

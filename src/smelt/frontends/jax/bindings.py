@@ -21,7 +21,7 @@ import jax
 
 from smelt.errors import UsageError
 from smelt.frontends.jax import compat, patches
-from smelt.frontends.jax.patches import Function
+from smelt.frontends.jax.replacement import Function
 
 Call: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 """The operands of a primitive, and its parameters."""

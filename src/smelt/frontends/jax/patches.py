@@ -1,8 +1,4 @@
-"""What stands in place of functions of JAX and its libraries while smelt traces.
-
-Other threads call the originals all along, and after the trace everyone does. What JAX remembers
-of functions that it traced meanwhile, it remembers for traces of smelt alone.
-"""
+"""What stands in place of functions of JAX and its libraries while smelt traces."""
 
 from __future__ import annotations
 
@@ -12,19 +8,16 @@ import logging
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 
 from smelt.frontends.jax import compat
-
-Function: TypeAlias = Callable[..., Any]
+from smelt.frontends.jax.replacement import Function, Replacement, original
 
 
 @dataclass(frozen=True)
@@ -46,10 +39,6 @@ class Patch:
 
 _patches: dict[str, Patch] = {}
 _lock = threading.RLock()
-_tracing: ContextVar[bool] = ContextVar("smelt.jax.tracing", default=False)
-_remembered_for = compat.user_context(0)
-_users = 0
-_originals: list[tuple[Any, str, Any, bool]] = []
 _left_out: set[str] = set()
 _OWN = str(Path(__file__).parents[2])
 """The folder of smelt."""
@@ -63,53 +52,30 @@ def register(patch: Patch) -> Patch:
         return _patches.setdefault(patch.target, patch)
 
 
-@contextmanager
-def active() -> Iterator[None]:
-    """Let replacements be called, in this thread, within the ``with`` block."""
-    _install()
-    token = _tracing.set(True)
-    try:
-        with _remembered_for(len(_patches)):
-            yield
-    finally:
-        _tracing.reset(token)
-        _restore()
-
-
-def _install() -> None:
-    """Put dispatchers in place of the functions; only the first of nested users does."""
-    global _users  # noqa: PLW0603 - attributes of modules are global whatever we do
+def replacements() -> list[Replacement]:
+    """Those of the registered patches whose functions are as the patches know them."""
     with _lock:
-        _users += 1
-        if _users > 1:
-            return
-        try:
-            for patch in _patches.values():
-                if patch.optional and patch.target.partition(":")[0] not in sys.modules:
-                    continue
-                _put(patch)
-        except BaseException:
-            _restore()
-            raise
+        found = map(_replacement, _patches.values())
+        return [replacement for replacement in found if replacement is not None]
 
 
-def _put(patch: Patch) -> None:
-    """Put a dispatcher in place of the function, if it is the one that ``patch`` knows."""
+def _replacement(patch: Patch) -> Replacement | None:
+    module, _, path = patch.target.partition(":")
+    if patch.optional and module not in sys.modules:
+        return None
+    *parents, name = path.split(".")
     try:
-        owner, name = _owner(patch.target)
-        original = getattr(owner, name)
-        if not _is_of_library(original, patch.target):
-            return
-        if patch.parameters and (found := _parameters(original)) != patch.parameters:
+        owner = functools.reduce(getattr, parents, import_module(module))
+        function = original(owner, name)
+        if not _is_of_library(function, module):
+            return None
+        if patch.parameters and (found := _parameters(function)) != patch.parameters:
             _leave_out(patch, f"it takes {', '.join(found)}")
-            return
-        dispatcher = _dispatcher(patch, original)
+            return None
     except (AttributeError, ImportError, TypeError, ValueError) as error:
         _leave_out(patch, f"{type(error).__name__}: {error}")
-        return
-    own = name in vars(owner)
-    _originals.append((owner, name, vars(owner).get(name), own))
-    setattr(owner, name, dispatcher)
+        return None
+    return Replacement(owner, name, _Guarded(patch))
 
 
 def _parameters(function: Function) -> tuple[str, ...]:
@@ -122,56 +88,43 @@ def _leave_out(patch: Patch, why: str) -> None:
         _log.info("traced as it is, which may take longer: %s (%s)", patch.target, why)
 
 
-def _restore() -> None:
-    global _users  # noqa: PLW0603
-    with _lock:
-        _users -= 1
-        if _users:
-            return
-        while _originals:
-            owner, name, original, own = _originals.pop()
-            if own:
-                setattr(owner, name, original)
-            else:
-                delattr(owner, name)
-
-
-def _owner(target: str) -> tuple[Any, str]:
-    module, _, path = target.partition(":")
-    *parents, name = path.split(".")
-    return functools.reduce(getattr, parents, import_module(module)), name
-
-
-def _is_of_library(function: Function, target: str) -> bool:
+def _is_of_library(function: Function, module: str) -> bool:
     """False if somebody else has put ``function`` there: what it does is not known.
 
     Decorators of JAX, which equinox puts around its methods, are no change. Functions without code
     of their own, as those of ``jax.jit``, and modules that are no packages are trusted.
     """
     code = getattr(function, "__code__", None)
-    package = target.partition(":")[0].partition(".")[0]
-    folders = getattr(sys.modules[package], "__path__", None)
+    folders = getattr(sys.modules[module.partition(".")[0]], "__path__", None)
     if code is None or folders is None:
         return True
     return any(code.co_filename.startswith(folder) for folder in (*folders, *jax.__path__))
 
 
-def _dispatcher(patch: Patch, original: Function) -> Function:
-    replacement = patch.replacement(original)
+@dataclass(frozen=True)
+class _Guarded:
+    """Makes the replacement of a patch, and calls the function itself where that fails."""
 
-    @functools.wraps(original)
-    def dispatch(*args: Any, **keywords: Any) -> Any:
-        if not _tracing.get():
-            return original(*args, **keywords)
+    patch: Patch
+
+    def __call__(self, function: Function) -> Function:
+        patch = self.patch
         try:
-            return replacement(*args, **keywords)
-        except (AttributeError, ImportError) as error:
-            if not _is_of_replacement(error):
-                raise
+            instead = patch.replacement(function)
+        except (AttributeError, ImportError, TypeError, ValueError) as error:
             _leave_out(patch, f"{type(error).__name__}: {error}")
-        return original(*args, **keywords)
+            return function
 
-    return dispatch
+        def call(*args: Any, **keywords: Any) -> Any:
+            try:
+                return instead(*args, **keywords)
+            except (AttributeError, ImportError) as error:
+                if not _is_of_replacement(error):
+                    raise
+                _leave_out(patch, f"{type(error).__name__}: {error}")
+            return function(*args, **keywords)
+
+        return call
 
 
 def _is_of_replacement(error: BaseException) -> bool:

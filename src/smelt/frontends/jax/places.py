@@ -17,7 +17,7 @@ from smelt.ir.provenance import Origin
 _OWN = str(Path(__file__).parents[2])
 """The folder of smelt, whose frames are not the user's."""
 
-_PASS_CALLS_ON = ("arguments.py", "bindings.py", "patches.py")
+_PASS_CALLS_ON = ("arguments.py", "bindings.py", "patches.py", "replacement.py")
 """Files of smelt that call functions with arguments that others chose."""
 
 _PYTHON = ("<frozen ", sysconfig.get_path("stdlib") + os.sep)

@@ -10,7 +10,8 @@ from typing import Any
 
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.library_functions import SCAN_LENGTH
-from smelt.frontends.jax.patches import Function, Patch, register
+from smelt.frontends.jax.patches import Patch, register
+from smelt.frontends.jax.replacement import Function
 
 
 def _length_of(original: Function) -> Function:

@@ -16,7 +16,8 @@ import numpy as np
 
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.library_functions import FLAX_PARAMETER, PLACE_OF
-from smelt.frontends.jax.patches import Function, Patch, register
+from smelt.frontends.jax.patches import Patch, register
+from smelt.frontends.jax.replacement import Function
 
 
 def _place_of(original: Function) -> Function:

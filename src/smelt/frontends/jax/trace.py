@@ -26,6 +26,7 @@ from smelt.frontends.jax.functions import library, selection
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.parameters import Parameters, choose
+from smelt.frontends.jax.replacement import replaced
 from smelt.frontends.jax.state import state_of
 from smelt.ir.build import Builder
 from smelt.ir.shapes import ShapeInference
@@ -82,8 +83,8 @@ def trace(
     state = state_of(fn)
     parameters = choose(state, input_params)
     structs, _ = specs.resolve(arguments.specs, constraints, x64)
-    # What is chosen is put around what stands in for library code, and calls it.
-    with patches.active(), selection.active(selection.choose(functions)):
+    # Calls that stay calls come last, so they call what stands in for code of libraries.
+    with replaced([*patches.replacements(), *selection.choose(functions)]):
         closed, out = _traced(fn, arguments, parameters, structs, x64)
     modules.check_drawn(closed, state)
     closed, read = parameters.read(closed)

@@ -17,7 +17,7 @@ from smelt.errors import UsageError
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.functions import calls
 from smelt.frontends.jax.functions.marks import DOMAIN, Mark
-from smelt.frontends.jax.functions.scope import chosen
+from smelt.frontends.jax.replacement import is_tracing
 
 compat.hide_frames(__file__)
 
@@ -104,7 +104,7 @@ def _wrapped(fn: types.FunctionType, namespace: str) -> Callable[..., Any]:
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if chosen() is None:
+        if not is_tracing():
             return fn(*args, **kwargs)
         return calls.marked(mark, fn, args, kwargs)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
 
@@ -11,8 +10,8 @@ from smelt.errors import UsageError
 from smelt.frontends.jax.functions.declare import check_class, declared
 from smelt.frontends.jax.functions.kinds import bases, is_wrapper
 from smelt.frontends.jax.functions.marks import DOMAIN
-from smelt.frontends.jax.functions.patches import patched
-from smelt.frontends.jax.functions.scope import Chosen, choosing
+from smelt.frontends.jax.functions.methods import marking
+from smelt.frontends.jax.replacement import Replacement
 
 Functions: TypeAlias = Sequence[type | str] | str
 """Classes and patterns of class names, or ``"repeated"``: blocks that are called twice alike."""
@@ -20,8 +19,8 @@ Functions: TypeAlias = Sequence[type | str] | str
 REPEATED = "repeated"
 
 
-def choose(functions: Functions) -> Chosen:
-    """The classes that ``functions`` chooses, and those that were decorated.
+def choose(functions: Functions) -> list[Replacement]:
+    """What marks calls of the classes that ``functions`` chooses, and of those decorated.
 
     Raises UsageError E111 for a class that cannot be chosen and a pattern that matches none.
     """
@@ -37,7 +36,7 @@ def choose(functions: Functions) -> Chosen:
     for cls in found:
         domains.setdefault(cls, DOMAIN)
     ordered = sorted(domains.items(), key=lambda pair: (pair[0].__module__, pair[0].__qualname__))
-    return Chosen(tuple(ordered), repeated)
+    return [marking(cls, domain, kept=cls not in repeated) for cls, domain in ordered]
 
 
 def _classes(item: Any) -> list[type]:
@@ -55,13 +54,6 @@ def _classes(item: Any) -> list[type]:
             fix="give the class itself, or decorate it with smelt.function",
         )
     return found
-
-
-@contextmanager
-def active(choice: Chosen) -> Iterator[None]:
-    """Mark the calls that ``choice`` chooses, in this thread, within the ``with`` block."""
-    with patched(cls for cls, _ in choice.domains), choosing(choice):
-        yield
 
 
 def _matches(cls: type, pattern: str) -> bool:

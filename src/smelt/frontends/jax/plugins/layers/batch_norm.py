@@ -19,7 +19,7 @@ from smelt.frontends.jax.bindings import Binding, Call, binds
 from smelt.frontends.jax.library_functions import LINEN_NORMALIZE, NNX_NORMALIZE
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
-from smelt.frontends.jax.patches import Function, Patch, register
+from smelt.frontends.jax.patches import Patch, register
 from smelt.frontends.jax.plugins.layers.layer_norm import (
     batched_first,
     is_usual_epsilon,
@@ -27,6 +27,7 @@ from smelt.frontends.jax.plugins.layers.layer_norm import (
     spread,
 )
 from smelt.frontends.jax.registry import lowers
+from smelt.frontends.jax.replacement import Function
 from smelt.ir.constants import is_constant
 
 

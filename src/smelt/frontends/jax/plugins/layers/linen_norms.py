@@ -16,10 +16,11 @@ import numpy as np
 
 from smelt.frontends.jax.bindings import Binding
 from smelt.frontends.jax.library_functions import LINEN_GROUP_NORM, LINEN_LAYER_NORM
-from smelt.frontends.jax.patches import Function, Patch, register
+from smelt.frontends.jax.patches import Patch, register
 from smelt.frontends.jax.plugins.layers import group_norm, layer_norm
 from smelt.frontends.jax.plugins.layers.batch_norm import has_plain
 from smelt.frontends.jax.plugins.layers.layer_norm import LAST, are_absent, is_usual_epsilon
+from smelt.frontends.jax.replacement import Function
 
 Read: TypeAlias = Callable[[Any, Any], dict[str, Any] | None]
 """The parameters of the primitive for a layer and its operand, None if something is unusual."""
