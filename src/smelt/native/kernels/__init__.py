@@ -17,6 +17,7 @@ from smelt.native.kernels import (  # noqa: F401 - each fills the table
     movement,
     normalization,
     pool,
+    recurrence,
     reduce,
     resample,
 )

@@ -15,6 +15,7 @@ from smelt.program.lower import (  # noqa: F401 - each fills the table
     indexing,
     movement,
     normalization,
+    recurrence,
     reduction,
     resize,
 )

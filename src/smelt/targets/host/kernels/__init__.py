@@ -11,6 +11,7 @@ from smelt.targets.host.kernels import (  # noqa: F401 - each fills the tables
     movement,
     normalization,
     pooling,
+    recurrence,
     reduction,
     resample,
 )

@@ -1,0 +1,178 @@
+"""LSTM, GRU and RNN: one product for the inputs of all steps, then a loop for each direction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.program.instruction import Dim, DotDims
+from smelt.program.lower.lowering import (
+    ABSENT,
+    Lowering,
+    float_of,
+    int_of,
+    is_used,
+    lowers,
+    string_of,
+)
+from smelt.program.recurrence import CELLS, Activation, activations
+
+ORDERS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
+"""Whether each direction of a layer reads the sequence backwards."""
+
+
+@dataclass
+class _Layer:
+    """One node while it is lowered: ``x`` is [steps, batch, inputs]."""
+
+    cx: Lowering
+    node: ir.Node
+    x: int
+    batch_first: bool
+    hidden: int
+
+    def part(self, index: int, direction: int) -> int:
+        """Input ``index`` of one direction, without the dim of directions; ABSENT if not given."""
+        value = self.cx.input(self.node, index)
+        if value is None:
+            return ABSENT
+        axis = 1 if self.batch_first and index in (5, 6) else 0
+        array = self.cx.constants.get(value, limit=None)
+        if array is not None:
+            return self.cx.constant(np.take(array, direction, axis), value.name or "weight")
+        slot = self.cx.slot(value)
+        shape = self.cx.shape(slot)
+        cut = _cut(self.cx, slot, axis, direction, direction + 1)
+        return self.cx.emit_new("Reshape", (cut,), (*shape[:axis], *shape[axis + 1 :]))
+
+
+def _cut(cx: Lowering, slot: int, axis: int, start: int, end: int) -> int:
+    """Rows ``start`` to ``end`` along ``axis``."""
+    shape = list(cx.shape(slot))
+    shape[axis] = end - start
+    return cx.emit_new(
+        "Slice", (slot,), shape, starts=(start,), ends=(end,), axes=(axis,), steps=(1,)
+    )
+
+
+@lowers("LSTM", "GRU", "RNN")
+def recurrent(cx: Lowering, node: ir.Node) -> None:
+    """``Recurrence`` for each direction; results are joined along the dim of directions."""
+    order = ORDERS.get(string_of(node, "direction", "forward"))
+    if order is None:
+        raise cx.refuse("a direction that is none of forward, reverse and bidirectional")
+    weights = cx.shape(cx.slot(node.inputs[2]))
+    if not isinstance(weights[2], int):
+        raise cx.refuse_size("the hidden size is symbolic")
+    batch_first, x = bool(int_of(node, "layout", 0)), cx.slot(node.inputs[0])
+    if batch_first:
+        b, t, i = cx.shape(x)
+        x = cx.emit_new("Transpose", (x,), (t, b, i), perm=(1, 0, 2))
+    layer = _Layer(cx, node, x, batch_first, weights[2])
+    functions = _functions(cx, node, len(order))
+    each = len(functions) // len(order)
+    results = [
+        _direction(layer, d, reverse, functions[d * each : (d + 1) * each])
+        for d, reverse in enumerate(order)
+    ]
+    for place, value in enumerate(node.outputs):
+        if is_used(value):
+            _join(layer, value, [parts[place] for parts in results], place)
+
+
+def _functions(cx: Lowering, node: ir.Node, directions: int) -> list[Activation]:
+    attr, cell = node.attributes.get("activations"), CELLS[node.op_type]
+    names = list(attr.as_strings()) if attr is not None else list(cell.activations) * directions
+    if len(names) != len(cell.activations) * directions:
+        raise cx.refuse(f"{len(names)} activations for {directions} directions")
+    numbers = []
+    for name in ("activation_alpha", "activation_beta"):
+        given = node.attributes.get(name)
+        numbers.append(list(given.as_floats()) if given is not None else [])
+    try:
+        return activations(names, *numbers)
+    except KeyError as error:
+        raise cx.refuse(f"the activation {error}, which ONNX does not know") from None
+
+
+def _direction(
+    layer: _Layer, d: int, reverse: bool, functions: list[Activation]
+) -> tuple[int, ...]:
+    """The slots of all steps [T, B, H], of the last state, and for LSTM of the last cell."""
+    cx, node = layer.cx, layer.node
+    apart = node.op_type == "GRU" and bool(int_of(node, "linear_before_reset", 0))
+    steps, batch, _ = cx.shape(layer.x)
+    w, r = layer.part(1, d), layer.part(2, d)
+    rows = cx.shape(w)[0]
+    dims = DotDims((2,), (1,))
+    gates = cx.emit_new(
+        "DotGeneral", (layer.x, w), (steps, batch, rows), dims=dims, semiring="sum_product"
+    )
+    gates, hidden_bias = _biased(layer, d, gates, apart)
+    turned = cx.emit_new("Transpose", (r,), cx.shape(r)[::-1], perm=(1, 0))
+    state = (batch, layer.hidden)
+    dtype = cx.dtype(gates)
+    outputs = [cx.new(dtype, (steps, *state), f"{node.name}/steps")]
+    count = 2 if node.op_type == "LSTM" else 1
+    outputs += [cx.new(dtype, state, f"{node.name}/state") for _ in range(count)]
+    cell = layer.part(6, d) if node.op_type == "LSTM" else ABSENT
+    peepholes = layer.part(7, d) if node.op_type == "LSTM" else ABSENT
+    lengths = cx.slot(cx.input(node, 4))
+    inputs = (gates, turned, layer.part(5, d), cell, peepholes, hidden_bias, lengths)
+    cx.emit(
+        "Recurrence",
+        inputs,
+        outputs,
+        cell=node.op_type,
+        reverse=reverse,
+        activations=tuple(name for name, _, _ in functions),
+        alphas=tuple(alpha for _, alpha, _ in functions),
+        betas=tuple(beta for _, _, beta in functions),
+        clip=float_of(node, "clip", 0.0),
+        input_forget=bool(int_of(node, "input_forget", 0)),
+        linear_before_reset=apart,
+    )
+    return tuple(outputs)
+
+
+def _biased(layer: _Layer, d: int, gates: int, apart: bool) -> tuple[int, int]:
+    """``gates`` with the biases, and the bias of GRU's hidden gate if it is reset, too."""
+    cx, bias = layer.cx, layer.part(3, d)
+    if bias == ABSENT:
+        return gates, ABSENT
+    size, hidden = cx.shape(gates)[-1], layer.hidden
+    assert isinstance(size, int)  # a multiple of the hidden size
+
+    def cut(start: int, end: int) -> int:
+        return _cut(cx, bias, 0, start, end)
+
+    inner = size - hidden if apart else size
+    added = cx.emit_new("Add", (cut(0, inner), cut(size, size + inner)), (inner,))
+    if apart:
+        added = cx.emit_new("Concat", (added, cut(inner, size)), (size,), axis=0)
+    biased = cx.emit_new("Add", (gates, added), cx.shape(gates))
+    return biased, cut(size + inner, 2 * size) if apart else ABSENT
+
+
+def _join(layer: _Layer, value: ir.Value, parts: list[int], place: int) -> None:
+    """One result of all directions: [T, D, B, H] or [D, B, H]; with ``layout`` batch first."""
+    cx, output = layer.cx, layer.cx.define(value)
+    *steps, batch, hidden = cx.shape(parts[0])
+    shaped = [_with_direction(cx, part, (*steps, 1, batch, hidden)) for part in parts]
+    whole: tuple[Dim, ...] = (*steps, len(parts), batch, hidden)
+    if not layer.batch_first:
+        if len(shaped) == 1:
+            cx.emit("Reshape", (parts[0],), (output,))
+        else:
+            cx.emit("Concat", shaped, (output,), axis=len(steps))
+        return
+    joined = (
+        shaped[0] if len(shaped) == 1 else cx.emit_new("Concat", shaped, whole, axis=len(steps))
+    )
+    cx.emit("Transpose", (joined,), (output,), perm=(2, 0, 1, 3) if place == 0 else (1, 0, 2))
+
+
+def _with_direction(cx: Lowering, part: int, shape: tuple[Dim, ...]) -> int:
+    return cx.emit_new("Reshape", (part,), shape)

@@ -1,0 +1,78 @@
+"""The cells of LSTM, GRU and RNN: how many gates, which activations, and what these are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from smelt.operators.elementwise import ROWS
+from smelt.operators.numeric import Arithmetic, Number
+
+Activation: TypeAlias = tuple[str, float, float]
+"""The operator with its ``alpha`` and ``beta``, whether it reads them or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """``gates`` rows of weights for each hidden unit; activations that are the default."""
+
+    gates: int
+    activations: tuple[str, ...]
+
+
+CELLS = {
+    "RNN": Cell(1, ("Tanh",)),
+    "GRU": Cell(3, ("Sigmoid", "Tanh")),
+    "LSTM": Cell(4, ("Sigmoid", "Tanh", "Tanh")),
+}
+
+_KNOWN: dict[str, tuple[str, float | None, float | None]] = {
+    "relu": ("Relu", None, None),
+    "tanh": ("Tanh", None, None),
+    "sigmoid": ("Sigmoid", None, None),
+    "softsign": ("Softsign", None, None),
+    "softplus": ("Softplus", None, None),
+    "leakyrelu": ("LeakyRelu", 0.01, None),
+    "thresholdedrelu": ("ThresholdedRelu", 1.0, None),
+    "elu": ("Elu", 1.0, None),
+    "affine": ("Affine", 1.0, 0.0),
+    "scaledtanh": ("ScaledTanh", 1.0, 1.0),
+    "hardsigmoid": ("HardSigmoid", 0.2, 0.5),
+}
+"""By the name in small letters: the operator, and the alpha and beta of those that have them."""
+
+
+def activations(
+    names: Sequence[str], alphas: Sequence[float], betas: Sequence[float]
+) -> list[Activation]:
+    """The functions called ``names``; those with an alpha or beta take the next one given.
+
+    Raises KeyError for a name that ONNX does not know.
+    """
+    found, left, right = [], list(alphas), list(betas)
+    for name in names:
+        op, alpha, beta = _KNOWN[name.lower()]
+        if alpha is not None and left:
+            alpha = left.pop(0)
+        if beta is not None and right:
+            beta = right.pop(0)
+        found.append((op, alpha or 0.0, beta or 0.0))
+    return found
+
+
+def activate(m: Arithmetic, activation: Activation, x: Number) -> Number:
+    """The result of an activation, by the row of its operator where it is one."""
+    op, alpha, beta = activation
+    if op == "Affine":
+        return alpha * x + beta
+    if op == "ScaledTanh":
+        return alpha * m.tanh(beta * x)
+    formula = ROWS[op].formula
+    if formula is None:
+        return m.op(op, x)
+    _, has_alpha, has_beta = _KNOWN[op.lower()]
+    given = {} if has_alpha is None else {"alpha": alpha}
+    if has_beta is not None:
+        given["beta"] = beta
+    return formula(m, x, **given)

@@ -1,0 +1,103 @@
+"""Recurrence: the steps of an LSTM, GRU or RNN in one direction, whole batches at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from smelt.operators.formula import Arrays
+from smelt.program.recurrence import activate
+from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
+
+Function = Callable[[Array], Array]
+
+
+def _functions(call: Call) -> list[Function]:
+    """The activations; gates are clipped first, what leaves the cell of an LSTM is not."""
+    attributes: Mapping[str, Any] = call.attributes
+    clip = call.real("clip")
+
+    def apply(name: str, alpha: float, beta: float, gate: bool, x: Array) -> Array:
+        bounded = np.clip(x, -clip, clip) if clip > 0 and gate else x
+        return np.asarray(activate(Arrays(), (name, alpha, beta), bounded))
+
+    given = zip(*(attributes[key] for key in ("activations", "alphas", "betas")), strict=True)
+    return [partial(apply, n, alpha, beta, i < 2) for i, (n, alpha, beta) in enumerate(given)]
+
+
+@kernel("Recurrence", wide=True)
+def recurrence(call: Call) -> Step:
+    """Samples that have ended keep their state, and their steps are zero."""
+    steps, batch, _ = call.input(0).shape
+    cell, reverse = call.text("cell"), call.attributes["reverse"]
+    advance = {"RNN": _rnn, "GRU": _gru, "LSTM": _lstm}[cell](call, _functions(call))
+    given = len(call.inputs)
+
+    def run(*arrays: Array) -> None:
+        gates, weights, first, cell_first, peepholes, bias, lengths = arrays[:given]
+        y, h, *rest = arrays[given:]
+        h[...] = 0 if first is None else first
+        c = rest[0] if rest else h
+        if rest:
+            c[...] = 0 if cell_first is None else cell_first
+        end = np.full(batch, steps) if lengths is None else np.clip(lengths, 0, steps)
+        y[...] = 0
+        samples = np.arange(batch)
+        for s in range(steps):
+            now = samples[s < end]
+            at = end[now] - 1 - s if reverse else np.full(len(now), s)
+            state, kept = advance(gates[at, now], h[now], c[now], weights, peepholes, bias)
+            if rest:
+                c[now] = kept
+            h[now] = state
+            y[at, now] = state
+
+    return Step(run)
+
+
+Advance = Callable[
+    [Array, Array, Array, Array, "Array | None", "Array | None"], tuple[Array, Array]
+]
+
+
+def _rnn(call: Call, functions: list[Function]) -> Advance:
+    return lambda x, h, c, w, p, b: (functions[0](x + h @ w), c)
+
+
+def _lstm(call: Call, functions: list[Function]) -> Advance:
+    f, g, last = functions
+    coupled = call.attributes["input_forget"]
+
+    def advance(
+        x: Array, h: Array, c: Array, w: Array, p: Array | None, b: Array | None
+    ) -> tuple[Array, Array]:
+        i, o, forget, fresh = np.split(x + h @ w, 4, axis=-1)
+        pi, po, pf = np.split(p, 3) if p is not None else (0, 0, 0)
+        enter = f(i + pi * c)
+        keep = 1 - enter if coupled else f(forget + pf * c)
+        c = keep * c + enter * g(fresh)
+        return f(o + po * c) * last(c), c
+
+    return advance
+
+
+def _gru(call: Call, functions: list[Function]) -> Advance:
+    f, g = functions
+    apart = call.attributes["linear_before_reset"]
+
+    def advance(
+        x: Array, h: Array, c: Array, w: Array, p: Array | None, b: Array | None
+    ) -> tuple[Array, Array]:
+        size = h.shape[-1]
+        gates = f(x[:, : 2 * size] + h @ w[:, : 2 * size])
+        update, reset = gates[:, :size], gates[:, size:]
+        inner = w[:, 2 * size :]
+        after = h @ inner + (0 if b is None else b) if apart else None
+        seen = (reset * h) @ inner if after is None else reset * after
+        fresh = g(x[:, 2 * size :] + seen)
+        return (1 - update) * fresh + update * h, c
+
+    return advance
