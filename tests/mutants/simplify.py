@@ -213,8 +213,8 @@ SHOWN = [
     ),
     Shown(
         "divide-to-multiply",
-        "passes.simplify.divide_to_multiply:_multiply",
-        "not fast and not _are_powers_of_two(divisor)",
+        "passes.simplify.divide_to_multiply:over_constant",
+        "not m.options.fast and not _are_powers_of_two(divisor)",
         "False",
         "g (float[N,2] x) => (float[N,2] y) <float[2] c = {1.0,3.0}> { y = Div(x, c) }",
     ),

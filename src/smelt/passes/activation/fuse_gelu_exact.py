@@ -4,11 +4,11 @@
                 └────────────────────────────────────────┴─> Mul ─> Mul(·, 0.5) ─> y
     after    x ─> Gelu ─> y
 
-Needs    opset 20, where Gelu begins; constants equal to 0.5, 1, sqrt(2) or sqrt(1/2) within a few
-         units in the last place of their dtype. The half may stand at any of its three places,
-         and ``1 + erf(z)`` may be written ``1 - erf(-z)``, as JAX's erfc is.
-Keeps    constants that are only near; a constant that raises the rank; an Erf that others read;
-         doubles, because ONNX defines Gelu with float32 constants.
+Needs    (1) opset 20, where Gelu begins; (2) constants equal to 0.5, 1, sqrt(2) or sqrt(1/2)
+         within a few units in the last place of their dtype. The half may stand at any of its
+         three places, and ``1 + erf(z)`` may be written ``1 - erf(-z)``, as JAX's erfc is.
+Keeps    (1) constants that are only near; (2) a constant that raises the rank; (3) an Erf that
+         others read; (4) doubles, because ONNX defines Gelu with float32 constants.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from smelt.ir.pattern import OneOf, Op, Pattern, const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
 
-ULP = 4
+ULP = 4  # needs 2
 """Exporters compute the constants in float32 or round them on the way."""
 
 _x = var("x")
@@ -28,7 +28,7 @@ _x = var("x")
 
 def number(value: float) -> Pattern:
     """A constant of one element close to ``value``."""
-    return const(value, ulp=ULP)
+    return const(value, ulp=ULP)  # keeps 1
 
 
 def mul(a: Pattern, b: Pattern) -> Op:
@@ -62,9 +62,9 @@ _gate = one_of(
 _gate_by_erfc = op("Erfc", _minus, domain="smelt")
 
 
-@rule(one_of(half_x_times(_gate), half_x_times(_gate_by_erfc)), min_opset=20)
+@rule(one_of(half_x_times(_gate), half_x_times(_gate_by_erfc)), min_opset=20)  # needs 1, keeps 2, 3
 def gelu(m: Match, b: Builder) -> Replacement:
-    if m["x"].dtype == ir.DataType.DOUBLE:
+    if m["x"].dtype == ir.DataType.DOUBLE:  # keeps 4
         return Miss("the body of Gelu has its constants in float32")
     return b.op("Gelu", m["x"])
 

@@ -3,11 +3,11 @@
     before   x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x**3))) / 2
     after    x ─> Gelu(approximate="tanh") ─> y
 
-Needs    opset 20, where Gelu begins; constants equal to those above within a few units in the
-         last place of their dtype. The cube may be a Pow or two products, x may be taken out of
-         the sum, the half may stand at any place, and the gate may be sigmoid(2z).
-Keeps    constants that are only near, other powers, inner results that others read; float64,
-         because ONNX defines this Gelu with float32 constants.
+Needs    (1) opset 20, where Gelu begins; (2) constants equal to those above within a few units in
+         the last place of their dtype. The cube may be a Pow or two products, x may be taken out
+         of the sum, the half may stand at any place, and the gate may be sigmoid(2z).
+Keeps    (1) constants that are only near, other powers, inner results that others read;
+         (2) float64, because ONNX defines this Gelu with float32 constants.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from smelt.passes.activation.fuse_gelu_exact import half_x_times, mul, number
 from smelt.passes.base import rounding, rule_pass
 
 _x = var("x")
-_cubic = number(0.044715)
+_cubic = number(0.044715)  # needs 2
 
 
 def _product(a: Pattern, b: Pattern, c: Pattern) -> OneOf:
@@ -52,9 +52,9 @@ _tanh = _plus(number(1.0), op("Tanh", _argument(math.sqrt(2 / math.pi))))
 _sigmoid = op("Sigmoid", _argument(2 * math.sqrt(2 / math.pi)))
 
 
-@rule(one_of(half_x_times(_tanh), mul(_x, _sigmoid)), min_opset=20)
+@rule(one_of(half_x_times(_tanh), mul(_x, _sigmoid)), min_opset=20)  # needs 1, keeps 1
 def gelu_tanh(m: Match, b: Builder) -> Replacement:
-    if m["x"].dtype == ir.DataType.DOUBLE:
+    if m["x"].dtype == ir.DataType.DOUBLE:  # keeps 2
         return Miss("the body of Gelu has its constants in float32")
     return b.op("Gelu", m["x"], approximate="tanh")
 

@@ -6,8 +6,9 @@
 So MobileNets of JAX and Keras write it. Mul by 1/6 means the same, before the product with x or
 behind it, and so does ``x * HardSigmoid(x)``. In ONNX Runtime it takes 0.4 of the time.
 
-Needs    float32, opset 14, and just these constants.
-Keeps    inner results that something else reads; other types, for which runtimes have no kernel.
+Needs    (1) float32, opset 14, and just these constants.
+Keeps    (1) inner results that something else reads; (2) other types, for which runtimes have no
+         kernel.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ _product = op("Mul", _x, _clipped, commutative=True)
         op("Div", _product, const(6.0, ulp=0)),
         op("Mul", _product, _sixth, commutative=True),
     ),
-    min_opset=14,
+    min_opset=14,  # needs 1, keeps 1
 )
 def clipped_product(m: Match, b: Builder) -> Replacement:
-    if m["x"].dtype != ir.DataType.FLOAT:
+    if m["x"].dtype != ir.DataType.FLOAT:  # keeps 2
         return Miss(f"HardSwish of {m['x'].dtype} has no kernel")
     return b.op("HardSwish", m["x"])
 

@@ -3,10 +3,10 @@
     before   x ─┬─> Mul(·, alpha) ─┐                     after   x ─> LeakyRelu(alpha) ─> y
                 └──────────────────┴─> Max ─> y
 
-Needs    one constant alpha, held by a float32 attribute; for Max, at most 1 and not 0, where
-         max(inf, 0 * inf) would be NaN. ``where(x > 0, x, alpha * x)`` takes any alpha.
-Keeps    float64 and integers, for which runtimes have no kernel; a Max of more than two; an alpha
-         for each channel.
+Needs    (1) one constant alpha, held by a float32 attribute; (2) for Max, at most 1 and not 0,
+         where max(inf, 0 * inf) would be NaN. ``where(x > 0, x, alpha * x)`` takes any alpha.
+Keeps    (1) float64 and integers, for which runtimes have no kernel; (2) a Max of more than two;
+         (3) an alpha for each channel.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def compared(over: str, under: str) -> Pattern:
     return one_of(op([over, over + "OrEqual"], _x, zero), op([under, under + "OrEqual"], zero, _x))
 
 
-@rule(op("Max", _x, _scaled, commutative=True))
+@rule(op("Max", _x, _scaled, commutative=True))  # keeps 2
 def larger(m: Match, b: Builder) -> Replacement:
-    alpha = as_float32(m.array("alpha"))
+    alpha = as_float32(m.array("alpha"))  # needs 1, keeps 3
     if isinstance(alpha, Miss):
         return alpha
-    if alpha > 1 or alpha == 0:
+    if alpha > 1 or alpha == 0:  # needs 2
         return Miss(f"max(x, {alpha} * x) is no LeakyRelu")
     return _leaky_relu(m, b, alpha)
 
@@ -55,6 +55,7 @@ def chosen_by_sign(m: Match, b: Builder) -> Replacement:
 
 
 def _leaky_relu(m: Match, b: Builder, alpha: float) -> Replacement:
+    # keeps 1
     if m["x"].dtype not in KERNELS or (m["x"].dtype == ir.DataType.BFLOAT16 and m.opset < 16):
         return Miss(f"LeakyRelu of {m['x'].dtype} has no kernel")
     return b.op("LeakyRelu", m["x"], alpha=alpha)

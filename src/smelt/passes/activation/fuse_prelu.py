@@ -5,9 +5,10 @@
 
 ``relu(x) + a * min(x, 0)`` and ``where(x > 0, x, a * x)`` have the slope a.
 
-Needs    a finite constant a that broadcasts to x without widening it: (C,1,1) before images,
+Needs    (1) a finite constant a that broadcasts to x without widening it: (C,1,1) before images,
          (C,) after channels that are last. A Sub instead of the Add gives the slope a, too.
-Keeps    a slope that only a caller knows, because it may be infinite; float64 and integers.
+Keeps    (1) a slope that only a caller knows, because it may be infinite; (2) float64 and
+         integers.
 """
 
 from __future__ import annotations
@@ -49,11 +50,11 @@ def chosen_by_sign(m: Match, b: Builder) -> Replacement:
 
 def _prelu(m: Match, b: Builder, *, negated: bool) -> Replacement:
     x, a, array = m["x"], m["a"], m.array("a", limit=None)
-    if x.dtype not in KERNELS or (m.opset < 16 and x.dtype == KERNELS[2]):
+    if x.dtype not in KERNELS or (m.opset < 16 and x.dtype == KERNELS[2]):  # keeps 2
         return Miss(f"PRelu of {x.dtype} has no kernel")
-    if array is None or not bool(np.all(np.isfinite(array))):
+    if array is None or not bool(np.all(np.isfinite(array))):  # keeps 1
         return Miss("a slope is not finite")
-    if x.shape is None or array.ndim > len(x.shape):
+    if x.shape is None or array.ndim > len(x.shape):  # needs 1
         return Miss("the slope would widen the result")
     dims = x.shape.dims[len(x.shape) - array.ndim :]
     if not all(

@@ -4,8 +4,10 @@
 
 Where exp(-x) is infinite both are 0. In ONNX Runtime it takes half of the time.
 
-Needs    floats; constants of exactly 1, Reciprocal for the Div too, and ``-1 * x`` for the Neg.
-Keeps    inner results that something else reads; bfloat16, for which runtimes have no kernel.
+Needs    (1) floats; (2) constants of exactly 1, Reciprocal for the Div too, and ``-1 * x`` for the
+         Neg.
+Keeps    (1) inner results that something else reads; (2) bfloat16, for which runtimes have no
+         kernel.
 """
 
 from __future__ import annotations
@@ -24,9 +26,9 @@ _minus = one_of(op("Neg", _x), op("Mul", _x, const(-1.0, ulp=0), commutative=Tru
 _below = op("Add", op("Exp", _minus), _one, commutative=True)
 
 
-@rule(one_of(op("Div", _one, _below), op("Reciprocal", _below)))
+@rule(one_of(op("Div", _one, _below), op("Reciprocal", _below)))  # needs 2, keeps 1
 def sigmoid(m: Match, b: Builder) -> Replacement:
-    if m["x"].dtype not in KERNELS:
+    if m["x"].dtype not in KERNELS:  # needs 1, keeps 2
         return Miss(f"Sigmoid of {m['x'].dtype} has no kernel")
     return b.op("Sigmoid", m["x"])
 

@@ -3,9 +3,9 @@
     before   x ─┬─> Sigmoid ─> s ─┐          after   x ─> Swish ─> y
                 └─────────────────┴─> Mul ─> y
 
-Needs    opset 24, where Swish begins. ONNX Runtime 1.31 runs it there, as the function that it is,
-         and has nothing for it at later opsets.
-Keeps    a Sigmoid that something else reads; x * sigmoid(z) where z is not x.
+Needs    (1) opset 24, where Swish begins. ONNX Runtime 1.31 runs it there, as the function that it
+         is, and has nothing for it at later opsets.
+Keeps    (1) a Sigmoid that something else reads; (2) x * sigmoid(z) where z is not x.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LAST_RUN = 24
 _x = var("x")
 
 
-@rule(op("Mul", _x, op("Sigmoid", _x), commutative=True), min_opset=24)
+@rule(op("Mul", _x, op("Sigmoid", _x), commutative=True), min_opset=24)  # needs 1, keeps 1, 2
 def swish(m: Match, b: Builder) -> Replacement:
     if m.opset > LAST_RUN:
         return Miss(f"no runtime has Swish of opset {m.opset}")

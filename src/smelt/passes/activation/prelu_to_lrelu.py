@@ -2,8 +2,9 @@
 
     before   x ─> PRelu(slope = [a, a, a]) ─> y          after   x ─> LeakyRelu(a) ─> y
 
-Needs    a constant slope, all of it one finite number that a float32 attribute holds.
-Keeps    slopes that differ or are of a higher rank, which some runtimes take; integers, float64.
+Needs    (1) a constant slope, all of it one finite number that a float32 attribute holds.
+Keeps    (1) slopes that differ or are of a higher rank, which some runtimes take; (2) integers,
+         float64.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from smelt.passes.base import EXACT, rule_pass
 
 @rule(op("PRelu", var("x"), const(name="slope", limit=None)), min_opset=16)
 def equal_slopes(m: Match, b: Builder) -> Replacement:
-    if m["x"].dtype not in KERNELS:
+    if m["x"].dtype not in KERNELS:  # keeps 2
         return Miss(f"LeakyRelu of {m['x'].dtype} has no kernel")
     slope, x = m["slope"].shape, m["x"].shape
-    if slope is None or x is None or len(slope) > len(x):
+    if slope is None or x is None or len(slope) > len(x):  # keeps 1
         return Miss("a slope of a higher rank raises that of the result")
-    alpha = as_float32(m.array("slope", limit=None))
+    alpha = as_float32(m.array("slope", limit=None))  # needs 1
     return alpha if isinstance(alpha, Miss) else b.op("LeakyRelu", m["x"], alpha=alpha)
 
 

@@ -24,7 +24,7 @@ def causal(m: Match, b: Builder) -> Replacement:
     queries, keys = _rows(m["q"]), _rows(m["k"])
     if queries is None or keys is None or not same_dim(queries, keys):
         return Miss("it is not proved that there are as many keys as queries")
-    causal = is_causal(bias, queries, m.constants)
+    causal = is_causal(bias, queries, m.constants)  # fuse_attention needs 8
     if causal is None:
         return None
     if not causal:

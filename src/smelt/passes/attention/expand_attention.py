@@ -6,9 +6,9 @@
 With ``is_causal``, scores of keys with a higher position than the query become -inf before that.
 A query that the bias leaves no key weighs all by 0, where a Softmax alone gives NaN.
 
-Needs    one result; as many heads for keys as for queries; sizes that are numbers where heads are
-         split off; a bias of numbers, if any.
-Keeps    past keys and values, caps of scores, masks of booleans, a softmax in another type.
+Needs    (1) one result; (2) as many heads for keys as for queries; (3) sizes that are numbers
+         where heads are split off; (4) a bias of numbers, if any.
+Keeps    (1) past keys and values, caps of scores, masks of booleans, a softmax in another type.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ _PLAIN = {"softcap": 0.0, "qk_matmul_output_mode": 0}
 @rule(op("Attention", var("q"), var("k"), var("v"), optional(var("bias"))))
 def attention(m: Match, b: Builder) -> Replacement:
     given = {a.name: a.value for a in m.root.attributes.values()}
-    if any(given.get(name, plain) != plain for name, plain in _PLAIN.items()):
+    if any(given.get(name, plain) != plain for name, plain in _PLAIN.items()):  # keeps 1
         return Miss("it does more than weigh values by a softmax")
     dtype = m["q"].dtype
     if given.get("softmax_precision") not in (None, 0, dtype and int(dtype)):
         return Miss("the softmax is in another type than what it weighs")
-    if not all(scope.is_dead(value) for value in m.root.outputs[1:]):
+    if not all(scope.is_dead(value) for value in m.root.outputs[1:]):  # needs 1
         return Miss("keys and values are handed on")
     heads, kv_heads = given.get("q_num_heads"), given.get("kv_num_heads")
     bias = m.get("bias")
     if bias is not None and not bias.shape:
         return Miss("the rank of the mask is not known")
-    if heads != kv_heads or (bias is not None and bias.dtype != m["q"].dtype):
+    if heads != kv_heads or (bias is not None and bias.dtype != m["q"].dtype):  # needs 2, 4
         return Miss("keys have other heads than queries, or the mask is no bias")
     operands = [_apart(m[name], heads, b) for name in ("q", "k", "v")]
-    if None in operands:
+    if None in operands:  # needs 3
         return Miss("the size of a head is not known")
     q, k, v = (value for value in operands if value is not None)
     if conflicting_shapes(_heads(q), _heads(k)):

@@ -12,15 +12,16 @@
 The mask is the same for all layers, so its bias is computed once. A factor of q goes into s. The
 causal mask is told by what it holds, however it was made.
 
-Needs    opset 23 as it is, for no model is raised for this alone; float32, or float16 without a
-         mask; a Softmax over the keys; equal batches and heads; a positive scale; no size that
-         may be 0 where none of the inputs is. A mask has its last dims full, and ``low`` at most
-         -1e30, beside which every score vanishes, or is added as a finite constant or a choice
-         between such; the lowest floats are raised a little. A causal mask has no offset, window
-         or padding, is float32, and as long as it is wide.
-Keeps    masks of -inf, for runtimes differ in what they make of a row without keys; scores and
-         weights that something else reads. What hides a score is added to it: a hidden key whose
-         score is NaN or infinite, which a Where would leave out, makes its rows NaN.
+Needs    (1) opset 23 as it is, for no model is raised for this alone; (2) float32, or float16
+         without a mask; (3) a Softmax over the keys; (4) equal batches and heads; (5) a positive
+         scale; (6) no size that may be 0 where none of the inputs is; (7) a mask that has its last
+         dims full, with ``low`` at most -1e30, beside which every score vanishes, or one that is
+         added, a finite constant or a choice between such, of which the lowest floats are raised a
+         little; (8) for the attribute, a causal mask of float32 without offset, window or padding,
+         as long as it is wide.
+Keeps    (1) masks of -inf, for runtimes differ in what they make of a row without keys; (2) scores
+         and weights that something else reads. What hides a score is added to it: a hidden key
+         whose score is NaN or infinite, which a Where would leave out, makes its rows NaN.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from smelt.passes.attention.causal_mask import LOW
 from smelt.passes.base import rounding, rule_pass
 
 OPSET = 23
-FLOOR = -3.4e38
+FLOOR = -3.4e38  # needs 7
 """What is added is at least this: beside the lowest float, ONNX Runtime takes a row to have no
 keys, and gives zeros for it, where a softmax gives the average."""
 
@@ -61,19 +62,19 @@ _masked = one_of(
 )
 
 
-@rule(op("MatMul", op("Softmax", _masked, name="weights"), var("v")))
+@rule(op("MatMul", op("Softmax", _masked, name="weights"), var("v")))  # keeps 2
 def attention(m: Match, b: Builder) -> Replacement:
-    if m.opset < OPSET:
+    if m.opset < OPSET:  # needs 1
         return Miss(f"the model has opset {m.opset}; Attention needs {OPSET}")
     q, keys, v = m["q"], m["keys"], m["v"]
-    if not _fit(q, keys, v):
+    if not _fit(q, keys, v):  # needs 4
         return Miss("batches and heads are not proved equal")
-    if not all(is_positive(dim) for value in (q, keys, v) for dim in value.shape or ()):
+    if not all(is_positive(dim) for value in (q, keys, v) for dim in value.shape or ()):  # needs 6
         return Miss("a size may be 0, of which runtimes have no attention")
-    if opset.attribute(m.node("weights"), "axis", m.opset) not in (-1, 3):
+    if opset.attribute(m.node("weights"), "axis", m.opset) not in (-1, 3):  # needs 3
         return Miss("the softmax is not over the keys")
     scale = _scale(m)
-    if scale is None:
+    if scale is None:  # needs 5
         return Miss("the scale is not one positive number")
     bias = _bias(m, b)
     if isinstance(bias, Miss):
@@ -84,7 +85,7 @@ def attention(m: Match, b: Builder) -> Replacement:
 
 def _fit(q: ir.Value, keys: ir.Value, v: ir.Value) -> bool:
     shapes = [value.shape for value in (q, keys, v)]
-    if q.dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16):
+    if q.dtype not in (ir.DataType.FLOAT, ir.DataType.FLOAT16):  # needs 2
         return False
     if any(shape is None or len(shape) != 4 for shape in shapes):
         return False
@@ -114,7 +115,7 @@ def _bias(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
         assert bias is not None
         return _added(bias, m, b)
     low = m.scalar("low")
-    if low is None or not math.isfinite(low) or low > LOW:
+    if low is None or not math.isfinite(low) or low > LOW:  # keeps 1
         return Miss("what hides a score is not a finite number below all scores")
     zero, bottom = (b.constant(np.asarray(number, np.float32)) for number in (0, max(low, FLOOR)))
     return (b.op("Where", mask, zero, bottom),)

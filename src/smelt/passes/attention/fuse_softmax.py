@@ -11,8 +11,8 @@ JAX writes a Max with -inf around the maximum, squeezes and restores the reduced
 floats in single precision. It hands NaN on through ``Where(IsNaN(s), s, m)`` with a sum of squares
 ``s``: a guard that says nothing new here, for NaN reaches the sum of exponentials in any case.
 
-Needs    one axis, the same for the maximum and the sums.
-Keeps    parts that something else reads; sums over another axis; integers.
+Needs    (1) one axis, the same for the maximum and the sums.
+Keeps    (1) parts that something else reads; (2) sums over another axis; (3) integers.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _log_sum = one_of(
 )
 
 
-@rule(op("Div", _exp, _restored_sum))
+@rule(op("Div", _exp, _restored_sum))  # keeps 1
 def softmax(m: Match, b: Builder) -> Replacement:
     return _fused(m, b, "Softmax")
 
@@ -63,11 +63,11 @@ def log_softmax(m: Match, b: Builder) -> Replacement:
 
 def _fused(m: Match, b: Builder, op_type: str) -> Replacement:
     x = m["x"]
-    if x.shape is None or x.dtype is None or not x.dtype.is_floating_point():
+    if x.shape is None or x.dtype is None or not x.dtype.is_floating_point():  # keeps 3
         return None
     axis = _axis(m.node("max"), m.constants)
     sums = [m.node(name) for name in ("sum", "squares") if m.get(name) is not None]
-    if axis is None or any(axis != _axis(node, m.constants) for node in sums):
+    if axis is None or any(axis != _axis(node, m.constants) for node in sums):  # needs 1, keeps 2
         return Miss("the maximum and the sums are not over the same single axis")
     wide = m["sum"].dtype
     if wide is None or not wide.is_floating_point() or wide.bitwidth < x.dtype.bitwidth:

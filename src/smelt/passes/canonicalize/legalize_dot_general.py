@@ -6,8 +6,8 @@
 Each side is put in the order [batch, free, contracting] or [batch, contracting, free] by a
 Transpose, where it is not so already, and dims are merged by a Reshape where MatMul takes one.
 
-Needs    operands of known dtype and rank; the semiring sum_product.
-Keeps    nothing: where no Reshape can name the sizes, an Einsum takes over.
+Needs    (1) operands of known dtype and rank; (2) the semiring sum_product.
+Keeps    (1) nothing: where no Reshape can name the sizes, an Einsum takes over.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ GEMM = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 @rule(op("DotGeneral", var("lhs"), var("rhs"), domain="smelt"), same_shape=True)
 def dot_general(m: Match, b: Builder) -> Replacement:
     attributes = OPERATOR.attributes_of(m.root)
-    if attributes["semiring"] != "sum_product":
+    if attributes["semiring"] != "sum_product":  # needs 2
         return Miss("ONNX multiplies over numbers only")
     result = legalize(b, m["lhs"], m["rhs"], attributes)
     return Miss("the dtype or rank of an operand is unknown") if result is None else result
@@ -47,7 +47,7 @@ def dot_general(m: Match, b: Builder) -> Replacement:
 
 def legalize(b: Builder, lhs: ir.Value, rhs: ir.Value, attributes: Attributes) -> ir.Value | None:
     """The contraction as ONNX nodes; None, with nothing built, if a dtype or rank is unknown."""
-    if lhs.shape is None or rhs.shape is None or lhs.dtype is None or rhs.dtype is None:
+    if lhs.shape is None or rhs.shape is None or lhs.dtype is None or rhs.dtype is None:  # needs 1
         return None
     parts = groups(attributes, len(lhs.shape), len(rhs.shape))
     preferred = attributes["dtype"]
@@ -58,7 +58,7 @@ def legalize(b: Builder, lhs: ir.Value, rhs: ir.Value, attributes: Attributes) -
     if not parts.lhs_contracting:
         return _cast(b, _outer(b, _cast(b, lhs, wide), _cast(b, rhs, wide), parts), output)
     plan = _plan(lhs, rhs, parts)
-    if plan is None:
+    if plan is None:  # keeps 1
         results = OPERATOR.body(b, (lhs, rhs), attributes) if OPERATOR.body else None
         return results[0] if results else None
     bytes_ = (lhs.dtype, rhs.dtype) in BYTES and b.takes("MatMulInteger")

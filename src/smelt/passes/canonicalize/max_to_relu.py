@@ -2,9 +2,9 @@
 
     before   x ─> Max(·, 0) ─> y                          after   x ─> Relu ─> y
 
-Needs    a floating-point x of the shape of the result, and a constant of zeros.
-Keeps    a zero that broadcasts x up; a constant of -0, which negative numbers become; a Max of
-         more than two.
+Needs    (1) a floating-point x of the shape of the result, and a constant of zeros.
+Keeps    (1) a zero that broadcasts x up; (2) a constant of -0, which negative numbers become;
+         (3) a Max of more than two.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import exact_but_zero_sign, rule_pass
 
 
-@rule(op("Max", var("x"), const(name="zero"), commutative=True))
+@rule(op("Max", var("x"), const(name="zero"), commutative=True))  # keeps 1, 3
 def max_with_zero(m: Match, b: Builder) -> Replacement:
     if not m.constants.is_filled(m["zero"], 0):
         return None
-    if m["x"].dtype is None or not m["x"].dtype.is_floating_point():
+    if m["x"].dtype is None or not m["x"].dtype.is_floating_point():  # needs 1
         return Miss("x is not floating-point")
     zeros = m.array("zero")
-    if zeros is None or np.signbit(zeros).any():
+    if zeros is None or np.signbit(zeros).any():  # keeps 2
         return Miss("negative numbers become -0, and 0 in a Relu")
     return b.op("Relu", m["x"])
 

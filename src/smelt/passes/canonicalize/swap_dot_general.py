@@ -6,8 +6,9 @@
 
 JAX puts the operands of a batched product in either order and moves the dims afterwards.
 
-Needs    a permutation with every free dim of the right operand before those of the left.
-Keeps    other orders; a product that something else reads. A Transpose that is still needed stays.
+Needs    (1) a permutation with every free dim of the right operand before those of the left.
+Keeps    (1) other orders; (2) a product that something else reads. A Transpose that is still
+         needed stays.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _SWAPPED = {
 }
 
 
-@rule(op("Transpose", _product), same_shape=True)
+@rule(op("Transpose", _product), same_shape=True)  # keeps 2
 def transposed_product(m: Match, b: Builder) -> Replacement:
     lhs, rhs, node = m["lhs"], m["rhs"], m.node("product")
     if lhs.shape is None or rhs.shape is None:
@@ -40,7 +41,7 @@ def transposed_product(m: Match, b: Builder) -> Replacement:
     perm = opset.attribute(m.root, "perm", m.opset)
     order = list(perm) if perm is not None else list(range(batch + left + right))[::-1]
     from_right = [axis >= batch + left for axis in order if axis >= batch]
-    if not left or not right or from_right != [True] * right + [False] * left:
+    if not left or not right or from_right != [True] * right + [False] * left:  # needs 1, keeps 1
         return Miss("the dims of the left operand are not all read last")
     if lhs.dtype != rhs.dtype and "dtype" not in node.attributes:
         return Miss("the left operand sets the dtype")

@@ -5,9 +5,9 @@
 A constant of an outer graph serves the graphs inside it; what two branches have alike moves to the
 main graph.
 
-Needs    the same element type, dims and bytes: -0 is not 0, and NaN equals itself.
-Keeps    constants that a graph returns or callers may override; those under ``const-threshold``
-         elements. Weights are read only where another has their type and dims.
+Needs    (1) the same element type, dims and bytes: -0 is not 0, and NaN equals itself.
+Keeps    (1) constants that a graph returns or callers may override; (2) those under
+         ``const-threshold`` elements. Weights are read only where another has their type and dims.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _key(value: ir.Value) -> Hashable:
     """What equal constants have in common."""
     tensor = constants.tensor_of(value)
     assert tensor is not None
-    return tensor.dtype, tuple(tensor.shape), tensor.nbytes
+    return tensor.dtype, tuple(tensor.shape), tensor.nbytes  # needs 1
 
 
 class _Search:
@@ -146,7 +146,7 @@ class _Search:
         tensor = constants.tensor_of(value)
         if tensor is None or tensor.dtype == ir.DataType.STRING or scope.is_dead(value):
             return
-        if tensor.size < self.threshold:
+        if tensor.size < self.threshold:  # keeps 2
             return
         kind = self.kinds.setdefault(_key(value), _Kind())
         other = self.equal(value, kind.add(value))
@@ -188,7 +188,7 @@ class _Search:
 
     def merge(self, value: ir.Value, other: ir.Value) -> None:
         try:
-            self.rewriter.merge_constants(value, other)
+            self.rewriter.merge_constants(value, other)  # keeps 1
             self.stats.fired["equal constant"] += 1
         except Refused:
             return

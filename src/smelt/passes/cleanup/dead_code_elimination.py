@@ -3,9 +3,10 @@
     before   x ─┬─> Relu ─> y            after   x ─> Relu ─> y
                 └─> Exp ─> (nobody)
 
-Needs    nothing; for optional outputs, an operator to which their presence says nothing.
-Keeps    inputs and outputs of the model; what a branch or loop body captures; the outputs that
-         make a BatchNormalization train, and those that an Attention with past keys must have.
+Needs    (1) no reader; (2) for optional outputs, an operator to which their presence says nothing.
+Keeps    (1) inputs and outputs of the model; (2) what a branch or loop body captures; (3) the
+         outputs that make a BatchNormalization train, and those that an Attention with past keys
+         must have.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def dead_code_elimination(
     graphs = cx.index().graphs
     for graph in graphs:
         for node in reversed(graph):
-            if scope.is_unread(node) and node not in rewriter.dead:
+            if scope.is_unread(node) and node not in rewriter.dead:  # needs 1, keeps 2
                 stats.fired["dead node"] += 1
                 rewriter.remove_dead([node])
                 rewriter.count += 1
@@ -41,7 +42,7 @@ def dead_code_elimination(
     _drop_outputs(cx, rewriter, stats)
     for graph in scope.graphs(cx.model):
         for value in list(graph.initializers.values()):
-            if rewriter.drop_initializer(value):
+            if rewriter.drop_initializer(value):  # keeps 1
                 stats.fired["unused constant"] += 1
                 stats.unseen += 1
     _drop_functions(cx.model, rewriter, stats)
@@ -72,7 +73,7 @@ def _with_cache(node: ir.Node) -> int:
     return 3 if any(value is not None for value in node.inputs[4:6]) else 1
 
 
-_FEWEST: Mapping[str, Callable[[ir.Node], int]] = {
+_FEWEST: Mapping[str, Callable[[ir.Node], int]] = {  # needs 2, keeps 3
     **dict.fromkeys(("Dropout", "LayerNormalization", "MaxPool", "SoftmaxCrossEntropyLoss"), _one),
     **dict.fromkeys(("GRU", "LSTM", "RNN", "Unique"), _one),
     "Attention": _with_cache,

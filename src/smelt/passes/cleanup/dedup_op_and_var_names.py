@@ -5,10 +5,11 @@
 
 ONNX Runtime refuses two nodes of one name, and code generators make identifiers of names.
 
-Needs    nothing. Nodes are told apart over the model, its subgraphs and functions; values over the
-         model, or the function, with all graphs in it: none hides a value around it.
-Keeps    the first of each name; names of inputs and outputs, of which no two may be the same;
-         outputs of nodes that are left out, which have no name.
+Needs    (1) names of nodes that differ over the model, its subgraphs and functions; (2) names of
+         values that differ over the model, or the function, with all graphs in it: none hides a
+         value around it.
+Keeps    (1) the first of each name; (2) names of inputs and outputs, of which no two may be the
+         same; (3) outputs of nodes that are left out, which have no name.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ def dedup_op_and_var_names(
     if rewriter.exhausted:
         return
     for what, count in (
-        ("node named", names.name_nodes(cx.model)),
-        ("value named", names.name_values(cx.model)),
+        ("node named", names.name_nodes(cx.model)),  # needs 1
+        ("value named", names.name_values(cx.model)),  # needs 2, keeps 1, 2, 3
     ):
         if count:
             stats.fired[what] += count

@@ -5,10 +5,11 @@
 
 The same for the states of a Scan.
 
-Needs    a body that returns the carried value as it got it, or the very value that the loop starts
-         it with: both hold the initial value after any number of rounds, none included.
-Keeps    a carried value that becomes another outer value, which it is only after the first round;
-         values that trade places; results of each round, which come after those carried.
+Needs    (1) a body that returns the carried value as it got it, or the very value that the loop
+         starts it with: both hold the initial value after any number of rounds, none included.
+Keeps    (1) a carried value that becomes another outer value, which it is only after the first
+         round; (2) values that trade places; (3) results of each round, which come after those
+         carried.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class _Carrier:
         if body is None or not is_known(self.node):
             return
         self.body = body.as_graph()
-        carried = len(self.node.inputs) - self.form.node_input
+        carried = len(self.node.inputs) - self.form.node_input  # keeps 3
         carried -= self.node.attributes.get_int("num_scan_inputs", 0)
         given, returned = len(self.body.inputs), len(self.body.outputs)
         if given < self.form.body_input + carried or returned < self.form.body_output + carried:
@@ -94,8 +95,8 @@ class _Carrier:
         inner = self.body.inputs[self.form.body_input + index]
         if initial is None:
             return None
-        returned = _through_identity(self.body.outputs[self.form.body_output + index])
-        if returned is not inner and returned is not _through_identity(initial):
+        returned = _through_identity(self.body.outputs[self.form.body_output + index])  # needs 1
+        if returned is not inner and returned is not _through_identity(initial):  # keeps 1, 2
             if _home(returned) is not self.body:
                 self.miss("the body returns an outer value that the loop does not start with")
             return None

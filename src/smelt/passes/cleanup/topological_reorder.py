@@ -6,9 +6,9 @@
 Only the order changes: a target that computes in the order of the graph then holds a copy for a
 shorter time. ``ops`` lists the operators to move. A branch or loop body counts as a reader.
 
-Needs    a request: it helps where the copy is larger than what it is made of, or the source is
+Needs    (1) a request: it helps where the copy is larger than what it is made of, or the source is
          kept anyhow.
-Keeps    the order of all other nodes; what nothing reads comes last.
+Keeps    (1) the order of all other nodes; (2) what nothing reads comes last.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Moved:
     "topological_reorder",
     __doc__,
     exactness=EXACT,
-    default=False,
+    default=False,  # needs 1
     options_type=Moved,
     source="Core ML MIL: common::topological_reorder",
 )
@@ -72,8 +72,8 @@ def _order(nodes: list[ir.Node], ops: frozenset[str]) -> list[ir.Node]:
         if _is_listed(node, ops):
             waiting[node] = None
         else:
-            _place(node, waiting, order)
-    for node in list(waiting):
+            _place(node, waiting, order)  # keeps 1
+    for node in list(waiting):  # keeps 2
         if node in waiting:
             _place(node, waiting, order)
     return order

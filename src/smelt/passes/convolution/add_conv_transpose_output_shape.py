@@ -3,9 +3,9 @@
     before   x ─> ConvTranspose(pads = p) ─> y: N,M,8,8
     after    x ─> ConvTranspose(pads = p, output_shape = [8, 8]) ─> y: N,M,8,8
 
-Needs    static spatial sizes and equal pads at both ends: from ``output_shape`` ONNX computes the
-         pads anew, and only then gets the same ones.
-Keeps    automatic pads, uneven pads, and nodes that have the attribute.
+Needs    (1) static spatial sizes and equal pads at both ends: from ``output_shape`` ONNX computes
+         the pads anew, and only then gets the same ones.
+Keeps    (1) automatic pads, uneven pads, and nodes that have the attribute.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from smelt.passes.base import EXACT, rule_pass
 def note_output_shape(m: Match, b: Builder) -> Replacement:
     if "output_shape" in m.root.attributes:
         return None
-    if opset.attribute(m.root, "auto_pad", m.opset) not in (None, "NOTSET"):
+    if opset.attribute(m.root, "auto_pad", m.opset) not in (None, "NOTSET"):  # keeps 1
         return Miss("the pads are automatic")
     sizes = [_spatial(v) for v in (m["x"], m["weight"], m.root.outputs[0])]
     given, kernel, made = sizes
-    if given is None or kernel is None or made is None:
+    if given is None or kernel is None or made is None:  # needs 1
         return Miss("a spatial size is not static")
     rank = len(made)
     pads = _listed(m, "pads", [0] * 2 * rank)

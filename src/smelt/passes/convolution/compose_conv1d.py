@@ -7,9 +7,9 @@ A Reshape that does what Unsqueeze or Squeeze would counts as one. The inserted 
 height or the width, and the convolution may stand between two Transposes, as channels that are
 last leave them; those lose the dim too.
 
-Needs    a kernel of known size along the inserted dim. If that is 1 the weight may be anything,
-         else a constant, of which one row meets the input and the others only padding.
-Keeps    a result of more than one row; inner results that others read.
+Needs    (1) a kernel of known size along the inserted dim. If that is 1 the weight may be
+         anything, else a constant, of which one row meets the input and the others only padding.
+Keeps    (1) a result of more than one row; (2) inner results that others read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _conv = op("Conv", _source, var("weight"), optional(var("bias")), name="conv")
 _result = one_of(_conv, op("Transpose", _conv, name="second"))
 
 
-@rule(op(["Squeeze", "Reshape"], _result, rest=True))
+@rule(op(["Squeeze", "Reshape"], _result, rest=True))  # keeps 2
 def through_image(m: Match, b: Builder) -> Replacement:
     inserted, weight = _inserted_axis(m), m["weight"]
     first, second = _perm(m, "first"), _perm(m, "second")
@@ -45,7 +45,7 @@ def through_image(m: Match, b: Builder) -> Replacement:
     row = _row_that_meets(m, axis)
     if isinstance(row, Miss):
         return row
-    kernel = _slice(m, axis, row, b)
+    kernel = _slice(m, axis, row, b)  # needs 1
     if kernel is None:
         return Miss("the kernel is higher than 1, and not constant")
     x = _transposed(m["x"], first, inserted, b)
@@ -104,7 +104,7 @@ def _row_that_meets(m: Match, axis: int) -> int | Miss:
     dilation = (opset.attribute(conv, "dilations", m.opset) or (1, 1))[index]
     stride = (opset.attribute(conv, "strides", m.opset) or (1, 1))[index]
     rows = (1 + before + after - (dilation * (size - 1) + 1)) // stride + 1
-    if rows != 1 or before % dilation or before // dilation >= size:
+    if rows != 1 or before % dilation or before // dilation >= size:  # keeps 1
         return Miss("the result has not one row, or only of padding")
     return int(before // dilation)
 

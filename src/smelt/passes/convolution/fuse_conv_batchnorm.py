@@ -3,10 +3,10 @@
     before   x ─> Conv(W, b) ─> BatchNormalization(scale, bias, mean, var) ─> y
     after    x ─> Conv(W * s, (b - mean) * s + bias) ─> y        s = scale / sqrt(var + epsilon)
 
-Needs    constant parameters; they are combined in float64 and rounded once. Conv and
-         ConvTranspose of any rank and number of groups.
-Keeps    a normalization that trains; a convolution that something else reads; weights that
-         overflow once scaled. A weight that others read stays theirs.
+Needs    (1) constant parameters, combined in float64 and rounded once. Conv and ConvTranspose of
+         any rank and number of groups.
+Keeps    (1) a normalization that trains; (2) a convolution that something else reads; (3) weights
+         that overflow once scaled. A weight that others read stays theirs.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _STATISTICS = ("scale", "shift", "mean", "variance")
 @rule(
     op(
         "BatchNormalization",
-        convolution(CONSTANT_WEIGHT),
-        *(const(name=name, limit=None) for name in _STATISTICS),
+        convolution(CONSTANT_WEIGHT),  # keeps 2
+        *(const(name=name, limit=None) for name in _STATISTICS),  # needs 1
     ),
     min_opset=9,
     same_shape=True,
 )
 def conv_batchnorm(m: Match, b: Builder) -> Replacement:
-    if _trains(m.root, m.opset):
+    if _trains(m.root, m.opset):  # keeps 1
         return Miss("the normalization trains")
     conv = Convolution.of(m)
     if isinstance(conv, Miss):
@@ -47,7 +47,7 @@ def conv_batchnorm(m: Match, b: Builder) -> Replacement:
         epsilon = opset.attribute(m.root, "epsilon", m.opset)
         factor = scale / np.sqrt(variance + np.float64(np.float32(epsilon)))
         bias = (conv.exact_bias() - mean) * factor + shift
-    folded = conv.rebuild(b, factor, bias)
+    folded = conv.rebuild(b, factor, bias)  # keeps 3
     others = len(m.root.outputs) - 1
     return (folded, *[None] * others) if others and not isinstance(folded, Miss) else folded
 

@@ -4,10 +4,11 @@
 
 A Transpose may stand between the two, and ``c - conv`` negates the weight as well.
 
-Needs    a constant of one element a channel, or one in all: (C,1,1), (1,C,1,1), (); behind a
-         Transpose, where that puts the channels. Any number of groups and spatial dims.
-Keeps    constants that vary along another axis or widen the result; a bias that only callers
-         know; a convolution that something else reads. Constants are copied, never changed.
+Needs    (1) a constant of one element a channel, or one in all: (C,1,1), (1,C,1,1), (), and behind
+         a Transpose, where that puts the channels. Any number of groups and spatial dims.
+Keeps    (1) constants that vary along another axis or widen the result; (2) a bias that only
+         callers know; (3) a convolution that something else reads. Constants are copied, never
+         changed.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from smelt.passes.convolution.output_channels import (
     perhaps_transposed,
 )
 
-_conv = perhaps_transposed(convolution(ANY_WEIGHT))
+_conv = perhaps_transposed(convolution(ANY_WEIGHT))  # keeps 3
 _constant_conv = perhaps_transposed(convolution(CONSTANT_WEIGHT))
-_term = const(name="term", limit=None)
+_term = const(name="term", limit=None)  # keeps 2
 
 
 @rule(one_of(op("Add", _conv, _term, commutative=True), op("Sub", _conv, _term)), same_shape=True)
@@ -56,7 +57,7 @@ def minus_conv(m: Match, b: Builder) -> Replacement:
 
 def _term_of(m: Match, conv: Convolution) -> np.ndarray | None:
     array = m.array("term", limit=None)
-    return conv.per_channel(array) if array is not None else None
+    return conv.per_channel(array) if array is not None else None  # needs 1, keeps 1
 
 
 fuse_conv_bias = rule_pass(

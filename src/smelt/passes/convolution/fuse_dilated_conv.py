@@ -7,9 +7,10 @@ TensorFlow dilates a convolution so. Space to batch puts every b-th row into an 
 it and its inverse are Reshapes and Transposes, or SpaceToDepth and DepthToSpace. What they do is
 followed through shapes, so their spelling does not matter; channels may come last.
 
-Needs    known spatial sizes, the same blocks in and out, and stride 1. The padding is by 0 and of
-         spatial axes, and the crops take no more than the padding adds.
-Keeps    inner results that something else reads; a Pad or a Slice of another kind, outside.
+Needs    (1) known spatial sizes, the same blocks in and out, and stride 1. The padding is by 0 and
+         of spatial axes, and the crops take no more than the padding adds.
+Keeps    (1) inner results that something else reads; (2) a Pad or a Slice of another kind,
+         outside.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def dilated_conv(m: Match, b: Builder) -> Replacement:
         return None
     if opset.attribute(conv, "auto_pad", m.opset) not in (None, "NOTSET", "VALID"):
         return Miss("the pads of the convolution are automatic")
-    if any(step != 1 for step in opset.attribute(conv, "strides", m.opset) or ()):
+    if any(step != 1 for step in opset.attribute(conv, "strides", m.opset) or ()):  # needs 1
         return Miss("the convolution has strides")
     found = exit_of(walk, entry, m.opset)
     if found is None:
@@ -44,7 +45,7 @@ def dilated_conv(m: Match, b: Builder) -> Replacement:
     source, padding = _padded(entry, m.constants, m.opset)
     pads = _pads(conv, entry, padding, m.opset)
     crops = _crops(walk, found, pads, m.constants)
-    if against := m.replaces(walk):
+    if against := m.replaces(walk):  # keeps 1
         return against
     pads = [pad - crop for pad, crop in zip(pads, crops, strict=True)]
     y = _dilated(conv, entry, _transposed(b, source, entry.order), pads, b, m.opset)
@@ -58,7 +59,7 @@ def _padded(entry: Entry, constants: Constants, version: int) -> tuple[ir.Value,
     if pad is None or pad.inputs[0] is None:
         return entry.source, none
     padding = padding_of(pad, entry.order, constants, version)
-    return (entry.source, none) if padding is None else (pad.inputs[0], padding)
+    return (entry.source, none) if padding is None else (pad.inputs[0], padding)  # keeps 2
 
 
 def _pads(conv: ir.Node, entry: Entry, padding: list[int], version: int) -> list[int]:

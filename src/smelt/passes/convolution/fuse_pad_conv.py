@@ -3,11 +3,12 @@
     before   x ─> Pad(0, pads = p) ─> Conv(pads = q) ─> y
     after    x ─> Conv(pads = p + q) ─> y
 
-Needs    constant pads of spatial axes only, not negative, by the constant 0; explicit pads in the
-         convolution. A Transpose may stand between, as channels that are last leave behind. An
-         AveragePool must count the padding, and its kernel be larger than it.
-Keeps    what may be empty without the padding; other modes and values; a Pad that others read
-         stays for them; pads of the batch or of channels; maxima, for which 0 is no neutral value.
+Needs    (1) constant pads of spatial axes only, not negative, by the constant 0; (2) explicit pads
+         in the convolution. A Transpose may stand between, as channels that are last leave behind.
+         An AveragePool must count the padding, and its kernel be larger than it.
+Keeps    (1) what may be empty without the padding; (2) other modes and values; (3) a Pad that
+         others read stays for them; (4) pads of the batch or of channels; (5) maxima, for which 0
+         is no neutral value.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import is_positive
 from smelt.passes.base import exact_but_zero_sign, rule_pass
 
-_pad = op("Pad", var("x"), rest=True, name="padded", shared=True)
+_pad = op("Pad", var("x"), rest=True, name="padded", shared=True)  # keeps 3
 _source = one_of(_pad, op("Transpose", _pad, name="moved", shared=True))
 
 
 @rule(
-    one_of(op("Conv", _source, rest=True), op("AveragePool", _source)),
+    one_of(op("Conv", _source, rest=True), op("AveragePool", _source)),  # keeps 5
     min_opset=11,
     same_shape=True,
 )
 def pad_inside(m: Match, b: Builder) -> Replacement:
-    pads = _spatial_pads(m)
+    pads = _spatial_pads(m)  # needs 1
     if isinstance(pads, Miss):
         return pads
     automatic = opset.attribute(m.root, "auto_pad", m.opset)
-    if automatic not in (None, "NOTSET", "VALID"):
+    if automatic not in (None, "NOTSET", "VALID"):  # needs 2
         return Miss("the pads of the convolution are automatic")
     given = opset.attribute(m.root, "pads", m.opset) if automatic != "VALID" else None
     total = [p + q for p, q in zip(pads, given or [0] * len(pads), strict=True)]
@@ -55,9 +56,9 @@ def _spatial_pads(m: Match) -> list[int] | Miss:
     """The pads of the spatial axes, begins before ends, as the convolution sees them."""
     node, x = m.node("padded"), m["x"]
     inputs = [*node.inputs, None, None, None]
-    if opset.attribute(node, "mode", m.opset) != "constant" or x.shape is None:
+    if opset.attribute(node, "mode", m.opset) != "constant" or x.shape is None:  # keeps 2
         return Miss("it does not pad with a constant, or the rank is not known")
-    if not all(is_positive(dim) for dim in x.shape.dims[1:]):
+    if not all(is_positive(dim) for dim in x.shape.dims[1:]):  # keeps 1
         return Miss("a size may be 0 before the padding, where runtimes refuse to convolve")
     if inputs[2] is not None and not m.constants.is_number(inputs[2], 0):
         return Miss("it does not pad with 0")
@@ -71,7 +72,7 @@ def _spatial_pads(m: Match) -> list[int] | Miss:
     around = [(0, 0)] * rank
     for index, axis in enumerate(axes):
         around[perm.index(axis % rank)] = (pads[index], pads[index + len(axes)])
-    if any(around[:2][0]) or any(around[:2][1]):
+    if any(around[:2][0]) or any(around[:2][1]):  # keeps 4
         return Miss("it pads the batch or the channels")
     return [begin for begin, _ in around[2:]] + [end for _, end in around[2:]]
 

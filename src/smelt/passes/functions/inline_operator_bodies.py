@@ -3,10 +3,10 @@
     before   MeanVarianceNormalization(x) ─> y
     after    (x - ReduceMean(x)) / (Sqrt(ReduceMean(x * x) - ReduceMean(x) * ReduceMean(x)) + ...)
 
-Needs    a target that says which nodes it computes; a function body in ONNX's schema, which may be
-         made for the node and the types of its operands, of the opset of the model or an earlier
-         one that can be raised to it. A body of a later opset raises the model.
-Keeps    what the target computes as it is, and everything where no target says so.
+Needs    (1) a target that says which nodes it computes; (2) a function body in ONNX's schema,
+         which may be made for the node and the types of its operands, of the opset of the model or
+         an earlier one that can be raised to it. A body of a later opset raises the model.
+Keeps    (1) what the target computes as it is; (2) everything where no target says so.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NAME = "inline_operator_bodies"
 def inline_operator_bodies(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
-    if cx.computes is None:
+    if cx.computes is None:  # needs 1, keeps 2
         return
     imported = opset_of(cx.model)
     for graph in cx.index().graphs:
@@ -39,7 +39,7 @@ def inline_operator_bodies(
             version = opset_of(cx.model, node.domain)
             if node in rewriter.dead or not has_body(node.op_type, node.domain, version):
                 continue
-            if _is_typed(node) and not cx.computes(node):
+            if _is_typed(node) and not cx.computes(node):  # keeps 1
                 _inline(rewriter, node, version, imported, stats)
 
 
@@ -52,7 +52,7 @@ def _inline(
     rewriter: Rewriter, node: ir.Node, version: int, imported: int, stats: RuleStats
 ) -> None:
     body = body_of(node, version, imported)
-    if body is None:
+    if body is None:  # needs 2
         stats.miss(NAME, "it has no body for these operands", node)
         return
     if isinstance(body, int):

@@ -2,9 +2,9 @@
 
     before   (x, w = {1, 2}) => Mul(x, w)        after   (x) => Mul(x, {1, 2})
 
-Needs    a request: it takes inputs away from the interface. Exporters of the ONNX 1.3 time listed
-         all weights as inputs, and such models can hardly be optimized otherwise.
-Keeps    inputs without a default, and those that the graph returns.
+Needs    (1) a request: it takes inputs away from the interface. Exporters of the ONNX 1.3 time
+         listed all weights as inputs, and such models can hardly be optimized otherwise.
+Keeps    (1) inputs without a default, and those that the graph returns.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 
 
-@graph_pass("freeze_defaults", __doc__, exactness=EXACT, default=False)
+@graph_pass("freeze_defaults", __doc__, exactness=EXACT, default=False)  # needs 1
 def freeze_defaults(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
     graph = cx.model.graph
+    # keeps 1
     frozen = [v for v in graph.inputs if default_of(v) is not None and not v.is_graph_output()]
     for value in frozen:
         value.const_value = default_of(value)

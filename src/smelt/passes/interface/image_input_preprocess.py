@@ -5,8 +5,8 @@
 The model keeps computing with channels last; ``reduce-transposes`` then moves or removes the
 Transposes. Named outputs change in the same way.
 
-Needs    inputs and outputs of known rank, 3 or more, named by the options.
-Keeps    whatever is not named. It changes the interface, so only by request.
+Needs    (1) inputs and outputs of known rank, 3 or more, named by the options.
+Keeps    (1) whatever is not named. It changes the interface, so only by request.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def image_input_preprocess(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Images
 ) -> None:
     graph = cx.model.graph
-    inputs = [_find(name, graph.inputs, "input") for name in options.inputs]
+    inputs = [_find(name, graph.inputs, "input") for name in options.inputs]  # keeps 1
     outputs = [_find(name, graph.outputs, "output") for name in options.outputs]
     for value in inputs:
         if value.is_graph_output() or value.is_initializer():
@@ -68,7 +68,7 @@ def image_input_preprocess(
 def _find(name: str, values: Sequence[ir.Value], kind: str) -> ir.Value:
     for value in values:
         if value.name == name:
-            if value.shape is None or len(value.shape) < 3:
+            if value.shape is None or len(value.shape) < 3:  # needs 1
                 raise _refused(name, "its rank is not known to be 3 or more")
             return value
     raise _refused(name, f"the model has no {kind} of that name")

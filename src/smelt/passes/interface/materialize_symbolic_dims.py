@@ -3,8 +3,8 @@
     before   x: float[B,4] ─> Relu ─> y: float[B,4]
     after    x: float[1,4] ─> Relu ─> y: float[1,4]
 
-Needs    a positive size, or 0, for each symbol named; expressions such as 2*B follow.
-Keeps    symbols that are not named. It changes the interface, so only by request.
+Needs    (1) a positive size, or 0, for each symbol named, which expressions such as 2*B follow.
+Keeps    (1) symbols that are not named. It changes the interface, so only by request.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def bind_dims(model: ir.Model, sizes: Mapping[str, int]) -> int:
     input has, and for a size that is no whole number of 0 or more.
     """
     for name, size in sizes.items():
-        if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+        if not isinstance(size, int) or isinstance(size, bool) or size < 0:  # needs 1
             raise UsageError(
                 "E633", f"the dim {name!r} cannot be {size!r}", fix="give a whole number, 0 or more"
             )
@@ -123,6 +123,6 @@ def _values(model: ir.Model) -> Iterator[ir.Value]:
 
 def _bind(shape: ir.Shape | None, sizes: Mapping[str, int]) -> ir.Shape | None:
     """``shape`` with the symbols bound; None if it has none of them."""
-    if shape is None or not any(symbols_of(dim) & sizes.keys() for dim in shape.dims):
+    if shape is None or not any(symbols_of(dim) & sizes.keys() for dim in shape.dims):  # keeps 1
         return None
     return ir.Shape([size_of(dim, sizes) for dim in shape])

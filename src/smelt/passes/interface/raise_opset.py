@@ -6,8 +6,8 @@
 ``optimize`` runs it by itself where a rule needs a later operator; ``needed-by`` names the passes
 then.
 
-Needs    for each operator that changed between the opsets a form of the same meaning.
-Keeps    a model that has this opset or a later one.
+Needs    (1) for each operator that changed between the opsets a form of the same meaning.
+Keeps    (1) a model that has this opset or a later one.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class Opset:
 def raise_opset(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Opset) -> None:
     """Raises an ErrorList of Unsupported E230, with the model unchanged, if an operator cannot."""
     before = cx.model.opset_imports.get("", options.to)
-    if before >= options.to or rewriter.exhausted:
+    if before >= options.to or rewriter.exhausted:  # keeps 1
         return
     passed = {name for name, version in OTHER_KERNELS.items() if before < version <= options.to}
     moved = sum(not n.domain and n.op_type in passed for n in scope.nodes(cx.model))
-    raise_model(cx.model, options.to)
+    raise_model(cx.model, options.to)  # needs 1
     # All of it is one edit: an operator in the form of another opset is no valid model.
     rewriter.count += 1
     stats.fired["opset raised"] += 1

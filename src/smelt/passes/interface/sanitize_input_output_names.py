@@ -7,9 +7,9 @@ Names become ``[A-Za-z_][A-Za-z0-9_]*``: every other character turns into ``_``.
 and Core ML get a ``_`` at the end, and a name that is taken a number. The old name is kept in the
 metadata of the value, as ``smelt.original_name``.
 
-Needs    a request: it changes the interface.
-Keeps    good names, which win over those made here; values inside the model, and all of branches,
-         loop bodies and functions.
+Needs    (1) a request: it changes the interface.
+Keeps    (1) good names, which win over those made here; (2) values inside the model, and all of
+         branches, loop bodies and functions.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _RESERVED = reserved_words.C | reserved_words.CORE_ML
     "sanitize_input_output_names",
     __doc__,
     exactness=EXACT,
-    default=False,
+    default=False,  # needs 1
     source="Core ML MIL: common::sanitize_input_output_names",
 )
 def sanitize_input_output_names(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
     graph = cx.model.graph
-    interface = dict.fromkeys((*graph.inputs, *graph.outputs))
-    bad = [v for v in interface if v.name is not None and sanitized(v.name) != v.name]
+    interface = dict.fromkeys((*graph.inputs, *graph.outputs))  # keeps 2
+    bad = [v for v in interface if v.name is not None and sanitized(v.name) != v.name]  # keeps 1
     if not bad:
         return
     every = (value for g in scope.graphs(cx.model) for value in names.values_of(g))

@@ -4,8 +4,9 @@
 
 ``dtypes`` names outputs, or lists a type for each in order: ``dtypes=float16,int32``.
 
-Needs    a request: it changes the interface, and what the new type does not hold is lost.
-Keeps    names; outputs that are not named, or have the type already, or are inputs as well.
+Needs    (1) a request: it changes the interface, and what the new type does not hold is lost.
+Keeps    (1) names; (2) outputs that are not named, or have the type already, or are inputs as
+         well.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Asked:
     "update_output_dtypes",
     __doc__,
     exactness=assumes("the types that are asked for hold the results"),
-    default=False,
+    default=False,  # needs 1
     options_type=Asked,
     source="Core ML MIL: common::update_output_dtypes",
 )
@@ -57,7 +58,7 @@ def update_output_dtypes(
 ) -> None:
     graph = cx.model.graph
     for value, dtype in _asked(options.dtypes, graph.outputs).items():
-        if value.dtype == dtype or rewriter.exhausted:
+        if value.dtype == dtype or rewriter.exhausted:  # keeps 2
             continue
         if value.dtype not in _NUMBERS:
             raise _refused(value.name or "", "it holds no numbers")
@@ -101,7 +102,7 @@ def _cast(cx: PassContext, value: ir.Value, dtype: ir.DataType) -> None:
     sources = [producer] if producer is not None else []
     origin = provenance.merge(sources, "update_output_dtypes")
     cast = Builder(cx.model, graph, cx.shapes, origin=origin).op("Cast", value, to=int(dtype))
-    name, value.name = value.name, cast.name
+    name, value.name = value.name, cast.name  # keeps 1
     cast.name = name
     cast.type, cast.shape, cast.doc_string = ir.TensorType(dtype), value.shape, value.doc_string
     cast.metadata_props.update(value.metadata_props)

@@ -2,8 +2,8 @@
 
     before   x ─> Transpose(p) ─> Transpose(q) ─> y        after   x ─> Transpose(p[q]) ─> y
 
-Needs    both permutations, given or implied by the rank.
-Keeps    the first Transpose if something else reads it.
+Needs    (1) both permutations, given or implied by the rank.
+Keeps    (1) the first Transpose if something else reads it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from smelt.ir.rule import Match, Replacement, rule
 from smelt.passes.base import EXACT, rule_pass
 
 
+# keeps 1
 @rule(op("Transpose", op("Transpose", var("x"), name="inner", shared=True)), same_shape=True)
 def transpose_of_transpose(m: Match, b: Builder) -> Replacement:
     first, second = permutation(m.node("inner")), permutation(m.root)
-    if first is None or second is None or len(first) != len(second):
+    if first is None or second is None or len(first) != len(second):  # needs 1
         return None
     merged = [first[axis] for axis in second]
     if merged == sorted(merged):

@@ -8,12 +8,13 @@ something computable without it. Group: results that depend on each other change
 Weigh: a group changes if that moves fewer elements, Transposes that vanish against those that
 its other readers then need.
 
-Needs    operators that commute with Transpose: elementwise, reductions, ArgMax, TopK, CumSum,
+Needs    (1) operators that commute with Transpose: elementwise, reductions, ArgMax, TopK, CumSum,
          Softmax, Concat, Split, Slice, Gather, Pad, Tile, Expand, Resize, Squeeze, Unsqueeze,
          QuantizeLinear and DequantizeLinear by tensor or axis, Shape. Constants are permuted with
-         them, quantized ones too; other operands of a broadcast are reshaped if that suffices.
-Keeps    groups where nothing is won; outputs keep their layout, by a Transpose if need be. Scales
-         of blocks, a TopK in no order, Resize where no runtime interpolates in the other layout.
+         them, quantized ones too, and other operands of a broadcast are reshaped if that suffices.
+Keeps    (1) groups where nothing is won; (2) outputs keep their layout, by a Transpose if need be.
+         Scales of blocks, a TopK in no order, Resize where no runtime interpolates in the other
+         layout.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class _Graph:
         for group in [group for group in self.group() if group.nodes]:
             if any(node in self.rewriter.dead for node in (*group.nodes, *group.sources)):
                 left = True
-            elif self.gain(group) > 0:
+            elif self.gain(group) > 0:  # keeps 1
                 self.materialize(group)
                 self.stats.fired["group of transposes"] += 1
                 if not all(node.op_type in ROUNDED_ALIKE for node in group.nodes):
@@ -111,7 +112,7 @@ class _Graph:
                     self.perms[node.outputs[0]] = perm
                     self.parent[node] = node
                 continue
-            commuted = commute(node, self.perms, self.cx.constants)
+            commuted = commute(node, self.perms, self.cx.constants)  # needs 1
             if commuted is not None:
                 self.commuted[node] = commuted
                 if not is_identity(commuted.perm):
@@ -199,7 +200,7 @@ class _Graph:
                 elif reader not in members:
                     outside = True
             outside = outside or value.is_graph_output()
-        if not outside:
+        if not outside:  # keeps 2
             return
         # Copies for old members, which are about to die, die with them.
         builder = self.rewriter.builder(node, [node], "reduce_transposes")

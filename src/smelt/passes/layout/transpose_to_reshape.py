@@ -2,9 +2,9 @@
 
     before   x: [N,C,1,1] ─> Transpose(0,2,3,1) ─> y       after   x ─> Reshape(N,1,1,C) ─> y
 
-Needs    sizes that are known to be 1, and others in their order; a shape of y that constants can
-         say, with one unknown dim at most beside those that stay in their place.
-Keeps    tensors without elements. It runs behind the passes that look for Transposes, so that
+Needs    (1) sizes that are known to be 1, and others in their order; (2) a shape of y that
+         constants can say, with one unknown dim at most beside those that stay in their place.
+Keeps    (1) tensors without elements. It runs behind the passes that look for Transposes, so that
          pairs of them still cancel.
 """
 
@@ -24,10 +24,10 @@ def moves_ones(m: Match, b: Builder) -> Replacement:
     if perm is None or x.shape is None:
         return None
     moved = [axis for axis in perm if x.shape[axis] != 1]
-    if moved != sorted(moved):
+    if moved != sorted(moved):  # needs 1
         return None
     target = constant_shape(x.shape, m.root.outputs[0].shape)
-    if target is None:
+    if target is None:  # needs 2, keeps 1
         return Miss("no constant says the shape of the result")
     return b.op("Reshape", x, b.const_i64(target))
 

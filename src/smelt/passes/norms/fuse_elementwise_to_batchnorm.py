@@ -5,10 +5,10 @@
 With mean 0, variance 1 and epsilon 0 it computes the same. ``Mul - c`` negates c. Worth it only
 for targets with a kernel of their own, or before ``fuse-conv-batchnorm``, so by request.
 
-Needs    floats of rank 3 or more whose axis 1 is known to be of size C, above 1; finite constants,
-         of one element for each channel or in all: (C,1,1), (1,C,1,1), ().
-Keeps    an x of one channel, which (C,1,1) widens; an x of unknown channels; constants that vary
-         along another axis or raise the rank; a product that something else reads.
+Needs    (1) floats of rank 3 or more whose axis 1 is known to be of size C, above 1; (2) finite
+         constants, of one element for each channel or in all: (C,1,1), (1,C,1,1), ().
+Keeps    (1) an x of one channel, which (C,1,1) widens; (2) an x of unknown channels; (3) constants
+         that vary along another axis or raise the rank; (4) a product that something else reads.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ _product = op("Mul", var("x"), const(name="scale", limit=None), commutative=True
 _offset = const(name="offset", limit=None)
 
 
+# keeps 4
 @rule(one_of(op("Add", _product, _offset, commutative=True), op("Sub", _product, _offset)))
 def scale_and_offset(m: Match, b: Builder) -> Replacement:
     x = m["x"]
-    if m.array("x", limit=None) is not None or x.shape is None or len(x.shape) < 3:
+    if m.array("x", limit=None) is not None or x.shape is None or len(x.shape) < 3:  # needs 1
         return Miss("x is no tensor of rank 3 or more")
     channels = x.shape[1]
-    if not isinstance(channels, int) or channels < 2:
+    if not isinstance(channels, int) or channels < 2:  # keeps 1, 2
         return Miss("x is not known to have several channels")
     scale, offset = (
         _per_channel(m.array(name, limit=None), len(x.shape), channels)
         for name in ("scale", "offset")
     )
-    if scale is None or offset is None:
+    if scale is None or offset is None:  # needs 2, keeps 3
         return Miss("a constant is not one finite float for each channel")
     if m.root.op_type == "Sub":
         offset = -offset

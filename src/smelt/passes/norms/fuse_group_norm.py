@@ -6,9 +6,9 @@
 ONNX Runtime has no kernel for this operator: it runs the body that ONNX gives for it, in more time
 than the form before takes. So it is made by name, and for targets that have a kernel.
 
-Needs    opset 21; a normalization without scale and bias; numbers of groups and channels that are
-         known, and a batch that stays.
-Keeps    groups that have a scale each; parts that something else reads.
+Needs    (1) opset 21; (2) a normalization without scale and bias; (3) numbers of groups and
+         channels that are known, and a batch that stays.
+Keeps    (1) groups that have a scale each; (2) parts that something else reads.
 """
 
 from __future__ import annotations
@@ -37,18 +37,19 @@ _group_norm = op(
 )
 
 
-@rule(op("Reshape", _group_norm, var("back")), min_opset=21)
+@rule(op("Reshape", _group_norm, var("back")), min_opset=21)  # needs 1, keeps 2
 def groups(m: Match, b: Builder) -> Replacement:
     """Channels in groups, each normalized like one channel."""
     x, grouped, norm = m["x"], m["grouped"], m.node("norm")
     if x.shape is None or grouped.shape is None or min(len(x.shape), len(grouped.shape)) < 3:
         return None
     count, channels = grouped.shape[1], x.shape[1]
+    # needs 3
     if not isinstance(count, int) or not isinstance(channels, int) or channels % max(count, 1):
         return Miss("the numbers of channels and groups are not known to fit")
     if not same_dim(x.shape[0], grouped.shape[0]):
         return Miss("the batch is not known to stay")
-    if not adds_nothing(m) or not is_filled(m, "scale", 1):
+    if not adds_nothing(m) or not is_filled(m, "scale", 1):  # needs 2, keeps 1
         return Miss("there is a scale for each group")
     if norm.op_type == "LayerNormalization":
         rank = len(grouped.shape)

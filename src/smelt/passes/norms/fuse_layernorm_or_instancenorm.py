@@ -9,11 +9,11 @@ InstanceNormalization between Reshapes that make one channel of each (``fuse-gro
 one operator), and without the mean an RMSNormalization. Over the channels, or over an image whose
 channels are last, it stands between two Transposes.
 
-Needs    opset 17 (RMSNormalization 23); known sizes where there is no
-         scale yet; one positive epsilon that a float32 attribute holds exactly, however small.
-Keeps    parts that something else reads; a mean and a variance of other values or over other
-         axes; sums over another n; scales that vary along other axes. float16 between two Casts
-         becomes one operator only while there is no scale to round.
+Needs    (1) opset 17 (RMSNormalization 23); (2) known sizes where there is no scale yet; (3) one
+         positive epsilon that a float32 attribute holds exactly, however small.
+Keeps    (1) parts that something else reads; (2) a mean and a variance of other values or over
+         other axes; (3) sums over another n; (4) scales that vary along other axes. float16
+         between two Casts becomes one operator only while there is no scale to round.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ def multiplied_out(m: Match, b: Builder) -> Replacement:
 
 
 def _build(form: NormForm | None, walk: Walk, m: Match, b: Builder) -> Replacement:
-    if form is None:
+    if form is None:  # keeps 2, 3
         return None
-    if against := m.replaces(walk):
+    if against := m.replaces(walk):  # keeps 1
         return against
-    result = normalize(form.deviation, m, b)
+    result = normalize(form.deviation, m, b)  # needs 1, 2, 3
     if isinstance(result, Miss):
         return result
     if form.scale is not None:
@@ -98,7 +98,7 @@ def absorb_scale(m: Match, b: Builder) -> Replacement:
         return _as_instance(m, b)
     if norm.op_type == "InstanceNormalization" and m.get("moved") is None:
         return _as_layer(m, b, "factor")
-    return Miss("the factor varies along an axis that the scale does not have")
+    return Miss("the factor varies along an axis that the scale does not have")  # keeps 4
 
 
 @rule(op("Add", _normal, var("term"), commutative=True))

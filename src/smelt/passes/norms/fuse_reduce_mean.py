@@ -4,11 +4,11 @@
 
 ``Mul(·, 1/n)`` means the same. Where a size is a symbol, n is computed from ``Shape(x)``.
 
-Needs    floats, static sizes along the axes, and a constant that is n, to the last bit, or 1/n
-         rounded to its type. With symbols, a float32 or float64 n that is proved to be the
-         product of the sizes, none of which may be 0.
-Keeps    other constants, however close; ``n / sum``; integers, whose mean is truncated; a sum
-         that something else reads; a constant that raises the rank.
+Needs    (1) floats, static sizes along the axes, and a constant that is n, to the last bit, or 1/n
+         rounded to its type. With symbols, a float32 or float64 n that is proved to be the product
+         of the sizes, none of which may be 0.
+Keeps    (1) other constants, however close; (2) ``n / sum``; (3) integers, whose mean is
+         truncated; (4) a sum that something else reads; (5) a constant that raises the rank.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ _sum = op("ReduceSum", var("x"), rest=True, name="sum")
 _constant = const(name="constant")
 
 
+# keeps 2, 4, 5
 @rule(one_of(op("Div", _sum, _constant), op("Mul", _sum, _constant, commutative=True)))
 def sum_over_count(m: Match, b: Builder) -> Replacement:
     axes = opset.reduction_axes(m.node("sum"), m.constants)
     count = _count(m["x"], axes)
-    if axes is None or count is None:
+    if axes is None or count is None:  # needs 1
         return Miss("the number of terms is not known, or 0")
-    if not _divides(m.array("constant"), count, m.root.op_type):
+    if not _divides(m.array("constant"), count, m.root.op_type):  # keeps 1, 3
         return Miss("the constant is not the number of terms, or no float")
     return _mean(m, b, axes)
 

@@ -7,10 +7,11 @@ Inputs and outputs keep their types; constants are stored in float16. Options: `
 lists operators, spelled as in ONNX or as in Core ML (``reduce_mean``); ``skip-nodes`` and
 ``only-nodes`` list patterns of node names such as ``/head/*``.
 
-Needs    values that float16 holds, up to 65504, at every step.
-Keeps    in float32: operators that ONNX defines for nothing narrower, random and quantizing ones,
-         running sums, scales of Resize, statistics of BatchNormalization; an operator with a
-         finite constant over 65504. A constant that would vanish becomes the smallest number.
+Needs    (1) values that float16 holds, up to 65504, at every step.
+Keeps    (1) in float32: operators that ONNX defines for nothing narrower, random and quantizing
+         ones, running sums, scales of Resize, statistics of BatchNormalization; (2) an operator
+         with a finite constant over 65504. A constant that would vanish becomes the smallest
+         number.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ LARGEST = 65504.0
 SMALLEST = 2.0**-24
 WIDE, HALF = ir.DataType.FLOAT, ir.DataType.FLOAT16
 
-KEPT = frozenset(
+KEPT = frozenset(  # keeps 1
     {
         *opset.RANDOM,
         *opset.CONTROL_FLOW,
@@ -66,6 +67,7 @@ class Selection:
 @graph_pass(
     "add_fp16_cast",
     __doc__,
+    # needs 1
     exactness=assumes("float16 holds every value that is computed, to 11 bits", ulp=1 << 13),
     options_type=Selection,
     default=False,
@@ -147,7 +149,7 @@ class _Narrow:
     def convert(self, node: ir.Node, inputs: list[int], outputs: list[int]) -> str | None:
         """Compute ``node`` in float16; the reason if that cannot be."""
         operands = [node.inputs[index] for index in inputs]
-        if any(self._overflows(value) for value in operands):
+        if any(self._overflows(value) for value in operands):  # keeps 2
             return "a constant is over 65504"
         b = self.rewriter.builder(node, [node], "add_fp16_cast")
         values = list(node.inputs)

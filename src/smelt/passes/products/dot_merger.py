@@ -6,9 +6,9 @@
 
 Queries, keys and values of attention are such products, and the two halves of a gated unit.
 
-Needs    constant matrices of one dtype that nothing else reads; either all with a constant row
-         that is added, or all without.
-Keeps    products that are outputs, or that something else reads before the row is added.
+Needs    (1) constant matrices of one dtype that nothing else reads; (2) either all with a constant
+         row that is added, or all without.
+Keeps    (1) products that are outputs, or that something else reads before the row is added.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _groups(cx: PassContext) -> Iterator[list[_Layer]]:
             continue
         layer = _layer(cx, node, weight)
         if layer is not None:
-            key = (x, node.graph, layer.weight.dtype, layer.row is None)
+            key = (x, node.graph, layer.weight.dtype, layer.row is None)  # needs 2
             found.setdefault(key, []).append(layer)
     for layers in found.values():
         if len(layers) > 1 and sum(layer.weight.nbytes for layer in layers) <= LARGEST:
@@ -74,10 +74,11 @@ def _groups(cx: PassContext) -> Iterator[list[_Layer]]:
 
 def _layer(cx: PassContext, node: ir.Node, weight: ir.Value | None) -> _Layer | None:
     product = node.outputs[0]
+    # needs 1
     tensor = tensor_of(weight) if weight is not None and scope.has_one_use(weight) else None
     if tensor is None or len(tensor.shape) != 2:
         return None
-    if product.is_graph_output() or not tensor.size:
+    if product.is_graph_output() or not tensor.size:  # keeps 1
         return None
     if not scope.has_one_use(product):
         return _Layer(node, node, tensor, None)

@@ -6,9 +6,10 @@
 For targets whose linear layer holds constants only. A factor of 1, a bias that is constantly 0 or
 absent, and a beta of 0 leave nothing behind.
 
-Needs    floats; a weight or a bias that is no constant. The bias keeps its own broadcast.
-Keeps    a Gemm with a constant weight and a constant bias; integers, for which a factor may be a
-         fraction; an alpha of 0, and in float16 one below 1: a product may overflow before it.
+Needs    (1) floats; (2) a weight or a bias that is no constant. The bias keeps its own broadcast.
+Keeps    (1) a Gemm with a constant weight and a constant bias; (2) integers, for which a factor
+         may be a fraction; (3) an alpha of 0, and in float16 one below 1: a product may overflow
+         before it.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ from smelt.passes.base import rounding, rule_pass
 def dynamic_gemm(m: Match, b: Builder) -> Replacement:
     bias = m.get("bias")
     dtype = m["x"].dtype
-    if dtype is None or not dtype.is_floating_point():
+    if dtype is None or not dtype.is_floating_point():  # needs 1, keeps 2
         return Miss("the operands are not known to be floats")
+    # needs 2, keeps 1
     if all(v is None or m.array(v, limit=None) is not None for v in (m["weight"], bias)):
         return Miss("weight and bias are constant")
     alpha = opset.attribute(m.root, "alpha", m.opset)
-    if alpha == 0 or (abs(alpha) < 1 and dtype == ir.DataType.FLOAT16):
+    if alpha == 0 or (abs(alpha) < 1 and dtype == ir.DataType.FLOAT16):  # keeps 3
         return Miss("the product may overflow before alpha makes it small")
     product = b.op("MatMul", _turned(m, b, "x", "transA"), _turned(m, b, "weight", "transB"))
     result = _scaled(b, product, alpha, dtype)

@@ -4,10 +4,11 @@
 
 ``k - Gemm`` negates alpha.
 
-Needs    a k of rank 2 at most that broadcasts to the result without widening it; a constant one
-         where the Gemm has a bias already, or where k is subtracted.
-Keeps    integers; a Gemm of dequantized operands, which runtimes compute on integers as long as
-         it has no other; a k that raises the rank, (1,1,D) too; a Gemm that something else reads.
+Needs    (1) a k of rank 2 at most that broadcasts to the result without widening it; (2) a
+         constant one where the Gemm has a bias already, or where k is subtracted.
+Keeps    (1) integers; (2) a Gemm of dequantized operands, which runtimes compute on integers as
+         long as it has no other; (3) a k that raises the rank, (1,1,D) too; (4) a Gemm that
+         something else reads.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from smelt.passes.base import rounding, rule_pass
 from smelt.passes.convolution.output_channels import round_to
 from smelt.passes.quantize.groups import is_integer_product
 
+# keeps 4
 _gemm = op("Gemm", var("a"), var("b"), optional(const(name="c", limit=None)), name="gemm")
 _term = var("term")
 
@@ -37,10 +39,10 @@ _term = var("term")
 )
 def gemm_plus(m: Match, b: Builder) -> Replacement:
     gemm, term = m["gemm"], m["term"]
-    if not fits_gemm(term, gemm):
+    if not fits_gemm(term, gemm):  # needs 1, keeps 1, 3
         return Miss("the term would widen the result, or is not floating-point")
     node = m.node("gemm")
-    if is_integer_product(node):
+    if is_integer_product(node):  # keeps 2
         return Miss("the Gemm is of dequantized operands, and the term is not")
     negated = m.root.op_type == "Sub" and m.root.inputs[1] is gemm
     bias = _bias(m, b, 1.0 if m.root.op_type == "Add" or negated else -1.0, negated)
@@ -59,7 +61,7 @@ def _bias(m: Match, b: Builder, sign: float, negated: bool) -> ir.Value | Miss:
     if m.get("c") is None and sign == 1:
         return term
     array = m.array(term, limit=None)
-    if array is None:
+    if array is None:  # needs 2
         return Miss("the term is no constant")
     exact = sign * array.astype(np.float64)
     old = m.array("c", limit=None)

@@ -5,11 +5,11 @@
 
 A constant that is added between MatMul and Mul is multiplied, too.
 
-Needs    a constant weight on the right, and a constant of one element a column, or one in all. It
-         is combined in float64 and rounded once; a bias has to be constant.
-Keeps    ``s / product``; a division by 0; constants that vary along another axis or widen the
-         result; products that overflow; a weight that something else reads, of which this would
-         make a second one; integers, and weights that are dequantized.
+Needs    (1) a constant weight on the right, and a constant of one element a column, or one in all.
+         It is combined in float64 and rounded once; (2) a bias has to be constant.
+Keeps    (1) ``s / product``; (2) a division by 0; (3) constants that vary along another axis or
+         widen the result; (4) products that overflow; (5) a weight that something else reads, of
+         which this would make a second one; (6) integers, and weights that are dequantized.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.convolution.output_channels import round_product, round_to
 
-_weight = const(name="weight", limit=None)
-_bias = const(name="bias", limit=None)
+_weight = const(name="weight", limit=None)  # needs 1
+_bias = const(name="bias", limit=None)  # needs 2
 _matmul = op("MatMul", var("x"), _weight, name="product")
 _gemm = op("Gemm", var("x"), _weight, optional(_bias), name="product")
 _linear = one_of(_matmul, op("Add", _matmul, _bias, commutative=True, name="sum"), _gemm)
 _scale = const(name="scale", limit=None)
 
 
-@rule(one_of(op("Mul", _linear, _scale, commutative=True), op("Div", _linear, _scale)))
+@rule(one_of(op("Mul", _linear, _scale, commutative=True), op("Div", _linear, _scale)))  # keeps 1
 def linear_times(m: Match, b: Builder) -> Replacement:
     weight, scale = m.array("weight", limit=None), m.array("scale", limit=None)
     dtype = m["weight"].dtype
-    if weight is None or scale is None or dtype is None or not dtype.is_floating_point():
+    if weight is None or scale is None or dtype is None or not dtype.is_floating_point():  # keeps 6
         return None
-    if scope.num_uses(m["weight"]) > 1:
+    if scope.num_uses(m["weight"]) > 1:  # keeps 5
         return Miss("the weight is read elsewhere")
     transposed = bool(_attribute(m, "transB"))
     columns = _columns(m["product"], weight, scale, transposed)
-    if columns is None:
+    if columns is None:  # keeps 3
         return Miss("the constant is not one number for each column")
     with np.errstate(all="ignore"):
         factor = 1 / columns if m.root.op_type == "Div" else columns
     scaled = round_product(weight, factor[:, None] if transposed else factor, dtype.numpy())
-    if scaled is None:
+    if scaled is None:  # keeps 2, 4
         return Miss(f"the new weight does not fit {dtype}")
     bias = _scaled_bias(m, factor)
     if isinstance(bias, Miss):

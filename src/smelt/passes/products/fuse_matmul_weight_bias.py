@@ -4,10 +4,10 @@
 
 ``b - MatMul`` is a Gemm with alpha -1; from ``MatMul - b`` a constant b is negated.
 
-Needs    operands of rank 2, and a b of rank 2 at most that broadcasts to the result without
+Needs    (1) operands of rank 2, and a b of rank 2 at most that broadcasts to the result without
          widening it.
-Keeps    products of higher rank, which Gemm does not have; integers; a b of (3,N) over one row;
-         a product that something else reads.
+Keeps    (1) products of higher rank, which Gemm does not have; (2) integers; (3) a b of (3,N) over
+         one row; (4) a product that something else reads.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.products.fuse_linear_bias import fits_gemm
 
-_matmul = op("MatMul", var("x"), var("weight"), name="matmul")
+_matmul = op("MatMul", var("x"), var("weight"), name="matmul")  # keeps 4
 _bias = var("bias")
 
 
@@ -33,9 +33,9 @@ _bias = var("bias")
 )
 def matmul_plus(m: Match, b: Builder) -> Replacement:
     x, weight, bias, product = m["x"], m["weight"], m["bias"], m["matmul"]
-    if not (_is_matrix(x) and _is_matrix(weight)):
+    if not (_is_matrix(x) and _is_matrix(weight)):  # needs 1, keeps 1
         return Miss("an operand is not known to be a matrix")
-    if not fits_gemm(bias, product):
+    if not fits_gemm(bias, product):  # keeps 2, 3
         return Miss("the term would widen the result, or is not floating-point")
     if m.root.op_type == "Add":
         return b.op("Gemm", x, weight, bias)

@@ -6,10 +6,10 @@
 A Transpose before a Gemm becomes its transA or transB. Where the ranks are higher, which Gemm does
 not have, a constant is transposed now.
 
-Needs    operands of rank 2 in float16, float or double; or a constant that only the Transpose
-         reads.
-Keeps    permutations of other axes; integers, which Gemm kernels lack; a Transpose that something
-         else reads stays for that.
+Needs    (1) operands of rank 2 in float16, float or double; (2) or a constant that only the
+         Transpose reads.
+Keeps    (1) permutations of other axes; (2) integers, which Gemm kernels lack; (3) a Transpose
+         that something else reads stays for that.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from smelt.passes.base import rounding, rule_pass
 GEMM = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)
 """Element types for which runtimes have a Gemm."""
 
-_first = op("Transpose", var("first"), name="moved_first", shared=True)
+_first = op("Transpose", var("first"), name="moved_first", shared=True)  # keeps 3
 _second = op("Transpose", var("second"), name="moved_second", shared=True)
 _OPERANDS = ((_first, _second), (_first, var("b")), (var("a"), _second))
 
 
 @rule(one_of(*(op("MatMul", *pair) for pair in _OPERANDS)))
 def matmul_of_transposed(m: Match, b: Builder) -> Replacement:
-    if any(v is None or v.shape is None or len(v.shape) != 2 for v in m.root.inputs):
+    if any(v is None or v.shape is None or len(v.shape) != 2 for v in m.root.inputs):  # needs 1
         return Miss("an operand is not known to be a matrix")
-    if m.root.outputs[0].dtype not in GEMM:
+    if m.root.outputs[0].dtype not in GEMM:  # keeps 2
         return Miss("there is no Gemm for the element type")
     return _gemm(m, b, None, [])
 
@@ -51,7 +51,7 @@ def _gemm(m: Match, b: Builder, bias: ir.Value | None, attributes: list[ir.Attr]
     inputs: list[ir.Value | None] = []
     for index, (name, flag) in enumerate((("first", "transA"), ("second", "transB"))):
         moved = m.get(f"moved_{name}")
-        if moved is not None and not swaps_matrices(m.node(f"moved_{name}")):
+        if moved is not None and not swaps_matrices(m.node(f"moved_{name}")):  # keeps 1
             return Miss("a Transpose does not swap two axes")
         flipped = bool(opset.attribute(m.root, flag, m.opset)) != (moved is not None)
         inputs.append(m.root.inputs[index] if moved is None else m[name])
@@ -78,7 +78,7 @@ _weight = op("Transpose", const(name="weight", limit=None), name="moved")
 @rule(one_of(op("MatMul", _weight, var("b")), op("MatMul", var("a"), _weight)))
 def matmul_of_constant(m: Match, b: Builder) -> Replacement:
     weight, array = m["weight"], m.array("weight", limit=None)
-    if array is None or weight.is_graph_output() or not scope.has_one_use(weight):
+    if array is None or weight.is_graph_output() or not scope.has_one_use(weight):  # needs 2
         return Miss("the constant would be stored twice")
     perm = opset.attribute(m.node("moved"), "perm", m.opset)
     turned = b.constant(np.ascontiguousarray(array.transpose(perm)), name=weight.name)

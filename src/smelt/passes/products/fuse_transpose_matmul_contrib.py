@@ -5,9 +5,9 @@
 
 Matrices alone become a Gemm, in ``fuse-transpose-matmul``.
 
-Needs    a target that lists com.microsoft.FusedMatMul; floats of rank 2 or more on both sides, and
-         more than 2 on one.
-Keeps    permutations that move batches; vectors; integers.
+Needs    (1) a target that lists com.microsoft.FusedMatMul; (2) floats of rank 2 or more on both
+         sides, and more than 2 on one.
+Keeps    (1) permutations that move batches; (2) vectors; (3) integers.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _second = op("Transpose", var("second"), name="moved_second", shared=True)
 )
 def stacks_of_transposed(m: Match, b: Builder) -> Replacement:
     ranks = [len(v.shape) if v is not None and v.shape else 0 for v in m.root.inputs]
-    if min(ranks) < 2 or max(ranks) < 3:
+    if min(ranks) < 2 or max(ranks) < 3:  # needs 2, keeps 2
         return Miss("the operands are not known to be stacks of matrices")
-    if m.root.outputs[0].dtype not in FLOATS:
+    if m.root.outputs[0].dtype not in FLOATS:  # keeps 3
         return Miss("there is no FusedMatMul for the element type")
     inputs: list[ir.Value | None] = []
     flags: list[int | None] = []
     for index, name in enumerate(("first", "second")):
         moved = m.get(f"moved_{name}") is not None
-        if moved and not swaps_matrices(m.node(f"moved_{name}")):
+        if moved and not swaps_matrices(m.node(f"moved_{name}")):  # keeps 1
             return Miss("a Transpose moves more than the last two axes")
         inputs.append(m[name] if moved else m.root.inputs[index])
         flags.append(1 if moved else None)
@@ -60,6 +60,6 @@ fuse_transpose_matmul_contrib = rule_pass(
     [stacks_of_transposed],
     exactness=rounding(4),
     default=False,
-    makes=(FUSED,),
+    makes=(FUSED,),  # needs 1
     source="Core ML MIL: common::fuse_transpose_matmul",
 )

@@ -6,8 +6,9 @@
 Exporters flatten for each linear layer. Between the Reshapes there may be products with constant
 matrices, sums and products with constant rows, and operators that work element by element.
 
-Needs    dims before the last that the second Reshape restores, proved; Gemm with alpha and beta 1.
-Keeps    what something else reads in its flat form.
+Needs    (1) dims before the last that the second Reshape restores, proved; (2) Gemm with alpha and
+         beta 1.
+Keeps    (1) what something else reads in its flat form.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def flat_chain(m: Match, b: Builder) -> Replacement:
     if x is None or x.shape is None or result is None or len(x.shape) < 3:
         return None
     lead = x.shape.dims[:-1]
-    if len(result) <= len(lead) or not all(map(same_dim, lead, result.dims)):
+    if len(result) <= len(lead) or not all(map(same_dim, lead, result.dims)):  # needs 1
         return Miss("the dims before the last are not restored")
     value = x
     for layer in layers:
@@ -66,7 +67,7 @@ def _chain(m: Match) -> tuple[ir.Node, list[ir.Node]] | None:
         if node.op_type == "Reshape":
             flat = _flattens(node) and any(n.op_type in _PRODUCTS for n in layers)
             return (node, layers[::-1]) if flat else None
-        if not scope.has_one_use(value):
+        if not scope.has_one_use(value):  # keeps 1
             return None
         carried = _carried(node, m)
         if carried is None:
@@ -119,6 +120,7 @@ def _unflattened(layer: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Value 
 
 
 def _product_of_gemm(gemm: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Value | Miss:
+    # needs 2
     if opset.attribute(gemm, "transA", m.opset) or opset.attribute(gemm, "alpha", m.opset) != 1:
         return Miss("the Gemm transposes or scales what it multiplies")
     weight, term = gemm.inputs[1], gemm.inputs[2] if len(gemm.inputs) > 2 else None

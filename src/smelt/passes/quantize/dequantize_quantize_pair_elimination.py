@@ -3,11 +3,11 @@
     before   q ─> DequantizeLinear(s, z) ─┬─> QuantizeLinear(s, z) ─> y        after   q ─> y
                                           └─> other readers keep the DequantizeLinear
 
-Needs    constant scales, positive and normal, and equal on both sides, as are zero points, axis,
-         block size and integer type; an absent zero point is 0. The floating-point type must
-         tell all the steps of the integer type apart, and hold the largest of them.
-Keeps    pairs in the other order, which round; int8 in bfloat16 and int16 in float16, where the
-         integers do not survive; scales that callers give.
+Needs    (1) constant scales, positive and normal, and equal on both sides, as are zero points,
+         axis, block size and integer type, where an absent zero point is 0; (2) a floating-point
+         type that tells all the steps of the integer type apart, and holds the largest of them.
+Keeps    (1) pairs in the other order, which round; (2) int8 in bfloat16 and int16 in float16,
+         where the integers do not survive; (3) scales that callers give.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from smelt.passes.quantize.round_trip import round_trip_flaw
 _dequantized = op("DequantizeLinear", var("x"), rest=True, name="dq", shared=True)
 
 
-@rule(op("QuantizeLinear", _dequantized, rest=True), min_opset=10, same_shape=True)
+@rule(op("QuantizeLinear", _dequantized, rest=True), min_opset=10, same_shape=True)  # keeps 1
 def quantize_of_dequantize(m: Match, b: Builder) -> Replacement:
     dq, q = Quantization.of(m.node("dq")), Quantization.of(m.root)
     if dq is None or q is None:
         return Miss("it is not known how the integers are quantized")
-    flaw = round_trip_flaw(dq, q, m.constants)
+    flaw = round_trip_flaw(dq, q, m.constants)  # needs 1, 2, keeps 2, 3
     return m["x"] if flaw is None else Miss(flaw)
 
 

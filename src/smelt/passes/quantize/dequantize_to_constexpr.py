@@ -7,10 +7,10 @@ A DequantizeLinear over an initializer is how ONNX says that a weight is compres
 computes its integers, scales or zero points from constants is computed now, and Constant nodes
 that it reads become initializers.
 
-Needs    positive normal scales, and floats on whose rounding all runtimes agree.
-Keeps    every DequantizeLinear; constants with NaN; float16 constants that lie between two steps
-         for a runtime that divides in float16 and one that divides in float32; integers that are
-         larger than all that they are made of, over 64 KiB.
+Needs    (1) positive normal scales, and floats on whose rounding all runtimes agree.
+Keeps    (1) every DequantizeLinear; (2) constants with NaN; (3) float16 constants that lie between
+         two steps for a runtime that divides in float16 and one that divides in float32;
+         (4) integers that are larger than all that they are made of, over 64 KiB.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _may_fold(node: ir.Node) -> bool:
         return False
     if any(attr.is_ref() for attr in node.attributes.values()):
         return False
-    return node.op_type == "QuantizeLinear" or node.op_type not in NEVER
+    return node.op_type == "QuantizeLinear" or node.op_type not in NEVER  # keeps 1
 
 
 def _wanted(graphs: Sequence[ir.Graph], constant: set[ir.Value]) -> set[ir.Value]:
@@ -114,7 +114,7 @@ class _Folder:
             self.stats.miss(NAME, result, node)
             return
         read = sum(array.nbytes for array in operands if array is not None)
-        if sum(array.nbytes for array in result) > max(read, GROW_LIMIT):
+        if sum(array.nbytes for array in result) > max(read, GROW_LIMIT):  # keeps 4
             self.stats.miss(NAME, "the result is larger than what it is made of", node)
             return
         builder = self.rewriter.builder(node, [node], NAME)
@@ -136,7 +136,7 @@ class _Folder:
         array = operands[0]
         if array is None:
             return "there is nothing to quantize"
-        integers = quantized(array, node, self.cx.constants)
+        integers = quantized(array, node, self.cx.constants)  # needs 1, keeps 2, 3
         return integers if isinstance(integers, str) else [integers]
 
     def replace(self, node: ir.Node, values: Sequence[ir.Value | None], builder: Builder) -> bool:

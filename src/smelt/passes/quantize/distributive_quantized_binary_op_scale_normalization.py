@@ -8,11 +8,11 @@
 Saves a multiplication an element in runtimes that compute a quantized sum by parts. Applies to Add
 and Sub, also with a Relu before the QuantizeLinear.
 
-Needs    constant positive normal scales, of which one of the operands has only one; new ones that
-         are normal too, and sums far from overflow. Rounding must stay below one step: operands
-         that are huge in steps of the result would move it by more.
-Keeps    zero points; sums that something else reads or of which one scale is 1 already. Results
-         next to a tie may move by one step, so no default pipeline holds it.
+Needs    (1) constant positive normal scales, of which one of the operands has only one; (2) new
+         ones that are normal too, and sums far from overflow. Rounding must stay below one step:
+         operands that are huge in steps of the result would move it by more.
+Keeps    (1) zero points; (2) sums that something else reads or of which one scale is 1 already.
+         Results next to a tie may move by one step, so no default pipeline holds it.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def quantized_sum(m: Match, b: Builder) -> Replacement:
     if dtype not in FLOATS or any(q.real != {dtype} for q in known):
         return Miss("the scales are not of one floating-point type")
     single = [place for place in (1, 0) if arrays[place].ndim == 0]
-    if not single:
+    if not single:  # needs 1
         return Miss("neither operand has one scale")
-    if any(arrays[place] == 1 for place in single):
+    if any(arrays[place] == 1 for place in single):  # keeps 2
         return None
     chosen = single[0]
     new = [_divided(array, arrays[chosen], dtype) for array in arrays]
@@ -75,7 +75,7 @@ def _flaw(
     """Why the result might move by more than one step; None if it cannot."""
     info = float_info(dtype.numpy())
     for scales in (old, [array.astype(np.float64) for array in new]):
-        if not all(is_normal(array, dtype) for array in scales):
+        if not all(is_normal(array, dtype) for array in scales):  # needs 2
             return "a scale is no positive normal number, or would become none"
         x, y, z = (array.reshape(-1) for array in scales)
         reach = steps[0] * x.max(initial=0) + steps[1] * y.max(initial=0)
@@ -95,7 +95,7 @@ def _rebuilt(
         for node, scale in zip(nodes, scales, strict=True)
     ]
     operands = [
-        b.like(node, node.inputs[0], scale, *node.inputs[2:])
+        b.like(node, node.inputs[0], scale, *node.inputs[2:])  # keeps 1
         for node, scale in zip(nodes[:2], made, strict=False)
     ]
     total = b.like(m.node("sum"), *operands)

@@ -8,15 +8,15 @@ GatherElements, Expand, Tile, Concat, DepthToSpace, SpaceToDepth, Resize to the 
 what is there, MaxPool, ReduceMax and ReduceMin that ends in dequantized values; and to a Split of
 which every part is quantized.
 
-Needs    the parameters of the QuantizeLinear and of every DequantizeLinear constant and equal, and
-         integers that survive the round trip. Scales of an axis: a chain of Transposes and
+Needs    (1) the parameters of the QuantizeLinear and of every DequantizeLinear constant and equal,
+         and integers that survive the round trip. Scales of an axis: a chain of Transposes and
          reshapes that moves the one axis to the other.
-Keeps    a move whose floats something else reads; scales of blocks; two quantizations that differ,
-         which rescale; types under 8 bits, which runtimes hardly move, and 16 bits where ONNX
-         or its runtimes have no such operator. With ``keep-groups``, as in the default pipeline:
-         moves of int8 next to a QuantizeLinear with its DequantizeLinear, which runtimes without
-         kernels for int8 turn to uint8 as a pair, and not across a move; and DepthToSpace and
-         SpaceToDepth, which took no integers in runtimes of late.
+Keeps    (1) a move whose floats something else reads; (2) scales of blocks; (3) two quantizations
+         that differ, which rescale; (4) types under 8 bits, which runtimes hardly move, and 16
+         bits where ONNX or its runtimes have no such operator; (5) with ``keep-groups``, as in the
+         default pipeline, moves of int8 next to a QuantizeLinear with its DequantizeLinear, which
+         runtimes without kernels for int8 turn to uint8 as a pair, and not across a move; (6) with
+         it too, DepthToSpace and SpaceToDepth, which took no integers in runtimes of late.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class _Tree:
                 return None
             if node.op_type == "DequantizeLinear":
                 tree.leaves.append(node)
-            elif _only_chooses(node) and _is_read_once(node):
+            elif _only_chooses(node) and _is_read_once(node):  # keeps 1
                 tree.moves.append(node)
                 pending.extend(_moved_operands(node))
             else:
@@ -140,8 +140,9 @@ def _flaw(quantize: ir.Node, tree: _Tree, cx: PassContext, options: Groups) -> s
     """Why the integers are better not moved, or not certain to be the same; None if neither."""
     if quantize.graph is None or cx.index().opsets[quantize.graph] < MIN_OPSET:
         return f"the opset is below {MIN_OPSET}"
-    if options.keep_groups and _is_in_pairs(quantize, tree):
+    if options.keep_groups and _is_in_pairs(quantize, tree):  # keeps 5
         return "a runtime may turn the pairs around the move to uint8"
+    # keeps 6
     if options.keep_groups and any(move.op_type in NEW_TO_INTEGERS for move in tree.moves):
         return "a runtime may have the move for floats alone"
     return _flaw_of_numbers(quantize, tree, cx.constants)
@@ -162,20 +163,20 @@ def _flaw_of_numbers(quantize: ir.Node, tree: _Tree, constants: Constants) -> st
     if q is None:
         return "it is not known how the integers are quantized"
     for move in tree.moves:
-        if q.integer not in MOVES[move.op_type]:
+        if q.integer not in MOVES[move.op_type]:  # keeps 4
             return f"{move.op_type} may not take {q.integer}"
     for leaf in tree.leaves:
         dq = Quantization.of(leaf)
         if dq is None:
             return "it is not known how the integers are quantized"
-        if dq.block_size or q.block_size:
+        if dq.block_size or q.block_size:  # keeps 2
             return "each block has its own scale"
         if dq.axis is not None:
             axis = _axis_after(tree, dq.axis)
             if axis is None:
                 return "the axis of the scales does not survive the move"
             dq = replace(dq, axis=axis)
-        flaw = round_trip_flaw(dq, q, constants)
+        flaw = round_trip_flaw(dq, q, constants)  # needs 1, keeps 3
         if flaw is not None:
             return flaw
     return None

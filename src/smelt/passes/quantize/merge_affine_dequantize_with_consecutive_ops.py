@@ -5,10 +5,10 @@
 
 Applies to chains of Transpose, Reshape, Squeeze, Unsqueeze and Flatten.
 
-Needs    a known shape after the move and, where scales belong to an axis or to blocks along it, an
-         axis that survives it. Scales of blocks move along and must be constant.
-Keeps    integers or floats that something else reads, of which there would be two copies;
-         a Reshape that mixes the axis of the scales with others.
+Needs    (1) a known shape after the move and, where scales belong to an axis or to blocks along
+         it, an axis that survives it. Scales of blocks move along and must be constant.
+Keeps    (1) integers or floats that something else reads, of which there would be two copies;
+         (2) a Reshape that mixes the axis of the scales with others.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ def move_of_dequantize(m: Match, b: Builder) -> Replacement:
     data, node = m["data"], m.node("dq")
     if not constants.is_constant(data):
         return None
-    if not scope.has_one_use(data):
+    if not scope.has_one_use(data):  # keeps 1
         return Miss("the integers are read elsewhere too")
     quantization, shape = Quantization.of(node), static_shape(m.root.outputs[0])
-    if quantization is None or shape is None:
+    if quantization is None or shape is None:  # needs 1
         return Miss("the shape after the move, or the quantization, is not known")
     axis = quantization.axis
     if axis is not None:
         axis = moved_axis(m.root, axis)
-        if axis is None:
+        if axis is None:  # keeps 2
             return Miss("the axis of the scales does not survive the move")
     parameters = _moved_parameters(m, b, quantization, axis, shape)
     array = m.array(data, limit=None)

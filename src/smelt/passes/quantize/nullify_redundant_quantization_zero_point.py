@@ -7,13 +7,14 @@
 
 uint8 with 128 becomes int8 with 0, int8 with -128 becomes uint8 with 0, and 4 and 16 bits likewise.
 
-Needs    constant zero points, one for all or a vector of equal ones. A change of sign needs all
-         readers of the integers at hand: a constant that only one DequantizeLinear reads, or a
+Needs    (1) constant zero points, one for all or a vector of equal ones; (2) for a change of sign,
+         all readers of the integers at hand: a constant that only one DequantizeLinear reads, or a
          QuantizeLinear that only DequantizeLinears read.
-Keeps    the zero point of a QuantizeLinear to int8 and others: the result has its type, and would
-         be uint8 without. Integers that a graph returns or that something else reads. With
-         ``keep-groups``, as in the default pipeline: models with more than quantized constants,
-         since runtimes find quantized groups by zero points and by equal types around them.
+Keeps    (1) the zero point of a QuantizeLinear to int8 and others: the result has its type, and
+         would be uint8 without; (2) integers that a graph returns or that something else reads;
+         (3) with ``keep-groups``, as in the default pipeline, models with more than quantized
+         constants, since runtimes find quantized groups by zero points and by equal types around
+         them.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ OTHER_SIGN = {ir.DataType[a]: ir.DataType[b] for x, y in _PAIRS for a, b in ((x,
 def nullify_redundant_quantization_zero_point(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Groups
 ) -> None:
-    if options.keep_groups and has_groups(cx.index()):
+    if options.keep_groups and has_groups(cx.index()):  # keeps 3
         return
     nullifier = _Nullifier(cx, rewriter, stats)
     for node in cx.index().nodes([("", "QuantizeLinear"), ("", "DequantizeLinear")]):
@@ -67,7 +68,7 @@ class _Nullifier:
         if q is None or q.zero_point is None:
             return
         zero_points = q.zero_points(self.constants)
-        if zero_points is None:
+        if zero_points is None:  # needs 1
             self.stats.miss(NAME, "the zero point is not constant", node)
         elif not zero_points.any():
             self.drop(node, q)
@@ -88,6 +89,7 @@ class _Nullifier:
         elif node.graph is not None and self.opsets[node.graph] >= FIRST_WITH_TYPE:
             kept.append(ir.AttrInt64("output_dtype", int(q.integer)))
         else:
+            # keeps 1
             self.stats.miss(NAME, f"the zero point says that the result is {q.integer}", node)
             return
         builder = self.rewriter.builder(node, [node], NAME)
@@ -102,7 +104,7 @@ class _Nullifier:
         if data is None or not constants.is_constant(data):
             return
         array = self.constants.get(data, limit=None)
-        if array is None or not scope.has_one_use(data):
+        if array is None or not scope.has_one_use(data):  # needs 2
             self.stats.miss(NAME, "the integers are read elsewhere too", node)
             return
         moved = array.astype(np.int64) - _middle(q.integer)
@@ -116,7 +118,7 @@ class _Nullifier:
         readers = scope.consumers(node.outputs[0])
         middle = self.constants.get(q.zero_point, limit=None)
         closed = readers and not node.outputs[0].is_graph_output()
-        if middle is None or not closed or not all(map(self.undoes_middle, readers)):
+        if middle is None or not closed or not all(map(self.undoes_middle, readers)):  # keeps 2
             self.stats.miss(NAME, "something else reads the quantized integers", node)
             return
         above = self.rewriter.builder(node, [node], NAME)

@@ -4,10 +4,11 @@
     before   CastLike(x, z: float) ─> y                          after   Cast(x, float) ─> y
     before   x: float ─> Cast(float) ─> y                        after   x ─> y
 
-Needs    a type in the middle that holds every value of the first exactly, by range *and* by
+Needs    (1) a type in the middle that holds every value of the first exactly, by range *and* by
          mantissa: int32 passes through double, not through float.
-Keeps    detours that lose something (float to int32 to float), 8-bit floats and strings, floats
-         that end as integers: what becomes of NaN and large numbers differs between runtimes.
+Keeps    (1) detours that lose something (float to int32 to float), 8-bit floats and strings,
+         floats that end as integers: what becomes of NaN and large numbers differs between
+         runtimes.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ def cast_of_cast(m: Match, b: Builder) -> Replacement:
     x, middle, end = m["x"], m["middle"].dtype, m.root.outputs[0].dtype
     if x.dtype is None or middle is None or end is None:
         return None
-    if not holds(middle, x.dtype):
+    if not holds(middle, x.dtype):  # needs 1
         return Miss(f"{middle.name.lower()} does not hold every {x.dtype.name.lower()}")
     if end not in (*FLOATS, *INTEGERS, ir.DataType.BOOL):
         return Miss(f"casts to {end.name.lower()} depend on more than the value")
-    if x.dtype in FLOATS and end in INTEGERS:
+    if x.dtype in FLOATS and end in INTEGERS:  # keeps 1
         return Miss("runtimes differ on NaN and large numbers that become integers")
     return x if end == x.dtype else b.op("Cast", x, to=int(end))
 

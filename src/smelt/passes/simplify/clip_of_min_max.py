@@ -6,10 +6,10 @@ So are Min and Max the other way round, either of them with Relu or Clip, and Ma
 them keep NaN, in every runtime measured; where x and a bound are zeros of different sign, which of
 the two comes out differs, as it does between runtimes.
 
-Needs    constant bounds, each filled with one number, whose ranges overlap; a result of the shape
-         of x.
-Keeps    bounds that are NaN or differ from element to element; an empty range, where Clip returns
-         the upper bound; a first step that something else reads.
+Needs    (1) constant bounds, each filled with one number, whose ranges overlap; (2) a result of
+         the shape of x.
+Keeps    (1) bounds that are NaN or differ from element to element; (2) an empty range, where Clip
+         returns the upper bound; (3) a first step that something else reads.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _MIN_MAX = ["Min", "Max"]
 _ACTIVATIONS = ["Relu", "Clip"]
 
 _x = var("x")
-_half = op(_MIN_MAX, _x, const(name="first"), commutative=True, name="inner")
+_half = op(_MIN_MAX, _x, const(name="first"), commutative=True, name="inner")  # keeps 3
 _either = one_of(_half, op(_ACTIVATIONS, _x, rest=True, name="inner"))
 
 
 @rule(
     one_of(
-        op(_MIN_MAX, _either, const(name="second"), commutative=True),
+        op(_MIN_MAX, _either, const(name="second"), commutative=True),  # needs 2
         op(_ACTIVATIONS, _half, rest=True),
     )
 )
@@ -51,7 +51,7 @@ def ranges(m: Match, b: Builder) -> Replacement:
     limits = limits_of(x.dtype)
     inner = _range(m, m.node("inner"), "first", limits)
     outer = _range(m, m.root, "second", limits)
-    return clip_to_both(b, x, inner, outer)
+    return clip_to_both(b, x, inner, outer)  # needs 1, keeps 2
 
 
 def _range(m: Match, node: ir.Node, bound: str, limits: Bounds) -> Bounds | None:
@@ -71,7 +71,7 @@ def _number(array: np.ndarray | None) -> float | None:
     if array is None or not array.size or array.dtype.kind not in "iufV":
         return None
     first = array.reshape(-1)[0]
-    if not bool(np.all(array == first)):
+    if not bool(np.all(array == first)):  # keeps 1
         return None
     return int(first) if array.dtype.kind in "iu" else float(first)
 

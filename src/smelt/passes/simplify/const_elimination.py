@@ -6,9 +6,9 @@
 Also folds integers that shapes tell although the tensors behind them are not known, such as a
 Gather from the Shape of ``[B, 8, 64]``, and turns Constant nodes into initializers.
 
-Needs    inputs that are constants no caller can override, and a result that is not larger than
+Needs    (1) inputs that are constants no caller can override, and a result that is not larger than
          ``grow-limit`` bytes or than what it replaces: weights made by ConstantOfShape stay so.
-Keeps    random operators, control flow, DequantizeLinear over a constant (it is the compressed
+Keeps    (1) random operators, control flow, DequantizeLinear over a constant (it is the compressed
          weight), what differs between runtimes (division by zero, floats cast out of range), and
          results with more than ``skip-const-by-size`` elements.
 """
@@ -140,7 +140,7 @@ class _Folder:
         known = self.from_shapes(node)
         if known is None and not self.reads_constants(node):
             return None
-        if node.op_type in NEVER or all(scope.is_dead(v) for v in node.outputs):
+        if node.op_type in NEVER or all(scope.is_dead(v) for v in node.outputs):  # keeps 1
             return None
         if known is not None:
             return [known]
@@ -191,7 +191,7 @@ class _Folder:
             tensor = constants.tensor_of(value)
             if tensor is not None and scope.has_one_use(value):
                 freed += tensor.nbytes
-        if made > max(freed, self.options.grow_limit):
+        if made > max(freed, self.options.grow_limit):  # needs 1
             self.stats.miss("const_elimination", "the result is over grow-limit", node)
             return False
         return True

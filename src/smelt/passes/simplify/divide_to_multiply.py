@@ -5,10 +5,10 @@
 The option ``fast`` takes other divisors than powers of two as well; their reciprocal is rounded,
 so results move by up to 2 ulp.
 
-Needs    floats, and a divisor all of whose elements are powers of two, of either sign; divisors
-         and reciprocals must be normal numbers, which no runtime flushes to zero.
-Keeps    integers; a constant that is divided; divisors of 0, infinity or NaN, and those so small
-         that the reciprocal overflows, below 1.5e-5 in float16.
+Needs    (1) floats, and a divisor all of whose elements are powers of two, of either sign;
+         (2) divisors and reciprocals must be normal numbers, which no runtime flushes to zero.
+Keeps    (1) integers; (2) a constant that is divided; (3) divisors of 0, infinity or NaN, and
+         those so small that the reciprocal overflows, below 1.5e-5 in float16.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import EXACT, Exactness, rounding, rule_pass
 
 
-@rule(op("Div", var("x"), const(name="divisor", limit=None)))
+@rule(op("Div", var("x"), const(name="divisor", limit=None)))  # keeps 2
 def over_constant(m: Match, b: Builder) -> Replacement:
     divisor = m.array("divisor", limit=None)
-    if divisor is None or not is_float(divisor.dtype):
+    if divisor is None or not is_float(divisor.dtype):  # keeps 1
         return None
-    if not _are_normal(divisor):
+    if not _are_normal(divisor):  # keeps 3
         return Miss("a divisor is 0, subnormal or not finite")
-    if not m.options.fast and not _are_powers_of_two(divisor):
+    if not m.options.fast and not _are_powers_of_two(divisor):  # needs 1
         return Miss("a divisor is no power of two: its reciprocal would be rounded")
     with np.errstate(all="ignore"):
         factor = (1 / divisor.astype(np.float64)).astype(divisor.dtype)
-    if not _are_normal(factor):
+    if not _are_normal(factor):  # needs 2
         return Miss("the reciprocal is not a normal number")
     return b.op("Mul", m["x"], b.constant(factor))
 

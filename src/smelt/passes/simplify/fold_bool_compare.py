@@ -5,9 +5,9 @@
 
 So ``jax.lax.cond`` turns its predicate into the number of a branch, and back.
 
-Needs    a constant of one element on either side, which does not raise the rank; a comparison
-         that tells 0 from 1.
-Keeps    comparisons that are true of both or of neither; casts of what is no truth value.
+Needs    (1) a constant of one element on either side, which does not raise the rank; (2) a
+         comparison that tells 0 from 1.
+Keeps    (1) comparisons that are true of both or of neither; (2) casts of what is no truth value.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _constant = const(name="constant")
 )
 def compared_truth(m: Match, b: Builder) -> Replacement:
     p, constant = m["p"], m.array("constant")
-    if p.dtype != ir.DataType.BOOL or constant is None or constant.size != 1:
+    if p.dtype != ir.DataType.BOOL or constant is None or constant.size != 1:  # needs 1, keeps 2
         return None
     if constant.dtype.kind not in "biuf" and not is_float(constant.dtype):
         return Miss("the constant is no number")
@@ -53,6 +53,7 @@ def compared_truth(m: Match, b: Builder) -> Replacement:
     holds = [bool(compare(number, t) if swapped else compare(t, number)) for t in truths]
     if holds == [False, True]:
         return p
+    # needs 2, keeps 1
     return b.op("Not", p) if holds == [True, False] else Miss("it does not tell 0 from 1")
 
 

@@ -9,11 +9,12 @@
 A branch that runs stays what it is, under names that nothing else has; what it reads of the graphs
 around it, it reads there.
 
-Needs    a constant condition; or a constant number of trips of 0 or 1, with no condition or a
-         constant one. A Loop whose condition is false at first runs no trip; one whose body says
-         constantly that it ends runs one. A Scan over dims of 1 that stacks in front.
-Keeps    what a Loop stacks in no trips, unless the dims of a slice are known; a body of sequences
-         or optionals.
+Needs    (1) a constant condition; (2) a constant number of trips of 0 or 1, with no condition or a
+         constant one, where a Loop whose condition is false at first runs no trip, and one whose
+         body says constantly that it ends runs one; (3) a Scan over dims of 1 that stacks in
+         front.
+Keeps    (1) what a Loop stacks in no trips, unless the dims of a slice are known; (2) a body of
+         sequences or optionals.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class _Folder:
 
     def branch(self, node: ir.Node) -> None:
         condition = node.inputs[0]
-        taken = self.truth(condition)
+        taken = self.truth(condition)  # needs 1
         if taken is not None:
             name = "then_branch" if taken else "else_branch"
             body = node.attributes[name].as_graph()
@@ -82,7 +83,7 @@ class _Folder:
 
     def loop(self, node: ir.Node) -> None:
         body = node.attributes["body"].as_graph()
-        trips = self.trips(node, body)
+        trips = self.trips(node, body)  # needs 2
         if trips == 0:
             self.no_trip(node, body)
         elif trips == 1:
@@ -117,7 +118,7 @@ class _Folder:
                 values.append(None)
             elif shape is None or dtype is None or dtype == ir.DataType.STRING:
                 builder.discard()
-                raise Refused("the dims of what is stacked are not known")
+                raise Refused("the dims of what is stacked are not known")  # keeps 1
             else:
                 values.append(builder.constant(np.zeros((0, *shape), dtype.numpy())))
         try:
@@ -146,7 +147,7 @@ class _Folder:
         count = node.attributes["num_scan_inputs"].as_int()
         states, scanned = node.inputs[:-count], node.inputs[-count:]
         axes = _axes(node, "scan_input_axes", count)
-        if not all(map(_is_one, scanned, axes)) or None in states:
+        if not all(map(_is_one, scanned, axes)) or None in states:  # needs 3
             return
         if any(_axes(node, "scan_output_axes", 0)):
             raise Refused("what it stacks is not stacked in front")
@@ -170,6 +171,7 @@ class _Folder:
         outputs: Sequence[ir.Value],
     ) -> None:
         """Raise Refused unless ``body`` can run in the graph around it."""
+        # keeps 2
         if not all(isinstance(v.type, ir.TensorType) for v in (*node.outputs, *body.inputs)):
             raise Refused(f"the {node.op_type} carries what is no tensor")
         if any(scope.carries_graphs(inner) for inner in body) and not _is_static(inputs):

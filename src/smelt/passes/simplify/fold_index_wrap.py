@@ -5,10 +5,10 @@
 
 So JAX writes ``x[i]``: NumPy's negative indices, then rows out of bounds masked by ``ok``.
 
-Needs    the same i three times; n the size of the axis, and the bounds of the Clip its first and
-         last row, all of them constants. Without a Clip an index out of bounds is an error in
-         both.
-Keeps    indices wrapped by another n; what else reads w.
+Needs    (1) the same i three times; (2) n the size of the axis, and the bounds of the Clip its
+         first and last row, all of them constants. Without a Clip an index out of bounds is an
+         error in both.
+Keeps    (1) indices wrapped by another n; (2) what else reads w.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import EXACT, rule_pass
 
 _i = var("i")
-_wrapped = op(
+_wrapped = op(  # needs 1, keeps 2
     "Where",
     op("Less", _i, const(0), shared=True),
     op("Add", _i, const(name="count"), commutative=True, shared=True),
@@ -37,7 +37,7 @@ def gathered(m: Match, b: Builder) -> Replacement:
     count, data = m.scalar("count"), m["data"]
     if not isinstance(count, int) or data.shape is None:
         return Miss("the number that is added to an index is not known")
-    if data.shape[opset.attribute(m.root, "axis", m.opset)] != count:
+    if data.shape[opset.attribute(m.root, "axis", m.opset)] != count:  # needs 2, keeps 1
         return Miss("what is added to an index is not the size of the axis")
     index = m["i"] if m.get("inside") is None else _clipped(m, b)
     return index if isinstance(index, Miss) else b.like(m.root, data, index)

@@ -5,10 +5,10 @@
 
 Results that depend on each other form a group. Flatten, Squeeze and Unsqueeze count as Reshapes.
 
-Needs    operands that are all reshaped from one shape to one shape, both proved, or of one element;
-         QuantizeLinear and DequantizeLinear with one scale; every reader outside a Reshape
-         back to the first shape.
-Keeps    groups that something else reads, or a graph returns: they would be computed twice. A
+Needs    (1) operands that are all reshaped from one shape to one shape, both proved, or of one
+         element; (2) QuantizeLinear and DequantizeLinear with one scale; (3) every reader outside
+         a Reshape back to the first shape.
+Keeps    (1) groups that something else reads, or a graph returns: they would be computed twice. A
          Reshape at the start stays for its other readers.
 """
 
@@ -121,9 +121,10 @@ class _Graph:
             return None
         first, result = self.shapes[reshaped[0]], node.outputs[0].shape
         for value in reshaped:
+            # needs 1
             if not same_shape(value.shape, result) or not same_shape(self.shapes[value], first):
                 return None
-        if node.op_type in _QUANTIZERS and not _has_one_scale(node, len(first)):
+        if node.op_type in _QUANTIZERS and not _has_one_scale(node, len(first)):  # needs 2
             return None
         if not _reads_one(node):
             others = (v for v in node.inputs if v is not None and v not in self.shapes)
@@ -141,7 +142,7 @@ class _Graph:
         members, ends = set(group.nodes), dict[ir.Node, None]()
         for node in group.nodes:
             value = node.outputs[0]
-            if value.is_graph_output():
+            if value.is_graph_output():  # keeps 1
                 return None
             for reader in scope.consumers(value):
                 if reader in members:
@@ -149,6 +150,7 @@ class _Graph:
                 if reader.graph is not self.graph or not _is_reshape(reader):
                     return None
                 back = reader.inputs[0] is value
+                # needs 3
                 if not back or not same_shape(reader.outputs[0].shape, self.shapes[value]):
                     return None
                 ends[reader] = None

@@ -5,9 +5,9 @@
 
 So JAX writes ``x % n``.
 
-Needs    signed integers, and one constant n above 0, or several.
-Keeps    floats, for which Mod has no other form; a remainder that something else reads; a divisor
-         that may be negative, or that callers give.
+Needs    (1) signed integers, and one constant n above 0, or several.
+Keeps    (1) floats, for which Mod has no other form; (2) a remainder that something else reads;
+         (3) a divisor that may be negative, or that callers give.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import EXACT, rule_pass
 
 _zero = const(0, ulp=0)
-_r = op("Mod", var("x"), const(name="n"), name="r", fmod=1)
+_r = op("Mod", var("x"), const(name="n"), name="r", fmod=1)  # keeps 2
 
 
 def _less_than_zero(value: Pattern) -> Pattern:
@@ -40,9 +40,9 @@ _more = op("Add", _r, const(name="added"), commutative=True)
 )
 def floor_mod(m: Match, b: Builder) -> Replacement:
     dtype, n, added = m["x"].dtype, m.array("n"), m.array("added")
-    if dtype is None or not dtype.is_integer() or not dtype.is_signed():
+    if dtype is None or not dtype.is_integer() or not dtype.is_signed():  # keeps 1
         return Miss("it is no remainder of signed integers")
-    if n is None or not bool(np.all(n > 0)):
+    if n is None or not bool(np.all(n > 0)):  # needs 1, keeps 3
         return Miss("the divisor is not above 0")
     if added is None or not np.array_equal(n, added):
         return Miss("another number than the divisor is added")

@@ -6,8 +6,8 @@
 The same the other way round: dims that are kept, and then squeezed, are dropped at once. ArgMax
 and ArgMin too; Reshape and Flatten count as what they do.
 
-Needs    a result of the shape that the reduction itself would give, proved.
-Keeps    a reduction that something else reads, or a graph returns.
+Needs    (1) a result of the shape that the reduction itself would give, proved.
+Keeps    (1) a reduction that something else reads, or a graph returns.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _POSITIONS = ("ArgMax", "ArgMin")
 _reduced = op([*sorted(opset.REDUCTIONS), *_POSITIONS], var("x"), rest=True, name="reduced")
 
 
-@rule(op(sorted(RESHAPES), _reduced, rest=True), same_shape=True)
+@rule(op(sorted(RESHAPES), _reduced, rest=True), same_shape=True)  # keeps 1
 def reshape_of_reduction(m: Match, b: Builder) -> Replacement:
     node, dims, result = m.node("reduced"), dims_of(m["x"]), dims_of(m.root.outputs[0])
     axes = _axes(node, m)
@@ -36,7 +36,7 @@ def reshape_of_reduction(m: Match, b: Builder) -> Replacement:
         made = tuple(1 if axis in axes else dim for axis, dim in enumerate(dims))
     else:
         made = tuple(dim for axis, dim in enumerate(dims) if axis not in axes)
-    if not same_dims(made, result):
+    if not same_dims(made, result):  # needs 1
         return Miss("the reduction itself has no result of this shape")
     attributes = [attr for name, attr in node.attributes.items() if name != "keepdims"]
     attributes.append(ir.AttrInt64("keepdims", int(keeps)))

@@ -2,10 +2,10 @@
 
     before   x: [N,1,S,1] ─> Squeeze(1, 3) ─> Unsqueeze(1, 3) ─> y        after   x ─> y
 
-Needs    the same axes, as numbers from the same end or with a known rank. No dim needs to be
-         known; of a Squeeze without axes, the shape of x must be.
-Keeps    an inner result that something else reads, for those readers; pairs that move a size of
-         1 to another place, which ``merge-consecutive-reshapes`` makes one Reshape.
+Needs    (1) the same axes, as numbers from the same end or with a known rank. No dim needs to be
+         known; (2) of a Squeeze without axes, the shape of x must be.
+Keeps    (1) an inner result that something else reads, for those readers; (2) pairs that move a
+         size of 1 to another place, which ``merge-consecutive-reshapes`` makes one Reshape.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import same_shape, static_shape
 from smelt.passes.base import EXACT, rule_pass
 
-_squeeze = op("Squeeze", var("x"), rest=True, name="inner", shared=True)
+_squeeze = op("Squeeze", var("x"), rest=True, name="inner", shared=True)  # keeps 1
 _unsqueeze = op("Unsqueeze", var("x"), rest=True, name="inner", shared=True)
 
 
@@ -36,9 +36,9 @@ def there_and_back(m: Match, b: Builder) -> Replacement:
     # Both sets of axes count in the shape that has them all.
     narrow, wide = (inner.outputs[0], x) if inner.op_type == "Squeeze" else (x, inner.outputs[0])
     first, second = (axes_in(node, wide, narrow, m.constants) for node in (inner, m.root))
-    if first is None or second is None:
+    if first is None or second is None:  # needs 1
         return Miss("the axes are not known")
-    return x if first == second else Miss("the axes differ")
+    return x if first == second else Miss("the axes differ")  # keeps 2
 
 
 def axes_in(
@@ -53,7 +53,7 @@ def axes_in(
         return None
     if not axes and node.op_type == "Squeeze":
         shape = static_shape(wide)
-        if shape is None or "axes" in node.attributes or any(node.inputs[1:]):
+        if shape is None or "axes" in node.attributes or any(node.inputs[1:]):  # needs 2
             # Runtimes differ on what an empty list of axes means.
             return None
         return frozenset(axis for axis, dim in enumerate(shape) if dim == 1)

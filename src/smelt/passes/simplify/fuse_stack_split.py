@@ -5,9 +5,9 @@
 
 Without the Unsqueezes too, and where a Gather picks one of stacked values by a number.
 
-Needs    parts of the very sizes that were joined, proved from shapes.
-Keeps    the Concat for whom else reads it; parts of other sizes, or along another axis; an index
-         that only callers know.
+Needs    (1) parts of the very sizes that were joined, proved from shapes.
+Keeps    (1) the Concat for whom else reads it; (2) parts of other sizes, or along another axis;
+         (3) an index that only callers know.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.simplify.fuse_squeeze_expand_dims import there_and_back
 from smelt.passes.tensors.stack import concat_axis, stack_of
 
-_joined = op("Concat", var("first"), rest=True, name="joined", shared=True)
+_joined = op("Concat", var("first"), rest=True, name="joined", shared=True)  # keeps 1
 
 
 @rule(op("Split", _joined, rest=True), min_opset=1)
@@ -29,7 +29,7 @@ def split_of_concat(m: Match, b: Builder) -> Replacement:
     concat = m.node("joined")
     axis, joined = concat_axis(concat), m["joined"]
     along = opset.attribute(m.root, "axis", m.opset)
-    if axis is None or joined.shape is None or along % len(joined.shape) != axis:
+    if axis is None or joined.shape is None or along % len(joined.shape) != axis:  # keeps 2
         return None
     values, parts = tuple(concat.inputs), m.root.outputs
     if len(values) != len(parts):
@@ -37,7 +37,7 @@ def split_of_concat(m: Match, b: Builder) -> Replacement:
     for value, part in zip(values, parts, strict=True):
         if value is None or value.shape is None or part.shape is None:
             return Miss("the sizes of the parts are not known")
-        if not same_dim(value.shape[axis], part.shape[axis]):
+        if not same_dim(value.shape[axis], part.shape[axis]):  # needs 1
             return Miss("the parts are not proved to have the sizes of the joined values")
     return values
 
@@ -48,7 +48,7 @@ def one_of_a_stack(m: Match, b: Builder) -> Replacement:
     rank = len(m["stack"].shape) if m["stack"].shape is not None else 0
     if stack is None or m.root.attributes.get_int("axis", 0) % rank != stack.axis:
         return None
-    if index is None or index.ndim:
+    if index is None or index.ndim:  # keeps 3
         return Miss("the index is not one constant number")
     count = len(stack.values)
     return stack.values[int(index)] if -count <= index < count else Miss("no value has the index")

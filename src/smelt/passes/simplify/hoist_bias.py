@@ -5,11 +5,11 @@
 
 A product and its bias side by side are one linear layer to other passes, and to runtimes.
 
-Needs    a Reshape that only splits the last dim, into sizes that are known; a constant that has
-         no more dims than those two, others being 1.
-Keeps    constants that vary along other dims; products of dequantized operands, which runtimes
-         compute on integers as long as no float is added right behind; products and Reshapes
-         that something else reads.
+Needs    (1) a Reshape that only splits the last dim, into sizes that are known; (2) a constant
+         that has no more dims than those two, others being 1.
+Keeps    (1) constants that vary along other dims; (2) products of dequantized operands, which
+         runtimes compute on integers as long as no float is added right behind; (3) products and
+         Reshapes that something else reads.
 """
 
 from __future__ import annotations
@@ -23,23 +23,24 @@ from smelt.ir.shapes import same_dim
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.quantize.groups import is_integer_product
 
-_product = op("MatMul", var("x"), var("w"), name="product")
+_product = op("MatMul", var("x"), var("w"), name="product")  # keeps 3
 _split = op("Reshape", _product, var("shape"), name="split")
 
 
 @rule(op("Add", _split, const(name="c", limit=None), commutative=True), same_shape=True)
 def bias_of_split_rows(m: Match, b: Builder) -> Replacement:
     before, after, c = m["product"].shape, m["split"].shape, m.array("c", limit=None)
-    if is_integer_product(m.node("product")):
+    if is_integer_product(m.node("product")):  # keeps 2
         return Miss("the product is of dequantized operands, and the constant is not")
     if before is None or after is None or c is None or len(after) != len(before) + 1:
         return Miss("the Reshape does not split one dim")
     heads, size = after[-2], after[-1]
+    # needs 1
     if not (isinstance(heads, int) and isinstance(size, int)) or before[-1] != heads * size:
         return Miss("the Reshape does not split the last dim into known sizes")
     if not all(map(same_dim, before.dims[:-1], after.dims[:-2])):
         return Miss("the Reshape changes dims before the last")
-    if c.ndim > len(after) or any(dim != 1 for dim in c.shape[:-2]):
+    if c.ndim > len(after) or any(dim != 1 for dim in c.shape[:-2]):  # needs 2, keeps 1
         return Miss("the constant varies along other dims")
     row = np.broadcast_to(c.reshape(c.shape[-2:]), (heads, size)).reshape(-1)
     added = b.op("Add", m["product"], b.constant(np.ascontiguousarray(row)))

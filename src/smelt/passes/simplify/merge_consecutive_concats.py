@@ -3,10 +3,10 @@
     before   a, b ─> Concat(1) ─┐
                               c ─┴─> Concat(1) ─> y      after   a, b, c ─> Concat(1) ─> y
 
-Needs    the same axis, by its number or a known rank. A piece without rows needs a size of 0,
+Needs    (1) the same axis, by its number or a known rank. A piece without rows needs a size of 0,
          known, along the axis, and another piece beside it.
-Keeps    a Concat that something else reads or a graph returns, because it has to be made anyway;
-         more than 256 pieces, so that a long chain costs no more than its length.
+Keeps    (1) a Concat that something else reads or a graph returns, because it has to be made
+         anyway; (2) more than 256 pieces, so that a long chain costs no more than its length.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST = 256
 @rule(op("Concat", var("first"), rest=True), same_shape=True)
 def concat_of_concat(m: Match, b: Builder) -> Replacement:
     axis = concat_axis(m.root)
-    if axis is None or _is_merged_later(m.root, axis):
+    if axis is None or _is_merged_later(m.root, axis):  # needs 1
         return None
     pieces = _pieces(m.root, axis)
     filled = [piece for piece in pieces if piece is not None and not _is_empty(piece, axis)]
@@ -44,7 +44,7 @@ def _pieces(root: ir.Node, axis: int) -> list[ir.Value | None]:
     while waiting:
         value = waiting.pop()
         inner = _inner(value, root, axis)
-        if inner is None or len(inner.inputs) - 1 > room:
+        if inner is None or len(inner.inputs) - 1 > room:  # keeps 2
             pieces.append(value)
         else:
             room -= len(inner.inputs) - 1
@@ -73,7 +73,7 @@ def _inner(value: ir.Value | None, root: ir.Node, axis: int) -> ir.Node | None:
     node = producer_of(value, "Concat")
     if value is None or node is None or node.graph is not root.graph:
         return None
-    return node if scope.has_one_use(value) and concat_axis(node) == axis else None
+    return node if scope.has_one_use(value) and concat_axis(node) == axis else None  # keeps 1
 
 
 def _is_empty(value: ir.Value, axis: int) -> bool:

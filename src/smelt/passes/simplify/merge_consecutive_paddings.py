@@ -2,11 +2,11 @@
 
     before   x ─> Pad(p, c) ─> Pad(q, c) ─> y              after   x ─> Pad(p + q, c) ─> y
 
-Needs    constant pads and axes of a known rank, none negative, and one mode. With ``constant``,
-         the same bits to pad with. With ``reflect`` and ``wrap``, axes of their own: the second
-         Pad must not look into what the first has made. ``edge`` merges always.
-Keeps    a first Pad that something else reads, or that the graph returns; pads that crop, because
-         what is cropped after padding is not what is cropped before.
+Needs    (1) constant pads and axes of a known rank, none negative, and one mode. With
+         ``constant``, the same bits to pad with. With ``reflect`` and ``wrap``, axes of their own:
+         the second Pad must not look into what the first has made. ``edge`` merges always.
+Keeps    (1) a first Pad that something else reads, or that the graph returns; (2) pads that crop,
+         because what is cropped after padding is not what is cropped before.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from smelt.passes.base import EXACT, rule_pass
 
 
 @rule(
-    op("Pad", op("Pad", var("x"), rest=True, name="inner"), rest=True),
+    op("Pad", op("Pad", var("x"), rest=True, name="inner"), rest=True),  # keeps 1
     min_opset=11,
     same_shape=True,
 )
@@ -31,9 +31,9 @@ def pad_of_pad(m: Match, b: Builder) -> Replacement:
     if modes[0] != modes[1]:
         return Miss("the modes differ")
     inner, outer = _pads(m, first), _pads(m, second)
-    if inner is None or outer is None:
+    if inner is None or outer is None:  # needs 1
         return Miss("the pads of each axis are not known")
-    if min((*inner, *outer), default=0) < 0:
+    if min((*inner, *outer), default=0) < 0:  # keeps 2
         return Miss("a pad crops")
     if modes[0] == "constant" and not _same_value(m, first, second):
         return Miss("they pad with different values")

@@ -7,8 +7,9 @@
 So are Abs and Sign of themselves, Relu of Abs, Abs of Relu, and each of Ceil, Floor and Round of
 each.
 
-Needs    constant bounds whose ranges overlap: a Clip with an empty range returns its upper bound.
-Keeps    the first one if something else reads it.
+Needs    (1) constant bounds whose ranges overlap: a Clip with an empty range returns its upper
+         bound.
+Keeps    (1) the first one if something else reads it.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _ACTIVATIONS = ["Relu", "Clip"]
 @rule(
     op(
         _ACTIVATIONS,
-        op(_ACTIVATIONS, _x, name="inner", shared=True, rest=True),
+        op(_ACTIVATIONS, _x, name="inner", shared=True, rest=True),  # keeps 1
         name="outer",
         rest=True,
     )
@@ -81,7 +82,7 @@ def clip_to_both(
     if first is None or second is None:
         return Miss("the bounds are not constant")
     low, high = max(first[0], second[0]), min(first[1], second[1])
-    if not (first[0] <= first[1] and second[0] <= second[1] and low <= high):
+    if not (first[0] <= first[1] and second[0] <= second[1] and low <= high):  # needs 1
         return Miss("the ranges do not overlap")
     bounds = [
         None if number == limit else _constant(b, number, x)

@@ -2,10 +2,10 @@
 
     before   x ─> Reshape ─> Squeeze ─> y                 after   x ─> Reshape(shape of y) ─> y
 
-Needs    a shape of y that constants can say: one unknown dim becomes -1, and dims that x has at
-         the same place become 0; or dims that differ from those of x by some of size 1.
-Keeps    the first Reshape if something else reads it; shapes with size 0, where -1 and 0 mean
-         other things.
+Needs    (1) a shape of y that constants can say: one unknown dim becomes -1, and dims that x has
+         at the same place become 0; (2) or dims that differ from those of x by some of size 1.
+Keeps    (1) the first Reshape if something else reads it; (2) shapes with size 0, where -1 and 0
+         mean other things.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ RESHAPES = ["Reshape", "Flatten", "Squeeze", "Unsqueeze"]
 
 
 @rule(
+    # keeps 1
     op(RESHAPES, op(RESHAPES, var("x"), name="inner", shared=True, rest=True), rest=True),
     same_shape=True,
 )
@@ -30,9 +31,9 @@ def reshape_of_reshape(m: Match, b: Builder) -> Replacement:
     if same_shape(x.shape, y.shape):
         return x
     target = constant_shape(x.shape, y.shape)
-    if target is not None:
+    if target is not None:  # needs 1
         return b.op("Reshape", x, b.const_i64(target))
-    for op_type, fewer, more in (("Unsqueeze", x, y), ("Squeeze", y, x)):
+    for op_type, fewer, more in (("Unsqueeze", x, y), ("Squeeze", y, x)):  # needs 2
         axes = inserted(fewer.shape, more.shape)
         if axes:
             return b.op(op_type, x, b.const_i64(axes))
@@ -59,7 +60,7 @@ def constant_shape(source: ir.Shape | None, result: ir.Shape | None) -> list[int
 
     Sizes of 0 are refused: beside one, -1 is ambiguous and 0 does not mean 0.
     """
-    if source is None or result is None or 0 in result.dims or 0 in source.dims:
+    if source is None or result is None or 0 in result.dims or 0 in source.dims:  # keeps 2
         return None
     target = []
     unknown = 0

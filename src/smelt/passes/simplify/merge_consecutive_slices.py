@@ -5,10 +5,11 @@
 
 So ``jnp.pad`` and ``jnp.flip`` write mirrored rows, and PyTorch ``x[:, 1:, 2:]``.
 
-Needs    constant starts, ends, axes and steps. Along an axis that both cut, its size, or two cuts
-         that run forward by steps of 1 and count from the front. Of a Concat, the sizes of the
-         pieces, and rows of one piece alone.
-Keeps    a Slice or a Concat that something else reads, for those readers; rows of two pieces.
+Needs    (1) constant starts, ends, axes and steps. Along an axis that both cut, its size, or two
+         cuts that run forward by steps of 1 and count from the front. Of a Concat, the sizes of
+         the pieces, and rows of one piece alone.
+Keeps    (1) a Slice or a Concat that something else reads, for those readers; (2) rows of two
+         pieces.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from smelt.passes.tensors.stack import concat_axis
 def slice_of_slice(m: Match, b: Builder) -> Replacement:
     x = m["x"]
     inner, outer = cuts_of(m.node("inner"), m.constants), cuts_of(m.root, m.constants)
-    if inner is None or outer is None or x.shape is None:
+    if inner is None or outer is None or x.shape is None:  # needs 1
         return Miss("a Slice is not by constants")
     cuts = dict(inner)
     for axis, cut in outer.items():
@@ -47,6 +48,7 @@ def slice_of_slice(m: Match, b: Builder) -> Replacement:
 
 
 @rule(
+    # keeps 1
     op("Slice", op("Concat", var("first"), rest=True, name="joined", shared=True), rest=True),
     same_shape=True,
 )
@@ -70,7 +72,7 @@ def slice_of_concat(m: Match, b: Builder) -> Replacement:
             moved = range(rows.start - start, rows.stop - start, rows.step)
             return _sliced(b, piece, {**cuts, axis: cut_of_rows(moved)})
         start += dim
-    return Miss("the rows lie in more than one piece")
+    return Miss("the rows lie in more than one piece")  # keeps 2
 
 
 def _merged(size: int | None, inner: Cut, outer: Cut) -> Cut | None:

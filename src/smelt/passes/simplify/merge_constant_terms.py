@@ -4,11 +4,11 @@
 
 So a bias meets the one that a layer brings with it, also behind products of three dims.
 
-Needs    constants of one type, integers or floats, whose sum is computed in float64, rounded once
-         and finite; a sum that is not larger than the larger of the two.
-Keeps    ``c - x``; constants that cancel by more than a half, since ``x + c - c`` rounds x, which
-         is what some models want of it; constants that only together take the shape of the result;
-         a first sum that something else reads.
+Needs    (1) constants of one type, integers or floats, whose sum is computed in float64, rounded
+         once and finite; (2) a sum that is not larger than the larger of the two.
+Keeps    (1) ``c - x``; (2) constants that cancel by more than a half, since ``x + c - c`` rounds
+         x, which is what some models want of it; (3) constants that only together take the shape
+         of the result; (4) a first sum that something else reads.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _first = one_of(
 )
 
 
-@rule(one_of(op("Add", _first, _d, commutative=True), op("Sub", _first, _d)))
+@rule(one_of(op("Add", _first, _d, commutative=True), op("Sub", _first, _d)))  # keeps 1, 4
 def sum_of_sums(m: Match, b: Builder) -> Replacement:
     c, d = m.array("c", limit=None), m.array("d", limit=None)
     if c is None or d is None or c.dtype != d.dtype or m.array("x", limit=None) is not None:
@@ -37,13 +37,13 @@ def sum_of_sums(m: Match, b: Builder) -> Replacement:
         size = np.broadcast(c, d).size
     except ValueError:
         return Miss("the constants do not fit each other")
-    if size > max(c.size, d.size):
+    if size > max(c.size, d.size):  # needs 2, keeps 3
         return Miss("the sum would be larger than the constants")
     signs = [1 if node.op_type == "Add" else -1 for node in (m.node("first"), m.root)]
-    if is_float(c.dtype) and _cancel(c, d, signs[0] * signs[1]):
+    if is_float(c.dtype) and _cancel(c, d, signs[0] * signs[1]):  # keeps 2
         return Miss("the constants cancel: the first sum rounds what the second leaves")
     total = _total(c, d, signs)
-    if total is None:
+    if total is None:  # needs 1
         return Miss(f"the sum does not fit {c.dtype}")
     return b.op("Add", m["x"], b.constant(total))
 

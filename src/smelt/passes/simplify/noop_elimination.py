@@ -2,10 +2,11 @@
 
     before   x ─> Mul(·, 1) ─> Identity ─> Reshape(to its own shape) ─> y        after   x ─> y
 
-Needs    a result of the shape of the input, proved: a neutral constant may still broadcast x up.
-Keeps    Slices with a step, except over one row; Pads that cancel, Resize that crops; an Identity
-         where an output is an input or another output. Adding +0 turns -0 into +0: the numbers
-         are equal.
+Needs    (1) a result of the shape of the input, proved: a neutral constant may still broadcast x
+         up.
+Keeps    (1) Slices with a step, except over one row; (2) Pads that cancel, Resize that crops;
+         (3) an Identity where an output is an input or another output. Adding +0 turns -0 into +0:
+         the numbers are equal.
 """
 
 from __future__ import annotations
@@ -55,13 +56,13 @@ def _input(m: Match, b: Builder) -> Replacement:
 
 
 ALWAYS = [
-    _rule("identity", op("Identity", _x), _input),
+    _rule("identity", op("Identity", _x), _input),  # keeps 3
     _rule("double_negation", op("Neg", op("Neg", _x, shared=True)), _input),
     _rule("double_not", op("Not", op("Not", _x, shared=True)), _input),
     _rule("concat_of_one", op("Concat", _x), _input),
     _rule("extremum_of_one", op(["Max", "Min"], _x), _input),
     _rule("sum_of_one", op(["Sum", "Mean"], _x), _input),
-    _rule("same_shape", op(["Expand", "Reshape", "Tile"], _x, var("to")), _input),
+    _rule("same_shape", op(["Expand", "Reshape", "Tile"], _x, var("to")), _input),  # needs 1
     _rule("same_rank", op(["Squeeze", "Unsqueeze", "Flatten"], _x, rest=True), _input),
 ]
 """Right whenever the shape stays, which the rewriter proves."""
@@ -92,13 +93,13 @@ def whole_slice(m: Match, b: Builder) -> Replacement:
         return None
     # One row is the same in either direction.
     forward = all(step == 1 or shape[axis] == 1 for axis, (_, _, step) in cuts.items())
-    return m["x"] if forward else None
+    return m["x"] if forward else None  # keeps 1
 
 
 @rule(op("Pad", _x, rest=True))
 def pad_nothing(m: Match, b: Builder) -> Replacement:
     pads = m.ints(m.root.inputs[1])
-    if pads is None or any(pads):
+    if pads is None or any(pads):  # keeps 2
         return Miss("pads that add up to nothing may still move elements") if pads else None
     return m["x"]
 

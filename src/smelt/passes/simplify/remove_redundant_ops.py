@@ -3,13 +3,12 @@
     before   x ─┬─> Relu ─> a            after   x ─> Relu ─> a, also read as b
                 └─> Relu ─> b
 
-Needs    the same operator, attributes bit for bit, where an absent one has its default, and the
-         same operands; operands of
-         commutative operators in any order. Or vectors of integers that inference knows to hold
-         the same sizes. An inner graph may use what an outer one has, but dequantizes by itself:
-         runtimes look for quantized groups within one graph.
-Keeps    random operators, operators of unknown domains, nodes that hold graphs; both names where
-         both results are outputs.
+Needs    (1) the same operator, attributes bit for bit, where an absent one has its default, and
+         the same operands; (2) operands of commutative operators in any order. Or vectors of
+         integers that inference knows to hold the same sizes. An inner graph may use what an outer
+         one has, but dequantizes by itself: runtimes look for quantized groups within one graph.
+Keeps    (1) random operators, operators of unknown domains, nodes that hold graphs; (2) both names
+         where both results are outputs.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ class _Search:
     def merge(self, node: ir.Node, first: ir.Node) -> bool:
         other_order = node.op_type in ("Max", "Min") and self.operands(node) != self.operands(first)
         try:
-            self.rewriter.replace(node, first.outputs, trust_shape=True)
+            self.rewriter.replace(node, first.outputs, trust_shape=True)  # keeps 2
         except Refused as refused:
             self.stats.miss("equal node", str(refused), node)
             return False
@@ -119,19 +118,19 @@ class _Search:
 
     def key(self, node: ir.Node) -> Key | None:
         """What decides the results of ``node``; None for nodes that stay apart."""
-        if node.op_type == "Constant" or not opset.is_deterministic(node):
+        if node.op_type == "Constant" or not opset.is_deterministic(node):  # keeps 1
             return None
         attributes = []
         version = self.opsets.get(node.graph, 0) if node.graph is not None else 0
         for name, attribute in sorted(node.attributes.data.items()):
-            if version and opset.is_default(node, attribute, version):
+            if version and opset.is_default(node, attribute, version):  # needs 1
                 continue
             frozen = _freeze(attribute)
             if frozen is None:
                 return None
             attributes.append((name, frozen))
         operands = self.operands(node)
-        if node.op_type in COMMUTATIVE and not node.domain:
+        if node.op_type in COMMUTATIVE and not node.domain:  # needs 2
             operands.sort()
         return (
             node.domain,

@@ -6,9 +6,10 @@
 In a Reshape a dim that x has at the same place becomes 0, and one other unknown dim becomes -1.
 In an Expand a dim that x has at the same place becomes 1.
 
-Needs    a shape that inference follows through Shape, Gather, Slice, Concat and arithmetic.
-Keeps    a shape where -1 would stand beside another unknown dim, unless it already did: with an
-         empty tensor -1 is ambiguous. With ``allowzero`` a literal 0, which means something else.
+Needs    (1) a shape that inference follows through Shape, Gather, Slice, Concat and arithmetic.
+Keeps    (1) a shape where -1 would stand beside another unknown dim, unless it already did: with
+         an empty tensor -1 is ambiguous. With ``allowzero`` a literal 0, which means something
+         else.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def symbolic_reshape(m: Match, b: Builder) -> Replacement:
     if m.constants.get(m["shape"]) is not None:
         return None
     elements = b.shapes.elements(m["shape"])
-    if elements is None:
+    if elements is None:  # needs 1
         return Miss("inference does not know the elements of the shape")
     zero_is_zero = m.root.attributes.get_int("allowzero", 0) == 1
     target = reshape_operand(m["x"].shape, elements, zero_is_zero)
@@ -75,7 +76,7 @@ def reshape_operand(
     if inferred == 0 or inferred == sum(element == -1 for element in elements):
         return target
     beside = [n for n in target if n != -1]
-    return target if inferred == 1 and all(n > 0 for n in beside) else None
+    return target if inferred == 1 and all(n > 0 for n in beside) else None  # keeps 1
 
 
 remove_symbolic_reshape = rule_pass(

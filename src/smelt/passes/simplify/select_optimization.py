@@ -8,11 +8,11 @@
 The last form only with the option ``assume-finite``: where b is infinite or NaN under the mask,
 the sum is NaN. Adding -0 keeps every bit of b, +0 would not.
 
-Needs    a constant condition, or a number of elements computed from sizes of inputs, which are
-         not 0; a result of the shape of the operand that is chosen, since the
-         others may broadcast it. For the sum a constant filled with infinities, on either side.
-Keeps    conditions that are true at some places only; masks whose sum would need a constant
-         larger than condition and infinities are now.
+Needs    (1) a constant condition, or a number of elements computed from sizes of inputs, which are
+         not 0; (2) a result of the shape of the operand that is chosen, since the others may
+         broadcast it. For the sum a constant filled with infinities, on either side.
+Keeps    (1) conditions that are true at some places only; (2) masks whose sum would need a
+         constant larger than condition and infinities are now.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ _mask = const(name="mask", limit=None)
 _infinite = const(name="infinite", limit=None)
 
 
-@rule(op("Where", _mask, var("a"), var("b")))
+@rule(op("Where", _mask, var("a"), var("b")))  # needs 2
 def known_choice(m: Match, b: Builder) -> Replacement:
     mask = m.array("mask", limit=None)
     if mask is None:
         return None
-    if mask.all():
+    if mask.all():  # needs 1
         return m["a"]
+    # keeps 1
     return m["b"] if not mask.any() else Miss("the condition is true at some places only")
 
 
@@ -75,7 +76,7 @@ def infinite_where_masked(m: Match, b: Builder) -> Replacement:
     if not np.isinf(infinite).all():
         return Miss("a constant operand is not all infinite")
     shape = np.broadcast_shapes(mask.shape, infinite.shape)
-    if np.prod(shape, dtype=np.int64) > max(mask.size, infinite.size):
+    if np.prod(shape, dtype=np.int64) > max(mask.size, infinite.size):  # keeps 2
         return Miss("the sum would need a larger constant")
     masked = mask if m.root.inputs[1] is m["infinite"] else ~mask
     term = np.where(masked, infinite, np.asarray(-0.0, dtype=infinite.dtype))

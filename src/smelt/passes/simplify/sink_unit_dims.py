@@ -5,10 +5,11 @@
 
 The two at the end then merge. Grouped attention with one group leaves such chains.
 
-Needs    a chain of Transpose, Softmax and operators that work element by element, each read once,
-         that ends in a Reshape; other operands that have size 1 at those dims, or lack them.
-Keeps    dims that another operand repeats; a Softmax over such a dim; chains that something else
-         reads, a graph returns, or that end elsewhere.
+Needs    (1) a chain of Transpose, Softmax and operators that work element by element, each read
+         once, that ends in a Reshape; (2) other operands that have size 1 at those dims, or lack
+         them.
+Keeps    (1) dims that another operand repeats; (2) a Softmax over such a dim; (3) chains that
+         something else reads, a graph returns, or that end elsewhere.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def unit_dims(m: Match, b: Builder) -> Replacement:
 
 def _ends_in_a_reshape(value: ir.Value, axes: Axes) -> bool:
     for _ in range(LONGEST):
-        if not scope.has_one_use(value) or value.is_graph_output():
+        if not scope.has_one_use(value) or value.is_graph_output():  # keeps 3
             return False
         (reader,) = scope.consumers(value)
         if reader.domain or reader.graph is not _graph(value):
@@ -97,7 +98,7 @@ def _graph(value: ir.Value) -> ir.Graph | ir.Function | None:
 def _through(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:
     """Where the dims ``axes`` of ``value`` are in the result of ``node``; None if they matter."""
     step = _STEPS.get(node.op_type)
-    if step is None or not is_known(node):
+    if step is None or not is_known(node):  # needs 1
         return None
     return step(node, value, axes)
 
@@ -117,7 +118,7 @@ def _kept_axis(node: ir.Node, value: ir.Value, axes: Axes) -> int | None:
     if value.shape is None:
         return None
     axis = (-1 if given is None else given.as_int()) % len(value.shape)
-    return None if axis in axes else axis - sum(a < axis for a in axes)
+    return None if axis in axes else axis - sum(a < axis for a in axes)  # keeps 2
 
 
 def _elementwise(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:
@@ -127,6 +128,7 @@ def _elementwise(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:
     for other in node.inputs:
         if other is None or other.shape is None:
             return None
+        # needs 2, keeps 1
         if any(other.shape[axis] != 1 for axis in _own(other.shape, axes, len(result))):
             return None
     return axes

@@ -7,9 +7,9 @@
 To take turns is Unsqueeze, Concat and Reshape; the columns may come first too, and n*n images
 make a DepthToSpace of n. Fully convolutional upsampling is written so.
 
-Needs    rank 4, axes 2 and 3, and n groups of n images; channels may be symbolic.
-Keeps    an inner result that something else reads or a graph returns; element types for which
-         runtimes have no DepthToSpace.
+Needs    (1) rank 4, axes 2 and 3, and n groups of n images; (2) channels may be symbolic.
+Keeps    (1) an inner result that something else reads or a graph returns; (2) element types for
+         which runtimes have no DepthToSpace.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def turns_of_turns(m: Match, b: Builder) -> Replacement:
     y = m.root.outputs[0]
     walk = m.walk()
     outer = interleaving_of(y, m.constants, walk)
-    if outer is None or y.shape is None or len(y.shape) != 4 or outer.axis not in (2, 3):
+    if outer is None or y.shape is None or len(y.shape) != 4 or outer.axis not in (2, 3):  # needs 1
         return None
     inner = [interleaving_of(value, m.constants, walk) for value in outer.values]
     found = [each for each in inner if each is not None]
@@ -42,15 +42,15 @@ def turns_of_turns(m: Match, b: Builder) -> Replacement:
         return None
     if any(each.axis != 5 - outer.axis or len(each.values) != size for each in found):
         return Miss("the inner values do not take turns along the other spatial axis")
-    if against := m.replaces(walk):
+    if against := m.replaces(walk):  # keeps 1
         return against
-    if y.dtype not in RUNNABLE:
+    if y.dtype not in RUNNABLE:  # keeps 2
         return Miss(f"runtimes have no DepthToSpace of {y.dtype}")
     groups = [each.values for each in found]
     # DepthToSpace counts rows first: block i * size + j holds row i, column j.
     blocks = groups if outer.axis == 2 else zip(*groups, strict=True)
     images = [image for block in blocks for image in block]
-    joined = b.op("Concat", *images, axis=1)
+    joined = b.op("Concat", *images, axis=1)  # needs 2
     return b.op("DepthToSpace", joined, blocksize=size, mode="DCR")
 
 

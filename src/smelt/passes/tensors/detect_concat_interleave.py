@@ -6,10 +6,10 @@
 
 Networks that shuffle channels between two branches are full of the first.
 
-Needs    a target that has the operator; any axis, any number of values of one shape, of dims that
-         inference follows.
-Keeps    an inner result that something else reads or a graph returns; groups of one tensor;
-         groups that are not the values themselves.
+Needs    (1) a target that has the operator; (2) any axis, any number of values of one shape, of
+         dims that inference follows.
+Keeps    (1) an inner result that something else reads or a graph returns; (2) groups of one
+         tensor; (3) groups that are not the values themselves.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from smelt.passes.tensors.interleave import interleaving_of
 @rule(op(["Reshape", "Flatten"], var("wide"), rest=True))
 def values_take_turns(m: Match, b: Builder) -> Replacement:
     walk = m.walk()
-    found = interleaving_of(m.root.outputs[0], m.constants, walk)
+    found = interleaving_of(m.root.outputs[0], m.constants, walk)  # needs 2, keeps 2, 3
     if found is None:
         return None
-    if against := m.replaces(walk):
+    if against := m.replaces(walk):  # keeps 1
         return against
     return b.op(OPERATOR.name, *found.values, domain=OPERATOR.domain, axis=found.axis)
 
@@ -38,7 +38,7 @@ detect_concat_interleave = rule_pass(
     __doc__,
     [values_take_turns],
     exactness=EXACT,
-    makes=(OPERATOR.key,),
+    makes=(OPERATOR.key,),  # needs 1
     after=("concat_to_pixel_shuffle", "replace_stack_reshape"),
     source="Core ML MIL: common::detect_concat_interleave",
 )

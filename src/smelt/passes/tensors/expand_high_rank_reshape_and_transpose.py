@@ -6,9 +6,9 @@
 Axes of size 1 are dropped, and axes that stay neighbours become one. If that is not enough, the
 permutation becomes steps that swap two neighbouring blocks, each a Transpose of rank 4.
 
-Needs    a limit of 4 or more, a result within it, and at most one dim that is not known.
-Keeps    parts of lower rank; an inner result that something else reads; sizes of 0. Only targets
-         with such a limit want it.
+Needs    (1) a limit of 4 or more, a result within it, and at most one dim that is not known.
+Keeps    (1) parts of lower rank; (2) an inner result that something else reads; (3) sizes of 0.
+         Only targets with such a limit want it.
 """
 
 from __future__ import annotations
@@ -47,19 +47,20 @@ class RankLimit:
 _first = op(sorted(RESHAPES), var("x"), rest=True, name="split")
 
 
+# keeps 2
 @rule(op(sorted(RESHAPES), op("Transpose", _first, name="moved"), rest=True), same_shape=True)
 def high_rank_transpose(m: Match, b: Builder) -> Replacement:
     limit = m.options.max_rank
     dims, result = dims_of(m["split"]), dims_of(m.root.outputs[0])
     perm = permutation(m.node("moved"))
-    if dims is None or perm is None or len(dims) <= limit:
+    if dims is None or perm is None or len(dims) <= limit:  # keeps 1
         return None
-    if result is None or len(result) > limit:
+    if result is None or len(result) > limit:  # needs 1
         return Miss("the result itself has too high a rank")
     sizes, order = _fewer(dims, perm)
     if len(_unknown(sizes)) > 1 or len(_unknown(result)) > 1:
         return Miss("more than one dim is not known")
-    if 0 in sizes or 0 in result:
+    if 0 in sizes or 0 in result:  # keeps 3
         return Miss("a size is 0")
     value = m["x"]
     steps = [(sizes, order)] if len(sizes) <= limit else _swaps(sizes, order)

@@ -8,11 +8,12 @@ A Cast may follow OneHot; the second form is what ``jax.nn.one_hot`` writes. A r
 index that no row has, becomes an error of Gather; so the range of the indices must be proved, or
 promised by the option ``assume-in-range``.
 
-Needs    a constant table of rank 2 of finite numbers, since 0 * inf is NaN; a -0 in it becomes 0,
-         as a sum would have it. Integer indices between -rows and rows - 1, or from 0 where they
-         are compared, by their making: ArgMax, Clip, constants, Mod by a constant and the like.
-Keeps    a one-hot axis that is not the last; other values than 0 and 1; one-hot vectors that
-         something else reads.
+Needs    (1) a constant table of rank 2 of finite numbers, since 0 * inf is NaN (a -0 in it becomes
+         0, as a sum would have it); (2) integer indices between -rows and rows - 1, or from 0
+         where they are compared, by their making: ArgMax, Clip, constants, Mod by a constant and
+         the like.
+Keeps    (1) a one-hot axis that is not the last; (2) other values than 0 and 1; (3) one-hot
+         vectors that something else reads.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ from smelt.passes.tensors.integer_range import integer_range
 from smelt.passes.tensors.one_hot import ONE_HOT, gather_indices, one_hot
 
 
-@rule(op("MatMul", ONE_HOT, const(name="table", limit=None)))
+@rule(op("MatMul", ONE_HOT, const(name="table", limit=None)))  # keeps 3
 def row_of_table(m: Match, b: Builder) -> Replacement:
     vectors, table = one_hot(m), m.array("table", limit=None)
-    if isinstance(vectors, Miss):
+    if isinstance(vectors, Miss):  # keeps 1, 2
         return vectors
     if table is None or table.ndim != 2:
         return Miss("the table is not a matrix")
@@ -40,10 +41,10 @@ def row_of_table(m: Match, b: Builder) -> Replacement:
     if bounds is None:
         return Miss("the indices are not integers")
     lowest = -rows if vectors.signed else 0
-    if not m.options.assume_in_range and (bounds[0] < lowest or bounds[1] >= rows):
+    if not m.options.assume_in_range and (bounds[0] < lowest or bounds[1] >= rows):  # needs 2
         return Miss("an index may lie outside the table")
     floating = table.dtype.kind not in "biu"
-    if floating and not np.isfinite(table).all():
+    if floating and not np.isfinite(table).all():  # needs 1
         return Miss("the table holds numbers that are not finite")
     source = m["table"]
     if floating and (np.signbit(table) & (table == 0)).any():

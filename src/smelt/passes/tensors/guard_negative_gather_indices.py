@@ -5,9 +5,9 @@
 
 ``n`` is the size of the axis. ONNX counts negative indices from the end; some runtimes do not.
 
-Needs    the type of the indices, and for GatherND how many of them make a place.
-Keeps    indices that cannot be negative by their making: ArgMax, NonZero, Mod by a constant and
-         the like, or this very guard. Constants are changed themselves if the size is known.
+Needs    (1) the type of the indices, and for GatherND how many of them make a place.
+Keeps    (1) indices that cannot be negative by their making: ArgMax, NonZero, Mod by a constant
+         and the like, or this very guard. Constants are changed themselves if the size is known.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from smelt.passes.tensors.integer_range import integer_range
 def guarded(m: Match, b: Builder) -> Replacement:
     data, indices = m["data"], m["indices"]
     bounds = integer_range(indices, m.constants)
-    if bounds is None:
+    if bounds is None:  # needs 1
         return Miss("the type of the indices is not known")
-    if bounds[0] >= 0:
+    if bounds[0] >= 0:  # keeps 1
         return None
     axes = _axes(m)
     if axes is None or data.shape is None:

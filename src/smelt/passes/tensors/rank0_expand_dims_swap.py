@@ -5,9 +5,9 @@
 
 For targets that have no tensors of rank 0. Others that read the sum get it through a Squeeze.
 
-Needs    a scalar and a constant scalar, on either side, whose result an Unsqueeze reads.
-Keeps    scalars that nothing expands; results of rank 1 or more; two operands that are not
-         constant.
+Needs    (1) a scalar and a constant scalar, on either side, whose result an Unsqueeze reads.
+Keeps    (1) scalars that nothing expands; (2) results of rank 1 or more; (3) two operands that are
+         not constant.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ BINARY = ("Add", "Sub", "Mul", "Div", "Pow", "Mod", "Max", "Min")
 
 @rule(op(BINARY, var("a"), var("b")))
 def scalar_arithmetic(m: Match, b: Builder) -> Replacement:
-    if any(_rank(value) != 0 for value in (m["a"], m["b"])):
+    if any(_rank(value) != 0 for value in (m["a"], m["b"])):  # needs 1, keeps 2
         return None
     constants = {name: m.array(name) for name in ("a", "b")}
-    if sum(array is None for array in constants.values()) != 1:
+    if sum(array is None for array in constants.values()) != 1:  # keeps 3
         return Miss("not exactly one operand is constant")
+    # keeps 1
     if not any(expands(node, m.constants) for node in scope.consumers(m.root.outputs[0])):
         return Miss("no Unsqueeze reads the result")
     axis = b.const_i64([0])

@@ -6,9 +6,9 @@
 A stack is a Concat of Unsqueezes. Where the new axis is merged with the one before it, the values
 take turns, which is another operator: ``detect-concat-interleave`` makes it.
 
-Needs    any number of values; dims, symbolic ones too, that inference follows.
-Keeps    a stack or an unsqueezed value that something else reads or a graph returns; a Reshape
-         that does something else as well.
+Needs    (1) any number of values; (2) dims, symbolic ones too, that inference follows.
+Keeps    (1) a stack or an unsqueezed value that something else reads or a graph returns; (2) a
+         Reshape that does something else as well.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from smelt.passes.tensors.stack import dims_of, merged, same_dims, stack_of
 @rule(op(["Reshape", "Flatten"], var("stack"), rest=True))
 def merged_to_the_right(m: Match, b: Builder) -> Replacement:
     walk = m.walk()
-    stack = stack_of(m["stack"], m.constants, walk)
+    stack = stack_of(m["stack"], m.constants, walk)  # needs 1, 2
     before, after = dims_of(m["stack"]), dims_of(m.root.outputs[0])
     if stack is None or before is None or after is None or stack.axis == len(before) - 1:
         return None
-    if not same_dims(merged(before, stack.axis, stack.axis + 1), after):
+    if not same_dims(merged(before, stack.axis, stack.axis + 1), after):  # keeps 2
         return Miss("it is not proved to merge the new axis with the next one")
-    if against := m.replaces(walk):
+    if against := m.replaces(walk):  # keeps 1
         return against
     return b.op("Concat", *stack.values, axis=stack.axis)
 

@@ -7,11 +7,12 @@ The first row repeated before, or the last one after, is a Pad by ``edge``; rows
 are one by ``wrap``. Slices of one row, Gathers of rows, a slice that runs backwards over several
 and a row that Expand repeats all count: so ``jnp.pad`` writes them.
 
-Needs    the size along the axis, for the slices to be known to lie inside; any axis, any number
-         of rows on either side. ``wrap`` needs opset 19, and sizes of inputs that are not 0.
-Keeps    slices that something else reads or a graph returns; rows in another order, or of another
-         tensor; an edge that is mirrored with its own row, which ONNX has no Pad for; tensors
-         without elements, and element types for which runtimes have no Pad.
+Needs    (1) the size along the axis, for the slices to be known to lie inside; (2) any axis, any
+         number of rows on either side. ``wrap`` needs opset 19, and sizes of inputs that are not
+         0.
+Keeps    (1) slices that something else reads or a graph returns; (2) rows in another order, or of
+         another tensor; (3) an edge that is mirrored with its own row, which ONNX has no Pad for;
+         (4) tensors without elements, and element types for which runtimes have no Pad.
 """
 
 from __future__ import annotations
@@ -39,17 +40,17 @@ WRAPS = 19
 def joined_edges(m: Match, b: Builder) -> Replacement:
     axis, y = concat_axis(m.root), m.root.outputs[0]
     walk = m.walk()
-    rows = joined_rows(walk, axis, m.constants) if axis is not None else None
+    rows = joined_rows(walk, axis, m.constants) if axis is not None else None  # needs 1
     if axis is None or rows is None or y.shape is None:
         return None
     if isinstance(rows, str):
         return Miss(rows)
-    mode = _mode(rows)
+    mode = _mode(rows)  # needs 2, keeps 2, 3
     if isinstance(mode, Miss):
         return mode
-    if against := m.replaces(walk):
+    if against := m.replaces(walk):  # keeps 1
         return against
-    if y.dtype not in RUNNABLE:
+    if y.dtype not in RUNNABLE:  # keeps 4
         return Miss(f"runtimes have no Pad of {y.dtype}")
     assert rows.x.shape is not None
     if 0 in rows.x.shape.dims:
