@@ -21,6 +21,9 @@ EINSUMS = {
     "two contracted, crossed": ("ijk,kjl->il", "[3,4,5]", "[5,4,6]", "[3,6]"),
     "two free": ("ijk,kl->ijl", "[3,4,5]", "[5,6]", "[3,4,6]"),
     "result transposed": ("ij,jk->ki", "[5,6]", "[6,7]", "[7,5]"),
+    "direct columns": ("ij,jk->ik", "[3,11]", "[11,45]", "[3,45]"),
+    "one row, many columns": ("ij,jk->ik", "[1,9]", "[9,301]", "[1,301]"),
+    "values of heads": ("bhqk,bkhd->bhqd", "[2,3,5,8]", "[2,8,3,40]", "[2,3,5,40]"),
     "free size 1": ("ij,jk->ik", "[1,6]", "[6,1]", "[1,1]"),
     "nothing to sum": ("ij,jk->ik", "[3,0]", "[0,4]", "[3,4]"),
     "nothing to sum, right transposed": ("ij,kj->ik", "[3,0]", "[4,0]", "[3,4]"),
@@ -49,15 +52,15 @@ def test_agrees_with_numpy(library: Library, name: str) -> None:
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 8, 11])
 def test_a_constant_right_side_is_packed_for_any_number_of_rows(rows: int) -> None:
-    numbers = np.random.default_rng(0).standard_normal((7, 150)).astype(np.float32)
-    listed = ",".join(map(str, numbers.reshape(-1)))
-    graph = (
-        f"g (float[{rows},7] x) => (float[{rows},150] y) "
-        f"{{ w = Constant<value = float[7,150] {{{listed}}}>() y = MatMul(x, w) }}"
-    )
-    library = Library({"g": graph})
-    (x,) = random_inputs(library.models["g"].source)
-    assert_same(library.run("g", [x])[0], x @ numbers)
+    graphs = {
+        str(
+            n
+        ): f"g (float[{rows},7] x, float[7,{n}] w) => (float[{rows},{n}] y) {{ y = MatMul(x, w) }}"
+        for n in (1, 4, 16, 31, 33, 64, 150)
+    }
+    library = Library(graphs, constant="w")
+    for name, built in library.models.items():
+        library.check(name, random_inputs(built.source))
 
 
 MATMULS = {

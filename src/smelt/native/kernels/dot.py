@@ -13,11 +13,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from smelt.errors import InternalError
+from smelt.native.kernels import vector_dot
 from smelt.native.kernels.kernel import NUMBER, Instance, KernelContext, kernel
 from smelt.native.kernels.nest import index, row_major
 from smelt.native.kernels.tile import Product, columns_for, emit_columns, padded
+from smelt.native.kernels.vector_dot import Matrices, pack, panel_workspace
+from smelt.native.kernels.vector_tile import Finish
 from smelt.program.instruction import DotDims
 from smelt.program.storage import Needs
+
+FEWEST_COLUMNS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +103,11 @@ def _panel(instance: Instance, layout: Layout) -> int:
 
 def _needs(instance: Instance) -> Needs:
     layout = _layout(instance)
-    if layout is None or _is_packed(instance, layout) or not _is_copied(layout):
+    if layout is None or _is_packed(instance, layout):
+        return Needs()
+    if _in_vectors(instance, layout):
+        return Needs(workspace=panel_workspace(layout.n.size, layout.k.size, layout.n.rhs))
+    if not _is_copied(layout):
         return Needs()
     width = padded(_panel(instance, layout))
     return Needs(workspace=width * max(layout.k.size, 1) * instance.type(0).size)
@@ -107,6 +116,11 @@ def _needs(instance: Instance) -> Needs:
 def _is_packed(instance: Instance, layout: Layout) -> bool:
     """True if the right side is a constant matrix that is laid out in panels beforehand."""
     return instance.instruction.inputs[1] in instance.program.constants and not layout.batch
+
+
+def _in_vectors(instance: Instance, layout: Layout) -> bool:
+    """True for floats and columns enough that vectors are worth their padding."""
+    return instance.type(0).name == "float" and layout.n.size >= FEWEST_COLUMNS
 
 
 def _is_copied(layout: Layout) -> bool:
@@ -124,6 +138,9 @@ def dot_general(cx: KernelContext) -> None:
     variables = [f"b{i}" for i in range(len(layout.batch))]
     sizes = [axis.size for axis in layout.batch]
     if 0 in (*sizes, m.size, n.size):
+        return
+    if _in_vectors(cx, layout):
+        _emit_vectors(cx, layout, variables)
         return
     packed = _pack(cx, layout, width) if _is_packed(cx, layout) else None
     right = packed or cx.input(1).name
@@ -148,6 +165,31 @@ def dot_general(cx: KernelContext) -> None:
         if n.size > whole:
             rest = n.size - whole
             _emit_panel(cx, layout, replace(product, n=rest), str(whole))
+
+
+def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -> None:
+    m, n, k = layout.m, layout.n, layout.k
+    lhs, output = cx.input(0), cx.output()
+    sizes = [axis.size for axis in layout.batch]
+    is_packed = _is_packed(cx, layout)
+    right = cx.constant(pack(_matrix(cx, layout), m.size), cx.type(1)) if is_packed else ""
+    with cx.body.loops(variables, sizes):
+        product = Matrices(
+            m=m.size,
+            n=n.size,
+            k=k.size,
+            a=_at(lhs.name, [axis.lhs for axis in layout.batch], variables),
+            a_m=m.lhs,
+            a_k=k.lhs,
+            b=right or _at(cx.input(1).name, [axis.rhs for axis in layout.batch], variables),
+            b_k=k.rhs,
+            b_n=n.rhs,
+            c=_at(output.name, [s * m.size * n.size for s in row_major(sizes)], variables),
+            finish=Finish(),
+        )
+        copies = not is_packed and panel_workspace(n.size, k.size, n.rhs) > 0
+        scratch = [cx.scratch(lhs.type)] if copies else []
+        vector_dot.emit(cx, product, packed=is_packed, scratch=scratch)
 
 
 def _at(pointer: str, strides: Sequence[int], variables: Sequence[str]) -> str:
@@ -176,14 +218,18 @@ def _emit_panel(cx: KernelContext, layout: Layout, product: Product, j: str) -> 
 
 def _pack(cx: KernelContext, layout: Layout, width: int) -> str:
     """The constant right side as panels ``[k][columns]`` in a row, padded to whole vectors."""
-    array = np.ascontiguousarray(cx.program.constants[cx.instruction.inputs[1]])
-    n, k = layout.n, layout.k
-    item = array.itemsize
-    matrix = np.lib.stride_tricks.as_strided(
-        array, (k.size, n.size), (k.rhs * item, n.rhs * item), writeable=False
-    )
+    matrix, n = _matrix(cx, layout), layout.n
     panels = [matrix[:, j : j + width] for j in range(0, n.size, width)]
     whole = [
         np.pad(panel, ((0, 0), (0, padded(panel.shape[1]) - panel.shape[1]))) for panel in panels
     ]
     return cx.constant(np.concatenate([panel.reshape(-1) for panel in whole]), cx.type(1))
+
+
+def _matrix(cx: KernelContext, layout: Layout) -> np.ndarray:
+    """The constant right side as ``[k, n]``."""
+    array = np.ascontiguousarray(cx.program.constants[cx.instruction.inputs[1]])
+    n, k, item = layout.n, layout.k, array.itemsize
+    return np.lib.stride_tricks.as_strided(
+        array, (k.size, n.size), (k.rhs * item, n.rhs * item), writeable=False
+    )
