@@ -66,6 +66,8 @@ def activate(m: Arithmetic, activation: Activation, x: Number) -> Number:
     op, alpha, beta = activation
     if op == "Affine":
         return alpha * x + beta
+    if op == "Relu":
+        return m.maximum(x, 0.0)
     if op == "ScaledTanh":
         return alpha * m.tanh(beta * x)
     formula = ROWS[op].formula
