@@ -19,6 +19,8 @@ import onnx_ir as ir
 from smelt.errors import InternalError
 from smelt.ir import scope
 from smelt.ir.out_of_memory import is_out_of_memory
+from smelt.operators.formula import Elementwise
+from smelt.operators.registry import find
 from smelt.runtime.fold_limits import SIZE_LIMIT, Inputs, is_bounded, is_undefined
 from smelt.runtime.integer_cast import cast_integers, is_integer_cast
 from smelt.runtime.reference_operators import in_double
@@ -92,24 +94,44 @@ def evaluate_node(
     before the size of the result is known to stay within ``size_limit`` bytes. The arrays have
     the element types of the node's outputs and are read-only.
     """
-    if node.domain or node.op_type in NEVER:
+    if not node.domain and not _is_folded(node, opset):
         return None
-    if opset < FIRST_OPSET.get(node.op_type, OLDEST_OPSET):
+    if node.domain and _formula(node) is None:
         return None
     if any(output.name == "" for output in node.outputs):
         return None
     if not is_bounded(node, inputs, size_limit) or is_undefined(node, inputs):
         return None
-    source, target = inputs[0] if inputs else None, node.outputs[0].dtype
-    if source is not None and target is not None and is_integer_cast(node, source):
-        results: list[np.ndarray] | None = [cast_integers(source, target)]
-    else:
-        results = _run(node, inputs, opset)
+    results = _results(node, inputs, opset)
     if results is None or not all(map(_as_declared, results, node.outputs)):
         return None
     for array in results:
         array.flags.writeable = False
     return results
+
+
+def _is_folded(node: ir.Node, opset: int) -> bool:
+    """True for an operator of ONNX whose reference kernel says what it means as of ``opset``."""
+    return node.op_type not in NEVER and opset >= FIRST_OPSET.get(node.op_type, OLDEST_OPSET)
+
+
+def _formula(node: ir.Node) -> Elementwise | None:
+    """The declared operator that ``node`` computes element by element, if it does.
+
+    Others, such as decompositions, may take much longer than to read their operands.
+    """
+    operator = find(node.domain, node.op_type)
+    return operator if isinstance(operator, Elementwise) else None
+
+
+def _results(node: ir.Node, inputs: Inputs, opset: int) -> list[np.ndarray] | None:
+    formula = _formula(node) if node.domain else None
+    if formula is not None:
+        return list(formula.reference(inputs, formula.attributes_of(node)))
+    source, target = inputs[0] if inputs else None, node.outputs[0].dtype
+    if source is not None and target is not None and is_integer_cast(node, source):
+        return [cast_integers(source, target)]
+    return _run(node, inputs, opset)
 
 
 FAILURES = (

@@ -41,7 +41,8 @@ def support(target: Target, domain: str, op_type: str) -> Support:
     if declared is None:
         known = target.kernels is None or (not domain and op_type in target.kernels)
     elif target.extensions is not None:
-        known = key in target.extensions
+        # One that was declared after the target was made has a kernel by its formula or reference.
+        known = key in target.extensions or target.element_types(domain, op_type) is not None
     elif declared.body is None:
         return Support(False, "ONNX cannot express it")
     else:

@@ -94,9 +94,7 @@ class _Folder:
         self.stop_at = time.process_time() + options.seconds
 
     def visit(self, node: ir.Node, in_function: bool) -> None:
-        if node.domain:
-            return
-        if node.op_type == "Constant":
+        if node.op_type == "Constant" and not node.domain:
             if not in_function:
                 self.lift(node)
             return
@@ -108,7 +106,8 @@ class _Folder:
             None if scope.is_dead(old) else builder.constant(array)
             for old, array in zip(node.outputs, arrays, strict=True)
         ]
-        rounded = ROUNDED if node.op_type not in ROUNDED_ALIKE and _any_float(arrays) else ""
+        alike = node.op_type in ROUNDED_ALIKE and not node.domain
+        rounded = ROUNDED if not alike and _any_float(arrays) else ""
         self.replace(node, values, f"{node.op_type} of constants{rounded}", builder)
 
     def lift(self, node: ir.Node) -> None:
@@ -140,7 +139,9 @@ class _Folder:
         known = self.from_shapes(node)
         if known is None and not self.reads_constants(node):
             return None
-        if node.op_type in NEVER or all(scope.is_dead(v) for v in node.outputs):  # keeps 1
+        if not node.domain and node.op_type in NEVER:  # keeps 1
+            return None
+        if all(scope.is_dead(v) for v in node.outputs):
             return None
         if known is not None:
             return [known]
@@ -155,7 +156,7 @@ class _Folder:
 
     def from_shapes(self, node: ir.Node) -> np.ndarray | None:
         """An integer result that follows from known dims alone."""
-        if node.op_type not in SHAPE_ARITHMETIC or len(node.outputs) != 1:
+        if node.domain or node.op_type not in SHAPE_ARITHMETIC or len(node.outputs) != 1:
             return None
         value = node.outputs[0]
         if value.dtype not in (ir.DataType.INT64, ir.DataType.INT32):

@@ -6,12 +6,21 @@ dims are planned for when the shapes of a call are seen.
 
 from __future__ import annotations
 
+import onnx_ir as ir
+
 from smelt.passes.pipelines import EXPANDED, EXPANDED_OPERATORS
 from smelt.program.lower import extensions_among, lowered_operators
 from smelt.targets.base import Limits, Target
+from smelt.targets.host.kernels import kernel_of
 from smelt.targets.host.kernels.kernel import KERNELS
 from smelt.targets.host.phases import DTYPES, computes, plan_arena, plan_steps, write_folder
 from smelt.targets.host.saved import open_folder
+
+
+def element_types(domain: str, op_type: str) -> frozenset[ir.DataType] | None:
+    """Of declared operators those of arrays; None for those of ONNX, which say it themselves."""
+    return DTYPES if domain and kernel_of(f"{domain}::{op_type}") is not None else None
+
 
 host = Target(
     name="host",
@@ -20,6 +29,7 @@ host = Target(
     passes=EXPANDED,
     kernels=frozenset(lowered_operators()) | EXPANDED_OPERATORS,
     extensions=extensions_among(KERNELS),
+    element_types=element_types,
     limits=Limits(dtypes=DTYPES, max_rank=64),
     computes=computes,
     schedule=plan_steps,
