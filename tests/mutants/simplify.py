@@ -140,7 +140,7 @@ SHOWN = [
     ),
     Shown(
         "fold-reshape-pairs",
-        "passes.simplify.fold_reshape_pairs:_Graph.freed",
+        "passes.simplify.fold_reshape_pairs:_Graph.shape_before",
         "node.op_type not in _MIDDLE",
         "False",
         "g (float[B,2,3] x, float[B,2,3] z) => (float[B,2,3] y) <int64[2] flat = "

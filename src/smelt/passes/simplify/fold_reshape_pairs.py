@@ -3,26 +3,25 @@
     before   x: B,S,4 ─> Reshape(-1,4) ─> Mul(2) ─> Relu ─> Reshape(B,S,4) ─> y
     after    x ─> Mul(2) ─> Relu ─> y
 
-Results that depend on each other form a group. Flatten, Squeeze and Unsqueeze count as Reshapes.
+Results that depend on each other form a region. Flatten, Squeeze and Unsqueeze count as Reshapes.
 
 Needs    (1) operands that are all reshaped from one shape to one shape, both proved, or of one
          element; (2) QuantizeLinear and DequantizeLinear with one scale; (3) every reader outside
          a Reshape back to the first shape.
-Keeps    (1) groups that something else reads, or a graph returns: they would be computed twice. A
+Keeps    (1) regions that something else reads, or a graph returns: they would be computed twice. A
          Reshape at the start stays for its other readers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.known_forms import is_known
+from smelt.ir.regions import Region, Regions
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.shapes import same_shape, static_shape
 from smelt.ir.worklist import RuleStats
@@ -46,14 +45,6 @@ def fold_reshape_pairs(
         _Graph(graph, cx, rewriter, stats).run()
 
 
-@dataclass
-class _Group:
-    """Reshapes at the start, and the elementwise nodes after them, in the order of the graph."""
-
-    starts: list[ir.Node] = field(default_factory=list)
-    nodes: list[ir.Node] = field(default_factory=list)
-
-
 class _Graph:
     """One graph. ``shapes`` holds the shape from which a result could do without a Reshape."""
 
@@ -65,52 +56,38 @@ class _Graph:
         self.rewriter = rewriter
         self.stats = stats
         self.shapes: dict[ir.Value, ir.Shape] = {}
-        self.parent: dict[ir.Node, ir.Node] = {}
 
     def run(self) -> None:
-        for group in self.groups():
-            if any(node in self.rewriter.dead for node in (*group.starts, *group.nodes)):
+        for region in self.regions():
+            if region.is_among(self.rewriter.dead):
                 continue
-            ends = self.ends(group)
+            ends = self.ends(region)
             if ends is None:
-                self.stats.miss("fold_reshape_pairs", "read in its other shape", group.nodes[0])
+                first = next(iter(region.nodes))
+                self.stats.miss("fold_reshape_pairs", "read in its other shape", first)
             elif ends:
-                self.fold(group, ends)
+                self.fold(region, ends)
 
-    def groups(self) -> list[_Group]:
-        middle: set[ir.Node] = set()
+    def regions(self) -> list[Region]:
+        """Reshapes, and the elementwise nodes behind them that could do without."""
+        regions = Regions()
         for node in self.graph:
             if _is_reshape(node):
                 source, value = node.inputs[0], node.outputs[0]
                 if source is not None and source.shape is not None and value.shape is not None:
                     self.shapes[value] = source.shape
-                    self.parent[node] = node
-            elif (shape := self.freed(node)) is not None:
+                    regions.begin(node)
+            elif (shape := self.shape_before(node)) is not None:
+                regions.join(node, self.operands(node))
                 self.shapes[node.outputs[0]] = shape
-                self.parent[node] = node
-                middle.add(node)
-                for operand in self.operands(node):
-                    producer = operand.producer()
-                    if producer is not None:
-                        self.parent[self.find(producer)] = self.find(node)
-        groups: dict[ir.Node, _Group] = {}
-        for node in self.parent:
-            group = groups.setdefault(self.find(node), _Group())
-            (group.nodes if node in middle else group.starts).append(node)
-        return [group for group in groups.values() if group.nodes]
-
-    def find(self, node: ir.Node) -> ir.Node:
-        while self.parent[node] is not node:
-            self.parent[node] = self.parent[self.parent[node]]
-            node = self.parent[node]
-        return node
+        return regions.found()
 
     def operands(self, node: ir.Node) -> Iterator[ir.Value]:
         """The operands that come from a Reshape of this graph."""
         listed = node.inputs[:1] if _reads_one(node) else node.inputs
         return (value for value in listed if value is not None and value in self.shapes)
 
-    def freed(self, node: ir.Node) -> ir.Shape | None:
+    def shape_before(self, node: ir.Node) -> ir.Shape | None:
         """The shape that ``node`` could compute in, None if it must stay in its own."""
         if not self.shapes or node.op_type not in _MIDDLE or len(node.outputs) != 1:
             return None
@@ -137,16 +114,14 @@ class _Graph:
         array = self.cx.constants.get(value)
         return array.reshape(()) if array is not None and array.size == 1 else None
 
-    def ends(self, group: _Group) -> list[ir.Node] | None:
-        """The Reshapes that lead back, in order; None if something else reads the group."""
-        members, ends = set(group.nodes), dict[ir.Node, None]()
-        for node in group.nodes:
+    def ends(self, region: Region) -> list[ir.Node] | None:
+        """The Reshapes that lead back, in order; None if something else reads the region."""
+        ends: dict[ir.Node, None] = {}
+        for node in region.nodes:
             value = node.outputs[0]
             if value.is_graph_output():  # keeps 1
                 return None
-            for reader in scope.consumers(value):
-                if reader in members:
-                    continue
+            for reader in region.outside(value):
                 if reader.graph is not self.graph or not _is_reshape(reader):
                     return None
                 back = reader.inputs[0] is value
@@ -156,10 +131,10 @@ class _Graph:
                 ends[reader] = None
         return list(ends)
 
-    def fold(self, group: _Group, ends: list[ir.Node]) -> None:
-        """Compute the group in the first shape; the old nodes die with their last reader."""
-        raw: dict[ir.Value, ir.Value | None] = {n.outputs[0]: n.inputs[0] for n in group.starts}
-        for node in group.nodes:
+    def fold(self, region: Region, ends: list[ir.Node]) -> None:
+        """Compute the region in the first shape; the old nodes die with their last reader."""
+        raw = region.before_sources()
+        for node in region.nodes:
             builder = self.rewriter.builder(node, [node], "fold_reshape_pairs")
             operands = [self.operand(builder, node, i, raw) for i in range(len(node.inputs))]
             raw[node.outputs[0]] = builder.like(node, *operands)
@@ -171,8 +146,8 @@ class _Graph:
                 self.stats.fired["reshape back"] += 1
             except Refused as refused:
                 self.stats.miss("fold_reshape_pairs", str(refused), end)
-        self.rewriter.remove_dead(reversed(group.nodes))
-        made = [raw[node.outputs[0]] for node in group.nodes]
+        self.rewriter.remove_dead(reversed(region.nodes))
+        made = [raw[node.outputs[0]] for node in region.nodes]
         makers = [value.producer() for value in made if value is not None]
         self.rewriter.remove_dead([node for node in reversed(makers) if node is not None])
 

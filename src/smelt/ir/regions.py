@@ -1,0 +1,77 @@
+"""Regions of a graph whose nodes change together, or not at all.
+
+A pass that goes through a graph once grows them: a node begins a region, or joins those that its
+operands come from. Then it weighs each region, and replaces it whole. (The regions are the sets of
+a union-find with path compression, so growing them is linear but for a factor that no model shows.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from smelt.ir import scope
+
+
+@dataclass
+class Region:
+    """``nodes`` are replaced; ``sources`` begin the region, and may stay for other readers.
+
+    Both are in the order of the graph.
+    """
+
+    sources: list[ir.Node] = field(default_factory=list)
+    nodes: dict[ir.Node, None] = field(default_factory=dict)
+
+    def is_among(self, nodes: Collection[ir.Node]) -> bool:
+        """True if any part of the region is one of ``nodes``."""
+        return any(node in nodes for node in (*self.sources, *self.nodes))
+
+    def outside(self, value: ir.Value) -> Iterator[ir.Node]:
+        """The readers of ``value`` that are not replaced."""
+        return (reader for reader in scope.consumers(value) if reader not in self.nodes)
+
+    def before_sources(self) -> dict[ir.Value, ir.Value | None]:
+        """The results of the sources, each with what its source reads first."""
+        return {node.outputs[0]: node.inputs[0] for node in self.sources}
+
+
+class Regions:
+    """Those of one graph, while they grow; nodes are added in the order of the graph."""
+
+    def __init__(self) -> None:
+        self._parent: dict[ir.Node, ir.Node] = {}
+        self._sources: set[ir.Node] = set()
+
+    def begin(self, source: ir.Node) -> None:
+        """Begin a region with ``source``."""
+        self._parent[source] = source
+        self._sources.add(source)
+
+    def join(self, node: ir.Node, operands: Iterable[ir.Value]) -> None:
+        """Add ``node``, and make the regions that ``operands`` come from one."""
+        self._parent[node] = node
+        for operand in operands:
+            producer = operand.producer()
+            assert producer is not None
+            self._parent[self._root(producer)] = self._root(node)
+
+    def found(self) -> list[Region]:
+        """The regions that have more than sources, by their first node."""
+        regions: dict[ir.Node, Region] = {}
+        for node in self._parent:
+            region = regions.setdefault(self._root(node), Region())
+            if node in self._sources:
+                region.sources.append(node)
+            else:
+                region.nodes[node] = None
+        return [region for region in regions.values() if region.nodes]
+
+    def _root(self, node: ir.Node) -> ir.Node:
+        parent = self._parent
+        while parent[node] is not node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
