@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from smelt.ir import text
 from smelt.ir.constants import Constants
+from smelt.ir.packed import packed, unpacked
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.shapes import ShapeInference
 from smelt.ir.worklist import Worklist
@@ -97,7 +98,8 @@ class Library:
         slots = [program.slots[slot] for slot in program.outputs]
         blocks = [_block(slot.nbytes) for slot in slots]
         arena = _block(memory.arena_bytes)
-        arrays = [np.ascontiguousarray(array) for array in inputs]
+        types = [program.slots[slot].dtype for slot in program.inputs]
+        arrays = [packed(np.ascontiguousarray(a), t) for a, t in zip(inputs, types, strict=True)]
         kept = [array.copy() for array in arrays]
         run = getattr(self._library, built.function)
         run.argtypes = (ctypes.c_void_p,) * 3
@@ -108,14 +110,14 @@ class Library:
         )
         assert status == 0
         for before, after in zip(kept, arrays, strict=True):
-            np.testing.assert_array_equal(before, after, err_msg="an input was written")
+            assert before.tobytes() == after.tobytes(), "an input was written"
         _check_guard(arena, memory.arena_bytes)
         results = []
         for slot, block in zip(slots, blocks, strict=True):
             _check_guard(block, slot.nbytes)
             start = _inside(block) - block.ctypes.data
-            data = block[start : start + slot.nbytes].tobytes()
-            results.append(np.frombuffer(data, slot.dtype.numpy()).reshape(slot.shape))
+            data = block[start : start + slot.nbytes].copy()
+            results.append(unpacked(data, slot.dtype, slot.shape))
         return results
 
     def check(self, name: str, inputs: list[np.ndarray], rtol=2e-5, atol=2e-6) -> None:

@@ -11,6 +11,7 @@ from smelt.native.kernels import kernel_of
 from smelt.native.kernels.dot import is_product
 from smelt.native.kernels.kernel import Instance
 from smelt.native.memory import needs_of
+from smelt.native.storage_types import widen
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import Instruction, Program
 from smelt.program.lower import lower, lower_alone
@@ -34,6 +35,7 @@ def ordered(model: ir.Model) -> Program:
     if not is_static(program):
         check_sizes_known(program, binding_advice(model.graph.inputs))
     check_types(program)
+    widen(program)
     simplify(program)
     check_kernels(program)
     program = schedule(program, lambda instruction: needs_of(program, instruction))
@@ -47,6 +49,7 @@ def computes(model: ir.Model, node: ir.Node) -> bool:
         program = lower_alone(model, node)
         if not is_static(program) or any(slot.dtype not in C_TYPES for slot in program.slots):
             return True
+        widen(program)
         simplify(program)
         check_kernels(program)
     except (Unsupported, ErrorList):

@@ -16,6 +16,7 @@ class CType:
     ``name`` stores an element; ``word`` is the unsigned integer of its size; ``modular`` is the
     unsigned integer in which sums and products of it wrap around instead of overflowing.
     ``kind`` is ``float``, ``int`` or ``bool``; ``f`` ends the names of functions of math.h.
+    A type that is only stored is an ``int`` of its code, ``computed`` in another.
     """
 
     name: str
@@ -25,6 +26,7 @@ class CType:
     kind: str
     f: str = ""
     signed: bool = True
+    computed: ir.DataType | None = None
 
     def literal(self, value: float | int | bool) -> str:
         """``value`` as a constant expression of this type."""
@@ -73,6 +75,12 @@ class CType:
 
 BOOL = CType("uint8_t", "uint8_t", "uint32_t", 1, "bool", signed=False)
 
+
+def _stored(word: str, computed: ir.DataType) -> CType:
+    size = 2 if word == "uint16_t" else 1
+    return CType(word, word, "uint32_t", size, "int", signed=False, computed=computed)
+
+
 C_TYPES: dict[ir.DataType, CType] = {
     ir.DataType.FLOAT: CType("float", "uint32_t", "float", 4, "float", "f"),
     ir.DataType.DOUBLE: CType("double", "uint64_t", "double", 8, "float"),
@@ -85,6 +93,17 @@ C_TYPES: dict[ir.DataType, CType] = {
     ir.DataType.UINT32: CType("uint32_t", "uint32_t", "uint32_t", 4, "int", signed=False),
     ir.DataType.UINT64: CType("uint64_t", "uint64_t", "uint64_t", 8, "int", signed=False),
     ir.DataType.BOOL: BOOL,
+    ir.DataType.FLOAT16: _stored("uint16_t", ir.DataType.FLOAT),
+    ir.DataType.BFLOAT16: _stored("uint16_t", ir.DataType.FLOAT),
+    ir.DataType.FLOAT8E4M3FN: _stored("uint8_t", ir.DataType.FLOAT),
+    ir.DataType.FLOAT8E4M3FNUZ: _stored("uint8_t", ir.DataType.FLOAT),
+    ir.DataType.FLOAT8E5M2: _stored("uint8_t", ir.DataType.FLOAT),
+    ir.DataType.FLOAT8E5M2FNUZ: _stored("uint8_t", ir.DataType.FLOAT),
+    ir.DataType.FLOAT4E2M1: _stored("uint8_t", ir.DataType.FLOAT),
+    ir.DataType.INT4: _stored("uint8_t", ir.DataType.INT8),
+    ir.DataType.UINT4: _stored("uint8_t", ir.DataType.UINT8),
+    ir.DataType.INT2: _stored("uint8_t", ir.DataType.INT8),
+    ir.DataType.UINT2: _stored("uint8_t", ir.DataType.UINT8),
 }
 """The element types that the target takes."""
 

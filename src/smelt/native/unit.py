@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 
+from smelt.ir.packed import packed
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.memory import needs_of
@@ -109,8 +110,9 @@ class Unit:
         storage, c_type = self._storage(slot), C_TYPES[self.program.slots[slot].dtype]
         if storage.owner is Owner.CONSTANT:
             root = storage.index
-            array, note = self.program.constants[root], self.program.slots[root].name
-            return self._constant(array, C_TYPES[self.program.slots[root].dtype], note)
+            described = self.program.slots[root]
+            array = packed(self.program.constants[root], described.dtype)
+            return self._constant(array, C_TYPES[described.dtype], described.name)
         if storage.owner is Owner.INPUT:
             return _cast(f"const {c_type.name} *", f"inputs[{storage.index}]", raw)
         if storage.owner is Owner.OUTPUT:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import shlex
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from smelt.errors import InternalError, ResourceLimit, UsageError
+from smelt.ir.packed import packed, unpacked
 from smelt.runtime.feed import feed
 from smelt.runtime.interface import Interface, Port, Value
 
@@ -120,19 +122,31 @@ class CLibrary:
         """Run once. Raises UsageError E603 if an input does not fit."""
         fed = feed(self.interface, inputs)
         arrays = [_array(port, fed.get(port.name)) for port in self.interface.inputs]
-        results = [
-            np.empty(tuple(int(dim) for dim in port.shape or ()), port.dtype.numpy())  # type: ignore[union-attr, arg-type]
-            for port in self.interface.outputs
-        ]
+        results = [np.empty(_nbytes(port), np.uint8) for port in self.interface.outputs]
         status = self._run(_pointers(arrays), _pointers(results), *self._memories)
         if status:
             raise InternalError("E962", f"the compiled model returned the error {status}")
-        return tuple(results)
+        return tuple(map(_result, self.interface.outputs, results))
 
 
 def _array(port: Port, given: Value) -> np.ndarray:
     value = given if given is not None or port.default is None else port.default.numpy()
-    return np.ascontiguousarray(value)
+    assert port.dtype is not None  # the target refuses values of unknown type
+    return packed(np.ascontiguousarray(value), port.dtype)
+
+
+def _shape(port: Port) -> tuple[int, ...]:
+    return tuple(int(str(dim)) for dim in port.shape or ())
+
+
+def _nbytes(port: Port) -> int:
+    assert port.dtype is not None
+    return (math.prod(_shape(port)) * int(port.dtype.bitwidth) + 7) // 8
+
+
+def _result(port: Port, data: np.ndarray) -> np.ndarray:
+    assert port.dtype is not None
+    return unpacked(data, port.dtype, _shape(port))
 
 
 def _aligned(size: int, alignment: int) -> tuple[np.ndarray, int]:

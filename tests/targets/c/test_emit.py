@@ -270,7 +270,7 @@ def test_the_same_bytes_under_any_hash_seed() -> None:
 
 
 REFUSED = {
-    "E402": "g (float16[4] x) => (float16[4] y) { y = Neg(x) }",
+    "E402": "g (complex64[4,2] x) => (complex64[2,4] y) { y = Transpose(x) }",
     "E201": "g (float[4] x) => (float[4] y) { a = Bernoulli(x) y = Cos(a) }",
 }
 

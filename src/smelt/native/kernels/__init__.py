@@ -20,6 +20,7 @@ from smelt.native.kernels import (  # noqa: F401 - each fills the table
     recurrence,
     reduce,
     resample,
+    storage,
 )
 from smelt.native.kernels.kernel import Kernel, registered, registered_names
 from smelt.native.types import C_TYPES
@@ -44,4 +45,8 @@ def element_types(domain: str, op_type: str) -> frozenset[ir.DataType] | None:
     found = kernel_of(f"{domain}::{op_type}" if domain else op_type)
     if found is None:
         return None
-    return frozenset(dtype for dtype, type_ in C_TYPES.items() if type_.kind in found.kinds)
+    return frozenset(
+        dtype
+        for dtype, type_ in C_TYPES.items()
+        if C_TYPES[type_.computed or dtype].kind in found.kinds
+    )

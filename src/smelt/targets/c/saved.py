@@ -94,7 +94,7 @@ def _wanted(interface: Interface) -> Iterator[tuple[str, int]]:
 
 def _nbytes(port: Port) -> int:
     assert port.dtype is not None
-    size = port.dtype.numpy().itemsize
+    size = int(port.dtype.bitwidth)
     for dim in port.shape or ():
         size *= int(str(dim))
-    return size
+    return (size + 7) // 8

@@ -1,0 +1,33 @@
+"""Elements of less than a byte as C and files hold them: packed, the first in the low bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+
+def packed(array: np.ndarray, dtype: ir.DataType) -> np.ndarray:
+    """The bytes of ``array``, which itself has one element a byte; other types as they are."""
+    bits = int(dtype.bitwidth)
+    if bits >= 8:
+        return array
+    codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & ((1 << bits) - 1)
+    per_byte = 8 // bits
+    rows = np.zeros((-(-codes.size // per_byte), per_byte), np.uint8)
+    rows.reshape(-1)[: codes.size] = codes
+    shifted = rows << (bits * np.arange(per_byte, dtype=np.uint8))
+    return np.asarray(np.bitwise_or.reduce(shifted, axis=1), np.uint8)
+
+
+def unpacked(data: np.ndarray, dtype: ir.DataType, shape: tuple[int, ...]) -> np.ndarray:
+    """What ``packed`` made ``data`` of; its elements are of the NumPy type of ``dtype``."""
+    bits = int(dtype.bitwidth)
+    if bits >= 8:
+        return data.view(dtype.numpy()).reshape(shape)
+    shifts = bits * np.arange(8 // bits, dtype=np.uint8)
+    codes = (data[:, None] >> shifts) & np.uint8((1 << bits) - 1)
+    flat = codes.reshape(-1)[: int(np.prod(shape))]
+    if dtype in (ir.DataType.INT4, ir.DataType.INT2):
+        half = np.uint8(1 << (bits - 1))
+        return ((flat ^ half) - half).view(np.int8).astype(dtype.numpy()).reshape(shape)
+    return flat.view(dtype.numpy()).reshape(shape)

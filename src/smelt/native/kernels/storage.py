@@ -1,0 +1,163 @@
+"""Loads and stores of storage types: floats of 16 bits and less, and integers of 4 and 2 bits.
+
+Kernels compute in ``float`` or in a byte; what is stored is rounded once, to nearest, ties to
+even. Overflow is infinity in 16 bits; in 8 bits the largest number if ``saturate`` is set, as Cast
+defines it. Elements of less than a byte are packed, the first in the low bits, as in ONNX.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from smelt.native.kernels.kernel import KernelContext, kernel
+from smelt.native.types import CType
+
+LOAD, STORE = "smelt.c::Load", "smelt.c::Store"
+
+
+@dataclass(frozen=True, slots=True)
+class Minifloat:
+    """A float of a sign, an exponent and ``mantissa`` bits: ``unsigned zero`` if it has no -0.
+
+    ``limit`` is where numbers begin to overflow, to ``infinity``, a code, or to the code ``nan``
+    if there is no infinity; ``largest`` is the code of the largest number.
+    """
+
+    word: str
+    sign: int
+    mantissa: int
+    bias: int
+    limit: str
+    largest: int
+    nan: int
+    infinity: int | None = None
+    unsigned_zero: bool = False
+
+
+_F16 = Minifloat("uint16_t", 0x8000, 10, 15, ">= 65520.0", 0x7BFF, 0x7E00, 0x7C00)
+_BF16 = Minifloat("uint16_t", 0x8000, 7, 127, ">= 3.3961775292304957e38", 0x7F7F, 0x7FC0, 0x7F80)
+MINIFLOATS = {
+    ir.DataType.FLOAT16: _F16,
+    ir.DataType.BFLOAT16: _BF16,
+    ir.DataType.FLOAT8E4M3FN: Minifloat("uint8_t", 0x80, 3, 7, "> 464.0", 0x7E, 0x7F),
+    ir.DataType.FLOAT8E4M3FNUZ: Minifloat(
+        "uint8_t", 0x80, 3, 8, ">= 248.0", 0x7F, 0x80, unsigned_zero=True
+    ),
+    ir.DataType.FLOAT8E5M2: Minifloat("uint8_t", 0x80, 2, 15, ">= 61440.0", 0x7B, 0x7E, 0x7C),
+    ir.DataType.FLOAT8E5M2FNUZ: Minifloat(
+        "uint8_t", 0x80, 2, 16, ">= 61440.0", 0x7F, 0x80, unsigned_zero=True
+    ),
+    ir.DataType.FLOAT4E2M1: Minifloat("uint8_t", 0x8, 1, 1, ">= 7.0", 0x7, 0x8),
+}
+ONLY_SATURATES = frozenset({ir.DataType.FLOAT4E2M1})
+SATURATES = frozenset({dtype for dtype in MINIFLOATS if dtype.bitwidth == 8}) | ONLY_SATURATES
+
+
+@kernel(LOAD, kinds=frozenset({"int"}))
+def load(cx: KernelContext) -> None:
+    """The numbers that the codes stand for, exactly."""
+    dtype = cx.program.slots[cx.instruction.inputs[0]].dtype
+    source, output = cx.input(0), cx.output()
+    with cx.body.loop("i", output.size):
+        code = _unpacked(source.name, dtype)
+        if dtype in MINIFLOATS:
+            value = f"{cx.call(f'value_of_{dtype.name.lower()}', _value(dtype))}({code})"
+        elif output.type.signed:
+            half = 1 << (dtype.bitwidth - 1)
+            value = f"(int8_t)((int)(({code}) ^ {half}u) - {half})"
+        else:
+            value = f"(uint8_t)({code})"
+        cx.body.line(f"{output.name}[i] = {value};")
+
+
+@kernel(STORE, kinds=frozenset({"float", "int"}))
+def store(cx: KernelContext) -> None:
+    """The codes of the nearest numbers; integers keep their low bits."""
+    dtype = cx.program.slots[cx.instruction.outputs[0]].dtype
+    source, output = cx.input(0), cx.output()
+    per_byte = 8 // dtype.bitwidth
+
+    def code(at: str) -> str:
+        if dtype not in MINIFLOATS:
+            return f"(uint8_t){source.name}[{at}]"
+        saturate = dtype in ONLY_SATURATES or (dtype in SATURATES and bool(cx.int("saturate")))
+        name = f"{dtype.name.lower()}_of_{source.type.name}" + ("_saturated" if saturate else "")
+        return f"{cx.call(name, _code(name, dtype, source.type, saturate))}({source.name}[{at}])"
+
+    if per_byte <= 1:
+        with cx.body.loop("i", output.size):
+            cx.body.line(f"{output.name}[i] = {code('i')};")
+        return
+    mask = (1 << dtype.bitwidth) - 1
+    with cx.body.loop("b", -(-output.size // per_byte)):
+        cx.body.line("unsigned byte = 0;")
+        with cx.body.loop("j", per_byte):
+            cx.body.line(f"const ptrdiff_t i = b * {per_byte} + j;")
+            cx.body.line(f"if (i < {output.size})")
+            cx.body.line(f"    byte |= ({code('i')} & {mask}u) << ({dtype.bitwidth} * j);")
+        cx.body.line(f"{output.name}[b] = (uint8_t)byte;")
+
+
+def _unpacked(array: str, dtype: ir.DataType) -> str:
+    """Element ``i`` of an array that may hold several a byte."""
+    bits = int(dtype.bitwidth)
+    if bits >= 8:
+        return f"{array}[i]"
+    per_byte = 8 // bits
+    return f"{array}[i / {per_byte}] >> ({bits} * (i % {per_byte})) & {(1 << bits) - 1}u"
+
+
+def _value(dtype: ir.DataType) -> str:
+    """A function from the code of a minifloat to its number."""
+    f, name = MINIFLOATS[dtype], f"value_of_{dtype.name.lower()}"
+    lines = [f"static float {name}(unsigned code)", "{"]
+    lines += [f"    const unsigned a = code & {f.sign - 1}u;"]
+    if f.unsigned_zero:
+        lines += [f"    if (code == {f.nan}u)", "        return NAN;"]
+    elif dtype not in ONLY_SATURATES:
+        lines += [f"    if (a > {f.largest if f.infinity is None else f.infinity}u)"]
+        lines += ["        return NAN;"]
+    if f.infinity is not None:
+        lines += [f"    if (a == {f.infinity}u)"]
+        lines += [f"        return code & {f.sign}u ? -INFINITY : INFINITY;"]
+    one, low = 1 << f.mantissa, 1 - f.bias - f.mantissa
+    lines += [
+        f"    const unsigned e = a >> {f.mantissa}, m = a & {one - 1}u;",
+        f"    const float v = ldexpf((float)(e ? m + {one}u : m), (int)(e ? e - 1 : 0) + ({low}));",
+        f"    return code & {f.sign}u ? -v : v;",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _code(name: str, dtype: ir.DataType, source: CType, saturate: bool) -> str:
+    """A function from a number to the code of the nearest minifloat.
+
+    A number is a multiple of the unit of its binade; the lowest binade has that of the subnormals.
+    What rounds up to the next binade carries into the exponent.
+    """
+    f, t = MINIFLOATS[dtype], source
+    over = f.largest if saturate else f.infinity
+    beyond = f"{f.nan}u" if over is None else f"sign | {over}u"
+    nan = f"{f.nan}u" if f.unsigned_zero else f"sign | {f.nan}u"
+    lowest = 1 - f.bias
+    lines = [
+        f"static {f.word} {name}({t.name} x)",
+        "{",
+        f"    const unsigned sign = signbit(x) ? {f.sign}u : 0;",
+        f"    const {t.name} a = fabs{t.f}(x);",
+        "    int e;",
+        "    if (x != x)",
+        f"        return ({f.word})({nan});",
+        f"    if ((double)a {f.limit})",
+        f"        return ({f.word})({beyond});",
+        f"    (void)frexp{t.f}(a, &e);",
+        f"    e = a == 0 || e - 1 < {lowest} ? {lowest} : e - 1;",
+        f"    const unsigned n = (unsigned)rint{t.f}(ldexp{t.f}(a, {f.mantissa} - e));",
+        f"    const unsigned code = n + ((unsigned)(e - ({lowest})) << {f.mantissa});",
+        f"    return ({f.word})({'code == 0 ? 0 : ' if f.unsigned_zero else ''}sign | code);",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,129 @@
+"""Let kernels compute on types that are only stored: load before them, store after them.
+
+A float of 16 bits or less is computed in ``float``, an integer of less than a byte in a byte, and
+each result is rounded to its type, as if each operator were run alone. Operators that only move
+elements of whole bytes move codes. Constants are loaded here, once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import onnx_ir as ir
+
+from smelt.native.kernels.storage import LOAD, STORE
+from smelt.native.types import C_TYPES
+from smelt.program.instruction import Instruction, Program, Slot
+
+MOVES = frozenset(
+    {
+        *("Reshape", "Identity", "Transpose", "Expand", "Tile", "Concat", "Slice", "Gather"),
+        *("GatherElements", "GatherND", "Shape", "Size"),
+    }
+)
+"""Instructions whose kernels only copy elements, whatever they mean."""
+
+PACKED_MOVES = frozenset({"Reshape", "Identity", "Shape", "Size"})
+"""Those that copy elements of less than a byte."""
+
+
+def widen(program: Program) -> None:
+    """Insert the loads and stores, in place."""
+    if not any(C_TYPES[slot.dtype].computed for slot in program.slots if slot.dtype in C_TYPES):
+        return
+    _Widener(program).run()
+
+
+class _Widener:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.done: list[Instruction] = []
+        self.loaded: dict[int, int] = {}
+
+    def run(self) -> None:
+        for instruction in self.program.instructions:
+            if instruction.op == "Cast":
+                self.cast(instruction)
+            else:
+                self.compute(instruction)
+        self.program.instructions = self.done
+
+    def stored(self, slot: int) -> ir.DataType | None:
+        """The type that a slot of a storage type is computed in; None for other slots."""
+        if slot < 0 or self.program.slots[slot].dtype not in C_TYPES:
+            return None
+        return C_TYPES[self.program.slots[slot].dtype].computed
+
+    def compute(self, step: Instruction) -> None:
+        slots = (*step.inputs, *step.outputs)
+        narrow = [slot for slot in slots if self.stored(slot) is not None]
+        bits = [int(self.program.slots[slot].dtype.bitwidth) for slot in narrow]
+        if not narrow or step.op in (MOVES if min(bits) >= 8 else PACKED_MOVES):
+            self.done.append(step)
+            return
+        inputs = tuple(self.load(slot, step) for slot in step.inputs)
+        outputs = tuple(self.wide(slot) for slot in step.outputs)
+        self.done.append(replace(step, inputs=inputs, outputs=outputs))
+        for old, new in zip(step.outputs, outputs, strict=True):
+            if old != new:
+                self.store(new, old, step, 1)
+
+    def cast(self, step: Instruction) -> None:
+        """A number is rounded once: from a double where no float holds it."""
+        (source,), (target,) = step.inputs, step.outputs
+        value = self.load(source, step)
+        wide = self.stored(target)
+        if wide is None:
+            self.done.append(replace(step, inputs=(value,)))
+            return
+        have = self.program.slots[value].dtype
+        if wide == ir.DataType.FLOAT and have != ir.DataType.DOUBLE:
+            exact = have in _HELD_BY_FLOAT
+            wide = ir.DataType.FLOAT if exact else ir.DataType.DOUBLE
+        if wide == ir.DataType.FLOAT and have == ir.DataType.DOUBLE:
+            wide = ir.DataType.DOUBLE
+        if have != wide:
+            between = self.new(target, wide)
+            attributes = {**step.attributes, "to": int(wide)}
+            self.done.append(
+                replace(step, inputs=(value,), outputs=(between,), attributes=attributes)
+            )
+            value = between
+        self.store(value, target, step, step.attributes.get("saturate", 1))
+
+    def load(self, slot: int, step: Instruction) -> int:
+        """The slot with what ``slot`` stands for, which is itself if it is of no storage type."""
+        wide = self.stored(slot)
+        if wide is None:
+            return slot
+        if slot in self.program.constants:
+            if slot not in self.loaded:
+                self.loaded[slot] = self.new(slot, wide)
+                array = self.program.constants[slot].astype(wide.numpy())
+                array.flags.writeable = False
+                self.program.constants[self.loaded[slot]] = array
+            return self.loaded[slot]
+        loaded = self.new(slot, wide)
+        self.done.append(Instruction(LOAD, (slot,), (loaded,), {}, (), step.origin))
+        return loaded
+
+    def wide(self, slot: int) -> int:
+        """A slot for a result to be stored in ``slot``, which is itself if it stays as it is."""
+        wide = self.stored(slot)
+        return slot if wide is None else self.new(slot, wide)
+
+    def store(self, value: int, slot: int, step: Instruction, saturate: object) -> None:
+        attributes = {"saturate": int(bool(saturate))}
+        self.done.append(Instruction(STORE, (value,), (slot,), attributes, (), step.origin))
+
+    def new(self, like: int, dtype: ir.DataType) -> int:
+        slot: Slot = self.program.slots[like]
+        return self.program.new_slot(replace(slot, dtype=dtype))
+
+
+_HELD_BY_FLOAT = frozenset(
+    {
+        *(ir.DataType.BOOL, ir.DataType.FLOAT, ir.DataType.INT8, ir.DataType.UINT8),
+        *(ir.DataType.INT16, ir.DataType.UINT16),
+    }
+)
