@@ -27,6 +27,11 @@ CODES: Mapping[str, ErrorCode] = {
         "A value of the model has more dims than the arrays of the target can have.",
         "merge dims, or choose another target",
     ),
+    "E405": ErrorCode(
+        "a memory of the target is too small",
+        "One operation, or what is alive with it, needs more bytes of a memory than there are.",
+        "split it into bands, give the memory more bytes, or add a fallback",
+    ),
     "E411": ErrorCode(
         "a size is known only as the model runs",
         "Memory is planned before a run, and a size depends on data.",

@@ -1,8 +1,8 @@
 """The Program: a flat list of instructions over slots, below the graph.
 
-A slot is written once and holds one tensor. Each slot has a dtype and a shape; each instruction
-knows which of its inputs nobody reads afterwards. Scheduling, memory planning and code
-generation work here. The form follows tenferro's ExecProgram.
+A slot is written once, or by Stores box by box, and holds one tensor. Each slot has a dtype and a
+shape; each instruction knows which of its inputs nobody reads afterwards. Scheduling, memory
+planning and code generation work here. The form follows tenferro's ExecProgram.
 """
 
 from __future__ import annotations
@@ -49,11 +49,15 @@ def _free(rank: int, *used: tuple[int, ...]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The type of one slot; ``name`` is the graph value it came from, for reports."""
+    """The type of one slot; ``name`` is the graph value it came from, for reports.
+
+    ``space`` names the memory that it lives in, the one arena if empty.
+    """
 
     dtype: ir.DataType
     shape: tuple[Dim, ...]
     name: str
+    space: str = ""
 
     @property
     def size(self) -> int:
@@ -88,6 +92,13 @@ class Instruction:
     attributes: Mapping[str, AttributeValue | DotDims] = field(default_factory=dict)
     last_use: tuple[bool, ...] = ()
     origin: str = ""
+
+    def ints(self, name: str) -> tuple[int, ...]:
+        """An attribute that holds integers; raises ValueError for others."""
+        value = self.attributes[name]
+        if not isinstance(value, tuple):
+            raise ValueError(f"{self.op}.{name} holds no integers")
+        return tuple(int(item) for item in value)
 
 
 @dataclass(slots=True)

@@ -116,9 +116,9 @@ def plan_memory(
     """Plan the arena of ``program`` in the order of its instructions."""
     assignment = assign_storage(program, needs_of, outputs_in_arena=outputs_in_arena)
     storages = assignment.arena
-    sizes = [_aligned(storage.size, alignment) for storage in storages]
+    sizes = [aligned(storage.size, alignment) for storage in storages]
     bound = lower_bound(storages, sizes)
-    offsets, arena = _best_packing(storages, sizes, bound)
+    offsets, arena = pack(storages, sizes, bound)
     scratch = max((storage.size for storage in storages if storage.scratch), default=0)
     return MemoryPlan(program, assignment, tuple(offsets), arena, bound, alignment, scratch)
 
@@ -136,9 +136,7 @@ def lower_bound(storages: Sequence[Storage], sizes: Sequence[int]) -> int:
     return most
 
 
-def _best_packing(
-    storages: Sequence[Storage], sizes: Sequence[int], bound: int
-) -> tuple[list[int], int]:
+def pack(storages: Sequence[Storage], sizes: Sequence[int], bound: int) -> tuple[list[int], int]:
     """Pack greedily by size; while that misses ``bound``, by what did not fit, then by size.
 
     A storage that ends above the bound came too late: it is promoted, and all are packed again.
@@ -149,7 +147,7 @@ def _best_packing(
     arena = -1
     for _ in range(1 + min(ATTEMPTS, ATTEMPTS_WORK // max(len(storages), 1))):
         order = sorted(range(len(storages)), key=lambda i: (-promoted[i], -sizes[i], i))
-        offsets = _pack(storages, sizes, order)
+        offsets = _placed(storages, sizes, order)
         total = max((offsets[i] + sizes[i] for i in order), default=0)
         if arena < 0 or total < arena:
             best, arena = offsets, total
@@ -161,7 +159,7 @@ def _best_packing(
     return best, arena
 
 
-def _pack(storages: Sequence[Storage], sizes: Sequence[int], order: Sequence[int]) -> list[int]:
+def _placed(storages: Sequence[Storage], sizes: Sequence[int], order: Sequence[int]) -> list[int]:
     """Place the storages in ``order``, each in the lowest gap that fits it."""
     offsets = [0] * len(storages)
     placed = _Timeline()
@@ -199,8 +197,18 @@ class _Timeline:
             yield from self._starting.get(step, ())
 
 
-def _aligned(size: int, alignment: int) -> int:
+def aligned(size: int, alignment: int) -> int:
+    """``size`` in whole units of ``alignment``."""
     return -(-size // alignment) * alignment
 
 
-__all__ = ["ALIGNMENT", "MemoryPlan", "Owner", "Row", "lower_bound", "plan_memory"]
+__all__ = [
+    "ALIGNMENT",
+    "MemoryPlan",
+    "Owner",
+    "Row",
+    "aligned",
+    "lower_bound",
+    "pack",
+    "plan_memory",
+]

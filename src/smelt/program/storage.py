@@ -46,7 +46,8 @@ class Storage:
     """One run of bytes, live from step ``first`` to step ``last``, both included.
 
     ``index`` is the position among the program's inputs or outputs, or the constant's slot, as
-    the ``owner`` says. ``reserved`` storage is scratch space of the instruction at ``first``.
+    the ``owner`` says. ``scratch`` storage is that of the instruction at ``first``. ``space`` names
+    the memory that it lies in.
     """
 
     size: int
@@ -56,6 +57,7 @@ class Storage:
     index: int = -1
     slots: list[int] = field(default_factory=list)
     scratch: bool = False
+    space: str = ""
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class _Assigner:
         scratch: list[Storage | None] = []
         for step, instruction in enumerate(self.program.instructions):
             needs = needs_of(instruction)
-            scratch.append(self._scratch(step, needs.workspace))
+            scratch.append(self._scratch(step, instruction, needs.workspace))
             shared = self._shared(step, instruction, needs)
             for position, slot in enumerate(instruction.outputs):
                 if slot >= 0:
@@ -122,14 +124,16 @@ class _Assigner:
         owners += [(slot, Owner.CONSTANT, slot) for slot in self.program.constants]
         for slot, owner, index in owners:
             size = self.program.slots[slot].nbytes
-            storage = Storage(size, -1, self.end, owner, index, [slot])
+            space = self.program.slots[slot].space
+            storage = Storage(size, -1, self.end, owner, index, [slot], space=space)
             self.storages.append(storage)
             self.of_slot[slot] = storage
 
-    def _scratch(self, step: int, size: int) -> Storage | None:
+    def _scratch(self, step: int, instruction: Instruction, size: int) -> Storage | None:
         if size == 0:
             return None
-        storage = Storage(size, step, step, scratch=True)
+        spaces = [self.program.slots[slot].space for slot in instruction.outputs if slot >= 0]
+        storage = Storage(size, step, step, scratch=True, space=spaces[0] if spaces else "")
         self.storages.append(storage)
         return storage
 
@@ -141,7 +145,9 @@ class _Assigner:
         for position in needs.in_place:
             slot = instruction.inputs[position]
             storage = self.of_slot[slot] if slot >= 0 else None
-            if storage is not None and self._may_overwrite(storage, slot, step, instruction, size):
+            if storage is None or storage.space != self.program.slots[instruction.outputs[0]].space:
+                continue
+            if self._may_overwrite(storage, slot, step, instruction, size):
                 return storage
         return None
 
@@ -159,8 +165,13 @@ class _Assigner:
         )
 
     def _write(self, step: int, slot: int, storage: Storage | None) -> None:
+        known = self.of_slot[slot]
+        if known is not None:  # a further box of a slot that Stores fill
+            known.last = max(known.last, step)
+            return
         if storage is None:
-            storage = Storage(self.program.slots[slot].nbytes, step, step)
+            described = self.program.slots[slot]
+            storage = Storage(described.nbytes, step, step, space=described.space)
             self.storages.append(storage)
         storage.slots.append(slot)
         storage.last = max(storage.last, step, self.last_read[slot])

@@ -19,6 +19,7 @@ import onnx_ir as ir
 from smelt.errors import UsageError
 from smelt.ir.rule import Rule
 from smelt.operators.declare import Operator
+from smelt.program import memories
 from smelt.runtime.input_ranges import Range
 from smelt.runtime.interface import Interface, Value
 from smelt.spans import span
@@ -182,6 +183,7 @@ class Target(Generic[Steps, Memory]):
     budget; a text is the reason why not. ``fallback``: the target that runs what this one does not
     take, so that it refuses no model for one node; none if it stands alone. ``cost``: what a region
     of nodes costs more here than on the fallback, its call included: above 0, it stays there.
+    ``memories``: what it computes in, for ``program.staging`` and reports; one arena if empty.
     ``tolerance``: largest relative error against the source that its arithmetic explains.
     ``open``: what a folder holds that an artifact of this target was saved to, None for any other
     folder; targets whose files cannot be run on this machine go without.
@@ -205,5 +207,6 @@ class Target(Generic[Steps, Memory]):
     accepts: Callable[[ir.Node], bool | str] | None = None
     fallback: str | None = None
     cost: Callable[[Sequence[ir.Node]], float] | None = None
+    memories: tuple[memories.Memory, ...] = ()
     tolerance: float = 1e-4
     open: Callable[[Path], Saved | None] = lambda folder: None

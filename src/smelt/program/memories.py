@@ -1,0 +1,120 @@
+"""The memories of a machine, and where in each the storages of a Program lie.
+
+A slot lives in a space, by name; the storages of one space share its bytes by the time in which
+each is live. One arena without a limit is the special case that ``memory.py`` plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from smelt.errors import Unsupported, UsageError
+from smelt.program.instruction import Program
+from smelt.program.memory import aligned, lower_bound, pack
+from smelt.program.storage import (
+    Assignment,
+    NeedsOf,
+    Owner,
+    Storage,
+    assign_storage,
+    no_needs,
+)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A memory of ``size`` bytes, any number if None, used in units of ``align``.
+
+    ``name`` is the space of slots that lie in it; empty for those that nobody has assigned.
+    """
+
+    name: str
+    size: int | None = None
+    align: int = 64
+
+    def __post_init__(self) -> None:
+        if self.align < 1 or (self.size is not None and self.size < 0):
+            raise UsageError(
+                "E660", f"{self} is no memory", why="a size is at least 0, an alignment 1"
+            )
+
+
+@dataclass(frozen=True)
+class SpacesPlan:
+    """An offset in its memory for every storage that the caller doesn't provide.
+
+    ``used`` are the bytes taken of each memory, ``bounds`` what no plan for this order beats.
+    """
+
+    program: Program
+    assignment: Assignment
+    offsets: Mapping[int, int]
+    used: Mapping[str, int]
+    bounds: Mapping[str, int]
+
+    def offset_of(self, slot: int) -> int:
+        """The offset of ``slot`` in its space; KeyError for storage of the caller."""
+        storage = self.assignment.of_slot[slot]
+        if storage is None:
+            raise KeyError(slot)
+        return self.offsets[id(storage)]
+
+
+def plan_spaces(
+    program: Program, memories: Sequence[Memory], needs_of: NeedsOf = no_needs
+) -> SpacesPlan:
+    """Place the storages of each space of ``program`` in the memory of that name.
+
+    Raises Unsupported E405 for a memory that is too small, with what lies in it at the peak, and
+    UsageError E660 for a space that is no memory.
+    """
+    assignment = assign_storage(program, needs_of)
+    by_space: dict[str, list[Storage]] = {memory.name: [] for memory in memories}
+    for storage in assignment.arena:
+        if storage.space not in by_space:
+            raise UsageError("E660", f"there is no memory called {storage.space!r}")
+        by_space[storage.space].append(storage)
+    offsets: dict[int, int] = {}
+    used, bounds = {}, {}
+    for memory in memories:
+        storages = by_space[memory.name]
+        sizes = [aligned(storage.size, memory.align) for storage in storages]
+        bounds[memory.name] = lower_bound(storages, sizes)
+        if memory.size is not None and bounds[memory.name] > memory.size:
+            raise too_small(memory, program, storages, bounds[memory.name])
+        placed, used[memory.name] = pack(storages, sizes, bounds[memory.name])
+        if memory.size is not None and used[memory.name] > memory.size:
+            raise too_small(memory, program, storages, used[memory.name])
+        offsets.update((id(s), offset) for s, offset in zip(storages, placed, strict=True))
+    return SpacesPlan(program, assignment, offsets, used, bounds)
+
+
+def too_small(
+    memory: Memory, program: Program, storages: Sequence[Storage], needed: int
+) -> Unsupported:
+    """The refusal of a program that needs more of ``memory``, with the tensors at its peak."""
+    steps = range(len(program.instructions))
+    live = {step: sum(s.size for s in storages if s.first <= step <= s.last) for step in steps}
+    peak = max(steps, key=lambda step: live[step], default=0)
+    held = [s for s in storages if s.first <= peak <= s.last]
+    held.sort(key=lambda storage: -storage.size)
+    names = [
+        f"{s.size} bytes: {', '.join(program.slots[i].name for i in s.slots) or 'scratch'}"
+        for s in held
+    ]
+    return Unsupported(
+        "E405",
+        f"the memory {memory.name!r} of {memory.size} bytes is too small",
+        at=[f"step {peak} ({_title(program, peak)})", *names[:8]],
+        why=f"{needed} bytes are needed at once",
+        fix="split the largest into bands (smelt.program.tiling), or let a fallback run it",
+    )
+
+
+def _title(program: Program, step: int) -> str:
+    instruction = program.instructions[step]
+    return instruction.origin or instruction.op
+
+
+__all__ = ["Memory", "Owner", "SpacesPlan", "plan_spaces", "too_small"]

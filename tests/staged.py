@@ -1,0 +1,67 @@
+"""Run a Program instruction by instruction: copies by NumPy, everything else by the host's kernels.
+
+Slow, and without a planner: what tiling and staging make is held against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from smelt.program.instruction import Instruction, Program
+from smelt.program.staging import BAND, JOIN, LOAD, STORE
+from smelt.targets.host.runner import HostRunner
+
+
+def run(program: Program, *inputs: np.ndarray) -> list[np.ndarray]:
+    """The outputs; a slot that is read before all of it was written raises."""
+    known: dict[int, np.ndarray] = {
+        **program.constants,
+        **dict(zip(program.inputs, inputs, strict=True)),
+    }
+    for instruction in program.instructions:
+        operands = [known[slot] for slot in instruction.inputs if slot >= 0]
+        if instruction.op in (LOAD, BAND):
+            known[instruction.outputs[0]] = operands[0][box(instruction, operands[0].ndim)].copy()
+        elif instruction.op == STORE:
+            slot = program.slots[instruction.outputs[0]]
+            whole = known.setdefault(
+                instruction.outputs[0], np.empty(slot.shape, slot.dtype.numpy())
+            )
+            whole[box(instruction, whole.ndim)] = operands[0]
+        elif instruction.op == JOIN:
+            known[instruction.outputs[0]] = np.concatenate(operands, instruction.attributes["axis"])  # type: ignore[arg-type]
+        else:
+            known.update(
+                zip(instruction.outputs, computed(program, instruction, operands), strict=True)
+            )
+    return [known[slot] for slot in program.outputs]
+
+
+def box(instruction: Instruction, rank: int) -> tuple[slice, ...]:
+    """The part of the home tensor that a copy is of; all of it without one."""
+    attributes: Mapping[str, object] = instruction.attributes
+    found = [slice(None)] * rank
+    if "axes" in attributes:
+        bounds = (attributes[name] for name in ("axes", "starts", "stops"))
+        for axis, start, stop in zip(*bounds, strict=True):  # type: ignore[call-overload]
+            found[axis] = slice(start, stop)
+    return tuple(found)
+
+
+def computed(
+    program: Program, instruction: Instruction, operands: Sequence[np.ndarray]
+) -> Sequence[np.ndarray]:
+    inputs = tuple(slot for slot in instruction.inputs if slot >= 0)
+    distinct = tuple(dict.fromkeys(inputs))
+    alone = replace(
+        program,
+        inputs=distinct,
+        outputs=instruction.outputs,
+        constants={},
+        instructions=[replace(instruction, last_use=())],
+    )
+    arrays = dict(zip(inputs, operands, strict=True))
+    return HostRunner(alone, {})(*(arrays[slot] for slot in distinct))
