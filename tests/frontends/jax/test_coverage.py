@@ -3,7 +3,7 @@
 import pytest
 
 from smelt.frontends.jax import coverage, registry
-from smelt.frontends.jax.engine import REFUSED
+from smelt.frontends.jax.support import REFUSED
 
 
 def test_every_lowering_is_listed_once_in_the_family_that_has_it() -> None:

@@ -17,13 +17,16 @@ INTERNED = 1024
 
 
 class ConstantPool:
-    """Makes initializers of the main graph, which every subgraph may read."""
+    """Makes initializers of the main graph, which every subgraph may read.
 
-    def __init__(self, builder: Builder) -> None:
+    ``names`` are those of arrays, by identity.
+    """
+
+    def __init__(self, builder: Builder, names: Mapping[Hashable, str]) -> None:
         self._builder = builder
         self._by_bytes: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
         self._by_identity: dict[Hashable, tuple[object, ir.Value]] = {}
-        self.names: Mapping[Hashable, str] = {}
+        self.names = names
         self.known = Constants()
 
     def constant(self, array: np.ndarray) -> ir.Value:

@@ -8,7 +8,7 @@ from importlib import import_module
 
 from smelt.frontends.jax import compat, registry
 from smelt.frontends.jax.complex_numbers import rules
-from smelt.frontends.jax.engine import REFUSED
+from smelt.frontends.jax.support import REFUSED
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import onnx_ir as ir
 
-from smelt.ir.shapes import is_positive, same_dim
-
-if TYPE_CHECKING:
-    from smelt.frontends.jax.lowering import Lowering
+from smelt.ir.shapes import same_dim
 
 
 def fits(inferred: ir.Shape, expected: ir.Shape) -> bool:
@@ -35,9 +30,3 @@ def reshape_numbers(
         for i in kept[: len(unknown) - 1] if len(kept) == len(unknown) else kept:
             numbers[i] = 0
     return numbers if numbers.count(-1) <= 1 else None
-
-
-def is_never_empty(cx: Lowering) -> bool:
-    """True if no operand of the equation can have a size of 0, which some operators do not take."""
-    dims = (dim for aval in cx.avals_in for dim in aval.shape)
-    return all(is_positive(cx.symbols.dim(dim)) for dim in dims)

@@ -9,30 +9,25 @@ returns must not depend on a draw, and statistics that the module would keep are
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Set
+from collections.abc import Hashable, Sequence, Set
 from typing import Any
 
 from smelt.errors import Unsupported
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.interpreter import live_equations
 from smelt.frontends.jax.places import place
-from smelt.frontends.jax.state import State, flat, held
+from smelt.frontends.jax.state import Copy, State, content_of, variables_of
 
 
-def own(fn: Callable[..., Any], state: State) -> Callable[..., Any]:
-    """``fn``, or the same with nnx modules of the current trace; call it inside."""
-    return state.rebuild({}) if state.copies is not None else fn
-
-
-def check_written(state: State) -> None:
+def check_written(copies: Sequence[Copy]) -> None:
     """Raise Unsupported E102 if a module has written what a call after this one would read.
 
     Normalized weights are none of that, for the module computes them anew; nor are values that
     it notes for its caller. To be called in the trace, after the call.
     """
-    for module, before in state.copies or ():
-        for path, variable in flat(module):
-            if held(variable) is not before.get(path) and not _may_change(variable):
+    for module, before in copies:
+        for path, variable in variables_of(module):
+            if content_of(variable) is not before.get(path) and not _may_change(variable):
                 raise Unsupported(
                     "E102",
                     f"a module writes to its variable {'.'.join(map(str, path))!r}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from smelt.errors import UsageError
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.interpreter import live_equations
-from smelt.frontends.jax.state import State
+from smelt.frontends.jax.state import Copy, State, Substitution
 
 SHOWN = 20
 """How many names an error lists."""
@@ -24,10 +24,18 @@ class Parameters:
     patterns: tuple[str, ...]
     arrays: Mapping[str, Any]
 
-    def function(self, values: Sequence[Any]) -> Any:
-        """The function with ``values`` in place of ``arrays``."""
+    def function(
+        self, fn: Callable[..., Any], values: Sequence[Any]
+    ) -> tuple[Callable[..., Any], Sequence[Copy]]:
+        """``fn`` with ``values`` in place of ``arrays``, and the nnx modules made for it.
+
+        A trace must not write to the modules of its caller, so they are made anew in any case.
+        """
+        if not values and not self.state.has_modules:
+            return fn, ()
         pairs = zip(self.arrays.values(), values, strict=True)
-        return self.state.rebuild({id(array): value for array, value in pairs})
+        substitution = Substitution({id(array): value for array, value in pairs})
+        return self.state.rebuild(substitution), substitution.copies
 
     def read(self, closed: compat.ClosedJaxpr) -> tuple[compat.ClosedJaxpr, list[str]]:
         """``closed``, whose last inputs are ``arrays``, without those that it never reads.

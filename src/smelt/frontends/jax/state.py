@@ -13,7 +13,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -24,39 +24,51 @@ from smelt.frontends.jax.arguments import positional_names
 from smelt.frontends.jax.names import join, unique
 
 
-class Part(NamedTuple):
-    """A variable: its name, empty for the function itself, what it holds, and whether its name
-    stands for itself, as that of a global variable does in every function."""
+class Member(NamedTuple):
+    """What a function holds: under which name, empty for the function itself; what it is; and
+    whether the name is that of a global variable, which is the same in every function."""
 
     name: str
     content: Any
     is_global: bool = False
 
 
-Rebuild: TypeAlias = Callable[[Sequence[Any]], Any]
-"""Makes a function from its parts, in order."""
-
-Again: TypeAlias = Callable[[Mapping[int, Any]], Any]
-"""Makes something with other arrays, given by the ids of the old ones."""
-
+Assemble: TypeAlias = Callable[[Sequence[Any]], Any]
+"""Makes a function of what it holds, in order."""
 
 Copy: TypeAlias = tuple[Any, Mapping[tuple[Any, ...], Any]]
 """An nnx module, and what its variables hold, by path."""
 
 
 @dataclass(frozen=True)
-class State:
-    """``arrays`` by name, each array once; ``rebuild`` makes the function with others by id.
+class Substitution:
+    """``arrays`` in the place of others, by the ids of those; ``copies`` collects nnx modules that
+    were made with them."""
 
-    ``keys`` are those of the streams of random numbers that nnx modules count along. ``copies``
-    lists the nnx modules that ``rebuild`` has made, with what their variables held at first; it
-    is None if the function has no such modules.
+    arrays: Mapping[int, Any]
+    copies: list[Copy] = field(default_factory=list)
+
+    def of(self, array: Any) -> Any:
+        """What stands in the place of ``array``, itself if nothing does."""
+        return self.arrays.get(id(array), array)
+
+
+Rebuild: TypeAlias = Callable[[Substitution], Any]
+"""Makes something anew with other arrays."""
+
+
+@dataclass(frozen=True)
+class State:
+    """``arrays`` by name, each array once; ``rebuild`` makes the function with others.
+
+    ``keys`` are those of the streams of random numbers that nnx modules count along.
+    ``has_modules`` is True if ``rebuild`` makes nnx modules even where no array is another.
     """
 
     arrays: Mapping[str, Any]
-    rebuild: Again
+    rebuild: Rebuild
     keys: Sequence[Any]
-    copies: list[Copy] | None
+    has_modules: bool
 
 
 def state_of(fn: Callable[..., Any]) -> State:
@@ -64,10 +76,10 @@ def state_of(fn: Callable[..., Any]) -> State:
     wrapped = inspect.unwrap(fn)
     search = _Search(getattr(wrapped, "__globals__", None))
     search.function("", wrapped)  # Names come from what jax.vmap and the like wrap.
-    rebuild = search.function("", fn) or (lambda others: fn)
+    rebuild = search.function("", fn) or (lambda _: fn)
     names = unique([name for name, _ in search.found], set())
     arrays = [array for _, array in search.found]
-    return State(dict(zip(names, arrays, strict=True)), rebuild, search.keys, search.copies)
+    return State(dict(zip(names, arrays, strict=True)), rebuild, search.keys, search.has_modules)
 
 
 class _Search:
@@ -77,26 +89,27 @@ class _Search:
         self.namespace = namespace
         self.found: list[tuple[str, Any]] = []
         self.keys: list[Any] = []
-        self.copies: list[Copy] | None = None
+        self.has_modules = False
         self._arrays: set[int] = set()
-        self._functions: dict[int, tuple[Any, Again | None]] = {}
+        self._functions: dict[int, tuple[Any, Rebuild | None]] = {}
 
-    def function(self, name: str, fn: Any) -> Again | None:
+    def function(self, name: str, fn: Any) -> Rebuild | None:
         """Record the arrays of ``fn``, each function once; recursive ones end at themselves."""
         if id(fn) not in self._functions:
             self._functions[id(fn)] = fn, None
-            parts, make = _parts(fn, self.namespace)
-            agains = [self._content(_joined(name, part), part.content) for part in parts]
-            contents = [part.content for part in parts]
-            self._functions[id(fn)] = fn, _assembled(contents, agains, make)
+            members, assemble = _members(fn, self.namespace)
+            rebuilds = [self._content(_joined(name, member), member.content) for member in members]
+            contents = [member.content for member in members]
+            self._functions[id(fn)] = fn, _rebuild(contents, rebuilds, assemble)
         return self._functions[id(fn)][1]
 
-    def _content(self, name: str, content: Any) -> Again | None:
+    def _content(self, name: str, content: Any) -> Rebuild | None:
         leaves, make, modules = self._flatten(content)
-        agains = [self._leaf(join(name, path), leaf) for path, leaf in leaves]
-        return _assembled([leaf for _, leaf in leaves], agains, make, always=modules)
+        rebuilds = [self._leaf(join(name, path), leaf) for path, leaf in leaves]
+        rebuild = _rebuild([leaf for _, leaf in leaves], rebuilds, make, always=modules)
+        return _noted(rebuild) if modules and rebuild is not None else rebuild
 
-    def _flatten(self, content: Any) -> tuple[list[tuple[Any, Any]], Rebuild, bool]:
+    def _flatten(self, content: Any) -> tuple[list[tuple[Any, Any]], Assemble, bool]:
         """The leaves of ``content`` with paths, what puts others there, and if nnx modules are."""
         nnx = sys.modules.get("flax.nnx")
         try:
@@ -108,89 +121,99 @@ class _Search:
             return [], lambda new: content, False
         return leaves, lambda new: jax.tree.unflatten(tree, new), False
 
-    def _flatten_modules(self, content: Any, nnx: Any) -> tuple[list[tuple[Any, Any]], Rebuild]:
+    def _flatten_modules(self, content: Any, nnx: Any) -> tuple[list[tuple[Any, Any]], Assemble]:
         """As a pytree, a module that occurs twice would become two."""
         definition, state = nnx.split(content)
         leaves, tree = jax.tree_util.tree_flatten_with_path(state)
         self.keys += jax.tree.leaves(nnx.filter_state(state, nnx.RngKey))
-        copies = self.copies = self.copies if self.copies is not None else []
+        self.has_modules = True
+        return leaves, lambda new: nnx.merge(definition, jax.tree.unflatten(tree, new))
 
-        def make(new: Sequence[Any]) -> Any:
-            fresh = jax.tree.unflatten(tree, new)
-            before = {path: held(item) for path, item in nnx.to_flat_state(fresh)}
-            copies.append((merged := nnx.merge(definition, fresh), before))
-            return merged
-
-        return leaves, make
-
-    def _leaf(self, name: str, leaf: Any) -> Again | None:
+    def _leaf(self, name: str, leaf: Any) -> Rebuild | None:
         if _is_array(leaf):
             if id(leaf) not in self._arrays:
                 self._arrays.add(id(leaf))
                 self.found.append((name or "x", leaf))
-            return lambda others: others.get(id(leaf), leaf)
+            return lambda substitution: substitution.of(leaf)
         if isinstance(leaf, types.FunctionType | types.MethodType | functools.partial):
             return self.function(name, leaf)
         return None
 
 
-def _assembled(
-    pieces: Sequence[Any], agains: Sequence[Again | None], make: Rebuild, always: bool = False
-) -> Again | None:
-    """What makes the whole again, None if no piece can change and it need not be ``always``."""
-    if not always and all(again is None for again in agains):
+def _rebuild(
+    members: Sequence[Any],
+    rebuilds: Sequence[Rebuild | None],
+    assemble: Assemble,
+    always: bool = False,
+) -> Rebuild | None:
+    """What makes the whole anew, None if no member can change and it need not be ``always``."""
+    if not always and all(each is None for each in rebuilds):
         return None
 
-    def rebuild(others: Mapping[int, Any]) -> Any:
-        pairs = zip(pieces, agains, strict=True)
-        return make([piece if again is None else again(others) for piece, again in pairs])
+    def rebuild(substitution: Substitution) -> Any:
+        pairs = zip(members, rebuilds, strict=True)
+        return assemble([old if each is None else each(substitution) for old, each in pairs])
 
     return rebuild
+
+
+def _noted(rebuild: Rebuild) -> Rebuild:
+    """``rebuild``, which makes nnx modules, with what their variables hold at first noted."""
+
+    def noted(substitution: Substitution) -> Any:
+        made = rebuild(substitution)
+        held = {path: content_of(variable) for path, variable in variables_of(made)}
+        substitution.copies.append((made, held))
+        return made
+
+    return noted
 
 
 def _is_array(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array | np.ndarray) and not compat.is_extended(leaf.dtype)
 
 
-def _joined(name: str, part: Part) -> str:
-    return part.name if part.is_global or not name else f"{name}_{part.name}".strip("_")
+def _joined(name: str, member: Member) -> str:
+    if member.is_global or not name:
+        return member.name
+    return f"{name}_{member.name}".strip("_")
 
 
-def _parts(fn: Any, namespace: dict[str, Any] | None) -> tuple[list[Part], Rebuild]:
-    """What ``fn`` is made of, and what makes it of other parts."""
+def _members(fn: Any, namespace: dict[str, Any] | None) -> tuple[list[Member], Assemble]:
+    """What ``fn`` holds, and what makes it of other such things."""
     match fn:
         case types.MethodType():
-            return [Part("", fn.__self__)], lambda parts: types.MethodType(fn.__func__, parts[0])
+            return [Member("", fn.__self__)], lambda new: types.MethodType(fn.__func__, new[0])
         case functools.partial():
-            return _parts_of_partial(fn)
+            return _members_of_partial(fn)
         case types.FunctionType():
-            return _parts_of_function(fn, namespace)
-    return [Part("", fn)], lambda parts: parts[0]
+            return _members_of_function(fn, namespace)
+    return [Member("", fn)], lambda new: new[0]
 
 
-def _parts_of_partial(fn: functools.partial[Any]) -> tuple[list[Part], Rebuild]:
+def _members_of_partial(fn: functools.partial[Any]) -> tuple[list[Member], Assemble]:
     count, keys = len(fn.args), list(fn.keywords)
     names, _ = positional_names(fn.func, count, fn.keywords, partly=True)
     held = (*zip(names, fn.args, strict=True), *fn.keywords.items())
-    parts = [Part("", fn.func), *(Part(name, content) for name, content in held)]
+    members = [Member("", fn.func), *(Member(name, content) for name, content in held)]
 
     def make(new: Sequence[Any]) -> Any:
         keywords = dict(zip(keys, new[1 + count :], strict=True))
         return functools.partial(new[0], *new[1 : 1 + count], **keywords)
 
-    return parts, make
+    return members, make
 
 
-def _parts_of_function(
+def _members_of_function(
     fn: types.FunctionType, namespace: dict[str, Any] | None
-) -> tuple[list[Part], Rebuild]:
+) -> tuple[list[Member], Assemble]:
     """Variables of the closure, and global ones if ``fn`` is of the module with ``namespace``."""
     cells = list(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
     filled = [(name, cell) for name, cell in cells if _is_filled(cell)]
     own = fn.__globals__ if fn.__globals__ is namespace else {}
     read = [name for name in _names(fn.__code__) if name in own]
-    parts = [Part(name, cell.cell_contents) for name, cell in filled]
-    parts += [Part(name, own[name], is_global=True) for name in read]
+    members = [Member(name, cell.cell_contents) for name, cell in filled]
+    members += [Member(name, own[name], is_global=True) for name in read]
 
     def make(new: Sequence[Any]) -> Any:
         held = dict(zip([name for name, _ in filled], new, strict=False))
@@ -201,7 +224,7 @@ def _parts_of_function(
         made.__kwdefaults__ = fn.__kwdefaults__
         return functools.update_wrapper(made, fn)
 
-    return parts, make
+    return members, make
 
 
 def _is_filled(cell: types.CellType) -> bool:
@@ -221,13 +244,13 @@ def _names(code: types.CodeType) -> list[str]:
     return list(names)
 
 
-def flat(module: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
+def variables_of(module: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """The variables of an nnx module, with their paths."""
     nnx = sys.modules["flax.nnx"]
     yield from nnx.to_flat_state(nnx.state(module))
 
 
-def held(variable: Any) -> Any:
+def content_of(variable: Any) -> Any:
     """What a variable holds."""
     return next(iter(jax.tree.leaves(variable)), None)
 

@@ -11,7 +11,6 @@ import onnx_ir as ir
 from smelt.errors import Unsupported, UsageError
 from smelt.frontends.jax import (
     compat,
-    engine,
     failures,
     keys,
     modules,
@@ -19,15 +18,19 @@ from smelt.frontends.jax import (
     patches,
     registry,
     specs,
+    support,
 )
 from smelt.frontends.jax.arguments import Arguments, bind
 from smelt.frontends.jax.complex_numbers import without_complex
+from smelt.frontends.jax.constants import ConstantPool
 from smelt.frontends.jax.functions import library, selection
 from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.nodes import Shared
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.parameters import Parameters, choose
 from smelt.frontends.jax.replacement import replaced
 from smelt.frontends.jax.state import state_of
+from smelt.frontends.jax.symbols import Symbols
 from smelt.ir.build import Builder
 from smelt.ir.shapes import ShapeInference
 from smelt.operators import all_operators
@@ -97,7 +100,7 @@ def trace(
         closed = keys.without_keys(closed)
         _check_interface(closed.jaxpr)
         closed = without_complex(closed)
-    engine.check_supported(closed.jaxpr)
+    support.check_supported(closed.jaxpr)
     constants = names.unique(list(state.arrays), {*inputs, *outputs})
     known = dict(zip(map(compat.identity, state.arrays.values()), constants, strict=True))
 
@@ -118,12 +121,12 @@ def _lower(
     bodies: library.Library,
 ) -> None:
     """Fill ``model`` with what ``closed`` computes; ``constants``: array names by identity."""
-    cx = Lowering(Builder(model, model.graph, ShapeInference(model)))
-    cx.pool.names = constants
-    cx.functions = bodies
+    builder = Builder(model, model.graph, ShapeInference(model))
+    shared = Shared(builder, Symbols(builder), ConstantPool(builder, constants), bodies)
+    cx = Lowering(builder, shared)
     variables = zip(model.graph.inputs, closed.jaxpr.invars, strict=True)
     operands = [_input(cx, value, variable.aval) for value, variable in variables]
-    results = engine.run(cx, closed.jaxpr, closed.consts, operands)
+    results = cx.run(closed.jaxpr, closed.consts, operands)
     _return(cx, results, closed.jaxpr.outvars, outputs)
 
 
@@ -143,9 +146,9 @@ def _traced(
     """The jaxpr of ``fn``, its inputs those of ``arguments`` and then ``parameters``."""
 
     def call(given: Sequence[Any], values: Sequence[Any]) -> Any:
-        chosen = parameters.function(values) if values else modules.own(fn, parameters.state)
-        result = arguments.call(chosen, given)
-        modules.check_written(parameters.state)
+        function, copies = parameters.function(fn, values)
+        result = arguments.call(function, given)
+        modules.check_written(copies)
         failures.check_returned(fn, compat.leaves(result))
         return result
 
@@ -158,7 +161,7 @@ def _traced(
 def _check_interface(jaxpr: compat.Jaxpr) -> None:
     for variable in (*jaxpr.invars, *jaxpr.outvars):
         aval: compat.Aval = variable.aval
-        if not engine.has_onnx_type(aval):
+        if not support.has_onnx_type(aval):
             raise Unsupported(
                 "E105",
                 f"an input or output has the element type {aval.dtype}",

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from smelt.frontends.jax import compat, engine
+from smelt.frontends.jax import compat
 from smelt.frontends.jax.constants import INTERNED
 from smelt.frontends.jax.functions.captures import Captures, Inputs, Sizes, is_structure, stem
 from smelt.frontends.jax.functions.marks import Mark
 from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.nodes import Shared
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.places import Call
 from smelt.ir import scope
@@ -38,9 +39,9 @@ def call(
     body = _body(cx, mark, closed, operands)
     outputs: dict[ir.Value, ir.Value] = {}
     if body.graph.outputs:
-        function = cx.functions.shared(cx.builder.model, mark, body.graph)
+        function = cx.shared.library.shared(cx.builder.model, mark, body.graph)
         if not mark.kept:
-            cx.functions.optional[id(cx.equation)] = function.identifier()
+            cx.shared.library.optional[id(cx.equation)] = function.identifier()
         inputs = [give() for give in body.given]
         count = len(body.graph.outputs)
         made = cx.builder.ops(function.name, *inputs, outputs=count, domain=mark.domain)
@@ -62,7 +63,7 @@ def _body(
         _formal(inner, inputs, operand, mark.arguments[i - count] if i >= count else "")
         for i, operand in enumerate(operands)
     ]
-    returned = engine.run(inner, jaxpr, closed.consts, formals)
+    returned = inner.run(jaxpr, closed.consts, formals)
     values = [inner.full(o, atom).value for o, atom in zip(returned, jaxpr.outvars, strict=True)]
     results = [inputs.given.get(value, value) for value in values]
     graph.outputs.extend(dict.fromkeys(r for r in results if isinstance(r, ir.Value)))
@@ -77,11 +78,14 @@ def _lowering(cx: Lowering, mark: Mark, graph: ir.Graph) -> tuple[Lowering, Inpu
     builder = Builder(
         cx.builder.model, graph, cx.builder.shapes, origin=cx.builder.origin, in_function=True
     )
-    inner = Lowering(builder, call=Call((*cx.call.names, mark.name), cx.call.fixed))
     inputs = Inputs(builder)
-    inner.symbols = Sizes(builder, inputs, cx)
-    inner.pool = Captures(builder, inputs, cx)
-    inner.functions = cx.functions
+    shared = Shared(
+        builder,
+        Sizes(builder, inputs, cx.symbols),
+        Captures(builder, inputs, cx.pool, cx.symbols),
+        cx.shared.library,
+    )
+    inner = Lowering(builder, shared, Call((*cx.call.names, mark.name), cx.call.fixed))
     inner.equation = cx.equation
     return inner, inputs
 

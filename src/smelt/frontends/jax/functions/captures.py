@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -17,9 +16,6 @@ from smelt.frontends.jax.compat import Aval
 from smelt.frontends.jax.constants import INTERNED, ConstantPool
 from smelt.frontends.jax.symbols import Symbols
 from smelt.ir.build import Builder
-
-if TYPE_CHECKING:
-    from smelt.frontends.jax.lowering import Lowering
 
 
 class Inputs:
@@ -50,11 +46,13 @@ def is_structure(array: np.ndarray) -> bool:
 class Captures(ConstantPool):
     """The constants of one function: arrays that it captures are inputs, others ``Constant``s."""
 
-    def __init__(self, builder: Builder, inputs: Inputs, caller: Lowering) -> None:
-        super().__init__(builder)
-        self.names = caller.pool.names
+    def __init__(
+        self, builder: Builder, inputs: Inputs, caller: ConstantPool, symbols: Symbols
+    ) -> None:
+        super().__init__(builder, caller.names)
         self._inputs = inputs
         self._caller = caller
+        self._symbols = symbols
 
     def captured(self, constant: object, aval: Aval) -> ir.Value:
         """A literal as a ``Constant``, a captured array as an input."""
@@ -66,8 +64,8 @@ class Captures(ConstantPool):
             value = self._inputs.new(
                 stem(self.names.get(key[0], "")),
                 ir.DataType.from_numpy(np.dtype(aval.dtype)),
-                self._caller.symbols.shape(aval.shape),
-                lambda: self._caller.captured(constant, aval).value,
+                self._symbols.shape(aval.shape),
+                lambda: self._caller.captured(constant, aval),
             )
             self._by_identity[key] = constant, value
         return self._by_identity[key][1]
@@ -85,14 +83,14 @@ def stem(name: str) -> str:
 class Sizes(Symbols):
     """The symbolic dims of one function: read off its inputs, or passed by the caller."""
 
-    def __init__(self, builder: Builder, inputs: Inputs, caller: Lowering) -> None:
+    def __init__(self, builder: Builder, inputs: Inputs, caller: Symbols) -> None:
         super().__init__(builder)
         self._inputs = inputs
-        self._outer = caller.symbols
+        self._caller = caller
 
     def _solve(self, name: str) -> ir.Value:
         try:
             return super()._solve(name)
         except Unsupported:
-            give = partial(self._outer.symbol, name)
+            give = partial(self._caller.symbol, name)
             return self._inputs.new(f"size_{name}", ir.DataType.INT64, ir.Shape([1]), give)

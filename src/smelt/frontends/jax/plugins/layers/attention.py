@@ -19,7 +19,6 @@ import onnx_ir as ir
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.bindings import Binding, Call, binds
 from smelt.frontends.jax.compat import Dim
-from smelt.frontends.jax.dims import is_never_empty
 from smelt.frontends.jax.library_functions import JAX_ATTENTION
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
@@ -42,7 +41,7 @@ def attention(
     scale: float,
 ) -> ir.Value | list[Operand]:
     """All are B,S,H,D; the operator takes the heads inside: B,S,H*D."""
-    if not is_never_empty(cx):
+    if not cx.is_never_empty():
         return cx.inline_traced(partial(_reference, scale=scale))
     if mask or cx.opset < OPSET:
         heads_first = [cx.transpose(value, (0, 2, 1, 3)) for value in (q, k, v)]

@@ -16,7 +16,6 @@ import onnx_ir as ir
 
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.bindings import Binding, Call, binds
-from smelt.frontends.jax.dims import is_never_empty
 from smelt.frontends.jax.library_functions import EQUINOX_ATTENTION
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
@@ -34,7 +33,7 @@ def attention(
 ) -> ir.Value | list[Operand]:
     """The operator has two dims in front: rows of a batch, and heads."""
     missing = 4 - len(cx.avals_in[0].shape)
-    if missing < 0 or not is_never_empty(cx):
+    if missing < 0 or not cx.is_never_empty():
         return cx.inline_traced(_reference)
     operands = [cx.unsqueeze(value, range(missing)) for value in (q, k, v)]
     scale = 1 / math.sqrt(cx.avals_in[0].shape[-1])

@@ -12,7 +12,6 @@ import onnx_ir as ir
 from jax import lax
 
 from smelt.frontends.jax.bindings import Binding, Call, binds
-from smelt.frontends.jax.dims import is_never_empty
 from smelt.frontends.jax.library_functions import NNX_GROUP_NORM
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
@@ -40,7 +39,7 @@ def group_norm(
     fast: bool,
 ) -> ir.Value | list[Operand]:
     """The operator has channels second; ``fast`` is how a variance rounds."""
-    if cx.opset < OPSET or not is_never_empty(cx):
+    if cx.opset < OPSET or not cx.is_never_empty():
         return cx.inline_traced(partial(_by_flax, groups=groups, epsilon=epsilon, fast=fast))
     last = len(cx.avals_in[0].shape) - 1
     shift = bias[0] if bias else cx.constant(np.zeros(cx.avals_in[1].shape, np.float32))

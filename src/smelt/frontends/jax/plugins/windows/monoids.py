@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import onnx_ir as ir
 
-from smelt.frontends.jax import engine
+from smelt.frontends.jax import support
 from smelt.frontends.jax.compat import (
     Aval,
     ClosedJaxpr,
@@ -83,7 +83,7 @@ class Monoid:
             return [Operand(operate(cx, name, a.value, b.value), shape) for name, a, b in rows]
         assert self.body is not None
         spread = pointwise(self.body, shape)
-        engine.check_supported(spread.jaxpr)
+        support.check_supported(spread.jaxpr)
         results = cx.inline(spread, [*left, *right])
         avals = [variable.aval for variable in spread.jaxpr.outvars]
         return [

@@ -1,24 +1,16 @@
-"""Walks a jaxpr, equation by equation, and asks the registry by name. Knows no operator.
-
-Everything that cannot be lowered is found before anything is built, and reported together.
-"""
+"""What of a jaxpr has no lowering: found before anything is built, and reported together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 import onnx_ir as ir
 
-from smelt.errors import ErrorList, InternalError, Unsupported
+from smelt.errors import ErrorList, Unsupported
 from smelt.frontends.jax import compat, registry
-from smelt.frontends.jax.interpreter import bodies, interpret, live_equations
-from smelt.frontends.jax.operand import Operand, broadcast_shapes
+from smelt.frontends.jax.interpreter import bodies, live_equations
 from smelt.frontends.jax.places import Call
-
-if TYPE_CHECKING:
-    from smelt.frontends.jax.lowering import Lowering
 
 SHOWN = 4
 """How many places an error lists for one primitive."""
@@ -43,65 +35,6 @@ REFUSED = {
     ),
 }
 """Why primitives that can have no lowering have none, and what to do."""
-
-
-def run(
-    cx: Lowering,
-    jaxpr: compat.Jaxpr,
-    constants: Sequence[object],
-    operands: Sequence[Operand],
-) -> list[Operand]:
-    """Lower the equations of ``jaxpr`` into the graph of ``cx``; returns its results."""
-    known = [
-        cx.captured(value, v.aval) for v, value in zip(jaxpr.constvars, constants, strict=True)
-    ]
-
-    def literal(atom: compat.Literal) -> Operand:
-        return cx.captured(atom.val, atom.aval)
-
-    def lowered(equation: compat.Equation, inputs: list[Operand]) -> list[Operand]:
-        rule = registry.find(equation.primitive.name)
-        if rule is None:
-            raise InternalError("E910", f"primitive {equation.primitive.name!r} was not checked")
-        with cx.at(equation, inputs):
-            if not rule.broadcasts:
-                pairs = zip(inputs, equation.invars, strict=True)
-                cx.operands = tuple(cx.full(operand, atom) for operand, atom in pairs)
-            values = (operand.value for operand in cx.operands)
-            results = rule.function(cx, *values, **equation.params)
-            return bound(cx, equation, results, inputs if rule.broadcasts else None)
-
-    return interpret(jaxpr, known, operands, literal, lowered)
-
-
-def bound(
-    cx: Lowering,
-    equation: compat.Equation,
-    results: object,
-    broadcast: Sequence[Operand] | None,
-) -> list[Operand]:
-    """The results of a lowering as operands, each checked against the type that JAX gives it.
-
-    Raises InternalError E910 if one is missing or of another dtype, rank or static size.
-    """
-    listed = list(results) if isinstance(results, list | tuple) else [results]
-    if len(listed) != len(equation.outvars):
-        what = f"the lowering of {equation.primitive.name!r} gave {len(listed)} results"
-        raise InternalError("E910", f"{what} for {len(equation.outvars)} outputs")
-    outputs = []
-    for result, variable in zip(listed, equation.outvars, strict=True):
-        aval: compat.Aval = variable.aval
-        if isinstance(result, ir.Value):
-            shape = aval.shape
-            if broadcast is not None:
-                shape = broadcast_shapes([operand.shape for operand in broadcast])
-            result = Operand(result, shape)  # noqa: PLW2901 - a result becomes an operand
-        if not isinstance(result, Operand):
-            what = f"the lowering of {equation.primitive.name!r} gave a {type(result).__name__}"
-            raise InternalError("E910", what)
-        cx.settle(result, aval, equation.primitive.name)
-        outputs.append(result)
-    return outputs
 
 
 def check_supported(jaxpr: compat.Jaxpr) -> None:

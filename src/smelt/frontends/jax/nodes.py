@@ -1,0 +1,199 @@
+"""Nodes of one graph, as lowerings make them: operators, constants, movement and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import Unsupported
+from smelt.frontends.jax.compat import Dim, is_symbolic
+from smelt.frontends.jax.constants import ConstantPool
+from smelt.frontends.jax.dims import reshape_numbers
+from smelt.frontends.jax.element_types import refusal
+from smelt.frontends.jax.functions.library import Library
+from smelt.frontends.jax.symbols import Symbols
+from smelt.ir.build import Attribute, Builder
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What the graphs of one model share, or those of one function.
+
+    ``builder`` makes nodes of the outermost one, where constants and sizes are computed;
+    ``numbers`` count the names given to inner values.
+    """
+
+    builder: Builder
+    symbols: Symbols
+    pool: ConstantPool
+    library: Library
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
+
+
+class Nodes:
+    """Makes nodes in the graph of ``builder``."""
+
+    def __init__(self, builder: Builder, shared: Shared) -> None:
+        self.builder = builder
+        self.shared = shared
+        self.symbols = shared.symbols
+        self.pool = shared.pool
+
+    def unsupported(self, why: str, fix: str = "") -> Unsupported:
+        """The error for what cannot be lowered here."""
+        raise NotImplementedError
+
+    def fresh(self, stem: str) -> str:
+        """A name that starts with ``stem``, unlike all others of the model."""
+        return f"{stem}_{next(self.shared.numbers)}"
+
+    @property
+    def opset(self) -> int:
+        """The ONNX opset that the model is written in."""
+        return self.builder.model.opset_imports[""]
+
+    # -- nodes -------------------------------------------------------------------------------
+
+    def op(
+        self,
+        op_type: str,
+        *inputs: ir.Value | None,
+        domain: str = "",
+        **attributes: Attribute | None,
+    ) -> ir.Value:
+        """One node with one output, its type inferred; attributes that are None are left out."""
+        self._check_types(op_type, inputs, domain)
+        return self.builder.op(op_type, *inputs, domain=domain, name=None, **attributes)
+
+    def ops(
+        self,
+        op_type: str,
+        *inputs: ir.Value | None,
+        outputs: int,
+        **attributes: Attribute | None,
+    ) -> tuple[ir.Value, ...]:
+        """One node with several outputs."""
+        self._check_types(op_type, inputs)
+        return self.builder.ops(
+            op_type, *inputs, outputs=outputs, domain="", name=None, **attributes
+        )
+
+    def _check_types(
+        self, op_type: str, inputs: Sequence[ir.Value | None], domain: str = ""
+    ) -> None:
+        why = "" if domain else refusal(op_type, inputs, self.opset)
+        if why:
+            fix = "compute in float16 or wider, and convert what comes out"
+            raise self.unsupported(why, fix)
+
+    def constant(self, array: np.ndarray | np.generic) -> ir.Value:
+        """A constant; equal small ones are one."""
+        return self.pool.constant(np.asarray(array))
+
+    def const_i64(self, numbers: Sequence[int] | int) -> ir.Value:
+        """An int64 constant: rank 0 for an int, rank 1 for a sequence."""
+        return self.constant(np.asarray(numbers, dtype=np.int64))
+
+    def const_like(self, number: float | bool, like: ir.Value) -> ir.Value:
+        """A rank-0 constant in the dtype of ``like``."""
+        assert like.dtype is not None
+        return self.constant(np.asarray(number, dtype=like.dtype.numpy()))
+
+    def cast(self, x: ir.Value, dtype: np.dtype | ir.DataType) -> ir.Value:
+        """``x`` in another element type, as ONNX casts."""
+        to = dtype if isinstance(dtype, ir.DataType) else ir.DataType.from_numpy(np.dtype(dtype))
+        return x if x.dtype == to else self.op("Cast", x, to=int(to))
+
+    # -- movement ----------------------------------------------------------------------------
+
+    def transpose(self, x: ir.Value, perm: Sequence[int]) -> ir.Value:
+        """``x`` with its dims in the order ``perm``."""
+        order = [int(dim) for dim in perm]
+        return x if order == list(range(len(order))) else self.op("Transpose", x, perm=order)
+
+    def unsqueeze(self, x: ir.Value, axes: Sequence[int]) -> ir.Value:
+        """``x`` with dims of size 1 inserted, so that they are at ``axes`` of the result."""
+        return self.op("Unsqueeze", x, self.const_i64(list(axes))) if len(axes) else x
+
+    def squeeze(self, x: ir.Value, axes: Sequence[int]) -> ir.Value:
+        """``x`` without the dims ``axes``, which are of size 1."""
+        return self.op("Squeeze", x, self.const_i64(list(axes))) if len(axes) else x
+
+    def slice(
+        self,
+        x: ir.Value,
+        starts: Sequence[Dim],
+        ends: Sequence[Dim],
+        axes: Sequence[int],
+        steps: Sequence[int] | None = None,
+    ) -> ir.Value:
+        """``x[starts:ends:steps]`` on ``axes``; sizes may be symbolic."""
+        if not len(axes):
+            return x
+        bounds = [self.shape_value(starts), self.shape_value(ends), self.const_i64(list(axes))]
+        if steps is not None and any(step != 1 for step in steps):
+            bounds.append(self.const_i64(list(steps)))
+        return self.op("Slice", x, *bounds)
+
+    def reshape(self, x: ir.Value, shape: Sequence[Dim]) -> ir.Value:
+        """``x`` in ``shape``: by a constant wherever one unknown or copied dims can say it."""
+        target = [self.symbols.dim(dim) for dim in shape]
+        numbers = None if 0 in target else reshape_numbers(x.shape, target)
+        if numbers is not None:
+            return self.op("Reshape", x, self.const_i64(numbers))
+        # A literal 0 must mean size 0 here, not "as before".
+        return self.op("Reshape", x, self.shape_value(shape), allowzero=int(0 in target) or None)
+
+    def expand(self, x: ir.Value, shape: Sequence[Dim]) -> ir.Value:
+        """``x`` broadcast to ``shape`` by the rules of NumPy."""
+        return self.op("Expand", x, self.shape_value(shape))
+
+    def pinned(self, x: ir.Value, shape: Sequence[Dim]) -> ir.Value:
+        """``x``, whose shape is ``shape``, with every size that is a number known to inference.
+
+        A Reshape says those that it cannot see: what later passes infer of slices at computed
+        places would be less than what JAX knows.
+        """
+        dims = [self.symbols.dim(dim) for dim in shape]
+        known = x.shape if x.shape is not None and len(x.shape) == len(dims) else [None] * len(dims)
+        pairs = list(zip(known, dims, strict=True))
+        if all(before == dim or not isinstance(dim, int) for before, dim in pairs) or 0 in dims:
+            return x
+        # A 0 keeps a dim as it is.
+        numbers = [dim if isinstance(dim, int) else 0 for dim in dims]
+        return self.op("Reshape", x, self.const_i64(numbers))
+
+    # -- sizes -------------------------------------------------------------------------------
+
+    def shape_value(self, dims: Sequence[Dim]) -> ir.Value:
+        """``dims`` as an int64 vector: a constant, or computed from the inputs' sizes."""
+        if not any(is_symbolic(dim) for dim in dims):
+            return self.const_i64([int(dim) for dim in dims])
+        parts: list[ir.Value] = []
+        numbers: list[int] = []
+        for dim in dims:
+            if not is_symbolic(dim):
+                numbers.append(int(dim))
+                continue
+            if numbers:
+                parts.append(self.const_i64(numbers))
+                numbers = []
+            parts.append(self.symbols.value(dim))
+        if numbers:
+            parts.append(self.const_i64(numbers))
+        return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=0)
+
+    def dim_scalar(self, dim: Dim, dtype: np.dtype | ir.DataType = ir.DataType.INT64) -> ir.Value:
+        """One dim as a rank-0 value."""
+        if not is_symbolic(dim):
+            to = dtype.numpy() if isinstance(dtype, ir.DataType) else dtype
+            return self.constant(np.asarray(int(dim), dtype=to))
+        return self.cast(self.squeeze(self.symbols.value(dim), [0]), dtype)
+
+    def known(self, value: ir.Value) -> np.ndarray | None:
+        """The elements of a small constant, None for values that are known only at run time."""
+        return self.pool.known.get(value)
