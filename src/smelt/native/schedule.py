@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import onnx_ir as ir
 
@@ -14,6 +16,7 @@ from smelt.native.memory import needs_of
 from smelt.native.storage_types import widen
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import Instruction, Program
+from smelt.program.legality import check_program
 from smelt.program.lower import lower, lower_alone
 from smelt.program.passes import (
     dead_code_elimination,
@@ -26,18 +29,17 @@ from smelt.program.schedule import schedule
 from smelt.program.specialize import check_sizes_known, is_static
 
 
-def ordered(model: ir.Model) -> Program:
+def ordered(model: ir.Model, target: str) -> Program:
     """The program of ``model`` in the order that needs the least memory.
 
-    Raises Unsupported for everything that has no kernel, all at once.
+    Raises an ErrorList of everything that has no kernel; ``target`` is the name of who lacks it.
     """
     program = lower(model)
     if not is_static(program):
         check_sizes_known(program, binding_advice(model.graph.inputs))
-    check_types(program)
     widen(program)
     simplify(program)
-    check_kernels(program)
+    check_program(program, target, C_TYPES.keys(), partial(refusal, program))
     program = schedule(program, lambda instruction: needs_of(program, instruction))
     last_use.run(program)
     return program
@@ -51,59 +53,28 @@ def computes(model: ir.Model, node: ir.Node) -> bool:
             return True
         widen(program)
         simplify(program)
-        check_kernels(program)
     except (Unsupported, ErrorList):
         return False
-    return True
+    return all(refusal(program, instruction) is None for instruction in program.instructions)
 
 
 def simplify(program: Program) -> None:
     """The passes over instructions that come before kernels are asked for."""
     transpose_folding.run(program)
     dot_dimension_sorter.run(program)
-    dot_decomposer.run(program, keep=lambda dot: is_product(Instance(program, dot)))
+    dot_decomposer.run(program, keep=lambda dot: _is_product(program, dot))
     fold_movement(program)
     dead_code_elimination.run(program)
 
 
-def check_types(program: Program) -> None:
-    """Raise E402 for element types that C lacks, among those that lowering introduced too."""
-    found = {slot.dtype: slot for slot in reversed(program.slots)}
-    errors = [
-        Unsupported(
-            "E402",
-            f"target 'c' has no element type {dtype.name.lower()}",
-            at=f"value {slot.name!r}",
-            why=f"it has {', '.join(sorted(known.name.lower() for known in C_TYPES))}",
-            fix="cast the model's inputs and weights first",
-        )
-        for dtype, slot in sorted(found.items())
-        if dtype not in C_TYPES
-    ]
-    if errors:
-        raise ErrorList(errors)
+def _is_product(program: Program, dot: Instruction) -> bool:
+    """True if a kernel multiplies the operands of ``dot`` as they lie."""
+    typed = all(program.slots[slot].dtype in C_TYPES for slot in dot.inputs)
+    return typed and is_product(Instance(program, dot))
 
 
-def check_kernels(program: Program) -> None:
-    """Raise E201 for each instruction that no kernel takes, with the reason."""
-    errors = []
-    for instruction in program.instructions:
-        reason = _refusal(program, instruction)
-        if reason is not None:
-            errors.append(
-                Unsupported(
-                    "E201",
-                    f"operator {instruction.op} has no kernel on target 'c'",
-                    at=f"node {instruction.origin!r}",
-                    why=reason,
-                    fix="cut the model before it, or choose another target: `smelt targets`",
-                )
-            )
-    if errors:
-        raise ErrorList(errors)
-
-
-def _refusal(program: Program, instruction: Instruction) -> str | None:
+def refusal(program: Program, instruction: Instruction) -> str | None:
+    """Why there is no kernel for an instruction, None if there is one."""
     kernel = kernel_of(instruction.op)
     if kernel is None:
         return "no kernel is registered for it"

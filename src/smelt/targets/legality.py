@@ -11,8 +11,11 @@ from smelt.errors import ErrorList, SmeltError, Unsupported
 from smelt.ir import scope
 from smelt.ir.dims import binding_advice, unnamed_dims
 from smelt.ir.partition import is_constant_node
+from smelt.program.legality import and_more, no_element_type, no_kernel
 from smelt.targets.base import Target
 from smelt.targets.support import support
+
+NOT_PRODUCED = "no selection rule and no decomposition produces it"
 
 
 def check_limits(model: ir.Model, target: Target) -> None:
@@ -44,7 +47,7 @@ def _beyond(target: Target[Any, Any], node: ir.Node, values: Sequence[ir.Value])
     """Which of its limits ``node`` is beyond, or empty."""
     limits = target.limits
     if not support(target, node.domain, node.op_type).takes:
-        return "no selection rule and no decomposition produces it"
+        return NOT_PRODUCED
     if not all(
         limits.dtypes is None or v.dtype is None or v.dtype in limits.dtypes for v in values
     ):
@@ -73,7 +76,7 @@ def _unaccepted(model: ir.Model, target: Target[Any, Any]) -> Iterator[SmeltErro
         if why:
             found.setdefault((node.domain, node.op_type, why), []).append(node)
     for (domain, op_type, why), nodes in found.items():
-        more = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
+        more = and_more(len(nodes))
         yield Unsupported(
             "E201",
             f"target {target.name!r} does not take this {f'{domain}.' if domain else ''}{op_type}",
@@ -137,17 +140,11 @@ def _operators(model: ir.Model, target: Target, loose: bool) -> Iterator[SmeltEr
             missing.setdefault((node.domain, node.op_type), []).append(node)
     for (domain, op_type), nodes in missing.items():
         name = f"{domain}.{op_type}" if domain else op_type
-        more = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
         first = nodes[0]
         operand = next((v for v in first.inputs if v is not None), None)
         read = f", input 0 {_type(operand)}" if operand is not None else ""
-        yield Unsupported(
-            "E201",
-            f"operator {name} has no kernel on target {target.name!r}",
-            at=f"node {first.name!r}{read}{more}",
-            why="no selection rule and no decomposition produces it",
-            fix="cut the model before it, or choose another target: `smelt targets`",
-        )
+        at = f"node {first.name!r}{read}{and_more(len(nodes))}"
+        yield no_kernel(target.name, name, at, NOT_PRODUCED)
 
 
 def _takes(target: Target, node: ir.Node, loose: bool) -> bool:
@@ -186,13 +183,8 @@ def _dtypes(model: ir.Model, target: Target) -> Iterator[SmeltError]:
                 found.setdefault(value.dtype, value)
     for dtype, value in found.items():
         if dtype not in allowed:
-            yield Unsupported(
-                "E402",
-                f"target {target.name!r} has no element type {dtype.name.lower()}",
-                at=f"value {value.name!r} {_type(value)}",
-                why=f"it has {', '.join(sorted(d.name.lower() for d in allowed))}",
-                fix="cast the model's inputs and weights first",
-            )
+            at = f"value {value.name!r} {_type(value)}"
+            yield no_element_type(target.name, dtype, allowed, at)
 
 
 def _type(value: ir.Value, dims: Sequence[object] = ()) -> str:

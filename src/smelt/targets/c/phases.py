@@ -15,9 +15,9 @@ CPlan: TypeAlias = Plan[Program, MemoryPlan]
 def order(plan: CPlan) -> None:
     """Lower to a program in the order that needs the least memory: sets ``plan.steps``.
 
-    Raises Unsupported for everything that has no kernel, all at once.
+    Raises an ErrorList of everything that has no kernel.
     """
-    plan.steps = schedule.ordered(plan.model)
+    plan.steps = schedule.ordered(plan.model, "c")
 
 
 def allocate(plan: CPlan) -> None:

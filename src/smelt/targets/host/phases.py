@@ -13,13 +13,14 @@ from smelt.ir.defaults import default_of
 from smelt.ir.dims import binding_advice
 from smelt.ir.shapes import ShapeInference
 from smelt.program.instruction import Program
+from smelt.program.legality import check_program
 from smelt.program.lower import lower, lower_alone
 from smelt.program.passes import optimize
 from smelt.program.specialize import check_sizes_known, is_static
 from smelt.targets.base import Artifact, Plan
 from smelt.targets.host.files import Files
 from smelt.targets.host.kernels.kernel import Array
-from smelt.targets.host.prepare import check_kernels
+from smelt.targets.host.prepare import refusal
 from smelt.targets.host.runner import HostRunner, Layout, lay_out
 
 HostPlan: TypeAlias = Plan[Program, Layout | None]
@@ -57,8 +58,7 @@ def plan_steps(plan: HostPlan) -> None:
     finally:
         shapes.restore_interface()
     optimize(program, decompose=is_static(program))
-    check_dtypes(program)
-    check_kernels(program)
+    check_program(program, "host", DTYPES, refusal)
     check_sizes_known(program, binding_advice(plan.model.graph.inputs))
     plan.steps = program
     plan.facts["instructions"] = len(program.instructions)
@@ -67,29 +67,10 @@ def plan_steps(plan: HostPlan) -> None:
 def computes(model: ir.Model, node: ir.Node) -> bool:
     """True if ``node`` can be lowered as it stands; what kernels refuse, they say with sizes."""
     try:
-        check_kernels(lower_alone(model, node))
+        program = lower_alone(model, node)
     except (Unsupported, ErrorList):
         return False
-    return True
-
-
-def check_dtypes(program: Program) -> None:
-    """Raise E402 for each value of an element type that NumPy kernels do not compute in."""
-    used = {slot for step in program.instructions for slot in (*step.inputs, *step.outputs)}
-    used.update((*program.inputs, *program.outputs))
-    errors = [
-        Unsupported(
-            "E402",
-            f"target 'host' does not compute in {program.slots[slot].dtype.name.lower()}",
-            at=f"value {program.slots[slot].name!r}",
-            why="it has kernels for booleans, integers, and floats of 16, 32 and 64 bits",
-            fix="use the target 'onnx'",
-        )
-        for slot in sorted(used)
-        if slot >= 0 and program.slots[slot].dtype not in DTYPES
-    ]
-    if errors:
-        raise ErrorList(errors)
+    return not any(map(refusal, program.instructions))
 
 
 def plan_arena(plan: HostPlan) -> None:

@@ -37,21 +37,11 @@ class Prepared:
         return Needs(in_place=self.step.in_place, workspace=scratch_bytes(self.step))
 
 
-def check_kernels(program: Program) -> None:
-    """Raise E201 for each instruction that no kernel runs."""
-    errors = [
-        Unsupported(
-            "E201",
-            f"operator {instruction.op} has no kernel on target 'host'",
-            at=f"node {instruction.origin!r}",
-            why="no kernel is registered, and it is no declared operator with a reference",
-            fix="end the graph before it, or use the target 'onnx'",
-        )
-        for instruction in program.instructions
-        if kernel_of(instruction.op) is None
-    ]
-    if errors:
-        raise ErrorList(errors)
+def refusal(instruction: Instruction) -> str | None:
+    """Why no kernel runs an instruction, None if one does; what it refuses, it says with sizes."""
+    if kernel_of(instruction.op) is None:
+        return "no kernel is registered, and it is no declared operator with a reference"
+    return None
 
 
 def prepare(program: Program) -> tuple[Prepared, ...]:

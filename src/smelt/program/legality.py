@@ -1,0 +1,83 @@
+"""What a target lacks for a program: one gate, which tells everything at once, in one wording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Set
+from typing import TypeAlias
+
+import onnx_ir as ir
+
+from smelt.errors import ErrorList, Unsupported
+from smelt.program.instruction import Instruction, Program
+
+Refusal: TypeAlias = Callable[[Instruction], str | None]
+"""Why a target has no kernel for an instruction, None if it has."""
+
+
+def check_program(
+    program: Program, target: str, dtypes: Set[ir.DataType], refusal: Refusal
+) -> None:
+    """Raise an ErrorList of all that ``target`` lacks: E402 for types, E201 for kernels.
+
+    ``refusal`` is asked of instructions whose operands all have one of ``dtypes``.
+    """
+    problems = [*_types(program, target, dtypes), *_kernels(program, target, dtypes, refusal)]
+    if problems:
+        raise ErrorList(problems)
+
+
+def no_element_type(
+    target: str, dtype: ir.DataType, dtypes: Set[ir.DataType], at: str
+) -> Unsupported:
+    """E402 for a value of an element type that is not among ``dtypes``."""
+    return Unsupported(
+        "E402",
+        f"target {target!r} has no element type {dtype.name.lower()}",
+        at=at,
+        why=f"it has {', '.join(sorted(each.name.lower() for each in dtypes))}",
+        fix="cast the model's inputs and weights first",
+    )
+
+
+def no_kernel(target: str, operator: str, at: str, why: str) -> Unsupported:
+    """E201 for an operator, or an instruction of it, that no kernel computes."""
+    return Unsupported(
+        "E201",
+        f"operator {operator} has no kernel on target {target!r}",
+        at=at,
+        why=why,
+        fix="cut the model before it, or choose another target: `smelt targets`",
+    )
+
+
+def and_more(count: int) -> str:
+    """How many places there are besides the one that is named."""
+    return f" and {count - 1} more" if count > 1 else ""
+
+
+def _types(program: Program, target: str, dtypes: Set[ir.DataType]) -> Iterator[Unsupported]:
+    used = {slot for each in program.instructions for slot in _slots(each)}
+    used.update((*program.inputs, *program.outputs))
+    found: dict[ir.DataType, str] = {}
+    for slot in sorted(used):
+        found.setdefault(program.slots[slot].dtype, program.slots[slot].name)
+    for dtype, name in found.items():
+        if dtype not in dtypes:
+            yield no_element_type(target, dtype, dtypes, f"value {name!r}")
+
+
+def _kernels(
+    program: Program, target: str, dtypes: Set[ir.DataType], refusal: Refusal
+) -> Iterator[Unsupported]:
+    refused: dict[tuple[str, str], list[str]] = {}
+    for each in program.instructions:
+        if all(program.slots[slot].dtype in dtypes for slot in _slots(each)):
+            why = refusal(each)
+            if why is not None:
+                refused.setdefault((each.op, why), []).append(each.origin)
+    for (op, why), origins in refused.items():
+        yield no_kernel(target, op, f"node {origins[0]!r}{and_more(len(origins))}", why)
+
+
+def _slots(instruction: Instruction) -> list[int]:
+    return [slot for slot in (*instruction.inputs, *instruction.outputs) if slot >= 0]
