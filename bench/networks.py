@@ -231,7 +231,11 @@ def _feed_forward(n: Network, x: str, width: int) -> str:
 def light(name: str) -> onnx.ModelProto:
     """A model of the onnx package whose weights are ``ConstantOfShape``."""
     folder = Path(onnx.__file__).parent / "backend/test/data/light"
-    return onnx.load(folder / f"light_{name}.onnx")
+    model = onnx.load(folder / f"light_{name}.onnx")
+    given = {tensor.name for tensor in model.graph.initializer}
+    for value in [value for value in model.graph.input if value.name in given]:
+        model.graph.input.remove(value)  # which made the sizes of weights overridable
+    return model
 
 
 def filled(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -250,14 +254,13 @@ def filled(model: onnx.ModelProto) -> onnx.ModelProto:
     for node in [node for node in model.graph.node if node.op_type == "ConstantOfShape"]:
         shape = [int(size) for size in shapes[node.input[0]]]
         spread = (2 / max(int(np.prod(shape[1:])), 1)) ** 0.5 if len(shape) > 1 else 0.05
+        # Logits of thousands of terms would leave a softmax nothing but one 1.
+        spread *= 0.05 if len(shape) == 2 else 1
         array = rng.normal(0, spread, shape).astype(np.float32)
         if node.output[0] in near_one:
             array = np.abs(array) + np.float32(1)
         model.graph.initializer.append(numpy_helper.from_array(array, node.output[0]))
         model.graph.node.remove(node)
-    given = {tensor.name for tensor in model.graph.initializer}
-    for value in [value for value in model.graph.input if value.name in given]:
-        model.graph.input.remove(value)
     read = {name for node in model.graph.node for name in node.input}
     for tensor in [tensor for tensor in model.graph.initializer if tensor.name not in read]:
         model.graph.initializer.remove(tensor)

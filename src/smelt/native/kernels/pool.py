@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from smelt.native.kernels.convolution.window import Window, refuse_window, window_of
 from smelt.native.kernels.kernel import FLOAT, NUMBER, Instance, KernelContext, kernel
+from smelt.native.kernels.pool_rows import emit_rows, takes
 
 
 def _refuse_max(instance: Instance) -> str | None:
@@ -21,6 +23,10 @@ def max_pool(cx: KernelContext) -> None:
     """The largest element of each window; NaN if it holds one."""
     window, type_ = window_of(cx), cx.type(0)
     nan = " || v != v" if type_.kind == "float" else ""
+    if takes(window):
+        either = "(v > a) | (v != v)" if nan else "v > a"
+        emit_rows(cx, window, type_.lowest(), f"({either}) ? v : a", "a")
+        return
     with _output_pixels(cx, window):
         cx.body.line(f"{type_.name} best = {type_.lowest()};")
         with _positions(cx, window):
@@ -32,6 +38,10 @@ def max_pool(cx: KernelContext) -> None:
 def average_pool(cx: KernelContext) -> None:
     """The mean of each window, over the image or, if so asked, over the padded image."""
     window, type_ = window_of(cx), cx.type(0)
+    if takes(window):
+        down, along = (_counts(cx, window, i) for i in (1, 2))
+        emit_rows(cx, window, "0", "a + v", f"a / ({type_.name})({down} * {along})")
+        return
     with _output_pixels(cx, window):
         cx.body.line(f"{type_.name} sum = 0;")
         with _positions(cx, window):
@@ -52,6 +62,21 @@ def lp_pool(cx: KernelContext) -> None:
         with _positions(cx, window):
             cx.body.line(f"sum += pow{t.f}(fabs{t.f}(v), {p});")
         cx.body.line(f"*out++ = pow{t.f}(sum, {root});")
+
+
+def _counts(cx: KernelContext, window: Window, i: int) -> str:
+    """How many positions of the window count along dim ``i``, as C in ``h`` or ``q``."""
+    size, kernel, step = window.input[i], window.kernel[i], window.dilations[i]
+    low, high = 0, size
+    if cx.int("count_include_pad"):
+        low, high = -window.begin[i], size + window.end[i]
+    starts = [o * window.strides[i] - window.begin[i] for o in range(window.output[i])]
+    counts = [sum(low <= s + k * step < high for k in range(kernel)) for s in starts]
+    if len(set(counts)) == 1:
+        return str(counts[0])
+    name = f"counts_{hashlib.sha256(str(counts).encode()).hexdigest()[:8]}"
+    cx.call(name, f"static const int32_t {name}[] = {{ {', '.join(map(str, counts))} }};\n")
+    return f"{name}[{'h' if i == 1 else 'q'}]"
 
 
 def _padded_count(cx: KernelContext, window: Window, i: int) -> str:

@@ -9,7 +9,12 @@ from __future__ import annotations
 MOST_LANES = 16
 """Lanes of the widest vectors: how far kernels may read past what they use."""
 
-PRELUDE = """#if defined(LANES)
+PRELUDE = """#if defined(__GNUC__)
+#define APART __attribute__((noinline))
+#else
+#define APART
+#endif
+#if defined(LANES)
 #elif !defined(__GNUC__)
 #define LANES 1
 #elif defined(__AVX512F__)
@@ -30,4 +35,5 @@ typedef float vec;
 #define NOT_BELOW_0(v) ((v) < 0 ? 0 : (v))
 #endif
 """
-"""``vec`` holds ``LANES`` floats, at any address; NaN is not below 0."""
+"""``vec`` holds ``LANES`` floats, at any address; NaN is not below 0. Functions that fill all
+registers stand ``APART``: inside another, what that one holds would drive their sums out."""

@@ -137,7 +137,7 @@ class Tile:
         start = ", const float *restrict start" if self.start else ""
         beside = "".join(f", const float *r{i}" for i in range(len(self.finish.beside)))
         parameters = f"{self.walk.parameters}, float *c, ptrdiff_t cm, ptrdiff_t from, ptrdiff_t to"
-        out.line(f"static void TILE({parameters}{start}{beside})")
+        out.line(f"static APART void TILE({parameters}{start}{beside})")
         with out.block(""):
             for m, v in self._sums():
                 out.line(f"vec s{m}_{v} = {self._first(m, v)};")

@@ -1,0 +1,83 @@
+"""Pooling by rows: first down the rows of a window, then along what is left of them.
+
+Both are loops over neighbours, which compilers turn into vectors, and neither asks where the
+image ends: rows outside are not visited, columns outside hold the number that changes nothing.
+"""
+
+from __future__ import annotations
+
+from smelt.native.kernels.convolution.window import Window
+from smelt.native.kernels.kernel import KernelContext
+
+ROW = 160
+"""Elements of a row that are kept on the stack at most."""
+
+MOST_COLUMNS = 16
+"""Columns of a window at most: each is a line of C."""
+
+
+def chunk_of(window: Window) -> int:
+    """Output columns that one kept row serves; below 1 if the window is too wide for it."""
+    step, reach = window.strides[2], (window.kernel[2] - 1) * window.dilations[2]
+    return min(window.output[2], (ROW - 1 - reach) // step + 1)
+
+
+def takes(window: Window) -> bool:
+    """One plane, and a window that fits a row."""
+    return window.flat and window.kernel[2] <= MOST_COLUMNS and chunk_of(window) >= 1
+
+
+def emit_rows(cx: KernelContext, window: Window, start: str, step: str, result: str) -> None:
+    """``step`` joins ``a`` and ``v``; ``result`` is made of ``a``, from the ``rows`` seen of it.
+
+    ``q`` is the column of the output.
+    """
+    x, y, body = cx.input(0), cx.output(), cx.body
+    (_, height, width), (_, tall, wide) = window.input, window.output
+    (_, kh, _), (_, down, along), (_, dh, _) = window.kernel, window.strides, window.dilations
+    chunk, t = chunk_of(window), x.type.name
+    if 0 in y.shape:
+        return
+    with body.loops(("c", "h"), (y.shape[0] * y.shape[1], tall)):
+        body.line(f"const {t} *image = {x.name} + c * {height * width};")
+        body.line(f"{y.type.name} *out = {y.name} + (c * {tall} + h) * {wide};")
+        body.line(f"const ptrdiff_t top = h * {down} - {window.begin[1]};")
+        body.line(f"const ptrdiff_t low = top < 0 ? (-top + {dh - 1}) / {dh} : 0;")
+        body.line(f"const ptrdiff_t inside = top < {height} ? ({height - 1} - top) / {dh} + 1 : 0;")
+        body.line(f"const ptrdiff_t high = inside < {kh} ? inside : {kh};")
+        body.line("const ptrdiff_t rows = high > low ? high - low : 0;")
+        with body.loop("w", wide, step=chunk):
+            body.line(f"const ptrdiff_t first = w * {along} - {window.begin[2]};")
+            _emit_down(cx, window, start, step)
+            body.line(f"const ptrdiff_t end = {wide} - w < {chunk} ? {wide} - w : {chunk};")
+            with body.loop("j", "end"):
+                if "q" in result:
+                    body.line("const ptrdiff_t q = w + j;")
+                body.line(f"{t} a = row[j * {along}];")
+                for k in range(1, window.kernel[2]):
+                    at = f"row[j * {along} + {k * window.dilations[2]}]"
+                    body.line(f"{{ const {t} v = {at}; a = {step}; }}")
+                body.line(f"out[w + j] = {result};")
+        body.line("(void)rows;")
+
+
+def _emit_down(cx: KernelContext, window: Window, start: str, step: str) -> None:
+    """``row`` holds what the rows of the window come to, from column ``first`` on."""
+    body, t = cx.body, cx.type(0).name
+    width = window.input[2]
+    reach = (window.kernel[2] - 1) * window.dilations[2]
+    size = (chunk_of(window) - 1) * window.strides[2] + reach + 1
+    body.line(f"{t} row[{size}];")
+    body.line(f"const ptrdiff_t left = first < 0 ? (-first < {size} ? -first : {size}) : 0;")
+    body.line(f"const ptrdiff_t beyond = {width} - first;")
+    body.line(
+        f"const ptrdiff_t right = beyond < {size} ? (beyond > left ? beyond : left) : {size};"
+    )
+    with body.loop("j", size):
+        body.line(f"row[j] = {start};")
+    with body.loop("k", "high", "low"):
+        at = f"(top + k * {window.dilations[1]}) * {width} + first"
+        body.line(f"const ptrdiff_t at = {at};")
+        with body.loop("j", "right", "left"):
+            body.line(f"const {t} v = image[at + j], a = row[j];")
+            body.line(f"row[j] = {step};")
