@@ -11,8 +11,8 @@ from fixpoint import check_text
 from onnx import defs
 from unknown_parts import check_keeps_the_unknown
 
+from smelt.check.baseline import Baseline
 from smelt.check.verify import Case
-from smelt.check.witness import Witness
 from smelt.ir import text, verify
 from smelt.ir.interface_change import InterfaceChange
 from smelt.ir.worklist import RuleStats
@@ -170,8 +170,8 @@ def check_same_numbers(
     cases = []
     if feeds is not None:
         cases = [Case([feeds[str(value.name)] for value in source.graph.inputs], {}, "given")]
-    witness = Witness(source, dims, modes=modes, cases=cases)
-    problems = witness.changed(changes, declared).judge(model, declared)
+    baseline = Baseline(source, dims, modes=modes, cases=cases)
+    problems = baseline.changed(changes, declared).judge(model, declared)
     assert not problems, "\n".join([str(declared), *problems])
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from smelt.check.measure import FLOOR_ULP, TWINS, Yardstick, allowance, jitter
+from smelt.check.measure import FLOOR_ULP, PERTURBED_RUNS, Yardstick, allowance, jitter
 from smelt.check.subject import as_subject
 from smelt.errors import Unsupported
 from smelt.ir.floats import ulp_distance
@@ -103,11 +103,11 @@ def test_rounding_inside_of_functions_counts():
 
 @pytest.fixture
 def opened(monkeypatch):
-    """The sessions that were opened for twins, of which only one may be there at a time."""
+    """The sessions that were opened for perturbed runs, only one of them at a time."""
     found = []
 
     def watched(*args, **options):
-        assert not [ref for ref in found if ref() is not None], "a twin is still open"
+        assert not [ref for ref in found if ref() is not None], "a perturbed run is still open"
         runner = open_runner(*args, **options)
         found.append(weakref.ref(runner))
         return runner
@@ -133,7 +133,7 @@ def test_each_twin_of_a_model_with_functions_rounds_in_its_own_way(opened):
     )
     x = np.float32([0.5, 1, 2])
     (movement,) = Yardstick(model).movement([x], [np.exp(x)])
-    assert len(opened) == TWINS
+    assert len(opened) == PERTURBED_RUNS
     assert (movement > 0).all()
 
 

@@ -197,7 +197,7 @@ SHOWN = [
     Shown(
         "sink-unit-dims",
         "passes.simplify.sink_unit_dims:_elementwise",
-        "any(other.shape[axis] != 1 for axis in _own(other.shape, axes, len(result)))",
+        "any(other.shape[axis] != 1 for axis in _axes_of_operand(other.shape, axes, len(result)))",
         "False",
         "g (float[B,3,4] x, float[3,1,4] z, bool[1,4] c, float[3,5,4] w) => "
         "(float y) { i = Constant<value_ints=[2]>() u = Unsqueeze(x, i) t = "

@@ -9,10 +9,10 @@ import onnx_ir as ir
 from random_graphs.draft import FLOAT
 
 from smelt.check.agreement import disagreements
+from smelt.check.baseline import Baseline
 from smelt.check.compare import Comparison, Slack, compare
 from smelt.check.measure import allowance
 from smelt.check.verify import Case
-from smelt.check.witness import Witness
 from smelt.errors import SmeltError
 from smelt.ir import scope, verify
 from smelt.passes.base import Exactness
@@ -21,8 +21,8 @@ from smelt.runtime.interface import Value
 from smelt.runtime.runner import open_runner
 
 FEW = 0.02
-"""The part of the elements of an output that rounding may move further than its twins tell:
-three twins of an ill-conditioned element move together by chance."""
+"""The part of the elements of an output that rounding may move further than its perturbed runs tell:
+three perturbed runs of an ill-conditioned element move together by chance."""
 
 
 NOISE = 1e-5
@@ -51,17 +51,17 @@ class Judge:
         self.model = model
         lossy = any(node.op_type in LOSES_NAN for node in scope.nodes(model))
         modes: tuple[Mode, ...] = ("normal",) if lossy else ("normal", "special", "edges")
-        self.witness = Witness(model, None, seed, modes)
+        self.baseline = Baseline(model, None, seed, modes)
 
     def problems(self, model: ir.Model, declared: Exactness) -> list[str]:
         """What is wrong with ``model``: an exact rewrite keeps the bits, of edge cases, too."""
         verify.verify(model)
         if declared.kind == "exact":
-            return self.witness.judge(model, declared)
-        runner = open_runner(model, self.witness.testimony.runner)
-        found = disagreements(self.witness.interface, runner.interface)
-        testimony = self.witness.testimony
-        cases = zip(testimony.cases, testimony.outputs, testimony.movement(), strict=True)
+            return self.baseline.judge(model, declared)
+        runner = open_runner(model, self.baseline.runs.runner)
+        found = disagreements(self.baseline.interface, runner.interface)
+        runs = self.baseline.runs
+        cases = zip(runs.cases, runs.outputs, runs.movement(), strict=True)
         for case, outputs, movement in () if found else cases:
             if case.inputs == "edges":
                 continue
@@ -82,7 +82,7 @@ class Judge:
         """True if normal numbers make a NaN somewhere, and the model has what may drop one."""
         if not any(node.op_type in LOSES_NAN for node in scope.nodes(self.model)):
             return False
-        cases = self.witness.testimony.cases
+        cases = self.baseline.runs.cases
         return any(np.any(np.isnan(step)) for case in cases for step in self.steps(case))
 
     def steps(self, case: Case) -> list[np.ndarray]:
@@ -92,7 +92,7 @@ class Judge:
         steps = [v for node in wide.graph for v in node.outputs if v.name and v not in listed]
         wide.graph.outputs.extend(v for v in steps if v.dtype in (FLOAT, ir.DataType.DOUBLE))
         try:
-            results = open_runner(wide, self.witness.testimony.runner)(*case.values)
+            results = open_runner(wide, self.baseline.runs.runner)(*case.values)
         except SmeltError:
             return []
         return [r for r in results if isinstance(r, np.ndarray) and r.dtype.kind == "f"]

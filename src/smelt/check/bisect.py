@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 import onnx_ir as ir
 
 from smelt.check.agreement import Dims
+from smelt.check.baseline import Baseline
 from smelt.check.changes import node_changes
 from smelt.check.trail import Trail
-from smelt.check.witness import Witness
 from smelt.errors import InternalError, SmeltError
 from smelt.passes.pipeline import Step
 from smelt.passes.run import Observer, PassReport
@@ -159,12 +159,12 @@ class _Search:
 
     def __init__(self, model: ir.Model, optimize: Optimize, dims: Dims | None, seed: int) -> None:
         self.model, self.optimize, self.dims = model, optimize, dims
-        self.witness = Witness(model, dims, seed)
+        self.baseline = Baseline(model, dims, seed)
 
     def attempt(self, limit: int | None, first: int = 0) -> _Attempt:
         """Run with at most ``limit`` rewrites."""
         work = self.model.clone()
-        attempt = _Attempt(Trail(self.witness, self.dims, first=first), work)
+        attempt = _Attempt(Trail(self.baseline, self.dims, first=first), work)
         try:
             self.optimize(work, limit, [attempt])
         except SmeltError as error:

@@ -15,12 +15,12 @@ from typing import Protocol
 import onnx_ir as ir
 
 from smelt.check.agreement import Dims
+from smelt.check.baseline import Baseline
 from smelt.check.case import Case, of_sizes
 from smelt.check.evidence import Evidence
 from smelt.check.reproducer import real_weights, write_reproducer
 from smelt.check.samples import Sample, cases_of
 from smelt.check.trail import Finding, Trail
-from smelt.check.witness import Witness
 from smelt.errors import Mismatch, SmeltError
 from smelt.ir.interface_change import DimBound, InterfaceChange
 from smelt.passes.base import Exactness, together
@@ -81,16 +81,16 @@ class VerifyFinal:
         bound = {item.name: item.size for item in self.changes if isinstance(item, DimBound)}
         dims = {**(self.dims or {}), **bound}
         cases = of_sizes(self.cases, bound) if self.cases else ()
-        witness = Witness(self.source, dims, self.seed, cases=cases)
-        witness = witness.changed(self.changes, declared)
-        seen = witness.observe(model)
-        if not seen.problems and seen.runtime != witness.runtime:
-            witness = witness.elsewhere(None, declared, "reference")
+        baseline = Baseline(self.source, dims, self.seed, cases=cases)
+        baseline = baseline.changed(self.changes, declared)
+        seen = baseline.observe(model)
+        if not seen.problems and seen.runtime != baseline.runtime:
+            baseline = baseline.elsewhere(None, declared, "reference")
         if seen.problems:
             return seen.problems
-        compared = witness.compare(witness.outputs, seen.outputs, declared)
-        self.evidence.note(witness.runtime, self.declared, compared)
-        return witness.sentences(compared)
+        compared = baseline.compare(baseline.outputs, seen.outputs, declared)
+        self.evidence.note(baseline.runtime, self.declared, compared)
+        return baseline.sentences(compared)
 
 
 class VerifyEach:
@@ -110,8 +110,8 @@ class VerifyEach:
         self.source, self.steps, self.dims, self.seed = source, steps, dims, seed
         self.evidence = Evidence("each")
         with _timed(self.evidence):
-            witness = Witness(source, dims, seed, cases=_cases(source, samples))
-            self.trail = Trail(witness, dims, self.evidence)
+            baseline = Baseline(source, dims, seed, cases=_cases(source, samples))
+            self.trail = Trail(baseline, dims, self.evidence)
 
     def before_pass(self, step: Step, model: ir.Model) -> None:
         """Nothing to do before a pass."""

@@ -1,10 +1,10 @@
 """How much a result may move by rounding alone, measured on the source itself.
 
 No fixed tolerance is right: a softmax is good to a few ulp, a deep network to thousands, and a
-cancelling difference to nothing. So the source is run again as *twins*, its inputs and weights
+cancelling difference to nothing. So the source is run again *perturbed*, its inputs and weights
 each moved by one unit in the last place, up or down at random, and so are the results of steps
-that round (``twins.py``). What an output element moves then is what rounding can do to it, and a
-compiled model that only rounds differently stays within a small multiple of that.
+that round (``perturbed.py``). What an output element moves then is what rounding can do to it, and
+a compiled model that only rounds differently stays within a small multiple of that.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.check.compare import Slack
+from smelt.check.perturbed import PerturbedModel, jitter
 from smelt.check.subject import Subject
-from smelt.check.twins import Twins, jitter
 from smelt.errors import SmeltError, Unsupported
 from smelt.ir.floats import float_info, is_float, spacing
 from smelt.runtime.interface import Value
 from smelt.runtime.runner import RunnerName, open_runner
 
-TWINS = 3
+PERTURBED_RUNS = 3
 MARGIN = 16.0
-"""Allowed multiple of the largest movement of the twins, which are few."""
+"""Allowed multiple of the largest movement of the perturbed runs, which are few."""
 
 FLOOR_ULP = 4.0
-"""Allowed for each element whatever the twins say: the last operation rounds, too."""
+"""Allowed for each element whatever the perturbed runs say: the last operation rounds, too."""
 
 
-_Twin: TypeAlias = Callable[..., Sequence[Value]]
-_Twins: TypeAlias = Callable[[np.random.Generator], _Twin]
+_PerturbedRun: TypeAlias = Callable[..., Sequence[Value]]
+_PerturbedRuns: TypeAlias = Callable[[np.random.Generator], _PerturbedRun]
 
 Run = tuple[Sequence[Value], Sequence[Value]]
 """Inputs, and the outputs of the subject itself on them."""
@@ -41,8 +41,8 @@ Run = tuple[Sequence[Value], Sequence[Value]]
 class Yardstick:
     """Measures what rounding does to the outputs of ``subject``, a model or what runs one.
 
-    ``runner`` is what runs the twins of a model. Only one has its weights at a time. In functions,
-    rounding is part of the model, so each twin of a model with functions is opened by itself.
+    ``runner`` is what runs a perturbed model. Only one has its weights at a time. In functions,
+    rounding is part of the model, so each run of a model with functions is opened by itself.
     """
 
     def __init__(
@@ -58,36 +58,36 @@ class Yardstick:
         return self.movements([(inputs, outputs)])[0]
 
     def movements(self, runs: Sequence[Run]) -> list[Slack]:
-        """How far the twins move each element of each output, for each run.
+        """How far the perturbed runs move each element of each output, for each run.
 
         For floats: the largest movement of the element or the median movement of its output,
-        whichever is more. Integers, booleans and strings that change in a twin are infinite: not
-        determined.
+        whichever is more. Integers, booleans and strings that change in a perturbed run are
+        infinite: not determined.
         """
         seen: list[list[list[np.ndarray]]] = [[[] for _ in outputs] for _, outputs in runs]
-        twins: _Twins | None = None
-        for index in range(TWINS if runs else 0):
+        perturb: _PerturbedRuns | None = None
+        for index in range(PERTURBED_RUNS if runs else 0):
             if self.model is not None and self.model.functions:
-                twins = None
-            twins = twins or self._open(index)
-            twin = twins(np.random.default_rng([self.seed, index]))
+                perturb = None
+            perturb = perturb or self._open(index)
+            perturbed = perturb(np.random.default_rng([self.seed, index]))
             for (inputs, outputs), moved in zip(runs, seen, strict=True):
                 rng = np.random.default_rng([self.seed, index, 1])
                 try:
-                    results = twin(*[_jittered(value, rng) for value in inputs])
+                    results = perturbed(*[_jittered(value, rng) for value in inputs])
                 except SmeltError:
-                    continue  # a twin may leave the domain of the model; the others still count
+                    continue  # a run may leave the domain of the model; the others still count
                 for before, after, kept in zip(outputs, results, moved, strict=True):
                     if _shape(before) is not None and _shape(before) == _shape(after):
                         kept.append(np.asarray(after))
-            del twin
+            del perturbed
         return [
             [_movement(output, kept) for output, kept in zip(outputs, moved, strict=True)]
             for (_, outputs), moved in zip(runs, seen, strict=True)
         ]
 
-    def _open(self, index: int) -> _Twins:
-        """Twins, ready to run; the subject itself if it is no model."""
+    def _open(self, index: int) -> _PerturbedRuns:
+        """Perturbed runs, ready; the subject itself if it is no model."""
         if self.model is None:
             assert isinstance(self.subject, Subject)
             run = self.subject.run
@@ -99,16 +99,16 @@ class Yardstick:
                 raise
             return self._opened(index, "reference")
 
-    def _opened(self, index: int, runner: RunnerName) -> _Twins:
+    def _opened(self, index: int, runner: RunnerName) -> _PerturbedRuns:
         assert self.model is not None
-        twins = Twins(self.model.clone(), np.random.default_rng([self.seed, index, 2]))
-        run = open_runner(twins.model, runner, consume=True)
+        source = PerturbedModel(self.model.clone(), np.random.default_rng([self.seed, index, 2]))
+        run = open_runner(source.model, runner, consume=True)
 
-        def twin(rng: np.random.Generator) -> _Twin:
-            moved = twins.draw(rng)
+        def perturbed(rng: np.random.Generator) -> _PerturbedRun:
+            moved = source.draw(rng)
             return lambda *inputs: run(*inputs, *moved)
 
-        return twin
+        return perturbed
 
 
 def allowance(outputs: Sequence[Value], movement: Slack, margin: float = MARGIN) -> Slack:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from smelt.check.agreement import Dims
+from smelt.check.baseline import Baseline, Outputs
 from smelt.check.evidence import Evidence
-from smelt.check.witness import Outputs, Witness
 from smelt.errors import SmeltError
 from smelt.ir.interface_change import DimBound
 from smelt.passes.base import Exactness, together
@@ -43,19 +43,19 @@ class Trail:
 
     def __init__(
         self,
-        witness: Witness,
+        baseline: Baseline,
         dims: Dims | None = None,
         evidence: Evidence | None = None,
         first: int = 0,
     ) -> None:
-        self.witness = witness
+        self.baseline = baseline
         self.evidence = evidence if evidence is not None else Evidence("each")
         self.declared: list[Exactness] = []
         self.runs = 0
         self._dims = dict(dims or {})
         self._first = first
-        self._before = witness.source
-        self._previous: Outputs | None = witness.outputs
+        self._before = baseline.source
+        self._previous: Outputs | None = baseline.outputs
 
     def follow(self, step: Step, model: ir.Model, report: PassReport) -> Finding | None:
         """Take in what ``step`` made of the last version; what is wrong with it, if anything."""
@@ -74,7 +74,7 @@ class Trail:
         """What is wrong with ``model``, and whether its pass alone is at fault."""
         total, changes = together(self.declared), report.stats.interface
         earlier = self._at_sizes({c.name: c.size for c in changes if isinstance(c, DimBound)})
-        self.witness = later = earlier.changed(changes, total)
+        self.baseline = later = earlier.changed(changes, total)
         if self.runs < self._first:
             self._previous = None
             return [], True
@@ -86,7 +86,7 @@ class Trail:
                 earlier = earlier.elsewhere(None, total, "reference")
             except SmeltError as error:
                 return [f"it needs the reference evaluator, where the source fails: {error}"], True
-            self.witness = later = earlier.changed(changes, total)
+            self.baseline = later = earlier.changed(changes, total)
             self._previous = None
         previous = self._previous
         if previous is None:
@@ -102,10 +102,10 @@ class Trail:
         self.evidence.note(later.runtime, self.declared, compared)
         return later.sentences(compared), False
 
-    def _at_sizes(self, bound: dict[str, int]) -> Witness:
-        """The witness where dims have the sizes that they are bound to."""
+    def _at_sizes(self, bound: dict[str, int]) -> Baseline:
+        """The baseline where dims have the sizes that they are bound to."""
         if not bound:
-            return self.witness
+            return self.baseline
         self._dims.update(bound)
         self._previous = None
-        return self.witness.elsewhere(self._dims, together(self.declared))
+        return self.baseline.elsewhere(self._dims, together(self.declared))

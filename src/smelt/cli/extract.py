@@ -41,7 +41,7 @@ def extract(
     are left out.
     """
     from smelt.frontends.onnx.extract import extract as take_out
-    from smelt.ir.part import named_values
+    from smelt.ir.extraction import named_values
     from smelt.runtime.interface import interface_of
 
     if as_json and output == STANDARD:

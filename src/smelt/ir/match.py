@@ -3,108 +3,21 @@
 A pattern is compiled once into nested closures that backtrack over operand orders and
 alternatives. Interior nodes lie in the graph of the root, or in one around the If whose branch
 that is: there they run as often, or more. A Loop around would run them less often. Whether their
-results may be read by others is checked here, once, for every rule: a match is closed unless the
-pattern marks a node as ``shared``, which then survives the rewrite.
+results may be read by others is checked once, for every rule (``MatchState.is_closed``): a match is
+closed unless the pattern marks a node as ``shared``, which then survives the rewrite.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import permutations
 from typing import TypeAlias
 
 import onnx_ir as ir
 
-from smelt.ir.constants import Constants, may_be_constant
-from smelt.ir.known_forms import is_known, unknown_part
+from smelt.ir.constants import may_be_constant
+from smelt.ir.match_state import MatchState
 from smelt.ir.pattern import Const, OneOf, Op, Optional, Pattern, Var, heads
-from smelt.ir.walk import reader_outside
-
-NESTED = 8
-"""Branches in each other through which a pattern reaches out."""
-
-
-class MatchState:
-    """Bindings and nodes of a match in progress, with a trail for backtracking."""
-
-    def __init__(
-        self,
-        constants: Constants,
-        graph: ir.Graph | None,
-        around: Mapping[ir.Graph, ir.Graph] | None = None,
-        inner_names: frozenset[str] = frozenset(),
-    ) -> None:
-        self.constants = constants
-        self.graph = graph
-        self.around = around or {}
-        self.inner_names = inner_names
-        self.bindings: dict[str, ir.Value | None] = {}
-        self.nodes: list[ir.Node] = []
-        self.closed: list[ir.Node] = []
-        self.near_miss: str | None = None
-        self._near = 1
-        self._trail: list[str] = []
-
-    def miss(self, reason: str) -> None:
-        """Note what failed, unless another attempt got further than this and the root."""
-        if len(self.nodes) > self._near:
-            self._near, self.near_miss = len(self.nodes), reason
-
-    def sees(self, graph: ir.Graph | None) -> bool:
-        """True for the graph of the root, and those around it but for Ifs, a few at most."""
-        current = self.graph
-        for _ in range(NESTED):
-            if current is graph or current is None:
-                break
-            current = self.around.get(current)
-        return current is graph and current is not None
-
-    def bind(self, name: str, value: ir.Value | None) -> bool:
-        """Bind ``name``, or check that it is bound to the same value."""
-        if name in self.bindings:
-            return self.bindings[name] is value
-        self.bindings[name] = value
-        self._trail.append(name)
-        return True
-
-    def mark(self) -> tuple[int, int, int]:
-        return len(self._trail), len(self.nodes), len(self.closed)
-
-    def undo(self, mark: tuple[int, int, int]) -> None:
-        names, nodes, closed = mark
-        for name in self._trail[names:]:
-            del self.bindings[name]
-        del self._trail[names:]
-        del self.nodes[nodes:]
-        del self.closed[closed:]
-
-    def is_closed(self) -> bool:
-        """True if nothing outside the match reads an interior result that is not shared.
-
-        A result that is an operand of the match, too, is read by what replaces it: of ``m - m``,
-        no rule takes one ``m`` for an inner result and the other for any value. ``inner_names``
-        are those that the pattern gives to results of nodes.
-        Nodes that ask for more than is known of their operator are no match either.
-        """
-        for node in self.nodes:
-            if not is_known(node):
-                self.miss(f"a {node.op_type} has {unknown_part(node)}, which is not known")
-                return False
-        if not self.closed:
-            return True
-        members = set(self.nodes)
-        inner = self.inner_names
-        operands = {value for name, value in self.bindings.items() if name not in inner}
-        for node in self.closed:
-            for value in node.outputs:
-                if value in operands:
-                    self.miss("an inner result is an operand, too")
-                    return False
-                if value.is_graph_output() or reader_outside(value, members) is not None:
-                    self.miss("an inner result is read elsewhere")
-                    return False
-        return True
-
 
 Continue: TypeAlias = Callable[[], bool]
 Matcher: TypeAlias = Callable[["ir.Value | None", MatchState, Continue], bool]
@@ -243,8 +156,8 @@ def compile_look(pattern: Op) -> Callable[[ir.Node], bool]:
         return anywhere if pattern.commutative else in_place
     # Without other operators below the root, nobody is told which operand is no constant.
     places = [place for place, each in enumerate(pattern.inputs) if isinstance(each, Const)]
-    plain = all(isinstance(each, Const | Var) for each in pattern.inputs)
-    return holds_constants if places and plain else lambda node: True
+    only_leaves = all(isinstance(each, Const | Var) for each in pattern.inputs)
+    return holds_constants if places and only_leaves else lambda node: True
 
 
 def _needs(pattern: Op) -> tuple[Need, ...]:

@@ -145,14 +145,14 @@ def can_occur(pattern: Pattern, operators: Container[tuple[str, str]]) -> bool:
 def operators(pattern: Pattern) -> frozenset[tuple[str, str]]:
     """The ``(domain, op_type)`` of every node that ``pattern`` may hold."""
     inner: tuple[Pattern, ...] = ()
-    own: frozenset[tuple[str, str]] = frozenset()
+    keys: frozenset[tuple[str, str]] = frozenset()
     if isinstance(pattern, Op):
-        own, inner = frozenset((pattern.domain, each) for each in pattern.op_types), pattern.inputs
+        keys, inner = frozenset((pattern.domain, each) for each in pattern.op_types), pattern.inputs
     elif isinstance(pattern, OneOf):
         inner = pattern.alternatives
     elif isinstance(pattern, Optional):
         inner = (pattern.pattern,)
-    return own.union(*map(operators, inner))
+    return keys.union(*map(operators, inner))
 
 
 def roots(pattern: Pattern) -> tuple[tuple[str, str], ...]:
@@ -187,8 +187,8 @@ def size(pattern: Pattern) -> int:
 def inner_names(pattern: Pattern) -> frozenset[str]:
     """The names that ``pattern`` gives to results of nodes."""
     if isinstance(pattern, Op):
-        own = frozenset() if pattern.name is None else frozenset({pattern.name})
-        return own.union(*map(inner_names, pattern.inputs))
+        names = frozenset() if pattern.name is None else frozenset({pattern.name})
+        return names.union(*map(inner_names, pattern.inputs))
     if isinstance(pattern, OneOf):
         return frozenset().union(*map(inner_names, pattern.alternatives))
     if isinstance(pattern, Optional):

@@ -55,8 +55,8 @@ def merge(nodes: Iterable[ir.Node], rule: str) -> Origin:
         origin = origin_of(node)
         sources.update(dict.fromkeys(origin.sources))
         rules.update(dict.fromkeys(origin.rules))
-        own = node.meta.get(NUMBER_KEY)
-        numbers.update(dict.fromkeys(origin.nodes if own is None else (own,)))
+        given = node.meta.get(NUMBER_KEY)
+        numbers.update(dict.fromkeys(origin.nodes if given is None else (given,)))
     rules[rule] = None
     known = tuple(numbers)[:MOST]
     if len(sources) > MOST:
@@ -78,8 +78,8 @@ def number(nodes: Iterable[ir.Node]) -> None:
 
 def numbers_of(node: ir.Node) -> tuple[int, ...]:
     """The number of ``node``, or those of the nodes that it was made from."""
-    own = node.meta.get(NUMBER_KEY)
-    return origin_of(node).nodes if own is None else (own,)
+    given = node.meta.get(NUMBER_KEY)
+    return origin_of(node).nodes if given is None else (given,)
 
 
 def write_to_metadata(nodes: Iterable[ir.Node]) -> None:

@@ -70,7 +70,7 @@ class Refinement:
             return False, True
         return now is not None and (was is None or merged(was, now) is not None), False
 
-    def spread(self, nodes: Iterable[ir.Node], dead: set[ir.Node]) -> list[ir.Node]:
+    def propagate(self, nodes: Iterable[ir.Node], dead: set[ir.Node]) -> list[ir.Node]:
         """Infer ``nodes`` again, then the readers of each result that gains by it.
 
         Returns the nodes whose results gained, and those that read them.

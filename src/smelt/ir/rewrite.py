@@ -105,7 +105,7 @@ class Rewriter:
         if self._waiting is not None:
             self._waiting.update(gaining)
         elif gaining:
-            touched.update(dict.fromkeys(self.refinement.spread(gaining, self.dead)))
+            touched.update(dict.fromkeys(self.refinement.propagate(gaining, self.dead)))
         return [item for item in touched if item not in self.dead]
 
     @contextmanager
@@ -117,7 +117,7 @@ class Rewriter:
             yield
         finally:
             rest, self._waiting = self._waiting, None
-            self.refinement.spread(rest, self.dead)
+            self.refinement.propagate(rest, self.dead)
 
     def reached(self, node: ir.Node) -> None:
         """Refine what is known of ``node``, if it waits for that."""
@@ -145,11 +145,11 @@ class Rewriter:
         graph as it was, if that would change a dtype or a shape.
         """
         bound = dict(zip(body.inputs, bindings, strict=True))
-        plain = len(node.outputs) - stacked
+        unstacked = len(node.outputs) - stacked
         given: list[ir.Value | None] = [
-            bound.get(value, value) for value in body.outputs[skip : skip + plain]
+            bound.get(value, value) for value in body.outputs[skip : skip + unstacked]
         ]
-        self._check(node, [*given, *node.outputs[plain:]], trust_shape=True)
+        self._check(node, [*given, *node.outputs[unstacked:]], trust_shape=True)
         for inner, outer in bound.items():
             for use in inner.uses():
                 set_input(use.node, use.idx, outer)
@@ -162,7 +162,7 @@ class Rewriter:
             for each in moved:
                 self.shapes.infer_node(each)
         values: list[ir.Value | None] = [
-            builder.op("Unsqueeze", value, builder.const_i64([0])) if place >= plain else value
+            builder.op("Unsqueeze", value, builder.const_i64([0])) if place >= unstacked else value
             for place, value in enumerate(outputs)
         ]
         for old, new in zip(node.outputs, values, strict=True):
@@ -291,8 +291,8 @@ class Rewriter:
                 for index, output in enumerate(tuple(outputs)):
                     found.setdefault(output, []).append(index)
             known = self._returned[graph].get(value, [])
-            stands = all(index < len(outputs) and outputs[index] is value for index in known)
-            if stands and len(known) == times_returned(graph, value):
+            is_current = all(index < len(outputs) and outputs[index] is value for index in known)
+            if is_current and len(known) == times_returned(graph, value):
                 break
         return known
 

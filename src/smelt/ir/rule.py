@@ -18,7 +18,8 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.constants import SMALL, Constants
-from smelt.ir.match import Matcher, MatchState, compile_look, compile_pattern
+from smelt.ir.match import Matcher, compile_look, compile_pattern
+from smelt.ir.match_state import MatchState
 from smelt.ir.pattern import OneOf, Op, can_occur, depth, inner_names, roots, size
 from smelt.ir.walk import Walk
 

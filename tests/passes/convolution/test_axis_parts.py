@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from smelt.ir import text
 from smelt.passes.base import PassContext
-from smelt.passes.convolution.axis_parts import Layout, Part, follow, reshape, source_layout
+from smelt.passes.convolution.axis_parts import AxisPart, Layout, follow, reshape, source_layout
 from smelt.runtime.runner import open_runner
 
 
@@ -71,12 +71,16 @@ def test_blocks(node: str) -> None:
 def test_one_dim_may_be_unknown() -> None:
     n = ir.SymbolicDim("N")
     layout = reshape(source_layout([n, 6, 4]), [n * 2, 3, 4])
-    assert layout == ((Part(0, 1, n), Part(1, 3, 2)), (Part(1, 1, 3),), (Part(2, 1, 4),))
+    assert layout == (
+        (AxisPart(0, 1, n), AxisPart(1, 3, 2)),
+        (AxisPart(1, 1, 3),),
+        (AxisPart(2, 1, 4),),
+    )
     assert reshape(layout, [n, 6, 4]) == source_layout([n, 6, 4])
     unknown = ir.SymbolicDim(None)
     assert reshape(source_layout([n, 6]), [unknown, 3]) == (
-        (Part(0, 1, n), Part(1, 3, 2)),
-        (Part(1, 1, 3),),
+        (AxisPart(0, 1, n), AxisPart(1, 3, 2)),
+        (AxisPart(1, 1, 3),),
     )
     assert reshape(source_layout([n, 6]), [unknown, unknown]) is None
 

@@ -7,7 +7,7 @@ from rewrites import check_operators, check_unchanged
 
 from smelt.compiler import optimize_model
 from smelt.ir import text
-from smelt.ir.joined import Joined
+from smelt.ir.lazy_concat import LazyConcat
 from smelt.passes.products.dot_merger import dot_merger
 
 WEIGHTS = ", ".join(tensor(name, (4, width)) for name, width in (("u", 3), ("v", 5), ("w", 2)))
@@ -101,5 +101,5 @@ def test_weights_are_put_together_when_they_are_read() -> None:
     )
     optimize_model(model, pipeline="dot-merger,const-deduplication")
     (joined,) = {node.inputs[1].const_value for node in model.graph if node.op_type == "MatMul"}
-    assert isinstance(joined, Joined)
+    assert isinstance(joined, LazyConcat)
     np.testing.assert_array_equal(joined.numpy(), [[1, 2, 5, 6], [3, 4, 7, 8]])

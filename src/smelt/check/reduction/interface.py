@@ -10,7 +10,7 @@ from smelt.check.reduction.search import Search, sweep
 from smelt.errors import SmeltError
 from smelt.frontends.onnx.inline import inline_functions
 from smelt.ir import scope
-from smelt.ir.part import replace
+from smelt.ir.extraction import replace
 from smelt.passes.interface.materialize_symbolic_dims import bind_dims
 from smelt.runtime.interface import interface_of
 

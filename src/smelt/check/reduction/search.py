@@ -10,8 +10,8 @@ import onnx_ir as ir
 from smelt.errors import SmeltError
 from smelt.frontends.onnx import check_model
 from smelt.ir import scope
+from smelt.ir.extraction import keep_needed, needed_inputs
 from smelt.ir.names import name_values
-from smelt.ir.part import keep_needed, needed_inputs
 from smelt.ir.shapes import ShapeInference
 
 Check: TypeAlias = Callable[[ir.Model], bool]

@@ -12,9 +12,9 @@ from smelt.frontends.onnx.load import load
 from smelt.frontends.onnx.read import Source
 from smelt.ir import scope
 from smelt.ir.defaults import default_of, restore_defaults
+from smelt.ir.extraction import become_inputs, keep_needed, named_values, needed_inputs
 from smelt.ir.names import values_of
 from smelt.ir.opaque_types import opaque_type_of
-from smelt.ir.part import become_inputs, keep_needed, named_values, needed_inputs
 from smelt.ir.shapes import ShapeInference
 
 SHOWN = 8

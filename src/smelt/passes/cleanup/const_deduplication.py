@@ -20,7 +20,7 @@ import onnx_ir as ir
 
 from smelt.ir import constants, scope
 from smelt.ir.chunks import tensor_chunks
-from smelt.ir.joined import Joined
+from smelt.ir.lazy_concat import LazyConcat
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, PassContext, graph_pass
@@ -99,7 +99,7 @@ def _sample(value: ir.Value) -> bytes:
     assert tensor is not None
     if tensor.nbytes < LONG:
         return tensor.tobytes()
-    if isinstance(tensor, Joined):
+    if isinstance(tensor, LazyConcat):
         return tensor.sample(SAMPLED)
     # A flat iterator copies nothing else, even of weights that are views of others.
     return tensor.numpy().flat[:: max(1, tensor.size // SAMPLED)].tobytes()

@@ -21,7 +21,7 @@ from smelt.passes.tensors.stack import RESHAPES, dims_of
 
 
 @dataclass(frozen=True)
-class Part:
+class AxisPart:
     """``size`` steps of ``stride`` along ``axis`` of the source."""
 
     axis: int
@@ -29,8 +29,8 @@ class Part:
     size: Dim
 
 
-Parts: TypeAlias = tuple[Part, ...]
-Layout: TypeAlias = tuple[Parts, ...]
+AxisParts: TypeAlias = tuple[AxisPart, ...]
+Layout: TypeAlias = tuple[AxisParts, ...]
 
 MOVES = (*sorted(RESHAPES), "Transpose", "SpaceToDepth", "DepthToSpace")
 """Operators that a layout can follow."""
@@ -38,7 +38,7 @@ MOVES = (*sorted(RESHAPES), "Transpose", "SpaceToDepth", "DepthToSpace")
 
 def source_layout(dims: Sequence[Dim]) -> Layout:
     """Each axis as itself; those of size 1 have no parts."""
-    return tuple(() if dim == 1 else (Part(axis, 1, dim),) for axis, dim in enumerate(dims))
+    return tuple(() if dim == 1 else (AxisPart(axis, 1, dim),) for axis, dim in enumerate(dims))
 
 
 def follow(layout: Layout, node: ir.Node, version: int) -> Layout | None:
@@ -58,38 +58,38 @@ def follow(layout: Layout, node: ir.Node, version: int) -> Layout | None:
 
 def reshape(layout: Layout, dims: Sequence[Dim]) -> Layout | None:
     """The parts regrouped into axes of ``dims``, from both ends; one dim may take the rest."""
-    parts: Parts = tuple(part for axis in layout for part in axis)
-    front: list[Parts] = []
-    back: list[Parts] = []
+    parts: AxisParts = tuple(part for axis in layout for part in axis)
+    front: list[AxisParts] = []
+    back: list[AxisParts] = []
     left, right = 0, len(dims)
     while left < right:
         cut = take(parts, dims[left])
         if cut is None:
             break
         taken, parts = cut
-        front.append(joined(taken))
+        front.append(merged_parts(taken))
         left += 1
     while left < right:
         cut = take(parts, dims[right - 1], last=True)
         if cut is None:
             break
         taken, parts = cut
-        back.append(joined(taken))
+        back.append(merged_parts(taken))
         right -= 1
     if right - left > 1 or (left == right and parts):
         return None
     if right - left == 1 and isinstance(dims[left], int):
         return None
-    middle = [joined(parts)] if left < right else []
+    middle = [merged_parts(parts)] if left < right else []
     return (*front, *middle, *reversed(back))
 
 
-def take(parts: Parts, dim: Dim, *, last: bool = False) -> tuple[Parts, Parts] | None:
+def take(parts: AxisParts, dim: Dim, *, last: bool = False) -> tuple[AxisParts, AxisParts] | None:
     """The first parts, or the ``last``, of ``dim`` elements together, and the others.
 
     A part may be cut in two. None if ``dim`` elements end within what cannot be cut.
     """
-    taken: list[Part] = []
+    taken: list[AxisPart] = []
     rest = list(parts)
     count: Dim = 1
     while not same_dim(count, dim):
@@ -111,23 +111,23 @@ def take(parts: Parts, dim: Dim, *, last: bool = False) -> tuple[Parts, Parts] |
     return tuple(taken), tuple(rest)
 
 
-def _cut(part: Part, need: int, other: int, last: bool) -> tuple[Part, Part]:
+def _cut(part: AxisPart, need: int, other: int, last: bool) -> tuple[AxisPart, AxisPart]:
     """The ``need`` outer or, if ``last``, inner steps of a part, and what is left of it."""
     outer, inner = (other, need) if last else (need, other)
-    slow = Part(part.axis, part.stride * inner, outer)
-    fast = Part(part.axis, part.stride, inner)
+    slow = AxisPart(part.axis, part.stride * inner, outer)
+    fast = AxisPart(part.axis, part.stride, inner)
     return (fast, slow) if last else (slow, fast)
 
 
-def joined(parts: Parts) -> Parts:
+def merged_parts(parts: AxisParts) -> AxisParts:
     """Neighbours that walk on along the same axis as one part."""
-    merged: list[Part] = []
+    merged: list[AxisPart] = []
     for part in parts:
         last = merged[-1] if merged else None
         if last is None or last.axis != part.axis or not isinstance(part.size, int):
             merged.append(part)
         elif last.stride == part.stride * part.size:
-            merged[-1] = Part(part.axis, part.stride, last.size * part.size)
+            merged[-1] = AxisPart(part.axis, part.stride, last.size * part.size)
         else:
             merged.append(part)
     return tuple(merged)
@@ -141,7 +141,7 @@ def _space_to_depth(layout: Layout, block: int, blocks_first: bool) -> Layout | 
         return None
     blocks = (*rows[0], *columns[0])
     depth = (*blocks, *channels) if blocks_first else (*channels, *blocks)
-    return batch, joined(depth), rows[1], columns[1]
+    return batch, merged_parts(depth), rows[1], columns[1]
 
 
 def _depth_to_space(layout: Layout, block: int, blocks_first: bool) -> Layout | None:
@@ -152,4 +152,4 @@ def _depth_to_space(layout: Layout, block: int, blocks_first: bool) -> Layout | 
     if first is None or second is None:
         return None
     rows, columns = (first[0], second[0]) if blocks_first else (second[0], first[0])
-    return batch, second[1], joined((*height, *rows)), joined((*width, *columns))
+    return batch, second[1], merged_parts((*height, *rows)), merged_parts((*width, *columns))

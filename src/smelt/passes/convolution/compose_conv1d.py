@@ -49,7 +49,7 @@ def through_image(m: Match, b: Builder) -> Replacement:
     if kernel is None:
         return Miss("the kernel is higher than 1, and not constant")
     x = _transposed(m["x"], first, inserted, b)
-    attributes = _without(m.node("conv"), axis - 2)
+    attributes = _attributes_without_dim(m.node("conv"), axis - 2)
     y = b.add(ir.Node("", "Conv", _given(x, kernel, m.get("bias")), attributes))[0]
     return _transposed(y, second, axis, b)
 
@@ -120,7 +120,7 @@ def _slice(m: Match, axis: int, row: int, b: Builder) -> ir.Value | None:
     return b.op("Squeeze", weight, b.const_i64([axis]))
 
 
-def _without(conv: ir.Node, index: int) -> list[ir.Attr]:
+def _attributes_without_dim(conv: ir.Node, index: int) -> list[ir.Attr]:
     """The attributes of ``conv`` without those of the spatial dim ``index``, 0 or 1."""
     attributes = []
     for attr in conv.attributes.values():

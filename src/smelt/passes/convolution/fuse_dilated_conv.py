@@ -65,10 +65,10 @@ def _padded(entry: Entry, constants: Constants, version: int) -> tuple[ir.Value,
 def _pads(conv: ir.Node, entry: Entry, padding: list[int], version: int) -> list[int]:
     """A row of padding around each of the parted images is ``b`` rows around the whole."""
     automatic = opset.attribute(conv, "auto_pad", version)
-    own = opset.attribute(conv, "pads", version) if automatic != "VALID" else None
+    explicit = opset.attribute(conv, "pads", version) if automatic != "VALID" else None
     blocks = (*entry.blocks, *entry.blocks)
-    own = own or [0] * len(padding)
-    return [p + block * q for p, block, q in zip(padding, blocks, own, strict=True)]
+    explicit = explicit or [0] * len(padding)
+    return [p + block * q for p, block, q in zip(padding, blocks, explicit, strict=True)]
 
 
 def _crops(walk: Walk, found: Exit, pads: list[int], constants: Constants) -> list[int]:
@@ -85,8 +85,8 @@ def _crops(walk: Walk, found: Exit, pads: list[int], constants: Constants) -> li
 def _dilated(
     conv: ir.Node, entry: Entry, source: ir.Value, pads: list[int], b: Builder, version: int
 ) -> ir.Value:
-    own = opset.attribute(conv, "dilations", version) or [1] * len(entry.blocks)
-    dilations = [block * step for block, step in zip(entry.blocks, own, strict=True)]
+    explicit = opset.attribute(conv, "dilations", version) or [1] * len(entry.blocks)
+    dilations = [block * step for block, step in zip(entry.blocks, explicit, strict=True)]
     attributes = {a.name: a for a in conv.attributes.values() if a.name != "auto_pad"}
     attributes["dilations"] = ir.AttrInt64s("dilations", dilations)
     attributes["pads"] = ir.AttrInt64s("pads", pads)

@@ -14,7 +14,14 @@ import onnx_ir as ir
 
 from smelt.ir.shapes import Dim, same_dim
 from smelt.ir.walk import Walk, producer_of
-from smelt.passes.convolution.axis_parts import MOVES, Layout, Part, Parts, follow, source_layout
+from smelt.passes.convolution.axis_parts import (
+    MOVES,
+    AxisPart,
+    AxisParts,
+    Layout,
+    follow,
+    source_layout,
+)
 from smelt.passes.tensors.stack import dims_of
 
 LONGEST = 8
@@ -32,7 +39,7 @@ class Entry:
     source: ir.Value
     order: tuple[int, ...]
     blocks: tuple[int, ...]
-    batch: Parts
+    batch: AxisParts
     size: Dim
 
 
@@ -85,7 +92,7 @@ def _entry(nodes: list[ir.Node], version: int) -> Entry | None:
     order, blocks = roles
     if max(blocks) == 1:
         return None
-    batch = tuple(Part(order.index(part.axis), 1, part.size) for part in layout[0])
+    batch = tuple(AxisPart(order.index(part.axis), 1, part.size) for part in layout[0])
     return Entry(source, tuple(order), tuple(blocks), batch, dims[order[0]])
 
 
@@ -128,7 +135,7 @@ def exit_of(walk: Walk, entry: Entry, version: int) -> Exit | None:
         if block > 1 and not isinstance(dim, int):
             return None
         full.append(dim * block)
-        start.append(() if dim == 1 else (Part(axis, block, dim),))
+        start.append(() if dim == 1 else (AxisPart(axis, block, dim),))
     layout: Layout | None = tuple(start)
     for _ in range(LONGEST):
         node = walk.down(MOVES)

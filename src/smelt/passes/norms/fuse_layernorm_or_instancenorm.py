@@ -108,8 +108,8 @@ def absorb_bias(m: Match, b: Builder) -> Replacement:
         return None
     term = _parameter(m, "term", b)
     if term is None and m.node("norm").op_type == "InstanceNormalization":
-        plain = m.get("moved") is None and is_filled(m, "scale", 1)
-        return _as_layer(m, b, "term") if plain else Miss("the term is not one number a channel")
+        is_bare = m.get("moved") is None and is_filled(m, "scale", 1)
+        return _as_layer(m, b, "term") if is_bare else Miss("the term is not one number a channel")
     if term is None:
         return Miss("the term varies along an axis that the bias does not have")
     return _replaced(m, b, m["scale"], term)

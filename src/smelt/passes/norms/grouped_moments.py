@@ -48,8 +48,8 @@ class GroupedMomentReader(MomentReader):
         """True if ``value`` has one element for each channel of each sample."""
         if not self._is_grouped(deviation):
             return False
-        whole = self.ungrouped(deviation)
-        return broadcasts_against(value, whole.x, whole.axes)
+        ungrouped = self.ungrouped(deviation)
+        return broadcasts_against(value, ungrouped.x, ungrouped.axes)
 
     @attempt
     def is_centred(self, value: ir.Value | None, deviation: Deviation) -> bool:

@@ -167,10 +167,10 @@ def _is_scaled_mean(
         return False
     for mean, factor in _both_orders(product):
         minus = s.walk.up(mean, "Neg") if negated else None
-        plain = minus.inputs[0] if minus is not None else mean
+        positive = minus.inputs[0] if minus is not None else mean
         if factor is inverse and (minus is not None) == negated:
-            placed = broadcasts_against(plain, deviation.x, deviation.axes)
-            return placed and s.mean(plain) == (deviation.x, deviation.axes)
+            placed = broadcasts_against(positive, deviation.x, deviation.axes)
+            return placed and s.mean(positive) == (deviation.x, deviation.axes)
     return False
 
 

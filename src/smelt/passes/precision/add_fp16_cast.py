@@ -131,20 +131,20 @@ def _types(values: Sequence[ir.Value | None], formal: Sequence[str]) -> list[tup
 
 
 class _Narrow:
-    """The float16 twins of float32 values, made where they are first needed in each graph."""
+    """Float16 counterparts of float32 values, made where each graph first needs them."""
 
     def __init__(self, cx: PassContext, rewriter: Rewriter) -> None:
         self.cx = cx
         self.rewriter = rewriter
-        self.twins: dict[ir.Value, ir.Value] = {}
+        self.narrow: dict[ir.Value, ir.Value] = {}
         self.made: dict[tuple[ir.Graph, ir.Value], ir.Value] = {}
         self.casts: list[ir.Node] = []
 
     def note_cast(self, node: ir.Node) -> None:
-        """A Cast from float16 to float32 tells the twin of its result."""
+        """A Cast from float16 to float32 tells the counterpart of its result."""
         source = node.inputs[0] if node.op_type == "Cast" and not node.domain else None
         if source is not None and source.dtype == HALF and node.outputs[0].dtype == WIDE:
-            self.twins[node.outputs[0]] = source
+            self.narrow[node.outputs[0]] = source
 
     def convert(self, node: ir.Node, inputs: list[int], outputs: list[int]) -> str | None:
         """Compute ``node`` in float16; the reason if that cannot be."""
@@ -154,18 +154,18 @@ class _Narrow:
         b = self.rewriter.builder(node, [node], "add_fp16_cast")
         values = list(node.inputs)
         for index in inputs:
-            values[index] = self._twin(node.inputs[index], b)
+            values[index] = self._narrow(node.inputs[index], b)
         attributes = list(node.attributes.values())
         new = ir.Node(
             "", node.op_type, values, attributes, num_outputs=len(node.outputs), name=node.name
         )
         results: list[ir.Value | None] = list(b.add(new))
         for index in outputs:
-            twin = new.outputs[index]
-            twin.dtype, twin.shape = HALF, node.outputs[index].shape
-            wide = b.op("Cast", twin, to=int(WIDE))
+            narrow = new.outputs[index]
+            narrow.dtype, narrow.shape = HALF, node.outputs[index].shape
+            wide = b.op("Cast", narrow, to=int(WIDE))
             results[index] = wide
-            self.twins[wide] = twin
+            self.narrow[wide] = narrow
         try:
             self.rewriter.replace(node, results, trust_shape=True, rule="add_fp16_cast")
         except Refused as refused:
@@ -180,17 +180,17 @@ class _Narrow:
         for _, value in self.made:
             self.rewriter.drop_initializer(value)
 
-    def _twin(self, value: ir.Value | None, b: Builder) -> ir.Value:
+    def _narrow(self, value: ir.Value | None, b: Builder) -> ir.Value:
         assert value is not None
-        twin = self.twins.get(value) or self.made.get((b.graph, value))
-        if twin is None:
+        narrow = self.narrow.get(value) or self.made.get((b.graph, value))
+        if narrow is None:
             array = self.cx.constants.get(value, limit=None)
             if array is None:
-                twin = b.op("Cast", value, to=int(HALF))
+                narrow = b.op("Cast", value, to=int(HALF))
             else:
-                twin = b.constant(_in_float16(array), name=value.name)
-            self.made[b.graph, value] = twin
-        return twin
+                narrow = b.constant(_in_float16(array), name=value.name)
+            self.made[b.graph, value] = narrow
+        return narrow
 
     def _overflows(self, value: ir.Value | None) -> bool:
         array = self.cx.constants.get(value, limit=None)
@@ -200,8 +200,8 @@ class _Narrow:
 
     def _forget(self, b: Builder) -> None:
         made = {value for node in b.created for value in node.outputs} | set(b.initializers)
-        self.made = {key: twin for key, twin in self.made.items() if twin not in made}
-        self.twins = {value: twin for value, twin in self.twins.items() if twin not in made}
+        self.made = {key: narrow for key, narrow in self.made.items() if narrow not in made}
+        self.narrow = {value: narrow for value, narrow in self.narrow.items() if narrow not in made}
         b.discard()
 
 

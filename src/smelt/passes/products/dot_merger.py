@@ -21,8 +21,8 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.constants import is_constant, tensor_of
-from smelt.ir.joined import Joined
 from smelt.ir.known_forms import is_known
+from smelt.ir.lazy_concat import LazyConcat
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import Options, PassContext, graph_pass, rounding
@@ -107,7 +107,7 @@ def _merge(layers: list[_Layer], rewriter: Rewriter) -> None:
     first = layers[0].product
     b = rewriter.builder(first, nodes, "dot_merger")
     weights = [layer.weight for layer in layers]
-    result = b.op("MatMul", first.inputs[0], b.tensor(Joined(weights)))
+    result = b.op("MatMul", first.inputs[0], b.tensor(LazyConcat(weights)))
     rows = [layer.row for layer in layers if layer.row is not None]
     if rows:
         result = b.op("Add", result, b.constant(np.concatenate(rows)))

@@ -27,7 +27,7 @@ def quantized(array: np.ndarray, quantize: ir.Node, constants: Constants) -> np.
         return "a scale is no positive normal number"
     if bool(np.isnan(array).any()):
         return "the constant holds NaN"
-    scale, zero_point = (_spread(item, q, array.shape) for item in (scales, zero_points))
+    scale, zero_point = (_per_element(item, q, array.shape) for item in (scales, zero_points))
     if scale is None or zero_point is None:
         return "the scales do not fit the constant"
     low, high = integer_range(q.integer)
@@ -44,7 +44,7 @@ def quantized(array: np.ndarray, quantize: ir.Node, constants: Constants) -> np.
     return found
 
 
-def _spread(array: np.ndarray, q: Quantization, shape: tuple[int, ...]) -> np.ndarray | None:
+def _per_element(array: np.ndarray, q: Quantization, shape: tuple[int, ...]) -> np.ndarray | None:
     """Scales or zero points so that they broadcast to ``shape``; None if they are for another."""
     if q.axis is None:
         return array if array.ndim == 0 else None
@@ -54,9 +54,9 @@ def _spread(array: np.ndarray, q: Quantization, shape: tuple[int, ...]) -> np.nd
     if q.block_size:
         if array.ndim != len(shape):
             return None
-        spread = np.repeat(array, q.block_size, axis=q.axis)
-        spread = spread[(slice(None),) * q.axis + (slice(size),)]
-        return spread if spread.shape == shape else None
+        repeated = np.repeat(array, q.block_size, axis=q.axis)
+        repeated = repeated[(slice(None),) * q.axis + (slice(size),)]
+        return repeated if repeated.shape == shape else None
     if array.shape != (size,):
         return None
     return array.reshape(-1, *(1,) * (len(shape) - q.axis - 1))

@@ -71,7 +71,7 @@ class _Search:
 
     def merged(self, node: ir.Node, found: list[Key]) -> bool:
         """True if an earlier node stands for ``node`` now; else notes what it computes."""
-        for key in (self.own_key(node), self.sizes(node)):
+        for key in (self.key_within_graph(node), self.sizes(node)):
             first = self.seen.get(key) if key is not None else None
             alive = first is not None and first not in self.rewriter.dead
             if first is not None and alive and self.merge(node, first):
@@ -81,7 +81,7 @@ class _Search:
                 self.seen[key] = node
         return False
 
-    def own_key(self, node: ir.Node) -> Key | None:
+    def key_within_graph(self, node: ir.Node) -> Key | None:
         """``key``, but that of a DequantizeLinear which an outer graph has too is its own.
 
         Its floats are then known to be the same: what both graphs compute of them still merges.
@@ -152,10 +152,12 @@ class _Search:
         """
         if value is None:
             return -1
-        held = self.constants.get(value, limit=FEW)
-        if held is None or held.dtype.kind == "O":
+        constant = self.constants.get(value, limit=FEW)
+        if constant is None or constant.dtype.kind == "O":
             return self.numbers.setdefault(value, len(self.numbers))
-        return self.numbers.setdefault((held.dtype, held.shape, held.tobytes()), len(self.numbers))
+        return self.numbers.setdefault(
+            (constant.dtype, constant.shape, constant.tobytes()), len(self.numbers)
+        )
 
 
 def _freeze(attr: ir.Attr) -> Hashable | None:

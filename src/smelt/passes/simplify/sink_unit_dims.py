@@ -69,7 +69,7 @@ def unit_dims(m: Match, b: Builder) -> Replacement:
         value = b.op(m.root.op_type, m["x"], axis=_kept_axis(m.root, put, axes))
     else:
         rank = len(m.root.outputs[0].shape or ())
-        operands = [_without(m, b, v, axes, rank) for v in m.root.inputs if v is not None]
+        operands = [_squeezed(m, b, v, axes, rank) for v in m.root.inputs if v is not None]
         value = b.like(m.root, *operands)
     return b.op("Unsqueeze", value, b.const_i64(after))
 
@@ -129,28 +129,28 @@ def _elementwise(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:
         if other is None or other.shape is None:
             return None
         # needs 2, keeps 1
-        if any(other.shape[axis] != 1 for axis in _own(other.shape, axes, len(result))):
+        if any(other.shape[axis] != 1 for axis in _axes_of_operand(other.shape, axes, len(result))):
             return None
     return axes
 
 
-def _own(shape: ir.Shape, axes: Axes, rank: int) -> Axes:
+def _axes_of_operand(shape: ir.Shape, axes: Axes, rank: int) -> Axes:
     """Those of ``axes`` of a result of ``rank`` that an operand of ``shape`` has, in its count."""
     missing = rank - len(shape)
     return tuple(axis - missing for axis in axes if axis >= missing)
 
 
-def _without(m: Match, b: Builder, value: ir.Value, axes: Axes, rank: int) -> ir.Value:
+def _squeezed(m: Match, b: Builder, value: ir.Value, axes: Axes, rank: int) -> ir.Value:
     if value is m["put"]:
         return m["x"]
     assert value.shape is not None
-    own = _own(value.shape, axes, rank)
-    if not own:
+    axes_here = _axes_of_operand(value.shape, axes, rank)
+    if not axes_here:
         return value
     array = m.array(value)
     if array is not None:
-        return b.constant(np.squeeze(array, own))
-    return b.op("Squeeze", value, b.const_i64(own))
+        return b.constant(np.squeeze(array, axes_here))
+    return b.op("Squeeze", value, b.const_i64(axes_here))
 
 
 _STEPS: Mapping[str, Callable[[ir.Node, ir.Value, Axes], Axes | None]] = {

@@ -24,7 +24,7 @@ from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import is_positive
 from smelt.passes.base import EXACT, rule_pass
-from smelt.passes.tensors.joined_rows import JoinedRows, joined_rows
+from smelt.passes.tensors.row_padding import RowPadding, row_padding_of
 from smelt.passes.tensors.stack import concat_axis
 
 RUNNABLE = (
@@ -40,7 +40,7 @@ WRAPS = 19
 def joined_edges(m: Match, b: Builder) -> Replacement:
     axis, y = concat_axis(m.root), m.root.outputs[0]
     walk = m.walk()
-    rows = joined_rows(walk, axis, m.constants) if axis is not None else None  # needs 1
+    rows = row_padding_of(walk, axis, m.constants) if axis is not None else None  # needs 1
     if axis is None or rows is None or y.shape is None:
         return None
     if isinstance(rows, str):
@@ -66,7 +66,7 @@ def joined_edges(m: Match, b: Builder) -> Replacement:
     return b.op("Pad", rows.x, b.const_i64(pads), mode=mode)
 
 
-def _mode(rows: JoinedRows) -> str | Miss:
+def _mode(rows: RowPadding) -> str | Miss:
     """How a Pad says which rows are joined."""
     size, before, after = rows.size, rows.before, rows.after
     if not before and not after:

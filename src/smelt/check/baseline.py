@@ -38,7 +38,7 @@ class Observation:
     runtime: str = ""
 
 
-class Testimony:
+class SourceRuns:
     """What ``subject`` gives for those of ``cases`` that it can run.
 
     Raises its error if it can run none.
@@ -66,20 +66,20 @@ class Testimony:
         """How far rounding moves each output, measured when first asked."""
         if self._movement is None:
             yardstick = Yardstick(self.model, self.seed, self.runner)
-            self._movement = yardstick.movements(self._runs())
+            self._movement = yardstick.movements(self._in_and_out())
         return self._movement
 
     def undetermined(self) -> list[Slack]:
         """Where an output hangs on the sign of a zero, found out when first asked."""
         if self._undetermined is None:
-            self._undetermined = undetermined(self.model, self.runner, self._runs())
+            self._undetermined = undetermined(self.model, self.runner, self._in_and_out())
         return self._undetermined
 
-    def _runs(self) -> list[tuple[Sequence[Value], Sequence[Value]]]:
+    def _in_and_out(self) -> list[tuple[Sequence[Value], Sequence[Value]]]:
         return [(case.values, own) for case, own in zip(self.cases, self.outputs, strict=True)]
 
 
-class Witness:
+class Baseline:
     """Runs ``source`` once on random inputs of every size, and judges other models by it.
 
     ``cases`` are inputs to use instead of random ones. Neither the model nor its weights are
@@ -102,19 +102,19 @@ class Witness:
         assert subject.interface is not None
         self.interface = subject.interface
         made = cases or list(made_up_cases(subject, subject, dims, seed, modes))
-        self.testimony = Testimony(subject, made, seed)
-        self.inputs: Outputs = [case.values for case in self.testimony.cases]
-        self.outputs = self.testimony.outputs
+        self.runs = SourceRuns(subject, made, seed)
+        self.inputs: Outputs = [case.values for case in self.runs.cases]
+        self.outputs = self.runs.outputs
         self.changes: tuple[InterfaceChange, ...] = ()
         self._random = any(opset.is_random(node) for node in scope.nodes(source))
 
     @property
     def runtime(self) -> str:
         """The name of what runs the source, and has to run its later versions."""
-        return self.testimony.runtime
+        return self.runs.runtime
 
-    def changed(self, changes: Sequence[InterfaceChange], declared: Exactness) -> Witness:
-        """This witness for versions with the interface that ``changes`` make of that of this one.
+    def changed(self, changes: Sequence[InterfaceChange], declared: Exactness) -> Baseline:
+        """This baseline for versions with the interface that ``changes`` make of that of this one.
 
         ``declared`` is what brought the results there: where it may move a number, what an output
         of integers makes of it is not determined.
@@ -144,27 +144,27 @@ class Witness:
 
     def elsewhere(
         self, dims: Dims | None, declared: Exactness, runner: RunnerName = "auto"
-    ) -> Witness:
-        """This witness at other sizes, or in another runtime, whose kernels round otherwise.
+    ) -> Baseline:
+        """This baseline at other sizes, or in another runtime, whose kernels round otherwise.
 
         Raises UsageError E632 if none of the inputs that it was given has these sizes.
         """
-        cases: Sequence[Case] = () if dims is not None else self.testimony.cases
+        cases: Sequence[Case] = () if dims is not None else self.runs.cases
         if dims is not None and self._given:
             cases = of_sizes(self._given, dims)
-        other = Witness(self.source, dims, self.seed, self.modes, cases, runner)
+        other = Baseline(self.source, dims, self.seed, self.modes, cases, runner)
         return other.changed(self.changes, declared)
 
     def observe(self, model: ir.Model) -> Observation:
         """Run ``model`` on all cases, by the kernels that ran the source if it has them."""
         try:
             # A later version may have kernels that the source lacks, and they round otherwise.
-            opened = open_runner(model, self.testimony.runner)
+            opened = open_runner(model, self.runs.runner)
         except SmeltError as error:
             return Observation([f"the model cannot be run any more: {error.what}: {error.why}"], [])
         problems = disagreements(self.interface, opened.interface)
         outputs: Outputs = []
-        pairs = [] if problems else zip(self.testimony.cases, self.inputs, strict=True)
+        pairs = [] if problems else zip(self.runs.cases, self.inputs, strict=True)
         for case, values in pairs:
             try:
                 outputs.append(list(opened(*values)))
@@ -180,13 +180,13 @@ class Witness:
             declared = rounding(declared.ulp)  # it does not even repeat itself
         names = [port.name for port in self.interface.outputs]
         found: list[tuple[Case, Comparison]] = []
-        for index, case in enumerate(self.testimony.cases):
+        for index, case in enumerate(self.runs.cases):
 
             def movement(index: int = index) -> Slack:
                 return self._movement(index, declared)
 
             def open_(index: int = index) -> Slack:
-                return self._as_changed(index, self.testimony.undetermined(), declared)
+                return self._as_changed(index, self.runs.undetermined(), declared)
 
             pair = (expected[index], actual[index])
             compared = compare_declared(*pair, declared, movement, open_, names=names)
@@ -195,10 +195,10 @@ class Witness:
 
     def _movement(self, index: int, declared: Exactness) -> Slack:
         """How far rounding moves the outputs of a case, as the changed interface gives them."""
-        return self._as_changed(index, self.testimony.movement(), declared)
+        return self._as_changed(index, self.runs.movement(), declared)
 
     def _as_changed(self, index: int, slack: Sequence[Slack], declared: Exactness) -> Slack:
-        values = self.testimony.outputs[index]
+        values = self.runs.outputs[index]
         return adapted_outputs(values, slack[index], self.changes, margin_of(declared))[1]
 
     def judge(self, model: ir.Model, declared: Exactness) -> list[str]:

@@ -1,4 +1,4 @@
-"""Twins of a model: the same computation, rounded another way.
+"""Perturbed runs of a model: the same computation, rounded another way.
 
 Moving inputs and weights alone is not enough: where ``1 + tanh(x)`` cancels, an error of one ulp
 in the tanh is all that is left, and no movement of ``x`` shows it.
@@ -20,10 +20,10 @@ FACTORS = 64
 """Factors of an element type, from which those of the rounded results are drawn."""
 
 
-class Twins:
-    """All twins of ``model``, which is changed: one model, that takes what is moved as inputs.
+class PerturbedModel:
+    """``model``, which is changed: it takes what is moved as inputs, behind its own.
 
-    They stand behind its own. A session for each twin would cost more than all their runs.
+    So one session serves all runs: to open one for each would cost more than the runs.
     """
 
     def __init__(self, model: ir.Model, rng: np.random.Generator) -> None:
@@ -44,7 +44,7 @@ class Twins:
             graph.inputs.extend(factors)
 
     def draw(self, rng: np.random.Generator) -> list[np.ndarray]:
-        """The inputs that make one twin: weights moved by one ulp each, and factors 1 +- eps."""
+        """The inputs of one perturbed run: weights moved by one ulp each, and factors 1 +- eps."""
         moved = [jitter(weight, rng) for weight in self._weights]
         for dtype, factors in self._factors.items():
             moved += [_factor(dtype, rng) for _ in factors]

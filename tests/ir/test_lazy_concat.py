@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.joined import Joined
+from smelt.ir.lazy_concat import LazyConcat
 
 
 def test_it_holds_what_the_parts_hold() -> None:
     a = np.arange(6, dtype=np.float32).reshape(2, 3)
     b = np.arange(8, dtype=np.float32).reshape(4, 2).T
-    joined = Joined([ir.Tensor(a), ir.Tensor(b)])
+    joined = LazyConcat([ir.Tensor(a), ir.Tensor(b)])
     expected = np.concatenate([a, b], axis=1)
     np.testing.assert_array_equal(joined.numpy(), expected)
     assert joined.tobytes() == expected.tobytes()
@@ -25,5 +25,5 @@ def test_equal_parts_have_equal_samples_and_others_mostly_not() -> None:
     arrays = [rng.normal(size=(64, 48)).astype(np.float32) for _ in range(3)]
     tensors = [ir.Tensor(array) for array in arrays]
     copies = [ir.Tensor(array.copy()) for array in arrays]
-    assert Joined(tensors).sample(16) == Joined(copies).sample(16)
-    assert Joined(tensors).sample(16) != Joined([*tensors[1:], tensors[0]]).sample(16)
+    assert LazyConcat(tensors).sample(16) == LazyConcat(copies).sample(16)
+    assert LazyConcat(tensors).sample(16) != LazyConcat([*tensors[1:], tensors[0]]).sample(16)

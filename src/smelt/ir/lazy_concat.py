@@ -12,20 +12,20 @@ import numpy as np
 import onnx_ir as ir
 
 
-class Joined(ir.LazyTensor):
+class LazyConcat(ir.LazyTensor):
     """Matrices of equal height, one beside the other."""
 
     def __init__(self, parts: Sequence[ir.TensorProtocol]) -> None:
         self.parts = tuple(parts)
         height = parts[0].shape.numpy()[0]
         width = sum(part.shape.numpy()[1] for part in parts)
-        super().__init__(self._joined, parts[0].dtype, ir.Shape((height, width)))
+        super().__init__(self._concatenated, parts[0].dtype, ir.Shape((height, width)))
 
     def sample(self, count: int) -> bytes:
         """About ``count`` elements of each part, the same for equal parts."""
         arrays = (part.numpy() for part in self.parts)
         return b"".join(array.flat[:: max(1, array.size // count)].tobytes() for array in arrays)
 
-    def _joined(self) -> ir.Tensor:
+    def _concatenated(self) -> ir.Tensor:
         arrays = [part.numpy() for part in self.parts]
         return ir.Tensor(np.concatenate(arrays, axis=1), dtype=self.dtype)

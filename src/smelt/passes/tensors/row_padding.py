@@ -18,7 +18,7 @@ MOST = 4096
 
 
 @dataclass
-class JoinedRows:
+class RowPadding:
     """``x`` between rows of its own: those ``before`` and ``after`` it, of ``size`` in all."""
 
     x: ir.Value
@@ -27,7 +27,7 @@ class JoinedRows:
     after: list[int] = field(default_factory=list)
 
 
-def joined_rows(walk: Walk, axis: int, constants: Constants) -> JoinedRows | str | None:
+def row_padding_of(walk: Walk, axis: int, constants: Constants) -> RowPadding | str | None:
     """What the root of ``walk``, a Concat along ``axis``, joins; a reason if it may be such a
     thing.
 
@@ -49,7 +49,7 @@ def joined_rows(walk: Walk, axis: int, constants: Constants) -> JoinedRows | str
     size = dims[axis]
     if not isinstance(size, int):
         return "the size along the axis is not known"
-    found = JoinedRows(x, size)
+    found = RowPadding(x, size)
     for index, source in enumerate(sources):
         if index == middles[0]:
             continue
