@@ -23,6 +23,8 @@ from onnx_shape_inference import (
 from smelt.errors import InternalError, SmeltError
 from smelt.ir.chosen_sizes import chosen, divided
 from smelt.ir.control_flow_shapes import infer_if, infer_loop, with_steady_states
+from smelt.ir.opset import REDUCTIONS
+from smelt.ir.reduce_shapes import infer_reduction
 from smelt.ir.reshape_shapes import counted_first
 from smelt.ir.resize_shapes import infer_resize
 from smelt.ir.shape_registry import ShapeRule, registry, rewrap
@@ -262,6 +264,7 @@ _OWN: dict[str, OwnRule] = {
     "Squeeze": _squeeze,
     "Unique": _unique,
     "Upsample": infer_resize,
+    **dict.fromkeys(sorted(REDUCTIONS), infer_reduction),
 }
 
 _WRAPPED: dict[str, Callable[[ShapeRule], ShapeRule]] = {

@@ -22,6 +22,7 @@ from smelt.errors import InvalidModel
 from smelt.ir import scope
 from smelt.ir.broadcast import register_sound_broadcasting
 from smelt.ir.control_flow_shapes import is_open, start_anew, varying_dims
+from smelt.ir.declared import note_declared
 from smelt.ir.dims import symbols_of
 from smelt.ir.invented_dims import every_value, invented_names, is_invented, without_invented
 from smelt.ir.onnx_ir_private import expression_of
@@ -213,6 +214,7 @@ class ShapeInference:
         """Take the shapes that inputs and outputs have now for what they are declared with."""
         self._inputs = [value.shape for value in self.model.graph.inputs]
         self._outputs = [value.shape for value in self.model.graph.outputs]
+        note_declared(self.model.graph)
 
     def restore_interface(self) -> None:
         """Give inputs and outputs of the model the shapes that they were declared with.

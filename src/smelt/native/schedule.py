@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import ErrorList, Unsupported
+from smelt.ir.declared import declared
 from smelt.ir.dims import binding_advice
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.dot import is_product
@@ -26,7 +27,7 @@ from smelt.program.passes import (
     transpose_folding,
 )
 from smelt.program.schedule import schedule
-from smelt.program.specialize import check_sizes_known, is_static
+from smelt.program.specialize import bind_declared, check_sizes_known, is_static
 
 
 def ordered(model: ir.Model, target: str) -> Program:
@@ -35,6 +36,9 @@ def ordered(model: ir.Model, target: str) -> Program:
     Raises an ErrorList of everything that has no kernel; ``target`` is the name of who lacks it.
     """
     program = lower(model)
+    bind_declared(program, declared(model.graph))
+    for value, number in zip(model.graph.outputs, program.outputs, strict=True):
+        value.shape = ir.Shape(program.slots[number].shape)
     if not is_static(program):
         check_sizes_known(program, binding_advice(model.graph.inputs))
     widen(program)

@@ -23,8 +23,8 @@ class Unit:
     """One library in the making. Equal functions and equal constants are kept once.
 
     ``functions`` and ``support`` hold texts by name in order of first use; ``calls`` are the
-    lines of ``run``. With ``in_blob``, these find the constants from a pointer ``weights`` on,
-    else each is an object of its own.
+    lines of ``run``; ``checks`` are conditions under which it returns without a result. With
+    ``in_blob``, constants are found from a pointer ``weights`` on, else each is an object.
     """
 
     def __init__(
@@ -38,6 +38,7 @@ class Unit:
         self.support: dict[str, str] = {}
         self.weights: dict[tuple[str, bytes], Weight] = {}
         self.calls: list[str] = []
+        self.checks: list[str] = []
         self._name_of: dict[str, str] = {}
         self._blob_bytes = 0
         for step, instruction in enumerate(program.instructions):
@@ -65,6 +66,8 @@ class Unit:
         name = self._function(instruction, f"({signature})\n{{\n{body}}}\n")
         for support, text in cx.support.items():
             self.support.setdefault(support, text)
+        for function, position in cx.requirements:
+            self.checks.append(f"!{function}({self._pointer(instruction.inputs[position])})")
         what = comment(f"{instruction.op} {instruction.origin}")
         self.calls.append(f"{name}({', '.join(arguments)}); /* {step}: {what} */")
 

@@ -20,6 +20,11 @@ AttributeValue: TypeAlias = (
 )
 
 
+AT_RUN_TIME = "smelt::ReduceAtRunTime"
+"""A reduction whose second input holds the axes. Attributes: ``reduction``, its name, ``keepdims``,
+and ``noop``: whether no axes mean none. Its output has the sizes that the model declares."""
+
+
 @dataclass(frozen=True, slots=True)
 class DotDims:
     """Dimension numbers of a DotGeneral: paired contracting and batch dims, as in XLA.

@@ -17,6 +17,30 @@ def is_static(program: Program) -> bool:
     return all(isinstance(dim, int) for slot in program.slots for dim in slot.shape)
 
 
+def bind_declared(program: Program, outputs: Sequence[Sequence[Dim] | None]) -> None:
+    """Give sizes that no input tells those that ``outputs`` of the model are declared with."""
+    told = {name for n in program.inputs for dim in program.slots[n].shape for name in _names(dim)}
+    sizes: dict[str, int] = {}
+    for number, dims in zip(program.outputs, outputs, strict=True):
+        shape = program.slots[number].shape
+        if dims is None or len(dims) != len(shape):
+            continue
+        for dim, size in zip(shape, dims, strict=True):
+            open_ = isinstance(dim, ir.SymbolicDim) and _is_name(dim) and dim.value not in told
+            if open_ and isinstance(size, int):
+                sizes.setdefault(str(dim), size)
+    if sizes:
+        program.slots[:] = [
+            replace(slot, shape=tuple(size_of(dim, sizes) for dim in slot.shape))
+            for slot in program.slots
+        ]
+
+
+def _names(dim: Dim) -> frozenset[str]:
+    own = [dim.value] if isinstance(dim, ir.SymbolicDim) and dim.value is not None else []
+    return symbols_of(dim) | frozenset(own)
+
+
 def check_sizes_known(program: Program, advice: str = "") -> None:
     """Raise E411 for each size that does not follow from the shapes of the inputs.
 

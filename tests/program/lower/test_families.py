@@ -134,7 +134,7 @@ REFUSED = {
         "y = If (c) <then_branch = t () => (float[2] a) { a = Neg(x) }, else_branch = e () => (float[2] b) { b = Exp(x) }>",
         "no control flow",
     ),
-    "axes of the run": ("float[2,2] x, int64[1] a", "y = ReduceSum(x, a)", "computed while"),
+    "axes of the run": ("float[2,2] x, int64 a", "y = CumSum(x, a)", "computed while"),
     "a symbolic split": ("float[N] x", "y, z = Split<num_outputs=2>(x)", "symbolic"),
     "training": (
         "float[2] x",

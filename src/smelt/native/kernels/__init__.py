@@ -19,6 +19,7 @@ from smelt.native.kernels import (  # noqa: F401 - each fills the table
     pool,
     recurrence,
     reduce,
+    reduce_at_run_time,
     resample,
     storage,
 )

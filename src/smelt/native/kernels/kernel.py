@@ -119,6 +119,8 @@ class KernelContext(Instance):
     packed: list[tuple[np.ndarray, CType]] = field(default_factory=list)
     """Constants made for this kernel, rearranged from those of the model."""
     scratch_type: str = ""
+    requirements: list[tuple[str, int]] = field(default_factory=list)
+    """Functions of an input of the model that must be true before a run, and its position."""
 
     def input(self, position: int) -> Operand:
         """Input ``position``, which must be present."""
@@ -159,6 +161,11 @@ class KernelContext(Instance):
         if self.support.setdefault(name, text) != text:
             raise InternalError("E960", f"two support functions are called {name}")
         return name
+
+    def require(self, function: str, position: int) -> None:
+        """Refuse to run unless ``function``, called before, is true of input ``position``, which
+        is an input of the model."""
+        self.requirements.append((function, position))
 
     def _operand(self, name: str, number: int) -> Operand:
         slot = self.program.slots[number]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from smelt.program.instruction import AT_RUN_TIME
 from smelt.program.lower.lowering import Lowering, int_of, lowers
 
 REDUCTIONS = [
@@ -28,6 +29,10 @@ def reduce(cx: Lowering, node: ir.Node) -> None:
     source = node.inputs[0]
     assert source is not None
     rank = cx.rank(source)
+    told = cx.input(node, 1)
+    if told is not None and cx.constants.ints(told) is None:
+        _reduce_at_run_time(cx, node)
+        return
     axes = cx.ints(node, "axes", 1)
     if not axes and int_of(node, "noop_with_empty_axes", 0):
         if node.op_type not in IDENTITY_WITHOUT_AXES:
@@ -41,6 +46,20 @@ def reduce(cx: Lowering, node: ir.Node) -> None:
 def _reduce(cx: Lowering, node: ir.Node, op: str, axes: tuple[int, ...], keepdims: int) -> None:
     source, output = cx.slot(node.inputs[0]), cx.define(node.outputs[0])
     cx.emit(op, (source,), (output,), axes=axes, keepdims=keepdims)
+
+
+def _reduce_at_run_time(cx: Lowering, node: ir.Node) -> None:
+    """Axes that are no constant; their number is the size of the input that holds them."""
+    noop = int_of(node, "noop_with_empty_axes", 0)
+    inputs = cx.inputs(node)
+    (count,) = cx.shape(inputs[1])
+    if not isinstance(count, int):
+        raise cx.refuse_size("how many axes there are is decided while the model runs")
+    if noop and count == 0 and node.op_type not in IDENTITY_WITHOUT_AXES:
+        raise cx.refuse("noop_with_empty_axes, of which versions of ONNX differ")
+    keep = int_of(node, "keepdims", 1)
+    output = (cx.define(node.outputs[0]),)
+    cx.emit(AT_RUN_TIME, inputs, output, reduction=node.op_type, keepdims=keep, noop=noop)
 
 
 @lowers("GlobalAveragePool", "GlobalMaxPool")

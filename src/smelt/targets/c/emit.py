@@ -61,7 +61,11 @@ def emit(plan: CPlan) -> Artifact:
         "dispatched": options.cpu == "generic",
         "names": defined(functions),
         "macros": macros(functions),
-        "checks": [*_checks(program, memory), *(_weight_checks() if form == "bin" else ())],
+        "checks": [
+            *_checks(program, memory),
+            *(_weight_checks() if form == "bin" else ()),
+            *({"condition": check, "error": "SIZE"} for check in unit.checks),
+        ],
         "calls": unit.calls,
     }
     templates = {

@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import ErrorList, Unsupported
+from smelt.ir.declared import declared
 from smelt.ir.defaults import default_of
 from smelt.ir.dims import binding_advice
 from smelt.ir.shapes import ShapeInference
@@ -16,7 +17,7 @@ from smelt.program.instruction import Program
 from smelt.program.legality import check_program
 from smelt.program.lower import lower, lower_alone
 from smelt.program.passes import optimize
-from smelt.program.specialize import check_sizes_known, is_static
+from smelt.program.specialize import bind_declared, check_sizes_known, is_static
 from smelt.targets.base import Artifact, Plan
 from smelt.targets.host.files import Files
 from smelt.targets.host.kernels.kernel import Array
@@ -55,6 +56,7 @@ def plan_steps(plan: HostPlan) -> None:
     shapes.infer_model()
     try:
         program = lower(plan.model)
+        bind_declared(program, declared(plan.model.graph))
     finally:
         shapes.restore_interface()
     optimize(program, decompose=is_static(program))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import prod
 from typing import TypeAlias
 
 import numpy as np
 
-from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
+from smelt.errors import UsageError
+from smelt.program.instruction import AT_RUN_TIME, AttributeValue, DotDims
+from smelt.targets.host.kernels.kernel import KERNELS, Array, Call, Step, kernel
 
 IDENTITIES = {"ReduceMax": -np.inf, "ReduceMin": np.inf}
 
@@ -126,3 +129,34 @@ def cumulative_sum(call: Call) -> Step:
         np.cumsum(source[:-1], axis=0, dtype=dtype, out=target[1:])
 
     return Step(run)
+
+
+@kernel(AT_RUN_TIME)
+def at_run_time(call: Call) -> Step:
+    """Axes from an input. Raises UsageError E670 in a run whose axes lead to other sizes."""
+    op, rank, keep = call.text("reduction"), call.input(0).ndim, call.integer("keepdims")
+    wanted, noop = call.outputs[0].shape, bool(call.integer("noop"))
+
+    def run(x: Array, axes: Array, out: Array) -> None:
+        told = tuple(int(axis) for axis in axes)
+        if not told and not noop:
+            told = tuple(range(rank))
+        fits = all(-rank <= axis < rank for axis in told)
+        found = tuple(sorted({axis % rank for axis in told})) if fits else ()
+        if not fits or _reduced(x.shape, found, bool(keep)) != wanted:
+            raise UsageError(
+                "E670",
+                f"{op} over the axes {list(told)} does not give {list(wanted)}",
+                why="the model declares these sizes of the output, and memory is planned for them",
+                fix="give axes that lead to them",
+            )
+        attributes: dict[str, AttributeValue | DotDims] = {"axes": found, "keepdims": keep}
+        KERNELS[op](replace(call, op=op, attributes=attributes, inputs=(x,))).run(x, out)
+
+    return Step(run)
+
+
+def _reduced(shape: tuple[int, ...], axes: tuple[int, ...], keep: bool) -> tuple[int, ...]:
+    if keep:
+        return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+    return tuple(size for axis, size in enumerate(shape) if axis not in axes)

@@ -1,0 +1,40 @@
+"""The rank of a reduction whose axes come at run time: their number tells it."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+from onnx_shape_inference import ShapeInferenceContext
+
+from smelt.ir.slice_shapes import at_run_time
+
+
+def infer_reduction(context: ShapeInferenceContext, node: ir.Node) -> bool:
+    """Unknown dims, as many as there are without the axes, where the library knows not even that.
+
+    No axes mean all, or none with ``noop_with_empty_axes``. Returns False for other nodes.
+    """
+    if not at_run_time(node, 1):
+        return False
+    source, axes = node.inputs[0], node.inputs[1]
+    if source is None or axes is None or source.shape is None or axes.shape is None:
+        return False
+    if len(axes.shape) != 1 or not isinstance(axes.shape[0], int):
+        return False
+    rank, count = len(source.shape), axes.shape[0]
+    keep = _int(node, "keepdims", 1)
+    if count > rank:
+        return False
+    if count == 0 and _int(node, "noop_with_empty_axes", 0):
+        shape = source.shape
+    elif count in (0, rank):
+        shape = ir.Shape([1] * rank if keep else [])
+    else:
+        left = rank if keep else rank - count
+        shape = ir.Shape([context.new_symbolic_dim() for _ in range(left)])
+    context.set_shape_and_dtype(node.outputs[0], shape, source.dtype)
+    return True
+
+
+def _int(node: ir.Node, name: str, default: int) -> int:
+    given = node.attributes.get(name)
+    return default if given is None or given.is_ref() else given.as_int()

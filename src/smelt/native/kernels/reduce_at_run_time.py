@@ -1,0 +1,125 @@
+"""Reductions over axes that an input of the model tells.
+
+The sizes of the output are those that the model declares. Whether the axes lead to them is checked
+before a run, so nothing is written that is not wanted.
+"""
+
+from __future__ import annotations
+
+from smelt.native.kernels.kernel import ANY, Instance, KernelContext, kernel
+from smelt.native.kernels.nest import index
+from smelt.native.kernels.reduce import TABLES, Reducer, Reduction
+from smelt.program.instruction import AT_RUN_TIME
+
+LOG_SUM_EXP = Reduction("(-INFINITY)", "log_add_exp_@t({a}, {v})")
+
+
+def _refuse(instance: Instance) -> str | None:
+    op, type_ = str(instance.instruction.attributes["reduction"]), instance.type(0)
+    if op not in TABLES[type_.kind] and not (op == "ReduceLogSumExp" and type_.kind == "float"):
+        return f"{op} takes no {type_.name}"
+    if instance.instruction.inputs[1] not in instance.program.inputs:
+        return "axes that are neither constant nor an input of the model"
+    if 0 in instance.shape(0):
+        return "axes that are not constant, of an empty tensor"
+    return None
+
+
+@kernel(AT_RUN_TIME, kinds=ANY, refuse=_refuse)
+def reduce_at_run_time(cx: KernelContext) -> None:
+    """Strides of the output are 0 along what is reduced; every element goes where they say."""
+    op, type_ = str(cx.instruction.attributes["reduction"]), cx.type(0)
+    source, axes, output, body = cx.input(0), cx.input(1), cx.output(), cx.body
+    rank, keep = len(source.shape), bool(cx.int("keepdims"))
+    strides = cx.call(*_strides(source.shape, axes.size, axes.type.name, cx.int("noop")))
+    fits = cx.call(*_fits(strides, source.shape, output.shape, axes.type.name, keep))
+    cx.require(fits, 1)
+    if op == "ReduceLogSumExp":
+        cx.call(f"log_add_exp_{type_.name}", _log_add_exp(type_.name, type_.f))
+    table = LOG_SUM_EXP if op == "ReduceLogSumExp" else TABLES[type_.kind][op]
+    reducer = Reducer(cx, table, 0)
+    reducer.count = f"({type_.name})count"
+    names = [f"i{dim}" for dim in range(rank)]
+    body.line(f"ptrdiff_t stride[{max(rank, 1)}];")
+    body.line(f"const ptrdiff_t count = {strides}({axes.name}, stride);")
+    with body.loop("o", output.size):
+        body.line(f"{output.name}[o] = {reducer.start};")
+    with body.loops(names, source.shape):
+        at = " + ".join(f"{name} * stride[{dim}]" for dim, name in enumerate(names)) or "0"
+        body.line(f"const ptrdiff_t o = {at};")
+        body.line(f"const {type_.name} v = {source.name}[{index(source.strides, names)}];")
+        body.line(f"{output.name}[o] = {reducer.step(f'{output.name}[o]', 'v')};")
+    if table.finish != "{a}":
+        with body.loop("o", output.size):
+            body.line(f"{output.name}[o] = {reducer.finish(f'{output.name}[o]')};")
+    body.line("(void)count;")
+
+
+def _strides(shape: tuple[int, ...], axes: int, word: str, noop: int) -> tuple[str, str]:
+    """A function that fills in the strides, and returns how many elements become one.
+
+    An axis out of range leaves -1 for the count.
+    """
+    rank = len(shape)
+    sizes = ", ".join(map(str, shape or (1,)))
+    name = f"strides_{'x'.join(map(str, shape))}_by_{axes}_{word}" + ("_noop" if noop else "")
+    every = int(axes == 0 and not noop)
+    lines = [
+        f"static ptrdiff_t {name}(const {word} *axes, ptrdiff_t *stride)",
+        "{",
+        f"    static const ptrdiff_t size[] = {{{sizes}}};",
+        "    ptrdiff_t count = 1, step = 1;",
+        f"    for (ptrdiff_t d = 0; d < {rank}; ++d)",
+        f"        stride[d] = {1 - every};",
+        f"    for (ptrdiff_t j = 0; j < {axes}; ++j) {{",
+        f"        const ptrdiff_t a = (ptrdiff_t)axes[j] + (axes[j] < 0 ? {rank} : 0);",
+        f"        if (a < 0 || a >= {rank})",
+        "            return -1;",
+        "        stride[a] = 0;",
+        "    }",
+        f"    for (ptrdiff_t d = {rank - 1}; d >= 0; --d) {{",
+        "        count *= stride[d] ? 1 : size[d];",
+        "        stride[d] *= step;",
+        "        step *= stride[d] ? size[d] : 1;",
+        "    }",
+        "    (void)axes;",
+        "    return count;",
+        "}",
+    ]
+    return name, "\n".join(lines) + "\n"
+
+
+def _fits(
+    strides: str, shape: tuple[int, ...], output: tuple[int, ...], word: str, keep: bool
+) -> tuple[str, str]:
+    """A function that is true if the axes lead to the sizes of the output."""
+    rank, wanted = len(shape), len(output)
+    name = f"{strides}_to_{'x'.join(map(str, output))}" + ("_kept" if keep else "")
+    sizes, results = (", ".join(map(str, dims or (1,))) for dims in (shape, output))
+    kept = f"    for (ptrdiff_t d = 0; d < {rank}; ++d)\n"
+    if keep:
+        kept += "        if (result[d] != (stride[d] ? size[d] : 1))\n            return 0;\n"
+        end = "1"
+    else:
+        kept += (
+            "        if (stride[d] && "
+            f"(at >= {wanted} || result[at++] != size[d]))\n            return 0;\n"
+        )
+        end = f"at == {wanted}"
+    text = (
+        f"static int {name}(const {word} *axes)\n{{\n"
+        f"    static const ptrdiff_t size[] = {{{sizes}}}, result[] = {{{results}}};\n"
+        f"    ptrdiff_t stride[{max(rank, 1)}], at = 0;\n"
+        f"    if ({strides}(axes, stride) < 0)\n        return 0;\n"
+        f"{kept}    (void)size;\n    (void)result;\n    (void)at;\n    return {end};\n}}\n"
+    )
+    return name, text
+
+
+def _log_add_exp(word: str, f: str) -> str:
+    return (
+        f"static {word} log_add_exp_{word}({word} a, {word} v)\n{{\n"
+        "    if (v != v || a == -INFINITY)\n        return v;\n"
+        "    if (a != a || v == -INFINITY || a == INFINITY)\n        return a;\n"
+        f"    return a > v ? a + log1p{f}(exp{f}(v - a)) : v + log1p{f}(exp{f}(a - v));\n}}\n"
+    )
