@@ -13,11 +13,11 @@ from typing import Any
 
 SOURCE = Path(__file__).parents[1] / "src" / "smelt"
 
-JAX = "frontends/jax/compat.py"
+JAX = tuple(f"frontends/jax/{name}.py" for name in ("compat", "frames", "prng"))
 LIBRARY_FUNCTIONS = "frontends/jax/library_functions.py"
 
 PLACES: Mapping[str, tuple[str, ...]] = {
-    "jax": (JAX, LIBRARY_FUNCTIONS),
+    "jax": (*JAX, LIBRARY_FUNCTIONS),
     "flax": (LIBRARY_FUNCTIONS,),
     "equinox": (LIBRARY_FUNCTIONS,),
     "onnx_ir": ("ir/onnx_ir_private.py",),

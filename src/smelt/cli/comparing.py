@@ -41,13 +41,13 @@ def called(
     """``function`` on arrays in the order of the inputs of its model, which has specs as texts."""
 
     def run(*arrays: Any) -> Any:
-        from smelt.frontends.jax import compat, specs
+        from smelt.frontends.jax import compat, prng, specs
 
         texts = (*positional, *keyword.values())
         values = [specs.typed(a, text) for a, text in zip(arrays, texts, strict=True)]
         named = dict(zip(keyword, values[len(positional) :], strict=True))
         with compat.x64(x64):
             result = function(*values[: len(positional)], **named, **static)
-            return compat.without_keys(result)
+            return prng.without_keys(result)
 
     return run

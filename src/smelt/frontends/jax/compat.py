@@ -1,24 +1,20 @@
-"""Every name that smelt takes from JAX beyond its stable public functions.
+"""Types, dims, arrays and jaxprs by names of JAX beyond its stable public functions.
 
-A JAX release that moves something is met here and nowhere else. Written for JAX 0.10.
+A JAX release that moves something is met here, in ``frames.py`` and in ``prng.py``, and nowhere
+else. Written for JAX 0.10.
 """
 
 from __future__ import annotations
 
-import functools
-import os
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
+from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
 import jax
 import numpy as np
 from jax import export
-from jax._src import core, debugging, literals, source_info_util
+from jax._src import debugging, literals
 from jax._src.lax.lax import _ragged_dot_general_impl
-from jax._src.random import core as random
-from jax._src.random import prng
 from jax.extend import core as jex_core
 from jax.extend.core import primitives
 from jax.interpreters import ad, batching, mlir
@@ -31,7 +27,6 @@ Var = jex_core.Var
 DropVar = jex_core.DropVar
 ragged_dot_general: Callable[..., Any] = _ragged_dot_general_impl
 Primitive: Any = jex_core.Primitive
-_SMELT = str(Path(__file__).parents[2]) + os.sep
 _DEBUGGING = (debugging.DebugEffect, debugging.OrderedDebugEffect)
 user_context: Any = jax.make_user_context
 ShapedArray = jax.core.ShapedArray
@@ -47,12 +42,6 @@ Dim: TypeAlias = Any
 Aval: TypeAlias = Any
 """A ``ShapedArray``: ``shape`` holds dims, ``dtype`` a NumPy or ml_dtypes dtype."""
 
-
-PLACE_OF = "jax._src.api_util:fun_sourceinfo"
-"""Where the function is that says in which file and line a function is written."""
-
-NO_PLACE = "<unknown>"
-"""What it says of one that is written in none."""
 
 SCAN_LENGTH = "jax._src.lax.control_flow.loops:_infer_scan_length"
 """Where the function is that says how often a scan runs."""
@@ -117,11 +106,6 @@ def is_extended(dtype: Any) -> bool:
     return bool(jax.numpy.issubdtype(dtype, jax.dtypes.extended))
 
 
-def key_dtype() -> Any:
-    """The dtype of keys that ``jax.random.key`` makes, by the implementation in use."""
-    return jax.eval_shape(lambda: jax.random.key(0)).dtype
-
-
 def host_array(constant: Any) -> np.ndarray:
     """The elements of a JAX or NumPy array on the host, without a copy where JAX allows it."""
     return np.asarray(constant)
@@ -163,35 +147,6 @@ def has_effects(equation: Equation) -> bool:
     return any(not isinstance(effect, _DEBUGGING) for effect in equation.effects)
 
 
-def user_frame(equation: Equation) -> tuple[str, int, str] | None:
-    """File, line and function of the innermost frame that made ``equation``.
-
-    Frames of installed libraries, such as the layers of flax, and of smelt itself, which stands in
-    for some of them, yield to the code that calls them.
-    """
-    chosen = None
-    for frame in source_info_util.user_frames(equation.source_info.traceback):
-        path = frame.file_name
-        installed = "site-packages" in path or "dist-packages" in path or path.startswith(_SMELT)
-        if chosen is None or not installed:
-            chosen = path, frame.start_line, frame.function_name
-        if not installed:
-            break
-    return chosen
-
-
-def without_partials(fn: Any) -> Any:
-    """What ``fn`` calls if it is a partial, perhaps of a partial; else ``fn`` itself."""
-    while isinstance(fn, functools.partial):
-        fn = fn.func
-    return fn
-
-
-def hide_frames(path: str) -> None:
-    """Let no frame of the file ``path`` count as one of the user."""
-    source_info_util.register_exclusion(path)
-
-
 def short(variable: Atom) -> str:
     """The type of a variable as jaxprs print it, ``f32[B,4]``."""
     return short_type(variable.aval)
@@ -200,25 +155,6 @@ def short(variable: Atom) -> str:
 def short_type(aval: Aval) -> str:
     """``aval`` as jaxprs print it."""
     return str(aval.str_short(short_dtypes=True))
-
-
-def name_stack(equation: Equation) -> str:
-    """Named scopes around ``equation``, joined by slashes."""
-    return str(equation.source_info.name_stack)
-
-
-def is_user_code(jaxpr: Jaxpr) -> bool:
-    """True if the function behind ``jaxpr`` is the user's, not one of JAX or a library."""
-    info = jaxpr.debug_info
-    path = (info.func_src_info or "").rpartition(" at ")[2].rpartition(":")[0]
-    return is_user_file(path)
-
-
-def is_user_file(path: str) -> bool:
-    """True for a file that is neither of JAX nor of an installed library."""
-    if "site-packages" in path or "dist-packages" in path:
-        return False
-    return bool(path) and bool(source_info_util.is_user_filename(path))
 
 
 def set_rules(
@@ -260,28 +196,10 @@ def mapped(body: ClosedJaxpr, rank: int) -> Callable[..., Any]:
     return fn
 
 
-def plain(aval: Aval) -> Any:
-    """What ``aval`` is made of as a ``ShapeDtypeStruct``: for PRNG keys, arrays of integers."""
-    return struct_of(core.physical_aval(aval))
-
-
 def struct_of(aval: Aval, dtype: Any = None) -> Any:
     """``aval``, perhaps in another ``dtype``, as a ``ShapeDtypeStruct``."""
     weak = dtype is None and bool(getattr(aval, "weak_type", False))
     return struct(tuple(aval.shape), dtype or aval.dtype, weak)
-
-
-def plain_array(constant: Any) -> Any:
-    """The integers that an array of PRNG keys is made of; other constants as they are."""
-    if not isinstance(constant, jax.Array) or not is_extended(constant.dtype):
-        return constant
-    with jax.ensure_compile_time_eval():  # A trace around it would make a tracer of a constant.
-        return prng.random_unwrap(constant)
-
-
-def without_keys(tree: Any) -> Any:
-    """``tree`` with the integers of each array of PRNG keys in its place."""
-    return jax.tree.map(plain_array, tree)
 
 
 def rebind(equation: Equation, values: Sequence[Any], params: dict[str, Any]) -> list[Any]:
@@ -331,15 +249,6 @@ def _repeated(items: Sequence[Any], counts: Sequence[int]) -> tuple[Any, ...]:
     return tuple(item for item, count in zip(items, counts, strict=True) for _ in range(count))
 
 
-@contextmanager
-def under(equation: Equation) -> Iterator[None]:
-    """What is traced inside has the place, the names and the settings of ``equation``."""
-    info = equation.source_info
-    stack = source_info_util.current_name_stack() + info.name_stack
-    with source_info_util.user_context(info.traceback, name_stack=stack), equation.ctx.manager:
-        yield
-
-
 def with_constants(traced: ClosedJaxpr, constants: Sequence[Any], original: Jaxpr) -> ClosedJaxpr:
     """``traced`` with its first inputs fixed to ``constants``, and named as ``original`` is."""
     jaxpr, count = traced.jaxpr, len(constants)
@@ -349,31 +258,6 @@ def with_constants(traced: ClosedJaxpr, constants: Sequence[Any], original: Jaxp
         debug_info=original.debug_info,
     )
     return ClosedJaxpr(fixed, [*traced.consts, *constants])
-
-
-def _gamma(avals: tuple[Aval, ...], params: dict[str, Any], *operands: Any) -> Any:
-    key, alpha = operands
-    typed = prng.random_wrap(key, impl=avals[0].dtype._impl)
-    return random._gamma_impl(typed, alpha, use_vmap=True, **params)
-
-
-ON_KEYS: dict[str, Callable[..., Any]] = {
-    "random_wrap": lambda avals, params, array: array,
-    "random_unwrap": lambda avals, params, key: key,
-    "random_clone": lambda avals, params, key: key,
-    "random_seed": lambda avals, params, seeds: prng.random_seed_impl_base(seeds, **params),
-    "random_split": lambda avals, params, key: prng.random_split_impl_base(
-        avals[0].dtype._impl, key, len(avals[0].shape), **params
-    ),
-    "random_fold_in": lambda avals, params, key, data: prng.random_fold_in_impl_base(
-        avals[0].dtype._impl, key, data, avals[0].shape
-    ),
-    "random_bits": lambda avals, params, key: prng.random_bits_impl_base(
-        avals[0].dtype._impl, key, len(avals[0].shape), **params
-    ),
-    "random_gamma": _gamma,
-}
-"""What JAX computes for its primitives on keys, out of the integers that the keys are."""
 
 
 def primitive_names() -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 
-from smelt.frontends.jax import compat, registry
+from smelt.frontends.jax import compat, prng, registry
 from smelt.frontends.jax.complex_numbers import rules
 from smelt.frontends.jax.support import REFUSED
 
@@ -35,7 +35,7 @@ def families() -> tuple[Family, ...]:
     keys, complex_ = "smelt.frontends.jax.keys", "smelt.frontends.jax.complex_numbers"
     return (
         *found,
-        Family("keys", _summary(keys), tuple(sorted(compat.ON_KEYS))),
+        Family("keys", _summary(keys), tuple(sorted(prng.ON_KEYS))),
         Family("complex_numbers", _summary(complex_), rules.names()),
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from smelt.errors import SmeltError, Unsupported, UsageError
 from smelt.frontends.jax import compat
-from smelt.frontends.jax.places import defined_at, is_own, raised_at
+from smelt.frontends.jax.source_lines import defined_at, is_own, raised_at
 
 LINES = 6
 """Lines of a message that are shown."""

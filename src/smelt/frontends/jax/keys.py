@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 
 from smelt.errors import Unsupported
-from smelt.frontends.jax import compat
-from smelt.frontends.jax.places import place
+from smelt.frontends.jax import compat, prng
 from smelt.frontends.jax.representation import Representation, Run, convert
+from smelt.frontends.jax.source_lines import place
 
 COMPARED: dict[str, Callable[..., Any]] = {"eq": jnp.all, "ne": jnp.any}
 """Comparisons of keys, and how those of their integers make one."""
@@ -35,11 +35,11 @@ def _is_key(aval: compat.Aval) -> bool:
 
 def _apply(equation: compat.Equation, values: list[Any], run: Run) -> list[Any]:
     name = equation.primitive.name
-    if name in compat.ON_KEYS:
+    if name in prng.ON_KEYS:
         avals = tuple(atom.aval for atom in equation.invars)
         traced, _ = compat.make_jaxpr(
-            lambda *raw: compat.ON_KEYS[name](avals, equation.params, *raw),
-            tuple(compat.plain(aval) for aval in avals),
+            lambda *raw: prng.ON_KEYS[name](avals, equation.params, *raw),
+            tuple(prng.plain(aval) for aval in avals),
         )
         # The implementation of one primitive may be written with typed keys again.
         return run(traced, values)
@@ -56,7 +56,7 @@ def _apply(equation: compat.Equation, values: list[Any], run: Run) -> list[Any]:
 
 def _refusal(equation: compat.Equation) -> Unsupported | None:
     name = equation.primitive.name
-    if name in compat.ON_KEYS or name in COMPARED:
+    if name in prng.ON_KEYS or name in COMPARED:
         return None
     if all(_is_key(variable.aval) for variable in equation.outvars):
         return None
@@ -71,10 +71,10 @@ def _refusal(equation: compat.Equation) -> Unsupported | None:
 
 _KEYS = Representation(
     concerns=_is_key,
-    structs=lambda aval: [compat.plain(aval)],
+    structs=lambda aval: [prng.plain(aval)],
     parts=lambda integers: [integers],
     whole=lambda parts: parts[0],
-    split=compat.plain_array,
+    split=prng.plain_array,
     apply=_apply,
     refusal=_refusal,
 )

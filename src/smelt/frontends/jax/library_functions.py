@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from smelt.frontends.jax import compat
+from smelt.frontends.jax import compat, frames
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class LibraryFunction:
 NORMALIZED = ("x", "mean", "var")
 SCALED = ("reduction_axes", "feature_axes", "dtype")
 
-PLACE_OF = LibraryFunction(compat.PLACE_OF, ("fun",))
+PLACE_OF = LibraryFunction(frames.PLACE_OF, ("fun",))
 SCAN_LENGTH = LibraryFunction(compat.SCAN_LENGTH, ("xs_flat", "xs_avals", "length"))
 JAX_ATTENTION = LibraryFunction(
     "jax.nn:dot_product_attention",

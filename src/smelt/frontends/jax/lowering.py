@@ -17,7 +17,7 @@ from smelt.frontends.jax.dims import fits
 from smelt.frontends.jax.interpreter import interpret, opened
 from smelt.frontends.jax.nodes import Nodes, Shared
 from smelt.frontends.jax.operand import Operand, adds_first_ones, broadcast_shapes
-from smelt.frontends.jax.places import Call
+from smelt.frontends.jax.source_lines import Call
 from smelt.ir.build import Builder
 from smelt.ir.shapes import is_positive
 
@@ -42,14 +42,14 @@ class Lowering(Nodes):
 
     # -- operands ----------------------------------------------------------------------------
 
-    def full(self, operand: Operand, atom: compat.Atom) -> Operand:
+    def broadcast_operand(self, operand: Operand, atom: compat.Atom) -> Operand:
         """``operand`` in the whole shape of ``atom``."""
         shape = tuple(atom.aval.shape)
         if operand.shape == shape:
             return operand
-        return Operand(self.whole(operand, atom.aval), shape)
+        return Operand(self.broadcast(operand, atom.aval), shape)
 
-    def whole(self, operand: Operand, aval: Aval) -> ir.Value:
+    def broadcast(self, operand: Operand, aval: Aval) -> ir.Value:
         """The value of ``operand``, broadcast to the shape of ``aval`` once in this graph."""
         shape = tuple(aval.shape)
         if operand.shape == shape:
@@ -61,7 +61,7 @@ class Lowering(Nodes):
             value = self.unsqueeze(operand.value, range(len(shape) - len(operand.shape)))
         else:
             value = self.expand(operand.value, shape)
-        self.settle(Operand(value, shape), aval, "broadcast_in_dim")
+        self.set_type(Operand(value, shape), aval, "broadcast_in_dim")
         self._broadcast[operand.value, shape] = value
         return value
 
@@ -85,7 +85,9 @@ class Lowering(Nodes):
         with self.at(equation, inputs):
             if not rule.broadcasts:
                 pairs = zip(inputs, equation.invars, strict=True)
-                self.operands = tuple(self.full(operand, atom) for operand, atom in pairs)
+                self.operands = tuple(
+                    self.broadcast_operand(operand, atom) for operand, atom in pairs
+                )
             values = (operand.value for operand in self.operands)
             results = rule.function(self, *values, **equation.params)
             return self._bound(results, inputs if rule.broadcasts else None)
@@ -110,7 +112,7 @@ class Lowering(Nodes):
             if not isinstance(result, Operand):
                 what = f"the lowering of {name!r} gave a {type(result).__name__}"
                 raise InternalError("E910", what)
-            self.settle(result, aval, name)
+            self.set_type(result, aval, name)
             outputs.append(result)
         return outputs
 
@@ -147,7 +149,7 @@ class Lowering(Nodes):
             producer = value.producer()
             if producer is None or producer.graph is not graph or value.is_graph_output():
                 value = self.op("Identity", value)  # noqa: PLW2901
-                self.settle(Operand(value, tuple(aval.shape)), aval, "body")
+                self.set_type(Operand(value, tuple(aval.shape)), aval, "body")
             graph.outputs.append(value)
         return graph
 
@@ -176,7 +178,7 @@ class Lowering(Nodes):
         self.avals_in = tuple(atom.aval for atom in equation.invars)
         self.avals_out = tuple(variable.aval for variable in equation.outvars)
 
-    def settle(self, operand: Operand, aval: Aval, name: str) -> None:
+    def set_type(self, operand: Operand, aval: Aval, name: str) -> None:
         """Give a result its type from JAX; raises InternalError E910 if it has another."""
         value, dims = operand.value, self.symbols.shape(operand.shape)
         dtype = ir.DataType.from_numpy(np.dtype(aval.dtype))

@@ -15,7 +15,7 @@ from typing import Any
 from smelt.errors import Unsupported
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.interpreter import live_equations
-from smelt.frontends.jax.places import place
+from smelt.frontends.jax.source_lines import place
 from smelt.frontends.jax.state import Copy, State, content_of, variables_of
 
 

@@ -152,7 +152,7 @@ class Nodes:
         """``x`` broadcast to ``shape`` by the rules of NumPy."""
         return self.op("Expand", x, self.shape_value(shape))
 
-    def pinned(self, x: ir.Value, shape: Sequence[Dim]) -> ir.Value:
+    def with_known_sizes(self, x: ir.Value, shape: Sequence[Dim]) -> ir.Value:
         """``x``, whose shape is ``shape``, with every size that is a number known to inference.
 
         A Reshape says those that it cannot see: what later passes infer of slices at computed

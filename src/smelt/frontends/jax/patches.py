@@ -16,7 +16,7 @@ from typing import Any
 
 import jax
 
-from smelt.frontends.jax import compat
+from smelt.frontends.jax import frames
 from smelt.frontends.jax.replacement import Function, Replacement, original
 
 
@@ -130,4 +130,4 @@ class _Guarded:
 def _is_of_replacement(error: BaseException) -> bool:
     """True if no code of the user was running: the replacement misses something in a library."""
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
-    return not any(compat.is_user_file(file) for file in files if not file.startswith(_OWN))
+    return not any(frames.is_user_file(file) for file in files if not file.startswith(_OWN))

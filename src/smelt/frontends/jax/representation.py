@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from smelt.errors import ErrorList, Unsupported
-from smelt.frontends.jax import compat
+from smelt.frontends.jax import compat, frames
 from smelt.frontends.jax.functions import marks
 from smelt.frontends.jax.interpreter import (
     bodies,
@@ -161,7 +161,7 @@ class _Conversion:
         return self._kind.split(value)
 
     def _step(self, equation: compat.Equation, values: list[Value]) -> Sequence[Value]:
-        with compat.under(equation):
+        with frames.under(equation):
             reaches = self._reaches(equation)
             if not reaches and not self._touches(equation):
                 return compat.rebind(equation, values, equation.params)

@@ -17,7 +17,7 @@ import ml_dtypes
 import numpy as np
 
 from smelt.errors import UsageError
-from smelt.frontends.jax import compat
+from smelt.frontends.jax import compat, prng
 
 _FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "bf16": ml_dtypes.bfloat16}
 _INTEGERS = {f"{s}{n}": np.dtype(f"{s}{n // 8}") for s in "iu" for n in (8, 16, 32, 64)}
@@ -160,7 +160,7 @@ def parse(text: str, scope: compat.SymbolicScope | None = None) -> Any:
 
 def _dtype(name: str) -> Any:
     if name == KEY:
-        return compat.key_dtype()
+        return prng.key_dtype()
     if name in DTYPES:
         return DTYPES[name]
     try:

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from smelt.errors import ErrorList, Unsupported
 from smelt.frontends.jax import compat, registry
 from smelt.frontends.jax.interpreter import bodies, live_equations
-from smelt.frontends.jax.places import Call
+from smelt.frontends.jax.source_lines import Call
 
 SHOWN = 4
 """How many places an error lists for one primitive."""

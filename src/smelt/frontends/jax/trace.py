@@ -198,10 +198,10 @@ def _return(
 ) -> None:
     """Name the results and return them; each output is the result of a node of its own."""
     for operand, atom, name in zip(results, atoms, names, strict=True):
-        value = cx.full(operand, atom).value
+        value = cx.broadcast_operand(operand, atom).value
         if value.producer() is None or value.is_graph_output():
             value = cx.op("Identity", value)
-            cx.settle(Operand(value, tuple(atom.aval.shape)), atom.aval, "out")
+            cx.set_type(Operand(value, tuple(atom.aval.shape)), atom.aval, "out")
         value.name = name
         cx.builder.graph.outputs.append(value)
 

@@ -16,8 +16,8 @@ from smelt.frontends.jax.complex_numbers.parts import (
     parts_of,
     real_dtype,
 )
-from smelt.frontends.jax.places import place
 from smelt.frontends.jax.representation import Representation, Run, convert
+from smelt.frontends.jax.source_lines import place
 
 
 def without_complex(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:

@@ -7,7 +7,7 @@ from typing import Any
 from smelt.errors import Unsupported
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.complex_numbers.parts import Parts
-from smelt.frontends.jax.places import place
+from smelt.frontends.jax.source_lines import place
 
 EIG, COMPLEX_EIG, COMPLEX_SCHUR = "eig_parts", "complex_eig_parts", "complex_schur_parts"
 

@@ -22,7 +22,7 @@ from smelt.frontends.jax.complex_numbers.parts import (
     real,
     real_dtype,
 )
-from smelt.frontends.jax.places import place
+from smelt.frontends.jax.source_lines import place
 
 Rule: TypeAlias = Callable[[compat.Equation, list[Any]], Sequence[Value]]
 

@@ -14,7 +14,7 @@ from smelt.frontends.jax.functions.marks import Mark
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.nodes import Shared
 from smelt.frontends.jax.operand import Operand
-from smelt.frontends.jax.places import Call
+from smelt.frontends.jax.source_lines import Call
 from smelt.ir import scope
 from smelt.ir.build import Builder
 
@@ -64,7 +64,10 @@ def _body(
         for i, operand in enumerate(operands)
     ]
     returned = inner.run(jaxpr, closed.consts, formals)
-    values = [inner.full(o, atom).value for o, atom in zip(returned, jaxpr.outvars, strict=True)]
+    values = [
+        inner.broadcast_operand(o, atom).value
+        for o, atom in zip(returned, jaxpr.outvars, strict=True)
+    ]
     results = [inputs.given.get(value, value) for value in values]
     graph.outputs.extend(dict.fromkeys(r for r in results if isinstance(r, ir.Value)))
     _drop_dead(graph)

@@ -14,11 +14,11 @@ from typing import Any
 
 import jax
 
-from smelt.frontends.jax import compat
-from smelt.frontends.jax.functions import kinds
+from smelt.frontends.jax import frames
+from smelt.frontends.jax.functions import objects
 from smelt.frontends.jax.functions.marks import Mark
 
-compat.hide_frames(__file__)
+frames.hide_frames(__file__)
 
 
 def marked(
@@ -34,14 +34,14 @@ def marked(
             *(inner.get(str(i), value) for i, value in enumerate(args)),
             **{key: inner.get(key, value) for key, value in kwargs.items()},
         )
-        leaves, tree = jax.tree.flatten(result, is_leaf=kinds.is_variable)
+        leaves, tree = jax.tree.flatten(result, is_leaf=objects.is_variable)
         returned.append((leaves, tree))
-        return [leaf for leaf in leaves if kinds.is_traced(leaf)]
+        return [leaf for leaf in leaves if objects.is_traced(leaf)]
 
     body.__name__ = str(replace(mark, arguments=_names(fn, names)))
     results = iter(jax.jit(body)(*arrays))
     leaves, tree = returned[0]
-    filled = [next(results) if kinds.is_traced(leaf) else leaf for leaf in leaves]
+    filled = [next(results) if objects.is_traced(leaf) else leaf for leaf in leaves]
     return jax.tree.unflatten(tree, filled)
 
 
@@ -51,7 +51,7 @@ def _traced(
     """The arguments that are traced arrays themselves, by position or keyword; containers and
     modules keep theirs, which the jitted function captures."""
     named = [*((str(i), value) for i, value in enumerate(args)), *kwargs.items()]
-    chosen = [(name, value) for name, value in named if kinds.is_traced(value)]
+    chosen = [(name, value) for name, value in named if objects.is_traced(value)]
     return [name for name, _ in chosen], [value for _, value in chosen]
 
 

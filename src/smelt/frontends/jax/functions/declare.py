@@ -14,12 +14,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from smelt.errors import UsageError
-from smelt.frontends.jax import compat
+from smelt.frontends.jax import frames
 from smelt.frontends.jax.functions import calls
 from smelt.frontends.jax.functions.marks import DOMAIN, Mark
 from smelt.frontends.jax.replacement import is_tracing
 
-compat.hide_frames(__file__)
+frames.hide_frames(__file__)
 
 Target = TypeVar("Target", bound=Callable[..., Any])
 

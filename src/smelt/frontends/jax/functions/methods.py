@@ -6,12 +6,12 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
-from smelt.frontends.jax import compat
-from smelt.frontends.jax.functions import calls, kinds
+from smelt.frontends.jax import frames
+from smelt.frontends.jax.functions import calls, objects
 from smelt.frontends.jax.functions.marks import Mark
 from smelt.frontends.jax.replacement import Function, Replacement
 
-compat.hide_frames(__file__)
+frames.hide_frames(__file__)
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class _Marking:
         @functools.wraps(function)
         def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
             fn = getattr(function, "__get__")(module, type(module))  # noqa: B009 - not of Callable
-            if not self.kept and not kinds.holds_modules(module):
+            if not self.kept and not objects.holds_modules(module):
                 return fn(*args, **kwargs)
             # A subclass that gets here by super() computes more than this function does.
             named = type(module) if _definer(type(module)) is self.cls else self.cls

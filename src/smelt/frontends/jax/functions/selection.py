@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 from smelt.errors import UsageError
 from smelt.frontends.jax.functions.declare import check_class, declared
-from smelt.frontends.jax.functions.kinds import bases, is_wrapper
 from smelt.frontends.jax.functions.marks import DOMAIN
 from smelt.frontends.jax.functions.methods import marking
+from smelt.frontends.jax.functions.objects import bases, is_wrapper
 from smelt.frontends.jax.replacement import Replacement
 
 Functions: TypeAlias = Sequence[type | str] | str

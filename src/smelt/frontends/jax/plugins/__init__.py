@@ -29,6 +29,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         "group_norm",
         "layer_norm",
         "linen_norms",
+        "linen_parameters",
     ),
     "linalg": (
         "contraction",

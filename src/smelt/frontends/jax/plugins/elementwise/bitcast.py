@@ -42,7 +42,7 @@ def bitcast_convert_type(cx: Lowering, x: ir.Value, *, new_dtype: object) -> ir.
             raise cx.unsupported(f"the bits of {dtype.name.lower()} are not defined by ONNX")
     if x.dtype.bitwidth == to.bitwidth:
         return bitcast(cx, x, to)
-    whole = word_of(cx, cx.whole(cx.operands[0], given))
+    whole = word_of(cx, cx.broadcast(cx.operands[0], given))
     result = (_split if x.dtype.bitwidth > to.bitwidth else _join)(cx, whole, x.dtype, to)
     return Operand(result, tuple(aval.shape))
 

@@ -33,7 +33,7 @@ def dynamic_slice(
             return cx.op("Gather", x, cx.op("Add", rows, firsts[0]), axis=axes[0])
     first = firsts[0] if len(firsts) == 1 else cx.op("Concat", *firsts, axis=0)
     last = cx.op("Add", first, cx.shape_value([slice_sizes[i] for i in axes]))
-    return cx.pinned(cx.op("Slice", x, first, last, cx.const_i64(axes)), slice_sizes)
+    return cx.with_known_sizes(cx.op("Slice", x, first, last, cx.const_i64(axes)), slice_sizes)
 
 
 @lowers("dynamic_update_slice")
@@ -49,7 +49,7 @@ def dynamic_update_slice(
         return update
     firsts = {i: clamped(cx, starts[i], shape[i], sizes[i]) for i in axes}
     if all(cx.known(starts[i]) is not None for i in axes) or not _has_long_rows(shape, sizes, axes):
-        return cx.pinned(_joined(cx, x, update, firsts), shape)
+        return cx.with_known_sizes(_joined(cx, x, update, firsts), shape)
     return cx.op("ScatterND", x, _places(cx, sizes, firsts), update)
 
 

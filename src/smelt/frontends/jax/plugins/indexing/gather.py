@@ -51,9 +51,9 @@ def gather(
         taken = _take(cx, x, index, mapped, dimension_numbers, slice_sizes)
     if valid is None:
         return taken
-    spread = cx.unsqueeze(valid, [int(dim) for dim in dimension_numbers.offset_dims])
+    unsqueezed = cx.unsqueeze(valid, [int(dim) for dim in dimension_numbers.offset_dims])
     fill = cx.constant(_fill(fill_value, np.dtype(cx.avals_out[0].dtype)))
-    return where(cx, spread, taken, fill)
+    return where(cx, unsqueezed, taken, fill)
 
 
 def _bounded(

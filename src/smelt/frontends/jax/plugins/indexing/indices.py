@@ -69,9 +69,9 @@ def windowed(cx: Lowering, index: ir.Value, rank: int, windows: Sequence[Dim | N
     shape = [size for size in windows if size is not None]
     if not shape:
         return index
-    spread = cx.unsqueeze(index, range(rank - 1, rank - 1 + len(shape)))
+    starts = cx.unsqueeze(index, range(rank - 1, rank - 1 + len(shape)))
     if any(is_symbolic(size) for size in shape):
-        return _counted_windows(cx, spread, windows)
+        return _counted_windows(cx, starts, windows)
     offsets = np.zeros((*shape, len(windows)), np.int64)
     inner = 0
     for column, size in enumerate(windows):
@@ -80,10 +80,10 @@ def windowed(cx: Lowering, index: ir.Value, rank: int, windows: Sequence[Dim | N
             along[inner] = size
             offsets[..., column] = np.arange(size).reshape(along)
             inner += 1
-    return cx.op("Add", spread, cx.constant(offsets))
+    return cx.op("Add", starts, cx.constant(offsets))
 
 
-def _counted_windows(cx: Lowering, spread: ir.Value, windows: Sequence[Dim | None]) -> ir.Value:
+def _counted_windows(cx: Lowering, starts: ir.Value, windows: Sequence[Dim | None]) -> ir.Value:
     """The offsets in windows of any size, added to their own columns one dim after another."""
     added = sum(size is not None for size in windows)
     inner = 0
@@ -95,9 +95,9 @@ def _counted_windows(cx: Lowering, spread: ir.Value, windows: Sequence[Dim | Non
         )
         only = np.zeros(len(windows), np.int64)
         only[column] = 1
-        spread = cx.op("Add", spread, cx.op("Mul", numbers, cx.constant(only)))
+        starts = cx.op("Add", starts, cx.op("Mul", numbers, cx.constant(only)))
         inner += 1
-    return spread
+    return starts
 
 
 def rearranged(

@@ -82,8 +82,8 @@ def concatenate(cx: Lowering, *parts: ir.Value, dimension: int) -> ir.Value:
 
 @lowers("stack")
 def stack(cx: Lowering, *parts: ir.Value, axis: int) -> ir.Value:
-    spread = [cx.unsqueeze(part, [int(axis)]) for part in parts]
-    return spread[0] if len(spread) == 1 else cx.op("Concat", *spread, axis=int(axis))
+    unsqueezed = [cx.unsqueeze(part, [int(axis)]) for part in parts]
+    return unsqueezed[0] if len(unsqueezed) == 1 else cx.op("Concat", *unsqueezed, axis=int(axis))
 
 
 @lowers("unstack")

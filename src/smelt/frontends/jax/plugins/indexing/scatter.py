@@ -177,9 +177,9 @@ def _index(
     if valid is None:
         return index, False
     added = sum(size is not None for size in windows)
-    spread = cx.unsqueeze(valid, range(rank - 1, rank - 1 + added))
+    unsqueezed = cx.unsqueeze(valid, range(rank - 1, rank - 1 + added))
     beyond = cx.shape_value([shape[roles.indexed[0]], *[0] * (len(roles.indexed) - 1)])
-    return cx.op("Where", spread, index, beyond), True
+    return cx.op("Where", unsqueezed, index, beyond), True
 
 
 def _bounded(

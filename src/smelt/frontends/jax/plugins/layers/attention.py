@@ -92,7 +92,8 @@ def _call(
     is_causal: bool = False,
     **others: Any,
 ) -> Call | None:
-    """None unless nothing but a mask or causality is asked for, of equal heads in float32."""
+    """The operands and the scale of a plain call in float32 with as many heads for keys as for
+    queries, a mask or causality at most; None for any other call."""
     if any(other is not None and other is not False for other in (bias, *others.values())):
         return None
     operands = (query, key, value)

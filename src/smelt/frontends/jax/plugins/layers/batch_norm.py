@@ -24,7 +24,7 @@ from smelt.frontends.jax.plugins.layers.layer_norm import (
     batched_first,
     is_usual_epsilon,
     like_x,
-    spread,
+    with_rank_of,
 )
 from smelt.frontends.jax.registry import lowers
 from smelt.frontends.jax.replacement import Function
@@ -60,7 +60,7 @@ def _by_flax(
     *,
     epsilon: float,
 ) -> Any:
-    mean, variance, scale, bias = (spread(p, x) for p in (mean, variance, scale, bias))
+    mean, variance, scale, bias = (with_rank_of(p, x) for p in (mean, variance, scale, bias))
     return (x - mean) * (lax.rsqrt(variance + epsilon) * scale) + bias
 
 
@@ -137,10 +137,10 @@ def _of_linen(original: Function) -> Function:
         size = at["x"].shape[-1]
         if not all(has_plain(layer, name, size) for name in names):
             return original(*args, **keywords)
-        held = {"scale": np.ones(size, np.float32), "bias": np.zeros(size, np.float32)}
+        parameters = {"scale": np.ones(size, np.float32), "bias": np.zeros(size, np.float32)}
         for name in names:
-            held[name] = layer.param(name, at[f"{name}_init"], [size], at["param_dtype"])
-        operands = at["x"], at["mean"], at["var"], held["scale"], held["bias"]
+            parameters[name] = layer.param(name, at[f"{name}_init"], [size], at["param_dtype"])
+        operands = at["x"], at["mean"], at["var"], parameters["scale"], parameters["bias"]
         return bind(*operands, epsilon=at["epsilon"])
 
     return normalize

@@ -20,7 +20,7 @@ from smelt.frontends.jax.library_functions import EQUINOX_ATTENTION
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.plugins.layers.attention import OPSET, in_pieces
-from smelt.frontends.jax.plugins.layers.layer_norm import spread
+from smelt.frontends.jax.plugins.layers.layer_norm import with_rank_of
 from smelt.frontends.jax.registry import lowers
 
 LOW = float(np.finfo(np.float32).min)
@@ -48,7 +48,7 @@ def _reference(q: jax.Array, k: jax.Array, v: jax.Array, *mask: jax.Array) -> An
     """What equinox computes, with any dims in front."""
     logits = jnp.einsum("...sd,...Sd->...sS", q / math.sqrt(q.shape[-1]), k)
     if mask:
-        logits = jnp.where(spread(mask[0], logits), logits, jnp.finfo(logits.dtype).min)
+        logits = jnp.where(with_rank_of(mask[0], logits), logits, jnp.finfo(logits.dtype).min)
     return jnp.einsum("...sS,...Sd->...sd", jax.nn.softmax(logits), v)
 
 

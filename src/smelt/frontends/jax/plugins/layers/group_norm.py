@@ -20,7 +20,7 @@ from smelt.frontends.jax.plugins.layers.layer_norm import (
     flax_call,
     flax_statistics,
     like_x,
-    spread,
+    with_rank_of,
 )
 from smelt.frontends.jax.registry import lowers
 
@@ -63,8 +63,8 @@ def _by_flax(
         jnp.expand_dims(jnp.repeat(each, size, axis=1), axes)
         for each in flax_statistics(grouped, (*axes, -1), fast)
     )
-    y = (x - mean) * (lax.rsqrt(variance + epsilon) * spread(scale, x))
-    return y + spread(bias[0], x) if bias else y
+    y = (x - mean) * (lax.rsqrt(variance + epsilon) * with_rank_of(scale, x))
+    return y + with_rank_of(bias[0], x) if bias else y
 
 
 def _of_flax(layer: Any, x: Any, **others: Any) -> Call | None:

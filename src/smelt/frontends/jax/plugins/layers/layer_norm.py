@@ -43,8 +43,8 @@ def like_x(x: compat.Aval, *operands: compat.Aval, **params: Any) -> compat.Aval
     return compat.ShapedArray(x.shape, x.dtype)
 
 
-def spread(parameter: jax.Array, x: jax.Array) -> jax.Array:
-    """``parameter`` with the rank of ``x``, for who forbids that ranks differ."""
+def with_rank_of(parameter: jax.Array, x: jax.Array) -> jax.Array:
+    """``parameter`` with the rank of ``x``, because JAX can be told to refuse ranks that differ."""
     return parameter.reshape((1,) * (x.ndim - parameter.ndim) + parameter.shape)
 
 
@@ -59,8 +59,8 @@ def flax_statistics(x: jax.Array, axes: tuple[int, ...], fast: bool) -> tuple[An
 def _by_flax(x: jax.Array, scale: jax.Array, *bias: jax.Array, epsilon: float, fast: bool) -> Any:
     mean, variance = flax_statistics(x, (-1,), fast)
     y = x - jnp.expand_dims(mean, -1)
-    y *= lax.rsqrt(jnp.expand_dims(variance, -1) + epsilon) * spread(scale, x)
-    return y + spread(bias[0], x) if bias else y
+    y *= lax.rsqrt(jnp.expand_dims(variance, -1) + epsilon) * with_rank_of(scale, x)
+    return y + with_rank_of(bias[0], x) if bias else y
 
 
 def _by_equinox(
@@ -69,8 +69,8 @@ def _by_equinox(
     axes = tuple(range(-scale.ndim, 0))
     mean = jnp.mean(x, axes, keepdims=True)
     variance = jnp.maximum(0.0, jnp.var(x, axes, keepdims=True))
-    out = spread(scale, x) * ((x - mean) * lax.rsqrt(variance + epsilon))
-    return out + spread(bias[0], x) if bias else out
+    out = with_rank_of(scale, x) * ((x - mean) * lax.rsqrt(variance + epsilon))
+    return out + with_rank_of(bias[0], x) if bias else out
 
 
 def _of_flax(layer: Any, x: Any, **others: Any) -> Call | None:

@@ -25,7 +25,9 @@ def jit(cx: Lowering, *_: ir.Value, jaxpr: Any, **params: Any) -> list[Operand]:
     if id(cx.equation) in cx.shared.library.inlined:
         return cx.inline(jaxpr, cx.operands, mark.name)
     pairs = zip(cx.operands, cx.equation.invars, strict=True)
-    return bodies.call(cx, mark, jaxpr, [cx.full(operand, atom) for operand, atom in pairs])
+    return bodies.call(
+        cx, mark, jaxpr, [cx.broadcast_operand(operand, atom) for operand, atom in pairs]
+    )
 
 
 @lowers(*(CALLS.keys() - {"jit", "pjit", "shard_map"}), broadcasts=True)

@@ -183,7 +183,7 @@ def _operands(values: Sequence[ir.Value], avals: Sequence[Aval]) -> list[Operand
 
 def _values(cx: Lowering, operands: Sequence[Operand], avals: Sequence[Aval]) -> list[ir.Value]:
     """The operands in full."""
-    return [cx.whole(operand, aval) for operand, aval in zip(operands, avals, strict=True)]
+    return [cx.broadcast(operand, aval) for operand, aval in zip(operands, avals, strict=True)]
 
 
 def _any(cx: Lowering, test: Sequence[Operand], mask: Aval) -> ir.Value:

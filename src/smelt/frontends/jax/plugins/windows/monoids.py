@@ -82,12 +82,12 @@ class Monoid:
             rows = zip(self.names, left, right, strict=True)
             return [Operand(operate(cx, name, a.value, b.value), shape) for name, a, b in rows]
         assert self.body is not None
-        spread = pointwise(self.body, shape)
-        support.check_supported(spread.jaxpr)
-        results = cx.inline(spread, [*left, *right])
-        avals = [variable.aval for variable in spread.jaxpr.outvars]
+        mapped = pointwise(self.body, shape)
+        support.check_supported(mapped.jaxpr)
+        results = cx.inline(mapped, [*left, *right])
+        avals = [variable.aval for variable in mapped.jaxpr.outvars]
         return [
-            Operand(cx.whole(result, aval), tuple(aval.shape))
+            Operand(cx.broadcast(result, aval), tuple(aval.shape))
             for result, aval in zip(results, avals, strict=True)
         ]
 

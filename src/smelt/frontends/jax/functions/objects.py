@@ -32,7 +32,7 @@ def is_variable(value: Any) -> bool:
 
 def holds_modules(module: Any) -> bool:
     """True if some attribute of ``module`` is a module, or a container of such."""
-    kinds = bases()
+    modules = bases()
     content = list(vars(module).values())
-    leaves = jax.tree.leaves(content, is_leaf=lambda value: isinstance(value, kinds))
-    return any(isinstance(leaf, kinds) for leaf in leaves)
+    leaves = jax.tree.leaves(content, is_leaf=lambda value: isinstance(value, modules))
+    return any(isinstance(leaf, modules) for leaf in leaves)

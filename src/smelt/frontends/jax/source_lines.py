@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from smelt.frontends.jax import compat
+from smelt.frontends.jax import compat, frames
 from smelt.ir.provenance import Origin
 
 _OWN = str(Path(__file__).parents[2])
@@ -26,7 +26,7 @@ _PYTHON = ("<frozen ", sysconfig.get_path("stdlib") + os.sep)
 
 def place(equation: compat.Equation) -> str:
     """``model.py:41 in whiten``, or an empty string if no user code made ``equation``."""
-    frame = compat.user_frame(equation)
+    frame = frames.user_frame(equation)
     if frame is None:
         return ""
     path, line, function = frame
@@ -52,7 +52,7 @@ def is_own(error: BaseException) -> bool:
 
 def defined_at(fn: Callable[..., Any]) -> str:
     """Where ``fn`` is written, ``model.py:41 in whiten``; empty for what has no source."""
-    function = inspect.unwrap(compat.without_partials(fn))
+    function = inspect.unwrap(frames.without_partials(fn))
     called = function if hasattr(function, "__code__") else type(function).__call__
     code = getattr(called, "__code__", None)
     if code is None or not _is_of_user(code.co_filename):
@@ -62,7 +62,7 @@ def defined_at(fn: Callable[..., Any]) -> str:
 
 def _is_of_user(path: str) -> bool:
     """True for a file that is not of smelt, Python's library, JAX or another installed package."""
-    return not path.startswith((_OWN, *_PYTHON)) and compat.is_user_file(path)
+    return not path.startswith((_OWN, *_PYTHON)) and frames.is_user_file(path)
 
 
 @lru_cache(maxsize=4096)
@@ -90,7 +90,7 @@ class Call:
 
     def origin(self, equation: compat.Equation) -> Origin:
         """The origin of the nodes that ``equation`` becomes, with the names of calls."""
-        line, scopes = self.place(equation), compat.name_stack(equation)
+        line, scopes = self.place(equation), frames.name_stack(equation)
         known = self._origins.get((line, scopes))
         if known is None:
             stack = "/".join((*self.names, *([scopes] if scopes else [])))
@@ -103,6 +103,6 @@ class Call:
         """The calls around an equation of ``body``, which ``equation`` calls."""
         names = (*self.names, name) if name else self.names
         fixed = self.fixed
-        if fixed is None and not compat.is_user_code(body):
+        if fixed is None and not frames.is_user_code(body):
             fixed = place(equation) or None
         return Call(names, fixed)

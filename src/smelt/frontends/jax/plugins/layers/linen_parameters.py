@@ -1,0 +1,89 @@
+"""Parameters of flax linen, compared with their initializers once and not for each layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from types import FunctionType
+from typing import Any
+
+import jax
+import numpy as np
+
+from smelt.frontends.jax.library_functions import FLAX_PARAMETER
+from smelt.frontends.jax.patches import Patch, register
+from smelt.frontends.jax.replacement import Function
+
+LIMIT = 4096
+_compared: dict[Any, None] = {}
+"""What initializers of parameters were compared for; at most ``LIMIT`` of these."""
+
+
+def _parameter_of(original: Function) -> Function:
+    """flax linen traces the initializer of a parameter again wherever a layer reads it, to compare
+    shapes. Here, equal initializers are compared once for equal arguments and shapes."""
+
+    def param(
+        scope: Any,
+        name: str,
+        init_fn: Callable[..., Any],
+        *args: Any,
+        unbox: bool = True,
+        **keywords: Any,
+    ) -> Any:
+        comparison = None if keywords else _comparison(scope, name, init_fn, args)
+        if comparison is None or comparison not in _compared:
+            value = original(scope, name, init_fn, *args, unbox=unbox, **keywords)
+            if comparison is not None:
+                _remember(comparison)
+            return value
+        scope.reserve(name, "params")
+        value = scope.get_variable("params", name)
+        return _unboxed(value) if unbox else value
+
+    return param
+
+
+def _comparison(scope: Any, name: str, init_fn: Any, args: tuple[Any, ...]) -> Any:
+    """Equal where the comparison would be; None if there is no parameter yet, or no such key."""
+    if not scope.has_variable("params", name):
+        return None
+    leaves = jax.tree.leaves(_unboxed(scope.get_variable("params", name)))
+    try:
+        comparison = (
+            _comparable(init_fn),
+            _comparable(args),
+            tuple(np.shape(leaf) for leaf in leaves),
+        )
+        hash(comparison)
+    except (RecursionError, TypeError, ValueError):
+        return None  # It holds itself, something that changes, or a variable that is not set yet.
+    return comparison
+
+
+def _comparable(item: Any) -> Any:
+    """``item`` as something that is equal for equal content: closures and layers are made anew."""
+    if isinstance(item, FunctionType) and item.__closure__:
+        cells = tuple(_comparable(cell.cell_contents) for cell in item.__closure__)
+        return item.__code__, cells, _comparable(item.__defaults__)
+    if isinstance(item, list | tuple):
+        return type(item), *map(_comparable, item)
+    if is_dataclass(item) and hasattr(item, "scope"):  # a layer of linen
+        names = (field.name for field in fields(item) if field.name not in ("parent", "name"))
+        return type(item), *(_comparable(getattr(item, name)) for name in names)
+    return item
+
+
+def _remember(comparison: Any) -> None:
+    if len(_compared) >= LIMIT:
+        _compared.clear()
+    _compared[comparison] = None
+
+
+def _unboxed(value: Any) -> Any:
+    from flax.core import meta
+
+    return meta.unbox(value)
+
+
+register(Patch(FLAX_PARAMETER.target, _parameter_of, True, FLAX_PARAMETER.parameters))

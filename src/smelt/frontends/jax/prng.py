@@ -1,0 +1,61 @@
+"""Keys of random numbers: their element types and integers, and what JAX computes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from jax._src import core
+from jax._src.random import core as random
+from jax._src.random import prng
+
+from smelt.frontends.jax.compat import Aval, is_extended, struct_of
+
+
+def key_dtype() -> Any:
+    """The dtype of keys that ``jax.random.key`` makes, by the implementation in use."""
+    return jax.eval_shape(lambda: jax.random.key(0)).dtype
+
+
+def plain(aval: Aval) -> Any:
+    """What ``aval`` is made of as a ``ShapeDtypeStruct``: for PRNG keys, arrays of integers."""
+    return struct_of(core.physical_aval(aval))
+
+
+def plain_array(constant: Any) -> Any:
+    """The integers that an array of PRNG keys is made of; other constants as they are."""
+    if not isinstance(constant, jax.Array) or not is_extended(constant.dtype):
+        return constant
+    with jax.ensure_compile_time_eval():  # A trace around it would make a tracer of a constant.
+        return prng.random_unwrap(constant)
+
+
+def without_keys(tree: Any) -> Any:
+    """``tree`` with the integers of each array of PRNG keys in its place."""
+    return jax.tree.map(plain_array, tree)
+
+
+def _gamma(avals: tuple[Aval, ...], params: dict[str, Any], *operands: Any) -> Any:
+    key, alpha = operands
+    typed = prng.random_wrap(key, impl=avals[0].dtype._impl)
+    return random._gamma_impl(typed, alpha, use_vmap=True, **params)
+
+
+ON_KEYS: dict[str, Callable[..., Any]] = {
+    "random_wrap": lambda avals, params, array: array,
+    "random_unwrap": lambda avals, params, key: key,
+    "random_clone": lambda avals, params, key: key,
+    "random_seed": lambda avals, params, seeds: prng.random_seed_impl_base(seeds, **params),
+    "random_split": lambda avals, params, key: prng.random_split_impl_base(
+        avals[0].dtype._impl, key, len(avals[0].shape), **params
+    ),
+    "random_fold_in": lambda avals, params, key, data: prng.random_fold_in_impl_base(
+        avals[0].dtype._impl, key, data, avals[0].shape
+    ),
+    "random_bits": lambda avals, params, key: prng.random_bits_impl_base(
+        avals[0].dtype._impl, key, len(avals[0].shape), **params
+    ),
+    "random_gamma": _gamma,
+}
+"""What JAX computes for its primitives on keys, out of the integers that the keys are."""
