@@ -16,12 +16,12 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir import opset, scope
+from smelt.ir import opset
 from smelt.ir.build import Builder
-from smelt.ir.known_forms import is_known
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import same_dim
+from smelt.ir.walk import Walk, producer_of
 from smelt.operators.elementwise import UNARY
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.simplify.merge_consecutive_reshapes import constant_shape
@@ -32,9 +32,12 @@ LONGEST = 8
 
 @rule(op("Reshape", var("flat"), rest=True), same_shape=True)
 def flat_chain(m: Match, b: Builder) -> Replacement:
-    chain = _chain(m)
+    walk = m.walk()
+    chain = _chain(m, walk)
     if chain is None:
         return None
+    if against := m.replaces(walk):  # keeps 1
+        return against
     flatten, layers = chain
     x, result = flatten.inputs[0], m.root.outputs[0].shape
     if x is None or x.shape is None or result is None or len(x.shape) < 3:
@@ -56,28 +59,28 @@ def flat_chain(m: Match, b: Builder) -> Replacement:
     return b.op("Reshape", value, b.const_i64(target))
 
 
-def _chain(m: Match) -> tuple[ir.Node, list[ir.Node]] | None:
-    """The first Reshape, and the layers up to the root, first to last; None for another graph."""
+def _chain(m: Match, walk: Walk) -> tuple[ir.Node, list[ir.Node]] | None:
+    """The first Reshape, and the layers up to the root, first to last, which ``walk`` takes."""
     layers: list[ir.Node] = []
     value = m["flat"]
     while len(layers) <= LONGEST:
-        node = value.producer()
-        if node is None or node.domain or node.graph is not m.root.graph or not is_known(node):
+        flatten = producer_of(value, "Reshape")
+        if flatten is not None:
+            is_flat = flatten.graph is m.root.graph and _flattens(flatten)
+            has_product = any(layer.op_type in _PRODUCTS for layer in layers)
+            return (flatten, layers[::-1]) if is_flat and has_product else None
+        layer = walk.up(value, *_LAYERS)
+        carried = _carried(layer, m) if layer is not None else None
+        if layer is None or carried is None:
             return None
-        if node.op_type == "Reshape":
-            flat = _flattens(node) and any(n.op_type in _PRODUCTS for n in layers)
-            return (node, layers[::-1]) if flat else None
-        if not scope.has_one_use(value):  # keeps 1
-            return None
-        carried = _carried(node, m)
-        if carried is None:
-            return None
-        layers.append(node)
+        layers.append(layer)
         value = carried
     return None
 
 
 _PRODUCTS = ("MatMul", "Gemm")
+_BY_ELEMENT = ("Add", "Mul", "Sub", "Div")
+_LAYERS = (*sorted(UNARY), *_PRODUCTS, *_BY_ELEMENT)
 
 
 def _flattens(node: ir.Node) -> bool:
@@ -95,7 +98,7 @@ def _carried(node: ir.Node, m: Match) -> ir.Value | None:
     constant = [m.constants.get(v, limit=None) is not None for v in node.inputs]
     if node.op_type in _PRODUCTS:
         return node.inputs[0] if constant[0] is False and all(constant[1:]) else None
-    if node.op_type in ("Add", "Mul", "Sub", "Div") and constant.count(False) == 1:
+    if node.op_type in _BY_ELEMENT and constant.count(False) == 1:
         return node.inputs[constant.index(False)]
     return None
 
