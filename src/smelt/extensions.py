@@ -68,12 +68,17 @@ def extensions(group: str) -> tuple[Extension, ...]:
     found = tuple(load(point) for point in points(group))
     for item in found:
         if item.error:
-            warnings.warn(
-                f"{item.name!r} of the package {item.package} cannot be loaded and is left out: "
-                f"{item.error} (`smelt plugins` says where)",
-                stacklevel=2,
-            )
+            warn_left_out(item.name, item.package, item.error)
     return found
+
+
+def warn_left_out(name: str, package: str, error: str) -> None:
+    """Say that ``name`` of ``package`` is not there, and why."""
+    warnings.warn(
+        f"{name!r} of the package {package} cannot be loaded and is left out: {error} "
+        "(`smelt plugins` says where)",
+        stacklevel=3,
+    )
 
 
 def package_of(point: metadata.EntryPoint) -> str:

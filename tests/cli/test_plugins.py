@@ -30,19 +30,16 @@ GROUPS = ("passes", "targets", "lowerings", "operators")
 def package(tmp_path):
     """Install a package of one module for the test; returns its name."""
 
-    def forget():
-        for known in (registry.passes, registry.installed, registry._packages, pipeline._stage):
-            known.cache_clear()
-        targets._points.cache_clear()
-
     with ExitStack() as stack:
+        stack.callback(pipeline._stage.cache_clear)
 
         def install(name, code, points):
             stack.enter_context(installed(tmp_path, name, code, points))
-            forget()
+            for known in (registry.PASSES, targets.TARGETS):
+                stack.enter_context(known.refilled())
+            pipeline._stage.cache_clear()
 
         yield install
-    forget()
 
 
 @pytest.fixture

@@ -35,11 +35,10 @@ nothing = 3
 
 
 @pytest.fixture
-def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+def fresh() -> Iterator[None]:
     """The registry before entry points are loaded; put back afterwards."""
-    monkeypatch.setattr(registry, "_found", dict(registry._found))
-    monkeypatch.setattr(registry, "_with_rule", set(registry._with_rule))
-    monkeypatch.setattr(registry, "_loaded", False)
+    with registry.OPERATORS.refilled():
+        yield
 
 
 @pytest.fixture

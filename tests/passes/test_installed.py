@@ -36,20 +36,18 @@ RIGHT = '''
 GRAPH = "g (float[2] x) => (float[2] y) { a = Neg(x) y = Cos(a) }"
 
 
-def forget() -> None:
-    for known in (registry.passes, registry.installed, registry._packages, pipeline._stage):
-        known.cache_clear()
-
-
 @contextmanager
 def package(folder: Path, code: str, key: str = "right-pass") -> Iterator[None]:
-    forget()
     points = f"[smelt.passes]\n{key} = of_neg_package:of_neg\n"
+    pipeline._stage.cache_clear()
     try:
-        with installed(folder, "of_neg_package", textwrap.dedent(code), points):
+        with (
+            installed(folder, "of_neg_package", textwrap.dedent(code), points),
+            registry.PASSES.refilled(),
+        ):
             yield
     finally:
-        forget()
+        pipeline._stage.cache_clear()
 
 
 def names(steps: Steps) -> list[str]:
@@ -94,7 +92,7 @@ def test_a_broken_pass_stops_only_those_who_name_it(tmp_path, code, smelt_comman
         with pytest.raises(UsageError, match="right-pass") as caught:
             smelt.optimize(text.parse(GRAPH), pipeline="right-pass")
         assert caught.value.code == "E615"
-        assert "of_neg_package 1.0" in caught.value.why
+        assert caught.value.at == ("package of_neg_package 1.0",)
         listed = smelt_command("passes").stdout
         assert "of_neg_package 1.0" in listed
 

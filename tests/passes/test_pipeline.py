@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from smelt.errors import UsageError
 from smelt.passes import registry
 from smelt.passes.base import Pass
 from smelt.passes.pipeline import Fixpoint, Step, check_order, parse, to_text
+from smelt.registry import Owner
 
 
 @dataclass(frozen=True)
@@ -31,9 +33,11 @@ TWO = Pass("pass_two", "Two.", nothing, after=("pass_one",))
 
 
 @pytest.fixture(autouse=True)
-def two_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = {pass_.name: pass_ for pass_ in (ONE, TWO)}
-    monkeypatch.setattr(registry, "passes", lambda: known)
+def two_passes() -> Iterator[None]:
+    with registry.PASSES.refilled():
+        for pass_ in (ONE, TWO):
+            registry.PASSES.add(pass_.name, pass_, Owner(__name__))
+        yield
 
 
 SAME = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 
 import pytest
@@ -11,6 +12,7 @@ from smelt.passes import registry
 from smelt.passes.base import Pass
 from smelt.passes.pipeline import Fixpoint, Steps, parse
 from smelt.passes.pipelines import STAGES
+from smelt.registry import Owner
 
 LISTED = [(folder, name) for folder, names in registry.FOLDERS.items() for name in names]
 
@@ -46,8 +48,10 @@ def test_a_typing_error_is_met_with_a_proposal() -> None:
 def test_two_passes_of_one_name_are_refused() -> None:
     one = registry.find_pass("noop-elimination")
     with pytest.raises(UsageError) as caught:
-        registry._add({"noop_elimination": one}, one, "a plugin")
+        registry.PASSES.add("noop_elimination", replace(one), Owner("theirs:one", "theirs 1.0"))
     assert caught.value.code == "E605"
+    ours = "smelt.passes.simplify.noop_elimination"
+    assert caught.value.at == (ours, "theirs:one (package theirs 1.0)")
 
 
 def flat(steps: Steps) -> list[Pass]:

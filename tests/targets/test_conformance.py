@@ -64,11 +64,10 @@ def third_party(tmp_path: Path) -> Iterator[Path]:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: listing-target\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[smelt.targets]\nlisting = listing_target:listing\n")
     sys.path.insert(0, str(tmp_path))
-    registry._points.cache_clear()
-    yield tmp_path
+    with registry.TARGETS.refilled():
+        yield tmp_path
     sys.path.remove(str(tmp_path))
     sys.modules.pop("listing_target", None)
-    registry._points.cache_clear()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -102,10 +101,13 @@ def test_a_name_taken_twice_is_an_error(third_party: Path) -> None:
         onnx = listing_target:listing
     """)
     )
-    registry._points.cache_clear()
     with pytest.raises(UsageError) as caught:
         find_target("onnx")
     assert caught.value.code == "E610"
+    assert [at.split(" ")[0] for at in caught.value.at] == [
+        "smelt.targets.onnx:onnx",
+        "listing_target:listing",
+    ]
 
 
 def test_an_unknown_target_is_answered_with_the_nearest() -> None:

@@ -32,11 +32,6 @@ CODES: Mapping[str, ErrorCode] = {
         "A pass left the graph in a state that breaks the rules of the IR.",
         "report it with the model and the pipeline",
     ),
-    "E906": ErrorCode(
-        "two kernels of one operator",
-        "smelt registers two lowerings or kernels for the same operator.",
-        "report it",
-    ),
     "E907": ErrorCode(
         "a shape rule fails",
         "The rule that infers the shapes of an operator stumbled over a node of the model.",

@@ -63,11 +63,6 @@ CODES: Mapping[str, ErrorCode] = {
         "No installed package registers a target of that name.",
         "`smelt targets`",
     ),
-    "E612": ErrorCode(
-        "not a target",
-        "An entry point of `smelt.targets` names something that is no Target.",
-        "let the entry point name a smelt.Target",
-    ),
     "E613": ErrorCode(
         "weights without a folder",
         "The model keeps weights in files beside it, but came as bytes or as a protobuf.",
@@ -215,6 +210,11 @@ CODES: Mapping[str, ErrorCode] = {
         "two lowerings of one primitive",
         "Two packages register a lowering for the same JAX primitive.",
         "uninstall one of the packages",
+    ),
+    "E651": ErrorCode(
+        "two kernels or lowerings of one operator",
+        "Two functions are registered to compute or to lower the same operator.",
+        "rename one of the operators, or uninstall the package that registers it",
     ),
     "E652": ErrorCode(
         "two bindings of one function",

@@ -6,6 +6,7 @@ an ``Operator`` or a sequence of them.
 
 from __future__ import annotations
 
+from smelt.extensions import OWN
 from smelt.operators import (
     bitcast,
     cholesky,
@@ -39,4 +40,5 @@ register(
     triangular_solve.OPERATOR,
     *linalg.OPERATORS,
     *special.OPERATORS,
+    package=OWN,
 )

@@ -118,6 +118,11 @@ class Operator(Definition):
     def __post_init__(self) -> None:
         check_operator(self)
 
+    @property
+    def defining(self) -> Callable[..., object]:
+        """The function of its author, which tells one declaration from another of its name."""
+        return self.reference
+
 
 def _value(node: ir.Node, attribute: Attribute, at: str) -> AttributeValue:
     given = node.attributes.get(attribute.name)

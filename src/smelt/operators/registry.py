@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Sequence
 
 import onnx_ir as ir
@@ -13,59 +12,42 @@ from smelt.extensions import extensions
 from smelt.ir.shape_registry import registry as shape_rules
 from smelt.ir.shapes import Dim
 from smelt.operators.declare import Operator, Result
+from smelt.registry import Registry, owner_of
 
 ENTRY_POINTS = "smelt.operators"
-
-_found: dict[tuple[str, str], Operator] = {}
-_with_rule: set[tuple[str, str]] = set()
-_lock = threading.RLock()
-_loaded = False
 
 
 def find(domain: str, name: str) -> Operator | None:
     """The operator ``domain.name``, or None."""
-    _load()
-    return _found.get((domain, name))
+    return OPERATORS.get((domain, name))
 
 
 def all_operators() -> tuple[Operator, ...]:
     """Every operator, sorted by domain and name."""
-    _load()
-    return tuple(_found[key] for key in sorted(_found))
+    return tuple(OPERATORS[key] for key in sorted(OPERATORS))
 
 
-def register(*operators: Operator) -> None:
-    """Add operators and their shape rules; the same value again is no change.
+def register(*operators: Operator, package: str = "") -> None:
+    """Add operators and their shape rules; ``package`` is what declares them, for messages.
 
-    Raises UsageError E640 if another operator has the name.
+    An operator is known by its reference: declared again with the function of that name in the
+    same module, it takes the place of the first. Raises UsageError E640 if another has the name.
     """
     for operator in operators:
-        with _lock:
-            known = _found.setdefault(operator.key, operator)
-            if known is not operator:
-                name = f"{operator.domain}.{operator.name}"
-                raise UsageError(
-                    "E640",
-                    f"two operators are called {name}",
-                    why="an operator has one declaration",
-                    fix="rename one of them, or uninstall its package",
-                )
-            if operator.key not in _with_rule:
-                _with_rule.add(operator.key)
-                _register_shape_rule(operator)
+        if OPERATORS.add(operator.key, operator, owner_of(operator.defining, package)):
+            _register_shape_rule(operator)
 
 
-def _load() -> None:
-    global _loaded  # noqa: PLW0603 - entry points are loaded once in a process
-    if _loaded:
-        return
-    with _lock:
-        if _loaded:
-            return
-        for found in extensions(ENTRY_POINTS):
-            loaded = () if found.error else found.loaded
-            register(*checked(found.name, loaded))
-        _loaded = True
+def _fill() -> None:
+    for found in extensions(ENTRY_POINTS):
+        register(
+            *checked(found.name, found.loaded if not found.error else ()), package=found.package
+        )
+
+
+OPERATORS: Registry[tuple[str, str], Operator] = Registry(
+    "E640", lambda key: f"operators are called {key[0]}.{key[1]}", _fill
+)
 
 
 def checked(name: str, loaded: object) -> list[Operator]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
+from functools import partial
 from importlib import import_module
+from importlib.metadata import EntryPoint
 
 from smelt.errors import UsageError, did_you_mean
-from smelt.extensions import Extension, extensions, without_plugins
+from smelt.extensions import points, warn_left_out, without_plugins
 from smelt.passes.base import Pass
+from smelt.registry import Owner, Registry, named_by, owner_of_point
 from smelt.spans import span
 
 FOLDERS: Mapping[str, tuple[str, ...]] = {
@@ -123,86 +125,67 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
 ENTRY_POINTS = "smelt.passes"
 
 
-@cache
+def _fill() -> None:
+    with span("import passes"):
+        for folder, names in FOLDERS.items():
+            for name in names:
+                place = f"smelt.passes.{folder}.{name}"
+                PASSES.add(name, getattr(import_module(place), name), Owner(place))
+    for point in points(ENTRY_POINTS):
+        name = point.name.replace("-", "_")
+        PASSES.add_late(name, partial(_installed, point, name), owner_of_point(point))
+
+
+def _installed(point: EntryPoint, name: str) -> Pass:
+    return replace(named_by(point, Pass, "pass"), name=name)
+
+
+PASSES: Registry[str, Pass] = Registry(
+    "E605", lambda name: f"passes are called {name.replace('_', '-')!r}", _fill
+)
+
+
 def passes() -> Mapping[str, Pass]:
     """All passes by name, ours first; raises UsageError E605 if two share a name.
 
     Those of installed packages are called as their entry points are; broken ones are left out.
     """
-    found: dict[str, Pass] = {}
-    with span("import passes"):
-        for folder, names in FOLDERS.items():
-            for name in names:
-                module = import_module(f"smelt.passes.{folder}.{name}")
-                _add(found, getattr(module, name), f"smelt.passes.{folder}.{name}")
-        for pass_ in installed().values():
-            _add(found, pass_, f"the package {_packages()[pass_.name].package}")
-    return found
+    missing = broken()
+    return {name: PASSES[name] for name in PASSES if name not in missing}
 
 
-@cache
 def installed() -> Mapping[str, Pass]:
     """The passes of installed packages, by name."""
-    return {
-        name: replace(extension.loaded, name=name)
-        for name, extension in _packages().items()
-        if isinstance(extension.loaded, Pass)
-    }
+    return {name: pass_ for name, pass_ in passes().items() if PASSES.owner(name).package}
 
 
 def broken() -> Mapping[str, str]:
-    """Why passes of installed packages cannot be used, by name."""
-    return {
-        name: f"package {extension.package}: {extension.error or f'{extension.value} is no Pass'}"
-        for name, extension in _packages().items()
-        if not isinstance(extension.loaded, Pass)
-    }
-
-
-@cache
-def _packages() -> Mapping[str, Extension]:
-    found: dict[str, Extension] = {}
-    for extension in extensions(ENTRY_POINTS):
-        name = extension.name.replace("-", "_")
-        if name in found:
-            raise _taken_twice(name, f"the package {extension.package}")
-        found[name] = extension
+    """Why passes of installed packages cannot be used, by name; warns of each."""
+    found = {}
+    for name in PASSES:
+        try:
+            PASSES[name]
+        except UsageError as error:
+            found[name] = f"package {PASSES.owner(name).package}: {error.why}"
+            warn_left_out(name, PASSES.owner(name).package, error.why)
     return found
 
 
-def _add(found: dict[str, Pass], new: Pass, owner: str) -> None:
-    if new.name in found:
-        raise _taken_twice(new.name, owner)
-    found[new.name] = new
-
-
-def _taken_twice(name: str, owner: str) -> UsageError:
-    return UsageError(
-        "E605",
-        f"two passes are called {name.replace('_', '-')!r}",
-        at=owner,
-        fix="uninstall one of the packages that register it",
-    )
-
-
 def find_pass(name: str) -> Pass:
-    """The pass spelled ``name``, with hyphens or underscores; raises UsageError E601."""
-    known = passes()
-    found = known.get(name.replace("-", "_"))
-    if found is not None:
-        return found
-    reason = broken().get(name.replace("-", "_"))
-    if reason is not None:
-        raise UsageError(
-            "E615",
-            f"the pass {name!r} cannot be loaded",
-            why=reason,
-            fix="upgrade or uninstall the package, or leave the pass out of the pipeline",
-        )
-    spellings = [item.spelling for item in known.values()]
+    """The pass spelled ``name``, with hyphens or underscores; raises UsageError E601.
+
+    Raises UsageError E615 for one of an installed package that cannot be loaded.
+    """
+    plain = name.replace("-", "_")
+    if plain in PASSES:
+        return PASSES[plain]
     raise UsageError(
         "E601",
         f"there is no pass {name!r}",
         why="plug-ins are left out (--no-plugins)" if without_plugins() else "",
-        fix=did_you_mean(name.replace("_", "-"), spellings, "`smelt passes` lists all"),
+        fix=did_you_mean(
+            name.replace("_", "-"),
+            [known.replace("_", "-") for known in PASSES],
+            "`smelt passes` lists all",
+        ),
     )

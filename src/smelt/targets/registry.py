@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
-from importlib.metadata import EntryPoint
+from functools import partial
 
 from smelt import operators
 from smelt.errors import UsageError, did_you_mean
-from smelt.extensions import package_of, points, without_plugins
+from smelt.extensions import points, without_plugins
+from smelt.registry import Registry, named_by, owner_of_point
 from smelt.spans import span
 from smelt.targets.base import Target
 
 ENTRY_POINTS = "smelt.targets"
 
 
-@cache
-def _points() -> Mapping[str, EntryPoint]:
-    found: dict[str, EntryPoint] = {}
+def _fill() -> None:
     for point in points(ENTRY_POINTS):
-        if point.name in found and found[point.name].value != point.value:
-            raise UsageError(
-                "E610",
-                f"two installed packages register a target {point.name!r}",
-                at=(found[point.name].value, point.value),
-                fix="uninstall one of them",
-            )
-        found[point.name] = point
-    return found
+        load = partial(named_by, point, Target, "target")
+        TARGETS.add_late(point.name, load, owner_of_point(point))
+
+
+TARGETS: Registry[str, Target] = Registry(
+    "E610", lambda name: f"targets are called {name!r}", _fill
+)
 
 
 def target_names() -> tuple[str, ...]:
     """The names of all targets, sorted; imports none of them."""
-    return tuple(_points())
+    return tuple(sorted(TARGETS))
 
 
 def find_target(target: str | Target) -> Target:
@@ -43,8 +38,7 @@ def find_target(target: str | Target) -> Target:
     if isinstance(target, Target):
         operators.register(*target.operators)
         return target
-    point = _points().get(target)
-    if point is None:
+    if target not in TARGETS:
         raise UsageError(
             "E611",
             f"there is no target {target!r}",
@@ -52,18 +46,7 @@ def find_target(target: str | Target) -> Target:
             + ("; plug-ins are left out (--no-plugins)" if without_plugins() else ""),
             fix=did_you_mean(target, target_names(), "`smelt targets` lists all"),
         )
-    try:
-        with span("import target", target=target):
-            loaded = point.load()
-    except Exception as error:
-        raise UsageError(
-            "E615",
-            f"the target {target!r} cannot be loaded",
-            at=f"package {package_of(point)}",
-            why=f"{type(error).__name__}: {error}",
-            fix="upgrade or uninstall the package",
-        ) from error
-    if not isinstance(loaded, Target):
-        raise UsageError("E612", f"target {target!r} is no smelt Target", at=point.value)
+    with span("import target", target=target):
+        loaded = TARGETS[target]
     operators.register(*loaded.operators)
     return loaded

@@ -222,11 +222,9 @@ def third_party() -> Iterator[None]:
         )
         for name, inner in (("Outer", "Digamma"), ("Endless", "Endless"))
     ]
-    operators.register(*made)
-    yield
-    for operator in made:
-        registry._found.pop(operator.key)
-        registry._with_rule.discard(operator.key)
+    with registry.OPERATORS.refilled():
+        operators.register(*made)
+        yield
 
 
 def test_bodies_bring_the_bodies_that_they_call(third_party: None, tmp_path: Path) -> None:

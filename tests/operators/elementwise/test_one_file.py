@@ -38,10 +38,11 @@ SCALE = np.array([1.0, 2.0, -0.5, 1.0])
 
 
 @pytest.fixture(autouse=True)
-def declared(monkeypatch):
+def declared():
     load()
-    monkeypatch.setattr(registry, "_found", dict(registry._found))
-    register(OPERATOR)
+    with registry.OPERATORS.refilled():
+        register(OPERATOR)
+        yield
 
 
 @pytest.fixture

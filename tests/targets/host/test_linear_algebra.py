@@ -106,19 +106,16 @@ def test_narrow_operands_with_a_wide_result(compile_host) -> None:
     np.testing.assert_array_equal(z, -3_000_000)
 
 
-def test_any_declared_operator_runs_by_its_reference(
-    compile_host, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(registry, "_found", dict(registry._found))
-    operators.register(
-        Operator(
-            domain="example",
-            name="Reversed",
-            inputs=("x",),
-            outputs=("y",),
-            infer=lambda inputs, attributes: (Result(inputs[0].dtype, inputs[0].shape),),
-            reference=lambda inputs, attributes: (inputs[0][::-1],),
-        )
+def test_any_declared_operator_runs_by_its_reference(compile_host) -> None:
+    backwards = Operator(
+        domain="example",
+        name="Reversed",
+        inputs=("x",),
+        outputs=("y",),
+        infer=lambda inputs, attributes: (Result(inputs[0].dtype, inputs[0].shape),),
+        reference=lambda inputs, attributes: (inputs[0][::-1],),
     )
-    artifact = compile_host("g (float[N] x) => (y) { r = example.Reversed(x) y = Neg(r) }")
-    np.testing.assert_array_equal(artifact(np.array([1, 2], np.float32))[0], [-2, -1])
+    with registry.OPERATORS.refilled():
+        operators.register(backwards)
+        artifact = compile_host("g (float[N] x) => (y) { r = example.Reversed(x) y = Neg(r) }")
+        np.testing.assert_array_equal(artifact(np.array([1, 2], np.float32))[0], [-2, -1])

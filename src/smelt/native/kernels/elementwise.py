@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from smelt.native.kernels.integer import divide, modulo, power, shift
-from smelt.native.kernels.kernel import (
-    Instance,
-    Kernel,
-    KernelContext,
-    register,
-    registered,
-)
+from smelt.native.kernels.kernel import Instance, Kernel, KernelContext
 from smelt.native.kernels.nest import emit_map
 from smelt.native.kernels.statements import Statements, read_once
 from smelt.native.types import CType, fill_types
@@ -92,8 +88,13 @@ def kinds_of(row: Row) -> frozenset[str]:
     return frozenset(found | {"int"} if row.name in COMPUTED else found)
 
 
-def register_rows() -> None:
-    """A kernel for each row, but for operators that have one of their own."""
-    for name, row in ROWS.items():
-        if registered(name) is None and kinds_of(row):
-            register(name, kernel_for(row))
+@cache
+def by_row(op: str) -> Kernel | None:
+    """The kernel that the row of ``op`` describes, None without one."""
+    row = ROWS.get(op)
+    return kernel_for(row) if row is not None and kinds_of(row) else None
+
+
+def described() -> tuple[str, ...]:
+    """The operators that are emitted by their rows unless they have a kernel of their own."""
+    return tuple(name for name in ROWS if by_row(name) is not None)

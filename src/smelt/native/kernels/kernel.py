@@ -14,6 +14,7 @@ from smelt.native.types import C_TYPES, CType
 from smelt.native.writer import Writer
 from smelt.program.instruction import AttributeValue, DotDims, Instruction, Program, Slot
 from smelt.program.storage import Needs
+from smelt.registry import Registry, modules_of, owner_of
 
 
 @dataclass(frozen=True)
@@ -212,14 +213,9 @@ FLOAT = frozenset({"float"})
 NUMBER = frozenset({"float", "int"})
 ANY = frozenset({"float", "int", "bool"})
 
-_TABLE: dict[str, Kernel] = {}
-
-
-def register(op: str, kernel: Kernel) -> None:
-    """Let instructions called ``op`` be emitted by ``kernel``."""
-    if op in _TABLE:
-        raise InternalError("E901", f"{op} has two kernels ")
-    _TABLE[op] = kernel
+KERNELS: Registry[str, Kernel] = Registry(
+    "E651", lambda op: f"kernels of {op} that emit C", modules_of("smelt.native.kernels")
+)
 
 
 def kernel(
@@ -232,20 +228,10 @@ def kernel(
 
     def decorate(emit: Emit) -> Emit:
         for op in ops:
-            register(op, Kernel(emit, needs, refuse, kinds))
+            KERNELS.add(op, Kernel(emit, needs, refuse, kinds), owner_of(emit))
         return emit
 
     return decorate
-
-
-def registered(op: str) -> Kernel | None:
-    """The kernel that was registered for instructions called ``op``."""
-    return _TABLE.get(op)
-
-
-def registered_names() -> tuple[str, ...]:
-    """Every instruction that has one, sorted."""
-    return tuple(sorted(_TABLE))
 
 
 def static(slot: Slot) -> tuple[int, ...]:

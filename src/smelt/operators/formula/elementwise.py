@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -31,6 +31,10 @@ class Elementwise(Operator):
         """What it computes."""
         assert self.row.formula is not None
         return self.row.formula
+
+    @property
+    def defining(self) -> Callable[..., object]:
+        return self.formula
 
 
 def elementwise(

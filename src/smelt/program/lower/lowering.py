@@ -27,12 +27,15 @@ from smelt.program.instruction import (
     Program,
     Slot,
 )
+from smelt.registry import Registry, modules_of, owner_of
 
 ABSENT = -1
 """The slot number of an optional input that is not given."""
 
 LoweringRule: TypeAlias = "Callable[[Lowering, ir.Node], None]"
-_TABLE: dict[str, LoweringRule] = {}
+LOWERINGS: Registry[str, LoweringRule] = Registry(
+    "E651", lambda op_type: f"lowerings of {op_type}", modules_of("smelt.program.lower")
+)
 
 
 def lowers(*op_types: str) -> Callable[[LoweringRule], LoweringRule]:
@@ -40,9 +43,7 @@ def lowers(*op_types: str) -> Callable[[LoweringRule], LoweringRule]:
 
     def register(rule: LoweringRule) -> LoweringRule:
         for op_type in op_types:
-            if op_type in _TABLE:
-                raise InternalError("E906", f"{op_type} has two lowerings")
-            _TABLE[op_type] = rule
+            LOWERINGS.add(op_type, rule, owner_of(rule))
         return rule
 
     return register
@@ -50,12 +51,12 @@ def lowers(*op_types: str) -> Callable[[LoweringRule], LoweringRule]:
 
 def lowering_of(op_type: str) -> LoweringRule | None:
     """The lowering of an operator of ONNX's own domain."""
-    return _TABLE.get(op_type)
+    return LOWERINGS.get(op_type)
 
 
 def lowered_operators() -> tuple[str, ...]:
     """The operators of ONNX's own domain that have a lowering, sorted."""
-    return tuple(sorted(_TABLE))
+    return tuple(sorted(LOWERINGS))
 
 
 class Lowering:

@@ -16,8 +16,9 @@ import ml_dtypes
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from smelt.errors import InternalError, ResourceLimit, Unsupported
+from smelt.errors import ResourceLimit, Unsupported
 from smelt.program.instruction import AttributeValue, DotDims
+from smelt.registry import Registry, modules_of, owner_of
 
 Array: TypeAlias = np.ndarray
 Shaped: TypeAlias = tuple[tuple[int, ...], np.dtype]
@@ -99,8 +100,12 @@ Kernel: TypeAlias = Callable[[Call], Step]
 View: TypeAlias = Callable[[Array], Array]
 ViewKernel: TypeAlias = "Callable[[Call], View | None]"
 
-KERNELS: dict[str, Kernel] = {}
-VIEWS: dict[str, ViewKernel] = {}
+KERNELS: Registry[str, Kernel] = Registry(
+    "E651", lambda op: f"host kernels of {op}", modules_of("smelt.targets.host.kernels")
+)
+VIEWS: Registry[str, ViewKernel] = Registry(
+    "E651", lambda op: f"host kernels of {op} that make views", lambda: len(KERNELS)
+)
 """Kernels whose result can be a view of the first input; they answer None where it cannot."""
 
 
@@ -109,9 +114,7 @@ def kernel(*ops: str, wide: bool = False) -> Callable[[Kernel], Kernel]:
 
     def register(prepare: Kernel) -> Kernel:
         for op in ops:
-            if op in KERNELS:
-                raise InternalError("E906", f"two host kernels for {op}")
-            KERNELS[op] = widened(prepare) if wide else prepare
+            KERNELS.add(op, widened(prepare) if wide else prepare, owner_of(prepare))
         return prepare
 
     return register
@@ -121,7 +124,7 @@ def view(op: str) -> Callable[[ViewKernel], ViewKernel]:
     """Register a kernel that may make a view."""
 
     def register(prepare: ViewKernel) -> ViewKernel:
-        VIEWS[op] = prepare
+        VIEWS.add(op, prepare, owner_of(prepare))
         return prepare
 
     return register

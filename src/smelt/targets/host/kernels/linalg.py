@@ -1,13 +1,9 @@
-"""Linear algebra through LAPACK and BLAS, and the NumPy reference for other declared operators."""
+"""Linear algebra through LAPACK and BLAS."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from smelt import operators
-from smelt.operators.declare import Attributes, Operator
 from smelt.operators.linalg.lu import permutation_of
 from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 
@@ -70,31 +66,3 @@ def lu(call: Call) -> Step:
             permutation[index] = permutation_of(pivots[index], rows)
 
     return Step(run)
-
-
-def by_reference(operator: Operator) -> Callable[[Call], Step]:
-    """The kernel of a declared operator that has none of its own: its NumPy reference."""
-
-    def prepare(call: Call) -> Step:
-        attributes: Attributes = {
-            attribute.name: call.attributes[attribute.name]  # type: ignore[misc]
-            for attribute in operator.attributes
-        }
-        given = len(call.inputs)
-
-        def run(*arrays: Array | None) -> None:
-            results = operator.reference(arrays[:given], attributes)
-            for target, result in zip(arrays[given:], results, strict=True):
-                assert target is not None
-                np.copyto(target, result)
-
-        return Step(run)
-
-    return prepare
-
-
-def declared(op: str) -> Callable[[Call], Step] | None:
-    """The kernel of ``domain::name`` by its reference, None if there is no such operator."""
-    domain, _, name = op.partition("::")
-    operator = operators.find(domain, name) if name else None
-    return None if operator is None else by_reference(operator)
