@@ -1,5 +1,7 @@
 """What ONNX Runtime lacks: a table by operator of ONNX and element type, each with a body instead.
 
+What it has and computes wrong is another table, ``wrong.py``, applied alike.
+
 Frontends and passes use the operators of ONNX as ONNX defines them, and targets see them plain.
 Only where a model is written, or opened in ONNX Runtime, does a node that has a row here call a
 function with the body of that row (``functions.py``); loading makes it the operator again.
@@ -14,8 +16,12 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.element_type import ElementTypes
+from smelt.ir.opset import attribute_names, default_attribute
 from smelt.operators.declare import Attribute, Attributes, Body, Definition
+from smelt.operators.elementwise import ROWS as ROWS_OF_ELEMENTS
+from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.special import error, trigonometric
+from smelt.operators.wrong import WRONG, is_wrong
 
 DOMAIN = "smelt"
 """Where the functions live."""
@@ -110,6 +116,30 @@ DOUBLES = (*trigonometric.OPERATORS, *error.OPERATORS[:1])
 """Operators that say by a formula what runtimes compute in single precision only."""
 
 
+FORMULAS = (
+    *("Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "PRelu", "Selu"),
+    *("Softplus", "Softsign", "ThresholdedRelu"),
+)
+"""Elementwise operators whose formula is computed instead, of doubles."""
+
+
+def _by_formula(name: str) -> Body:
+    """What the row of an elementwise operator says, as nodes."""
+    formula = ROWS_OF_ELEMENTS[name].formula
+    assert formula is not None
+
+    def body(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+        opset = b.model.opset_imports.get("", 1)
+        names = attribute_names(name, opset)
+        values = {each: default_attribute(name, each, opset) for each in names} | dict(attributes)
+        m = Nodes(b)
+        operands = [m.tensor(value) for value in given if value is not None]
+        result: Tensor = formula(m, *operands, **values)
+        return (result.value,)
+
+    return body
+
+
 def _rows() -> Iterator[tuple[tuple[str, ir.DataType], Body]]:
     for table, cast_back in ((AS, True), (PLACES_AS, False)):
         for op_type, types in table.items():
@@ -118,6 +148,10 @@ def _rows() -> Iterator[tuple[tuple[str, ir.DataType], Body]]:
     for operator in DOUBLES:
         assert operator.body is not None
         yield (operator.name, T.DOUBLE), operator.body
+    for name in FORMULAS:
+        yield (name, T.DOUBLE), _by_formula(name)
+    for dtype in (T.INT32, T.INT64, T.UINT32, T.UINT64):
+        yield ("PRelu", dtype), _by_formula("PRelu")
     for op_type in ("ReduceMax", "ReduceMin"):
         yield (op_type, T.UINT32), _as_double(op_type)
     yield ("Where", T.BOOL), _chosen_by_logic
@@ -126,7 +160,7 @@ def _rows() -> Iterator[tuple[tuple[str, ir.DataType], Body]]:
 LACKING: Mapping[tuple[str, ir.DataType], Body] = dict(_rows())
 """What computes the same; `tests/operators` holds the table against the installed runtime."""
 
-ROWS = frozenset(op_type for op_type, _ in LACKING)
+ROWS = frozenset(op_type for op_type, _ in (*LACKING, *WRONG))
 
 
 def typed_input(op_type: str) -> int:
@@ -147,7 +181,8 @@ def stand_in(node: ir.Node, types: ElementTypes) -> Definition | None:
     dtype = None if value is None else types.of(value)
     if dtype is None or any(attribute.is_ref() for attribute in given):
         return None
-    body = LACKING.get((node.op_type, dtype))
+    key = node.op_type, dtype
+    body = WRONG[key] if is_wrong(node, dtype) else LACKING.get(key)
     if body is None:
         return None
     return Definition(

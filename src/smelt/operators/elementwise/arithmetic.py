@@ -80,6 +80,7 @@ ROWS = (
         integers="(@t)(({0} > 0) - ({0} < 0))",
         unsigned="(@t)({0} > 0)",
         rounding=EXACT,
+        primitive="sign",
     ),
     Row("Sqrt", array=np.sqrt, floats="sqrt@f({0})", rounding=ONCE, primitive="sqrt"),
     Row(

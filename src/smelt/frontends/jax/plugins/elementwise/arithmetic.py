@@ -46,8 +46,8 @@ for _primitive, _names in NUMERIC.items():
     lowers(_primitive, broadcasts=True)(_lower(*_names))
 
 
-EXTREMES = {"max": ("Max", "Or", "Greater"), "min": ("Min", "And", "Less")}
-"""The ONNX operator for numbers, for booleans, and the test that the first of two passes."""
+EXTREMES = {"max": ("Max", "Or"), "min": ("Min", "And")}
+"""The ONNX operator for numbers and for booleans."""
 
 
 @lowers("max", "min", broadcasts=True)
@@ -56,16 +56,9 @@ def max_or_min(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def extreme(cx: Lowering, name: str, a: ir.Value, b: ir.Value) -> ir.Value:
-    """The ``max`` or ``min`` of two arrays.
-
-    ONNX Runtime compares only halves of long integers in Max and Min, but all of them in Greater.
-    """
-    on_numbers, on_booleans, test = EXTREMES[name]
-    if a.dtype == BOOL:
-        return cx.op(on_booleans, a, b)
-    if a.dtype == ir.DataType.INT64:
-        return cx.op("Where", cx.op(test, a, b), a, b)
-    return cx.op(on_numbers, a, b)
+    """The ``max`` or ``min`` of two arrays."""
+    on_numbers, on_booleans = EXTREMES[name]
+    return cx.op(on_booleans if a.dtype == BOOL else on_numbers, a, b)
 
 
 @lowers("mul", broadcasts=True)
@@ -102,16 +95,9 @@ def div(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
 def rem(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
     """The sign of the dividend; a zero divisor gives the dividend, as in XLA."""
     if not _needs_guard(a, b):
-        return _remainder(cx, a, b)
+        return cx.op("Mod", a, b, fmod=1)
     zero, safe = _safe_divisor(cx, b)
-    return where(cx, zero, a, _remainder(cx, a, safe))
-
-
-def _remainder(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Without Mod for 64-bit integers, which ONNX Runtime takes through double precision."""
-    if a.dtype in (ir.DataType.INT64, ir.DataType.UINT64):
-        return cx.op("Sub", a, cx.op("Mul", cx.op("Div", a, b), b))
-    return cx.op("Mod", a, b, fmod=1)
+    return where(cx, zero, a, cx.op("Mod", a, safe, fmod=1))
 
 
 def _needs_guard(a: ir.Value, b: ir.Value) -> bool:

@@ -23,14 +23,6 @@ def neg(cx: Lowering, x: ir.Value) -> ir.Value:
     return cx.op("Neg", x)
 
 
-@lowers("sign", broadcasts=True)
-def sign(cx: Lowering, x: ir.Value) -> ir.Value:
-    """ONNX Runtime takes NaN among half floats for 0."""
-    assert x.dtype is not None
-    half = x.dtype in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
-    return cx.cast(cx.op("Sign", cx.cast(x, ir.DataType.FLOAT) if half else x), x.dtype)
-
-
 @lowers("square", broadcasts=True)
 def square(cx: Lowering, x: ir.Value) -> ir.Value:
     return cx.op("Mul", x, x)

@@ -1,0 +1,148 @@
+"""What ONNX Runtime 1.31 computes wrong: by operator and element type, a body that is right.
+
+Seen there, and held against the installed runtime by ``tests/operators/test_wrong.py``: of int64
+only the low halves of differences decide Max, Min, and ReduceMax and ReduceMin along the last
+axes; a Mod with ``fmod`` takes 64 bits through doubles; the Sign of a NaN of 16 bits is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.constants import tensor_of
+from smelt.operators.declare import Attributes, Body
+
+T = ir.DataType
+Values = Sequence["ir.Value | None"]
+
+HALF = 2**32
+
+SMALL = (T.BOOL, T.INT8, T.UINT8, T.INT16, T.UINT16, T.INT32)
+"""Element types whose numbers lie so close together that no difference is cut."""
+
+SIZES = frozenset(
+    {
+        *("Add", "Concat", "Gather", "Identity", "Max", "Min", "Reshape", "Slice", "Squeeze"),
+        *("Sub", "Unsqueeze", "Where"),
+    }
+)
+"""What sizes and places are computed by, from sizes and small constants."""
+
+LONGEST = 16
+"""Nodes that are looked at to find out that an operand is a size."""
+
+
+def _chosen(test: str) -> Body:
+    """Max or Min of any number of tensors, by comparisons, which are right."""
+
+    def body(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+        first, *others = [value for value in given if value is not None]
+        for other in others:
+            first = b.op("Where", b.op(test, first, other), first, other)
+        return (first,)
+
+    return body
+
+
+def _truncated(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    """The remainder with the sign of the dividend: Div truncates."""
+    x, y = given
+    return (b.op("Sub", x, b.op("Mul", b.op("Div", x, y), y)),)
+
+
+def _sign(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    (x,) = given
+    assert x is not None
+    wide = b.op("Sign", b.op("Cast", x, to=int(T.FLOAT)))
+    return (b.op("Cast", wide, to=int(x.dtype or T.FLOAT16)),)
+
+
+def _of_halves(op_type: str) -> Body:
+    """ReduceMax or ReduceMin: of the high halves as doubles, then of the low ones beside it.
+
+    Of no elements the result is the least or the greatest number of the type.
+    """
+
+    def body(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+        x, *axes = given
+        assert x is not None
+        spelled: dict[str, Any] = dict(attributes)
+        kept = {**spelled, "keepdims": 1}
+        half = b.const_like(HALF, x)
+        low = b.op("Mod", x, half)
+        high = b.op("Cast", b.op("Div", b.op("Sub", x, low), half), to=int(T.DOUBLE))
+        low = b.op("Cast", low, to=int(T.DOUBLE))
+        best = b.op("Equal", high, b.op(op_type, high, *axes, **kept))
+        beyond = b.const_like(-1 if op_type == "ReduceMax" else HALF, low)
+        lows = b.op(op_type, b.op("Where", best, low, beyond), *axes, **spelled)
+        highs = b.op(op_type, high, *axes, **spelled)
+        least = -HALF // 2
+        parts = [_whole(b, highs, least, least + HALF - 1), _whole(b, lows, 0, HALF - 1)]
+        return (b.op("Add", b.op("Mul", parts[0], half), parts[1]),)
+
+    return body
+
+
+def _whole(b: Builder, x: ir.Value, low: int, high: int) -> ir.Value:
+    """``x``, a double that is whole or infinite, as an int64 within the bounds."""
+    clipped = b.op("Clip", x, b.const_like(low, x), b.const_like(high, x))
+    return b.op("Cast", clipped, to=int(T.INT64))
+
+
+def _rows() -> Iterator[tuple[tuple[str, ir.DataType], Body]]:
+    yield ("Max", T.INT64), _chosen("Greater")
+    yield ("Min", T.INT64), _chosen("Less")
+    for dtype in (T.INT64, T.UINT64):
+        yield ("Mod", dtype), _truncated
+    yield ("Sign", T.FLOAT16), _sign
+    yield ("Sign", T.BFLOAT16), _sign
+    for op_type in ("ReduceMax", "ReduceMin"):
+        yield (op_type, T.INT64), _of_halves(op_type)
+
+
+WRONG: Mapping[tuple[str, ir.DataType], Body] = dict(_rows())
+
+
+def _are_sizes(node: ir.Node) -> bool:
+    """True if the operands are computed from sizes of tensors, which are below 2**31."""
+    pending, seen = [value for value in node.inputs if value is not None], 0
+    while pending:
+        value = pending.pop()
+        seen += 1
+        if seen > LONGEST or not _is_size(value, pending):
+            return False
+    return True
+
+
+def _is_size(value: ir.Value, pending: list[ir.Value]) -> bool:
+    """True if ``value`` is small, once those are that are added to ``pending``."""
+    tensor = tensor_of(value)
+    if tensor is not None:
+        return tensor.size <= LONGEST and bool((abs(tensor.numpy()) < HALF // 2).all())
+    producer = value.producer()
+    if producer is None or producer.domain:
+        return False
+    if producer.op_type == "Cast":
+        source = producer.inputs[0]
+        return source is not None and source.dtype in SMALL
+    if producer.op_type in SIZES:
+        pending.extend(each for each in producer.inputs if each is not None)
+    return producer.op_type in SIZES or producer.op_type == "Shape"
+
+
+RIGHT_IF: Mapping[str, Callable[[ir.Node], bool]] = {
+    "Max": _are_sizes,
+    "Min": _are_sizes,
+    "Mod": lambda node: not node.attributes.get_int("fmod", 0),
+}
+"""Nodes of these operators that the runtime computes right."""
+
+
+def is_wrong(node: ir.Node, dtype: ir.DataType) -> bool:
+    """True if ONNX Runtime may compute ``node``, on elements of a type, wrong."""
+    right = RIGHT_IF.get(node.op_type)
+    return (node.op_type, dtype) in WRONG and (right is None or not right(node))
