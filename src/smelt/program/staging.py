@@ -4,7 +4,8 @@ Inputs, constants and outputs live in the home memory; instructions read and wri
 (the scratchpad of an accelerator). ``Load`` copies a slot, or a box of one, into the near memory;
 ``Store`` copies back. What does not fit is spilled: the value read farthest in the future goes
 first (Belady, 1966), and is loaded again before its next reader. Loads move ahead of the
-instruction before, where both fit, so that a copy and a computation can overlap: double buffering.
+instruction before and Stores behind the next one, where both fit, so that copies and computations
+can overlap: double buffering.
 """
 
 from __future__ import annotations
@@ -37,18 +38,19 @@ def plan_staged(
     Raises Unsupported E405 if one instruction alone needs more of ``near`` than there is, or all
     together more of ``home``.
     """
-    budget = near.size
     refusal: Unsupported | None = None
-    for attempt in range(ATTEMPTS):
-        limit = replace(near, size=budget)
-        staged = stage(program, home, limit, needs_of, double_buffer=double_buffer and not attempt)
-        try:
-            return plan_spaces(staged, (home, near), needs_of)
-        except Unsupported as error:
-            refusal = error
-            if budget is None:
-                raise
-            budget -= max(budget // 16, near.align)
+    for ahead in (True, False) if double_buffer else (False,):
+        budget = near.size
+        for _ in range(ATTEMPTS):
+            limit = replace(near, size=budget)
+            try:
+                staged = stage(program, home, limit, needs_of, double_buffer=ahead)
+                return plan_spaces(staged, (home, near), needs_of)
+            except Unsupported as error:
+                refusal = refusal or error
+                if budget is None or budget <= near.align:
+                    break
+                budget -= max(budget // 16, near.align)
     assert refusal is not None
     raise refusal
 
@@ -68,7 +70,7 @@ def stage(
     stager = _Stager(program, home, near)
     for step, instruction in enumerate(program.instructions):
         stager.step(step, instruction, needs_of(instruction).workspace)
-    return _prefetched(stager, near) if double_buffer else stager.made
+    return _overlapped(stager, near) if double_buffer else stager.made
 
 
 @dataclass
@@ -94,10 +96,11 @@ class _Stager:
         self.stored.update(program.inputs, program.constants)
         self.readers: dict[int, list[int]] = {}
         for step, instruction in enumerate(program.instructions):
-            for slot in instruction.inputs:
-                self.readers.setdefault(slot, []).append(step)
             if instruction.op == JOIN:
                 self._plan_join(instruction)
+                continue  # its parts are stored as they are written
+            for slot in instruction.inputs:
+                self.readers.setdefault(slot, []).append(step)
 
     def _plan_join(self, join: Instruction) -> None:
         axis = join.attributes["axis"]
@@ -206,28 +209,43 @@ class _Stager:
         )
 
 
-def _prefetched(stager: _Stager, near: Memory) -> Program:
-    """Each Load before the computation that it follows, where the near memory holds both."""
+Order = list[tuple[Instruction, int]]
+"""Instructions, each with the bytes that are live in the near memory at it."""
+
+
+def _overlapped(stager: _Stager, near: Memory) -> Program:
+    """Loads before the computation that they follow, and Stores behind the next one, where the
+    near memory holds what lives longer: a copy then waits for no computation beside it."""
     program, slots = stager.made, stager.made.slots
-    order: list[tuple[Instruction, int]] = []
-    for instruction, peak in zip(program.instructions, stager.peaks, strict=True):
-        order.append((instruction, peak))
-        if instruction.op != LOAD:
-            continue
-        at, size = len(order) - 1, aligned(slots[instruction.outputs[0]].nbytes, near.align)
-        passed = 0
-        while at > 0 and passed < 2:
-            before, live = order[at - 1]
-            computes = before.op not in (LOAD, STORE)
-            if (passed and computes) or instruction.inputs[0] in before.outputs:
-                break
-            if before.op == LOAD and passed:
-                break
-            if near.size is not None and live + size > near.size:
-                break
-            order[at - 1], order[at] = (instruction, peak), (before, live + size)
-            passed += computes
-            at -= 1
-        if near.size is not None and at < len(order) - 1:
-            order[at] = (instruction, max(peak, order[at + 1][1]))
+    order: Order = []
+    for item in zip(program.instructions, stager.peaks, strict=True):
+        order.append(item)
+        if item[0].op == LOAD:
+            size = aligned(slots[item[0].outputs[0]].nbytes, near.align)
+            _pass_one(order, len(order) - 1, -1, size, near)
+    for at in range(len(order) - 1, -1, -1):
+        if order[at][0].op == STORE:
+            size = aligned(slots[order[at][0].inputs[0]].nbytes, near.align)
+            _pass_one(order, at, 1, size, near)
     return replace(program, instructions=[instruction for instruction, _ in order])
+
+
+def _pass_one(order: Order, at: int, step: int, size: int, near: Memory) -> None:
+    """Move the copy at ``at`` backwards or forwards beyond one computation, which it does not
+    depend on; the slot of ``size`` bytes is live at all that it passes."""
+    moved, peak = order[at]
+    passed = False
+    while 0 <= at + step < len(order):
+        other, live = order[at + step]
+        computes = other.op not in (LOAD, STORE)
+        depends = set(moved.inputs) & set(other.outputs) or set(moved.outputs) & {
+            *other.inputs,
+            *(other.outputs if computes else ()),
+        }
+        full = near.size is not None and live + size > near.size
+        if depends or full or (passed and (computes or other.op == moved.op)):
+            return
+        peak = max(peak, live + size)
+        order[at], order[at + step] = (other, live + size), (moved, peak)
+        passed |= computes
+        at += step

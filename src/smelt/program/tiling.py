@@ -107,8 +107,6 @@ def _window(
         return None
     left = list(pads)
     left[place], left[rank + place] = low - first, end - high
-    if max(left[place], left[rank + place]) >= reach:
-        return None
     return Region({0: {axis: (low, high)}}, {"pads": tuple(left)})
 
 
