@@ -13,13 +13,8 @@ from smelt.frontends.jax.registry import lowers
 
 BOOL = ir.DataType.BOOL
 
-WIDER = {
-    ir.DataType.INT8: ir.DataType.INT32,
-    ir.DataType.INT16: ir.DataType.INT32,
-    ir.DataType.UINT8: ir.DataType.INT32,
-    ir.DataType.UINT16: ir.DataType.INT32,
-}
-"""Integers that few runtimes order; what is reduced is cast back."""
+WIDER = dict.fromkeys((ir.DataType.INT16, ir.DataType.UINT16), ir.DataType.INT32)
+"""Integers whose extrema ONNX does not have; what is reduced is cast back."""
 
 LONG = (ir.DataType.INT64, ir.DataType.UINT64)
 
@@ -82,10 +77,10 @@ def _reduce_integers(
             return cx.cast(_sum_of_halves(cx, cx.cast(x, ir.DataType.INT64), dims), dtype)
         wide = cx.cast(x, ir.DataType.INT64)
         return cx.cast(cx.op(op_type, wide, dims, keepdims=0), dtype)
-    wide_type = WIDER.get(dtype, dtype)
-    if op_type == "ReduceProd" or wide_type != ir.DataType.INT32:
+    if op_type == "ReduceProd" or dtype == ir.DataType.UINT64:
         return folded_by(cx, FOLDED[op_type], x, axes)
-    return cx.cast(cx.op(op_type, cx.cast(x, wide_type), dims, keepdims=0), dtype)
+    wide = cx.cast(x, WIDER.get(dtype, dtype))
+    return cx.cast(cx.op(op_type, wide, dims, keepdims=0), dtype)
 
 
 def _sum_of_halves(cx: Lowering, x: ir.Value, dims: ir.Value) -> ir.Value:
