@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import sys
 import types
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
+from smelt.errors import UsageError
 from smelt.frontends.jax import patches, trace
 from smelt.frontends.jax.replacement import replaced
 from smelt.runtime.runner import run
@@ -40,8 +42,11 @@ def test_in_place_within_a_trace_and_gone_after_it(library):
 
 
 def test_a_target_has_one_patch(library):
-    known = patches._patches["patched_library:double"]
-    assert patches.register(patches.Patch(known.target, lambda original: original)) is known
+    again = patches.Patch("patched_library:double", lambda original: original)
+    patches.register(again)
+    assert patches._patches[again.target] is again
+    with pytest.raises(UsageError, match="E652"):
+        patches.register(dataclasses.replace(again, owner="another.package"))
 
 
 def test_a_module_that_nobody_imported_stays_so():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import types
@@ -139,6 +140,19 @@ def test_a_target_is_bound_once(library):
     with pytest.raises(UsageError) as caught:
         binds(Binding("test_library:cube", "test.other", lambda x: x))
     assert caught.value.code == "E652"
+    assert caught.value.at == (f"'test.double' of {__name__}", f"'test.other' of {__name__}")
+
+
+def test_a_binding_that_is_registered_again_replaces_itself(library):
+    """As when a cell of a notebook runs once more."""
+
+    def cubed(x):
+        return library.cube(x)
+
+    assert [node.op_type for node in trace(cubed, "f32[3]").graph] == ["Add"]
+    never = functools.partial(Binding, arguments=lambda *_, **__: None)
+    binds(never("test_library:cube", "test.double", lambda x, **_: x))
+    assert "Add" not in {node.op_type for node in trace(cubed, "f32[3]").graph}
 
 
 def test_other_threads_see_the_original(library):

@@ -19,7 +19,6 @@ from typing import Any, TypeAlias
 
 import jax
 
-from smelt.errors import UsageError
 from smelt.frontends.jax import compat, patches
 from smelt.frontends.jax.replacement import Function
 
@@ -77,20 +76,17 @@ class Binding:
 
 
 def binds(binding: Binding) -> Binding:
-    """Register ``binding``; raises UsageError E652 if its target has another."""
-    wanted = patches.Patch(
-        binding.target, binding.in_place_of, binding.optional, binding.parameters
-    )
-    known = patches.register(wanted)
-    if known != wanted:
-        other = getattr(known.replacement, "__self__", None)
-        taken = other.primitive if isinstance(other, Binding) else "a patch of smelt"
-        raise UsageError(
-            "E652",
-            f"{binding.target!r} is bound to two primitives",
-            at=(taken, binding.primitive),
-            fix="remove one of the bindings, or uninstall its package",
+    """Register ``binding``; raises UsageError E652 if its target has one of another module, or
+    one of another primitive."""
+    patches.register(
+        patches.Patch(
+            binding.target,
+            binding.in_place_of,
+            binding.optional,
+            binding.parameters,
+            owner=f"{binding.primitive!r} of {binding.abstract.__module__}",
         )
+    )
     return binding
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import jax
 
+from smelt.errors import UsageError
 from smelt.frontends.jax import frames
 from smelt.frontends.jax.replacement import Function, Replacement, original
 
@@ -24,7 +25,8 @@ from smelt.frontends.jax.replacement import Function, Replacement, original
 class Patch:
     """``target`` is ``module:attribute.path``; ``replacement`` makes what is called instead of
     the function there, out of that function. If ``optional``, a module that nobody has imported
-    stays so. ``parameters`` are those that the replacement knows; empty if it takes any.
+    stays so. ``parameters`` are those that the replacement knows; empty if it takes any. ``owner``
+    says who registers it, the module of ``replacement`` if it is empty.
 
     A patch saves time, or lets more be traced, and changes no result. So it is left out where its
     function is gone, takes other parameters, or lacks something that the replacement looks for;
@@ -35,6 +37,12 @@ class Patch:
     replacement: Callable[[Function], Function]
     optional: bool = False
     parameters: tuple[str, ...] = ()
+    owner: str = ""
+
+    @property
+    def registered_by(self) -> str:
+        """Who registered it, for messages."""
+        return self.owner or self.replacement.__module__
 
 
 _patches: dict[str, Patch] = {}
@@ -46,10 +54,23 @@ _OWN = str(Path(__file__).parents[2])
 _log = logging.getLogger(__name__)
 
 
-def register(patch: Patch) -> Patch:
-    """Register ``patch``, unless its target has another: returns the one that it has."""
+def register(patch: Patch) -> None:
+    """Register ``patch``; raises UsageError E652 if its target has one of another owner.
+
+    The same owner replaces its own, as when a cell of a notebook runs again.
+    """
     with _lock:
-        return _patches.setdefault(patch.target, patch)
+        known = _patches.setdefault(patch.target, patch)
+        if known.registered_by == patch.registered_by:
+            _patches[patch.target] = patch
+            return
+    raise UsageError(
+        "E652",
+        f"{patch.target!r} is replaced by two patches",
+        at=(known.registered_by, patch.registered_by),
+        why="which one to use would depend on the order of imports",
+        fix="remove one of them, or uninstall its package",
+    )
 
 
 def replacements() -> list[Replacement]:
