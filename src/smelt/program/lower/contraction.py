@@ -27,23 +27,23 @@ class Labelled:
 def matmul(cx: Lowering, node: ir.Node) -> None:
     """Batch dims align from the back; a size 1 that broadcasts is dropped, so it becomes free."""
     lhs, rhs = (cx.slot(value) for value in node.inputs)
-    _product(cx, lhs, rhs, node.outputs[0])
+    product_to(cx, lhs, rhs, node.outputs[0])
 
 
 @lowers("MatMulInteger")
 def matmul_integer(cx: Lowering, node: ir.Node) -> None:
     """A MatMul of 32-bit integers, in which every product and sum of bytes is exact or wraps."""
-    lhs = _shifted(cx, node, 0, rows=True)
-    rhs = _shifted(cx, node, 1, rows=False)
-    _product(cx, lhs, rhs, node.outputs[0])
+    lhs, rhs = (cx.slot(value) for value in node.inputs[:2])
+    lhs = shifted(cx, lhs, cx.input(node, 2), rows=True)
+    rhs = shifted(cx, rhs, cx.input(node, 3), rows=False)
+    product_to(cx, lhs, rhs, node.outputs[0])
 
 
-def _shifted(cx: Lowering, node: ir.Node, place: int, *, rows: bool) -> int:
-    """Operand ``place`` less its zero point, which has one number, or one for each row or column.
+def shifted(cx: Lowering, operand: int, zero: ir.Value | None, *, rows: bool) -> int:
+    """``operand`` in 32 bits less its zero point: one number, or one for each row or column.
 
     Those of rows, as a vector, lie along the last dim but one.
     """
-    operand, zero = cx.slot(node.inputs[place]), cx.input(node, place + 2)
     shape, wide = cx.shape(operand), ir.DataType.INT32
     x = cx.emit_new("Cast", (operand,), shape, dtype=wide, saturate=1)
     if zero is None:
@@ -57,7 +57,8 @@ def _shifted(cx: Lowering, node: ir.Node, place: int, *, rows: bool) -> int:
     return cx.emit_new("Sub", (x, point), shape)
 
 
-def _product(cx: Lowering, lhs: int, rhs: int, output: ir.Value) -> None:
+def product_to(cx: Lowering, lhs: int, rhs: int, output: ir.Value | int) -> None:
+    """A MatMul into a value or a slot; batch dims align from the back."""
     lhs_rank, rhs_rank = len(cx.shape(lhs)), len(cx.shape(rhs))
     if lhs_rank == 0 or rhs_rank == 0:
         raise cx.refuse("MatMul takes no operand of rank 0")
@@ -102,18 +103,17 @@ def dot_to(
     a: Labelled,
     b: Labelled,
     out: Sequence[str],
-    output: ir.Value,
+    output: ir.Value | int,
 ) -> None:
     """One DotGeneral of ``a`` and ``b`` whose dims come out in the order ``out``."""
+    target = output if isinstance(output, int) else cx.define(output)
     dims, labels = _dims(a, b, out)
     if labels == tuple(out):
-        cx.emit(
-            "DotGeneral", (a.slot, b.slot), (cx.define(output),), semiring=SUM_PRODUCT, dims=dims
-        )
+        cx.emit("DotGeneral", (a.slot, b.slot), (target,), semiring=SUM_PRODUCT, dims=dims)
         return
     result = _dot(cx, a, b, out)
     perm = tuple(result.labels.index(label) for label in out)
-    cx.emit("Transpose", (result.slot,), (cx.define(output),), perm=perm)
+    cx.emit("Transpose", (result.slot,), (target,), perm=perm)
 
 
 def _dims(a: Labelled, b: Labelled, kept: Sequence[str]) -> tuple[DotDims, tuple[str, ...]]:

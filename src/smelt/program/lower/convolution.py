@@ -18,7 +18,7 @@ def conv(cx: Lowering, node: ir.Node) -> None:
     ``group``.
     """
     kernel = cx.ints(node, "kernel_shape") or _static(cx, cx.shape(cx.slot(node.inputs[1]))[2:])
-    cx.keep(node, **_window(cx, node, kernel), group=int_of(node, "group", 1))
+    cx.keep(node, **window_attributes(cx, node, kernel), group=int_of(node, "group", 1))
 
 
 @lowers("ConvTranspose")
@@ -29,7 +29,7 @@ def conv_transpose(cx: Lowering, node: ir.Node) -> None:
         raise cx.refuse("auto_pad of a ConvTranspose", "give pads instead")
     if cx.ints(node, "output_shape") is not None:
         raise cx.refuse("output_shape of a ConvTranspose", "give pads instead")
-    cx.keep(node, **_window(cx, node, kernel), group=int_of(node, "group", 1))
+    cx.keep(node, **window_attributes(cx, node, kernel), group=int_of(node, "group", 1))
 
 
 @lowers("MaxPool", "AveragePool", "LpPool")
@@ -48,7 +48,7 @@ def pool(cx: Lowering, node: ir.Node) -> None:
         attributes["count_include_pad"] = int_of(node, "count_include_pad", 0)
     else:
         attributes["p"] = int_of(node, "p", 2)
-    window = _window(cx, node, kernel)
+    window = window_attributes(cx, node, kernel)
     outputs = list(node.outputs[:1])
     outputs += [value for value in node.outputs[1:] if is_used(value)]
     cx.emit(
@@ -67,7 +67,10 @@ def _static(cx: Lowering, shape: Sequence[Dim]) -> tuple[int, ...]:
     return sizes
 
 
-def _window(cx: Lowering, node: ir.Node, kernel: tuple[int, ...]) -> dict[str, AttributeValue]:
+def window_attributes(
+    cx: Lowering, node: ir.Node, kernel: tuple[int, ...]
+) -> dict[str, AttributeValue]:
+    """Kernel, strides, dilations and pads of a node, whose first input is the image, as numbers."""
     ones = (1,) * len(kernel)
     strides = cx.ints(node, "strides") or ones
     dilations = cx.ints(node, "dilations") or ones

@@ -1,0 +1,220 @@
+"""Quantization: numbers as integers with a scale and a zero point, spelled in plain arithmetic.
+
+Integers less their zero points are exact in 32 bits and in float. What is quantized is divided,
+rounded to even and clamped in the order of ONNX Runtime, so that the bits are its bits.
+"""
+
+from __future__ import annotations
+
+import math
+
+import ml_dtypes
+import onnx_ir as ir
+
+from smelt.program.instruction import Dim
+from smelt.program.lower.contraction import product_to, shifted
+from smelt.program.lower.convolution import window_attributes
+from smelt.program.lower.lowering import Lowering, int_of, lowers
+
+FLOAT, INT32 = ir.DataType.FLOAT, ir.DataType.INT32
+EXACT_FLOAT = 2**24
+"""Integers up to it are floats."""
+
+REACH = float(2**20)
+"""Beyond all numbers of 16 bits and their zero points, and exact with them in 32 bits."""
+
+
+@lowers("DequantizeLinear")
+def dequantize(cx: Lowering, node: ir.Node) -> None:
+    """``(x - zero point) * scale``, in float, then in the element type of the output."""
+    x, scale = cx.slot(node.inputs[0]), cx.slot(node.inputs[1])
+    shape, zero = cx.shape(x), cx.input(node, 2)
+    if zero is not None and cx.dtype(x).is_integer():
+        wide = _cast(cx, x, INT32)
+        point = _along(cx, node, _cast(cx, cx.slot(zero), INT32), shape)
+        x = cx.emit_new("Sub", (wide, point), shape)
+    factor = _along(cx, node, _cast(cx, scale, FLOAT), shape)
+    values = cx.emit_new("Mul", (_cast(cx, x, FLOAT), factor), shape)
+    _cast_to(cx, values, node.outputs[0])
+
+
+@lowers("QuantizeLinear")
+def quantize(cx: Lowering, node: ir.Node) -> None:
+    """``round(x / scale) + zero point``, clamped to the output; a float only divides and casts."""
+    x, scale, zero = cx.slot(node.inputs[0]), cx.slot(node.inputs[1]), cx.input(node, 2)
+    shape = cx.shape(x)
+    divisor = _along(cx, node, _cast(cx, scale, FLOAT), shape)
+    quotient = cx.emit_new("Div", (_cast(cx, x, FLOAT), divisor), shape)
+    output = node.outputs[0]
+    if output.dtype is None or not output.dtype.is_integer():
+        saturate = int_of(node, "saturate", 1)
+        cx.emit("Cast", (quotient,), (cx.define(output),), saturate=saturate)
+        return
+    point = None
+    if zero is not None:
+        point = _along(cx, node, _cast(cx, cx.slot(zero), INT32), shape)
+    _requantize(cx, quotient, point, output)
+
+
+@lowers("ConvInteger")
+def conv_integer(cx: Lowering, node: ir.Node) -> None:
+    """A Conv of integers less their zero points, in floats that hold every sum."""
+    x, w = cx.slot(node.inputs[0]), cx.slot(node.inputs[1])
+    sums = _convolution(cx, node, x, w, cx.input(node, 2), cx.input(node, 3), node.outputs[0])
+    _cast_to(cx, sums, node.outputs[0])
+
+
+@lowers("QLinearConv")
+def qlinear_conv(cx: Lowering, node: ir.Node) -> None:
+    """Sums of products of integers, and a bias; one factor a channel; then as QuantizeLinear."""
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = node.inputs[:8]
+    output, bias = node.outputs[0], cx.input(node, 8)
+    sums = _convolution(cx, node, cx.slot(x), cx.slot(w), x_zero, w_zero, output)
+    shape = cx.shape(sums)
+    rank = len(shape)
+    if bias is not None:
+        wide = _channels(cx, _cast(cx, cx.slot(bias), cx.dtype(sums)), rank)
+        sums = cx.emit_new("Add", (sums, wide), shape)
+    scales = [cx.slot(value) for value in (x_scale, w_scale, y_scale)]
+    factor = _channels(cx, _factor(cx, *scales), rank)
+    scaled = cx.emit_new("Mul", (_cast(cx, sums, FLOAT), factor), shape)
+    _requantize(cx, scaled, _scalar(cx, _cast(cx, cx.slot(y_zero), INT32)), output)
+
+
+@lowers("QLinearMatMul")
+def qlinear_matmul(cx: Lowering, node: ir.Node) -> None:
+    """As QLinearConv, of a MatMul; scales and zero points of one operand may be rows or columns."""
+    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = node.inputs
+    output = node.outputs[0]
+    left = shifted(cx, cx.slot(a), a_zero, rows=True)
+    right = shifted(cx, cx.slot(b), b_zero, rows=False)
+    if output.shape is None or output.dtype is None:
+        raise cx.refuse("the rank of the result is not known")
+    sums = cx.new(INT32, output.shape.dims, f"{output.name}/sums")
+    product_to(cx, left, right, sums)
+    shape = cx.shape(sums)
+    rows = _rows(cx, cx.slot(a_scale), len(shape))
+    factor = _factor(cx, rows, cx.slot(b_scale), cx.slot(y_scale))
+    scaled = cx.emit_new("Mul", (_cast(cx, sums, FLOAT), factor), shape)
+    point = _rows(cx, _cast(cx, cx.slot(y_zero), INT32), len(shape))
+    _requantize(cx, scaled, point, output)
+
+
+def _convolution(
+    cx: Lowering,
+    node: ir.Node,
+    x: int,
+    w: int,
+    x_zero: ir.Value | None,
+    w_zero: ir.Value | None,
+    output: ir.Value,
+) -> int:
+    """The sums of a convolution of integers, as floats: doubles where floats would round."""
+    sizes = [dim for dim in cx.shape(w) if isinstance(dim, int)]
+    if len(sizes) < len(cx.shape(w)) or output.shape is None:
+        raise cx.refuse_size("the weights have a symbolic size")
+    exact = math.prod(sizes[1:]) * 255 * 255 < EXACT_FLOAT
+    wide = FLOAT if exact else ir.DataType.DOUBLE
+    image = _cast(cx, shifted(cx, x, x_zero, rows=False), wide)
+    weights = shifted(cx, w, None, rows=False)
+    if w_zero is not None:
+        point = _channels(cx, _cast(cx, cx.slot(w_zero), INT32), len(sizes), axis=0)
+        weights = cx.emit_new("Sub", (weights, point), sizes)
+    kernel = cx.ints(node, "kernel_shape") or tuple(sizes[2:])
+    attributes = window_attributes(cx, node, kernel)
+    inputs = (image, _cast(cx, weights, wide))
+    group = int_of(node, "group", 1)
+    return cx.emit_new("Conv", inputs, output.shape.dims, dtype=wide, **attributes, group=group)
+
+
+def _requantize(cx: Lowering, value: int, point: int | None, output: ir.Value) -> None:
+    """Round ``value`` to even, add ``point``, and clamp to the element type of ``output``."""
+    shape, dtype = cx.shape(value), output.dtype
+    assert dtype is not None
+    near = cx.emit_new("Clip", (value,), shape, min=-REACH, max=REACH)
+    whole = _cast(cx, cx.emit_new("Round", (near,), shape), INT32)
+    if point is not None:
+        whole = cx.emit_new("Add", (whole, point), shape)
+    low, high = _range(dtype)
+    held = cx.emit_new("Clip", (whole,), shape, min=low, max=high)
+    _cast_to(cx, held, output)
+
+
+def _range(dtype: ir.DataType) -> tuple[int, int]:
+    found = ml_dtypes.iinfo(dtype.numpy())
+    return int(found.min), int(found.max)
+
+
+def _cast(cx: Lowering, slot: int, dtype: ir.DataType) -> int:
+    if cx.dtype(slot) == dtype:
+        return slot
+    return cx.emit_new("Cast", (slot,), cx.shape(slot), dtype=dtype, saturate=1)
+
+
+def _cast_to(cx: Lowering, slot: int, output: ir.Value) -> None:
+    if cx.dtype(slot) == output.dtype:
+        cx.alias(output, slot)
+    else:
+        cx.emit("Cast", (slot,), (cx.define(output),), saturate=1)
+
+
+def _factor(cx: Lowering, x: int, w: int, y: int) -> int:
+    """``x * w / y`` in float, as ONNX Runtime takes the factors together."""
+    first, second, third = (_scalar(cx, _cast(cx, slot, FLOAT)) for slot in (x, w, y))
+    shape = _wider(cx.shape(first), cx.shape(second))
+    both = cx.emit_new("Mul", (first, second), shape)
+    return cx.emit_new("Div", (both, third), _wider(shape, cx.shape(third)))
+
+
+def _wider(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    rank = max(len(a), len(b))
+    left, right = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
+    return tuple(y if x == 1 else x for x, y in zip(left, right, strict=True))
+
+
+def _scalar(cx: Lowering, slot: int) -> int:
+    """A vector of one number as that number; others as they are."""
+    return cx.emit_new("Reshape", (slot,), ()) if cx.shape(slot) == (1,) else slot
+
+
+def _channels(cx: Lowering, slot: int, rank: int, axis: int = 1) -> int:
+    """A vector along one axis of ``rank``; one number stays one."""
+    slot = _scalar(cx, slot)
+    if not cx.shape(slot):
+        return slot
+    return cx.emit_new("Reshape", (slot,), (*cx.shape(slot), *(1,) * (rank - axis - 1)))
+
+
+def _rows(cx: Lowering, slot: int, rank: int) -> int:
+    """A vector of numbers for rows, along the last dim but one."""
+    slot = _scalar(cx, slot)
+    shape = cx.shape(slot)
+    return cx.emit_new("Reshape", (slot,), (*shape, 1)) if len(shape) == 1 and rank > 1 else slot
+
+
+def _along(cx: Lowering, node: ir.Node, slot: int, shape: tuple[Dim, ...]) -> int:
+    """Scales or zero points as they meet ``shape``: one, a vector along ``axis``, or blocks."""
+    slot = _scalar(cx, slot)
+    given, rank = cx.shape(slot), len(shape)
+    if not given:
+        return slot
+    axis = cx.axis(int_of(node, "axis", 1), rank)
+    if len(given) == 1:
+        return cx.emit_new("Reshape", (slot,), (*given, *(1,) * (rank - axis - 1)))
+    block, size = int_of(node, "block_size", 0), shape[axis]
+    if len(given) != rank or not isinstance(size, int) or not isinstance(given[axis], int):
+        raise cx.refuse_size("the blocks have a symbolic size")
+    count = int(str(given[axis]))
+    if block < 1 or -(-size // block) != count:
+        raise cx.refuse(f"{count} blocks of {block} are not {size}")
+    if block == 1:
+        return slot
+    before, after = given[:axis], given[axis + 1 :]
+    apart = cx.emit_new("Reshape", (slot,), (*before, count, 1, *after))
+    spread = cx.emit_new("Expand", (apart,), (*before, count, block, *after))
+    whole = cx.emit_new("Reshape", (spread,), (*before, count * block, *after))
+    if count * block == size:
+        return whole
+    return cx.emit_new(
+        "Slice", (whole,), shape, starts=(0,), ends=(size,), axes=(axis,), steps=(1,)
+    )
