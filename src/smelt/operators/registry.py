@@ -38,6 +38,11 @@ def register(*operators: Operator, package: str = "") -> None:
             _register_shape_rule(operator)
 
 
+def is_installed(operator: Operator) -> bool:
+    """True if a package declares ``operator``, so that it is there in another process, too."""
+    return bool(OPERATORS.owner(operator.key).package)
+
+
 def _fill() -> None:
     for found in extensions(ENTRY_POINTS):
         register(

@@ -11,7 +11,10 @@ import numpy as np
 import pytest
 
 import smelt
+from smelt import operators
 from smelt.ir import text
+from smelt.operators import registry
+from smelt.operators.declare import Operator, Result
 from smelt.targets.saved import open_saved
 
 WEIGHTS = np.random.default_rng(0).normal(size=(300, 300)).astype(np.float32)
@@ -62,6 +65,26 @@ def test_operators_that_only_we_have(reopened) -> None:
     a = np.random.default_rng(0).normal(size=(3, 3)).astype(np.float32)
     for got, want in zip(saved.load()(a), artifact(a), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+def test_an_operator_of_this_process_alone_is_refused_but_runs(tmp_path) -> None:
+    """Who opens the folder would not have it; with a body the file would tell."""
+    backwards = Operator(
+        domain="example",
+        name="Backwards",
+        inputs=("x",),
+        outputs=("y",),
+        infer=lambda inputs, attributes: (Result(inputs[0].dtype, inputs[0].shape),),
+        reference=lambda inputs, attributes: (inputs[0][::-1],),
+    )
+    with registry.OPERATORS.refilled():
+        operators.register(backwards)
+        model = text.parse("g (float[2] x) => (float[2] y) { y = example.Backwards(x) }")
+        artifact = smelt.compile(model, target="host")
+        np.testing.assert_array_equal(artifact(np.arange(2, dtype=np.float32))[0], [1, 0])
+        with pytest.raises(smelt.SmeltError, match=r"E203.*Backwards"):
+            artifact.save(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_types_that_numpy_lacks(reopened) -> None:

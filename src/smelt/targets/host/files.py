@@ -15,8 +15,11 @@ import onnx_ir as ir
 
 from smelt.errors import UsageError
 from smelt.frontends.onnx import load
+from smelt.frontends.onnx.bodies import refuse_bare
 from smelt.frontends.onnx.save import ModelFiles
+from smelt.ir import scope
 from smelt.ir.files import Content
+from smelt.operators.registry import find, is_installed
 from smelt.program.memory import MemoryPlan
 
 SCHEMA = "smelt.host/1"
@@ -27,7 +30,8 @@ class Files(Mapping[str, bytes]):
     """The files of ``model``, whose arena ``memory`` is, if it is known before a run.
 
     The model is encoded when they are asked for: who compiles in order to call never does.
-    ``contents`` writes them without holding them.
+    ``contents`` writes them without holding them. Asking raises Unsupported E203 for an operator
+    that is declared in this process only and has no body, which nobody could load.
     """
 
     def __init__(self, model: ir.Model, memory: MemoryPlan | None) -> None:
@@ -35,6 +39,7 @@ class Files(Mapping[str, bytes]):
 
     @cached_property
     def _encoded(self) -> ModelFiles:
+        refuse_bare(node for node in scope.nodes(self._model) if _is_of_this_process(node))
         return ModelFiles(self._model, MODEL, inline_limit=0, keep_bare=True)
 
     @cached_property
@@ -58,6 +63,12 @@ class Files(Mapping[str, bytes]):
 
     def __len__(self) -> int:
         return len(self.contents)
+
+
+def _is_of_this_process(node: ir.Node) -> bool:
+    """True for an operator that whoever opens the folder would not have: no package declares it."""
+    operator = find(node.domain, node.op_type)
+    return operator is not None and operator.body is None and not is_installed(operator)
 
 
 def read_folder(folder: Path) -> ir.Model | None:
