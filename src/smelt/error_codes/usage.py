@@ -201,6 +201,12 @@ CODES: Mapping[str, ErrorCode] = {
         " declaration does not allow, or raised an error of Python.",
         "let `infer` return one Result an output, and raise ValueError for wrong inputs",
     ),
+    "E647": ErrorCode(
+        "a C kernel that is none",
+        "An entry point of `smelt.c.kernels` names no CKernel, or a CKernel has no example, or"
+        " neither or both of a text and a kernel.",
+        "let it name a CKernel of an operator of your own",
+    ),
     "E645": ErrorCode(
         "a body that needs itself",
         "The body of an operator beyond ONNX holds that operator again, so it has no end.",
