@@ -6,6 +6,7 @@ from functools import cache
 
 from smelt.native.kernels.integer import divide, modulo, power, shift
 from smelt.native.kernels.kernel import Instance, Kernel, KernelContext
+from smelt.native.kernels.lane_math import in_lanes
 from smelt.native.kernels.nest import emit_map
 from smelt.native.kernels.statements import Statements, read_once
 from smelt.native.types import CType, fill_types
@@ -47,7 +48,8 @@ def emit_each(cx: KernelContext, text: str, before: list[str] | None = None) -> 
     reads = [cx.input(i) for i in range(len(cx.instruction.inputs))]
     output = cx.output()
     accesses = [read.broadcast(output.shape) for read in reads]
-    emit_map(cx.body, output.shape, output.access(), accesses, text, before or ())
+    lines = [in_lanes(cx, line) for line in before or ()]
+    emit_map(cx.body, output.shape, output.access(), accesses, in_lanes(cx, text), lines)
 
 
 def in_place(instance: Instance) -> Needs:

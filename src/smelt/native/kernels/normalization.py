@@ -12,6 +12,7 @@ from smelt.native.kernels.kernel import (
     Operand,
     kernel,
 )
+from smelt.native.kernels.lane_math import in_lanes
 from smelt.native.kernels.nest import broadcast_strides, index
 from smelt.native.kernels.reduce import LANES
 from smelt.native.types import CType
@@ -61,6 +62,9 @@ def softmax(cx: KernelContext) -> None:
     count = shape[axis] if shape else 1
     inner = math.prod(shape[axis + 1 :])
     outer = source.size // (count * inner)
+    if inner == 1:
+        _emit_softmax_rows(cx, outer, count)
+        return
     body, at = cx.body, "[i]" if inner == 1 else f"[i * {inner}]"
     with body.loops(("o", "k"), (outer, inner)):
         offset = index((count * inner, 1), ("o", "k"))
@@ -81,6 +85,51 @@ def softmax(cx: KernelContext) -> None:
         with body.loop("i", count):
             scaled = f"y{at} / sum" if cx.instruction.op == "Softmax" else f"x{at} - top - sum"
             body.line(f"y{at} = {scaled};")
+
+
+def _emit_softmax_rows(cx: KernelContext, outer: int, count: int) -> None:
+    """Rows of neighbours: each pass is a loop without a chain from element to element."""
+    source, output, t, body = cx.input(0), cx.output(), cx.type(0), cx.body
+    e = in_lanes(cx, f"exp{t.f}(x[i] - top)")
+    with body.loop("o", outer):
+        body.line(f"const {t.name} *x = {source.name} + o * {count};")
+        body.line(f"{t.name} *y = {output.name} + o * {count};")
+        body.line(f"const {t.name} top = {_largest_of(cx, t)}(x, {count});")
+        if cx.instruction.op == "Softmax":
+            with body.loop("i", count):
+                body.line(f"y[i] = {e};")
+            body.line(f"const {t.name} sum = {sum_of(cx, t, 'v', 'sum')}(y, {count}, 0);")
+            with body.loop("i", count):
+                body.line("y[i] /= sum;")
+            return
+        total = sum_of(cx, t, in_lanes(cx, f"exp{t.f}(v - c)"), "sum_exp")
+        body.line(f"const {t.name} sum = log{t.f}({total}(x, {count}, top));")
+        with body.loop("i", count):
+            body.line("y[i] = x[i] - top - sum;")
+
+
+def _largest_of(cx: KernelContext, type_: CType) -> str:
+    """A support function of ``(x, n)``: the largest element, NaN if there is one."""
+    t, name = type_.name, f"largest_{type_.name}"
+    text = f"""static {t} {name}(const {t} *x, ptrdiff_t n)
+{{
+    {t} lane[{LANES}], top = x[0];
+    ptrdiff_t i = 0;
+    for (ptrdiff_t j = 0; j < {LANES}; ++j)
+        lane[j] = top;
+    for (; i + {LANES} <= n; i += {LANES})
+        for (ptrdiff_t j = 0; j < {LANES}; ++j) {{
+            const {t} v = x[i + j];
+            lane[j] = ((v > lane[j]) | (v != v)) ? v : lane[j];
+        }}
+    for (; i < n; ++i)
+        top = ((x[i] > top) | (x[i] != x[i])) ? x[i] : top;
+    for (ptrdiff_t j = 0; j < {LANES}; ++j)
+        top = ((lane[j] > top) | (lane[j] != lane[j])) ? lane[j] : top;
+    return top;
+}}
+"""
+    return cx.call(name, text)
 
 
 @kernel("BatchNormalization", needs=_in_place)

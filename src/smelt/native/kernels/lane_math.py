@@ -1,0 +1,98 @@
+"""exp, tanh and erf of floats without branches, which compilers turn into vectors in loops.
+
+Each is within 4 units in the last place of the true value, keeps NaN, infinities and the sign
+of 0, and needs no option that loosens floating point. The polynomials are minimax fits of our
+own, made by reweighted least squares over Chebyshev nodes.
+"""
+
+from __future__ import annotations
+
+import re
+
+from smelt.native.kernels.kernel import KernelContext
+
+EXP = """static inline float lane_exp(float x)
+{
+    /* x = n log 2 + r with |r| <= log 2 / 2; adding 1.5 * 2^23 rounds to n. */
+    const float low = x < -104.0f ? -104.0f : x, c = low > 89.0f ? 89.0f : low;
+    const float shifted = c * 1.44269504f + 12582912.0f, n = shifted - 12582912.0f;
+    const float r = (c - n * 0.693359375f) + n * 2.12194440e-4f;
+    float p = 1.99157366e-4f;
+    uint32_t bits, one, other;
+    float first, second;
+    p = p * r + 1.39464473e-3f;
+    p = p * r + 8.33326951e-3f;
+    p = p * r + 4.16662656e-2f;
+    p = p * r + 1.66666672e-1f;
+    p = p * r + 0.5f;
+    p = p * r * r + r + 1.0f;
+    /* 2^n in two factors, either of which is a normal number. */
+    memcpy(&bits, &shifted, 4);
+    bits -= 0x4b400000u;
+    one = ((bits + 256u) >> 1) - 128u;
+    other = bits - one;
+    one = (one + 127u) << 23;
+    other = (other + 127u) << 23;
+    memcpy(&first, &one, 4);
+    memcpy(&second, &other, 4);
+    return p * first * second;
+}
+"""
+
+TANH = """static inline float lane_tanh(float x)
+{
+    const float a = fabsf(x), z = x * x;
+    const float e = 1.0f - 2.0f / (lane_exp(2.0f * a) + 1.0f), far = x < 0 ? -e : e;
+    float p = -5.71701349e-3f;
+    p = p * z + 2.06503306e-2f;
+    p = p * z - 5.37434891e-2f;
+    p = p * z + 1.33314908e-1f;
+    p = p * z - 3.33332837e-1f;
+    p = (p * z + 1.0f) * x;
+    return a < 0.625f ? p : far;
+}
+"""
+
+ERF = """static inline float lane_erf(float x)
+{
+    /* Beyond 1, erf is 1 - exp(-q) with a polynomial q; beyond 4, 1. */
+    const float a = fabsf(x), z = x * x, t = (a > 4.0f ? 4.0f : a) - 1.0f;
+    float p = 7.88911057e-5f, q = -2.51381977e-7f, far;
+    p = p * z - 8.02083872e-4f;
+    p = p * z + 5.18953521e-3f;
+    p = p * z - 2.68544443e-2f;
+    p = p * z + 1.12836003e-1f;
+    p = p * z - 3.76126260e-1f;
+    p = p * z + 1.12837911f;
+    q = q * t + 2.33045394e-5f;
+    q = q * t - 2.93622317e-4f;
+    q = q * t + 2.01719208e-3f;
+    q = q * t - 1.00500379e-2f;
+    q = q * t + 4.15647849e-2f;
+    q = q * t + 8.43106866e-1f;
+    q = q * t + 2.63896751f;
+    q = q * t + 1.84960556f;
+    far = 1.0f - lane_exp(-q);
+    far = x < 0 ? -far : far;
+    return a < 1.0f ? p * x : far;
+}
+"""
+
+FUNCTIONS = {"expf": (EXP,), "tanhf": (EXP, TANH), "erff": (EXP, ERF)}
+"""What stands in for a function of math.h; exp comes first where others call it."""
+
+_CALL = re.compile(r"\b(expf|tanhf|erff)\(")
+_NAME = re.compile(r"(lane_\w+)\(")
+
+
+def in_lanes(cx: KernelContext, text: str) -> str:
+    """``text`` with these functions in place of those of math.h."""
+
+    def replaced(match: re.Match[str]) -> str:
+        for function in FUNCTIONS[match[1]]:
+            name = _NAME.search(function)
+            assert name is not None
+            cx.call(name[1], function)
+        return f"lane_{match[1][:-1]}("
+
+    return _CALL.sub(replaced, text)

@@ -1,0 +1,50 @@
+"""The functions that stand in for math.h, against double precision."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from smelt.native.kernels.lane_math import ERF, EXP, TANH
+from smelt.runtime.c_library import build
+
+FUNCTIONS = {"exp": np.exp, "tanh": np.tanh, "erf": np.vectorize(math.erf, otypes=[np.float64])}
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 88.722, 88.73, -87.4, -100.0, -103.9, -150.0, 1e30]
+SPECIAL += [1e-30, 1e-40, 0.625, 0.99999994, 1.0, 4.0, 3.9999998]
+
+
+@pytest.fixture(scope="module", params=["-O1", "-O3 -march=native"])
+def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
+    head = "#include <math.h>\n#include <stdint.h>\n#include <string.h>\n#include <stddef.h>\n"
+    loops = "".join(
+        f"void all_{name}(const float *x, float *y, ptrdiff_t n) "
+        f"{{ for (ptrdiff_t i = 0; i < n; ++i) y[i] = lane_{name}(x[i]); }}\n"
+        for name in FUNCTIONS
+    )
+    text = head + EXP + TANH + ERF + loops
+    flags = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", *request.param.split())
+    folder: Path = tmp_path_factory.mktemp("lanes")
+    return ctypes.CDLL(str(build({"model.c": text.encode()}, folder, flags)))
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_within_four_units_in_the_last_place(library: ctypes.CDLL, name: str) -> None:
+    rng = np.random.default_rng(0)
+    spread = [rng.uniform(-w, w, 20_000) for w in (1e-3, 1.2, 5, 104)]
+    x = np.concatenate([*spread, SPECIAL, -np.asarray(SPECIAL)]).astype(np.float32)
+    y = np.empty_like(x)
+    pointers = (x.ctypes.data_as(ctypes.c_void_p), y.ctypes.data_as(ctypes.c_void_p))
+    getattr(library, f"all_{name}")(*pointers, ctypes.c_ssize_t(x.size))
+    with np.errstate(over="ignore"):
+        want = FUNCTIONS[name](x.astype(np.float64)).astype(np.float32)
+    np.testing.assert_array_equal(np.isnan(y), np.isnan(x))
+    finite = np.isfinite(want)
+    np.testing.assert_array_equal(y[~finite & ~np.isnan(x)], want[~finite & ~np.isnan(x)])
+    units = np.abs(y[finite].astype(np.float64) - want[finite]) / np.spacing(np.abs(want[finite]))
+    assert units.max() <= 4, x[finite][units.argmax()]
+    zero = x == 0
+    np.testing.assert_array_equal(np.signbit(y[zero]), np.signbit(want[zero]))
