@@ -8,18 +8,6 @@ from smelt.errors import ErrorList, Unsupported
 from smelt.ir import constants, scope
 from smelt.ir.known_forms import unknown_part
 from smelt.program.instruction import Program
-from smelt.program.lower import (  # noqa: F401 - each fills the table
-    contraction,
-    convolution,
-    elementwise,
-    indexing,
-    movement,
-    normalization,
-    quantization,
-    recurrence,
-    reduction,
-    resize,
-)
 from smelt.program.lower.extension import lower_extension
 from smelt.program.lower.lowering import Lowering, lowering_of
 
