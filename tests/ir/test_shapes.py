@@ -80,6 +80,17 @@ def shapes_of(graph: str, opset: int = 23) -> dict[str, str]:
     }
 
 
+@pytest.mark.parametrize("rows", [1, 2, 512])
+def test_positions_cut_to_a_table_fit_the_tokens_where_they_broadcast(rows: int) -> None:
+    """S rows of a table of 512 are Min(512, S), which broadcasts with S only to S."""
+    graph = (
+        f"g (float[B,S] x) => (float[p,q] y) <float[1,{rows}] table = "
+        f"{{{','.join('0' * rows)}}}, int64[1] zero = {{0}}, int64[1] one = {{1}}> "
+        "{ n = Shape<start=1>(x) cut = Slice(table, zero, n, one) y = Add(x, cut) }"
+    )
+    assert shapes_of(graph)["y"] == "B,S"
+
+
 def test_symbols_that_meet_in_a_broadcast_become_a_third() -> None:
     shapes = shapes_of(
         "g (float[N] x, float[M] z) => () { a = Add(x, z) b = Add(x, x) c = MatMul(x, x) }"

@@ -14,6 +14,7 @@ from itertools import zip_longest
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
+from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.shape_registry import registry, rewrap
 
 ELEMENTWISE = (
@@ -36,10 +37,13 @@ Infer = Callable[[ShapeInferenceContext, ir.Node], None]
 ShapesOf = Callable[[ShapeInferenceContext, ir.Node], "list[ir.Shape | None]"]
 
 
-def conflicts(shapes: Iterable[ir.Shape | None], skip: int = 0) -> set[int]:
-    """Axes, counted from the end from 1, on which different symbols meet; the last ``skip`` not."""
+def conflicts(shapes: Iterable[ir.Shape | None], skip: int = 0) -> dict[int, ir.SymbolicDim | None]:
+    """Axes, counted from the end from 1, on which different symbols meet; the last ``skip`` not.
+
+    Each with what the result has there, None if that is not known.
+    """
     known = [shape.dims[::-1] for shape in shapes if shape is not None]
-    found: set[int] = set()
+    found: dict[int, ir.SymbolicDim | None] = {}
     if all(dims == known[0] for dims in known):
         return found
     for axis, dims in enumerate(zip_longest(*known, fillvalue=1), start=1):
@@ -47,9 +51,25 @@ def conflicts(shapes: Iterable[ir.Shape | None], skip: int = 0) -> set[int]:
         sizes = [dim for dim in dims if isinstance(dim, int)]
         if axis <= skip or len(dims) - len(sizes) < 2 or any(size != 1 for size in sizes):
             continue
-        if len({dim.value for dim in dims if not isinstance(dim, int)}) > 1:
-            found.add(axis)
+        symbols = {dim.value: dim for dim in dims if not isinstance(dim, int)}
+        if len(symbols) > 1:
+            found[axis] = _largest(list(symbols.values()))
     return found
+
+
+def _largest(symbols: list[ir.SymbolicDim]) -> ir.SymbolicDim | None:
+    """S of two dims S and Min(512, S): wherever these broadcast, they give S.
+
+    Positions that are cut to a table of 512 have the second.
+    """
+    if len(symbols) != 2:
+        return None
+    for whole, cut in (symbols, symbols[::-1]):
+        if cut.value is not None and cut.value.startswith("Min("):
+            bounds = [bound for bound in expression_of(cut).args if str(bound) != whole.value]
+            if len(bounds) == 1 and bounds[0].is_Integer and bounds[0] >= 1:
+                return whole
+    return None
 
 
 def register_sound_broadcasting() -> None:
@@ -156,9 +176,9 @@ def _sound(
         if axes and output.shape is not None:
             rank = len(output.shape)
             dims = list(output.shape.dims)
-            for axis in axes:
+            for axis, largest in axes.items():
                 if not _is_named(declared, rank - axis):
-                    dims[rank - axis] = context.new_symbolic_dim()
+                    dims[rank - axis] = largest or context.new_symbolic_dim()
             output.shape = ir.Shape(dims, frozen=True)
 
     return infer_soundly
