@@ -1,0 +1,67 @@
+"""Transpose dims as they are, not merged by a Reshape before and split by another behind.
+
+    before   Reshape(Transpose<perm=[0, 2, 1]>(Reshape(x: B,H,S,D to B*H,S,D)) to B,H,D,S)
+    after    Transpose<perm=[0, 1, 3, 2]>(x)
+
+PyTorch's exporter writes so for keys of an attention.
+
+Needs    (1) one group of neighbouring dims merged, all others as they are; (2) no size that may be
+         0, or every size a number; (3) the result split as before.
+Keeps    (1) Reshapes that something else reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from smelt.ir.build import Builder
+from smelt.ir.pattern import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import Dim, is_positive, same_dim
+from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.layout.merge_consecutive_transposes import permutation
+
+_moved = op("Transpose", op("Reshape", var("x"), rest=True, name="merged"), name="moved")
+
+
+@rule(op("Reshape", _moved, rest=True))  # keeps 1; needs 3: the rewriter compares shapes
+def transpose_of_merged(m: Match, b: Builder) -> Replacement:
+    perm = permutation(m.node("moved"))
+    before, merged = m["x"].shape, m.node("merged").outputs[0].shape
+    result = m.root.outputs[0].shape
+    if perm is None or before is None or merged is None or result is None:
+        return Miss("a rank is unknown")
+    groups = merged_groups(before.dims, merged.dims)
+    if groups is None:  # needs 1
+        return Miss("more than one group of neighbouring dims is merged")
+    axes = [axis for index in perm for axis in groups[index]]
+    if len(result) != len(axes):  # needs 3
+        return Miss("the dims are not split as they were")
+    return b.op("Transpose", m["x"], perm=axes)
+
+
+def merged_groups(dims: Sequence[Dim], merged: Sequence[Dim]) -> list[list[int]] | None:
+    """Which ``dims`` each dim of ``merged`` is made of, where one of these is made of several.
+
+    None if it is not so, or not proved. That the others are equal says it, if none is 0.
+    """
+    count = len(dims) - len(merged) + 1
+    if count < 2:
+        return None
+    first = 0
+    while first < len(merged) - 1 and same_dim(dims[first], merged[first]):
+        first += 1
+    rest = range(first + 1, len(merged))
+    if not all(same_dim(dims[axis + count - 1], merged[axis]) for axis in rest):
+        return None
+    numbers = [dim for dim in (*dims[first : first + count], merged[first]) if isinstance(dim, int)]
+    if len(numbers) == count + 1 and prod(numbers[:-1]) != numbers[-1]:
+        return None
+    if len(numbers) <= count and not all(map(is_positive, dims)):  # needs 2
+        return None
+    before = [[axis] for axis in range(first)]
+    return [*before, list(range(first, first + count)), *([axis + count - 1] for axis in rest)]
+
+
+unmerge_transpose = rule_pass("unmerge_transpose", __doc__, [transpose_of_merged], exactness=EXACT)

@@ -1,0 +1,82 @@
+"""Let elementwise operators broadcast what they read, instead of expanding it first.
+
+    before   Add(x: B,H,S,S, Expand(c: 1,1,S,1))  after   Add(x, c)
+    before   Where(Expand(mask), 0, low)         after   Expand(Where(mask, 0, low))
+
+Needs    (1) for the first, other operands that have each dim of the result, or have it expanded to;
+         (2) for the second, no other operand but constants of one element, of no higher rank.
+Keeps    (1) an Expand that something else reads, where the operator would go before it.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.broadcast import ELEMENTWISE
+from smelt.ir.build import Builder
+from smelt.ir.pattern import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import same_dim
+from smelt.ir.walk import producer_of
+from smelt.operators.elementwise import UNARY
+from smelt.passes.base import EXACT, rule_pass
+
+
+@rule(op(ELEMENTWISE, var("first"), rest=True), needs=("Expand",), same_shape=True)
+def broadcast_instead(m: Match, b: Builder) -> Replacement:
+    result = m.root.outputs[0].shape
+    for index, value in enumerate(m.root.inputs):
+        expand = producer_of(value, "Expand")
+        if expand is None or expand.graph is not m.root.graph:
+            continue
+        others = [other for i, other in enumerate(m.root.inputs) if i != index]
+        x = expand.inputs[0]
+        if x is None or result is None or not _broadcast_to(result, [x, *others]):  # needs 1
+            return Miss("the other operands are not proved to have the dims of the result")
+        inputs = [*m.root.inputs[:index], x, *m.root.inputs[index + 1 :]]
+        return b.add(ir.Node("", m.root.op_type, inputs, m.root.attributes.values()))[0]
+    return None
+
+
+def _broadcast_to(result: ir.Shape, operands: list[ir.Value | None]) -> bool:
+    """True if each dim of ``result`` is one of an operand, whatever is broadcast."""
+    shapes = [operand.shape for operand in operands if operand is not None]
+    if any(shape is None for shape in shapes):
+        return False
+    return all(
+        any(
+            len(shape) >= axis and same_dim(shape[-axis], result[-axis])
+            for shape in shapes
+            if shape is not None
+        )
+        for axis in range(1, len(result) + 1)
+    )
+
+
+@rule(
+    op((*ELEMENTWISE, *UNARY, "Cast"), var("first"), rest=True), needs=("Expand",), same_shape=True
+)
+def expand_afterwards(m: Match, b: Builder) -> Replacement:
+    inputs = m.root.inputs
+    computed = [i for i, value in enumerate(inputs) if m.scalar(value) is None]
+    walk = m.walk()
+    expand = walk.up(inputs[computed[0]], "Expand") if len(computed) == 1 else None
+    x = expand.inputs[0] if expand is not None else None
+    if expand is None or x is None or x.shape is None:
+        return None
+    shapes = [
+        value.shape for i, value in enumerate(inputs) if value is not None and i not in computed
+    ]
+    if any(shape is None or len(shape) > len(x.shape) for shape in shapes):  # needs 2
+        return Miss("a constant of one element has more dims")
+    against = m.replaces(walk)
+    if against is not None:  # keeps 1
+        return against
+    small_inputs = [x if i in computed else value for i, value in enumerate(inputs)]
+    small = b.add(ir.Node("", m.root.op_type, small_inputs, m.root.attributes.values()))[0]
+    return b.op("Expand", small, expand.inputs[1])
+
+
+sink_expand = rule_pass(
+    "sink_expand", __doc__, [broadcast_instead, expand_afterwards], exactness=EXACT
+)

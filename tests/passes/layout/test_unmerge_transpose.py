@@ -1,0 +1,65 @@
+"""Transposes between a Reshape that merges dims and one that splits them."""
+
+from __future__ import annotations
+
+import pytest
+from rewrites import check_rewrite, check_unchanged
+
+from smelt.passes.layout.unmerge_transpose import unmerge_transpose
+
+
+def graph(x: str, y: str, constants: str, body: str) -> str:
+    return f"g (float[{x}] x) => (float[{y}] y) <{constants}> {{ {body} }}"
+
+
+BODY = "m = Reshape(x, a) t = Transpose<perm=[{}]>(m) y = Reshape(t, b)"
+UNMERGED = {
+    "keys of an attention": (
+        graph("2,4,7,16", "2,4,16,7", "int64[3] a = {8,7,16}, int64[4] b = {2,4,16,7}",
+              BODY.format("0,2,1")), "0,1,3,2"),
+    "a symbolic batch": (
+        graph("B,4,7,16", "B,4,16,7", "int64[3] a = {-1,7,16}, int64[4] b = {-1,4,16,7}",
+              BODY.format("0,2,1")), "0,1,3,2"),
+    "dims merged at the end": (
+        graph("5,2,3", "2,3,5", "int64[2] a = {5,6}, int64[3] b = {2,3,5}",
+              BODY.format("1,0")), "1,2,0"),
+    "three merged in the middle": (
+        graph("5,2,1,3,4", "4,2,1,3,5", "int64[3] a = {5,6,4}, int64[5] b = {4,2,1,3,5}",
+              BODY.format("2,1,0")), "4,1,2,3,0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "perm"), UNMERGED.values(), ids=UNMERGED)
+def test_unmerges(before: str, perm: str) -> None:
+    after = before[: before.index("<int64")] + f"{{ y = Transpose<perm=[{perm}]>(x) }}"
+    check_rewrite(unmerge_transpose, before, after)
+
+
+KEPT = {
+    "split into others": graph(
+        "2,4,7,16", "4,2,16,7", "int64[3] a = {8,7,16}, int64[4] b = {4,2,16,7}",
+        BODY.format("0,2,1")),
+    "two groups": graph(
+        "2,4,7,16", "7,16,2,4", "int64[2] a = {8,112}, int64[4] b = {7,16,2,4}",
+        BODY.format("1,0")),
+    "dims of another size": graph(
+        "2,6,4", "3,4,4", "int64[2] a = {4,12}, int64[3] b = {3,4,4}", BODY.format("1,0")),
+    "dims of nothing": graph(
+        "0,4,7,16", "0,4,16,7", "int64[3] a = {0,7,16}, int64[4] b = {0,4,16,7}",
+        "m = Reshape<allowzero=1>(x, a) t = Transpose<perm=[0,2,1]>(m) "
+        "y = Reshape<allowzero=1>(t, b)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", KEPT.values(), ids=KEPT)
+def test_keeps(source: str) -> None:
+    check_unchanged(unmerge_transpose, source)
+
+
+def test_a_merge_that_something_else_reads_stays() -> None:
+    check_unchanged(
+        unmerge_transpose,
+        "g (float[2,4,7,16] x) => (float[2,4,16,7] y, float[8,7,16] m) "
+        "<int64[3] a = {8,7,16}, int64[4] b = {2,4,16,7}> "
+        "{ m = Reshape(x, a) t = Transpose<perm=[0,2,1]>(m) y = Reshape(t, b) }",
+    )
