@@ -42,6 +42,7 @@ SIMPLIFY = _listed(
     "fold-index-wrap",
     "merge-consecutive-paddings",
     "remove-symbolic-reshape",
+    "sink-expand",
     "sink-unit-dims",
     "hoist-bias",
     "merge-consecutive-reshapes",
@@ -93,7 +94,8 @@ FUSE = _listed(
 """One operator for many."""
 
 ATTENTION = (
-    "fixpoint(sink-unit-dims,merge-consecutive-reshapes,merge-consecutive-transposes,"
+    "fixpoint(sink-unit-dims,merge-consecutive-reshapes,unmerge-transpose,"
+    "merge-consecutive-transposes,drop-softmax-guard,"
     f"reduce-transposes,noop-elimination,fuse-attention){{max={ROUNDS}}}"
 )
 """Heads, what moves around them, and the operator: each step clears the way for the next."""

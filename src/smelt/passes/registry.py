@@ -40,6 +40,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "remove_redundant_ops",
         "remove_symbolic_reshape",
         "select_optimization",
+        "sink_expand",
         "sink_unit_dims",
     ),
     "activation": (
@@ -54,6 +55,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "prelu_to_lrelu",
     ),
     "attention": (
+        "drop_softmax_guard",
         "expand_attention",
         "fuse_attention",
         "fuse_softmax",
@@ -94,7 +96,12 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "use_reflection_padding",
     ),
     "functions": ("inline_operator_bodies",),
-    "layout": ("merge_consecutive_transposes", "reduce_transposes", "transpose_to_reshape"),
+    "layout": (
+        "merge_consecutive_transposes",
+        "reduce_transposes",
+        "transpose_to_reshape",
+        "unmerge_transpose",
+    ),
     "quantize": (
         "dequantize_quantize_pair_elimination",
         "dequantize_to_constexpr",

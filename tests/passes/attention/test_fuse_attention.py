@@ -127,9 +127,15 @@ def test_keeps(before: str) -> None:
     check_unchanged(fuse_attention, before)
 
 
-def test_no_model_is_raised_for_it() -> None:
+def test_models_are_raised_for_it_unless_that_is_forbidden() -> None:
     before = graph(SCORES + END.format("s"))
     check_unchanged(fuse_attention, before, opset=21)
+    assert optimize(text.parse(before, 21)).opset_imports[""] == 23
+    assert optimize(text.parse(before, 21), opset=21).opset_imports[""] == 21
+
+
+def test_a_model_is_not_raised_for_what_stays_as_it_is() -> None:
+    before = graph(SCORES + "b = Sqrt(m) w = Add(s, b) " + END.format("w"), inputs=", float[5,7] m")
     assert optimize(text.parse(before, 21)).opset_imports[""] == 21
 
 

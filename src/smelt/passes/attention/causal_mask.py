@@ -18,6 +18,10 @@ from smelt.passes.attention.triangle_cells import COLUMNS, ROWS, Cells
 LOW = -1e30
 """Scores are far smaller, so that adding one to this changes nothing."""
 
+FLOOR = -3.4e38
+"""What is added is at least this: beside the lowest float, ONNX Runtime takes a row to have no
+keys, and gives zeros for it, where a softmax gives the average."""
+
 LIMIT = 64
 """Values that are read before a mask counts as another: masks are made by few nodes."""
 

@@ -12,16 +12,16 @@
 The mask is the same for all layers, so its bias is computed once. A factor of q goes into s. The
 causal mask is told by what it holds, however it was made.
 
-Needs    (1) opset 23 as it is, for no model is raised for this alone; (2) float32, or float16
-         without a mask; (3) a Softmax over the keys; (4) equal batches and heads; (5) a positive
-         scale; (6) no size that may be 0 where none of the inputs is; (7) a mask that has its last
-         dims full, with ``low`` at most -1e30, beside which every score vanishes, or one that is
-         added, a finite constant or a choice between such, of which the lowest floats are raised a
-         little; (8) for the attribute, a causal mask of float32 without offset, window or padding,
-         as long as it is wide.
-Keeps    (1) masks of -inf, for runtimes differ in what they make of a row without keys; (2) scores
-         and weights that something else reads. What hides a score is added to it: a hidden key
-         whose score is NaN or infinite, which a Where would leave out, makes its rows NaN.
+Needs    (1) opset 23; (2) float32, or float16 without a mask; (3) a Softmax over the keys;
+         (4) equal batches and heads; (5) a positive scale; (6) no size that may be 0 where none of
+         the inputs is; (7) a mask that has its last dims full, with ``low`` at most -1e30, beside
+         which every score vanishes, or one that is added, a finite constant or a choice between
+         such, of which the lowest floats are raised a little; (8) for the attribute, a causal mask
+         of float32 without offset, window or padding, as long as it is wide.
+Keeps    (1) masks of -inf that may hide a row, for runtimes differ in what they make of it;
+         (2) scores and weights that something else reads. What hides a score is added to it: a
+         hidden key whose score is NaN or infinite, which a Where would leave out, makes its rows
+         NaN.
 """
 
 from __future__ import annotations
@@ -34,18 +34,14 @@ import onnx_ir as ir
 from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.known_forms import is_known
-from smelt.ir.pattern import Op, const, one_of, op, optional, var
+from smelt.ir.pattern import OneOf, Op, const, one_of, op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import is_positive, same_dim, same_shape
 from smelt.passes.attention.causal_attention import causal
-from smelt.passes.attention.causal_mask import LOW
+from smelt.passes.attention.causal_mask import FLOOR, LOW
 from smelt.passes.base import rounding, rule_pass
 
 OPSET = 23
-FLOOR = -3.4e38  # needs 7
-"""What is added is at least this: beside the lowest float, ONNX Runtime takes a row to have no
-keys, and gives zeros for it, where a softmax gives the average."""
-
 TINY = 1e-30
 """Scales between this and its inverse are numbers in float32, too."""
 
@@ -64,8 +60,6 @@ _masked = one_of(
 
 @rule(op("MatMul", op("Softmax", _masked, name="weights"), var("v")))  # keeps 2
 def attention(m: Match, b: Builder) -> Replacement:
-    if m.opset < OPSET:  # needs 1
-        return Miss(f"the model has opset {m.opset}; Attention needs {OPSET}")
     q, keys, v = m["q"], m["keys"], m["v"]
     if not _fit(q, keys, v):  # needs 4
         return Miss("batches and heads are not proved equal")
@@ -79,6 +73,8 @@ def attention(m: Match, b: Builder) -> Replacement:
     bias = _bias(m, b)
     if isinstance(bias, Miss):
         return bias
+    if m.opset < OPSET:  # needs 1
+        return Miss(f"Attention begins with opset {OPSET}", opset=OPSET)
     k = b.op("Transpose", keys, perm=[0, 1, 3, 2])
     return b.op("Attention", q, k, v, *bias, scale=scale)
 
@@ -117,7 +113,8 @@ def _bias(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     low = m.scalar("low")
     if low is None or not math.isfinite(low) or low > LOW:  # keeps 1
         return Miss("what hides a score is not a finite number below all scores")
-    zero, bottom = (b.constant(np.asarray(number, np.float32)) for number in (0, max(low, FLOOR)))
+    lowest = max(low, FLOOR)  # needs 7
+    zero, bottom = (b.constant(np.asarray(number, np.float32)) for number in (0, lowest))
     return (b.op("Where", mask, zero, bottom),)
 
 
@@ -140,9 +137,9 @@ def _added(bias: ir.Value, m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     choice = node is not None and (node.domain, node.op_type) == ("", "Where") and is_known(node)
     parts = list(node.inputs[1:]) if choice and node is not None else [bias]
     arrays = [m.array(part, limit=None) for part in parts]
-    known = [array for array in arrays if array is not None and np.isfinite(array).all()]
+    known = [array for array in arrays if array is not None and _is_finite(array, len(parts) == 1)]
     if len(known) < len(parts):
-        return Miss("what is added may be infinite")
+        return Miss("what is added may be infinite, or hide all keys of a row")
     if all((array >= FLOOR).all() for array in known):
         return (bias,)
     floor = np.float32(FLOOR)
@@ -150,6 +147,14 @@ def _added(bias: ir.Value, m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     if choice and node is not None:
         return (b.op("Where", node.inputs[0], *raised),)
     return (raised[0],)
+
+
+def _is_finite(array: np.ndarray, whole: bool) -> bool:
+    """True if all is finite; in a ``whole`` bias, -inf may hide some keys of a row."""
+    if not whole or array.ndim < 2:
+        return bool(np.isfinite(array).all())
+    hidden = array == -np.inf  # keeps 1
+    return bool((np.isfinite(array) | hidden).all() and not hidden.all(-1).any())
 
 
 def _heads(name: str) -> Op:
@@ -168,11 +173,13 @@ def heads_inside(m: Match, b: Builder) -> Replacement:
     if "q_num_heads" in node.attributes:
         return None
     rows = [_rows(m[name]) for name in ("q", "k", "v")]
-    if any(row is None for row in rows) or result is None or len(result) != 3:
+    if any(row is None for row in rows) or result is None or len(result) not in (2, 3):
         return Miss("heads and their sizes are not numbers, or are not merged again")
     sizes = [row for row in rows if row is not None]
     queries = m["q"].shape
-    if result[2] != math.prod(sizes[2]) or queries is None or not same_dim(result[1], queries[1]):
+    if result[-1] != math.prod(sizes[2]) or queries is None:
+        return Miss("the result is not one row of all heads for each query")
+    if len(result) == 3 and not same_dim(result[1], queries[1]):
         return Miss("the result is not one row of all heads for each query")
     merged = [
         b.op("Reshape", m[name], b.const_i64([0, 0, math.prod(row)]))
@@ -181,7 +188,8 @@ def heads_inside(m: Match, b: Builder) -> Replacement:
     heads = [ir.AttrInt64("q_num_heads", sizes[0][0]), ir.AttrInt64("kv_num_heads", sizes[2][0])]
     bias = [value] if (value := m.get("bias")) is not None else []
     attributes = [*node.attributes.values(), *heads]
-    return b.add(ir.Node("", "Attention", [*merged, *bias], attributes))[0]
+    rows_of_heads = b.add(ir.Node("", "Attention", [*merged, *bias], attributes))[0]
+    return rows_of_heads if len(result) == 3 else b.op("Reshape", rows_of_heads, m.root.inputs[1])
 
 
 def _rows(value: ir.Value) -> tuple[int, int] | None:
@@ -193,22 +201,30 @@ def _rows(value: ir.Value) -> tuple[int, int] | None:
     return (heads, size) if isinstance(heads, int) and isinstance(size, int) else None
 
 
-_queries = one_of(
-    op("Mul", var("q"), const(name="factor"), commutative=True),
-    op("Div", var("q"), const(name="divisor")),
+def _factored(name: str) -> OneOf:
+    return one_of(
+        op("Mul", var(name), const(name="factor"), commutative=True),
+        op("Div", var(name), const(name="divisor")),
+    )
+
+
+@rule(
+    one_of(
+        op("Attention", _factored("q"), var("k"), var("v"), optional(var("bias"))),
+        op("Attention", var("q"), _factored("k"), var("v"), optional(var("bias"))),
+    )
 )
-
-
-@rule(op("Attention", _queries, var("k"), var("v"), optional(var("bias"))))
-def scaled_queries(m: Match, b: Builder) -> Replacement:
-    """A factor of the queries is one of the scores."""
+def scaled_operand(m: Match, b: Builder) -> Replacement:
+    """A factor of the queries, or of the keys, is one of the scores."""
     given = m.root.attributes.get("scale")
     scale = _scale(m, given.as_float()) if given is not None else None
     if scale is None:
         return Miss("the scale is not one positive number")
-    factored = m.root.inputs[0]
-    if factored is None or not same_shape(m["q"].shape, factored.shape):
-        return Miss("the factor raises the rank")
+    for name, factored in zip("qk", m.root.inputs[:2], strict=True):
+        if factored is None or not same_shape(m[name].shape, factored.shape):
+            return Miss("the factor raises the rank")
+    if len(m.root.outputs) > 1:
+        return Miss("keys or scores are handed on")
     kept = [a for a in m.root.attributes.values() if a.name != "scale"]
     attributes = [*kept, ir.AttrFloat32("scale", scale)]
     inputs = [m["q"], m["k"], m["v"], m.get("bias")]
@@ -218,7 +234,7 @@ def scaled_queries(m: Match, b: Builder) -> Replacement:
 fuse_attention = rule_pass(
     "fuse_attention",
     __doc__,
-    [attention, heads_inside, scaled_queries, causal],
+    [attention, heads_inside, scaled_operand, causal],
     exactness=rounding(32, "sums go in blocks; a score that overflows shows through a mask"),
     after=("fuse_softmax",),
 )

@@ -1,0 +1,160 @@
+"""Leave out the look for NaN among the weights of an attention, which PyTorch's exporters write.
+
+    before   p = Softmax(scores); w = Where(IsNaN(p), 0, p)
+    after    w = Softmax(scores)
+
+    before   p = Softmax(scores + Where(mask, 0, -inf)); y = MatMul(Where(IsNaN(p), 0, p), v);
+             heads merged: Reshape(Transpose(y))
+    after    p = Softmax(scores + Where(mask, 0, low)); y = MatMul(p, v);
+             Where(any key of the row, Reshape(Transpose(y)), 0)
+
+A row of weights is NaN where all its keys are hidden, or where a score is no finite number. Which
+rows of a mask hide all keys is the same for all layers, so it is computed once.
+
+Needs    (1) a Softmax of float32 over the last dim; (2) without a mask, a product, scaled or not,
+         with at most a bias that leaves each row a key: a constant, or a choice between finite
+         numbers; (3) with one, opset 20, from which on ReduceMax takes bools; (4) a mask for all
+         heads, and -inf as the only number that hides.
+Keeps    (1) weights that something else reads. A row with scores that are NaN or infinite, of which
+         the guard made zeros, shows it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.pattern import const, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.walk import Walk, producer_of
+from smelt.passes.attention.causal_mask import FLOOR
+from smelt.passes.base import rounding, rule_pass
+
+BOOLS = 20
+"""The opset from which on ReduceMax and ReduceMin take bools."""
+
+_guarded = op("Where", op("IsNaN", var("p")), const(0), var("p"))
+
+
+@rule(_guarded, same_shape=True)
+def guard_without_mask(m: Match, b: Builder) -> Replacement:
+    softmax = _softmax(m, m.walk())
+    if isinstance(softmax, Miss):
+        return softmax
+    if not _has_finite_rows(softmax.inputs[0], m):  # needs 2
+        return Miss("a row may have no key, or scores that are not known to be finite")
+    return m["p"]
+
+
+@rule(
+    op("Reshape", op("Transpose", op("MatMul", _guarded, var("v")), perm=(0, 2, 1, 3)), rest=True),
+    needs=("Softmax",),
+    same_shape=True,
+)
+def guard_of_mask(m: Match, b: Builder) -> Replacement:
+    walk = m.walk()
+    walk.take(m.nodes)
+    softmax = _softmax(m, walk)
+    if isinstance(softmax, Miss):
+        return softmax
+    add = walk.up(softmax.inputs[0], "Add")
+    found = _hidden(add, m) if add is not None else None
+    if found is None:
+        return Miss("what is added to the scores is no choice between 0 and -inf")
+    scores, choice = found
+    if m.opset < BOOLS:  # needs 3
+        return Miss(f"ReduceMax takes bools from opset {BOOLS} on", opset=BOOLS)
+    result = m.root.outputs[0].shape
+    mask = choice.inputs[0]
+    if mask is None or result is None or len(result) != 3 or not _is_for_all_heads(mask):  # needs 4
+        return Miss("the mask differs between heads, or heads are not merged")
+    against = m.replaces(walk)
+    if against is not None:  # keeps 1
+        return against
+    low = b.constant(np.asarray(FLOOR, np.float32))
+    numbers = [low if m.scalar(x) == -np.inf else x for x in choice.inputs[1:]]
+    bias = b.op("Where", mask, *numbers)
+    weights = b.op("Softmax", b.op("Add", scores, bias), axis=-1)
+    heads = b.op("Transpose", b.op("MatMul", weights, m["v"]), perm=[0, 2, 1, 3])
+    merged = b.add(ir.Node("", "Reshape", [heads, m.root.inputs[1]], m.root.attributes.values()))[0]
+    return b.op("Where", *_rows(b, mask, merged, hides=numbers[0] is low))
+
+
+def _softmax(m: Match, walk: Walk) -> ir.Node | Miss:
+    """The Softmax that makes the weights."""
+    node, shape = walk.up(m["p"], "Softmax"), m["p"].shape
+    if node is None or shape is None or m["p"].dtype != ir.DataType.FLOAT:
+        return Miss("it guards no softmax of float32")
+    if opset.attribute(node, "axis", m.opset) not in (-1, len(shape) - 1):  # needs 1
+        return Miss("the softmax is not over the keys")
+    return node
+
+
+def _has_finite_rows(scores: ir.Value | None, m: Match) -> bool:
+    """True for a product, scaled or not, perhaps with a bias that hides no whole row."""
+    add = producer_of(scores, "Add")
+    if add is not None:
+        biased = [_hides_no_row(value, m) for value in add.inputs]
+        if not any(biased):
+            return False
+        scores = add.inputs[0 if biased[1] else 1]
+    scaled = producer_of(scores, "Mul", "Div")
+    if scaled is not None:
+        factor = [m.scalar(value) for value in scaled.inputs]
+        if factor[1] is None or not np.isfinite(factor[1]) or not factor[1]:
+            return False
+        scores = scaled.inputs[0]
+    return producer_of(scores, "MatMul") is not None
+
+
+def _hides_no_row(bias: ir.Value | None, m: Match) -> bool:
+    """True for a constant that leaves each row a key, or a choice between finite numbers."""
+    choice = producer_of(bias, "Where")
+    if choice is not None:
+        numbers = [m.scalar(value) for value in choice.inputs[1:]]
+        return all(number is not None and np.isfinite(number) for number in numbers)
+    array = m.array(bias, limit=None)
+    if array is None or not array.size or array.dtype.kind != "f":
+        return False
+    hidden = np.atleast_1d(array == -np.inf)
+    return bool(
+        (np.isfinite(array) | hidden.reshape(array.shape)).all() and not hidden.all(-1).any()
+    )
+
+
+def _hidden(add: ir.Node, m: Match) -> tuple[ir.Value, ir.Node] | None:
+    """The scores, and the choice between 0 and -inf that ``add`` adds to them."""
+    for scores, bias in (add.inputs, add.inputs[::-1]):
+        choice = producer_of(bias, "Where")
+        if scores is None or choice is None:
+            continue
+        numbers = [m.scalar(value) for value in choice.inputs[1:]]
+        if sorted(x for x in numbers if x is not None) == [-np.inf, 0]:
+            return scores, choice
+    return None
+
+
+def _is_for_all_heads(mask: ir.Value) -> bool:
+    """True for a mask of rows and keys, or of batches and those, and one head."""
+    shape = mask.shape
+    return shape is not None and (len(shape) == 2 or (len(shape) == 4 and shape[1] == 1))
+
+
+def _rows(b: Builder, mask: ir.Value, merged: ir.Value, hides: bool) -> tuple[ir.Value, ...]:
+    """Operands of the Where that puts zeros into rows without a key; ``hides``: True hides one."""
+    op_type = "ReduceMin" if hides else "ReduceMax"
+    rows = b.op(op_type, mask, b.const_i64([-1]), keepdims=1)
+    if mask.shape is not None and len(mask.shape) == 4:
+        rows = b.op("Squeeze", rows, b.const_i64([1]))
+    zero = b.constant(np.zeros((), np.float32))
+    return (rows, zero, merged) if hides else (rows, merged, zero)
+
+
+drop_softmax_guard = rule_pass(
+    "drop_softmax_guard",
+    __doc__,
+    [guard_without_mask, guard_of_mask],
+    exactness=rounding(4, "a row whose scores are no finite numbers shows it"),
+)

@@ -1,0 +1,120 @@
+"""Weights of an attention that are looked at for NaN, as PyTorch's exporters write."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from rewrites import check_same_numbers, check_unchanged
+
+from smelt import optimize
+from smelt.ir import text
+from smelt.passes.attention.drop_softmax_guard import drop_softmax_guard
+from smelt.runtime.runner import run
+
+HEAD = "g (float[2,3,5,8] q, float[2,3,8,7] k{}) => (float[2,3,5,7] y) <float z = {{0}}, {}>"
+GUARD = "p = Softmax<axis=-1>({}) n = IsNaN(p) y = Where(n, z, p)"
+
+
+def guarded(scores: str, last: str, constants: str = "float c = {0.5}", inputs: str = "") -> str:
+    return f"{HEAD.format(inputs, constants)} {{ {scores} {GUARD.format(last)} }}"
+
+
+WITHOUT_MASK = {
+    "a product": guarded("s = MatMul(q, k)", "s"),
+    "scaled": guarded("t = MatMul(q, k) s = Mul(t, c)", "s"),
+    "divided": guarded("t = MatMul(q, k) s = Div(t, c)", "s"),
+    "a finite bias": guarded("t = MatMul(q, k) s = Add(t, c)", "s"),
+    "a constant that hides some keys": guarded(
+        "t = MatMul(q, k) h = Log(c) s = Add(t, h)",
+        "s",
+        "float[7] c = {1,0,0,1,1,0,1}",
+    ),
+    "a choice between finite numbers": guarded(
+        "t = MatMul(q, k) w = Where(m, z, c) s = Add(w, t)",
+        "s",
+        "float c = {-3e38}",
+        ", bool[2,1,5,7] m",
+    ),
+}
+
+
+@pytest.mark.parametrize("source", WITHOUT_MASK.values(), ids=WITHOUT_MASK)
+def test_leaves_out_the_guard(source: str) -> None:
+    model = optimize(text.parse(source, 20), pipeline="const-elimination,drop-softmax-guard")
+    assert not {"IsNaN", "Where"} - {"Where"} & {node.op_type for node in model.graph}
+    assert sum(node.op_type == "Where" for node in model.graph) == ("bool" in source)
+    check_same_numbers(
+        text.parse(source, 20), model, drop_softmax_guard.exactness, modes=("normal",)
+    )
+
+
+KEPT = {
+    "a product plus what is computed": guarded(
+        "t = MatMul(q, k) s = Add(t, b)", "s", inputs=", float[5,7] b"
+    ),
+    "no product": guarded("s = Sqrt(q) t = MatMul(s, k) r = Sqrt(t)", "r"),
+    "times infinity": guarded("t = MatMul(q, k) s = Mul(t, q2)", "s", inputs=", float q2"),
+    "a softmax over queries": guarded("s = MatMul(q, k)", "s").replace("axis=-1", "axis=2"),
+}
+
+
+@pytest.mark.parametrize("source", KEPT.values(), ids=KEPT)
+def test_keeps_the_guard(source: str) -> None:
+    check_unchanged(drop_softmax_guard, source, opset=20)
+
+
+def test_a_row_that_a_constant_hides_keeps_the_guard() -> None:
+    source = guarded("t = MatMul(q, k) h = Log(c) s = Add(t, h)", "s", "float[5,1] c = {1,1,0,1,1}")
+    model = optimize(text.parse(source, 20), pipeline="const-elimination,drop-softmax-guard")
+    assert "IsNaN" in [node.op_type for node in model.graph]
+
+
+def masked(choice: str, mask: str = "bool[2,1,5,7] m") -> str:
+    return (
+        f"g (float[2,3,5,8] q, float[2,3,8,7] k, float[2,3,7,4] v, {mask}) => (float[2,5,12] y) "
+        "<float z = {0}, float one = {1}, int64[3] r = {2,5,12}> "
+        f"{{ i = Log(z) {choice} t = MatMul(q, k) s = Add(t, w) p = Softmax<axis=-1>(s) "
+        "n = IsNaN(p) g = Where(n, z, p) o = MatMul(g, v) h = Transpose<perm=[0,2,1,3]>(o) "
+        "y = Reshape(h, r) }"
+    )
+
+
+MASKS = {
+    "a mask for each batch": masked("w = Where(m, z, i)"),
+    "what it hides": masked("w = Where(m, i, z)"),
+    "a mask for all": masked("w = Where(m, z, i)", "bool[5,7] m"),
+    "a mask of keys": masked("w = Where(m, z, i)", "bool[2,1,1,7] m"),
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_rows_without_keys_are_zeros(name: str) -> None:
+    source = text.parse(MASKS[name], 20)
+    model = optimize(source, pipeline="const-elimination,drop-softmax-guard")
+    kinds = [node.op_type for node in model.graph]
+    assert "IsNaN" not in kinds
+    assert kinds[-1] == "Where"
+    rng = np.random.default_rng(0)
+    shapes = ((2, 3, 5, 8), (2, 3, 8, 7), (2, 3, 7, 4))
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    mask = rng.random(source.graph.inputs[3].shape.numpy()) < 0.6
+    mask[..., -1, :] = name == "what it hides"
+    expected, got = run(source, [*arrays, mask])[0], run(model, [*arrays, mask])[0]
+    assert not expected[:, -1].any()
+    np.testing.assert_array_equal(got[:, -1], expected[:, -1])
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_mask_that_differs_between_heads_keeps_the_guard() -> None:
+    source = masked("w = Where(m, z, i)", "bool[2,3,5,7] m").replace("i = Log(z)", "")
+    source = source.replace("float one = {1}", "float i = {-inf}")
+    check_unchanged(drop_softmax_guard, source, opset=20)
+
+
+def test_before_opset_20_the_guard_stays() -> None:
+    model = optimize(
+        text.parse(MASKS["a mask for all"], 17),
+        pipeline="const-elimination,drop-softmax-guard",
+        opset=17,
+    )
+    assert "IsNaN" in [node.op_type for node in model.graph]
