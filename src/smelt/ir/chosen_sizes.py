@@ -7,16 +7,15 @@ divides numbers only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TypeAlias
 
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir.invented_dims import is_invented
+from smelt.ir.shape_registry import ShapeRule
 from smelt.ir.tracked_elements import LARGEST
 
-ShapeRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
 Dim: TypeAlias = int | ir.SymbolicDim
 
 

@@ -6,16 +6,14 @@ loop carries keeps the shape that it starts with. Neither is so: a loop may appe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from collections.abc import Iterator
 
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir import scope
 from smelt.ir.invented_dims import is_invented
-
-ShapeRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
+from smelt.ir.shape_registry import ShapeRule
 
 
 def merge(

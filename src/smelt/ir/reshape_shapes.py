@@ -8,7 +8,7 @@ dim of the operand, or a product of names that are all different.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import TypeAlias
 
@@ -16,8 +16,8 @@ import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir.onnx_ir_private import expression_of
+from smelt.ir.shape_registry import ShapeRule
 
-ShapeRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
 Dim: TypeAlias = int | ir.SymbolicDim
 
 

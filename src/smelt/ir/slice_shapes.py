@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir.element_ranges import ranges_of
 from smelt.ir.rows import UNBOUNDED, Cut, rows_taken
-
-ShapeRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
+from smelt.ir.shape_registry import ShapeRule
 
 FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE)
 
