@@ -13,6 +13,7 @@ from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir import scope
 from smelt.ir.invented_dims import is_invented
+from smelt.ir.loop_rounds import rounds
 from smelt.ir.shape_registry import ShapeRule
 
 
@@ -65,7 +66,9 @@ def infer_loop(context: ShapeInferenceContext, node: ir.Node) -> bool:
             shape = _carried_out(context, node, body, index) if ranked else None
         elif ranked and inner.shape is not None:
             dims = [dim if is_outer(dim) else context.new_symbolic_dim() for dim in inner.shape]
-            shape = ir.Shape([context.new_symbolic_dim(), *dims])
+            certain = rounds(node)
+            count = context.new_symbolic_dim() if certain is None else certain
+            shape = ir.Shape([count, *dims])
         else:
             shape = None
         _set(context, output, shape, inner.dtype)

@@ -13,7 +13,7 @@ from smelt.ir.dims import binding_advice
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.dot import is_product
 from smelt.native.kernels.kernel import Instance
-from smelt.native.memory import needs_of
+from smelt.native.memory import allocate, needs_of
 from smelt.native.storage_types import widen
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import Instruction, Program
@@ -43,7 +43,22 @@ def ordered(model: ir.Model, target: str) -> Program:
         check_sizes_known(program, binding_advice(model.graph.inputs))
     widen(program)
     simplify(program)
+    check(program, target)
+    return _scheduled(program)
+
+
+def check(program: Program, target: str) -> None:
+    """Raise an ErrorList of what ``target`` lacks, of the innermost bodies first."""
+    for body in program.bodies:
+        check(body.program, target)
     check_program(program, target, C_TYPES.keys(), partial(refusal, program))
+
+
+def _scheduled(program: Program) -> Program:
+    """``program`` in its order, the memory of bodies planned before that of what runs them."""
+    for body in program.bodies:
+        body.program = _scheduled(body.program)
+        body.plan = allocate(body.program)
     program = schedule(program, lambda instruction: needs_of(program, instruction))
     last_use.run(program)
     return program
@@ -57,6 +72,8 @@ def computes(model: ir.Model, node: ir.Node) -> bool:
             return True
         widen(program)
         simplify(program)
+        for body in program.bodies:
+            check(body.program, "c")
     except (Unsupported, ErrorList):
         return False
     return all(refusal(program, instruction) is None for instruction in program.instructions)
@@ -64,6 +81,8 @@ def computes(model: ir.Model, node: ir.Node) -> bool:
 
 def simplify(program: Program) -> None:
     """The passes over instructions that come before kernels are asked for."""
+    for body in program.bodies:
+        simplify(body.program)
     transpose_folding.run(program)
     dot_dimension_sorter.run(program)
     dot_decomposer.run(program, keep=lambda dot: _is_product(program, dot))

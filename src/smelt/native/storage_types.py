@@ -28,7 +28,9 @@ PACKED_MOVES = frozenset({"Reshape", "Identity", "Shape", "Size"})
 
 
 def widen(program: Program) -> None:
-    """Insert the loads and stores, in place."""
+    """Insert the loads and stores, in place; control flow hands on what its bodies load."""
+    for body in program.bodies:
+        widen(body.program)
     if not any(C_TYPES[slot.dtype].computed for slot in program.slots if slot.dtype in C_TYPES):
         return
     _Widener(program).run()
@@ -55,6 +57,9 @@ class _Widener:
         return C_TYPES[self.program.slots[slot].dtype].computed
 
     def compute(self, step: Instruction) -> None:
+        if step.bodies:
+            self.done.append(step)
+            return
         slots = (*step.inputs, *step.outputs)
         narrow = [slot for slot in slots if self.stored(slot) is not None]
         bits = [int(self.program.slots[slot].dtype.bitwidth) for slot in narrow]

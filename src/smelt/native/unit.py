@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 
+from smelt.errors import Unsupported
 from smelt.ir.packed import packed
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.kernel import KernelContext
@@ -14,7 +15,7 @@ from smelt.native.memory import needs_of
 from smelt.native.names import comment
 from smelt.native.types import C_TYPES, CType
 from smelt.native.weights import Weight
-from smelt.program.instruction import Instruction, Program
+from smelt.program.instruction import Body, Instruction, Program
 from smelt.program.memory import MemoryPlan
 from smelt.program.storage import Owner, Storage
 
@@ -28,19 +29,24 @@ class Unit:
     """
 
     def __init__(
-        self, prefix: str, program: Program, memory: MemoryPlan, *, in_blob: bool = False
+        self,
+        prefix: str,
+        program: Program,
+        memory: MemoryPlan,
+        *,
+        in_blob: bool = False,
+        around: Unit | None = None,
     ) -> None:
         self.prefix = prefix
         self.in_blob = in_blob
         self.program = program
         self.memory = memory
-        self.functions: dict[str, str] = {}
-        self.support: dict[str, str] = {}
-        self.weights: dict[tuple[str, bytes], Weight] = {}
+        self.functions: dict[str, str] = around.functions if around else {}
+        self.support: dict[str, str] = around.support if around else {}
+        self.weights: dict[tuple[str, bytes], Weight] = around.weights if around else {}
         self.calls: list[str] = []
         self.checks: list[str] = []
-        self._name_of: dict[str, str] = {}
-        self._blob_bytes = 0
+        self._name_of: dict[str, str] = around._name_of if around else {}
         for step, instruction in enumerate(program.instructions):
             self._add(step, instruction)
         for index, slot in memory.assignment.copies:
@@ -49,7 +55,13 @@ class Unit:
     def _add(self, step: int, instruction: Instruction) -> None:
         if needs_of(self.program, instruction).view_of is not None or self._is_empty(instruction):
             return
-        cx = KernelContext(self.program, instruction, in_place=self._in_place(instruction))
+        cx = KernelContext(
+            self.program,
+            instruction,
+            in_place=self._in_place(instruction),
+            body_names=tuple(self._body(instruction, body) for body in instruction.bodies),
+            in_blob=self.in_blob,
+        )
         kernel = kernel_of(instruction.op)
         assert kernel is not None  # the schedule phase refused all others
         kernel.emit(cx)
@@ -71,16 +83,34 @@ class Unit:
         what = comment(f"{instruction.op} {instruction.origin}")
         self.calls.append(f"{name}({', '.join(arguments)}); /* {step}: {what} */")
 
-    def _function(self, instruction: Instruction, text: str) -> str:
+    def _function(self, instruction: Instruction, text: str, kind: str = "") -> str:
         """The name of the function with this text, which is added if it is new."""
         known = self._name_of.get(text)
         if known is not None:
             return known
         op = re.sub(r"\W", "", instruction.op.rpartition("::")[2])
-        name = f"{op}_{len(self.functions)}"
+        name = f"{op}{kind}_{len(self.functions)}"
         self._name_of[text] = name
         self.functions[name] = f"static void {name}{text}"
         return name
+
+    def _body(self, instruction: Instruction, body: Body) -> str:
+        """The name of the function of a body, whose kernels and weights are kept with ours."""
+        inner = Unit(self.prefix, body.program, body.plan, in_blob=self.in_blob, around=self)
+        if inner.checks:
+            raise Unsupported(
+                "E201",
+                f"operator {instruction.op} has no kernel in C",
+                at=f"node {instruction.origin!r}",
+                why="its body reads axes or sizes as it runs, which are checked before a run",
+                fix="fold constants first, or fix the value in the model",
+            )
+        blob = ", const unsigned char *weights" if self.in_blob else ""
+        head = "(const void *const *inputs, void *const *outputs, unsigned char *memory"
+        unused = [f"    (void){name};" for name in ("inputs", "outputs", "memory")]
+        unused += ["    (void)weights;"] if self.in_blob else []
+        lines = "\n".join([*unused, *(f"    {call}" for call in inner.calls)])
+        return self._function(instruction, f"{head}{blob})\n{{\n{lines}\n}}\n", "Body")
 
     def _is_empty(self, instruction: Instruction) -> bool:
         return all(self.program.slots[slot].size == 0 for slot in instruction.outputs)
@@ -101,6 +131,8 @@ class Unit:
             return self._pointer(cx.instruction.inputs[position])
         if kind == "output":
             return self._pointer(cx.instruction.outputs[position])
+        if kind == "blob":
+            return "weights"
         if kind == "packed":
             array, type_ = cx.packed[position]
             return self._constant(array, type_, "packed for step " + str(step))
@@ -127,9 +159,8 @@ class Unit:
         key = (type_.name, hashlib.sha256(contiguous.tobytes()).digest())
         if key not in self.weights:
             symbol = f"{self.prefix}_weight_{len(self.weights)}"
-            offset = self._blob_bytes
+            offset = next(reversed(self.weights.values())).end if self.weights else 0
             self.weights[key] = Weight(symbol, type_, contiguous, comment(note), offset)
-            self._blob_bytes = self.weights[key].end
         weight = self.weights[key]
         if self.in_blob:
             return f"(const {type_.name} *)(weights + {weight.offset})"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx_ir as ir
@@ -88,7 +88,8 @@ class Instruction:
     of a target as ``domain::name``; ``attributes`` holds every attribute, defaults filled in.
     An absent optional input is slot -1. ``last_use[i]`` says that no later instruction reads
     ``inputs[i]`` and that it is no output of the program; the pass ``last_use`` fills it.
-    ``origin`` names the graph node, for reports and comments in emitted code.
+    ``origin`` names the graph node, for reports and comments in emitted code. ``bodies`` are
+    Programs that control flow runs; what they read of the Program around is among ``inputs``.
     """
 
     op: str
@@ -97,6 +98,7 @@ class Instruction:
     attributes: Mapping[str, AttributeValue | DotDims] = field(default_factory=dict)
     last_use: tuple[bool, ...] = ()
     origin: str = ""
+    bodies: tuple[Body, ...] = ()
 
     def ints(self, name: str) -> tuple[int, ...]:
         """An attribute that holds integers; raises ValueError for others."""
@@ -121,7 +123,20 @@ class Program:
     constants: dict[int, np.ndarray]
     instructions: list[Instruction]
 
+    @property
+    def bodies(self) -> list[Body]:
+        """The bodies of all instructions."""
+        return [body for instruction in self.instructions for body in instruction.bodies]
+
     def new_slot(self, slot: Slot) -> int:
         """Append ``slot`` and return its number."""
         self.slots.append(slot)
         return len(self.slots) - 1
+
+
+@dataclass(slots=True)
+class Body:
+    """A Program inside of an instruction; ``plan`` is what the target made of it, if it did."""
+
+    program: Program
+    plan: Any = None

@@ -9,12 +9,13 @@ import onnx_ir as ir
 
 from smelt.errors import ErrorList, Unsupported, UsageError
 from smelt.ir.dims import size_of, symbols_of
-from smelt.program.instruction import Dim, Program
+from smelt.program.instruction import Body, Dim, Program
 
 
 def is_static(program: Program) -> bool:
-    """True if no slot has a symbolic dim."""
-    return all(isinstance(dim, int) for slot in program.slots for dim in slot.shape)
+    """True if no slot has a symbolic dim, those of bodies included."""
+    own = all(isinstance(dim, int) for slot in program.slots for dim in slot.shape)
+    return own and all(is_static(body.program) for body in program.bodies)
 
 
 def bind_declared(program: Program, outputs: Sequence[Sequence[Dim] | None]) -> None:
@@ -30,10 +31,16 @@ def bind_declared(program: Program, outputs: Sequence[Sequence[Dim] | None]) -> 
             if open_ and isinstance(size, int):
                 sizes.setdefault(str(dim), size)
     if sizes:
-        program.slots[:] = [
-            replace(slot, shape=tuple(size_of(dim, sizes) for dim in slot.shape))
-            for slot in program.slots
-        ]
+        _bind(program, sizes)
+
+
+def _bind(program: Program, sizes: Mapping[str, int]) -> None:
+    program.slots[:] = [
+        replace(slot, shape=tuple(size_of(dim, sizes) for dim in slot.shape))
+        for slot in program.slots
+    ]
+    for body in program.bodies:
+        _bind(body.program, sizes)
 
 
 def _names(dim: Dim) -> frozenset[str]:
@@ -53,6 +60,12 @@ def check_sizes_known(program: Program, advice: str = "") -> None:
         for dim in program.slots[slot].shape
         if isinstance(dim, ir.SymbolicDim)
     }
+    errors = _unknown_sizes(program, bound, advice)
+    if errors:
+        raise ErrorList(errors)
+
+
+def _unknown_sizes(program: Program, bound: set[str | None], advice: str) -> list[Unsupported]:
     errors = []
     for instruction in program.instructions:
         for number in instruction.outputs:
@@ -61,8 +74,9 @@ def check_sizes_known(program: Program, advice: str = "") -> None:
                 if not _follows(dim, bound):
                     errors.append(_unknown(slot.name, dim, instruction.origin, advice))
                     bound |= symbols_of(dim)
-    if errors:
-        raise ErrorList(errors)
+        for body in instruction.bodies:
+            errors += _unknown_sizes(body.program, bound, advice)
+    return errors
 
 
 def _follows(dim: Dim, bound: set[str | None]) -> bool:
@@ -94,13 +108,21 @@ def specialize(program: Program, shapes: Sequence[tuple[int, ...]]) -> Program:
         for dim, size in zip(slot.shape, shape, strict=True):
             if isinstance(dim, ir.SymbolicDim) and dim.value is not None and _is_name(dim):
                 sizes.setdefault(dim.value, size)
+    static = _with_sizes(program, sizes)
+    for number, shape in zip(program.inputs, shapes, strict=True):
+        if static.slots[number].shape != shape:
+            raise _misfit(static.slots[number].name, shape, program.slots[number].shape)
+    return static
+
+
+def _with_sizes(program: Program, sizes: Mapping[str, int]) -> Program:
     slots = [
         replace(s, shape=tuple(_evaluate(dim, sizes) for dim in s.shape)) for s in program.slots
     ]
-    for number, shape in zip(program.inputs, shapes, strict=True):
-        if slots[number].shape != shape:
-            raise _misfit(slots[number].name, shape, program.slots[number].shape)
-    instructions = [replace(instruction) for instruction in program.instructions]
+    instructions = [
+        replace(one, bodies=tuple(Body(_with_sizes(b.program, sizes)) for b in one.bodies))
+        for one in program.instructions
+    ]
     return replace(program, slots=slots, instructions=instructions)
 
 

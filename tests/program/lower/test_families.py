@@ -129,11 +129,6 @@ def test_instructions_name_where_they_come_from() -> None:
 
 
 REFUSED = {
-    "control flow": (
-        "bool c, float[2] x",
-        "y = If (c) <then_branch = t () => (float[2] a) { a = Neg(x) }, else_branch = e () => (float[2] b) { b = Exp(x) }>",
-        "no control flow",
-    ),
     "axes of the run": ("float[2,2] x, int64 a", "y = CumSum(x, a)", "computed while"),
     "a symbolic split": ("float[N] x", "y, z = Split<num_outputs=2>(x)", "symbolic"),
     "training": (

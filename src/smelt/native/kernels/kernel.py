@@ -122,6 +122,10 @@ class KernelContext(Instance):
     scratch_type: str = ""
     requirements: list[tuple[str, int]] = field(default_factory=list)
     """Functions of an input of the model that must be true before a run, and its position."""
+    body_names: tuple[str, ...] = ()
+    """The functions of the bodies of the instruction, which take inputs, outputs and memory."""
+    in_blob: bool = False
+    """Whether they take the blob of weights, too."""
 
     def input(self, position: int) -> Operand:
         """Input ``position``, which must be present."""
@@ -149,6 +153,11 @@ class KernelContext(Instance):
         self.scratch_type = type_.name
         self._parameter("scratch", f"{type_.name} *restrict scratch", "scratch", 0)
         return "scratch"
+
+    def blob(self) -> str:
+        """The blob of weights, which the functions of bodies read."""
+        self._parameter("weights", "const unsigned char *weights", "blob", 0)
+        return "weights"
 
     def constant(self, array: np.ndarray, type_: CType) -> str:
         """A constant of this kernel's own making."""

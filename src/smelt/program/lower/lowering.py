@@ -21,6 +21,7 @@ from smelt.ir.opset import attribute, attribute_names
 from smelt.ir.provenance import origin_of
 from smelt.program.instruction import (
     AttributeValue,
+    Body,
     Dim,
     DotDims,
     Instruction,
@@ -62,10 +63,14 @@ def lowered_operators() -> tuple[str, ...]:
 class Lowering:
     """What is known while one model is lowered."""
 
-    def __init__(self, model: ir.Model) -> None:
+    def __init__(self, model: ir.Model, around: Lowering | None = None) -> None:
         self.model = model
+        self.around = around
+        self.captured: dict[int, int] = {}
+        """Slots of the Program around that this one, a body, reads, and the slot of each here."""
         self.opset = model.opset_imports.get("", 1)
-        self.constants = constants.Constants()
+        known = around.constants if around is not None else constants.Constants()
+        self.constants: constants.Constants = known
         self.program = Program(model.graph.name or "model", [], (), (), {}, [])
         self.node: ir.Node | None = None
         self._slots: dict[ir.Value, int] = {}
@@ -80,6 +85,8 @@ class Lowering:
         if known is not None:
             return known
         tensor = constants.tensor_of(value)
+        if tensor is None and self.around is not None:
+            return self._capture(value, self.around)
         if tensor is None:
             raise InternalError("E902", f"value {value.name!r} is read before it is written")
         array = np.asarray(tensor.numpy())
@@ -88,9 +95,26 @@ class Lowering:
         self._slots[value] = slot
         return slot
 
+    def _capture(self, value: ir.Value, around: Lowering) -> int:
+        """The slot of a value of the graph around, which becomes an operand of the body."""
+        outer = around.slot(value)
+        if outer not in self.captured:
+            described = around.program.slots[outer]
+            slot = self.new(described.dtype, described.shape, described.name)
+            constant = around.program.constants.get(outer)
+            if constant is not None:
+                self.program.constants[slot] = constant
+                self._slots[value] = slot
+                return slot
+            self.captured[outer] = slot
+        self._slots[value] = self.captured[outer]
+        return self.captured[outer]
+
     def has_slot(self, value: ir.Value) -> bool:
         """True if ``slot`` can answer for ``value``."""
-        return value in self._slots or constants.tensor_of(value) is not None
+        if value in self._slots or constants.tensor_of(value) is not None:
+            return True
+        return self.around is not None and self.around.has_slot(value)
 
     def inputs(self, node: ir.Node) -> tuple[int, ...]:
         """The slots of all inputs of ``node``."""
@@ -139,6 +163,18 @@ class Lowering:
         origin = str(origin_of(self.node)) if self.node is not None else ""
         instruction = Instruction(op, tuple(inputs), tuple(outputs), attributes, (), origin)
         self.program.instructions.append(instruction)
+
+    def emit_control(
+        self,
+        op: str,
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        bodies: Iterable[Program],
+        **attributes: AttributeValue,
+    ) -> None:
+        """Append one instruction that runs ``bodies``."""
+        self.emit(op, inputs, outputs, **attributes)
+        self.program.instructions[-1].bodies = tuple(map(Body, bodies))
 
     def emit_new(
         self,

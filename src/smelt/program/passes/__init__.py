@@ -24,6 +24,8 @@ def optimize(program: Program, *, decompose: bool = True) -> Program:
 
     ``decompose=False`` leaves DotGenerals as they are, for targets that contract any dims.
     """
+    for body in program.bodies:
+        optimize(body.program, decompose=decompose)
     transpose_folding.run(program)
     dot_dimension_sorter.run(program)
     if decompose:

@@ -60,16 +60,24 @@ def plan_steps(plan: HostPlan) -> None:
     finally:
         shapes.restore_interface()
     optimize(program, decompose=is_static(program))
-    check_program(program, "host", DTYPES, refusal)
+    _check(program)
     check_sizes_known(program, binding_advice(plan.model.graph.inputs))
     plan.steps = program
     plan.facts["instructions"] = len(program.instructions)
+
+
+def _check(program: Program) -> None:
+    for body in program.bodies:
+        _check(body.program)
+    check_program(program, "host", DTYPES, refusal)
 
 
 def computes(model: ir.Model, node: ir.Node) -> bool:
     """True if ``node`` can be lowered as it stands; what kernels refuse, they say with sizes."""
     try:
         program = lower_alone(model, node)
+        for body in program.bodies:
+            _check(body.program)
     except (Unsupported, ErrorList):
         return False
     return not any(map(refusal, program.instructions))

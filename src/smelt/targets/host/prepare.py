@@ -76,6 +76,7 @@ def _prepare(instruction: Instruction, arrays: dict[int, Array], returned: set[i
         tuple(arrays[slot] if slot >= 0 else None for slot in instruction.inputs),
         tuple(arrays[slot] for slot in instruction.outputs),
         instruction.origin,
+        tuple(body.plan for body in instruction.bodies),
     )
     make_view = VIEWS.get(instruction.op)
     output = instruction.outputs[0]

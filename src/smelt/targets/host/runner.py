@@ -34,7 +34,10 @@ class Layout:
 
 
 def lay_out(program: Program) -> Layout:
-    """Order, prepare and plan a static Program."""
+    """Order, prepare and plan a static Program, its bodies first: each becomes a function."""
+    for body in program.bodies:
+        inner = lay_out(body.program)
+        body.plan = Binder(inner.memory, inner.prepared).bind()
     needs = _needs_by_instruction(program, prepare(program))
     ordered = schedule(program, lambda instruction: needs[id(instruction)])
     prepared = prepare(ordered)

@@ -29,7 +29,7 @@ class Call:
     """One instruction with the types of its operands.
 
     ``inputs`` and ``outputs`` are arrays that have a shape, a dtype and strides but no memory:
-    their elements must not be read.
+    their elements must not be read. ``bodies`` are functions of the bodies of the instruction.
     """
 
     op: str
@@ -37,6 +37,7 @@ class Call:
     inputs: tuple[Array | None, ...]
     outputs: tuple[Array, ...]
     origin: str = ""
+    bodies: tuple[Callable[..., tuple[Array, ...]], ...] = ()
 
     def input(self, index: int) -> Array:
         """Input ``index``, which must be given."""

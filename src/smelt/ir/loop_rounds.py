@@ -1,0 +1,34 @@
+"""How many rounds a Loop makes, where the model alone says it."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+MOST = 2**31
+"""More rounds are no number that someone meant, but what exporters write for "until it stops"."""
+
+
+def rounds(node: ir.Node) -> int | None:
+    """The rounds of a Loop whose count is constant and whose condition is true to the end."""
+    attr = node.attributes.get("body")
+    count = _number(node.inputs[0])
+    if attr is None or attr.is_ref() or count is None or count >= MOST:
+        return None
+    body, first = attr.as_graph(), node.inputs[1]
+    if first is not None and not _number(first):
+        return None
+    last: ir.Value | None = body.outputs[0]
+    while last is not None and (producer := last.producer()) is not None:
+        if producer.op_type != "Identity" or producer.domain:
+            break
+        last = producer.inputs[0]
+    return max(count, 0) if last is body.inputs[1] or _number(last) else None
+
+
+def _number(value: ir.Value | None) -> int | None:
+    """The only element of a constant of integers or booleans."""
+    tensor = ir.convenience.get_const_tensor(value) if value is not None else None
+    if tensor is None or tensor.size != 1:
+        return None
+    return int(np.asarray(tensor.numpy()).reshape(()))

@@ -1,0 +1,157 @@
+"""If, Loop and Scan: instructions with bodies. A Scan is a Loop over the rows of its operands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from smelt.ir.loop_rounds import rounds
+from smelt.ir.shapes import same_dim
+from smelt.program.instruction import Dim
+from smelt.program.lower.lowering import ABSENT, Lowering, int_of, is_used, lowers
+from smelt.program.lower.nodes import lower_body
+
+FIRST_SCAN = 9
+"""The opset since which Scan has no batches."""
+
+
+@lowers("If")
+def branch(cx: Lowering, node: ir.Node) -> None:
+    """Inputs: the condition, what the first body captures (``split`` slots), what the second does.
+
+    Both branches must give the same types.
+    """
+    condition = cx.slot(node.inputs[0])
+    graphs = [node.attributes[f"{name}_branch"].as_graph() for name in ("then", "else")]
+    then, other = (lower_body(cx, graph, ()) for graph in graphs)
+    outputs = []
+    for value, left, right in zip(
+        node.outputs, then.program.outputs, other.program.outputs, strict=True
+    ):
+        if not _same(then.shape(left), other.shape(right)):
+            sizes = f"{list(map(str, then.shape(left)))} and {list(map(str, other.shape(right)))}"
+            raise cx.refuse_size(f"the branches give {value.name!r} the sizes {sizes}")
+        outputs.append(cx.new(then.dtype(left), then.shape(left), value.name or ""))
+        cx.alias(value, outputs[-1])
+    inputs = (condition, *then.captured, *other.captured)
+    bodies = (then.program, other.program)
+    cx.emit_control("If", inputs, outputs, bodies, split=len(then.captured))
+
+
+@lowers("Loop")
+def loop(cx: Lowering, node: ir.Node) -> None:
+    """Results of all iterations need a number of iterations that is constant."""
+    graph = node.attributes["body"].as_graph()
+    count, condition = cx.slot(cx.input(node, 0)), cx.slot(cx.input(node, 1))
+    states = [cx.slot(value) for value in node.inputs[2:]]
+    types = [(ir.DataType.INT64, ()), (ir.DataType.BOOL, ())]
+    body = lower_body(cx, graph, [*types, *((cx.dtype(s), cx.shape(s)) for s in states)])
+    scanned = node.outputs[len(states) :]
+    certain = rounds(node)
+    if scanned and certain is None:
+        raise cx.refuse_size(
+            f"the number of iterations, which is the size of {scanned[0].name!r}, is not constant"
+        )
+    trip = -1 if certain is None else certain
+    outputs = _states(cx, node, body.program.outputs[1:], body, states)
+    for value, slot in zip(scanned, body.program.outputs[1 + len(states) :], strict=True):
+        outputs.append(cx.new(body.dtype(slot), (trip, *body.shape(slot)), value.name or ""))
+        cx.alias(value, outputs[-1])
+    inputs = (count, condition, *states, *body.captured)
+    none = (False,) * len(scanned)
+    _emit(cx, inputs, outputs, body, trip, len(states), (), none, counted=True)
+
+
+@lowers("Scan")
+def scan(cx: Lowering, node: ir.Node) -> None:
+    """Axes that are not the first are moved there and back."""
+    if cx.opset < FIRST_SCAN:
+        raise cx.refuse("a Scan with batches", f"raise the model to opset {FIRST_SCAN}")
+    graph, count = node.attributes["body"].as_graph(), int_of(node, "num_scan_inputs", 0)
+    given = [cx.slot(value) for value in node.inputs]
+    states, sequences = given[: len(given) - count], given[len(given) - count :]
+    axes = cx.ints(node, "scan_input_axes") or (0,) * count
+    rows = [_axis_first(cx, s, axis) for s, axis in zip(sequences, axes, strict=True)]
+    types = [(cx.dtype(s), cx.shape(s)) for s in states]
+    body = lower_body(cx, graph, [*types, *((cx.dtype(r), cx.shape(r)[1:]) for r in rows)])
+    outputs = _states(cx, node, body.program.outputs, body, states)
+    scanned = node.outputs[len(states) :]
+    steps = cx.shape(rows[0])[0]
+    for slot in body.program.outputs[len(states) :]:
+        outputs.append(cx.new(body.dtype(slot), (steps, *body.shape(slot)), node.name or "rows"))
+    inputs = (ABSENT, ABSENT, *states, *rows, *body.captured)
+    reads = _backwards(cx, node, "scan_input_directions", count)
+    writes = _backwards(cx, node, "scan_output_directions", len(scanned))
+    _emit(cx, inputs, outputs, body, -1, len(states), reads, writes, counted=False)
+    listed = cx.ints(node, "scan_output_axes") or (0,) * len(scanned)
+    for value, slot, axis in zip(scanned, outputs[len(states) :], listed, strict=True):
+        place = cx.axis(axis, len(cx.shape(slot)))
+        if place == 0:
+            cx.alias(value, slot)
+        elif is_used(value):
+            perm = (*range(1, place + 1), 0, *range(place + 1, len(cx.shape(slot))))
+            moved = [cx.shape(slot)[i] for i in perm]
+            cx.alias(value, cx.emit_new("Transpose", (slot,), moved, perm=perm))
+
+
+def _emit(
+    cx: Lowering,
+    inputs: Sequence[int],
+    outputs: Sequence[int],
+    body: Lowering,
+    trip: int,
+    states: int,
+    reads: tuple[bool, ...],
+    writes: tuple[bool, ...],
+    *,
+    counted: bool,
+) -> None:
+    """The instruction ``Loop``: the count and the condition, states, rows, captures.
+
+    ``trip`` is -1 where the count or the rows say how often. A ``counted`` body takes the iteration
+    and the condition first and gives the next condition first. ``reads`` and ``writes`` say which
+    rows are walked backwards.
+    """
+    cx.emit_control(
+        "Loop",
+        inputs,
+        outputs,
+        (body.program,),
+        trip=trip,
+        states=states,
+        counted=counted,
+        reads=reads,
+        writes=writes,
+    )
+
+
+def _states(
+    cx: Lowering, node: ir.Node, results: Sequence[int], body: Lowering, states: Sequence[int]
+) -> list[int]:
+    """Slots for what the last iteration leaves, which has the type that the states begin with."""
+    outputs = []
+    for value, first, last in zip(node.outputs, states, results, strict=False):
+        if cx.dtype(first) != body.dtype(last) or not _same(cx.shape(first), body.shape(last)):
+            before, after = (list(map(str, s)) for s in (cx.shape(first), body.shape(last)))
+            raise cx.refuse_size(f"{value.name!r} begins with the sizes {before}, then has {after}")
+        outputs.append(cx.new(cx.dtype(first), cx.shape(first), value.name or ""))
+        cx.alias(value, outputs[-1])
+    return outputs
+
+
+def _same(left: Sequence[Dim], right: Sequence[Dim]) -> bool:
+    return len(left) == len(right) and all(map(same_dim, left, right))
+
+
+def _axis_first(cx: Lowering, slot: int, axis: int) -> int:
+    shape = cx.shape(slot)
+    place = cx.axis(axis, len(shape))
+    if place == 0:
+        return slot
+    perm = (place, *(i for i in range(len(shape)) if i != place))
+    return cx.emit_new("Transpose", (slot,), [shape[i] for i in perm], perm=perm)
+
+
+def _backwards(cx: Lowering, node: ir.Node, name: str, count: int) -> tuple[bool, ...]:
+    return tuple(bool(way) for way in cx.ints(node, name) or (0,) * count)

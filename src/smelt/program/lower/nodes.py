@@ -1,0 +1,69 @@
+"""Lower the nodes of a graph one by one, and the graphs inside of them to bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import onnx_ir as ir
+
+from smelt.errors import Unsupported
+from smelt.ir import constants, scope
+from smelt.ir.known_forms import unknown_part
+from smelt.program.instruction import Dim
+from smelt.program.lower.extension import lower_extension
+from smelt.program.lower.lowering import Lowering, lowering_of
+
+
+def lower_body(
+    cx: Lowering, graph: ir.Graph, types: Iterable[tuple[ir.DataType, Iterable[Dim]]]
+) -> Lowering:
+    """A Lowering whose Program is ``graph``: its inputs of these types, then what it captures.
+
+    Raises the first Unsupported E201 of its nodes.
+    """
+    body = Lowering(cx.model, cx)
+    given = []
+    for value, (dtype, shape) in zip(graph.inputs, types, strict=True):
+        given.append(body.new(dtype, shape, value.name or ""))
+        body.alias(value, given[-1])
+    for node in graph:
+        refusal = lower_node(body, node, broken=False)
+        if refusal is not None:
+            raise refusal
+    body.program.outputs = tuple(body.slot(value) for value in graph.outputs)
+    body.program.inputs = (*given, *body.captured.values())
+    return body
+
+
+def lower_node(cx: Lowering, node: ir.Node, *, broken: bool) -> Unsupported | None:
+    """Lower one node; after a failure its results get slots, so that later nodes are seen too."""
+    if len(node.outputs) == 1 and constants.tensor_of(node.outputs[0]) is not None:
+        return None  # a Constant: it gets a slot when something reads it
+    cx.node = node
+    try:
+        read = (*node.inputs, *scope.captures(node)) if broken else ()
+        if any(v is not None and not cx.has_slot(v) for v in read):
+            return None  # reads what could not be lowered
+        dispatch(cx, node)
+    except Unsupported as error:
+        return error
+    return None
+
+
+def dispatch(cx: Lowering, node: ir.Node) -> None:
+    """Emit what ``node`` computes; raises Unsupported E201."""
+    if node.domain:
+        lower_extension(cx, node)
+        return
+    unknown = unknown_part(node)
+    if unknown:
+        raise cx.refuse(
+            f"it has {unknown}, which its lowering does not know", "use the target 'onnx'"
+        )
+    rule = lowering_of(node.op_type)
+    if rule is None:
+        raise cx.refuse(
+            "no lowering is registered for this operator",
+            "end the graph before it, or use the target 'onnx'",
+        )
+    rule(cx, node)

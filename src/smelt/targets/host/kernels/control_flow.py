@@ -1,0 +1,73 @@
+"""If and Loop: bodies are functions of this process, bound once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
+
+Bound = Callable[..., tuple[Array, ...]]
+
+
+@kernel("If")
+def branch(call: Call) -> Step:
+    """One of two bodies runs; its results are copied."""
+    then, other = call.bodies
+    split, given = 1 + call.integer("split"), len(call.inputs)
+
+    def run(*arrays: Array) -> None:
+        captured = arrays[1:split] if arrays[0].all() else arrays[split:given]
+        results = (then if arrays[0].all() else other)(*captured)
+        _copy(results, arrays[given:])
+
+    return Step(run)
+
+
+@kernel("Loop")
+def loop(call: Call) -> Step:
+    """States are handed from one iteration to the next; rows are views."""
+    (body,) = call.bodies
+    states, given = call.integer("states"), len(call.inputs)
+    reads, writes = (tuple(map(bool, call.ints(name))) for name in ("reads", "writes"))
+    counted = bool(call.attributes["counted"])
+    trip = call.integer("trip")
+    if trip < 0 and reads:
+        trip = call.input(2 + states).shape[0]
+
+    def run(*arrays: Array) -> None:
+        count, condition, *rest = arrays[:given]
+        outputs = arrays[given:]
+        carried, rows, captured = (
+            rest[:states],
+            rest[states:][: len(reads)],
+            rest[states:][len(reads) :],
+        )
+        limit = trip if trip >= 0 else None if count is None else int(count.reshape(()))
+        going = condition is None or bool(condition.all())
+        i = 0
+        while going and (limit is None or i < limit):
+            operands = [row[_at(i, trip, back)] for row, back in zip(rows, reads, strict=True)]
+            if counted:
+                head = (np.array(i, np.int64), np.array(going))
+                last, *results = body(*head, *carried, *operands, *captured)
+                going = bool(last.all())
+            else:
+                results = list(body(*carried, *operands, *captured))
+            carried = results[:states]
+            for target, row, back in zip(outputs[states:], results[states:], writes, strict=True):
+                target[_at(i, trip, back)] = row
+            i += 1
+        _copy(carried, outputs[:states])
+
+    return Step(run)
+
+
+def _at(i: int, trip: int, backwards: bool) -> int:
+    return trip - 1 - i if backwards else i
+
+
+def _copy(results: Sequence[Array], outputs: Sequence[Array]) -> None:
+    for target, result in zip(outputs, results, strict=True):
+        np.copyto(target, result.reshape(target.shape))
