@@ -116,6 +116,23 @@ def test_nan_in_a_window_is_its_maximum() -> None:
     np.testing.assert_array_equal(library.run("m", [x])[0].reshape(-1), [np.nan, 2, 3])
 
 
+def test_a_depthwise_convolution_overwrites_an_image_that_nothing_else_reads() -> None:
+    conv = "Conv<pads = [1,1,1,1], group = 8>"
+    head = "g (float[2,8,20,20] x, float[8,1,3,3] w, float[8,8,1,1] v) => (float[2,8,20,20] y)"
+    body = f"a = Conv(x, v) b = {conv}(a, w) c = {conv}(b, w)"
+    library = Library(
+        {
+            "alone": f"{head} {{ {body} y = Conv(c, v) }}",
+            "read again": f"{head} {{ {body} d = Add(a, b) e = Add(c, d) y = Conv(e, v) }}",
+        },
+        constant="w v",
+    )
+    for name, built in library.models.items():
+        library.check(name, random_inputs(built.source), rtol=1e-4, atol=1e-4)
+    memory = library.models["alone"].artifact.plan.memory
+    assert memory.arena_bytes < 2 * 4 * 2 * 8 * 20 * 20
+
+
 def test_a_convolution_that_something_else_reads_stays_one() -> None:
     graph = "g (float[1,1,4,4] x, float[1,1,3,3] w) => (float[1,1,2,2] y, float[1,1,2,2] c) { c = Conv(x, w) y = Relu(c) }"
     assert ops(compile_text(graph)) == ["Conv", "Relu"]

@@ -19,7 +19,10 @@ def _way(instance: Instance, window: Window) -> ModuleType:
 
 def _needs(instance: Instance) -> Needs:
     window = window_of(instance)
-    return Needs(workspace=_way(instance, window).workspace(instance, window))
+    way = _way(instance, window)
+    # A plane is copied before the result is written over it, if that is no larger.
+    same = way is depthwise and instance.shape(0) == instance.output_shape()
+    return Needs(in_place=(0,) if same else (), workspace=way.workspace(instance, window))
 
 
 def _refuse(instance: Instance) -> str | None:
