@@ -207,6 +207,11 @@ CODES: Mapping[str, ErrorCode] = {
         " neither or both of a text and a kernel.",
         "let it name a CKernel of an operator of your own",
     ),
+    "E648": ErrorCode(
+        "a step at no point of a compile",
+        "A target has steps of its own at a point that no phase has.",
+        'around={"after schedule": (my_step,)}',
+    ),
     "E645": ErrorCode(
         "a body that needs itself",
         "The body of an operator beyond ONNX holds that operator again, so it has no end.",

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from time import perf_counter
 from typing import Any
 
 import onnx_ir as ir
 
+from smelt.errors import UsageError, did_you_mean
 from smelt.ir.rule import Rule
 from smelt.spans import span
 from smelt.targets.base import Artifact, Plan, Target
 from smelt.targets.legality import check_limits
+
+POINTS = tuple(
+    f"{side} {phase}" for phase in ("schedule", "allocate", "emit") for side in ("before", "after")
+)
+"""Where a target may have steps of its own."""
 
 
 def rules_of(target: Target[Any, Any], own: Any) -> Sequence[Rule]:
@@ -24,11 +32,39 @@ def emit_selected(model: ir.Model, target: Target[Any, Any], own: Any) -> Artifa
     Raises an ErrorList of all that it cannot take, before ``schedule`` sees the model.
     """
     plan: Plan[Any, Any] = Plan(model, own)
-    with span("check limits", target=target.name):
-        check_limits(model, target)
-    with span("schedule", target=target.name):
-        target.schedule(plan)
-    with span("allocate", target=target.name):
-        target.allocate(plan)
-    with span("emit", target=target.name):
-        return target.emit(plan)
+    took: dict[str, float] = {}
+    made: list[Artifact] = []
+    check_points(target)
+
+    def step(name: str, run: Callable[[], object]) -> None:
+        started = perf_counter()
+        with span(name, target=target.name):
+            run()
+        took[name] = perf_counter() - started
+
+    step("check limits", lambda: check_limits(model, target))
+    for phase, run in (
+        ("schedule", lambda: target.schedule(plan)),
+        ("allocate", lambda: target.allocate(plan)),
+        ("emit", lambda: made.append(target.emit(plan))),
+    ):
+        for point in (f"before {phase}", phase, f"after {phase}"):
+            if point == phase:
+                step(phase, run)
+            for each in target.around.get(point, ()):
+                step(f"{point}: {getattr(each, '__name__', 'step')}", partial(each, plan))
+    (artifact,) = made
+    artifact.report.setdefault("phases", {name: round(took[name], 6) for name in took})
+    return artifact
+
+
+def check_points(target: Target[Any, Any]) -> None:
+    """Raise UsageError E648 for a point of ``target.around`` that no phase has."""
+    unknown = [point for point in target.around if point not in POINTS]
+    if unknown:
+        raise UsageError(
+            "E648",
+            f"target {target.name!r} has steps at {unknown[0]!r}, which is no point",
+            why=f"points are {', '.join(POINTS)}",
+            fix=did_you_mean(unknown[0], POINTS, ""),
+        )

@@ -183,6 +183,8 @@ class Target(Generic[Steps, Memory]):
     budget; a text is the reason why not. ``fallback``: the target that runs what this one does not
     take, so that it refuses no model for one node; none if it stands alone. ``cost``: what a region
     of nodes costs more here than on the fallback, its call included: above 0, it stays there.
+    ``around``: further steps on the plan by the point where they run, in order: ``before`` or
+    ``after`` one of ``schedule``, ``allocate`` and ``emit``, as in ``"after schedule"``.
     ``memories``: what it computes in, for ``program.staging`` and reports; one arena if empty.
     ``tolerance``: largest relative error against the source that its arithmetic explains.
     ``open``: what a folder holds that an artifact of this target was saved to, None for any other
@@ -207,6 +209,9 @@ class Target(Generic[Steps, Memory]):
     accepts: Callable[[ir.Node], bool | str] | None = None
     fallback: str | None = None
     cost: Callable[[Sequence[ir.Node]], float] | None = None
+    around: Mapping[str, Sequence[Callable[[Plan[Steps, Memory]], None]]] = field(
+        default_factory=dict
+    )
     memories: tuple[memories.Memory, ...] = ()
     tolerance: float = 1e-4
     open: Callable[[Path], Saved | None] = lambda folder: None
