@@ -27,6 +27,10 @@ CASES = {f"{op} kept": graph(op, 2, "1,2,1", 1) for op in OPERATORS}
 CASES |= {f"{op} dropped": graph(op, 1, "3,2", 0) for op in OPERATORS}
 CASES["all"] = graph("ReduceSum", 0, "", 0)
 CASES["int32"] = graph("ReduceMean", 1, "2,3", 0, "int32")
+CASES |= {
+    f"{op} of nothing": graph(op, 1, "3,3", 0).replace("3,2,3", "3,0,3")
+    for op in ("ReduceSum", "ReduceProd", "ReduceMax", "ReduceLogSumExp")
+}
 CASES["between"] = (
     "g (float[3,2,3] x, int64[1] axes) => (float[3,2] y) "
     "{ a = ReduceSumSquare<keepdims=0>(x, axes) y = Sqrt(a) }"
@@ -74,7 +78,14 @@ def test_axes_that_lead_to_other_sizes_are_an_error_of_the_run(axes: list[int]) 
         artifact(sample(), np.array(axes))
 
 
-@pytest.mark.parametrize("name", CASES)
+def test_no_elements(library: Library) -> None:
+    starts = {"Sum": 0, "Prod": 1, "Max": -np.inf, "LogSumExp": -np.inf}
+    for op, start in starts.items():
+        (got,) = library.run(f"Reduce{op} of nothing", [np.empty((3, 0, 3), "f4"), np.array([1])])
+        np.testing.assert_array_equal(got, np.full((3, 3), start, np.float32))
+
+
+@pytest.mark.parametrize("name", sorted(n for n in CASES if "nothing" not in n))
 def test_the_host_takes_them(name: str) -> None:
     model = text.parse(CASES[name], 23)
     dtype = np.int32 if name == "int32" else np.float32
