@@ -39,6 +39,11 @@ def _attention(x: Any) -> Any:
     return jax.nn.dot_product_attention(*[x.reshape(2, 5, 2, 2)] * 3)
 
 
+def _checked(x: Any) -> Any:
+    eqx.error_if(1.0, False, "a check of numbers")
+    return eqx.error_if(x, False, "a check of arrays")
+
+
 def _summed(x: Any) -> Any:
     return jax.lax.scan(lambda c, row: (c + row, row), jnp.zeros((5, 4)), x, length=2)
 
@@ -47,6 +52,8 @@ USERS: dict[LibraryFunction, Callable[[], Fn]] = {
     library_functions.PLACE_OF: lambda: jax.vmap(jax.vmap(eqx.nn.Linear(4, 3, key=KEY))),
     library_functions.SCAN_LENGTH: lambda: _summed,
     library_functions.JAX_ATTENTION: lambda: _attention,
+    library_functions.EQUINOX_ERROR_IF: lambda: _checked,
+    library_functions.EQUINOX_ERROR_IF_JIT: lambda: _checked,
     library_functions.FLAX_PARAMETER: lambda: _linen(nn.Dense(3)),
     library_functions.NNX_LAYER_NORM: lambda: nnx.LayerNorm(4, rngs=nnx.Rngs(0)),
     library_functions.NNX_GROUP_NORM: lambda: nnx.GroupNorm(4, 2, rngs=nnx.Rngs(0)),

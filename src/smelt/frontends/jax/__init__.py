@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smelt.frontends.jax import scan_length, shortcuts  # noqa: F401 - each registers what it has
+from smelt.frontends.jax import runtime_checks, scan_length, shortcuts  # noqa: F401 - each registers what it has
 from smelt.frontends.jax.bindings import Binding, binds
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand

@@ -62,6 +62,9 @@ LINEN_NORMALIZE = LibraryFunction(
 EQUINOX_LAYER_NORM = LibraryFunction(
     "equinox.nn._normalisation:LayerNorm.__call__", ("self", "x", "state", "key")
 )
+ERROR_IF = ("x", "pred", "index", "msgs", "on_error")
+EQUINOX_ERROR_IF = LibraryFunction("equinox._errors:branched_error_if_impl", ERROR_IF)
+EQUINOX_ERROR_IF_JIT = LibraryFunction("equinox._errors:branched_error_if_impl_jit", ERROR_IF)
 EQUINOX_ATTENTION = LibraryFunction(
     "equinox.nn._attention:dot_product_attention",
     ("query", "key_", "value", "mask", "dropout", "key", "inference"),
@@ -71,5 +74,5 @@ ALL = (
     *(PLACE_OF, SCAN_LENGTH, JAX_ATTENTION),
     *(FLAX_PARAMETER, NNX_LAYER_NORM, NNX_GROUP_NORM, NNX_NORMALIZE),
     *(LINEN_LAYER_NORM, LINEN_GROUP_NORM, LINEN_NORMALIZE),
-    *(EQUINOX_LAYER_NORM, EQUINOX_ATTENTION),
+    *(EQUINOX_LAYER_NORM, EQUINOX_ATTENTION, EQUINOX_ERROR_IF, EQUINOX_ERROR_IF_JIT),
 )

@@ -46,7 +46,8 @@ class Representation:
     that represent one, ``parts(value)`` those arrays, ``whole(arrays)`` the reverse of it, and
     ``split(array)`` represents a concrete one. ``apply(equation, values, run)`` gives the results
     of an equation with operands or results of the kind, and ``refusal(equation)`` says why there
-    are none, None if there are.
+    are none, None if there are. ``handles(equation)`` tells equations that ``apply`` is asked for,
+    though no array of the kind takes part.
     """
 
     concerns: Callable[[compat.Aval], bool]
@@ -56,6 +57,7 @@ class Representation:
     split: Callable[[Any], Value]
     apply: Callable[[compat.Equation, list[Value], Run], Sequence[Value]]
     refusal: Callable[[compat.Equation], Unsupported | None]
+    handles: Callable[[compat.Equation], bool] = lambda equation: False
 
 
 def convert(closed: compat.ClosedJaxpr, kind: Representation) -> compat.ClosedJaxpr:
@@ -100,7 +102,8 @@ class _Conversion:
         return self._kind.concerns(atom.aval)
 
     def _touches(self, equation: compat.Equation) -> bool:
-        return any(map(self._is_one, (*equation.invars, *equation.outvars)))
+        operands_and_results = (*equation.invars, *equation.outvars)
+        return any(map(self._is_one, operands_and_results)) or self._kind.handles(equation)
 
     def _reaches(self, equation: compat.Equation) -> bool:
         return any(map(self.is_concerned, bodies(equation)))

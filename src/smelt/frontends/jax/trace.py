@@ -12,6 +12,7 @@ from smelt.errors import Unsupported, UsageError
 from smelt.frontends.jax import (
     compat,
     failures,
+    implementations,
     keys,
     modules,
     names,
@@ -155,7 +156,8 @@ def _traced(
     with compat.x64(x64):
         kept = tuple(specs.struct_of(array) for array in parameters.arrays.values())
         with span("jaxpr"):
-            return compat.make_jaxpr(call, (structs, kept))
+            closed, out = compat.make_jaxpr(call, (structs, kept))
+            return implementations.inlined(closed), out
 
 
 def _check_interface(jaxpr: compat.Jaxpr) -> None:

@@ -1,0 +1,54 @@
+"""Primitives of libraries that are no more than the JAX code that implements them.
+
+equinox, lineax, diffrax and others bind primitives with rules of their own for derivatives and for
+batches, such as ``linear_solve`` or ``nonbatchable``. Their implementations are functions of JAX,
+so the equations that these trace to stand for them. Implementations that run a kernel or call
+Python have no equations: their primitives stay, and are refused as having no lowering.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from smelt.frontends.jax import compat, frames, prng, registry
+from smelt.frontends.jax.representation import Representation, Run, convert
+from smelt.frontends.jax.support import REFUSED
+
+
+def inlined(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
+    """``closed`` with what is implemented by JAX code as the equations of that code."""
+    return convert(closed, _IMPLEMENTED)
+
+
+def _is_implemented(equation: compat.Equation) -> bool:
+    """True if its primitive has no lowering, but an implementation that is not of JAX itself."""
+    primitive = equation.primitive
+    if primitive.name in REFUSED or registry.find(primitive.name) is not None:
+        return False
+    function = frames.without_partials(primitive.impl)
+    function = getattr(function, "__func__", function)
+    module = getattr(function, "__module__", None) or ""
+    return module.partition(".")[0] not in ("jax", "jaxlib", "")
+
+
+def _apply(equation: compat.Equation, values: list[Any], run: Run) -> list[Any]:
+    implementation = functools.partial(equation.primitive.impl, **equation.params)
+    structs = tuple(prng.plain(atom.aval) for atom in equation.invars)
+    try:
+        traced, _ = compat.make_jaxpr(implementation, structs)
+    except Exception:  # noqa: BLE001 - it is no code that can be traced, whatever it says
+        return compat.rebind(equation, values, equation.params)
+    return run(traced, values)
+
+
+_IMPLEMENTED = Representation(
+    concerns=lambda aval: False,
+    structs=lambda aval: [prng.plain(aval)],
+    parts=lambda array: [array],
+    whole=lambda parts: parts[0],
+    split=lambda array: array,
+    apply=_apply,
+    refusal=lambda equation: None,
+    handles=_is_implemented,
+)

@@ -1,0 +1,32 @@
+"""Checks of ``equinox.error_if``, which raise while a program runs, left out of models.
+
+A model cannot raise. As with prints for debugging, the values are the same without a check; what is
+left out is told by a warning. A check that fails while tracing raises as ever.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+from smelt.frontends.jax.library_functions import EQUINOX_ERROR_IF, EQUINOX_ERROR_IF_JIT
+from smelt.frontends.jax.patches import Patch, register
+from smelt.frontends.jax.replacement import Function
+
+
+def _unchecked(original: Function) -> Function:
+    def error_if(x: Any, pred: Any, index: Any, msgs: Sequence[str], *, on_error: str) -> Any:
+        if not isinstance(pred, jax.core.Tracer):
+            return original(x, pred, index, msgs, on_error=on_error)
+        for text in dict.fromkeys(str(message).strip().partition("\n")[0] for message in msgs):
+            warnings.warn(f"a check is left out of the model: {text}", stacklevel=4)
+        return x
+
+    return error_if
+
+
+for _function in (EQUINOX_ERROR_IF, EQUINOX_ERROR_IF_JIT):
+    register(Patch(_function.target, _unchecked, True, _function.parameters))
