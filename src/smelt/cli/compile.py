@@ -159,9 +159,11 @@ def compile_(
 
 def _saved(artifact: Artifact, output: str | None) -> list[Path]:
     """The files of ``artifact``, written; raises UsageError E637 if there is no folder for them."""
+    from smelt.targets.registry import find_target
+
     if output is not None and artifact.files:
         return artifact.save(output)
-    if artifact.files:
+    if artifact.files and not find_target(artifact.target).in_process:
         names = ", ".join(artifact.files)
         raise UsageError("E637", f"there is no folder for {names}", fix="-o FOLDER")
     return []

@@ -186,7 +186,8 @@ class Target(Generic[Steps, Memory]):
     ``around``: further steps on the plan by the point where they run, in order: ``before`` or
     ``after`` one of ``schedule``, ``allocate`` and ``emit``, as in ``"after schedule"``.
     ``memories``: what it computes in, for ``program.staging`` and reports; one arena if empty.
-    ``tolerance``: largest relative error against the source that its arithmetic explains.
+    ``in_process``: what it makes is a program of this process first, and files only if a folder is
+    given. ``tolerance``: largest relative error against the source that its arithmetic explains.
     ``open``: what a folder holds that an artifact of this target was saved to, None for any other
     folder; targets whose files cannot be run on this machine go without.
     """
@@ -214,4 +215,5 @@ class Target(Generic[Steps, Memory]):
     )
     memories: tuple[memories.Memory, ...] = ()
     tolerance: float = 1e-4
+    in_process: bool = False
     open: Callable[[Path], Saved | None] = lambda folder: None

@@ -26,6 +26,7 @@ host = Target(
     name="host",
     summary="a function in this process, on NumPy, BLAS and LAPACK",
     emit=write_folder,
+    in_process=True,
     passes=EXPANDED,
     kernels=frozenset(lowered_operators()) | EXPANDED_OPERATORS,
     extensions=extensions_among(KERNELS),
