@@ -7,9 +7,12 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from smelt.errors import ErrorList, Unsupported, UsageError
+from smelt.errors import ErrorList, InvalidModel, Unsupported, UsageError
 from smelt.ir.dims import size_of, symbols_of
-from smelt.program.instruction import Body, Dim, Program
+from smelt.program.instruction import AT_RUN_TIME, Body, Dim, Program
+
+CHECKED = ("Reshape", AT_RUN_TIME)
+"""Operators whose results may be taken to have the sizes that the model declares."""
 
 
 def is_static(program: Program) -> bool:
@@ -19,8 +22,14 @@ def is_static(program: Program) -> bool:
 
 
 def bind_declared(program: Program, outputs: Sequence[Sequence[Dim] | None]) -> None:
-    """Give sizes that no input tells those that ``outputs`` of the model are declared with."""
+    """Give sizes that no input tells those that ``outputs`` of the model are declared with.
+
+    Only those that a Reshape makes, of which the elements are counted here, or an instruction that
+    checks them as it runs: another result would be cut to what is declared, or read beyond its
+    end. Raises InvalidModel E317 if a Reshape has other elements than are declared.
+    """
     told = {name for n in program.inputs for dim in program.slots[n].shape for name in _names(dim)}
+    makers = _makers(program)
     sizes: dict[str, int] = {}
     for number, dims in zip(program.outputs, outputs, strict=True):
         shape = program.slots[number].shape
@@ -28,10 +37,37 @@ def bind_declared(program: Program, outputs: Sequence[Sequence[Dim] | None]) -> 
             continue
         for dim, size in zip(shape, dims, strict=True):
             open_ = isinstance(dim, ir.SymbolicDim) and _is_name(dim) and dim.value not in told
-            if open_ and isinstance(size, int):
+            if open_ and isinstance(size, int) and makers.get(str(dim)) in CHECKED:
                 sizes.setdefault(str(dim), size)
     if sizes:
         _bind(program, sizes)
+        _check_counts(program)
+
+
+def _makers(program: Program) -> dict[str, str]:
+    """The operator in whose result each symbol is met first."""
+    makers: dict[str, str] = {}
+    for instruction in program.instructions:
+        for number in instruction.outputs:
+            for name in {name for dim in program.slots[number].shape for name in _names(dim)}:
+                makers.setdefault(name, instruction.op)
+    return makers
+
+
+def _check_counts(program: Program) -> None:
+    for instruction in program.instructions:
+        if instruction.op != "Reshape":
+            continue
+        before, after = (program.slots[n] for n in (instruction.inputs[0], instruction.outputs[0]))
+        known = all(isinstance(dim, int) for dim in (*before.shape, *after.shape))
+        if known and before.size != after.size:
+            raise InvalidModel(
+                "E317",
+                f"{before.size} elements cannot have the declared shape {list(after.shape)}",
+                at=f"value {after.name!r}, node {instruction.origin!r}",
+                why="a Reshape keeps the number of elements",
+                fix="declare the output with the sizes that it has",
+            )
 
 
 def _bind(program: Program, sizes: Mapping[str, int]) -> None:
