@@ -1,0 +1,51 @@
+"""The largest or smallest elements along an axis: a list of the best so far, kept in order.
+
+That takes n * k steps for a row in the worst order, and about n for one in a random order.
+"""
+
+from __future__ import annotations
+
+import math
+
+from smelt.native.kernels.kernel import NUMBER, KernelContext, kernel
+
+
+@kernel("TopK", kinds=NUMBER)
+def top_k(cx: KernelContext) -> None:
+    """The second output is the list: places in the row, of which values are read at the end."""
+    x, values, places, t = cx.input(0), cx.output(0), cx.output(1), cx.type(0)
+    axis = cx.int("axis")
+    count, kept = x.shape[axis], values.shape[axis]
+    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+    if values.size == 0:
+        return
+    body = cx.body
+    with body.loops(("o", "j"), (outer, inner)):
+        body.line(f"const {t.name} *const row = {x.name} + o * {count * inner} + j;")
+        body.line(f"{places.type.name} *const best = {places.name} + o * {kept * inner} + j;")
+        body.line("ptrdiff_t found = 0;")
+        with body.loop("i", count):
+            body.line(f"const {t.name} v = row[i * {inner}];")
+            worst = f"best[{(kept - 1) * inner}]"
+            beaten = _before(cx, "v", f"row[{worst} * {inner}]")
+            body.line(f"if (found == {kept} && !({beaten}))")
+            body.line("    continue;")
+            body.line(f"ptrdiff_t at = found < {kept} ? found++ : {kept - 1};")
+            behind = f"best[(at - 1) * {inner}]"
+            test = _before(cx, "v", f"row[{behind} * {inner}]")
+            with body.block(f"while (at > 0 && ({test}))"):
+                body.line(f"best[at * {inner}] = {behind};")
+                body.line("--at;")
+            body.line(f"best[at * {inner}] = i;")
+        with body.loop("i", kept):
+            to = f"{values.name}[o * {kept * inner} + i * {inner} + j]"
+            body.line(f"{to} = row[best[i * {inner}] * {inner}];")
+
+
+def _before(cx: KernelContext, a: str, b: str) -> str:
+    """C that is true if ``a`` goes before ``b``, which has the smaller place."""
+    if not cx.int("largest"):
+        nan = f" || ({b} != {b} && {a} == {a})" if cx.type(0).kind == "float" else ""
+        return f"{a} < {b}{nan}"
+    nan = f" || ({a} != {a} && {b} == {b})" if cx.type(0).kind == "float" else ""
+    return f"{a} > {b}{nan}"

@@ -1,0 +1,29 @@
+"""The largest or smallest elements along an axis."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.program.lower.lowering import Lowering, int_of, lowers
+
+
+@lowers("TopK")
+def top_k(cx: Lowering, node: ir.Node) -> None:
+    """Attributes ``axis`` and ``largest``; the results have as many elements as ``k`` says.
+
+    They are always sorted, equal ones by their place. NaN counts as larger than any number.
+    """
+    source = node.inputs[0]
+    assert source is not None
+    counts = cx.ints(node, "k", 1)
+    if not counts:
+        raise cx.refuse("k is computed as the model runs", "fix k in the model")
+    slot, axis = cx.slot(source), cx.axis(int_of(node, "axis", -1), cx.rank(source))
+    shape = tuple(counts[0] if i == axis else dim for i, dim in enumerate(cx.shape(slot)))
+    size = cx.shape(slot)[axis]
+    if counts[0] < 0 or (isinstance(size, int) and counts[0] > size):
+        raise cx.refuse(f"k is {counts[0]}, of {size} elements")
+    for value, dtype in zip(node.outputs, (cx.dtype(slot), ir.DataType.INT64), strict=True):
+        value.shape, value.type = ir.Shape(shape), ir.TensorType(dtype)
+    outputs = tuple(cx.define(value) for value in node.outputs)
+    cx.emit("TopK", (slot,), outputs, axis=axis, largest=int_of(node, "largest", 1))

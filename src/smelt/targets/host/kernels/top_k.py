@@ -1,0 +1,24 @@
+"""The largest or smallest elements along an axis."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
+
+
+@kernel("TopK")
+def top_k(call: Call) -> Step:
+    """A stable sort: equal elements by their place, NaN as the largest."""
+    axis, largest = call.integer("axis"), bool(call.integer("largest"))
+    count, kept = call.input(0).shape[axis], call.outputs[0].shape[axis]
+
+    def run(x: Array, values: Array, places: Array) -> None:
+        if largest:
+            order = count - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
+        else:
+            order = np.argsort(x, axis, kind="stable")
+        np.copyto(places, np.take(order, range(kept), axis))
+        np.copyto(values, np.take_along_axis(x, places, axis))
+
+    return Step(run)

@@ -1,0 +1,76 @@
+"""The largest and smallest elements along an axis, on C and on the host."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.errors import SmeltError
+from smelt.ir import text
+
+TARGETS = ("c", "host")
+NAN, INF = np.nan, np.inf
+
+
+def best(x: np.ndarray, k: int, axis: int, largest: bool) -> tuple[np.ndarray, np.ndarray]:
+    """By definition: sorted by value, then by place; NaN is larger than any number."""
+
+    def key(row: np.ndarray, i: int) -> tuple[object, ...]:
+        nan = bool(row[i] != row[i])
+        value = 0 if nan else row[i].item()
+        return (not nan, -value, i) if largest else (nan, value, i)
+
+    def places(row: np.ndarray) -> np.ndarray:
+        return np.array(sorted(range(len(row)), key=lambda i: key(row, i))[:k], np.int64)
+
+    index = np.apply_along_axis(places, axis, x)
+    return np.take_along_axis(x, index, axis), index
+
+
+ROWS = {
+    "float": np.array([[3, NAN, -0.0, 0.0], [INF, -INF, 2, 2], [1, 1, 1, 1]], np.float32),
+    "double": np.array([[1, 2, NAN, NAN], [-1, -2, -3, -4], [0, 5, 5, 0]], np.float64),
+    "int8": np.array([[127, -128, 0, 127], [1, 2, 3, 4], [4, 3, 2, 1]], np.int8),
+    "uint64": np.array([[0, 2**64 - 1, 2**63, 1], [7, 7, 7, 7], [1, 0, 1, 0]], np.uint64),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_best_by_value_then_by_place(target: str) -> None:
+    cases = [(k, axis, largest) for k in (0, 1, 3) for axis in (0, 1, -1) for largest in (0, 1)]
+    inputs = ", ".join(f"{dtype}[3,4] x_{dtype}" for dtype in ROWS)
+    body, outputs, expected = "", [], []
+    constants = ", ".join(f"int64[1] k{k} = {{{k}}}" for k in (0, 1, 3))
+    for dtype, x in ROWS.items():
+        for n, (k, axis, largest) in enumerate(cases):
+            shape = "x".join(map(str, (k, 4) if axis == 0 else (3, k))).replace("x", ",")
+            outputs += [f"{dtype}[{shape}] v{n}_{dtype}", f"int64[{shape}] p{n}_{dtype}"]
+            body += (
+                f"v{n}_{dtype}, p{n}_{dtype} = TopK<axis={axis}, largest={largest}>"
+                f"(x_{dtype}, k{k}) "
+            )
+            expected += best(x, k, axis, bool(largest))
+    graph = f"g ({inputs}) => ({', '.join(outputs)}) <{constants}> {{ {body} }}"
+    got = smelt.compile(text.parse(graph, 24), target=target, pipeline="")(*ROWS.values())
+    for ours, wanted in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(ours, wanted)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_places_alone_and_values_alone(target: str) -> None:
+    x = ROWS["float"]
+    for graph, wanted in (
+        ("(float[3,2] v) <int64[1] k = {2}> { v, p = TopK(x, k) }", 0),
+        ("(int64[3,2] p) <int64[1] k = {2}> { v, p = TopK(x, k) }", 1),
+    ):
+        model = text.parse(f"g (float[3,4] x) => {graph}", 23)
+        (got,) = smelt.compile(model, target=target)(x)
+        np.testing.assert_array_equal(got, best(x, 2, 1, True)[wanted])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_count_that_is_computed_is_refused(target: str) -> None:
+    graph = "g (float[5] x, int64[1] k) => (float[n] v, int64[n] p) { v, p = TopK(x, k) }"
+    with pytest.raises(SmeltError, match="'k' is computed"):
+        smelt.compile(text.parse(graph, 23), target=target)
