@@ -107,30 +107,47 @@ SHOWN = [
     Shown(
         "fuse-gelu-exact",
         "passes.activation.fuse_gelu_exact:gelu",
-        'm["x"].dtype == ir.DataType.DOUBLE',
-        "False",
-        "g (double[N,4] x) => (double[N,4] y) { half = Constant<value = double "
-        "{0.5}>() one = Constant<value = double {1.0}>() two = Constant<value = "
-        "double {2.0}>() root = Constant<value = double {1.4142135}>() inverse = "
-        "Constant<value = double {0.7071067811865476}>() minus = Constant<value "
-        "= double {-0.7071067811865476}>() minus_root = Constant<value = double "
-        "{-1.4142135}>() n = Neg(x) z = Mul(n, inverse) g = smelt.Erfc(z) p = "
-        "Mul(x, g) y = Mul(p, half) }",
+        'b.op("Gelu", m["x"])',
+        'b.op("Gelu", m["x"], approximate="tanh")',
+        "g (float[N,4] x) => (float[N,4] y) <float half = {0.5}, float one = {1}, "
+        "float root = {0.70710678}> { a = Mul(x, root) e = Erf(a) p = Add(e, one) "
+        "q = Mul(x, p) y = Mul(q, half) }",
     ),
     Shown(
         "fuse-gelu-tanh-approximation",
         "passes.activation.fuse_gelu_tanh_approximation:gelu_tanh",
-        'm["x"].dtype == ir.DataType.DOUBLE',
+        'approximate="tanh"',
+        'approximate="none"',
+        "g (float[N,4] x) => (float[N,4] y) <float half = {0.5}, float one = {1}, "
+        "float c = {0.044715}, float k = {0.7978845608}> { s = Mul(x, x) t = Mul(s, x) "
+        "u = Mul(t, c) a = Add(x, u) z = Mul(a, k) w = Tanh(z) p = Add(w, one) q = Mul(x, p) "
+        "y = Mul(q, half) }",
+    ),
+    Shown(
+        "unmerge-transpose",
+        "passes.layout.unmerge_transpose:transpose_of_merged",
+        "for index in perm",
+        "for index in sorted(perm)",
+        "g (float[2,4,5,5] x) => (float[2,4,5,5] y) <int64[3] a = {8,5,5}, "
+        "int64[4] b = {2,4,5,5}> { m = Reshape(x, a) t = Transpose<perm=[0,2,1]>(m) "
+        "y = Reshape(t, b) }",
+    ),
+    Shown(
+        "sink-expand",
+        "passes.simplify.sink_expand:expand_afterwards",
+        "m.root.op_type, small_inputs,",
+        "m.root.op_type, [small_inputs[0], *small_inputs[:0:-1]],",
+        "g (bool[1,3,1] c) => (float[2,3,4] y) <int64[3] s = {2,3,4}, float a = {1}, "
+        "float b = {2}> { e = Expand(c, s) y = Where(e, a, b) }",
+    ),
+    Shown(
+        "drop-softmax-guard",
+        "passes.attention.drop_softmax_guard:guard_without_mask",
+        "not _has_finite_rows(softmax.inputs[0], m)",
         "False",
-        "g (double[3,4] x) => (double[3,4] y) { half = Constant<value = double "
-        "{0.5}>() one = Constant<value = double {1.0}>() two = Constant<value = "
-        "double {2.0}>() three = Constant<value = double {3.0}>() c = "
-        "Constant<value = double {0.044715}>() k = Constant<value = double "
-        "{0.7978845608028654}>() k2 = Constant<value = double {1.5957691}>() "
-        "half_11 = Cast<to=11>(half) one_11 = Cast<to=11>(one) three_11 = "
-        "Cast<to=11>(three) c_11 = Cast<to=11>(c) k_11 = Cast<to=11>(k) p = "
-        "Pow(x, three_11) q = Mul(p, c_11)a = Add(x, q) z = Mul(k_11, a) t = "
-        "Tanh(z) g = Add(one_11, t)h = Mul(x, g) y = Mul(h, half_11) }",
+        "g (float[3,4] q, float[4,5] k) => (float[3,5] y) <float zero = {0}, "
+        "float[3,1] row = {1,0,1}> { t = MatMul(q, k) h = Log(row) s = Add(t, h) "
+        "p = Softmax(s) n = IsNaN(p) y = Where(n, zero, p) }",
     ),
     Shown(
         "fuse-leaky-relu",

@@ -1,5 +1,6 @@
 """A Predictor: columns in, columns out, whatever batch the model takes. No cluster is needed."""
 
+import dataclasses
 import pickle
 
 import numpy as np
@@ -48,14 +49,15 @@ def test_host_takes_any_number_of_rows(write):
 
 def test_models_in_memory_and_artifacts_are_sent_along(write):
     model = smelt.load(write(FIXED))
-    sources = [model, write().read_bytes(), smelt.compile(model), smelt.compile(model, target="c")]
+    sources = [model, write().read_bytes()]
+    sources += [smelt.compile(model, target=target) for target in ("onnx", "c", "host")]
     for source in sources:
         predict = Predictor(source)
         predict({"x": ROWS})  # What is loaded stays behind.
         again = pickle.loads(pickle.dumps(predict))
         np.testing.assert_array_equal(again({"x": ROWS})["y"], 2 * ROWS)
     with pytest.raises(UsageError, match="holds nothing that can be run"):
-        Predictor(smelt.compile(model, target="host"))
+        Predictor(dataclasses.replace(smelt.compile(model), files={"notes.txt": b"no model"}))
 
 
 def test_columns_are_mapped_kept_and_chosen(write):

@@ -17,8 +17,14 @@ UNMAPPED = ("failed to map segment", "cannot allocate memory")
 """What the loader of shared libraries says where there is no room for one."""
 
 
+NO_REASON = "error return without exception set"
+"""What Python says where an extension, such as NumPy's, fails for want of memory without a word."""
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """True if ``error`` says that the system gave no more memory, to whom and in whatever words."""
+    if isinstance(error, SystemError):
+        return NO_REASON in str(error)
     if isinstance(error, ImportError):
         return any(words in str(error).lower() for words in UNMAPPED)
     return isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
@@ -32,7 +38,7 @@ def explains_memory(step: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
                 return function(*args, **kwargs)
-            except (MemoryError, ImportError, OSError) as error:
+            except (MemoryError, ImportError, OSError, SystemError) as error:
                 if not is_out_of_memory(error):
                     raise
                 raise ResourceLimit(

@@ -152,7 +152,7 @@ def parse(text: str, scope: compat.SymbolicScope | None = None) -> Any:
             f"{text!r} is no input spec",
             why="" if found is None else f"{found.group(1)!r} is no element type",
             fix="write DTYPE[DIMS], for instance 'f32[B,28,28,1]'; types: "
-            f"{', '.join((*DTYPES, KEY))}; text that is to be no input goes into static={...}",
+            f"{', '.join((*DTYPES, KEY))}; text that is to be no input goes into static={{...}}",
         )
     dims = found.group(2).strip()
     return compat.struct(_dims(_split(dims), scope or compat.SymbolicScope()), dtype)
