@@ -65,6 +65,7 @@ class ResNet(nn.Module):
         return nn.Dense(5)(x.mean((1, 2)))
 
 
+@pytest.mark.slow
 def test_linen_resnet(check):
     model = ResNet()
     variables = jax.jit(model.init)(jax.random.key(0), jnp.ones((1, 32, 32, 3)))
