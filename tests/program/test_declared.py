@@ -29,6 +29,10 @@ REFUSED = {
         "g (int64 n) => (int64[4] y) <int64 z = {0}, int64 o = {1}> { y = Range(z, n, o) }",
         "E411",
     ),
+    "an Expand to what an input says": (
+        "g (float[1,4] x, int64[2] s) => (float[3,4] y) { y = Expand(x, s) }",
+        "E411",
+    ),
 }
 
 

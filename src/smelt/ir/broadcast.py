@@ -81,6 +81,7 @@ def register_sound_broadcasting() -> None:
         if infer is not None:
             registry.register("", op_type, since_version=1)(_sound(infer, 0))
     rewrap(partial(_sound, skip=0, shapes_of=_asked_of), "", "Expand")
+    rewrap(_expanded, "", "Expand")
 
 
 def _operators() -> Iterator[tuple[str, int]]:
@@ -182,6 +183,33 @@ def _sound(
             output.shape = ir.Shape(dims, frozen=True)
 
     return infer_soundly
+
+
+def _expanded(infer: Infer) -> Infer:
+    """Where the shape to expand to is computed as the model runs, only its length is known, and
+    dims that cannot grow: what the model declares would be nobody's word."""
+
+    def infer_expand(context: ShapeInferenceContext, node: ir.Node) -> None:
+        infer(context, node)
+        x, target = node.inputs[:2]
+        if x is None or target is None or context.get_symbolic_value(target) is not None:
+            return
+        length = target.shape[0] if target.shape is not None and len(target.shape) == 1 else None
+        if x.shape is None or not isinstance(length, int):
+            node.outputs[0].shape = None
+            return
+        rank = max(len(x.shape), length)
+        dims = (*(1,) * (rank - len(x.shape)), *x.shape.dims)
+        kept = [isinstance(dim, int) and dim != 1 for dim in dims]
+        node.outputs[0].shape = ir.Shape(
+            [
+                dim if stays else context.new_symbolic_dim()
+                for dim, stays in zip(dims, kept, strict=True)
+            ],
+            frozen=True,
+        )
+
+    return infer_expand
 
 
 def _is_named(declared: ir.Shape | None, axis: int) -> bool:
