@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import ErrorList, Unsupported
 from smelt.ir.declared import declared
 from smelt.ir.dims import binding_advice
+from smelt.native.fold_movement import fold_movement
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.dot import is_product
 from smelt.native.kernels.kernel import Instance
@@ -41,6 +41,7 @@ def ordered(model: ir.Model, target: str) -> Program:
         value.shape = ir.Shape(program.slots[number].shape)
     if not is_static(program):
         check_sizes_known(program, binding_advice(model.graph.inputs))
+    fold_movement(program)
     widen(program)
     simplify(program)
     check(program, target)
@@ -105,29 +106,3 @@ def refusal(program: Program, instruction: Instruction) -> str | None:
     if instance.slot(0) is not None and instance.type(0).kind not in kernel.kinds:
         return f"its kernel takes no {instance.type(0).name}"
     return kernel.refuse(instance)
-
-
-def fold_movement(program: Program) -> None:
-    """Let a Transpose, a Reshape of a constant, and a Shape be constants."""
-    kept: list[Instruction] = []
-    for instruction in program.instructions:
-        source = program.constants.get(instruction.inputs[0]) if instruction.inputs else None
-        if instruction.op == "Shape":
-            array = _shape(program, instruction)
-        elif source is not None and instruction.op == "Transpose":
-            array = source.transpose(Instance(program, instruction).ints("perm"))
-        elif source is not None and instruction.op == "Reshape":
-            array = source.reshape(Instance(program, instruction).output_shape())
-        else:
-            kept.append(instruction)
-            continue
-        array = np.ascontiguousarray(array).reshape(array.shape)
-        array.flags.writeable = False
-        program.constants[instruction.outputs[0]] = array
-    program.instructions = kept
-
-
-def _shape(program: Program, instruction: Instruction) -> np.ndarray:
-    instance = Instance(program, instruction)
-    sizes = instance.shape(0)[instance.int("start") : instance.int("end")]
-    return np.asarray(sizes, dtype=np.int64)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import onnx_ir as ir
 
 from smelt.native.kernels.storage import LOAD, STORE
+from smelt.native.repeated import once
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import Instruction, Program, Slot
 
@@ -104,8 +106,8 @@ class _Widener:
         if slot in self.program.constants:
             if slot not in self.loaded:
                 self.loaded[slot] = self.new(slot, wide)
-                array = self.program.constants[slot].astype(wide.numpy())
-                array.flags.writeable = False
+                codes = self.program.constants[slot]
+                array = np.broadcast_to(once(codes).astype(wide.numpy()), codes.shape)
                 self.program.constants[self.loaded[slot]] = array
             return self.loaded[slot]
         loaded = self.new(slot, wide)

@@ -13,6 +13,7 @@ from smelt.native.kernels import kernel_of
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.memory import needs_of
 from smelt.native.names import comment
+from smelt.native.repeated import is_repeated, once
 from smelt.native.types import C_TYPES, CType
 from smelt.native.weights import Weight
 from smelt.program.instruction import Body, Instruction, Program
@@ -129,6 +130,11 @@ class Unit:
     def _argument(self, step: int, cx: KernelContext, kind: str, position: int) -> str:
         if kind == "input":
             return self._pointer(cx.instruction.inputs[position])
+        if kind == "once":
+            slot = cx.instruction.inputs[position]
+            described = self.program.slots[slot]
+            array = once(self.program.constants[slot])
+            return self._constant(array, C_TYPES[described.dtype], described.name)
         if kind == "output":
             return self._pointer(cx.instruction.outputs[position])
         if kind == "blob":
@@ -155,8 +161,8 @@ class Unit:
         return _cast(f"{c_type.name} *", f"(memory + {self.memory.offset_of(storage)})", raw)
 
     def _constant(self, array: np.ndarray, type_: CType, note: str) -> str:
-        contiguous = np.ascontiguousarray(array)
-        key = (type_.name, hashlib.sha256(contiguous.tobytes()).digest())
+        contiguous = array if is_repeated(array) else np.ascontiguousarray(array)
+        key = (type_.name, _digest(array))
         if key not in self.weights:
             symbol = f"{self.prefix}_weight_{len(self.weights)}"
             offset = next(reversed(self.weights.values())).end if self.weights else 0
@@ -171,6 +177,13 @@ class Unit:
         if size:
             source = self._pointer(slot, raw=True)
             self.calls.append(f"memcpy(outputs[{index}], {source}, {size}); /* output {index} */")
+
+
+def _digest(array: np.ndarray) -> bytes:
+    """Equal for arrays whose elements are equal in order, as far as they repeat alike."""
+    how = str((array.shape, array.strides)) if is_repeated(array) else ""
+    parts = (how.encode(), once(array).tobytes())
+    return b"".join(hashlib.sha256(part).digest() for part in parts)
 
 
 def _cast(type_: str, pointer: str, raw: bool) -> str:

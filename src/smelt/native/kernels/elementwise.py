@@ -45,7 +45,7 @@ def expression(cx: KernelContext, row: Row) -> tuple[list[str], str]:
 
 def emit_each(cx: KernelContext, text: str, before: list[str] | None = None) -> None:
     """One nest of loops, which writes the expression ``text`` of the elements read."""
-    reads = [cx.input(i) for i in range(len(cx.instruction.inputs))]
+    reads = [cx.walked(i) for i in range(len(cx.instruction.inputs))]
     output = cx.output()
     accesses = [read.broadcast(output.shape) for read in reads]
     lines = [in_lanes(cx, line) for line in before or ()]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
 
 from smelt.errors import InternalError
 from smelt.native.kernels.nest import Access, broadcast_strides, row_major
+from smelt.native.repeated import is_repeated, once
 from smelt.native.types import C_TYPES, CType
 from smelt.native.writer import Writer
 from smelt.program.instruction import AttributeValue, DotDims, Instruction, Program, Slot
@@ -19,12 +20,15 @@ from smelt.registry import Registry, modules_of, owner_of
 
 @dataclass(frozen=True)
 class Operand:
-    """One tensor that a kernel reads or writes: its C name, type and static shape."""
+    """One tensor that a kernel reads or writes: its C name, type and static shape.
+
+    It is dense unless ``steps`` are given, a stride for each dim.
+    """
 
     name: str
     type: CType
     shape: tuple[int, ...]
-    constant: np.ndarray | None = None
+    steps: tuple[int, ...] | None = None
 
     @property
     def size(self) -> int:
@@ -34,15 +38,15 @@ class Operand:
     @property
     def strides(self) -> tuple[int, ...]:
         """Strides in elements."""
-        return row_major(self.shape)
+        return row_major(self.shape) if self.steps is None else self.steps
 
     def access(self, strides: Sequence[int] | None = None, offset: int = 0) -> Access:
-        """A walk over the operand, dense unless ``strides`` are given."""
+        """A walk over the operand by its strides unless others are given."""
         return Access(self.name, self.type, tuple(strides or self.strides), offset)
 
     def broadcast(self, shape: Sequence[int]) -> Access:
         """A walk over the operand as if it had ``shape``."""
-        return Access(self.name, self.type, broadcast_strides(self.shape, shape))
+        return Access(self.name, self.type, broadcast_strides(self.shape, shape, self.strides))
 
 
 @dataclass
@@ -114,7 +118,8 @@ class KernelContext(Instance):
     parameters: dict[str, str] = field(default_factory=dict)
     """Declaration of each parameter by its name, in order of the first request."""
     arguments: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """What each parameter is: ``("input" | "output" | "scratch" | "packed", position)``."""
+    """What each parameter is: ``(kind, position)`` with the kinds input, once, output, scratch,
+    packed and blob."""
     support: dict[str, str] = field(default_factory=dict)
     """Functions called by the body: text by name."""
     packed: list[tuple[np.ndarray, CType]] = field(default_factory=list)
@@ -132,9 +137,23 @@ class KernelContext(Instance):
         slot_number = self.instruction.inputs[position]
         operand = self._operand(f"x{position}", slot_number)
         if position in self.in_place:
-            return self._renamed(operand, self.output(0).name)
+            return replace(operand, name=self.output(0).name)
         declaration = f"const {operand.type.name} *restrict {operand.name}"
         self._parameter(operand.name, declaration, "input", position)
+        return operand
+
+    def walked(self, position: int) -> Operand:
+        """Input ``position`` for kernels that go by its strides: they are 0 along the dims that a
+        constant repeats, which it holds once."""
+        number = self.instruction.inputs[position]
+        array, slot = self.program.constants.get(number), self.program.slots[number]
+        if array is None or not is_repeated(array) or slot.dtype.bitwidth < 8:
+            return self.input(position)
+        shape = once(array).shape
+        steps = broadcast_strides(shape, array.shape, row_major(shape))
+        operand = Operand(f"r{position}", C_TYPES[slot.dtype], array.shape, steps)
+        declaration = f"const {operand.type.name} *restrict {operand.name}"
+        self._parameter(operand.name, declaration, "once", position)
         return operand
 
     def optional(self, position: int) -> Operand | None:
@@ -179,11 +198,7 @@ class KernelContext(Instance):
 
     def _operand(self, name: str, number: int) -> Operand:
         slot = self.program.slots[number]
-        constant = self.program.constants.get(number)
-        return Operand(name, C_TYPES[slot.dtype], static(slot), constant)
-
-    def _renamed(self, operand: Operand, name: str) -> Operand:
-        return Operand(name, operand.type, operand.shape, operand.constant)
+        return Operand(name, C_TYPES[slot.dtype], static(slot))
 
     def _parameter(self, name: str, declaration: str, kind: str, position: int) -> None:
         self.parameters.setdefault(name, declaration)

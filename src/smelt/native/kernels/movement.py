@@ -28,7 +28,7 @@ def reshape(cx: KernelContext) -> None:
 @kernel("Transpose", kinds=ANY)
 def transpose(cx: KernelContext) -> None:
     """Reads with permuted strides."""
-    source, output = cx.input(0), cx.output()
+    source, output = cx.walked(0), cx.output()
     strides = tuple(source.strides[axis] for axis in cx.ints("perm"))
     emit_map(cx.body, output.shape, output.access(), [source.access(strides)], "{0}")
 
@@ -36,14 +36,14 @@ def transpose(cx: KernelContext) -> None:
 @kernel("Expand", kinds=ANY)
 def expand(cx: KernelContext) -> None:
     """Reads with stride 0 along broadcast dims."""
-    source, output = cx.input(0), cx.output()
+    source, output = cx.walked(0), cx.output()
     emit_map(cx.body, output.shape, output.access(), [source.broadcast(output.shape)], "{0}")
 
 
 @kernel("Tile", kinds=ANY)
 def tile(cx: KernelContext) -> None:
     """A repeated dim is two loops: over the repeats with stride 0, and over the dim."""
-    source, output = cx.input(0), cx.output()
+    source, output = cx.walked(0), cx.output()
     repeats = cx.ints("repeats")
     shape = [n for pair in zip(repeats, source.shape, strict=True) for n in pair]
     strides = [n for stride in source.strides for n in (0, stride)]
@@ -57,7 +57,7 @@ def concat(cx: KernelContext) -> None:
     output, axis = cx.output(), cx.int("axis")
     start = 0
     for position in range(len(cx.instruction.inputs)):
-        source = cx.input(position)
+        source = cx.walked(position)
         write = output.access(output.strides, start * output.strides[axis])
         emit_map(cx.body, source.shape, write, [source.access()], "{0}")
         start += source.shape[axis]
@@ -76,7 +76,7 @@ def _rows_of(instance: Instance) -> list[range]:
 @kernel("Slice", kinds=ANY)
 def slice_(cx: KernelContext) -> None:
     """Reads with an offset, and strides times the steps."""
-    source, output = cx.input(0), cx.output()
+    source, output = cx.walked(0), cx.output()
     pairs = list(zip(_rows_of(cx), source.strides, strict=True))
     strides = tuple(rows.step * stride for rows, stride in pairs)
     offset = sum(rows.start * stride for rows, stride in pairs)
@@ -101,7 +101,7 @@ def _pad_refusal(instance: Instance) -> str | None:
 @kernel("Pad", kinds=ANY, refuse=_pad_refusal)
 def pad(cx: KernelContext) -> None:
     """Constant: a fill, then a copy of what is kept. Else a gather by a table for each dim."""
-    source, output = cx.input(0), cx.output()
+    source, output = cx.walked(0), cx.output()
     pads, rank = cx.ints("pads"), len(source.shape)
     if cx.instruction.attributes["mode"] != "constant":
         _pad_by_tables(cx, pads[:rank])

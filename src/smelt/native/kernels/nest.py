@@ -49,10 +49,13 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def broadcast_strides(shape: Sequence[int], to: Sequence[int]) -> tuple[int, ...]:
-    """Strides that walk a dense tensor of ``shape`` as if it had been broadcast to ``to``."""
-    dense = row_major(shape)
-    kept = tuple(0 if size == 1 else stride for size, stride in zip(shape, dense, strict=True))
+def broadcast_strides(
+    shape: Sequence[int], to: Sequence[int], strides: Sequence[int] | None = None
+) -> tuple[int, ...]:
+    """Strides that walk a tensor of ``shape``, dense unless it has ``strides``, as if it had been
+    broadcast to ``to``."""
+    own = row_major(shape) if strides is None else strides
+    kept = tuple(0 if size == 1 else stride for size, stride in zip(shape, own, strict=True))
     return (0,) * (len(to) - len(shape)) + kept
 
 

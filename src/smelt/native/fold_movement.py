@@ -1,0 +1,56 @@
+"""Instructions that only move constants, or ask for sizes, become constants.
+
+A constant that is expanded becomes a view with stride 0 along the dims that repeat it. Kernels
+that walk strides read it as such; for others it is written out among the weights. The arena never
+holds it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smelt.native.kernels.kernel import Instance
+from smelt.native.repeated import is_repeated, once
+from smelt.program.instruction import Instruction, Program
+
+
+def fold_movement(program: Program) -> None:
+    """Let an Expand, a Transpose, a Reshape of a constant, and a Shape be constants.
+
+    An Expand that the program returns is left: writing it takes no weights.
+    """
+    kept: list[Instruction] = []
+    for instruction in program.instructions:
+        array = _folded(program, instruction)
+        if array is None:
+            kept.append(instruction)
+            continue
+        array.flags.writeable = False
+        program.constants[instruction.outputs[0]] = array
+    program.instructions = kept
+
+
+def _folded(program: Program, instruction: Instruction) -> np.ndarray | None:
+    instance = Instance(program, instruction)
+    if instruction.op == "Shape":
+        sizes = instance.shape(0)[instance.int("start") : instance.int("end")]
+        return np.asarray(sizes, dtype=np.int64)
+    source = program.constants.get(instruction.inputs[0]) if instruction.inputs else None
+    if source is None:
+        return None
+    if instruction.op == "Transpose":
+        return _dense_or_repeated(source.transpose(instance.ints("perm")))
+    if instruction.op == "Reshape":
+        shape, single = instance.output_shape(), once(source)
+        if single.size == 1:
+            return np.broadcast_to(single.reshape(()), shape)
+        return _dense_or_repeated(source.reshape(shape))
+    if instruction.op == "Expand" and instruction.outputs[0] not in program.outputs:
+        return np.broadcast_to(source, instance.output_shape())
+    return None
+
+
+def _dense_or_repeated(array: np.ndarray) -> np.ndarray:
+    if is_repeated(array):
+        return array.view()
+    return np.ascontiguousarray(array).reshape(array.shape)
