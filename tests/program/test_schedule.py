@@ -102,3 +102,25 @@ def test_scratch_space_counts() -> None:
 def test_long_programs_are_ordered_quickly(blocks: int) -> None:
     program = residual(blocks, width=10)
     assert planned_bound(schedule(program)) <= planned_bound(program)
+
+
+def both_ways() -> Program:
+    """A recurrence in both directions: each begins with many pieces that its last step waits for."""
+    draft = Draft(1)
+    ends = []
+    for _ in range(2):
+        products = draft.step(240, draft.step(40, 0))
+        weights = draft.step(100, draft.step(100, 0))
+        bias = draft.step(40, 0)
+        both = draft.step(20, draft.step(20, bias), draft.step(20, bias))
+        gates = draft.step(240, products, both)
+        states = [draft.step(15, 0) for _ in range(4)]
+        ends.append(draft.step(60, gates, weights, *states))
+    return draft.done(draft.step(1, *ends))
+
+
+def test_pieces_are_made_right_before_the_step_that_waits_for_them() -> None:
+    program = both_ways()
+    # While the gates are made: the result of the other direction, products, both biases, gates.
+    assert planned_bound(program) == 4 * 660
+    assert planned_bound(schedule(program)) == 4 * (60 + 240 + 20 + 240)

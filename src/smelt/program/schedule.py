@@ -7,7 +7,7 @@ best, searches the orders best-first. The result is never worse than the given o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 
@@ -15,8 +15,8 @@ from smelt.program.instruction import Program
 from smelt.program.memory import lower_bound
 from smelt.program.storage import NeedsOf, assign_storage, no_needs
 
-SEARCH_WORK = 2_000_000
-"""Instructions times expanded states that the exact search may spend."""
+SEARCH_WORK = 200_000
+"""Steps that the exact search may weigh: a second or less."""
 
 SEARCH_LIMIT = 5_000
 """Programs longer than this are ordered by the greedy rule alone."""
@@ -37,7 +37,7 @@ def schedule(program: Program, needs_of: NeedsOf = no_needs) -> Program:
         if greedy_peak < peak:
             order, peak = greedy, greedy_peak
     if peak > floor and problem.count <= SEARCH_LIMIT:
-        order = problem.search(peak, SEARCH_WORK // problem.count) or order
+        order = problem.search(peak, SEARCH_WORK) or order
     if order is given:
         return program
     reordered = replace(program, instructions=[program.instructions[i] for i in order])
@@ -116,6 +116,20 @@ class _Problem:
                     live -= self.size[s]
         return most
 
+    def touched(self, i: int) -> list[int]:
+        """The storages that instruction ``i`` reads or writes and that take room."""
+        return [s for s in (*self.reads[i], *self.writes[i]) if self.size[s]]
+
+    def only_grows(self, i: int) -> bool:
+        """Whether instruction ``i`` may as well run right before the one that waits for it.
+
+        It frees nothing and needs no more room while it runs than after, so to run anything else
+        first makes no step dearer.
+        """
+        if self.scratch[i] or len(self.after[i]) != 1:
+            return False
+        return set(self.touched(i)) <= set(self.touched(self.after[i][0]))
+
     def floor(self) -> int:
         """No order has a lower peak: what one instruction touches is live at once."""
         return max(
@@ -157,60 +171,84 @@ class _Problem:
                     heappush(heap, (change(j), j))
         return order
 
-    def search(self, below: int, states: int) -> list[int] | None:
-        """An order with the lowest peak, if it is under ``below`` and found in ``states`` steps.
+    def search(self, below: int, work: int) -> list[int] | None:
+        """An order with the lowest peak, if it is under ``below`` and ``work`` steps find it.
 
         Best-first over sets of executed instructions by their peak so far, so the first complete
         set is optimal. A ready instruction that frees at least what it adds, within the peak
-        already paid, is taken at once: waiting could not make any later step cheaper.
+        already paid, is taken at once: waiting could not make any later step cheaper. One that
+        only grows runs with what waits for it, so orders of such instructions aren't told apart.
         """
-        return _Search(self, below).run(states)
+        return _Search(self, below, work).run()
 
 
 class _Search:
-    def __init__(self, problem: _Problem, below: int) -> None:
-        self.problem = problem
-        self.below = below
-        self.reader_mask = [sum(1 << i for i in set(readers)) for readers in problem.readers]
-        self.before_mask = [sum(1 << i for i in before) for before in problem.before]
+    """Groups of instructions that run one right after the other, named by their last one.
 
-    def run(self, states: int) -> list[int] | None:
-        problem = self.problem
-        ready = tuple(i for i in range(problem.count) if not problem.before[i])
+    Sets of groups are integers with a bit for each.
+    """
+
+    def __init__(self, problem: _Problem, below: int, work: int) -> None:
+        self.below, self.work = below, work
+        count = problem.count
+        last = list(range(count))
+        for i in reversed(range(count)):
+            if problem.only_grows(i):
+                last[i] = last[problem.after[i][0]]
+        self.groups: list[list[int]] = [[] for _ in range(count)]
+        self.waits, self.grows = [0] * count, list(problem.scratch)
+        self.after: list[list[int]] = [[] for _ in range(count)]
+        for i, group in enumerate(last):
+            self.groups[group].append(i)
+            self.grows[group] += sum(problem.size[s] for s in problem.writes[i])
+            for j in {last[j] for j in problem.before[i]} - {group}:
+                self.waits[group] |= 1 << j
+                if group not in self.after[j]:
+                    self.after[j].append(group)
+        self.scratch = problem.scratch
+        readers = [sum({1 << last[i] for i in readers}) for readers in problem.readers]
+        self.frees = [
+            [(readers[s], problem.size[s]) for s in problem.touched(i)] for i in range(count)
+        ]
+
+    def run(self) -> list[int] | None:
+        first = sum(1 << i for i, waits in enumerate(self.waits) if self.groups[i] and not waits)
         trails: list[tuple[int, tuple[int, ...]]] = [(-1, ())]
-        heap: list[tuple[int, int, int, int, int, tuple[int, ...]]] = [(0, 0, 0, 0, 0, ready)]
-        seen: set[int] = set()
-        while heap and states > 0:
+        heap = [(0, 0, 0, 0, 0, first)]
+        expanded: set[int] = set()
+        lowest = {0: 0}
+        while heap and self.work > 0:
             peak, _, trail, done, live, ready = heappop(heap)
-            if done in seen:
+            if done in expanded:
                 continue
-            seen.add(done)
-            states -= 1
-            peak, done, live, ready, taken = self._take_free(peak, done, live, ready)
+            expanded.add(done)
+            done, live, ready, taken = self._take_free(peak, done, live, ready)
+            if taken and done in expanded:
+                continue
+            expanded.add(done)
             trails.append((trail, taken))
             here = len(trails) - 1
             if not ready:
                 return self._order(trails, here)
-            for i in ready:
+            for i in _members(ready):
                 top, after = self._step(done, live, i)
-                top = max(peak, top)
-                if top >= self.below or (done | 1 << i) in seen:
-                    continue
-                trails.append((here, (i,)))
-                next_done = done | 1 << i
-                item = (top, -next_done.bit_count(), len(trails) - 1, next_done, after)
-                heappush(heap, (*item, self._ready(next_done, ready, i)))
+                top, then = max(peak, top), done | 1 << i
+                if top < self.below and top < lowest.get(then, self.below):
+                    lowest[then] = top
+                    trails.append((here, (i,)))
+                    item = (top, -then.bit_count(), len(trails) - 1, then, after)
+                    heappush(heap, (*item, self._ready(then, ready, i)))
         return None
 
     def _take_free(
-        self, peak: int, done: int, live: int, ready: tuple[int, ...]
-    ) -> tuple[int, int, int, tuple[int, ...], tuple[int, ...]]:
+        self, peak: int, done: int, live: int, ready: int
+    ) -> tuple[int, int, int, tuple[int, ...]]:
         """Run every ready instruction that costs nothing now or later."""
         taken: list[int] = []
         again = True
         while again:
             again = False
-            for i in ready:
+            for i in _members(ready):
                 top, after = self._step(done, live, i)
                 if after <= live and top <= peak:
                     done, live = done | 1 << i, after
@@ -218,29 +256,37 @@ class _Search:
                     taken.append(i)
                     again = True
                     break
-        return peak, done, live, ready, tuple(taken)
+        return done, live, ready, tuple(taken)
 
     def _step(self, done: int, live: int, i: int) -> tuple[int, int]:
         """Peak during instruction ``i`` and live bytes after it."""
-        problem = self.problem
+        self.work -= 1
         done |= 1 << i
-        top = live + sum(problem.size[s] for s in problem.writes[i])
-        freed = 0
-        for s in (*problem.reads[i], *problem.writes[i]):
-            mask = self.reader_mask[s]
-            if mask & done == mask:
-                freed += problem.size[s]
-        return top + problem.scratch[i], top - freed
+        top = live + self.grows[i]
+        after = top - self.scratch[i]
+        for readers, size in self.frees[i]:
+            if readers & done == readers:
+                after -= size
+        return top, after
 
-    def _ready(self, done: int, ready: tuple[int, ...], i: int) -> tuple[int, ...]:
-        new = [
-            j for j in self.problem.after[i] if self.before_mask[j] & done == self.before_mask[j]
-        ]
-        return tuple(sorted({*(j for j in ready if j != i), *new}))
+    def _ready(self, done: int, ready: int, i: int) -> int:
+        ready ^= 1 << i
+        for j in self.after[i]:
+            if self.waits[j] & done == self.waits[j]:
+                ready |= 1 << j
+        return ready
 
     def _order(self, trails: list[tuple[int, tuple[int, ...]]], at: int) -> list[int]:
         parts: list[tuple[int, ...]] = []
         while at >= 0:
             at, taken = trails[at]
             parts.append(taken)
-        return [i for part in reversed(parts) for i in part]
+        return [i for part in reversed(parts) for group in part for i in self.groups[group]]
+
+
+def _members(numbers: int) -> Iterator[int]:
+    """The bits that are set, from the lowest."""
+    while numbers:
+        lowest = numbers & -numbers
+        yield lowest.bit_length() - 1
+        numbers ^= lowest
