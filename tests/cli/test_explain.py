@@ -142,7 +142,7 @@ def test_the_options_of_a_target(explained):
     assert facts["options"]["name"] == {"type": "str", "default": "model"}
     assert ["name", "str", "model"] in [line.split() for line in text.splitlines()]
     assert facts["own_operators"] == ["smelt.c.ConvRelu"]
-    assert explained("host")[1]["options"] == {}
+    assert explained("host")[1]["options"] == {"engine": {"type": "str", "default": "numpy"}}
 
 
 @pytest.mark.parametrize("stage", STAGES)

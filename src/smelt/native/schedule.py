@@ -41,6 +41,14 @@ def ordered(model: ir.Model, target: str) -> Program:
         value.shape = ir.Shape(program.slots[number].shape)
     if not is_static(program):
         check_sizes_known(program, binding_advice(model.graph.inputs))
+    return planned(program, target)
+
+
+def planned(program: Program, target: str) -> Program:
+    """A static ``program``, which is used up, in kernels of this engine and in their order.
+
+    Raises as ``ordered`` does.
+    """
     fold_movement(program)
     widen(program)
     simplify(program)

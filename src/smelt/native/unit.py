@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -20,13 +21,20 @@ from smelt.program.instruction import Body, Instruction, Program
 from smelt.program.memory import MemoryPlan
 from smelt.program.storage import Owner, Storage
 
+Constants: TypeAlias = Literal["objects", "blob", "table"]
+
+WEIGHTS = {"blob": "const unsigned char *weights", "table": "const void *const *weights"}
+STATUS = "int *status"
+
 
 class Unit:
     """One library in the making. Equal functions and equal constants are kept once.
 
     ``functions`` and ``support`` hold texts by name in order of first use; ``calls`` are the
-    lines of ``run``; ``checks`` are conditions under which it returns without a result. With
-    ``in_blob``, constants are found from a pointer ``weights`` on, else each is an object.
+    lines of ``run``; ``checks`` are conditions under which it returns without a result.
+    ``constants`` says how constants are found: each is an object, or all in a ``blob`` from a
+    pointer ``weights`` on, or by a ``table`` of pointers ``weights``. Kernels that can meet what
+    has no result say so in ``*status`` if ``tells_status``.
     """
 
     def __init__(
@@ -35,11 +43,16 @@ class Unit:
         program: Program,
         memory: MemoryPlan,
         *,
-        in_blob: bool = False,
+        constants: Constants = "objects",
+        tells_status: bool = False,
         around: Unit | None = None,
     ) -> None:
         self.prefix = prefix
-        self.in_blob = in_blob
+        self.constants = constants
+        self.tells_status = tells_status
+        self.handed_on = {"weights": WEIGHTS[constants]} if constants in WEIGHTS else {}
+        if tells_status:
+            self.handed_on["status"] = STATUS
         self.program = program
         self.memory = memory
         self.functions: dict[str, str] = around.functions if around else {}
@@ -61,7 +74,7 @@ class Unit:
             instruction,
             in_place=self._in_place(instruction),
             body_names=tuple(self._body(instruction, body) for body in instruction.bodies),
-            in_blob=self.in_blob,
+            handed_on=self.handed_on,
         )
         kernel = kernel_of(instruction.op)
         assert kernel is not None  # the schedule phase refused all others
@@ -97,7 +110,14 @@ class Unit:
 
     def _body(self, instruction: Instruction, body: Body) -> str:
         """The name of the function of a body, whose kernels and weights are kept with ours."""
-        inner = Unit(self.prefix, body.program, body.plan, in_blob=self.in_blob, around=self)
+        inner = Unit(
+            self.prefix,
+            body.program,
+            body.plan,
+            constants=self.constants,
+            tells_status=self.tells_status,
+            around=self,
+        )
         if inner.checks:
             raise Unsupported(
                 "E201",
@@ -106,12 +126,12 @@ class Unit:
                 why="its body reads axes or sizes as it runs, which are checked before a run",
                 fix="fold constants first, or fix the value in the model",
             )
-        blob = ", const unsigned char *weights" if self.in_blob else ""
+        more = "".join(f", {declared}" for declared in self.handed_on.values())
         head = "(const void *const *inputs, void *const *outputs, unsigned char *memory"
         unused = [f"    (void){name};" for name in ("inputs", "outputs", "memory")]
-        unused += ["    (void)weights;"] if self.in_blob else []
+        unused += [f"    (void){name};" for name in self.handed_on]
         lines = "\n".join([*unused, *(f"    {call}" for call in inner.calls)])
-        return self._function(instruction, f"{head}{blob})\n{{\n{lines}\n}}\n", "Body")
+        return self._function(instruction, f"{head}{more})\n{{\n{lines}\n}}\n", "Body")
 
     def _is_empty(self, instruction: Instruction) -> bool:
         return all(self.program.slots[slot].size == 0 for slot in instruction.outputs)
@@ -137,8 +157,8 @@ class Unit:
             return self._constant(array, C_TYPES[described.dtype], described.name)
         if kind == "output":
             return self._pointer(cx.instruction.outputs[position])
-        if kind == "blob":
-            return "weights"
+        if kind == "handed on":
+            return list(self.handed_on)[position]
         if kind == "packed":
             array, type_ = cx.packed[position]
             return self._constant(array, type_, "packed for step " + str(step))
@@ -164,11 +184,14 @@ class Unit:
         contiguous = array if is_repeated(array) else np.ascontiguousarray(array)
         key = (type_.name, _digest(array))
         if key not in self.weights:
-            symbol = f"{self.prefix}_weight_{len(self.weights)}"
+            number = len(self.weights)
+            symbol = f"{self.prefix}_weight_{number}"
             offset = next(reversed(self.weights.values())).end if self.weights else 0
-            self.weights[key] = Weight(symbol, type_, contiguous, comment(note), offset)
+            self.weights[key] = Weight(symbol, type_, contiguous, comment(note), offset, number)
         weight = self.weights[key]
-        if self.in_blob:
+        if self.constants == "table":
+            return f"(const {type_.name} *)weights[{weight.number}]"
+        if self.constants == "blob":
             return f"(const {type_.name} *)(weights + {weight.offset})"
         return f"{weight.symbol}.values"
 

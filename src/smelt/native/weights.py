@@ -27,13 +27,15 @@ BLOB_ALIGNMENT = 64
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """One constant tensor: an identifier, its element type, its array, its place in a blob."""
+    """One constant tensor: an identifier, its element type, its array, its place in a blob
+    and in a table."""
 
     symbol: str
     type: CType
     array: np.ndarray
     note: str = ""
     offset: int = 0
+    number: int = 0
 
     @property
     def end(self) -> int:

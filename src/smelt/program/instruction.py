@@ -8,7 +8,7 @@ planning and code generation work here. The form follows tenferro's ExecProgram.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -127,6 +127,15 @@ class Program:
     def bodies(self) -> list[Body]:
         """The bodies of all instructions."""
         return [body for instruction in self.instructions for body in instruction.bodies]
+
+    def copy(self) -> Program:
+        """The same, which passes may change for themselves; slots and arrays are shared."""
+        copied = [
+            replace(each, bodies=tuple(Body(body.program.copy()) for body in each.bodies))
+            for each in self.instructions
+        ]
+        slots, constants = list(self.slots), dict(self.constants)
+        return replace(self, slots=slots, constants=constants, instructions=copied)
 
     def new_slot(self, slot: Slot) -> int:
         """Append ``slot`` and return its number."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -13,27 +14,32 @@ from smelt.ir import text
 from smelt.runtime.runner import run
 from smelt.targets.base import Artifact, Plan
 from smelt.targets.host import host
+from smelt.targets.host.options import Options
 
 Compile: TypeAlias = Callable[..., Artifact]
 Agree: TypeAlias = Callable[..., tuple[np.ndarray, ...]]
 
 
-def compile_host(source: str | ir.Model) -> Artifact:
+def compile_host(source: str | ir.Model, engine: str = "numpy") -> Artifact:
     """The host artifact of a model or of ONNX text, by the phases alone, no pass before them."""
     model = text.parse(source) if isinstance(source, str) else source
-    plan = Plan(model)
+    plan = Plan(model, Options(engine=engine))
     host.schedule(plan)
     host.allocate(plan)
     return host.emit(plan)
 
 
 def agree(
-    source: str | ir.Model, *inputs: np.ndarray, rtol: float = 1e-4, atol: float = 1e-5
+    source: str | ir.Model,
+    *inputs: np.ndarray,
+    rtol: float = 1e-4,
+    atol: float = 1e-5,
+    engine: str = "numpy",
 ) -> tuple[np.ndarray, ...]:
     """Assert that the host computes what ONNX Runtime does, twice in a row; its results."""
     model = text.parse(source) if isinstance(source, str) else source
     expected: Sequence[np.ndarray] = run(model, inputs)  # type: ignore[assignment]
-    artifact = compile_host(model)
+    artifact = compile_host(model, engine)
     kept = [np.array(array) for array in inputs]
     first = artifact(*inputs)
     results = artifact(*inputs)
@@ -52,11 +58,25 @@ def agree(
     return results
 
 
+@pytest.fixture(params=["numpy", pytest.param("native", marks=pytest.mark.slow)])
+def engine(request: pytest.FixtureRequest) -> str:
+    """Every test of the host holds for both engines; one compiles C for each, so it is slow."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A folder of its own for what is compiled."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SMELT_CACHE", str(tmp_path_factory.mktemp("libraries")))
+        yield
+
+
 @pytest.fixture(name="compile_host")
-def compile_host_fixture() -> Compile:
-    return compile_host
+def compile_host_fixture(engine: str) -> Compile:
+    return partial(compile_host, engine=engine)
 
 
 @pytest.fixture(name="agree")
-def agree_fixture() -> Agree:
-    return agree
+def agree_fixture(engine: str) -> Agree:
+    return partial(agree, engine=engine)

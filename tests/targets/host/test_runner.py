@@ -103,6 +103,7 @@ def test_read_only_inputs_stay_as_they_are(compile_host) -> None:
     np.testing.assert_allclose(y, -np.exp(-ones(3)))
 
 
+@pytest.mark.parametrize("engine", ["numpy"], indirect=True)
 def test_plans_of_old_shapes_are_dropped(compile_host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "KEPT_PLANS", 2)
     artifact = compile_host(CHAIN)

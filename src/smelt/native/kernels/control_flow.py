@@ -57,8 +57,7 @@ def _call(cx: KernelContext, place: int, inputs: Sequence[str], outputs: Sequenc
         memory = f"{cx.scratch(BYTE)} + {_state_bytes(cx)}"
     read = _pointers(cx, "read", inputs, read=True)
     written = _pointers(cx, "written", outputs, read=False)
-    weights = f", {cx.blob()}" if cx.in_blob else ""
-    cx.body.line(f"{cx.body_names[place]}({read}, {written}, {memory}{weights});")
+    cx.body.line(f"{cx.body_names[place]}({read}, {written}, {memory}{cx.all_handed_on()});")
 
 
 @kernel("If", kinds=ANY, needs=_branch_needs, refuse=_refuse)

@@ -1,7 +1,8 @@
 """Operators that read or write by index.
 
 An index counts from the back if it is negative. One that is out of range reads the nearest
-element and writes nothing, so no input makes the program touch memory that is not its own.
+element and writes nothing, so no input makes the program touch memory that is not its own; where
+a run says how it ended, it says that it failed.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ def _position(cx: KernelContext, indices: Operand, at: str, size: int, *, clamp:
     cx.body.line(f"ptrdiff_t at = (ptrdiff_t){indices.name}[{at}];")
     if indices.type.signed:
         cx.body.line(f"at = at < 0 ? at + {size} : at;")
+    cx.fail_if(f"at < 0 || at >= {size}")
     if clamp:
         low = "at < 0 ? 0 : " if indices.type.signed else ""
         cx.body.line(f"at = {low}at > {size - 1} ? {size - 1} : at;")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -119,7 +119,7 @@ class KernelContext(Instance):
     """Declaration of each parameter by its name, in order of the first request."""
     arguments: dict[str, tuple[str, int]] = field(default_factory=dict)
     """What each parameter is: ``(kind, position)`` with the kinds input, once, output, scratch,
-    packed and blob."""
+    packed and handed on."""
     support: dict[str, str] = field(default_factory=dict)
     """Functions called by the body: text by name."""
     packed: list[tuple[np.ndarray, CType]] = field(default_factory=list)
@@ -129,8 +129,8 @@ class KernelContext(Instance):
     """Functions of an input of the model that must be true before a run, and its position."""
     body_names: tuple[str, ...] = ()
     """The functions of the bodies of the instruction, which take inputs, outputs and memory."""
-    in_blob: bool = False
-    """Whether they take the blob of weights, too."""
+    handed_on: Mapping[str, str] = field(default_factory=dict)
+    """What they take, too, by name as it is declared."""
 
     def input(self, position: int) -> Operand:
         """Input ``position``, which must be present."""
@@ -173,10 +173,17 @@ class KernelContext(Instance):
         self._parameter("scratch", f"{type_.name} *restrict scratch", "scratch", 0)
         return "scratch"
 
-    def blob(self) -> str:
-        """The blob of weights, which the functions of bodies read."""
-        self._parameter("weights", "const unsigned char *weights", "blob", 0)
-        return "weights"
+    def all_handed_on(self) -> str:
+        """What the functions of bodies are given besides tensors and memory, as arguments."""
+        for position, (name, declaration) in enumerate(self.handed_on.items()):
+            self._parameter(name, declaration, "handed on", position)
+        return "".join(f", {name}" for name in self.handed_on)
+
+    def fail_if(self, condition: str) -> None:
+        """Where a run says how it ended, let it have no result if ``condition`` holds here."""
+        if "status" in self.handed_on:
+            self.all_handed_on()
+            self.body.line(f"if ({condition}) *status = 1;")
 
     def constant(self, array: np.ndarray, type_: CType) -> str:
         """A constant of this kernel's own making."""

@@ -37,7 +37,7 @@ def emit(plan: CPlan) -> Artifact:
     program, memory = plan.steps, plan.memory
     form = options.form(sum(array.nbytes for array in program.constants.values()))
     in_blob = form in BLOBS
-    unit = Unit(options.name, program, memory, in_blob=in_blob)
+    unit = Unit(options.name, program, memory, constants="blob" if in_blob else "objects")
     weights = list(unit.weights.values())
     plan.facts["weights_bytes"] = sum(weight.array.nbytes for weight in weights)
     functions = [*unit.support.values(), *unit.functions.values()]

@@ -13,6 +13,7 @@ from smelt.program.lower import extensions_among, lowered_operators
 from smelt.targets.base import Limits, Target
 from smelt.targets.host.kernels import kernel_of
 from smelt.targets.host.kernels.kernel import KERNELS
+from smelt.targets.host.options import Options
 from smelt.targets.host.phases import DTYPES, computes, plan_arena, plan_steps, write_folder
 from smelt.targets.host.saved import open_folder
 
@@ -33,6 +34,7 @@ host = Target(
     element_types=element_types,
     limits=Limits(dtypes=DTYPES, max_rank=64),
     computes=computes,
+    options=Options,
     schedule=plan_steps,
     allocate=plan_arena,
     open=open_folder,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import TypeAlias
 
@@ -19,12 +20,22 @@ from smelt.program.lower import lower, lower_alone
 from smelt.program.passes import optimize
 from smelt.program.specialize import bind_declared, check_sizes_known, is_static
 from smelt.targets.base import Artifact, Plan
+from smelt.targets.host.compiled import Compiled
 from smelt.targets.host.files import Files
 from smelt.targets.host.kernels.kernel import Array
+from smelt.targets.host.options import Options
 from smelt.targets.host.prepare import refusal
 from smelt.targets.host.runner import HostRunner, Layout, lay_out
 
-HostPlan: TypeAlias = Plan[Program, Layout | None]
+
+@dataclass(slots=True)
+class HostProgram(Program):
+    """The Program that NumPy runs, and what is ``compiled`` of it, unless that is all."""
+
+    compiled: Compiled | None = None
+
+
+HostPlan: TypeAlias = Plan[HostProgram, Layout | None]
 """Sizes that are known only at run time leave no layout to plan."""
 
 DTYPES = frozenset(
@@ -59,10 +70,13 @@ def plan_steps(plan: HostPlan) -> None:
         bind_declared(program, declared(plan.model.graph))
     finally:
         shapes.restore_interface()
+    engine = plan.options.engine if plan.options is not None else Options().engine
+    compiled = Compiled(program.copy(), waits=engine == "native") if engine != "numpy" else None
     optimize(program, decompose=is_static(program))
     _check(program)
     check_sizes_known(program, binding_advice(plan.model.graph.inputs))
-    plan.steps = program
+    parts = {field.name: getattr(program, field.name) for field in fields(program)}
+    plan.steps = HostProgram(**parts, compiled=compiled)
     plan.facts["instructions"] = len(program.instructions)
 
 
@@ -104,7 +118,7 @@ def write_folder(plan: HostPlan) -> Artifact:
 
 def runner_of(plan: HostPlan) -> HostRunner:
     """What calls run."""
-    return HostRunner(plan.steps, _defaults(plan.model), plan.memory)
+    return HostRunner(plan.steps, _defaults(plan.model), plan.memory, plan.steps.compiled)
 
 
 def _defaults(model: ir.Model) -> dict[int, Array]:

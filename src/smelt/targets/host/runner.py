@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from smelt.program.passes import optimize
 from smelt.program.schedule import schedule
 from smelt.program.specialize import specialize
 from smelt.program.storage import Needs
+from smelt.runtime.jit.caller import Caller
+from smelt.targets.host.compiled import Compiled, Shapes
 from smelt.targets.host.emit import Binder, Bound
 from smelt.targets.host.kernels.kernel import Array
 from smelt.targets.host.prepare import Prepared, prepare
@@ -54,34 +57,58 @@ def _needs_by_instruction(program: Program, prepared: Sequence[Prepared]) -> dic
 class HostRunner:
     """Calls with one array an input return fresh arrays; inputs are never written.
 
-    One call runs at a time: threads that share a runner wait for each other, because they would
-    share its arena. ``defaults`` are the arrays of inputs that may be given as None; ``layout`` is
-    that of a static program, if it is known.
+    ``compiled`` runs what it has compiled, several calls at once. NumPy runs one call at a time:
+    threads wait for each other, because they would share its arena. ``defaults`` are the arrays of
+    inputs that may be given as None; ``layout`` is that of a static program, if it is known.
     """
 
     def __init__(
-        self, program: Program, defaults: Mapping[int, Array], layout: Layout | None = None
+        self,
+        program: Program,
+        defaults: Mapping[int, Array],
+        layout: Layout | None = None,
+        compiled: Compiled | None = None,
     ) -> None:
         self.program = program
         self._static = layout
         self.defaults = defaults
+        self.compiled = compiled
+        self._fast: Caller | None = None
         self._lock = threading.Lock()
-        self._plans: OrderedDict[tuple[tuple[int, ...], ...], Bound] = OrderedDict()
+        self._plans: OrderedDict[Shapes, Bound] = OrderedDict()
 
     def __call__(self, *inputs: Array | None) -> tuple[Array, ...]:
         """Raises UsageError E670 or E671 for inputs that do not fit, InvalidModel E321."""
+        if self._fast is not None:
+            results = self._fast(*inputs)
+            if results is not None:
+                return results
         arrays = self._arrays(inputs)
+        shapes = tuple(array.shape for array in arrays)
+        caller = self.compiled.caller(shapes) if self.compiled is not None else None
+        if caller is None:
+            return self._by_numpy(shapes, arrays)
+        self._fast = caller
+        results = caller(*arrays)
+        # Where it could not end, this run says why.
+        return self._by_numpy(shapes, arrays) if results is None else results
+
+    def _by_numpy(self, shapes: Shapes, arrays: Sequence[Array]) -> tuple[Array, ...]:
         with self._lock:
-            run = self._plan(tuple(array.shape for array in arrays))
+            run = self._plan(shapes)
+            started = time.perf_counter()
             try:
                 with np.errstate(all="ignore"):
-                    return run(*arrays)
+                    results = run(*arrays)
             except IndexError as error:
                 raise InvalidModel(
                     "E321", "an index is out of range as the model runs", why=str(error)
                 ) from error
+        if self.compiled is not None:
+            self.compiled.ran(shapes, time.perf_counter() - started)
+        return results
 
-    def _plan(self, shapes: tuple[tuple[int, ...], ...]) -> Bound:
+    def _plan(self, shapes: Shapes) -> Bound:
         run = self._plans.get(shapes)
         if run is None:
             static = specialize(self.program, shapes)

@@ -1,0 +1,128 @@
+"""A folder of compiled libraries that processes, and runs of them, share.
+
+An entry is a folder that is named by all that its content depends on. It is written elsewhere and
+renamed, so it is there as a whole or not at all, and of two processes that build the same, the
+second takes what the first made. What is opened is code: an entry is taken only if it belongs to
+this user, nobody else may write it, and its bytes are those that were written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+VARIABLE = "SMELT_CACHE"
+LIMIT = 1 << 29
+"""Bytes that the folder may hold; entries unused the longest go first."""
+
+LIBRARY, DIGEST = "library.so", "sha256"
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_PARTIAL = ".partial-"
+
+
+def default_root() -> Path:
+    """``$SMELT_CACHE``, or the folder ``smelt`` where this user's programs keep what is cached."""
+    given = os.environ.get(VARIABLE)
+    if given:
+        return Path(given).expanduser()
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "smelt"
+
+
+class Cache:
+    """The libraries below ``root``, of at most ``limit`` bytes in all.
+
+    Methods raise OSError where the folder cannot be used: it is read-only, full, or could be
+    written by somebody else.
+    """
+
+    def __init__(self, root: Path | None = None, limit: int = LIMIT) -> None:
+        self.root = (default_root() if root is None else root).absolute()
+        self.limit = limit
+
+    def find(self, key: str) -> Path | None:
+        """The library of ``key``; one that is damaged is removed, and None given."""
+        entry = self.root / key
+        if not entry.is_dir():
+            return None
+        _check_private(self.root)
+        _check_private(entry)
+        library = entry / LIBRARY
+        try:
+            wanted = (entry / DIGEST).read_text("ascii").strip()
+            whole = _digest(library) == wanted
+        except (OSError, UnicodeDecodeError):
+            whole = False
+        if not whole:
+            _remove(entry)
+            return None
+        _check_private(library)
+        with contextlib.suppress(OSError):  # in a folder that is only read, nothing is dropped
+            os.utime(entry)
+        return library
+
+    def add(self, key: str, make: Callable[[Path], Path]) -> Path:
+        """The library of ``key`` that ``make`` writes to an empty folder and returns the path of.
+
+        What ``make`` raises is raised, and nothing stays.
+        """
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check_private(self.root)
+        partial = Path(tempfile.mkdtemp(prefix=_PARTIAL, dir=self.root))
+        try:
+            made = make(partial)
+            if made.name != LIBRARY:
+                made.rename(partial / LIBRARY)
+            (partial / DIGEST).write_text(_digest(partial / LIBRARY) + "\n", "ascii")
+            for file in partial.iterdir():
+                file.chmod(0o600)
+            with contextlib.suppress(OSError):  # somebody else was first
+                partial.rename(self.root / key)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+        found = self.find(key)
+        if found is None:
+            raise OSError(f"what was written to {self.root} cannot be read")
+        self._drop_old(key)
+        return found
+
+    def _drop_old(self, newest: str) -> None:
+        used = []
+        for entry in self.root.iterdir():
+            with contextlib.suppress(OSError):  # another process may drop it at this moment
+                size = sum(file.stat().st_size for file in entry.iterdir())
+                used.append((entry.stat().st_mtime, size, entry))
+        total = sum(size for _, size, _ in used)
+        for _, size, entry in sorted(used):
+            if total <= self.limit:
+                break
+            if entry.name != newest and not entry.name.startswith(_PARTIAL):
+                _remove(entry)
+                total -= size
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _check_private(path: Path) -> None:
+    """Raise OSError unless ``path`` is this user's own, and nobody else may write it."""
+    found = path.lstat()
+    if found.st_uid == os.getuid() and stat.S_ISLNK(found.st_mode):
+        found = path.stat()
+    if found.st_uid != os.getuid() or found.st_mode & _WRITABLE_BY_OTHERS:
+        raise PermissionError(f"{path} could be written by another user")
+
+
+def _remove(entry: Path) -> None:
+    """Take ``entry`` away at once, then delete it: nobody finds half of it."""
+    doomed = entry.with_name(f"{_PARTIAL}{entry.name}-{os.getpid()}")
+    with contextlib.suppress(OSError):
+        entry.rename(doomed)
+    shutil.rmtree(doomed, ignore_errors=True)

@@ -1,0 +1,120 @@
+"""The C compiler of this machine: its command, its flags, and what its output depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from smelt.errors import InternalError, ResourceLimit
+from smelt.runtime.c_library import compiler_command
+
+TIME_LIMIT = 120.0
+"""Seconds that the compiler may take for one program."""
+
+FLAGS = ("-std=gnu11", "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-w")
+FLOATS = ("-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
+"""They keep NaN, infinities and the order of operations."""
+
+CPU_FLAGS = {"x86_64": ("-march=native",), "aarch64": ("-mcpu=native",), "arm64": ("-mcpu=native",)}
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """``command`` with ``flags``; ``version`` is what it says of itself."""
+
+    command: tuple[str, ...]
+    version: str
+    flags: tuple[str, ...]
+
+    def key(self, *texts: str) -> str:
+        """What names the library of ``texts`` built by this compiler for this CPU."""
+        told = hashlib.sha256()
+        for text in (*self.command, self.version, *self.flags, cpu(), *texts):
+            told.update(f"{len(text)}:{text}".encode())
+        return told.hexdigest()
+
+    def compile(self, text: str, folder: Path, more: Sequence[str] = ()) -> Path:
+        """The shared library of the C ``text``, written to ``folder``.
+
+        Raises OSError if it cannot be written, ResourceLimit E561 if the compiler takes too long,
+        and InternalError E961 if it refuses the text.
+        """
+        (folder / "source.c").write_text(text, "ascii")
+        flags = [*self.flags, *more, "-shared", "-fPIC", "-o", "library.so", "source.c", "-lm"]
+        status, told = _run([*self.command, *flags], folder, TIME_LIMIT)
+        (folder / "source.c").unlink()
+        if status or not (folder / "library.so").is_file():
+            lines = told.splitlines()
+            raise InternalError(
+                "E961",
+                "the C compiler refuses the generated code",
+                at=" ".join(self.command),
+                why=next((line for line in lines if "error" in line), (lines or [""])[0]),
+                fix="if CC is right, report this with the model",
+            )
+        return folder / "library.so"
+
+
+@cache
+def toolchain(chosen: str | None = None) -> Toolchain:
+    """The compiler of this machine, or of ``chosen``, which stands for ``$CC``.
+
+    Raises UsageError E661 if there is none.
+    """
+    command = compiler_command()
+    _, version = _run([*command, "--version"], Path.cwd(), 10.0)
+    flags = (*FLAGS, *FLOATS, *CPU_FLAGS.get(platform.machine(), ()))
+    return Toolchain(tuple(command), f"{shutil.which(command[0])} {version}", flags)
+
+
+def this_toolchain() -> Toolchain:
+    """The compiler that ``$CC`` says now; see ``toolchain``."""
+    return toolchain(os.environ.get("CC"))
+
+
+@cache
+def cpu() -> str:
+    """What compilers may know of this CPU: its name, and the instructions that it has."""
+    found = {platform.machine(), platform.processor()}
+    about = Path("/proc/cpuinfo")
+    if about.is_file():
+        words = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU part")
+        lines = about.read_text("utf-8", "replace").splitlines()
+        found |= {line for line in lines if line.split("\t")[0].strip() in words}
+    return "\n".join(sorted(found))
+
+
+def _run(command: Sequence[str], folder: Path, limit: float) -> tuple[int, str]:
+    """Its status and what it printed; it and all that it started end after ``limit`` seconds."""
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        told, _ = process.communicate(timeout=limit)
+    except BaseException as error:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise ResourceLimit(
+                "E561",
+                f"the C compiler took more than {limit:.0f} seconds",
+                at=" ".join(command),
+                fix="name another compiler in the environment variable CC",
+            ) from error
+        raise
+    return process.returncode, told

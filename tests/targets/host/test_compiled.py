@@ -1,0 +1,172 @@
+"""What the native engine promises: the numbers and errors of NumPy, also where it cannot help."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from smelt.errors import InvalidModel, UsageError
+from smelt.runtime.jit import build, toolchain
+from smelt.targets.base import Artifact
+from smelt.targets.host import compiled
+
+LOOKUP = """g (float[V,8] table, int64[N] i, float[8,6] w) => (float[N,6] y, float[6,N] z) {
+    x = Gather<axis=0>(table, i)
+    a = MatMul(x, w)
+    y = Tanh(a)
+    z = Transpose(y)
+}"""
+TABLE = np.random.default_rng(0).standard_normal((5, 8)).astype(np.float32)
+WEIGHTS = np.random.default_rng(1).standard_normal((8, 6)).astype(np.float32)
+INDEX = np.array([0, 4, -1, 2])
+EXPECTED = np.tanh(TABLE[INDEX] @ WEIGHTS)
+
+
+@pytest.fixture(params=["native"])
+def engine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def lookup(compile_host) -> Artifact:
+    return compile_host(LOOKUP)
+
+
+def is_compiled(artifact: Artifact) -> bool:
+    return artifact.opened()._fast is not None
+
+
+def check(artifact: Artifact) -> None:
+    y, z = artifact(TABLE, INDEX, WEIGHTS)
+    np.testing.assert_allclose(y, EXPECTED, rtol=1e-5)
+    np.testing.assert_allclose(z, EXPECTED.T, rtol=1e-5)
+
+
+def test_it_computes_what_numpy_does(lookup) -> None:
+    check(lookup)
+    assert is_compiled(lookup)
+    wide = np.asfortranarray(np.concatenate([TABLE, TABLE], 1))[:, :8]
+    np.testing.assert_allclose(lookup(wide, INDEX, WEIGHTS)[0], EXPECTED, rtol=1e-5)
+
+
+def test_an_index_out_of_range_has_no_result(lookup) -> None:
+    check(lookup)
+    with pytest.raises(InvalidModel, match="out of range") as caught:
+        lookup(TABLE, np.array([0, 1, 2, 5]), WEIGHTS)
+    assert caught.value.code == "E321"
+    check(lookup)
+
+
+def test_each_set_of_shapes_is_compiled_up_to_a_bound(lookup, monkeypatch) -> None:
+    monkeypatch.setattr(compiled, "KEPT", 1)
+    check(lookup)
+    for rows in (1, 2, 3):
+        y, _ = lookup(TABLE, INDEX[:rows], WEIGHTS)
+        np.testing.assert_allclose(y, EXPECTED[:rows], rtol=1e-5)
+    assert len(lookup.opened().compiled._callers) == 1
+
+
+@pytest.mark.parametrize(
+    ("index", "code"), [(INDEX.astype(np.int32), "E671"), (INDEX[None], "E670")]
+)
+def test_what_does_not_fit_is_refused(lookup, index: np.ndarray, code: str) -> None:
+    check(lookup)
+    with pytest.raises(UsageError) as caught:
+        lookup(TABLE, index, WEIGHTS)
+    assert caught.value.code == code
+
+
+def test_threads_run_at_once_and_do_not_mix(lookup) -> None:
+    inputs = [(TABLE * k, INDEX, WEIGHTS) for k in range(8)]
+    expected = [lookup(*each)[0] for each in inputs]
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        for _ in range(1000):
+            if not np.array_equal(lookup(*inputs[number])[0], expected[number]):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_calls_work_without_the_headers_of_python(lookup, monkeypatch) -> None:
+    monkeypatch.setattr("smelt.runtime.jit.caller.extension", lambda: None)
+    check(lookup)
+    assert is_compiled(lookup)
+    with pytest.raises(InvalidModel):
+        lookup(TABLE, np.array([0, 1, 2, 5]), WEIGHTS)
+
+
+def test_what_the_engine_lacks_numpy_runs_as_a_whole(compile_host) -> None:
+    artifact = compile_host(
+        "g (float[2,2] x) => (l, y) { l = smelt.Cholesky<lower=1>(x) y = Neg(l) }"
+    )
+    x = np.array([[4, 0], [0, 9]], np.float32)
+    np.testing.assert_allclose(artifact(x)[1], [[-2, 0], [0, -3]])
+    assert not is_compiled(artifact)
+    assert "Cholesky" in artifact.opened().compiled.why
+
+
+@pytest.fixture
+def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Lets a script stand for the compiler."""
+
+    def stand_in(script: str) -> None:
+        path = tmp_path / "cc"
+        path.write_text(f"#!/bin/sh\n[ $1 = --version ] && echo 1 && exit\n{script}\n")
+        path.chmod(0o755)
+        monkeypatch.setenv("CC", str(path))
+
+    build.say_once.cache_clear()
+    return stand_in
+
+
+SCRIPTS = {"fails": "echo error: no; exit 1", "hangs": "sleep 60", "makes nothing": "exit 0"}
+
+
+@pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS.keys())
+def test_a_compiler_that_does_not_do_its_work(lookup, compiler, monkeypatch, script) -> None:
+    monkeypatch.setattr(toolchain, "TIME_LIMIT", 0.3)
+    compiler(script)
+    with pytest.warns(RuntimeWarning, match="NumPy runs it"):
+        check(lookup)
+    check(lookup)
+    assert not is_compiled(lookup)
+
+
+def test_without_a_compiler(lookup, monkeypatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.warns(RuntimeWarning, match="E661"):
+        check(lookup)
+    assert not is_compiled(lookup)
+
+
+def test_a_cache_that_cannot_be_written(lookup, monkeypatch, tmp_path: Path) -> None:
+    build.say_once.cache_clear()
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SMELT_CACHE", str(tmp_path / "file"))
+    with pytest.warns(RuntimeWarning, match="not kept"):
+        check(lookup)
+    assert is_compiled(lookup)
+
+
+@pytest.mark.parametrize("engine", ["auto"], indirect=True)
+def test_auto_compiles_in_the_background_what_ran_long_enough(lookup, monkeypatch) -> None:
+    check(lookup)
+    assert not lookup.opened().compiled._callers
+    monkeypatch.setattr(compiled, "WORTH", 0.0)
+    check(lookup)
+    until = time.monotonic() + 60
+    while not is_compiled(lookup) and time.monotonic() < until:
+        check(lookup)
+        time.sleep(0.05)
+    assert is_compiled(lookup)
