@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.floats import float_info, is_float, spacing
-from smelt.ir.names import free_name
+from smelt.ir.names import Names
 from smelt.operators.rounding import ROUNDING
 
 SMALLEST_WEIGHT = 8
@@ -31,8 +31,7 @@ class PerturbedModel:
         self._weights: list[np.ndarray] = []
         self._factors: dict[np.dtype, list[ir.Value]] = {}
         graph = model.graph
-        self._taken = {value.name or "" for value in (*graph.inputs, *graph.outputs)}
-        self._counters: dict[str, int] = {}
+        self._names = Names(value.name or "" for value in (*graph.inputs, *graph.outputs))
         for value in list(graph.initializers.values()):
             if _is_weight(value):
                 self._release(value)
@@ -97,7 +96,7 @@ class PerturbedModel:
         pool = self._factors.setdefault(dtype, [])
         index = int(self._rng.integers(FACTORS))
         while len(pool) <= index:
-            name = free_name("factor", self._taken, self._counters)
+            name = self._names.numbered("factor")
             pool.append(ir.Value(name=name, type=ir.TensorType(value.dtype), shape=ir.Shape(())))
         return pool[index]
 

@@ -6,15 +6,16 @@ so dtype, shape, provenance and the opset import are never forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir import provenance, scope
+from smelt.ir import provenance
 from smelt.ir.int64 import check_attributes, int64_array
-from smelt.ir.node_inputs import detach, set_input
+from smelt.ir.names import Names, names_below, names_of, share_names
+from smelt.ir.node_inputs import detach
 from smelt.ir.shapes import ShapeInference
 from smelt.ir.spill import spilled
 
@@ -117,7 +118,7 @@ class Builder:
         check_attributes(node)
         for value in node.outputs:
             if value.name is None:
-                value.name = self._free_name("local" if self.in_function else "val")
+                value.name = self.free_name("local" if self.in_function else "val")
         if self.before is None:
             self.graph.append(node)
         else:
@@ -148,7 +149,7 @@ class Builder:
         if self.in_function:
             return self.op("Constant", value=tensor, name=name)
         value = ir.Value(
-            name=self._free_name(name or "const"),
+            name=self.free_name(name or "const"),
             type=ir.TensorType(tensor.dtype),
             shape=ir.Shape(tensor.shape.numpy(), frozen=True),
             const_value=tensor,
@@ -177,64 +178,28 @@ class Builder:
         """
         values = [
             ir.Value(
-                name=self._free_name("loop"),
+                name=self.free_name("loop"),
                 type=ir.TensorType(dtype),
                 shape=None if dims is None else ir.Shape(dims),
             )
             for dtype, dims in inputs
         ]
-        graph = ir.Graph(values, [], nodes=[], name=self._free_name("body"))
+        graph = ir.Graph(values, [], nodes=[], name=self.free_name("body"))
         return self.below(graph), values
 
     def below(self, graph: ir.Graph) -> Builder:
         """A builder for the end of ``graph``, a subgraph of this one, with names unlike its."""
         if self.in_function:
-            taken, counters = self._taken()
-            graph.meta[_NAMES], graph.meta[_COUNTERS] = taken, counters
-            taken.update(_names([graph]))
+            share_names(self._names(), graph)
         return Builder(
             self.model, graph, self.shapes, origin=self.origin, in_function=self.in_function
         )
 
     def input(self, stem: str, dtype: ir.DataType, shape: ir.Shape) -> ir.Value:
         """A new last input of the graph, called ``stem`` or like it."""
-        value = ir.Value(name=self._free_name(stem), type=ir.TensorType(dtype), shape=shape)
+        value = ir.Value(name=self.free_name(stem), type=ir.TensorType(dtype), shape=shape)
         self.graph.inputs.append(value)
         return value
-
-    def adopt(self, body: ir.Graph) -> list[ir.Value]:
-        """Move the constants and nodes of ``body``, a subgraph, here, under names of their own.
-
-        Returns what it returned. Its inputs are left to the caller, who binds them first.
-        """
-        outputs = list(body.outputs)
-        body.outputs.clear()
-        constants: dict[ir.Value, ir.Value] = {}
-        for name, value in list(body.initializers.items()):
-            if value.is_graph_input() or value.const_value is None:
-                continue
-            del body.initializers[name]
-            constants[value] = self.tensor(value.const_value, name)
-            for use in value.uses():
-                set_input(use.node, use.idx, constants[value])
-        nodes = list(body)
-        body.remove(nodes)
-        for node in nodes:
-            for value in node.outputs:
-                if value.name:
-                    value.name = self._free_name(value.name)
-        if self.before is None:
-            self.graph.extend(nodes)
-        else:
-            self.graph.insert_before(self.before, nodes)
-        return [constants.get(value, value) for value in outputs]
-
-    def name_apart(self, body: ir.Graph) -> None:
-        """Give the values of all graphs below ``body``, which comes from elsewhere, free names."""
-        for graph in list(scope.graphs_below(body))[1:]:
-            values = (*graph.inputs, *graph.initializers.values(), *_results(graph))
-            for value in dict.fromkeys(values):
-                value.name = self._free_name(value.name or "val")
 
     def discard(self) -> None:
         """Take back every node and constant made here; nothing may read them."""
@@ -249,53 +214,16 @@ class Builder:
         self.created.clear()
         self.initializers.clear()
 
-    def _free_name(self, stem: str) -> str:
-        """``stem``, or ``stem_N``, that no value of the model has; N only grows, so it is O(1).
+    def free_name(self, stem: str) -> str:
+        """``stem``, or like it, that no value of the model has, inner graphs included.
 
         A name that an inner graph gives again would hide the outer value from it. A function body
         has names of its own.
         """
-        taken, counters = self._taken()
-        name = stem
-        while name in taken or name in ("const", "local", "val"):
-            count = counters.get(stem, 0)
-            counters[stem] = count + 1
-            name = f"{stem}_{count}"
-        taken.add(name)
-        return name
+        return self._names().free(stem)
 
-    def _taken(self) -> tuple[set[str], dict[str, int]]:
-        """The names that are taken, and the last number of each stem."""
-        meta = self.graph.meta if self.in_function else self.model.graph.meta
-        taken = meta.get(_NAMES)
-        if taken is None:
-            every = scope.graphs_below(self.graph) if self.in_function else scope.graphs(self.model)
-            taken = meta[_NAMES] = set(_names(every))
-        return taken, meta.setdefault(_COUNTERS, {})
-
-
-def _results(graph: ir.Graph) -> Iterator[ir.Value]:
-    for node in graph:
-        yield from node.outputs
-
-
-_NAMES = "smelt.names"
-_COUNTERS = "smelt.name_counters"
-
-
-def forget_names(model: ir.Model) -> None:
-    """Look up again which names are taken, after values were renamed."""
-    for graph in (model.graph, *(function.graph for function in model.functions.values())):
-        graph.meta.pop(_NAMES, None)
-
-
-def _names(graphs: Iterable[ir.Graph]) -> Iterator[str]:
-    """The names of all values."""
-    for graph in graphs:
-        values = (*graph.inputs, *graph.initializers.values())
-        for value in (*values, *_results(graph)):
-            if value.name is not None:
-                yield value.name
+    def _names(self) -> Names:
+        return names_below(self.graph) if self.in_function else names_of(self.model)
 
 
 def _attributes(attributes: dict[str, Attribute | None]) -> list[ir.Attr]:

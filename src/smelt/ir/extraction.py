@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 import onnx_ir as ir
 
 from smelt.ir import scope
-from smelt.ir.build import forget_names
-from smelt.ir.names import values_of
+from smelt.ir.names import forget_names, names_of, values_of
 from smelt.ir.node_inputs import detach
 
 
@@ -24,7 +23,6 @@ def become_inputs(model: ir.Model, values: Iterable[ir.Value]) -> None:
     what computes the value may stay for other results, under another name. Every value needs a
     type.
     """
-    taken = {value.name for graph in scope.graphs(model) for value in values_of(graph)}
     renamed = False
     for value in values:
         if value.is_graph_input():
@@ -34,18 +32,11 @@ def become_inputs(model: ir.Model, values: Iterable[ir.Value]) -> None:
         if value.is_initializer() and value.name is not None:
             del model.graph.initializers[value.name]
         else:
-            value.name = _beside(f"{value.name}.computed", taken)
+            value.name = names_of(model).free(f"{value.name}.computed")
             renamed = True
         model.graph.inputs.append(given)
     if renamed:
         forget_names(model)
-
-
-def _beside(name: str, taken: set[str | None]) -> str:
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name
 
 
 def replace(model: ir.Model, old: ir.Value, new: ir.Value) -> None:

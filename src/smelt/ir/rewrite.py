@@ -92,7 +92,7 @@ class Rewriter:
         Returns the nodes that lost a reader or gained one, for a worklist. Raises Refused, with
         the graph as it was, if a live output has no value or another dtype or shape.
         """
-        self._check(node, values, trust_shape)
+        self.check(node, values, trust_shape)
         touched: dict[ir.Node, None] = {}
         gaining: dict[ir.Node, None] = {}
         for old, new in zip(node.outputs, values, strict=True):
@@ -107,6 +107,26 @@ class Rewriter:
         elif gaining:
             touched.update(dict.fromkeys(self.refinement.propagate(gaining, self.dead)))
         return [item for item in touched if item not in self.dead]
+
+    def check(self, node: ir.Node, values: Sequence[ir.Value | None], trust_shape: bool) -> None:
+        """Raise Refused unless ``values`` may stand for the outputs of ``node``."""
+        if self.exhausted:
+            raise Refused(f"the limit of {self.limit} rewrites is reached")
+        if len(values) != len(node.outputs):
+            raise Refused(f"{len(values)} values for {len(node.outputs)} outputs")
+        for old, new in zip(node.outputs, values, strict=True):
+            if new is None:
+                if not scope.is_dead(old):
+                    raise Refused(f"output {old.index()} is read, but has no replacement")
+                continue
+            if old.dtype is not None and new.dtype is not None and old.dtype != new.dtype:
+                raise Refused(f"the dtype would change from {old.dtype} to {new.dtype}")
+            if conflicting_shapes(old.shape, new.shape):
+                raise Refused(f"the shape would change from {old.shape} to {new.shape}")
+            if not trust_shape and not same_shape(old.shape, new.shape):
+                raise Refused(f"the shape {new.shape} is not proved to be {old.shape}")
+            if _is_output_identity(node, old) and not _can_be_renamed(new, node.graph):
+                raise Refused("the output of the graph needs this Identity")
 
     @contextmanager
     def in_order(self) -> Iterator[None]:
@@ -124,53 +144,6 @@ class Rewriter:
         if self._waiting and node in self._waiting:
             del self._waiting[node]
             self._waiting.update(dict.fromkeys(self.refinement.infer(node)))
-
-    def inline(
-        self,
-        node: ir.Node,
-        body: ir.Graph,
-        bindings: Sequence[ir.Value | None] = (),
-        skip: int = 0,
-        stacked: int = 0,
-        rule: str = "",
-        *,
-        foreign: bool = False,
-    ) -> None:
-        """Run the nodes of ``body``, a graph of ``node``, in place of ``node``, with its inputs
-        bound to ``bindings``, None for operands that are absent.
-
-        The outputs of the body, but for the first ``skip``, stand for those of ``node``, the last
-        ``stacked`` of them with a first dim of 1 more. In a ``foreign`` body, which comes from
-        elsewhere, names of inner graphs may be those of other values. Raises Refused, with the
-        graph as it was, if that would change a dtype or a shape.
-        """
-        bound = dict(zip(body.inputs, bindings, strict=True))
-        unstacked = len(node.outputs) - stacked
-        given: list[ir.Value | None] = [
-            bound.get(value, value) for value in body.outputs[skip : skip + unstacked]
-        ]
-        self._check(node, [*given, *node.outputs[unstacked:]], trust_shape=True)
-        for inner, outer in bound.items():
-            for use in inner.uses():
-                set_input(use.node, use.idx, outer)
-        builder = self.builder(node, [node], rule)
-        if foreign:
-            builder.name_apart(body)
-        moved = list(body)
-        outputs = [bound.get(value, value) for value in builder.adopt(body)[skip:]]
-        if bound:
-            for each in moved:
-                self.shapes.infer_node(each)
-        values: list[ir.Value | None] = [
-            builder.op("Unsqueeze", value, builder.const_i64([0])) if place >= unstacked else value
-            for place, value in enumerate(outputs)
-        ]
-        for old, new in zip(node.outputs, values, strict=True):
-            # What is known now shows that the shape that was declared is another.
-            if new is not None and conflicting_shapes(old.shape, new.shape):
-                old.shape = None
-        self.replace(node, values, trust_shape=True, rule=rule)
-        self.remove_dead(reversed(moved))
 
     def swap_branches(self, node: ir.Node, condition: ir.Value) -> None:
         """Let ``node``, an If, take ``condition``, and its branches the place of each other."""
@@ -247,25 +220,6 @@ class Rewriter:
     def exhausted(self) -> bool:
         """True once ``limit`` edits are made; every further one is refused."""
         return self.limit is not None and self.count >= self.limit
-
-    def _check(self, node: ir.Node, values: Sequence[ir.Value | None], trust_shape: bool) -> None:
-        if self.exhausted:
-            raise Refused(f"the limit of {self.limit} rewrites is reached")
-        if len(values) != len(node.outputs):
-            raise Refused(f"{len(values)} values for {len(node.outputs)} outputs")
-        for old, new in zip(node.outputs, values, strict=True):
-            if new is None:
-                if not scope.is_dead(old):
-                    raise Refused(f"output {old.index()} is read, but has no replacement")
-                continue
-            if old.dtype is not None and new.dtype is not None and old.dtype != new.dtype:
-                raise Refused(f"the dtype would change from {old.dtype} to {new.dtype}")
-            if conflicting_shapes(old.shape, new.shape):
-                raise Refused(f"the shape would change from {old.shape} to {new.shape}")
-            if not trust_shape and not same_shape(old.shape, new.shape):
-                raise Refused(f"the shape {new.shape} is not proved to be {old.shape}")
-            if _is_output_identity(node, old) and not _can_be_renamed(new, node.graph):
-                raise Refused("the output of the graph needs this Identity")
 
     def _substitute(self, node: ir.Node, old: ir.Value, new: ir.Value, rule: str) -> list[ir.Node]:
         """Let ``new`` be read where ``old`` was; returns nodes that may be inferred better now."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.ir import scope
-from smelt.ir.names import free_name
+from smelt.ir.names import Names
 
 LAST_WITHOUT_CONSTANTS = 3
 LARGEST = 64 << 20
@@ -34,10 +34,9 @@ def keep_ir_version(model: ir.Model) -> None:
     ]
     if sum(tensor.nbytes for _, v in constants if (tensor := v.const_value) is not None) > LARGEST:
         return
-    taken = {node.name for node in scope.nodes(model) if node.name}
-    counters: dict[str, int] = {}
+    taken = Names(node.name for node in scope.nodes(model) if node.name)
     # Graphs count the nodes they ever had, so their own names would tell what passes did before.
-    names = [free_name("node_Constant", taken, counters) for _ in constants]
+    names = [taken.numbered("node_Constant") for _ in constants]
     for (graph, value), name in reversed(list(zip(constants, names, strict=True))):
         _become_node(graph, value, name)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from smelt.ir.inlining import inline
 from smelt.ir.operator_body import body_of, has_body
 from smelt.ir.opset import opset_of
 from smelt.ir.rewrite import Refused, Rewriter
@@ -62,7 +63,7 @@ def _inline(
         rewriter.model.opset_imports.setdefault(domain, opset)
     bindings = [*node.inputs, *(None for _ in body.inputs[len(node.inputs) :])]
     try:
-        rewriter.inline(node, body, bindings, rule=NAME, foreign=True)
+        inline(rewriter, node, body, bindings, rule=NAME, foreign=True)
     except Refused as refused:
         stats.miss(NAME, str(refused), node)
         return

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import re
 
-from smelt.ir import names, reserved_words, scope
-from smelt.ir.build import forget_names
+from smelt.ir import reserved_words, scope
 from smelt.ir.interface_change import PortChange, ports_of
+from smelt.ir.names import Names, forget_names, values_of
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
@@ -43,18 +43,13 @@ def sanitize_input_output_names(
     bad = [v for v in interface if v.name is not None and sanitized(v.name) != v.name]  # keeps 1
     if not bad:
         return
-    every = (value for g in scope.graphs(cx.model) for value in names.values_of(g))
-    taken = {value.name for value in every if value.name is not None}
-    counters: dict[str, int] = {}
+    every = (value for g in scope.graphs(cx.model) for value in values_of(g))
+    names = Names(value.name for value in every if value.name is not None)
     for value in bad:
         if rewriter.exhausted:
             break
         old = value.name or ""
-        new = sanitized(old)
-        if new in taken:
-            new = names.free_name(new, taken, counters)
-        taken.add(new)
-        value.name = new
+        value.name = new = names.free(sanitized(old))
         value.metadata_props.setdefault(META_KEY, old)
         stats.interface += [PortChange(*port, name=new) for port in ports_of(graph, value)]
         stats.fired["name sanitized"] += 1

@@ -27,6 +27,7 @@ import onnx_ir as ir
 from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
+from smelt.ir.inlining import inline
 from smelt.ir.known_forms import is_known
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.shapes import static_shape
@@ -71,7 +72,7 @@ class _Folder:
         if taken is not None:
             name = "then_branch" if taken else "else_branch"
             body = node.attributes[name].as_graph()
-            self.rewriter.inline(node, body, rule="constant_condition")
+            inline(self.rewriter, node, body, rule="constant_condition")
             self.stats.fired["constant_condition"] += 1
             return
         negation = condition.producer() if condition is not None else None
@@ -198,7 +199,7 @@ class _Folder:
                     self.rewriter.shapes.forget(result)
         rule = "one_step" if node.op_type == "Scan" else "one_trip"
         try:
-            self.rewriter.inline(node, body, given, skip, stacked, rule)
+            inline(self.rewriter, node, body, given, skip, stacked, rule)
         except Refused:
             builder.discard()
             raise

@@ -1,0 +1,97 @@
+"""Run the nodes of a graph of a node, or of a body made elsewhere, in place of the node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.build import Builder
+from smelt.ir.names import values_of
+from smelt.ir.node_inputs import set_input
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.shapes import conflicting_shapes
+
+
+def inline(
+    rewriter: Rewriter,
+    node: ir.Node,
+    body: ir.Graph,
+    bindings: Sequence[ir.Value | None] = (),
+    skip: int = 0,
+    stacked: int = 0,
+    rule: str = "",
+    *,
+    foreign: bool = False,
+) -> None:
+    """Run the nodes of ``body``, a graph of ``node``, in place of ``node``, with its inputs
+    bound to ``bindings``, None for operands that are absent.
+
+    The outputs of the body, but for the first ``skip``, stand for those of ``node``, the last
+    ``stacked`` of them with a first dim of 1 more. In a ``foreign`` body, which comes from
+    elsewhere, names of inner graphs may be those of other values. Raises Refused, with the
+    graph as it was, if that would change a dtype or a shape.
+    """
+    bound = dict(zip(body.inputs, bindings, strict=True))
+    unstacked = len(node.outputs) - stacked
+    given: list[ir.Value | None] = [
+        bound.get(value, value) for value in body.outputs[skip : skip + unstacked]
+    ]
+    rewriter.check(node, [*given, *node.outputs[unstacked:]], trust_shape=True)
+    builder = rewriter.builder(node, [node], rule)
+    if foreign:
+        _name_apart(builder, body)
+    moved = list(body)
+    outputs = _adopt(builder, body, bound)[skip:]
+    if bound:
+        for each in moved:
+            rewriter.shapes.infer_node(each)
+    values: list[ir.Value | None] = [
+        builder.op("Unsqueeze", value, builder.const_i64([0])) if place >= unstacked else value
+        for place, value in enumerate(outputs)
+    ]
+    for old, new in zip(node.outputs, values, strict=True):
+        # What is known now shows that the shape that was declared is another.
+        if new is not None and conflicting_shapes(old.shape, new.shape):
+            old.shape = None
+    rewriter.replace(node, values, trust_shape=True, rule=rule)
+    rewriter.remove_dead(reversed(moved))
+
+
+def _adopt(
+    builder: Builder, body: ir.Graph, bound: Mapping[ir.Value, ir.Value | None]
+) -> list[ir.Value | None]:
+    """Move the constants and nodes of ``body`` to where ``builder`` builds, under free names,
+    its inputs ``bound``; returns what it returned."""
+    outputs = list(body.outputs)
+    body.outputs.clear()
+    for inner, outer in bound.items():
+        for use in inner.uses():
+            set_input(use.node, use.idx, outer)
+    moved = dict(bound)
+    for name, value in list(body.initializers.items()):
+        if value.is_graph_input() or value.const_value is None:
+            continue
+        del body.initializers[name]
+        moved[value] = constant = builder.tensor(value.const_value, name)
+        for use in value.uses():
+            set_input(use.node, use.idx, constant)
+    nodes = list(body)
+    body.remove(nodes)
+    for node in nodes:
+        for value in node.outputs:
+            if value.name:
+                value.name = builder.free_name(value.name)
+    if builder.before is None:
+        builder.graph.extend(nodes)
+    else:
+        builder.graph.insert_before(builder.before, nodes)
+    return [moved.get(value, value) for value in outputs]
+
+
+def _name_apart(builder: Builder, body: ir.Graph) -> None:
+    """Give the values of all graphs below ``body``, which comes from elsewhere, free names."""
+    for graph in list(scope.graphs_below(body))[1:]:
+        for value in values_of(graph):
+            value.name = builder.free_name(value.name or "val")
