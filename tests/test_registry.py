@@ -14,7 +14,7 @@ from smelt.errors import UsageError
 from smelt.native.kernels.kernel import KERNELS as C_KERNELS
 from smelt.operators.registry import OPERATORS
 from smelt.passes.registry import PASSES
-from smelt.program.lower.lowering import LOWERINGS
+from smelt.program.lower.registry import LOWERINGS
 from smelt.registry import Owner, Registry, owner_of
 from smelt.targets.host.kernels.kernel import KERNELS as HOST_KERNELS
 from smelt.targets.host.kernels.kernel import VIEWS

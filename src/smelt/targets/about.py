@@ -13,7 +13,7 @@ from smelt.ir import opset
 from smelt.passes import pipeline as language
 from smelt.passes.mentions import mentions
 from smelt.passes.registry import passes
-from smelt.program.lower.lowering import lowering_of
+from smelt.program.lower.registry import lowering_of
 from smelt.targets.base import Target
 from smelt.targets.phases import phases
 from smelt.targets.registry import find_target, target_names

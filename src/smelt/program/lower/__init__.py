@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from smelt.program.lower.extension import extensions_among
 from smelt.program.lower.graph import lower, lower_alone
-from smelt.program.lower.lowering import lowered_operators
+from smelt.program.lower.registry import lowered_operators
 
 __all__ = ["extensions_among", "lower", "lower_alone", "lowered_operators"]

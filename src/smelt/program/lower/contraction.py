@@ -10,7 +10,8 @@ import onnx_ir as ir
 
 from smelt.ir.shapes import same_dim
 from smelt.program.instruction import Dim, DotDims
-from smelt.program.lower.lowering import Lowering, float_of, int_of, lowers
+from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.registry import lowers
 
 SUM_PRODUCT = "sum_product"
 
@@ -24,14 +25,14 @@ class Labelled:
 
 
 @lowers("MatMul")
-def matmul(cx: Lowering, node: ir.Node) -> None:
+def matmul(cx: ProgramBuilder, node: ir.Node) -> None:
     """Batch dims align from the back; a size 1 that broadcasts is dropped, so it becomes free."""
     lhs, rhs = (cx.slot(value) for value in node.inputs)
     product_to(cx, lhs, rhs, node.outputs[0])
 
 
 @lowers("MatMulInteger")
-def matmul_integer(cx: Lowering, node: ir.Node) -> None:
+def matmul_integer(cx: ProgramBuilder, node: ir.Node) -> None:
     """A MatMul of 32-bit integers, in which every product and sum of bytes is exact or wraps."""
     lhs, rhs = (cx.slot(value) for value in node.inputs[:2])
     lhs = shifted(cx, lhs, cx.input(node, 2), rows=True)
@@ -39,7 +40,7 @@ def matmul_integer(cx: Lowering, node: ir.Node) -> None:
     product_to(cx, lhs, rhs, node.outputs[0])
 
 
-def shifted(cx: Lowering, operand: int, zero: ir.Value | None, *, rows: bool) -> int:
+def shifted(cx: ProgramBuilder, operand: int, zero: ir.Value | None, *, rows: bool) -> int:
     """``operand`` in 32 bits less its zero point: one number, or one for each row or column.
 
     Those of rows, as a vector, lie along the last dim but one.
@@ -57,7 +58,7 @@ def shifted(cx: Lowering, operand: int, zero: ir.Value | None, *, rows: bool) ->
     return cx.emit_new("Sub", (x, point), shape)
 
 
-def product_to(cx: Lowering, lhs: int, rhs: int, output: ir.Value | int) -> None:
+def product_to(cx: ProgramBuilder, lhs: int, rhs: int, output: ir.Value | int) -> None:
     """A MatMul into a value or a slot; batch dims align from the back."""
     lhs_rank, rhs_rank = len(cx.shape(lhs)), len(cx.shape(rhs))
     if lhs_rank == 0 or rhs_rank == 0:
@@ -74,7 +75,7 @@ def product_to(cx: Lowering, lhs: int, rhs: int, output: ir.Value | int) -> None
 
 
 def _drop_broadcast(
-    cx: Lowering, a: Labelled, b: Labelled, label: str
+    cx: ProgramBuilder, a: Labelled, b: Labelled, label: str
 ) -> tuple[Labelled, Labelled]:
     """Take ``label`` off the operand that has size 1 there, if the other has another size."""
     x, y = _size(cx, a, label), _size(cx, b, label)
@@ -87,11 +88,11 @@ def _drop_broadcast(
     raise cx.refuse_size(f"batch dims {x} and {y} are not known to be equal")
 
 
-def _size(cx: Lowering, operand: Labelled, label: str) -> Dim:
+def _size(cx: ProgramBuilder, operand: Labelled, label: str) -> Dim:
     return cx.shape(operand.slot)[operand.labels.index(label)]
 
 
-def _drop(cx: Lowering, operand: Labelled, label: str) -> Labelled:
+def _drop(cx: ProgramBuilder, operand: Labelled, label: str) -> Labelled:
     at = operand.labels.index(label)
     shape = cx.shape(operand.slot)
     slot = cx.emit_new("Reshape", (operand.slot,), (*shape[:at], *shape[at + 1 :]))
@@ -99,7 +100,7 @@ def _drop(cx: Lowering, operand: Labelled, label: str) -> Labelled:
 
 
 def dot_to(
-    cx: Lowering,
+    cx: ProgramBuilder,
     a: Labelled,
     b: Labelled,
     out: Sequence[str],
@@ -131,7 +132,7 @@ def _dims(a: Labelled, b: Labelled, kept: Sequence[str]) -> tuple[DotDims, tuple
     return dims, (*batch, *free)
 
 
-def _dot(cx: Lowering, a: Labelled, b: Labelled, kept: Sequence[str]) -> Labelled:
+def _dot(cx: ProgramBuilder, a: Labelled, b: Labelled, kept: Sequence[str]) -> Labelled:
     dims, labels = _dims(a, b, kept)
     sizes = dict(zip(b.labels, cx.shape(b.slot), strict=True))
     sizes |= dict(zip(a.labels, cx.shape(a.slot), strict=True))
@@ -142,11 +143,11 @@ def _dot(cx: Lowering, a: Labelled, b: Labelled, kept: Sequence[str]) -> Labelle
 
 
 @lowers("Gemm")
-def gemm(cx: Lowering, node: ir.Node) -> None:
+def gemm(cx: ProgramBuilder, node: ir.Node) -> None:
     """``alpha * op(A) @ op(B) + beta * C``; a beta of 0 leaves C out, as runtimes do."""
     lhs, rhs = cx.slot(node.inputs[0]), cx.slot(node.inputs[1])
-    trans_a, trans_b = int_of(node, "transA", 0), int_of(node, "transB", 0)
-    alpha, beta = float_of(node, "alpha", 1.0), float_of(node, "beta", 1.0)
+    trans_a, trans_b = node.attributes.get_int("transA", 0), node.attributes.get_int("transB", 0)
+    alpha, beta = node.attributes.get_float("alpha", 1.0), node.attributes.get_float("beta", 1.0)
     bias = cx.input(node, 2) if beta != 0 else None
     dtype = cx.dtype(lhs)
     if not dtype.is_floating_point() and (alpha != 1 or (bias is not None and beta != 1)):
@@ -171,12 +172,12 @@ def gemm(cx: Lowering, node: ir.Node) -> None:
     cx.emit("Add", (dot, addend), (output,))
 
 
-def _number(cx: Lowering, value: float, dtype: ir.DataType) -> int:
+def _number(cx: ProgramBuilder, value: float, dtype: ir.DataType) -> int:
     return cx.constant(np.asarray(value, dtype=dtype.numpy()), "factor")
 
 
 @lowers("Einsum")
-def einsum(cx: Lowering, node: ir.Node) -> None:
+def einsum(cx: ProgramBuilder, node: ir.Node) -> None:
     """Operands are contracted from left to right; what only one of them has is summed first."""
     slots = cx.inputs(node)
     equation = node.attributes["equation"].as_string().replace(" ", "")
@@ -199,7 +200,7 @@ def einsum(cx: Lowering, node: ir.Node) -> None:
 
 
 def parse_equation(
-    cx: Lowering, equation: str, ranks: Sequence[int]
+    cx: ProgramBuilder, equation: str, ranks: Sequence[int]
 ) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
     """The labels of each operand and of the output; an ellipsis becomes labels ``0``, ``1``..."""
     left, arrow, right = equation.partition("->")
@@ -228,7 +229,7 @@ def _expand(term: str, hidden: int) -> tuple[str, ...]:
     return (*before, *middle, *after)
 
 
-def _check_sizes(cx: Lowering, operands: Sequence[Labelled]) -> None:
+def _check_sizes(cx: ProgramBuilder, operands: Sequence[Labelled]) -> None:
     sizes: dict[str, Dim] = {}
     for operand in operands:
         for label, dim in zip(operand.labels, cx.shape(operand.slot), strict=True):
@@ -238,7 +239,7 @@ def _check_sizes(cx: Lowering, operands: Sequence[Labelled]) -> None:
                 raise cx.refuse_size(why)
 
 
-def _sum_out(cx: Lowering, operand: Labelled, kept: Sequence[str]) -> Labelled:
+def _sum_out(cx: ProgramBuilder, operand: Labelled, kept: Sequence[str]) -> Labelled:
     """Sum over the labels that are not in ``kept``."""
     axes = tuple(i for i, label in enumerate(operand.labels) if label not in kept)
     if not axes:

@@ -7,17 +7,19 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from smelt.ir.loop_rounds import rounds
+from smelt.ir.scope import is_dead
 from smelt.ir.shapes import same_dim
 from smelt.program.instruction import Dim
-from smelt.program.lower.lowering import ABSENT, Lowering, int_of, is_used, lowers
+from smelt.program.lower.builder import ABSENT, ProgramBuilder
 from smelt.program.lower.nodes import lower_body
+from smelt.program.lower.registry import lowers
 
 FIRST_SCAN = 9
 """The opset since which Scan has no batches."""
 
 
 @lowers("If")
-def branch(cx: Lowering, node: ir.Node) -> None:
+def branch(cx: ProgramBuilder, node: ir.Node) -> None:
     """Inputs: the condition, what the first body captures (``split`` slots), what the second does.
 
     Both branches must give the same types.
@@ -40,7 +42,7 @@ def branch(cx: Lowering, node: ir.Node) -> None:
 
 
 @lowers("Loop")
-def loop(cx: Lowering, node: ir.Node) -> None:
+def loop(cx: ProgramBuilder, node: ir.Node) -> None:
     """Results of all iterations need a number of iterations that is constant."""
     graph = node.attributes["body"].as_graph()
     count, condition = cx.slot(cx.input(node, 0)), cx.slot(cx.input(node, 1))
@@ -64,11 +66,11 @@ def loop(cx: Lowering, node: ir.Node) -> None:
 
 
 @lowers("Scan")
-def scan(cx: Lowering, node: ir.Node) -> None:
+def scan(cx: ProgramBuilder, node: ir.Node) -> None:
     """Axes that are not the first are moved there and back."""
     if cx.opset < FIRST_SCAN:
         raise cx.refuse("a Scan with batches", f"raise the model to opset {FIRST_SCAN}")
-    graph, count = node.attributes["body"].as_graph(), int_of(node, "num_scan_inputs", 0)
+    graph, count = node.attributes["body"].as_graph(), node.attributes.get_int("num_scan_inputs", 0)
     given = [cx.slot(value) for value in node.inputs]
     states, sequences = given[: len(given) - count], given[len(given) - count :]
     axes = cx.ints(node, "scan_input_axes") or (0,) * count
@@ -89,17 +91,17 @@ def scan(cx: Lowering, node: ir.Node) -> None:
         place = cx.axis(axis, len(cx.shape(slot)))
         if place == 0:
             cx.alias(value, slot)
-        elif is_used(value):
+        elif not is_dead(value):
             perm = (*range(1, place + 1), 0, *range(place + 1, len(cx.shape(slot))))
             moved = [cx.shape(slot)[i] for i in perm]
             cx.alias(value, cx.emit_new("Transpose", (slot,), moved, perm=perm))
 
 
 def _emit(
-    cx: Lowering,
+    cx: ProgramBuilder,
     inputs: Sequence[int],
     outputs: Sequence[int],
-    body: Lowering,
+    body: ProgramBuilder,
     trip: int,
     states: int,
     reads: tuple[bool, ...],
@@ -127,7 +129,11 @@ def _emit(
 
 
 def _states(
-    cx: Lowering, node: ir.Node, results: Sequence[int], body: Lowering, states: Sequence[int]
+    cx: ProgramBuilder,
+    node: ir.Node,
+    results: Sequence[int],
+    body: ProgramBuilder,
+    states: Sequence[int],
 ) -> list[int]:
     """Slots for what the last iteration leaves, which has the type that the states begin with."""
     outputs = []
@@ -144,7 +150,7 @@ def _same(left: Sequence[Dim], right: Sequence[Dim]) -> bool:
     return len(left) == len(right) and all(map(same_dim, left, right))
 
 
-def _axis_first(cx: Lowering, slot: int, axis: int) -> int:
+def _axis_first(cx: ProgramBuilder, slot: int, axis: int) -> int:
     shape = cx.shape(slot)
     place = cx.axis(axis, len(shape))
     if place == 0:
@@ -153,5 +159,5 @@ def _axis_first(cx: Lowering, slot: int, axis: int) -> int:
     return cx.emit_new("Transpose", (slot,), [shape[i] for i in perm], perm=perm)
 
 
-def _backwards(cx: Lowering, node: ir.Node, name: str, count: int) -> tuple[bool, ...]:
+def _backwards(cx: ProgramBuilder, node: ir.Node, name: str, count: int) -> tuple[bool, ...]:
     return tuple(bool(way) for way in cx.ints(node, name) or (0,) * count)

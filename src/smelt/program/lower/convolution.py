@@ -6,34 +6,39 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from smelt.ir.scope import is_dead
 from smelt.program.instruction import AttributeValue, Dim
-from smelt.program.lower.lowering import Lowering, int_of, is_used, lowers, string_of
+from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.registry import lowers
 
 
 @lowers("Conv")
-def conv(cx: Lowering, node: ir.Node) -> None:
+def conv(cx: ProgramBuilder, node: ir.Node) -> None:
     """Inputs x [N, C, spatial...], w [M, C/group, kernel...], and maybe a bias [M].
 
     Attributes: ``kernel_shape``, ``strides``, ``dilations``, ``pads`` (all begins, then all ends),
     ``group``.
     """
     kernel = cx.ints(node, "kernel_shape") or _static(cx, cx.shape(cx.slot(node.inputs[1]))[2:])
-    cx.keep(node, **window_attributes(cx, node, kernel), group=int_of(node, "group", 1))
+    cx.keep(node, **window_attributes(cx, node, kernel), group=node.attributes.get_int("group", 1))
 
 
 @lowers("ConvTranspose")
-def conv_transpose(cx: Lowering, node: ir.Node) -> None:
+def conv_transpose(cx: ProgramBuilder, node: ir.Node) -> None:
     """As Conv, with w [C, M/group, kernel...]; ``pads`` crop the full result."""
     kernel = cx.ints(node, "kernel_shape") or _static(cx, cx.shape(cx.slot(node.inputs[1]))[2:])
-    if "auto_pad" in node.attributes and string_of(node, "auto_pad", "NOTSET") != "NOTSET":
+    if (
+        "auto_pad" in node.attributes
+        and node.attributes.get_string("auto_pad", "NOTSET") != "NOTSET"
+    ):
         raise cx.refuse("auto_pad of a ConvTranspose", "give pads instead")
     if cx.ints(node, "output_shape") is not None:
         raise cx.refuse("output_shape of a ConvTranspose", "give pads instead")
-    cx.keep(node, **window_attributes(cx, node, kernel), group=int_of(node, "group", 1))
+    cx.keep(node, **window_attributes(cx, node, kernel), group=node.attributes.get_int("group", 1))
 
 
 @lowers("MaxPool", "AveragePool", "LpPool")
-def pool(cx: Lowering, node: ir.Node) -> None:
+def pool(cx: ProgramBuilder, node: ir.Node) -> None:
     """Attributes of Conv, and ``ceil_mode``, ``count_include_pad``, ``storage_order``, ``p``.
 
     The sizes of the output slot already follow ``ceil_mode``.
@@ -41,16 +46,16 @@ def pool(cx: Lowering, node: ir.Node) -> None:
     kernel = cx.ints(node, "kernel_shape")
     if kernel is None:
         raise cx.refuse("kernel_shape is missing")
-    attributes: dict[str, AttributeValue] = {"ceil_mode": int_of(node, "ceil_mode", 0)}
+    attributes: dict[str, AttributeValue] = {"ceil_mode": node.attributes.get_int("ceil_mode", 0)}
     if node.op_type == "MaxPool":
-        attributes["storage_order"] = int_of(node, "storage_order", 0)
+        attributes["storage_order"] = node.attributes.get_int("storage_order", 0)
     elif node.op_type == "AveragePool":
-        attributes["count_include_pad"] = int_of(node, "count_include_pad", 0)
+        attributes["count_include_pad"] = node.attributes.get_int("count_include_pad", 0)
     else:
-        attributes["p"] = int_of(node, "p", 2)
+        attributes["p"] = node.attributes.get_int("p", 2)
     window = window_attributes(cx, node, kernel)
     outputs = list(node.outputs[:1])
-    outputs += [value for value in node.outputs[1:] if is_used(value)]
+    outputs += [value for value in node.outputs[1:] if not is_dead(value)]
     cx.emit(
         node.op_type,
         (cx.slot(node.inputs[0]),),
@@ -60,7 +65,7 @@ def pool(cx: Lowering, node: ir.Node) -> None:
     )
 
 
-def _static(cx: Lowering, shape: Sequence[Dim]) -> tuple[int, ...]:
+def _static(cx: ProgramBuilder, shape: Sequence[Dim]) -> tuple[int, ...]:
     sizes = tuple(dim for dim in shape if isinstance(dim, int))
     if len(sizes) != len(shape):
         raise cx.refuse_size("the kernel has a symbolic size")
@@ -68,14 +73,14 @@ def _static(cx: Lowering, shape: Sequence[Dim]) -> tuple[int, ...]:
 
 
 def window_attributes(
-    cx: Lowering, node: ir.Node, kernel: tuple[int, ...]
+    cx: ProgramBuilder, node: ir.Node, kernel: tuple[int, ...]
 ) -> dict[str, AttributeValue]:
     """Kernel, strides, dilations and pads of a node, whose first input is the image, as numbers."""
     ones = (1,) * len(kernel)
     strides = cx.ints(node, "strides") or ones
     dilations = cx.ints(node, "dilations") or ones
     pads = cx.ints(node, "pads") or (0,) * (2 * len(kernel))
-    auto = string_of(node, "auto_pad", "NOTSET") or "NOTSET"
+    auto = node.attributes.get_string("auto_pad", "NOTSET") or "NOTSET"
     sizes = cx.shape(cx.slot(node.inputs[0]))[2:]
     if not len(sizes) == len(strides) == len(dilations) == len(pads) // 2 == len(kernel):
         raise cx.refuse("kernel_shape, strides, dilations, pads and the rank do not fit")
@@ -95,7 +100,7 @@ def window_attributes(
 
 
 def _same_pads(
-    cx: Lowering, axes: Sequence[tuple[Dim, int, int, int]], *, upper: bool
+    cx: ProgramBuilder, axes: Sequence[tuple[Dim, int, int, int]], *, upper: bool
 ) -> tuple[int, ...]:
     """Pads for ``ceil(size / stride)`` outputs; an odd one goes to the end if ``upper``."""
     begins, ends = [], []

@@ -5,24 +5,17 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from smelt.ir.scope import is_dead
 from smelt.operators.elementwise import ROWS
 from smelt.program.instruction import AttributeValue, Dim
-from smelt.program.lower.lowering import (
-    ABSENT,
-    Lowering,
-    attributes_of,
-    float_of,
-    int_of,
-    is_used,
-    lowering_of,
-    lowers,
-)
+from smelt.program.lower.builder import ABSENT, ProgramBuilder
+from smelt.program.lower.registry import lowering_of, lowers
 
 VARIADIC = {"Sum": "Add", "Mean": "Add", "Max": "Max", "Min": "Min"}
 
 
 @lowers(*VARIADIC)
-def variadic(cx: Lowering, node: ir.Node) -> None:
+def variadic(cx: ProgramBuilder, node: ir.Node) -> None:
     """A chain of binary operators, from left to right; Mean divides at the end."""
     slots = cx.inputs(node)
     output = node.outputs[0]
@@ -42,13 +35,13 @@ def variadic(cx: Lowering, node: ir.Node) -> None:
     cx.emit("Div", (total, cx.constant(np.asarray(count), "count")), (result,))
 
 
-def _broadcast(cx: Lowering, a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[Dim, ...]:
+def _broadcast(cx: ProgramBuilder, a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[Dim, ...]:
     rank = max(len(a), len(b))
     left, right = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
     return tuple(_broadcast_dim(cx, x, y) for x, y in zip(left, right, strict=True))
 
 
-def _broadcast_dim(cx: Lowering, x: Dim, y: Dim) -> Dim:
+def _broadcast_dim(cx: ProgramBuilder, x: Dim, y: Dim) -> Dim:
     if x == 1:
         return y
     if y in (1, x):
@@ -57,7 +50,7 @@ def _broadcast_dim(cx: Lowering, x: Dim, y: Dim) -> Dim:
 
 
 @lowers("Clip")
-def clip(cx: Lowering, node: ir.Node) -> None:
+def clip(cx: ProgramBuilder, node: ir.Node) -> None:
     """Constant bounds become the attributes ``min`` and ``max``; others stay inputs."""
     bounds: list[AttributeValue] = []
     inputs = [cx.slot(node.inputs[0])]
@@ -73,20 +66,20 @@ def clip(cx: Lowering, node: ir.Node) -> None:
 
 
 @lowers("Cast", "CastLike")
-def cast(cx: Lowering, node: ir.Node) -> None:
+def cast(cx: ProgramBuilder, node: ir.Node) -> None:
     """The element type is that of the output slot."""
-    attributes: dict[str, AttributeValue] = {"saturate": int_of(node, "saturate", 1)}
+    attributes: dict[str, AttributeValue] = {"saturate": node.attributes.get_int("saturate", 1)}
     cx.emit("Cast", (cx.slot(node.inputs[0]),), (cx.define(node.outputs[0]),), **attributes)
 
 
 @lowers("Identity")
-def identity(cx: Lowering, node: ir.Node) -> None:
+def identity(cx: ProgramBuilder, node: ir.Node) -> None:
     """The output is the slot of the input."""
     cx.alias(node.outputs[0], cx.slot(node.inputs[0]))
 
 
 @lowers("Dropout")
-def dropout(cx: Lowering, node: ir.Node) -> None:
+def dropout(cx: ProgramBuilder, node: ir.Node) -> None:
     """Inference only, where it is the identity."""
     training = cx.input(node, 2)
     if training is not None and cx.constants.scalar(training) is None:
@@ -95,9 +88,9 @@ def dropout(cx: Lowering, node: ir.Node) -> None:
     idle = ratio is not None and cx.constants.scalar(ratio) == 0
     if training is not None and cx.constants.scalar(training) and not idle:
         raise cx.refuse("a Dropout that trains is random")
-    if len(node.outputs) > 1 and is_used(node.outputs[1]):
+    if len(node.outputs) > 1 and not is_dead(node.outputs[1]):
         raise cx.refuse("the mask of a Dropout that does nothing is not computed")
-    if float_of(node, "ratio", 0.5) < 0:
+    if node.attributes.get_float("ratio", 0.5) < 0:
         raise cx.refuse("the ratio is negative")
     cx.alias(node.outputs[0], cx.slot(node.inputs[0]))
 
@@ -107,6 +100,6 @@ KEPT = tuple(name for name in ROWS if lowering_of(name) is None)
 
 
 @lowers(*KEPT)
-def pointwise(cx: Lowering, node: ir.Node) -> None:
+def pointwise(cx: ProgramBuilder, node: ir.Node) -> None:
     """Kept as it is, attributes filled in."""
-    cx.keep(node, **attributes_of(node, cx.opset))
+    cx.keep(node, **cx.attributes(node))

@@ -8,10 +8,10 @@ import onnx_ir as ir
 
 from smelt import operators
 from smelt.program.instruction import DotDims
-from smelt.program.lower.lowering import Lowering
+from smelt.program.lower.builder import ProgramBuilder
 
 
-def lower_extension(cx: Lowering, node: ir.Node) -> None:
+def lower_extension(cx: ProgramBuilder, node: ir.Node) -> None:
     """A declared operator keeps its name and attributes, and takes all its inputs as slots."""
     operator = operators.find(node.domain, node.op_type)
     if operator is None:

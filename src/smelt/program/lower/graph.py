@@ -7,7 +7,7 @@ import onnx_ir as ir
 from smelt.errors import ErrorList, Unsupported
 from smelt.ir import scope
 from smelt.program.instruction import Program
-from smelt.program.lower.lowering import Lowering
+from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.nodes import dispatch, lower_node
 
 OLDEST_OPSET = 7
@@ -20,7 +20,7 @@ def lower(model: ir.Model) -> Program:
     Needs inlined functions. Symbolic dims stay symbolic in the slots. Raises
     an ErrorList of Unsupported E201, one for each node that cannot be lowered.
     """
-    cx = Lowering(model)
+    cx = ProgramBuilder(model)
     errors: list[Unsupported] = []
     if cx.opset < OLDEST_OPSET:
         raise Unsupported(
@@ -50,7 +50,7 @@ def lower_alone(model: ir.Model, node: ir.Node) -> Program:
 
     Raises Unsupported E201 if the node cannot be lowered.
     """
-    cx = Lowering(model)
+    cx = ProgramBuilder(model)
     cx.node = node
     read = (*node.inputs, *scope.captures(node))
     given = dict.fromkeys(v for v in read if v is not None and not cx.has_slot(v))

@@ -4,61 +4,66 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from smelt.program.lower.lowering import Lowering, int_of, lowers, string_of
+from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.registry import lowers
 
 
-def _rank(cx: Lowering, node: ir.Node, index: int = 0) -> int:
+def _rank(cx: ProgramBuilder, node: ir.Node, index: int = 0) -> int:
     value = node.inputs[index]
     assert value is not None
     return cx.rank(value)
 
 
 @lowers("Gather", "GatherElements")
-def gather(cx: Lowering, node: ir.Node) -> None:
+def gather(cx: ProgramBuilder, node: ir.Node) -> None:
     """``axis`` counts from the front; indices may count from the back."""
-    cx.keep(node, axis=cx.axis(int_of(node, "axis", 0), _rank(cx, node)))
+    cx.keep(node, axis=cx.axis(node.attributes.get_int("axis", 0), _rank(cx, node)))
 
 
 @lowers("GatherND")
-def gather_nd(cx: Lowering, node: ir.Node) -> None:
+def gather_nd(cx: ProgramBuilder, node: ir.Node) -> None:
     """The last dim of the indices addresses the dims after ``batch_dims``."""
-    cx.keep(node, batch_dims=int_of(node, "batch_dims", 0))
+    cx.keep(node, batch_dims=node.attributes.get_int("batch_dims", 0))
 
 
 @lowers("ScatterElements")
-def scatter_elements(cx: Lowering, node: ir.Node) -> None:
+def scatter_elements(cx: ProgramBuilder, node: ir.Node) -> None:
     """A copy of the data with some elements set, or combined by ``reduction``."""
-    axis = cx.axis(int_of(node, "axis", 0), _rank(cx, node))
-    cx.keep(node, axis=axis, reduction=string_of(node, "reduction", "none"))
+    axis = cx.axis(node.attributes.get_int("axis", 0), _rank(cx, node))
+    cx.keep(node, axis=axis, reduction=node.attributes.get_string("reduction", "none"))
 
 
 @lowers("ScatterND")
-def scatter_nd(cx: Lowering, node: ir.Node) -> None:
+def scatter_nd(cx: ProgramBuilder, node: ir.Node) -> None:
     """A copy of the data with some slices set, or combined by ``reduction``."""
-    cx.keep(node, reduction=string_of(node, "reduction", "none"))
+    cx.keep(node, reduction=node.attributes.get_string("reduction", "none"))
 
 
 @lowers("Range")
-def range_(cx: Lowering, node: ir.Node) -> None:
+def range_(cx: ProgramBuilder, node: ir.Node) -> None:
     """``start + i * delta`` for each i of the output slot."""
     start, _, delta = cx.inputs(node)
     cx.emit("Range", (start, delta), (cx.define(node.outputs[0]),))
 
 
 @lowers("Trilu")
-def trilu(cx: Lowering, node: ir.Node) -> None:
+def trilu(cx: ProgramBuilder, node: ir.Node) -> None:
     """``k`` is an attribute; ``upper`` keeps what is on and above that diagonal."""
     diagonal = cx.ints(node, "k", 1)
     inputs, outputs = (cx.slot(node.inputs[0]),), (cx.define(node.outputs[0]),)
     cx.emit(
-        "Trilu", inputs, outputs, k=diagonal[0] if diagonal else 0, upper=int_of(node, "upper", 1)
+        "Trilu",
+        inputs,
+        outputs,
+        k=diagonal[0] if diagonal else 0,
+        upper=node.attributes.get_int("upper", 1),
     )
 
 
 @lowers("OneHot")
-def one_hot(cx: Lowering, node: ir.Node) -> None:
+def one_hot(cx: ProgramBuilder, node: ir.Node) -> None:
     """Inputs are the indices and the pair (off, on); the depth is the size of the output."""
     indices, _, values = cx.inputs(node)
     output = cx.define(node.outputs[0])
-    axis = cx.axis(int_of(node, "axis", -1), len(cx.shape(output)))
+    axis = cx.axis(node.attributes.get_int("axis", -1), len(cx.shape(output)))
     cx.emit("OneHot", (indices, values), (output,), axis=axis)

@@ -11,11 +11,12 @@ import onnx_ir as ir
 from smelt.ir.shapes import same_shape
 from smelt.ir.slice_shapes import at_run_time, window_sizes
 from smelt.program.instruction import Dim
-from smelt.program.lower.lowering import Lowering, int_of, lowers, string_of
+from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.registry import lowers
 
 
 @lowers("Transpose")
-def transpose(cx: Lowering, node: ir.Node) -> None:
+def transpose(cx: ProgramBuilder, node: ir.Node) -> None:
     """``perm`` is filled in: output dim i is input dim ``perm[i]``."""
     rank = cx.rank(_data(node))
     perm = cx.axes(cx.ints(node, "perm") or range(rank - 1, -1, -1), rank)
@@ -29,7 +30,7 @@ def _data(node: ir.Node) -> ir.Value:
 
 
 @lowers("Reshape", "Flatten", "Squeeze", "Unsqueeze")
-def reshape(cx: Lowering, node: ir.Node) -> None:
+def reshape(cx: ProgramBuilder, node: ir.Node) -> None:
     """A Reshape to the shape of its output slot, whatever computes that shape in the graph."""
     data, output = _data(node), node.outputs[0]
     if same_shape(data.shape, output.shape):
@@ -39,26 +40,26 @@ def reshape(cx: Lowering, node: ir.Node) -> None:
 
 
 @lowers("Expand")
-def expand(cx: Lowering, node: ir.Node) -> None:
+def expand(cx: ProgramBuilder, node: ir.Node) -> None:
     """Broadcasts to the shape of its output slot."""
     cx.emit("Expand", (cx.slot(node.inputs[0]),), (cx.define(node.outputs[0]),))
 
 
 @lowers("Tile")
-def tile(cx: Lowering, node: ir.Node) -> None:
+def tile(cx: ProgramBuilder, node: ir.Node) -> None:
     """``repeats`` is an attribute, one number a dim."""
     repeats = cx.ints(node, "repeats", 1)
     cx.emit("Tile", (cx.slot(node.inputs[0]),), (cx.define(node.outputs[0]),), repeats=repeats)
 
 
 @lowers("Concat")
-def concat(cx: Lowering, node: ir.Node) -> None:
+def concat(cx: ProgramBuilder, node: ir.Node) -> None:
     """``axis`` counts from the front."""
-    cx.keep(node, axis=cx.axis(int_of(node, "axis", 1), cx.rank(_data(node))))
+    cx.keep(node, axis=cx.axis(node.attributes.get_int("axis", 1), cx.rank(_data(node))))
 
 
 @lowers("Slice")
-def slice_(cx: Lowering, node: ir.Node) -> None:
+def slice_(cx: ProgramBuilder, node: ir.Node) -> None:
     """``starts``, ``ends``, ``axes`` and ``steps`` as ONNX means them, axes from the front.
 
     ``indexing.slices`` of the program resolves them against a static shape. Windows that begin at
@@ -80,7 +81,7 @@ def slice_(cx: Lowering, node: ir.Node) -> None:
     cx.emit("Slice", inputs, outputs, starts=starts, ends=ends, axes=axes, steps=steps)
 
 
-def _window(cx: Lowering, node: ir.Node, sizes: Mapping[int, int]) -> None:
+def _window(cx: ProgramBuilder, node: ir.Node, sizes: Mapping[int, int]) -> None:
     """One Gather an axis: ``sizes`` rows from the place that ``starts`` says."""
     data, starts = cx.slot(node.inputs[0]), cx.slot(node.inputs[1])
     dtype, shape = cx.dtype(starts), list(cx.shape(data))
@@ -98,11 +99,11 @@ def _window(cx: Lowering, node: ir.Node, sizes: Mapping[int, int]) -> None:
 
 
 @lowers("Split")
-def split(cx: Lowering, node: ir.Node) -> None:
+def split(cx: ProgramBuilder, node: ir.Node) -> None:
     """One Slice an output."""
     data = _data(node)
     source = cx.slot(data)
-    axis = cx.axis(int_of(node, "axis", 0), cx.rank(data))
+    axis = cx.axis(node.attributes.get_int("axis", 0), cx.rank(data))
     sizes = cx.ints(node, "split", 1) or _equal_parts(cx, node, cx.shape(source)[axis])
     if len(sizes) != len(node.outputs):
         raise cx.refuse(f"{len(sizes)} sizes for {len(node.outputs)} outputs")
@@ -113,9 +114,9 @@ def split(cx: Lowering, node: ir.Node) -> None:
         start += size
 
 
-def _equal_parts(cx: Lowering, node: ir.Node, size: Dim) -> tuple[int, ...]:
+def _equal_parts(cx: ProgramBuilder, node: ir.Node, size: Dim) -> tuple[int, ...]:
     """Equal parts; the last is smaller if they do not come out even (opset 18)."""
-    count = int_of(node, "num_outputs", len(node.outputs))
+    count = node.attributes.get_int("num_outputs", len(node.outputs))
     if not isinstance(size, int):
         raise cx.refuse_size(f"the size {size} of the split axis is symbolic")
     part = math.ceil(size / count)
@@ -123,7 +124,7 @@ def _equal_parts(cx: Lowering, node: ir.Node, size: Dim) -> tuple[int, ...]:
 
 
 @lowers("Pad")
-def pad(cx: Lowering, node: ir.Node) -> None:
+def pad(cx: ProgramBuilder, node: ir.Node) -> None:
     """``pads`` has two numbers for every dim, all begins and then all ends; ``value`` fills."""
     data = _data(node)
     rank = cx.rank(data)
@@ -140,16 +141,16 @@ def pad(cx: Lowering, node: ir.Node) -> None:
     # The attribute of opsets before 11 was called "value", the input "constant_value".
     value = cx.scalar(node, "value", 2)
     inputs, outputs = (cx.slot(data),), (cx.define(node.outputs[0]),)
-    mode = string_of(node, "mode", "constant")
+    mode = node.attributes.get_string("mode", "constant")
     cx.emit("Pad", inputs, outputs, pads=tuple(pads), mode=mode, value=value or 0)
 
 
 @lowers("DepthToSpace")
-def depth_to_space(cx: Lowering, node: ir.Node) -> None:
+def depth_to_space(cx: ProgramBuilder, node: ir.Node) -> None:
     """Reshape, Transpose, Reshape."""
-    block = int_of(node, "blocksize", 1)
+    block = node.attributes.get_int("blocksize", 1)
     n, c, h, w = cx.shape(cx.slot(node.inputs[0]))
-    if string_of(node, "mode", "DCR") == "DCR":
+    if node.attributes.get_string("mode", "DCR") == "DCR":
         blocks, perm = (n, block, block, _div(cx, c, block**2), h, w), (0, 3, 4, 1, 5, 2)
     else:
         blocks, perm = (n, _div(cx, c, block**2), block, block, h, w), (0, 1, 4, 2, 5, 3)
@@ -157,29 +158,31 @@ def depth_to_space(cx: Lowering, node: ir.Node) -> None:
 
 
 @lowers("SpaceToDepth")
-def space_to_depth(cx: Lowering, node: ir.Node) -> None:
+def space_to_depth(cx: ProgramBuilder, node: ir.Node) -> None:
     """Reshape, Transpose, Reshape."""
-    block = int_of(node, "blocksize", 1)
+    block = node.attributes.get_int("blocksize", 1)
     n, c, h, w = cx.shape(cx.slot(node.inputs[0]))
     blocks = (n, c, _div(cx, h, block), block, _div(cx, w, block), block)
-    depth_first = string_of(node, "mode", "DCR") == "DCR"
+    depth_first = node.attributes.get_string("mode", "DCR") == "DCR"
     _through(cx, node, blocks, (0, 3, 5, 1, 2, 4) if depth_first else (0, 1, 3, 5, 2, 4))
 
 
-def _div(cx: Lowering, size: Dim, by: int) -> int:
+def _div(cx: ProgramBuilder, size: Dim, by: int) -> int:
     if not isinstance(size, int) or by < 1 or size % by:
         raise cx.refuse_size(f"size {size} is not known to divide into blocks of {by}")
     return size // by
 
 
-def _through(cx: Lowering, node: ir.Node, blocks: tuple[Dim, ...], perm: tuple[int, ...]) -> None:
+def _through(
+    cx: ProgramBuilder, node: ir.Node, blocks: tuple[Dim, ...], perm: tuple[int, ...]
+) -> None:
     split_up = cx.emit_new("Reshape", (cx.slot(node.inputs[0]),), blocks)
     moved = cx.emit_new("Transpose", (split_up,), [blocks[i] for i in perm], perm=perm)
     cx.emit("Reshape", (moved,), (cx.define(node.outputs[0]),))
 
 
 @lowers("ConstantOfShape")
-def constant_of_shape(cx: Lowering, node: ir.Node) -> None:
+def constant_of_shape(cx: ProgramBuilder, node: ir.Node) -> None:
     """Expands one number to the shape of its output slot."""
     attr = node.attributes.get("value")
     fill = np.zeros(1, np.float32) if attr is None else attr.as_tensor().numpy()
@@ -188,9 +191,9 @@ def constant_of_shape(cx: Lowering, node: ir.Node) -> None:
 
 
 @lowers("Shape", "Size")
-def shape(cx: Lowering, node: ir.Node) -> None:
+def shape(cx: ProgramBuilder, node: ir.Node) -> None:
     """Sizes as data: ``start`` and ``end`` are resolved; Size multiplies them."""
     rank = cx.rank(_data(node))
-    start, end = int_of(node, "start", 0), int_of(node, "end", rank)
+    start, end = node.attributes.get_int("start", 0), node.attributes.get_int("end", rank)
     first, last, _ = slice(start, end).indices(rank)
     cx.keep(node, start=first, end=max(first, last))

@@ -10,18 +10,19 @@ from smelt.errors import Unsupported
 from smelt.ir import constants, scope
 from smelt.ir.known_forms import unknown_part
 from smelt.program.instruction import Dim
+from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.extension import lower_extension
-from smelt.program.lower.lowering import Lowering, lowering_of
+from smelt.program.lower.registry import lowering_of
 
 
 def lower_body(
-    cx: Lowering, graph: ir.Graph, types: Iterable[tuple[ir.DataType, Iterable[Dim]]]
-) -> Lowering:
-    """A Lowering whose Program is ``graph``: its inputs of these types, then what it captures.
+    cx: ProgramBuilder, graph: ir.Graph, types: Iterable[tuple[ir.DataType, Iterable[Dim]]]
+) -> ProgramBuilder:
+    """The builder of ``graph`` as a Program: its inputs of these types, then what it captures.
 
     Raises the first Unsupported E201 of its nodes.
     """
-    body = Lowering(cx.model, cx)
+    body = ProgramBuilder(cx.model, cx)
     given = []
     for value, (dtype, shape) in zip(graph.inputs, types, strict=True):
         given.append(body.new(dtype, shape, value.name or ""))
@@ -35,7 +36,7 @@ def lower_body(
     return body
 
 
-def lower_node(cx: Lowering, node: ir.Node, *, broken: bool) -> Unsupported | None:
+def lower_node(cx: ProgramBuilder, node: ir.Node, *, broken: bool) -> Unsupported | None:
     """Lower one node; after a failure its results get slots, so that later nodes are seen too."""
     if len(node.outputs) == 1 and constants.tensor_of(node.outputs[0]) is not None:
         return None  # a Constant: it gets a slot when something reads it
@@ -50,7 +51,7 @@ def lower_node(cx: Lowering, node: ir.Node, *, broken: bool) -> Unsupported | No
     return None
 
 
-def dispatch(cx: Lowering, node: ir.Node) -> None:
+def dispatch(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit what ``node`` computes; raises Unsupported E201."""
     if node.domain:
         lower_extension(cx, node)

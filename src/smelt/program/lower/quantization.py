@@ -12,9 +12,10 @@ import ml_dtypes
 import onnx_ir as ir
 
 from smelt.program.instruction import Dim
+from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.contraction import product_to, shifted
 from smelt.program.lower.convolution import window_attributes
-from smelt.program.lower.lowering import Lowering, int_of, lowers
+from smelt.program.lower.registry import lowers
 
 FLOAT, INT32 = ir.DataType.FLOAT, ir.DataType.INT32
 EXACT_FLOAT = 2**24
@@ -25,7 +26,7 @@ REACH = float(2**20)
 
 
 @lowers("DequantizeLinear")
-def dequantize(cx: Lowering, node: ir.Node) -> None:
+def dequantize(cx: ProgramBuilder, node: ir.Node) -> None:
     """``(x - zero point) * scale``, in float, then in the element type of the output."""
     x, scale = cx.slot(node.inputs[0]), cx.slot(node.inputs[1])
     shape, zero = cx.shape(x), cx.input(node, 2)
@@ -39,7 +40,7 @@ def dequantize(cx: Lowering, node: ir.Node) -> None:
 
 
 @lowers("QuantizeLinear")
-def quantize(cx: Lowering, node: ir.Node) -> None:
+def quantize(cx: ProgramBuilder, node: ir.Node) -> None:
     """``round(x / scale) + zero point``, clamped to the output; a float only divides and casts."""
     x, scale, zero = cx.slot(node.inputs[0]), cx.slot(node.inputs[1]), cx.input(node, 2)
     shape = cx.shape(x)
@@ -47,7 +48,7 @@ def quantize(cx: Lowering, node: ir.Node) -> None:
     quotient = cx.emit_new("Div", (_cast(cx, x, FLOAT), divisor), shape)
     output = node.outputs[0]
     if output.dtype is None or not output.dtype.is_integer():
-        saturate = int_of(node, "saturate", 1)
+        saturate = node.attributes.get_int("saturate", 1)
         cx.emit("Cast", (quotient,), (cx.define(output),), saturate=saturate)
         return
     point = None
@@ -57,7 +58,7 @@ def quantize(cx: Lowering, node: ir.Node) -> None:
 
 
 @lowers("ConvInteger")
-def conv_integer(cx: Lowering, node: ir.Node) -> None:
+def conv_integer(cx: ProgramBuilder, node: ir.Node) -> None:
     """A Conv of integers less their zero points, in floats that hold every sum."""
     x, w = cx.slot(node.inputs[0]), cx.slot(node.inputs[1])
     sums = _convolution(cx, node, x, w, cx.input(node, 2), cx.input(node, 3), node.outputs[0])
@@ -65,7 +66,7 @@ def conv_integer(cx: Lowering, node: ir.Node) -> None:
 
 
 @lowers("QLinearConv")
-def qlinear_conv(cx: Lowering, node: ir.Node) -> None:
+def qlinear_conv(cx: ProgramBuilder, node: ir.Node) -> None:
     """Sums of products of integers, and a bias; one factor a channel; then as QuantizeLinear."""
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = node.inputs[:8]
     output, bias = node.outputs[0], cx.input(node, 8)
@@ -82,7 +83,7 @@ def qlinear_conv(cx: Lowering, node: ir.Node) -> None:
 
 
 @lowers("QLinearMatMul")
-def qlinear_matmul(cx: Lowering, node: ir.Node) -> None:
+def qlinear_matmul(cx: ProgramBuilder, node: ir.Node) -> None:
     """As QLinearConv, of a MatMul; scales and zero points of one operand may be rows or columns."""
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = node.inputs
     output = node.outputs[0]
@@ -101,7 +102,7 @@ def qlinear_matmul(cx: Lowering, node: ir.Node) -> None:
 
 
 def _convolution(
-    cx: Lowering,
+    cx: ProgramBuilder,
     node: ir.Node,
     x: int,
     w: int,
@@ -123,11 +124,11 @@ def _convolution(
     kernel = cx.ints(node, "kernel_shape") or tuple(sizes[2:])
     attributes = window_attributes(cx, node, kernel)
     inputs = (image, _cast(cx, weights, wide))
-    group = int_of(node, "group", 1)
+    group = node.attributes.get_int("group", 1)
     return cx.emit_new("Conv", inputs, output.shape.dims, dtype=wide, **attributes, group=group)
 
 
-def _requantize(cx: Lowering, value: int, point: int | None, output: ir.Value) -> None:
+def _requantize(cx: ProgramBuilder, value: int, point: int | None, output: ir.Value) -> None:
     """Round ``value`` to even, add ``point``, and clamp to the element type of ``output``."""
     shape, dtype = cx.shape(value), output.dtype
     assert dtype is not None
@@ -145,20 +146,20 @@ def _range(dtype: ir.DataType) -> tuple[int, int]:
     return int(found.min), int(found.max)
 
 
-def _cast(cx: Lowering, slot: int, dtype: ir.DataType) -> int:
+def _cast(cx: ProgramBuilder, slot: int, dtype: ir.DataType) -> int:
     if cx.dtype(slot) == dtype:
         return slot
     return cx.emit_new("Cast", (slot,), cx.shape(slot), dtype=dtype, saturate=1)
 
 
-def _cast_to(cx: Lowering, slot: int, output: ir.Value) -> None:
+def _cast_to(cx: ProgramBuilder, slot: int, output: ir.Value) -> None:
     if cx.dtype(slot) == output.dtype:
         cx.alias(output, slot)
     else:
         cx.emit("Cast", (slot,), (cx.define(output),), saturate=1)
 
 
-def _factor(cx: Lowering, x: int, w: int, y: int) -> int:
+def _factor(cx: ProgramBuilder, x: int, w: int, y: int) -> int:
     """``x * w / y`` in float, as ONNX Runtime takes the factors together."""
     first, second, third = (_scalar(cx, _cast(cx, slot, FLOAT)) for slot in (x, w, y))
     shape = _wider(cx.shape(first), cx.shape(second))
@@ -172,12 +173,12 @@ def _wider(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[Dim, ...]:
     return tuple(y if x == 1 else x for x, y in zip(left, right, strict=True))
 
 
-def _scalar(cx: Lowering, slot: int) -> int:
+def _scalar(cx: ProgramBuilder, slot: int) -> int:
     """A vector of one number as that number; others as they are."""
     return cx.emit_new("Reshape", (slot,), ()) if cx.shape(slot) == (1,) else slot
 
 
-def _channels(cx: Lowering, slot: int, rank: int, axis: int = 1) -> int:
+def _channels(cx: ProgramBuilder, slot: int, rank: int, axis: int = 1) -> int:
     """A vector along one axis of ``rank``; one number stays one."""
     slot = _scalar(cx, slot)
     if not cx.shape(slot):
@@ -185,23 +186,23 @@ def _channels(cx: Lowering, slot: int, rank: int, axis: int = 1) -> int:
     return cx.emit_new("Reshape", (slot,), (*cx.shape(slot), *(1,) * (rank - axis - 1)))
 
 
-def _rows(cx: Lowering, slot: int, rank: int) -> int:
+def _rows(cx: ProgramBuilder, slot: int, rank: int) -> int:
     """A vector of numbers for rows, along the last dim but one."""
     slot = _scalar(cx, slot)
     shape = cx.shape(slot)
     return cx.emit_new("Reshape", (slot,), (*shape, 1)) if len(shape) == 1 and rank > 1 else slot
 
 
-def _along(cx: Lowering, node: ir.Node, slot: int, shape: tuple[Dim, ...]) -> int:
+def _along(cx: ProgramBuilder, node: ir.Node, slot: int, shape: tuple[Dim, ...]) -> int:
     """Scales or zero points as they meet ``shape``: one, a vector along ``axis``, or blocks."""
     slot = _scalar(cx, slot)
     given, rank = cx.shape(slot), len(shape)
     if not given:
         return slot
-    axis = cx.axis(int_of(node, "axis", 1), rank)
+    axis = cx.axis(node.attributes.get_int("axis", 1), rank)
     if len(given) == 1:
         return cx.emit_new("Reshape", (slot,), (*given, *(1,) * (rank - axis - 1)))
-    block, size = int_of(node, "block_size", 0), shape[axis]
+    block, size = node.attributes.get_int("block_size", 0), shape[axis]
     if len(given) != rank or not isinstance(size, int) or not isinstance(given[axis], int):
         raise cx.refuse_size("the blocks have a symbolic size")
     count = int(str(given[axis]))

@@ -7,16 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from smelt.ir.scope import is_dead
 from smelt.program.instruction import Dim, DotDims
-from smelt.program.lower.lowering import (
-    ABSENT,
-    Lowering,
-    float_of,
-    int_of,
-    is_used,
-    lowers,
-    string_of,
-)
+from smelt.program.lower.builder import ABSENT, ProgramBuilder
+from smelt.program.lower.registry import lowers
 from smelt.program.recurrence import CELLS, Activation, activations
 
 ORDERS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
@@ -27,7 +21,7 @@ ORDERS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True
 class _Layer:
     """One node while it is lowered: ``x`` is [steps, batch, inputs]."""
 
-    cx: Lowering
+    cx: ProgramBuilder
     node: ir.Node
     x: int
     batch_first: bool
@@ -48,7 +42,7 @@ class _Layer:
         return self.cx.emit_new("Reshape", (cut,), (*shape[:axis], *shape[axis + 1 :]))
 
 
-def _cut(cx: Lowering, slot: int, axis: int, start: int, end: int) -> int:
+def _cut(cx: ProgramBuilder, slot: int, axis: int, start: int, end: int) -> int:
     """Rows ``start`` to ``end`` along ``axis``."""
     shape = list(cx.shape(slot))
     shape[axis] = end - start
@@ -58,15 +52,15 @@ def _cut(cx: Lowering, slot: int, axis: int, start: int, end: int) -> int:
 
 
 @lowers("LSTM", "GRU", "RNN")
-def recurrent(cx: Lowering, node: ir.Node) -> None:
+def recurrent(cx: ProgramBuilder, node: ir.Node) -> None:
     """``Recurrence`` for each direction; results are joined along the dim of directions."""
-    order = ORDERS.get(string_of(node, "direction", "forward"))
+    order = ORDERS.get(node.attributes.get_string("direction", "forward"))
     if order is None:
         raise cx.refuse("a direction that is none of forward, reverse and bidirectional")
     weights = cx.shape(cx.slot(node.inputs[2]))
     if not isinstance(weights[2], int):
         raise cx.refuse_size("the hidden size is symbolic")
-    batch_first, x = bool(int_of(node, "layout", 0)), cx.slot(node.inputs[0])
+    batch_first, x = bool(node.attributes.get_int("layout", 0)), cx.slot(node.inputs[0])
     if batch_first:
         b, t, i = cx.shape(x)
         x = cx.emit_new("Transpose", (x,), (t, b, i), perm=(1, 0, 2))
@@ -78,11 +72,11 @@ def recurrent(cx: Lowering, node: ir.Node) -> None:
         for d, reverse in enumerate(order)
     ]
     for place, value in enumerate(node.outputs):
-        if is_used(value):
+        if not is_dead(value):
             _join(layer, value, [parts[place] for parts in results], place)
 
 
-def _functions(cx: Lowering, node: ir.Node, directions: int) -> list[Activation]:
+def _functions(cx: ProgramBuilder, node: ir.Node, directions: int) -> list[Activation]:
     attr, cell = node.attributes.get("activations"), CELLS[node.op_type]
     names = list(attr.as_strings()) if attr is not None else list(cell.activations) * directions
     if len(names) != len(cell.activations) * directions:
@@ -102,7 +96,7 @@ def _direction(
 ) -> tuple[int, ...]:
     """The slots of all steps [T, B, H], of the last state, and for LSTM of the last cell."""
     cx, node = layer.cx, layer.node
-    apart = node.op_type == "GRU" and bool(int_of(node, "linear_before_reset", 0))
+    apart = node.op_type == "GRU" and bool(node.attributes.get_int("linear_before_reset", 0))
     steps, batch, _ = cx.shape(layer.x)
     w, r = layer.part(1, d), layer.part(2, d)
     rows = cx.shape(w)[0]
@@ -130,8 +124,8 @@ def _direction(
         activations=tuple(name for name, _, _ in functions),
         alphas=tuple(alpha for _, alpha, _ in functions),
         betas=tuple(beta for _, _, beta in functions),
-        clip=float_of(node, "clip", 0.0),
-        input_forget=bool(int_of(node, "input_forget", 0)),
+        clip=node.attributes.get_float("clip", 0.0),
+        input_forget=bool(node.attributes.get_int("input_forget", 0)),
         linear_before_reset=apart,
     )
     return tuple(outputs)
@@ -174,5 +168,5 @@ def _join(layer: _Layer, value: ir.Value, parts: list[int], place: int) -> None:
     cx.emit("Transpose", (joined,), (output,), perm=(2, 0, 1, 3) if place == 0 else (1, 0, 2))
 
 
-def _with_direction(cx: Lowering, part: int, shape: tuple[Dim, ...]) -> int:
+def _with_direction(cx: ProgramBuilder, part: int, shape: tuple[Dim, ...]) -> int:
     return cx.emit_new("Reshape", (part,), shape)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.program.instruction import AT_RUN_TIME
-from smelt.program.lower.lowering import Lowering, int_of, lowers
+from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.registry import lowers
 
 REDUCTIONS = [
     "ReduceSum",
@@ -24,7 +25,7 @@ IDENTITY_WITHOUT_AXES = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "R
 
 
 @lowers(*REDUCTIONS)
-def reduce(cx: Lowering, node: ir.Node) -> None:
+def reduce(cx: ProgramBuilder, node: ir.Node) -> None:
     """Attributes ``axes`` and ``keepdims``; no axes given means all."""
     source = node.inputs[0]
     assert source is not None
@@ -34,36 +35,38 @@ def reduce(cx: Lowering, node: ir.Node) -> None:
         _reduce_at_run_time(cx, node)
         return
     axes = cx.ints(node, "axes", 1)
-    if not axes and int_of(node, "noop_with_empty_axes", 0):
+    if not axes and node.attributes.get_int("noop_with_empty_axes", 0) != 0:
         if node.op_type not in IDENTITY_WITHOUT_AXES:
             raise cx.refuse("noop_with_empty_axes, of which versions of ONNX differ")
         cx.alias(node.outputs[0], cx.slot(source))
         return
     every = tuple(sorted(cx.axes(axes or range(rank), rank)))
-    _reduce(cx, node, node.op_type, every, int_of(node, "keepdims", 1))
+    _reduce(cx, node, node.op_type, every, node.attributes.get_int("keepdims", 1))
 
 
-def _reduce(cx: Lowering, node: ir.Node, op: str, axes: tuple[int, ...], keepdims: int) -> None:
+def _reduce(
+    cx: ProgramBuilder, node: ir.Node, op: str, axes: tuple[int, ...], keepdims: int
+) -> None:
     source, output = cx.slot(node.inputs[0]), cx.define(node.outputs[0])
     cx.emit(op, (source,), (output,), axes=axes, keepdims=keepdims)
 
 
-def _reduce_at_run_time(cx: Lowering, node: ir.Node) -> None:
+def _reduce_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
     """Axes that are no constant; their number is the size of the input that holds them."""
-    noop = int_of(node, "noop_with_empty_axes", 0)
+    noop = node.attributes.get_int("noop_with_empty_axes", 0)
     inputs = cx.inputs(node)
     (count,) = cx.shape(inputs[1])
     if not isinstance(count, int):
         raise cx.refuse_size("how many axes there are is decided while the model runs")
     if noop and count == 0 and node.op_type not in IDENTITY_WITHOUT_AXES:
         raise cx.refuse("noop_with_empty_axes, of which versions of ONNX differ")
-    keep = int_of(node, "keepdims", 1)
+    keep = node.attributes.get_int("keepdims", 1)
     output = (cx.define(node.outputs[0]),)
     cx.emit(AT_RUN_TIME, inputs, output, reduction=node.op_type, keepdims=keep, noop=noop)
 
 
 @lowers("GlobalAveragePool", "GlobalMaxPool")
-def global_pool(cx: Lowering, node: ir.Node) -> None:
+def global_pool(cx: ProgramBuilder, node: ir.Node) -> None:
     """A reduction over the spatial dims."""
     source = node.inputs[0]
     assert source is not None
@@ -72,20 +75,20 @@ def global_pool(cx: Lowering, node: ir.Node) -> None:
 
 
 @lowers("ArgMax", "ArgMin")
-def arg_reduce(cx: Lowering, node: ir.Node) -> None:
+def arg_reduce(cx: ProgramBuilder, node: ir.Node) -> None:
     """Attributes ``axis``, ``keepdims``, ``select_last_index``."""
     source = node.inputs[0]
     assert source is not None
     cx.keep(
         node,
-        axis=cx.axis(int_of(node, "axis", 0), cx.rank(source)),
-        keepdims=int_of(node, "keepdims", 1),
-        select_last_index=int_of(node, "select_last_index", 0),
+        axis=cx.axis(node.attributes.get_int("axis", 0), cx.rank(source)),
+        keepdims=node.attributes.get_int("keepdims", 1),
+        select_last_index=node.attributes.get_int("select_last_index", 0),
     )
 
 
 @lowers("CumSum")
-def cumulative_sum(cx: Lowering, node: ir.Node) -> None:
+def cumulative_sum(cx: ProgramBuilder, node: ir.Node) -> None:
     """``axis`` is an attribute."""
     source = node.inputs[0]
     assert source is not None
@@ -97,6 +100,6 @@ def cumulative_sum(cx: Lowering, node: ir.Node) -> None:
         (cx.slot(source),),
         (cx.define(node.outputs[0]),),
         axis=cx.axis(axis[0], cx.rank(source)),
-        exclusive=int_of(node, "exclusive", 0),
-        reverse=int_of(node, "reverse", 0),
+        exclusive=node.attributes.get_int("exclusive", 0),
+        reverse=node.attributes.get_int("reverse", 0),
     )

@@ -10,7 +10,8 @@ import onnx_ir as ir
 from smelt.ir.invented_dims import is_invented
 from smelt.ir.shapes import same_dim
 from smelt.program.instruction import Dim
-from smelt.program.lower.lowering import Lowering, float_of, int_of, lowers, string_of
+from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.registry import lowers
 from smelt.program.resampling import CROP, Sampling
 
 COORDINATES = "coordinate_transformation_mode"
@@ -19,7 +20,7 @@ OF_COORDINATES = 11
 
 
 @lowers("Resize", "Upsample")
-def resize(cx: Lowering, node: ir.Node) -> None:
+def resize(cx: ProgramBuilder, node: ir.Node) -> None:
     """``Resample`` has the attributes of ``Sampling`` and ``axis``; integers go through floats.
 
     Axes that shrink most go first, so that the others have less to do.
@@ -51,7 +52,7 @@ def resize(cx: Lowering, node: ir.Node) -> None:
         _narrow(cx, source, output)
 
 
-def _narrow(cx: Lowering, source: int, output: int) -> None:
+def _narrow(cx: ProgramBuilder, source: int, output: int) -> None:
     """Cast back; what a cubic kernel shoots over the range of the type stops at its ends."""
     shape, dtype = cx.shape(source), cx.dtype(output)
     limits = np.iinfo(dtype.numpy()) if dtype != ir.DataType.BOOL else None
@@ -62,21 +63,21 @@ def _narrow(cx: Lowering, source: int, output: int) -> None:
 
 
 def _samplings(
-    cx: Lowering, node: ir.Node, sizes: Sequence[Dim], goal: Sequence[Dim]
+    cx: ProgramBuilder, node: ir.Node, sizes: Sequence[Dim], goal: Sequence[Dim]
 ) -> list[tuple[int, Sampling]]:
     """The axes that the node names, each with how it is resized."""
     rank = len(sizes)
     given = cx.ints(node, "axes")
     axes = cx.axes(range(rank) if given is None else given, rank)
-    mode = string_of(node, "mode", "nearest")
+    mode = node.attributes.get_string("mode", "nearest")
     mode = "linear" if mode == "bilinear" else mode
     old = cx.opset < OF_COORDINATES
-    coordinates = "asymmetric" if old else string_of(node, COORDINATES, "half_pixel")
+    coordinates = "asymmetric" if old else node.attributes.get_string(COORDINATES, "half_pixel")
     roi = _floats(cx, node, 1, "roi") if coordinates == CROP else ()
     if coordinates == CROP and len(roi) != 2 * len(axes):
         raise cx.refuse(f"a region of {len(roi)} numbers for {len(axes)} axes")
     scales = _scales(cx, node, axes, sizes, goal)
-    antialias = bool(int_of(node, "antialias", 0))
+    antialias = bool(node.attributes.get_int("antialias", 0))
     if mode == "nearest" and antialias:
         raise cx.refuse("antialias of the mode 'nearest', which ONNX does not define")
     return [
@@ -85,14 +86,16 @@ def _samplings(
             Sampling(
                 mode=mode,
                 coordinates=coordinates,
-                nearest="floor" if old else string_of(node, "nearest_mode", "round_prefer_floor"),
-                cubic=float_of(node, "cubic_coeff_a", -0.75),
+                nearest="floor"
+                if old
+                else node.attributes.get_string("nearest_mode", "round_prefer_floor"),
+                cubic=node.attributes.get_float("cubic_coeff_a", -0.75),
                 antialias=antialias,
-                exclude_outside=bool(int_of(node, "exclude_outside", 0)),
+                exclude_outside=bool(node.attributes.get_int("exclude_outside", 0)),
                 scale=scales[i],
                 start=roi[i] if roi else 0.0,
                 end=roi[len(axes) + i] if roi else 1.0,
-                extrapolation=float_of(node, "extrapolation_value", 0.0),
+                extrapolation=node.attributes.get_float("extrapolation_value", 0.0),
             ),
         )
         for i, axis in enumerate(axes)
@@ -100,7 +103,11 @@ def _samplings(
 
 
 def _scales(
-    cx: Lowering, node: ir.Node, axes: Sequence[int], sizes: Sequence[Dim], goal: Sequence[Dim]
+    cx: ProgramBuilder,
+    node: ir.Node,
+    axes: Sequence[int],
+    sizes: Sequence[Dim],
+    goal: Sequence[Dim],
 ) -> list[float | None]:
     """A scale for each axis, None where the sizes of input and output say it."""
     place = 1 if cx.opset < OF_COORDINATES else 2
@@ -112,7 +119,7 @@ def _scales(
         if len(found) != len(axes):
             raise cx.refuse(f"{len(found)} scales for {len(axes)} axes")
         return list(found)
-    policy = string_of(node, "keep_aspect_ratio_policy", "stretch")
+    policy = node.attributes.get_string("keep_aspect_ratio_policy", "stretch")
     if policy == "stretch":
         if any(is_invented(str(goal[axis])) for axis in axes):
             cx.ints(node, "sizes", 3)  # which refuses what the shapes of the inputs do not tell
@@ -128,7 +135,7 @@ def _scales(
     return [float(kept)] * len(axes)
 
 
-def _floats(cx: Lowering, node: ir.Node, index: int, name: str) -> tuple[float, ...]:
+def _floats(cx: ProgramBuilder, node: ir.Node, index: int, name: str) -> tuple[float, ...]:
     source = cx.input(node, index)
     array = cx.constants.get(source, limit=None)
     if array is None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from smelt.program.lower.lowering import Lowering, int_of, lowers
+from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.registry import lowers
 
 
 @lowers("TopK")
-def top_k(cx: Lowering, node: ir.Node) -> None:
+def top_k(cx: ProgramBuilder, node: ir.Node) -> None:
     """Attributes ``axis`` and ``largest``; the results have as many elements as ``k`` says.
 
     They are always sorted, equal ones by their place. NaN counts as larger than any number.
@@ -18,7 +19,7 @@ def top_k(cx: Lowering, node: ir.Node) -> None:
     counts = cx.ints(node, "k", 1)
     if not counts:
         raise cx.refuse("k is computed as the model runs", "fix k in the model")
-    slot, axis = cx.slot(source), cx.axis(int_of(node, "axis", -1), cx.rank(source))
+    slot, axis = cx.slot(source), cx.axis(node.attributes.get_int("axis", -1), cx.rank(source))
     shape = tuple(counts[0] if i == axis else dim for i, dim in enumerate(cx.shape(slot)))
     size = cx.shape(slot)[axis]
     if counts[0] < 0 or (isinstance(size, int) and counts[0] > size):
@@ -26,4 +27,4 @@ def top_k(cx: Lowering, node: ir.Node) -> None:
     for value, dtype in zip(node.outputs, (cx.dtype(slot), ir.DataType.INT64), strict=True):
         value.shape, value.type = ir.Shape(shape), ir.TensorType(dtype)
     outputs = tuple(cx.define(value) for value in node.outputs)
-    cx.emit("TopK", (slot,), outputs, axis=axis, largest=int_of(node, "largest", 1))
+    cx.emit("TopK", (slot,), outputs, axis=axis, largest=node.attributes.get_int("largest", 1))

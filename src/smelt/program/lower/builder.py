@@ -1,14 +1,11 @@
-"""The context that a lowering works in, and the table of lowerings by operator.
+"""Build a Program from nodes: slots for values, instructions, and the questions of lowerings.
 
-A lowering is a function ``(cx, node)`` that emits the instructions of one node. It states what
-it takes by calling the questions of ``Lowering`` (``ints``, ``axes``...), which refuse what the
-Program cannot hold, with the reason.
+A question such as ``ints`` or ``axes`` refuses what the Program cannot hold, with the reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -16,7 +13,6 @@ import onnx_ir as ir
 from smelt.errors import InternalError, Unsupported
 from smelt.ir import constants
 from smelt.ir.dims import binding_advice
-from smelt.ir.onnx_ir_private import uses_of
 from smelt.ir.opset import attribute, attribute_names
 from smelt.ir.provenance import origin_of
 from smelt.program.instruction import (
@@ -28,42 +24,15 @@ from smelt.program.instruction import (
     Program,
     Slot,
 )
-from smelt.registry import Registry, modules_of, owner_of
 
 ABSENT = -1
 """The slot number of an optional input that is not given."""
 
-LoweringRule: TypeAlias = "Callable[[Lowering, ir.Node], None]"
-LOWERINGS: Registry[str, LoweringRule] = Registry(
-    "E651", lambda op_type: f"lowerings of {op_type}", modules_of("smelt.program.lower")
-)
 
+class ProgramBuilder:
+    """What is known while one graph becomes a Program: that of the model, or a body in it."""
 
-def lowers(*op_types: str) -> Callable[[LoweringRule], LoweringRule]:
-    """Register a lowering for operators of ONNX's own domain."""
-
-    def register(rule: LoweringRule) -> LoweringRule:
-        for op_type in op_types:
-            LOWERINGS.add(op_type, rule, owner_of(rule))
-        return rule
-
-    return register
-
-
-def lowering_of(op_type: str) -> LoweringRule | None:
-    """The lowering of an operator of ONNX's own domain."""
-    return LOWERINGS.get(op_type)
-
-
-def lowered_operators() -> tuple[str, ...]:
-    """The operators of ONNX's own domain that have a lowering, sorted."""
-    return tuple(sorted(LOWERINGS))
-
-
-class Lowering:
-    """What is known while one model is lowered."""
-
-    def __init__(self, model: ir.Model, around: Lowering | None = None) -> None:
+    def __init__(self, model: ir.Model, around: ProgramBuilder | None = None) -> None:
         self.model = model
         self.around = around
         self.captured: dict[int, int] = {}
@@ -95,7 +64,7 @@ class Lowering:
         self._slots[value] = slot
         return slot
 
-    def _capture(self, value: ir.Value, around: Lowering) -> int:
+    def _capture(self, value: ir.Value, around: ProgramBuilder) -> int:
         """The slot of a value of the graph around, which becomes an operand of the body."""
         outer = around.slot(value)
         if outer not in self.captured:
@@ -223,6 +192,15 @@ class Lowering:
         """Input ``index`` of ``node``, None if it is absent."""
         return node.inputs[index] if index < len(node.inputs) else None
 
+    def attributes(self, node: ir.Node) -> dict[str, AttributeValue]:
+        """Every attribute of an operator of ONNX, as ``node`` gives it or else its default."""
+        found: dict[str, AttributeValue] = {}
+        for name in attribute_names(node.op_type, self.opset):
+            value = attribute(node, name, self.opset)
+            if value is not None:
+                found[name] = tuple(value) if isinstance(value, list) else value
+        return found
+
     def rank(self, value: ir.Value) -> int:
         """The rank of ``value``."""
         return len(self.shape(self.slot(value)))
@@ -268,39 +246,6 @@ class Lowering:
     def axis(self, axis: int, rank: int) -> int:
         """``axis`` counted from the front."""
         return self.axes((axis,), rank)[0]
-
-
-def int_of(node: ir.Node, name: str, default: int) -> int:
-    """An integer attribute."""
-    attr = node.attributes.get(name)
-    return attr.as_int() if attr is not None else default
-
-
-def float_of(node: ir.Node, name: str, default: float) -> float:
-    """A float attribute."""
-    attr = node.attributes.get(name)
-    return attr.as_float() if attr is not None else default
-
-
-def string_of(node: ir.Node, name: str, default: str) -> str:
-    """A string attribute."""
-    attr = node.attributes.get(name)
-    return attr.as_string() if attr is not None else default
-
-
-def attributes_of(node: ir.Node, opset: int) -> dict[str, AttributeValue]:
-    """Every attribute of an operator of ONNX, as the node gives it or else its default."""
-    found: dict[str, AttributeValue] = {}
-    for name in attribute_names(node.op_type, opset):
-        value = attribute(node, name, opset)
-        if value is not None:
-            found[name] = tuple(value) if isinstance(value, list) else value
-    return found
-
-
-def is_used(value: ir.Value) -> bool:
-    """True if something reads ``value`` or a graph returns it."""
-    return bool(uses_of(value)) or value.is_graph_output()
 
 
 def _is_tensor(value: ir.Value) -> bool:
