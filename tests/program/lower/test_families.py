@@ -138,6 +138,11 @@ REFUSED = {
     ),
     "an operator without a lowering": ("float[2] x", "y = NonZero(x)", "no lowering"),
     "a function that is not inlined": ("float[2] x", "y = custom.Thing(x)", "declares no such"),
+    "repeats for another rank": (
+        "float[2] x",
+        "r = Constant<value_ints=[2,3]>() y = Tile(x, r)",
+        "2 repeats for 1 dims",
+    ),
     "an axis out of range": ("float[2] x", "y = ArgMax<axis=3>(x)", "do not fit rank 1"),
 }
 

@@ -48,8 +48,10 @@ def expand(cx: ProgramBuilder, node: ir.Node) -> None:
 @lowers("Tile")
 def tile(cx: ProgramBuilder, node: ir.Node) -> None:
     """``repeats`` is an attribute, one number a dim."""
-    repeats = cx.ints(node, "repeats", 1)
-    cx.emit("Tile", (cx.slot(node.inputs[0]),), (cx.define(node.outputs[0]),), repeats=repeats)
+    source, repeats = cx.slot(node.inputs[0]), cx.ints(node, "repeats", 1)
+    if repeats is None or len(repeats) != len(cx.shape(source)):
+        raise cx.refuse(f"{len(repeats or ())} repeats for {len(cx.shape(source))} dims")
+    cx.emit("Tile", (source,), (cx.define(node.outputs[0]),), repeats=repeats)
 
 
 @lowers("Concat")
