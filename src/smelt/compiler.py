@@ -18,14 +18,9 @@ from smelt.ir.out_of_memory import explains_memory
 from smelt.operators import expand
 from smelt.passes import pipeline as language
 from smelt.passes.base import PassContext
-from smelt.passes.interface.image_input_preprocess import Images, image_input_preprocess
-from smelt.passes.interface.materialize_symbolic_dims import (
-    Sizes,
-    bind_dims,
-    materialize_symbolic_dims,
-)
+from smelt.passes.interface.image_input_preprocess import put_channels_first
+from smelt.passes.interface.materialize_symbolic_dims import bind_dims
 from smelt.passes.opset import bring_to_opset, raise_where_needed
-from smelt.passes.pipeline import Step
 from smelt.passes.run import Observer, PassReport, count_nodes, run
 from smelt.spans import span
 from smelt.targets.backend import rules_of
@@ -72,30 +67,10 @@ def trace(
 
     with paused_collector(), span("trace") as told:
         model = trace_jax(fn, *specs, **options)
-        names = (channels_first,) if isinstance(channels_first, str) else tuple(channels_first)
-        if names:
-            _put_channels_first(model, names)
+        if channels_first:
+            put_channels_first(model, channels_first)
         told.note(nodes=count_nodes(model))
     return model
-
-
-def _put_channels_first(model: ir.Model, names: tuple[str, ...]) -> None:
-    inputs = [value.name for value in model.graph.inputs]
-    outputs = [value.name for value in model.graph.outputs]
-    for name in names:
-        if name not in inputs and name not in outputs:
-            what = f"channels_first names {name!r}, which is neither an input nor an output"
-            known = ", ".join(str(n) for n in (*inputs, *outputs))
-            raise UsageError("E108", what, fix=f"the model has {known}")
-    if len(set(names)) < len(names):
-        raise UsageError("E108", "channels_first names an input or output twice")
-    cx = PassContext.of(model)
-    chosen = Images(
-        tuple(name for name in names if name in inputs),
-        tuple(name for name in names if name in outputs),
-    )
-    image_input_preprocess.run(cx, chosen)
-    cx.shapes.restore_interface()
 
 
 @explains_memory("load")
@@ -192,15 +167,6 @@ def optimize_model(
             reports.evidence = checker.evidence
         told.note(nodes_after=cx.index().count)
     return reports
-
-
-def bound_first(sizes: Mapping[str, int], pipeline: str) -> language.Steps:
-    """``pipeline`` after a step that binds symbolic dims to ``sizes``, if there are any."""
-    steps = language.parse(pipeline)
-    if not sizes:
-        return steps
-    dims = tuple(f"{name}={size}" for name, size in sizes.items())
-    return (Step(materialize_symbolic_dims, Sizes(dims)), *steps)
 
 
 @explains_memory("optimize")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import onnx_ir as ir
 
@@ -21,6 +22,8 @@ from smelt.runtime.runner import open_runner
 from smelt.spans import span
 
 MODES: tuple[Mode, ...] = ("normal", "sparse")
+Ran: TypeAlias = tuple[Trial, Sequence[Value], list[Value], list[Value]]
+"""A trial, its inputs, and what the source and the other side gave."""
 
 
 @explains_memory("verify")
@@ -70,7 +73,7 @@ def verify(
     elif inputs is None:
         cases = made_up_cases(first, second, dims, seed, modes)
     refused: list[SmeltError] = []
-    ran: list[tuple[Trial, Sequence[Value], list[Value], list[Value]]] = []
+    ran: list[Ran] = []
     for case in cases:
         trial = Trial(case.sizes, case.inputs, seed)
         report.trials.append(trial)
@@ -87,13 +90,7 @@ def verify(
         ran.append((trial, case.values, expected, actual))
     slacks: list[Slack] = [()] * len(ran)
     if yardstick is not None:
-        ours = yardstick.subject is first
-        bases = [expected if ours else actual for _, _, expected, actual in ran]
-        with span("measure rounding"):
-            moved = yardstick.movements(
-                [(each[1], base) for each, base in zip(ran, bases, strict=True)]
-            )
-        slacks = [allowance(*pair, margin) for pair in zip(bases, moved, strict=True)]
+        slacks = _slacks(yardstick, ran, margin, of_source=yardstick.subject is first)
     names_out = [port.name for port in second.interface.outputs] if second.interface else []
     for (trial, _, expected, actual), slack in zip(ran, slacks, strict=True):
         with span("compare"):
@@ -105,11 +102,16 @@ def verify(
     return report
 
 
-def _given_cases(first: Subject, second: Subject, samples: Sequence[Sample]) -> list[Case]:
-    sides = [side.interface for side in (first, second) if side.interface is not None]
-    if not sides:
-        return cases_of(None, samples)
-    return cases_of(sides[0], samples, fixed_sizes(sides[0], sides[-1]))
+def _slacks(
+    yardstick: Yardstick, ran: Sequence[Ran], margin: float, *, of_source: bool
+) -> list[Slack]:
+    """What rounding explains in each run, measured at the source or else at the other side."""
+    bases = [expected if of_source else actual for _, _, expected, actual in ran]
+    with span("measure rounding"):
+        moved = yardstick.movements(
+            [(given, base) for (_, given, _, _), base in zip(ran, bases, strict=True)]
+        )
+    return [allowance(*pair, margin) for pair in zip(bases, moved, strict=True)]
 
 
 def source_fails(error: SmeltError, sizes: Iterable[Mapping[str, int]]) -> SmeltError:

@@ -7,17 +7,26 @@ printed and becomes the exit status; any other is ours, and leaves a reproducer 
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 import math
 import os
 import sys
-from collections.abc import Callable
-from typing import Annotated, ParamSpec, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
 from smelt.cli import completion
-from smelt.errors import ExitStatus, SmeltError
+from smelt.errors import (
+    ExitStatus,
+    InternalError,
+    ResourceLimit,
+    SmeltError,
+    UsageError,
+    not_installed,
+)
 from smelt.ir.out_of_memory import is_out_of_memory
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
@@ -48,59 +57,73 @@ Target = Annotated[
     typer.Option(help="A name that `smelt targets` lists.", autocompletion=completion.targets),
 ]
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 EXTRAS = {"jax": "jax", "onnxruntime": "ort", "scipy": "host", "scipy_openblas32": "host"}
 """Optional packages, and the extra of smelt that installs each."""
 
 
-def command(function: Callable[P, R]) -> Callable[P, R]:
-    """Turn the errors of a command into messages and exit statuses."""
+def command(function: Callable[..., R]) -> Callable[..., R]:
+    """Turn the errors of a command into messages and exit statuses.
+
+    A parameter that is a dataclass becomes one option for each of its fields, so commands share
+    them; the function gets the dataclass.
+    """
+    hints: dict[str, Any] = get_type_hints(function)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
 
     @functools.wraps(function)
-    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+    def guarded(*args: Any, **kwargs: Any) -> R:
         as_json = bool(kwargs.get("as_json"))
+        for name, group in groups.items():
+            kwargs[name] = group(**{f.name: kwargs.pop(f.name) for f in fields(group)})
         try:
             result = function(*args, **kwargs)
             sys.stdout.flush()
             return result
-        except SmeltError as error:
-            report_error(error, as_json)
-            raise typer.Exit(int(error.status)) from None
         except BrokenPipeError:
             # The reader has seen enough; what Python still wants to flush goes nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(int(ExitStatus.DONE)) from None
-        except OSError as error:
-            if is_out_of_memory(error):
-                raise _out_of_memory(error, as_json) from None
-            from smelt.errors import UsageError
-
-            place = f"{error.filename!r}: " if error.filename else ""
-            refusal = UsageError("E639", f"{place}{error.strerror or error}")
-            report_error(refusal, as_json)
-            raise typer.Exit(int(refusal.status)) from None
-        except ModuleNotFoundError as error:
-            if error.name not in EXTRAS:
-                report_error(_unexpected(error), as_json)
-                raise typer.Exit(int(ExitStatus.INTERNAL)) from None
-            from smelt.errors import not_installed
-
-            missing = not_installed(error.name, EXTRAS[error.name], "this")
-            report_error(missing, as_json)
-            raise typer.Exit(int(missing.status)) from None
-        except (RecursionError, MemoryError) as error:
-            raise _out_of_memory(error, as_json) from None
         except Exception as error:
-            if is_out_of_memory(error):
-                raise _out_of_memory(error, as_json) from None
             if isinstance(error, typer.Exit) or type(error).__module__.startswith("typer."):
                 raise
-            report_error(_unexpected(error), as_json)
-            raise typer.Exit(int(ExitStatus.INTERNAL)) from None
+            explained = _explained(error)
+            report_error(explained, as_json)
+            raise typer.Exit(int(explained.status)) from None
 
+    if groups:
+        guarded.__signature__ = _spread(function, groups)  # type: ignore[attr-defined]
     return guarded
+
+
+def _spread(function: Callable[..., Any], groups: Mapping[str, Any]) -> inspect.Signature:
+    """The signature of ``function`` with the fields of each group in place of it."""
+    found: list[inspect.Parameter] = []
+    for each in inspect.signature(function, eval_str=True).parameters.values():
+        if each.name not in groups:
+            found.append(each)
+            continue
+        hints = get_type_hints(groups[each.name], include_extras=True)
+        for field in fields(groups[each.name]):
+            hint = hints[field.name]
+            found.append(each.replace(name=field.name, default=field.default, annotation=hint))
+    return inspect.Signature(found)
+
+
+def _explained(error: Exception) -> SmeltError:
+    """``error``, or what it means."""
+    if isinstance(error, SmeltError):
+        return error
+    if is_out_of_memory(error) or isinstance(error, RecursionError | MemoryError):
+        what = "the model needs more memory or is nested deeper than this process allows"
+        return ResourceLimit("E512", what, why=type(error).__name__)
+    if isinstance(error, OSError):
+        place = f"{error.filename!r}: " if error.filename else ""
+        return UsageError("E639", f"{place}{error.strerror or error}")
+    if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
+        return not_installed(error.name, EXTRAS[error.name], "this")
+    return _unexpected(error)
 
 
 def report_error(error: SmeltError, as_json: bool) -> None:
@@ -111,18 +134,9 @@ def report_error(error: SmeltError, as_json: bool) -> None:
         print(error, file=sys.stderr)
 
 
-def _out_of_memory(error: Exception, as_json: bool) -> typer.Exit:
-    from smelt.errors import ResourceLimit
-
-    what = "the model needs more memory or is nested deeper than this process allows"
-    report_error(ResourceLimit("E512", what, why=type(error).__name__), as_json)
-    return typer.Exit(int(ExitStatus.RESOURCE_LIMIT))
-
-
 def _unexpected(error: Exception) -> SmeltError:
     from smelt.cli.replay import reproducer_of
     from smelt.cli.settings.resolve import applied
-    from smelt.errors import InternalError
 
     try:
         folder = reproducer_of([*sys.argv[1:], *applied.get()], error)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,35 +17,18 @@ from smelt.cli.arguments import (
     is_function,
     parse_options,
 )
-from smelt.cli.command import Dims, Json, Pipeline, Target, command, note, print_json
+from smelt.cli.command import Dims, Pipeline, Target, command, note, print_json
 from smelt.cli.comparing import called, compared
-from smelt.cli.dry_run import DryRun, show_dry_run
+from smelt.cli.dry_run import show_dry_run
 from smelt.cli.given import Samples
 from smelt.cli.layout import table
-from smelt.cli.printing import LINES, PrintAfter, PrintChanged, PrintLimit, printed
-from smelt.cli.progress import progress, size_of
-from smelt.cli.reporting import Report, reporting
-from smelt.cli.timing import Timing, Trace, timed
+from smelt.cli.progress import size_of
 from smelt.cli.tracing import Input, Static, parse_inputs, parse_static
+from smelt.cli.watching import Watching
 from smelt.errors import UsageError
 
 if TYPE_CHECKING:
     from smelt.targets.base import Artifact
-
-OWN_OPTIONS = frozenset(
-    {
-        "source",
-        "target",
-        "pipeline",
-        "dims",
-        "opset",
-        "x64",
-        "tracing",
-        "observers",
-        "fallback",
-        "strict",
-    }
-)
 
 
 @command
@@ -75,47 +61,28 @@ def compile_(
     samples: Samples = None,
     opset: Annotated[int | None, typer.Option(help="Raise the ONNX opset to this first.")] = None,
     x64: Annotated[bool, typer.Option("--x64", help="Trace with 64-bit types.")] = False,
-    dry_run: DryRun = False,
-    print_changed: PrintChanged = None,
-    print_after: PrintAfter = None,
-    print_limit: PrintLimit = LINES,
-    timing: Timing = False,
-    trace: Trace = None,
-    report: Report = None,
-    as_json: Json = False,
+    *,
+    watching: Watching,
 ) -> None:
     """Compile an ONNX model or a JAX function for a target.
 
     --dim binds a symbolic dim to a size, which targets with planned memory need.
     """
-    import sys
-
     from smelt.compiler import compile_model
 
     if samples and verify == "off":
         raise UsageError("E637", "--inputs are for a comparison", fix="add --verify final")
     if fallback and strict:
         raise UsageError("E637", "--strict forbids a --fallback", fix="leave one of them out")
-    options = parse_options(option)
-    clash = sorted(OWN_OPTIONS & options.keys())
-    if clash:
-        raise UsageError("E636", f"{clash[0]!r} is no option of a target", fix=f"--{clash[0]}")
-    if dry_run:
-        show_dry_run(pipeline, as_json, target, options)
+    options = _own_options(option)
+    if watching.dry_run:
+        show_dry_run(pipeline, watching.as_json, target, options)
         return
     positional, keyword = parse_inputs(specs)
     values = parse_static(static)
-    given: Any = source
-    if is_function(source):
-        given = find_function(source)
-    elif source == STANDARD:
-        given = sys.stdin.buffer.read()
-    with (
-        printed(print_changed, print_after, print_limit) as printers,
-        timed(timing, trace, as_json, source, report) as clock,
-        reporting(report, source, STANDARD, reads=[source]) as page,
-        progress(f"reading {source}{size_of(source)}") as shown,
-    ):
+    given = _given(source)
+    doing = f"reading {source}{size_of(source)}"
+    with watching.over(doing, source, STANDARD, reads=[source]) as seen:
         artifact = compile_model(
             given,
             *positional,
@@ -125,25 +92,25 @@ def compile_(
             opset=opset,
             x64=x64,
             tracing={"kwargs": keyword, "static": values} if keyword or values else None,
-            observers=[shown, *printers, *page.observers],
+            observers=seen.observers,
             fallback=fallback,
             strict=strict,
             **options,
         )
-        page.report.artifact = artifact
+        seen.report.artifact = artifact
         verified = None
         if verify != "off":
-            shown.say("comparing")
+            seen.shown.say("comparing")
             own = called(given, positional, keyword, values, x64) if callable(given) else given
             verified = compared(own, artifact, bind_dims(dim), samples)
-            page.report.verification = verified
+            seen.report.verification = verified
             verified.check()
-        shown.say(f"writing {output}")
+        seen.shown.say(f"writing {output}")
         files = _saved(artifact, output)
-    if as_json:
+    if watching.as_json:
         paths = [str(path) for path in files]
         evidence = {"verification": verified.to_json()} if verified else {}
-        facts = {**artifact.report, **evidence, **clock.facts()}
+        facts = {**artifact.report, **evidence, **seen.clock.facts()}
         print_json({"schema": "smelt.compile/1", "files": paths, **facts})
         return
     if files and output is not None:
@@ -155,6 +122,23 @@ def compile_(
         print(f"{name.replace('_', ' ')}: {fact}")
     if verified is not None:
         note(f"verified: {verified.summary()}")
+
+
+def _own_options(items: list[str] | None) -> Mapping[str, Any]:
+    """The options of the target; raises UsageError E636 for those that every target has."""
+    from smelt.compiler import compile_model
+
+    options = parse_options(items)
+    for name in inspect.signature(compile_model).parameters:
+        if name in options:
+            raise UsageError("E636", f"{name!r} is no option of a target", fix=f"--{name}")
+    return options
+
+
+def _given(source: str) -> Any:
+    if is_function(source):
+        return find_function(source)
+    return sys.stdin.buffer.read() if source == STANDARD else source
 
 
 def _saved(artifact: Artifact, output: str | None) -> list[Path]:

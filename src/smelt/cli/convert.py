@@ -7,12 +7,8 @@ from typing import Annotated
 import typer
 
 from smelt.cli.arguments import find_function, write_model
-from smelt.cli.command import Json, Pipeline, Target, command, note, print_json
-from smelt.cli.dry_run import DryRun, show_dry_run
-from smelt.cli.printing import LINES, PrintAfter, PrintChanged, PrintLimit, printed
-from smelt.cli.progress import progress
-from smelt.cli.reporting import Report, reporting
-from smelt.cli.timing import Timing, Trace, timed
+from smelt.cli.command import Pipeline, Target, command, note, print_json
+from smelt.cli.dry_run import show_dry_run
 from smelt.cli.tracing import (
     ChannelsFirst,
     Constraints,
@@ -25,6 +21,7 @@ from smelt.cli.tracing import (
     parse_names,
     parse_static,
 )
+from smelt.cli.watching import Watching
 from smelt.errors import UsageError
 
 
@@ -46,14 +43,8 @@ def convert(
     external_data: Annotated[
         bool, typer.Option("--external-data", help="Write the weights into a file of their own.")
     ] = False,
-    dry_run: DryRun = False,
-    print_changed: PrintChanged = None,
-    print_after: PrintAfter = None,
-    print_limit: PrintLimit = LINES,
-    timing: Timing = False,
-    trace: Trace = None,
-    report: Report = None,
-    as_json: Json = False,
+    *,
+    watching: Watching,
 ) -> None:
     """Trace a JAX function and save it as an optimized ONNX model.
 
@@ -61,10 +52,10 @@ def convert(
     """
     from smelt.compiler import compile_model
 
-    if dry_run:
-        show_dry_run(pipeline, as_json, target)
+    if watching.dry_run:
+        show_dry_run(pipeline, watching.as_json, target)
         return
-    if as_json and output == "-":
+    if watching.as_json and output == "-":
         raise UsageError("E637", "standard output cannot take both the model and --json")
     if external_data and output == "-":
         raise UsageError("E637", "weights beside the model need a file, not standard output")
@@ -80,12 +71,7 @@ def convert(
         "x64": x64,
     }
     found = find_function(function)
-    with (
-        printed(print_changed, print_after, print_limit) as printers,
-        timed(timing, trace, as_json, output, report) as clock,
-        reporting(report, function, output, "-" if as_json else None) as page,
-        progress(f"tracing {function}") as shown,
-    ):
+    with watching.over(f"tracing {function}", function, output) as seen:
         artifact = compile_model(
             found,
             *positional,
@@ -93,13 +79,13 @@ def convert(
             pipeline=pipeline,
             opset=opset,
             tracing=tracing,
-            observers=[shown, *printers, *page.observers],
+            observers=seen.observers,
         )
-        page.report.artifact = artifact
-        shown.say(f"writing {output}")
+        seen.report.artifact = artifact
+        seen.shown.say(f"writing {output}")
         write_model(artifact.model, output, **{"external_data": True} if external_data else {})
-    if as_json:
-        facts = {**artifact.report, **clock.facts()}
+    if watching.as_json:
+        facts = {**artifact.report, **seen.clock.facts()}
         print_json({"schema": "smelt.convert/1", "output": output, **facts})
     else:
         note(f"{output}: {len(artifact.model.graph)} nodes")

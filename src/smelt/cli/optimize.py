@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from smelt.cli.arguments import STANDARD, read_model, split_dims, write_model
-from smelt.cli.command import BoundDims, Json, Pipeline, command, note, print_json
-from smelt.cli.dry_run import DryRun, show_dry_run
+from smelt.cli.command import BoundDims, Pipeline, command, note, print_json
+from smelt.cli.dry_run import show_dry_run
 from smelt.cli.given import Samples, read_samples
 from smelt.cli.layout import table
-from smelt.cli.printing import LINES, PrintAfter, PrintChanged, PrintLimit, printed
-from smelt.cli.progress import progress, size_of
-from smelt.cli.reporting import Report, reporting
-from smelt.cli.timing import Timing, Trace, timed
+from smelt.cli.progress import size_of
+from smelt.cli.watching import Watching
 from smelt.errors import UsageError
 
 if TYPE_CHECKING:
+    from smelt.compiler import Reports
+    from smelt.passes.pipeline import Steps
     from smelt.passes.run import PassReport
 
 MISSES_SHOWN = 4
@@ -55,20 +56,14 @@ def optimize(
     provenance: Annotated[
         bool, typer.Option("--provenance", help="Record in each node where it comes from.")
     ] = False,
-    dry_run: DryRun = False,
-    print_changed: PrintChanged = None,
-    print_after: PrintAfter = None,
-    print_limit: PrintLimit = LINES,
-    timing: Timing = False,
-    trace: Trace = None,
-    report: Report = None,
-    as_json: Json = False,
+    *,
+    watching: Watching,
 ) -> None:
     """Run a pipeline of passes over an ONNX model.
 
     The output is written in one step at the end; whatever fails, a file that stood there stays.
     """
-    from smelt.compiler import HIGHEST_OPSET, bound_first, optimize_model
+    from smelt.compiler import HIGHEST_OPSET, optimize_model
     from smelt.ir import scope
     from smelt.ir.provenance import write_to_metadata
     from smelt.passes.run import count_nodes
@@ -76,23 +71,19 @@ def optimize(
     asked = {"fast-math": fast_math, "assume-finite": assume_finite}
     stages = ",".join([pipeline, *(stage for stage, wanted in asked.items() if wanted)])
     bound, dims = split_dims(dim)
-    steps = bound_first(bound, stages)
-    if dry_run:
-        show_dry_run(steps, as_json)
+    steps = _bound_first(bound, stages)
+    if watching.dry_run:
+        show_dry_run(steps, watching.as_json)
         return
-    if as_json and output == STANDARD:
+    if watching.as_json and output == STANDARD:
         raise UsageError("E637", "standard output cannot take both the model and --json")
     if samples and verify == "off":
         raise UsageError("E637", "--inputs are for a comparison", fix="add --verify final")
-    with (
-        printed(print_changed, print_after, print_limit) as printers,
-        timed(timing, trace, as_json, model, output, report) as clock,
-        reporting(report, model, output, STANDARD if as_json else None, reads=[model]) as page,
-        progress(f"reading {model}{size_of(model)}") as shown,
-    ):
+    doing = f"reading {model}{size_of(model)}"
+    with watching.over(doing, model, output, reads=[model]) as seen:
         given = read_samples(samples)
         work = read_model(model, opset=opset, keep_opset=True)
-        shown.say("inferring shapes")
+        seen.shown.say("inferring shapes")
         before = count_nodes(work)
         highest = 0 if keep_opset else HIGHEST_OPSET
         reports = optimize_model(
@@ -103,35 +94,33 @@ def optimize(
             samples=given,
             opset=opset,
             highest_opset=highest,
-            observers=[shown, *printers, *page.observers],
+            observers=seen.observers,
         )
-        page.report.evidence = reports.evidence
+        seen.report.evidence = reports.evidence
         if provenance:
             write_to_metadata(scope.nodes(work))
-        shown.say(f"writing {output}")
+        seen.shown.say(f"writing {output}")
         write_model(work, output)
-    after = count_nodes(work)
-    if as_json:
-        print_json(
-            {
-                "schema": "smelt.optimize/1",
-                "output": output,
-                "nodes": [before, after],
-                "verified": verify,
-                "evidence": reports.evidence.to_json() if reports.evidence else None,
-                "passes": [report.to_json() for report in reports if report.changed],
-                "near_misses": _near_misses(reports),
-                **clock.facts(),
-            }
-        )
+    nodes = before, count_nodes(work)
+    if watching.as_json:
+        facts = {"output": output, "nodes": nodes, "verified": verify, **_facts(reports)}
+        print_json({"schema": "smelt.optimize/1", **facts, **seen.clock.facts()})
         return
     if stats:
         note(table(_rows(reports), ("pass", "ms", "nodes", "rewrites", "rules")))
-    note(f"{output}: {before} nodes became {after}")
+    note(f"{output}: {nodes[0]} nodes became {nodes[1]}")
     for change in (change for report in reports for change in report.stats.interface):
         note(str(change))
     if reports.evidence is not None:
         note(str(reports.evidence))
+
+
+def _facts(reports: Reports) -> dict[str, Any]:
+    return {
+        "evidence": reports.evidence.to_json() if reports.evidence else None,
+        "passes": [report.to_json() for report in reports if report.changed],
+        "near_misses": _near_misses(reports),
+    }
 
 
 def _near_misses(reports: list[PassReport]) -> dict[str, Any]:
@@ -153,3 +142,15 @@ def _rows(reports: list[PassReport]) -> list[tuple[Any, ...]]:
         if hidden > 0:
             rows.append((f"  and {hidden} other near misses (--json)", "", "", "", ""))
     return rows
+
+
+def _bound_first(sizes: Mapping[str, int], pipeline: str) -> Steps:
+    """``pipeline`` after a step that binds symbolic dims to ``sizes``, if there are any."""
+    from smelt.passes.interface.materialize_symbolic_dims import Sizes, materialize_symbolic_dims
+    from smelt.passes.pipeline import Step, parse
+
+    steps = parse(pipeline)
+    if not sizes:
+        return steps
+    dims = tuple(f"{name}={size}" for name, size in sizes.items())
+    return (Step(materialize_symbolic_dims, Sizes(dims)), *steps)

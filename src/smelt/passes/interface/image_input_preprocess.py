@@ -65,6 +65,30 @@ def image_input_preprocess(
         cx.shapes.redeclare_interface()
 
 
+def put_channels_first(model: ir.Model, names: Sequence[str] | str) -> None:
+    """Run the pass alone on the inputs and outputs called ``names``.
+
+    Raises UsageError E108 for a name that the model does not have, and for one given twice.
+    """
+    listed = (names,) if isinstance(names, str) else tuple(names)
+    inputs = [value.name for value in model.graph.inputs]
+    outputs = [value.name for value in model.graph.outputs]
+    for name in listed:
+        if name not in inputs and name not in outputs:
+            what = f"channels_first names {name!r}, which is neither an input nor an output"
+            known = ", ".join(str(n) for n in (*inputs, *outputs))
+            raise UsageError("E108", what, fix=f"the model has {known}")
+    if len(set(listed)) < len(listed):
+        raise UsageError("E108", "channels_first names an input or output twice")
+    cx = PassContext.of(model)
+    chosen = Images(
+        tuple(name for name in listed if name in inputs),
+        tuple(name for name in listed if name in outputs),
+    )
+    image_input_preprocess.run(cx, chosen)
+    cx.shapes.restore_interface()
+
+
 def _find(name: str, values: Sequence[ir.Value], kind: str) -> ir.Value:
     for value in values:
         if value.name == name:
