@@ -205,4 +205,14 @@ SHOWN = [
         "Transpose<perm=[0,1,3,2]>(k) s = MatMul(q, t) p = Softmax<axis=-1>(s) y "
         "= MatMul(p, v) }",
     ),
+    Shown(
+        "fuse-rotary-embedding",
+        "passes.attention.rotary_angles:first_half",
+        "return b.constant(low) if np.array_equal(low, high) and size else None",
+        "return b.constant(low) if size else None",
+        "g (float[2,5,3,4] x) => (float[2,5,3,4] y) <int64[1] o = {0}, int64[1] h = {2}, "
+        "int64[1] e = {4}, int64[1] a = {3}, float[3,4] w = {0,1,2,3,1,0,2,4,5,1,0,2}> "
+        "{ p = Slice(x, o, h, a) q = Slice(x, h, e, a) n = Neg(q) r = Concat<axis=-1>(n, p) "
+        "c = Mul(x, w) s = Mul(w, r) y = Add(c, s) }",
+    ),
 ]

@@ -96,7 +96,7 @@ FUSE = _listed(
 ATTENTION = (
     "fixpoint(sink-unit-dims,merge-consecutive-reshapes,unmerge-transpose,"
     "merge-consecutive-transposes,drop-softmax-guard,"
-    f"reduce-transposes,noop-elimination,fuse-attention){{max={ROUNDS}}}"
+    f"reduce-transposes,noop-elimination,fuse-rotary-embedding,fuse-attention){{max={ROUNDS}}}"
 )
 """Heads, what moves around them, and the operator: each step clears the way for the next."""
 

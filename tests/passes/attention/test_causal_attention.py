@@ -72,6 +72,17 @@ def test_one_query_and_one_key() -> None:
     assert "b" not in {value.name for value in model.graph.node(0).inputs if value is not None}
 
 
+def test_queries_that_share_keys() -> None:
+    before = masked(
+        operands="float[N,S,24] q, float[N,S,8] k, float[N,S,8] v => (float[N,S,24] y)",
+        attributes="q_num_heads=3, kv_num_heads=1",
+    ).replace("start=2, end=3", "start=1, end=2")
+    model = check_operators(
+        fuse_attention, before, ["Attention"], modes=("normal",)
+    )  # fmt: skip
+    assert model.graph.node(-1).attributes["is_causal"].as_int() == 1
+
+
 STATIC = WHOLE.replace(",S,", ",4,")
 KEPT = {
     "without the own position": masked("m = Greater(r, c)"),
@@ -86,9 +97,7 @@ KEPT = {
         "y = Attention(q, k, v, b)", operands=STATIC, constants=square(k=1)),
     "a mask of booleans": masked().replace("b = Where(m, no, low)", "b = And(m, m)"),
     "keys of another number": masked().replace("3,S,8] k", "3,T,8] k").replace("S,6] v", "T,6] v"),
-    "fewer heads for keys": masked(
-        operands="float[N,S,24] q, float[N,S,8] k, float[N,S,8] v => (float[N,S,24] y)",
-        attributes="q_num_heads=3, kv_num_heads=1").replace("start=2, end=3", "start=1, end=2"),
+    "heads of keys that are not known": masked().replace("N,3,S,8] k", "N,H,S,8] k"),
     "capped scores": masked(attributes="softcap=2.0"),
     "a mask of its own": masked(attributes="is_causal=1"),
     "keys handed on": masked().replace("y = A", "y, kk = A").replace(

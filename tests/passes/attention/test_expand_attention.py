@@ -3,7 +3,7 @@
 import numpy as np
 import onnx_ir as ir
 import pytest
-from rewrites import check_operators, check_unchanged
+from rewrites import check_operators, check_same_numbers, check_unchanged, run_pass
 
 import smelt
 from smelt.compiler import optimize_model
@@ -104,15 +104,32 @@ def test_heads_are_split_off_and_merged() -> None:
     expanded(before, [*apart, *CORE, "Transpose", "Reshape"])
 
 
+SHARED = {
+    "apart": "g (float[N,4,5,8] q, float[N,2,S,8] k, float[N,2,S,6] v) => (float[N,4,5,6] y) "
+    "{ y = Attention(q, k, v) }",
+    "in rows": "g (float[N,S,32] q, float[N,S,16] k, float[N,S,12] v) => (float[N,S,24] y) "
+    "{ y = Attention<q_num_heads=4, kv_num_heads=2, is_causal=1>(q, k, v) }",
+    "by all queries": "g (float[N,4,5,8] q, float[N,1,7,8] k, float[N,1,7,6] v) => "
+    "(float[N,4,5,6] y) { y = Attention<is_causal=1>(q, k, v) }",
+}
+
+
+@pytest.mark.parametrize("before", SHARED.values(), ids=SHARED)
+def test_queries_that_share_keys_read_copies(before: str) -> None:
+    source, model = text.parse(before, 23), text.parse(before, 23)
+    run_pass(expand_attention, model)
+    kinds = [node.op_type for node in model.graph]
+    assert kinds.count("Expand") == 2
+    assert "Attention" not in kinds
+    check_same_numbers(source, model, expand_attention.exactness, modes=("normal",))
+
+
 KEPT = {
     "capped": WHOLE.format(m="", a="Attention<softcap=2.0>(q, k, v)"),
     "a mask of booleans": WHOLE.format(m=", bool[5,7] m", a="Attention(q, k, v, m)"),
-    "fewer heads for keys": (
-        "g (float[N,4,5,8] q, float[N,2,7,8] k, float[N,2,7,6] v) => (float[N,5,24] y) "
-        "{ y = Attention<q_num_heads=4, kv_num_heads=2>(q, k, v) }"),
-    "fewer heads for keys, apart": (
-        "g (float[N,4,5,8] q, float[N,2,5,8] k, float[N,2,5,6] v) => (float[N,4,5,6] y) "
-        "{ y = Attention<is_causal=1>(q, k, v) }"),
+    "heads that do not divide": (
+        "g (float[N,3,5,8] q, float[N,2,5,8] k, float[N,2,5,6] v) => (float[N,3,5,6] y) "
+        "{ y = Attention(q, k, v) }"),
     "keys handed on": (
         "g (float[N,3,5,8] q, float[N,3,7,8] k, float[N,3,7,6] v, float[N,3,2,8] pk, float[N,3,2,6] pv) "
         "=> (float[N,3,5,6] y, float[N,3,9,8] kk) { y, kk = Attention(q, k, v, , pk, pv) }"),

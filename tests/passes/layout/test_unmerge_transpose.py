@@ -35,9 +35,38 @@ def test_unmerges(before: str, perm: str) -> None:
     check_rewrite(unmerge_transpose, before, after)
 
 
+SPLIT_OTHERWISE = {
+    "other dims": (
+        graph("2,4,7,16", "4,2,16,7", "int64[3] a = {8,7,16}, int64[4] b = {4,2,16,7}",
+              BODY.format("0,2,1")), "4,2,7,16", "0,1,3,2"),
+    "fewer dims": (
+        graph("2,2,2,9,8", "2,4,8,9", "int64[3] a = {8,9,8}, int64[4] b = {2,4,8,9}",
+              BODY.format("0,2,1")), "2,4,9,8", "0,1,3,2"),
+    "one that is not known": (
+        graph("B,2,2,9,8", "B,4,8,9", "int64[3] a = {-1,9,8}, int64[4] b = {-1,4,8,9}",
+              BODY.format("0,2,1")), "-1,4,9,8", "0,1,3,2"),
+    "another dim than was merged": (
+        graph("2,4,9,16", "8,16,3,3", "int64[3] a = {8,9,16}, int64[4] b = {8,16,3,3}",
+              BODY.format("0,2,1")), "8,3,3,16", "0,3,1,2"),
+    "a group that goes last": (
+        graph("2,3,5", "5,3,2", "int64[2] a = {6,5}, int64[3] b = {5,3,2}",
+              BODY.format("1,0")), "3,2,5", "2,0,1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "sizes", "perm"), SPLIT_OTHERWISE.values(), ids=SPLIT_OTHERWISE)
+def test_splits_first_where_it_is_split_otherwise(before: str, sizes: str, perm: str) -> None:
+    interface = before[: before.index("<int64")]
+    after = (
+        f"{interface}<int64[{sizes.count(',') + 1}] s = {{{sizes}}}> "
+        f"{{ r = Reshape(x, s) y = Transpose<perm=[{perm}]>(r) }}"
+    )
+    check_rewrite(unmerge_transpose, before, after)
+
+
 KEPT = {
-    "split into others": graph(
-        "2,4,7,16", "4,2,16,7", "int64[3] a = {8,7,16}, int64[4] b = {4,2,16,7}",
+    "two dims split": graph(
+        "2,4,7,16", "2,4,4,4,7", "int64[3] a = {8,7,16}, int64[5] b = {2,4,4,4,7}",
         BODY.format("0,2,1")),
     "two groups": graph(
         "2,4,7,16", "7,16,2,4", "int64[2] a = {8,112}, int64[4] b = {7,16,2,4}",

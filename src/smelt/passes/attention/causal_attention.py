@@ -29,8 +29,8 @@ def causal(m: Match, b: Builder) -> Replacement:
         return None
     if not causal:
         return Miss("the mask is a triangle, but not the causal mask")
-    if not _equal_heads(node, m["q"], m["k"]):
-        return Miss("keys are not proved to have the heads of queries")
+    if not _fitting_heads(node, m["q"], m["k"]):
+        return Miss("heads of keys are not proved to be those of queries, or to be shared by them")
     if len(node.outputs) > 1:
         return Miss("keys, values or scores are handed on")
     kept = [a for a in node.attributes.values() if a.name != "is_causal"]
@@ -45,12 +45,13 @@ def _rows(value: ir.Value) -> Dim | None:
     return value.shape[-2]
 
 
-def _equal_heads(node: ir.Node, q: ir.Value, k: ir.Value) -> bool:
-    """True unless keys serve several queries; a runtime that is right of one may not be of both."""
-    heads = [node.attributes.get(name) for name in ("q_num_heads", "kv_num_heads")]
+def _fitting_heads(node: ir.Node, q: ir.Value, k: ir.Value) -> bool:
+    """True if each head of keys serves one head of queries, or several."""
     if q.shape is None or k.shape is None or len(q.shape) != len(k.shape):
         return False
-    if len(q.shape) == 4:
-        return same_dim(q.shape[1], k.shape[1])
-    counts = [head.as_int() for head in heads if head is not None]
-    return len(counts) == 2 and counts[0] == counts[1]
+    names = ("q_num_heads", "kv_num_heads")
+    given = [node.attributes.get_int(name, 0) for name in names]
+    queries, keys = (q.shape[1], k.shape[1]) if len(q.shape) == 4 else given
+    if isinstance(queries, int) and isinstance(keys, int):
+        return keys > 0 and queries % keys == 0
+    return same_dim(queries, keys)

@@ -6,8 +6,9 @@
 With ``is_causal``, scores of keys with a higher position than the query become -inf before that.
 A query that the bias leaves no key weighs all by 0, where a Softmax alone gives NaN.
 
-Needs    (1) one result; (2) as many heads for keys as for queries; (3) sizes that are numbers
-         where heads are split off; (4) a bias of numbers, if any.
+Needs    (1) one result; (2) as many heads for keys as for queries, or numbers of heads that
+         divide; (3) sizes that are numbers where heads are split off; (4) a bias of numbers, if
+         any.
 Keeps    (1) past keys and values, caps of scores, masks of booleans, a softmax in another type.
 """
 
@@ -41,14 +42,17 @@ def attention(m: Match, b: Builder) -> Replacement:
     bias = m.get("bias")
     if bias is not None and not bias.shape:
         return Miss("the rank of the mask is not known")
-    if heads != kv_heads or (bias is not None and bias.dtype != m["q"].dtype):  # needs 2, 4
-        return Miss("keys have other heads than queries, or the mask is no bias")
-    operands = [_apart(m[name], heads, b) for name in ("q", "k", "v")]
+    if bias is not None and bias.dtype != m["q"].dtype:  # needs 4
+        return Miss("the mask is no bias")
+    given_heads = {"q": heads, "k": kv_heads, "v": kv_heads}
+    operands = [_apart(m[name], count, b) for name, count in given_heads.items()]
     if None in operands:  # needs 3
         return Miss("the size of a head is not known")
-    q, k, v = (value for value in operands if value is not None)
-    if conflicting_shapes(_heads(q), _heads(k)):
+    q, *shared = (value for value in operands if value is not None)
+    copied = [_copied(value, q, b) for value in shared]
+    if None in copied:  # needs 2
         return Miss("keys have other heads than queries")
+    k, v = (value for value in copied if value is not None)
     size = q.shape[3] if q.shape is not None else None
     if not isinstance(size, int) or q.dtype is None:
         return Miss("the size of a head is not known")
@@ -82,6 +86,24 @@ def _apart(value: ir.Value, heads: int | None, b: Builder) -> ir.Value | None:
         return None
     split = b.op("Reshape", value, b.const_i64([0, 0, heads, width // heads]))
     return b.op("Transpose", split, perm=[0, 2, 1, 3])
+
+
+def _copied(value: ir.Value, q: ir.Value, b: Builder) -> ir.Value | None:
+    """B,H,S,D of B,G,S,D, each head as often as queries share it."""
+    if value.shape is None or q.shape is None:
+        return None
+    heads, groups, size = q.shape[1], value.shape[1], value.shape[3]
+    if not (isinstance(heads, int) and isinstance(groups, int)):
+        return None if conflicting_shapes(_heads(q), _heads(value)) else value
+    if heads == groups:
+        return value
+    if not groups or heads % groups or not isinstance(size, int):
+        return None
+    apart = b.op("Unsqueeze", value, b.const_i64([2]))
+    copies = b.op("Expand", apart, b.const_i64([1, 1, heads // groups, 1, 1]))
+    rows = b.op("Shape", value, start=2, end=3)
+    merged = b.op("Concat", b.const_i64([0, heads]), rows, b.const_i64([size]), axis=0)
+    return b.op("Reshape", copies, merged)
 
 
 def _heads(value: ir.Value) -> ir.Shape | None:

@@ -9,6 +9,9 @@
     before   Attention(q, k, v, Where(GreaterOrEqual(row, column), 0, low)) ─> y
     after    Attention<is_causal=1>(q, k, v) ─> y
 
+    before   Attention(q: B,G*R,S,D, keys and values expanded from B,G,1,S,D and merged)
+    after    Attention(q, keys and values B,G,S,D), where R queries share them
+
 The mask is the same for all layers, so its bias is computed once. A factor of q goes into s. The
 causal mask is told by what it holds, however it was made.
 
@@ -17,7 +20,8 @@ Needs    (1) opset 23; (2) float32, or float16 without a mask; (3) a Softmax ove
          the inputs is; (7) a mask that has its last dims full, with ``low`` at most -1e30, beside
          which every score vanishes, or one that is added, a finite constant or a choice between
          such, of which the lowest floats are raised a little; (8) for the attribute, a causal mask
-         of float32 without offset, window or padding, as long as it is wide.
+         of float32 without offset, window or padding, as long as it is wide; (9) keys and values
+         that are copied alike, each head next to its copies.
 Keeps    (1) masks of -inf that may hide a row, for runtimes differ in what they make of it;
          (2) scores and weights that something else reads. What hides a score is added to it: a
          hidden key whose score is NaN or infinite, which a Where would leave out, makes its rows
@@ -39,6 +43,7 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import is_positive, same_dim, same_shape
 from smelt.passes.attention.causal_attention import causal
 from smelt.passes.attention.causal_mask import FLOOR, LOW
+from smelt.passes.attention.grouped_heads import grouped
 from smelt.passes.base import rounding, rule_pass
 
 OPSET = 23
@@ -176,8 +181,10 @@ def heads_inside(m: Match, b: Builder) -> Replacement:
     if any(row is None for row in rows) or result is None or len(result) not in (2, 3):
         return Miss("heads and their sizes are not numbers, or are not merged again")
     sizes = [row for row in rows if row is not None]
+    if sizes[1][0] != sizes[2][0]:
+        return Miss("keys and values have different heads")
     queries = m["q"].shape
-    if result[-1] != math.prod(sizes[2]) or queries is None:
+    if result[-1] != sizes[0][0] * sizes[2][1] or queries is None:
         return Miss("the result is not one row of all heads for each query")
     if len(result) == 3 and not same_dim(result[1], queries[1]):
         return Miss("the result is not one row of all heads for each query")
@@ -234,7 +241,7 @@ def scaled_operand(m: Match, b: Builder) -> Replacement:
 fuse_attention = rule_pass(
     "fuse_attention",
     __doc__,
-    [attention, heads_inside, scaled_operand, causal],
+    [attention, heads_inside, scaled_operand, causal, grouped],
     exactness=rounding(32, "sums go in blocks; a score that overflows shows through a mask"),
     after=("fuse_softmax",),
 )

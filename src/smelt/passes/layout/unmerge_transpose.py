@@ -3,10 +3,14 @@
     before   Reshape(Transpose<perm=[0, 2, 1]>(Reshape(x: B,H,S,D to B*H,S,D)) to B,H,D,S)
     after    Transpose<perm=[0, 1, 3, 2]>(x)
 
+    before   Reshape(Transpose<perm=[0, 2, 1]>(Reshape(x: B,G,R,S,D to B*H,S,D)) to B,H,D,S)
+    after    Transpose<perm=[0, 1, 3, 2]>(Reshape(x to B,H,S,D))
+
 PyTorch's exporter writes so for keys of an attention.
 
 Needs    (1) one group of neighbouring dims merged, all others as they are; (2) no size that may be
-         0, or every size a number; (3) the result split as before.
+         0, or every size a number; (3) the result split as before, or for the second one group
+         split into dims of which all but one are numbers.
 Keeps    (1) Reshapes that something else reads.
 """
 
@@ -14,6 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+
+import numpy as np
 
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
@@ -25,7 +31,7 @@ from smelt.passes.layout.merge_consecutive_transposes import permutation
 _moved = op("Transpose", op("Reshape", var("x"), rest=True, name="merged"), name="moved")
 
 
-@rule(op("Reshape", _moved, rest=True))  # keeps 1; needs 3: the rewriter compares shapes
+@rule(op("Reshape", _moved, rest=True))  # keeps 1
 def transpose_of_merged(m: Match, b: Builder) -> Replacement:
     perm = permutation(m.node("moved"))
     before, merged = m["x"].shape, m.node("merged").outputs[0].shape
@@ -36,9 +42,27 @@ def transpose_of_merged(m: Match, b: Builder) -> Replacement:
     if groups is None:  # needs 1
         return Miss("more than one group of neighbouring dims is merged")
     axes = [axis for index in perm for axis in groups[index]]
-    if len(result) != len(axes):  # needs 3
-        return Miss("the dims are not split as they were")
+    moved = [before[axis] for axis in axes]
+    if len(result) != len(moved) or not all(map(same_dim, result, moved)):  # needs 3
+        return _split_otherwise(m, b, perm)
     return b.op("Transpose", m["x"], perm=axes)
+
+
+def _split_otherwise(m: Match, b: Builder, perm: Sequence[int]) -> Replacement:
+    """The split first, then the Transpose."""
+    moved, result = m.node("moved").outputs[0].shape, m.root.outputs[0].shape
+    groups = merged_groups(result.dims, moved.dims) if result is not None and moved else None
+    if groups is None or result is None:  # needs 3
+        return Miss("the dims are not split as they were")
+    order = [group for _, group in sorted(zip(perm, groups, strict=True))]
+    dims = [result[axis] for group in order for axis in group]
+    unknown = [dim for dim in dims if not isinstance(dim, int)]
+    if len(unknown) > 1 or not all(map(is_positive, dims)):  # needs 2, 3
+        return Miss("the dims of the result are not numbers")
+    sizes = [dim if isinstance(dim, int) else -1 for dim in dims]
+    starts = np.cumsum([0, *(len(group) for group in order)])
+    axes = [int(starts[index]) + i for index in perm for i in range(len(order[index]))]
+    return b.op("Transpose", b.op("Reshape", m["x"], b.const_i64(sizes)), perm=axes)
 
 
 def merged_groups(dims: Sequence[Dim], merged: Sequence[Dim]) -> list[list[int]] | None:

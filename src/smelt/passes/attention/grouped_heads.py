@@ -1,0 +1,78 @@
+"""The rule that leaves out copies of keys and values: heads of queries share them by themselves."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.pattern import op, optional, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import Dim, same_dim
+from smelt.ir.walk import Walk
+from smelt.passes.layout.merge_consecutive_transposes import permutation
+
+_HEADS_AND_ROWS = (0, 2, 1, 3)
+
+
+@rule(op("Attention", var("q"), var("k"), var("v"), optional(var("bias"))), needs=("Expand",))
+def grouped(m: Match, b: Builder) -> Replacement:
+    """Grouped queries (GQA, Ainslie et al. 2023): B,G,S,D, not expanded to B,G,R,S,D and merged."""
+    if "q_num_heads" in m.root.attributes or len(m.root.outputs) > 1:
+        return None
+    walk = m.walk()
+    copies = [_copied(m[name], walk) for name in ("k", "v")]
+    keys, values = copies
+    if keys is None or values is None:
+        return None
+    if keys.groups != values.groups:  # fuse_attention needs 9
+        return Miss("keys and values are not copied alike")
+    against = m.replaces(walk)
+    if against is not None:
+        return against
+    shared = [copy.once(b) for copy in (keys, values)]
+    inputs = [m["q"], *shared, *m.root.inputs[3:]]
+    return b.add(ir.Node("", "Attention", inputs, m.root.attributes.values()))[0]
+
+
+class _Copied:
+    """``source``, of which a dim of 1 behind the ``groups`` is expanded and merged with them."""
+
+    def __init__(self, source: ir.Value, at: int, groups: int, transposed: bool) -> None:
+        self.source = source
+        self.at = at
+        self.groups = groups
+        self.transposed = transposed
+
+    def once(self, b: Builder) -> ir.Value:
+        """B,G,S,D."""
+        heads = b.op("Squeeze", self.source, b.const_i64([self.at]))
+        return b.op("Transpose", heads, perm=_HEADS_AND_ROWS) if self.transposed else heads
+
+
+def _copied(value: ir.Value, walk: Walk) -> _Copied | None:
+    """What ``value``, B,H,S,D, is copied from; through a Transpose from B,S,H,D too."""
+    turned = walk.up(value, "Transpose")
+    if turned is not None and permutation(turned) != _HEADS_AND_ROWS:
+        return None
+    merge = walk.up(turned.inputs[0] if turned is not None else value, "Reshape")
+    merged = merge.outputs[0].shape if merge is not None else None
+    expand = walk.up(merge.inputs[0], "Expand") if merge is not None else None
+    source = expand.inputs[0] if expand is not None else None
+    if expand is None or source is None or merged is None:
+        return None
+    at = 2 if turned is None else 3
+    small, large = source.shape, expand.outputs[0].shape
+    if small is None or large is None or len(merged) != 4 or not len(small) == len(large) == 5:
+        return None
+    groups = small[at - 1]
+    if not isinstance(groups, int) or small[at] != 1 or not _only_copied(small, large, at):
+        return None
+    kept: list[Dim] = [*large[: at - 1], *large[at + 1 :]]
+    others = [*merged[: at - 1], *merged[at:]]
+    if not all(same_dim(dim, other) for dim, other in zip(kept, others, strict=True)):
+        return None
+    return _Copied(source, at, groups, turned is not None)
+
+
+def _only_copied(small: ir.Shape, large: ir.Shape, at: int) -> bool:
+    return all(same_dim(small[i], large[i]) for i in range(5) if i != at)

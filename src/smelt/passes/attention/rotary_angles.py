@@ -1,0 +1,174 @@
+"""The cosines and sines of a rotary embedding, as models hold them and as the operator reads them.
+
+A model multiplies x, B,H,S,D or B,S,H,D, by arrays that broadcast to it: the same for all heads,
+and often for all batches. ``RotaryEmbedding`` reads B,S,D/2, or the rows P,D/2 with the position
+of each of B,S among them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.constants import Constants
+from smelt.ir.rule import Match
+from smelt.ir.shapes import Dim, same_dim
+from smelt.ir.slices import cuts_of
+from smelt.ir.walk import producer_of
+from smelt.operators.elementwise import UNARY
+
+DEEP = 16
+"""Operators between the angles and where their halves are joined; models have about five."""
+
+
+def are_halves(low: ir.Value, high: ir.Value, constants: Constants) -> bool:
+    """True if a Split, or two Slices, made ``low`` and ``high`` of the last dim, in that order."""
+    first, second = producer_of(low, "Slice", "Split"), producer_of(high, "Slice", "Split")
+    source = first.inputs[0] if first is not None else None
+    if first is None or second is None or source is None or source.shape is None:
+        return False
+    size, last = source.shape[-1], len(source.shape) - 1
+    if not isinstance(size, int) or size % 2:
+        return False
+    if first.op_type == "Split" or second.op_type == "Split":
+        axis = first.attributes.get_int("axis", 0)
+        halves = all(v.shape is not None and v.shape[-1] == size // 2 for v in (low, high))
+        in_order = (low.index(), high.index(), len(first.outputs)) == (0, 1, 2)
+        return first is second and halves and in_order and axis in (-1, last)
+    taken = [_taken(node, last, size, constants) for node in (first, second)]
+    return taken == [range(size // 2), range(size // 2, size)]
+
+
+def _taken(node: ir.Node, last: int, size: int, constants: Constants) -> range | None:
+    cuts = cuts_of(node, constants)
+    if cuts is None or list(cuts) != [last]:
+        return None
+    return range(size)[slice(*cuts[last])]
+
+
+def first_half(value: ir.Value, m: Match, b: Builder, depth: int = 0) -> ir.Value | None:
+    """The first half along the last axis, if the other is proved to be equal; else None."""
+    array = m.array(value, None)
+    if array is not None:
+        size = array.shape[-1] // 2 if array.ndim else 0
+        low, high = array[..., :size], array[..., size:]
+        return b.constant(low) if np.array_equal(low, high) and size else None
+    node = producer_of(value, "Concat", "Unsqueeze", "Mul", "Cast", "Gather", *UNARY)
+    source = node.inputs[0] if node is not None else None
+    if node is None or source is None or source.shape is None or depth == DEEP:
+        return None
+    rank = len(source.shape)
+    if node.op_type == "Concat":
+        joined = len(node.inputs) == 2 and node.inputs[1] is source
+        return source if joined and node.attributes.get_int("axis", 0) in (-1, rank - 1) else None
+    rest = node.inputs[1:]
+    if node.op_type == "Unsqueeze":
+        axes = opset.axes_of(node, m.constants, index=1)
+        if not axes or (rank + len(axes) - 1) in {axis % (rank + len(axes)) for axis in axes}:
+            return None
+    elif node.op_type == "Gather":
+        if rank < 2 or node.attributes.get_int("axis", 0) % rank == rank - 1:
+            return None
+    elif node.op_type == "Mul":
+        numbers = [m.scalar(each) is not None for each in node.inputs]
+        if numbers.count(True) != 1:
+            return None
+        if numbers[0]:
+            half = first_half(node.inputs[1], m, b, depth + 1) if node.inputs[1] else None
+            return b.like(node, source, half) if half is not None else None
+    half = first_half(source, m, b, depth + 1)
+    return b.like(node, half, *rest) if half is not None else None
+
+
+@dataclass(frozen=True)
+class Angles:
+    """Cosines and sines for ``x``, whose positions are along axis ``rows``, 2 or 1."""
+
+    x: ir.Value
+    shape: ir.Shape
+    cos: ir.Value
+    sin: ir.Value
+    rows: int
+
+    @property
+    def heads(self) -> Dim:
+        """How many heads x has."""
+        return self.shape[3 - self.rows]
+
+    @property
+    def size(self) -> int:
+        """How many numbers a head has at a position."""
+        size = self.shape[3]
+        assert isinstance(size, int)
+        return size
+
+    def operands(self, b: Builder) -> list[ir.Value]:
+        """What ``RotaryEmbedding`` reads behind x."""
+        half, batch = self.size // 2, self.shape[0]
+        if batch == 1 or not _is_shared(self.cos):
+            axes = b.const_i64([3 - self.rows])
+            whole = [_of_rank_four(value, b) for value in (self.cos, self.sin)]
+            return [b.op("Squeeze", value, axes) for value in whole]
+        rows = [b.op("Reshape", value, b.const_i64([-1, half])) for value in (self.cos, self.sin)]
+        return [*rows, self._positions(b)]
+
+    def _positions(self, b: Builder) -> ir.Value:
+        """0, 1, ... for each batch: B,S."""
+        batch, count = self.shape[0], self.shape[self.rows]
+        if isinstance(batch, int) and isinstance(count, int):
+            return b.constant(np.tile(np.arange(count, dtype=np.int64), (batch, 1)))
+        sizes = [self._size(axis, b) for axis in (0, self.rows)]
+        if isinstance(count, int):
+            line = b.const_i64(range(count))
+        else:
+            end = b.op("Squeeze", sizes[1], b.const_i64([0]))
+            line = b.op("Range", b.const_i64(0), end, b.const_i64(1))
+        return b.op("Expand", line, b.op("Concat", *sizes, axis=0))
+
+    def _size(self, axis: int, b: Builder) -> ir.Value:
+        """The size of x along ``axis``, of an input where one says it, so that layers share it."""
+        dim, owner = self.shape[axis], self.x.graph
+        if isinstance(dim, int):
+            return b.const_i64([dim])
+        for value in owner.inputs if owner is not None else ():
+            for at, declared in enumerate(value.shape or ()):
+                if not isinstance(declared, int) and same_dim(declared, dim):
+                    return b.op("Shape", value, start=at, end=at + 1)
+        return b.op("Shape", self.x, start=axis, end=axis + 1)
+
+
+def angles_of(x: ir.Value, cos: ir.Value, sin: ir.Value) -> Angles | None:
+    """``cos`` and ``sin``, which broadcast to x but for the last dim: half of that of x."""
+    if x.shape is None:
+        return None
+    rows = {_rows(x.shape, value.shape) for value in (cos, sin)}
+    if len(rows) != 1 or None in rows or _is_shared(cos) != _is_shared(sin):
+        return None
+    (axis,) = rows
+    return Angles(x, x.shape, cos, sin, axis) if axis is not None else None
+
+
+def _rows(x: ir.Shape, angles: ir.Shape | None) -> int | None:
+    """The axis of x along which ``angles`` differ, if that is all, but for batches."""
+    if angles is None or not 2 <= len(angles) <= 4 or not isinstance(x[3], int):
+        return None
+    batch, first, second, half = (*(1,) * (4 - len(angles)), *angles.dims)
+    if half != x[3] // 2 or not (batch == 1 or same_dim(batch, x[0])):
+        return None
+    if first == 1 and same_dim(second, x[2]):
+        return 2
+    return 1 if second == 1 and same_dim(first, x[1]) else None
+
+
+def _is_shared(value: ir.Value) -> bool:
+    """True if there is one row a position, for all batches."""
+    return value.shape is not None and (len(value.shape) < 4 or value.shape[0] == 1)
+
+
+def _of_rank_four(value: ir.Value, b: Builder) -> ir.Value:
+    missing = 4 - len(value.shape or ())
+    return b.op("Unsqueeze", value, b.const_i64(range(missing))) if missing else value

@@ -1,0 +1,156 @@
+"""Rotary embeddings as PyTorch and JAX write them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from rewrites import check_operators, check_rewrite, check_unchanged
+
+from smelt import optimize
+from smelt.ir import text
+from smelt.passes.attention.fuse_rotary_embedding import fuse_rotary_embedding
+from smelt.runtime.runner import run
+
+CUTS = "int64[1] o = {0}, int64[1] h = {2}, int64[1] e = {9223372036854775807}, int64[1] a = {3}"
+HALVES = "p = Slice(x, o, h, a) q = Slice(x, h, e, a) "
+TURNED = "n = Neg(q) r = Concat<axis=-1>(n, p) c = Mul(x, cos) s = Mul(sin, r) y = Add(c, s)"
+PRODUCTS = (
+    "pc = Mul(p, cos) qs = Mul(q, sin) l = Sub(pc, qs) qc = Mul(cos, q) ps = Mul(p, sin) "
+    "m = Add(qc, ps) y = Concat<axis=3>(l, m)"
+)
+WAVE = "0.9,0.1,0.7,0.3,0.2,0.4"
+
+
+def graph(shape: str, body: str, angles: str, constants: str = CUTS) -> str:
+    return f"g (float[{shape}] x{angles}) => (float[{shape}] y) <{constants}> {{ {body} }}"
+
+
+def doubled(rows: str) -> str:
+    """Rows of two numbers as rows of four."""
+    numbers = rows.split(",")
+    pairs = [numbers[i : i + 2] for i in range(0, len(numbers), 2)]
+    return ",".join(number for pair in pairs for number in pair * 2)
+
+
+CONSTANT = f"{CUTS}, float[1,1,3,4] cos = {{{doubled(WAVE)}}}, float[3,4] sin = {{{doubled(WAVE)}}}"
+
+
+def test_constant_angles_become_rows_of_their_halves() -> None:
+    check_rewrite(
+        fuse_rotary_embedding,
+        graph("2,5,3,4", HALVES + TURNED, "", CONSTANT),
+        f"g (float[2,5,3,4] x) => (float[2,5,3,4] y) <float[1,1,3,2] cos = {{{WAVE}}}, "
+        f"float[3,2] sin = {{{WAVE}}}, int64[2] rows = {{-1,2}}, int64[2,3] at = {{0,1,2,0,1,2}}> "
+        "{ c = Reshape(cos, rows) s = Reshape(sin, rows) y = RotaryEmbedding(x, c, s, at) }",
+    )
+
+
+def test_positions_of_a_symbolic_batch_are_counted() -> None:
+    before = graph("B,5,3,4", HALVES + TURNED, "", CONSTANT)
+    check_operators(
+        fuse_rotary_embedding,
+        before,
+        ["Reshape", "Reshape", "Shape", "Concat", "Expand", "RotaryEmbedding"],
+    )
+
+
+ANGLES = {
+    "of each batch": (", float[B,1,S,2] w", "B,5,S,4", 3),
+    "of one batch": (", float[1,1,S,2] w", "1,5,S,4", 3),
+    "of all batches": (", float[S,2] w", "B,5,S,4", 4),
+    "positions before heads": (", float[B,S,1,2] w", "B,S,5,4", 3),
+    "all batches, positions before heads": (", float[S,1,2] w", "B,S,5,4", 4),
+    "one position": (", float[B,1,1,2] w", "B,5,1,4", 3),
+}
+
+
+@pytest.mark.parametrize("wide", [True, False], ids=["joined", "halves"])
+@pytest.mark.parametrize("name", ANGLES)
+def test_computed_angles(name: str, wide: bool) -> None:
+    inputs, shape, operands = ANGLES[name]
+    joined = "w2 = Concat<axis=-1>(w, w) cos = Cos(w2) sin = Sin(w2) "
+    body = joined + HALVES + TURNED if wide else "cos = Cos(w) sin = Sin(w) " + HALVES + PRODUCTS
+    model = optimize(text.parse(graph(shape, body, inputs), 23), pipeline="fuse-rotary-embedding")
+    (node,) = [node for node in model.graph if node.op_type == "RotaryEmbedding"]
+    assert len(node.inputs) == operands
+    rng = np.random.default_rng(0)
+    sizes = {"B": 2, "S": 3, "g": 0}
+    known = [int(sizes.get(dim, dim)) for dim in shape.split(",")]
+    dims = [int(sizes.get(d, d)) for d in inputs[inputs.index("[") + 1 : -3].split(",")]
+    x = rng.standard_normal(known).astype(np.float32)
+    w = rng.standard_normal(dims).astype(np.float32)
+    halves = x[..., :2], x[..., 2:]
+    cos, sin = np.cos(w), np.sin(w)
+    expected = [halves[0] * cos - halves[1] * sin, halves[1] * cos + halves[0] * sin]
+    (y,) = run(model, [x, w])
+    np.testing.assert_allclose(y, np.concatenate(expected, -1), atol=1e-6)
+
+
+def test_a_split_gives_halves_as_well() -> None:
+    halves = "p, q = Split<axis=3, num_outputs=2>(x) "
+    body = "cos = Cos(w) sin = Sin(w) " + halves + PRODUCTS
+    check_operators(
+        fuse_rotary_embedding,
+        graph("2,5,3,4", body, ", float[2,1,3,2] w"),
+        ["Cos", "Sin", "Squeeze", "Squeeze", "RotaryEmbedding"],
+    )
+
+
+def test_heads_go_last() -> None:
+    check_rewrite(
+        fuse_rotary_embedding,
+        "g (float[B,3,5,4] x, float[B,3,2] c, float[B,3,2] s) => (float[B,5,3,4] y) "
+        "{ t = Transpose<perm=[0,2,1,3]>(x) y = RotaryEmbedding(t, c, s) }",
+        "g (float[B,3,5,4] x, float[B,3,2] c, float[B,3,2] s) => (float[B,5,3,4] y) "
+        "<int64[3] flat = {0,0,20}, int64[4] heads = {0,0,5,4}> { f = Reshape(x, flat) "
+        "r = RotaryEmbedding<num_heads=5>(f, c, s) h = Reshape(r, heads) "
+        "y = Transpose<perm=[0,2,1,3]>(h) }",
+    )
+
+
+W = ", float[2,1,3,2] cos, float[2,1,3,2] sin"
+WIDE = ", float[2,1,3,4] cos, float[2,1,3,4] sin"
+KEPT = {
+    "angles of which the halves may differ": graph("2,5,3,4", HALVES + TURNED, WIDE),
+    "constants of which the halves differ": graph(
+        "2,5,3,4",
+        HALVES + TURNED,
+        "",
+        f"{CUTS}, float[4] cos = {{1,2,1,3}}, float[4] sin = {{1,2,1,2}}",
+    ),
+    "angles of each head": graph(
+        "2,5,3,4", HALVES + PRODUCTS, ", float[2,5,3,2] cos, float[2,5,3,2] sin"
+    ),
+    "angles of one position for all": graph(
+        "2,5,3,4", HALVES + PRODUCTS, ", float[2,1,1,2] cos, float[2,1,1,2] sin"
+    ),
+    "halves in the other order": graph("2,5,3,4", HALVES + PRODUCTS.replace("l, m", "m, l"), W),
+    "turned the other way": graph(
+        "2,5,3,4",
+        HALVES + PRODUCTS.replace("Sub(pc, qs)", "Add(pc, qs)").replace("Add(qc", "Sub(qc"),
+        W,
+    ),
+    "parts that are no halves": graph(
+        "2,5,3,4", HALVES + PRODUCTS, W, CUTS.replace("h = {2}", "h = {1}")
+    ).replace("float[2,1,3,2]", "float[2,1,3,1]").replace("(float[2,5,3,4] y)", "(float[2,5,3,?] y)"),
+    "doubles": graph("2,5,3,4", HALVES + PRODUCTS, W).replace("float[", "double["),
+    "cut along another axis": graph(
+        "2,5,4,4", HALVES + PRODUCTS.replace("axis=3", "axis=2"), W, CUTS.replace("a = {3}", "a = {2}")
+    ).replace("float[2,1,3,2]", "float[2,1,2,4]"),
+    "a result of more rows than x": graph(
+        "2,5,1,4", HALVES + PRODUCTS, W
+    ).replace("(float[2,5,1,4] y)", "(float[2,5,3,4] y)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("source", KEPT.values(), ids=KEPT)
+def test_keeps(source: str) -> None:
+    check_unchanged(fuse_rotary_embedding, source)
+
+
+def test_a_half_that_is_an_output_stays() -> None:
+    source = graph("2,5,3,4", HALVES + TURNED, ", float[2,1,3,2] w")
+    before = source.replace("y)", "y, float[2,5,3,4] r)").replace(
+        HALVES, "v = Concat<axis=-1>(w, w) cos = Cos(v) sin = Sin(v) " + HALVES
+    )
+    check_unchanged(fuse_rotary_embedding, before)
