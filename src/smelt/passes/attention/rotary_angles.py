@@ -145,11 +145,10 @@ def angles_of(x: ir.Value, cos: ir.Value, sin: ir.Value) -> Angles | None:
     """``cos`` and ``sin``, which broadcast to x but for the last dim: half of that of x."""
     if x.shape is None:
         return None
-    rows = {_rows(x.shape, value.shape) for value in (cos, sin)}
-    if len(rows) != 1 or None in rows or _is_shared(cos) != _is_shared(sin):
+    rows, others = _rows(x.shape, cos.shape), _rows(x.shape, sin.shape)
+    if rows is None or rows != others or _is_shared(cos) != _is_shared(sin):
         return None
-    (axis,) = rows
-    return Angles(x, x.shape, cos, sin, axis) if axis is not None else None
+    return Angles(x, x.shape, cos, sin, rows)
 
 
 def _rows(x: ir.Shape, angles: ir.Shape | None) -> int | None:
