@@ -155,7 +155,8 @@ def _rows(x: ir.Shape, angles: ir.Shape | None) -> int | None:
     """The axis of x along which ``angles`` differ, if that is all, but for batches."""
     if angles is None or not 2 <= len(angles) <= 4 or not isinstance(x[3], int):
         return None
-    batch, first, second, half = (*(1,) * (4 - len(angles)), *angles.dims)
+    dims: list[Dim] = [*(1,) * (4 - len(angles)), *angles.dims]
+    batch, first, second, half = dims
     if half != x[3] // 2 or not (batch == 1 or same_dim(batch, x[0])):
         return None
     if first == 1 and same_dim(second, x[2]):
