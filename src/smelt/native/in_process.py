@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from smelt.native.kernels.blas import binding
 from smelt.native.memory import allocate
 from smelt.native.unit import Unit
 from smelt.program.instruction import Program
@@ -52,6 +53,7 @@ def source_of(program: Program) -> Source:
     run = "\n    ".join([f"{SIGNATURE}\n{{", *body]) + "\n}\n"
     parts = [HEAD, *unit.support.values(), *unit.functions.values(), run]
     weights = tuple(_aligned(weight.array) for weight in unit.weights.values())
+    parts.append(binding(unit.support))
     return Source("\n".join(parts), weights, memory.arena_bytes)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import onnx_ir as ir
@@ -44,14 +45,19 @@ def ordered(model: ir.Model, target: str) -> Program:
     return planned(program, target)
 
 
-def planned(program: Program, target: str) -> Program:
+def planned(
+    program: Program, target: str, choices: Sequence[Callable[[Program], None]] = ()
+) -> Program:
     """A static ``program``, which is used up, in kernels of this engine and in their order.
 
-    Raises as ``ordered`` does.
+    ``choices`` are steps that choose other kernels where a machine has them. Raises as ``ordered``
+    does.
     """
     fold_movement(program)
     widen(program)
     simplify(program)
+    for choose in choices:
+        choose(program)
     check(program, target)
     return _scheduled(program)
 

@@ -74,7 +74,8 @@ def _merge(axes: Sequence[Axis]) -> Axis | None:
     return merged
 
 
-def _layout(instance: Instance) -> Layout | None:
+def layout_of_instance(instance: Instance) -> Layout | None:
+    """The loops of a DotGeneral, as ``layout_of``."""
     dims = instance.instruction.attributes["dims"]
     if not isinstance(dims, DotDims):
         raise InternalError("E960", "a DotGeneral without dimension numbers")
@@ -83,7 +84,7 @@ def _layout(instance: Instance) -> Layout | None:
 
 def is_product(instance: Instance) -> bool:
     """True if the dims of a DotGeneral are one matrix product in a batch, as they lie in memory."""
-    return _layout(instance) is not None
+    return layout_of_instance(instance) is not None
 
 
 def _refuse(instance: Instance) -> str | None:
@@ -92,7 +93,7 @@ def _refuse(instance: Instance) -> str | None:
         return f"the semiring {attributes['semiring']!r}"
     if instance.type(0) != instance.type(1):
         return "operands of two element types"
-    if _layout(instance) is None:
+    if layout_of_instance(instance) is None:
         return "dims that are not one batch of matrices"
     return None
 
@@ -102,7 +103,7 @@ def _panel(instance: Instance, layout: Layout) -> int:
 
 
 def _needs(instance: Instance) -> Needs:
-    layout = _layout(instance)
+    layout = layout_of_instance(instance)
     if layout is None or _is_packed(instance, layout):
         return Needs()
     if _in_vectors(instance, layout):
@@ -130,7 +131,7 @@ def _is_copied(layout: Layout) -> bool:
 @kernel("DotGeneral", kinds=NUMBER, needs=_needs, refuse=_refuse)
 def dot_general(cx: KernelContext) -> None:
     """Loops over batches, panels of columns, and tiles of rows."""
-    layout = _layout(cx)
+    layout = layout_of_instance(cx)
     assert layout is not None
     lhs, output = cx.input(0), cx.output()
     m, n, k = layout.m, layout.n, layout.k
@@ -151,12 +152,12 @@ def dot_general(cx: KernelContext) -> None:
             m=m.size,
             n=width,
             k=k.size,
-            a=_at(lhs.name, [axis.lhs for axis in layout.batch], variables),
+            a=at(lhs.name, [axis.lhs for axis in layout.batch], variables),
             a_m=m.lhs,
             a_k=k.lhs,
-            b=_at(right, [axis.rhs for axis in layout.batch], variables),
+            b=at(right, [axis.rhs for axis in layout.batch], variables),
             b_k=k.rhs,
-            c=_at(output.name, [s * m.size * n.size for s in row_major(sizes)], variables),
+            c=at(output.name, [s * m.size * n.size for s in row_major(sizes)], variables),
             c_m=n.size,
         )
         whole = n.size - n.size % width
@@ -178,13 +179,13 @@ def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -
             m=m.size,
             n=n.size,
             k=k.size,
-            a=_at(lhs.name, [axis.lhs for axis in layout.batch], variables),
+            a=at(lhs.name, [axis.lhs for axis in layout.batch], variables),
             a_m=m.lhs,
             a_k=k.lhs,
-            b=right or _at(cx.input(1).name, [axis.rhs for axis in layout.batch], variables),
+            b=right or at(cx.input(1).name, [axis.rhs for axis in layout.batch], variables),
             b_k=k.rhs,
             b_n=n.rhs,
-            c=_at(output.name, [s * m.size * n.size for s in row_major(sizes)], variables),
+            c=at(output.name, [s * m.size * n.size for s in row_major(sizes)], variables),
             finish=Finish(),
         )
         copies = not is_packed and panel_workspace(n.size, k.size, n.rhs) > 0
@@ -192,7 +193,8 @@ def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -
         vector_dot.emit(cx, product, packed=is_packed, scratch=scratch)
 
 
-def _at(pointer: str, strides: Sequence[int], variables: Sequence[str]) -> str:
+def at(pointer: str, strides: Sequence[int], variables: Sequence[str]) -> str:
+    """The pointer moved along ``strides`` by the loop ``variables``."""
     offset = index(strides, variables)
     return pointer if offset == "0" else f"{pointer} + {offset}"
 

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 PREFIX = "scipy_cblas_"
-FUNCTIONS = ("sgemm", "dgemm", "sgemv", "dgemv")
+FUNCTIONS = ("sgemm", "dgemm")
 """What the table holds, in order."""
 
 

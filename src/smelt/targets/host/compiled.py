@@ -15,10 +15,13 @@ from typing import TypeAlias
 import numpy as np
 
 from smelt.errors import ErrorList, SmeltError, Unsupported
+from smelt.native.call_blas import call_blas
 from smelt.native.in_process import FUNCTION, source_of
+from smelt.native.kernels.blas import BIND
 from smelt.native.schedule import planned
 from smelt.program.instruction import Program
 from smelt.program.specialize import specialize
+from smelt.runtime.jit import blas
 from smelt.runtime.jit.build import built
 from smelt.runtime.jit.caller import Caller, Entry, Port, caller
 
@@ -100,10 +103,13 @@ def compile_program(program: Program) -> Caller:
     compiler, and what ``Toolchain.compile`` does.
     """
     inputs, outputs = _ports(program, program.inputs), _ports(program, program.outputs)
-    ordered = planned(program, "host")
+    table = blas.table()
+    ordered = planned(program, "host", () if table is None else (call_blas,))
     source = source_of(ordered)
     with built(source.text) as path:
         library = ctypes.CDLL(str(path))
+    if BIND in source.text:
+        library[BIND](table)
     run = ctypes.cast(library[FUNCTION], ctypes.c_void_p).value
     assert run is not None
     return caller(
