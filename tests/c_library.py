@@ -57,6 +57,17 @@ def with_constants(graph: str, opset: int, names: str) -> ir.Model:
     return model
 
 
+def with_values(graph: str, opset: int, values: Mapping[str, np.ndarray]) -> ir.Model:
+    """The model of ``graph`` whose inputs that ``values`` name are initializers."""
+    model = text.parse(graph, opset)
+    for value in list(model.graph.inputs):
+        if value.name in values:
+            value.const_value = ir.Tensor(np.asarray(values[value.name]), name=value.name)
+            model.graph.inputs.remove(value)
+            model.graph.register_initializer(value)
+    return model
+
+
 def ops(artifact: Artifact) -> list[str]:
     """The instructions that the artifact runs."""
     return [instruction.op for instruction in artifact.plan.steps.instructions]
@@ -74,19 +85,29 @@ class Built:
 class Library:
     """Graphs in ONNX text by name, compiled by smelt and then by the C compiler, in one go.
 
-    Inputs called as in ``constant`` become initializers.
+    Inputs called as in ``constant`` become initializers; those of a graph that ``values`` have,
+    too.
     """
 
     def __init__(
-        self, graphs: Mapping[str, str], opset: int = 23, flags=STRICT, constant: str = ""
+        self,
+        graphs: Mapping[str, str],
+        opset: int = 23,
+        flags=STRICT,
+        constant: str = "",
+        values: Mapping[str, Mapping[str, np.ndarray]] | None = None,
     ) -> None:
         files: dict[str, bytes] = {}
         self.graphs, self.opset = graphs, opset
         self.models: dict[str, Built] = {}
         for number, (name, graph) in enumerate(graphs.items()):
-            artifact = compile_c(with_constants(graph, opset, constant), name=f"m{number}")
+            if values is None:
+                sources = [with_constants(graph, opset, constant) for _ in range(2)]
+            else:
+                sources = [with_values(graph, opset, values[name]) for _ in range(2)]
+            source, copy = sources
+            artifact = compile_c(copy, name=f"m{number}")
             files.update(artifact.files)
-            source = with_constants(graph, opset, constant)
             self.models[name] = Built(source, artifact, f"m{number}_run")
         self._folder = tempfile.TemporaryDirectory()
         self._library = ctypes.CDLL(str(build(files, Path(self._folder.name), flags)))

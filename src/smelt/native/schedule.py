@@ -36,7 +36,7 @@ def ordered(model: ir.Model, target: str) -> Program:
 
     Raises an ErrorList of everything that has no kernel; ``target`` is the name of who lacks it.
     """
-    program = lower(model)
+    program = lower(model, is_computed)
     bind_declared(program, declared(model.graph))
     for value, number in zip(model.graph.outputs, program.outputs, strict=True):
         value.shape = ir.Shape(program.slots[number].shape)
@@ -82,7 +82,7 @@ def _scheduled(program: Program) -> Program:
 def computes(model: ir.Model, node: ir.Node) -> bool:
     """True if there are kernels for ``node`` as it stands, or if its sizes are open."""
     try:
-        program = lower_alone(model, node)
+        program = lower_alone(model, node, is_computed)
         if not is_static(program) or any(slot.dtype not in C_TYPES for slot in program.slots):
             return True
         widen(program)
@@ -120,3 +120,8 @@ def refusal(program: Program, instruction: Instruction) -> str | None:
     if instance.slot(0) is not None and instance.type(0).kind not in kernel.kinds:
         return f"its kernel takes no {instance.type(0).name}"
     return kernel.refuse(instance)
+
+
+def is_computed(program: Program, instruction: Instruction) -> bool:
+    """True if there is a kernel for an instruction."""
+    return refusal(program, instruction) is None

@@ -5,7 +5,8 @@ A question such as ``ints`` or ``axes`` refuses what the Program cannot hold, wi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import onnx_ir as ir
@@ -28,13 +29,24 @@ from smelt.program.instruction import (
 ABSENT = -1
 """The slot number of an optional input that is not given."""
 
+Whole: TypeAlias = Callable[[Program, Instruction], bool]
+"""Whether a target computes an instruction as it stands, which others need several for."""
+
+
+def nothing_whole(program: Program, instruction: Instruction) -> bool:
+    """What a target without such kernels says."""
+    return False
+
 
 class ProgramBuilder:
     """What is known while one graph becomes a Program: that of the model, or a body in it."""
 
-    def __init__(self, model: ir.Model, around: ProgramBuilder | None = None) -> None:
+    def __init__(
+        self, model: ir.Model, around: ProgramBuilder | None = None, whole: Whole = nothing_whole
+    ) -> None:
         self.model = model
         self.around = around
+        self.whole: Whole = whole if around is None else around.whole
         self.captured: dict[int, int] = {}
         """Slots of the Program around that this one, a body, reads, and the slot of each here."""
         self.opset = model.opset_imports.get("", 1)
@@ -166,6 +178,17 @@ class ProgramBuilder:
         while inputs and inputs[-1] == ABSENT:
             inputs.pop()
         self.emit(node.op_type, inputs, [self.define(v) for v in node.outputs], **attributes)
+
+    def kept_whole(self, node: ir.Node, **attributes: AttributeValue | DotDims) -> bool:
+        """``keep``, if the target computes that instruction; False, with nothing done, if not."""
+        self.keep(node, **attributes)
+        kept = self.program.instructions.pop()
+        slots = [self.program.slots[slot] for slot in (*kept.inputs, *kept.outputs) if slot >= 0]
+        static = all(isinstance(dim, int) for slot in slots for dim in slot.shape)
+        if static and self.whole(self.program, kept):
+            self.program.instructions.append(kept)
+            return True
+        return False
 
     # Questions about a node
 

@@ -7,20 +7,21 @@ import onnx_ir as ir
 from smelt.errors import ErrorList, Unsupported
 from smelt.ir import scope
 from smelt.program.instruction import Program
-from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.builder import ProgramBuilder, Whole, nothing_whole
 from smelt.program.lower.nodes import dispatch, lower_node
 
 OLDEST_OPSET = 7
 """Before it, binary operators broadcast by attributes."""
 
 
-def lower(model: ir.Model) -> Program:
+def lower(model: ir.Model, whole: Whole = nothing_whole) -> Program:
     """The Program of ``model``, whose values must have known dtypes and ranks.
 
-    Needs inlined functions. Symbolic dims stay symbolic in the slots. Raises
+    ``whole`` says which instructions on quantized numbers are not spelled out. Needs inlined
+    functions. Symbolic dims stay symbolic in the slots. Raises
     an ErrorList of Unsupported E201, one for each node that cannot be lowered.
     """
-    cx = ProgramBuilder(model)
+    cx = ProgramBuilder(model, whole=whole)
     errors: list[Unsupported] = []
     if cx.opset < OLDEST_OPSET:
         raise Unsupported(
@@ -45,12 +46,12 @@ def lower(model: ir.Model) -> Program:
     return cx.program
 
 
-def lower_alone(model: ir.Model, node: ir.Node) -> Program:
+def lower_alone(model: ir.Model, node: ir.Node, whole: Whole = nothing_whole) -> Program:
     """The Program of ``node`` alone, which takes what the node does but for its constants.
 
-    Raises Unsupported E201 if the node cannot be lowered.
+    ``whole`` as of ``lower``. Raises Unsupported E201 if the node cannot be lowered.
     """
-    cx = ProgramBuilder(model)
+    cx = ProgramBuilder(model, whole=whole)
     cx.node = node
     read = (*node.inputs, *scope.captures(node))
     given = dict.fromkeys(v for v in read if v is not None and not cx.has_slot(v))

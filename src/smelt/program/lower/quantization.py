@@ -11,7 +11,7 @@ import math
 import ml_dtypes
 import onnx_ir as ir
 
-from smelt.program.instruction import Dim
+from smelt.program.instruction import AttributeValue, Dim
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.contraction import product_to, shifted
 from smelt.program.lower.convolution import window_attributes
@@ -60,6 +60,8 @@ def quantize(cx: ProgramBuilder, node: ir.Node) -> None:
 @lowers("ConvInteger")
 def conv_integer(cx: ProgramBuilder, node: ir.Node) -> None:
     """A Conv of integers less their zero points, in floats that hold every sum."""
+    if cx.kept_whole(node, **_window(cx, node, cx.slot(node.inputs[1]))):
+        return
     x, w = cx.slot(node.inputs[0]), cx.slot(node.inputs[1])
     sums = _convolution(cx, node, x, w, cx.input(node, 2), cx.input(node, 3), node.outputs[0])
     _cast_to(cx, sums, node.outputs[0])
@@ -68,6 +70,8 @@ def conv_integer(cx: ProgramBuilder, node: ir.Node) -> None:
 @lowers("QLinearConv")
 def qlinear_conv(cx: ProgramBuilder, node: ir.Node) -> None:
     """Sums of products of integers, and a bias; one factor a channel; then as QuantizeLinear."""
+    if cx.kept_whole(node, **_window(cx, node, cx.slot(node.inputs[3]))):
+        return
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = node.inputs[:8]
     output, bias = node.outputs[0], cx.input(node, 8)
     sums = _convolution(cx, node, cx.slot(x), cx.slot(w), x_zero, w_zero, output)
@@ -85,6 +89,8 @@ def qlinear_conv(cx: ProgramBuilder, node: ir.Node) -> None:
 @lowers("QLinearMatMul")
 def qlinear_matmul(cx: ProgramBuilder, node: ir.Node) -> None:
     """As QLinearConv, of a MatMul; scales and zero points of one operand may be rows or columns."""
+    if cx.kept_whole(node):
+        return
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = node.inputs
     output = node.outputs[0]
     left = shifted(cx, cx.slot(a), a_zero, rows=True)
@@ -111,9 +117,9 @@ def _convolution(
     output: ir.Value,
 ) -> int:
     """The sums of a convolution of integers, as floats: doubles where floats would round."""
-    sizes = [dim for dim in cx.shape(w) if isinstance(dim, int)]
-    if len(sizes) < len(cx.shape(w)) or output.shape is None:
-        raise cx.refuse_size("the weights have a symbolic size")
+    sizes = _sizes(cx, w)
+    if output.shape is None:
+        raise cx.refuse("the rank of the result is not known")
     exact = math.prod(sizes[1:]) * 255 * 255 < EXACT_FLOAT
     wide = FLOAT if exact else ir.DataType.DOUBLE
     image = _cast(cx, shifted(cx, x, x_zero, rows=False), wide)
@@ -121,11 +127,22 @@ def _convolution(
     if w_zero is not None:
         point = _channels(cx, _cast(cx, cx.slot(w_zero), INT32), len(sizes), axis=0)
         weights = cx.emit_new("Sub", (weights, point), sizes)
-    kernel = cx.ints(node, "kernel_shape") or tuple(sizes[2:])
-    attributes = window_attributes(cx, node, kernel)
     inputs = (image, _cast(cx, weights, wide))
-    group = node.attributes.get_int("group", 1)
-    return cx.emit_new("Conv", inputs, output.shape.dims, dtype=wide, **attributes, group=group)
+    window = _window(cx, node, w)
+    return cx.emit_new("Conv", inputs, output.shape.dims, dtype=wide, **window)
+
+
+def _window(cx: ProgramBuilder, node: ir.Node, w: int) -> dict[str, AttributeValue]:
+    """The attributes of a Conv whose weights are in slot ``w``."""
+    kernel = cx.ints(node, "kernel_shape") or tuple(_sizes(cx, w)[2:])
+    return {**window_attributes(cx, node, kernel), "group": node.attributes.get_int("group", 1)}
+
+
+def _sizes(cx: ProgramBuilder, w: int) -> list[int]:
+    sizes = [dim for dim in cx.shape(w) if isinstance(dim, int)]
+    if len(sizes) < len(cx.shape(w)):
+        raise cx.refuse_size("the weights have a symbolic size")
+    return sizes
 
 
 def _requantize(cx: ProgramBuilder, value: int, point: int | None, output: ir.Value) -> None:

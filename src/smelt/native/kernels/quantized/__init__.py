@@ -1,0 +1,1 @@
+"""What kernels of integers with scales and zero points share."""

@@ -1,0 +1,85 @@
+"""Vectors of integers in C: products of 16 bits, added in pairs to sums of 32 bits.
+
+x86 multiplies two neighbours of 16 bits each and adds the products without loss (``pmaddwd``), so
+the shared dim of every product is walked in pairs. Products of bytes (``pmaddubsw``) saturate.
+Other CPUs get the same in plain C, one sum at a time.
+"""
+
+from __future__ import annotations
+
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.vector import PRELUDE
+
+MOST_SUMS = 8
+"""Sums of the widest vector: how far kernels may read past what they use, in pairs."""
+
+INTEGERS = """#if defined(SUMS)
+#elif defined(__GNUC__) && defined(__AVX2__)
+#define SUMS 8
+#elif defined(__GNUC__) && defined(__SSE2__)
+#define SUMS 4
+#else
+#define SUMS 1
+#endif
+#if SUMS > 1
+typedef int32_t sums __attribute__((vector_size(4 * SUMS), aligned(4), may_alias));
+typedef float reals __attribute__((vector_size(4 * SUMS), aligned(4), may_alias));
+typedef int16_t pairs __attribute__((vector_size(4 * SUMS), aligned(2), may_alias));
+typedef int8_t narrow_pairs __attribute__((vector_size(2 * SUMS), aligned(1), may_alias));
+typedef int32_t word __attribute__((aligned(1), may_alias));
+typedef int32_t one_pair __attribute__((aligned(2), may_alias));
+#define SAME_PAIR(p) ((pairs)((sums){ 0 } + *(const one_pair *)(p)))
+#define WIDENED(p) __builtin_convertvector(*(const narrow_pairs *)(p), pairs)
+#define REAL(s) __builtin_convertvector(s, reals)
+#if SUMS == 8
+#define MULTIPLIED(a, b) ((sums)__builtin_ia32_pmaddwd256(a, b))
+#define HELD(v, low, high) ((reals)__builtin_ia32_minps256( \\
+    __builtin_ia32_maxps256(v, (reals){ 0 } + (low)), (reals){ 0 } + (high)))
+#define NEAREST(v) ((sums)__builtin_ia32_cvtps2dq256(v))
+static inline void store_low_bytes(signed char *p, sums s)
+{
+    const pairs small = __builtin_ia32_packssdw256(s & 255, s & 255);
+    const sums packed = (sums)__builtin_ia32_packuswb256(small, small);
+    ((word *)p)[0] = packed[0];
+    ((word *)p)[1] = packed[4];
+}
+#else
+#define MULTIPLIED(a, b) ((sums)__builtin_ia32_pmaddwd128(a, b))
+#define HELD(v, low, high) ((reals)__builtin_ia32_minps( \\
+    __builtin_ia32_maxps(v, (reals){ 0 } + (low)), (reals){ 0 } + (high)))
+#define NEAREST(v) ((sums)__builtin_ia32_cvtps2dq(v))
+static inline void store_low_bytes(signed char *p, sums s)
+{
+    const pairs small = __builtin_ia32_packssdw128(s & 255, s & 255);
+    const sums packed = (sums)__builtin_ia32_packuswb128(small, small);
+    *(word *)p = packed[0];
+}
+#endif
+#else
+typedef int32_t sums;
+typedef float reals;
+typedef struct { int16_t first, second; } pairs;
+#define SAME_PAIR(p) (*(const pairs *)(p))
+static inline pairs widened(const int8_t *p)
+{
+    const pairs wide = { p[0], p[1] };
+    return wide;
+}
+#define WIDENED(p) widened(p)
+#define REAL(s) ((float)(s))
+#define MULTIPLIED(a, b) ((int32_t)(a).first * (b).first + (int32_t)(a).second * (b).second)
+#define HELD(v, low, high) ((v) < (low) ? (low) : (v) > (high) ? (high) : (v))
+#define NEAREST(v) ((int32_t)lrintf(v))
+static inline void store_low_bytes(signed char *p, sums s)
+{
+    *p = (signed char)s;
+}
+#endif
+"""
+"""``sums`` holds ``SUMS`` integers of 32 bits, ``pairs`` as many pairs of 16, at any address."""
+
+
+def declare(cx: KernelContext) -> None:
+    """Let the kernel use those types."""
+    cx.call("LANES", PRELUDE)
+    cx.call("SUMS", INTEGERS)

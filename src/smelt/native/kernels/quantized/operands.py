@@ -1,0 +1,147 @@
+"""Where operators on integers have their operands, and what their constants come to.
+
+Sums are multiplied by ``x_scale * w_scale / y_scale``, taken in float in this order, which is ONNX
+Runtime's; then held within the bytes of the result, rounded to even, moved by the zero point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.native.kernels.kernel import Instance, KernelContext
+
+BYTES = frozenset({ir.DataType.INT8, ir.DataType.UINT8})
+LARGEST = 255
+"""Of a byte less its zero point."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The positions of the inputs of a product; ``scales`` are those of x, w and y.
+
+    Without ``scales`` the sums are the result.
+    """
+
+    w: int
+    w_zero: int
+    x_zero: int
+    scales: tuple[int, int, int] | None = None
+    y_zero: int = -1
+    bias: int = -1
+
+
+PLACES: Mapping[str, Places] = {
+    "QLinearConv": Places(w=3, w_zero=5, x_zero=2, scales=(1, 4, 6), y_zero=7, bias=8),
+    "ConvInteger": Places(w=1, w_zero=3, x_zero=2),
+    "QLinearMatMul": Places(w=3, w_zero=5, x_zero=2, scales=(1, 4, 6), y_zero=7),
+    "MatMulInteger": Places(w=1, w_zero=3, x_zero=2),
+}
+"""By instruction; the left side or image is the first input of each."""
+
+
+def places_of(instance: Instance) -> Places:
+    """Those of an instruction in the table."""
+    return PLACES[instance.instruction.op]
+
+
+def constant(instance: Instance, position: int) -> np.ndarray | None:
+    """A constant input; None if it is absent or computed."""
+    if not is_given(instance, position):
+        return None
+    return instance.program.constants.get(instance.instruction.inputs[position])
+
+
+def is_given(instance: Instance, position: int) -> bool:
+    """True if there is an input at ``position``."""
+    return position >= 0 and instance.slot(position) is not None
+
+
+def refuse_operands(instance: Instance) -> str | None:
+    """Why an instruction is no product of bytes with constants, None if it is one."""
+    places = places_of(instance)
+    needed = [places.w, places.w_zero, *(places.scales or ()), places.y_zero, places.bias]
+    if places.scales is not None:
+        needed.append(places.x_zero)
+    if any(is_given(instance, i) and constant(instance, i) is None for i in needed):
+        return "weights, scales or zero points that are no constants"
+    slots = [instance.slot(0), instance.slot(places.w)]
+    if any(slot is None or slot.dtype not in BYTES for slot in slots):
+        return "operands of other types than int8 and uint8"
+    zero = instance.slot(places.x_zero)
+    if zero is not None and zero.size != 1:
+        return "several zero points of the left side"
+    if places.scales is not None:
+        x, w, y = (constant(instance, i) for i in places.scales)
+        scales = [array for array in (x, w, y) if array is not None]
+        if any(array.size != 1 for array in (x, y) if array is not None):
+            return "several scales of the left side or of the result"
+        if not all(np.isfinite(array).all() and (array > 0).all() for array in scales):
+            return "a scale that is not positive and finite"
+    return None
+
+
+def refuse_sums(weights: np.ndarray, bias: np.ndarray | None, axis: tuple[int, ...]) -> str | None:
+    """Sums over ``axis`` of products with any byte, and a bias, that may not fit 32 bits."""
+    most = np.abs(weights.astype(np.int64)).sum(axis).max(initial=0) * LARGEST
+    if bias is not None:
+        most += np.abs(bias.astype(np.int64)).max(initial=0)
+    return "sums that may exceed 32 bits" if most >= 2**31 else None
+
+
+def less_zero_point(instance: Instance, axis: int) -> np.ndarray:
+    """The weights less their zero points along ``axis``: int8 if they fit, else int16."""
+    places = places_of(instance)
+    weights, zero = constant(instance, places.w), constant(instance, places.w_zero)
+    assert weights is not None
+    wide = weights.astype(np.int16)
+    if zero is not None:
+        shape = [1] * weights.ndim
+        shape[axis] = zero.size
+        wide = wide - zero.astype(np.int16).reshape(shape if zero.size > 1 else ())
+    small = wide.size == 0 or (wide.min() >= -128 and wide.max() <= 127)
+    return wide.astype(np.int8) if small else wide
+
+
+def zero_text(cx: KernelContext) -> str:
+    """The zero point of the left side, as C."""
+    position = places_of(cx).x_zero
+    array = constant(cx, position)
+    if array is not None or not is_given(cx, position):
+        return str(0 if array is None else int(array.reshape(-1)[0]))
+    return f"{cx.input(position).name}[0]"
+
+
+@dataclass(frozen=True)
+class Requantization:
+    """``factors``: one float a filter or column. The result is ``signed`` or not."""
+
+    factors: np.ndarray
+    zero: int
+    signed: bool
+
+    @property
+    def held(self) -> tuple[int, int, int]:
+        """The lowest and the highest result in steps, and the zero point that is added."""
+        low = (-128 if self.signed else 0) - self.zero
+        return low, low + LARGEST, self.zero
+
+
+def requantization(instance: Instance, count: int) -> Requantization | None:
+    """Of ``count`` filters or columns; None where the sums are the result."""
+    places = places_of(instance)
+    if places.scales is None:
+        return None
+    arrays = [constant(instance, position) for position in places.scales]
+    x, w, y = (np.asarray(array, np.float32).reshape(-1) for array in arrays)
+    factors = (x * w / y).astype(np.float32)
+    zero = constant(instance, places.y_zero)
+    dtype = instance.program.slots[instance.instruction.outputs[0]].dtype
+    return Requantization(
+        np.broadcast_to(factors, (count,)),
+        0 if zero is None else int(zero.reshape(-1)[0]),
+        dtype == ir.DataType.INT8,
+    )

@@ -1,0 +1,17 @@
+"""Small tables of numbers in C, named by what they hold."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from smelt.native.kernels.kernel import KernelContext
+
+
+def int_table(cx: KernelContext, what: str, numbers: Sequence[int]) -> str:
+    """The name of a table of integers of 32 bits."""
+    text = ", ".join(map(str, numbers))
+    name = f"{what}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    lines = [", ".join(map(str, numbers[i : i + 12])) for i in range(0, len(numbers), 12)]
+    inner = ",\n    ".join(lines)
+    return cx.call(name, f"static const int32_t {name}[] = {{\n    {inner}\n}};\n")

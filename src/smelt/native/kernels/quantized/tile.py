@@ -1,0 +1,100 @@
+"""The inner kernel of products of integers: a few rows by two vectors of sums in registers.
+
+One side is vectors of pairs, the other one pair at a time, in all lanes alike. In a convolution,
+pixels are the vectors and filters the pairs; in a product of matrices, columns of constant weights
+are the vectors, widened as they are read, and rows of the left side the pairs.
+"""
+
+from __future__ import annotations
+
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.quantized.lanes import declare
+from smelt.native.writer import Writer
+
+ROWS, VECTORS = 6, 2
+"""Twelve sums, two vectors and one pair: what sixteen registers hold."""
+
+
+def convolution_tile(cx: KernelContext, rows: int, positions: int) -> str:
+    """A function ``(channels, plane, places, image, at, weights, results)``.
+
+    ``channels`` counts pairs of them, ``plane`` apart in ``image``; ``places`` are where each
+    position of the kernel reads, from each of the two vectors ``at`` on. Weights lie by pair of
+    channels, position, row. The ``results`` are rows of both vectors.
+    """
+    name = f"filters_{rows}" + ("" if positions > 1 else "_pointwise")
+    out = Writer()
+    out.line(f"static APART void {name}(ptrdiff_t channels, ptrdiff_t plane,")
+    out.line("    const int32_t *restrict places, const int16_t *restrict image,")
+    out.line("    const ptrdiff_t *restrict at, const int16_t *restrict w,")
+    out.line("    int32_t *restrict results)")
+    with out.block(""):
+        _start(out, rows)
+        if positions > 1:
+            head = f"for (ptrdiff_t p = 0; p < {positions}; ++p)"
+        else:
+            head, plain = "", "(void)places;"
+            out.line(plain)
+        for v in range(VECTORS):
+            out.line(f"const int16_t *i{v} = image + at[{v}];")
+        with out.block("for (; channels > 0; --channels)"):
+            with out.block(head):
+                place = " + places[p]" if head else ""
+                for v in range(VECTORS):
+                    out.line(f"const pairs b{v} = *(const pairs *)(i{v}{place});")
+                for m in range(rows):
+                    out.line(f"const pairs a{m} = SAME_PAIR(w + {2 * m});")
+                    _multiply(out, m)
+                out.line(f"w += {2 * rows};")
+            for v in range(VECTORS):
+                out.line(f"i{v} += plane;")
+        _end(out, rows)
+    declare(cx)
+    return cx.call(name, out.text())
+
+
+def matrix_tile(cx: KernelContext, rows: int, wide: bool) -> str:
+    """A function ``(pairs, a, stride, b, pitch, results)``: rows of ``a`` by two vectors of ``b``.
+
+    ``b`` holds bytes, or 16 bits if ``wide``; ``pitch`` are its elements from pair to pair.
+    """
+    name = f"rows_{rows}" + ("_wide" if wide else "")
+    type_ = "int16_t" if wide else "int8_t"
+    out = Writer()
+    out.line(f"static APART void {name}(ptrdiff_t count, const int16_t *restrict a,")
+    out.line(f"    ptrdiff_t stride, const {type_} *restrict b, ptrdiff_t pitch,")
+    out.line("    int32_t *restrict results)")
+    with out.block(""):
+        _start(out, rows)
+        with out.block("for (; count > 0; --count)"):
+            for v in range(VECTORS):
+                at = "b" if v == 0 else f"b + {2 * v} * SUMS"
+                value = f"*(const pairs *)({at})" if wide else f"WIDENED({at})"
+                out.line(f"const pairs b{v} = {value};")
+            for m in range(rows):
+                at = "a" if m == 0 else f"a + {m} * stride"
+                out.line(f"const pairs a{m} = SAME_PAIR({at});")
+                _multiply(out, m)
+            out.line("a += 2, b += pitch;")
+        if rows == 1:
+            out.line("(void)stride;")
+        _end(out, rows)
+    declare(cx)
+    return cx.call(name, out.text())
+
+
+def _start(out: Writer, rows: int) -> None:
+    zero = "{ 0 }"
+    for m in range(rows):
+        out.line(f"sums s{m}_0 = {zero}, s{m}_1 = {zero};")
+
+
+def _multiply(out: Writer, m: int) -> None:
+    for v in range(VECTORS):
+        out.line(f"s{m}_{v} += MULTIPLIED(a{m}, b{v});")
+
+
+def _end(out: Writer, rows: int) -> None:
+    for m in range(rows):
+        for v in range(VECTORS):
+            out.line(f"*(sums *)(results + {m * VECTORS + v} * SUMS) = s{m}_{v};")

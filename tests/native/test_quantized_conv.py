@@ -1,0 +1,171 @@
+"""Convolutions of bytes by constant bytes: the bits of exact sums, at every shape and type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from c_library import STRICT, Library, compile_c, ops, with_values
+from quantized_arithmetic import convolved, factors, requantized
+
+WIDE = ("-std=c99", "-O2", "-Wall", "-Wextra", "-pedantic", "-Werror")
+"""Flags with which the vectors of the CPU are chosen at run time."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One convolution: channels, image, filters, kernel, and what else it says."""
+
+    channels: int
+    image: tuple[int, int]
+    filters: int
+    kernel: tuple[int, int]
+    x: str = "uint8"
+    w: str = "int8"
+    w_zero: bool = False
+    each: bool = True
+    bias: bool = True
+    group: int = 1
+    strides: tuple[int, int] = (1, 1)
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    dilations: tuple[int, int] = (1, 1)
+    batch: int = 1
+
+    @property
+    def values(self) -> dict[str, np.ndarray]:
+        rng = np.random.default_rng(self.channels + self.filters)
+        scales = rng.uniform(0.004, 0.02, self.filters if self.each else ()).astype(np.float32)
+        limits = np.iinfo(self.w)
+        shape = (self.filters, self.channels // self.group, *self.kernel)
+        found = {
+            "xs": np.float32(0.03),
+            "xz": np.asarray(117 if self.x == "uint8" else -9, self.x),
+            "w": rng.integers(limits.min, limits.max + 1, shape).astype(self.w),
+            "ws": scales,
+            "wz": np.full(scales.shape, 120 if self.w == "uint8" else 7 * self.w_zero, self.w),
+            "ys": np.float32(0.1 * np.sqrt(np.prod(shape[1:]))),
+            "yz": np.asarray(100 if self.x == "uint8" else 20, self.x),
+        }
+        if self.bias:
+            found["b"] = rng.integers(-9000, 9000, self.filters).astype(np.int32)
+        return found
+
+    @property
+    def graph(self) -> str:
+        values = self.values
+        declared = "".join(
+            f", {a.dtype.name.replace('float32', 'float')}{list(a.shape) if a.ndim else ''} {name}"
+            for name, a in values.items()
+        )
+        sums = convolved(self.given, values["w"], **self.window)
+        attributes = ", ".join(
+            f"{name}={list(value) if isinstance(value, tuple) else value}"
+            for name, value in self.window.items()
+        )
+        return (
+            f"g ({self.x}{list(self.given.shape)} x{declared}) => "
+            f"({self.x}{list(sums.shape)} y) {{ y = QLinearConv<{attributes}>"
+            f"(x, xs, xz, w, ws, wz, ys, yz{', b' if self.bias else ''}) }}"
+        )
+
+    @property
+    def window(self) -> dict[str, object]:
+        return {
+            "strides": self.strides,
+            "pads": self.pads,
+            "dilations": self.dilations,
+            "group": self.group,
+        }
+
+    @property
+    def given(self) -> np.ndarray:
+        limits, rng = np.iinfo(self.x), np.random.default_rng(3)
+        shape = (self.batch, self.channels, *self.image)
+        return rng.integers(limits.min, limits.max + 1, shape).astype(self.x)
+
+    @property
+    def wanted(self) -> np.ndarray:
+        v = self.values
+        x = self.given.astype(int) - int(v["xz"])
+        weights = v["w"].astype(int) - v["wz"].astype(int).reshape(
+            (-1, 1, 1, 1) if self.each else ()
+        )
+        sums = convolved(x, weights, **self.window)
+        if self.bias:
+            sums = sums + v["b"].reshape(1, -1, 1, 1)
+        factor = factors(v["xs"], v["ws"], v["ys"])
+        factor = factor.reshape(1, -1, 1, 1) if self.each else factor
+        return requantized(sums, factor, v["yz"], np.dtype(self.x))
+
+
+CASES = {
+    "three by three": Case(8, (9, 11), 13, (3, 3), pads=(1, 1, 1, 1)),
+    "int8": Case(8, (9, 11), 13, (3, 3), x="int8", pads=(1, 1, 1, 1)),
+    "odd channels, stride": Case(3, (17, 13), 7, (3, 3), strides=(2, 2), pads=(0, 0, 1, 1)),
+    "stride three": Case(2, (20, 19), 5, (2, 5), x="int8", strides=(3, 3), pads=(1, 2, 3, 4)),
+    "dilated": Case(4, (12, 12), 6, (3, 2), dilations=(2, 3), strides=(1, 2), pads=(2, 2, 2, 2)),
+    "pointwise": Case(16, (25, 5), 20, (1, 1)),
+    "many pixels": Case(5, (24, 24), 4, (1, 1), x="int8"),
+    "pixels that no row divides": Case(2, (19, 19), 3, (1, 1)),
+    "pointwise with padding": Case(3, (5, 5), 4, (1, 1), pads=(1, 1, 1, 1)),
+    "one pixel": Case(40, (1, 1), 11, (1, 1), x="int8"),
+    "uint8 weights": Case(6, (8, 8), 9, (3, 3), w="uint8", pads=(1, 1, 1, 1)),
+    "weights with zero points": Case(6, (8, 8), 9, (3, 3), w_zero=True),
+    "one scale": Case(6, (8, 8), 9, (3, 3), each=False, bias=False),
+    "groups": Case(6, (9, 9), 8, (3, 3), group=2, pads=(1, 1, 1, 1), batch=2),
+    "depthwise": Case(6, (9, 9), 6, (3, 3), group=6, pads=(1, 1, 1, 1)),
+    "depthwise, stride": Case(5, (15, 14), 5, (3, 3), x="int8", group=5, strides=(2, 2)),
+    "depthwise, two filters": Case(4, (9, 33), 8, (5, 3), group=4, pads=(2, 1, 2, 1)),
+    "depthwise, dilated": Case(3, (20, 20), 3, (3, 3), group=3, dilations=(2, 2), strides=(1, 3)),
+}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[STRICT, (*STRICT, "-DSUMS=1"), WIDE],
+    ids=["plain", "no vectors", "chosen at run time"],
+)
+def library(request: pytest.FixtureRequest) -> Library:
+    graphs = {name: case.graph for name, case in CASES.items()}
+    return Library(graphs, flags=request.param, values={n: c.values for n, c in CASES.items()})
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_bits_are_those_of_exact_sums(library: Library, name: str) -> None:
+    case = CASES[name]
+    (got,) = library.run(name, [case.given])
+    np.testing.assert_array_equal(got, case.wanted)
+    assert len(np.unique(got)) > 8
+    assert ops(library.models[name].artifact) == ["QLinearConv"]
+
+
+def test_weights_are_bytes_in_memory() -> None:
+    case = Case(64, (8, 8), 64, (3, 3), pads=(1, 1, 1, 1))
+    artifact = compile_c(with_values(case.graph, 23, case.values))
+    assert artifact.plan.facts["weights_bytes"] < 1.05 * case.values["w"].size
+
+
+SUMS = (
+    "g (uint8[1,4,6,6] x, int8[5,4,3,3] w{more}) => (int32[1,5,4,4] y) "
+    "{{ y = ConvInteger(x, w{operand}) }}"
+)
+
+
+@pytest.mark.parametrize("zero", [None, 130])
+def test_sums_are_the_result_of_conv_integer(zero: int | None) -> None:
+    """Its zero point may come at run time."""
+    more = ("", "") if zero is None else (", uint8 z", ", z")
+    graph = SUMS.format(more=more[0], operand=more[1])
+    w = np.random.default_rng(0).integers(-128, 128, (5, 4, 3, 3)).astype(np.int8)
+    library = Library({"y": graph}, values={"y": {"w": w}})
+    x = np.random.default_rng(1).integers(0, 256, (1, 4, 6, 6)).astype(np.uint8)
+    given = [x] if zero is None else [x, np.asarray(zero, np.uint8)]
+    (got,) = library.run("y", given)
+    np.testing.assert_array_equal(got, convolved(x.astype(int) - (zero or 0), w))
+
+
+def test_sums_that_may_exceed_32_bits_are_spelled_out() -> None:
+    case = Case(2, (5, 5), 2, (3, 3))
+    values = case.values | {"b": np.full(2, 2**31 - 1, np.int32)}
+    assert "QLinearConv" not in ops(compile_c(with_values(case.graph, 23, values)))
