@@ -18,6 +18,7 @@ from smelt.check.subject import subject_of_saved
 from smelt.check.user_function import call
 from smelt.compiler import compile_model, trace
 from smelt.errors import InvalidModel, UsageError
+from smelt.runtime.complex_arrays import all_as_complex, on_complex
 from smelt.runtime.inputs import random_inputs
 from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.runtime.named_inputs import Chosen, Given, MadeUp, Maker, choose_inputs
@@ -44,11 +45,13 @@ class Candidate:
     make_inputs: Maker | None = None
 
     def named(self, results: Sequence[Value]) -> dict[str, Value]:
-        """``results`` by the names of the outputs; by number where they have none."""
+        """``results`` by the names of the outputs, complex where pairs stand for complex numbers;
+        by number where they have no names."""
         names = [port.name for port in self.interface.outputs] if self.interface else []
         if len(names) != len(results):
             names = [f"output_{index}" for index in range(len(results))]
-        return dict(zip(names, results, strict=True))
+        outputs = self.interface.outputs if self.interface else ()
+        return dict(zip(names, all_as_complex(outputs, results), strict=True))
 
 
 @dataclass(frozen=True)
@@ -213,5 +216,6 @@ def _of_function(
         return call(function, *values[: len(positional)], **named)
 
     if target is None:
-        return Candidate(name, lambda sizes: run, interface_of(model), _maker(model))
+        interface = interface_of(model)
+        return Candidate(name, lambda sizes: on_complex(interface, run), interface, _maker(model))
     return _of_model(model, model, name, target, dims, way)

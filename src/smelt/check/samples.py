@@ -9,6 +9,7 @@ import numpy as np
 from smelt.check.case import Case
 from smelt.errors import UsageError
 from smelt.ir.dims import size_of
+from smelt.runtime.complex_arrays import arrays_as_pairs
 from smelt.runtime.interface import Interface, Port
 from smelt.runtime.named_inputs import choose_inputs, wants
 
@@ -36,7 +37,7 @@ def cases_of(
         if interface is None:
             cases.append(Case(list(sample.values()), {}, name))
             continue
-        full = _with_defaults(interface, sample)
+        full = _with_defaults(interface, arrays_as_pairs(interface, sample))
         for index, arrays in _parts(interface, full, sample.keys(), fixed or {}):
             chosen = choose_inputs(interface, arrays, None, fixed)
             cases.append(Case(chosen.values, chosen.sizes, f"{name}{index}"))

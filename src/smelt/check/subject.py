@@ -29,7 +29,7 @@ Checkable: TypeAlias = (
 
 @dataclass
 class Subject:
-    """One side: ``run`` takes and returns one value a port.
+    """One side: ``run`` takes and returns one value a port, for complex numbers pairs.
 
     ``model`` is there for anything that is run as an ONNX model, ``compiled`` is that of an
     artifact. ``interface`` is there for anything that declares one, and ``make_inputs``, which
@@ -60,7 +60,8 @@ def as_subject(source: Checkable, name: str, runner: RunnerName = "auto") -> Sub
         return source
     if isinstance(source, Artifact):
         make = partial(random_inputs, source.model)
-        return Subject(name, source, interface_of(source.model), None, make, source.model)
+        run = partial(_run_artifact, source)
+        return Subject(name, run, interface_of(source.model), None, make, source.model)
     if isinstance(source, str | Path) and Path(source).is_dir():
         saved = open_saved(source)
         if saved.model is None:
@@ -79,6 +80,10 @@ def as_subject(source: Checkable, name: str, runner: RunnerName = "auto") -> Sub
         return Subject(name, opened, opened.interface, model, partial(random_inputs, model))
     function = source
     return Subject(name, partial(call, function))
+
+
+def _run_artifact(artifact: Artifact, *inputs: Value) -> Sequence[Value]:
+    return artifact.opened()(*inputs)
 
 
 def subject_of_saved(saved: Saved, name: str) -> Subject:

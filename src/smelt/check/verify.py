@@ -16,6 +16,7 @@ from smelt.check.subject import Checkable, Subject, as_subject
 from smelt.check.verification import Report, Trial
 from smelt.errors import SmeltError, UsageError
 from smelt.ir.out_of_memory import explains_memory
+from smelt.runtime.complex_arrays import all_as_pairs, on_complex
 from smelt.runtime.inputs import Mode
 from smelt.runtime.interface import Interface, Value
 from smelt.runtime.runner import open_runner
@@ -62,7 +63,7 @@ def verify(
         if report.interface:
             return report
     yardstick = _yardstick(first, second, seed) if tolerance is None else None
-    cases: Iterable[Case] = [Case(inputs or (), {}, "given")]
+    cases: Iterable[Case] = [Case(_on_pairs(first, second, inputs or ()), {}, "given")]
     if samples is not None:
         sides = [side.interface for side in (first, second) if side.interface is not None]
         cases = cases_of(
@@ -134,10 +135,28 @@ def _attempt(side: Subject, values: Sequence[Value], name: str) -> list[Value] |
 
 def _open(a: Checkable, b: Checkable, names: tuple[str, str]) -> tuple[Subject, Subject]:
     """Both sides, in the same runner: different kernels would differ by themselves."""
-    first, second = as_subject(a, names[0]), as_subject(b, names[1])
+    first, second = _alike(as_subject(a, names[0]), as_subject(b, names[1]))
     used = {_runner_of(side) for side in (first, second)} - {None}
     if used == {"onnxruntime", "reference"}:
         first, second = as_subject(a, names[0], "reference"), as_subject(b, names[1], "reference")
+    return first, second
+
+
+def _on_pairs(first: Subject, second: Subject, inputs: Sequence[Value]) -> Sequence[Value]:
+    interface = first.interface or second.interface
+    return inputs if interface is None else all_as_pairs(interface.inputs, inputs)
+
+
+def _alike(first: Subject, second: Subject) -> tuple[Subject, Subject]:
+    """A function that is compared with a model gets and gives pairs for complex numbers, too."""
+    interface = first.interface or second.interface
+    if interface is None or not any(
+        port.complex for port in (*interface.inputs, *interface.outputs)
+    ):
+        return first, second
+    for side in (first, second):
+        if side.interface is None:
+            side.run = on_complex(interface, side.run)
     return first, second
 
 

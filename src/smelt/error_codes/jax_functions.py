@@ -34,7 +34,7 @@ CODES: Mapping[str, ErrorCode] = {
         "an element type that ONNX lacks",
         "An input, an output or an intermediate value has an element type for which ONNX "
         "has no operators.",
-        "give complex numbers by two real arrays",
+        "convert it to a type that ONNX has where it enters or leaves the function",
     ),
     "E106": ErrorCode(
         "a primitive has an unknown parameter",

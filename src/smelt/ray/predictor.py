@@ -12,6 +12,7 @@ import numpy as np
 
 from smelt.errors import UsageError, did_you_mean
 from smelt.ray.rows import Columns, batch_size, run_by_rows
+from smelt.runtime.complex_arrays import on_pairs
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -115,7 +116,7 @@ class _Loaded:
         self.ports = {port.name: port for port in interface.inputs}
         self.outputs = {port.name: port for port in interface.outputs}
         self.columns = {name: columns.get(name, name) for name in self.ports}
-        self.run = run
+        self.run = on_pairs(interface, run)
         self.size: int | None = None
         self.wanted: list[str] = []
         for name in columns:

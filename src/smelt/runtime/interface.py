@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from smelt.ir.complex_pairs import complex_type_of
 from smelt.ir.defaults import default_of
 from smelt.ir.dims import Place, size_of, symbols_of, unnamed_dims
 from smelt.ir.opaque_types import opaque_type_of
@@ -26,7 +27,8 @@ class Port:
     is ``dtype`` in each), or a type with maps in it, such as ``sequence(map(int64,float))``.
     ``shape`` is None if even the rank is unknown. ``default`` is the value of an input that a
     caller may leave out, because the model has an initializer of its name. ``unnamed`` are the
-    names that dims without one go by (``ir/dims.py``).
+    names that dims without one go by (``ir/dims.py``). ``complex`` is the complex element type of
+    a tensor that holds pairs of parts in its last dim (``ir/complex_pairs.py``).
     """
 
     name: str
@@ -35,6 +37,7 @@ class Port:
     kind: str = "tensor"
     default: ir.TensorProtocol | None = None
     unnamed: frozenset[str] = frozenset()
+    complex: ir.DataType | None = None
 
     @property
     def is_opaque(self) -> bool:
@@ -47,6 +50,9 @@ class Port:
         dims = "?" if self.shape is None else ",".join(map(_show, self.shape))
         dtype = self.dtype.name.lower() if self.dtype is not None else "?"
         text = f"{dtype}[{dims}]"
+        if self.complex is not None and self.shape is not None:
+            of = ",".join(map(_show, self.shape[:-1]))
+            return f"{text} ({self.complex.name.lower()}[{of}])"
         return text if self.kind == "tensor" else f"{self.kind}({text})"
 
 
@@ -101,7 +107,8 @@ def _port(value: ir.Value, default: ir.TensorProtocol | None, unnamed: Mapping[P
     names = [unnamed.get((value, axis)) for axis in range(len(value.shape))]
     pairs = zip(value.shape.dims, names, strict=True)
     shape = tuple(dim if name is None else ir.SymbolicDim(name) for dim, name in pairs)
-    return Port(value.name or "", dtype, shape, kind, default, frozenset(filter(None, names)))
+    unknown = frozenset(filter(None, names))
+    return Port(value.name or "", dtype, shape, kind, default, unknown, complex_type_of(value))
 
 
 def instantiate(port: Port, sizes: Mapping[str, int]) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from smelt.errors import UsageError, did_you_mean
 from smelt.ir.dims import size_of, symbols_of
+from smelt.runtime.complex_arrays import as_pairs
 from smelt.runtime.inputs import Mode, shape_at
 from smelt.runtime.interface import Interface, Port, Value
 
@@ -95,7 +96,11 @@ def wants(interface: Interface) -> str:
 
 
 def fitted(port: Port, array: np.ndarray) -> np.ndarray:
-    """``array`` with its element type again, where NumPy wrote it as raw bytes."""
+    """``array`` as ``port`` takes it: pairs for complex numbers, and with its element type again
+    where NumPy wrote it as raw bytes."""
+    pairs = as_pairs(port, array)
+    if pairs is not array:
+        return pairs
     if array.dtype.kind != "V" or port.dtype is None or port.dtype == ir.DataType.STRING:
         return array
     dtype = port.dtype.numpy()

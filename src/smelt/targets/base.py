@@ -20,8 +20,9 @@ from smelt.errors import UsageError
 from smelt.ir.rule import Rule
 from smelt.operators.declare import Operator
 from smelt.program import memories
+from smelt.runtime.complex_arrays import on_pairs
 from smelt.runtime.input_ranges import Range
-from smelt.runtime.interface import Interface, Value
+from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.spans import span
 
 
@@ -88,9 +89,12 @@ class Artifact:
     def __call__(self, *inputs: Value) -> tuple[Value, ...]:
         """Run on this machine; builds or loads what that needs on the first call.
 
+        Where a pair of real numbers stands for a complex one, the array is complex.
+
         Raises UsageError E616 if the target has no way to do so.
         """
-        return tuple(self.opened()(*inputs))
+        interface = interface_of(self.model)
+        return tuple(on_pairs(interface, self.opened())(*inputs))
 
     def opened(self) -> Runner:
         """What calls run, built or loaded by the first."""

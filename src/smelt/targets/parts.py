@@ -16,6 +16,7 @@ from typing import Any
 import onnx_ir as ir
 
 from smelt.errors import UsageError
+from smelt.ir.complex_pairs import COMPLEX
 from smelt.ir.names import name_values
 from smelt.ir.partition import Part, cut
 from smelt.runtime.interface import Interface, Port, Value, interface_of
@@ -115,7 +116,8 @@ def _entry(port: Port) -> dict[str, Any]:
     shape = (
         None if port.shape is None else [d if isinstance(d, int) else str(d) for d in port.shape]
     )
-    return {"name": port.name, "dtype": dtype, "shape": shape}
+    entry = {"name": port.name, "dtype": dtype, "shape": shape}
+    return entry if port.complex is None else {**entry, "complex": True}
 
 
 def _chain(interface: Interface, steps: Sequence[Step], outputs: Sequence[int]) -> Runner:
@@ -177,8 +179,10 @@ def _inside(folder: Path, name: object) -> Path:
 
 
 def _port(entry: Mapping[str, Any]) -> Port:
-    dtype, shape = entry["dtype"], entry["shape"]
+    shape = entry["shape"]
+    dtype = None if entry["dtype"] is None else ir.DataType[entry["dtype"].upper()]
+    pairs_of = COMPLEX.get(dtype) if dtype is not None and entry.get("complex") else None
     dims = None
     if shape is not None:
         dims = tuple(d if isinstance(d, int) else ir.SymbolicDim(str(d)) for d in shape)
-    return Port(str(entry["name"]), None if dtype is None else ir.DataType[dtype.upper()], dims)
+    return Port(str(entry["name"]), dtype, dims, complex=pairs_of)

@@ -20,9 +20,11 @@ from smelt.errors import UsageError
 from smelt.frontends.jax import compat, prng
 
 _FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "bf16": ml_dtypes.bfloat16}
+_COMPLEX = {"c64": np.complex64, "c128": np.complex128}
 _INTEGERS = {f"{s}{n}": np.dtype(f"{s}{n // 8}") for s in "iu" for n in (8, 16, 32, 64)}
 DTYPES: dict[str, np.dtype] = {
-    name: np.dtype(dtype) for name, dtype in {**_FLOATS, **_INTEGERS, "bool": np.bool_}.items()
+    name: np.dtype(dtype)
+    for name, dtype in {**_FLOATS, **_COMPLEX, **_INTEGERS, "bool": np.bool_}.items()
 }
 """Element types by their short names; the names of NumPy are understood too."""
 
@@ -104,7 +106,7 @@ def _struct(leaf: Any, scope: compat.SymbolicScope, x64: bool) -> Any:
     if compat.is_extended(struct.dtype):
         return struct
     dtype = np.dtype(struct.dtype)
-    if dtype.itemsize == 8 and dtype.kind in "iuf" and not x64:
+    if dtype.kind in "iufc" and dtype.itemsize == (16 if dtype.kind == "c" else 8) and not x64:
         raise UsageError(
             "E104",
             f"an input is {dtype.name}, but 64-bit types are off",
@@ -121,7 +123,7 @@ def typed(array: Any, text: str) -> Any:
 
 
 def note(aval: Any) -> str:
-    """What a reader of the model has to know of an input of this type; nothing of most."""
+    """What a reader of the model has to know of a value of this type; nothing of most."""
     if not compat.is_extended(aval.dtype):
         return ""
     return f"jax.random.key_data of PRNG keys, {compat.short_type(aval)}"

@@ -22,7 +22,7 @@ from smelt.frontends.jax import (
     support,
 )
 from smelt.frontends.jax.arguments import Arguments, bind
-from smelt.frontends.jax.complex_numbers import without_complex
+from smelt.frontends.jax.complex_numbers import is_complex, with_pairs, without_complex
 from smelt.frontends.jax.constants import ConstantPool
 from smelt.frontends.jax.functions import library, selection
 from smelt.frontends.jax.lowering import Lowering
@@ -33,6 +33,7 @@ from smelt.frontends.jax.replacement import replaced
 from smelt.frontends.jax.state import state_of
 from smelt.frontends.jax.symbols import Symbols
 from smelt.ir.build import Builder
+from smelt.ir.complex_pairs import mark_pairs
 from smelt.ir.shapes import ShapeInference
 from smelt.operators import all_operators
 from smelt.spans import span
@@ -62,7 +63,8 @@ def trace(
 
     Each positional argument of ``fn`` has one spec: a pytree of arrays, ``jax.ShapeDtypeStruct``s
     (a dim may be a name) or strings such as ``"f32[B,28,28,1]"``; PRNG keys, ``"key[]"`` as text,
-    become the arrays of uint32 that ``jax.random.key_data`` gives, as inputs and as outputs.
+    become the arrays of uint32 that ``jax.random.key_data`` gives, as inputs and as outputs, and
+    complex arrays real ones with a last dim of 2, the real and the imaginary part.
     ``kwargs`` has those of arguments by keyword, and ``static`` values that ``fn`` gets as they
     are. Symbols of one trace are one scope; each stands for a size of at least 1, further bounded
     by ``constraints`` such as ``"S % 8 == 0"``. Inputs are named after parameters and tree paths,
@@ -96,9 +98,9 @@ def trace(
     inputs = names.renamed([*inputs, *names.unique(read, set(inputs))], input_names, "input")
     outputs = names.renamed(names.output_names(out, inputs), output_names, "output")
     names.check_apart(inputs, outputs)
-    notes = [specs.note(variable.aval) for variable in closed.jaxpr.invars]
+    meant = closed.jaxpr
     with compat.x64(x64):
-        closed = keys.without_keys(closed)
+        closed = with_pairs(keys.without_keys(closed))
         _check_interface(closed.jaxpr)
         closed = without_complex(closed)
     support.check_supported(closed.jaxpr)
@@ -106,9 +108,11 @@ def trace(
     known = dict(zip(map(compat.identity, state.arrays.values()), constants, strict=True))
 
     def lowered(bodies: library.Library) -> ir.Model:
-        model = _empty_model(name or _name_of(fn), inputs, notes, opset)
+        model = _empty_model(name or _name_of(fn), inputs, opset)
         with compat.x64(x64), span("lower"):
             _lower(model, closed, known, outputs, bodies)
+        _describe(model.graph.inputs, meant.invars)
+        _describe(model.graph.outputs, meant.outvars)
         return model
 
     return library.built(lowered)
@@ -168,24 +172,30 @@ def _check_interface(jaxpr: compat.Jaxpr) -> None:
                 "E105",
                 f"an input or output has the element type {aval.dtype}",
                 why="ONNX has no such element type, or no operators for it",
-                fix="give complex numbers as two real arrays or with a last dim of 2, and join them"
-                " inside by jax.lax.complex",
+                fix="convert it to a type that ONNX has where it enters or leaves the function",
             )
 
 
-def _empty_model(name: str, inputs: list[str], notes: list[str], opset: int) -> ir.Model:
+def _empty_model(name: str, inputs: list[str], opset: int) -> ir.Model:
     all_operators()  # Registers the shape rules of operators beyond ONNX.
     graph = ir.Graph(
-        [
-            ir.Value(name=input_name, doc_string=note or None)
-            for input_name, note in zip(inputs, notes, strict=True)
-        ],
+        [ir.Value(name=input_name) for input_name in inputs],
         [],
         nodes=[],
         name=name,
         opset_imports={"": opset},
     )
     return ir.Model(graph, ir_version=IR_VERSIONS[opset], producer_name="smelt")
+
+
+def _describe(values: Sequence[ir.Value], atoms: Sequence[compat.Atom]) -> None:
+    """Note at ``values`` what stands for the types that ``atoms`` have in JAX."""
+    for value, atom in zip(values, atoms, strict=True):
+        note = specs.note(atom.aval)
+        if note:
+            value.doc_string = note
+        if is_complex(atom.aval.dtype):
+            mark_pairs(value, compat.short_type(atom.aval))
 
 
 def _input(cx: Lowering, value: ir.Value, aval: Any) -> Operand:

@@ -5,7 +5,8 @@
 The model keeps computing with channels last; ``reduce-transposes`` then moves or removes the
 Transposes. Named outputs change in the same way.
 
-Needs    (1) inputs and outputs of known rank, 3 or more, named by the options.
+Needs    (1) inputs and outputs of known rank, 3 or more, named by the options. (2) No complex
+         numbers, whose parts are the last axis.
 Keeps    (1) whatever is not named. It changes the interface, so only by request.
 """
 
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from smelt.errors import UsageError
+from smelt.ir.complex_pairs import complex_type_of
 from smelt.ir.interface_change import PortChange, ports_of
 from smelt.ir.node_inputs import set_input
 from smelt.ir.rewrite import Rewriter
@@ -94,6 +96,8 @@ def _find(name: str, values: Sequence[ir.Value], kind: str) -> ir.Value:
         if value.name == name:
             if value.shape is None or len(value.shape) < 3:  # needs 1
                 raise _refused(name, "its rank is not known to be 3 or more")
+            if complex_type_of(value) is not None:  # needs 2
+                raise _refused(name, "its last axis holds the parts of complex numbers")
             return value
     raise _refused(name, f"the model has no {kind} of that name")
 

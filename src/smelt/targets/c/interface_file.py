@@ -15,6 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import UsageError
+from smelt.ir.complex_pairs import COMPLEX
 from smelt.runtime.input_ranges import Range, index_range
 from smelt.runtime.interface import Interface, Port, interface_of
 
@@ -41,6 +42,8 @@ def _entry(port: Port, limits: Range | None) -> dict[str, Any]:
         "dtype": port.dtype.name.lower(),
         "shape": [int(str(dim)) for dim in port.shape or ()],
     }
+    if port.complex is not None:
+        entry["complex"] = True
     if limits is not None:
         entry["range"] = list(limits)
     if port.default is not None:
@@ -84,4 +87,5 @@ def _port(entry: Mapping[str, Any]) -> Port:
     if "default" in entry:
         raw = base64.b64decode(entry["default"])
         default = ir.Tensor(np.frombuffer(raw, dtype.numpy()).reshape(shape), dtype=dtype)
-    return Port(str(entry["name"]), dtype, shape, default=default)
+    pairs_of = COMPLEX.get(dtype) if entry.get("complex") else None
+    return Port(str(entry["name"]), dtype, shape, default=default, complex=pairs_of)

@@ -223,11 +223,6 @@ def test_what_nobody_needs_is_not_refused(check):
     check(on_complex(lambda z: (jnp.linalg.eigh(z)[0], z + 1)[1]), "f32[3,3,2]")
 
 
-def test_a_complex_interface_is_refused():
-    with pytest.raises(SmeltError, match="two real"):
-        trace(lambda x: x * 1j, "f32[3]")
-
-
 @pytest.mark.parametrize("wide", [False, True])
 def test_factors_in_place(check, wide):
     def scaled(z):

@@ -1,0 +1,67 @@
+"""Complex inputs and outputs as real arrays with a last dim of 2, the real and imaginary part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from smelt.frontends.jax import compat, frames
+from smelt.frontends.jax.complex_numbers.parts import is_complex, real_dtype
+from smelt.frontends.jax.interpreter import interpret
+
+
+def with_pairs(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
+    """``closed`` with pairs of real numbers at its interface, and complex ones inside only."""
+    jaxpr, count = closed.jaxpr, len(closed.jaxpr.constvars)
+    if not any(map(_is_complex, (*jaxpr.invars, *jaxpr.outvars))):
+        return closed
+
+    def run(*arrays: Any) -> list[Any]:
+        given = [
+            _joined(array) if _is_complex(variable) else array
+            for array, variable in zip(arrays[count:], jaxpr.invars, strict=True)
+        ]
+        results = interpret(jaxpr, arrays[:count], given, _literal, _step)
+        return [
+            _parted(array) if _is_complex(atom) else array
+            for array, atom in zip(results, jaxpr.outvars, strict=True)
+        ]
+
+    structs = (
+        *(compat.struct_of(variable.aval) for variable in jaxpr.constvars),
+        *(_struct(variable.aval) for variable in jaxpr.invars),
+    )
+    traced, _ = compat.make_jaxpr(run, structs)
+    return compat.with_constants(traced, closed.consts, jaxpr)
+
+
+def _is_complex(atom: compat.Atom) -> bool:
+    return is_complex(getattr(atom.aval, "dtype", None))
+
+
+def _struct(aval: compat.Aval) -> Any:
+    if not is_complex(aval.dtype):
+        return compat.struct_of(aval)
+    return compat.struct((*aval.shape, 2), real_dtype(aval.dtype))
+
+
+def _joined(pairs: Any) -> Any:
+    re, im = (lax.index_in_dim(pairs, part, axis=-1, keepdims=False) for part in (0, 1))
+    return lax.complex(re, im)
+
+
+def _parted(array: Any) -> Any:
+    return jnp.stack([lax.real(array), lax.imag(array)], axis=-1)
+
+
+def _literal(literal: compat.Literal) -> Any:
+    aval: compat.Aval = literal.aval
+    return jnp.asarray(literal.val, aval.dtype)
+
+
+def _step(equation: compat.Equation, values: list[Any]) -> Sequence[Any]:
+    with frames.under(equation):
+        return compat.rebind(equation, values, equation.params)
