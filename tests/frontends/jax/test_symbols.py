@@ -107,7 +107,20 @@ def test_comparisons_that_jax_cannot_decide_name_the_line_and_the_way_out(check)
     assert caught.value.code == "E112"
     assert "test_symbols.py" in caught.value.at[0]
     assert "in fn" in caught.value.at[0]
+    assert "'S >= 4'" in caught.value.fix
     check(fn, "f32[S]", constraints=("S >= 4",), sizes=({"S": 4}, {"S": 9}))
+    table = jnp.ones(8)
+    with pytest.raises(SmeltError) as caught:
+        trace(lambda x: jax.lax.dynamic_slice_in_dim(table, 0, x.shape[0]), "f32[S]")
+    assert "'S <= 8'" in caught.value.fix
+
+
+def test_a_size_that_may_leave_a_rest_names_the_line_and_the_way_out():
+    with pytest.raises(SmeltError, match="without a rest") as caught:
+        trace(lambda x: x.reshape(2, -1), "f32[S]")
+    assert caught.value.code == "E112"
+    assert "test_symbols.py" in caught.value.at[0]
+    assert trace(lambda x: x.reshape(2, -1), "f32[2*S]").graph.outputs[0].shape == [2, "S"]
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ AS_NUMBER = (
 )
 """What to do where Python needs a size that is not known before the model runs."""
 
+_COMPARED = re.compile(r"comparison '(.+?)' (<=?|>=?|==) '(.+?)' is inconclusive")
 _NEEDS_NUMBER = re.compile(r"_DimExpr|[Ss]ymbolic (dimension|number|shape)")
 """What the messages of Python, NumPy and JAX call a symbolic size."""
 
@@ -58,7 +59,16 @@ def explain(error: Exception, parameters: Sequence[str], mismatch: str) -> Smelt
             _first_line(error),
             at=raised_at(error),
             why="JAX cannot decide it for every size that the symbols stand for",
-            fix="say more by constraints such as 'S >= 2', or give the dim as a number",
+            fix=f"say more by constraints such as '{_constraint(error)}', or give the dim as a"
+            " number",
+        )
+    if isinstance(error, compat.InconclusiveDim) and "divide evenly" in str(error):
+        return Unsupported(
+            "E112",
+            "a symbolic size may not be divided without a rest",
+            at=raised_at(error),
+            why=_first_line(error),
+            fix="make the dim a multiple, as in 'f32[8*B,3]', or give it as a number",
         )
     if isinstance(error, TypeError) and mismatch:
         # A signature may lie, so it is blamed only for calls that fail.
@@ -91,6 +101,16 @@ def explain(error: Exception, parameters: Sequence[str], mismatch: str) -> Smelt
         why=_message(error, parameters),
         fix="; ".join(part for part in advice if part),
     )
+
+
+def _constraint(error: Exception) -> str:
+    """The comparison that JAX could not decide, as a constraint that decides it."""
+    asked = _COMPARED.search(str(error))
+    if asked is None or asked[2] == "==":  # Sizes that are equal have one name.
+        return "S >= 2"
+    step = {">": 1, "<": -1}.get(asked[2], 0)
+    bound = str(int(asked[3]) + step) if asked[3].isdecimal() else asked[3]
+    return f"{asked[1]} {asked[2][0]}= {bound}"
 
 
 def _first_line(error: Exception) -> str:
