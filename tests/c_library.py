@@ -24,7 +24,10 @@ from smelt.targets.c import c
 from smelt.targets.options import read_options
 from smelt.targets.registry import find_target
 
-STRICT = ("-std=c99", "-O1", "-Wall", "-Wextra", "-pedantic", "-Werror", "-DSMELT_NO_DISPATCH")
+STRICT = (
+    *("-std=c99", "-O1", "-Wall", "-Wextra", "-pedantic", "-Wshadow", "-Wconversion"),
+    *("-Werror", "-DSMELT_NO_DISPATCH"),
+)
 GUARD = 256
 
 

@@ -31,7 +31,8 @@ class Unit:
     """One library in the making. Equal functions and equal constants are kept once.
 
     ``functions`` and ``support`` hold texts by name in order of first use; ``calls`` are the
-    lines of ``run``; ``checks`` are conditions under which it returns without a result.
+    lines of ``run``; ``checks`` are conditions under which it returns without a result, and
+    ``tests`` the functions that only they call.
     ``constants`` says how constants are found: each is an object, or all in a ``blob`` from a
     pointer ``weights`` on, or by a ``table`` of pointers ``weights``. Kernels that can meet what
     has no result say so in ``*status`` if ``tells_status``.
@@ -60,6 +61,7 @@ class Unit:
         self.weights: dict[tuple[str, bytes], Weight] = around.weights if around else {}
         self.calls: list[str] = []
         self.checks: list[str] = []
+        self.tests: dict[str, str] = around.tests if around else {}
         self._name_of: dict[str, str] = around._name_of if around else {}
         for step, instruction in enumerate(program.instructions):
             self._add(step, instruction)
@@ -90,8 +92,9 @@ class Unit:
         ]
         signature = ", ".join(declared) or "void"
         name = self._function(instruction, f"({signature})\n{{\n{body}}}\n")
+        required = {function for function, _ in cx.requirements}
         for support, text in cx.support.items():
-            self.support.setdefault(support, text)
+            (self.tests if support in required else self.support).setdefault(support, text)
         for function, position in cx.requirements:
             self.checks.append(f"!{function}({self._pointer(instruction.inputs[position])})")
         what = comment(f"{instruction.op} {instruction.origin}")

@@ -12,57 +12,11 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 from c_library import Library, compile_c, compile_text, random_inputs
+from c_programs import BLOCK, CNN
 
 from smelt.errors import ErrorList, UsageError
 from smelt.ir import text
 from smelt.runtime.c_library import build
-
-CNN = (
-    "g (float[1,2,12,12] x, float[4,2,3,3] w, float[4] b, float[4,4,1,1] v, float[64,5] d) => (float[1,5] y) "
-    "{ c = Conv<pads = [1,1,1,1]>(x, w, b) r = Relu(c) p = MaxPool<kernel_shape = [3,3], strides = [3,3]>(r) "
-    "q = Conv(p, v) f = Flatten(q) m = MatMul(f, d) y = Softmax(m) }"
-)
-BLOCK = (
-    "g (float[7,16] x, float[16,16] q, float[16,16] k, float[16] s) => (float[7,16] y, int64[7,1] n) "
-    "{ a = MatMul(x, q) b = MatMul(x, k) t = Transpose(b) c = MatMul(a, t) p = Softmax(c) o = MatMul(p, x) "
-    "h = Add(o, x) y = LayerNormalization(h, s) z = Cast<to = 7>(h) i = Constant<value_ints = [1]>() n = ReduceMax(z, i) }"
-)
-STRICT = [
-    "-std=c99",
-    "-Wall",
-    "-Wextra",
-    "-pedantic",
-    "-Wshadow",
-    "-Wvla",
-    "-Wstrict-prototypes",
-    "-Werror",
-]
-
-
-def write(folder: Path, files: dict[str, bytes]) -> None:
-    for name, data in files.items():
-        (folder / name).write_bytes(data)
-
-
-@pytest.mark.parametrize("graph", [CNN, BLOCK], ids=["cnn", "block"])
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["gcc", *STRICT, "-O2"],
-        ["gcc", "-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror", "-O3", "-flto"],
-        ["g++", "-std=c++11", "-x", "c++", "-Wall", "-Wextra", "-pedantic", "-Werror"],
-    ],
-    ids=["c99", "c11", "c++"],
-)
-def test_compiles_without_a_warning(graph: str, command: list[str], tmp_path: Path) -> None:
-    files = dict(compile_text(graph).files)
-    write(tmp_path, files)
-    sources = [name for name in files if name.endswith(".c")]
-    done = subprocess.run(
-        [*command, "-c", *sources], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.stderr == ""
-    assert done.returncode == 0
 
 
 def test_allocates_nothing_and_prints_nothing() -> None:
@@ -73,53 +27,6 @@ def test_allocates_nothing_and_prints_nothing() -> None:
         *('"model.c"', '"model.h"', '"model_weights.h"'),
         *("<math.h>", "<stddef.h>", "<stdint.h>", "<string.h>"),
     }
-
-
-MAIN = """
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include "model.h"
-static const unsigned long in_bytes[] = { %(inputs)s }, out_bytes[] = { %(outputs)s };
-int main(void)
-{
-    const void *in[MODEL_INPUTS];
-    void *out[MODEL_OUTPUTS];
-    unsigned state = 1;
-    for (int i = 0; i < MODEL_INPUTS; ++i) {
-        float *data = (float *)malloc(in_bytes[i]);
-        for (unsigned long j = 0; j < in_bytes[i] / 4; ++j) {
-            state = state * 1664525u + 1013904223u;
-            data[j] = (float)(state >> 16) / 65536.0f - 0.5f;
-        }
-        in[i] = data;
-    }
-    for (int i = 0; i < MODEL_OUTPUTS; ++i)
-        out[i] = malloc(out_bytes[i]);
-    void *arena = aligned_alloc(MODEL_ARENA_ALIGN, MODEL_ARENA_BYTES);
-    return model_run(in, out, arena);
-}
-"""
-
-
-@pytest.mark.parametrize("graph", [CNN, BLOCK], ids=["cnn", "block"])
-def test_sanitizers_find_nothing(graph: str, tmp_path: Path) -> None:
-    artifact = compile_text(graph)
-    program = artifact.plan.steps
-    sizes = {
-        key: ", ".join(str(program.slots[slot].nbytes) for slot in getattr(program, key))
-        for key in ("inputs", "outputs")
-    }
-    write(tmp_path, {**artifact.files, "main.c": (MAIN % sizes).encode()})
-    flags = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    sources = ["main.c", "model.c", "model_weights.c"]
-    subprocess.run(["gcc", *flags, *sources, "-o", "run", "-lm"], cwd=tmp_path, check=True)
-    environment = {"ASAN_OPTIONS": "detect_leaks=0"}
-    done = subprocess.run(
-        ["./run"], cwd=tmp_path, capture_output=True, text=True, check=False, env=environment
-    )
-    assert done.stderr == ""
-    assert done.returncode == 0
 
 
 HOSTILE = [
@@ -253,7 +160,7 @@ def test_the_artifact_runs_and_reports() -> None:
 def test_the_same_bytes_under_any_hash_seed() -> None:
     program = (
         "import sys, hashlib; sys.path.insert(0, 'tests'); sys.path.insert(0, 'tests/targets/c')\n"
-        "from c_library import compile_text; from test_emit import CNN, BLOCK\n"
+        "from c_library import compile_text; from c_programs import CNN, BLOCK\n"
         "print([hashlib.sha256(f).hexdigest() for g in (CNN, BLOCK) for f in compile_text(g).files.values()])"
     )
     digests = {

@@ -66,6 +66,7 @@ def emit(plan: CPlan) -> Artifact:
             *(_weight_checks() if form == "bin" else ()),
             *({"condition": check, "error": "SIZE"} for check in unit.checks),
         ],
+        "tests": list(unit.tests.values()),
         "calls": unit.calls,
     }
     templates = {

@@ -1,0 +1,219 @@
+"""What compilers say about the emitted C: as C99 and C++, on this machine and on small ones."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from c_library import Library
+from c_programs import CONSTANT, KINDS, files_of, main_of, runs_of
+
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
+SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DSMELT_NO_DISPATCH"]
+
+
+@pytest.fixture(scope="module")
+def library() -> Library:
+    return Library(KINDS, constant=CONSTANT, flags=("-O0", "-DSMELT_NO_DISPATCH"))
+
+
+@pytest.fixture(scope="module")
+def folder(library: Library, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All models of ``KINDS``, and a program that runs them."""
+    folder = tmp_path_factory.mktemp("kinds")
+    write(folder, library, list(KINDS))
+    return folder
+
+
+def write(folder: Path, library: Library, names: Sequence[str]) -> None:
+    for file, data in files_of(library, names).items():
+        (folder / file).write_bytes(data)
+    (folder / "main.c").write_bytes(main_of(runs_of(library, names)))
+
+
+def needs(tool: str, package: str) -> str:
+    """The tool, or the test is left out, which says what to install."""
+    if shutil.which(tool) is None:
+        pytest.skip(f"{tool} is not installed; Debian has it in the package {package}")
+    return tool
+
+
+def run(command: Sequence[str], folder: Path) -> str:
+    """What ``command`` has to say; it must not fail."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={"PATH": "/usr/bin:/bin", "ASAN_OPTIONS": "detect_leaks=0"},
+    )
+    assert done.returncode == 0, f"{done.returncode}: {done.stderr[-2000:]}{done.stdout[-2000:]}"
+    return done.stdout + done.stderr
+
+
+def sources(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.glob("*.c"))
+
+
+MEMORY = {"memcpy", "memmove", "memset"}
+MATH = {"expf", "frexpf", "ldexpf", "sinf", "sqrtf", "tanhf"}
+
+
+def undefined(folder: Path) -> set[str]:
+    """The functions that the objects in ``folder`` call and do not have."""
+    objects = [str(file) for file in folder.glob("m*.o")]
+    words = [line.split() for line in run(["nm", "-u", *objects], folder).splitlines()]
+    names = {word[-1] for word in words if word[:1] == ["U"]}
+    return {name for name in names if "_weight" not in name and name != "_GLOBAL_OFFSET_TABLE_"}
+
+
+LANGUAGES = {
+    "gcc": ["gcc", "-std=c99", "-O1", "-fsyntax-only"],
+    "clang": ["clang", "-std=c99", "-O1", "-fsyntax-only"],
+    "g++": ["g++", "-std=c++11", "-x", "c++", "-O1", "-fsyntax-only"],
+    "clang++": ["clang++", "-std=c++11", "-x", "c++", "-O1", "-fsyntax-only"],
+    "gcc -O2": ["gcc", "-std=c99", "-O2", "-DSMELT_NO_DISPATCH", "-c"],
+}
+"""Warnings that come of reading are asked for with the second version for wider vectors; those
+that come of optimizing without it, which takes longer."""
+
+
+@pytest.mark.parametrize("command", LANGUAGES.values(), ids=LANGUAGES)
+def test_compiles_without_a_warning(command: list[str], folder: Path) -> None:
+    needs(command[0], "clang" if "clang" in command[0] else "build-essential")
+    models = [file for file in sources(folder) if file != "main.c"]
+    assert run([*command, *WARNINGS, *models], folder) == ""
+    if "-c" in command:
+        assert undefined(folder) <= MATH | MEMORY
+
+
+@pytest.mark.parametrize("compiler", ["gcc"])
+def test_sanitizers_find_nothing_in_twelve_models_in_one_binary(
+    compiler: str, folder: Path
+) -> None:
+    run([compiler, "-std=c99", "-O0", *SANITIZED, *sources(folder), "-o", "run", "-lm"], folder)
+    assert run(["./run"], folder) == ""
+
+
+VECTORS = """
+extern unsigned long top_of_stack[];
+extern unsigned char data_start[], data_end[], data_from[], bss_start[], bss_end[];
+int main(void);
+void start(void);
+void start(void)
+{
+    for (unsigned char *to = data_start, *from = data_from; to != data_end; ++to, ++from)
+        *to = *from;
+    for (volatile unsigned char *to = bss_start; to != bss_end; ++to)
+        *to = 0;
+    FPU
+    unsigned long block[2] = {0x20026, (unsigned long)main()};
+    register unsigned long call __asm__("r0") = 0x20;
+    register unsigned long *with __asm__("r1") = block;
+    __asm__ volatile("bkpt 0xab" : : "r"(call), "r"(with) : "memory");
+    for (;;)
+        ;
+}
+__attribute__((section(".vectors"), used)) static void *const vectors[16] = {top_of_stack, (void *)start};
+"""
+"""What a Cortex-M does before ``main``, and how it tells QEMU the result (semihosting)."""
+FPU = "*(volatile unsigned long *)0xE000ED88 |= 0xFul << 20;"
+LAYOUT = """
+MEMORY { FLASH (rx) : ORIGIN = 0, LENGTH = %s RAM (rwx) : ORIGIN = 0x20000000, LENGTH = %s }
+SECTIONS {
+  .text : { KEEP(*(.vectors)) *(.text*) *(.rodata*) *(.ARM.exidx*) . = ALIGN(8); } > FLASH
+  data_from = LOADADDR(.data);
+  .data : { data_start = .; *(.data*) . = ALIGN(8); data_end = .; } > RAM AT > FLASH
+  .bss (NOLOAD) : { bss_start = .; *(.bss*) *(COMMON) . = ALIGN(8); bss_end = .; } > RAM
+  top_of_stack = ORIGIN(RAM) + LENGTH(RAM);
+}
+"""
+HARD = ["-mfloat-abi=hard"]
+MACHINES = {
+    "cortex-m0": ("microbit", ["-mcpu=cortex-m0"], "256K", "16K"),
+    "cortex-m3": ("mps2-an385", ["-mcpu=cortex-m3"], "4M", "4M"),
+    "cortex-m4": ("mps2-an386", ["-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", *HARD], "4M", "4M"),
+    "cortex-m7": ("mps2-an500", ["-mcpu=cortex-m7", "-mfpu=fpv5-d16", *HARD], "4M", "4M"),
+}
+SMALL = ["block", "quantized", "a loop", "lstm", "half floats", "axes at run time", "indexing"]
+"""What fits into the 16 KiB of the smallest, stack and results included."""
+FRAME = 1024
+
+
+@pytest.mark.parametrize("cpu", MACHINES)
+def test_runs_on_a_bare_machine_with_small_frames(
+    cpu: str, library: Library, tmp_path: Path
+) -> None:
+    needs("arm-none-eabi-gcc", "gcc-arm-none-eabi with libnewlib-arm-none-eabi")
+    needs("qemu-system-arm", "qemu-system-arm")
+    machine, flags, flash, ram = MACHINES[cpu]
+    write(tmp_path, library, SMALL if cpu == "cortex-m0" else list(KINDS))
+    fpu = FPU if "-mfloat-abi=hard" in flags else ""
+    (tmp_path / "start.c").write_text(VECTORS.replace("FPU", fpu))
+    (tmp_path / "layout.ld").write_text(LAYOUT % (flash, ram))
+    compiler = ["arm-none-eabi-gcc", "-mthumb", *flags, "-std=gnu99", "-O2", "-fstack-usage"]
+    models = [file for file in sources(tmp_path) if file.startswith("m") and file != "main.c"]
+    run([*compiler, *WARNINGS, "-c", *models], tmp_path)
+    frames = [line.split("\t") for each in tmp_path.glob("*.su") for line in each.open()]
+    assert frames
+    assert [frame for frame in frames if int(frame[1]) > FRAME and "double" not in frame[0]] == []
+    linked = ["-nostartfiles", "-T", "layout.ld", "-lm", "-lc", "-lgcc", "-o", "run.elf"]
+    objects = [f"{Path(file).stem}.o" for file in models]
+    run([*compiler, "-w", *objects, "main.c", "start.c", *linked], tmp_path)
+    emulator = ["qemu-system-arm", "-M", machine, "-nographic", "-semihosting"]
+    run([*emulator, "-kernel", "run.elf"], tmp_path)
+
+
+def test_runs_on_64_bits_of_risc_v(library: Library, tmp_path: Path) -> None:
+    needs("riscv64-linux-gnu-gcc", "gcc-riscv64-linux-gnu with libc6-dev-riscv64-cross")
+    needs("qemu-riscv64", "qemu-user")
+    write(tmp_path, library, list(KINDS))
+    command = ["riscv64-linux-gnu-gcc", "-std=c99", "-O2", *WARNINGS, "-static"]
+    run([*command, *sources(tmp_path), "-o", "run", "-lm"], tmp_path)
+    run(["qemu-riscv64", "./run"], tmp_path)
+
+
+LINUX = """
+int main(void);
+void start(void);
+void start(void)
+{
+    register long result __asm__("a0") = main(), call __asm__("a7") = 93;
+    __asm__ volatile("ecall" : : "r"(result), "r"(call));
+    for (;;)
+        ;
+}
+void _start(void) __attribute__((naked));
+void _start(void) { __asm__ volatile(".option norelax\\n la gp, __global_pointer$\\n .option relax\\n and sp, sp, -16\\n j start"); }
+"""
+PROCESS = """
+ENTRY(_start)
+SECTIONS {
+  . = 0x10000;
+  .text : { *(.text*) *(.rodata*) *(.srodata*) }
+  . = ALIGN(0x1000);
+  .data : { __global_pointer$ = . + 0x800; *(.sdata*) *(.data*) }
+  .bss : { *(.sbss*) *(.bss*) *(COMMON) }
+}
+"""
+
+
+def test_runs_on_32_bits_of_risc_v(library: Library, tmp_path: Path) -> None:
+    needs("riscv64-unknown-elf-gcc", "gcc-riscv64-unknown-elf with picolibc-riscv64-unknown-elf")
+    needs("qemu-riscv32", "qemu-user")
+    write(tmp_path, library, list(KINDS))
+    (tmp_path / "start.c").write_text(LINUX)
+    compiler = ["riscv64-unknown-elf-gcc", "-march=rv32imac", "-mabi=ilp32", "-std=gnu99"]
+    compiler += ["-O2", "--specs=picolibc.specs"]
+    models = [file for file in sources(tmp_path) if file.startswith("m") and file != "main.c"]
+    run([*compiler, *WARNINGS, "-c", *models], tmp_path)
+    (tmp_path / "process.ld").write_text(PROCESS)
+    linked = ["-nostartfiles", "-T", "process.ld", "-o", "run.elf", "-lm", "-lc", "-lgcc"]
+    objects = [f"{Path(file).stem}.o" for file in models]
+    run([*compiler, "-w", *objects, "main.c", "start.c", *linked], tmp_path)
+    run(["qemu-riscv32", "./run.elf"], tmp_path)
