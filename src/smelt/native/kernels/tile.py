@@ -15,7 +15,7 @@ from smelt.native.writer import Writer
 
 ROWS = 6
 COLUMNS = 32
-"""Six rows of 32 sums are 768 bytes on the stack, which small machines have; eight are no faster."""
+"""Six rows of 32 sums are 768 bytes of stack, which small machines have; eight are no faster."""
 
 LANES = 8
 """Columns are padded to a multiple of this where B is a copy of our own."""
