@@ -34,6 +34,8 @@ def matmul(cx: ProgramBuilder, node: ir.Node) -> None:
 @lowers("MatMulInteger")
 def matmul_integer(cx: ProgramBuilder, node: ir.Node) -> None:
     """A MatMul of 32-bit integers, in which every product and sum of bytes is exact or wraps."""
+    if cx.kept_whole(node):
+        return
     lhs, rhs = (cx.slot(value) for value in node.inputs[:2])
     lhs = shifted(cx, lhs, cx.input(node, 2), rows=True)
     rhs = shifted(cx, rhs, cx.input(node, 3), rows=False)

@@ -28,6 +28,8 @@ REACH = float(2**20)
 @lowers("DequantizeLinear")
 def dequantize(cx: ProgramBuilder, node: ir.Node) -> None:
     """``(x - zero point) * scale``, in float, then in the element type of the output."""
+    if _kept(cx, node):
+        return
     x, scale = cx.slot(node.inputs[0]), cx.slot(node.inputs[1])
     shape, zero = cx.shape(x), cx.input(node, 2)
     if zero is not None and cx.dtype(x).is_integer():
@@ -42,6 +44,8 @@ def dequantize(cx: ProgramBuilder, node: ir.Node) -> None:
 @lowers("QuantizeLinear")
 def quantize(cx: ProgramBuilder, node: ir.Node) -> None:
     """``round(x / scale) + zero point``, clamped to the output; a float only divides and casts."""
+    if _kept(cx, node):
+        return
     x, scale, zero = cx.slot(node.inputs[0]), cx.slot(node.inputs[1]), cx.input(node, 2)
     shape = cx.shape(x)
     divisor = _along(cx, node, _cast(cx, scale, FLOAT), shape)
@@ -130,6 +134,20 @@ def _convolution(
     inputs = (image, _cast(cx, weights, wide))
     window = _window(cx, node, w)
     return cx.emit_new("Conv", inputs, output.shape.dims, dtype=wide, **window)
+
+
+def _kept(cx: ProgramBuilder, node: ir.Node) -> bool:
+    """True if a QuantizeLinear or DequantizeLinear is one instruction; its axis is from the front.
+
+    Types to divide in that the node asks for are spelled out.
+    """
+    rank = len(cx.shape(cx.slot(node.inputs[0])))
+    scalar = (
+        math.prod(dim for dim in cx.shape(cx.slot(node.inputs[1])) if isinstance(dim, int)) == 1
+    )
+    asked = node.attributes.get_int("precision", 0) or node.attributes.get_int("block_size", 0)
+    axis = 0 if scalar else cx.axis(node.attributes.get_int("axis", 1), rank)
+    return not asked and cx.kept_whole(node, axis=axis)
 
 
 def _window(cx: ProgramBuilder, node: ir.Node, w: int) -> dict[str, AttributeValue]:

@@ -37,7 +37,7 @@ class Places:
 PLACES: Mapping[str, Places] = {
     "QLinearConv": Places(w=3, w_zero=5, x_zero=2, scales=(1, 4, 6), y_zero=7, bias=8),
     "ConvInteger": Places(w=1, w_zero=3, x_zero=2),
-    "QLinearMatMul": Places(w=3, w_zero=5, x_zero=2, scales=(1, 4, 6), y_zero=7),
+    "QLinearMatMul": Places(w=3, w_zero=5, x_zero=2, scales=(1, 4, 6), y_zero=7, bias=8),
     "MatMulInteger": Places(w=1, w_zero=3, x_zero=2),
 }
 """By instruction; the left side or image is the first input of each."""

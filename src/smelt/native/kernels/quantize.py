@@ -1,0 +1,75 @@
+"""QuantizeLinear and DequantizeLinear in one loop: one scale, or one for each index of an axis."""
+
+from __future__ import annotations
+
+import math
+
+from smelt.native.kernels.kernel import Instance, KernelContext, kernel
+from smelt.native.kernels.quantized.rounded import rounded
+from smelt.native.types import C_TYPES
+
+
+def _refuse(instance: Instance) -> str | None:
+    slots, step = instance.program.slots, instance.instruction
+    x, y = slots[step.inputs[0]], slots[step.outputs[0]]
+    float_, narrow = (x, y) if step.op == "QuantizeLinear" else (y, x)
+    scale, zero = instance.slot(1), instance.slot(2)
+    if C_TYPES[float_.dtype].name != "float" or C_TYPES[narrow.dtype].kind != "int":
+        return "a type other than float"
+    if C_TYPES[narrow.dtype].size > 2 and step.op == "QuantizeLinear":
+        return "integers of more than 16 bits"
+    if C_TYPES[narrow.dtype].computed is not None:
+        return "integers of less than a byte"
+    if scale is None or C_TYPES[scale.dtype].name != "float":
+        return "scales of another type than float"
+    if zero is not None and (zero.shape != scale.shape or zero.dtype != narrow.dtype):
+        return "zero points that do not fit the scales"
+    return "scales of blocks" if len(scale.shape) > 1 else None
+
+
+def _runs(instance: Instance) -> tuple[int, int, int]:
+    """``(outer, scales, inner)``: elements of a scale lie ``inner`` at a time."""
+    shape, scales = instance.shape(0), instance.shape(1)
+    if math.prod(scales) == 1:
+        return 1, 1, math.prod(shape)
+    axis = instance.int("axis") % len(shape)
+    return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+
+
+def _emit(cx: KernelContext, text: str) -> None:
+    """``text`` of each element ``{x}``, its ``{scale}`` and zero point ``{zero}``."""
+    x, y, scale, zero = cx.input(0), cx.output(), cx.input(1), cx.optional(2)
+    outer, scales, inner = _runs(cx)
+    if y.size == 0:
+        return
+    with cx.body.loops(("o", "s"), (outer, scales)):
+        cx.body.line(f"const float scale = {scale.name}[s];")
+        cx.body.line(f"const int32_t zero = {f'{zero.name}[s]' if zero else '0'};")
+        cx.body.line(f"const ptrdiff_t first = (o * {scales} + s) * {inner};")
+        with cx.body.loop("i", inner):
+            cx.body.line(f"{y.name}[first + i] = {text.replace('VALUE', f'{x.name}[first + i]')};")
+        cx.body.line("(void)zero;")
+
+
+@kernel("QuantizeLinear", kinds=frozenset({"float"}), refuse=_refuse)
+def quantize(cx: KernelContext) -> None:
+    """``x / scale``, rounded to even, plus the zero point, held within the type of the result."""
+    type_ = cx.output().type
+    bits = 8 * type_.size
+    low = -(1 << bits - 1) if type_.signed else 0
+    near = rounded(cx, "VALUE / scale", -(1 << bits + 1), 1 << bits + 1)
+    held = cx.call(f"within_{type_.name}", _within(type_.name, low, low + (1 << bits) - 1))
+    _emit(cx, f"{held}({near} + zero)")
+
+
+def _within(name: str, low: int, high: int) -> str:
+    return (
+        f"static inline {name} within_{name}(int32_t v)\n{{\n"
+        f"    return ({name})(v < {low} ? {low} : v > {high} ? {high} : v);\n}}\n"
+    )
+
+
+@kernel("DequantizeLinear", kinds=frozenset({"int"}), refuse=_refuse)
+def dequantize(cx: KernelContext) -> None:
+    """``(x - zero point) * scale``."""
+    _emit(cx, "(float)(VALUE - zero) * scale")

@@ -1,0 +1,96 @@
+"""QLinearMatMul and MatMulInteger by a constant matrix: bytes in memory, sums of 32 bits.
+
+Rows of the left side, as 16 bits less the zero point, are pairs of a tile; columns of the weights,
+laid out in panels and widened as they are read, are its vectors. QLinearMatMul may have a bias of
+its columns as a ninth input here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.native.kernels.kernel import Instance, KernelContext, kernel
+from smelt.native.kernels.quantized.finish import finish_of
+from smelt.native.kernels.quantized.operands import (
+    constant,
+    less_zero_point,
+    places_of,
+    refuse_operands,
+    refuse_sums,
+    zero_text,
+)
+from smelt.native.kernels.quantized.tile import ROWS, VECTORS, matrix_tile
+from smelt.native.kernels.vector_tile import even_parts
+from smelt.native.types import C_TYPES
+from smelt.program.storage import Needs
+
+PANEL = 16
+"""Columns of a panel, those of the widest tile."""
+
+
+def _refuse(instance: Instance) -> str | None:
+    reason = refuse_operands(instance)
+    if reason:
+        return reason
+    place = places_of(instance)
+    if len(instance.shape(place.w)) != 2 or len(instance.shape(0)) < 1:
+        return "weights that are no matrix"
+    zero = instance.slot(place.w_zero) if place.w_zero >= 0 else None
+    if zero is not None and len(zero.shape) > 1:
+        return "zero points of rows of the weights"
+    return refuse_sums(less_zero_point(instance, 1), constant(instance, place.bias), (0,))
+
+
+def _pairs(instance: Instance) -> int:
+    return -(-instance.shape(places_of(instance).w)[0] // 2)
+
+
+def _needs(instance: Instance) -> Needs:
+    return Needs(workspace=2 * ROWS * 2 * _pairs(instance))
+
+
+@kernel("QLinearMatMul", "MatMulInteger", kinds=frozenset({"int"}), needs=_needs, refuse=_refuse)
+def quantized_dot(cx: KernelContext) -> None:
+    """Six rows at a time, and for them all panels of columns."""
+    x, y, body = cx.input(0), cx.output(), cx.body
+    weights, pairs = less_zero_point(cx, 1), _pairs(cx)
+    depth, columns = weights.shape
+    rows = y.size // columns if columns else 0
+    if rows == 0:
+        return
+    zero = zero_text(cx)
+    wide = weights.dtype != np.int8
+    packed = cx.constant(_pack(weights), C_TYPES[ir.DataType.INT16 if wide else ir.DataType.INT8])
+    finish = finish_of(cx, columns)
+    scratch = cx.scratch(C_TYPES[ir.DataType.INT16])
+    body.line(f"const int zero = {zero};")
+    for part in even_parts(rows, ROWS):
+        tile = matrix_tile(cx, part.length, wide)
+        end = part.first + part.length * part.count
+        with body.loop("i", end, part.first, part.length):
+            body.line(f"const {x.type.name} *from = {x.name} + i * {depth};")
+            with body.loop("m", part.length):
+                with body.loop("k", depth):
+                    at = f"m * {2 * pairs} + k"
+                    body.line(f"{scratch}[{at}] = (int16_t)(from[m * {depth} + k] - zero);")
+                if depth % 2:
+                    body.line(f"{scratch}[m * {2 * pairs} + {depth}] = 0;")
+            with body.block(f"for (ptrdiff_t j = 0; j < {columns}; j += {VECTORS} * SUMS)"):
+                body.line(f"int32_t results[{part.length * VECTORS} * SUMS];")
+                b = f"{packed} + j / {PANEL} * {2 * PANEL * pairs} + j % {PANEL} * 2"
+                body.line(f"{tile}({pairs}, {scratch}, {2 * pairs}, {b}, {2 * PANEL}, results);")
+                with body.loop("m", part.length), body.loop("v", VECTORS):
+                    body.line(f"const ptrdiff_t left = {columns} - j - v * SUMS;")
+                    body.line("if (left > 0)")
+                    out = f"{y.name} + (i + m) * {columns} + j + v * SUMS"
+                    sums = f"results + (m * {VECTORS} + v) * SUMS"
+                    count = "(left < SUMS ? left : SUMS)"
+                    body.line("    " + finish.columns(sums, count, "j + v * SUMS", out))
+
+
+def _pack(weights: np.ndarray) -> np.ndarray:
+    """Panels of columns; in each, by pair of rows, column, row of the pair."""
+    depth, columns = weights.shape
+    even = np.pad(weights, ((0, depth % 2), (0, -columns % PANEL)))
+    return even.reshape(-1, 2, even.shape[1] // PANEL, PANEL).transpose(2, 0, 3, 1).reshape(-1)

@@ -1,0 +1,78 @@
+"""Elementwise operators on bytes: a table of all results, and sums and products in float.
+
+Sums and products are those of ONNX Runtime's QLinearAdd and QLinearMul, step by step, which was
+checked on all pairs of bytes: what is added to get the zero point is added before rounding.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.native.kernels.elementwise import in_place
+from smelt.native.kernels.kernel import KernelContext, kernel
+from smelt.native.kernels.nest import emit_map
+from smelt.native.kernels.quantized.rounded import rounded
+from smelt.native.types import C_TYPES
+from smelt.program.quantized import ADD, LOOKUP, MEAN, MUL
+
+INT = frozenset({"int"})
+
+
+@kernel(LOOKUP, kinds=INT, needs=in_place)
+def lookup(cx: KernelContext) -> None:
+    """The element of a table of 256 that a byte selects, the byte as it lies in memory."""
+    x, table, y = cx.input(0), cx.input(1), cx.output()
+    with cx.body.loop("i", y.size):
+        cx.body.line(f"{y.name}[i] = {table.name}[(uint8_t){x.name}[i]];")
+
+
+@kernel(ADD, MUL, kinds=INT, needs=in_place)
+def add_or_multiply(cx: KernelContext) -> None:
+    """Inputs a, b; attributes the scales and zero points of a, b and the result."""
+    a, b, y = cx.input(0), cx.input(1), cx.output()
+    scales = [np.float32(cx.float(name)) for name in ("a_scale", "b_scale", "y_scale")]
+    zeros = [cx.int(name) for name in ("a_zero", "b_zero", "y_zero")]
+    text = (_sum if cx.instruction.op == ADD else _product)(scales, zeros)
+    low = -128 if y.type.signed else 0
+    value = f"({y.type.name}){rounded(cx, text, low, low + 255)}"
+    reads = [operand.broadcast(y.shape) for operand in (a, b)]
+    emit_map(cx.body, y.shape, y.access(), reads, value)
+
+
+def _sum(scales: list[np.float32], zeros: list[int]) -> str:
+    first, second = scales[0] / scales[2], scales[1] / scales[2]
+    moved = first * np.float32(zeros[0]) + second * np.float32(zeros[1])
+    fixed = np.float32(zeros[2]) - moved
+    left, right = _literal(first), _literal(second)
+    return f"({_literal(fixed)} + (float){{0}} * {left}) + (float){{1}} * {right}"
+
+
+def _product(scales: list[np.float32], zeros: list[int]) -> str:
+    factor = scales[0] * scales[1] / scales[2]
+    difference = f"({{0}} - {_int(zeros[0])}) * ({{1}} - {_int(zeros[1])})"
+    return f"(float)({difference}) * {_literal(factor)} + {_literal(np.float32(zeros[2]))}"
+
+
+def _literal(number: np.float32) -> str:
+    return C_TYPES[ir.DataType.FLOAT].literal(float(number))
+
+
+def _int(number: int) -> str:
+    return str(number) if number >= 0 else f"({number})"
+
+
+@kernel(MEAN, kinds=INT)
+def mean(cx: KernelContext) -> None:
+    """The mean of each run of ``inner`` bytes, as one factor of their sum."""
+    x, y = cx.input(0), cx.output()
+    size = x.size // max(y.size, 1)
+    factor = np.float32(cx.float("x_scale")) / (np.float32(cx.float("y_scale")) * np.float32(size))
+    low = (-128 if y.type.signed else 0) - cx.int("y_zero")
+    with cx.body.loop("o", y.size):
+        cx.body.line(f"const {x.type.name} *from = {x.name} + o * {size};")
+        cx.body.line(f"int32_t sum = {-cx.int('x_zero') * size};")
+        with cx.body.loop("i", size):
+            cx.body.line("sum += from[i];")
+        value = rounded(cx, f"(float)sum * {_literal(factor)}", low, low + 255)
+        cx.body.line(f"{y.name}[o] = ({y.type.name})({value} + {_int(cx.int('y_zero'))});")

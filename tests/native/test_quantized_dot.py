@@ -1,0 +1,77 @@
+"""Products of bytes by a constant matrix: the bits of exact sums."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from c_library import STRICT, Library, ops
+from native.test_quantized_conv import WIDE
+from quantized_arithmetic import factors, requantized
+
+SIZES = {"rows": (7, 40, 21), "a row": (1, 33, 40), "narrow": (13, 5, 1), "deep": (2, 1001, 17)}
+
+
+def values(k: int, n: int, kind: str, zero: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(k)
+    limits = np.iinfo(kind)
+    return {
+        "as": np.float32(0.02),
+        "az": np.uint8(131),
+        "b": rng.integers(limits.min, limits.max + 1, (k, n)).astype(kind),
+        "bs": rng.uniform(0.01, 0.02, n).astype(np.float32),
+        "bz": np.full(n, zero, kind),
+        "ys": np.float32(0.9 * np.sqrt(k / 40)),
+        "yz": np.int8(-3) if kind == "int8" else np.uint8(90),
+    }
+
+
+def graph(m: int, k: int, n: int, kind: str) -> str:
+    return (
+        f"g ({kind}[{m},{k}] a, float as, {kind} az, {kind}[{k},{n}] b, float[{n}] bs, "
+        f"{kind}[{n}] bz, float ys, {kind} yz) => ({kind}[{m},{n}] y) "
+        "{ y = QLinearMatMul(a, as, az, b, bs, bz, ys, yz) }"
+    )
+
+
+CASES = {
+    (name, kind): (*size, kind, zero)
+    for name, size in SIZES.items()
+    for kind, zero in (("int8", 0), ("uint8", 127))
+}
+
+
+def case_values(k: int, n: int, kind: str, zero: int) -> dict[str, np.ndarray]:
+    found = values(k, n, kind, zero)
+    return found | ({"az": np.int8(7)} if kind == "int8" else {})
+
+
+@pytest.fixture(scope="module", params=[STRICT, WIDE], ids=["plain", "chosen at run time"])
+def library(request: pytest.FixtureRequest) -> Library:
+    graphs = {str(key): graph(m, k, n, kind) for key, (m, k, n, kind, _) in CASES.items()}
+    held = {str(key): case_values(k, n, kind, z) for key, (_, k, n, kind, z) in CASES.items()}
+    graphs["sums"] = (
+        "g (uint8[3,9,5] a, int8[5,7] b, uint8 z) => (int32[3,9,7] y) "
+        "{ y = MatMulInteger(a, b, z) }"
+    )
+    held["sums"] = {"b": np.random.default_rng(1).integers(-128, 128, (5, 7)).astype(np.int8)}
+    return Library(graphs, flags=request.param, values=held)
+
+
+@pytest.mark.parametrize("key", CASES, ids=str)
+def test_the_bits_are_those_of_exact_sums(library: Library, key: tuple[str, str]) -> None:
+    m, k, n, kind, zero = CASES[key]
+    v = case_values(k, n, kind, zero)
+    limits = np.iinfo(kind)
+    a = np.random.default_rng(0).integers(limits.min, limits.max + 1, (m, k)).astype(kind)
+    sums = (a.astype(int) - int(v["az"])) @ (v["b"].astype(int) - zero)
+    want = requantized(sums, factors(v["as"], v["bs"], v["ys"]), v["yz"], v["yz"].dtype)
+    (got,) = library.run(str(key), [a])
+    np.testing.assert_array_equal(got, want)
+    assert ops(library.models[str(key)].artifact) == ["QLinearMatMul"]
+
+
+def test_the_zero_point_of_sums_may_come_at_run_time(library: Library) -> None:
+    a = np.random.default_rng(0).integers(0, 256, (3, 9, 5)).astype(np.uint8)
+    (got,) = library.run("sums", [a, np.asarray(200, np.uint8)])
+    b = np.random.default_rng(1).integers(-128, 128, (5, 7))
+    np.testing.assert_array_equal(got, (a.astype(int) - 200) @ b)
