@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from smelt.errors import UsageError
+from smelt.frontends.jax.patches import PATCHES
+from smelt.frontends.jax.registry import RULES
 from smelt.native.kernels.kernel import KERNELS as C_KERNELS
 from smelt.operators.registry import OPERATORS
 from smelt.passes.registry import PASSES
@@ -25,6 +27,8 @@ EVERY: dict[str, Registry[Any, Any]] = {
     "passes": PASSES,
     "targets": TARGETS,
     "lowerings": LOWERINGS,
+    "lowerings of JAX": RULES,
+    "patches": PATCHES,
     "kernels of c": C_KERNELS,
     "kernels of host": HOST_KERNELS,
     "views of host": VIEWS,

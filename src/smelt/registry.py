@@ -68,7 +68,7 @@ class Registry(Mapping[Key, Thing]):
     def __init__(
         self, code: str, called: Callable[[Key], str], fill: Callable[[], object] = lambda: None
     ) -> None:
-        self._code, self._called, self._fill = code, called, fill
+        self._code, self._called, self._find = code, called, fill
         self._entries: dict[Key, _Entry[Thing]] = {}
         self._filled = self._filling = False
         self._lock = threading.RLock()
@@ -102,11 +102,11 @@ class Registry(Mapping[Key, Thing]):
 
     def owner(self, key: Key) -> Owner:
         """Who added ``key``; loads nothing."""
-        self._ensure_filled()
+        self.fill()
         return self._entries[key].owner
 
     def __getitem__(self, key: Key) -> Thing:
-        self._ensure_filled()
+        self.fill()
         entry = self._entries[key]
         if entry.load is not None:
             with self._lock:
@@ -116,18 +116,19 @@ class Registry(Mapping[Key, Thing]):
         return entry.thing
 
     def __contains__(self, key: object) -> bool:
-        self._ensure_filled()
+        self.fill()
         return key in self._entries
 
     def __iter__(self) -> Iterator[Key]:
-        self._ensure_filled()
+        self.fill()
         return iter(tuple(self._entries))
 
     def __len__(self) -> int:
-        self._ensure_filled()
+        self.fill()
         return len(self._entries)
 
-    def _ensure_filled(self) -> None:
+    def fill(self) -> None:
+        """Add all that is to be found; nothing but the first call does something."""
         if self._filled:
             return
         with self._lock:
@@ -135,7 +136,7 @@ class Registry(Mapping[Key, Thing]):
                 return
             self._filling = True
             try:
-                self._fill()
+                self._find()
                 self._filled = True
             finally:
                 self._filling = False
@@ -143,7 +144,7 @@ class Registry(Mapping[Key, Thing]):
     @contextmanager
     def refilled(self) -> Iterator[None]:
         """Filled anew inside, as if packages had been installed meanwhile; as it was afterwards."""
-        self._ensure_filled()
+        self.fill()
         entries = self._entries
         self._entries, self._filled = dict(entries), False
         try:

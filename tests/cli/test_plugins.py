@@ -129,8 +129,8 @@ for command in {commands!r}:
         assert not done.code, (command, done.code)
 if {flags!r}:
     from smelt.operators.registry import all_operators
-    from smelt.frontends.jax.registry import names
-    assert all_operators() and names()
+    from smelt.frontends.jax.registry import RULES
+    assert all_operators() and RULES
 """
 
 

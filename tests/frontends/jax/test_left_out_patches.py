@@ -92,12 +92,11 @@ CHANGES: dict[str, Callable[[patches.Patch], patches.Patch]] = {
 
 
 def test_every_patch_is_in_the_list() -> None:
-    registry.load()
+    registry.RULES.fill()
     known = {function.target: function.parameters for function in library_functions.ALL}
     libraries = ("jax", "flax", "equinox")  # other tests bind functions of modules of their own
-    ours = {
-        t: p for t, p in patches._patches.items() if t.partition(":")[0].split(".")[0] in libraries
-    }
+    every = patches.PATCHES.items()
+    ours = {t: p for t, p in every if t.partition(":")[0].split(".")[0] in libraries}
     assert {target: patch.parameters for target, patch in ours.items()} == known
     assert set(USERS) == set(library_functions.ALL)
 
@@ -111,11 +110,12 @@ def test_a_function_that_changed_is_traced_as_it_is(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(patches, "_left_out", set())
-    changed = CHANGES[change](patches._patches[function.target])
-    monkeypatch.setitem(patches._patches, function.target, changed)
+    changed = CHANGES[change](patches.PATCHES[function.target])
     fn = USERS[function]()
     x = np.random.default_rng(0).standard_normal((2, 5, 4)).astype(np.float32)
-    with caplog.at_level(logging.INFO, logger="smelt"):
+    with patches.PATCHES.refilled(), caplog.at_level(logging.INFO, logger="smelt"):
+        owner = patches.PATCHES.owner(function.target)
+        patches.PATCHES.add(function.target, changed, owner)
         model = trace(fn, "f32[2,5,4]")
         trace(fn, "f32[2,5,4]")
     told = [record.getMessage() for record in caplog.records]

@@ -28,9 +28,9 @@ def library(monkeypatch):
     module.double = lambda x: x * 2
     monkeypatch.setitem(sys.modules, module.__name__, module)
     patch = patches.Patch("patched_library:double", lambda original: lambda x: original(x) + x)
-    patches.register(patch)
-    yield module
-    del patches._patches[patch.target]
+    with patches.PATCHES.refilled():
+        patches.register(patch)
+        yield module
 
 
 def test_in_place_within_a_trace_and_gone_after_it(library):
@@ -44,7 +44,7 @@ def test_in_place_within_a_trace_and_gone_after_it(library):
 def test_a_target_has_one_patch(library):
     again = patches.Patch("patched_library:double", lambda original: original)
     patches.register(again)
-    assert patches._patches[again.target] is again
+    assert patches.PATCHES[again.target] is again
     with pytest.raises(UsageError, match="E652"):
         patches.register(dataclasses.replace(again, owner="another.package"))
 
@@ -52,12 +52,10 @@ def test_a_target_has_one_patch(library):
 def test_a_module_that_nobody_imported_stays_so():
     patch = patches.Patch("wsgiref.headers:Headers", lambda original: original, optional=True)
     imported = "wsgiref.headers" in sys.modules
-    patches.register(patch)
-    try:
+    with patches.PATCHES.refilled():
+        patches.register(patch)
         trace(jnp.sin, "f32[3]")
         assert ("wsgiref.headers" in sys.modules) == imported
-    finally:
-        del patches._patches[patch.target]
 
 
 def test_methods_are_the_objects_that_they_were():

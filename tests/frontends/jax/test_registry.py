@@ -25,14 +25,14 @@ def double():
     primitive = Primitive("test.double")
     primitive.def_impl(lambda x: x * 2)
     primitive.def_abstract_eval(lambda x, **_: x)
-    registry.load()
 
-    @lowers("test.double")
-    def lower(cx, x):
-        return cx.op("Add", x, x)
+    with registry.RULES.refilled():
 
-    yield primitive
-    del registry._rules["test.double"]
+        @lowers("test.double")
+        def lower(cx, x):
+            return cx.op("Add", x, x)
+
+        yield primitive
 
 
 def test_a_third_partys_primitive(double):
@@ -80,15 +80,12 @@ def test_a_parameter_that_the_lowering_does_not_know_is_refused(double):
 def test_a_wrong_result_of_a_lowering_is_found(lower):
     primitive = Primitive("test.wrong")
     primitive.def_abstract_eval(lambda x: x)
-    registry.load()
-    lowers("test.wrong")(lower)
-    try:
+    with registry.RULES.refilled():
+        lowers("test.wrong")(lower)
         with pytest.raises(InternalError) as caught:
             trace(primitive.bind, "f32[3]")
         assert caught.value.code == "E910"
         assert "test.wrong" in str(caught.value)
-    finally:
-        del registry._rules["test.wrong"]
 
 
 def cube(x, *, scale=1.0):
@@ -101,9 +98,9 @@ def library(double, monkeypatch):
     module = types.ModuleType("test_library")
     module.cube = cube
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    binding = binds(Binding("test_library:cube", "test.double", lambda x, **_: x))
-    yield module
-    del patches._patches[binding.target]
+    with patches.PATCHES.refilled():
+        binds(Binding("test_library:cube", "test.double", lambda x, **_: x))
+        yield module
 
 
 def test_a_binding_is_active_while_tracing_only(library):
@@ -128,10 +125,7 @@ def test_a_binding_is_restored_after_an_error(library):
 
 def test_a_target_that_does_not_exist_leaves_nothing_behind(library):
     binds(Binding("test_library:missing", "test.missing", lambda x: x))
-    try:
-        assert trace(lambda x: x, "f32[3]").graph.inputs
-    finally:
-        del patches._patches["test_library:missing"]
+    assert trace(lambda x: x, "f32[3]").graph.inputs
     assert library.cube is cube
     assert not replacement._attributes
 

@@ -11,7 +11,7 @@ from jax.extend.core import Primitive
 from onnxruntime import InferenceSession
 
 import smelt
-from smelt.frontends.jax.registry import load
+from smelt.frontends.jax.registry import RULES
 from smelt.ir import text
 from smelt.operators import register, registry
 from smelt.operators.formula import elementwise
@@ -39,7 +39,7 @@ SCALE = np.array([1.0, 2.0, -0.5, 1.0])
 
 @pytest.fixture(autouse=True)
 def declared():
-    load()
+    RULES.fill()
     with registry.OPERATORS.refilled():
         register(OPERATOR)
         yield

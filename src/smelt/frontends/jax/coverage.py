@@ -26,10 +26,10 @@ def families() -> tuple[Family, ...]:
     Lowerings of installed packages are left out, so that the answer is the same everywhere.
     """
     owned: dict[str, list[str]] = {}
-    for primitive in registry.names():
-        rule = registry.find(primitive)
-        if rule is not None and rule.owner.startswith("smelt.frontends.jax.plugins."):
-            owned.setdefault(rule.owner, []).append(primitive)
+    for primitive in sorted(registry.RULES):
+        owner = registry.RULES.owner(primitive).place
+        if owner.startswith("smelt.frontends.jax.plugins."):
+            owned.setdefault(owner, []).append(primitive)
     found = [Family(_last(module), _summary(module), tuple(owned[module])) for module in owned]
     found.sort(key=lambda family: family.name)
     keys, complex_ = "smelt.frontends.jax.keys", "smelt.frontends.jax.complex_numbers"

@@ -6,7 +6,6 @@ import functools
 import inspect
 import logging
 import sys
-import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,9 +15,10 @@ from typing import Any
 
 import jax
 
-from smelt.errors import UsageError
 from smelt.frontends.jax import frames
+from smelt.frontends.jax.registry import RULES
 from smelt.frontends.jax.replacement import Function, Replacement, original
+from smelt.registry import Owner, Registry
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,11 @@ class Patch:
     parameters: tuple[str, ...] = ()
     owner: str = ""
 
-    @property
-    def registered_by(self) -> str:
-        """Who registered it, for messages."""
-        return self.owner or self.replacement.__module__
 
-
-_patches: dict[str, Patch] = {}
-_lock = threading.RLock()
+PATCHES: Registry[str, Patch] = Registry(
+    "E652", lambda target: f"patches of {target!r}", RULES.fill
+)
+"""Lowerings register them, and packages of others."""
 _left_out: set[str] = set()
 _OWN = str(Path(__file__).parents[2])
 """The folder of smelt."""
@@ -59,25 +56,13 @@ def register(patch: Patch) -> None:
 
     The same owner replaces its own, as when a cell of a notebook runs again.
     """
-    with _lock:
-        known = _patches.setdefault(patch.target, patch)
-        if known.registered_by == patch.registered_by:
-            _patches[patch.target] = patch
-            return
-    raise UsageError(
-        "E652",
-        f"{patch.target!r} is replaced by two patches",
-        at=(known.registered_by, patch.registered_by),
-        why="which one to use would depend on the order of imports",
-        fix="remove one of them, or uninstall its package",
-    )
+    PATCHES.add(patch.target, patch, Owner(patch.owner or patch.replacement.__module__))
 
 
 def replacements() -> list[Replacement]:
     """Those of the registered patches whose functions are as the patches know them."""
-    with _lock:
-        found = map(_replacement, _patches.values())
-        return [replacement for replacement in found if replacement is not None]
+    found = map(_replacement, PATCHES.values())
+    return [replacement for replacement in found if replacement is not None]
 
 
 def _replacement(patch: Patch) -> Replacement | None:

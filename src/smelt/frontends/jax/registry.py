@@ -1,21 +1,20 @@
 """Lowerings by the name of their primitive: ours, and those of installed packages.
 
-``@lowers("sin")`` registers a function ``(cx, *operands, **params)``; the modules in
-``plugins.MODULES`` register ours. A package adds its own through the entry point group
+``@lowers("sin")`` registers a function ``(cx, *operands, **params)``; the modules below ``plugins``
+register ours. A package adds its own through the entry point group
 ``smelt.lowerings``: each entry point names a module that registers lowerings when imported.
 """
 
 from __future__ import annotations
 
 import inspect
-import threading
+import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, TypeVar
 
-from smelt.errors import UsageError
 from smelt.extensions import extensions
+from smelt.registry import Owner, Registry, modules_of
 
 ENTRY_POINTS = "smelt.lowerings"
 
@@ -35,15 +34,19 @@ class Rule:
     parameters: frozenset[str] | None
     broadcasts: bool
 
-    @property
-    def owner(self) -> str:
-        """The module that registered it, for messages."""
-        return self.function.__module__
+
+def _import_all() -> None:
+    from smelt.frontends.jax import plugins
+
+    for room in pkgutil.iter_modules(plugins.__path__, f"{plugins.__name__}."):
+        modules_of(room.name)()
+    extensions(ENTRY_POINTS)
 
 
-_rules: dict[str, Rule] = {}
-_lock = threading.RLock()
-_loaded = False
+RULES: Registry[str, Rule] = Registry(
+    "E650", lambda primitive: f"lowerings of the primitive {primitive!r}", _import_all
+)
+"""Each is owned by a whole module, so that a cell of a notebook may define its own anew."""
 
 
 def lowers(
@@ -76,29 +79,13 @@ def _parameters(function: Callable[..., Any], more: tuple[str, ...]) -> frozense
 
 
 def register(primitive: str, rule: Rule) -> None:
-    """Add one rule; raises UsageError E650 if another module has registered one.
-
-    The same module replaces its own, as when a cell of a notebook runs again.
-    """
-    with _lock:
-        known = _rules.get(primitive)
-        if known is None or known.owner == rule.owner:
-            _rules[primitive] = rule
-            return
-    if known is not rule:
-        raise UsageError(
-            "E650",
-            f"primitive {primitive!r} has two lowerings",
-            at=(known.owner, rule.owner),
-            why="which one to use would depend on the order of imports",
-            fix="remove one of them, or uninstall its package",
-        )
+    """Add one rule; raises UsageError E650 if another module has registered one."""
+    RULES.add(primitive, rule, Owner(rule.function.__module__))
 
 
 def find(primitive: str) -> Rule | None:
     """The lowering of ``primitive``, or None."""
-    load()
-    return _rules.get(primitive) or _declared(primitive)
+    return RULES.get(primitive) or _declared(primitive)
 
 
 def _declared(primitive: str) -> Rule | None:
@@ -106,26 +93,3 @@ def _declared(primitive: str) -> Rule | None:
     from smelt.frontends.jax.plugins.elementwise import operators
 
     return operators.declared(primitive)
-
-
-def names() -> tuple[str, ...]:
-    """Every primitive with a lowering, sorted."""
-    load()
-    return tuple(sorted(_rules))
-
-
-def load() -> None:
-    """Import our plugins, then those of installed packages, once in a process."""
-    global _loaded  # noqa: PLW0603 - the registry is filled once in a process
-    if _loaded:
-        return
-    with _lock:
-        if _loaded:
-            return
-        from smelt.frontends.jax.plugins import ROOMS
-
-        for room, modules in ROOMS.items():
-            for module in modules:
-                import_module(f"smelt.frontends.jax.plugins.{room}.{module}")
-        extensions(ENTRY_POINTS)
-        _loaded = True

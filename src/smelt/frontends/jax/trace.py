@@ -84,7 +84,7 @@ def trace(
     """
     _check_opset(opset)
     with span("import lowerings"):
-        registry.load()
+        registry.RULES.fill()
     arguments = bind(fn, input_specs, kwargs or {}, static or {})
     state = state_of(fn)
     parameters = choose(state, input_params)
