@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
@@ -21,9 +22,10 @@ def check(plan: MemoryPlan) -> None:
         assert at % plan.alignment == 0
         assert at + a.size <= plan.arena_bytes
         for b, bt in spans[:i]:
-            together = a.first <= b.last and b.first <= a.last
-            apart = at + a.size <= bt or bt + b.size <= at
-            assert not together or apart or 0 in (a.size, b.size), (a, b)
+            for (first, last, size), (start, stop, other) in product(a.spans(), b.spans()):
+                together = first <= stop and start <= last
+                apart = at + size <= bt or bt + other <= at
+                assert not together or apart or 0 in (size, other), (a, b)
     assert plan.arena_bytes >= plan.bound_bytes
 
 
@@ -36,11 +38,15 @@ def programs(draw: st.DrawFn) -> tuple[Program, dict[int, Needs]]:
     for _ in range(draw(st.integers(1, 25))):
         known = list(range(len(draft.program.slots)))
         inputs = draw(st.lists(st.sampled_from(known), min_size=1, max_size=3))
-        kind = draw(st.sampled_from(["plain", "view", "in place", "scratch"]))
+        kind = draw(st.sampled_from(["plain", "view", "in place", "over", "scratch"]))
         size = draw(sizes)
         if kind in ("view", "in place"):
             size = draft.program.slots[inputs[0]].size
+        if kind == "over":
+            size = draw(st.integers(0, draft.program.slots[inputs[0]].size))
         result = draft.step(size, *inputs)
+        if kind == "over":
+            needs[result] = Needs(over=(0,))
         if kind == "view":
             needs[result] = Needs(view_of=0)
         elif kind == "in place":
@@ -115,6 +121,25 @@ def test_a_dying_input_is_overwritten_in_place() -> None:
     plan = plan_memory(draft.done(y), lambda instruction: Needs(in_place=(0,)))
     assert plan.assignment.of_slot[a] is plan.assignment.of_slot[b]
     assert plan.arena_bytes == 448
+
+
+def test_a_smaller_result_over_a_dying_input_frees_the_rest() -> None:
+    """100 floats, then 20 in their place, beside which 80 others fit."""
+    draft = Draft(100)
+    small = draft.step(20, draft.step(100, 0))
+    y = draft.step(1, draft.step(64, small), small)
+    plan = plan_memory(draft.done(y), lambda instruction: Needs(over=(0,)), alignment=4)
+    [storage] = {id(each): each for each in plan.assignment.arena if len(each.slots) > 1}.values()
+    assert list(storage.spans()) == [(0, 1, 400), (2, 3, 80)]
+    assert plan.arena_bytes == plan.bound_bytes == 400
+
+
+def test_a_smaller_result_that_is_returned_is_written_to_the_caller() -> None:
+    draft = Draft(100)
+    y = draft.step(20, draft.step(100, 0))
+    plan = plan_memory(draft.done(y), lambda instruction: Needs(over=(0,)))
+    assert plan.assignment.of_slot[y].owner is Owner.OUTPUT
+    assert plan.assignment.copies == ()
 
 
 def test_a_value_read_later_is_not_overwritten() -> None:

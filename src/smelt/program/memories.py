@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from smelt.errors import Unsupported, UsageError
 from smelt.program.instruction import Program
-from smelt.program.memory import aligned, lower_bound, pack
+from smelt.program.memory import lower_bound, pack
 from smelt.program.storage import (
     Assignment,
     NeedsOf,
@@ -79,11 +79,10 @@ def plan_spaces(
     used, bounds = {}, {}
     for memory in memories:
         storages = by_space[memory.name]
-        sizes = [aligned(storage.size, memory.align) for storage in storages]
-        bounds[memory.name] = lower_bound(storages, sizes)
+        bounds[memory.name] = lower_bound(storages, memory.align)
         if memory.size is not None and bounds[memory.name] > memory.size:
             raise too_small(memory, program, storages, bounds[memory.name])
-        placed, used[memory.name] = pack(storages, sizes, bounds[memory.name])
+        placed, used[memory.name] = pack(storages, memory.align, bounds[memory.name])
         if memory.size is not None and used[memory.name] > memory.size:
             raise too_small(memory, program, storages, used[memory.name])
         offsets.update((id(s), offset) for s, offset in zip(storages, placed, strict=True))
@@ -95,14 +94,12 @@ def too_small(
 ) -> Unsupported:
     """The refusal of a program that needs more of ``memory``, with the tensors at its peak."""
     steps = range(len(program.instructions))
-    live = {step: sum(s.size for s in storages if s.first <= step <= s.last) for step in steps}
+    live = {step: sum(s.bytes_at(step) for s in storages) for step in steps}
     peak = max(steps, key=lambda step: live[step], default=0)
-    held = [s for s in storages if s.first <= peak <= s.last]
-    held.sort(key=lambda storage: -storage.size)
-    names = [
-        f"{s.size} bytes: {', '.join(program.slots[i].name for i in s.slots) or 'scratch'}"
-        for s in held
-    ]
+    held = [s for s in storages if s.bytes_at(peak)]
+    held.sort(key=lambda storage: -storage.bytes_at(peak))
+    values = [", ".join(program.slots[i].name for i in s.slots) or "scratch" for s in held]
+    names = [f"{s.bytes_at(peak)} bytes: {value}" for s, value in zip(held, values, strict=True)]
     return Unsupported(
         "E405",
         f"the memory {memory.name!r} of {memory.size} bytes is too small",

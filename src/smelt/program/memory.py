@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from smelt.program.instruction import Program
 from smelt.program.storage import Assignment, NeedsOf, Owner, Storage, assign_storage, no_needs
@@ -27,6 +28,10 @@ CLIMB = 400
 
 ATTEMPTS_WORK = 200_000
 """Storages times attempts, or moves, at most."""
+
+
+Spans: TypeAlias = list[tuple[int, int, int]]
+"""First and last step, and the bytes that one storage has from the one to the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,19 +126,19 @@ def plan_memory(
     """Plan the arena of ``program`` in the order of its instructions."""
     assignment = assign_storage(program, needs_of, outputs_in_arena=outputs_in_arena)
     storages = assignment.arena
-    sizes = [aligned(storage.size, alignment) for storage in storages]
-    bound = lower_bound(storages, sizes)
-    offsets, arena = pack(storages, sizes, bound)
+    bound = lower_bound(storages, alignment)
+    offsets, arena = pack(storages, alignment, bound)
     scratch = max((storage.size for storage in storages if storage.scratch), default=0)
     return MemoryPlan(program, assignment, tuple(offsets), arena, bound, alignment, scratch)
 
 
-def lower_bound(storages: Sequence[Storage], sizes: Sequence[int]) -> int:
+def lower_bound(storages: Sequence[Storage], alignment: int = 1) -> int:
     """The most bytes that are live at one step: no plan for this order needs fewer."""
     changes: dict[int, int] = {}
-    for storage, size in zip(storages, sizes, strict=True):
-        changes[storage.first] = changes.get(storage.first, 0) + size
-        changes[storage.last + 1] = changes.get(storage.last + 1, 0) - size
+    for storage in storages:
+        for first, last, size in storage.spans():
+            changes[first] = changes.get(first, 0) + aligned(size, alignment)
+            changes[last + 1] = changes.get(last + 1, 0) - aligned(size, alignment)
     live = most = 0
     for step in sorted(changes):
         live += changes[step]
@@ -141,19 +146,24 @@ def lower_bound(storages: Sequence[Storage], sizes: Sequence[int]) -> int:
     return most
 
 
-def pack(storages: Sequence[Storage], sizes: Sequence[int], bound: int) -> tuple[list[int], int]:
+def pack(storages: Sequence[Storage], alignment: int, bound: int) -> tuple[list[int], int]:
     """Pack greedily by size; while that misses ``bound``, by what did not fit, then by size.
 
     A storage that ends above the bound came too late: it is promoted, and all are packed again.
     The smallest arena wins, the first of equals.
     """
+    spans = [
+        [(first, last, aligned(size, alignment)) for first, last, size in storage.spans()]
+        for storage in storages
+    ]
+    sizes = [span[0][2] for span in spans]
     promoted = [0] * len(storages)
     best: list[int] = []
     chosen: list[int] = []
     arena = -1
     for _ in range(1 + min(ATTEMPTS, ATTEMPTS_WORK // max(len(storages), 1))):
         order = sorted(range(len(storages)), key=lambda i: (-promoted[i], -sizes[i], i))
-        offsets = _placed(storages, sizes, order)
+        offsets = _placed(spans, order)
         total = max((offsets[i] + sizes[i] for i in order), default=0)
         if arena < 0 or total < arena:
             best, chosen, arena = offsets, order, total
@@ -163,18 +173,19 @@ def pack(storages: Sequence[Storage], sizes: Sequence[int], bound: int) -> tuple
             if offsets[i] + sizes[i] > bound:
                 promoted[i] += 1
     if arena > bound:
-        return _climb(storages, sizes, bound, chosen, best)
+        return _climb(storages, spans, bound, chosen, best)
     return best, arena
 
 
 def _climb(
     storages: Sequence[Storage],
-    sizes: Sequence[int],
+    spans: Sequence[Spans],
     bound: int,
     order: list[int],
     offsets: list[int],
 ) -> tuple[list[int], int]:
     """Move what ends highest, or something live beside it, ahead, while no plan gets worse."""
+    sizes = [span[0][2] for span in spans]
     choose = random.Random(0)
     arena = max(offsets[i] + sizes[i] for i in order)
     for _ in range(min(CLIMB, ATTEMPTS_WORK // len(order))):
@@ -186,7 +197,7 @@ def _climb(
         place = order.index(moved)
         tried = order[:place] + order[place + 1 :]
         tried.insert(choose.randrange(place + 1), moved)
-        packed = _placed(storages, sizes, tried)
+        packed = _placed(spans, tried)
         total = max(packed[i] + sizes[i] for i in tried)
         if total <= arena:
             order, offsets, arena = tried, packed, total
@@ -199,39 +210,44 @@ def _beside(storages: Sequence[Storage], i: int) -> list[int]:
     return [j for j, other in enumerate(storages) if other.first <= last and first <= other.last]
 
 
-def _placed(storages: Sequence[Storage], sizes: Sequence[int], order: Sequence[int]) -> list[int]:
-    """Place the storages in ``order``, each in the lowest gap that fits it."""
-    offsets = [0] * len(storages)
+def _placed(spans: Sequence[Spans], order: Sequence[int]) -> list[int]:
+    """Place the storages in ``order``, each in the lowest gap that fits all of its spans."""
+    offsets = [0] * len(spans)
     placed = _Timeline()
     for i in order:
-        if sizes[i] == 0:
-            continue
-        first, last = storages[i].first, storages[i].last
-        neighbours = sorted((offsets[j], offsets[j] + sizes[j]) for j in placed.at(first, last))
+        taken = sorted(
+            (low - size, high)
+            for first, last, size in spans[i]
+            if size
+            for low, high in placed.at(first, last)
+        )
         offset = 0
-        for low, high in neighbours:
-            if low - offset >= sizes[i]:
+        for start, high in taken:
+            if offset <= start:
                 break
             offset = max(offset, high)
         offsets[i] = offset
-        placed.add(i, first, last)
+        for first, last, size in spans[i]:
+            if size:
+                placed.add((offset, offset + size), first, last)
     return offsets
 
 
 class _Timeline:
-    """Who is live when. Adding and asking cost as many operations as the steps they span."""
+    """Which bytes are taken when. Adding and asking cost as many operations as the steps they
+    span."""
 
     def __init__(self) -> None:
-        self._live: dict[int, list[int]] = {}
-        self._starting: dict[int, list[int]] = {}
+        self._live: dict[int, list[tuple[int, int]]] = {}
+        self._starting: dict[int, list[tuple[int, int]]] = {}
 
-    def add(self, item: int, first: int, last: int) -> None:
-        self._starting.setdefault(first, []).append(item)
+    def add(self, taken: tuple[int, int], first: int, last: int) -> None:
+        self._starting.setdefault(first, []).append(taken)
         for step in range(first, last + 1):
-            self._live.setdefault(step, []).append(item)
+            self._live.setdefault(step, []).append(taken)
 
-    def at(self, first: int, last: int) -> Iterator[int]:
-        """Everything live at some step from ``first`` to ``last``, each once."""
+    def at(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """Everything taken at some step from ``first`` to ``last``, each once."""
         yield from self._live.get(first, ())
         for step in range(first + 1, last + 1):
             yield from self._starting.get(step, ())

@@ -47,8 +47,7 @@ def schedule(program: Program, needs_of: NeedsOf = no_needs) -> Program:
 
 def planned_bound(program: Program, needs_of: NeedsOf = no_needs) -> int:
     """The most arena bytes live at one step of ``program`` as it is ordered, without padding."""
-    storages = assign_storage(program, needs_of).arena
-    return lower_bound(storages, [storage.size for storage in storages])
+    return lower_bound(assign_storage(program, needs_of).arena)
 
 
 class _Problem:

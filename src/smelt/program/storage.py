@@ -7,7 +7,7 @@ constants, or to the arena, which only lives during a run and is planned in ``me
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
@@ -21,11 +21,13 @@ class Needs:
 
     ``view_of``: input whose bytes are the first output, unchanged. ``in_place``: inputs of the
     size of the first output that may be overwritten by it element for element, in order of
-    preference. ``workspace``: scratch bytes during the instruction.
+    preference. ``over``: inputs that are no smaller, over the beginning of which it may be written.
+    ``workspace``: scratch bytes during the instruction.
     """
 
     view_of: int | None = None
     in_place: tuple[int, ...] = ()
+    over: tuple[int, ...] = ()
     workspace: int = 0
 
 
@@ -47,7 +49,8 @@ class Storage:
 
     ``index`` is the position among the program's inputs or outputs, or the constant's slot, as
     the ``owner`` says. ``scratch`` storage is that of the instruction at ``first``. ``space`` names
-    the memory that it lies in.
+    the memory that it lies in. ``shrunk`` are steps after which fewer bytes from its beginning are
+    left, and how many.
     """
 
     size: int
@@ -58,6 +61,24 @@ class Storage:
     slots: list[int] = field(default_factory=list)
     scratch: bool = False
     space: str = ""
+    shrunk: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def final_size(self) -> int:
+        """Bytes that are live at step ``last``."""
+        return self.shrunk[-1][1] if self.shrunk else self.size
+
+    def bytes_at(self, step: int) -> int:
+        """How many bytes are live at ``step``."""
+        return next((size for first, last, size in self.spans() if first <= step <= last), 0)
+
+    def spans(self) -> Iterator[tuple[int, int, int]]:
+        """``(first, last, bytes)``: how many bytes are live from which step to which."""
+        first, size = self.first, self.size
+        for step, left in self.shrunk:
+            yield first, step, size
+            first, size = step + 1, left
+        yield first, self.last, size
 
 
 @dataclass(frozen=True)
@@ -142,20 +163,25 @@ class _Assigner:
         if needs.view_of is not None:
             return self.of_slot[instruction.inputs[needs.view_of]]
         size = self.program.slots[instruction.outputs[0]].nbytes if instruction.outputs else 0
-        for position in needs.in_place:
+        for position in (*needs.in_place, *needs.over):
             slot = instruction.inputs[position]
             storage = self.of_slot[slot] if slot >= 0 else None
             if storage is None or storage.space != self.program.slots[instruction.outputs[0]].space:
                 continue
-            if self._may_overwrite(storage, slot, step, instruction, size):
+            over = position in needs.over and instruction.outputs[0] not in self.returned
+            if storage.final_size != size and not (over and size < storage.final_size):
+                continue
+            if self._may_overwrite(storage, slot, step, instruction):
+                if size < storage.final_size:
+                    storage.shrunk.append((step, size))
                 return storage
         return None
 
     def _may_overwrite(
-        self, storage: Storage, slot: int, step: int, instruction: Instruction, size: int
+        self, storage: Storage, slot: int, step: int, instruction: Instruction
     ) -> bool:
         """True if nothing reads ``storage`` any more, this instruction only as ``slot``."""
-        if storage.owner is not Owner.ARENA or storage.size != size:
+        if storage.owner is not Owner.ARENA:
             return False
         if any(self.last_read[held] > step or held in self.returned for held in storage.slots):
             return False
@@ -185,7 +211,7 @@ class _Assigner:
             if storage is None:
                 raise ValueError(f"output slot {slot} is never written")
             storage.last = max(storage.last, self.end)
-            if storage.owner is Owner.ARENA and not self.outputs_in_arena:
+            if storage.owner is Owner.ARENA and not storage.shrunk and not self.outputs_in_arena:
                 storage.owner, storage.index = Owner.OUTPUT, index
             else:
                 copies.append((index, slot))

@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import Any
 
 from smelt.check.report.shown import shown
-from smelt.program.memory import MemoryPlan
+from smelt.program.memory import MemoryPlan, aligned
 from smelt.targets.base import Artifact
 
 MOST = 4000
@@ -46,7 +46,7 @@ def _live(plan: MemoryPlan) -> list[int]:
     steps = max(len(plan.program.instructions), 1)
     changes = [0] * (steps + 1)
     for storage in plan.assignment.arena:
-        size = -(-storage.size // plan.alignment) * plan.alignment
-        changes[min(max(storage.first, 0), steps)] += size
-        changes[min(storage.last + 1, steps)] -= size
+        for first, last, size in storage.spans():
+            changes[min(max(first, 0), steps)] += aligned(size, plan.alignment)
+            changes[min(last + 1, steps)] -= aligned(size, plan.alignment)
     return list(accumulate(changes))[:steps]
