@@ -101,7 +101,7 @@ class Library:
         values: Mapping[str, Mapping[str, np.ndarray]] | None = None,
     ) -> None:
         files: dict[str, bytes] = {}
-        self.graphs, self.opset = graphs, opset
+        self.graphs, self.opset, self.constant = graphs, opset, constant
         self.models: dict[str, Built] = {}
         for number, (name, graph) in enumerate(graphs.items()):
             if values is None:

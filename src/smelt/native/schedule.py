@@ -11,6 +11,7 @@ from smelt.errors import ErrorList, Unsupported
 from smelt.ir.declared import declared
 from smelt.ir.dims import binding_advice
 from smelt.native.fold_movement import fold_movement
+from smelt.native.fuse_finish import fuse_finishes
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.dot import is_product
 from smelt.native.kernels.kernel import Instance
@@ -59,6 +60,7 @@ def planned(
     for choose in choices:
         choose(program)
     check(program, target)
+    fuse_finishes(program)
     return _scheduled(program)
 
 

@@ -97,7 +97,8 @@ class Unit:
             (self.tests if support in required else self.support).setdefault(support, text)
         for function, position in cx.requirements:
             self.checks.append(f"!{function}({self._pointer(instruction.inputs[position])})")
-        what = comment(f"{instruction.op} {instruction.origin}")
+        ops = " ".join([instruction.op, *(step.op for step in instruction.finish)])
+        what = comment(f"{ops} {instruction.origin}")
         self.calls.append(f"{name}({', '.join(arguments)}); /* {step}: {what} */")
 
     def _function(self, instruction: Instruction, text: str, kind: str = "") -> str:

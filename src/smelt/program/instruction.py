@@ -80,6 +80,22 @@ class Slot:
         return (self.size * int(self.dtype.bitwidth) + 7) // 8
 
 
+RESULT, ABSENT = -1, -2
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An elementwise operator on the result of an instruction before it is stored.
+
+    ``operands`` are positions among the inputs of the instruction, ``RESULT`` for what was computed
+    so far, ``ABSENT`` for an optional operand that is not given.
+    """
+
+    op: str
+    operands: tuple[int, ...]
+    attributes: Mapping[str, AttributeValue | DotDims]
+
+
 @dataclass(slots=True)
 class Instruction:
     """One operation.
@@ -90,6 +106,8 @@ class Instruction:
     ``inputs[i]`` and that it is no output of the program; the pass ``last_use`` fills it.
     ``origin`` names the graph node, for reports and comments in emitted code. ``bodies`` are
     Programs that control flow runs; what they read of the Program around is among ``inputs``.
+    ``finish`` are operators that a target computes on each element of the result as it is stored;
+    what they read is among ``inputs``, too.
     """
 
     op: str
@@ -99,6 +117,7 @@ class Instruction:
     last_use: tuple[bool, ...] = ()
     origin: str = ""
     bodies: tuple[Body, ...] = ()
+    finish: tuple[Step, ...] = ()
 
     def ints(self, name: str) -> tuple[int, ...]:
         """An attribute that holds integers; raises ValueError for others."""

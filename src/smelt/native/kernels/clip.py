@@ -18,23 +18,34 @@ def _refuse(instance: Instance) -> str | None:
     return None
 
 
-@kernel("Clip", kinds=NUMBER, needs=in_place, refuse=_refuse)
-def clip(cx: KernelContext) -> None:
+def element(cx: KernelContext) -> tuple[list[str], str]:
     """A bound is an attribute, or an input that holds one number, or absent."""
-    source, output = cx.input(0), cx.output()
-    reads, text = [source.access((1,))], "{0}"
+    text, type_ = "{0}", cx.type(0)
     for position, (name, sign) in enumerate(_BOUNDS, 1):
         value = cx.instruction.attributes[name]
-        operand = cx.optional(position)
-        if operand is not None:
-            reads.append(Access(operand.name, operand.type, (0,)))
-            bound = f"{{{len(reads) - 1}}}"
-        elif isinstance(value, int | float) and not _is_idle(source.type, name, value):
-            bound = source.type.literal(value)
+        if cx.slot(position) is not None:
+            bound = f"{{{position}}}"
+        elif isinstance(value, int | float) and not _is_idle(type_, name, value):
+            bound = type_.literal(value)
         else:
             continue
         text = f"({text}) {sign} {bound} ? {bound} : ({text})"
-    emit_map(cx.body, (source.size,), output.access((1,)), reads, text)
+    return [], text
+
+
+@kernel("Clip", kinds=NUMBER, needs=in_place, refuse=_refuse, element=element)
+def clip(cx: KernelContext) -> None:
+    """One loop over all elements."""
+    source, output = cx.input(0), cx.output()
+    reads = {0: source.access((1,))}
+    for position in (1, 2):
+        operand = cx.optional(position)
+        if operand is not None:
+            reads[position] = Access(operand.name, operand.type, (0,))
+    text = element(cx)[1]
+    for number, position in enumerate(reads):
+        text = text.replace(f"{{{position}}}", f"{{{number}}}")
+    emit_map(cx.body, (source.size,), output.access((1,)), list(reads.values()), text)
 
 
 def _is_idle(type_: CType, name: str, value: float) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from types import ModuleType
 
 from smelt.native.kernels.convolution import depthwise, direct, gather, pointwise
-from smelt.native.kernels.convolution.window import Window, refuse_window, window_of
+from smelt.native.kernels.convolution.parts import strides_beside
+from smelt.native.kernels.convolution.window import Window, channels_of, refuse_window, window_of
+from smelt.native.kernels.finish import overwritable
 from smelt.native.kernels.kernel import FLOAT, Instance, KernelContext, kernel
 from smelt.program.storage import Needs
 
@@ -20,9 +22,18 @@ def _way(instance: Instance, window: Window) -> ModuleType:
 def _needs(instance: Instance) -> Needs:
     window = window_of(instance)
     way = _way(instance, window)
-    # A plane is copied before the result is written over it, if that is no larger.
-    same = way is depthwise and instance.shape(0) == instance.output_shape()
-    return Needs(in_place=(0,) if same else (), workspace=way.workspace(instance, window))
+    # A plane is copied before its results are written, which begin at it or before it.
+    over = way is depthwise and channels_of(instance)[1] == 1 and window.pixels <= window.plane
+    return Needs(
+        in_place=overwritable(instance),
+        over=(0,) if over else (),
+        workspace=way.workspace(instance, window),
+    )
+
+
+def _finishes(instance: Instance, shape: tuple[int, ...]) -> bool:
+    way = _way(instance, window_of(instance))
+    return way is not gather and strides_beside(instance, shape) is not None
 
 
 def _refuse(instance: Instance) -> str | None:
@@ -37,7 +48,7 @@ def _refuse(instance: Instance) -> str | None:
     return None
 
 
-@kernel("Conv", "smelt.c::ConvRelu", kinds=FLOAT, needs=_needs, refuse=_refuse)
+@kernel("Conv", "smelt.c::ConvRelu", kinds=FLOAT, needs=_needs, refuse=_refuse, finishes=_finishes)
 def conv(cx: KernelContext) -> None:
     """Sums of products over channels and window, plus the bias; ConvRelu clamps at 0."""
     window = window_of(cx)

@@ -14,11 +14,12 @@ import numpy as np
 
 from smelt.errors import InternalError
 from smelt.native.kernels import vector_dot
+from smelt.native.kernels.finish import finish_of, merged_strides, overwritable
 from smelt.native.kernels.kernel import NUMBER, Instance, KernelContext, kernel
 from smelt.native.kernels.nest import index, row_major
 from smelt.native.kernels.tile import Product, columns_for, emit_columns, padded
 from smelt.native.kernels.vector_dot import Matrices, pack, panel_workspace
-from smelt.native.kernels.vector_tile import Finish
+from smelt.native.kernels.vector_tile import Beside, Finish
 from smelt.program.instruction import DotDims
 from smelt.program.storage import Needs
 
@@ -104,14 +105,46 @@ def _panel(instance: Instance, layout: Layout) -> int:
 
 def _needs(instance: Instance) -> Needs:
     layout = layout_of_instance(instance)
-    if layout is None or _is_packed(instance, layout):
-        return Needs()
+    workspace = _workspace(instance, layout) if layout is not None else 0
+    return Needs(in_place=overwritable(instance), workspace=workspace)
+
+
+def _workspace(instance: Instance, layout: Layout) -> int:
+    if _is_packed(instance, layout):
+        return 0
     if _in_vectors(instance, layout):
-        return Needs(workspace=panel_workspace(layout.n.size, layout.k.size, layout.n.rhs))
+        return panel_workspace(layout.n.size, layout.k.size, layout.n.rhs)
     if not _is_copied(layout):
-        return Needs()
+        return 0
     width = padded(_panel(instance, layout))
-    return Needs(workspace=width * max(layout.k.size, 1) * instance.type(0).size)
+    return width * max(layout.k.size, 1) * instance.type(0).size
+
+
+def _strides_beside(instance: Instance, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Strides by batch dim, row and column of an operand that is read beside the result."""
+    dims, result = instance.instruction.attributes["dims"], instance.output_shape()
+    assert isinstance(dims, DotDims)
+    batch = len(dims.lhs_batch)
+    rows = batch + len(dims.lhs_free(len(instance.shape(0))))
+    kept = [(i,) for i in range(batch) if result[i] != 1]
+    groups = (*kept, range(batch, rows), range(rows, len(result)))
+    return merged_strides(shape, result, groups)
+
+
+def _finishes(instance: Instance, shape: tuple[int, ...]) -> bool:
+    layout = layout_of_instance(instance)
+    in_vectors = layout is not None and _in_vectors(instance, layout)
+    return in_vectors and _strides_beside(instance, shape) is not None
+
+
+def _finish(cx: KernelContext, variables: Sequence[str]) -> Finish:
+    def beside(position: int) -> Beside:
+        operand = cx.input(position)
+        strides = _strides_beside(cx, operand.shape)
+        assert strides is not None  # else its step would not be here
+        return Beside(at(operand.name, strides[:-2], variables), *strides[-2:])
+
+    return finish_of(cx, beside)
 
 
 def _is_packed(instance: Instance, layout: Layout) -> bool:
@@ -128,7 +161,7 @@ def _is_copied(layout: Layout) -> bool:
     return layout.n.rhs != 1 and layout.n.size > 1
 
 
-@kernel("DotGeneral", kinds=NUMBER, needs=_needs, refuse=_refuse)
+@kernel("DotGeneral", kinds=NUMBER, needs=_needs, refuse=_refuse, finishes=_finishes)
 def dot_general(cx: KernelContext) -> None:
     """Loops over batches, panels of columns, and tiles of rows."""
     layout = layout_of_instance(cx)
@@ -186,7 +219,7 @@ def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -
             b_k=k.rhs,
             b_n=n.rhs,
             c=at(output.name, [s * m.size * n.size for s in row_major(sizes)], variables),
-            finish=Finish(),
+            finish=_finish(cx, variables),
         )
         copies = not is_packed and panel_workspace(n.size, k.size, n.rhs) > 0
         scratch = [cx.scratch(lhs.type)] if copies else []

@@ -48,8 +48,7 @@ def emit_each(cx: KernelContext, text: str, before: list[str] | None = None) -> 
     reads = [cx.walked(i) for i in range(len(cx.instruction.inputs))]
     output = cx.output()
     accesses = [read.broadcast(output.shape) for read in reads]
-    lines = [in_lanes(cx, line) for line in before or ()]
-    emit_map(cx.body, output.shape, output.access(), accesses, in_lanes(cx, text), lines)
+    emit_map(cx.body, output.shape, output.access(), accesses, text, before or ())
 
 
 def in_place(instance: Instance) -> Needs:
@@ -76,11 +75,15 @@ def _refuse(instance: Instance) -> str | None:
 def kernel_for(row: Row) -> Kernel:
     """The kernel of an operator of ONNX, for the kinds of elements that its row speaks of."""
 
-    def emit(cx: KernelContext) -> None:
+    def element(cx: KernelContext) -> tuple[list[str], str]:
         before, text = expression(cx, row)
+        return [in_lanes(cx, line) for line in before], in_lanes(cx, text)
+
+    def emit(cx: KernelContext) -> None:
+        before, text = element(cx)
         emit_each(cx, text, before)
 
-    return Kernel(emit, in_place, _refuse, kinds_of(row))
+    return Kernel(emit, in_place, _refuse, kinds_of(row), element)
 
 
 def kinds_of(row: Row) -> frozenset[str]:

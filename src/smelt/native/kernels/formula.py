@@ -48,13 +48,16 @@ def _kernel_of_formula(row: Row) -> Kernel:
     formula = row.formula
     assert formula is not None
 
-    def emit(cx: KernelContext) -> None:
+    def element(cx: KernelContext) -> tuple[list[str], str]:
         count = len(cx.instruction.inputs)
         function = cx.call(name, function_of(name, formula, count))
         operands = ", ".join(f"{{{i}}}" for i in range(count))
-        emit_each(cx, f"({cx.type(0).name}){function}({operands})")
+        return [], f"({cx.type(0).name}){function}({operands})"
 
-    return Kernel(emit, in_place)
+    def emit(cx: KernelContext) -> None:
+        emit_each(cx, element(cx)[1])
+
+    return Kernel(emit, in_place, element=element)
 
 
 def instructions() -> list[str]:

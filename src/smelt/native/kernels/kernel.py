@@ -215,6 +215,8 @@ class KernelContext(Instance):
 Emit: TypeAlias = Callable[[KernelContext], None]
 NeedsRule: TypeAlias = Callable[[Instance], Needs]
 Refuse: TypeAlias = Callable[[Instance], str | None]
+Element: TypeAlias = Callable[[KernelContext], tuple[list[str], str]]
+Finishes: TypeAlias = Callable[[Instance, tuple[int, ...]], bool]
 
 
 def _nothing(instance: Instance) -> Needs:
@@ -225,19 +227,28 @@ def _accepted(instance: Instance) -> str | None:
     return None
 
 
+def _never(instance: Instance, operand: tuple[int, ...]) -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class Kernel:
     """How one operator becomes C.
 
     ``emit`` writes the body of its function; ``needs`` tells the planner about storage; ``refuse``
     gives the reason why an instance cannot be emitted, None if it can. ``kinds`` are the kinds
-    of elements that the first input may have.
+    of elements that the first input may have. ``element`` gives statements and an expression of
+    C for one element, of the operands ``{0}``, ``{1}``... there; it asks for no parameters.
+    ``finishes`` tells whether the kernel computes steps that read an operand of a shape before
+    it stores a result.
     """
 
     emit: Emit
     needs: NeedsRule = _nothing
     refuse: Refuse = _accepted
     kinds: frozenset[str] = frozenset({"float"})
+    element: Element | None = None
+    finishes: Finishes = _never
 
 
 FLOAT = frozenset({"float"})
@@ -254,12 +265,14 @@ def kernel(
     needs: NeedsRule = _nothing,
     refuse: Refuse = _accepted,
     kinds: frozenset[str] = FLOAT,
+    element: Element | None = None,
+    finishes: Finishes = _never,
 ) -> Callable[[Emit], Emit]:
     """Register the decorated function as the kernel of ``ops``."""
 
     def decorate(emit: Emit) -> Emit:
         for op in ops:
-            KERNELS.add(op, Kernel(emit, needs, refuse, kinds), owner_of(emit))
+            KERNELS.add(op, Kernel(emit, needs, refuse, kinds, element, finishes), owner_of(emit))
         return emit
 
     return decorate

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import PRELUDE
@@ -38,16 +38,28 @@ class Beside:
 class Finish:
     """What becomes of a sum before it is stored: C in ``{0}``, the sum, and ``{1}``..., ``beside``.
 
-    ``support`` are the functions that the text calls, by name.
+    ``support`` are the functions that the text calls, by name; ``lines`` are statements before it.
     """
 
     text: str = "{0}"
     beside: tuple[Beside, ...] = ()
     support: tuple[tuple[str, str], ...] = ()
+    lines: tuple[str, ...] = ()
 
     def at(self, row: str, column: str) -> Finish:
         """The same from another row and column on."""
-        return Finish(self.text, tuple(one.at(row, column) for one in self.beside), self.support)
+        return replace(self, beside=tuple(one.at(row, column) for one in self.beside))
+
+    def after(self, text: str, beside: Beside) -> Finish:
+        """The same of ``text`` in ``{0}`` and ``{1}``, the sum and ``beside``."""
+        places = [f"{{{place}}}" for place in range(2, len(self.beside) + 2)]
+        first = "before"
+        lines = (
+            f"const float {first} = {text};",
+            *(line.format(first, *places) for line in self.lines),
+        )
+        final = self.text.format(first, *places)
+        return replace(self, text=final, beside=(beside, *self.beside), lines=lines)
 
 
 RELU = "{0} < 0 ? 0 : {0}"
@@ -179,7 +191,8 @@ class Tile:
                 out.line(f"s{m}_{v} += a{number}_{m} * b{number}_{v};")
 
     def _store(self, out: Writer) -> None:
-        plain, relu = self.finish.text == "{0}", self.finish.text == RELU
+        bare = not self.finish.lines
+        plain, relu = bare and self.finish.text == "{0}", bare and self.finish.text == RELU
         if relu:
             for m, v in self._sums():
                 out.line(f"s{m}_{v} = NOT_BELOW_0(s{m}_{v});")
@@ -215,6 +228,8 @@ class Tile:
             )
             out.line(f"const float v{i + 1} = r{i}[{at or 0}];")
             names.append(f"v{i + 1}")
+        for line in self.finish.lines:
+            out.line(line.format(*names))
         column = "l" if self.column == 1 else f"l * {self.column}"
         out.line(f"c[m * cm + {column}] = {text.format(*names)};")
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from smelt.native.kernels.convolution.parts import finish_of, is_float, padded_rows
+from smelt.native.kernels.convolution.parts import finish_by_filter, is_float, padded_rows
 from smelt.native.kernels.convolution.window import Window, channels_of
 from smelt.native.kernels.kernel import Instance, KernelContext
 from smelt.native.kernels.vector import MOST_LANES, PRELUDE
-from smelt.native.kernels.vector_tile import RELU
+from smelt.native.kernels.vector_tile import RELU, Finish, plus
 
 MOST_POSITIONS = 64
 """Positions of the kernel at most: each is an instruction."""
@@ -74,10 +74,10 @@ def emit(cx: KernelContext, window: Window) -> None:
     scratch = cx.scratch(x.type)
     size = window.input[1] * window.input[2]
     body.line(f"float *results = {scratch} + {len(layout.phases) * layout.phase + 2 * MOST_LANES};")
-    with body.loops(("n", "c"), (x.shape[0], group)):
-        body.line(f"const float *image = {x.name} + (n * {group} + c) * {size};")
+    with body.loops(("n", "g"), (x.shape[0], group)):
+        body.line(f"const float *image = {x.name} + (n * {group} + g) * {size};")
         _emit_padding(cx, window, layout, scratch)
-        with body.loop("o", f"(c + 1) * {filters}", f"c * {filters}"):
+        with body.loop("o", f"(g + 1) * {filters}", f"g * {filters}"):
             body.line(f"const float *k = {w.name} + o * {positions};")
             body.line(f"float *out = {y.name} + (n * {group * filters} + o) * {window.pixels};")
             body.line(f"const float start = {f'{bias.name}[o]' if bias else 0};")
@@ -96,7 +96,8 @@ def _emit_padding(cx: KernelContext, window: Window, layout: Layout, scratch: st
 def _emit_band(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:
     body, (_, height, wide) = cx.body, window.output
     (_, kh, kw), (_, down, step), (_, dh, dw) = window.kernel, window.strides, window.dilations
-    relu = finish_of(cx).text == RELU
+    finish = finish_by_filter(cx)
+    relu = finish == Finish(RELU)
     left = f"{height} - h"
     rows = f"{left} < {layout.band} ? {left} : {layout.band}"
     body.line(f"const ptrdiff_t rows = {str(height) if layout.band == height else rows};")
@@ -114,5 +115,18 @@ def _emit_band(cx: KernelContext, window: Window, layout: Layout, scratch: str) 
         for s in range(2):
             value = f"NOT_BELOW_0(s{s})" if relu else f"s{s}"
             body.line(f"*(vec *)(results + p{' + LANES' if s else ''}) = {value};")
-    with body.loop("r", "rows"):
-        body.line(f"memcpy(out + (h + r) * {wide}, results + r * {layout.pitch}, {4 * wide});")
+    if finish in (Finish(), Finish(RELU)):
+        with body.loop("r", "rows"):
+            body.line(f"memcpy(out + (h + r) * {wide}, results + r * {layout.pitch}, {4 * wide});")
+        return
+    finish = finish.at(f"(o - g * {channels_of(cx)[1]})", f"(h + r) * {wide}")
+    with body.loop("r", "rows"), body.loop("q", wide):
+        body.line(f"const float v0 = results[r * {layout.pitch} + q];")
+        names = ["v0"]
+        for i, one in enumerate(finish.beside, 1):
+            pointer = plus(one.pointer, "q", one.column)
+            body.line(f"const float v{i} = *({pointer});")
+            names.append(f"v{i}")
+        for line in finish.lines:
+            body.line(line.format(*names))
+        body.line(f"out[(h + r) * {wide} + q] = {finish.text.format(*names)};")

@@ -14,7 +14,7 @@ import numpy as np
 from smelt.native.kernels.convolution.parts import (
     constant_bias,
     constant_weights,
-    finish_of,
+    finish_by_pixel,
     groups,
     is_float,
     padded_rows,
@@ -66,11 +66,11 @@ def workspace(instance: Instance, window: Window) -> int:
 
 def emit(cx: KernelContext, window: Window) -> None:
     """Bands of rows; in each, all panels of filters, and for each all groups of pixels."""
-    bias, finish = _bias(cx), finish_of(cx)
+    bias, finish = _bias(cx), finish_by_pixel(cx)
     computed = cx.optional(2) if not bias else None
     if computed is not None:
         pointer = f"{computed.name} + g * {channels_of(cx)[1]}"
-        finish = Finish(finish.text.replace("{0}", "({0} + {1})"), (Beside(pointer, 0, 1),))
+        finish = finish.after("{0} + {1}", Beside(pointer, 0, 1))
     weights = Filters(_pack(cx), bias, finish)
     band = band_of(window)
     height = window.output[1]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
 from smelt.native.kernels.convolution.window import Window, channels_of
+from smelt.native.kernels.finish import finish_of, merged_strides
 from smelt.native.kernels.kernel import Instance, KernelContext
-from smelt.native.kernels.vector_tile import RELU, Finish
+from smelt.native.kernels.vector_tile import Beside, Finish, plus
 
 
 def constant_weights(instance: Instance) -> np.ndarray | None:
@@ -33,9 +35,32 @@ def is_float(instance: Instance) -> bool:
     return instance.type(0).name == instance.type(1).name == "float"
 
 
-def finish_of(cx: KernelContext) -> Finish:
-    """What becomes of the sums."""
-    return Finish(RELU) if cx.instruction.op.endswith("::ConvRelu") else Finish()
+def strides_beside(instance: Instance, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Strides by sample, filter and pixel of an operand that is read beside the result; None if
+    pixels do not follow each other."""
+    result = instance.output_shape()
+    return merged_strides(shape, result, ((0,), (1,), range(2, len(result))))
+
+
+def finish_by_pixel(cx: KernelContext) -> Finish:
+    """What becomes of the sums of group ``g`` of sample ``n``: rows are pixels, columns filters."""
+
+    def beside(position: int) -> Beside:
+        operand = cx.input(position)
+        strides = strides_beside(cx, operand.shape)
+        assert strides is not None  # else its step would not be here
+        sample, filter_, pixel = strides
+        pointer = plus(operand.name, "n", sample)
+        return Beside(plus(pointer, f"g * {channels_of(cx)[1]}", filter_), pixel, filter_)
+
+    return finish_of(cx, beside)
+
+
+def finish_by_filter(cx: KernelContext) -> Finish:
+    """The same with filters as rows and pixels as columns."""
+    finish = finish_by_pixel(cx)
+    turned = (Beside(one.pointer, one.column, one.row) for one in finish.beside)
+    return replace(finish, beside=tuple(turned))
 
 
 @contextmanager

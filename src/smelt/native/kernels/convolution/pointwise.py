@@ -6,7 +6,7 @@ import numpy as np
 
 from smelt.native.kernels.convolution.parts import (
     constant_weights,
-    finish_of,
+    finish_by_filter,
     groups,
     is_float,
 )
@@ -35,13 +35,14 @@ def emit(cx: KernelContext, window: Window) -> None:
     weights = constant_weights(cx)
     bias = cx.optional(2)
     packed = _pack(cx, weights, parts) if weights is not None else ""
-    finish = finish_of(cx)
+    finish = finish_by_filter(cx)
     wide = f"{VECTORS} * LANES"
     with groups(cx, window), body.block(f"for (ptrdiff_t j = 0; j < {pixels}; j += {wide})"):
         body.line(f"const ptrdiff_t at = j + {wide} <= {pixels} ? j : {pixels} - {wide};")
         for part in parts:
             walk = packed_rows(part.length) if packed else STRIDED
-            tile = Tile(part.length, VECTORS, walk, "row" if bias else "", finish)
+            start_by, here = "row" if bias else "", finish.at("o", "at")
+            tile = Tile(part.length, VECTORS, walk, start_by, here)
             end = part.first + part.length * part.count
             with body.loop("o", end, part.first, part.length):
                 a = f"{packed or cx.input(1).name} + (g * {filters} + o) * {channels}"

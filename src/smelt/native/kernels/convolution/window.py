@@ -28,6 +28,11 @@ class Window:
         return math.prod(self.output)
 
     @property
+    def plane(self) -> int:
+        """Positions of the image."""
+        return math.prod(self.input)
+
+    @property
     def flat(self) -> bool:
         """True if there is one plane at most: the first of the three dims is idle."""
         first = (self.input[0], self.kernel[0], self.begin[0], self.end[0])

@@ -1,0 +1,91 @@
+"""What becomes of the sums of a product before they are stored: its own Relu, then its steps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from smelt.native.kernels.kernel import Instance, KernelContext
+from smelt.native.kernels.nest import broadcast_strides
+from smelt.native.kernels.vector_tile import RELU, Beside, Finish
+from smelt.program.instruction import ABSENT, RESULT, Instruction, Step
+
+_WORD = re.compile(r"\bt(\d+)\b")
+"""Variables of statements, which those of another step must not share."""
+
+
+def finish_of(cx: KernelContext, beside: Callable[[int], Beside]) -> Finish:
+    """What becomes of a sum; ``beside`` tells where the kernel reads an input as it stores."""
+    relu = cx.instruction.op.endswith("::ConvRelu")
+    if not cx.instruction.finish:
+        return Finish(RELU) if relu else Finish()
+    given = dict.fromkeys(
+        place for step in cx.instruction.finish for place in step.operands if place >= 0
+    )
+    names = {place: f"{{{number}}}" for number, place in enumerate(given, 1)}
+    text, lines = RELU if relu else "{0}", []
+    for number, step in enumerate(cx.instruction.finish):
+        lines.append(f"const float f{number} = {text};")
+        more, text = _element(cx, step, number, {**names, RESULT: f"f{number}"})
+        lines += more
+    return Finish(text, tuple(beside(place) for place in given), (), tuple(lines))
+
+
+def _element(
+    cx: KernelContext, step: Step, number: int, names: Mapping[int, str]
+) -> tuple[list[str], str]:
+    """The statements and the expression of one step, on what its operands are called."""
+    from smelt.native.kernels import kernel_of
+
+    inner = KernelContext(cx.program, instruction_of(cx.instruction, step), support=cx.support)
+    kernel = kernel_of(step.op)
+    assert kernel is not None
+    assert kernel.element is not None  # else it would not have become a step
+    before, text = kernel.element(inner)
+    operands = [names.get(place, "") for place in step.operands]
+
+    def named(line: str) -> str:
+        return _WORD.sub(rf"f{number}_\1", line).format(*operands)
+
+    return [named(line) for line in before], named(text)
+
+
+def instruction_of(product: Instruction, step: Step) -> Instruction:
+    """The step as an instruction of its own; the result so far has the slot of the last result."""
+    slots = {RESULT: product.outputs[0], ABSENT: -1}
+    inputs = tuple(slots.get(place, product.inputs[max(place, 0)]) for place in step.operands)
+    return Instruction(step.op, inputs, product.outputs, step.attributes)
+
+
+def overwritable(instance: Instance) -> tuple[int, ...]:
+    """The inputs of steps that lie as the result does, and that nothing else reads here."""
+    inputs = instance.instruction.inputs
+    places = dict.fromkeys(
+        place for step in instance.instruction.finish for place in step.operands if place >= 0
+    )
+    return tuple(
+        place
+        for place in places
+        if instance.shape(place) == instance.output_shape() and inputs.count(inputs[place]) == 1
+    )
+
+
+def merged_strides(
+    operand: Sequence[int], result: Sequence[int], groups: Sequence[Sequence[int]]
+) -> tuple[int, ...] | None:
+    """A stride for each of ``groups`` of dims of ``result``, walked as one, over ``operand``
+    broadcast to it; None if its dims do not merge so."""
+    strides = broadcast_strides(operand, result)
+    found = []
+    for dims in groups:
+        merged, size = 0, 1
+        for dim in reversed(dims):
+            if result[dim] == 1:
+                continue
+            if size == 1:
+                merged = strides[dim]
+            elif strides[dim] != merged * size:
+                return None
+            size *= result[dim]
+        found.append(merged)
+    return tuple(found)
