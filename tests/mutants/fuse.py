@@ -215,4 +215,13 @@ SHOWN = [
         "{ p = Slice(x, o, h, a) q = Slice(x, h, e, a) n = Neg(q) r = Concat<axis=-1>(n, p) "
         "c = Mul(x, w) s = Mul(w, r) y = Add(c, s) }",
     ),
+    Shown(
+        "fuse-attention-cache",
+        "passes.attention.fuse_attention_cache:_joined",
+        "past, new = node.inputs",
+        "new, past = node.inputs",
+        "g (float[2,3,4,8] q, float[2,3,4,8] k, float[2,3,4,6] v, float[2,3,4,8] pk, "
+        "float[2,3,4,6] pv) => (float[2,3,4,6] y, float[2,3,8,8] nk, float[2,3,8,6] nv) { "
+        "nk = Concat<axis=2>(pk, k) nv = Concat<axis=2>(pv, v) y = Attention(q, nk, nv) }",
+    ),
 ]

@@ -96,7 +96,8 @@ FUSE = _listed(
 ATTENTION = (
     "fixpoint(sink-unit-dims,merge-consecutive-reshapes,unmerge-transpose,"
     "merge-consecutive-transposes,drop-softmax-guard,"
-    f"reduce-transposes,noop-elimination,fuse-rotary-embedding,fuse-attention){{max={ROUNDS}}}"
+    f"reduce-transposes,noop-elimination,fuse-rotary-embedding,fuse-attention,"
+    f"fuse-attention-cache){{max={ROUNDS}}}"
 )
 """Heads, what moves around them, and the operator: each step clears the way for the next."""
 

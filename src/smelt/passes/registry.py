@@ -58,6 +58,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "drop_softmax_guard",
         "expand_attention",
         "fuse_attention",
+        "fuse_attention_cache",
         "fuse_rotary_embedding",
         "fuse_softmax",
     ),

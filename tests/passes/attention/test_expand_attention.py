@@ -124,15 +124,40 @@ def test_queries_that_share_keys_read_copies(before: str) -> None:
     check_same_numbers(source, model, expand_attention.exactness, modes=("normal",))
 
 
+PAST = {
+    "apart": "g (float[N,4,1,8] q, float[N,2,1,8] k, float[N,2,1,6] v, float[N,2,P,8] pk, "
+    "float[N,2,P,6] pv) => (float[N,4,1,6] y, float[N,2,T,8] nk, float[N,2,T,6] nv) "
+    "{ y, nk, nv = Attention(q, k, v, , pk, pv) }",
+    "in rows, with a mask": "g (float[2,3,32] q, float[2,3,32] k, float[2,3,24] v, float[3,8] m, "
+    "float[2,4,5,8] pk, float[2,4,5,6] pv) => (float[2,3,24] y, float[2,4,8,8] nk, "
+    "float[2,4,8,6] nv) "
+    "{ y, nk, nv = Attention<q_num_heads=4, kv_num_heads=4>(q, k, v, m, pk, pv) }",
+}
+
+
+@pytest.mark.parametrize("before", PAST.values(), ids=PAST)
+def test_the_past_goes_before_what_is_new(before: str) -> None:
+    source, model = text.parse(before, 23), text.parse(before, 23)
+    run_pass(expand_attention, model)
+    kinds = [node.op_type for node in model.graph]
+    assert kinds.count("Concat") >= 2
+    assert "Attention" not in kinds
+    check_same_numbers(source, model, expand_attention.exactness, modes=("normal",))
+
+
 KEPT = {
     "capped": WHOLE.format(m="", a="Attention<softcap=2.0>(q, k, v)"),
     "a mask of booleans": WHOLE.format(m=", bool[5,7] m", a="Attention(q, k, v, m)"),
     "heads that do not divide": (
         "g (float[N,3,5,8] q, float[N,2,5,8] k, float[N,2,5,6] v) => (float[N,3,5,6] y) "
         "{ y = Attention(q, k, v) }"),
-    "keys handed on": (
-        "g (float[N,3,5,8] q, float[N,3,7,8] k, float[N,3,7,6] v, float[N,3,2,8] pk, float[N,3,2,6] pv) "
-        "=> (float[N,3,5,6] y, float[N,3,9,8] kk) { y, kk = Attention(q, k, v, , pk, pv) }"),
+    "scores handed on": (
+        "g (float[N,3,5,8] q, float[N,3,7,8] k, float[N,3,7,6] v) "
+        "=> (float[N,3,5,6] y, float[N,3,5,7] s) { y, , , s = Attention(q, k, v) }"),
+    "a causal mask beside a past": (
+        "g (float[N,3,5,8] q, float[N,3,7,8] k, float[N,3,7,6] v, float[N,3,2,8] pk, "
+        "float[N,3,2,6] pv) => (float[N,3,5,6] y) "
+        "{ y = Attention<is_causal=1>(q, k, v, , pk, pv) }"),
 }  # fmt: skip
 
 

@@ -6,20 +6,26 @@
 With ``is_causal``, scores of keys with a higher position than the query become -inf before that.
 A query that the bias leaves no key weighs all by 0, where a Softmax alone gives NaN.
 
-Needs    (1) one result; (2) as many heads for keys as for queries, or numbers of heads that
-         divide; (3) sizes that are numbers where heads are split off; (4) a bias of numbers, if
-         any.
-Keeps    (1) past keys and values, caps of scores, masks of booleans, a softmax in another type.
+Keys and values of the past are joined first, and handed on.
+
+Needs    (1) no scores handed on, and no keys or values but with those of the past; (2) as many
+         heads for keys as for queries, or numbers of heads that divide; (3) sizes that are numbers
+         where heads are split off; (4) a bias of numbers, if any.
+Keeps    (1) caps of scores, masks of booleans, a softmax in another type, a causal mask beside
+         what is of the past.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.build import Builder
-from smelt.ir.pattern import op, optional, var
+from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import conflicting_shapes
 from smelt.passes.base import rounding, rule_pass
@@ -28,53 +34,82 @@ _PLAIN = {"softcap": 0.0, "qk_matmul_output_mode": 0}
 """Attributes that must not ask for more."""
 
 
-@rule(op("Attention", var("q"), var("k"), var("v"), optional(var("bias"))))
+@rule(op("Attention", var("q"), var("k"), var("v"), rest=True))
 def attention(m: Match, b: Builder) -> Replacement:
     given = {a.name: a.value for a in m.root.attributes.values()}
+    bias, *past = (*m.root.inputs[3:], *(None,) * 3)[:3]
+    refused = _unfit(m, given, bias, past)
+    if refused is not None:
+        return refused
+    heads, kv_heads = given.get("q_num_heads"), given.get("kv_num_heads")
+    given_heads = {"q": heads, "k": kv_heads, "v": kv_heads}
+    operands = [_apart(m[name], count, b) for name, count in given_heads.items()]
+    if None in operands:  # needs 3
+        return Miss("the size of a head is not known")
+    q, *new = (value for value in operands if value is not None)
+    present = [
+        b.op("Concat", old, value, axis=2) if old is not None else value
+        for old, value in zip(past, new, strict=True)
+    ]
+    copied = [_copied(value, q, b) for value in present]
+    if None in copied:  # needs 2
+        return Miss("keys have other heads than queries")
+    k, v = (value for value in copied if value is not None)
+    size, width = (each.shape[3] if each.shape is not None else None for each in (q, v))
+    if not isinstance(size, int) or q.dtype is None or (heads and not isinstance(width, int)):
+        return Miss("the size of a head is not known")
+    scale = given.get("scale", 1 / float(np.sqrt(size)))
+    q = b.op("Mul", q, b.constant(np.asarray(scale, q.dtype.numpy())))
+    constant = m.array(bias, None) if bias is not None else None
+    weights = _weights(q, k, bias, constant, b, causal=bool(given.get("is_causal")))
+    result = b.op("MatMul", weights, v)
+    if heads is not None and isinstance(width, int):
+        rows = b.op("Transpose", result, perm=[0, 2, 1, 3])
+        result = b.op("Reshape", rows, b.const_i64([0, 0, heads * width]))
+    count = len(m.root.outputs)
+    return result if count == 1 else (result, *present, None)[:count]
+
+
+def _unfit(
+    m: Match, given: Mapping[str, Any], bias: ir.Value | None, past: Sequence[ir.Value | None]
+) -> Miss | None:
     if any(given.get(name, plain) != plain for name, plain in _PLAIN.items()):  # keeps 1
         return Miss("it does more than weigh values by a softmax")
     dtype = m["q"].dtype
     if given.get("softmax_precision") not in (None, 0, dtype and int(dtype)):
         return Miss("the softmax is in another type than what it weighs")
-    if not all(scope.is_dead(value) for value in m.root.outputs[1:]):  # needs 1
-        return Miss("keys and values are handed on")
-    heads, kv_heads = given.get("q_num_heads"), given.get("kv_num_heads")
-    bias = m.get("bias")
-    if bias is not None and not bias.shape:
-        return Miss("the rank of the mask is not known")
-    if bias is not None and bias.dtype != m["q"].dtype:  # needs 4
-        return Miss("the mask is no bias")
-    given_heads = {"q": heads, "k": kv_heads, "v": kv_heads}
-    operands = [_apart(m[name], count, b) for name, count in given_heads.items()]
-    if None in operands:  # needs 3
-        return Miss("the size of a head is not known")
-    q, *shared = (value for value in operands if value is not None)
-    copied = [_copied(value, q, b) for value in shared]
-    if None in copied:  # needs 2
-        return Miss("keys have other heads than queries")
-    k, v = (value for value in copied if value is not None)
-    size = q.shape[3] if q.shape is not None else None
-    if not isinstance(size, int) or q.dtype is None:
-        return Miss("the size of a head is not known")
-    scale = given.get("scale", 1 / float(np.sqrt(size)))
-    factor = b.constant(np.asarray(scale, q.dtype.numpy()))
-    scores = b.op("MatMul", b.op("Mul", q, factor), b.op("Transpose", k, perm=[0, 1, 3, 2]))
+    cached = None not in past
+    if len(m.root.inputs) > 6 or cached != (set(past) != {None}):  # keeps 1
+        return Miss("it reads more than keys, values, a mask and those of the past")
+    if cached and given.get("is_causal"):  # keeps 1
+        return Miss("runtimes differ in what is causal with a past")
+    if not all(scope.is_dead(value) for value in m.root.outputs[3 if cached else 1 :]):  # needs 1
+        return Miss("keys, values or scores are handed on")
+    if bias is not None and (not bias.shape or bias.dtype != dtype):  # needs 4
+        return Miss("the mask is no bias, or its rank is not known")
+    return None
+
+
+def _weights(
+    q: ir.Value,
+    k: ir.Value,
+    bias: ir.Value | None,
+    constant: np.ndarray | None,
+    b: Builder,
+    *,
+    causal: bool,
+) -> ir.Value:
+    """What each query weighs values by; ``constant`` is what ``bias`` holds, if that is known."""
+    scores = b.op("MatMul", q, b.op("Transpose", k, perm=[0, 1, 3, 2]))
     if bias is not None:
         scores = b.op("Add", scores, bias)
-    seen = _seen(q, k, b) if given.get("is_causal") else None
+    seen = _seen(q, k, b) if causal else None
     weights = b.op("Softmax", _without_later(scores, seen, b), axis=-1)
-    if bias is not None and _may_leave_none(m.array(bias, None), causal=seen is not None):
-        highest = b.op("ReduceMax", _without_later(bias, seen, b), b.const_i64([-1]), keepdims=1)
-        none = b.op("Equal", highest, b.const_like(-np.inf, bias))
-        weights = b.op("Where", none, b.const_like(0, weights), weights)
-    result = b.op("MatMul", weights, v)
-    if heads is None:
-        return result
-    rows = b.op("Transpose", result, perm=[0, 2, 1, 3])
-    width = v.shape[3] if v.shape is not None else None
-    if not isinstance(width, int):
-        return Miss("the size of a head is not known")
-    return b.op("Reshape", rows, b.const_i64([0, 0, heads * width]))
+    if bias is None or not _may_leave_none(constant, causal=causal):
+        return weights
+    highest = b.op("ReduceMax", _without_later(bias, seen, b), b.const_i64([-1]), keepdims=1)
+    none = b.op("Equal", highest, b.const_like(-np.inf, bias))
+    return b.op("Where", none, b.const_like(0, weights), weights)
 
 
 def _apart(value: ir.Value, heads: int | None, b: Builder) -> ir.Value | None:

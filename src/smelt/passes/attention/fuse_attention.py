@@ -41,6 +41,7 @@ from smelt.ir.known_forms import is_known
 from smelt.ir.pattern import OneOf, Op, const, one_of, op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import is_positive, same_dim, same_shape
+from smelt.passes.attention.cached_heads import cached_heads
 from smelt.passes.attention.causal_attention import causal
 from smelt.passes.attention.causal_mask import FLOOR, LOW
 from smelt.passes.attention.grouped_heads import grouped
@@ -241,7 +242,7 @@ def scaled_operand(m: Match, b: Builder) -> Replacement:
 fuse_attention = rule_pass(
     "fuse_attention",
     __doc__,
-    [attention, heads_inside, scaled_operand, causal, grouped],
+    [attention, heads_inside, cached_heads, scaled_operand, causal, grouped],
     exactness=rounding(32, "sums go in blocks; a score that overflows shows through a mask"),
     after=("fuse_softmax",),
 )

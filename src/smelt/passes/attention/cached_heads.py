@@ -1,0 +1,61 @@
+"""The rule that splits heads inside an ``Attention`` that joins the past to what is new."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.pattern import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.walk import only_reader, producer_of
+from smelt.passes.layout.merge_consecutive_transposes import permutation
+
+_HEADS_AND_ROWS = (0, 2, 1, 3)
+
+
+@rule(op("Attention", var("q"), var("k"), var("v"), rest=True))
+def cached_heads(m: Match, b: Builder) -> Replacement:
+    """Operands B,S,H*D, and y as B,S,H*D in heads; past and present stay B,H,S,D."""
+    node = m.root
+    if len(node.outputs) != 3 or "q_num_heads" in node.attributes:
+        return None
+    operands = [m[name] for name in ("q", "k", "v")]
+    shapes = [value.shape for value in operands]
+    known = [shape for shape in shapes if shape is not None and len(shape) == 4]
+    sizes = [(shape[1], shape[3]) for shape in known]
+    heads = [head for head, _ in sizes if isinstance(head, int)]
+    widths = [width for _, width in sizes if isinstance(width, int)]
+    if len(heads) < 3 or len(widths) < 3 or heads[1] != heads[2]:
+        return Miss("heads and their sizes are not numbers")
+    one = all(shape[2] == 1 for shape in known)
+    if not _is_moved(node.outputs[0], one) or not all(_is_made(value, one) for value in operands):
+        return Miss("heads are not split off before, and merged behind")
+    rows = [_rows(value, heads[i] * widths[i], one, b) for i, value in enumerate(operands)]
+    numbers = [ir.AttrInt64("q_num_heads", heads[0]), ir.AttrInt64("kv_num_heads", heads[1])]
+    inputs = [*rows, *node.inputs[3:]]
+    inside = ir.Node("", "Attention", inputs, [*node.attributes.values(), *numbers], num_outputs=3)
+    y, *present = b.add(inside)
+    if one:
+        return (b.op("Reshape", y, b.const_i64([0, heads[0], 1, widths[2]])), *present)
+    apart = b.op("Reshape", y, b.const_i64([0, 0, heads[0], widths[2]]))
+    return (b.op("Transpose", apart, perm=_HEADS_AND_ROWS), *present)
+
+
+def _is_moved(y: ir.Value, one: bool) -> bool:
+    """True if heads are moved behind the positions; of one position that is a Reshape."""
+    reader = only_reader(y, "Reshape" if one else "Transpose")
+    return reader is not None and (one or permutation(reader) == _HEADS_AND_ROWS)
+
+
+def _is_made(value: ir.Value, one: bool) -> bool:
+    node = producer_of(value, "Reshape" if one else "Transpose")
+    return node is not None and (one or permutation(node) == _HEADS_AND_ROWS)
+
+
+def _rows(value: ir.Value, width: int, one: bool, b: Builder) -> ir.Value:
+    """B,S,H*D."""
+    if one:
+        return b.op("Reshape", value, b.const_i64([0, 1, width]))
+    node = producer_of(value, "Transpose")
+    assert node is not None
+    return b.op("Reshape", node.inputs[0], b.const_i64([0, 0, width]))
