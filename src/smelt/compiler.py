@@ -207,11 +207,11 @@ def compile_model(
 ) -> Artifact:
     """Compile a model, or a JAX function with its input specs, for ``target``.
 
-    ``tracing`` has further options of ``trace``, such as ``{"static": {"train": False}}``.
-    ``dims`` binds symbolic dims to sizes. ``observers`` watch the passes. ``options`` are the
-    target's own. What the target cannot take goes to ``fallback``, or to the one that it names
-    itself; ``strict`` forbids that. Raises Unsupported with everything that cannot be taken, before
-    any file exists.
+    ``tracing`` has further options of ``trace``, such as ``{"static": {"train": False}}``. ``dims``
+    binds symbolic dims to sizes. ``observers`` watch the passes. ``options`` are the target's own.
+    What the target cannot take goes to ``fallback``, or to the one that it names itself; ``strict``
+    forbids that, and a trace that leaves out checks or prints. Raises Unsupported with everything
+    that cannot be taken, before any file exists.
     """
     chosen = find_target(target)
     named = None if strict else fallback or chosen.fallback
@@ -219,7 +219,9 @@ def compile_model(
     own = read_options(chosen, options)
     steps = language.parse_all(pipeline, chosen.passes)
     with paused_collector():
-        model = _source_model(source, specs, opset, {"x64": x64, **(tracing or {})})
+        model = _source_model(
+            source, specs, opset, {"x64": x64, "strict": strict, **(tracing or {})}
+        )
         if model.functions and not chosen.functions:
             with span("inline"):
                 inline_functions(model)
@@ -257,7 +259,7 @@ def _source_model(
 ) -> ir.Model:
     if callable(source) and not isinstance(source, ir.Model):
         return trace(source, *specs, **tracing | ({} if opset is None else {"opset": opset}))
-    if specs or tracing.keys() - {"x64"}:
+    if specs or tracing.keys() - {"x64", "strict"}:
         raise UsageError("E608", "input specs belong to a JAX function, not to an ONNX model")
     if isinstance(source, ir.Model):
         model = onnx_frontend.clone(source)

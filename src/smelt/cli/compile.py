@@ -51,7 +51,7 @@ def compile_(
         typer.Option(metavar="TARGET", help="The target of what the first one cannot take."),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse the model if one operator cannot be taken.")
+        bool, typer.Option("--strict", help="Refuse what cannot be taken or would be left out.")
     ] = False,
     pipeline: Pipeline = "default",
     verify: Annotated[

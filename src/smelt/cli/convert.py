@@ -38,6 +38,9 @@ def convert(
     constraint: Constraints = None,
     opset: Annotated[int | None, typer.Option(help="ONNX opset of the result.")] = None,
     x64: Annotated[bool, typer.Option("--x64", help="Trace with 64-bit types.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse checks and prints, which are left out.")
+    ] = False,
     pipeline: Pipeline = "default",
     target: Target = "onnx",
     external_data: Annotated[
@@ -69,6 +72,7 @@ def convert(
         "channels_first": channels_first or (),
         "constraints": constraint or (),
         "x64": x64,
+        "strict": strict,
     }
     found = find_function(function)
     with watching.over(f"tracing {function}", function, output) as seen:

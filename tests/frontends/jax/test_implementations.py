@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 from jax.interpreters import mlir
 
 from smelt.errors import SmeltError
@@ -62,6 +63,29 @@ def test_a_check_that_a_model_cannot_make_is_left_out_and_told(check):
         check(lambda x: root(jnp.abs(x)), "f32[S]", sizes=({"S": 3},))
     with pytest.raises(jax.errors.JaxRuntimeError, match="must not be negative"):
         jax.jit(root)(-jnp.ones(3)).block_until_ready()
+
+
+def test_a_strict_trace_leaves_nothing_out():
+    def checked(x):
+        return eqx.error_if(x, x.sum() < 0, "x must not be negative")
+
+    @jax.jit
+    def printed(x):
+        jax.debug.print("{}", x)
+        return lax.cond(x[0] > 0, lambda y: (jax.debug.callback(print, y), y)[1], jnp.sin, x)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        trace(checked, "f32[3]")  # What JAX keeps of this trace is not that of a strict one.
+    with pytest.raises(SmeltError, match="E101") as caught:
+        trace(checked, "f32[3]", strict=True)
+    assert "unless the trace is strict" in str(caught.value)
+    assert "test_implementations.py" in str(caught.value)
+    with pytest.raises(SmeltError, match="the trace is strict") as caught:
+        trace(printed, "f32[3]", strict=True)
+    assert str(caught.value).count("test_implementations.py") == 2
+    assert trace(printed, "f32[3]").graph.outputs[0].shape == [3]
+    assert trace(jnp.sin, "f32[3]", strict=True).graph.num_nodes() == 1
 
 
 def test_a_check_that_fails_while_tracing_raises():

@@ -147,6 +147,11 @@ def has_effects(equation: Equation) -> bool:
     return any(not isinstance(effect, _DEBUGGING) for effect in equation.effects)
 
 
+def is_debugging(equation: Equation) -> bool:
+    """True if ``equation`` prints or calls back for debugging."""
+    return any(isinstance(effect, _DEBUGGING) for effect in equation.effects)
+
+
 def short(variable: Atom) -> str:
     """The type of a variable as jaxprs print it, ``f32[B,4]``."""
     return short_type(variable.aval)

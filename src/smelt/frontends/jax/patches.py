@@ -23,10 +23,11 @@ from smelt.registry import Owner, Registry
 
 @dataclass(frozen=True)
 class Patch:
-    """``target`` is ``module:attribute.path``; ``replacement`` makes what is called instead of
-    the function there, out of that function. If ``optional``, a module that nobody has imported
-    stays so. ``parameters`` are those that the replacement knows; empty if it takes any. ``owner``
-    says who registers it, the module of ``replacement`` if it is empty.
+    """``target`` is ``module:attribute.path``; ``replacement`` makes what is called instead of the
+    function there, out of that function. If ``optional``, a module that nobody has imported stays
+    so; if it ``leaves_out`` what a model cannot do, strict traces go without. ``parameters`` are
+    those that the replacement knows; empty if it takes any. ``owner`` says who registers it, the
+    module of ``replacement`` if it is empty.
 
     A patch saves time, or lets more be traced, and changes no result. So it is left out where its
     function is gone, takes other parameters, or lacks something that the replacement looks for;
@@ -38,6 +39,7 @@ class Patch:
     optional: bool = False
     parameters: tuple[str, ...] = ()
     owner: str = ""
+    leaves_out: bool = False
 
 
 PATCHES: Registry[str, Patch] = Registry(
@@ -59,9 +61,10 @@ def register(patch: Patch) -> None:
     PATCHES.add(patch.target, patch, Owner(patch.owner or patch.replacement.__module__))
 
 
-def replacements() -> list[Replacement]:
+def replacements(*, strict: bool = False) -> list[Replacement]:
     """Those of the registered patches whose functions are as the patches know them."""
-    found = map(_replacement, PATCHES.values())
+    chosen = (patch for patch in PATCHES.values() if not (strict and patch.leaves_out))
+    found = map(_replacement, chosen)
     return [replacement for replacement in found if replacement is not None]
 
 

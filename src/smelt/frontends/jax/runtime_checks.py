@@ -1,7 +1,8 @@
 """Checks of ``equinox.error_if``, which raise while a program runs, left out of models.
 
 A model cannot raise. As with prints for debugging, the values are the same without a check; what is
-left out is told by a warning. A check that fails while tracing raises as ever.
+left out is told by a warning. A check that fails while tracing raises as ever. A strict trace keeps
+the checks, and so refuses them as calls of Python.
 """
 
 from __future__ import annotations
@@ -29,4 +30,6 @@ def _unchecked(original: Function) -> Function:
 
 
 for _function in (EQUINOX_ERROR_IF, EQUINOX_ERROR_IF_JIT):
-    register(Patch(_function.target, _unchecked, True, _function.parameters))
+    register(
+        Patch(_function.target, _unchecked, True, _function.parameters, leaves_out=True),
+    )

@@ -10,7 +10,7 @@ import onnx_ir as ir
 from smelt.errors import ErrorList, Unsupported
 from smelt.frontends.jax import compat, registry
 from smelt.frontends.jax.interpreter import bodies, live_equations
-from smelt.frontends.jax.source_lines import Call
+from smelt.frontends.jax.source_lines import Call, place
 
 SHOWN = 4
 """How many places an error lists for one primitive."""
@@ -18,7 +18,7 @@ SHOWN = 4
 _CALLBACK = (
     "it calls a Python function while the model runs, and a model has no Python",
     "compute with jax.numpy instead, or outside the traced function; checks by"
-    " equinox.error_if are left out with EQX_ON_ERROR=off in the environment",
+    " equinox.error_if are left out unless the trace is strict",
 )
 _REFERENCE = (
     "it reads or writes a mutable reference, and the values of a graph do not change",
@@ -55,6 +55,29 @@ def check_supported(jaxpr: compat.Jaxpr) -> None:
         pending.extend(reversed(inner))
     if found:
         raise ErrorList(_error(*key, *found[key]) for key in sorted(found))
+
+
+def check_nothing_left_out(jaxpr: compat.Jaxpr) -> None:
+    """Raise an ErrorList of E101 for what a model goes without: prints, and other debugging."""
+    found: dict[str, list[str]] = {}
+    pending = [jaxpr]
+    for body in pending:
+        for equation in body.eqns:
+            inside = list(bodies(equation))
+            pending += inside
+            if not inside and compat.is_debugging(equation):
+                found.setdefault(equation.primitive.name, []).append(place(equation))
+    if found:
+        raise ErrorList(
+            Unsupported(
+                "E101",
+                f"primitive {name!r} would be left out of the model, and the trace is strict",
+                at=[each for each in dict.fromkeys(places) if each][:SHOWN],
+                why="it is for debugging while the function runs, and a model has no Python",
+                fix="remove it, or trace without strict",
+            )
+            for name, places in sorted(found.items())
+        )
 
 
 def _problems(equation: compat.Equation) -> Iterator[tuple[str, str, str]]:

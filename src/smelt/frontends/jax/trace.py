@@ -58,6 +58,7 @@ def trace(
     x64: bool = False,
     name: str | None = None,
     constraints: Iterable[str] = (),
+    strict: bool = False,
 ) -> ir.Model:
     """The model that computes ``fn`` for inputs like ``input_specs``.
 
@@ -75,6 +76,8 @@ def trace(
     Calls of instances of the classes ``functions``, as of all that is decorated with
     ``smelt.function``, are calls of ONNX functions; a pattern of names chooses among nnx and
     equinox modules, and ``"repeated"`` every module of modules that is called alike twice.
+    A model does without checks of ``equinox.error_if``, of which a warning tells, and without
+    prints; ``strict`` refuses a function that has some by E101.
 
     Raises UsageError E104 for a bad spec, E107 for an opset out of range, E108 for names, E109 for
     arguments that ``fn`` does not take, E110 for ``input_params``, E111 for ``functions``; an
@@ -90,8 +93,8 @@ def trace(
     parameters = choose(state, input_params)
     structs, _ = specs.resolve(arguments.specs, constraints, x64)
     # Calls that stay calls come last, so they call what stands in for code of libraries.
-    with replaced([*patches.replacements(), *selection.choose(functions)]):
-        closed, out = _traced(fn, arguments, parameters, structs, x64)
+    with replaced([*patches.replacements(strict=strict), *selection.choose(functions)]):
+        closed, out = _traced(fn, arguments, parameters, structs, x64, strict)
     modules.check_drawn(closed, state)
     closed, read = parameters.read(closed)
     inputs = names.input_names(arguments.parameters, structs)
@@ -147,6 +150,7 @@ def _traced(
     parameters: Parameters,
     structs: tuple[Any, ...],
     x64: bool,
+    strict: bool,
 ) -> tuple[compat.ClosedJaxpr, Any]:
     """The jaxpr of ``fn``, its inputs those of ``arguments`` and then ``parameters``."""
 
@@ -161,6 +165,8 @@ def _traced(
         kept = tuple(specs.struct_of(array) for array in parameters.arrays.values())
         with span("jaxpr"):
             closed, out = compat.make_jaxpr(call, (structs, kept))
+            if strict:
+                support.check_nothing_left_out(closed.jaxpr)
             return implementations.inlined(closed), out
 
 
