@@ -51,7 +51,8 @@ def source_of(program: Program) -> Source:
         "return *status;",
     ]
     run = "\n    ".join([f"{SIGNATURE}\n{{", *body]) + "\n}\n"
-    parts = [HEAD, *unit.support.values(), *unit.functions.values(), run]
+    functions = (unit.support, unit.tests, unit.functions)
+    parts = [HEAD, *(text for each in functions for text in each.values()), run]
     weights = tuple(_aligned(weight.array) for weight in unit.weights.values())
     parts.append(binding(unit.support))
     return Source("\n".join(parts), weights, memory.arena_bytes)

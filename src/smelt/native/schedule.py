@@ -47,12 +47,15 @@ def ordered(model: ir.Model, target: str) -> Program:
 
 
 def planned(
-    program: Program, target: str, choices: Sequence[Callable[[Program], None]] = ()
+    program: Program,
+    target: str,
+    choices: Sequence[Callable[[Program], None]] = (),
+    groups: Sequence[Callable[[Program], None]] = (),
 ) -> Program:
     """A static ``program``, which is used up, in kernels of this engine and in their order.
 
-    ``choices`` are steps that choose other kernels where a machine has them. Raises as ``ordered``
-    does.
+    ``choices`` are steps that choose other kernels where a machine has them, ``groups`` those that
+    join what is left after kernels took what they finish. Raises as ``ordered`` does.
     """
     fold_movement(program)
     widen(program)
@@ -61,6 +64,8 @@ def planned(
         choose(program)
     check(program, target)
     fuse_finishes(program)
+    for group in groups:
+        group(program)
     return _scheduled(program)
 
 

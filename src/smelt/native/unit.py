@@ -25,6 +25,16 @@ Constants: TypeAlias = Literal["objects", "blob", "table"]
 
 WEIGHTS = {"blob": "const unsigned char *weights", "table": "const void *const *weights"}
 STATUS = "int *status"
+ROUNDS_EACH = """#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=off")
+#endif
+{}
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
+"""
+"""Around a function. Others than GCC contract within a statement at most, unless told."""
 
 
 class Unit:
@@ -91,7 +101,9 @@ class Unit:
             for name, argument in zip(used, arguments, strict=True)
         ]
         signature = ", ".join(declared) or "void"
-        name = self._function(instruction, f"({signature})\n{{\n{body}}}\n")
+        name = self._function(
+            instruction, f"({signature})\n{{\n{body}}}\n", rounds_each=cx.rounds_each
+        )
         required = {function for function, _ in cx.requirements}
         for support, text in cx.support.items():
             (self.tests if support in required else self.support).setdefault(support, text)
@@ -101,7 +113,9 @@ class Unit:
         what = comment(f"{ops} {instruction.origin}")
         self.calls.append(f"{name}({', '.join(arguments)}); /* {step}: {what} */")
 
-    def _function(self, instruction: Instruction, text: str, kind: str = "") -> str:
+    def _function(
+        self, instruction: Instruction, text: str, kind: str = "", *, rounds_each: bool = False
+    ) -> str:
         """The name of the function with this text, which is added if it is new."""
         known = self._name_of.get(text)
         if known is not None:
@@ -109,7 +123,8 @@ class Unit:
         op = re.sub(r"\W", "", instruction.op.rpartition("::")[2])
         name = f"{op}{kind}_{len(self.functions)}"
         self._name_of[text] = name
-        self.functions[name] = f"static void {name}{text}"
+        function = f"static void {name}{text}"
+        self.functions[name] = ROUNDS_EACH.format(function) if rounds_each else function
         return name
 
     def _body(self, instruction: Instruction, body: Body) -> str:

@@ -108,6 +108,8 @@ class Instruction:
     Programs that control flow runs; what they read of the Program around is among ``inputs``.
     ``finish`` are operators that a target computes on each element of the result as it is stored;
     what they read is among ``inputs``, too.
+    ``parts`` are the instructions that one instruction stands for, in order; only the last writes
+    a slot that is stored.
     """
 
     op: str
@@ -118,6 +120,7 @@ class Instruction:
     origin: str = ""
     bodies: tuple[Body, ...] = ()
     finish: tuple[Step, ...] = ()
+    parts: tuple[Instruction, ...] = ()
 
     def ints(self, name: str) -> tuple[int, ...]:
         """An attribute that holds integers; raises ValueError for others."""

@@ -8,10 +8,16 @@ from __future__ import annotations
 
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import emit_map
-from smelt.native.types import CType
+from smelt.native.types import C_TYPES, CType
 
 
-@kernel("Cast", kinds=ANY)
+def element(cx: KernelContext) -> tuple[list[str], str]:
+    """One conversion."""
+    target = C_TYPES[cx.program.slots[cx.instruction.outputs[0]].dtype]
+    return [], conversion(cx, cx.type(), target)
+
+
+@kernel("Cast", kinds=ANY, element=element)
 def cast(cx: KernelContext) -> None:
     """One conversion an element."""
     source, output = cx.input(0), cx.output()

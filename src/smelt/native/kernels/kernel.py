@@ -132,6 +132,9 @@ class KernelContext(Instance):
     handed_on: Mapping[str, str] = field(default_factory=dict)
     """What they take, too, by name as it is declared."""
 
+    rounds_each: bool = False
+    """Whether statements round as they are written, whatever flags the compiler is given."""
+
     def input(self, position: int) -> Operand:
         """Input ``position``, which must be present."""
         slot_number = self.instruction.inputs[position]

@@ -20,8 +20,11 @@ TIME_LIMIT = 120.0
 """Seconds that the compiler may take for one program."""
 
 FLAGS = ("-std=gnu11", "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-w")
-FLOATS = ("-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
+FLOATS = ("-fno-math-errno", "-fno-trapping-math")
 """They keep NaN, infinities and the order of operations."""
+
+CONTRACT = {"gcc": "-ffp-contract=fast", "clang": "-ffp-contract=on"}
+"""One rounding for a product and a sum; clang does so within a statement, which is enough."""
 
 CPU_FLAGS = {"x86_64": ("-march=native",), "aarch64": ("-mcpu=native",), "arm64": ("-mcpu=native",)}
 
@@ -71,7 +74,8 @@ def toolchain(chosen: str | None = None) -> Toolchain:
     """
     command = compiler_command()
     _, version = _run([*command, "--version"], Path.cwd(), 10.0)
-    flags = (*FLAGS, *FLOATS, *CPU_FLAGS.get(platform.machine(), ()))
+    kind = "clang" if "clang" in version else "gcc"
+    flags = (*FLAGS, *FLOATS, CONTRACT[kind], *CPU_FLAGS.get(platform.machine(), ()))
     return Toolchain(tuple(command), f"{shutil.which(command[0])} {version}", flags)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from smelt.errors import ErrorList, SmeltError, Unsupported
 from smelt.native.call_blas import call_blas
+from smelt.native.fuse_elementwise import fuse_elementwise
 from smelt.native.in_process import FUNCTION, source_of
 from smelt.native.kernels.blas import BIND
 from smelt.native.schedule import planned
@@ -104,7 +105,7 @@ def compile_program(program: Program) -> Caller:
     """
     inputs, outputs = _ports(program, program.inputs), _ports(program, program.outputs)
     table = blas.table()
-    ordered = planned(program, "host", () if table is None else (call_blas,))
+    ordered = planned(program, "host", (call_blas,) if table else (), (fuse_elementwise,))
     source = source_of(ordered)
     with built(source.text) as path:
         library = ctypes.CDLL(str(path))

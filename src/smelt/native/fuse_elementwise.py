@@ -1,0 +1,75 @@
+"""Elementwise instructions that only each other read become one, computed in one loop."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from smelt.native.kernels.fused import MAP, is_elementwise
+from smelt.program.instruction import Instruction, Program
+
+MOST_PARTS, MOST_INPUTS = 32, 12
+"""Beyond, values do not stay in registers."""
+
+
+def fuse_elementwise(program: Program) -> None:
+    """Group the instructions, in place, and those of bodies.
+
+    An instruction joins the group of all that read its result, if they are one group, and the
+    result has the shape that the group writes and is no output of the program: so no element is
+    computed twice, and only one result of a group is stored.
+    """
+    for body in program.bodies:
+        fuse_elementwise(body.program)
+    members = _groups(program)
+    inner = {index for last, group in members.items() for index in group if index != last}
+    program.instructions = [
+        _fused([program.instructions[i] for i in sorted(members.get(index, [index]))])
+        for index in range(len(program.instructions))
+        if index not in inner
+    ]
+
+
+def _groups(program: Program) -> dict[int, list[int]]:
+    """The members of each group by its last one, all as numbers of instructions."""
+    readers: dict[int, set[int]] = defaultdict(set)
+    for index, step in enumerate(program.instructions):
+        for slot in step.inputs:
+            readers[slot].add(index)
+    group_of: dict[int, int] = {}
+    members: dict[int, list[int]] = {}
+    outputs = set(program.outputs)
+    for index in range(len(program.instructions) - 1, -1, -1):
+        step = program.instructions[index]
+        if not is_elementwise(program, step):
+            continue
+        result = step.outputs[0]
+        groups = {group_of.get(reader) for reader in readers[result]}
+        root = groups.pop() if len(groups) == 1 and result not in outputs else None
+        if root is None or not _joins(program, members[root], index):
+            root = index
+            members[root] = []
+        members[root].append(index)
+        group_of[index] = root
+    return members
+
+
+def _joins(program: Program, group: list[int], index: int) -> bool:
+    steps = [program.instructions[i] for i in (*group, index)]
+    shapes = {program.slots[step.outputs[0]].shape for step in (steps[0], steps[-1])}
+    if len(shapes) > 1 or len(steps) > MOST_PARTS:
+        return False
+    return len(_inputs(steps)) <= MOST_INPUTS
+
+
+def _inputs(steps: list[Instruction]) -> tuple[int, ...]:
+    """What a group reads from outside, each slot once."""
+    made = {slot for step in steps for slot in step.outputs}
+    read = (slot for step in steps for slot in step.inputs)
+    return tuple(dict.fromkeys(slot for slot in read if slot >= 0 and slot not in made))
+
+
+def _fused(steps: list[Instruction]) -> Instruction:
+    last = steps[-1]
+    if len(steps) == 1:
+        return last
+    return Instruction(MAP, _inputs(steps), last.outputs, origin=last.origin, parts=tuple(steps))

@@ -1,0 +1,68 @@
+"""``smelt.native::Map``: elementwise operators one after the other in one loop.
+
+Each part is a variable, so nothing between them is stored in memory, nor computed twice. Each is
+rounded as if it were stored: were a product and a sum contracted to one operation, x * x - y * y of
+equal x and y would not be 0, and its square root might be NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from smelt.native.kernels.elementwise import in_place
+from smelt.native.kernels.kernel import ANY, Instance, Kernel, KernelContext, kernel
+from smelt.native.kernels.nest import emit_map
+from smelt.native.types import C_TYPES
+from smelt.program.instruction import Instruction, Program
+
+MAP = "smelt.native::Map"
+
+
+def is_elementwise(program: Program, step: Instruction) -> bool:
+    """True if ``step`` may be a part: the engine computes it element by element."""
+    found = _kernel(step.op)
+    if found is None or found.element is None or len(step.outputs) != 1 or step.finish:
+        return False
+    slots = [program.slots[slot] for slot in (*step.outputs, *step.inputs) if slot >= 0]
+    if step.inputs[0] < 0 or any(len(slot.shape) > len(slots[0].shape) for slot in slots):
+        return False
+    if any(slot.dtype not in C_TYPES or C_TYPES[slot.dtype].computed for slot in slots):
+        return False
+    instance = Instance(program, step)
+    return instance.type().kind in found.kinds and found.refuse(instance) is None
+
+
+def _kernel(op: str) -> Kernel | None:
+    from smelt.native.kernels import kernel_of
+
+    return kernel_of(op)
+
+
+@kernel(MAP, kinds=ANY, needs=in_place)
+def fused(cx: KernelContext) -> None:
+    """One nest of loops over the shape of the output."""
+    cx.rounds_each = True
+    output = cx.output()
+    reads = [cx.walked(i).broadcast(output.shape) for i in range(len(cx.instruction.inputs))]
+    names = {slot: f"{{{i}}}" for i, slot in enumerate(cx.instruction.inputs)}
+    lines: list[str] = []
+    for number, part in enumerate(cx.instruction.parts):
+        inner = KernelContext(cx.program, part, support=cx.support)
+        lines += _part(inner, f"part{number}", [names.get(slot, "") for slot in part.inputs])
+        names[part.outputs[0]] = f"part{number}"
+    result = names[cx.instruction.outputs[0]]
+    emit_map(cx.body, output.shape, output.access(), reads, result, lines)
+
+
+def _part(cx: KernelContext, name: str, operands: Sequence[str]) -> list[str]:
+    """Statements that define variable ``name`` as what one part computes of ``operands``."""
+    found = _kernel(cx.instruction.op)
+    assert found is not None
+    assert found.element is not None  # else it would not have become a part
+    before, text = found.element(cx)
+    value = text.format(*operands)
+    type_ = C_TYPES[cx.program.slots[cx.instruction.outputs[0]].dtype].name
+    if not before:
+        return [f"const {type_} {name} = {value};"]
+    inner = [line.format(*operands) for line in before]
+    return [f"{type_} {name};", "{{", *inner, f"{name} = {value};", "}}"]
