@@ -132,7 +132,7 @@ class Library:
             _pointers([_inside(block) for block in blocks]),
             _inside(arena),
         )
-        assert status == 0
+        assert status == 0, f"status {status}"
         for before, after in zip(kept, arrays, strict=True):
             assert before.tobytes() == after.tobytes(), "an input was written"
         _check_guard(arena, memory.arena_bytes)

@@ -65,6 +65,12 @@ def symbols_of(dim: int | ir.SymbolicDim) -> frozenset[str]:
         return frozenset([dim.value])
 
 
+def names_of(dim: int | ir.SymbolicDim) -> frozenset[str]:
+    """The symbols in a dim, and its own text, which may be no expression; empty for numbers."""
+    own = [dim.value] if isinstance(dim, ir.SymbolicDim) and dim.value is not None else []
+    return symbols_of(dim) | frozenset(own)
+
+
 def size_of(dim: int | ir.SymbolicDim, sizes: Mapping[str, int]) -> int | ir.SymbolicDim:
     """``dim`` with the sizes put in: a number if they say it all, else what is left."""
     if isinstance(dim, int):

@@ -20,12 +20,12 @@ from smelt.program.instruction import Instruction, Program, Slot
 MOVES = frozenset(
     {
         *("Reshape", "Identity", "Transpose", "Expand", "Tile", "Concat", "Slice", "Gather"),
-        *("GatherElements", "GatherND", "Shape", "Size"),
+        *("GatherElements", "GatherND", "Shape", "Size", "BitCast"),
     }
 )
 """Instructions whose kernels only copy elements, whatever they mean."""
 
-PACKED_MOVES = frozenset({"Reshape", "Identity", "Shape", "Size"})
+PACKED_MOVES = frozenset({"Reshape", "Identity", "Shape", "Size", "BitCast"})
 """Those that copy elements of less than a byte."""
 
 

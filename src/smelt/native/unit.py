@@ -36,13 +36,16 @@ ROUNDS_EACH = """#if defined(__GNUC__) && !defined(__clang__)
 """
 """Around a function. Others than GCC contract within a statement at most, unless told."""
 
+ERROR_SIZE = 3
+"""What a run returns whose data leads to other sizes than were declared."""
+
 
 class Unit:
     """One library in the making. Equal functions and equal constants are kept once.
 
     ``functions`` and ``support`` hold texts by name in order of first use; ``calls`` are the
     lines of ``run``; ``checks`` are conditions under which it returns without a result, and
-    ``tests`` the functions that only they call.
+    ``tests`` the functions that only they call. If it ``fails``, some calls end it with an error.
     ``constants`` says how constants are found: each is an object, or all in a ``blob`` from a
     pointer ``weights`` on, or by a ``table`` of pointers ``weights``. Kernels that can meet what
     has no result say so in ``*status`` if ``tells_status``.
@@ -72,6 +75,7 @@ class Unit:
         self.calls: list[str] = []
         self.checks: list[str] = []
         self.tests: dict[str, str] = around.tests if around else {}
+        self.fails = False
         self._name_of: dict[str, str] = around._name_of if around else {}
         for step, instruction in enumerate(program.instructions):
             self._add(step, instruction)
@@ -101,9 +105,9 @@ class Unit:
             for name, argument in zip(used, arguments, strict=True)
         ]
         signature = ", ".join(declared) or "void"
-        name = self._function(
-            instruction, f"({signature})\n{{\n{body}}}\n", rounds_each=cx.rounds_each
-        )
+        end = "    return 0;\n" if cx.fails else ""
+        text = f"({signature})\n{{\n{body}{end}}}\n"
+        name = self._function(instruction, text, rounds_each=cx.rounds_each, fails=cx.fails)
         required = {function for function, _ in cx.requirements}
         for support, text in cx.support.items():
             (self.tests if support in required else self.support).setdefault(support, text)
@@ -111,10 +115,20 @@ class Unit:
             self.checks.append(f"!{function}({self._pointer(instruction.inputs[position])})")
         ops = " ".join([instruction.op, *(step.op for step in instruction.finish)])
         what = comment(f"{ops} {instruction.origin}")
-        self.calls.append(f"{name}({', '.join(arguments)}); /* {step}: {what} */")
+        call = f"{name}({', '.join(arguments)})"
+        if cx.fails:
+            self.fails = True
+            call = f"if ({call} != 0) return {ERROR_SIZE}"
+        self.calls.append(f"{call}; /* {step}: {what} */")
 
     def _function(
-        self, instruction: Instruction, text: str, kind: str = "", *, rounds_each: bool = False
+        self,
+        instruction: Instruction,
+        text: str,
+        kind: str = "",
+        *,
+        rounds_each: bool = False,
+        fails: bool = False,
     ) -> str:
         """The name of the function with this text, which is added if it is new."""
         known = self._name_of.get(text)
@@ -123,7 +137,7 @@ class Unit:
         op = re.sub(r"\W", "", instruction.op.rpartition("::")[2])
         name = f"{op}{kind}_{len(self.functions)}"
         self._name_of[text] = name
-        function = f"static void {name}{text}"
+        function = f"static {'int' if fails else 'void'} {name}{text}"
         self.functions[name] = ROUNDS_EACH.format(function) if rounds_each else function
         return name
 
@@ -137,12 +151,12 @@ class Unit:
             tells_status=self.tells_status,
             around=self,
         )
-        if inner.checks:
+        if inner.checks or inner.fails:
             raise Unsupported(
                 "E201",
                 f"operator {instruction.op} has no kernel in C",
                 at=f"node {instruction.origin!r}",
-                why="its body reads axes or sizes as it runs, which are checked before a run",
+                why="its body reads axes or sizes as it runs, which only the model itself checks",
                 fix="fold constants first, or fix the value in the model",
             )
         more = "".join(f", {declared}" for declared in self.handed_on.values())

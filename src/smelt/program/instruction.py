@@ -20,9 +20,18 @@ AttributeValue: TypeAlias = (
 )
 
 
-AT_RUN_TIME = "smelt::ReduceAtRunTime"
+REDUCE_AT_RUN_TIME = "smelt::ReduceAtRunTime"
 """A reduction whose second input holds the axes. Attributes: ``reduction``, its name, ``keepdims``,
 and ``noop``: whether no axes mean none. Its output has the sizes that the model declares."""
+
+EXPAND_AT_RUN_TIME = "smelt::ExpandAtRunTime"
+"""An Expand whose second input holds the sizes, which must be those that the model declares."""
+
+RANGE_AT_RUN_TIME = "smelt::RangeAtRunTime"
+"""A Range that takes its limit, too, and must have as many elements as the model declares."""
+
+AT_RUN_TIME = (REDUCE_AT_RUN_TIME, EXPAND_AT_RUN_TIME, RANGE_AT_RUN_TIME)
+"""Instructions that find out sizes as they run, and end the run if they are not those declared."""
 
 
 @dataclass(frozen=True, slots=True)

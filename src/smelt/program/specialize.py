@@ -8,10 +8,10 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from smelt.errors import ErrorList, InvalidModel, Unsupported, UsageError
-from smelt.ir.dims import size_of, symbols_of
+from smelt.ir.dims import names_of, size_of, symbols_of
 from smelt.program.instruction import AT_RUN_TIME, Body, Dim, Program
 
-CHECKED = ("Reshape", AT_RUN_TIME)
+CHECKED = ("Reshape", "NonZero", "Compress", "Unique", "NonMaxSuppression", *AT_RUN_TIME)
 """Operators whose results may be taken to have the sizes that the model declares."""
 
 
@@ -28,7 +28,9 @@ def bind_declared(program: Program, outputs: Sequence[Sequence[Dim] | None]) -> 
     checks them as it runs: another result would be cut to what is declared, or read beyond its
     end. Raises InvalidModel E317 if a Reshape has other elements than are declared.
     """
-    told = {name for n in program.inputs for dim in program.slots[n].shape for name in _names(dim)}
+    told = {
+        name for n in program.inputs for dim in program.slots[n].shape for name in names_of(dim)
+    }
     makers = _makers(program)
     sizes: dict[str, int] = {}
     for number, dims in zip(program.outputs, outputs, strict=True):
@@ -49,7 +51,7 @@ def _makers(program: Program) -> dict[str, str]:
     makers: dict[str, str] = {}
     for instruction in program.instructions:
         for number in instruction.outputs:
-            for name in {name for dim in program.slots[number].shape for name in _names(dim)}:
+            for name in {name for dim in program.slots[number].shape for name in names_of(dim)}:
                 makers.setdefault(name, instruction.op)
     return makers
 
@@ -77,11 +79,6 @@ def _bind(program: Program, sizes: Mapping[str, int]) -> None:
     ]
     for body in program.bodies:
         _bind(body.program, sizes)
-
-
-def _names(dim: Dim) -> frozenset[str]:
-    own = [dim.value] if isinstance(dim, ir.SymbolicDim) and dim.value is not None else []
-    return symbols_of(dim) | frozenset(own)
 
 
 def check_sizes_known(program: Program, advice: str = "") -> None:

@@ -30,6 +30,9 @@ FLAGS = (
 WEIGHTS_ALIGNMENT = 64
 """Bytes: what weights that are given to a library begin at."""
 
+ERROR_SIZE = 3
+"""What a run returns whose data leads to other sizes; see the generated header."""
+
 TIME_LIMIT = 600.0
 """Seconds that the compiler may take."""
 
@@ -124,6 +127,13 @@ class CLibrary:
         arrays = [_array(port, fed.get(port.name)) for port in self.interface.inputs]
         results = [np.empty(_nbytes(port), np.uint8) for port in self.interface.outputs]
         status = self._run(_pointers(arrays), _pointers(results), *self._memories)
+        if status == ERROR_SIZE:
+            raise UsageError(
+                "E670",
+                "the data of this run leads to sizes that the model was not compiled for",
+                why="memory is planned for the sizes that the model declares",
+                fix="give data that leads to them, or declare the outputs with the sizes they have",
+            )
         if status:
             raise InternalError("E962", f"the compiled model returned the error {status}")
         return tuple(map(_result, self.interface.outputs, results))

@@ -29,12 +29,20 @@ from smelt.targets.base import Artifact
 BATCH = 150
 """Models in one run of the C compiler."""
 
-SUPPORTED = 1590
+SUPPORTED = 1710
 """Cases that compile; raise it with every kernel, so that none is lost unnoticed."""
 
 
 ROUNDED = {"bfloat16": (2**-6, 2**-9), "float16": (2**-9, 2**-12)}
 """Errors of chains of operations whose reference rounds to 16 bits in other places."""
+
+
+UNKNOWN = ("while the model runs", "before the model runs", "is not known", "the branches give")
+"""What refusals say where an operand decides a type or a size."""
+
+
+INEXACT = {"test_dft_inverse": 1e-6, "test_dft_inverse_opset19": 1e-6}
+"""Absolute errors of expected values that are rounded themselves: 1.9e-7 for 0."""
 
 
 @dataclass
@@ -85,7 +93,7 @@ def compile_case(case, name: str) -> Compiled | SmeltError:
         return Compiled(case, model, compiled(model, name), name, [])
     except SmeltError as error:
         refusal = error
-    if "while the model runs" not in str(refusal) or len(model.graph.inputs) < 2:
+    if not any(told in str(refusal) for told in UNKNOWN) or len(model.graph.inputs) < 2:
         return refusal
     model = ir.from_proto(case.model)
     kept = bake(model, case)
@@ -111,6 +119,7 @@ def check(compiled: Compiled, library: Path) -> None:
         for got, want in zip(run(*given), arrays(outputs), strict=False):
             assert (got.dtype, got.shape) == (want.dtype, want.shape)
             rtol, atol = ROUNDED.get(str(want.dtype), (1e-3, 1e-7))
+            atol = INEXACT.get(compiled.case.name, atol)
             np.testing.assert_allclose(
                 got.astype(np.float64), want.astype(np.float64), rtol=rtol, atol=atol
             )

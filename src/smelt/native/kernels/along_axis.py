@@ -15,6 +15,7 @@ from smelt.native.kernels.kernel import (
     kernel,
 )
 from smelt.native.kernels.nest import index
+from smelt.program.instruction import RANGE_AT_RUN_TIME
 
 
 @contextmanager
@@ -69,13 +70,17 @@ def hardmax(cx: KernelContext) -> None:
             cx.body.line(f"{output.name}[{at}] = i == best;")
 
 
-@kernel("CumSum", kinds=NUMBER)
-def running_sum(cx: KernelContext) -> None:
+RUNNING = {"CumSum": ("Add", 0), "CumProd": ("Mul", 1)}
+
+
+@kernel(*RUNNING, kinds=NUMBER)
+def running(cx: KernelContext) -> None:
     """From either end; ``exclusive`` leaves the element itself out."""
     source, output, t = cx.input(0), cx.output(), cx.type(0)
-    grown = combine("Add", t, "sum", f"{source.name}[at]")
+    op, start = RUNNING[cx.instruction.op]
+    grown = combine(op, t, "sum", f"{source.name}[at]")
     with _rows(cx, cx.int("axis")) as (count, at):
-        cx.body.line(f"{t.name} sum = 0;")
+        cx.body.line(f"{t.name} sum = {start};")
         with cx.body.loop("j", count):
             cx.body.line(f"const ptrdiff_t i = {f'{count - 1} - j' if cx.int('reverse') else 'j'};")
             cx.body.line(f"const ptrdiff_t at = {at};")
@@ -94,6 +99,18 @@ def triangle(cx: KernelContext) -> None:
         at = index((rows * columns, columns, 1), ("n", "i", "j"))
         kept = f"j - i {sign} {cx.int('k')} ? {source.name}[{at}] : 0"
         cx.body.line(f"{output.name}[{at}] = {kept};")
+
+
+@kernel(RANGE_AT_RUN_TIME, kinds=NUMBER)
+def count_to_limit(cx: KernelContext) -> None:
+    """Counts in double precision how many elements there are to be."""
+    start, delta, limit = (f"{cx.input(i).name}[0]" for i in range(3))
+    cx.may_fail()
+    size = cx.output().size
+    cx.body.line(f"const double n = ceil(((double){limit} - (double){start}) / (double){delta});")
+    cx.body.line(f"if (!(n == {size} || ({size} == 0 && n < 0)))")
+    cx.body.line("    return 1;")
+    count_up(cx)
 
 
 @kernel("Range", kinds=NUMBER)

@@ -127,6 +127,8 @@ class KernelContext(Instance):
     scratch_type: str = ""
     requirements: list[tuple[str, int]] = field(default_factory=list)
     """Functions of an input of the model that must be true before a run, and its position."""
+    fails: bool = False
+    """Whether the function returns other than 0 where data does not fit declared sizes."""
     body_names: tuple[str, ...] = ()
     """The functions of the bodies of the instruction, which take inputs, outputs and memory."""
     handed_on: Mapping[str, str] = field(default_factory=dict)
@@ -205,6 +207,10 @@ class KernelContext(Instance):
         """Refuse to run unless ``function``, called before, is true of input ``position``, which
         is an input of the model."""
         self.requirements.append((function, position))
+
+    def may_fail(self) -> None:
+        """Let ``return 1`` in the body end the run: data does not fit the declared sizes."""
+        self.fails = True
 
     def _operand(self, name: str, number: int) -> Operand:
         slot = self.program.slots[number]

@@ -11,6 +11,7 @@ from smelt.ir.rows import rows_taken
 from smelt.native.kernels.kernel import ANY, Instance, KernelContext, kernel
 from smelt.native.kernels.nest import emit_map, row_major
 from smelt.native.types import C_TYPES
+from smelt.program.instruction import EXPAND_AT_RUN_TIME
 from smelt.program.storage import Needs
 
 
@@ -37,6 +38,26 @@ def transpose(cx: KernelContext) -> None:
 def expand(cx: KernelContext) -> None:
     """Reads with stride 0 along broadcast dims."""
     source, output = cx.walked(0), cx.output()
+    emit_map(cx.body, output.shape, output.access(), [source.broadcast(output.shape)], "{0}")
+
+
+@kernel(EXPAND_AT_RUN_TIME, kinds=ANY)
+def expand_at_run_time(cx: KernelContext) -> None:
+    """Each size told must be that of the output, or 1; dims in front may be left out."""
+    source, sizes, output = cx.input(0), cx.input(1), cx.output()
+    cx.may_fail()
+    rank, told = len(output.shape), sizes.size
+    before = (1,) * (rank - len(source.shape)) + source.shape
+    for place in range(told):
+        dim = rank - told + place
+        wanted, own = (output.shape[dim], before[dim]) if dim >= 0 else (1, 1)
+        also = f" && {sizes.name}[{place}] != 1" if own == wanted else ""
+        cx.body.line(f"if ({sizes.name}[{place}] != {wanted}{also})")
+        cx.body.line("    return 1;")
+    for dim in range(rank - told):
+        if before[dim] != output.shape[dim]:
+            cx.body.line("return 1;")
+            return
     emit_map(cx.body, output.shape, output.access(), [source.broadcast(output.shape)], "{0}")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from smelt.native.kernels.kernel import ANY, Instance, KernelContext, kernel
 from smelt.native.kernels.nest import index
 from smelt.native.kernels.reduce import TABLES, Reducer, Reduction
-from smelt.program.instruction import AT_RUN_TIME
+from smelt.program.instruction import REDUCE_AT_RUN_TIME
 
 LOG_SUM_EXP = Reduction("(-INFINITY)", "log_add_exp_@t({a}, {v})")
 
@@ -25,7 +25,7 @@ def _refuse(instance: Instance) -> str | None:
     return None
 
 
-@kernel(AT_RUN_TIME, kinds=ANY, refuse=_refuse)
+@kernel(REDUCE_AT_RUN_TIME, kinds=ANY, refuse=_refuse)
 def reduce_at_run_time(cx: KernelContext) -> None:
     """Strides of the output are 0 along what is reduced; every element goes where they say."""
     op, type_ = str(cx.instruction.attributes["reduction"]), cx.type(0)

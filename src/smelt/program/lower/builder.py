@@ -25,6 +25,7 @@ from smelt.program.instruction import (
     Program,
     Slot,
 )
+from smelt.program.lower.by_data import ByData
 
 ABSENT = -1
 """The slot number of an optional input that is not given."""
@@ -55,6 +56,7 @@ class ProgramBuilder:
         self.program = Program(model.graph.name or "model", [], (), (), {}, [])
         self.node: ir.Node | None = None
         self._slots: dict[ir.Value, int] = {}
+        self.by_data = ByData()
 
     # Slots
 

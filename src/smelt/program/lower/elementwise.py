@@ -25,7 +25,7 @@ def variadic(cx: ProgramBuilder, node: ir.Node) -> None:
     op, total = VARIADIC[node.op_type], slots[0]
     last = len(slots) - 1 if node.op_type != "Mean" else len(slots)
     for slot in slots[1:last]:
-        shape = _broadcast(cx, cx.shape(total), cx.shape(slot))
+        shape = broadcast(cx, cx.shape(total), cx.shape(slot))
         total = cx.emit_new(op, (total, slot), shape)
     if node.op_type != "Mean":
         cx.emit(op, (total, slots[last]), (cx.define(output),))
@@ -35,7 +35,7 @@ def variadic(cx: ProgramBuilder, node: ir.Node) -> None:
     cx.emit("Div", (total, cx.constant(np.asarray(count), "count")), (result,))
 
 
-def _broadcast(cx: ProgramBuilder, a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[Dim, ...]:
+def broadcast(cx: ProgramBuilder, a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[Dim, ...]:
     rank = max(len(a), len(b))
     left, right = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
     return tuple(_broadcast_dim(cx, x, y) for x, y in zip(left, right, strict=True))

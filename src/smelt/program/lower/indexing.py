@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from smelt.program.instruction import RANGE_AT_RUN_TIME
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.registry import lowers
 
@@ -42,8 +43,12 @@ def scatter_nd(cx: ProgramBuilder, node: ir.Node) -> None:
 @lowers("Range")
 def range_(cx: ProgramBuilder, node: ir.Node) -> None:
     """``start + i * delta`` for each i of the output slot."""
-    start, _, delta = cx.inputs(node)
-    cx.emit("Range", (start, delta), (cx.define(node.outputs[0]),))
+    start, limit, delta = cx.inputs(node)
+    output = cx.define(node.outputs[0])
+    if any(map(cx.by_data, node.inputs)):
+        cx.emit(RANGE_AT_RUN_TIME, (start, delta, limit), (output,))
+    else:
+        cx.emit("Range", (start, delta), (output,))
 
 
 @lowers("Trilu")

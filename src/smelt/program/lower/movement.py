@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from smelt.ir.shapes import same_shape
 from smelt.ir.slice_shapes import at_run_time, window_sizes
-from smelt.program.instruction import Dim
+from smelt.program.instruction import EXPAND_AT_RUN_TIME, Dim
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.registry import lowers
 
@@ -42,7 +42,15 @@ def reshape(cx: ProgramBuilder, node: ir.Node) -> None:
 @lowers("Expand")
 def expand(cx: ProgramBuilder, node: ir.Node) -> None:
     """Broadcasts to the shape of its output slot."""
-    cx.emit("Expand", (cx.slot(node.inputs[0]),), (cx.define(node.outputs[0]),))
+    _expand(cx, node, cx.slot(node.inputs[0]), node.inputs[1])
+
+
+def _expand(cx: ProgramBuilder, node: ir.Node, source: int, sizes: ir.Value | None) -> None:
+    output = cx.define(node.outputs[0])
+    if cx.by_data(sizes):
+        cx.emit(EXPAND_AT_RUN_TIME, (source, cx.slot(sizes)), (output,))
+    else:
+        cx.emit("Expand", (source,), (output,))
 
 
 @lowers("Tile")
@@ -189,7 +197,7 @@ def constant_of_shape(cx: ProgramBuilder, node: ir.Node) -> None:
     attr = node.attributes.get("value")
     fill = np.zeros(1, np.float32) if attr is None else attr.as_tensor().numpy()
     number = cx.constant(np.asarray(fill).reshape(()), "fill")
-    cx.emit("Expand", (number,), (cx.define(node.outputs[0]),))
+    _expand(cx, node, number, node.inputs[0])
 
 
 @lowers("Shape", "Size")

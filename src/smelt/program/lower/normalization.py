@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from smelt.ir.scope import is_dead
 from smelt.program.instruction import Dim
+from smelt.program.lower.arrays import Steps
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.registry import lowers
 
@@ -44,16 +45,47 @@ def _product(cx: ProgramBuilder, dims: tuple[Dim, ...]) -> Dim:
 
 @lowers("BatchNormalization")
 def batch_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Inference: ``(x - mean) / sqrt(var + epsilon) * scale + bias`` along dim 1.
+    """``(x - mean) / sqrt(var + epsilon) * scale + bias`` along dim 1.
 
     Before opset 14 it trains if it has more outputs, read or not.
     """
-    if node.attributes.get_int("training_mode", 0) or len(node.outputs) > 1:
-        raise cx.refuse("a BatchNormalization that trains")
     if node.attributes.get_int("spatial", 1) != 1:
         raise cx.refuse("spatial=0, which ONNX has since removed")
+    if node.attributes.get_int("training_mode", 0) and cx.opset >= 14:
+        _in_training(cx, node)
+        return
+    if len(node.outputs) > 1:
+        raise cx.refuse("a BatchNormalization that trains, before opset 14")
     inputs, output = cx.inputs(node), cx.define(node.outputs[0])
     cx.emit(node.op_type, inputs, (output,), epsilon=node.attributes.get_float("epsilon", 1e-5))
+
+
+def _in_training(cx: ProgramBuilder, node: ir.Node) -> None:
+    """By the mean and variance of the batch, of which the running ones take a share."""
+    m = Steps(cx)
+    x, *given = (m.array(value) for value in node.inputs)
+    shape = m.sizes(x)
+    others = [i for i in range(len(shape)) if i != 1]
+    if 0 in shape:
+        raise cx.refuse("the mean of a batch without elements")
+    kept = x.dtype
+    wide = [array.cast(_wide(array.dtype)) for array in (x, *given)]
+    column = (1, shape[1], *(1,) * (len(shape) - 2))
+    scale, bias, *running = wide[1:]
+    mean = wide[0].reduce("ReduceMean", *others)
+    centred = wide[0] - mean.reshape(*column)
+    variance = (centred * centred).reduce("ReduceMean", *others)
+    root = m.op("Sqrt", variance + node.attributes.get_float("epsilon", 1e-5))
+    result = centred / root.reshape(*column) * scale.reshape(*column) + bias.reshape(*column)
+    m.give(node.outputs[0], result.cast(kept))
+    momentum = node.attributes.get_float("momentum", 0.9)
+    found = (mean, variance)
+    for value, before, array, new in zip(node.outputs[1:], running, given[2:], found, strict=False):
+        m.give(value, (before * momentum + new * (1 - momentum)).cast(array.dtype))
+
+
+def _wide(dtype: ir.DataType) -> ir.DataType:
+    return dtype if dtype == ir.DataType.DOUBLE else ir.DataType.FLOAT
 
 
 @lowers("InstanceNormalization")
@@ -103,3 +135,18 @@ def local_response_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
         bias=node.attributes.get_float("bias", 1.0),
         size=node.attributes.get_int("size", 1),
     )
+
+
+@lowers("LpNormalization")
+def lp_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
+    """Divided by the norm along ``axis``; 0 where that is 0."""
+    m = Steps(cx)
+    x = m.array(node.inputs[0])
+    axis, p = (
+        cx.axis(node.attributes.get_int("axis", -1), len(x.shape)),
+        node.attributes.get_int("p", 2),
+    )
+    if p not in (1, 2):
+        raise cx.refuse(f"the norm p={p}")
+    norm = x.reduce(f"ReduceL{p}", axis, keep=True)
+    m.give(node.outputs[0], m.op("Where", m.op("Equal", norm, 0.0), 0.0, x / norm))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from smelt.program.instruction import AT_RUN_TIME
+from smelt.program.instruction import REDUCE_AT_RUN_TIME
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.registry import lowers
 
@@ -62,7 +62,7 @@ def _reduce_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
         raise cx.refuse("noop_with_empty_axes, of which versions of ONNX differ")
     keep = node.attributes.get_int("keepdims", 1)
     output = (cx.define(node.outputs[0]),)
-    cx.emit(AT_RUN_TIME, inputs, output, reduction=node.op_type, keepdims=keep, noop=noop)
+    cx.emit(REDUCE_AT_RUN_TIME, inputs, output, reduction=node.op_type, keepdims=keep, noop=noop)
 
 
 @lowers("GlobalAveragePool", "GlobalMaxPool")
@@ -87,7 +87,7 @@ def arg_reduce(cx: ProgramBuilder, node: ir.Node) -> None:
     )
 
 
-@lowers("CumSum")
+@lowers("CumSum", "CumProd")
 def cumulative_sum(cx: ProgramBuilder, node: ir.Node) -> None:
     """``axis`` is an attribute."""
     source = node.inputs[0]
@@ -96,7 +96,7 @@ def cumulative_sum(cx: ProgramBuilder, node: ir.Node) -> None:
     if axis is None:
         raise cx.refuse("the axis is missing")
     cx.emit(
-        "CumSum",
+        node.op_type,
         (cx.slot(source),),
         (cx.define(node.outputs[0]),),
         axis=cx.axis(axis[0], cx.rank(source)),

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from smelt.program.instruction import RANGE_AT_RUN_TIME
 from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
+from smelt.targets.host.kernels.selected import checked
 
 
 @kernel("Gather")
@@ -94,6 +96,20 @@ def range_(call: Call) -> Step:
     count, dtype = call.outputs[0].shape[0], call.outputs[0].dtype
     numbers = np.arange(count).astype(dtype)
     return Step(lambda start, delta, out: np.add(start, numbers * delta, out, casting="unsafe"))
+
+
+@kernel(RANGE_AT_RUN_TIME)
+def range_at_run_time(call: Call) -> Step:
+    """As many elements as there are before the limit."""
+    count_up = range_(call).run
+
+    def run(start: Array, delta: Array, limit: Array, out: Array) -> None:
+        first, last, step = (array.astype(np.float64) for array in (start, limit, delta))
+        count = np.ceil((last - first) / step)
+        checked("Range", (max(int(count), 0) if np.isfinite(count) else -1,), out.shape)
+        count_up(start, delta, out)
+
+    return Step(run)
 
 
 @kernel("Trilu")

@@ -9,7 +9,9 @@ from typing import Literal
 import numpy as np
 
 from smelt.program.indexing import pad_crops, slices
+from smelt.program.instruction import EXPAND_AT_RUN_TIME
 from smelt.targets.host.kernels.kernel import Array, Call, Step, View, ViewKernel, kernel, view
+from smelt.targets.host.kernels.selected import checked
 
 
 @view("Transpose")
@@ -55,6 +57,22 @@ def _copy(make: ViewKernel) -> Callable[[Call], Step]:
 
 for _op, _view in (("Transpose", transpose_view), ("Expand", expand_view), ("Slice", slice_view)):
     kernel(_op)(_copy(_view))
+
+
+@kernel(EXPAND_AT_RUN_TIME)
+def expand_at_run_time(call: Call) -> Step:
+    """Broadcast to sizes that must lead to those of the output."""
+
+    def run(x: Array, sizes: Array, out: Array) -> None:
+        told = tuple(max(int(size), 0) for size in sizes)
+        try:
+            found = np.broadcast_shapes(x.shape, told)
+        except ValueError:
+            found = told
+        checked("Expand", found, out.shape)
+        np.copyto(out, x)
+
+    return Step(run)
 
 
 @kernel("Reshape")

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from smelt.errors import UsageError
-from smelt.program.instruction import AT_RUN_TIME, AttributeValue, DotDims
+from smelt.program.instruction import REDUCE_AT_RUN_TIME, AttributeValue, DotDims
 from smelt.targets.host.kernels.kernel import KERNELS, Array, Call, Step, kernel
 
 IDENTITIES = {"ReduceMax": -np.inf, "ReduceMin": np.inf}
@@ -112,26 +112,27 @@ def arg_extreme(call: Call) -> Step:
     return Step(run)
 
 
-@kernel("CumSum")
-def cumulative_sum(call: Call) -> Step:
+@kernel("CumSum", "CumProd")
+def cumulative(call: Call) -> Step:
     """From the back if ``reverse``; each without itself if ``exclusive``."""
     axis = call.integer("axis")
     reverse, exclusive = call.integer("reverse"), call.integer("exclusive")
     dtype = call.outputs[0].dtype
+    grow, start = (np.cumsum, 0) if call.op == "CumSum" else (np.cumprod, 1)
 
     def run(x: Array, out: Array) -> None:
         source, target = (np.flip(a, axis) if reverse else a for a in (x, out))
         source, target = np.moveaxis(source, axis, 0), np.moveaxis(target, axis, 0)
         if not exclusive:
-            np.cumsum(source, axis=0, dtype=dtype, out=target)
+            grow(source, axis=0, dtype=dtype, out=target)
             return
-        target[:1] = 0
-        np.cumsum(source[:-1], axis=0, dtype=dtype, out=target[1:])
+        target[:1] = start
+        grow(source[:-1], axis=0, dtype=dtype, out=target[1:])
 
     return Step(run)
 
 
-@kernel(AT_RUN_TIME)
+@kernel(REDUCE_AT_RUN_TIME)
 def at_run_time(call: Call) -> Step:
     """Axes from an input. Raises UsageError E670 in a run whose axes lead to other sizes."""
     op, rank, keep = call.text("reduction"), call.input(0).ndim, call.integer("keepdims")

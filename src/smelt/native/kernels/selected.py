@@ -1,0 +1,225 @@
+"""Operators that find out how many elements they make, which must be as many as were declared.
+
+Sorting is by heap: no more memory, no recursion, n log n steps for any input.
+"""
+
+from __future__ import annotations
+
+import math
+
+import onnx_ir as ir
+
+from smelt.native.kernels.kernel import ANY, FLOAT, Instance, KernelContext, kernel
+from smelt.native.kernels.nest import index
+from smelt.native.types import C_TYPES
+from smelt.program.storage import Needs
+
+INT64 = C_TYPES[ir.DataType.INT64]
+
+
+@kernel("NonZero", kinds=ANY)
+def non_zero(cx: KernelContext) -> None:
+    """One walk over the elements."""
+    x, y, body = cx.input(0), cx.output(), cx.body
+    rank, size = y.shape
+    names = [f"i{dim}" for dim in range(len(x.shape))]
+    cx.may_fail()
+    body.line("ptrdiff_t n = 0;")
+    with body.loops(names, x.shape), body.block(f"if ({x.access().at(names)} != 0)"):
+        body.line(f"if (n == {size})")
+        body.line("    return 1;")
+        for dim in range(rank):
+            body.line(f"{y.name}[{dim * size} + n] = {names[dim]};")
+        body.line("++n;")
+    body.line(f"if (n != {size})")
+    body.line("    return 1;")
+
+
+@kernel("Compress", kinds=ANY)
+def compress(cx: KernelContext) -> None:
+    """Counts first; a condition that is shorter than the axis chooses nothing behind its end."""
+    x, condition, y, axis, body = cx.input(0), cx.input(1), cx.output(), cx.int("axis"), cx.body
+    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+    seen, kept = min(condition.size, x.shape[axis]), y.shape[axis]
+    cx.may_fail()
+    body.line("ptrdiff_t n = 0;")
+    with body.loop("i", seen):
+        body.line(f"n += {condition.name}[i] != 0;")
+    body.line(f"if (n != {kept})")
+    body.line("    return 1;")
+    with body.loop("o", outer):
+        body.line("n = 0;")
+        with body.loop("i", seen), body.block(f"if ({condition.name}[i])"):
+            source = f"{x.name} + (o * {x.shape[axis]} + i) * {inner}"
+            target = f"{y.name} + (o * {kept} + n++) * {inner}"
+            body.line(f"memcpy({target}, {source}, {inner * x.type.size});")
+
+
+def _rows_needs(instance: Instance) -> Needs:
+    return Needs(workspace=3 * 8 * instance.shape(0)[0])
+
+
+@kernel("Unique", kinds=ANY, needs=_rows_needs)
+def unique(cx: KernelContext) -> None:
+    """Sorted places put equal rows side by side; each row then knows the first that equals it."""
+    x, body, t = cx.input(0), cx.body, cx.type(0)
+    y, places, inverse, counts = (cx.output(i) for i in range(4))
+    rows, inner, size = x.shape[0], math.prod(x.shape[1:]), y.shape[0]
+    compare = cx.call(f"compare_{t.name}_{inner}", _compare(t.name, inner, t.kind == "float"))
+    sort = cx.call(f"sort_{compare}", _sort(f"sort_{compare}", t.name, compare))
+    cx.may_fail()
+    scratch = cx.scratch(INT64)
+    body.line(f"int64_t *const order = {scratch}, *const first = order + {rows};")
+    body.line(f"int64_t *const number = first + {rows};")
+    body.line("ptrdiff_t n = 0;")
+    body.line(f"{sort}(order, {rows}, {x.name});")
+    with body.loop("k", rows):
+        before = f"{compare}({x.name}, order[k - 1], order[k]) == 0"
+        body.line(f"first[order[k]] = k && {before} ? first[order[k - 1]] : order[k];")
+    with body.loop("k", rows):
+        body.line(f"const ptrdiff_t i = {'order[k]' if cx.int('sorted') else 'k'};")
+        with body.block("if (first[i] == i)"):
+            body.line(f"if (n == {size})")
+            body.line("    return 1;")
+            if inner:
+                target = f"{y.name} + n * {inner}, {x.name} + i * {inner}"
+                body.line(f"memcpy({target}, {inner * t.size});")
+            body.line(f"{places.name}[n] = i;")
+            body.line(f"{counts.name}[n] = 0;")
+            body.line("number[i] = n++;")
+    body.line(f"if (n != {size})")
+    body.line("    return 1;")
+    with body.loop("k", rows):
+        body.line(f"{inverse.name}[k] = number[first[k]];")
+        body.line(f"++{counts.name}[{inverse.name}[k]];")
+
+
+def _compare(word: str, inner: int, floats: bool) -> str:
+    """The order of two rows: by their first difference; NaN equals NaN and comes last."""
+    nan = "        if (u != u || v != v) {\n            if (u == u || v == v)\n"
+    nan += "                return u != u ? 1 : -1;\n            continue;\n        }\n"
+    return (
+        f"static int compare_{word}_{inner}(const {word} *x, int64_t a, int64_t b)\n{{\n"
+        f"    for (ptrdiff_t k = 0; k < {inner}; ++k) {{\n"
+        f"        const {word} u = x[a * {inner} + k], v = x[b * {inner} + k];\n"
+        f"{nan if floats else ''}"
+        "        if (u != v)\n            return u < v ? -1 : 1;\n    }\n"
+        "    (void)x;\n    (void)a;\n    (void)b;\n    return 0;\n}\n"
+    )
+
+
+def _sort(name: str, word: str, compare: str) -> str:
+    """Heapsort of the places 0..n by ``compare``, then by place."""
+    return (
+        f"static void {name}(int64_t *order, ptrdiff_t n, const {word} *x)\n{{\n"
+        "    for (ptrdiff_t i = 0; i < n; ++i)\n        order[i] = i;\n"
+        "    for (ptrdiff_t start = n / 2, end = n; end > 1;) {\n"
+        "        int64_t moved;\n"
+        "        if (start > 0) {\n            moved = order[--start];\n        } else {\n"
+        "            moved = order[--end];\n            order[end] = order[0];\n        }\n"
+        "        ptrdiff_t hole = start;\n"
+        "        for (ptrdiff_t child; (child = 2 * hole + 1) < end; hole = child) {\n"
+        "            if (child + 1 < end) {\n"
+        f"                const int way = {compare}(x, order[child], order[child + 1]);\n"
+        "                child += way < 0 || (way == 0 && order[child] < order[child + 1]);\n"
+        "            }\n"
+        f"            const int way = {compare}(x, moved, order[child]);\n"
+        "            if (way > 0 || (way == 0 && moved > order[child]))\n                break;\n"
+        "            order[hole] = order[child];\n        }\n"
+        "        order[hole] = moved;\n    }\n}\n"
+    )
+
+
+def _boxes_needs(instance: Instance) -> Needs:
+    return Needs(workspace=2 * 8 * instance.shape(0)[1])
+
+
+@kernel("NonMaxSuppression", kinds=FLOAT, needs=_boxes_needs)
+def non_max_suppression(cx: KernelContext) -> None:
+    """For each class: boxes from the best score on, equal ones by their place."""
+    boxes, scores, most, y, body = cx.input(0), cx.input(1), cx.input(2), cx.output(), cx.body
+    overlap, least = cx.optional(3), cx.optional(4)
+    samples, count, _ = boxes.shape
+    t, size = cx.type(0).name, y.shape[0]
+    compare = cx.call(f"falling_{t}", _falling(t))
+    sort = cx.call(f"sort_{compare}", _sort(f"sort_{compare}", t, compare))
+    iou = cx.call(f"overlap_{t}_{cx.int('center_point_box')}", _overlap(cx, t))
+    cx.may_fail()
+    scratch = cx.scratch(INT64)
+    body.line(f"int64_t *const order = {scratch}, *const kept = order + {count};")
+    body.line("ptrdiff_t n = 0;")
+    with body.loops(("b", "c"), (samples, scores.shape[1])):
+        at = index((scores.shape[1] * count, count), ("b", "c"))
+        body.line(f"const {t} *const score = {scores.name} + {at};")
+        body.line(f"const {t} *const box = {boxes.name} + b * {count * 4};")
+        body.line("ptrdiff_t chosen = 0;")
+        body.line(f"{sort}(order, {count}, score);")
+        with body.block(f"for (ptrdiff_t k = 0; k < {count} && chosen < {most.name}[0]; ++k)"):
+            body.line("const int64_t i = order[k];")
+            if least is not None:
+                body.line(f"if (!(score[i] > {least.name}[0]))")
+                body.line("    break;")
+            limit = f"{overlap.name}[0]" if overlap is not None else "0"
+            body.line("ptrdiff_t j = 0;")
+            body.line(f"while (j < chosen && !({iou}(box, i, kept[j]) > {limit}))")
+            body.line("    ++j;")
+            body.line("if (j < chosen)")
+            body.line("    continue;")
+            body.line(f"if (n == {size})")
+            body.line("    return 1;")
+            for place, what in enumerate(("b", "c", "i")):
+                body.line(f"{y.name}[n * 3 + {place}] = {what};")
+            body.line("kept[chosen++] = i;")
+            body.line("++n;")
+    body.line(f"if (n != {size})")
+    body.line("    return 1;")
+
+
+def _falling(word: str) -> str:
+    """The order of two scores, the larger first; NaN comes last."""
+    return (
+        f"static int falling_{word}(const {word} *x, int64_t a, int64_t b)\n{{\n"
+        f"    const {word} u = x[a], v = x[b];\n"
+        "    if (u != u || v != v)\n        return (u != u) - (v != v);\n"
+        "    return (u < v) - (u > v);\n}\n"
+    )
+
+
+def _overlap(cx: KernelContext, word: str) -> str:
+    """The share of two boxes that both cover; corners may be given in any order."""
+    centred = cx.int("center_point_box")
+    lines = [
+        f"static {word} overlap_{word}_{centred}(const {word} *box, int64_t i, int64_t j)",
+        "{",
+    ]
+    lines.append(f"    const {word} *const a = box + i * 4, *const b = box + j * 4;")
+    for name, source in (("a", "a"), ("b", "b")):
+        for axis in range(2):
+            low, high = f"{source}[{axis}]", f"{source}[{axis + 2}]"
+            if centred:
+                half = f"{high} / 2"
+                low, high = f"{low} - {half}", f"{source}[{axis}] + {half}"
+                lines.append(f"    const {word} {name}l{axis} = {low}, {name}h{axis} = {high};")
+                continue
+            lines.append(f"    const {word} {name}l{axis} = {low} < {high} ? {low} : {high};")
+            lines.append(f"    const {word} {name}h{axis} = {low} < {high} ? {high} : {low};")
+    for axis in range(2):
+        low = f"al{axis} > bl{axis} ? al{axis} : bl{axis}"
+        high = f"ah{axis} < bh{axis} ? ah{axis} : bh{axis}"
+        lines.append(f"    const {word} e{axis} = ({high}) - ({low});")
+    areas = " + ".join(f"({n}h0 - {n}l0) * ({n}h1 - {n}l1)" for n in "ab")
+    lines += [
+        "    if (!(e0 > 0) || !(e1 > 0))",
+        "        return 0;",
+        f"    return e0 * e1 / ({areas} - e0 * e1);",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+@kernel("BitCast", kinds=ANY)
+def bit_cast(cx: KernelContext) -> None:
+    """By memcpy: memory may not be read as another type."""
+    x, y = cx.input(0), cx.output()
+    bits = int(cx.program.slots[cx.instruction.outputs[0]].nbytes)
+    cx.body.line(f"memcpy({y.name}, {x.name}, {bits});")

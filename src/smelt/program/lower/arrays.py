@@ -1,0 +1,147 @@
+"""Operators as formulas of whole arrays: one instruction a step, sizes and types worked out.
+
+What an operator computes beyond instructions that targets have is written here with the operators
+of Python, so that every target computes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.operators.elementwise import ROWS
+from smelt.operators.formula import Symbol
+from smelt.operators.numeric import Number
+from smelt.program.instruction import AttributeValue, Dim
+from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.contraction import Labelled, dot_to
+from smelt.program.lower.elementwise import broadcast
+
+
+class Array(Symbol["Array"]):
+    """The tensor in a slot, with the operators of Python, which broadcast."""
+
+    __slots__ = ("m", "slot")
+
+    m: Steps
+
+    def __init__(self, m: Steps, slot: int) -> None:
+        self.m = m
+        self.slot = slot
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        """Its sizes."""
+        return self.m.cx.shape(self.slot)
+
+    @property
+    def dtype(self) -> ir.DataType:
+        """Its element type."""
+        return self.m.cx.dtype(self.slot)
+
+    def reshape(self, *shape: Dim) -> Array:
+        """The same elements in another shape."""
+        return self.m.emit("Reshape", (self,), shape) if shape != self.shape else self
+
+    def transpose(self, *perm: int) -> Array:
+        """Dim i of the result is dim ``perm[i]``."""
+        if perm == tuple(range(len(perm))):
+            return self
+        return self.m.emit("Transpose", (self,), [self.shape[i] for i in perm], perm=perm)
+
+    def expand(self, *shape: Dim) -> Array:
+        """Broadcast to ``shape``."""
+        return self.m.emit("Expand", (self,), shape) if shape != self.shape else self
+
+    def cast(self, dtype: ir.DataType) -> Array:
+        """In another element type."""
+        if dtype == self.dtype:
+            return self
+        return self.m.emit("Cast", (self,), self.shape, dtype=dtype, saturate=1)
+
+    def rows(self, start: int, stop: int, axis: int, step: int = 1) -> Array:
+        """``[start:stop:step]`` along ``axis``, all of them numbers inside of it."""
+        shape = list(self.shape)
+        shape[axis] = len(range(start, stop, step))
+        starts, ends = (start,), (stop,)
+        return self.m.emit(
+            "Slice", (self,), shape, starts=starts, ends=ends, axes=(axis,), steps=(step,)
+        )
+
+    def gather(self, indices: Array, axis: int = 0) -> Array:
+        """The slices along ``axis`` that ``indices`` name."""
+        shape = (*self.shape[:axis], *indices.shape, *self.shape[axis + 1 :])
+        return self.m.emit("Gather", (self, indices), shape, axis=axis)
+
+    def reduce(self, op: str, *axes: int, keep: bool = False) -> Array:
+        """A reduction over ``axes``, counted from the front."""
+        dims = enumerate(self.shape)
+        shape = [1 if i in axes else dim for i, dim in dims if keep or i not in axes]
+        return self.m.emit(op, (self,), shape, axes=axes, keepdims=int(keep))
+
+
+class Steps:
+    """Writes formulas as instructions of the Program of ``cx``."""
+
+    def __init__(self, cx: ProgramBuilder) -> None:
+        self.cx = cx
+
+    def array(self, value: ir.Value | int | None) -> Array:
+        """A value of the graph, which must be given, or a slot."""
+        return Array(self, value if isinstance(value, int) else self.cx.slot(value))
+
+    def sizes(self, array: Array) -> tuple[int, ...]:
+        """The sizes of an array where a lowering needs numbers; refuses symbols."""
+        found = tuple(dim for dim in array.shape if isinstance(dim, int))
+        if len(found) < len(array.shape):
+            raise self.cx.refuse_size(f"the sizes {list(map(str, array.shape))} are not all known")
+        return found
+
+    def constant(self, array: object, dtype: ir.DataType = ir.DataType.INT64) -> Array:
+        """A constant."""
+        return Array(self, self.cx.constant(np.asarray(array).astype(dtype.numpy()), "constant"))
+
+    def emit(
+        self,
+        op: str,
+        inputs: Sequence[Array],
+        shape: Sequence[Dim],
+        dtype: ir.DataType | None = None,
+        **attributes: AttributeValue,
+    ) -> Array:
+        """One instruction; its result has the type of its first input unless told otherwise."""
+        slots = [array.slot for array in inputs]
+        return Array(self, self.cx.emit_new(op, slots, shape, dtype=dtype, **attributes))
+
+    def op(self, op_type: str, *inputs: Number, **attributes: AttributeValue) -> Array:
+        """An elementwise operator; plain numbers are of the type of the other operands."""
+        typed = [x for x in inputs[op_type == "Where" :] if isinstance(x, Array)]
+        dtype = typed[0].dtype
+        arrays = [x if isinstance(x, Array) else self.constant(x, dtype) for x in inputs]
+        shape: tuple[Dim, ...] = ()
+        for array in arrays:
+            shape = broadcast(self.cx, shape, array.shape)
+        result = ir.DataType.BOOL if ROWS[op_type].is_test else dtype
+        return self.emit(op_type, arrays, shape, dtype=result, **attributes)
+
+    def concat(self, arrays: Sequence[Array], axis: int) -> Array:
+        """All of them, one after the other."""
+        shape = list(arrays[0].shape)
+        shape[axis] = sum(self.sizes(array)[axis] for array in arrays)
+        return self.emit("Concat", arrays, shape, axis=axis)
+
+    def dot(self, equation: str, a: Array, b: Array) -> Array:
+        """An einsum of two operands, with a letter a dim."""
+        left, _, out = equation.partition("->")
+        first, second = left.split(",")
+        size = dict(zip(first + second, (*a.shape, *b.shape), strict=True))
+        result = self.cx.new(a.dtype, [size[letter] for letter in out], "dot")
+        labelled = (Labelled(a.slot, tuple(first)), Labelled(b.slot, tuple(second)))
+        dot_to(self.cx, *labelled, tuple(out), result)
+        return Array(self, result)
+
+    def give(self, value: ir.Value, result: Array) -> None:
+        """``result`` is what the node makes."""
+        self.cx.alias(value, result.slot)

@@ -1,0 +1,50 @@
+"""Which values the data of a run decides, and which follow from sizes and constants."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir import constants
+
+SIZES = ("Shape", "Size")
+"""Operators that tell sizes of their operand, whatever its elements."""
+
+
+class ByData:
+    """Called with a value, true if elements of an input of the model decide its elements.
+
+    What was found is kept, so that all values of a graph are asked about in one walk.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[ir.Value, bool] = {}
+
+    def __call__(self, value: ir.Value | None) -> bool:
+        pending = [value] if value is not None else []
+        while pending:
+            unseen = self._look(pending[-1])
+            pending += unseen
+            if not unseen:
+                pending.pop()
+        return value is not None and self._known[value]
+
+    def _look(self, value: ir.Value) -> list[ir.Value]:
+        """Operands that must be known first; none once ``value`` is known."""
+        node = value.producer()
+        if value in self._known:
+            return []
+        if constants.tensor_of(value) is not None or (node and node.op_type in SIZES):
+            self._known[value] = False
+        elif node is None or _has_graphs(node):
+            self._known[value] = True
+        else:
+            given = [operand for operand in node.inputs if operand is not None]
+            unseen = [operand for operand in given if operand not in self._known]
+            if unseen:
+                return unseen
+            self._known[value] = any(self._known[operand] for operand in given)
+        return []
+
+
+def _has_graphs(node: ir.Node) -> bool:
+    return any(attr.type == ir.AttributeType.GRAPH for attr in node.attributes.values())

@@ -1,0 +1,102 @@
+"""Reads an image at computed places: a Gather a tap of rows of channels, summed by weights."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from smelt.program.lower.arrays import Array, Steps
+
+NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+CUBIC = -0.75
+"""The free coefficient of the cubic kernel, as PyTorch and ONNX choose it."""
+
+
+@dataclass(frozen=True)
+class Tap:
+    """A pixel along one axis: its place (of floats, whole), whether it lies inside, its weight."""
+
+    place: Array
+    inside: Array | None
+    weight: Array | None
+
+
+class Sampler:
+    """Reads an image [N, C, sizes...] at places; coordinates are arrays [N, P], one an axis."""
+
+    def __init__(self, m: Steps, image: Array) -> None:
+        self.m = m
+        self.batch, self.channels, *self.sizes = m.sizes(image)
+        rank = len(self.sizes)
+        last = image.transpose(0, *range(2, rank + 2), 1)
+        self.pixels = math.prod(self.sizes)
+        self.rows = last.reshape(self.batch * self.pixels, self.channels)
+        self.dtype = image.dtype
+
+    def read(self, samples: Array, taps: Sequence[Tap]) -> Array:
+        """[N, P, C]: one tap an axis, of the images that ``samples`` [N, 1] name by number.
+
+        What lies outside is 0.
+        """
+        m, index = self.m, samples * self.pixels
+        inside: Array | None = None
+        for axis, (tap, size) in enumerate(zip(taps, self.sizes, strict=True)):
+            place = m.op("Min", m.op("Max", tap.place, 0), size - 1).cast(ir.DataType.INT64)
+            index = index + place * math.prod(self.sizes[axis + 1 :])
+            if tap.inside is not None:
+                inside = tap.inside if inside is None else m.op("And", inside, tap.inside)
+        values = self.rows.gather(index)
+        if inside is not None:
+            values = m.op("Where", inside.reshape(*inside.shape, 1), values, 0)
+        return values
+
+    def weighed(self, samples: Array, taps: Sequence[Tap]) -> Array:
+        """``read``, each value times the weights of its taps."""
+        values = self.read(samples, taps)
+        weight: Array | None = None
+        for tap in taps:
+            if tap.weight is not None:
+                weight = tap.weight if weight is None else weight * tap.weight
+        if weight is None:
+            return values
+        return values * weight.cast(self.dtype).reshape(*weight.shape, 1)
+
+    def total(self, samples: Array, axes: Sequence[Sequence[Tap]]) -> Array:
+        """The sum over all combinations of the taps of each axis."""
+        total: Array | None = None
+        for taps in itertools.product(*axes):
+            value = self.weighed(samples, taps)
+            total = value if total is None else total + value
+        assert total is not None
+        return total
+
+
+def around(m: Steps, x: Array, mode: str) -> list[tuple[Array, Array | None]]:
+    """The whole places around ``x`` and their weights."""
+    if mode == "nearest":
+        return [(x, None)]
+    floor = m.op("Floor", x)
+    part = x - floor
+    if mode == "linear":
+        return [(floor, 1 - part), (floor + 1, part)]
+    a = CUBIC
+    far, near = part + 1, part
+    back, beyond = 1 - part, 2 - part
+
+    def outer(t: Array) -> Array:
+        return ((t * a - 5 * a) * t + 8 * a) * t - 4 * a
+
+    def inner(t: Array) -> Array:
+        return (t * (a + 2) - (a + 3)) * t * t + 1
+
+    weights = (outer(far), inner(near), inner(back), outer(beyond))
+    return [(floor + (i - 1.0), weight) for i, weight in enumerate(weights)]
+
+
+def within(m: Steps, place: Array, size: int) -> Array:
+    below = m.op("LessOrEqual", place, size - 1)
+    return m.op("And", m.op("GreaterOrEqual", place, 0), below)

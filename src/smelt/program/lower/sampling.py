@@ -1,0 +1,228 @@
+"""Images read at computed places: GridSample, RoiAlign, DeformConv and the grid of AffineGrid.
+
+Each reads a few pixels a place, by one Gather each of rows of channels, and sums them by weights.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.program.lower.arrays import Array, Steps
+from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.convolution import window_attributes
+from smelt.program.lower.registry import lowers
+from smelt.program.lower.sampler import NARROW, Sampler, Tap, around, within
+
+MODES = {"bilinear": "linear", "bicubic": "cubic"}
+"""Names of opset 16."""
+
+Edge = Callable[[Array], Array]
+
+
+@lowers("GridSample")
+def grid_sample(cx: ProgramBuilder, node: ir.Node) -> None:
+    """x [N, C, sizes...], grid [N, places..., coordinates from the last axis to the first]."""
+    m = Steps(cx)
+    x, grid = m.array(node.inputs[0]), m.array(node.inputs[1])
+    wide = ir.DataType.FLOAT if grid.dtype in NARROW else grid.dtype
+    kept, mode = x.dtype, node.attributes.get_string("mode", "linear")
+    mode = MODES.get(mode, mode)
+    if mode != "nearest" and kept in NARROW:
+        x = x.cast(ir.DataType.FLOAT)
+    elif mode != "nearest" and kept not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
+        raise cx.refuse("weighted sums of elements that are no floats")
+    batch, *places, rank = m.sizes(grid)
+    sampler = Sampler(m, x)
+    if rank != len(sampler.sizes) or 0 in (*sampler.sizes, batch, *places):
+        raise cx.refuse("the grid does not fit the image, or one of them is empty")
+    if mode == "cubic" and rank != 2:
+        raise cx.refuse("cubic interpolation of other than images")
+    flat = grid.cast(wide).reshape(batch, math.prod(places), rank)
+    align = bool(node.attributes.get_int("align_corners", 0))
+    padding = node.attributes.get_string("padding_mode", "zeros")
+    axes = []
+    for axis, size in enumerate(sampler.sizes):
+        column = flat.rows(rank - 1 - axis, rank - axis, 2).reshape(batch, math.prod(places))
+        axes.append(_taps(m, column, size, mode, padding, align))
+    numbers = m.constant(np.arange(batch).reshape(-1, 1))
+    result = sampler.total(numbers, axes).cast(kept).transpose(0, 2, 1)
+    m.give(node.outputs[0], result.reshape(batch, sampler.channels, *places))
+
+
+def _taps(m: Steps, n: Array, size: int, mode: str, padding: str, align: bool) -> list[Tap]:
+    """The pixels along an axis of ``size`` that coordinates ``n`` from -1 to 1 read."""
+    x = (n + 1) * ((size - 1) / 2) if align else ((n + 1) * size - 1) / 2
+    low, high = (0.0, size - 1.0) if align else (-0.5, size - 0.5)
+
+    def reflected(place: Array) -> Array:
+        return _reflected(m, place, low, high)
+
+    edge: Edge | None = None
+    if mode == "nearest":
+        x = m.op("Round", x)
+    if padding == "border":
+        # What is less than half a pixel off the edge stays where it is, as ONNX's reference does.
+        beyond = m.op("Or", m.op("Less", x, low), m.op("Greater", x, high))
+        x = m.op("Where", beyond, m.op("Min", m.op("Max", x, 0), size - 1), x)
+    elif padding == "reflection":
+        x, edge = reflected(x), reflected
+    taps = around(m, x, mode)
+    if padding == "zeros":
+        return [Tap(place, within(m, place, size), weight) for place, weight in taps]
+    return [Tap(edge(place) if edge else place, None, weight) for place, weight in taps]
+
+
+def _reflected(m: Steps, x: Array, low: float, high: float) -> Array:
+    """``x`` thrown back by both ends until it lies between them."""
+    length = high - low
+    if length == 0:
+        return x * 0 + low
+    away = x - low
+    away = away - m.op("Floor", away / (2 * length)) * (2 * length)
+    return (low + length) - m.op("Abs", away - length)
+
+
+@lowers("RoiAlign")
+def roi_align(cx: ProgramBuilder, node: ir.Node) -> None:
+    """x [N, C, H, W], boxes [R, 4] as (x1, y1, x2, y2), the number of the image of each box [R]."""
+    m = Steps(cx)
+    x, boxes, numbers = (m.array(value) for value in node.inputs)
+    height, width = (
+        node.attributes.get_int("output_height", 1),
+        node.attributes.get_int("output_width", 1),
+    )
+    samples = node.attributes.get_int("sampling_ratio", 0)
+    if samples < 1:
+        raise cx.refuse(
+            "sampling_ratio=0, with which the boxes tell how many samples are taken",
+            "export the model with a sampling_ratio",
+        )
+    kept = x.dtype
+    wide = ir.DataType.FLOAT if kept in NARROW else kept
+    x, boxes = x.cast(wide), boxes.cast(wide)
+    sampler = Sampler(m, x)
+    if 0 in sampler.sizes:
+        raise cx.refuse("an image without pixels")
+    half = (
+        node.attributes.get_string("coordinate_transformation_mode", _first_frame(cx))
+        == "half_pixel"
+    )
+    count = m.sizes(boxes)[0]
+    scaled = boxes * node.attributes.get_float("spatial_scale", 1.0) - (0.5 if half else 0.0)
+    axes = []
+    for axis, pooled in enumerate((height, width)):
+        start, end = (scaled.rows(i, i + 1, 1) for i in (1 - axis, 3 - axis))
+        extent = end - start if half else m.op("Max", end - start, 1.0)
+        steps = (np.arange(pooled * samples) + 0.5) / (pooled * samples)
+        axes.append(start + extent * m.constant(steps.reshape(1, -1), wide))
+    rows, columns = height * samples, width * samples
+    y = axes[0].reshape(count, rows, 1).expand(count, rows, columns)
+    z = axes[1].reshape(count, 1, columns).expand(count, rows, columns)
+    places = [axis.reshape(count, rows * columns) for axis in (y, z)]
+    numbers = numbers.cast(ir.DataType.INT64).reshape(count, 1)
+    result = _pooled(m, sampler, numbers, places, node.attributes.get_string("mode", "avg"))
+    parts = result.reshape(count, height, samples, width, samples, sampler.channels)
+    op = "ReduceMax" if node.attributes.get_string("mode", "avg") == "max" else "ReduceMean"
+    pooled_all = parts.reduce(op, 2, 4).transpose(0, 3, 1, 2)
+    m.give(node.outputs[0], pooled_all.cast(kept))
+
+
+def _first_frame(cx: ProgramBuilder) -> str:
+    """Before opset 16 boxes were not shifted by half a pixel."""
+    return "half_pixel" if cx.opset >= 16 else "output_half_pixel"
+
+
+def _pooled(m: Steps, sampler: Sampler, numbers: Array, places: list[Array], mode: str) -> Array:
+    """Samples [R, P, C]: sums of four pixels, or with "max" the largest of their shares."""
+    outside: Array | None = None
+    axes = []
+    for place, size in zip(places, sampler.sizes, strict=True):
+        far = m.op("Or", m.op("Less", place, -1.0), m.op("Greater", place, size))
+        outside = far if outside is None else m.op("Or", outside, far)
+        inside = m.op("Min", m.op("Max", place, 0.0), size - 1.0)
+        axes.append([Tap(p, None, weight) for p, weight in around(m, inside, "linear")])
+    shares = [sampler.weighed(numbers, taps) for taps in itertools.product(*axes)]
+    result = shares[0]
+    for share in shares[1:]:
+        result = m.op("Max" if mode == "max" else "Add", result, share)
+    assert outside is not None
+    return m.op("Where", outside.reshape(*outside.shape, 1), 0.0, result)
+
+
+@lowers("DeformConv")
+def deform_conv(cx: ProgramBuilder, node: ir.Node) -> None:
+    """A Conv that reads each pixel of a window at a place of its own, scaled by a mask if given."""
+    m = Steps(cx)
+    x, w, offset = (m.array(value) for value in node.inputs[:3])
+    kernel = m.sizes(w)[2:]
+    window = window_attributes(cx, node, kernel)
+    group, offsets = node.attributes.get_int("group", 1), node.attributes.get_int("offset_group", 1)
+    batch, channels, *sizes = m.sizes(x)
+    out, rank, taps = m.sizes(offset)[2:], len(kernel), math.prod(kernel)
+    if channels % group or channels % offsets or 0 in (*sizes, *out):
+        raise cx.refuse("groups that do not divide the channels, or an empty image")
+    wide = ir.DataType.FLOAT if x.dtype in NARROW else x.dtype
+    kept, x, w = x.dtype, x.cast(wide), w.cast(wide)
+    count, share = math.prod(out), channels // offsets
+    sampler = Sampler(m, x.reshape(batch * offsets, share, *sizes))
+    moved = offset.cast(wide).reshape(batch * offsets, taps, rank, count)
+    axes = []
+    for axis in range(rank):
+        start = m.constant(_window_places(window, kernel, out, axis), wide)
+        place = moved.rows(axis, axis + 1, 2).reshape(batch * offsets, taps, count) + start
+        place = place.reshape(batch * offsets, taps * count)
+        pairs = around(m, place, "linear")
+        axes.append([Tap(p, within(m, p, sizes[axis]), weight) for p, weight in pairs])
+    numbers = m.constant(np.arange(batch * offsets).reshape(-1, 1))
+    read = sampler.total(numbers, axes)
+    mask = cx.input(node, 4)
+    if mask is not None:
+        read = read * m.array(mask).cast(wide).reshape(batch * offsets, taps * count, 1)
+    columns = read.reshape(batch, offsets, taps, count, share).transpose(0, 1, 4, 2, 3)
+    columns = columns.reshape(batch, group, channels // group, taps, count)
+    filters = m.sizes(w)[0]
+    weights = w.reshape(group, filters // group, channels // group, taps)
+    result = m.dot("ngckp,gmck->ngmp", columns, weights).reshape(batch, filters, *out)
+    bias = cx.input(node, 3)
+    if bias is not None:
+        result = result + m.array(bias).cast(wide).reshape(1, filters, *(1,) * rank)
+    m.give(node.outputs[0], result.cast(kept))
+
+
+def _window_places(
+    window: Mapping[str, object], kernel: tuple[int, ...], out: tuple[int, ...], axis: int
+) -> np.ndarray:
+    """[taps, places]: where along ``axis`` each pixel of each window lies before it is moved."""
+    strides, dilations, pads = (window[name] for name in ("strides", "dilations", "pads"))
+    assert isinstance(strides, tuple)
+    assert isinstance(dilations, tuple)
+    assert isinstance(pads, tuple)
+    tap = np.indices(kernel)[axis].reshape(-1, 1) * dilations[axis]
+    places = np.indices(out)[axis].reshape(1, -1) * strides[axis] - pads[axis]
+    return np.asarray(tap + places)
+
+
+@lowers("AffineGrid")
+def affine_grid(cx: ProgramBuilder, node: ir.Node) -> None:
+    """theta [N, r, r + 1] times the places of an image of the constant size, from -1 to 1."""
+    m = Steps(cx)
+    theta = m.array(node.inputs[0])
+    size = cx.ints(node, "size", 1)
+    batch, rank, _ = m.sizes(theta)
+    if size is None or len(size) != rank + 2 or size[0] != batch:
+        raise cx.refuse("the size does not fit theta")
+    places = size[2:]
+    ends = [
+        1.0 if node.attributes.get_int("align_corners", 0) else 1 - 1 / max(n, 1) for n in places
+    ]
+    lines = [np.linspace(-end, end, n) for end, n in zip(ends, places, strict=True)]
+    mesh = np.meshgrid(*lines, indexing="ij")[::-1]
+    points = np.stack([*mesh, np.ones(places)]).reshape(rank + 1, -1)
+    wide = ir.DataType.FLOAT if theta.dtype in NARROW else theta.dtype
+    grid = m.dot("nij,jp->npi", theta.cast(wide), m.constant(points, wide))
+    m.give(node.outputs[0], grid.cast(theta.dtype).reshape(batch, *places, rank))

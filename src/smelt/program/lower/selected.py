@@ -1,0 +1,111 @@
+"""Operators whose results have as many elements as the data says, and those that reinterpret bytes.
+
+The sizes are those that the model declares its outputs with; a run that finds another number of
+elements fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from smelt.ir.scope import is_dead
+from smelt.program.instruction import Dim
+from smelt.program.lower.arrays import Array, Steps
+from smelt.program.lower.builder import ABSENT, ProgramBuilder
+from smelt.program.lower.registry import lowers
+
+INT64 = ir.DataType.INT64
+
+
+def _open_dim(value: ir.Value, axis: int) -> Dim:
+    """The size of a dim that only the run tells, by the name that inference gave it."""
+    shape = value.shape
+    return shape[axis] if shape is not None and axis < len(shape) else ir.SymbolicDim(None)
+
+
+def _typed(value: ir.Value, dtype: ir.DataType, shape: Sequence[Dim]) -> None:
+    value.type, value.shape = ir.TensorType(dtype), ir.Shape(shape)
+
+
+@lowers("NonZero")
+def non_zero(cx: ProgramBuilder, node: ir.Node) -> None:
+    """The coordinates [rank, count] of what is not zero, in order."""
+    cx.keep(node)
+
+
+@lowers("Compress")
+def compress(cx: ProgramBuilder, node: ir.Node) -> None:
+    """The slices along ``axis`` that the condition chooses; without an axis, of all elements."""
+    m = Steps(cx)
+    x, condition = m.array(node.inputs[0]), m.array(node.inputs[1])
+    axis = 0
+    if "axis" in node.attributes:
+        axis = cx.axis(node.attributes.get_int("axis", 0), len(x.shape))
+    elif len(x.shape) != 1:
+        x = x.reshape(_count(m, x))
+    output = cx.define(node.outputs[0])
+    cx.emit("Compress", (x.slot, condition.slot), (output,), axis=axis)
+
+
+def _count(m: Steps, x: Array) -> Dim:
+    count = 1
+    for size in m.sizes(x):
+        count *= size
+    return count
+
+
+@lowers("Unique")
+def unique(cx: ProgramBuilder, node: ir.Node) -> None:
+    """Different slices along an axis, moved to the front: they, their first places, the number of
+    each slice and how often each is met."""
+    m = Steps(cx)
+    x, output = m.array(node.inputs[0]), node.outputs[0]
+    by_axis = "axis" in node.attributes
+    axis = cx.axis(node.attributes.get_int("axis", 0), len(x.shape)) if by_axis else 0
+    perm = (axis, *(i for i in range(len(x.shape)) if i != axis))
+    rows = x.transpose(*perm) if by_axis else x.reshape(_count(m, x))
+    found = _open_dim(output, axis)
+    first = cx.new(rows.dtype, (found, *rows.shape[1:]), output.name or "unique")
+    lists = [(found, 1), (rows.shape[0], 2), (found, 3)]
+    outputs = [first]
+    for size, place in lists:
+        value = node.outputs[place] if place < len(node.outputs) else None
+        if value is not None and not is_dead(value):
+            _typed(value, INT64, (size,))
+            outputs.append(cx.define(value))
+        else:
+            outputs.append(cx.new(INT64, (size,), "places"))
+    cx.emit("Unique", (rows.slot,), outputs, sorted=node.attributes.get_int("sorted", 1))
+    back = [perm.index(i) for i in range(len(perm))] if by_axis else [0]
+    m.give(output, Array(m, first).transpose(*back))
+
+
+@lowers("NonMaxSuppression")
+def non_max_suppression(cx: ProgramBuilder, node: ir.Node) -> None:
+    """Boxes [B, N, 4] by scores [B, C, N] from the best on, without what overlaps a chosen one.
+
+    Inputs: both, how many of a class at most, the greatest overlap, the least score.
+    """
+    inputs = [cx.slot(cx.input(node, i)) for i in range(5)]
+    if inputs[2] == ABSENT:
+        raise cx.refuse("max_output_boxes_per_class is missing, so that nothing is chosen")
+    output = (cx.define(node.outputs[0]),)
+    cx.emit(
+        node.op_type,
+        inputs,
+        output,
+        center_point_box=node.attributes.get_int("center_point_box", 0),
+    )
+
+
+@lowers("BitCast")
+def bit_cast(cx: ProgramBuilder, node: ir.Node) -> None:
+    """The same bytes as elements of another type of as many bits."""
+    source, output = cx.slot(node.inputs[0]), node.outputs[0]
+    to = ir.DataType(node.attributes.get_int("to", 0))
+    if to.bitwidth != cx.dtype(source).bitwidth:
+        raise cx.refuse("element types of different widths")
+    _typed(output, to, cx.shape(source))
+    cx.emit("BitCast", (source,), (cx.define(output),))

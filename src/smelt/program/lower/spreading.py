@@ -1,0 +1,133 @@
+"""Operators that put elements at places that attributes or a few numbers tell."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.program.lower.arrays import Array, Steps
+from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.registry import lowers
+
+
+@lowers("Col2Im")
+def col2im(cx: ProgramBuilder, node: ir.Node) -> None:
+    """Columns [N, C * block, L] added up into images [N, C, sizes...], without the padding."""
+    m = Steps(cx)
+    x = m.array(node.inputs[0])
+    image, block = cx.ints(node, "image_shape", 1), cx.ints(node, "block_shape", 2)
+    if image is None or block is None:
+        raise cx.refuse("image_shape or block_shape is missing")
+    ones = (1,) * len(image)
+    dilations, strides = cx.ints(node, "dilations") or ones, cx.ints(node, "strides") or ones
+    pads = cx.ints(node, "pads") or (0,) * (2 * len(image))
+    batch, columns, count = m.sizes(x)
+    taps, pixels = math.prod(block), math.prod(image)
+    steps = [
+        (size + pads[i] + pads[len(image) + i] - dilations[i] * (block[i] - 1) - 1) // strides[i]
+        + 1
+        for i, size in enumerate(image)
+    ]
+    if columns % taps or math.prod(steps) != count or min(steps) < 1:
+        raise cx.refuse("blocks that do not fit the columns")
+    inside, target = np.ones((taps, count), bool), np.zeros((taps, count), np.int64)
+    for i, size in enumerate(image):
+        tap = np.indices(block)[i].reshape(-1, 1) * dilations[i]
+        place = tap + np.indices(steps)[i].reshape(1, -1) * strides[i] - pads[i]
+        inside &= (place >= 0) & (place < size)
+        target = target * size + place
+    rows = x.reshape(batch, columns // taps, taps * count).transpose(2, 0, 1)
+    read = rows.gather(m.constant(np.flatnonzero(inside)))
+    zeros = m.constant(0, x.dtype).expand(pixels, batch, columns // taps)
+    indices = m.constant(target[inside].reshape(-1, 1))
+    summed = m.emit("ScatterND", (zeros, indices, read), zeros.shape, reduction="add")
+    m.give(node.outputs[0], summed.transpose(1, 2, 0).reshape(batch, columns // taps, *image))
+
+
+@lowers("MaxUnpool")
+def max_unpool(cx: ProgramBuilder, node: ir.Node) -> None:
+    """Each element goes where ``indices`` says in the flat image; 0 elsewhere.
+
+    Indices count within the image that the window implies, which stands at the front of a larger
+    ``output_shape``.
+    """
+    m = Steps(cx)
+    x, indices = m.array(node.inputs[0]), m.array(node.inputs[1])
+    kernel = cx.ints(node, "kernel_shape")
+    if kernel is None:
+        raise cx.refuse("kernel_shape is missing")
+    shape = m.sizes(x)
+    strides = cx.ints(node, "strides") or (1,) * len(kernel)
+    pads = cx.ints(node, "pads") or (0,) * (2 * len(kernel))
+    sizes = [
+        (size - 1) * strides[i] - pads[i] - pads[len(kernel) + i] + kernel[i]
+        for i, size in enumerate(shape[2:])
+    ]
+    implied = (*shape[:2], *sizes)
+    told = cx.ints(node, "output_shape", 2) or implied
+    if min(implied) < 1 or any(a < b for a, b in zip(told, implied, strict=True)):
+        raise cx.refuse(f"output_shape {list(told)} is less than {list(implied)}")
+    zeros = m.constant(0, x.dtype).expand(math.prod(implied))
+    flat = [x.reshape(math.prod(shape)), indices.reshape(math.prod(shape), 1)]
+    placed = m.emit("ScatterND", (zeros, flat[1], flat[0]), zeros.shape, reduction="none")
+    result = placed.reshape(*implied)
+    if told != implied:
+        after = [a - b for a, b in zip(told, implied, strict=True)]
+        pads = (*(0,) * len(shape), *after)
+        result = m.emit("Pad", (result,), told, pads=pads, mode="constant", value=0)
+    m.give(node.outputs[0], result)
+
+
+@lowers("TensorScatter")
+def tensor_scatter(cx: ProgramBuilder, node: ir.Node) -> None:
+    """Rows of the update into the cache along ``axis``, from the place of each sample on."""
+    m = Steps(cx)
+    cache, update = m.array(node.inputs[0]), m.array(node.inputs[1])
+    shape, count = m.sizes(cache), m.sizes(update)
+    axis = cx.axis(node.attributes.get_int("axis", -2), len(shape))
+    if axis == 0:
+        raise cx.refuse("the first dim, which counts samples, as the axis")
+    given = cx.input(node, 2)
+    start = m.array(given) if given is not None else m.constant(np.zeros(shape[0]))
+    rows = start.reshape(shape[0], 1) + m.constant(np.arange(count[axis]).reshape(1, -1))
+    if node.attributes.get_string("mode", "linear") == "circular":
+        rows = m.op("Mod", rows, shape[axis], fmod=0)
+    wide = [shape[0], *(1,) * (len(shape) - 1)]
+    wide[axis] = count[axis]
+    indices = rows.reshape(*wide).expand(*count)
+    result = m.emit("ScatterElements", (cache, indices, update), shape, axis=axis, reduction="none")
+    m.give(node.outputs[0], result)
+
+
+@lowers("ReverseSequence")
+def reverse_sequence(cx: ProgramBuilder, node: ir.Node) -> None:
+    """The first ``sequence_lens[b]`` rows of each sample in the other order."""
+    m = Steps(cx)
+    x, lengths = m.array(node.inputs[0]), m.array(node.inputs[1])
+    shape = m.sizes(x)
+    batch = cx.axis(node.attributes.get_int("batch_axis", 1), len(shape))
+    time = cx.axis(node.attributes.get_int("time_axis", 0), len(shape))
+    if sorted((batch, time)) != [0, 1]:
+        raise cx.refuse("axes other than the first two")
+    place = m.constant(np.arange(shape[time]).reshape(1, -1))
+    ends = lengths.reshape(shape[batch], 1)
+    rows = m.op("Where", m.op("Less", place, ends), ends - place - 1, place)
+    rows = (rows if batch == 0 else rows.transpose(1, 0)).reshape(
+        *shape[:2], *(1,) * len(shape[2:])
+    )
+    result = m.emit("GatherElements", (x, rows.expand(*shape)), shape, axis=time)
+    m.give(node.outputs[0], result)
+
+
+@lowers("EyeLike")
+def eye_like(cx: ProgramBuilder, node: ir.Node) -> None:
+    """Ones on diagonal ``k`` of a matrix of the size of the input."""
+    m = Steps(cx)
+    x, output = m.array(node.inputs[0]), node.outputs[0]
+    rows, columns = m.sizes(x)
+    eye: Array = m.constant(
+        np.eye(rows, columns, node.attributes.get_int("k", 0)), output.dtype or x.dtype
+    )
+    m.give(output, eye)

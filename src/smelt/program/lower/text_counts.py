@@ -1,0 +1,85 @@
+"""TfIdfVectorizer of integers: how often each sequence of the pool stands in a row."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.program.lower.arrays import Array, Steps
+from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.registry import lowers
+
+
+@lowers("TfIdfVectorizer")
+def tf_idf(cx: ProgramBuilder, node: ir.Node) -> None:
+    """Every position of a row [B, n] against every sequence of the pool, by length and distance."""
+    m = Steps(cx)
+    x = m.array(node.inputs[0])
+    pool = cx.ints(node, "pool_int64s")
+    starts, places = cx.ints(node, "ngram_counts"), cx.ints(node, "ngram_indexes")
+    if pool is None or starts is None or places is None or not places:
+        raise cx.refuse("a pool of strings")
+    rows = x if len(x.shape) == 2 else x.reshape(1, *x.shape)
+    rows = rows.cast(ir.DataType.INT64)
+    batch = m.sizes(rows)[0]
+    parts: list[Array] = []
+    order: list[int] = []
+    done = 0
+    for length, start in enumerate(starts, 1):
+        end = starts[length] if length < len(starts) else len(pool)
+        grams = np.asarray(pool[start:end], np.int64).reshape(-1, length)
+        if (
+            node.attributes.get_int("min_gram_length", 1)
+            <= length
+            <= node.attributes.get_int("max_gram_length", 1)
+        ):
+            order += places[done : done + len(grams)]
+            if len(grams):
+                parts.append(_counts(m, rows, grams, node.attributes.get_int("max_skip_count", 0)))
+        done += len(grams)
+    width = max(places) + 1
+    table = np.zeros((len(order), width))
+    table[np.arange(len(order)), order] = 1
+    counts = m.concat(parts, 1) if parts else m.constant(np.zeros((batch, 0)), ir.DataType.FLOAT)
+    result = m.dot("bg,gw->bw", counts, m.constant(table, ir.DataType.FLOAT))
+    result = _weighed(m, result, node, width)
+    m.give(node.outputs[0], result if len(x.shape) == 2 else result.reshape(width))
+
+
+def _counts(m: Steps, rows: Array, grams: np.ndarray, skips: int) -> Array:
+    """[B, G] floats: how often each of ``grams`` [G, n] stands in each row.
+
+    Items of it may be up to ``skips`` apart, all alike. A single item has no distances.
+    """
+    batch, size = m.sizes(rows)
+    count, length = grams.shape
+    total: Array | None = None
+    for distance in range(1, 2 + (skips if length > 1 else 0)):
+        positions = size - distance * (length - 1)
+        if positions < 1:
+            continue
+        same: Array | None = None
+        for item in range(length):
+            at = item * distance
+            read = rows.rows(at, at + positions, 1).reshape(batch, positions, 1)
+            hit = m.op("Equal", read, m.constant(grams[:, item].reshape(1, 1, -1)))
+            same = hit if same is None else m.op("And", same, hit)
+        assert same is not None
+        found = same.cast(ir.DataType.FLOAT).reduce("ReduceSum", 1)
+        total = found if total is None else total + found
+    return m.constant(np.zeros((batch, count)), ir.DataType.FLOAT) if total is None else total
+
+
+def _weighed(m: Steps, counts: Array, node: ir.Node, width: int) -> Array:
+    mode = node.attributes.get_string("mode", "TF")
+    attr = node.attributes.get("weights")
+    if mode != "TF":
+        if mode == "IDF":
+            counts = m.op("Greater", counts, 0.0).cast(ir.DataType.FLOAT)
+        given = list(attr.as_floats()) if attr is not None else []
+        places = m.cx.ints(node, "ngram_indexes") or ()
+        weights = np.ones(width)
+        for place, weight in zip(places, given, strict=False):
+            weights[place] = weight
+        counts = counts * m.constant(weights, ir.DataType.FLOAT)
+    return counts

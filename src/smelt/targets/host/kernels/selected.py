@@ -1,0 +1,138 @@
+"""Operators that find out how many elements they make, which must be as many as were declared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from smelt.errors import UsageError
+from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
+
+
+def checked(op: str, found: Sequence[int], declared: Sequence[int]) -> None:
+    """Raise UsageError E670 unless a run found the sizes that memory was planned for."""
+    if tuple(found) != tuple(declared):
+        raise UsageError(
+            "E670",
+            f"{op} gives {list(found)}, not {list(declared)}",
+            why="the model declares these sizes of the output, and memory is planned for them",
+            fix="give data that leads to them, or declare the output with the sizes that it has",
+        )
+
+
+@kernel("NonZero")
+def non_zero(call: Call) -> Step:
+    """Coordinates in order."""
+
+    def run(x: Array, out: Array) -> None:
+        found = np.stack(np.nonzero(x)) if x.ndim else np.zeros((0, int(x != 0)), np.int64)
+        checked("NonZero", found.shape, out.shape)
+        np.copyto(out, found)
+
+    return Step(run)
+
+
+@kernel("Compress")
+def compress(call: Call) -> Step:
+    """A condition that is shorter than the axis chooses nothing behind its end."""
+    axis = call.integer("axis")
+
+    def run(x: Array, condition: Array, out: Array) -> None:
+        found = np.compress(condition[: x.shape[axis]], x, axis)
+        checked("Compress", found.shape, out.shape)
+        np.copyto(out, found)
+
+    return Step(run)
+
+
+@kernel("Unique")
+def unique(call: Call) -> Step:
+    """Rows sorted by their first difference; NaN equals NaN and comes last."""
+    by_value = bool(call.integer("sorted"))
+
+    def run(x: Array, out: Array, places: Array, inverse: Array, counts: Array) -> None:
+        flat = x.reshape(len(x), -1)
+        columns = [np.unique(column, return_inverse=True)[1] for column in flat.T]
+        keys = np.stack(columns, 1) if columns else np.zeros((len(x), 0), np.int64)
+        order = np.lexsort(keys.T[::-1]) if columns else np.arange(len(x))
+        new = np.ones(len(x), bool)
+        new[1:] = (keys[order[1:]] != keys[order[:-1]]).any(1)
+        number = np.empty(len(x), np.int64)
+        number[order] = np.cumsum(new) - 1
+        first = order[new]
+        if not by_value:
+            turn = np.argsort(first)
+            number, first = np.argsort(turn)[number] if len(first) else number, first[turn]
+        checked("Unique", (len(first),), counts.shape)
+        np.copyto(out, x[first])
+        np.copyto(places, first)
+        np.copyto(inverse, number)
+        np.copyto(counts, np.bincount(number, minlength=len(first)))
+
+    return Step(run)
+
+
+@kernel("NonMaxSuppression")
+def non_max_suppression(call: Call) -> Step:
+    """For each class: boxes from the best score on, equal ones by their place."""
+    centred = bool(call.integer("center_point_box"))
+
+    def run(
+        boxes: Array,
+        scores: Array,
+        most: Array,
+        overlap: Array | None,
+        least: Array | None,
+        out: Array,
+    ) -> None:
+        limit = 0.0 if overlap is None else overlap.item()
+        floor = None if least is None else least.item()
+        corners = _corners(boxes, centred)
+        found = [
+            (sample, label, box)
+            for sample, label in np.ndindex(scores.shape[:2])
+            for box in _chosen(
+                corners[sample], scores[sample, label], int(most.item()), limit, floor
+            )
+        ]
+        checked("NonMaxSuppression", (len(found), 3), out.shape)
+        np.copyto(out, np.asarray(found, np.int64).reshape(-1, 3))
+
+    return Step(run)
+
+
+def _corners(boxes: Array, centred: bool) -> Array:
+    a, b = boxes[..., :2], boxes[..., 2:]
+    low, high = (a - b / 2, a + b / 2) if centred else (np.minimum(a, b), np.maximum(a, b))
+    return np.concatenate([low, high], -1)
+
+
+def _chosen(
+    boxes: Array, scores: Array, most: int, limit: float, floor: float | None
+) -> Iterator[int]:
+    kept: list[int] = []
+    for i in np.argsort(-scores, kind="stable"):
+        if len(kept) >= most or (floor is not None and not scores[i] > floor):
+            return
+        if not any(_overlap(boxes[i], boxes[j]) > limit for j in kept):
+            kept.append(int(i))
+            yield int(i)
+
+
+def _overlap(a: Array, b: Array) -> float:
+    """The share of two boxes that both cover."""
+    extent = np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2])
+    if not (extent > 0).all():
+        return 0.0
+    both = np.prod(extent)
+    return float(both / (np.prod(a[2:] - a[:2]) + np.prod(b[2:] - b[:2]) - both))
+
+
+@kernel("BitCast")
+def bit_cast(call: Call) -> Step:
+    """The same bytes."""
+    dtype = call.outputs[0].dtype
+    return Step(
+        lambda x, out: np.copyto(out, np.ascontiguousarray(x).view(dtype).reshape(out.shape))
+    )
