@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import onnx_ir as ir
 
+from smelt.ir.quantization import Quantization
+
 Dim: TypeAlias = int | ir.SymbolicDim
 AttributeValue: TypeAlias = (
     int | float | str | bool | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | None
@@ -65,13 +67,15 @@ def _free(rank: int, *used: tuple[int, ...]) -> tuple[int, ...]:
 class Slot:
     """The type of one slot; ``name`` is the graph value it came from, for reports.
 
-    ``space`` names the memory that it lives in, the one arena if empty.
+    ``space`` names the memory that it lives in, the one arena if empty. ``quantization`` says
+    which numbers its integers stand for, where that is known.
     """
 
     dtype: ir.DataType
     shape: tuple[Dim, ...]
     name: str
     space: str = ""
+    quantization: Quantization | None = None
 
     @property
     def size(self) -> int:

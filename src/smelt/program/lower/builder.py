@@ -16,6 +16,7 @@ from smelt.ir import constants
 from smelt.ir.dims import binding_advice
 from smelt.ir.opset import attribute, attribute_names
 from smelt.ir.provenance import origin_of
+from smelt.ir.quantization import quantization_of
 from smelt.program.instruction import (
     AttributeValue,
     Body,
@@ -73,7 +74,7 @@ class ProgramBuilder:
         if tensor is None:
             raise InternalError("E902", f"value {value.name!r} is read before it is written")
         array = np.asarray(tensor.numpy())
-        slot = self.new(tensor.dtype, array.shape, value.name or "constant")
+        slot = self._of_value(value, tensor.dtype, array.shape)
         self.program.constants[slot] = _read_only(array)
         self._slots[value] = slot
         return slot
@@ -107,9 +108,14 @@ class ProgramBuilder:
         """A new slot for ``value``, whose dtype and rank must be known."""
         if value.dtype is None or value.shape is None or not _is_tensor(value):
             raise self.refuse(f"the element type or rank of {value.name!r} is not known")
-        slot = self.new(value.dtype, value.shape.dims, value.name or "")
+        slot = self._of_value(value, value.dtype, value.shape.dims)
         self._slots[value] = slot
         return slot
+
+    def _of_value(self, value: ir.Value, dtype: ir.DataType, shape: Iterable[Dim]) -> int:
+        name = value.name or ("constant" if constants.tensor_of(value) is not None else "")
+        slot = Slot(dtype, tuple(shape), name, quantization=quantization_of(value))
+        return self.program.new_slot(slot)
 
     def alias(self, value: ir.Value, slot: int) -> None:
         """``value`` is what ``slot`` already holds."""

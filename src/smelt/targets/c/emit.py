@@ -13,12 +13,15 @@ from smelt.native.names import comment
 from smelt.native.types import C_TYPES
 from smelt.native.unit import Unit
 from smelt.native.weights import BLOB_ALIGNMENT, blob
-from smelt.program.instruction import Program, Slot
+from smelt.native.work import kernel_report
+from smelt.program.instruction import Program
 from smelt.program.memory import MemoryPlan
 from smelt.targets.base import Artifact, Runner
 from smelt.targets.c import interface_file
+from smelt.targets.c.contract import INTERFACE_VERSION, ports
 from smelt.targets.c.options import Options
 from smelt.targets.c.phases import CPlan
+from smelt.targets.c.project import project_files
 
 if TYPE_CHECKING:
     import jinja2
@@ -47,8 +50,9 @@ def emit(plan: CPlan) -> Artifact:
         "upper": options.name.upper(),
         "title": comment(program.name),
         "version": version("smelt"),
-        "inputs": _ports(program, program.inputs),
-        "outputs": _ports(program, program.outputs),
+        "interface_version": INTERFACE_VERSION,
+        "inputs": ports(program, program.inputs),
+        "outputs": ports(program, program.outputs),
         "arena_bytes": max(memory.arena_bytes, memory.alignment),
         "alignment": memory.alignment,
         "weights": weights,
@@ -76,27 +80,15 @@ def emit(plan: CPlan) -> Artifact:
     }
     if form != "bin":
         templates[f"{options.name}_weights.c"] = "weights.c.j2"
+    templates |= project_files(options)
     files = {name: _frame(template, fields) for name, template in templates.items()}
     if in_blob:
         files[f"{options.name}{BLOBS[form]}"] = data
     files[f"{options.name}.json"] = interface_file.to_json(options.name, plan.model)
-    report = {"memory": memory.to_json(), **plan.facts}
+    kernels = kernel_report(program)
+    plan.facts["macs"] = sum(kernel["macs"] for kernel in kernels)
+    report = {"memory": memory.to_json(), "kernels": kernels, **plan.facts}
     return Artifact("c", plan.model, files, plan, report, _loader(options, plan, files))
-
-
-def _ports(program: Program, slots: tuple[int, ...]) -> list[dict[str, object]]:
-    return [
-        {
-            "number": number,
-            "note": f"{comment(program.slots[slot].name)} {_type(program.slots[slot])}",
-            "bytes": program.slots[slot].nbytes,
-        }
-        for number, slot in enumerate(slots)
-    ]
-
-
-def _type(slot: Slot) -> str:
-    return f"{slot.dtype.name.lower()}[{', '.join(map(str, slot.shape))}]"
 
 
 def _checks(program: Program, memory: MemoryPlan) -> Iterator[dict[str, str]]:
@@ -162,6 +154,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _loader(options: Options, plan: CPlan, files: dict[str, bytes]) -> Callable[[], Runner]:
+    beside = project_files(options)
     arena_bytes, alignment = max(plan.memory.arena_bytes, 1), plan.memory.alignment
 
     def load() -> Runner:
@@ -170,7 +163,7 @@ def _loader(options: Options, plan: CPlan, files: dict[str, bytes]) -> Callable[
 
         interface = interface_of(plan.model)
         return load_library(
-            files,
+            {name: data for name, data in files.items() if name not in beside},
             options.name,
             interface,
             arena_bytes=arena_bytes,

@@ -6,9 +6,13 @@ from dataclasses import dataclass
 
 from smelt.errors import UsageError, did_you_mean
 from smelt.native.names import check_identifier
+from smelt.program.memory import ALIGNMENT
 
 CPUS = ("generic", "native")
 WEIGHTS = ("auto", "hex", "string", "incbin", "bin")
+PROJECTS = ("none", "main", "cmake", "zephyr")
+ALIGNMENTS = (8, 4096)
+"""Bytes: the widest element, and a page."""
 
 SMALL = 1 << 20
 """Bytes of weights up to which hexadecimal words compile in no time."""
@@ -22,18 +26,23 @@ class Options:
     C; ``incbin``, a file that the assembler of gcc or clang includes; ``bin``, a file that the
     caller maps and gives to each run; ``auto``, hex up to 1 MiB and incbin beyond. ``cpu``:
     ``generic`` runs on any and chooses the vectors of x86 at run time; ``native`` takes those that
-    the C compiler is told of.
+    the C compiler is told of. ``alignment``: bytes, a power of 2, that the arena and what lies in
+    it begin at. ``project``: what else is written: ``main``, an example of a call; ``cmake``, that
+    and a CMakeLists.txt; ``zephyr``, a module of Zephyr.
     """
 
     name: str = "model"
     weights: str = "auto"
     cpu: str = "generic"
+    alignment: int = ALIGNMENT
+    project: str = "none"
 
     def __post_init__(self) -> None:
         check_identifier(self.name)
         for option, value, known in (
             ("weights", self.weights, WEIGHTS),
             ("cpu", self.cpu, CPUS),
+            ("project", self.project, PROJECTS),
         ):
             if value not in known:
                 raise UsageError(
@@ -42,6 +51,13 @@ class Options:
                     why=f"{option} is one of {', '.join(known)}",
                     fix=did_you_mean(value, known, ""),
                 )
+        lowest, highest = ALIGNMENTS
+        if not lowest <= self.alignment <= highest or self.alignment & (self.alignment - 1):
+            raise UsageError(
+                "E660",
+                f"target 'c' takes no option alignment={self.alignment}",
+                why=f"it is a power of 2 from {lowest} to {highest}",
+            )
 
     def form(self, weights_bytes: int) -> str:
         """How so many bytes of weights are written."""

@@ -1,0 +1,93 @@
+"""Quantized values: which real number an integer stands for, as the operators around it say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.constants import Constants
+
+
+@dataclass(frozen=True, slots=True)
+class Quantization:
+    """An integer ``q`` stands for ``(q - zero_point) * scale``.
+
+    There is one scale and zero point for the whole tensor, or one for each index of ``axis``.
+    """
+
+    scale: tuple[float, ...]
+    zero_point: tuple[int, ...]
+    axis: int | None = None
+
+    @property
+    def per_tensor(self) -> bool:
+        """True if one scale serves all elements."""
+        return self.axis is None
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an operator tells of a value: inputs of scale and zero point; ``axis`` if it is fixed,
+    None for the attribute."""
+
+    scale: int
+    zero_point: int
+    axis: int | None = None
+
+
+MADE: Mapping[str, _Place] = {
+    "QuantizeLinear": _Place(1, 2),
+    "QLinearConv": _Place(6, 7, 0),
+    "QLinearMatMul": _Place(6, 7, -2),
+}
+"""What an operator tells of its result."""
+READ: Mapping[tuple[str, int], _Place] = {
+    ("DequantizeLinear", 0): _Place(1, 2),
+    ("QLinearConv", 0): _Place(1, 2, 0),
+    ("QLinearConv", 3): _Place(4, 5, 0),
+    ("QLinearMatMul", 0): _Place(1, 2, -2),
+    ("QLinearMatMul", 3): _Place(4, 5, -1),
+}
+"""What an operator tells of its operand, by position."""
+
+
+def quantization_of(value: ir.Value) -> Quantization | None:
+    """How ``value`` is quantized, by constant scales of what makes it and of all that read it.
+
+    None for other values, for scales that a run decides, for those of blocks, and where two
+    operators differ, as around a node that only moves quantized numbers to another scale.
+    """
+    if value.dtype is None or not value.dtype.is_integer():
+        return None
+    found = set(_told(value))
+    return found.pop() if len(found) == 1 else None
+
+
+def _told(value: ir.Value) -> Iterator[Quantization | None]:
+    producer = value.producer()
+    if producer is not None and not producer.domain and producer.op_type in MADE:
+        yield _read(producer, MADE[producer.op_type], value)
+    for node, position in value.uses():
+        place = READ.get((node.op_type, position))
+        if place is not None and not node.domain:
+            yield _read(node, place, value)
+
+
+def _read(node: ir.Node, place: _Place, value: ir.Value) -> Quantization | None:
+    constants = Constants()
+    scale = constants.get(node.inputs[place.scale], limit=None)
+    given = node.inputs[place.zero_point] if len(node.inputs) > place.zero_point else None
+    zero = np.zeros(1, np.int64) if given is None else constants.get(given, limit=None)
+    if scale is None or zero is None or "block_size" in node.attributes:
+        return None
+    scales = tuple(map(float, scale.reshape(-1)))
+    zeros = tuple(map(int, np.broadcast_to(zero.reshape(-1), len(scales))))
+    if len(scales) == 1:
+        return Quantization(scales, zeros)
+    if value.shape is None or scale.ndim != 1:
+        return None
+    axis = node.attributes.get_int("axis", 1) if place.axis is None else place.axis
+    return Quantization(scales, zeros, axis % len(value.shape))

@@ -1,0 +1,58 @@
+"""What each instruction of a program costs: multiplications, and bytes read and written."""
+
+from __future__ import annotations
+
+import math
+from typing import TypedDict
+
+from smelt.program.instruction import DotDims, Instruction, Program
+
+
+class KernelWork(TypedDict):
+    """One instruction: the node it came from, products that are summed, bytes of its tensors."""
+
+    step: int
+    op: str
+    origin: str
+    macs: int
+    bytes_read: int
+    bytes_written: int
+
+
+def kernel_report(program: Program) -> list[KernelWork]:
+    """The work of each instruction of ``program``, whose shapes are known, in order.
+
+    Bodies of loops and branches count as nothing: how often they run is not known.
+    """
+    return [
+        {
+            "step": step,
+            "op": each.op,
+            "origin": each.origin,
+            "macs": macs(program, each),
+            "bytes_read": sum(program.slots[slot].nbytes for slot in set(each.inputs) - {-1}),
+            "bytes_written": sum(program.slots[slot].nbytes for slot in each.outputs if slot >= 0),
+        }
+        for step, each in enumerate(program.instructions)
+    ]
+
+
+def macs(program: Program, instruction: Instruction) -> int:
+    """Products that an instruction sums; 0 for what is neither a convolution nor a product."""
+    op = instruction.op.rpartition("::")[2]
+    shapes = [_shape(program, slot) for slot in instruction.inputs]
+    if not instruction.outputs or len(shapes) < 2:
+        return 0
+    result = math.prod(_shape(program, instruction.outputs[0]))
+    dims = instruction.attributes.get("dims")
+    if isinstance(dims, DotDims):
+        return result * math.prod(shapes[0][axis] for axis in dims.lhs_contracting)
+    if op in ("Conv", "ConvRelu", "ConvInteger"):
+        return result * math.prod(shapes[1][1:])
+    if op == "ConvTranspose":
+        return math.prod(shapes[0]) * math.prod(shapes[1][1:])
+    return 0
+
+
+def _shape(program: Program, slot: int) -> tuple[int, ...]:
+    return tuple(int(str(dim)) for dim in program.slots[slot].shape) if slot >= 0 else ()

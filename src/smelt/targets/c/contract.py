@@ -1,0 +1,75 @@
+"""What the header says of inputs and outputs: names, C types, shapes, bytes, quantization."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from smelt.ir.quantization import Quantization
+from smelt.native.names import comment
+from smelt.native.types import C_TYPES
+from smelt.program.instruction import Program, Slot
+
+INTERFACE_VERSION = 2
+"""Raised when callers of an older header must change: 1 had no shapes, types and scales."""
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One tensor of the interface, as macros ``NAME_INPUT0_...`` tell it."""
+
+    number: int
+    slot: Slot
+
+    @property
+    def note(self) -> str:
+        """Name, element type and shape for a comment."""
+        shape = ", ".join(map(str, self.slot.shape))
+        return f"{comment(self.slot.name)} {self.slot.dtype.name.lower()}[{shape}]"
+
+    @property
+    def macros(self) -> dict[str, str]:
+        """What is defined of it, by the end of the macro's name."""
+        stored = C_TYPES[self.slot.dtype]
+        found = {
+            "BYTES": str(self.slot.nbytes),
+            "TYPE": stored.name,
+            "RANK": str(len(self.slot.shape)),
+        }
+        if self.slot.shape:
+            found["SHAPE"] = _braced(self.slot.shape)
+        return found | _quantization(self.slot.quantization)
+
+    @property
+    def c_type(self) -> str:
+        """The type of an array that holds it."""
+        return C_TYPES[self.slot.dtype].name
+
+    @property
+    def length(self) -> int:
+        """Elements of that array, at least one: C has no empty arrays."""
+        return max(self.slot.nbytes // C_TYPES[self.slot.dtype].size, 1)
+
+
+def _quantization(found: Quantization | None) -> dict[str, str]:
+    """The integer ``q`` stands for ``(q - ZERO_POINT) * SCALE``."""
+    if found is None:
+        return {}
+    scales = [f"{scale:.9g}" for scale in found.scale]
+    scales = [(s if "." in s or "e" in s else f"{s}.0") + "f" for s in scales]
+    if found.axis is None:
+        return {"SCALE": scales[0], "ZERO_POINT": str(found.zero_point[0])}
+    return {
+        "SCALES": _braced(scales),
+        "ZERO_POINTS": _braced(found.zero_point),
+        "QUANTIZED_AXIS": str(found.axis),
+    }
+
+
+def _braced(items: Iterable[object]) -> str:
+    return "{" + ", ".join(map(str, items)) + "}"
+
+
+def ports(program: Program, slots: tuple[int, ...]) -> list[Port]:
+    """The tensors in order."""
+    return [Port(number, program.slots[slot]) for number, slot in enumerate(slots)]
