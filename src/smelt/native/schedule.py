@@ -16,6 +16,7 @@ from smelt.native.kernels import kernel_of
 from smelt.native.kernels.dot import is_product
 from smelt.native.kernels.kernel import Instance
 from smelt.native.memory import allocate, needs_of
+from smelt.native.operators import DOMAIN
 from smelt.native.storage_types import widen
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import Instruction, Program
@@ -26,6 +27,7 @@ from smelt.program.passes import (
     dot_decomposer,
     dot_dimension_sorter,
     last_use,
+    quantized_groups,
     transpose_folding,
 )
 from smelt.program.schedule import schedule
@@ -58,6 +60,7 @@ def planned(
     join what is left after kernels took what they finish. Raises as ``ordered`` does.
     """
     fold_movement(program)
+    in_integers(program)
     widen(program)
     simplify(program)
     for choose in choices:
@@ -67,6 +70,14 @@ def planned(
     for group in groups:
         group(program)
     return _scheduled(program)
+
+
+def in_integers(program: Program) -> None:
+    """Compute groups between quantized numbers in integers, in bodies, too."""
+    for body in program.bodies:
+        in_integers(body.program)
+    quantized_groups.run(program, is_computed, {f"{DOMAIN}::ConvRelu": "Conv"})
+    dead_code_elimination.run(program)
 
 
 def check(program: Program, target: str) -> None:

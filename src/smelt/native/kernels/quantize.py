@@ -22,7 +22,7 @@ def _refuse(instance: Instance) -> str | None:
         return "integers of less than a byte"
     if scale is None or C_TYPES[scale.dtype].name != "float":
         return "scales of another type than float"
-    if zero is not None and (zero.shape != scale.shape or zero.dtype != narrow.dtype):
+    if zero is not None and (zero.size != scale.size or zero.dtype != narrow.dtype):
         return "zero points that do not fit the scales"
     return "scales of blocks" if len(scale.shape) > 1 else None
 

@@ -1,0 +1,256 @@
+"""Compute between quantized numbers in integers: DequantizeLinear, an operator, QuantizeLinear.
+
+    before   DequantizeLinear ─> Conv ─> Relu ─> QuantizeLinear
+    after    QLinearConv
+
+What becomes of a group is what ONNX's QLinear operators and those of ONNX Runtime compute, which
+round once. A float that lies next to the middle of two steps may then go to the other: a result
+is within one step of its scale of what the floats of the group give.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from smelt.operators.elementwise import ROWS
+from smelt.operators.formula import Arrays
+from smelt.program.instruction import Instruction, Program
+from smelt.program.passes import quantized_products as products
+from smelt.program.quantized import ADD, LOOKUP, MEAN, MUL
+from smelt.program.quantized_values import Quantized, Step, Values, instruction_of
+
+Computes = Callable[[Program, Instruction], bool]
+
+BOUNDS = frozenset({"Relu", "Clip"})
+"""What holds numbers within bounds holds their bytes within the bytes of the bounds."""
+
+MOVES = frozenset(
+    {
+        *("Reshape", "Transpose", "Slice", "Expand", "Gather", "Tile", "Concat", "MaxPool"),
+        *("DepthToSpace", "SpaceToDepth", "Identity"),
+    }
+)
+"""Instructions whose results are elements of their first input; of all inputs, for Concat."""
+
+UNARY = frozenset(
+    {
+        *("Abs", "Ceil", "Elu", "Exp", "Floor", "HardSigmoid", "HardSwish", "LeakyRelu", "Neg"),
+        *("Round", "Softplus", "Softsign", "Sqrt", "Tanh", "ThresholdedRelu", "Reciprocal"),
+        *("Relu", "Clip", "Sigmoid", "Selu", "Celu"),
+    }
+)
+"""Instructions of one number that are looked up in a table."""
+
+
+def run(program: Program, computes: Computes, fused: Mapping[str, str]) -> int:
+    """Rewrite all groups that ``computes`` takes as one instruction, and say how many.
+
+    ``fused`` has the operators that end in Relu, and what they are without it.
+    """
+    groups = _Groups(program, computes, fused)
+    for instruction in program.instructions:
+        if instruction.op == "QuantizeLinear":
+            made = groups.of(instruction)
+            groups.count += made is not None
+        else:
+            made = groups.moved(instruction)
+        groups.done += made if made is not None else [instruction]
+    program.instructions = groups.done
+    return groups.count
+
+
+@dataclass(frozen=True)
+class Group:
+    """A QuantizeLinear and what it quantizes: ``inner``, held within ``bounds`` in steps."""
+
+    end: Instruction
+    inner: Instruction
+    step: Step
+    bounds: tuple[int, int]
+
+
+class _Groups:
+    def __init__(self, program: Program, computes: Computes, fused: Mapping[str, str]) -> None:
+        self.program = program
+        self.values = Values(program)
+        self.computes = computes
+        self.fused = fused
+        self.done: list[Instruction] = []
+        self.count = 0
+
+    def of(self, end: Instruction) -> list[Instruction] | None:
+        """The instructions in the place of the group that ends in ``end``."""
+        step = self.values.step_of(end, self.program.slots[end.outputs[0]].dtype)
+        if step is None or self.program.slots[end.inputs[0]].dtype.name != "FLOAT":
+            return None
+        looked_up = self._lookup(end, step)
+        if looked_up is not None:
+            return looked_up
+        group = self._group(end, step)
+        if group is None:
+            return None
+        target = end.outputs[0]
+        held = group.bounds != step.range
+        output = self.values.new_bytes(target, step.dtype) if held else target
+        made = self._inner(group, output)
+        if made is None or not all(self.computes(self.program, each) for each in made):
+            return None
+        if held:
+            low, high = group.bounds
+            made.append(instruction_of(end.origin, "Clip", (output,), target, min=low, max=high))
+        return made
+
+    def moved(self, move: Instruction) -> list[Instruction] | None:
+        """Elements of dequantized numbers: moved as bytes, and dequantized where they arrive."""
+        if move.op not in MOVES or move.op == "Concat" or len(move.outputs) != 1:
+            return None
+        x = self.values.quantized(move.inputs[0])
+        if x is None:
+            return None
+        before = self.values.made_by[move.inputs[0]]
+        between = self.values.new_bytes(move.outputs[0], x.step.dtype)
+        made = replace(move, inputs=(x.slot, *move.inputs[1:]), outputs=(between,))
+        if not self.computes(self.program, made):
+            return None
+        after = replace(before, inputs=(between, *before.inputs[1:]), outputs=move.outputs)
+        self.values.made_by[move.outputs[0]] = after
+        return [made, after]
+
+    def _group(self, end: Instruction, step: Step) -> Group | None:
+        """The first operator above ``end`` that is no bound, read by nothing else."""
+        low, high = step.range
+        inner = self.values.inner(end.inputs[0])
+        while inner is not None and inner.op in BOUNDS and len(inner.inputs) == 1:
+            low, high = _within(inner, step, low, high)
+            inner = self.values.inner(inner.inputs[0])
+        if inner is None:
+            return None
+        if inner.op in self.fused:
+            low = max(low, int(step.quantized(np.zeros(1))[0]))
+            inner = replace(inner, op=self.fused[inner.op])
+        return Group(end, inner, step, (low, high))
+
+    def _inner(self, group: Group, output: int) -> list[Instruction] | None:
+        inner, values = group.inner, self.values
+        if inner.op == "Conv":
+            return products.convolution(values, inner, group.step, output)
+        if inner.op in ("DotGeneral", "Add"):
+            product = products.matrix_product(values, inner, group.step, output)
+            if product is not None or inner.op == "DotGeneral":
+                return product
+        if inner.op in ("Add", "Mul"):
+            return self._of_two(inner, group.step, output)
+        if inner.op in MOVES and len(inner.outputs) == 1:
+            return self._move(inner, group.step, output)
+        return self._mean(inner, group.step, output)
+
+    def _of_two(self, inner: Instruction, step: Step, output: int) -> list[Instruction] | None:
+        a, b = (self.values.quantized(slot) for slot in inner.inputs)
+        if a is None or b is None:
+            return None
+        named = {"a": a.step, "b": b.step, "y": step}
+        attributes: dict[str, float | int] = {}
+        for name, each in named.items():
+            attributes |= {f"{name}_scale": float(each.scale), f"{name}_zero": each.zero}
+        op = ADD if inner.op == "Add" else MUL
+        return [instruction_of(inner.origin, op, (a.slot, b.slot), output, **attributes)]
+
+    def _move(self, inner: Instruction, step: Step, output: int) -> list[Instruction] | None:
+        moved = inner.inputs if inner.op == "Concat" else inner.inputs[:1]
+        operands = [self.values.quantized(slot) for slot in moved]
+        made: list[Instruction] = []
+        slots: list[int] = []
+        for operand in operands:
+            if operand is None:
+                return None
+            slot = operand.slot
+            if operand.step != step:
+                slot = self.values.new_bytes(operand.slot, step.dtype)
+                made.append(self._table(operand, step, slot, [], inner.origin))
+            slots.append(slot)
+        rest = inner.inputs[len(slots) :]
+        return [*made, replace(inner, inputs=(*slots, *rest), outputs=(output,))]
+
+    def _mean(self, inner: Instruction, step: Step, output: int) -> list[Instruction] | None:
+        x = self.values.quantized(inner.inputs[0]) if inner.inputs else None
+        size = _averaged(self.program, inner)
+        if x is None or not 0 < size < 2**22:
+            return None
+        attributes = {
+            "x_scale": float(x.step.scale),
+            "x_zero": x.step.zero,
+            "y_scale": float(step.scale),
+            "y_zero": step.zero,
+        }
+        return [instruction_of(inner.origin, MEAN, (x.slot,), output, **attributes)]
+
+    def _lookup(self, end: Instruction, step: Step) -> list[Instruction] | None:
+        """Operators on one number between two scales: their results on all 256 bytes."""
+        chain: list[Instruction] = []
+        slot = end.inputs[0]
+        inner = self.values.inner(slot)
+        while inner is not None and inner.op in UNARY and len(inner.inputs) == 1:
+            chain.append(inner)
+            slot = inner.inputs[0]
+            inner = self.values.inner(slot)
+        x = self.values.quantized(slot)
+        if x is None:
+            return None
+        made = self._table(x, step, end.outputs[0], chain[::-1], end.origin)
+        return [made] if self.computes(self.program, made) else None
+
+    def _table(
+        self, x: Quantized, step: Step, output: int, chain: list[Instruction], origin: str
+    ) -> Instruction:
+        numbers = x.step.every_number()
+        with np.errstate(all="ignore"):
+            for each in chain:
+                numbers = np.asarray(_result(each, numbers), np.float32)
+        table = self.values.new_constant(step.quantized(numbers), "table")
+        return instruction_of(origin, LOOKUP, (x.slot, table), output)
+
+
+def _result(each: Instruction, x: np.ndarray) -> np.ndarray:
+    """What an instruction of ``UNARY`` makes of numbers."""
+    if each.op == "Relu":
+        return np.asarray(np.maximum(x, 0))
+    if each.op == "Sigmoid":
+        return np.asarray(1 / (1 + np.exp(-x)))
+    if each.op == "Clip":
+        low, high = each.attributes["min"], each.attributes["max"]
+        return x if low is None and high is None else np.clip(x, low, high)  # type: ignore[arg-type]
+    return np.asarray(Arrays().apply(ROWS[each.op], x, **each.attributes))
+
+
+def _within(bound: Instruction, step: Step, low: int, high: int) -> tuple[int, int]:
+    """The bytes that a Relu or a Clip leaves of ``low`` to ``high``."""
+    relu = bound.op == "Relu"
+    least = 0.0 if relu else bound.attributes["min"]
+    most = None if relu else bound.attributes["max"]
+    if least is not None:
+        first = int(step.quantized(np.asarray([least], np.float64))[0])
+        low, high = max(low, first), max(high, first)
+    if most is not None:
+        last = int(step.quantized(np.asarray([most], np.float64))[0])
+        low, high = min(low, last), min(high, last)
+    return low, high
+
+
+def _averaged(program: Program, inner: Instruction) -> int:
+    """How many of the last elements of its input ``inner`` takes the mean of; 0 if it does not."""
+    shape = program.slots[inner.inputs[0]].shape if inner.inputs else ()
+    sizes = [dim for dim in shape if isinstance(dim, int)]
+    if len(sizes) < len(shape):
+        return 0
+    if inner.op == "ReduceMean":
+        axes = inner.ints("axes")
+        first = len(sizes) - len(axes)
+        return math.prod(sizes[first:]) if axes == tuple(range(first, len(sizes))) else 0
+    if inner.op != "AveragePool" or any(inner.ints("pads")):
+        return 0
+    whole = tuple(sizes[2:]) == inner.ints("kernel_shape") and set(inner.ints("dilations")) == {1}
+    return math.prod(sizes[2:]) if whole else 0

@@ -1,0 +1,113 @@
+"""Convolutions and products of matrices between quantized numbers, as QLinear instructions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from smelt.program.instruction import DotDims, Instruction
+from smelt.program.quantized_values import Quantized, Step, Values, Weights, instruction_of
+
+NEAR = 4e-7
+"""How far the scale of a bias may be, relatively, from the product of the others."""
+
+
+def convolution(
+    values: Values, conv: Instruction, step: Step, output: int
+) -> list[Instruction] | None:
+    """A QLinearConv; None unless weights and bias are constants with a scale for each filter."""
+    x, w = values.quantized(conv.inputs[0]), values.weights(conv.inputs[1])
+    if x is None or w is None or w.axis not in (-1, 0):
+        return None
+    given = conv.inputs[2] if len(conv.inputs) > 2 else -1
+    bias = _bias(values, given, x, w, w.bytes.shape[0])
+    if bias is None:
+        return None
+    inputs = _operands(values, x, w, step, bias)
+    return [Instruction("QLinearConv", inputs, (output,), dict(conv.attributes), (), conv.origin)]
+
+
+def matrix_product(
+    values: Values, inner: Instruction, step: Step, output: int
+) -> list[Instruction] | None:
+    """A QLinearMatMul, with a bias as its ninth input, of a DotGeneral or of one and an Add."""
+    dot, given = (inner, -1) if inner.op == "DotGeneral" else _with_bias(values, inner)
+    if dot is None:
+        return None
+    dims = dot.attributes["dims"]
+    x, w = values.quantized(dot.inputs[0]), values.weights(dot.inputs[1])
+    if x is None or w is None or not isinstance(dims, DotDims) or w.bytes.ndim != 2:
+        return None
+    rank = len(values.program.slots[dot.inputs[0]].shape)
+    if dims.lhs_batch or dims.lhs_contracting != (rank - 1,) or len(dims.rhs_contracting) != 1:
+        return None
+    if dot.attributes.get("semiring", "sum_product") != "sum_product":
+        return None
+    (contracted,) = dims.rhs_contracting
+    if w.axis == contracted:
+        return None
+    if contracted == 1:
+        w = replace(w, bytes=w.bytes.T)
+    bias = _bias(values, given, x, w, w.bytes.shape[1])
+    if bias is None:
+        return None
+    inputs = _operands(values, x, w, step, bias)
+    return [instruction_of(dot.origin, "QLinearMatMul", inputs, output)]
+
+
+def _with_bias(values: Values, add: Instruction) -> tuple[Instruction | None, int]:
+    for dot, bias in (add.inputs, add.inputs[::-1]):
+        made = values.inner(dot)
+        if made is not None and made.op == "DotGeneral":
+            return made, bias
+    return None, -1
+
+
+def _operands(
+    values: Values, x: Quantized, w: Weights, step: Step, bias: np.ndarray
+) -> tuple[int, ...]:
+    """The inputs of QLinearConv."""
+
+    def held(array: object, dtype: object, name: str) -> int:
+        return values.new_constant(np.asarray(array, dtype), name)  # type: ignore[call-overload]
+
+    return (
+        x.slot,
+        held(x.step.scale, np.float32, "scale"),
+        held(x.step.zero, x.step.dtype.numpy(), "zero point"),
+        values.new_constant(w.bytes, "weights"),
+        values.new_constant(w.scales, "scales"),
+        values.new_constant(w.zeros, "zero points"),
+        held(step.scale, np.float32, "scale"),
+        held(step.zero, step.dtype.numpy(), "zero point"),
+        values.new_constant(bias, "bias"),
+    )
+
+
+def _bias(values: Values, slot: int, x: Quantized, w: Weights, count: int) -> np.ndarray | None:
+    """The bias in steps of the sums, rounded; None if it is no constant or has too many."""
+    if slot < 0:
+        return np.zeros(count, np.int32)
+    made = values.made_by.get(slot)
+    step = np.float64(x.step.scale) * w.scales.astype(np.float64)
+    array = values.program.constants.get(slot)
+    if array is None and made is not None and made.op == "DequantizeLinear":
+        array, scale = values.constant(made, 0), values.constant(made, 1)
+        zero = values.constant(made, 2)
+        if array is None or scale is None or (zero is not None and zero.any()):
+            return None
+        if scale.size not in (1, array.size) or array.dtype != np.int32:
+            return None
+        ratio = scale.reshape(-1).astype(np.float64) / step
+        near = np.abs(ratio - 1).max() < NEAR
+        steps = array.reshape(-1) * (1.0 if near else ratio)
+    elif array is not None and array.dtype == np.float32:
+        steps = array.reshape(-1) / step
+    else:
+        return None
+    if array.size not in (1, count) or array.size != max(array.shape[-1:], default=1):
+        return None
+    whole = np.rint(np.broadcast_to(steps, (count,)))
+    fits = np.isfinite(whole).all() and np.abs(whole).max(initial=0) < 2**31
+    return whole.astype(np.int32) if fits else None
