@@ -24,8 +24,9 @@ def max_pool(cx: KernelContext) -> None:
     window, type_ = window_of(cx), cx.type(0)
     nan = " || v != v" if type_.kind == "float" else ""
     if takes(window):
-        either = "(v > a) | (v != v)" if nan else "v > a"
-        emit_rows(cx, window, type_.lowest(), f"({either}) ? v : a", "a")
+        # The inner choice is one instruction, and the outer falls the same way all the time.
+        step = "v == v ? (v > a ? v : a) : v" if nan else "v > a ? v : a"
+        emit_rows(cx, window, type_.lowest(), step, "a")
         return
     with _output_pixels(cx, window):
         cx.body.line(f"{type_.name} best = {type_.lowest()};")

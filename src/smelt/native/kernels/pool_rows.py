@@ -61,6 +61,15 @@ def emit_rows(cx: KernelContext, window: Window, start: str, step: str, result: 
         body.line("(void)rows;")
 
 
+def _stays_inside(window: Window) -> bool:
+    """True if each kept row lies within the image, so that its loop has a length that compilers
+    see."""
+    (_, _, wide), chunk = window.output, chunk_of(window)
+    reach = (window.kernel[2] - 1) * window.dilations[2]
+    end = (wide - 1) * window.strides[2] + reach + 1 - window.begin[2]
+    return window.begin[2] == 0 and wide % chunk == 0 and end <= window.input[2]
+
+
 def _emit_down(cx: KernelContext, window: Window, start: str, step: str) -> None:
     """``row`` holds what the rows of the window come to, from column ``first`` on."""
     body, t = cx.body, cx.type(0).name
@@ -68,16 +77,18 @@ def _emit_down(cx: KernelContext, window: Window, start: str, step: str) -> None
     reach = (window.kernel[2] - 1) * window.dilations[2]
     size = (chunk_of(window) - 1) * window.strides[2] + reach + 1
     body.line(f"{t} row[{size}];")
-    body.line(f"const ptrdiff_t left = first < 0 ? (-first < {size} ? -first : {size}) : 0;")
-    body.line(f"const ptrdiff_t beyond = {width} - first;")
-    body.line(
-        f"const ptrdiff_t right = beyond < {size} ? (beyond > left ? beyond : left) : {size};"
-    )
+    left, right = "0", str(size)
+    if not _stays_inside(window):
+        left, right = "left", "right"
+        body.line(f"const ptrdiff_t left = first < 0 ? (-first < {size} ? -first : {size}) : 0;")
+        body.line(f"const ptrdiff_t beyond = {width} - first;")
+        ends = f"beyond < {size} ? (beyond > left ? beyond : left) : {size}"
+        body.line(f"const ptrdiff_t right = {ends};")
     with body.loop("j", size):
         body.line(f"row[j] = {start};")
     with body.loop("k", "high", "low"):
         at = f"(top + k * {window.dilations[1]}) * {width} + first"
         body.line(f"const ptrdiff_t at = {at};")
-        with body.loop("j", "right", "left"):
+        with body.loop("j", right, left):
             body.line(f"const {t} v = image[at + j], a = row[j];")
             body.line(f"row[j] = {step};")

@@ -34,6 +34,15 @@ typedef int32_t mask __attribute__((vector_size(4 * LANES), aligned(4), may_alia
 typedef float vec;
 #define NOT_BELOW_0(v) ((v) < 0 ? 0 : (v))
 #endif
+#if !defined(__GNUC__) || defined(__clang__) || LANES == 1 || !defined(__SSE2__)
+#define HOLD(v) ((void)0)
+#elif defined(__AVX512F__)
+#define HOLD(v) __asm__("" : "+v"(v))
+#else
+#define HOLD(v) __asm__("" : "+x"(v))
+#endif
 """
 """``vec`` holds ``LANES`` floats, at any address; NaN is not below 0. Functions that fill all
-registers stand ``APART``: inside another, what that one holds would drive their sums out."""
+registers stand ``APART``: inside another, what that one holds would drive their sums out. ``HOLD``
+keeps a vector in a register, where gcc would load it anew for each product that reads it, which
+takes longer than the products."""

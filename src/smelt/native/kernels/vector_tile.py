@@ -184,7 +184,10 @@ class Tile:
 
     def _step(self, out: Writer, number: int, a: str, b: str) -> None:
         for v in range(self.vectors):
-            out.line(f"const vec b{number}_{v} = *(const vec *)({b}{_lanes(v)});")
+            out.line(f"vec b{number}_{v} = *(const vec *)({b}{_lanes(v)});")
+        if self.rows > 1:
+            for v in range(self.vectors):
+                out.line(f"HOLD(b{number}_{v});")
         for m in range(self.rows):
             out.line(f"const float a{number}_{m} = {a.replace('@', str(m))};")
             for v in range(self.vectors):
