@@ -11,18 +11,19 @@ import smelt
 from smelt.compiler import optimize_model
 
 MODELS = Path(__file__).parent / "models"
-NORM, GELU, SOFTMAX = "LayerNormalization", "Gelu", "Softmax"
+NORM, GELU, SOFTMAX, ATTENTION = "LayerNormalization", "Gelu", "Softmax", "Attention"
 TRANSFORMER = {NORM: 5, GELU: 2, SOFTMAX: 2, "Transpose": 8}
+FUSED = {NORM: 5, GELU: 2, ATTENTION: 2, "Split": 2, SOFTMAX: 0, "Transpose": 0, "Where": 0}
 
 EXPECTED: dict[str, tuple[int, dict[str, int]]] = {
     "torchscript_bert": (71, TRANSFORMER | {"Shape": 1, "Concat": 0}),
-    "torchscript_gpt": (75, TRANSFORMER),
+    "torchscript_gpt": (39, FUSED),
     "torchscript_cnn": (16, {"Conv": 3, "Relu": 1, "InstanceNormalization": 1, "Transpose": 0}),
-    "torchscript_llama": (52, {"RMSNormalization": 2, SOFTMAX: 1}),
+    "torchscript_llama": (32, {"RMSNormalization": 2, ATTENTION: 1, SOFTMAX: 0}),
     "dynamo_bert": (71, TRANSFORMER | {"Shape": 1, "Concat": 0, "Cast": 0}),
-    "dynamo_gpt": (72, TRANSFORMER | {"Cast": 0}),
+    "dynamo_gpt": (39, FUSED | {"Cast": 0}),
     "dynamo_cnn": (16, {"Conv": 3, "Relu": 1, "InstanceNormalization": 1, "Transpose": 0}),
-    "dynamo_llama": (50, {"RMSNormalization": 2, SOFTMAX: 1}),
+    "dynamo_llama": (32, {"RMSNormalization": 2, ATTENTION: 1, SOFTMAX: 0}),
     "tf2onnx_cnn": (11, {"Conv": 3, GELU: 1, "LeakyRelu": 1, "Add": 0, "Transpose": 1}),
     "tf2onnx_block": (48, {NORM: 2, GELU: 1, SOFTMAX: 1}),
     "jax2onnx_block": (19, {NORM: 2, GELU: 1, SOFTMAX: 1, "Transpose": 0}),

@@ -28,6 +28,14 @@ FUSED = {
     "a mask for each row of a batch": (graph(
         SCORES + "w = Where(m, s, low) " + END.format("w"),
         inputs=", bool[N,1,5,7] m"), "Transpose Where Attention"),
+    "a mask of what is hidden": (graph(
+        SCORES + "a = Mul(s, c) w = Where(m, low, a) " + END.format("w"),
+        inputs=", bool[5,7] m"), "Transpose Where Attention"),
+    "a constant mask of -inf": (graph(
+        SCORES + "w = Where(m, inf, s) " + END.format("w"),
+        constants="float inf = {-inf}, bool[5,7] m = {"
+        + ",".join("11101110111001111011101110010111001") + "}"
+        ), "Transpose Where Attention"),
     "a constant bias": (graph(
         SCORES + "w = Add(m, s) " + END.format("w"),
         constants=tensor("m", (5, 7))), "Transpose Attention"),
@@ -93,12 +101,41 @@ def test_one_bias_serves_every_layer() -> None:
     check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))
 
 
+@pytest.mark.parametrize("size", ["7", "S"])
+def test_a_triangle_of_infinities_is_the_causal_mask(size: str) -> None:
+    """As ``masked_fill(mask == 0, -inf)`` is written by PyTorch's exporters."""
+    source = text.parse(
+        f"g (float[N,3,{size},8] q, float[N,3,{size},8] k, float[N,3,{size},6] v) => "
+        f"(float[N,3,{size},6] y) <float inf = {{-inf}}, bool one = {{1}}, int64 up = {{1}}> "
+        "{ n = Shape<start=2, end=3>(q) z = Concat<axis=0>(n, n) o = Expand(one, z) "
+        "m = Trilu<upper=1>(o, up) t = Transpose<perm=[0,1,3,2]>(k) s = MatMul(q, t) "
+        "w = Where(m, inf, s) p = Softmax(w) y = MatMul(p, v) }",
+        23,
+    )
+    model = optimize(source)
+    (node,) = model.graph
+    assert (node.op_type, node.attributes["is_causal"].as_int()) == ("Attention", 1)
+    check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))
+
+
 KEPT = {
     "a softmax over the queries": graph(
         SCORES + "p = Softmax<axis=2>(s) y = MatMul(p, v)"),
     "an infinite mask": graph(
         SCORES + "w = Where(m, s, inf) " + END.format("w"), inputs=", bool[5,7] m",
         constants="float inf = {-inf}"),
+    "a constant that hides a row by -inf": graph(
+        SCORES + "w = Where(m, inf, s) " + END.format("w"),
+        constants="float inf = {-inf}, bool[5,1] r = {0,0,1,0,0}, int64[2] z = {5,7}").replace(
+        "{ t", "{ m = Expand(r, z) t"),
+    "a triangle without the own key, by -inf": graph(
+        SCORES + "w = Where(m, inf, s) " + END.format("w"),
+        constants="float inf = {-inf}, bool[7,7] o = {" + ",".join(["1"] * 49) + "}, int64 z = {0}"
+        ).replace("{ t", "{ m = Trilu<upper=1>(o, z) t").replace("3,5,8] q", "3,7,8] q").replace(
+        "3,5,6] y", "3,7,6] y"),
+    "an infinity above": graph(
+        SCORES + "w = Where(m, inf, s) " + END.format("w"), inputs=", bool[5,7] m",
+        constants="float inf = {inf}"),
     "a mask that hides little": graph(
         SCORES + "w = Where(m, s, c) " + END.format("w"), inputs=", bool[5,7] m"),
     "a mask without rows": graph(

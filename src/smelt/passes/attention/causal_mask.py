@@ -45,6 +45,13 @@ def is_causal(bias: ir.Value, size: Dim, constants: Constants) -> bool | None:
     return not seen.any() and bool(np.isfinite(hidden) and hidden <= LOW)
 
 
+def on_diagonal(mask: ir.Value, size: Dim, constants: Constants) -> bool | None:
+    """What a square ``mask`` of ``size`` queries says of each query and its own key, if known."""
+    reader = _Reader(size, constants)
+    cells = reader.read(mask) if reader.is_square(mask.shape) else None
+    return None if cells is None or cells.counts else bool(cells.numbers[1])
+
+
 def _is_causal_array(array: np.ndarray) -> bool | None:
     if array[..., -1, :].any():
         return None

@@ -22,10 +22,10 @@ Needs    (1) opset 23; (2) float32, or float16 without a mask; (3) a Softmax ove
          such, of which the lowest floats are raised a little; (8) for the attribute, a causal mask
          of float32 without offset, window or padding, as long as it is wide; (9) keys and values
          that are copied alike, each head next to its copies.
-Keeps    (1) masks of -inf that may hide a row, for runtimes differ in what they make of it;
-         (2) scores and weights that something else reads. What hides a score is added to it: a
-         hidden key whose score is NaN or infinite, which a Where would leave out, makes its rows
-         NaN.
+Keeps    (1) masks of -inf that may hide a row, for runtimes differ in what they make of it: a
+         constant or a triangle must tell that each row has a key; (2) scores and weights that
+         something else reads. What hides a score is added to it: a hidden key whose score is NaN or
+         infinite, which a Where would leave out, makes its rows NaN.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import is_positive, same_dim, same_shape
 from smelt.passes.attention.cached_heads import cached_heads
 from smelt.passes.attention.causal_attention import causal
-from smelt.passes.attention.causal_mask import FLOOR, LOW
+from smelt.passes.attention.causal_mask import FLOOR, LOW, on_diagonal
 from smelt.passes.attention.grouped_heads import grouped
 from smelt.passes.base import rounding, rule_pass
 
@@ -59,6 +59,7 @@ _scaled = one_of(
 )
 _masked = one_of(
     op("Where", var("mask"), _scaled, const(name="low")),
+    op("Where", var("hidden"), const(name="low"), _scaled),
     op("Add", _scaled, var("bias"), commutative=True),
     _scaled,
 )
@@ -106,7 +107,8 @@ def _scale(m: Match, given: float = 1.0) -> float | None:
 
 def _bias(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     """What is added to the scores, if anything is."""
-    bias, mask = m.get("bias"), m.get("mask")
+    bias, hidden = m.get("bias"), m.get("hidden")
+    mask = m.get("mask") if hidden is None else hidden
     if bias is None and mask is None:
         return ()
     if m["q"].dtype != ir.DataType.FLOAT:
@@ -117,11 +119,25 @@ def _bias(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
         assert bias is not None
         return _added(bias, m, b)
     low = m.scalar("low")
-    if low is None or not math.isfinite(low) or low > LOW:  # keeps 1
-        return Miss("what hides a score is not a finite number below all scores")
-    lowest = max(low, FLOOR)  # needs 7
+    if low is None or not low <= LOW:  # needs 7
+        return Miss("what hides a score is not below all scores")
+    if low == -math.inf and not _shows_each_row(mask, hidden is None, m):  # keeps 1
+        return Miss("a row may be hidden by -inf")
+    lowest = max(low, FLOOR)
     zero, bottom = (b.constant(np.asarray(number, np.float32)) for number in (0, lowest))
-    return (b.op("Where", mask, zero, bottom),)
+    choices = (zero, bottom) if hidden is None else (bottom, zero)
+    return (b.op("Where", mask, *choices),)
+
+
+def _shows_each_row(mask: ir.Value | None, shown: bool, m: Match) -> bool:
+    """True if each row of ``mask`` has a key where it is ``shown``."""
+    queries = m["q"].shape
+    if mask is None or queries is None:
+        return False
+    array = m.array(mask, None)
+    if array is not None:
+        return bool((array == shown).any(-1).all())
+    return on_diagonal(mask, queries[2], m.constants) == shown
 
 
 def _full(mask: ir.Value | None, q: ir.Value, keys: ir.Value) -> bool:
