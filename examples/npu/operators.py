@@ -8,6 +8,7 @@ body says the same in floats, so a fallback runs what the units do not take.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 import onnx_ir as ir
@@ -15,22 +16,32 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.native.operators import CONV
 from smelt.native.operators import infer as infer_conv
-from smelt.operators.declare import Attribute, Attributes, Operator, Result
+from smelt.operators.declare import (
+    Attribute,
+    Attributes,
+    Computed,
+    Given,
+    Operator,
+    Result,
+    int_of,
+    ints_of,
+)
 
 DOMAIN = "example.npu"
-T = ir.AttributeType
+INT, INTS = ir.AttributeType.INT, ir.AttributeType.INTS
+FLOAT, FLOATS = ir.AttributeType.FLOAT, ir.AttributeType.FLOATS
+Operand = TypeVar("Operand", np.ndarray, ir.Value)
 Values = Sequence["ir.Value | None"]
-Arrays = Sequence["np.ndarray | None"]
 
 QUANTIZED = (
-    Attribute("x_scale", T.FLOAT, required=True),
-    Attribute("x_zero", T.INT, 0),
-    Attribute("w_scales", T.FLOATS, required=True),
-    Attribute("y_scale", T.FLOAT, required=True),
-    Attribute("y_zero", T.INT, 0),
-    Attribute("relu", T.INT, 0),
+    Attribute("x_scale", FLOAT, required=True),
+    Attribute("x_zero", INT, 0),
+    Attribute("w_scales", FLOATS, required=True),
+    Attribute("y_scale", FLOAT, required=True),
+    Attribute("y_zero", INT, 0),
+    Attribute("relu", INT, 0),
 )
-WINDOW = (*(Attribute(name, T.INTS, required=True) for name in CONV), Attribute("group", T.INT, 1))
+WINDOW = (*(Attribute(name, INTS, required=True) for name in CONV), Attribute("group", INT, 1))
 
 
 def requantized(sums: np.ndarray, attributes: Attributes, axis: int) -> np.ndarray:
@@ -42,15 +53,15 @@ def requantized(sums: np.ndarray, attributes: Attributes, axis: int) -> np.ndarr
     real = sums.astype(np.float32) * factor.reshape(shape)
     if attributes["relu"]:
         real = np.maximum(real, 0)
-    return np.clip(np.rint(real) + attributes["y_zero"], -128, 127).astype(np.int8)
+    return np.clip(np.rint(real) + int_of(attributes, "y_zero"), -128, 127).astype(np.int8)
 
 
-def convolved(inputs: Arrays, attributes: Attributes) -> tuple[np.ndarray, ...]:
+def convolved(inputs: Given, attributes: Attributes) -> Computed:
     """One integer product a position of the window; padding is the zero point."""
     x, w, bias = inputs
     assert x is not None and w is not None and bias is not None  # noqa: PT018
-    (kh, kw), (sh, sw) = attributes["kernel_shape"], attributes["strides"]  # type: ignore[misc]
-    top, left, bottom, right = attributes["pads"]  # type: ignore[misc]
+    (kh, kw), (sh, sw) = ints_of(attributes, "kernel_shape"), ints_of(attributes, "strides")
+    top, left, bottom, right = ints_of(attributes, "pads")
     wide = x.astype(np.int32) - np.int32(attributes["x_zero"])
     wide = np.pad(wide, ((0, 0), (0, 0), (top, bottom), (left, right)))
     views = np.lib.stride_tricks.sliding_window_view(wide, (kh, kw), (2, 3))[:, :, ::sh, ::sw]
@@ -58,7 +69,7 @@ def convolved(inputs: Arrays, attributes: Attributes) -> tuple[np.ndarray, ...]:
     return (requantized(sums + bias.reshape(-1, 1, 1), attributes, 1),)
 
 
-def multiplied(inputs: Arrays, attributes: Attributes) -> tuple[np.ndarray, ...]:
+def multiplied(inputs: Given, attributes: Attributes) -> Computed:
     """Rows of x by columns of w."""
     x, w, bias = inputs
     assert x is not None and w is not None and bias is not None  # noqa: PT018
@@ -86,11 +97,12 @@ def quantize(b: Builder, x: ir.Value, scale: np.ndarray, zero: int) -> ir.Value:
 def _body(conv: bool, b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
     x, w, bias = inputs
     assert x is not None and w is not None and bias is not None  # noqa: PT018
+    assert bias.shape is not None
     scales = np.asarray(attributes["w_scales"], np.float32)
     x_scale = np.float32(attributes["x_scale"])
-    real = dequantize(b, x, np.asarray(x_scale), int(attributes["x_zero"]))  # type: ignore[arg-type]
+    real = dequantize(b, x, np.asarray(x_scale), int_of(attributes, "x_zero"))
     weights = dequantize(b, w, scales.reshape(-1, 1, 1, 1) if conv else scales, 0)
-    offset = dequantize(b, bias, x_scale * np.broadcast_to(scales, bias.shape.numpy()), 0)  # type: ignore[union-attr]
+    offset = dequantize(b, bias, x_scale * np.broadcast_to(scales, bias.shape.numpy()), 0)
     if conv:
         window = {name: attributes[name] for name in CONV}
         y = b.op("Conv", real, weights, offset, group=attributes["group"], **window)
@@ -98,7 +110,7 @@ def _body(conv: bool, b: Builder, inputs: Values, attributes: Attributes) -> tup
         y = b.op("Add", b.op("MatMul", real, weights), offset)
     y = b.op("Relu", y) if attributes["relu"] else y
     y_scale = np.asarray(attributes["y_scale"], np.float32)
-    return (quantize(b, y, y_scale, int(attributes["y_zero"])),)  # type: ignore[arg-type]
+    return (quantize(b, y, y_scale, int_of(attributes, "y_zero")),)
 
 
 def _infer_product(inputs: Values, attributes: Attributes) -> tuple[Result, ...]:
@@ -110,11 +122,29 @@ def _infer_product(inputs: Values, attributes: Attributes) -> tuple[Result, ...]
     return (Result(x.dtype, ir.Shape([x.shape[0], w.shape[1]])),)
 
 
-def _infer_scaled(dtype: ir.DataType) -> object:
-    return lambda inputs, attributes: (Result(dtype, inputs[0].shape),)
+def _single(inputs: Sequence[Operand | None]) -> Operand:
+    """The one operand of an operator that takes one."""
+    (x,) = inputs
+    if x is None:
+        raise ValueError("the operator takes one operand")
+    return x
 
 
-SCALE = (Attribute("scale", T.FLOAT, required=True), Attribute("zero", T.INT, 0))
+def _quantized(inputs: Given, attributes: Attributes) -> Computed:
+    real = np.rint(_single(inputs) / np.float32(attributes["scale"]))
+    return (np.clip(real + int_of(attributes, "zero"), -128, 127).astype(np.int8),)
+
+
+def _dequantized(inputs: Given, attributes: Attributes) -> Computed:
+    moved = _single(inputs).astype(np.int32) - int_of(attributes, "zero")
+    return ((moved * np.float32(attributes["scale"])).astype(np.float32),)
+
+
+def _scale(attributes: Attributes) -> np.ndarray:
+    return np.asarray(attributes["scale"], np.float32)
+
+
+SCALE = (Attribute("scale", FLOAT, required=True), Attribute("zero", INT, 0))
 
 CONV_RELU = Operator(
     domain=DOMAIN,
@@ -146,13 +176,9 @@ QUANTIZE = Operator(
     inputs=("x",),
     outputs=("y",),
     attributes=SCALE,
-    infer=_infer_scaled(ir.DataType.INT8),  # type: ignore[arg-type]
-    reference=lambda inputs, a: (
-        np.clip(np.rint(inputs[0] / np.float32(a["scale"])) + a["zero"], -128, 127).astype(np.int8),
-    ),
-    body=lambda b, inputs, a: (
-        quantize(b, inputs[0], np.asarray(a["scale"], np.float32), a["zero"]),  # type: ignore[arg-type]
-    ),
+    infer=lambda inputs, _: (Result(ir.DataType.INT8, _single(inputs).shape),),
+    reference=_quantized,
+    body=lambda b, inputs, a: (quantize(b, _single(inputs), _scale(a), int_of(a, "zero")),),
 )
 DEQUANTIZE = Operator(
     domain=DOMAIN,
@@ -161,13 +187,9 @@ DEQUANTIZE = Operator(
     inputs=("x",),
     outputs=("y",),
     attributes=SCALE,
-    infer=_infer_scaled(ir.DataType.FLOAT),  # type: ignore[arg-type]
-    reference=lambda inputs, a: (
-        ((inputs[0].astype(np.int32) - a["zero"]) * np.float32(a["scale"])).astype(np.float32),  # type: ignore[union-attr]
-    ),
-    body=lambda b, inputs, a: (
-        dequantize(b, inputs[0], np.asarray(a["scale"], np.float32), a["zero"]),  # type: ignore[arg-type]
-    ),
+    infer=lambda inputs, _: (Result(ir.DataType.FLOAT, _single(inputs).shape),),
+    reference=_dequantized,
+    body=lambda b, inputs, a: (dequantize(b, _single(inputs), _scale(a), int_of(a, "zero")),),
 )
 
 OPERATORS = (CONV_RELU, MATMUL_RELU, QUANTIZE, DEQUANTIZE)

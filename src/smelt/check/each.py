@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 import onnx_ir as ir
 
@@ -25,21 +24,15 @@ from smelt.errors import Mismatch, SmeltError
 from smelt.ir.interface_change import DimBound, InterfaceChange
 from smelt.passes.base import Exactness, together
 from smelt.passes.pipeline import Step, Steps, to_text
-from smelt.passes.run import Observer, PassReport
+from smelt.passes.run import PassReport
 from smelt.runtime.interface import interface_of
 from smelt.spans import span
 
 
-class Verifier(Observer, Protocol):
-    """An observer that has a last word when the pipeline is through."""
+class Verifier:
+    """An observer that has a last word when the pipeline is through; ``kind`` says when it runs."""
 
-    evidence: Evidence
-
-    def finish(self, model: ir.Model) -> None: ...
-
-
-class VerifyFinal:
-    """Compares the result of a whole pipeline with its source; raises Mismatch E702."""
+    kind = ""
 
     def __init__(
         self,
@@ -50,13 +43,26 @@ class VerifyFinal:
         samples: Sequence[Sample] | None = None,
     ) -> None:
         self.source, self.steps, self.dims, self.seed = source, steps, dims, seed
-        self.evidence = Evidence("final")
-        self.cases = _cases(source, samples)
-        self.declared: list[Exactness] = []
-        self.changes: list[InterfaceChange] = []
+        self.evidence = Evidence(self.kind)
+        with _timed(self.evidence):
+            self.begin(() if samples is None else cases_of(interface_of(source), samples))
+
+    def begin(self, cases: Sequence[Case]) -> None:
+        """Prepare to compare on ``cases``, or where there are none on inputs made up."""
 
     def before_pass(self, step: Step, model: ir.Model) -> None:
         """Nothing to do before a pass."""
+
+
+class VerifyFinal(Verifier):
+    """Compares the result of a whole pipeline with its source; raises Mismatch E702."""
+
+    kind = "final"
+
+    def begin(self, cases: Sequence[Case]) -> None:
+        self.cases = cases
+        self.declared: list[Exactness] = []
+        self.changes: list[InterfaceChange] = []
 
     def after_pass(self, step: Step, model: ir.Model, report: PassReport) -> None:
         """Note what a pass promises that changed something, and what it did to the interface."""
@@ -93,28 +99,17 @@ class VerifyFinal:
         return baseline.sentences(compared)
 
 
-class VerifyEach:
+class VerifyEach(Verifier):
     """Compares the model after each pass with the model before it, and with the source.
 
     Raises Mismatch E701, which names the first pass at which a result is wrong, and a reproducer.
     """
 
-    def __init__(
-        self,
-        source: ir.Model,
-        steps: Steps,
-        dims: Dims | None = None,
-        seed: int = 0,
-        samples: Sequence[Sample] | None = None,
-    ) -> None:
-        self.source, self.steps, self.dims, self.seed = source, steps, dims, seed
-        self.evidence = Evidence("each")
-        with _timed(self.evidence):
-            baseline = Baseline(source, dims, seed, cases=_cases(source, samples))
-            self.trail = Trail(baseline, dims, self.evidence)
+    kind = "each"
 
-    def before_pass(self, step: Step, model: ir.Model) -> None:
-        """Nothing to do before a pass."""
+    def begin(self, cases: Sequence[Case]) -> None:
+        baseline = Baseline(self.source, self.dims, self.seed, cases=cases)
+        self.trail = Trail(baseline, self.dims, self.evidence)
 
     def after_pass(self, step: Step, model: ir.Model, report: PassReport) -> None:
         """Compare, if the pass changed anything."""
@@ -139,10 +134,6 @@ class VerifyEach:
             why = f"each pass kept to what it declares, which is {finding.declared} together"
         error = Mismatch("E701", what, at=[*places, *finding.problems][:8], why=why)
         return _with_reproducer(error, source, text, self.seed, self.dims)
-
-
-def _cases(source: ir.Model, samples: Sequence[Sample] | None) -> Sequence[Case]:
-    return () if samples is None else cases_of(interface_of(source), samples)
 
 
 @contextmanager

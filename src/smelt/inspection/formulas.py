@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 import onnx_ir as ir
 
 from smelt.inspection.polynomial import ONCE, ZERO, Polynomial, elements
+from smelt.operators.elementwise import ELEMENTWISE
 
 Formula = Callable[[ir.Node], Polynomial | None]
 
@@ -174,18 +175,10 @@ VIEWS = (
 )
 """Operators that need not even move data."""
 
-_UNARY = (
-    *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Ceil", "Celu"),
-    *("Clip", "Cos", "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish"),
-    *("IsInf", "IsNaN", "LeakyRelu", "Log", "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round"),
-    *("Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt"),
-    *("Swish", "Tan", "Tanh", "ThresholdedRelu", "Bernoulli"),
-)
-_BINARY = (
-    *("Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater"),
-    *("GreaterOrEqual", "Less", "LessOrEqual", "Mod", "Mul", "Or", "PRelu", "Pow", "Sub", "Where"),
-    *("Xor", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
-)
+_FOLDED = ("Sum", "Max", "Min", "Mean")
+"""Operators that take any number of tensors, two at a time."""
+
+_RANDOM = ("Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 
 PRODUCTS: Mapping[str, Formula] = {
     **_all(_matmul, "MatMul", "MatMulInteger", "QLinearMatMul"),
@@ -209,8 +202,8 @@ OTHERS: Mapping[str, Formula] = {
     "LpPool": _window(2),
     **_all(_each_in(1), "GlobalAveragePool", "GlobalMaxPool"),
     "GlobalLpPool": _each_in(2),
-    **_all(_each_out(1), *_UNARY, *_BINARY),
-    **_all(_variadic(1), "Sum", "Max", "Min"),
+    **_all(_each_out(1), *ELEMENTWISE.difference(_FOLDED, MOVED, VIEWS), *_RANDOM),
+    **_all(_variadic(1), *_FOLDED),
     "Mean": _variadic(0),
     **_all(_each_out(2), "BatchNormalization", "QuantizeLinear", "DequantizeLinear"),
     "DynamicQuantizeLinear": _each_out(4),

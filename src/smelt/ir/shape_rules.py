@@ -3,7 +3,7 @@
 ``Split`` and ``Squeeze`` whose sizes or axes are computed at run time, ``Unique`` along an axis,
 the batched ``Scan`` of opset 8: the library assumes equal parts, squeezes every 1, returns a
 vector, forgets the batch. Here what is not known stays unknown. ``If``, ``Loop`` and ``Resize``
-have files of their own. ``register_shape_rule`` takes rules for operators of other domains.
+have files of their own.
 """
 
 from __future__ import annotations
@@ -30,16 +30,6 @@ from smelt.ir.resize_shapes import infer_resize
 from smelt.ir.shape_registry import ShapeRule, registry, rewrap
 from smelt.ir.slice_shapes import at_run_time, bounded
 from smelt.ir.tracked_elements import MAX_ELEMENTS, check_elements, check_sizes
-
-
-def register_shape_rule(
-    domain: str, op_type: str, since_version: int = 1
-) -> Callable[[ShapeRule], ShapeRule]:
-    """Decorate the rule of an operator: it sets dtype and shape of each output it knows."""
-    decorate: Callable[[ShapeRule], ShapeRule] = registry.register(
-        domain, op_type, since_version=since_version
-    )
-    return decorate
 
 
 def register_own_rules() -> None:

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.shapes import Dim
-from smelt.operators.declare import Attribute, Attributes, Operator, Result
+from smelt.operators.declare import Attribute, Attributes, Operator, Result, int_of, ints_of
 
 DOMAIN = "smelt.c"
 CONV = ("kernel_shape", "strides", "dilations", "pads")
@@ -27,7 +27,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
         raise ValueError("ConvRelu takes an image and weights")
     if x.shape is None or w.shape is None:
         return (Result(x.dtype, None),)
-    kernel, strides, dilations, pads = (_ints(attributes, name) for name in CONV)
+    kernel, strides, dilations, pads = (ints_of(attributes, name) for name in CONV)
     rank = len(kernel)
     if len(x.shape) != rank + 2 or len(w.shape) != rank + 2 or len(pads) != 2 * rank:
         raise ValueError(f"shapes {x.shape} and {w.shape} do not fit {rank} spatial dims")
@@ -45,7 +45,7 @@ def reference(
     x, w, bias = (*inputs, None)[:3]
     assert x is not None
     assert w is not None
-    kernel, strides, dilations, pads = (_ints(attributes, name) for name in CONV)
+    kernel, strides, dilations, pads = (ints_of(attributes, name) for name in CONV)
     rank, group = len(kernel), _group(attributes)
     padded = np.pad(x, [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:], strict=True)])
     reach = [d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True)]
@@ -68,7 +68,7 @@ def body(
     b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
 ) -> tuple[ir.Value, ...]:
     """Relu of Conv."""
-    kernel, strides, dilations, pads = (_ints(attributes, name) for name in CONV)
+    kernel, strides, dilations, pads = (ints_of(attributes, name) for name in CONV)
     conv = b.op(
         "Conv",
         *inputs,
@@ -81,16 +81,9 @@ def body(
     return (b.op("Relu", conv),)
 
 
-def _ints(attributes: Attributes, name: str) -> tuple[int, ...]:
-    value = attributes[name]
-    if not isinstance(value, tuple):
-        raise ValueError(f"{name} holds no integers")
-    return tuple(int(item) for item in value)
-
-
 def _group(attributes: Attributes) -> int:
-    value = attributes["group"]
-    if not isinstance(value, int) or value < 1:
+    value = int_of(attributes, "group")
+    if value < 1:
         raise ValueError("group is below 1")
     return value
 

@@ -15,7 +15,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.operators.declare import Attribute, Attributes, Operator, Result
+from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result, int_of
 
 INT64, UINT64, DOUBLE = ir.DataType.INT64, ir.DataType.UINT64, ir.DataType.DOUBLE
 
@@ -63,14 +63,10 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 
 
 def _target(attributes: Attributes) -> ir.DataType:
-    to = attributes["to"]
-    assert isinstance(to, int)
-    return ir.DataType(to)
+    return ir.DataType(int_of(attributes, "to"))
 
 
-def reference(
-    inputs: Sequence[np.ndarray | None], attributes: Attributes
-) -> tuple[np.ndarray, ...]:
+def reference(inputs: Given, attributes: Attributes) -> Computed:
     """The same memory under another name."""
     (x,) = inputs
     assert x is not None

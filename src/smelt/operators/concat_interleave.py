@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.shapes import Dim
-from smelt.operators.declare import Attribute, Attributes, Operator, Result
+from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
 
 
 def axis_of(attributes: Attributes, rank: int) -> int:
@@ -52,9 +52,7 @@ def _agreed(dims: Sequence[Dim]) -> Dim:
     return sizes.pop() if sizes else dims[0]
 
 
-def reference(
-    inputs: Sequence[np.ndarray | None], attributes: Attributes
-) -> tuple[np.ndarray, ...]:
+def reference(inputs: Given, attributes: Attributes) -> Computed:
     """Stacks behind the axis, and makes the two axes one."""
     arrays = [array for array in inputs if array is not None]
     shape = list(arrays[0].shape)

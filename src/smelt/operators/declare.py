@@ -22,6 +22,24 @@ AttributeValue: TypeAlias = (
     int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | None
 )
 Attributes: TypeAlias = Mapping[str, AttributeValue]
+Given: TypeAlias = Sequence[np.ndarray | None]
+"""The arrays that a reference gets; None for an optional input that is absent."""
+Computed: TypeAlias = tuple[np.ndarray, ...]
+"""What a reference gives."""
+
+
+def int_of(attributes: Attributes, name: str) -> int:
+    """The value of an attribute that is declared as INT."""
+    value = attributes[name]
+    assert isinstance(value, int)
+    return value
+
+
+def ints_of(attributes: Attributes, name: str) -> tuple[int, ...]:
+    """The values of an attribute that is declared as INTS; from JSON they come as a list."""
+    value = attributes[name]
+    assert isinstance(value, tuple | list)
+    return tuple(int(item) for item in value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +66,7 @@ Infer: TypeAlias = Callable[[Sequence[ir.Value | None], Attributes], Sequence[Re
 Raises ValueError, with one sentence, if the inputs can't be right.
 """
 
-Reference: TypeAlias = Callable[[Sequence[np.ndarray | None], Attributes], Sequence[np.ndarray]]
+Reference: TypeAlias = Callable[[Given, Attributes], Sequence[np.ndarray]]
 """The results for arrays, written for clarity."""
 
 Body: TypeAlias = Callable[

@@ -17,7 +17,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.shapes import Dim
-from smelt.operators.declare import Attribute, Attributes, Operator, Result
+from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
 
 WIDE = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64)
 """Element types that every runtime contracts; narrower ones are widened first."""
@@ -124,9 +124,7 @@ def _known(a: Dim, b: Dim) -> Dim:
     return a if isinstance(a, int) or not isinstance(b, int) else b
 
 
-def reference(
-    inputs: Sequence[np.ndarray | None], attributes: Attributes
-) -> tuple[np.ndarray, ...]:
+def reference(inputs: Given, attributes: Attributes) -> Computed:
     """Aligns the dims by broadcasting, then combines and reduces in the accumulator type."""
     lhs, rhs = inputs
     assert lhs is not None

@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.shapes import Dim
-from smelt.operators.declare import Attributes, Operator, Result
+from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 """Bits of the rotations of each round, for even and odd groups of four rounds."""
@@ -56,9 +56,7 @@ def _meet(group: Sequence[Dim]) -> Dim:
     return ir.SymbolicDim(None) if symbols else first
 
 
-def reference(
-    inputs: Sequence[np.ndarray | None], attributes: Attributes
-) -> tuple[np.ndarray, ...]:
+def reference(inputs: Given, attributes: Attributes) -> Computed:
     """The cipher on whole arrays."""
     k0, k1, x0, x1 = np.broadcast_arrays(*(np.asarray(array) for array in inputs))
     keys = [k0, k1, k0 ^ k1 ^ np.uint32(PARITY)]

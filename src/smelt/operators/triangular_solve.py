@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.shapes import conflicting_shapes
-from smelt.operators.declare import Attribute, Attributes, Operator, Result
+from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.linalg.batches import check_square
 from smelt.operators.linalg.matrices import (
@@ -46,9 +46,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     return (Result(b.dtype, b.shape),)
 
 
-def reference(
-    inputs: Sequence[np.ndarray | None], attributes: Attributes
-) -> tuple[np.ndarray, ...]:
+def reference(inputs: Given, attributes: Attributes) -> Computed:
     """Substitution, row by row, over the whole batch at once."""
     a, b = inputs
     assert a is not None

@@ -11,8 +11,6 @@ import onnx_ir as ir
 if TYPE_CHECKING:
     import onnxruntime as ort
 
-NATIVE_KINDS = "biufcOUS"
-
 
 def is_native(dtype: ir.DataType | None) -> bool:
     """True if ONNX Runtime converts this element type to and from NumPy itself."""

@@ -10,12 +10,11 @@ from smelt.ir import broadcast, opset, text
 from smelt.ir.build import Builder
 from smelt.ir.shapes import ShapeInference
 from smelt.operators.elementwise import (
-    BINARY,
+    BROADCASTING,
     COMMUTATIVE,
     ELEMENTWISE,
     ROWS,
     UNARY,
-    VARIADIC,
     WITHIN_FORMULAS,
     Row,
 )
@@ -27,9 +26,10 @@ OPSET = 24
 
 
 def test_the_sets_agree() -> None:
-    assert UNARY | BINARY | VARIADIC < ELEMENTWISE
-    assert not UNARY & BINARY
-    assert COMMUTATIVE <= BINARY | VARIADIC
+    assert UNARY | BROADCASTING < ELEMENTWISE
+    assert not UNARY & BROADCASTING
+    assert COMMUTATIVE <= BROADCASTING
+    assert set(broadcast.ELEMENTWISE) == BROADCASTING
     assert not ELEMENTWISE & (opset.RANDOM | opset.MOVEMENT - {"Identity"} | opset.REDUCTIONS)
 
 

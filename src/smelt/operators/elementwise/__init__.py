@@ -13,12 +13,11 @@ from smelt.operators.elementwise import activation, arithmetic, functions, logic
 from smelt.operators.elementwise.row import Formula, Rounding, Row
 
 __all__ = [
-    "BINARY",
+    "BROADCASTING",
     "COMMUTATIVE",
     "ELEMENTWISE",
     "ROWS",
     "UNARY",
-    "VARIADIC",
     "WITHIN_FORMULAS",
     "Formula",
     "Rounding",
@@ -46,6 +45,6 @@ ELEMENTWISE = frozenset(ROWS)
 UNARY = frozenset(name for name, row in ROWS.items() if row.operands == 1) - {"Clip"}
 """Operators of one tensor; other inputs, if any, are scalars."""
 
-BINARY = frozenset(name for name, row in ROWS.items() if row.operands == 2)
-VARIADIC = frozenset(name for name, row in ROWS.items() if row.operands is None)
+BROADCASTING = frozenset(name for name, row in ROWS.items() if row.operands != 1) - {"PRelu"}
+"""Operators that broadcast all their tensors against each other."""
 COMMUTATIVE = frozenset(name for name, row in ROWS.items() if row.commutative)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from smelt.operators.declare import Attributes, Operator, Result
+from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
 from smelt.operators.linalg.batches import check_square, each
 
 Decomposition = Callable[[np.ndarray], Sequence[np.ndarray]]
@@ -45,18 +45,14 @@ def _operand(
     return re.shape if re.shape is not None else im.shape, re.dtype or im.dtype
 
 
-def eig_reference(
-    inputs: Sequence[np.ndarray | None], attributes: Attributes
-) -> tuple[np.ndarray, ...]:
+def eig_reference(inputs: Given, attributes: Attributes) -> Computed:
     """``geev`` of LAPACK: vectors are columns of length 1; NaN for what is not finite."""
     from scipy.linalg import eig
 
     return _parts_of(lambda matrix: eig(matrix, left=True, right=True), inputs, (1, 2, 2))
 
 
-def schur_reference(
-    inputs: Sequence[np.ndarray | None], attributes: Attributes
-) -> tuple[np.ndarray, ...]:
+def schur_reference(inputs: Given, attributes: Attributes) -> Computed:
     """``gees`` of LAPACK; NaN for what is not finite."""
     from scipy.linalg import schur
 

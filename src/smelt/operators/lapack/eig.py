@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from smelt.operators.declare import Attributes, Operator, Result
+from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
 from smelt.operators.linalg.batches import check_square, each
 
 
@@ -24,9 +24,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Res
     return [Result(a.dtype, values)] * 2 + [Result(a.dtype, a.shape)] * 4
 
 
-def reference(
-    inputs: Sequence[np.ndarray | None], attributes: Attributes
-) -> tuple[np.ndarray, ...]:
+def reference(inputs: Given, attributes: Attributes) -> Computed:
     """``geev`` of LAPACK: vectors are columns of length 1; NaN for what is not finite."""
     from scipy.linalg import eig
 

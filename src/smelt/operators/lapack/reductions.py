@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.shapes import Dim
-from smelt.operators.declare import Attribute, Attributes, Operator, Result
+from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
 from smelt.operators.linalg.batches import check_square, each
 
 
@@ -35,9 +35,7 @@ def _infer(name: str, shapes: Callable[[Dim, Dim], list[list[Dim]]]) -> Callable
     return infer
 
 
-def schur_reference(
-    inputs: Sequence[np.ndarray | None], attributes: Attributes
-) -> tuple[np.ndarray, ...]:
+def schur_reference(inputs: Given, attributes: Attributes) -> Computed:
     """``gees`` of LAPACK, in real form; NaN for what is not finite."""
     from scipy.linalg import schur
 
@@ -53,9 +51,7 @@ def schur_reference(
     return each(decompose, (a.shape[-2:],) * 2, (a.dtype,) * 2, (a,), (2,))
 
 
-def hessenberg_reference(
-    inputs: Sequence[np.ndarray | None], attributes: Attributes
-) -> tuple[np.ndarray, ...]:
+def hessenberg_reference(inputs: Given, attributes: Attributes) -> Computed:
     """``gehrd`` of LAPACK."""
     from scipy.linalg.lapack import get_lapack_funcs
 
@@ -71,9 +67,7 @@ def hessenberg_reference(
     return each(reduce, ((n, n), (max(n - 1, 0),)), (a.dtype,) * 2, (a,), (2,))
 
 
-def tridiagonal_reference(
-    inputs: Sequence[np.ndarray | None], attributes: Attributes
-) -> tuple[np.ndarray, ...]:
+def tridiagonal_reference(inputs: Given, attributes: Attributes) -> Computed:
     """``sytrd`` of LAPACK."""
     from scipy.linalg.lapack import get_lapack_funcs
 

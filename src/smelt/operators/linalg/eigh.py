@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from smelt.operators.declare import Attribute, Attributes, Operator, Result
+from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.linalg.batches import check_square, each
 from smelt.operators.linalg.jacobi import SWEEPS, partners, rotation, rounds_of, turned
@@ -41,9 +41,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     return Result(a.dtype, a.shape), Result(a.dtype, values)
 
 
-def reference(
-    inputs: Sequence[np.ndarray | None], attributes: Attributes
-) -> tuple[np.ndarray, ...]:
+def reference(inputs: Given, attributes: Attributes) -> Computed:
     """``syevd`` of LAPACK."""
     (a,) = inputs
     assert a is not None

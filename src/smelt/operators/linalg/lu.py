@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from smelt.operators.declare import Attribute, Attributes, Operator, Result
+from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result, int_of
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.linalg.batches import check_matrices, each, lesser
 from smelt.operators.linalg.matrices import (
@@ -40,9 +40,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     return Result(dtype, shape), Result(integer, pivots), Result(integer, ir.Shape([*batch, rows]))
 
 
-def reference(
-    inputs: Sequence[np.ndarray | None], attributes: Attributes
-) -> tuple[np.ndarray, ...]:
+def reference(inputs: Given, attributes: Attributes) -> Computed:
     """Column by column, matrix by matrix."""
     (a,) = inputs
     assert a is not None
@@ -128,22 +126,18 @@ def infer_permutation(
     return (Result(ir.DataType.INT32, ir.Shape([*pivots.shape.dims[:-1], count])),)
 
 
-def permutation_reference(
-    inputs: Sequence[np.ndarray | None], attributes: Attributes
-) -> tuple[np.ndarray, ...]:
+def permutation_reference(inputs: Given, attributes: Attributes) -> Computed:
     """Swap after swap."""
     (pivots,) = inputs
-    count = attributes["permutation_size"]
+    count = int_of(attributes, "permutation_size")
     assert pivots is not None
-    assert isinstance(count, int)
     return each(lambda p: (permutation_of(p, count),), ((count,),), (np.int32,), (pivots,), (1,))
 
 
 def permutation_steps(m: Nodes, attributes: Attributes, pivots: Tensor) -> tuple[Tensor, ...]:
     """Swap after swap."""
     wide = m.op("Cast", pivots, to=int(ir.DataType.INT64))
-    number = attributes["permutation_size"]
-    assert isinstance(number, int)
+    number = int_of(attributes, "permutation_size")
     count = m.tensor(m.constant(number, ir.DataType.INT64))
     as_columns = m.op("Unsqueeze", wide, ints(m, -1))
     permutation = _counted(m, as_columns, count)

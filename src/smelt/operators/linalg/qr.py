@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from smelt.operators.declare import Attributes, Operator, Result
+from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.linalg.batches import check_matrices, each, lesser
 from smelt.operators.linalg.matrices import (
@@ -46,9 +46,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     return Result(dtype, shape), Result(dtype, taus), Result(integer, order)
 
 
-def reference(
-    inputs: Sequence[np.ndarray | None], attributes: Attributes
-) -> tuple[np.ndarray, ...]:
+def reference(inputs: Given, attributes: Attributes) -> Computed:
     """``geqrf`` of LAPACK."""
     (a,) = inputs
     assert a is not None
@@ -62,9 +60,7 @@ def reference(
     return each(factor, shapes, (a.dtype, a.dtype), (a,), (2,))
 
 
-def pivoting_reference(
-    inputs: Sequence[np.ndarray | None], attributes: Attributes
-) -> tuple[np.ndarray, ...]:
+def pivoting_reference(inputs: Given, attributes: Attributes) -> Computed:
     """``geqp3`` of LAPACK."""
     from scipy.linalg.lapack import get_lapack_funcs
 
@@ -83,9 +79,7 @@ def pivoting_reference(
     return each(factor, shapes, (a.dtype, a.dtype, np.int32), (a,), (2,))
 
 
-def product_reference(
-    inputs: Sequence[np.ndarray | None], attributes: Attributes
-) -> tuple[np.ndarray, ...]:
+def product_reference(inputs: Given, attributes: Attributes) -> Computed:
     """From the last reflection to the first."""
     a, taus = inputs
     assert a is not None

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from smelt.operators.declare import Attributes, Operator, Result
+from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.linalg.batches import check_matrices, each
 from smelt.operators.linalg.matrices import in_double, ints, places, row, size, total, zeros_like
@@ -28,9 +28,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     return (Result(inputs[3].dtype, shape),)
 
 
-def reference(
-    inputs: Sequence[np.ndarray | None], attributes: Attributes
-) -> tuple[np.ndarray, ...]:
+def reference(inputs: Given, attributes: Attributes) -> Computed:
     """Elimination of one diagonal, two rows at a time."""
     lower, diagonal, upper, b = (np.asarray(array) for array in inputs)
     arrays = (lower, diagonal, upper, b)

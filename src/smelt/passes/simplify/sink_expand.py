@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from smelt.ir.broadcast import ELEMENTWISE
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import same_dim
 from smelt.ir.walk import producer_of
-from smelt.operators.elementwise import UNARY
+from smelt.operators.elementwise import BROADCASTING, UNARY
 from smelt.passes.base import EXACT, rule_pass
 
+_ALL = tuple(sorted(BROADCASTING))
 
-@rule(op(ELEMENTWISE, var("first"), rest=True), needs=("Expand",), same_shape=True)
+
+@rule(op(_ALL, var("first"), rest=True), needs=("Expand",), same_shape=True)
 def broadcast_instead(m: Match, b: Builder) -> Replacement:
     result = m.root.outputs[0].shape
     for index, value in enumerate(m.root.inputs):
@@ -53,9 +54,7 @@ def _broadcast_to(result: ir.Shape, operands: list[ir.Value | None]) -> bool:
     )
 
 
-@rule(
-    op((*ELEMENTWISE, *UNARY, "Cast"), var("first"), rest=True), needs=("Expand",), same_shape=True
-)
+@rule(op((*_ALL, *UNARY, "Cast"), var("first"), rest=True), needs=("Expand",), same_shape=True)
 def expand_afterwards(m: Match, b: Builder) -> Replacement:
     inputs = m.root.inputs
     computed = [i for i, value in enumerate(inputs) if m.scalar(value) is None]
