@@ -88,7 +88,7 @@ def reduce(
     """
     started = time.perf_counter()
     model = load(source, as_is=True)
-    before = sum(1 for _ in scope.nodes(model)), _weight_bytes(model)
+    before = sum(1 for _ in scope.nodes(model)), scope.weight_bytes(model)
     search = Search(model, check, runs, say)
     if not search.shows(model):
         raise UsageError(
@@ -103,7 +103,7 @@ def reduce(
         _shrink(search)
     except (OutOfRuns, KeyboardInterrupt):
         complete = False
-    after = search.count(), _weight_bytes(search.model)
+    after = search.count(), scope.weight_bytes(search.model)
     nodes, weights = zip(before, after, strict=True)
     seconds = time.perf_counter() - started
     return Reduction(search.model, nodes, weights, search.runs, seconds, complete)
@@ -121,12 +121,3 @@ def _shrink(search: Search) -> None:
 def _drop(search: Search) -> None:
     while any(step(search) for step in ROUND):
         pass
-
-
-def _weight_bytes(model: ir.Model) -> int:
-    return sum(
-        value.const_value.nbytes
-        for graph in scope.graphs(model)
-        for value in graph.initializers.values()
-        if value.const_value is not None
-    )

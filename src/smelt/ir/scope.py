@@ -124,3 +124,13 @@ def consumers(value: ir.Value) -> tuple[ir.Node, ...]:
     if len(uses) == 1:
         return tuple(usage.node for usage in uses)
     return tuple(dict.fromkeys(usage.node for usage in uses))
+
+
+def weight_bytes(model: ir.Model) -> int:
+    """Bytes of all initializers of ``model``, read or not."""
+    return sum(
+        value.const_value.nbytes
+        for graph in graphs(model)
+        for value in graph.initializers.values()
+        if value.const_value is not None
+    )

@@ -53,11 +53,9 @@ def compose(
     for i, (part, piece) in enumerate(zip(parts, cut(model, parts), strict=True)):
         who = target if part.taken else fallback
         with span("part", target=who.name, nodes=len(part.nodes)):
-            if part.taken:
-                made.append(emit_selected(piece, target, own))
-            else:
+            if not part.taken:
                 prepare(piece)
-                made.append(emit_selected(piece, fallback, _options(fallback, i)))
+            made.append(emit_selected(piece, who, own if part.taken else _options(fallback, i)))
     plan: Plan[Any, Any] = Plan(whole, own)
     for who in (target, fallback):
         count = sum(len(p.nodes) for p in parts if p.taken == (who is target))
@@ -68,12 +66,13 @@ def compose(
     for folder, artifact in zip(_folders(made), made, strict=True):
         files.update({f"{folder}/{name}": artifact.files[name] for name in artifact.files})
     report = {**plan.facts, "each": [{"target": a.target, **a.report} for a in made]}
-    load = None
-    if all(artifact.load is not None for artifact in made):
-        load = lambda: _chain(  # noqa: E731
-            interface, [(a.opened(), *flow) for a, flow in zip(made, flows, strict=True)], outputs
-        )
-    return Artifact(target.name, whole, files, plan, report, load)
+
+    def load() -> Runner:
+        steps = [(artifact.opened(), *flow) for artifact, flow in zip(made, flows, strict=True)]
+        return _chain(interface, steps, outputs)
+
+    runs = all(artifact.load is not None for artifact in made)
+    return Artifact(target.name, whole, files, plan, report, load if runs else None)
 
 
 def _folders(made: Sequence[Artifact]) -> list[str]:

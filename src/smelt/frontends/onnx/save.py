@@ -51,7 +51,7 @@ def to_proto(
     smelt can load such a model. Raises ResourceLimit E504 if the weights do not fit into one,
     Unsupported E203 for operators without a body.
     """
-    check_size(_weight_bytes(model))
+    check_size(scope.weight_bytes(model))
     copy = _prepared(model, provenance_in_metadata, keep_bare, spent)
     for graph in copy.graphs():
         for value in graph.initializers.values():
@@ -149,7 +149,7 @@ class ModelFiles(Mapping[str, bytes]):
 
 
 def _belongs_beside(model: ir.Model, inline_limit: int) -> bool:
-    return bool(model.graph.meta.get(CAME_BESIDE)) or _weight_bytes(model) > inline_limit
+    return bool(model.graph.meta.get(CAME_BESIDE)) or scope.weight_bytes(model) > inline_limit
 
 
 def _prepared(
@@ -177,12 +177,3 @@ def _drop_shapes_without_types(model: ir.Model) -> None:
         for value in (*graph.inputs, *(value for node in graph for value in node.outputs)):
             if value.type is None:
                 value.shape = None
-
-
-def _weight_bytes(model: ir.Model) -> int:
-    return sum(
-        value.const_value.nbytes
-        for graph in scope.graphs(model)
-        for value in graph.initializers.values()
-        if value.const_value is not None
-    )

@@ -16,6 +16,7 @@ __all__ = [
     "BROADCASTING",
     "COMMUTATIVE",
     "ELEMENTWISE",
+    "FIRST_ONLY",
     "ROWS",
     "UNARY",
     "WITHIN_FORMULAS",
@@ -44,6 +45,9 @@ ELEMENTWISE = frozenset(ROWS)
 
 UNARY = frozenset(name for name, row in ROWS.items() if row.operands == 1) - {"Clip"}
 """Operators of one tensor; other inputs, if any, are scalars."""
+
+FIRST_ONLY = UNARY | {"Clip", "Dropout", "CastLike"}
+"""Operators whose first operand alone has the shape of the result."""
 
 BROADCASTING = frozenset(name for name, row in ROWS.items() if row.operands != 1) - {"PRelu"}
 """Operators that broadcast all their tensors against each other."""

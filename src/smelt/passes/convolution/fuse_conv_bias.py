@@ -34,30 +34,32 @@ _term = const(name="term", limit=None)  # keeps 2
 
 @rule(one_of(op("Add", _conv, _term, commutative=True), op("Sub", _conv, _term)), same_shape=True)
 def conv_plus(m: Match, b: Builder) -> Replacement:
-    conv = Convolution.of(m)
-    if isinstance(conv, Miss):
-        return conv
-    term = _term_of(m, conv)
-    if term is None:
-        return Miss("the constant is not one number for each channel")
+    found = _operands(m)
+    if isinstance(found, Miss):
+        return found
+    conv, term = found
     sign = -1.0 if m.root.op_type == "Sub" else 1.0
     return conv.rebuild(b, None, conv.exact_bias() + sign * term)
 
 
 @rule(op("Sub", _term, _constant_conv), same_shape=True)
 def minus_conv(m: Match, b: Builder) -> Replacement:
-    conv = Convolution.of(m)
-    if isinstance(conv, Miss):
-        return conv
-    term = _term_of(m, conv)
-    if term is None:
-        return Miss("the constant is not one number for each channel")
+    found = _operands(m)
+    if isinstance(found, Miss):
+        return found
+    conv, term = found
     return conv.rebuild(b, -np.ones(conv.channels), term - conv.exact_bias())
 
 
-def _term_of(m: Match, conv: Convolution) -> np.ndarray | None:
-    array = m.array("term", limit=None)
-    return conv.per_channel(array) if array is not None else None  # needs 1, keeps 1
+def _operands(m: Match) -> tuple[Convolution, np.ndarray] | Miss:
+    """The convolution, and the constant as one number for each channel."""
+    conv, array = Convolution.of(m), m.array("term", limit=None)
+    if isinstance(conv, Miss):
+        return conv
+    term = conv.per_channel(array) if array is not None else None  # needs 1, keeps 1
+    if term is None:
+        return Miss("the constant is not one number for each channel")
+    return conv, term
 
 
 fuse_conv_bias = rule_pass(

@@ -14,13 +14,10 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.ir.known_forms import is_known
-from smelt.operators.elementwise import ELEMENTWISE, UNARY
+from smelt.operators.elementwise import ELEMENTWISE, FIRST_ONLY
 from smelt.passes.layout import transposed_axes, transposed_elements
 from smelt.passes.layout.commuted import Commuted, Operands, Perm
 from smelt.passes.layout.untransposed_operand import Make, untransposed_operand
-
-_FIRST_ONLY = UNARY | {"Clip", "Dropout", "CastLike"}
-"""Operators whose first operand alone has the shape of the result."""
 
 _SEVERAL_RESULTS = ("Split", "TopK")
 """All of them in the layout of the operand; others mean something by their number of results."""
@@ -38,7 +35,7 @@ def commute(node: ir.Node, perms: Mapping[ir.Value, Perm], constants: Constants)
     if len(found) != 1 or not is_known(node):
         return None
     perm = found.pop()
-    if node.op_type in ELEMENTWISE or node.op_type in _FIRST_ONLY:
+    if node.op_type in ELEMENTWISE or node.op_type in FIRST_ONLY:
         return _elementwise(node, perm, perms, constants)
     handler = _HANDLERS.get(node.op_type)
     return handler(node, perm, perms, constants) if handler is not None else None
@@ -48,7 +45,7 @@ def _elementwise(
     node: ir.Node, perm: Perm, perms: Mapping[ir.Value, Perm], constants: Constants
 ) -> Commuted | None:
     """Other operands must be scalars, or get into the other layout without a Transpose."""
-    first_only = node.op_type in _FIRST_ONLY
+    first_only = node.op_type in FIRST_ONLY
     if first_only and (node.inputs[0] is None or node.inputs[0] not in perms):
         return None
     others: dict[int, Make] = {}

@@ -25,16 +25,13 @@ from smelt.ir.regions import Region, Regions
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.shapes import same_shape, static_shape
 from smelt.ir.worklist import RuleStats
-from smelt.operators.elementwise import ELEMENTWISE, UNARY
+from smelt.operators.elementwise import ELEMENTWISE, FIRST_ONLY
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 from smelt.passes.simplify.merge_consecutive_reshapes import RESHAPES
 
-_FIRST_ONLY = UNARY | {"Clip", "Dropout", "CastLike"}
-"""Operators whose first operand alone has the shape of the result."""
-
 _QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
 
-_MIDDLE = ELEMENTWISE | _FIRST_ONLY | _QUANTIZERS
+_MIDDLE = ELEMENTWISE | FIRST_ONLY | _QUANTIZERS
 
 
 @graph_pass("fold_reshape_pairs", __doc__, exactness=EXACT)
@@ -175,7 +172,7 @@ def _is_reshape(node: ir.Node) -> bool:
 
 def _reads_one(node: ir.Node) -> bool:
     """True if the first operand alone has the shape of the result."""
-    return node.op_type in _FIRST_ONLY or node.op_type in _QUANTIZERS
+    return node.op_type in FIRST_ONLY or node.op_type in _QUANTIZERS
 
 
 def _has_one_scale(node: ir.Node, rank: int) -> bool:
