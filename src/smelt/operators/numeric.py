@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -9,16 +10,17 @@ Number: TypeAlias = Any
 """A NumPy array or a ``Symbol``, which has the same operators."""
 
 
-class Arithmetic:
+class Arithmetic(ABC):
     """Functions of numbers, element by element, each one operator; comparisons give masks.
 
     Readers say what becomes of an operator (``op``) and of a ``loop``.
     """
 
+    @abstractmethod
     def op(self, op_type: str, *inputs: Number) -> Number:
         """The result of one operator; ``inputs`` may be plain numbers of Python."""
-        raise NotImplementedError
 
+    @abstractmethod
     def loop(
         self,
         go_on: Callable[..., Number],
@@ -29,7 +31,6 @@ class Arithmetic:
 
         Each number of the state must keep its dtype and shape.
         """
-        raise NotImplementedError
 
     def abs(self, x: Number) -> Number:
         return self.op("Abs", x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -34,7 +35,7 @@ class Shared:
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
 
-class Nodes:
+class Nodes(ABC):
     """Makes nodes in the graph of ``builder``."""
 
     def __init__(self, builder: Builder, shared: Shared) -> None:
@@ -43,9 +44,9 @@ class Nodes:
         self.symbols = shared.symbols
         self.pool = shared.pool
 
+    @abstractmethod
     def unsupported(self, why: str, fix: str = "") -> Unsupported:
         """The error for what cannot be lowered here."""
-        raise NotImplementedError
 
     def fresh(self, stem: str) -> str:
         """A name that starts with ``stem``, unlike all others of the model."""
