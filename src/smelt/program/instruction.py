@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -78,14 +79,17 @@ class Slot:
     quantization: Quantization | None = None
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """The shape as numbers; raises ValueError if a dim is symbolic."""
+        found = tuple(dim for dim in self.shape if isinstance(dim, int))
+        if len(found) < len(self.shape):
+            raise ValueError(f"slot {self.name!r} has symbolic dims: {self.shape}")
+        return found
+
+    @property
     def size(self) -> int:
         """Number of elements; raises ValueError if a dim is symbolic."""
-        count = 1
-        for dim in self.shape:
-            if not isinstance(dim, int):
-                raise ValueError(f"slot {self.name!r} has the symbolic dim {dim}")
-            count *= dim
-        return count
+        return prod(self.sizes)
 
     @property
     def nbytes(self) -> int:

@@ -57,16 +57,16 @@ def convolution(
     if axis > 1:
         return _window(program, instruction, axis, start, stop)
     group = instruction.attributes["group"]
-    filters = program.slots[instruction.inputs[1]].shape
+    filters = program.slots[instruction.inputs[1]].sizes
     assert isinstance(group, int)
-    each = int(filters[0]) // group  # type: ignore[arg-type]
+    each = filters[0] // group
     region = Region({1: {0: (start, stop)}})
     if len(instruction.inputs) > 2 and instruction.inputs[2] >= 0:
         region.boxes[2] = {0: (start, stop)}
     if group > 1:
         if start % each or stop % each:
             return None
-        channels = int(filters[1])  # type: ignore[arg-type]
+        channels = filters[1]
         region.boxes[0] = {1: (start // each * channels, stop // each * channels)}
         region.attributes["group"] = (stop - start) // each
     return region
@@ -95,8 +95,8 @@ def _window(
         instruction.ints(name) for name in ("kernel_shape", "strides", "dilations", "pads")
     )
     place, rank = axis - 2, len(kernel)
-    size = int(program.slots[instruction.inputs[0]].shape[axis])  # type: ignore[arg-type]
-    count = int(program.slots[instruction.outputs[0]].shape[axis])  # type: ignore[arg-type]
+    size = program.slots[instruction.inputs[0]].sizes[axis]
+    count = program.slots[instruction.outputs[0]].sizes[axis]
     reach = dilations[place] * (kernel[place] - 1) + 1
     if (count - 1) * strides[place] + reach > pads[place] + size + pads[rank + place]:
         return None
@@ -151,10 +151,10 @@ def split(
     """``instruction`` as bands of ``size`` along ``axis``: Bands of operands, the operator on them,
     and at last a Join. None if it cannot be. New slots are added to ``program``."""
     region_of = regions.get(instruction.op)
-    shape = program.slots[instruction.outputs[0]].shape
-    if region_of is None or axis >= len(shape) or size < 1 or len(instruction.outputs) != 1:
+    whole = program.slots[instruction.outputs[0]]
+    if region_of is None or axis >= len(whole.shape) or size < 1 or len(instruction.outputs) != 1:
         return None
-    length = int(shape[axis])  # type: ignore[arg-type]
+    length = whole.sizes[axis]
     starts = tuple(range(0, length, size))
     stops = tuple(min(start + size, length) for start in starts)
     found = [
@@ -231,10 +231,10 @@ def _fitting(
     if touched(instruction) <= budget or instruction.op not in regions:
         return [instruction]
     for axis in axes:
-        shape = program.slots[instruction.outputs[0]].shape
+        shape = program.slots[instruction.outputs[0]].sizes
         if axis >= len(shape):
             continue
-        low, high, best = 1, int(shape[axis]) - 1, 0  # type: ignore[arg-type]
+        low, high, best = 1, shape[axis] - 1, 0
         while low <= high:
             size = (low + high) // 2
             draft = replace(program, slots=list(program.slots))
