@@ -8,7 +8,7 @@ import platform
 import shlex
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from importlib import metadata
 from pathlib import Path
@@ -46,7 +46,6 @@ def write_reproducer(
     model_bytes: bytes | None = None,
     pipeline: str | None = None,
     error: BaseException | None = None,
-    facts: Mapping[str, Any] | None = None,
     path: Sequence[str] = (),
 ) -> Path:
     """Write a reproducer into ``folder``, which is made, and return its path.
@@ -77,7 +76,6 @@ def write_reproducer(
         "command": list(command),
         "versions": versions(),
         "error": _error(error),
-        **(facts or {}),
     }
     text = json.dumps(report, indent=2) + "\n"
     write_atomically(root / "report.json", text.encode())

@@ -9,7 +9,7 @@ from smelt.ir import scope
 CHAINS = 3
 
 
-def longest_chains(graph: ir.Graph, most: int = CHAINS) -> list[list[ir.Node]]:
+def longest_chains(graph: ir.Graph) -> list[list[ir.Node]]:
     """The longest chain to each of the deepest results that ``graph`` returns, longest first.
 
     A node that carries graphs counts as one. Takes time linear in the nodes.
@@ -23,7 +23,7 @@ def longest_chains(graph: ir.Graph, most: int = CHAINS) -> list[list[ir.Node]]:
         before[node] = deepest
         depth[node] = 1 + (depth[deepest] if deepest is not None else 0)
     ends = dict.fromkeys(value.producer() for value in graph.outputs)
-    chosen = sorted((n for n in ends if n in depth), key=depth.__getitem__, reverse=True)[:most]
+    chosen = sorted((n for n in ends if n in depth), key=depth.__getitem__, reverse=True)[:CHAINS]
     return [_chain(node, before) for node in chosen]
 
 

@@ -128,9 +128,9 @@ def default_attribute(op_type: str, name: str, opset: int, domain: str = "") -> 
 
 
 @cache
-def attribute_names(op_type: str, opset: int, domain: str = "") -> tuple[str, ...]:
-    """The attributes of an operator by the schema; none of one that is unknown."""
-    found = schema(op_type, opset, domain)
+def attribute_names(op_type: str, opset: int) -> tuple[str, ...]:
+    """The attributes of an operator of ONNX by its schema; none of one that is unknown."""
+    found = schema(op_type, opset)
     return tuple(sorted(found.attributes)) if found is not None else ()
 
 

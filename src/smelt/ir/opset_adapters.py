@@ -50,13 +50,13 @@ def _append(node: ir.Node, index: int, value: ir.Value | None) -> None:
     node.replace_input_with(index, value)
 
 
-def _ints_to_input(attribute: str, index: int = 1) -> Adapter:
-    """Move an attribute of ints to input ``index``, int64 of rank 1."""
+def _ints_to_input(attribute: str) -> Adapter:
+    """Move an attribute of ints to the second input, int64 of rank 1."""
 
     def adapt(node: ir.Node, rewriter: Rewriter) -> None:
         attr = _take(node, attribute)
         if attr is not None:
-            _append(node, index, _builder(node, rewriter).const_i64(attr.as_ints()))
+            _append(node, 1, _builder(node, rewriter).const_i64(attr.as_ints()))
 
     return adapt
 

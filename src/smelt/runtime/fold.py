@@ -54,7 +54,7 @@ OLDEST_OPSET = 7
 Evaluate = Callable[[ir.Node, Inputs], list[np.ndarray] | None]
 
 
-def evaluator(model: ir.Model, size_limit: int = SIZE_LIMIT) -> Evaluate:
+def evaluator(model: ir.Model) -> Evaluate:
     """``evaluate_node`` for the nodes of ``model``, as a function of node and inputs alone."""
     imports = _imports_of_graphs(model)
 
@@ -62,7 +62,7 @@ def evaluator(model: ir.Model, size_limit: int = SIZE_LIMIT) -> Evaluate:
         known = imports.get(node.graph) if isinstance(node.graph, ir.Graph) else None
         if known is None:
             return None
-        return evaluate_node(node, inputs, opset=known.get("", 1), size_limit=size_limit)
+        return evaluate_node(node, inputs, opset=known.get("", 1))
 
     return evaluate
 

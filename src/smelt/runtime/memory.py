@@ -16,8 +16,8 @@ ASSUMED_SIZE = 4
 """What a symbolic dim counts for, about the largest size that a comparison takes by itself."""
 
 
-def check_memory(model: ir.Model, limit: int = VALUE_LIMIT) -> None:
-    """Raise ResourceLimit E510 if some value of ``model`` exceeds ``limit``.
+def check_memory(model: ir.Model) -> None:
+    """Raise ResourceLimit E510 if some value of ``model`` exceeds ``VALUE_LIMIT``.
 
     Sizes come from shape inference, so the models that hide theirs in run-time data pass. What it
     infers is taken back.
@@ -26,7 +26,7 @@ def check_memory(model: ir.Model, limit: int = VALUE_LIMIT) -> None:
     shapes = ShapeInference(model)
     try:
         shapes.infer_model()
-        _check(model, limit)
+        _check(model, VALUE_LIMIT)
     finally:
         shapes.restore_interface()
         for value, type_, shape in known:

@@ -9,8 +9,8 @@ from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.registry import lowers
 
 
-def _rank(cx: ProgramBuilder, node: ir.Node, index: int = 0) -> int:
-    value = node.inputs[index]
+def _rank(cx: ProgramBuilder, node: ir.Node) -> int:
+    value = node.inputs[0]
     assert value is not None
     return cx.rank(value)
 
