@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from smelt.native.kernels.convolution.window import refuse_window, window_of
+from smelt.native.kernels.convolution.window import Window, refuse_window, window_of
 from smelt.native.kernels.kernel import Instance, KernelContext, kernel
+from smelt.native.kernels.quantized import depthwise
 from smelt.native.kernels.quantized.finish import Finish, finish_of
 from smelt.native.kernels.quantized.operands import (
     constant,
@@ -52,12 +53,19 @@ def _weights(instance: Instance) -> np.ndarray:
 
 
 def _needs(instance: Instance) -> Needs:
-    band, weights = band_of(window_of(instance)), _weights(instance)
+    window, weights = window_of(instance), _weights(instance)
+    if _is_depthwise(instance, window, weights):
+        return Needs(workspace=depthwise.workspace(window))
+    band = band_of(window)
     pairs = -(-weights.shape[2] // 2)
     elements = band.elements(pairs)
     if weights.dtype == np.int8:
         elements += _block(weights)
     return Needs(workspace=2 * elements)
+
+
+def _is_depthwise(instance: Instance, window: Window, weights: np.ndarray) -> bool:
+    return depthwise.takes(weights, window, places_of(instance).scales is not None)
 
 
 def _block(weights: np.ndarray) -> int:
@@ -71,6 +79,9 @@ def quantized_conv(cx: KernelContext) -> None:
     """Bands of rows; in each, all filters, six at a time, over all groups of pixels."""
     window, weights, body = window_of(cx), _weights(cx), cx.body
     if 0 in cx.output_shape():
+        return
+    if _is_depthwise(cx, window, weights):
+        depthwise.emit(cx, window, weights, zero_text(cx))
         return
     band, (group, filters, channels, _) = band_of(window), weights.shape
     x, y, zero = cx.input(0), cx.output(), zero_text(cx)

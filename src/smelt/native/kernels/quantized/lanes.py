@@ -43,6 +43,15 @@ static inline void store_low_bytes(signed char *p, sums s)
     ((word *)p)[0] = packed[0];
     ((word *)p)[1] = packed[4];
 }
+static inline void store_in_turn(unsigned char *p, sums even, sums odd)
+{
+    const sums both = (even | (odd << 8)) << 16 >> 16;
+    const sums packed = (sums)__builtin_ia32_packssdw256(both, both);
+    ((word *)p)[0] = packed[0];
+    ((word *)p)[1] = packed[1];
+    ((word *)p)[2] = packed[4];
+    ((word *)p)[3] = packed[5];
+}
 #else
 #define MULTIPLIED(a, b) ((sums)__builtin_ia32_pmaddwd128(a, b))
 #define HELD(v, low, high) ((reals)__builtin_ia32_minps( \\
@@ -53,6 +62,13 @@ static inline void store_low_bytes(signed char *p, sums s)
     const pairs small = __builtin_ia32_packssdw128(s & 255, s & 255);
     const sums packed = (sums)__builtin_ia32_packuswb128(small, small);
     *(word *)p = packed[0];
+}
+static inline void store_in_turn(unsigned char *p, sums even, sums odd)
+{
+    const sums both = (even | (odd << 8)) << 16 >> 16;
+    const sums packed = (sums)__builtin_ia32_packssdw128(both, both);
+    ((word *)p)[0] = packed[0];
+    ((word *)p)[1] = packed[1];
 }
 #endif
 #else
@@ -73,6 +89,11 @@ static inline pairs widened(const int8_t *p)
 static inline void store_low_bytes(signed char *p, sums s)
 {
     *p = (signed char)s;
+}
+static inline void store_in_turn(unsigned char *p, sums even, sums odd)
+{
+    p[0] = (unsigned char)even;
+    p[1] = (unsigned char)odd;
 }
 #endif
 """

@@ -36,6 +36,13 @@ class Band:
         """Elements of two channels."""
         return 2 * len(self.phases) * self.seen * self.pitch
 
+    def columns(self, phase: int) -> tuple[int, int, int]:
+        """Where a row of a phase begins in the image, and which columns are of the image."""
+        step, width = self.window.strides[2], self.window.input[2]
+        first = phase - self.window.begin[2]
+        low = min(max(0, -(first // step)), self.pitch)
+        return first, low, max(low, min(self.pitch, (width - 1 - first) // step + 1))
+
     def elements(self, pairs: int) -> int:
         """Elements of so many pairs of channels, and what vectors read past them."""
         return pairs * self.plane + 4 * MOST_SUMS
@@ -56,14 +63,14 @@ class Band:
         ]
 
 
-def band_of(window: Window) -> Band:
-    """The bands of a window; pixels of a pointwise one are cut wherever a band is full."""
+def band_of(window: Window, pixels: int = BAND_PIXELS) -> Band:
+    """Bands of so many output ``pixels``; those of a pointwise one are cut wherever it is full."""
     if window.pointwise:
         window = _in_rows(window)
     (_, height, wide), (_, kh, kw) = window.output, window.kernel
     (_, down, step), (_, dh, dw) = window.strides, window.dilations
     phases = {(y * dh % down, x * dw % step) for y in range(kh) for x in range(kw)}
-    rows = min(height, max(1, BAND_PIXELS // max(wide, 1)))
+    rows = min(height, max(1, pixels // max(wide, 1)))
     seen = rows + (kh - 1) * dh // down
     pitch = wide + (kw - 1) * dw // step
     return Band(window, height, wide, rows, seen, pitch, tuple(sorted(phases)))
@@ -120,9 +127,7 @@ def emit_copy(cx: KernelContext, band: Band, channels: int, to: str) -> None:
         size = height * width
         body.line(f"const ptrdiff_t next = c + 1 < {channels} ? {size} : 0;")
         for top, left in band.phases:
-            first = left - window.begin[2]
-            low = min(max(0, -(first // step)), band.pitch)
-            high = max(low, min(band.pitch, (width - 1 - first) // step + 1))
+            first, low, high = band.columns(left)
             with body.loop("r", band.seen):
                 body.line(f"const ptrdiff_t y = (h + r) * {down} + ({top - window.begin[1]});")
                 body.line(f"const ptrdiff_t at = c * {size} + y * {width} + ({first});")
