@@ -47,6 +47,14 @@ def test_what_is_implemented_is_inlined(check, name):
     check(CASES[name], "f32[S,4]", sizes=({"S": 1}, {"S": 3}))
 
 
+def test_keys_stay_keys_beside_what_is_inlined(check):
+    def fn(k):
+        key, other = jax.random.split(jax.random.wrap_key_data(k))
+        return eqxi.nonbatchable(jax.random.bits(key, (3,))), jax.random.key_data(other)
+
+    check(fn, "u32[2]")
+
+
 def test_what_cannot_be_traced_is_refused_by_its_own_name():
     with pytest.raises(SmeltError, match="primitive 'test_untraceable' has no ONNX lowering"):
         trace(untraceable.bind, "f32[3]")

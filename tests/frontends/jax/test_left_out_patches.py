@@ -51,6 +51,13 @@ def _summed(x: Any) -> Any:
 USERS: dict[LibraryFunction, Callable[[], Fn]] = {
     library_functions.PLACE_OF: lambda: jax.vmap(jax.vmap(eqx.nn.Linear(4, 3, key=KEY))),
     library_functions.SCAN_LENGTH: lambda: _summed,
+    library_functions.SEARCH_SORTED: lambda: lambda x: jnp.searchsorted(x[0, :, 0], x),
+    library_functions.DIAG_INDICES: lambda: lambda x: x[jnp.diag_indices(2)],
+    library_functions.DIAG_INDICES_INSIDE: lambda: (
+        lambda x: jnp.fill_diagonal(x[0, :4], 1.0, inplace=False)
+    ),
+    library_functions.CONVOLVE: lambda: lambda x: jnp.convolve(x[0, 0], x[0, :, 0]),
+    library_functions.LEN: lambda: lambda x: jnp.interp(x, x[0, :, 0], x[1, :, 1]),
     library_functions.JAX_ATTENTION: lambda: _attention,
     library_functions.EQUINOX_ERROR_IF: lambda: _checked,
     library_functions.EQUINOX_ERROR_IF_JIT: lambda: _checked,

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from smelt.frontends.jax import runtime_checks, scan_length, shortcuts  # noqa: F401 - each registers what it has
+from smelt.frontends.jax import (  # noqa: F401 - each registers what it has
+    runtime_checks,
+    scan_length,
+    shortcuts,
+    symbolic_sizes,
+)
 from smelt.frontends.jax.bindings import Binding, binds
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand

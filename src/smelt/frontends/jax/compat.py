@@ -14,7 +14,11 @@ import jax
 import numpy as np
 from jax import export
 from jax._src import debugging, literals
-from jax._src.lax.lax import _ragged_dot_general_impl
+from jax._src.lax.lax import (
+    _ragged_dot_general_impl,
+    _sort_le_comparator,
+    _sort_lt_comparator,
+)
 from jax.extend import core as jex_core
 from jax.extend.core import primitives
 from jax.interpreters import ad, batching, mlir
@@ -45,6 +49,14 @@ Aval: TypeAlias = Any
 
 SCAN_LENGTH = "jax._src.lax.control_flow.loops:_infer_scan_length"
 """Where the function is that says how often a scan runs."""
+
+SEARCH_SORTED = "jax._src.numpy.hijax:searchsorted_via_expand"
+CONVOLVE = "jax._src.numpy.lax_numpy:_conv"
+DIAG_INDICES = "jax._src.numpy.lax_numpy:diag_indices"
+LEN = "jax._src.numpy.lax_numpy:len"
+
+sorts_before: Callable[..., Any] = _sort_lt_comparator
+sorts_before_or_with: Callable[..., Any] = _sort_le_comparator
 
 
 def is_symbolic(dim: Dim) -> bool:

@@ -41,7 +41,9 @@ AS_NUMBER = (
 """What to do where Python needs a size that is not known before the model runs."""
 
 _COMPARED = re.compile(r"comparison '(.+?)' (<=?|>=?|==) '(.+?)' is inconclusive")
-_NEEDS_NUMBER = re.compile(r"_DimExpr|[Ss]ymbolic (dimension|number|shape)")
+_NEEDS_NUMBER = re.compile(
+    r"_DimExpr|[Ss]ymbolic (dimension|number|shape)|shape polymorphism|non-constant size"
+)
 """What the messages of Python, NumPy and JAX call a symbolic size."""
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from smelt.frontends.jax import compat, frames, prng, registry
+from smelt.frontends.jax import compat, frames, registry
 from smelt.frontends.jax.representation import Representation, Run, convert
 from smelt.frontends.jax.support import REFUSED
 
@@ -34,7 +34,7 @@ def _is_implemented(equation: compat.Equation) -> bool:
 
 def _apply(equation: compat.Equation, values: list[Any], run: Run) -> list[Any]:
     implementation = functools.partial(equation.primitive.impl, **equation.params)
-    structs = tuple(prng.plain(atom.aval) for atom in equation.invars)
+    structs = tuple(compat.struct_of(atom.aval) for atom in equation.invars)
     try:
         traced, _ = compat.make_jaxpr(implementation, structs)
     except Exception:  # noqa: BLE001 - it is no code that can be traced, whatever it says
@@ -44,7 +44,7 @@ def _apply(equation: compat.Equation, values: list[Any], run: Run) -> list[Any]:
 
 _IMPLEMENTED = Representation(
     concerns=lambda aval: False,
-    structs=lambda aval: [prng.plain(aval)],
+    structs=lambda aval: [compat.struct_of(aval)],
     parts=lambda array: [array],
     whole=lambda parts: parts[0],
     split=lambda array: array,

@@ -24,6 +24,16 @@ SCALED = ("reduction_axes", "feature_axes", "dtype")
 
 PLACE_OF = LibraryFunction(frames.PLACE_OF, ("fun",))
 SCAN_LENGTH = LibraryFunction(compat.SCAN_LENGTH, ("xs_flat", "xs_avals", "length"))
+SEARCH_SORTED = LibraryFunction(
+    compat.SEARCH_SORTED,
+    ("sorted_arr", "query", "side", "dimension", "batch_dims", "method", "dtype"),
+)
+DIAG_INDICES = LibraryFunction("jax.numpy:diag_indices", ("n", "ndim"))
+DIAG_INDICES_INSIDE = LibraryFunction(compat.DIAG_INDICES, ("n", "ndim"))
+LEN = LibraryFunction(compat.LEN, ("obj",))
+CONVOLVE = LibraryFunction(
+    compat.CONVOLVE, ("x", "y", "mode", "op", "precision", "preferred_element_type")
+)
 JAX_ATTENTION = LibraryFunction(
     "jax.nn:dot_product_attention",
     (
@@ -72,6 +82,7 @@ EQUINOX_ATTENTION = LibraryFunction(
 
 ALL = (
     *(PLACE_OF, SCAN_LENGTH, JAX_ATTENTION),
+    *(SEARCH_SORTED, DIAG_INDICES, DIAG_INDICES_INSIDE, CONVOLVE, LEN),
     *(FLAX_PARAMETER, NNX_LAYER_NORM, NNX_GROUP_NORM, NNX_NORMALIZE),
     *(LINEN_LAYER_NORM, LINEN_GROUP_NORM, LINEN_NORMALIZE),
     *(EQUINOX_LAYER_NORM, EQUINOX_ATTENTION, EQUINOX_ERROR_IF, EQUINOX_ERROR_IF_JIT),

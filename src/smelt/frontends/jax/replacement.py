@@ -7,11 +7,13 @@ for traces with the same replacements, because a user context of JAX holds those
 
 from __future__ import annotations
 
+import builtins
 import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, TypeAlias
 
 from smelt.frontends.jax import compat
@@ -40,7 +42,7 @@ class _Attribute:
         self.is_own = name in vars(owner)
         self.held = vars(owner).get(name)
         inherited = isinstance(owner, type) and not self.is_own
-        self.original = _inherited(owner, name) if inherited else getattr(owner, name)
+        self.original = _inherited(owner, name) if inherited else _found(owner, name)
         self.users: dict[Replacement, int] = {}
 
     def count(self, replacement: Replacement, change: int) -> None:
@@ -93,7 +95,7 @@ def original(owner: Any, name: str) -> Function:
     """The attribute as it is outside of traces; raises AttributeError if there is none."""
     with _lock:
         known = _attributes.get((id(owner), name))
-        function: Function = known.original if known is not None else getattr(owner, name)
+        function: Function = known.original if known is not None else _found(owner, name)
         return function
 
 
@@ -127,6 +129,13 @@ def _dispatcher(replacement: Replacement, function: Function) -> Function:
         return instead(*args, **keywords)
 
     return dispatch
+
+
+def _found(owner: Any, name: str) -> Function:
+    """The attribute; what code of a module finds under a name that it lacks is built in."""
+    is_built_in = isinstance(owner, ModuleType) and name not in vars(owner)
+    function: Function = getattr(builtins if is_built_in else owner, name)
+    return function
 
 
 def _inherited(cls: type, name: str) -> Function:

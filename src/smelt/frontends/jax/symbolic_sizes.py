@@ -1,0 +1,128 @@
+"""Functions of JAX that take a size for a number, though what they compute is right at any size.
+
+What stands in for them where a size is symbolic gives the same results; where all sizes are
+numbers, JAX's own code is traced.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from smelt.frontends.jax import compat
+from smelt.frontends.jax.compat import is_symbolic
+from smelt.frontends.jax.library_functions import (
+    CONVOLVE,
+    DIAG_INDICES,
+    DIAG_INDICES_INSIDE,
+    LEN,
+    SEARCH_SORTED,
+)
+from smelt.frontends.jax.patches import Patch, register
+from smelt.frontends.jax.replacement import Function
+
+
+def _search_sorted(original: Function) -> Function:
+    def search_sorted(a: Any, query: Any, /, **how: Any) -> Any:
+        if jnp.ndim(a) != 1 or not is_symbolic(a.shape[0]):
+            return original(a, query, **how)
+        return _bisected(a, query, how.get("side", "left"))
+
+    return search_sorted
+
+
+def _bisected(a: Any, query: Any, side: str) -> Any:
+    """By as many halvings as JAX makes: the bits of the size. It counts in int32 up to 2**31."""
+    dtype = np.dtype(np.int32)
+    is_left = compat.sorts_before_or_with if side == "left" else compat.sorts_before
+    size = jnp.asarray(a.shape[0], dtype)
+    levels = jnp.sum((size >> jnp.arange(31, dtype=dtype)) > 0)
+
+    def halve(_: Any, bounds: Any) -> Any:
+        low, high = bounds
+        middle = low + (high - low) // 2
+        left = is_left(query, a[middle])
+        return jnp.where(left, low, middle), jnp.where(left, middle, high)
+
+    low = jnp.zeros(jnp.shape(query), dtype)
+    return lax.fori_loop(0, levels, halve, (low, jnp.broadcast_to(size, low.shape)))[1]
+
+
+def _diag_indices(original: Function) -> Function:
+    def diag_indices(n: Any, ndim: int = 2) -> Any:
+        return (jnp.arange(n),) * ndim if is_symbolic(n) else original(n, ndim)
+
+    return diag_indices
+
+
+def _len(original: Function) -> Function:
+    """Of an array of symbolic size, the size; Python's ``len`` gives nothing but numbers."""
+
+    def length(obj: Any, /) -> Any:
+        shape = getattr(obj, "shape", ())
+        return shape[0] if shape and is_symbolic(shape[0]) else original(obj)
+
+    return length
+
+
+def _convolve(original: Function) -> Function:
+    def convolve(
+        x: Any,
+        y: Any,
+        mode: str,
+        op: str,
+        precision: Any,
+        preferred_element_type: Any = None,
+    ) -> Any:
+        sizes = (*jnp.shape(x), *jnp.shape(y))
+        if len(sizes) != 2 or not any(map(is_symbolic, sizes)):
+            return original(x, y, mode, op, precision, preferred_element_type)
+        to = preferred_element_type or np.float32
+        x, y = (array.astype(jnp.result_type(x, y, to)) for array in (x, y))
+        if op == "correlate":
+            y = jnp.conj(y)
+        swapped = _is_longer(sizes[1], sizes[0], mode, op)
+        if swapped:
+            x, y = y, x
+        result = _slid(x, y[::-1] if op == "convolve" else y, mode, precision)
+        return result[::-1] if swapped and op == "correlate" else result
+
+    return convolve
+
+
+def _is_longer(size: Any, other: Any, mode: str, op: str) -> bool:
+    """Which of two arrays slides over the other; of a full convolution, either may."""
+    if mode == "full" and is_symbolic(size) != is_symbolic(other):
+        return is_symbolic(size)
+    try:
+        return not bool(other >= size)
+    except compat.InconclusiveDim:
+        # Arrays of one size change places without a trace, but in a centred correlation.
+        if (op, mode) != ("correlate", "same"):
+            with suppress(compat.InconclusiveDim):
+                return bool(size >= other)
+        raise
+
+
+def _slid(x: Any, kernel: Any, mode: str, precision: Any) -> Any:
+    width = kernel.shape[0]
+    pads = {"valid": (0, 0), "same": (width // 2, width - width // 2 - 1), "full": (width - 1,) * 2}
+    if mode not in pads:
+        raise ValueError("mode must be one of ['full', 'same', 'valid']")
+    return lax.conv_general_dilated(
+        x[None, None], kernel[None, None], (1,), [pads[mode]], precision=precision
+    )[0, 0]
+
+
+for _function, _stand_in in (
+    (SEARCH_SORTED, _search_sorted),
+    (DIAG_INDICES, _diag_indices),
+    (DIAG_INDICES_INSIDE, _diag_indices),
+    (LEN, _len),
+    (CONVOLVE, _convolve),
+):
+    register(Patch(_function.target, _stand_in, parameters=_function.parameters))

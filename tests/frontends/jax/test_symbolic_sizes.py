@@ -1,0 +1,77 @@
+"""Functions of JAX that take sizes for numbers are traced at symbolic sizes, too."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from smelt.errors import SmeltError
+from smelt.frontends.jax import trace
+
+SIZES = ({"N": 1, "M": 4}, {"N": 5, "M": 2}, {"N": 8, "M": 9})
+QUERY = [-9.0, -0.0, 0.0, 1.5, 1.5, 3.0, 99.0, np.nan, np.inf]
+
+SEARCHES = {
+    "left": lambda x, q: jnp.searchsorted(jnp.sort(x), q),
+    "right": lambda x, q: jnp.searchsorted(jnp.sort(x), q, side="right"),
+    "other methods": lambda x, q: jnp.searchsorted(jnp.sort(x), q, method="compare_all"),
+    "a number": lambda x, q: jnp.searchsorted(jnp.sort(x), q[0]),
+    "integers": lambda x, q: jnp.searchsorted(jnp.sort(x).astype(int), jnp.arange(-4, 4)),
+    "equal and NaN": lambda x, q: jnp.searchsorted(jnp.sort(jnp.round(x)), jnp.array(QUERY)),
+    "not sorted": jnp.searchsorted,
+    "mapped": lambda x, q: jax.vmap(lambda b: jnp.searchsorted(jnp.sort(x) + b, q))(q),
+    "interp": lambda x, q: jnp.interp(q, jnp.sort(x), x),
+    "digitize": lambda x, q: jnp.digitize(q, jnp.sort(x)),
+    "histogram": lambda x, q: jnp.histogram(q, jnp.append(jnp.sort(x), 20.0))[0],
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_searches(check, name):
+    check(SEARCHES[name], "f32[N]", "f32[M]", sizes=SIZES)
+
+
+def test_searches_in_64_bits(check):
+    check(SEARCHES["right"], "f64[N]", "f64[M]", sizes=SIZES, x64=True)
+
+
+def test_diagonals(check):
+    def fn(x):
+        square = jnp.outer(x, x)
+        return square.at[jnp.diag_indices(x.shape[0])].add(x), jnp.diag_indices(x.shape[0], 3)
+
+    check(fn, "f32[N]", sizes=SIZES)
+    check(lambda x: jnp.fill_diagonal(jnp.outer(x, x), 2.0, inplace=False), "f32[N]", sizes=SIZES)
+
+
+@pytest.mark.parametrize("fn", [jnp.convolve, jnp.correlate])
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_convolutions(check, fn, mode):
+    kernel = jnp.array([1.0, -2.0, 0.5])
+    sizes = [{"N": size} for size in (1, 2, 3, 4, 8)]
+    for order, least in ((lambda x: fn(x, kernel, mode), 3), (lambda x: fn(kernel, x, mode), 4)):
+        first = 1 if mode == "full" else least
+        fit = [size for size in sizes if size["N"] >= first]
+        check(order, "f32[N]", sizes=fit, constraints=(f"N >= {first}",))
+
+
+def test_a_convolution_whose_longer_side_is_open_says_what_to_state():
+    with pytest.raises(SmeltError, match="inconclusive") as caught:
+        trace(lambda x: jnp.convolve(x, jnp.ones(3), "same"), "f32[N]")
+    assert "'N >= 3'" in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: jax.random.permutation(jax.random.key(0), x),
+        lambda x: jax.lax.associative_scan(jnp.add, x),
+    ],
+)
+def test_what_is_unrolled_over_a_size_is_refused_with_the_line(fn):
+    with pytest.raises(SmeltError, match="a symbolic size is used as a number") as caught:
+        trace(fn, "f32[N]")
+    assert caught.value.code == "E112"
+    assert "test_symbolic_sizes.py" in caught.value.at[0]
