@@ -110,15 +110,12 @@ def trace(
     constants = names.unique(list(state.arrays), {*inputs, *outputs})
     known = dict(zip(map(compat.identity, state.arrays.values()), constants, strict=True))
 
-    def lowered(bodies: library.Library) -> ir.Model:
-        model = _empty_model(name or _name_of(fn), inputs, opset)
-        with compat.x64(x64), span("lower"):
-            _lower(model, closed, known, outputs, bodies)
-        _describe(model.graph.inputs, meant.invars)
-        _describe(model.graph.outputs, meant.outvars)
-        return model
-
-    return library.built(lowered)
+    model = _empty_model(name or _name_of(fn), inputs, opset)
+    with compat.x64(x64), span("lower"):
+        _lower(model, closed, known, outputs)
+    _describe(model.graph.inputs, meant.invars)
+    _describe(model.graph.outputs, meant.outvars)
+    return model
 
 
 def _lower(
@@ -126,16 +123,17 @@ def _lower(
     closed: compat.ClosedJaxpr,
     constants: Mapping[Hashable, str],
     outputs: list[str],
-    bodies: library.Library,
 ) -> None:
     """Fill ``model`` with what ``closed`` computes; ``constants``: array names by identity."""
     builder = Builder(model, model.graph, ShapeInference(model))
+    bodies = library.Library()
     shared = Shared(builder, Symbols(builder), ConstantPool(builder, constants), bodies)
     cx = Lowering(builder, shared)
     variables = zip(model.graph.inputs, closed.jaxpr.invars, strict=True)
     operands = [_input(cx, value, variable.aval) for value, variable in variables]
     results = cx.run(closed.jaxpr, closed.consts, operands)
     _return(cx, results, closed.jaxpr.outvars, outputs)
+    library.inline_called_once(model, bodies, builder.shapes)
 
 
 def _check_opset(opset: int) -> None:

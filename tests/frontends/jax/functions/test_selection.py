@@ -10,6 +10,7 @@ from flax import nnx
 
 from smelt.errors import UsageError
 from smelt.frontends.jax import trace
+from smelt.spans import recording
 
 
 class Attention(nnx.Module):
@@ -67,6 +68,31 @@ def test_repeated_modules_that_hold_modules(check, encoder):
     model = check(encoder, "f32[B,6]", functions="repeated", rtol=1e-4)
     assert names(model) == ["EncoderBlock"]
     assert [node.op_type for node in model.graph].count("EncoderBlock") == 4
+
+
+def test_what_is_called_once_stands_in_place_with_its_weights_shapes_and_types(check, encoder):
+    """Lowered once: a call that is alone becomes the nodes of its function."""
+    with recording() as recorder:
+        model = check(encoder, "f32[B,6]", functions="repeated", rtol=1e-4)
+    assert len(recorder.named("lower")) == 1
+    assert not [node for node in model.graph if node.op_type == "Constant"]
+    assert all(value.shape is not None for node in model.graph for value in node.outputs)
+    assert [len(value.shape) for value in model.graph.outputs] == [1]
+    (block,) = model.functions.values()
+    assert not {node.op_type for node in block} & {"Attention", "Linear"}
+
+
+class Head(nnx.Module):
+    """Called once, and what it gives is an output; it hands an argument through."""
+
+    def __call__(self, x):
+        return x, nnx.softmax(x * jnp.asarray([1.0, -2.0, 0.5, 3.0])).sum(-1)
+
+
+def test_a_module_called_once_may_give_the_outputs(check):
+    model = check(Head(), "f32[B,4]", functions="repeated", rtol=1e-5)
+    assert names(model) == []
+    assert set(model.opset_imports) == {""}
 
 
 def test_all_modules(check, encoder):

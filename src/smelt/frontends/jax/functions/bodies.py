@@ -41,7 +41,7 @@ def call(
     if body.graph.outputs:
         function = cx.shared.library.shared(cx.builder.model, mark, body.graph)
         if not mark.kept:
-            cx.shared.library.optional[id(cx.equation)] = function.identifier()
+            cx.shared.library.optional.add(function.identifier())
         inputs = [give() for give in body.given]
         count = len(body.graph.outputs)
         made = cx.builder.ops(function.name, *inputs, outputs=count, domain=mark.domain)

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 import onnx_ir as ir
 
 from smelt.frontends.jax.functions.marks import Mark
 from smelt.ir import scope
+from smelt.ir.constants import Constants
 from smelt.ir.fingerprint import fingerprint
+from smelt.ir.inlining import inline
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.shapes import ShapeInference
 
 Key: TypeAlias = tuple[str, str, str, bytes]
 
 
 class Library:
-    """Gives each body a name. ``inlined`` are equations, by id, that make no call.
+    """Gives each body a name. ``optional`` are functions that may be inlined."""
 
-    ``optional`` are those that may do without, and what they call.
-    """
-
-    def __init__(self, inlined: Iterable[int] = ()) -> None:
-        self.inlined = frozenset(inlined)
-        self.optional: dict[int, ir.OperatorIdentifier] = {}
+    def __init__(self) -> None:
+        self.optional: set[ir.OperatorIdentifier] = set()
         self._functions: dict[Key, ir.Function] = {}
         self._taken: set[tuple[str, str]] = set()
 
@@ -46,13 +45,33 @@ class Library:
         return name
 
 
-def built(lower: Callable[[Library], ir.Model]) -> ir.Model:
-    """What ``lower`` makes; once more if functions that may be inlined are called only once."""
-    library = Library()
-    model = lower(library)
-    single = _called_once(model)
-    inlined = [call for call, called in library.optional.items() if called in single]
-    return lower(Library(inlined)) if inlined else model
+def inline_called_once(model: ir.Model, library: Library, shapes: ShapeInference) -> None:
+    """Run in place what only one node calls, where the library says that it may be inlined."""
+    single = _called_once(model) & library.optional
+    calls = [node for node in scope.nodes(model) if node.op_identifier() in single]
+    rewriter = Rewriter(model, shapes, Constants())
+    for node in calls:
+        body = model.functions.pop(node.op_identifier()).graph
+        _constants_become_initializers(body)
+        inline(rewriter, node, body, node.inputs, foreign=True)
+    rewriter.flush()
+    for domain in {node.domain for node in calls} - {domain for domain, *_ in model.functions}:
+        for imports in (model.opset_imports, *(f.opset_imports for f in model.functions.values())):
+            imports.pop(domain, None)
+
+
+def _constants_become_initializers(body: ir.Graph) -> None:
+    """A function holds constants as nodes, what stands around it does not."""
+    for node in list(body):
+        if node.op_type == "Constant" and not node.domain:
+            (value,) = node.outputs
+            tensor = node.attributes["value"].as_tensor()
+            body.remove(node)
+            constant = ir.Value(
+                name=value.name, type=value.type, shape=value.shape, const_value=tensor
+            )
+            value.replace_all_uses_with(constant, replace_graph_outputs=True)
+            body.register_initializer(constant)
 
 
 def _called_once(model: ir.Model) -> set[ir.OperatorIdentifier]:

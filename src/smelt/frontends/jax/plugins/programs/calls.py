@@ -22,8 +22,6 @@ def jit(cx: Lowering, *_: ir.Value, jaxpr: Any, **params: Any) -> list[Operand]:
     mark = marks.read(name)
     if mark is None:
         return cx.inline(jaxpr, cx.operands, name)
-    if id(cx.equation) in cx.shared.library.inlined:
-        return cx.inline(jaxpr, cx.operands, mark.name)
     pairs = zip(cx.operands, cx.equation.invars, strict=True)
     return bodies.call(
         cx, mark, jaxpr, [cx.broadcast_operand(operand, atom) for operand, atom in pairs]
