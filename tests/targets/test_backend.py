@@ -42,6 +42,8 @@ def test_steps_run_at_their_points_in_order_and_see_the_plan() -> None:
 
     smelt.compile(text.parse(MODEL), target=target(around={p: (step(p),) for p in POINTS}))
     assert seen == [
+        "before select False False",
+        "after select False False",
         "before schedule False False",
         "after schedule True False",
         "before allocate True False",

@@ -29,6 +29,7 @@ from smelt.errors import UsageError
 
 if TYPE_CHECKING:
     from smelt.targets.base import Artifact
+    from smelt.targets.watch import Watcher
 
 
 @command
@@ -59,6 +60,18 @@ def compile_(
         typer.Option(help="Run the result here and compare it with the source; then write it."),
     ] = "off",
     samples: Samples = None,
+    print_after_phase: Annotated[
+        str | None,
+        typer.Option(
+            "--print-after-phase",
+            metavar="PHASE,...",
+            help="Show what select, schedule, allocate or emit made; or all.",
+        ),
+    ] = None,
+    verify_phases: Annotated[
+        bool,
+        typer.Option("--verify-phases", help="Check the graph, the program and the memory plan."),
+    ] = False,
     opset: Annotated[int | None, typer.Option(help="Raise the ONNX opset to this first.")] = None,
     x64: Annotated[bool, typer.Option("--x64", help="Trace with 64-bit types.")] = False,
     *,
@@ -69,6 +82,7 @@ def compile_(
     --dim binds a symbolic dim to a size, which targets with planned memory need.
     """
     from smelt.compiler import compile_model
+    from smelt.targets.watch import watching_phases
 
     if samples and verify == "off":
         raise UsageError("E637", "--inputs are for a comparison", fix="add --verify final")
@@ -82,7 +96,11 @@ def compile_(
     values = parse_static(static)
     given = _given(source)
     doing = f"reading {source}{size_of(source)}"
-    with watching.over(doing, source, STANDARD, reads=[source]) as seen:
+    watchers = _watchers(print_after_phase, verify_phases, watching.print_limit)
+    with (
+        watching.over(doing, source, STANDARD, reads=[source]) as seen,
+        watching_phases(*watchers),
+    ):
         artifact = compile_model(
             given,
             *positional,
@@ -122,6 +140,15 @@ def compile_(
         print(f"{name.replace('_', ' ')}: {fact}")
     if verified is not None:
         note(f"verified: {verified.summary()}")
+
+
+def _watchers(printed: str | None, verified: bool, limit: int) -> list[Watcher]:
+    """What hears of the phases; raises UsageError E601 for a phase that there is not."""
+    from smelt.check.print_phases import PrintPhases, wanted_phases
+    from smelt.targets.watch import verify_phase
+
+    printers = [PrintPhases(note, wanted_phases(printed), limit)] if printed is not None else []
+    return [*printers, *([verify_phase] if verified else [])]
 
 
 def _own_options(items: list[str] | None) -> Mapping[str, Any]:

@@ -68,4 +68,10 @@ CODES: Mapping[str, ErrorCode] = {
         "The compiled model returned an error status.",
         "report it with the model and its inputs",
     ),
+    "E963": ErrorCode(
+        "a broken plan",
+        "A phase of a target read a value before it is written, or laid two that live at once over"
+        " each other. Found by --verify-phases and the conformance suite.",
+        "report it with the model, or mend the phase if the target is yours",
+    ),
 }

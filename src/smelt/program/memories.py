@@ -60,6 +60,18 @@ class SpacesPlan:
             raise KeyError(slot)
         return self.offsets[id(storage)]
 
+    def to_text(self) -> str:
+        """Each memory, and by offset what lies in it from which step to which."""
+        lines = []
+        for space, used in self.used.items():
+            lines.append(f"{space or 'memory'}: {used} bytes, bound {self.bounds[space]}")
+            held = [s for s in self.assignment.arena if s.space == space]
+            for storage in sorted(held, key=lambda s: (self.offsets[id(s)], s.first)):
+                names = ", ".join(self.program.slots[slot].name for slot in storage.slots)
+                at = f"{self.offsets[id(storage)]:>10} {storage.size:>10}"
+                lines.append(f"{at} {storage.first:>6}-{storage.last:<6} {names or 'scratch'}")
+        return "\n".join(lines) + "\n"
+
 
 def plan_spaces(
     program: Program, memories: Sequence[Memory], needs_of: NeedsOf = no_needs

@@ -14,10 +14,10 @@ from smelt.ir.rule import Rule
 from smelt.spans import span
 from smelt.targets.base import Artifact, Plan, Target
 from smelt.targets.legality import check_limits
+from smelt.targets.selection import Selection
+from smelt.targets.watch import PHASES, ended
 
-POINTS = tuple(
-    f"{side} {phase}" for phase in ("schedule", "allocate", "emit") for side in ("before", "after")
-)
+POINTS = tuple(f"{side} {phase}" for phase in PHASES for side in ("before", "after"))
 """Where a target may have steps of its own."""
 
 
@@ -53,9 +53,28 @@ def emit_selected(model: ir.Model, target: Target[Any, Any], own: Any) -> Artifa
                 step(phase, run)
             for each in target.around.get(point, ()):
                 step(f"{point}: {getattr(each, '__name__', 'step')}", partial(each, plan))
+        ended(phase, target, plan)
     (artifact,) = made
     artifact.report.setdefault("phases", {name: round(took[name], 6) for name in took})
     return artifact
+
+
+def select_around(
+    model: ir.Model, target: Target[Any, Any], own: Any, run: Callable[[], Selection]
+) -> Selection:
+    """``run``, the selection of ``target``, between its own steps on the graph of the model.
+
+    The plan that they get holds the model and the options, and nothing else yet.
+    """
+    check_points(target)
+    plan: Plan[Any, Any] = Plan(model, own)
+    for each in target.around.get("before select", ()):
+        each(plan)
+    selection = run()
+    for each in target.around.get("after select", ()):
+        each(plan)
+    ended("select", target, plan)
+    return selection
 
 
 def check_points(target: Target[Any, Any]) -> None:

@@ -188,7 +188,7 @@ class Target(Generic[Steps, Memory]):
     take, so that it refuses no model for one node; none if it stands alone. ``cost``: what a region
     of nodes costs more here than on the fallback, its call included: above 0, it stays there.
     ``around``: further steps on the plan by the point where they run, in order: ``before`` or
-    ``after`` one of ``schedule``, ``allocate`` and ``emit``, as in ``"after schedule"``.
+    ``after`` one of ``select``, ``schedule``, ``allocate`` and ``emit``, as in ``"after select"``.
     ``memories``: what it computes in, for ``program.staging`` and reports; one arena if empty.
     ``in_process``: what it makes is a program of this process first, and files only if a folder is
     given. ``tolerance``: largest relative error against the source that its arithmetic explains.

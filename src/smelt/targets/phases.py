@@ -12,7 +12,7 @@ import onnx_ir as ir
 from smelt.ir import scope
 from smelt.ir.partition import Part, partition
 from smelt.spans import span
-from smelt.targets.backend import emit_selected, rules_of
+from smelt.targets.backend import emit_selected, rules_of, select_around
 from smelt.targets.base import Artifact, Target
 from smelt.targets.legality import refusal
 from smelt.targets.parts import compose
@@ -32,7 +32,8 @@ def run_phases(
     one, raises an ErrorList of all that the target cannot take before ``schedule`` sees the model.
     """
     with span("select", target=target.name) as told:
-        selection = select(model, rules_of(target, own))
+        rules = rules_of(target, own)
+        selection = select_around(model, target, own, lambda: select(model, rules))
         told.note(nodes=sum(1 for _ in scope.nodes(model)))
     parts: list[Part] = []
     if fallback is not None:

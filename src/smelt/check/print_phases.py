@@ -1,0 +1,71 @@
+"""What each phase of a target made, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from smelt.check.print_passes import ALL, cut
+from smelt.errors import UsageError, did_you_mean
+from smelt.ir.listing import listing
+from smelt.program.instruction import Program
+from smelt.program.listing import program_lines
+from smelt.targets.base import Plan, Target
+from smelt.targets.watch import PHASES
+
+
+def wanted_phases(text: str) -> frozenset[str]:
+    """The phases that ``all`` or ``schedule,allocate`` names; raises UsageError E601."""
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in (ALL, *PHASES):
+            raise UsageError(
+                "E601",
+                f"there is no phase {name!r}",
+                why=f"phases are {', '.join(PHASES)}",
+                fix=did_you_mean(name, PHASES, ""),
+            )
+    return frozenset(PHASES if ALL in names else names)
+
+
+@dataclass
+class PrintPhases:
+    """A watcher that hands text to ``write`` after each of ``phases``.
+
+    The graph after select, the steps after schedule, the memory after allocate, figures after
+    emit; at most ``limit`` lines each, all if it is 0.
+    """
+
+    write: Callable[[str], None]
+    phases: frozenset[str]
+    limit: int = 0
+
+    def __call__(self, phase: str, target: Target[Any, Any], plan: Plan[Any, Any]) -> None:
+        """Print what ``phase`` made."""
+        if phase in self.phases:
+            lines = list(_lines(phase, plan))
+            self.write(f"*** {target.name}: after {phase} ***")
+            self.write("\n".join(cut(lines, self.limit)))
+
+
+def _lines(phase: str, plan: Plan[Any, Any]) -> Iterator[str]:
+    if phase == "select":
+        yield from listing(plan.model).lines
+    elif phase == "emit":
+        yield from (f"{name}: {fact}" for name, fact in plan.facts.items())
+    else:
+        made = getattr(plan, "steps" if phase == "schedule" else "memory", None)
+        yield from _text(made)
+
+
+def _text(made: Any) -> Iterator[str]:
+    """What a phase made: a Program, a plan that tells itself, or a list of anything."""
+    if isinstance(made, Program):
+        yield from program_lines(made)
+    elif hasattr(made, "to_text"):
+        yield from made.to_text().splitlines()
+    elif isinstance(made, list | tuple):
+        yield from map(str, made)
+    elif made is not None:
+        yield str(made)

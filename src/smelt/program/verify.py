@@ -1,0 +1,86 @@
+"""What every program and every plan of memory must hold, checked: order of writes, disjoint bytes.
+
+A phase that breaks it would compute with bytes that something else has overwritten.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+
+from smelt.errors import InternalError
+from smelt.program.instruction import Program
+from smelt.program.memories import SpacesPlan
+from smelt.program.memory import MemoryPlan
+from smelt.program.storage import Storage
+
+
+def verify_program(program: Program) -> None:
+    """Raise InternalError E963 if something is read before it is written, or not known at all."""
+    known = {*program.inputs, *program.constants}
+    for step, instruction in enumerate(program.instructions):
+        for slot in (*instruction.inputs, *instruction.outputs):
+            if slot >= len(program.slots):
+                raise _broken(f"step {step} ({instruction.op}) names slot {slot}, which is none")
+        early = [slot for slot in instruction.inputs if slot >= 0 and slot not in known]
+        if early:
+            name = program.slots[early[0]].name
+            raise _broken(f"step {step} ({instruction.op}) reads {name!r} before it is written")
+        known.update(instruction.outputs)
+    missing = [program.slots[slot].name for slot in program.outputs if slot not in known]
+    if missing:
+        raise _broken(f"the output {missing[0]!r} is never written")
+    for body in program.bodies:
+        verify_program(body.program)
+
+
+def verify_memory(plan: MemoryPlan | SpacesPlan) -> None:
+    """Raise InternalError E963 if storages that are live at one step share bytes, or leave their
+    memory."""
+    for space, end, placed in _spaces(plan):
+        for storage, offset in placed:
+            if offset < 0 or offset + storage.size > end:
+                raise _broken(f"{_name(plan, storage)} leaves the {end} bytes of {space}")
+        live: dict[int, list[tuple[int, int, Storage]]] = defaultdict(list)
+        for storage, offset in placed:
+            for first, last, size in storage.spans():
+                for step in range(first, last + 1) if size else ():
+                    live[step].append((offset, offset + size, storage))
+        for step, taken in live.items():
+            _verify_step(plan, step, taken)
+    for body in plan.program.bodies:
+        if isinstance(body.plan, MemoryPlan):
+            verify_memory(body.plan)
+
+
+def _verify_step(
+    plan: MemoryPlan | SpacesPlan, step: int, taken: list[tuple[int, int, Storage]]
+) -> None:
+    taken.sort(key=lambda each: each[:2])
+    for (_, stop, one), (start, _, other) in pairwise(taken):
+        if start < stop:
+            names = f"{_name(plan, one)} and {_name(plan, other)}"
+            raise _broken(f"{names} share bytes at step {step}")
+
+
+def _spaces(
+    plan: MemoryPlan | SpacesPlan,
+) -> Iterator[tuple[str, int, list[tuple[Storage, int]]]]:
+    arena = plan.assignment.arena
+    if isinstance(plan, MemoryPlan):
+        yield "the arena", plan.arena_bytes, list(zip(arena, plan.offsets, strict=True))
+        return
+    for space, used in plan.used.items():
+        yield space, used, [(s, plan.offsets[id(s)]) for s in arena if s.space == space]
+
+
+def _name(plan: MemoryPlan | SpacesPlan, storage: Storage) -> str:
+    names = ", ".join(plan.program.slots[slot].name for slot in storage.slots)
+    return repr(names or f"scratch of step {storage.first}")
+
+
+def _broken(what: str) -> InternalError:
+    return InternalError(
+        "E963", what, why="a phase of the target made it so", fix="report this with the model"
+    )
