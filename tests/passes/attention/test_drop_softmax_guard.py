@@ -105,6 +105,31 @@ def test_rows_without_keys_are_zeros(name: str) -> None:
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("sizes", ["2,12", "2,1,12"])
+@pytest.mark.parametrize("name", ["a mask for each batch", "what it hides"])
+def test_heads_of_one_query_are_merged_by_a_reshape(name: str, sizes: str) -> None:
+    before = (
+        MASKS[name]
+        .replace("5,", "1,")
+        .replace("h = Transpose<perm=[0,2,1,3]>(o)", "")
+        .replace("Reshape(h, r)", "Reshape(o, r)")
+        .replace("float[2,1,12] y", f"float[{sizes}] y")
+        .replace("int64[3] r = {2,1,12}", f"int64[{sizes.count(',') + 1}] r = {{{sizes}}}")
+    )
+    source = text.parse(before, 20)
+    model = optimize(source, pipeline="const-elimination,drop-softmax-guard")
+    assert [node.op_type for node in model.graph][-1] == "Where"
+    rng = np.random.default_rng(0)
+    shapes = ((2, 3, 1, 8), (2, 3, 8, 7), (2, 3, 7, 4))
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    mask = np.zeros((2, 1, 1, 7), np.bool_)
+    mask[0] = True
+    for given in (mask, ~mask):
+        expected, got = run(source, [*arrays, given])[0], run(model, [*arrays, given])[0]
+        assert (expected == 0).all(-1).any()
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
 def test_a_mask_that_differs_between_heads_keeps_the_guard() -> None:
     source = masked("w = Where(m, z, i)", "bool[2,3,5,7] m").replace("i = Log(z)", "")
     source = source.replace("float one = {1}", "float i = {-inf}")

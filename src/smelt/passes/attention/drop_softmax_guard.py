@@ -8,8 +8,9 @@
     after    p = Softmax(scores + Where(mask, 0, low)); y = MatMul(p, v);
              Where(any key of the row, Reshape(Transpose(y)), 0)
 
-A row of weights is NaN where all its keys are hidden, or where a score is no finite number. Which
-rows of a mask hide all keys is the same for all layers, so it is computed once.
+Of one query, a Reshape alone merges heads. A row of weights is NaN where all its keys are hidden,
+or where a score is no finite number. Which rows of a mask hide all keys is the same for all layers,
+so it is computed once.
 
 Needs    (1) a Softmax of float32 over the last dim; (2) without a mask, a product, scaled or not,
          with at most a bias that leaves each row a key: a constant, or a choice between finite
@@ -26,8 +27,9 @@ import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.build import Builder
-from smelt.ir.pattern import const, op, var
+from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import same_dim
 from smelt.ir.walk import Walk, producer_of
 from smelt.passes.attention.causal_mask import FLOOR
 from smelt.passes.base import rounding, rule_pass
@@ -48,8 +50,14 @@ def guard_without_mask(m: Match, b: Builder) -> Replacement:
     return m["p"]
 
 
+_product = op("MatMul", _guarded, var("v"), name="product")
+
+
 @rule(
-    op("Reshape", op("Transpose", op("MatMul", _guarded, var("v")), perm=(0, 2, 1, 3)), rest=True),
+    one_of(
+        op("Reshape", op("Transpose", _product, perm=(0, 2, 1, 3), name="moved"), rest=True),
+        op("Reshape", _product, rest=True),
+    ),
     needs=("Softmax",),
     same_shape=True,
 )
@@ -66,9 +74,8 @@ def guard_of_mask(m: Match, b: Builder) -> Replacement:
     scores, choice = found
     if m.opset < BOOLS:  # needs 3
         return Miss(f"ReduceMax takes bools from opset {BOOLS} on", opset=BOOLS)
-    result = m.root.outputs[0].shape
-    mask = choice.inputs[0]
-    if mask is None or result is None or len(result) != 3 or not _is_for_all_heads(mask):  # needs 4
+    mask, rank = choice.inputs[0], _rank_of_merged(m)
+    if mask is None or rank is None or not _is_for_all_heads(mask):  # needs 4
         return Miss("the mask differs between heads, or heads are not merged")
     against = m.replaces(walk)
     if against is not None:  # keeps 1
@@ -77,9 +84,28 @@ def guard_of_mask(m: Match, b: Builder) -> Replacement:
     numbers = [low if m.scalar(x) == -np.inf else x for x in choice.inputs[1:]]
     bias = b.op("Where", mask, *numbers)
     weights = b.op("Softmax", b.op("Add", scores, bias), axis=-1)
-    heads = b.op("Transpose", b.op("MatMul", weights, m["v"]), perm=[0, 2, 1, 3])
+    heads = b.op("MatMul", weights, m["v"])
+    if m.get("moved") is not None:
+        heads = b.op("Transpose", heads, perm=[0, 2, 1, 3])
     merged = b.add(ir.Node("", "Reshape", [heads, m.root.inputs[1]], m.root.attributes.values()))[0]
-    return b.op("Where", *_rows(b, mask, merged, hides=numbers[0] is low))
+    return b.op("Where", *_rows(b, mask, merged, rank, hides=numbers[0] is low))
+
+
+def _rank_of_merged(m: Match) -> int | None:
+    """The rank of B,S,H*D, or of B,H*D for one query; None if the result is neither."""
+    shape, product = m.root.outputs[0].shape, m["product"].shape
+    if shape is None or product is None or len(product) != 4:
+        return None
+    if m.get("moved") is not None:
+        return 3 if len(shape) == 3 else None
+    heads, queries, size = product.dims[1:]
+    if queries != 1 or not isinstance(heads, int) or not isinstance(size, int):
+        return None
+    merged = [[product[0], heads * size], [product[0], 1, heads * size]]
+    for dims in merged:
+        if len(dims) == len(shape) and all(map(same_dim, dims, shape)):
+            return len(dims)
+    return None
 
 
 def _softmax(m: Match, walk: Walk) -> ir.Node | Miss:
@@ -142,12 +168,14 @@ def _is_for_all_heads(mask: ir.Value) -> bool:
     return shape is not None and (len(shape) == 2 or (len(shape) == 4 and shape[1] == 1))
 
 
-def _rows(b: Builder, mask: ir.Value, merged: ir.Value, hides: bool) -> tuple[ir.Value, ...]:
+def _rows(
+    b: Builder, mask: ir.Value, merged: ir.Value, rank: int, hides: bool
+) -> tuple[ir.Value, ...]:
     """Operands of the Where that puts zeros into rows without a key; ``hides``: True hides one."""
     op_type = "ReduceMin" if hides else "ReduceMax"
     rows = b.op(op_type, mask, b.const_i64([-1]), keepdims=1)
     if mask.shape is not None and len(mask.shape) == 4:
-        rows = b.op("Squeeze", rows, b.const_i64([1]))
+        rows = b.op("Squeeze", rows, b.const_i64([1] if rank == 3 else [1, 2]))
     zero = b.constant(np.zeros((), np.float32))
     return (rows, zero, merged) if hides else (rows, merged, zero)
 
