@@ -7,6 +7,10 @@ import os
 
 import pytest
 
+# JAX computes what models are compared with. Most of its tests' time was spent in optimizing
+# that, one operator at a time; it is read as JAX is imported, in child processes, too.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let commands print lines of any length, as into a pipe, whatever the terminal is.

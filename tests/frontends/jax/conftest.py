@@ -92,13 +92,19 @@ Check = Callable[..., ir.Model]
 SIZES = ({"B": 1, "S": 5, "T": 4}, {"B": 3, "S": 7, "T": 2})
 
 
+COMPILED = {"complex_numbers", "functions", "layers"}
+"""Folders whose functions are many operators: JAX compiles each as one, which takes half as long
+as to compile operator by operator, at each size."""
+
+
 @pytest.fixture
-def check() -> Check:
+def check(request: pytest.FixtureRequest) -> Check:
     """``check(fn, *specs, inputs=None, ...)``: same dtypes, shapes and numbers as JAX.
 
     ``inputs`` are lists of arrays to feed; without them random ones, at two sizes where dims are
     symbolic. ``compiled`` runs JAX by jit, faster for large functions. Returns the model as traced.
     """
+    by_jit = not COMPILED.isdisjoint(request.path.parts)
 
     def check(
         fn: Callable[..., Any],
@@ -107,7 +113,7 @@ def check() -> Check:
         sizes: Sequence[Mapping[str, int]] = SIZES,
         rtol: float = 2e-5,
         atol: float = 1e-6,
-        compiled: bool = False,
+        compiled: bool = by_jit,
         **options: Any,
     ) -> ir.Model:
         x64 = options.get("x64", False)

@@ -105,7 +105,10 @@ OTHERS = {
 @pytest.mark.parametrize("name", OTHERS)
 def test_what_the_operator_does_not_say_is_traced_as_it_is(check, name):
     fn, spec = OTHERS[name]
-    assert operators(check(fn, spec, rtol=2e-3, atol=2e-3))["Softmax"] == 0
+    # JAX refuses to compile the product in half precision for a CPU inside of jit.
+    compiled = name != "half"
+    found = operators(check(fn, spec, rtol=2e-3, atol=2e-3, compiled=compiled))
+    assert found["Softmax"] == 0
 
 
 def test_in_pieces_where_the_operator_is_missing_or_a_length_may_be_0(check):

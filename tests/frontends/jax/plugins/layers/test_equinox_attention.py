@@ -20,8 +20,17 @@ def operators(model):
 
 
 def layer(**options):
+    """Attention with weights that NumPy draws: JAX would compile for each of their shapes."""
     sizes = {"num_heads": 2, "query_size": 8, **options}
-    return eqx.nn.MultiheadAttention(**sizes, key=jax.random.key(0))
+    shapes = eqx.filter_eval_shape(eqx.nn.MultiheadAttention, **sizes, key=jax.random.key(0))
+    rng = np.random.default_rng(0)
+
+    def draw(leaf):
+        if not isinstance(leaf, jax.ShapeDtypeStruct):
+            return leaf
+        return jnp.asarray(rng.uniform(-0.5, 0.5, leaf.shape), leaf.dtype)
+
+    return jax.tree.map(draw, shapes)
 
 
 def triangle(rows, columns):

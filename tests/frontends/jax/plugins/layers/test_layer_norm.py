@@ -142,7 +142,8 @@ def test_what_the_libraries_refuse_is_refused():
 
 def linen(layer, rank):
     """``layer`` of linen as a function, with parameters that are neither ones nor zeros."""
-    variables = layer.init(jax.random.key(0), jnp.ones((1,) * (rank - 1) + (12,)))
+    x = jnp.ones((1,) * (rank - 1) + (12,))
+    variables = jax.eval_shape(layer.init, jax.random.key(0), x)
     rng = np.random.default_rng(0)
     varied = jax.tree.map(lambda x: jnp.asarray(rng.uniform(0.5, 2, x.shape), x.dtype), variables)
     return lambda x: layer.apply(varied, x)
