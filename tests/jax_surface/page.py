@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jax_surface.surface import DISTRIBUTIONS, MODULES
-from jax_surface.worker import Row, Task
+from jax_surface.worker import TARGETS, Row, Task
 
 KINDS = ("right", "refused", "failed", "wrong", "skipped")
 INTRODUCTION = """\
@@ -21,6 +21,13 @@ a conversion for every leading size at once, where JAX itself takes a symbol for
 
 `PYTHONPATH=tests python -m jax_surface.sweep --only jax.nn --write docs/jax-coverage.md` sweeps
 one module again and keeps the rows of the others, which are in `build/jax_surface.json`.
+
+"""
+
+ON_TARGETS = "## On host and c\n"
+ON_TARGETS_INTRODUCTION = f"""{ON_TARGETS}
+The same callables, compiled for each of these targets alone and run there, in types of 32 bits,
+on at most two kinds of arguments each: ordinary ones, then extremes. What is *refused* has a code.
 
 """
 
@@ -45,28 +52,46 @@ class Results:
             json.dumps({" ".join(task): rows for task, rows in self.rows.items()}, indent=1)
         )
 
-    def page(self) -> str:
-        """A Markdown page: a row for each module, the total, then what is not right."""
-        without = sorted(
-            {task.path for task in self.rows}
-            - {task.path for task, rows in self.rows.items() if rows}
-        )
-        parts = [INTRODUCTION, _counted(self.rows)]
-        if without:
-            names = ", ".join(f"`{path}`" for path in without)
-            parts.append(f"\nNo arguments are known for {names}.\n")
-        parts.append(_not_right(self.rows))
-        return "".join(parts)
+    def page(self, before: str = "") -> str:
+        """A Markdown page: a row for each module, the total, then what is not right; so on targets.
+
+        Of the two parts, one of which nothing was swept is taken from the page ``before``.
+        """
+        onnx = {task: rows for task, rows in self.rows.items() if task.types not in TARGETS}
+        others = {task: rows for task, rows in self.rows.items() if task.types in TARGETS}
+        old, _, old_others = before.partition(f"\n{ON_TARGETS}")
+        head = _on_onnx(onnx) if onnx or not old else old
+        if not others and not old_others:
+            return head
+        return f"{head}\n{_on_targets(others) if others else ON_TARGETS + old_others}"
+
+
+def _on_onnx(found: dict[Task, list[Row]]) -> str:
+    without = sorted(
+        {task.path for task in found} - {task.path for task, rows in found.items() if rows}
+    )
+    parts = [INTRODUCTION, _counted(found)]
+    if without:
+        names = ", ".join(f"`{path}`" for path in without)
+        parts.append(f"\nNo arguments are known for {names}.\n")
+    parts.append(f"\n## What is not right\n\n{_not_right(found)}")
+    return "".join(parts)
+
+
+def _on_targets(found: dict[Task, list[Row]]) -> str:
+    return f"{ON_TARGETS_INTRODUCTION}{_counted(found)}\n{_not_right(found)}"
 
 
 def module_of(task: Task, row: Row) -> str:
     """The line that a case counts in: a size that nothing says is a question of its own."""
     known = (*MODULES, DISTRIBUTIONS)
     module = max((m for m in known if task.path.startswith(f"{m}.")), key=len)
-    return module + (", any size" if row.case.endswith(" B") else "") + _narrow(task)
+    return module + (", any size" if row.case.endswith(" B") else "") + _types(task)
 
 
-def _narrow(task: Task) -> str:
+def _types(task: Task) -> str:
+    if task.types in TARGETS:
+        return f" on {task.types}"
     return ", narrow types" if task.types == "narrow" else ""
 
 
@@ -87,9 +112,6 @@ def _counted(found: dict[Task, list[Row]]) -> str:
 
 def _not_right(found: dict[Task, list[Row]]) -> str:
     lines = [
-        "",
-        "## What is not right",
-        "",
         "| callable | case | verdict | why |",
         "|---" * 4 + "|",
     ]

@@ -1,29 +1,35 @@
 """Convert every public callable, and hold what comes out against JAX.
 
-python -m jax_surface.sweep [--only jax.numpy] [--types x32 x64 narrow]
+python -m jax_surface.sweep [--only jax.numpy] [--types x32 x64 narrow host c]
                             [--write docs/jax-coverage.md]
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax_surface import symbolic
-from jax_surface.arguments import Arguments, accepted, function_of, narrowed
-from jax_surface.compare import SPECIFIED, differs
+from jax_surface.arguments import Arguments, accepted, narrowed
+from jax_surface.judging import (
+    Cases,
+    Verdict,
+    compared,
+    computed,
+    on_arrays,
+    refusal,
+    with_results,
+)
+from jax_surface.on_targets import verdicts_on
 from jax_surface.page import Results
-from jax_surface.patience import jax_computes
 from jax_surface.surface import Entry, entries
 from jax_surface.trials import Trial, trials
-from jax_surface.worker import Task, answered
+from jax_surface.worker import TARGETS, Task, answered
 
 import smelt
 from smelt.errors import ErrorList, SmeltError
@@ -36,22 +42,12 @@ KEPT = Path("build/jax_surface.json")
 """What earlier sweeps found."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """``kind``: right, wrong, refused or failed, which is an error that is none of ours."""
-
-    entry: Entry
-    case: str
-    kind: str
-    why: str = ""
-
-
 def verdicts(entry: Entry, wide: bool, most: int = 3) -> Iterator[Verdict]:
     """One verdict for each kind of arguments that JAX accepts, and one for any leading size."""
     with jax.enable_x64(True) if wide else nullcontext():
         for index, arguments in enumerate(accepted(entry, wide, most)):
             case = f"{'x64' if wide else 'x32'} {index}"
-            function = _function(entry, arguments)
+            function = on_arrays(entry, arguments)
             yield Verdict(entry, case, *_verdict(entry, arguments, function, wide))
             if entry.module in SYMBOLIC and symbolic.applies(arguments):
                 judged = _symbolic(entry, arguments, function, wide)
@@ -63,22 +59,8 @@ def narrow_verdicts(entry: Entry, most: int = 3) -> Iterator[Verdict]:
     """One verdict for each narrow type in place of float32 or int32, where JAX accepts it."""
     for index, arguments in enumerate(accepted(entry, False, most)):
         for name, changed in narrowed(entry, arguments):
-            function = _function(entry, changed)
+            function = on_arrays(entry, changed)
             yield Verdict(entry, f"{name} {index}", *_verdict(entry, changed, function, False))
-
-
-def _function(entry: Entry, arguments: Arguments) -> Callable[..., Any]:
-    """The callable of its arrays, with results that an ONNX interface can carry."""
-    computed = function_of(entry, arguments)
-    return lambda *arrays: [
-        _parts(leaf) for leaf in jax.tree.leaves(computed(*arrays)) if isinstance(leaf, jax.Array)
-    ]
-
-
-def _computed(function: Callable[..., Any], inputs: list[np.ndarray]) -> list[np.ndarray]:
-    """What JAX gives."""
-    with jax_computes():
-        return [np.asarray(leaf) for leaf in function(*map(jnp.asarray, inputs))]
 
 
 def _verdict(
@@ -89,11 +71,11 @@ def _verdict(
     try:
         model = smelt.trace(function, *specs, x64=wide)
     except (ErrorList, SmeltError) as error:
-        return "refused", _refusal(error)
+        return "refused", refusal(error)
     except Exception as error:  # noqa: BLE001 - the sweep is there to find whatever is raised
         return "failed", f"{type(error).__name__}: {str(error)[:160]}"
-    tried = trials(entry, inputs, _computed(function, inputs))
-    return _judged(entry, model, _cases(function, tried))
+    tried = trials(entry, inputs, computed(function, inputs))
+    return _judged(entry, model, with_results(function, tried))
 
 
 def _symbolic(
@@ -105,36 +87,15 @@ def _symbolic(
     try:
         model = symbolic.traced(function, arguments, wide)
     except (ErrorList, SmeltError) as error:
-        return ("refused", _refusal(error)) if symbolic.in_jax(function, arguments) else None
+        return ("refused", refusal(error)) if symbolic.in_jax(function, arguments) else None
     except Exception as error:  # noqa: BLE001 - the sweep is there to find whatever is raised
         why = f"{type(error).__name__}: {str(error)[:160]}"
         return ("failed", why) if symbolic.in_jax(function, arguments) else None
     sizes = (Trial(f"B = {len(x)}, ", [x]) for x in symbolic.inputs(arguments))
-    return _judged(entry, model, _cases(function, sizes))
+    return _judged(entry, model, with_results(function, sizes))
 
 
-def _cases(
-    function: Callable[..., Any], tried: Iterable[Trial]
-) -> list[tuple[Trial, list[np.ndarray]]]:
-    """Each trial with what JAX computes; where JAX refuses there is nothing to compare."""
-    cases = []
-    for trial in tried:
-        try:
-            results = _computed(function, trial.inputs)
-        except Exception:  # noqa: BLE001 - a callable may refuse a size in any way it likes
-            continue
-        cases.append((trial, results))
-    return cases
-
-
-def _refusal(error: SmeltError | ErrorList) -> str:
-    errors = error.errors if isinstance(error, ErrorList) else [error]
-    return "; ".join(f"{e.code} {e.what}: {e.why}" for e in errors)
-
-
-def _judged(
-    entry: Entry, model: Any, cases: list[tuple[Trial, list[np.ndarray]]]
-) -> tuple[str, str]:
+def _judged(entry: Entry, model: Any, cases: Cases) -> tuple[str, str]:
     """The model as traced, then optimized, on every trial."""
     for optimized in (False, True):
         stage = "optimized, " if optimized else ""
@@ -148,7 +109,7 @@ def _judged(
                 actual = [np.asarray(each) for each in runner(*trial.inputs)]
             except SmeltError as error:
                 return "failed", f"{trial.name}{stage}{error.code} {str(error.why)[:160]}"
-            problem = _compared(entry, wanted, actual, trial.loose)
+            problem = compared(entry, wanted, actual, trial.loose)
             if problem:
                 return "wrong", f"{trial.name}{stage}{problem}"
     return "right", ""
@@ -164,29 +125,10 @@ def _runner(model: Any) -> Runner:
         return open_runner(model, "reference")
 
 
-def _compared(entry: Entry, wanted: list[np.ndarray], actual: list[np.ndarray], loose: bool) -> str:
-    """What is wrong with the outputs, empty if nothing."""
-    specified = SPECIFIED.get(entry.name)
-    if specified is not None and len(wanted) == len(actual):
-        wanted, actual = specified(wanted), specified(actual)
-    for index, (want, got) in enumerate(zip(wanted, actual, strict=True)):
-        problem = differs(want, got, loose)
-        if problem:
-            return f"output {index}: {problem}"
-    return ""
-
-
-def _parts(leaf: Any) -> Any:
-    """Keys as their bits, complex numbers as pairs: what an ONNX interface can carry."""
-    if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        return jax.random.key_data(leaf)
-    if jnp.iscomplexobj(leaf):
-        return jnp.stack([leaf.real, leaf.imag], -1)
-    return leaf
-
-
 def verdicts_of(entry: Entry, types: str) -> Iterator[Verdict]:
-    """The verdicts in the types of one kind: x32, x64 or narrow."""
+    """The verdicts in the types of one kind, x32, x64 or narrow, or in x32 on another target."""
+    if types in TARGETS:
+        return verdicts_on(types, entry)
     return narrow_verdicts(entry) if types == "narrow" else verdicts(entry, types == "x64")
 
 
@@ -194,7 +136,7 @@ def main() -> None:
     """Sweep a part of the surface, and print or write the page with what earlier sweeps found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="what the paths of the callables start with")
-    parser.add_argument("--types", nargs="+", choices=("x32", "x64", "narrow"))
+    parser.add_argument("--types", nargs="+", choices=("x32", "x64", "narrow", *TARGETS))
     parser.add_argument("--write", type=Path, help="the page to write")
     options = parser.parse_args()
     kept = Results() if options.write is None else Results.load(KEPT)
@@ -213,7 +155,8 @@ def main() -> None:
     if options.write is None:
         print(kept.page())
     else:
-        options.write.write_text(kept.page())
+        before = options.write.read_text() if options.write.exists() else ""
+        options.write.write_text(kept.page(before))
 
 
 if __name__ == "__main__":

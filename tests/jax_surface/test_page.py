@@ -39,3 +39,15 @@ def test_callables_without_arguments_are_named() -> None:
         "No arguments are known for `jax.nn.relu`."
         in Results({Task("jax.nn.relu", "x32"): []}).page()
     )
+
+
+def test_targets_have_a_part_of_their_own_and_keep_the_other() -> None:
+    first = Results({Task("jax.nn.relu", "x32"): [RIGHT]}).page()
+    refused = Row("c 0", "refused", "E201 operator Foo cannot be lowered")
+    both = Results({Task("jax.nn.relu", "c"): [refused]}).page(first)
+    assert both.startswith(first)
+    assert "| jax.nn on c | 1 | 0 | 1 | 0 | 0 | 0 |" in both
+    assert "| jax.nn.relu | c 0 | refused | E201 operator Foo cannot be lowered |" in both
+    again = Results({Task("jax.nn.gelu", "x32"): [RIGHT, RIGHT]}).page(both)
+    assert "| jax.nn | 2 | 2 | 0 | 0 | 0 | 0 |" in again
+    assert again.endswith(both.removeprefix(first))

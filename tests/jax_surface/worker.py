@@ -11,9 +11,12 @@ from typing import NamedTuple
 
 from jax_surface import patience
 
+TARGETS = ("host", "c")
+"""Targets, beside ONNX, that callables are compiled for."""
+
 
 class Task(NamedTuple):
-    """A callable by its path, in the types of one kind: x32, x64 or narrow."""
+    """A callable by its path, in the types of one kind, x32, x64 or narrow, or for a target."""
 
     path: str
     types: str
