@@ -73,11 +73,13 @@ def on_complex(
 
 def on_pairs(
     interface: Interface, run: Callable[..., Sequence[Value]]
-) -> Callable[..., list[Value]]:
+) -> Callable[..., Sequence[Value]]:
     """``run``, which takes and gives pairs, as what takes and gives complex arrays.
 
-    Pairs are taken, too.
+    Pairs are taken, too. Where nothing is complex, it is ``run`` itself.
     """
+    if all(port.complex is None for port in (*interface.inputs, *interface.outputs)):
+        return run
 
     def on_complex(*inputs: Value) -> list[Value]:
         results = run(*all_as_pairs(interface.inputs, inputs))

@@ -85,6 +85,7 @@ class Artifact:
     report: dict[str, Any] = field(default_factory=dict)
     load: Callable[[], Runner] | None = None
     _runner: Runner | None = field(default=None, repr=False)
+    _call: Runner | None = field(default=None, repr=False)
 
     def __call__(self, *inputs: Value) -> tuple[Value, ...]:
         """Run on this machine; builds or loads what that needs on the first call.
@@ -93,8 +94,9 @@ class Artifact:
 
         Raises UsageError E616 if the target has no way to do so.
         """
-        interface = interface_of(self.model)
-        return tuple(on_pairs(interface, self.opened())(*inputs))
+        if self._call is None:
+            self._call = on_pairs(interface_of(self.model), self.opened())
+        return tuple(self._call(*inputs))
 
     def opened(self) -> Runner:
         """What calls run, built or loaded by the first."""
