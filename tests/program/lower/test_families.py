@@ -136,7 +136,7 @@ REFUSED = {
         "t = Constant<value_int=1>() u = Cast<to=9>(t) y = Dropout(x, , u)",
         "random",
     ),
-    "an operator without a lowering": ("float[2] x", "y = NonZero(x)", "no lowering"),
+    "an operator without a lowering": ("float[2] x", "y = Bernoulli(x)", "no lowering"),
     "a function that is not inlined": ("float[2] x", "y = custom.Thing(x)", "declares no such"),
     "repeats for another rank": (
         "float[2] x",

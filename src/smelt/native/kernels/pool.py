@@ -13,15 +13,36 @@ from smelt.native.kernels.pool_rows import emit_rows, takes
 
 
 def _refuse_max(instance: Instance) -> str | None:
-    if len(instance.instruction.outputs) > 1:
-        return "the second output of a MaxPool (Indices)"
     return refuse_window(instance)
+
+
+def _max_and_places(cx: KernelContext, window: Window) -> None:
+    """The second output says where in the whole image each element stands, by rows or columns."""
+    type_, places, body = cx.type(0), cx.output(1), cx.body
+    depth, height, width = window.input
+    nan = " || (v != v && best == best)" if type_.kind == "float" else ""
+    p0, p1, p2 = (f"(start{i} + k{i} * {window.dilations[i]})" for i in range(3))
+    at = f"({p0} * {height} + {p1}) * {width} + {p2}"
+    if cx.int("storage_order"):
+        at = f"({p2} * {height} + {p1}) * {depth} + {p0}"
+    body.line(f"{places.type.name} *place = {places.name};")
+    with _output_pixels(cx, window):
+        body.line(f"{type_.name} best = {type_.lowest()};")
+        body.line("ptrdiff_t found = -1;")
+        with _positions(cx, window), body.block(f"if (found < 0 || v > best{nan})"):
+            body.line("best = v;")
+            body.line(f"found = {at};")
+        body.line("*out++ = best;")
+        body.line(f"*place++ = c * {depth * height * width} + found;")
 
 
 @kernel("MaxPool", kinds=NUMBER, refuse=_refuse_max)
 def max_pool(cx: KernelContext) -> None:
     """The largest element of each window; NaN if it holds one."""
     window, type_ = window_of(cx), cx.type(0)
+    if len(cx.instruction.outputs) > 1:
+        _max_and_places(cx, window)
+        return
     nan = " || v != v" if type_.kind == "float" else ""
     if takes(window):
         # The inner choice is one instruction, and the outer falls the same way all the time.

@@ -27,14 +27,50 @@ def conv(cx: ProgramBuilder, node: ir.Node) -> None:
 def conv_transpose(cx: ProgramBuilder, node: ir.Node) -> None:
     """As Conv, with w [C, M/group, kernel...]; ``pads`` crop the full result."""
     kernel = cx.ints(node, "kernel_shape") or _static(cx, cx.shape(cx.slot(node.inputs[1]))[2:])
-    if (
-        "auto_pad" in node.attributes
-        and node.attributes.get_string("auto_pad", "NOTSET") != "NOTSET"
-    ):
-        raise cx.refuse("auto_pad of a ConvTranspose", "give pads instead")
-    if cx.ints(node, "output_shape") is not None:
-        raise cx.refuse("output_shape of a ConvTranspose", "give pads instead")
-    cx.keep(node, **window_attributes(cx, node, kernel), group=node.attributes.get_int("group", 1))
+    window = window_attributes(cx, node, kernel)
+    sizes = cx.shape(cx.slot(node.inputs[0]))[2:]
+    auto = node.attributes.get_string("auto_pad", "NOTSET") or "NOTSET"
+    wanted = cx.ints(node, "output_shape")
+    if wanted is None and auto.startswith("SAME"):
+        steps = cx.ints(node, "strides") or (1,) * len(kernel)
+        static = _static(cx, sizes)
+        wanted = tuple(size * step for size, step in zip(static, steps, strict=True))
+    if wanted is not None:
+        wanted = wanted[-len(kernel) :]
+        window["pads"] = _pads_to(cx, node, kernel, wanted, upper=auto == "SAME_UPPER")
+        value = node.outputs[0]
+        batch, filters = cx.shape(cx.slot(node.inputs[0]))[0], cx.shape(cx.slot(node.inputs[1]))[1]
+        group = node.attributes.get_int("group", 1)
+        if isinstance(filters, int):
+            value.shape = ir.Shape((batch, filters * group, *wanted))
+    cx.keep(node, **window, group=node.attributes.get_int("group", 1))
+
+
+def _pads_to(
+    cx: ProgramBuilder,
+    node: ir.Node,
+    kernel: tuple[int, ...],
+    wanted: tuple[int, ...],
+    *,
+    upper: bool,
+) -> tuple[int, ...]:
+    """Pads that crop a ConvTranspose to ``wanted``; an odd one comes first unless ``upper``.
+
+    One row beyond what the windows reach lies at the end.
+    """
+    ones = (1,) * len(kernel)
+    sizes = _static(cx, cx.shape(cx.slot(node.inputs[0]))[2:])
+    more = cx.ints(node, "output_padding") or (0,) * len(kernel)
+    steps, reach = cx.ints(node, "strides") or ones, cx.ints(node, "dilations") or ones
+    totals = [
+        steps[i] * (sizes[i] - 1) + more[i] + (kernel[i] - 1) * reach[i] + 1 - wanted[i]
+        for i in range(len(kernel))
+    ]
+    if min(totals) < (0 if upper else -1):
+        raise cx.refuse(f"output_shape {list(wanted)} is more than the windows reach")
+    small = tuple(max(total // 2, 0) for total in totals)
+    large = tuple(total - total // 2 for total in totals)
+    return (*small, *large) if upper else (*large, *small)
 
 
 @lowers("MaxPool", "AveragePool", "LpPool")

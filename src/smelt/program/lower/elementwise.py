@@ -72,7 +72,7 @@ def cast(cx: ProgramBuilder, node: ir.Node) -> None:
     cx.emit("Cast", (cx.slot(node.inputs[0]),), (cx.define(node.outputs[0]),), **attributes)
 
 
-@lowers("Identity")
+@lowers("Identity", "OptionalGetElement")
 def identity(cx: ProgramBuilder, node: ir.Node) -> None:
     """The output is the slot of the input."""
     cx.alias(node.outputs[0], cx.slot(node.inputs[0]))
@@ -89,10 +89,47 @@ def dropout(cx: ProgramBuilder, node: ir.Node) -> None:
     if training is not None and cx.constants.scalar(training) and not idle:
         raise cx.refuse("a Dropout that trains is random")
     if len(node.outputs) > 1 and not is_dead(node.outputs[1]):
-        raise cx.refuse("the mask of a Dropout that does nothing is not computed")
+        _full_mask(cx, node)
     if node.attributes.get_float("ratio", 0.5) < 0:
         raise cx.refuse("the ratio is negative")
     cx.alias(node.outputs[0], cx.slot(node.inputs[0]))
+
+
+def _full_mask(cx: ProgramBuilder, node: ir.Node) -> None:
+    """The mask of a Dropout that drops nothing."""
+    if cx.opset < 10:
+        raise cx.refuse("the mask of a Dropout before opset 10")
+    mask = node.outputs[1]
+    mask.type, mask.shape = ir.TensorType(ir.DataType.BOOL), node.outputs[0].shape
+    cx.emit("Expand", (cx.constant(np.asarray(True), "kept"),), (cx.define(mask),))
+
+
+@lowers("Pow")
+def power(cx: ProgramBuilder, node: ir.Node) -> None:
+    """Integers to a power that is a float are computed in double precision, then cut."""
+    base, exponent = cx.inputs(node)
+    output = node.outputs[0]
+    whole = not cx.dtype(base).is_floating_point()
+    if not whole or not cx.dtype(exponent).is_floating_point():
+        cx.keep(node, **cx.attributes(node))
+        return
+    wide = ir.DataType.DOUBLE
+    operands = [
+        cx.emit_new("Cast", (slot,), cx.shape(slot), dtype=wide, saturate=1)
+        for slot in (base, exponent)
+    ]
+    shape = broadcast(cx, cx.shape(base), cx.shape(exponent))
+    result = cx.emit_new("Pow", operands, shape)
+    cx.emit("Cast", (result,), (cx.define(output),), saturate=1)
+
+
+@lowers("OptionalHasElement")
+def has_element(cx: ProgramBuilder, node: ir.Node) -> None:
+    """True for a tensor, false for no operand at all."""
+    given = bool(node.inputs) and node.inputs[0] is not None
+    if given:
+        cx.slot(node.inputs[0])
+    cx.alias(node.outputs[0], cx.constant(np.asarray(given), "given"))
 
 
 KEPT = tuple(name for name in ROWS if lowering_of(name) is None)

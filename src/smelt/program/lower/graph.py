@@ -23,7 +23,7 @@ def lower(model: ir.Model, whole: Whole = nothing_whole) -> Program:
     """
     cx = ProgramBuilder(model, whole=whole)
     errors: list[Unsupported] = []
-    if cx.opset < OLDEST_OPSET:
+    if "" in model.opset_imports and cx.opset < OLDEST_OPSET:
         raise Unsupported(
             "E201",
             f"opset {cx.opset} cannot be lowered",

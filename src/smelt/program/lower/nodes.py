@@ -53,7 +53,8 @@ def lower_node(cx: ProgramBuilder, node: ir.Node, *, broken: bool) -> Unsupporte
 
 def dispatch(cx: ProgramBuilder, node: ir.Node) -> None:
     """Emit what ``node`` computes; raises Unsupported E201."""
-    if node.domain:
+    rule = lowering_of(f"{node.domain}::{node.op_type}" if node.domain else node.op_type)
+    if rule is None and node.domain:
         lower_extension(cx, node)
         return
     unknown = unknown_part(node)
@@ -61,7 +62,6 @@ def dispatch(cx: ProgramBuilder, node: ir.Node) -> None:
         raise cx.refuse(
             f"it has {unknown}, which its lowering does not know", "use the target 'onnx'"
         )
-    rule = lowering_of(node.op_type)
     if rule is None:
         raise cx.refuse(
             "no lowering is registered for this operator",

@@ -21,7 +21,7 @@ LOWERINGS: Registry[str, LoweringRule] = Registry(
 
 
 def lowers(*op_types: str) -> Callable[[LoweringRule], LoweringRule]:
-    """Register a lowering for operators of ONNX's own domain."""
+    """Register a lowering for operators of ONNX's own domain, or of others as ``domain::name``."""
 
     def register(rule: LoweringRule) -> LoweringRule:
         for op_type in op_types:
@@ -32,7 +32,7 @@ def lowers(*op_types: str) -> Callable[[LoweringRule], LoweringRule]:
 
 
 def lowering_of(op_type: str) -> LoweringRule | None:
-    """The lowering of an operator of ONNX's own domain."""
+    """The lowering of an operator of ONNX's own domain, or of another as ``domain::name``."""
     return LOWERINGS.get(op_type)
 
 

@@ -1,0 +1,44 @@
+"""Det by elimination, each column with its largest element as the pivot."""
+
+from __future__ import annotations
+
+import math
+
+from smelt.native.kernels.kernel import Instance, KernelContext, kernel
+from smelt.program.storage import Needs
+
+
+def _needs(instance: Instance) -> Needs:
+    order = instance.shape(0)[-1]
+    return Needs(workspace=order * order * instance.type(0).size)
+
+
+@kernel("Det", needs=_needs)
+def det(cx: KernelContext) -> None:
+    """The product of the pivots; rows that change places change its sign."""
+    x, y, body, t = cx.input(0), cx.output(), cx.body, cx.type(0)
+    order = x.shape[-1]
+    if order == 0:
+        with body.loop("b", y.size):
+            body.line(f"{y.name}[b] = 1;")
+        return
+    a = cx.scratch(t)
+    with body.loop("b", math.prod(x.shape[:-2])):
+        body.line(f"{t.name} result = 1;")
+        body.line(f"memcpy({a}, {x.name} + b * {order * order}, {order * order * t.size});")
+        with body.loop("k", order):
+            body.line("ptrdiff_t p = k;")
+            with body.loop("i", order, start="k + 1"):
+                size = f"fabs{t.f}({a}[i * {order} + k])"
+                body.line(f"p = {size} > fabs{t.f}({a}[p * {order} + k]) ? i : p;")
+            with body.loop("j", f"(p != k ? {order} : k)", start="k"):
+                body.line(f"const {t.name} v = {a}[k * {order} + j];")
+                body.line(f"{a}[k * {order} + j] = {a}[p * {order} + j];")
+                body.line(f"{a}[p * {order} + j] = v;")
+            body.line(f"const {t.name} pivot = {a}[k * {order} + k];")
+            body.line("result *= p != k ? -pivot : pivot;")
+            with body.loop("i", f"(pivot != 0 ? {order} : 0)", start="k + 1"):
+                body.line(f"const {t.name} share = {a}[i * {order} + k] / pivot;")
+                with body.loop("j", order, start="k"):
+                    body.line(f"{a}[i * {order} + j] -= share * {a}[k * {order} + j];")
+        body.line(f"{y.name}[b] = result;")

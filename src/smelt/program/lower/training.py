@@ -1,0 +1,96 @@
+"""Steps of optimizers, of ai.onnx.preview.training: for each tensor, new values and its state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import onnx_ir as ir
+
+from smelt.program.lower.arrays import Array, Steps
+from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.registry import lowers
+
+TRAINING = "ai.onnx.preview.training"
+
+Rule = Callable[[Steps, ir.Node, Array, Array, Sequence[Array]], Sequence[Array]]
+"""The rate, the number of the step, then x, its gradient and its state; gives x and the state."""
+
+
+def _apply(cx: ProgramBuilder, node: ir.Node, states: int, rule: Rule) -> None:
+    """``rule`` for each tensor; inputs and outputs come in groups: all x, all gradients, ..."""
+    m = Steps(cx)
+    rate, step, *arrays = (m.array(value) for value in node.inputs)
+    count = len(arrays) // (2 + states)
+    for i in range(count):
+        results = rule(m, node, rate, step, arrays[i::count])
+        for value, result in zip(node.outputs[i::count], results, strict=True):
+            m.give(value, result)
+
+
+def _penalized(node: ir.Node, x: Array, gradient: Array) -> Array:
+    return x * node.attributes.get_float("norm_coefficient", 0.0) + gradient
+
+
+@lowers(f"{TRAINING}::Adagrad")
+def adagrad(cx: ProgramBuilder, node: ir.Node) -> None:
+    """The rate over the root of the sum of squares so far."""
+    _apply(cx, node, 1, _adagrad)
+
+
+def _adagrad(
+    m: Steps, node: ir.Node, rate: Array, step: Array, given: Sequence[Array]
+) -> Sequence[Array]:
+    x, gradient, squares = given
+    told = node.attributes
+    rate = rate / (step.cast(rate.dtype) * told.get_float("decay_factor", 0.0) + 1)
+    gradient = _penalized(node, x, gradient)
+    squares = squares + gradient * gradient
+    root = m.op("Sqrt", squares) + told.get_float("epsilon", 1e-6)
+    return x - rate * gradient / root, squares
+
+
+@lowers(f"{TRAINING}::Adam")
+def adam(cx: ProgramBuilder, node: ir.Node) -> None:
+    """Running means of gradients and of their squares, corrected for the first steps."""
+    _apply(cx, node, 2, _adam)
+
+
+def _adam(
+    m: Steps, node: ir.Node, rate: Array, step: Array, given: Sequence[Array]
+) -> Sequence[Array]:
+    x, gradient, mean, squares = given
+    told = node.attributes
+    alpha, beta = told.get_float("alpha", 0.9), told.get_float("beta", 0.999)
+    gradient = _penalized(node, x, gradient)
+    mean = mean * alpha + gradient * (1 - alpha)
+    squares = squares * beta + gradient * gradient * (1 - beta)
+    root = m.op("Sqrt", squares) + told.get_float("epsilon", 1e-6)
+    wide = ir.DataType.DOUBLE
+    power = [
+        1 - m.op("Pow", m.constant(base, wide), step.cast(wide)).cast(rate.dtype)
+        for base in (alpha, beta)
+    ]
+    corrected = rate * m.op("Sqrt", power[1]) / power[0]
+    rate = m.op("Where", m.op("Greater", step, 0), corrected, rate)
+    moved = x - rate * (mean / root)
+    return moved * (1 - told.get_float("norm_coefficient_post", 0.0)), mean, squares
+
+
+@lowers(f"{TRAINING}::Momentum")
+def momentum(cx: ProgramBuilder, node: ir.Node) -> None:
+    """A running sum of gradients; with ``nesterov``, one step ahead."""
+    _apply(cx, node, 1, _momentum)
+
+
+def _momentum(
+    m: Steps, node: ir.Node, rate: Array, step: Array, given: Sequence[Array]
+) -> Sequence[Array]:
+    x, gradient, speed = given
+    told = node.attributes
+    alpha, mode = told.get_float("alpha", 0.0), told.get_string("mode", "standard")
+    gradient = _penalized(node, x, gradient)
+    first = m.constant(1.0, x.dtype)
+    share = m.op("Where", m.op("Greater", step, 0), told.get_float("beta", 0.0) * first, first)
+    speed = speed * alpha + share * gradient
+    change = gradient + speed * alpha if mode == "nesterov" else speed
+    return x - rate * change, speed
