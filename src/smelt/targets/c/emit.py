@@ -19,6 +19,7 @@ from smelt.program.memory import MemoryPlan
 from smelt.targets.base import Artifact, Runner
 from smelt.targets.c import interface_file
 from smelt.targets.c.contract import INTERFACE_VERSION, ports
+from smelt.targets.c.cpus import CPUS
 from smelt.targets.c.options import Options
 from smelt.targets.c.phases import CPlan
 from smelt.targets.c.project import project_files
@@ -62,7 +63,9 @@ def emit(plan: CPlan) -> Artifact:
         "blob_alignment": BLOB_ALIGNMENT,
         "p2align": BLOB_ALIGNMENT.bit_length() - 1,
         "functions": functions,
-        "dispatched": options.cpu == "generic",
+        "dispatched": CPUS[options.cpu].is_chosen_at_run_time,
+        "cpu": options.cpu,
+        "lanes": CPUS[options.cpu].lanes,
         "names": defined(functions),
         "macros": macros(functions),
         "checks": [

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from smelt.errors import UsageError, did_you_mean
 from smelt.native.names import check_identifier
-from smelt.program.memory import ALIGNMENT
+from smelt.targets.c.cpus import CPUS
 
-CPUS = ("generic", "native")
 WEIGHTS = ("auto", "hex", "string", "incbin", "bin")
 PROJECTS = ("none", "main", "cmake", "zephyr")
 ALIGNMENTS = (8, 4096)
@@ -22,26 +21,27 @@ SMALL = 1 << 20
 class Options:
     """How the library is written. Raises UsageError E660 for what it cannot be.
 
-    ``name``: prefix of files, functions and macros. ``weights``: ``hex`` words or ``string``s in
-    C; ``incbin``, a file that the assembler of gcc or clang includes; ``bin``, a file that the
-    caller maps and gives to each run; ``auto``, hex up to 1 MiB and incbin beyond. ``cpu``:
-    ``generic`` runs on any and chooses the vectors of x86 at run time; ``native`` takes those that
-    the C compiler is told of. ``alignment``: bytes, a power of 2, that the arena and what lies in
-    it begin at. ``project``: what else is written: ``main``, an example of a call; ``cmake``, that
-    and a CMakeLists.txt; ``zephyr``, a module of Zephyr.
+    ``name``: prefix of files, functions and macros. ``weights``: ``hex`` words or ``string``s in C;
+    ``incbin``, a file that the assembler of gcc or clang includes; ``bin``, a file that the caller
+    maps and gives to each run; ``auto``, hex up to 1 MiB and incbin beyond. ``cpu``: ``generic``
+    runs on any and chooses the vectors of x86 at run time; ``native`` takes those that the C
+    compiler is told of; others are rows of ``cpus.py``. ``alignment``: bytes, a power of 2, that
+    the arena and what lies in it begin at, by default what suits the cpu. ``project``: what else is
+    written: ``main``, an example of a call; ``cmake``, that and a CMakeLists.txt; ``zephyr``, a
+    module of Zephyr.
     """
 
     name: str = "model"
     weights: str = "auto"
     cpu: str = "generic"
-    alignment: int = ALIGNMENT
+    alignment: int | None = None
     project: str = "none"
 
     def __post_init__(self) -> None:
         check_identifier(self.name)
         for option, value, known in (
             ("weights", self.weights, WEIGHTS),
-            ("cpu", self.cpu, CPUS),
+            ("cpu", self.cpu, tuple(CPUS)),
             ("project", self.project, PROJECTS),
         ):
             if value not in known:
@@ -52,12 +52,18 @@ class Options:
                     fix=did_you_mean(value, known, ""),
                 )
         lowest, highest = ALIGNMENTS
-        if not lowest <= self.alignment <= highest or self.alignment & (self.alignment - 1):
+        bytes_ = self.arena_alignment
+        if not lowest <= bytes_ <= highest or bytes_ & (bytes_ - 1):
             raise UsageError(
                 "E660",
                 f"target 'c' takes no option alignment={self.alignment}",
                 why=f"it is a power of 2 from {lowest} to {highest}",
             )
+
+    @property
+    def arena_alignment(self) -> int:
+        """Bytes that the arena and what lies in it begin at."""
+        return CPUS[self.cpu].alignment if self.alignment is None else self.alignment
 
     def form(self, weights_bytes: int) -> str:
         """How so many bytes of weights are written."""
