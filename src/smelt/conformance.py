@@ -6,14 +6,16 @@ A vendor runs it on a target of their own as we run it on ours::
         conform(my_target, case)
 
 Each case either compiles and agrees with its source, or is refused with a coded error before
-any file exists. The same case compiled twice gives the same bytes.
+any file exists. The same case compiled twice gives the same bytes. ``conform_all`` runs all of
+them, holds the target to what it declares to take, and refuses one that takes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
+from time import perf_counter
 from typing import Literal
 
 import numpy as np
@@ -24,7 +26,13 @@ from smelt.compiler import compile_model
 from smelt.errors import Mismatch, SmeltError, Unsupported
 from smelt.ir import text
 from smelt.native.kernels.foreign import CKernel, add
+from smelt.runtime.inputs import random_inputs
+from smelt.runtime.interface import Value, interface_of
 from smelt.targets.base import Artifact, Target
+from smelt.targets.watch import verify_phase, watching_phases
+
+RUNS = 5
+"""Runs of which the shortest counts."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,7 @@ def _graph(interface: str, body: str) -> str:
 
 
 _W = "w = Constant<value = float[4,3] {1,2,3,-4,5,6,7,-8,9,1,0.5,-2}>()"
+_SMALL = ",".join(str(7 * n % 11 - 5) for n in range(54))
 
 CASES = (
     Case("identity", _graph("(float[2,3] x) => (float[2,3] y)", "y = Identity(x)")),
@@ -84,29 +93,102 @@ CASES = (
     Case("an empty tensor", _graph("(float[0,3] x) => (float[0,3] y)", "y = Neg(x)")),
     Case("rank 0", _graph("(float x) => (float y)", "y = Neg(x)")),
     Case(
+        "int8",
+        _graph(
+            "(float[1,2,6,6] x) => (float[1,3,4,4] y)",
+            "s = Constant<value_float = 0.25>() z = Constant<value = int8 {-3}>() "
+            "v = Constant<value_float = 0.5>() o = Constant<value = int8 {0}>() "
+            f"w = Constant<value = int8[3,2,3,3] {{{_SMALL}}}>() q = QuantizeLinear(x, s, z) "
+            "d = DequantizeLinear(q, s, z) e = DequantizeLinear(w, v, o) c = Conv(d, e) "
+            "r = Relu(c) p = QuantizeLinear(r, v, z) y = DequantizeLinear(p, v, z)",
+        ),
+    ),
+    Case(
+        "fp16",
+        _graph(
+            "(float16[3,4] x, float16[4,5] w) => (float16[3,5] y)", "m = MatMul(x, w) y = Relu(m)"
+        ),
+    ),
+    Case(
+        "more than a scratchpad holds",
+        _graph(
+            "(float[1,8,64,64] x, float[8,8,3,3] w) => (float[1,8,64,64] y)",
+            "a = Conv<pads = [1,1,1,1]>(x, w) r = Relu(a) b = Conv<pads = [1,1,1,1]>(r, w) "
+            "y = Add(b, x)",
+        ),
+    ),
+    Case(
+        "a network with every category",
+        _graph(
+            "(float[1,2,8,8] x, float[4,2,3,3] w, float[4] g, float[32,5] d, int64[2] i) => "
+            "(float[1,5] y, float[1,2] z, int64[1,1] n)",
+            "h = Sigmoid(g) c = Conv<pads = [1,1,1,1]>(x, w, g) "
+            "b = BatchNormalization(c, h, g, g, h) r = Relu(b) p = MaxPool<kernel_shape = [2,2], "
+            "strides = [2,2]>(r) u = AveragePool<kernel_shape = [2,2], strides = [2,2]>(r) "
+            "v = Add(p, u) t = Transpose<perm = [0,2,3,1]>(v) k = Concat<axis = 1>(t, t) "
+            "s0 = Constant<value_ints = [0]>() s1 = Constant<value_ints = [2]>() "
+            "e0 = Constant<value_ints = [1]>() l = Slice(k, s0, s1, e0) f = Flatten(l) "
+            "m = MatMul(f, d) y = Softmax(m) z = Gather<axis = 1>(y, i) n = ArgMax<axis = 1>(y)",
+        ),
+    ),
+    Case(
         "an operator nobody has",
         _graph("(float[4] x) => (float[4] y)", "y = nobody.Nothing(x)"),
         undefined=True,
     ),
 )
 
-Outcome = Literal["agrees", "refused"]
+Outcome = Literal["agrees", "elsewhere", "refused"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a case, and the seconds of a run: here, and on the reference, the host."""
+
+    outcome: Outcome
+    seconds: float | None = None
+    reference: float | None = None
+
+
+def conform_all(target: Target, cases: Sequence[Case] = CASES) -> dict[str, Result]:
+    """Each of ``cases`` by name: see ``conform``.
+
+    Raises Mismatch E705 also if the target agrees on none: what takes nothing is no target.
+    """
+    results = {case.name: _timed(target, case, conform(target, case)) for case in cases}
+    if all(result.outcome != "agrees" for result in results.values()):
+        raise Mismatch(
+            "E705",
+            f"target {target.name!r} does not conform: it takes none of {len(results)} cases",
+            why=", ".join(f"{name}: {each.outcome}" for name, each in results.items()),
+            fix="widen its limits, or give cases of your own that it should take",
+        )
+    return results
 
 
 def conform(target: Target, case: Case) -> Outcome:
-    """Compile ``case`` for ``target`` and check what comes out.
+    """Compile ``case`` for ``target`` and check what comes out, after each phase too.
 
-    Returns "refused" if the target refuses it with a coded Unsupported. Raises Mismatch E705
-    if a promise is broken: other numbers, other bytes the second time, unsafe file names.
+    Returns "refused" if the target refuses it with a coded Unsupported, "elsewhere" if its
+    fallback runs all of it. Raises Mismatch E705 if a promise is broken: other numbers, other bytes
+    the second time, unsafe file names, tensors that share bytes, or a refusal of what its limits
+    and ``accepts`` declare that it takes; a memory that is too small (E405) may be told late.
     """
     source = text.parse(case.graph)
+    took: list[object] = []
+    begun = {"before schedule": (took.append, *target.around.get("before schedule", ()))}
+    watched = replace(target, around={**target.around, **begun})
     try:
-        artifact = compile_model(source, target=target, dims=case.dims)
+        with watching_phases(verify_phase):
+            artifact = compile_model(source, target=watched, dims=case.dims)
     except SmeltError as error:
         if not isinstance(error, Unsupported) and error.code[:2] not in ("E2", "E4"):
             raise _broken(
                 target, case, f"it refuses with {error.code}, not E2xx or E4xx"
             ) from error
+        if took and not case.undefined and error.code != "E405":
+            why = f"it refuses with {error.code} what its limits take: {error}"
+            raise _broken(target, case, why) from error
         return "refused"
     _check_files(target, case, artifact)
     again = compile_model(text.parse(case.graph), target=target, dims=case.dims)
@@ -117,7 +199,32 @@ def conform(target: Target, case: Case) -> Outcome:
     if case.undefined:
         return _refuses_to_run(target, case, artifact)
     verify(source, artifact, dims=case.dims or None).check()
-    return "agrees"
+    return "elsewhere" if artifact.plan.facts.get(f"nodes on {target.name}") == 0 else "agrees"
+
+
+def _timed(target: Target, case: Case, outcome: Outcome) -> Result:
+    """The outcome with seconds, where the case runs here and has sizes."""
+    if outcome != "agrees" or case.undefined:
+        return Result(outcome)
+    made = [
+        compile_model(text.parse(case.graph), target=each, dims=case.dims)
+        for each in (target, "host")
+    ]
+    if made[0].load is None or interface_of(made[0].model).symbols():
+        return Result(outcome)
+    inputs = random_inputs(made[0].model, {})
+    return Result(outcome, *(_seconds(artifact, inputs) for artifact in made))
+
+
+def _seconds(artifact: Artifact, inputs: Sequence[Value]) -> float:
+    """The shortest of a few runs after a first one."""
+    artifact(*inputs)
+    taken = []
+    for _ in range(RUNS):
+        begun = perf_counter()
+        artifact(*inputs)
+        taken.append(perf_counter() - begun)
+    return min(taken)
 
 
 def check_kernel(kernel: CKernel) -> None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import smelt
-from smelt.conformance import CASES, Case, conform
-from smelt.errors import UsageError
+from examples.npu import npu
+from smelt.conformance import CASES, Case, conform, conform_all
+from smelt.errors import Mismatch, Unsupported, UsageError
 from smelt.ir import text
 from smelt.targets import registry
+from smelt.targets.base import Limits, Plan
 from smelt.targets.registry import find_target, target_names
 
 OURS = ("c", "host", "onnx")
@@ -80,7 +83,36 @@ def test_our_targets_conform(name: str, case: Case) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_third_partys_target_conforms(third_party: Path, case: Case) -> None:
     outcome = conform(find_target("listing"), case)
-    assert outcome == ("refused" if case.undefined else "agrees")
+    beyond = case.undefined or case.name in ("int8", "a network with every category")
+    assert outcome == ("refused" if beyond else "agrees")
+
+
+def test_a_target_that_takes_nothing_does_not_conform() -> None:
+    nothing = replace(find_target("onnx"), name="nothing", limits=Limits(operators=frozenset()))
+    with pytest.raises(Mismatch, match="takes none of 3 cases") as caught:
+        conform_all(nothing, CASES[:3])
+    assert caught.value.code == "E705"
+
+
+def test_a_target_is_held_to_what_it_declares() -> None:
+    def schedule(plan: Plan) -> None:
+        raise Unsupported("E201", "no kernel for Exp")
+
+    late = replace(find_target("onnx"), name="late", schedule=schedule)
+    with pytest.raises(Mismatch, match="refuses with E201 what its limits take"):
+        conform(late, CASES[1])
+
+
+def test_what_only_the_fallback_runs_is_not_the_targets() -> None:
+    wanted = [case for case in CASES if case.name in ("int8", "elementwise")]
+    found = conform_all(npu, wanted)
+    assert {name: each.outcome for name, each in found.items()} == {
+        "elementwise": "elsewhere",
+        "int8": "agrees",
+    }
+    assert found["int8"].seconds > 0
+    assert found["int8"].reference > 0
+    assert found["elementwise"].seconds is None
 
 
 def test_a_third_partys_target_is_listed_and_compiles(third_party: Path) -> None:
