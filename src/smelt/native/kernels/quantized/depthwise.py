@@ -25,7 +25,8 @@ MOST_POSITIONS = 64
 BAND_PIXELS = 2048
 """Output pixels of a band, about."""
 
-COPY = """static void copy_row_T(const T *image, ptrdiff_t at, int16_t *restrict to, ptrdiff_t low,
+COPY = """static inline void copy_row_T(const T *image, ptrdiff_t at,
+    int16_t *restrict to, ptrdiff_t low,
     ptrdiff_t high, ptrdiff_t pitch, ptrdiff_t step, int zero)
 {
     ptrdiff_t q;
@@ -140,11 +141,13 @@ def _emit_copy(cx: KernelContext, size: Band, to: str) -> None:
         first, low, high = size.columns(left)
         with body.loop("r", size.seen):
             body.line(f"const ptrdiff_t y = (h + r) * {down} + ({top - window.begin[1]});")
-            body.line(f"const int inside = y >= 0 && y < {height};")
             row = f"{to} + ({number * size.seen} + r) * {size.pitch}"
-            sizes = f"inside ? {low} : {size.pitch}, inside ? {high} : {size.pitch}"
+            sizes = f"{low}, {high}, {size.pitch}, {step}"
             at = f"y * {width} + ({first})"
-            body.line(f"{copy}(image, {at}, {row}, {sizes}, {size.pitch}, {step}, zero);")
+            body.line(f"if (y < 0 || y >= {height})")
+            body.line(f"    memset({row}, 0, {2 * size.pitch});")
+            body.line("else")
+            body.line(f"    {copy}(image, {at}, {row}, {sizes}, zero);")
 
 
 def _emit_sums(cx: KernelContext, size: Band, taps: Taps, scratch: str, near: str) -> None:

@@ -27,6 +27,8 @@ typedef float reals __attribute__((vector_size(4 * SUMS), aligned(4), may_alias)
 typedef int16_t pairs __attribute__((vector_size(4 * SUMS), aligned(2), may_alias));
 typedef int8_t narrow_pairs __attribute__((vector_size(2 * SUMS), aligned(1), may_alias));
 typedef int32_t word __attribute__((aligned(1), may_alias));
+typedef int64_t two_words __attribute__((aligned(1), may_alias));
+typedef int64_t words __attribute__((vector_size(4 * SUMS), may_alias));
 typedef int32_t one_pair __attribute__((aligned(2), may_alias));
 #define SAME_PAIR(p) ((pairs)((sums){ 0 } + *(const one_pair *)(p)))
 #define WIDENED(p) __builtin_convertvector(*(const narrow_pairs *)(p), pairs)
@@ -46,11 +48,9 @@ static inline void store_low_bytes(signed char *p, sums s)
 static inline void store_in_turn(unsigned char *p, sums even, sums odd)
 {
     const sums both = (even | (odd << 8)) << 16 >> 16;
-    const sums packed = (sums)__builtin_ia32_packssdw256(both, both);
-    ((word *)p)[0] = packed[0];
-    ((word *)p)[1] = packed[1];
-    ((word *)p)[2] = packed[4];
-    ((word *)p)[3] = packed[5];
+    const words packed = (words)__builtin_ia32_packssdw256(both, both);
+    ((two_words *)p)[0] = packed[0];
+    ((two_words *)p)[1] = packed[2];
 }
 #else
 #define MULTIPLIED(a, b) ((sums)__builtin_ia32_pmaddwd128(a, b))
@@ -66,9 +66,8 @@ static inline void store_low_bytes(signed char *p, sums s)
 static inline void store_in_turn(unsigned char *p, sums even, sums odd)
 {
     const sums both = (even | (odd << 8)) << 16 >> 16;
-    const sums packed = (sums)__builtin_ia32_packssdw128(both, both);
-    ((word *)p)[0] = packed[0];
-    ((word *)p)[1] = packed[1];
+    const words packed = (words)__builtin_ia32_packssdw128(both, both);
+    *(two_words *)p = packed[0];
 }
 #endif
 #else

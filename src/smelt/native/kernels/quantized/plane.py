@@ -85,7 +85,7 @@ def _in_rows(window: Window) -> Window:
     return replace(window, input=size, output=size)
 
 
-COPY = """static void copy_pair_T(const T *image, ptrdiff_t next, ptrdiff_t at,
+COPY = """static inline void copy_pair_T(const T *image, ptrdiff_t next, ptrdiff_t at,
     int16_t *restrict to, ptrdiff_t low, ptrdiff_t high, ptrdiff_t pitch, ptrdiff_t step, int zero)
 {
     ptrdiff_t q;
@@ -131,7 +131,9 @@ def emit_copy(cx: KernelContext, band: Band, channels: int, to: str) -> None:
             with body.loop("r", band.seen):
                 body.line(f"const ptrdiff_t y = (h + r) * {down} + ({top - window.begin[1]});")
                 body.line(f"const ptrdiff_t at = c * {size} + y * {width} + ({first});")
-                body.line(f"const int inside = y >= 0 && y < {height};")
-                sizes = f"inside ? {low} : {band.pitch}, inside ? {high} : {band.pitch}"
-                body.line(f"{copy}(image, next, at, row, {sizes}, {band.pitch}, {step}, zero);")
+                sizes = f"{low}, {high}, {band.pitch}, {step}"
+                body.line(f"if (y < 0 || y >= {height})")
+                body.line(f"    memset(row, 0, {4 * band.pitch});")
+                body.line("else")
+                body.line(f"    {copy}(image, next, at, row, {sizes}, zero);")
                 body.line(f"row += {2 * band.pitch};")
