@@ -75,3 +75,10 @@ def test_the_zero_point_of_sums_may_come_at_run_time(library: Library) -> None:
     (got,) = library.run("sums", [a, np.asarray(200, np.uint8)])
     b = np.random.default_rng(1).integers(-128, 128, (5, 7))
     np.testing.assert_array_equal(got, (a.astype(int) - 200) @ b)
+
+
+def test_an_empty_sum_is_the_zero_point() -> None:
+    held = case_values(1, 3, "uint8", 0) | {"b": np.zeros((0, 3), np.uint8)}
+    library = Library({"none": graph(2, 0, 3, "uint8")}, values={"none": held})
+    (got,) = library.run("none", [np.zeros((2, 0), np.uint8)])
+    np.testing.assert_array_equal(got, np.full((2, 3), 90, np.uint8))
