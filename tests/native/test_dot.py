@@ -25,6 +25,8 @@ EINSUMS = {
     "one row, many columns": ("ij,jk->ik", "[1,9]", "[9,301]", "[1,301]"),
     "values of heads": ("bhqk,bkhd->bhqd", "[2,3,5,8]", "[2,8,3,40]", "[2,3,5,40]"),
     "free size 1": ("ij,jk->ik", "[1,6]", "[6,1]", "[1,1]"),
+    "diagonal": ("iij,jk->ik", "[5,5,3]", "[3,4]", "[5,4]"),
+    "diagonals in and out of the batch": ("biaib,ba->b", "[2,3,4,3,2]", "[2,4]", "[2]"),
     "nothing to sum": ("ij,jk->ik", "[3,0]", "[0,4]", "[3,4]"),
     "nothing to sum, right transposed": ("ij,kj->ik", "[3,0]", "[4,0]", "[3,4]"),
     "nothing to keep": ("ij,jk->ik", "[0,3]", "[3,4]", "[0,4]"),

@@ -94,7 +94,7 @@ def test_einsum(equation: str, expected: tuple[list[str], DotDims]) -> None:
 
 
 EINSUMS_REFUSED = {
-    "a diagonal": ('Einsum<equation="ii->i">(x)', "repeats a label"),
+    "a diagonal made": ('Einsum<equation="ij->iij">(x)', "repeats a label"),
     "sizes": ('Einsum<equation="ij,ij->ij">(x, y)', "not known to be equal"),
 }
 

@@ -186,6 +186,7 @@ def einsum(cx: ProgramBuilder, node: ir.Node) -> None:
     terms, out = parse_equation(cx, equation, [len(cx.shape(slot)) for slot in slots])
     operands = [Labelled(slot, term) for slot, term in zip(slots, terms, strict=True)]
     _check_sizes(cx, operands)
+    operands = [_diagonals(cx, operand) for operand in operands]
     result = operands[0]
     for index, operand in enumerate(operands[1:], 2):
         later = [label for other in operands[index:] for label in other.labels]
@@ -216,8 +217,8 @@ def parse_equation(
     if any(count != widest for t, count in zip(terms, hidden, strict=True) if "..." in t):
         raise cx.refuse(f"the ellipses of {equation!r} stand for different numbers of dims")
     labels = [_expand(term, widest) for term in terms]
-    if any(len(set(term)) < len(term) for term in labels):
-        raise cx.refuse(f"a term of {equation!r} repeats a label, which takes a diagonal")
+    if len(set(right.replace("...", ""))) < len(right.replace("...", "")):
+        raise cx.refuse(f"the result of {equation!r} repeats a label")
     if arrow:
         return labels, _expand(right, widest)
     every = [label for term in labels for label in term if not label.isdigit()]
@@ -239,6 +240,26 @@ def _check_sizes(cx: ProgramBuilder, operands: Sequence[Labelled]) -> None:
             if not same_dim(known, dim):
                 why = f"sizes {known} and {dim} of {label!r} are not known to be equal"
                 raise cx.refuse_size(why)
+
+
+def _diagonals(cx: ProgramBuilder, operand: Labelled) -> Labelled:
+    """Of dims that have one label, the elements of equal places: one row of a flat matrix each."""
+    repeated = [label for label in operand.labels if operand.labels.count(label) > 1]
+    if not repeated:
+        return operand
+    label, labels, shape = repeated[0], operand.labels, cx.shape(operand.slot)
+    pair = [i for i, other in enumerate(labels) if other == label][:2]
+    size = shape[pair[0]]
+    if not isinstance(size, int):
+        raise cx.refuse_size(f"the diagonal of {size} rows takes a known size")
+    others = [i for i in range(len(labels)) if i not in pair]
+    rest = [shape[i] for i in others]
+    last = (*others, *pair)
+    moved = cx.emit_new("Transpose", (operand.slot,), (*rest, size, size), perm=last)
+    flat = cx.emit_new("Reshape", (moved,), (*rest, size * size))
+    places = cx.constant(np.arange(size) * (size + 1), "diagonal")
+    found = cx.emit_new("Gather", (flat, places), (*rest, size), axis=len(rest))
+    return _diagonals(cx, Labelled(found, (*(labels[i] for i in others), label)))
 
 
 def _sum_out(cx: ProgramBuilder, operand: Labelled, kept: Sequence[str]) -> Labelled:
