@@ -29,6 +29,15 @@ REFUSED = {
     **dict.fromkeys(("pure_callback", "io_callback"), _CALLBACK),
     **dict.fromkeys(("get", "swap", "addupdate"), _REFERENCE),
     **dict.fromkeys(("after_all", "create_token"), _TOKEN),
+    "pallas_call": (
+        "it is a kernel for an accelerator",
+        'call the library\'s reference implementation, such as implementation="xla" of'
+        " jax.nn.dot_product_attention",
+    ),
+    "call_exported": (
+        "it runs a program of jax.export, which has no equations of JAX any more",
+        "convert the function before it is exported",
+    ),
     "ragged_all_to_all": (
         "it moves rows between devices, and a model runs on one",
         "trace what one device computes",
