@@ -6,6 +6,7 @@ library.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,9 @@ HEAD = """#include <math.h>
 #include <stdint.h>
 #include <string.h>
 """
+_NOTE = re.compile(r" /\*[^*]*\*/$")
+"""Which step of which node a call is, at its end."""
+
 SIGNATURE = (
     f"int {FUNCTION}(const void *const *inputs, void *const *outputs, unsigned char *memory,\n"
     "    const void *const *weights)"
@@ -47,7 +51,7 @@ def source_of(program: Program) -> Source:
         "int ended = 0, *const status = &ended;",
         *(f"(void){name};" for name in ("inputs", "outputs", "memory", "weights")),
         *(f"if ({check}) return 1;" for check in unit.checks),
-        *unit.calls,
+        *(_NOTE.sub("", call) for call in unit.calls),
         "return *status;",
     ]
     run = "\n    ".join([f"{SIGNATURE}\n{{", *body]) + "\n}\n"

@@ -13,6 +13,7 @@ from smelt.errors import InvalidModel, UsageError
 from smelt.runtime.jit import build, toolchain
 from smelt.targets.base import Artifact
 from smelt.targets.host import compiled
+from smelt.targets.host.saved import open_folder
 
 LOOKUP = """g (float[V,8] table, int64[N] i, float[8,6] w) => (float[N,6] y, float[6,N] z) {
     x = Gather<axis=0>(table, i)
@@ -157,6 +158,28 @@ def test_a_cache_that_cannot_be_written(lookup, monkeypatch, tmp_path: Path) -> 
     with pytest.warns(RuntimeWarning, match="not kept"):
         check(lookup)
     assert is_compiled(lookup)
+
+
+def test_a_saved_program_is_not_compiled_again(lookup, tmp_path: Path) -> None:
+    check(lookup)
+    lookup.save(tmp_path / "out")
+    saved = open_folder(tmp_path / "out")
+    assert saved is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(toolchain.Toolchain, "compile", None)  # calling it fails
+        runner = saved.load()
+        y, _ = runner(TABLE, INDEX, WEIGHTS)
+    np.testing.assert_allclose(y, EXPECTED, rtol=1e-5)
+    assert runner._fast is not None
+
+
+def test_models_that_differ_in_names_share_a_library(compile_host) -> None:
+    check(compile_host(LOOKUP))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(toolchain.Toolchain, "compile", None)
+        check(
+            compile_host(LOOKUP.replace("a = MatMul", "b = MatMul").replace("Tanh(a)", "Tanh(b)"))
+        )
 
 
 @pytest.mark.parametrize("engine", ["auto"], indirect=True)

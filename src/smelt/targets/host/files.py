@@ -1,7 +1,8 @@
 """What a folder of this target holds: the selected model in ONNX, and that it is for ``host``.
 
 Kernels and addresses are this machine's, so none is stored: who opens the folder lowers the model
-and plans its memory again, in linear time. Weights lie beside the model, where they are mapped.
+and plans its memory again, in linear time; what was compiled on a machine is in its cache. Weights
+lie beside the model, where they are mapped.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from smelt.ir import scope
 from smelt.ir.files import Content
 from smelt.operators.registry import find, is_installed
 from smelt.program.memory import MemoryPlan
+from smelt.targets.host.options import Options
 
 SCHEMA = "smelt.host/1"
 MARK, MODEL, MEMORY = "host.json", "program.onnx", "memory.txt"
@@ -29,13 +31,17 @@ MARK, MODEL, MEMORY = "host.json", "program.onnx", "memory.txt"
 class Files(Mapping[str, bytes]):
     """The files of ``model``, whose arena ``memory`` is, if it is known before a run.
 
+    ``engine`` is what runs it where the folder is opened, too.
+
     The model is encoded when they are asked for: who compiles in order to call never does.
     ``contents`` writes them without holding them. Asking raises Unsupported E203 for an operator
     that is declared in this process only and has no body, which nobody could load.
     """
 
-    def __init__(self, model: ir.Model, memory: MemoryPlan | None) -> None:
-        self._model, self._memory = model, memory
+    def __init__(
+        self, model: ir.Model, memory: MemoryPlan | None, engine: str = Options.engine
+    ) -> None:
+        self._model, self._memory, self._engine = model, memory, engine
 
     @cached_property
     def _encoded(self) -> ModelFiles:
@@ -44,7 +50,8 @@ class Files(Mapping[str, bytes]):
 
     @cached_property
     def _texts(self) -> dict[str, bytes]:
-        texts = {MARK: json.dumps({"schema": SCHEMA, "model": MODEL}, indent=1) + "\n"}
+        mark = {"schema": SCHEMA, "model": MODEL, "engine": self._engine}
+        texts = {MARK: json.dumps(mark, indent=1) + "\n"}
         if self._memory is not None:
             texts[MEMORY] = self._memory.to_text()
         return {name: text.encode() for name, text in texts.items()}
@@ -71,23 +78,27 @@ def _is_of_this_process(node: ir.Node) -> bool:
     return operator is not None and operator.body is None and not is_installed(operator)
 
 
-def read_folder(folder: Path) -> ir.Model | None:
-    """The model in ``folder``; None unless it is a folder of this target.
+def read_folder(folder: Path) -> tuple[ir.Model, Options] | None:
+    """The model in ``folder`` and how it runs; None unless it is a folder of this target.
 
-    Raises UsageError E616 if its model is missing, and what loading a model raises.
+    Raises UsageError E616 if its model is missing, E660 if no engine is called as it says, and what
+    loading a model raises.
     """
-    if not _is_marked(folder / MARK):
+    mark = _mark(folder / MARK)
+    if mark is None:
         return None
     if not (folder / MODEL).is_file():
         raise UsageError(
             "E616", f"{MODEL!r} is missing in {str(folder)!r}", fix="compile the model again"
         )
-    return load(folder / MODEL, keep_opset=True)
+    options = Options(engine=str(mark.get("engine", Options.engine)))
+    return load(folder / MODEL, keep_opset=True), options
 
 
-def _is_marked(path: Path) -> bool:
+def _mark(path: Path) -> dict[str, object] | None:
     try:
         document = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(document, dict) and document.get("schema") == SCHEMA
+        return None
+    of_host = isinstance(document, dict) and document.get("schema") == SCHEMA
+    return document if of_host else None

@@ -70,7 +70,7 @@ def plan_steps(plan: HostPlan) -> None:
         bind_declared(program, declared(plan.model.graph))
     finally:
         shapes.restore_interface()
-    engine = plan.options.engine if plan.options is not None else Options().engine
+    engine = _engine(plan)
     compiled = Compiled(program.copy(), waits=engine == "native") if engine != "numpy" else None
     optimize(program, decompose=is_static(program))
     _check(program)
@@ -78,6 +78,10 @@ def plan_steps(plan: HostPlan) -> None:
     parts = {field.name: getattr(program, field.name) for field in fields(program)}
     plan.steps = HostProgram(**parts, compiled=compiled)
     plan.facts["instructions"] = len(program.instructions)
+
+
+def _engine(plan: HostPlan) -> str:
+    return str(plan.options.engine) if plan.options is not None else Options.engine
 
 
 def _check(program: Program) -> None:
@@ -111,7 +115,8 @@ def plan_arena(plan: HostPlan) -> None:
 
 def write_folder(plan: HostPlan) -> Artifact:
     """The model, and the memory plan as text; ``load`` makes the runner."""
-    files = Files(plan.model, plan.memory.memory if plan.memory is not None else None)
+    memory = plan.memory.memory if plan.memory is not None else None
+    files = Files(plan.model, memory, _engine(plan))
     load = partial(runner_of, plan)
     return Artifact("host", plan.model, files, plan, report=dict(plan.facts), load=load)
 

@@ -16,15 +16,16 @@ def open_folder(folder: Path) -> Saved | None:
 
     Raises UsageError E616 if a file is missing, and what loading the model does.
     """
-    model = read_folder(folder)
-    if model is None:
+    read = read_folder(folder)
+    if read is None:
         return None
+    model, options = read
     interface = interface_of(model)
     limits = {value.name or "": index_range(value, {}) for value in model.graph.inputs}
     ranges = {name: limit for name, limit in limits.items() if limit is not None}
 
     def load() -> Runner:
-        plan: HostPlan = Plan(model)
+        plan: HostPlan = Plan(model, options)
         plan_steps(plan)
         plan_arena(plan)
         return runner_of(plan)
