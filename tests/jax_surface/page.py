@@ -28,6 +28,7 @@ ON_TARGETS = "## On host and c\n"
 ON_TARGETS_INTRODUCTION = f"""{ON_TARGETS}
 The same callables, compiled for each of these targets alone and run there, in types of 32 bits,
 on at most two kinds of arguments each: ordinary ones, then extremes. What is *refused* has a code.
+A module that is missing here has not been swept on that target.
 
 """
 
