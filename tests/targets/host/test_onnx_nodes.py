@@ -81,6 +81,9 @@ def outcome(case: Case, compile_host) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "engine", ["numpy"], indirect=True
+)  # the native one compiles each, for more than ten minutes
 def test_node_cases(compile_host) -> None:
     """One test, because making the cases costs more than running them."""
     outcomes: dict[str, str] = {}
