@@ -21,6 +21,11 @@ INTEGERS = """#if defined(SUMS)
 #else
 #define SUMS 1
 #endif
+#if defined(__GNUC__)
+#define IF_CALLED __attribute__((unused))
+#else
+#define IF_CALLED
+#endif
 #if SUMS > 1
 typedef int32_t sums __attribute__((vector_size(4 * SUMS), aligned(4), may_alias));
 typedef float reals __attribute__((vector_size(4 * SUMS), aligned(4), may_alias));
@@ -30,22 +35,32 @@ typedef int32_t word __attribute__((aligned(1), may_alias));
 typedef int64_t two_words __attribute__((aligned(1), may_alias));
 typedef int64_t words __attribute__((vector_size(4 * SUMS), may_alias));
 typedef int32_t one_pair __attribute__((aligned(2), may_alias));
-#define SAME_PAIR(p) ((pairs)((sums){ 0 } + *(const one_pair *)(p)))
+static IF_CALLED inline pairs same_pair(const void *p)
+{
+    const sums zero = { 0 };
+    return (pairs)(zero + *(const one_pair *)p);
+}
+static IF_CALLED inline reals same_real(float v)
+{
+    const reals zero = { 0 };
+    return zero + v;
+}
+#define SAME_PAIR(p) same_pair(p)
 #define WIDENED(p) __builtin_convertvector(*(const narrow_pairs *)(p), pairs)
 #define REAL(s) __builtin_convertvector(s, reals)
 #if SUMS == 8
 #define MULTIPLIED(a, b) ((sums)__builtin_ia32_pmaddwd256(a, b))
 #define HELD(v, low, high) ((reals)__builtin_ia32_minps256( \\
-    __builtin_ia32_maxps256(v, (reals){ 0 } + (low)), (reals){ 0 } + (high)))
+    __builtin_ia32_maxps256(v, same_real(low)), same_real(high)))
 #define NEAREST(v) ((sums)__builtin_ia32_cvtps2dq256(v))
-static inline void store_low_bytes(signed char *p, sums s)
+static IF_CALLED inline void store_low_bytes(signed char *p, sums s)
 {
     const pairs small = __builtin_ia32_packssdw256(s & 255, s & 255);
     const sums packed = (sums)__builtin_ia32_packuswb256(small, small);
     ((word *)p)[0] = packed[0];
     ((word *)p)[1] = packed[4];
 }
-static inline void store_in_turn(unsigned char *p, sums even, sums odd)
+static IF_CALLED inline void store_in_turn(unsigned char *p, sums even, sums odd)
 {
     const sums both = (even | (odd << 8)) << 16 >> 16;
     const words packed = (words)__builtin_ia32_packssdw256(both, both);
@@ -55,15 +70,15 @@ static inline void store_in_turn(unsigned char *p, sums even, sums odd)
 #else
 #define MULTIPLIED(a, b) ((sums)__builtin_ia32_pmaddwd128(a, b))
 #define HELD(v, low, high) ((reals)__builtin_ia32_minps( \\
-    __builtin_ia32_maxps(v, (reals){ 0 } + (low)), (reals){ 0 } + (high)))
+    __builtin_ia32_maxps(v, same_real(low)), same_real(high)))
 #define NEAREST(v) ((sums)__builtin_ia32_cvtps2dq(v))
-static inline void store_low_bytes(signed char *p, sums s)
+static IF_CALLED inline void store_low_bytes(signed char *p, sums s)
 {
     const pairs small = __builtin_ia32_packssdw128(s & 255, s & 255);
     const sums packed = (sums)__builtin_ia32_packuswb128(small, small);
     *(word *)p = packed[0];
 }
-static inline void store_in_turn(unsigned char *p, sums even, sums odd)
+static IF_CALLED inline void store_in_turn(unsigned char *p, sums even, sums odd)
 {
     const sums both = (even | (odd << 8)) << 16 >> 16;
     const words packed = (words)__builtin_ia32_packssdw128(both, both);
@@ -75,7 +90,7 @@ typedef int32_t sums;
 typedef float reals;
 typedef struct { int16_t first, second; } pairs;
 #define SAME_PAIR(p) (*(const pairs *)(p))
-static inline pairs widened(const int8_t *p)
+static IF_CALLED inline pairs widened(const int8_t *p)
 {
     const pairs wide = { p[0], p[1] };
     return wide;
@@ -85,11 +100,11 @@ static inline pairs widened(const int8_t *p)
 #define MULTIPLIED(a, b) ((int32_t)(a).first * (b).first + (int32_t)(a).second * (b).second)
 #define HELD(v, low, high) ((v) < (low) ? (low) : (v) > (high) ? (high) : (v))
 #define NEAREST(v) ((int32_t)lrintf(v))
-static inline void store_low_bytes(signed char *p, sums s)
+static IF_CALLED inline void store_low_bytes(signed char *p, sums s)
 {
     *p = (signed char)s;
 }
-static inline void store_in_turn(unsigned char *p, sums even, sums odd)
+static IF_CALLED inline void store_in_turn(unsigned char *p, sums even, sums odd)
 {
     p[0] = (unsigned char)even;
     p[1] = (unsigned char)odd;
