@@ -106,7 +106,14 @@ KEPT = {
         "(float[2,5,12] y)", "(float[2,12,5] y)"
     ),
 }
-GRAPHS = {**{name: graph for name, (graph, _) in FINISHED.items()}, **KEPT}
+A_PRODUCT_AND_A_SUM = _conv(
+    *POINTWISE, "p = Mul(c, z) s = Sub(p, z) y = Relu(s)", more=", float[7,1,1] z"
+)
+GRAPHS = {
+    "a product and a sum": A_PRODUCT_AND_A_SUM,
+    **{name: graph for name, (graph, _) in FINISHED.items()},
+    **KEPT,
+}
 
 
 @pytest.fixture(scope="module", params=["", "w b"], ids=["computed", "constant"])
@@ -140,3 +147,9 @@ def test_nan_and_infinities_go_through(library: Library) -> None:
     inputs = random_inputs(library.models[name].source)
     inputs[0][0, :, 0, :3] = [np.nan, np.inf, -np.inf]
     library.check(name, inputs, rtol=1e-4, atol=1e-5)
+
+
+def test_a_sum_does_not_follow_a_product_at_once(library: Library) -> None:
+    """A compiler may round the two once, and what should be 0 is not."""
+    steps = library.models["a product and a sum"].artifact.plan.steps.instructions
+    assert [[step.op for step in each.finish] for each in steps if each.op == "Conv"] == [["Mul"]]

@@ -19,6 +19,22 @@ from smelt.program.instruction import ABSENT, RESULT, Instruction, Program, Step
 OPTIONAL_INPUTS = {"DotGeneral": 2}
 """Inputs that a product may have, 3 unless said: what finishes reads comes after them."""
 
+SUMS = frozenset({"Add", "Sub", "Sum"})
+NO_PRODUCTS = SUMS | {
+    "Relu",
+    "Clip",
+    "Max",
+    "Min",
+    "Abs",
+    "Neg",
+    "Sqrt",
+    "Exp",
+    "Tanh",
+    "Erf",
+    "Sigmoid",
+}
+"""Operators of which the last operation is no multiplication."""
+
 
 def fuse_finishes(program: Program) -> None:
     """Move elementwise instructions into the product that alone they read, in place.
@@ -56,6 +72,10 @@ def _may_finish(program: Program, product: Instruction, each: Instruction) -> bo
         return False
     result = program.slots[product.outputs[0]]
     if result.shape != program.slots[each.outputs[0]].shape or each.finish:
+        return False
+    if each.op in SUMS and not all(step.op in NO_PRODUCTS for step in product.finish[-1:]):
+        # A compiler makes one operation of a product and a sum, rounded once: then x * x - y * y of
+        # equal x and y may be less than 0, and its root NaN.
         return False
     instance = Instance(program, product)
     shapes = [static(program.slots[slot]) for slot in each.inputs if slot >= 0]
