@@ -49,6 +49,10 @@ def macs(program: Program, instruction: Instruction) -> int:
         return result * math.prod(shapes[0][axis] for axis in dims.lhs_contracting)
     if op in ("Conv", "ConvRelu", "ConvInteger"):
         return result * math.prod(shapes[1][1:])
+    if op == "QLinearConv":
+        return result * math.prod(shapes[3][1:])
+    if op in ("QLinearMatMul", "MatMulInteger"):
+        return result * shapes[0][-1]
     if op == "ConvTranspose":
         return math.prod(shapes[0]) * math.prod(shapes[1][1:])
     return 0

@@ -106,3 +106,19 @@ def test_the_report_counts_products_and_bytes() -> None:
     assert by_op["Conv"]["bytes_written"] == 4 * 216
     assert by_op["DotGeneral"]["macs"] == 216 * 5
     assert artifact.plan.facts["macs"] == 3888 + 1080
+
+
+def test_the_report_counts_products_of_bytes() -> None:
+    graph = (
+        "g (uint8[1,4,6,6] x, uint8[2,5] a) => (uint8[1,6,4,4] y, uint8[2,3] p, int32[2,3] i) "
+        "<float s = {0.5}, uint8 z = {3}, int8 n = {0}, float t = {2.0}, int8[5,3] v = {"
+        + ",".join("1" * 15)
+        + "}, int8[6,2,3,3] w = {"
+        + ",".join("1" * 108)
+        + "}> { y = QLinearConv<group = 2>(x, s, z, w, s, n, t, z) "
+        "p = QLinearMatMul(a, s, z, v, s, n, t, z) i = MatMulInteger(a, v, z) }"
+    )
+    artifact = smelt.compile(text.parse(graph, 21), target="c")
+    by_op = {each["op"]: each["macs"] for each in artifact.report["kernels"]}
+    assert by_op["QLinearConv"] == 6 * 4 * 4 * 2 * 3 * 3
+    assert by_op["QLinearMatMul"] == by_op["MatMulInteger"] == 2 * 3 * 5
