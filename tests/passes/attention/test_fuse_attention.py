@@ -42,6 +42,11 @@ FUSED = {
     "a choice between constants": (graph(
         SCORES + "b = Where(m, c, low) w = Add(s, b) " + END.format("w"),
         inputs=", bool[1,1,5,7] m"), "Where Transpose Attention"),
+    "a table by distance, under a mask": (graph(
+        "r = Gather<axis=0>(d, i) e = Unsqueeze(r, o) b = Where(m, e, low) " + SCORES + "w = Add(s, b) " + END.format("w"),
+        inputs=", bool[N,1,5,7] m, int64[5,7] i",
+        constants="float[3] d = {1,-4,-3.402823e38}, int64[2] o = {0,1}"),
+        "Gather Unsqueeze Where Attention"),
     "scaled queries": (graph(
         "h = Mul(q, c) t = Transpose<perm=[0,1,3,2]>(k) s = MatMul(h, t) a = Div(s, c) "
         + END.format("a")), "Transpose Attention"),
@@ -140,6 +145,9 @@ KEPT = {
         SCORES + "w = Where(m, s, c) " + END.format("w"), inputs=", bool[5,7] m"),
     "a mask without rows": graph(
         SCORES + "w = Where(m, s, low) " + END.format("w"), inputs=", bool[N,1,1,7] m"),
+    "a table with an infinity": graph(
+        "r = Gather<axis=0>(d, i) b = Unsqueeze(r, o) " + SCORES + "w = Add(s, b) " + END.format("w"), inputs=", int64[5,7] i",
+        constants="float[3] d = {1,-4,inf}, int64[2] o = {0,1}"),
     "a bias that may be infinite": graph(
         SCORES + "w = Add(s, m) " + END.format("w"), inputs=", float[5,7] m"),
     "a negative scale": graph(

@@ -18,8 +18,8 @@ causal mask is told by what it holds, however it was made.
 Needs    (1) opset 23; (2) float32, or float16 without a mask; (3) a Softmax over the keys;
          (4) equal batches and heads; (5) a positive scale; (6) no size that may be 0 where none of
          the inputs is; (7) a mask that has its last dims full, with ``low`` at most -1e30, beside
-         which every score vanishes, or one that is added, a finite constant or a choice between
-         such, of which the lowest floats are raised a little; (8) for the attribute, a causal mask
+         which every score vanishes, or one that is added, of finite constants that are chosen and
+         moved, of which the lowest floats are raised a little; (8) for the attribute, a causal mask
          of float32 without offset, window or padding, as long as it is wide; (9) keys and values
          that are copied alike, each head next to its copies.
 Keeps    (1) masks of -inf that may hide a row, for runtimes differ in what they make of it: a
@@ -32,18 +32,16 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.build import Builder
-from smelt.ir.known_forms import is_known
 from smelt.ir.pattern import OneOf, Op, const, one_of, op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import is_positive, same_dim, same_shape
+from smelt.passes.attention.attention_bias import bias_of
 from smelt.passes.attention.cached_heads import cached_heads
 from smelt.passes.attention.causal_attention import causal
-from smelt.passes.attention.causal_mask import FLOOR, LOW, on_diagonal
 from smelt.passes.attention.grouped_heads import grouped
 from smelt.passes.base import rounding, rule_pass
 
@@ -77,7 +75,7 @@ def attention(m: Match, b: Builder) -> Replacement:
     scale = _scale(m)
     if scale is None:  # needs 5
         return Miss("the scale is not one positive number")
-    bias = _bias(m, b)
+    bias = bias_of(m, b)
     if isinstance(bias, Miss):
         return bias
     if m.opset < OPSET:  # needs 1
@@ -103,80 +101,6 @@ def _scale(m: Match, given: float = 1.0) -> float | None:
         return None
     scale = given / float(number) if factor is None else given * float(number)
     return scale if TINY < scale < 1 / TINY else None
-
-
-def _bias(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
-    """What is added to the scores, if anything is."""
-    bias, hidden = m.get("bias"), m.get("hidden")
-    mask = m.get("mask") if hidden is None else hidden
-    if bias is None and mask is None:
-        return ()
-    if m["q"].dtype != ir.DataType.FLOAT:
-        return Miss("a mask is not proved to outweigh scores in half precision")
-    if not _full(bias if mask is None else mask, m["q"], m["keys"]):
-        return Miss("the mask does not have the last dims of the scores")
-    if mask is None:
-        assert bias is not None
-        return _added(bias, m, b)
-    low = m.scalar("low")
-    if low is None or not low <= LOW:  # needs 7
-        return Miss("what hides a score is not below all scores")
-    if low == -math.inf and not _shows_each_row(mask, hidden is None, m):  # keeps 1
-        return Miss("a row may be hidden by -inf")
-    lowest = max(low, FLOOR)
-    zero, bottom = (b.constant(np.asarray(number, np.float32)) for number in (0, lowest))
-    choices = (zero, bottom) if hidden is None else (bottom, zero)
-    return (b.op("Where", mask, *choices),)
-
-
-def _shows_each_row(mask: ir.Value | None, shown: bool, m: Match) -> bool:
-    """True if each row of ``mask`` has a key where it is ``shown``."""
-    queries = m["q"].shape
-    if mask is None or queries is None:
-        return False
-    array = m.array(mask, None)
-    if array is not None:
-        return bool((array == shown).any(-1).all())
-    return on_diagonal(mask, queries[2], m.constants) == shown
-
-
-def _full(mask: ir.Value | None, q: ir.Value, keys: ir.Value) -> bool:
-    """True if the last two dims of ``mask`` are those of the scores, and it has a rank to take."""
-    if mask is None or mask.shape is None or q.shape is None or keys.shape is None:
-        return False
-    shape = mask.shape
-    if len(shape) not in (2, 4):
-        return False
-    lead = zip(shape.dims[:-2], q.shape.dims[:2], strict=False)
-    if not all(dim == 1 or same_dim(dim, of) for dim, of in lead):
-        return False
-    return same_dim(shape[-2], q.shape[2]) and same_dim(shape[-1], keys.shape[3])
-
-
-def _added(bias: ir.Value, m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
-    """``bias``, a constant or a choice between constants, none of them below the floor."""
-    node = bias.producer()
-    choice = node is not None and (node.domain, node.op_type) == ("", "Where") and is_known(node)
-    parts = list(node.inputs[1:]) if choice and node is not None else [bias]
-    arrays = [m.array(part, limit=None) for part in parts]
-    known = [array for array in arrays if array is not None and _is_finite(array, len(parts) == 1)]
-    if len(known) < len(parts):
-        return Miss("what is added may be infinite, or hide all keys of a row")
-    if all((array >= FLOOR).all() for array in known):
-        return (bias,)
-    floor = np.float32(FLOOR)
-    raised = [b.constant(np.maximum(array, floor)) for array in known]
-    if choice and node is not None:
-        return (b.op("Where", node.inputs[0], *raised),)
-    return (raised[0],)
-
-
-def _is_finite(array: np.ndarray, whole: bool) -> bool:
-    """True if all is finite; in a ``whole`` bias, -inf may hide some keys of a row."""
-    if not whole or array.ndim < 2:
-        return bool(np.isfinite(array).all())
-    hidden = array == -np.inf  # keeps 1
-    return bool((np.isfinite(array) | hidden).all() and not hidden.all(-1).any())
 
 
 def _heads(name: str) -> Op:

@@ -1,0 +1,111 @@
+"""What an ``Attention`` adds to the scores, from the masks and biases that models write.
+
+The values ``mask``, ``hidden`` and ``bias`` of the match say what is shown, what is hidden by
+``low``, and what is added.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.rule import Match, Miss
+from smelt.ir.shapes import same_dim
+from smelt.ir.walk import producer_of
+from smelt.passes.attention.causal_mask import FLOOR, LOW, on_diagonal
+
+_MOVES = ("Transpose", "Unsqueeze", "Squeeze", "Reshape", "Expand", "Slice", "Gather")
+"""Operators whose results are elements of their first input."""
+
+DEEP = 16
+"""Operators between a bias and the constants that it is made of; models have about five."""
+
+
+def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
+    """What is added to the scores, if anything is; of float32, with the last dims of the scores."""
+    bias, hidden = m.get("bias"), m.get("hidden")
+    mask = m.get("mask") if hidden is None else hidden
+    if bias is None and mask is None:
+        return ()
+    if m["q"].dtype != ir.DataType.FLOAT:
+        return Miss("a mask is not proved to outweigh scores in half precision")
+    if not _full(bias if mask is None else mask, m["q"], m["keys"]):
+        return Miss("the mask does not have the last dims of the scores")
+    if mask is None:
+        assert bias is not None
+        return _added(bias, m, b)
+    low = m.scalar("low")
+    if low is None or not low <= LOW:  # fuse_attention needs 7
+        return Miss("what hides a score is not below all scores")
+    if low == -math.inf and not _shows_each_row(mask, hidden is None, m):  # fuse_attention keeps 1
+        return Miss("a row may be hidden by -inf")
+    lowest = max(low, FLOOR)
+    zero, bottom = (b.constant(np.asarray(number, np.float32)) for number in (0, lowest))
+    choices = (zero, bottom) if hidden is None else (bottom, zero)
+    return (b.op("Where", mask, *choices),)
+
+
+def _shows_each_row(mask: ir.Value | None, shown: bool, m: Match) -> bool:
+    """True if each row of ``mask`` has a key where it is ``shown``."""
+    queries = m["q"].shape
+    if mask is None or queries is None:
+        return False
+    array = m.array(mask, None)
+    if array is not None:
+        return bool((array == shown).any(-1).all())
+    return on_diagonal(mask, queries[2], m.constants) == shown
+
+
+def _full(mask: ir.Value | None, q: ir.Value, keys: ir.Value) -> bool:
+    """True if the last two dims of ``mask`` are those of the scores, and it has a rank to take."""
+    if mask is None or mask.shape is None or q.shape is None or keys.shape is None:
+        return False
+    shape = mask.shape
+    if len(shape) not in (2, 4):
+        return False
+    lead = zip(shape.dims[:-2], q.shape.dims[:2], strict=False)
+    if not all(dim == 1 or same_dim(dim, of) for dim, of in lead):
+        return False
+    return same_dim(shape[-2], q.shape[2]) and same_dim(shape[-1], keys.shape[3])
+
+
+def _added(bias: ir.Value, m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
+    array = m.array(bias, limit=None)
+    if array is not None and _shows_each_row_of(array):
+        above = bool((array >= FLOOR).all())
+        return (bias if above else b.constant(np.maximum(array, np.float32(FLOOR))),)
+    raised = _raised(bias, m, b)
+    if raised is None:
+        return Miss("what is added may be infinite, or hide all keys of a row")
+    return (raised,)
+
+
+def _raised(value: ir.Value | None, m: Match, b: Builder, depth: int = 0) -> ir.Value | None:
+    """``value`` with no element below the floor; None if one may be infinite or NaN."""
+    array = m.array(value, limit=None)
+    if array is not None:
+        if array.dtype != np.float32 or not np.isfinite(array).all():
+            return None
+        return value if (array >= FLOOR).all() else b.constant(np.maximum(array, np.float32(FLOOR)))
+    node = producer_of(value, "Where", *_MOVES)
+    if node is None or depth == DEEP:
+        return None
+    kept = node.inputs[:1] if node.op_type == "Where" else ()
+    taken = node.inputs[1:3] if node.op_type == "Where" else node.inputs[:1]
+    parts = [_raised(part, m, b, depth + 1) for part in taken]
+    if None in parts:
+        return None
+    if all(part is before for part, before in zip(parts, taken, strict=True)):
+        return value
+    return b.like(node, *kept, *parts, *node.inputs[len(kept) + len(parts) :])
+
+
+def _shows_each_row_of(array: np.ndarray) -> bool:
+    """True if some keys of each row are not hidden by -inf, and nothing else is infinite."""
+    if array.ndim < 2 or array.dtype != np.float32:
+        return False
+    hidden = array == -np.inf  # fuse_attention keeps 1
+    return bool((np.isfinite(array) | hidden).all() and not hidden.all(-1).any())
