@@ -6,6 +6,7 @@ Nothing here imports smelt, which may fail to load once a library has moved some
 from __future__ import annotations
 
 import ast
+import builtins
 import importlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -119,6 +120,8 @@ def _member(owner: Any, name: str) -> Any:
     try:
         return getattr(owner, name)
     except AttributeError:
+        if hasattr(builtins, name):  # a module finds those, too, unless it has its own
+            return getattr(builtins, name)
         return importlib.import_module(f"{owner.__name__}.{name}")
 
 

@@ -44,13 +44,17 @@ def test_light_models(path: Path, pipeline: str) -> None:
 @pytest.mark.parametrize("target", ["c", "host"])
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
 def test_what_targets_run(path: Path, target: str) -> None:
+    """But for names: an attention that the first run expanded is one operator, and expanded again,
+    in the second."""
     chosen = find_target(target)
     options: dict[str, Any] = {
         "pipeline": f"default,{chosen.passes}",
         "operators": frozenset(operator.key for operator in chosen.operators),
         "kernels": chosen.kernels,
     }
-    check_fixpoint(path, **options)
+    once = smelt.optimize(smelt.load(path), **options)
+    expected = text.canonical(once)
+    assert text.canonical(smelt.optimize(once, **options)) == expected
 
 
 @pytest.mark.parametrize("form", [Path, smelt.load, onnx.load], ids=["path", "IR", "protobuf"])

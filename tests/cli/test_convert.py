@@ -155,12 +155,13 @@ def test_what_is_left_out_is_said_where_it_is_asked_for(
     smelt, convert, monkeypatch, place, tmp_path
 ):
     gone = patches.Patch("jax.nn:attention_of_old", lambda original: original)
-    monkeypatch.setitem(patches._patches, gone.target, gone)
     monkeypatch.setattr(patches, "_left_out", set())
     arguments = ["convert", "to_convert:first", "--input", "f32[4]", "-o", tmp_path / "out.onnx"]
-    assert "attention_of_old" not in smelt(*arguments).stderr
-    monkeypatch.setattr(patches, "_left_out", set())
-    result = smelt(*arguments[:place], "--verbose", *arguments[place:])
+    with patches.PATCHES.refilled():
+        patches.register(gone)
+        assert "attention_of_old" not in smelt(*arguments).stderr
+        monkeypatch.setattr(patches, "_left_out", set())
+        result = smelt(*arguments[:place], "--verbose", *arguments[place:])
     log = logging.getLogger("smelt")
     log.handlers = []
     log.setLevel(logging.NOTSET)

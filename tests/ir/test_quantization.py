@@ -41,7 +41,9 @@ def test_a_value_and_its_slot_know(case: str) -> None:
     )
     expected = None if told is None else Quantization(told[:1], told[1:])
     assert quantization_of(value) == expected
-    (slot,) = (slot for slot in lower(model).slots if slot.name == "q")
+    program = lower(model)
+    interface_slots = [program.slots[slot] for slot in {*program.inputs, *program.outputs}]
+    (slot,) = (slot for slot in interface_slots if slot.name == "q")
     assert slot.quantization == expected
 
 

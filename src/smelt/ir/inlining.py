@@ -42,6 +42,8 @@ def inline(
     builder = rewriter.builder(node, [node], rule)
     if foreign:
         _name_apart(builder, body)
+        for each in body:
+            each.name = None  # the graph that they move to names them apart
     moved = list(body)
     outputs = _adopt(builder, body, bound)[skip:]
     if bound:
