@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Iterator
 
 import pytest
 
@@ -26,3 +27,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Let the collector forget the tests themselves: eleven thousand are there to the end."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A folder of its own for what is compiled, not the one of the user."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SMELT_CACHE", str(tmp_path_factory.mktemp("libraries")))
+        yield

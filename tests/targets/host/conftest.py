@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -62,14 +62,6 @@ def agree(
 def engine(request: pytest.FixtureRequest) -> str:
     """Every test of the host holds for both engines; one compiles C for each, so it is slow."""
     return str(request.param)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A folder of its own for what is compiled."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SMELT_CACHE", str(tmp_path_factory.mktemp("libraries")))
-        yield
 
 
 @pytest.fixture(name="compile_host")
