@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+from smelt.cli.arguments import find_function
+from smelt.errors import UsageError
+
 
 def call(*arguments, **environment):
     return subprocess.run(
@@ -92,3 +95,13 @@ def test_a_target_with_files_needs_a_folder(smelt, write):
     result = smelt("compile", write(), "--target", "onnx")
     assert result.exit_code == 2
     assert "-o FOLDER" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("net.py:model", "net:model"), ("models/net.py", "models.net:FUNCTION")]
+)
+def test_the_file_of_a_module_is_told_as_a_module(given, meant):
+    with pytest.raises(UsageError) as caught:
+        find_function(given)
+    assert caught.value.code == "E635"
+    assert f"name the module, not its file: {meant}" in str(caught.value)

@@ -78,10 +78,13 @@ def find_function(reference: str) -> Callable[..., Any]:
 
 
 def _not_imported(reference: str, error: Exception) -> UsageError:
+    file, _, function = reference.partition(":")
+    fix = "name a function as package.module:function, importable from this folder"
+    if file.endswith(".py"):
+        module = ".".join(Path(file).with_suffix("").parts)
+        fix = f"name the module, not its file: {module}:{function or 'FUNCTION'}"
     return UsageError(
-        "E635",
-        f"cannot import {reference!r}: {type(error).__name__}: {error}",
-        fix="name a function as package.module:function, importable from this folder",
+        "E635", f"cannot import {reference!r}: {type(error).__name__}: {error}", fix=fix
     )
 
 
