@@ -177,6 +177,7 @@ def test_a_wrong_variable_is_named(smelt, write, monkeypatch, name, value):
 def test_a_misspelled_variable_is_warned_of_and_others_are_not(smelt, write, monkeypatch, document):
     monkeypatch.setenv("SMELT_OPTIMIZE_VERIFI", "each")
     monkeypatch.setenv("SMELT_SPECIAL_THING_OF_MINE", "1")
+    monkeypatch.setenv("SMELT_CACHE", "/somewhere")
     with pytest.warns(UserWarning, match="SMELT_OPTIMIZE_VERIFY") as caught:
         smelt("optimize", write(), "-o", "o.onnx")
     assert len(caught) == 1
