@@ -111,7 +111,7 @@ def test_operators_beyond_onnx(explained):
     assert facts["targets"]["onnx"]["why"] == "by its body of ONNX operators"
     assert "Triangular factors" in text
     assert explained("smelt.Eig")[1]["targets"]["onnx"]["takes"] is False
-    assert explained("ConvRelu")[1]["targets"]["c"]["why"] == "its own"
+    assert explained("smelt.c.ConvRelu")[1]["targets"]["c"]["why"] == "its own"
 
 
 def test_every_operator_can_be_explained(smelt):
