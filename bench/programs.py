@@ -16,7 +16,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -41,7 +41,9 @@ def norm(x: jax.Array) -> jax.Array:
 def block(heads: int) -> Callable[..., jax.Array]:
     """A transformer block: attention of so many heads, then an MLP with gelu."""
 
-    def run(x, wqkv, wo, w1, w2):  # type: ignore[no-untyped-def]
+    def run(
+        x: jax.Array, wqkv: jax.Array, wo: jax.Array, w1: jax.Array, w2: jax.Array
+    ) -> jax.Array:
         batch, length, width = x.shape
         parts = (norm(x) @ wqkv).reshape(batch, length, 3, heads, width // heads)
         q, k, v = (parts[:, :, i].transpose(0, 2, 1, 3) for i in range(3))
@@ -53,12 +55,12 @@ def block(heads: int) -> Callable[..., jax.Array]:
     return run
 
 
-def mlp(x, w1, b1, w2, b2):  # type: ignore[no-untyped-def]
+def mlp(x: jax.Array, w1: jax.Array, b1: jax.Array, w2: jax.Array, b2: jax.Array) -> jax.Array:
     """Two layers."""
     return jax.nn.relu(x @ w1 + b1) @ w2 + b2
 
 
-def cnn(x, w1, w2, w3):  # type: ignore[no-untyped-def]
+def cnn(x: jax.Array, w1: jax.Array, w2: jax.Array, w3: jax.Array) -> jax.Array:
     """Three convolutions, each with relu, and a mean."""
     for weights, stride in ((w1, 1), (w2, 2), (w3, 2)):
         x = jax.lax.conv_general_dilated(x, weights, (stride, stride), "SAME")
@@ -66,28 +68,28 @@ def cnn(x, w1, w2, w3):  # type: ignore[no-untyped-def]
     return x.mean((2, 3))
 
 
-def cheap(x, y):  # type: ignore[no-untyped-def]
+def cheap(x: jax.Array, y: jax.Array) -> jax.Array:
     """Eight cheap elementwise operators."""
     a = x * y + x
     b = jnp.maximum(a, y) - 0.5 * x
     return b * b + a - jnp.minimum(b, 1.0)
 
 
-def costly(x, y):  # type: ignore[no-untyped-def]
+def costly(x: jax.Array, y: jax.Array) -> jax.Array:
     """exp and tanh between cheap operators."""
     return jnp.tanh(x * y) + jnp.exp(-x * x) * y
 
 
-def gradient(x, w1, b1, w2, b2):  # type: ignore[no-untyped-def]
+def gradient(x: jax.Array, w1: jax.Array, b1: jax.Array, w2: jax.Array, b2: jax.Array) -> Any:
     """Gradients of a loss of the MLP by all weights."""
 
-    def loss(*weights):  # type: ignore[no-untyped-def]
+    def loss(*weights: jax.Array) -> jax.Array:
         return (mlp(x, *weights) ** 2).mean()
 
     return jax.grad(loss, (0, 1, 2, 3))(w1, b1, w2, b2)
 
 
-def many(*inputs):  # type: ignore[no-untyped-def]
+def many(*inputs: jax.Array) -> Any:
     """The sum of many vectors."""
     return sum(inputs)
 
