@@ -16,7 +16,7 @@ from smelt.conformance import CASES, Case, conform, conform_all
 from smelt.errors import Mismatch, Unsupported, UsageError
 from smelt.ir import text
 from smelt.targets import registry
-from smelt.targets.base import Limits, Plan
+from smelt.targets.base import Artifact, Limits, Plan
 from smelt.targets.registry import find_target, target_names
 
 OURS = ("c", "host", "onnx")
@@ -146,3 +146,24 @@ def test_an_unknown_target_is_answered_with_the_nearest() -> None:
     with pytest.raises(UsageError, match="did you mean 'host'") as caught:
         find_target("hots")
     assert caught.value.code == "E611"
+
+
+def test_what_nothing_here_runs_only_compiles() -> None:
+    def emit(plan: Plan) -> Artifact:
+        return Artifact("blind", plan.model, {"nodes": b"1"}, plan)
+
+    blind = replace(find_target("onnx"), name="blind", emit=emit)
+    assert conform(blind, CASES[1]) == "compiles"
+
+
+def test_files_hold_bytes() -> None:
+    def emit(plan: Plan) -> Artifact:
+        return Artifact("textual", plan.model, {"nodes": "1"}, plan)  # type: ignore[dict-item]
+
+    with pytest.raises(Mismatch, match="the file 'nodes' holds no bytes: '1'"):
+        conform(replace(find_target("onnx"), name="textual", emit=emit), CASES[1])
+
+
+def test_a_refusal_of_the_wrong_kind_is_told_in_full() -> None:
+    with pytest.raises(Mismatch, match=r"E611.*there is no target 'hots'"):
+        conform(replace(find_target("onnx"), fallback="hots"), CASES[1])

@@ -212,6 +212,13 @@ CODES: Mapping[str, ErrorCode] = {
         "A target has steps of its own at a point that no phase has.",
         'around={"after schedule": (my_step,)}',
     ),
+    "E649": ErrorCode(
+        "a target declared wrong",
+        "A field of a Target is of another type, a function takes other arguments than smelt gives"
+        " it, or a phase returned something else than it must. It is told where it stands, so that"
+        " it does not show in the middle of a compile.",
+        "declare it as docs/add-a-target.md shows",
+    ),
     "E645": ErrorCode(
         "a body that needs itself",
         "The body of an operator beyond ONNX holds that operator again, so it has no end.",

@@ -121,11 +121,12 @@ def _functions(operator: Operator) -> Iterator[str]:
             continue
         if not callable(function):
             yield f"{name}: {_shown(function)} is no function"
-        elif not _takes(function, len(parameters)):
+        elif not takes(function, len(parameters)):
             yield f"{name}: it cannot be called with ({', '.join(parameters)})"
 
 
-def _takes(function: Callable[..., Any], count: int) -> bool:
+def takes(function: Callable[..., Any], count: int) -> bool:
+    """Whether ``function`` can be called with ``count`` arguments, as far as it tells."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):

@@ -34,9 +34,12 @@ class Memory:
     align: int = 64
 
     def __post_init__(self) -> None:
-        if self.align < 1 or (self.size is not None and self.size < 0):
+        whole = all(isinstance(n, int) for n in (self.align, self.size) if n is not None)
+        if not whole or self.align < 1 or (self.size is not None and self.size < 0):
             raise UsageError(
-                "E660", f"{self} is no memory", why="a size is at least 0, an alignment 1"
+                "E660",
+                f"{self} is no memory",
+                why="a size is a number of bytes from 0 on, an alignment one from 1 on",
             )
 
 

@@ -55,6 +55,13 @@ def emit_selected(model: ir.Model, target: Target[Any, Any], own: Any) -> Artifa
                 step(f"{point}: {getattr(each, '__name__', 'step')}", partial(each, plan))
         ended(phase, target, plan)
     (artifact,) = made
+    if not isinstance(artifact, Artifact):
+        raise UsageError(
+            "E649",
+            f"`emit` of target {target.name!r} returned no Artifact",
+            why=f"it returned {repr(artifact)[:60]}",
+            fix="return Artifact(name, plan.model, files, plan)",
+        )
     artifact.report.setdefault("phases", {name: round(took[name], 6) for name in took})
     return artifact
 

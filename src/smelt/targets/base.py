@@ -24,6 +24,7 @@ from smelt.runtime.complex_arrays import on_pairs
 from smelt.runtime.input_ranges import Range
 from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.spans import span
+from smelt.targets.declaration import check_target
 
 
 @dataclass(frozen=True)
@@ -169,6 +170,8 @@ class Saved:
 class Target(Generic[Steps, Memory]):
     """A target. Every phase is a plain function; the defaults do nothing.
 
+    UsageError E649 if it is declared wrong.
+
     Its phases agree on what the ``Plan`` holds: ``Steps`` and ``Memory`` are inferred from them.
 
     ``select``: rules that turn ONNX operators into the target's own, those of the highest benefit
@@ -223,3 +226,6 @@ class Target(Generic[Steps, Memory]):
     tolerance: float = 1e-4
     in_process: bool = False
     open: Callable[[Path], Saved | None] = lambda folder: None
+
+    def __post_init__(self) -> None:
+        check_target(self)

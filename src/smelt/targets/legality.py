@@ -7,7 +7,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from smelt.errors import ErrorList, SmeltError, Unsupported
+from smelt.errors import ErrorList, SmeltError, Unsupported, UsageError
 from smelt.ir import scope
 from smelt.ir.dims import binding_advice, unnamed_dims
 from smelt.ir.partition import is_constant_node
@@ -63,6 +63,13 @@ def _beyond(target: Target[Any, Any], node: ir.Node, values: Sequence[ir.Value])
 
 def _not_accepted(target: Target[Any, Any], node: ir.Node) -> str:
     answer = True if target.accepts is None else target.accepts(node)
+    if answer is None:
+        raise UsageError(
+            "E649",
+            f"`accepts` of target {target.name!r} returned None",
+            at=f"node {node.name!r} ({node.op_type})",
+            fix="return True, or False, or the reason why not as text",
+        )
     return answer if isinstance(answer, str) else "" if answer else "it does not accept this node"
 
 

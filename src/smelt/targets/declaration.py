@@ -1,0 +1,154 @@
+"""Is a target declared as it must be? What is wrong with it is told at once, where it stands.
+
+A slip in a declaration would otherwise show in the middle of a compile, in the words of whatever
+stumbled over it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from smelt.errors import UsageError
+from smelt.ir.rule import Rule
+from smelt.operators.declaration import takes
+from smelt.operators.declare import Operator
+from smelt.program.memories import Memory
+
+if TYPE_CHECKING:
+    from smelt.targets.base import Target
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+"""A name is part of the names of folders, and a word on the command line."""
+
+PARAMETERS = {
+    "emit": ("plan",),
+    "schedule": ("plan",),
+    "allocate": ("plan",),
+    "accepts": ("node",),
+    "cost": ("nodes",),
+    "computes": ("model", "node"),
+    "element_types": ("domain", "op_type"),
+    "open": ("folder",),
+}
+"""What each function of a target is called with."""
+
+OPTIONAL = ("accepts", "cost", "computes")
+"""Functions that a target may go without, as None."""
+
+
+def check_target(target: Target[Any, Any]) -> None:
+    """Raise UsageError E649 with all that is wrong with the declaration of ``target``."""
+    wrong = [
+        *_texts(target),
+        *_limits(target),
+        *_sets(target),
+        *_functions(target),
+        *_options(target.options),
+        *_memories(target),
+    ]
+    if wrong:
+        raise UsageError(
+            "E649",
+            f"target {_shown(target.name)} is declared wrong",
+            at=wrong,
+            fix="docs/add-a-target.md shows how",
+        )
+
+
+def _shown(value: object) -> str:
+    return repr(value)[:60]
+
+
+def _texts(target: Target[Any, Any]) -> Iterator[str]:
+    if not isinstance(target.name, str) or not NAME.fullmatch(target.name):
+        yield f"name: {_shown(target.name)} is no word of letters, digits and _ . -"
+    for name in ("summary", "passes"):
+        if not isinstance(getattr(target, name), str):
+            yield f"{name}: {_shown(getattr(target, name))} is no text"
+    if target.fallback is not None and not isinstance(target.fallback, str):
+        yield f"fallback: {_shown(target.fallback)} is no name of a target"
+    elif target.fallback == target.name:
+        yield f"fallback: {target.fallback!r} is the target itself"
+
+
+def _limits(target: Target[Any, Any]) -> Iterator[str]:
+    from smelt.targets.base import Limits
+
+    if not isinstance(target.limits, Limits):
+        yield f"limits: {_shown(target.limits)} is no Limits"
+        return
+    yield from _keys("limits.operators", target.limits.operators)
+    yield from _keys("extensions", target.extensions)
+
+
+def _keys(what: str, keys: object) -> Iterator[str]:
+    if keys is None:
+        return
+    if not isinstance(keys, frozenset | set):
+        yield f"{what}: {_shown(keys)} is no set of (domain, op_type)"
+        return
+    for key in keys:
+        texts = isinstance(key, tuple) and len(key) == 2 and all(isinstance(t, str) for t in key)
+        if not texts:
+            yield f"{what}: {_shown(key)} is no (domain, op_type); the domain of ONNX is ''"
+
+
+def _sets(target: Target[Any, Any]) -> Iterator[str]:
+    yield from _each("operators", target.operators, Operator)
+    if not callable(target.select):
+        yield from _each("select", target.select, Rule)
+    names = target.kernels
+    if names is not None and not (
+        isinstance(names, frozenset | set) and all(isinstance(name, str) for name in names)
+    ):
+        yield f"kernels: {_shown(names)} is no set of names of operators"
+    if not isinstance(target.around, Mapping):
+        yield f"around: {_shown(target.around)} is no mapping of points to steps"
+        return
+    for point, steps in target.around.items():
+        if not isinstance(steps, tuple | list) or not all(map(callable, steps)):
+            yield f"around: {_shown(steps)} at {_shown(point)} are no steps in a tuple"
+
+
+def _each(what: str, values: object, kind: type) -> Iterator[str]:
+    if not isinstance(values, tuple | list):
+        yield f"{what}: {_shown(values)} is no tuple of {kind.__name__}s"
+        return
+    for value in values:
+        if not isinstance(value, kind):
+            yield f"{what}: {_shown(value)} is no {kind.__name__}"
+
+
+def _functions(target: Target[Any, Any]) -> Iterator[str]:
+    for name, parameters in PARAMETERS.items():
+        function: Any = getattr(target, name)
+        if function is None and name in OPTIONAL:
+            continue
+        if not callable(function):
+            yield f"{name}: {_shown(function)} is no function"
+        elif not takes(function, len(parameters)):
+            yield f"{name}: it cannot be called with ({', '.join(parameters)})"
+    if callable(target.select) and not takes(target.select, 1):
+        yield "select: it cannot be called with (options)"
+
+
+def _options(options: object) -> Iterator[str]:
+    if options is None:
+        return
+    if not isinstance(options, type) or not dataclasses.is_dataclass(options):
+        yield f"options: {_shown(options)} is no dataclass"
+        return
+    missing = dataclasses.MISSING
+    for field in dataclasses.fields(options):
+        if field.init and field.default is missing and field.default_factory is missing:
+            yield f"options: {field.name} has no default"
+
+
+def _memories(target: Target[Any, Any]) -> Iterator[str]:
+    yield from _each("memories", target.memories, Memory)
+    if isinstance(target.memories, tuple | list):
+        names = [each.name for each in target.memories if isinstance(each, Memory)]
+        yield from (f"memories: {n!r} occurs twice" for n in sorted({*names}) if names.count(n) > 1)

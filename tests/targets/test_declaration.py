@@ -1,0 +1,88 @@
+"""A target that cannot work is refused where it is declared, with all that is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import smelt
+from smelt.errors import UsageError
+from smelt.ir import text
+from smelt.program.memories import Memory
+from smelt.targets.base import Artifact, Plan, Target
+from smelt.targets.registry import find_target, target_names
+
+
+def emit(plan: Plan[None, None]) -> Artifact:
+    return Artifact("right", plan.model, {"nodes": b"1"}, plan)
+
+
+@dataclass(frozen=True)
+class NoDefault:
+    level: int
+
+
+RIGHT: dict[str, Any] = {"name": "right", "summary": "a target", "emit": emit}
+SLIPS: dict[str, dict[str, Any]] = {
+    "no name": {"name": ""},
+    "a name that leaves its folder": {"name": "../right"},
+    "no text for a summary": {"summary": None},
+    "no function": {"emit": None},
+    "a phase of two arguments": {"schedule": lambda plan, options: None},
+    "a phase without arguments": {"allocate": lambda: None},
+    "a cost of two arguments": {"cost": lambda nodes, plan: 0.0},
+    "text for accepts": {"accepts": "Conv"},
+    "limits in a mapping": {"limits": {"operators": ()}},
+    "operators by name": {"operators": ("Conv",)},
+    "one operator without a tuple": {"operators": "Conv"},
+    "rules that are functions": {"select": (lambda m, b: None,)},
+    "a rule function of no argument": {"select": lambda: ()},
+    "kernels in a list": {"kernels": ["Conv"]},
+    "memories by name": {"memories": ("sram",)},
+    "two memories of one name": {"memories": (Memory("sram"), Memory("sram", 64))},
+    "options that are no dataclass": {"options": dict},
+    "options without a default": {"options": NoDefault},
+    "itself as its fallback": {"fallback": "right"},
+    "a target as its fallback": {"fallback": Target(**RIGHT)},
+    "one step without a tuple": {"around": {"after select": print}},
+}
+MODEL = "g (float[4] x) => (float[4] y) { y = Neg(x) }"
+
+
+@pytest.mark.parametrize("slip", SLIPS.values(), ids=SLIPS.keys())
+def test_a_slip_is_refused_where_it_stands(slip: dict[str, Any]) -> None:
+    with pytest.raises(UsageError) as caught:
+        Target(**RIGHT | slip)
+    assert caught.value.code == "E649"
+    assert f"{next(iter(slip))}: " in str(caught.value)
+
+
+def test_all_slips_are_told_at_once() -> None:
+    with pytest.raises(UsageError) as caught:
+        Target(**RIGHT | {"name": 3, "kernels": "Conv", "emit": 1})
+    assert all(word in str(caught.value) for word in ("name:", "kernels:", "emit:"))
+
+
+def test_operators_are_keys_and_no_names() -> None:
+    with pytest.raises(UsageError, match="'Conv' is no \\(domain, op_type\\)"):
+        Target(**RIGHT | {"extensions": frozenset({"Conv"})})
+
+
+@pytest.mark.parametrize("name", target_names())
+def test_ours_are_declared_right(name: str) -> None:
+    assert find_target(name).name == name
+
+
+@pytest.mark.parametrize("made", [None, {"listing": b""}])
+def test_emit_returns_an_artifact(made: Any) -> None:
+    wrong = Target(**RIGHT | {"emit": lambda plan: made})
+    with pytest.raises(UsageError, match="`emit` of target 'right' returned no Artifact"):
+        smelt.compile(text.parse(MODEL), target=wrong)
+
+
+def test_a_forgotten_return_of_accepts_is_told() -> None:
+    forgetful = Target(**RIGHT | {"accepts": lambda node: None})
+    with pytest.raises(UsageError, match="`accepts` of target 'right' returned None"):
+        smelt.compile(text.parse(MODEL), target=forgetful)
