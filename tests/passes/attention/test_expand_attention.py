@@ -11,6 +11,7 @@ from smelt.ir import text
 from smelt.passes.attention.expand_attention import expand_attention
 from smelt.passes.pipelines import EXPANDED
 from smelt.runtime.inputs import random_inputs
+from smelt.runtime.onnxruntime import OnnxRuntime
 from smelt.runtime.reference import Reference
 
 WHOLE = "g (float[N,3,5,8] q, float[N,3,7,8] k, float[N,3,7,6] v{m}) => (float[N,3,5,6] y) {{ y = {a} }}"
@@ -79,6 +80,21 @@ def test_a_causal_mask_is_positions_compared() -> None:
     biased = WHOLE.format(m=", float[5,7] m", a="Attention<is_causal=1>(q, k, v, m)")
     guard = ["Where", *GUARD]
     expanded(biased, [*CORE[:3], "Add", *seen, "Softmax", *guard, "MatMul"])
+
+
+def test_a_query_whose_scores_are_all_minus_infinity_weighs_later_keys_alike() -> None:
+    """As ONNX Runtime and JAX do, which hide keys by the lowest number, and not NaN."""
+    before = "g (float[1,1,3,1] q, float[1,1,3,1] k, float[1,1,3,2] v) => (float[1,1,3,2] y)"
+    source = text.parse(f"{before} {{ y = Attention<is_causal=1>(q, k, v) }}", 23)
+    model = source.clone()
+    optimize_model(model, pipeline="expand-attention")
+    keys = np.array([-np.inf, 1, 2], np.float32).reshape(1, 1, 3, 1)
+    values = np.arange(6, dtype=np.float32).reshape(1, 1, 3, 2)
+    given = (np.ones_like(keys), keys, values)
+    (expected,) = OnnxRuntime(source)(*given)
+    (found,) = OnnxRuntime(model)(*given)
+    np.testing.assert_allclose(found[0, 0, 0], [3, 4], rtol=1e-6)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("keys", ["S", "T"])

@@ -3,8 +3,10 @@
     before   Attention<q_num_heads=H, kv_num_heads=H, scale=s>(q, k, v, bias) ─> y
     after    heads apart; Softmax(MatMul(q * s, Transpose(k)) + bias) ─> p ─> MatMul(p, v) ─> y
 
-With ``is_causal``, scores of keys with a higher position than the query become -inf before that.
-A query that the bias leaves no key weighs all by 0, where a Softmax alone gives NaN.
+With ``is_causal``, scores of keys with a higher position than the query become the lowest number
+before that, as in ONNX Runtime and JAX: where infinite keys leave a query nothing but scores of
+-inf, it weighs the others alike. A query that the bias leaves no key weighs all by 0, where a
+Softmax alone gives NaN.
 
 Keys and values of the past are joined first, and handed on.
 
@@ -25,6 +27,7 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.build import Builder
+from smelt.ir.floats import float_info
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import conflicting_shapes
@@ -104,10 +107,14 @@ def _weights(
     if bias is not None:
         scores = b.op("Add", scores, bias)
     seen = _seen(q, k, b) if causal else None
-    weights = b.op("Softmax", _without_later(scores, seen, b), axis=-1)
+    assert scores.dtype is not None  # that of q, which was asked for
+    lowest = float(float_info(scores.dtype.numpy()).min)
+    weights = b.op("Softmax", _without_later(scores, seen, lowest, b), axis=-1)
     if bias is None or not _may_leave_none(constant, causal=causal):
         return weights
-    highest = b.op("ReduceMax", _without_later(bias, seen, b), b.const_i64([-1]), keepdims=1)
+    highest = b.op(
+        "ReduceMax", _without_later(bias, seen, -np.inf, b), b.const_i64([-1]), keepdims=1
+    )
     none = b.op("Equal", highest, b.const_like(-np.inf, bias))
     return b.op("Where", none, b.const_like(0, weights), weights)
 
@@ -151,8 +158,8 @@ def _seen(q: ir.Value, k: ir.Value, b: Builder) -> ir.Value:
     return b.op("GreaterOrEqual", rows, _positions(k, b))
 
 
-def _without_later(scores: ir.Value, seen: ir.Value | None, b: Builder) -> ir.Value:
-    return scores if seen is None else b.op("Where", seen, scores, b.const_like(-np.inf, scores))
+def _without_later(scores: ir.Value, seen: ir.Value | None, instead: float, b: Builder) -> ir.Value:
+    return scores if seen is None else b.op("Where", seen, scores, b.const_like(instead, scores))
 
 
 def _may_leave_none(bias: np.ndarray | None, *, causal: bool) -> bool:
