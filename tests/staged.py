@@ -1,6 +1,7 @@
 """Run a Program instruction by instruction: copies by NumPy, everything else by the host's kernels.
 
-Slow, and without a planner: what tiling and staging make is held against it.
+Slow, and without a planner: what tiling, staging and layouts make is held against it. Values are
+tensors here, whatever the order in which they lie in memory; constants are unpacked first.
 """
 
 from __future__ import annotations
@@ -11,19 +12,25 @@ from dataclasses import replace
 import numpy as np
 
 from smelt.program.instruction import Instruction, Program
+from smelt.program.layouts import RELAYOUT
 from smelt.program.staging import BAND, JOIN, LOAD, STORE
 from smelt.targets.host.runner import HostRunner
 
 
 def run(program: Program, *inputs: np.ndarray) -> list[np.ndarray]:
     """The outputs; a slot that is read before all of it was written raises."""
+    packed = {
+        slot: array if program.slots[slot].layout is None
+        else program.slots[slot].layout.unpack(array, program.slots[slot].sizes)
+        for slot, array in program.constants.items()
+    }  # fmt: skip
     known: dict[int, np.ndarray] = {
-        **program.constants,
+        **packed,
         **dict(zip(program.inputs, inputs, strict=True)),
     }
     for instruction in program.instructions:
         operands = [known[slot] for slot in instruction.inputs if slot >= 0]
-        if instruction.op in (LOAD, BAND):
+        if instruction.op in (LOAD, BAND, RELAYOUT):
             known[instruction.outputs[0]] = operands[0][box(instruction, operands[0].ndim)].copy()
         elif instruction.op == STORE:
             slot = program.slots[instruction.outputs[0]]

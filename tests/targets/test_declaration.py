@@ -10,6 +10,7 @@ import pytest
 import smelt
 from smelt.errors import UsageError
 from smelt.ir import text
+from smelt.program.layouts import Layouts
 from smelt.program.memories import Memory
 from smelt.targets.base import Artifact, Plan, Target
 from smelt.targets.registry import find_target, target_names
@@ -46,6 +47,8 @@ SLIPS: dict[str, dict[str, Any]] = {
     "options without a default": {"options": NoDefault},
     "itself as its fallback": {"fallback": "right"},
     "a target as its fallback": {"fallback": Target(**RIGHT)},
+    "text for layouts": {"layouts": {"vendor::Conv": "NHWC"}},
+    "text in layouts": {"layouts": {"vendor::Conv": Layouts(("NHWC",))}},  # type: ignore[arg-type]
     "one step without a tuple": {"around": {"after select": print}},
 }
 MODEL = "g (float[4] x) => (float[4] y) { y = Neg(x) }"

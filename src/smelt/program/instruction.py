@@ -16,6 +16,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.quantization import Quantization
+from smelt.program.layout import Layout
 
 Dim: TypeAlias = int | ir.SymbolicDim
 AttributeValue: TypeAlias = (
@@ -69,7 +70,8 @@ class Slot:
     """The type of one slot; ``name`` is the graph value it came from, for reports.
 
     ``space`` names the memory that it lives in, the one arena if empty. ``quantization`` says
-    which numbers its integers stand for, where that is known.
+    which numbers its integers stand for, where that is known. ``layout`` says how its elements lie
+    in memory, row by row if it is None; ``shape`` is that of the tensor in any case.
     """
 
     dtype: ir.DataType
@@ -77,6 +79,7 @@ class Slot:
     name: str
     space: str = ""
     quantization: Quantization | None = None
+    layout: Layout | None = None
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -92,9 +95,14 @@ class Slot:
         return prod(self.sizes)
 
     @property
+    def stored(self) -> tuple[int, ...]:
+        """The sizes in memory: those of the layout, its padding included."""
+        return self.sizes if self.layout is None else self.layout.stored(self.sizes)
+
+    @property
     def nbytes(self) -> int:
-        """Bytes of the tensor, elements packed; raises ValueError if a dim is symbolic."""
-        return (self.size * int(self.dtype.bitwidth) + 7) // 8
+        """Bytes in memory, elements packed; raises ValueError if a dim is symbolic."""
+        return (prod(self.stored) * int(self.dtype.bitwidth) + 7) // 8
 
 
 RESULT, ABSENT = -1, -2
@@ -152,7 +160,8 @@ class Program:
     """Instructions in execution order over ``slots``.
 
     ``inputs`` and ``outputs`` are slots in the order of the model's interface; an output may
-    be an input or a constant, and may occur twice. ``constants`` holds read-only arrays.
+    be an input or a constant, and may occur twice. ``constants`` holds read-only
+    arrays, in the sizes in which they are stored.
     """
 
     name: str
@@ -166,6 +175,11 @@ class Program:
     def bodies(self) -> list[Body]:
         """The bodies of all instructions."""
         return [body for instruction in self.instructions for body in instruction.bodies]
+
+    def bytes_of(self, constant: int) -> bytes:
+        """The bytes of a constant as they lie in memory: little-endian, elements of 4 bits packed
+        two to a byte, the first in the lower half."""
+        return ir.Tensor(self.constants[constant], dtype=self.slots[constant].dtype).tobytes()
 
     def copy(self) -> Program:
         """The same, which passes may change for themselves; slots and arrays are shared."""

@@ -20,6 +20,7 @@ from smelt.errors import UsageError
 from smelt.ir.rule import Rule
 from smelt.operators.declare import Operator
 from smelt.program import memories
+from smelt.program.layouts import LayoutsOf
 from smelt.runtime.complex_arrays import on_pairs
 from smelt.runtime.input_ranges import Range
 from smelt.runtime.interface import Interface, Value, interface_of
@@ -195,6 +196,8 @@ class Target(Generic[Steps, Memory]):
     ``around``: further steps on the plan by the point where they run, in order: ``before`` or
     ``after`` one of ``select``, ``schedule``, ``allocate`` and ``emit``, as in ``"after select"``.
     ``memories``: what it computes in, for ``program.staging`` and reports; one arena if empty.
+    ``layouts``: how the operands and results of an instruction lie in memory, by its ``op``, for
+    those that are not row by row; ``program.layouts`` brings a Program to it.
     ``in_process``: what it makes is a program of this process first, and files only if a folder is
     given. ``tolerance``: largest relative error against the source that its arithmetic explains.
     ``open``: what a folder holds that an artifact of this target was saved to, None for any other
@@ -223,6 +226,7 @@ class Target(Generic[Steps, Memory]):
         default_factory=dict
     )
     memories: tuple[memories.Memory, ...] = ()
+    layouts: Mapping[str, LayoutsOf] = field(default_factory=dict)
     tolerance: float = 1e-4
     in_process: bool = False
     open: Callable[[Path], Saved | None] = lambda folder: None

@@ -15,6 +15,8 @@ from smelt.errors import UsageError
 from smelt.ir.rule import Rule
 from smelt.operators.declaration import takes
 from smelt.operators.declare import Operator
+from smelt.program.layout import Layout
+from smelt.program.layouts import Layouts
 from smelt.program.memories import Memory
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ def check_target(target: Target[Any, Any]) -> None:
         *_functions(target),
         *_options(target.options),
         *_memories(target),
+        *_layouts(target.layouts),
     ]
     if wrong:
         raise UsageError(
@@ -152,3 +155,16 @@ def _memories(target: Target[Any, Any]) -> Iterator[str]:
     if isinstance(target.memories, tuple | list):
         names = [each.name for each in target.memories if isinstance(each, Memory)]
         yield from (f"memories: {n!r} occurs twice" for n in sorted({*names}) if names.count(n) > 1)
+
+
+def _layouts(table: object) -> Iterator[str]:
+    if not isinstance(table, Mapping):
+        yield f"layouts: {_shown(table)} is no mapping of instructions to Layouts"
+        return
+    for op, told in table.items():
+        if isinstance(told, Layouts):
+            places = (*told.inputs, *told.outputs)
+            wrong = [each for each in places if each is not None and not isinstance(each, Layout)]
+            yield from (f"layouts: {_shown(each)} at {op!r} is no Layout" for each in wrong)
+        elif not callable(told) or not takes(told, 2):
+            yield f"layouts: {_shown(told)} at {op!r} is no Layouts, nor (program, instruction)"

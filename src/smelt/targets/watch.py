@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from smelt.ir.verify import verify as verify_model
 from smelt.program.instruction import Program
+from smelt.program.layouts import verify_layouts
 from smelt.program.memories import SpacesPlan
 from smelt.program.memory import MemoryPlan
 from smelt.program.verify import verify_memory, verify_program
@@ -53,6 +54,8 @@ def verify_phase(phase: str, target: Target[Any, Any], plan: Plan[Any, Any]) -> 
     steps, memory = getattr(plan, "steps", None), getattr(plan, "memory", None)
     if phase == "schedule" and isinstance(steps, Program):
         verify_program(steps)
+        verify_layouts(steps, target.layouts)
     if phase == "allocate" and isinstance(memory, MemoryPlan | SpacesPlan):
         verify_program(memory.program)
+        verify_layouts(memory.program, target.layouts)
         verify_memory(memory)

@@ -1,0 +1,123 @@
+"""The order in which the elements of a tensor lie in memory: permuted, in blocks, padded.
+
+A layout is written as in oneDNN ("Understanding Memory Formats"): a capital letter for a dim, a
+number and a small letter for a block of it, outermost first. ``Layout("NCHW", "NHWC")`` has
+channels innermost; ``Layout("NCHW", "NCHW16c")`` blocks of 16 channels; ``Layout("OIHW",
+"OIHW4i16o4i")`` interleaves two levels; ``Layout("NCHW", "NHW8wC")`` pads rows to multiples of 8.
+A dim that is no multiple of its blocks is padded with zeros.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+
+from smelt.errors import UsageError
+
+_TERM = re.compile(r"([A-Z])|([1-9][0-9]*)([a-z])")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a tensor with dims ``axes``, a letter each, lies in memory.
+
+    ``order`` are those letters, outermost first, with blocks. Raises UsageError E660 where a dim
+    is missing, twice, or unknown.
+    """
+
+    axes: str
+    order: str
+    terms: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
+    """``(axis, block)`` of each dim in memory; the block is 0 for what is left of the axis."""
+
+    def __post_init__(self) -> None:
+        terms = []
+        at = 0
+        while match := _TERM.match(self.order, at):
+            letter = match[1] or match[3].upper()
+            terms.append((self.axes.find(letter), 0 if match[1] else int(match[2])))
+            at = match.end()
+        whole = sorted(axis for axis, block in terms if not block)
+        known = all(axis >= 0 for axis, _ in terms)
+        if at < len(self.order) or not known or whole != list(range(len(self.axes))):
+            raise UsageError(
+                "E660",
+                f"{self.order!r} is no layout of {self.axes!r}",
+                why="it has each dim once as a capital letter, and blocks as in 16c",
+                fix='Layout("NCHW", "NHWC") or Layout("NCHW", "NCHW16c")',
+            )
+        object.__setattr__(self, "terms", tuple(terms))
+
+    @property
+    def rank(self) -> int:
+        """Dims of a tensor of this layout."""
+        return len(self.axes)
+
+    def block(self, axis: int) -> int:
+        """Elements along ``axis`` that cannot be told apart by a box: 1 without blocks."""
+        return prod(block for own, block in self.terms if own == axis and block)
+
+    def stored(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The sizes in memory of a tensor of ``shape``, padding included."""
+        return tuple(block or -(-shape[axis] // self.block(axis)) for axis, block in self.terms)
+
+    def pack(self, array: np.ndarray) -> np.ndarray:
+        """``array`` as it lies in memory, with the sizes of ``stored``."""
+        self._check(array.shape)
+        spare = [(0, -size % self.block(axis)) for axis, size in enumerate(array.shape)]
+        padded = np.pad(array, spare) if any(end for _, end in spare) else array
+        split, places = self._split(array.shape)
+        order = [places[term] for term in range(len(self.terms))]
+        return np.ascontiguousarray(padded.reshape(split).transpose(order))
+
+    def unpack(self, stored: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """What ``pack`` made of an array of ``shape``, as that array."""
+        self._check(shape)
+        split, places = self._split(shape)
+        inverse = [0] * len(split)
+        for term, place in places.items():
+            inverse[place] = term
+        whole = stored.reshape(self.stored(shape)).transpose(inverse)
+        padded = whole.reshape(
+            [-(-n // self.block(a)) * self.block(a) for a, n in enumerate(shape)]
+        )
+        return np.ascontiguousarray(padded[tuple(map(slice, shape))])
+
+    def box(
+        self, shape: tuple[int, ...], box: Mapping[int, tuple[int, int]]
+    ) -> tuple[tuple[int, int], ...] | None:
+        """Start and stop by dim in memory for a ``box`` of the tensor, start and stop by axis.
+
+        None for a box that cuts a block.
+        """
+        found = []
+        for axis, block in self.terms:
+            start, stop = box.get(axis, (0, shape[axis]))
+            whole = self.block(axis)
+            if start % whole or (stop % whole and stop != shape[axis]):
+                return None
+            found.append((0, block) if block else (start // whole, -(-stop // whole)))
+        return tuple(found)
+
+    def _split(self, shape: tuple[int, ...]) -> tuple[list[int], dict[int, int]]:
+        """The sizes of the padded tensor with its blocks as dims, and the place of each term."""
+        sizes: list[int] = []
+        places: dict[int, int] = {}
+        for axis in range(self.rank):
+            outer = next(t for t, term in enumerate(self.terms) if term == (axis, 0))
+            inner = [t for t, (own, block) in enumerate(self.terms) if own == axis and block]
+            for term in (outer, *inner):
+                places[term] = len(sizes)
+                sizes.append(self.terms[term][1] or -(-shape[axis] // self.block(axis)))
+        return sizes, places
+
+    def _check(self, shape: tuple[int, ...]) -> None:
+        if len(shape) != self.rank:
+            raise ValueError(f"{self} is no layout of a tensor of shape {shape}")
+
+    def __str__(self) -> str:
+        return self.order

@@ -1,0 +1,255 @@
+"""Layouts as a service: operators say how their operands lie in memory, and this does the rest.
+
+``with_layouts`` gives each slot a layout, packs constants as the program is compiled, and puts a
+``Relayout`` where a value is needed in another layout than it has. Operators that take any layout,
+as elementwise ones do, form groups; each group takes the layout that leaves the fewest bytes to
+convert, so that conversions around it cancel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from smelt.errors import InternalError, UsageError
+from smelt.program.instruction import Instruction, Program
+from smelt.program.layout import Layout
+from smelt.program.passes import last_use
+
+RELAYOUT = "Relayout"
+"""Copies a tensor into another layout: those of its two slots."""
+
+MOVES = frozenset({"Load", "Store", "Band", "Join", RELAYOUT})
+"""Instructions that copy what some operator has computed."""
+
+
+@dataclass(frozen=True)
+class Layouts:
+    """The layout of each operand and result by position; None, and beyond them, row by row.
+
+    ``any`` is an operator that takes whatever layout, the same for its result and all operands,
+    which have the shape of the result.
+    """
+
+    inputs: tuple[Layout | None, ...] = ()
+    outputs: tuple[Layout | None, ...] = ()
+    any: bool = False
+
+
+ANY = Layouts(any=True)
+
+LayoutsOf: TypeAlias = Layouts | Callable[[Program, Instruction], Layouts]
+"""What an operator says; as a function where attributes or sizes decide."""
+
+
+def layouts_of(
+    program: Program, instruction: Instruction, table: Mapping[str, LayoutsOf]
+) -> Layouts:
+    """What ``table`` says of ``instruction``; row by row for others, and for broadcast operands."""
+    told = table.get(instruction.op, Layouts())
+    told = told if isinstance(told, Layouts) else told(program, instruction)
+    if told.any:
+        slots = [s for s in (*instruction.inputs, *instruction.outputs) if s >= 0]
+        if len({program.slots[slot].shape for slot in slots}) > 1:
+            return Layouts()
+    return told
+
+
+def with_layouts(
+    program: Program, table: Mapping[str, LayoutsOf], *, interface: bool = False
+) -> Program:
+    """``program`` with each slot in the layout in which its operators, named in ``table``, want it.
+
+    With ``interface``, the inputs and outputs of the program lie as their operators want them, too,
+    and the caller packs and unpacks; otherwise they lie row by row. Raises UsageError E660 for a
+    layout of another rank than its operand.
+    """
+    return _Converter(program, table, interface).run()
+
+
+@dataclass
+class _Converter:
+    program: Program
+    table: Mapping[str, LayoutsOf]
+    interface: bool
+    made: Program = field(init=False)
+    told: list[Layouts] = field(init=False)
+    group: dict[int, int] = field(default_factory=dict)
+    """For each slot whose layout is free: the slot that stands for its group."""
+    fixed: dict[int, Layout | None] = field(default_factory=dict)
+    """The layout of each other slot that something computes, or the caller gives."""
+    converted: dict[tuple[int, Layout | None], int] = field(default_factory=dict)
+
+    def run(self) -> Program:
+        program = self.program
+        slots, constants = list(program.slots), dict(program.constants)
+        self.made = replace(program, slots=slots, constants=constants, instructions=[])
+        self.told = [layouts_of(program, each, self.table) for each in program.instructions]
+        self._find_groups()
+        chosen = self._chosen()
+        self.fixed.update({slot: chosen[self._group(slot)] for slot in self.group})
+        for slot, layout in self.fixed.items():
+            self._set(slot, layout)
+        for instruction, told in zip(program.instructions, self.told, strict=True):
+            self._convert(instruction, told)
+        if not self.interface:
+            outputs = tuple(self._as(slot, None, "an output") for slot in program.outputs)
+            self.made = replace(self.made, outputs=outputs)
+        used = {slot for each in self.made.instructions for slot in each.inputs}
+        used.update(self.made.outputs)
+        kept = {slot: array for slot, array in self.made.constants.items() if slot in used}
+        self.made = replace(self.made, constants=kept)
+        last_use.run(self.made)
+        return self.made
+
+    def _find_groups(self) -> None:
+        program = self.program
+        if self.interface:
+            self.group.update((slot, slot) for slot in program.inputs)
+        else:
+            self.fixed.update(dict.fromkeys(program.inputs))
+        for instruction, told in zip(program.instructions, self.told, strict=True):
+            if told.any:
+                (result,) = instruction.outputs
+                self.group[result] = result
+                for slot in instruction.inputs:
+                    if slot in self.group:
+                        self.group[self._group(slot)] = self._group(result)
+                continue
+            for position, slot in enumerate(instruction.outputs):
+                if slot >= 0:
+                    self.fixed[slot] = _at(told.outputs, position)
+
+    def _group(self, slot: int) -> int:
+        while self.group[slot] != slot:
+            self.group[slot] = slot = self.group[self.group[slot]]
+        return slot
+
+    def _chosen(self) -> dict[int, Layout | None]:
+        """The layout of each group that leaves the fewest bytes to convert."""
+        wanted: dict[int, dict[tuple[int, Layout | None], None]] = {}
+        for group in {self._group(slot): None for slot in self.group}:
+            wanted[group] = {}
+        for slot, layout in self._conversions():
+            wanted[self._group(slot)][slot, layout] = None
+        for instruction, told in zip(self.program.instructions, self.told, strict=True):
+            if told.any:
+                for slot in instruction.inputs:
+                    if slot in self.fixed:
+                        group = self._group(instruction.outputs[0])
+                        wanted[group][slot, self.fixed[slot]] = None
+        return {group: self._cheapest(pairs) for group, pairs in wanted.items()}
+
+    def _cheapest(self, pairs: Collection[tuple[int, Layout | None]]) -> Layout | None:
+        """The layout in which the fewest bytes of ``pairs`` are to be converted."""
+
+        def bytes_of(layout: Layout | None) -> int:
+            return sum(self.program.slots[slot].nbytes for slot, other in pairs if other != layout)
+
+        return min(dict.fromkeys([*(layout for _, layout in pairs), None]), key=bytes_of)
+
+    def _conversions(self) -> Iterator[tuple[int, Layout | None]]:
+        """Slots of groups, and the layouts in which others read them."""
+        for instruction, told in zip(self.program.instructions, self.told, strict=True):
+            if not told.any:
+                for position, slot in enumerate(instruction.inputs):
+                    if slot in self.group:
+                        yield slot, _at(told.inputs, position)
+        if not self.interface:
+            yield from ((slot, None) for slot in self.program.outputs if slot in self.group)
+
+    def _convert(self, instruction: Instruction, told: Layouts) -> None:
+        inputs = []
+        for position, slot in enumerate(instruction.inputs):
+            layout = _at(told.inputs, position)
+            if told.any:
+                layout = self.fixed[instruction.outputs[0]]
+            inputs.append(slot if slot < 0 else self._as(slot, layout, instruction.op))
+        self.made.instructions.append(replace(instruction, inputs=tuple(inputs)))
+
+    def _as(self, slot: int, layout: Layout | None, reader: str) -> int:
+        """The slot that holds what ``slot`` holds in ``layout``; made where there is none."""
+        if self.made.slots[slot].layout == layout:
+            return slot
+        key = slot, layout
+        if key not in self.converted:
+            made = self.made.new_slot(self.made.slots[slot])
+            self._set(made, layout, reader)
+            if slot in self.program.constants:
+                array = self.program.constants[slot]
+                self.made.constants[made] = array if layout is None else _packed(array, layout)
+            else:
+                origin = f"{self.made.slots[slot].name} as {layout or 'rows'}"
+                self.made.instructions.append(
+                    Instruction(RELAYOUT, (slot,), (made,), origin=origin)
+                )
+            self.converted[key] = made
+        return self.converted[key]
+
+    def _set(self, slot: int, layout: Layout | None, reader: str = "its operator") -> None:
+        described = self.made.slots[slot]
+        if layout is not None and layout.rank != len(described.shape):
+            raise UsageError(
+                "E660",
+                f"{layout.order!r} is no layout of {described.name!r}",
+                at=f"an operand or result of {reader}",
+                why=f"it is of {layout.rank} dims, the tensor of {len(described.shape)}",
+            )
+        self.made.slots[slot] = replace(described, layout=layout)
+
+
+def _packed(array: np.ndarray, layout: Layout) -> np.ndarray:
+    packed = layout.pack(array)
+    packed.flags.writeable = False
+    return packed
+
+
+def _at(layouts: tuple[Layout | None, ...], position: int) -> Layout | None:
+    return layouts[position] if position < len(layouts) else None
+
+
+def verify_layouts(program: Program, table: Mapping[str, LayoutsOf]) -> None:
+    """Raise InternalError E963 if an operand is not as its operator in ``table`` wants it, a copy
+    changes a layout or cuts a block, or a constant is not of the sizes that its layout stores."""
+    for slot, array in program.constants.items():
+        if array.shape != program.slots[slot].stored:
+            raise _broken(f"the constant {program.slots[slot].name!r} is not stored as it says")
+    for step, instruction in enumerate(program.instructions):
+        told = layouts_of(program, instruction, table)
+        pairs = [
+            *((slot, _at(told.inputs, i)) for i, slot in enumerate(instruction.inputs)),
+            *((slot, _at(told.outputs, i)) for i, slot in enumerate(instruction.outputs)),
+        ]
+        here = {program.slots[slot].layout for slot, _ in pairs if slot >= 0}
+        if told.any or (instruction.op in MOVES and instruction.op != RELAYOUT):
+            wrong = len(here) > 1
+        else:
+            wrong = instruction.op != RELAYOUT and any(
+                program.slots[slot].layout != layout for slot, layout in pairs if slot >= 0
+            )
+        wrong = wrong or _cuts(program, instruction)
+        if wrong:
+            shown = ", ".join(str(program.slots[s].layout or "rows") for s, _ in pairs if s >= 0)
+            raise _broken(f"step {step} ({instruction.op}) finds its tensors as {shown}")
+
+
+def _cuts(program: Program, instruction: Instruction) -> bool:
+    """Whether a copy of a box cuts a block of the tensor that the box is of."""
+    if "starts" not in instruction.attributes or "stops" not in instruction.attributes:
+        return False
+    if instruction.op not in MOVES:
+        return False
+    whole = instruction.outputs[0] if instruction.op == "Store" else instruction.inputs[0]
+    slot = program.slots[whole]
+    bounds = zip(instruction.ints("starts"), instruction.ints("stops"), strict=True)
+    box = dict(zip(instruction.ints("axes"), bounds, strict=True))
+    return slot.layout is not None and slot.layout.box(slot.sizes, box) is None
+
+
+def _broken(what: str) -> InternalError:
+    return InternalError(
+        "E963", what, why="a phase of the target made it so", fix="report this with the model"
+    )
