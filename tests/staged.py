@@ -13,7 +13,8 @@ import numpy as np
 
 from smelt.program.instruction import Instruction, Program
 from smelt.program.layouts import RELAYOUT
-from smelt.program.staging import BAND, JOIN, LOAD, STORE
+from smelt.program.overlap import LOAD, STORE
+from smelt.program.staging import BAND, JOIN
 from smelt.targets.host.runner import HostRunner
 
 
@@ -39,12 +40,28 @@ def run(program: Program, *inputs: np.ndarray) -> list[np.ndarray]:
             )
             whole[box(instruction, whole.ndim)] = operands[0]
         elif instruction.op == JOIN:
-            known[instruction.outputs[0]] = np.concatenate(operands, instruction.attributes["axis"])  # type: ignore[arg-type]
+            known[instruction.outputs[0]] = together(program, instruction, operands)
         else:
             known.update(
                 zip(instruction.outputs, computed(program, instruction, operands), strict=True)
             )
     return [known[slot] for slot in program.outputs]
+
+
+def together(program: Program, join: Instruction, parts: Sequence[np.ndarray]) -> np.ndarray:
+    """The tiles in their places, each element once."""
+    slot = program.slots[join.outputs[0]]
+    whole, written = np.empty(slot.sizes, slot.dtype.numpy()), np.zeros(slot.sizes, int)
+    axes = join.ints("axes")
+    starts = np.reshape(join.ints("starts"), (-1, len(axes)))
+    for part, first in zip(parts, starts, strict=True):
+        at = [slice(None)] * whole.ndim
+        for axis, start in zip(axes, first, strict=True):
+            at[axis] = slice(start, start + part.shape[axis])
+        whole[tuple(at)] = part
+        written[tuple(at)] += 1
+    assert (written == 1).all()
+    return whole
 
 
 def box(instruction: Instruction, rank: int) -> tuple[slice, ...]:

@@ -16,7 +16,7 @@ from examples.npu.operators import DOMAIN
 from smelt.program.instruction import Instruction, Program
 from smelt.program.memories import SpacesPlan
 from smelt.program.memory import aligned
-from smelt.program.staging import LOAD, STORE
+from smelt.program.overlap import LOAD, STORE
 from smelt.runtime.interface import Value
 from smelt.targets.base import Artifact, Plan, Runner
 

@@ -12,7 +12,8 @@ from smelt.program.instruction import Instruction, Program
 from smelt.program.lower import lower
 from smelt.program.memories import Memory, SpacesPlan
 from smelt.program.staging import plan_staged
-from smelt.program.tiling import Region, convolution, tile_to_fit
+from smelt.program.tile_regions import Region, convolution
+from smelt.program.tile_search import tile_to_fit
 from smelt.targets.base import Plan
 
 DRAM = Memory("dram", 1 << 24, align=16)

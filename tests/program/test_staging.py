@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -12,10 +13,13 @@ from lowered import lowered
 from staged import run
 
 from smelt.errors import Unsupported, UsageError
-from smelt.program.instruction import Program
+from smelt.program.instruction import Instruction, Program
 from smelt.program.memories import Memory, SpacesPlan, plan_spaces
-from smelt.program.staging import LOAD, STORE, plan_staged, stage
-from smelt.program.tiling import tile_to_fit
+from smelt.program.overlap import LOAD, STORE
+from smelt.program.staging import plan_staged, stage
+from smelt.program.tile_search import tile_to_fit
+from smelt.program.tiling import split
+from smelt.program.verify import verify_memory
 
 DRAM = Memory("dram")
 SIDE = 16
@@ -143,3 +147,48 @@ def test_bands_of_a_convolution_stream_through_a_small_memory() -> None:
     names = ops(plan.program).split()
     loads_behind_a_compute = sum(a == "Conv" and b == "Load" for a, b in pairwise(names))
     assert loads_behind_a_compute < names.count("Conv")
+
+
+def place(instruction: Instruction, operand: int | None) -> str:
+    """Second operands in the weights' memory, all else in that of activations."""
+    return "weights" if operand == 1 else "acts"
+
+
+@settings(deadline=None, max_examples=30)
+@given(programs(), st.integers(2, 5), st.integers(1, 3), st.booleans())
+def test_two_near_memories(source: str, acts: int, weights: int, double: bool) -> None:
+    program = lowered(source)
+    near = [Memory("acts", acts * BYTES, align=16), Memory("weights", weights * BYTES, align=16)]
+    plan = plan_staged(program, DRAM, near, place=place, double_buffer=double)
+    slots = plan.program.slots
+    for instruction in plan.program.instructions:
+        if instruction.op not in (LOAD, STORE):
+            for position, slot in enumerate(instruction.inputs):
+                assert slots[slot].space == place(instruction, position)
+            assert slots[instruction.outputs[0]].space == "acts"
+    assert plan.used["acts"] <= acts * BYTES
+    assert plan.used["weights"] <= weights * BYTES
+    verify_memory(plan)
+    for got, wanted in zip(run(plan.program, *ARRAYS), run(program, *ARRAYS), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_the_memory_that_is_too_small_is_named() -> None:
+    near = [Memory("acts", 2 * BYTES), Memory("weights", BYTES // 2)]
+    source = f"g (float[{SIDE}] x) => (float[{SIDE}] y) {{ a = Neg(x) y = Add(a, x) }}"
+    with pytest.raises(Unsupported, match="'weights' of 32 bytes is too small for one Add"):
+        plan_staged(lowered(source), DRAM, near, place=place)
+
+
+def test_tiles_share_what_they_read_and_it_stays_near() -> None:
+    """In four boxes of two filters and half of the rows, each half of the weights is loaded once."""
+    source = (
+        """g (float[1,4,16,16] x, float[8,4,3,3] w) => (float[1,8,14,14] y) { y = Conv(x, w) }"""
+    )
+    program = lowered(source)
+    tiles = split(program, program.instructions[0], {1: 4, 2: 7})
+    assert tiles is not None
+    staged = stage(replace(program, instructions=tiles), DRAM, Memory("sram", 6000))
+    loads = [i.inputs[0] for i in staged.instructions if i.op == LOAD]
+    assert [loads.count(slot) for slot in program.inputs] == [4, 2]
+    assert ops(staged).count("Conv") == 4

@@ -12,7 +12,10 @@ from lowered import lowered
 from staged import run
 
 from smelt.program.instruction import Program
-from smelt.program.tiling import split, tile_to_fit
+from smelt.program.layout import Layout
+from smelt.program.layouts import Layouts, verify_layouts, with_layouts
+from smelt.program.tile_search import tile_to_fit
+from smelt.program.tiling import Sizes, split
 
 RNG = np.random.default_rng(5)
 
@@ -24,9 +27,14 @@ def inputs_of(program: Program) -> list[np.ndarray]:
 
 def check(source: str, axis: int, size: int) -> Program | None:
     """The program in bands, which computes the same; None if it cannot be split so."""
+    return check_tiles(source, {axis: size})
+
+
+def check_tiles(source: str, sizes: Sizes) -> Program | None:
+    """The program in tiles, which computes the same; None if it cannot be split so."""
     program = lowered(source)
     (instruction,) = program.instructions
-    bands = split(program, instruction, axis, size)
+    bands = split(program, instruction, sizes)
     if bands is None:
         return None
     tiled = replace(program, instructions=bands)
@@ -140,3 +148,93 @@ def test_bands_are_as_large_as_fit_and_smaller_instructions_stay_whole() -> None
         run(tiled, *arrays)[0], run(program, *arrays)[0], rtol=1e-5, atol=1e-5
     )
     assert tile_to_fit(program, 10**6).instructions == program.instructions
+
+
+@settings(deadline=None, max_examples=40)
+@given(window, st.integers(0, 2), st.integers(1, 2), st.permutations([0, 1, 2, 3]), st.data())
+def test_boxes_of_a_convolution(
+    kernel: tuple[int, int, int], pad: int, group: int, order: list[int], data: st.DataObject
+) -> None:
+    k, stride, dilation = kernel
+    assume(7 + 2 * pad >= dilation * (k - 1) + 1)
+    source = f"""g (float[2,{2 * group},7,7] x, float[4,2,{k},{k}] w, float[4] b)
+        => (float[n,m,h,v] y) {{ y = Conv<strides = [{stride},{stride}], dilations = [{dilation},{dilation}],
+        pads = [{pad},{pad},{pad},{pad}], group = {group}>(x, w, b) }}"""
+    depth = data.draw(st.integers(2, 4))
+    tiled = check_tiles(source, {axis: data.draw(st.integers(1, 4)) for axis in order[:depth]})
+    if pad == 0 and group == 1 and depth == 4:
+        assert tiled is not None
+
+
+@pytest.mark.parametrize("sizes", [{0: 3, 1: 2}, {1: 3, 0: 4}, {2: 3, 1: 2}, {0: 1, 2: 5, 1: 2}])
+def test_boxes_of_a_product(sizes: Sizes) -> None:
+    product = "g (float[4,5,6] a, float[4,6,7] b) => (float[4,5,7] y) { y = MatMul(a, b) }"
+    assert check_tiles(product, sizes) is not None
+
+
+CONV = "g (float[1,8,32,32] x, float[64,8,3,3] w) => (float[1,64,30,30] y) { y = Conv(x, w) }"
+
+
+def loads(tiled: Program, position: int) -> int:
+    """Bytes that the tiles read of an operand, what neighbours share counted once."""
+    found, held = 0, -1
+    for instruction in tiled.instructions:
+        if instruction.op == "Conv" and instruction.inputs[position] != held:
+            held = instruction.inputs[position]
+            found += tiled.slots[held].nbytes
+    return found
+
+
+def test_two_axes_where_one_is_not_enough() -> None:
+    """A row of all filters takes 30 KB, all rows of one filter 37 KB."""
+    program = lowered(CONV)
+    assert tile_to_fit(program, 16000, deepest=1).instructions == program.instructions
+    tiled = tile_to_fit(program, 16000)
+    conv = [i for i in tiled.instructions if i.op == "Conv"]
+    assert len(conv) > 2
+    assert max(sum(tiled.slots[s].nbytes for s in (*i.inputs, *i.outputs)) for i in conv) <= 16000
+    assert {len(i.attributes["axes"]) for i in tiled.instructions if i.op == "Join"} == {2}  # type: ignore[arg-type]
+    arrays = inputs_of(program)
+    wanted = run(program, *arrays)[0]
+    np.testing.assert_allclose(run(tiled, *arrays)[0], wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_the_cost_decides() -> None:
+    """By default little is moved, so the small operand goes by; a vendor may want few tiles."""
+    program = lowered(CONV)
+    little, few = (
+        tile_to_fit(program, 16000),
+        tile_to_fit(program, 16000, cost=lambda program, conv, tiling: tiling.tiles),
+    )
+    moved = [loads(tiled, 0) + loads(tiled, 1) for tiled in (little, few)]
+    counts = [sum(i.op == "Conv" for i in tiled.instructions) for tiled in (little, few)]
+    assert moved[0] < moved[1]
+    assert counts[0] >= counts[1]
+
+
+def test_budgets_by_memory() -> None:
+    program = lowered(CONV)
+    place = lambda conv, operand: "weights" if operand == 1 else "acts"  # noqa: E731
+    tiled = tile_to_fit(program, {"acts": 9000, "weights": 5000}, place=place)
+    conv = [i for i in tiled.instructions if i.op == "Conv"]
+    assert len(conv) > 1
+    for each in conv:
+        assert tiled.slots[each.inputs[1]].nbytes <= 5000
+        assert tiled.slots[each.inputs[0]].nbytes + tiled.slots[each.outputs[0]].nbytes <= 9000
+
+
+def test_tiles_do_not_cut_blocks_of_layouts() -> None:
+    blocks = Layouts(
+        (Layout("NCHW", "NHWC"), Layout("OIHW", "OHWI16o")), (Layout("NCHW", "NCHW16c"),)
+    )
+    weights = ",".join(["1"] * (64 * 8 * 9))
+    source = f"""g (float[1,8,32,32] x) => (float[1,64,30,30] y) {{
+        w = Constant<value = float[64,8,3,3] {{{weights}}}>() y = Conv(x, w) }}"""
+    program = with_layouts(lowered(source), {"Conv": blocks}, interface=True)
+    tiled = tile_to_fit(program, 22000)
+    verify_layouts(tiled, {"Conv": blocks})
+    conv = [i for i in tiled.instructions if i.op == "Conv"]
+    assert {tiled.slots[i.outputs[0]].sizes[1] % 16 for i in conv} == {0}
+    assert len(conv) > 4
+    (instruction,) = program.instructions
+    assert split(program, instruction, {1: 8}) is None

@@ -6,11 +6,12 @@ each is live. One arena without a limit is the special case that ``memory.py`` p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from smelt.errors import Unsupported, UsageError
-from smelt.program.instruction import Program
+from smelt.program.instruction import Instruction, Program
 from smelt.program.memory import lower_bound, pack
 from smelt.program.storage import (
     Assignment,
@@ -41,6 +42,15 @@ class Memory:
                 f"{self} is no memory",
                 why="a size is a number of bytes from 0 on, an alignment one from 1 on",
             )
+
+
+Place: TypeAlias = Callable[[Instruction, int | None], str]
+"""The memory, by name, in which an instruction wants an operand, by position; None: its result."""
+
+
+def one_place(instruction: Instruction, operand: int | None) -> str:
+    """All in the one memory."""
+    return ""
 
 
 @dataclass(frozen=True)
@@ -120,7 +130,7 @@ def too_small(
         f"the memory {memory.name!r} of {memory.size} bytes is too small",
         at=[f"step {peak} ({_title(program, peak)})", *names[:8]],
         why=f"{needed} bytes are needed at once",
-        fix="split the largest into bands (smelt.program.tiling), or let a fallback run it",
+        fix="split the largest into tiles (smelt.program.tile_search), or let a fallback run it",
     )
 
 

@@ -1,25 +1,25 @@
 """Stage a Program through a near memory: loads and stores become instructions.
 
 Inputs, constants and outputs live in the home memory; instructions read and write the near one
-(the scratchpad of an accelerator). ``Load`` copies a slot, or a box of one, into the near memory;
-``Store`` copies back. What does not fit is spilled: the value read farthest in the future goes
-first (Belady, 1966), and is loaded again before its next reader. Loads move ahead of the
-instruction before and Stores behind the next one, where both fit, so that copies and computations
-can overlap: double buffering.
+(the scratchpad of an accelerator), or several. ``Load`` copies a slot, or a box of one, into a near
+memory; ``Store`` copies back. What does not fit is spilled: the value read farthest in the future
+goes first (Belady, 1966), and is loaded again before its next reader. ``overlap`` then lets copies
+and computations run at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from smelt.errors import Unsupported
 from smelt.program.instruction import AttributeValue, DotDims, Instruction, Program
-from smelt.program.memories import Memory, SpacesPlan, plan_spaces
+from smelt.program.memories import Memory, Place, SpacesPlan, one_place, plan_spaces
 from smelt.program.memory import aligned
+from smelt.program.overlap import LOAD, STORE, overlapped
 from smelt.program.storage import NeedsOf, no_needs
 
-LOAD, STORE, BAND, JOIN = "Load", "Store", "Band", "Join"
+BAND, JOIN = "Band", "Join"
 
 ATTEMPTS = 8
 """How often a plan that leaves gaps is made anew for fewer bytes."""
@@ -28,63 +28,78 @@ ATTEMPTS = 8
 def plan_staged(
     program: Program,
     home: Memory,
-    near: Memory,
+    near: Memory | Sequence[Memory],
     needs_of: NeedsOf = no_needs,
     *,
+    place: Place = one_place,
     double_buffer: bool = True,
 ) -> SpacesPlan:
-    """``program`` staged through ``near``, with an offset for each slot in both memories.
+    """``program`` staged through ``near``, with an offset for each slot in every memory.
 
-    Raises Unsupported E405 if one instruction alone needs more of ``near`` than there is, or all
-    together more of ``home``.
+    ``near`` may be several memories; ``place`` says then in which an instruction wants what. A
+    value that is wanted elsewhere goes there through ``home``. Raises Unsupported E405 if one
+    instruction alone needs more of a near memory than there is, or all together more of ``home``.
     """
+    memories = (near,) if isinstance(near, Memory) else tuple(near)
     refusal: Unsupported | None = None
     for ahead in (True, False) if double_buffer else (False,):
-        budget = near.size
+        limits = memories
         for _ in range(ATTEMPTS):
-            limit = replace(near, size=budget)
             try:
-                staged = stage(program, home, limit, needs_of, double_buffer=ahead)
-                return plan_spaces(staged, (home, near), needs_of)
+                staged = stage(program, home, limits, needs_of, place=place, double_buffer=ahead)
+                return plan_spaces(staged, (home, *memories), needs_of)
             except Unsupported as error:
                 refusal = refusal or error
-                if budget is None or budget <= near.align:
+                if all(each.size is None or each.size <= each.align for each in limits):
                     break
-                budget -= max(budget // 16, near.align)
+                limits = tuple(map(_smaller, limits))
     assert refusal is not None
     raise refusal
+
+
+def _smaller(memory: Memory) -> Memory:
+    if memory.size is None:
+        return memory
+    return replace(memory, size=max(memory.size - max(memory.size // 16, memory.align), 0))
 
 
 def stage(
     program: Program,
     home: Memory,
-    near: Memory,
+    near: Memory | Sequence[Memory],
     needs_of: NeedsOf = no_needs,
     *,
+    place: Place = one_place,
     double_buffer: bool = True,
 ) -> Program:
-    """``program`` with Loads and Stores, so that no more than ``near.size`` bytes are live there.
+    """``program`` with Loads and Stores, so that no more is live in a near memory than it holds.
 
     A ``Band`` of a slot becomes a Load of that box, a ``Join`` one Store for each of its parts.
     """
-    stager = _Stager(program, home, near)
+    several = (near,) if isinstance(near, Memory) else tuple(near)
+    memories = {memory.name: memory for memory in several}
+    if len(several) == 1:
+        place = lambda instruction, operand: several[0].name  # noqa: E731
+    stager = _Stager(program, home, memories, place)
     for step, instruction in enumerate(program.instructions):
         stager.step(step, instruction, needs_of(instruction).workspace)
-    return _overlapped(stager, near) if double_buffer else stager.made
+    return overlapped(stager.made, stager.live, memories) if double_buffer else stager.made
 
 
 @dataclass
 class _Stager:
-    """``near_slot`` is where a slot of ``program`` lies in the near memory now, ``stored`` those
-    that the home memory holds too; ``peaks[i]`` are the bytes live at instruction ``i``."""
+    """``held`` has the near slots of slots of ``program`` by memory, ``stored`` the slots that the
+    home memory holds; ``live[i]`` are the bytes live at instruction ``i``, by memory."""
 
     program: Program
     home: Memory
-    near: Memory
+    near: Mapping[str, Memory]
+    place: Place
     made: Program = field(init=False)
-    near_slot: dict[int, int] = field(default_factory=dict)
+    held: dict[str, dict[int, int]] = field(default_factory=dict)
     stored: set[int] = field(default_factory=set)
-    peaks: list[int] = field(default_factory=list)
+    live: list[dict[str, int]] = field(default_factory=list)
+    bands: dict[int, Instruction] = field(default_factory=dict)
     joined: dict[int, tuple[int, Mapping[str, AttributeValue | DotDims]]] = field(
         default_factory=dict
     )
@@ -93,6 +108,7 @@ class _Stager:
         program = self.program
         slots = [replace(slot, space=self.home.name) for slot in program.slots]
         self.made = replace(program, slots=slots, instructions=[])
+        self.held.update({name: {} for name in self.near})
         self.stored.update(program.inputs, program.constants)
         self.readers: dict[int, list[int]] = {}
         for step, instruction in enumerate(program.instructions):
@@ -103,82 +119,110 @@ class _Stager:
                 self.readers.setdefault(slot, []).append(step)
 
     def _plan_join(self, join: Instruction) -> None:
-        axis = join.attributes["axis"]
-        assert isinstance(axis, int)
-        for slot, first in zip(join.inputs, join.ints("starts"), strict=True):
-            size = self.program.slots[slot].shape[axis]
-            assert isinstance(size, int)
-            box: dict[str, AttributeValue | DotDims] = {"axes": (axis,), "starts": (first,)}
-            self.joined[slot] = join.outputs[0], {**box, "stops": (first + size,)}
+        axes, starts = join.ints("axes"), join.ints("starts")
+        for number, slot in enumerate(join.inputs):
+            first = starts[number * len(axes) : (number + 1) * len(axes)]
+            sizes = [self.program.slots[slot].sizes[axis] for axis in axes]
+            stops = tuple(a + b for a, b in zip(first, sizes, strict=True))
+            box: dict[str, AttributeValue | DotDims] = {"axes": axes, "starts": first}
+            self.joined[slot] = join.outputs[0], {**box, "stops": stops}
 
     def step(self, step: int, instruction: Instruction, workspace: int) -> None:
         if instruction.op == JOIN:
             self.stored.add(instruction.outputs[0])
             return
         if instruction.op == BAND:
-            self._band(step, instruction)
+            self._store(instruction.inputs[0], step)
+            self.bands[instruction.outputs[0]] = instruction
         else:
             self._compute(step, instruction, workspace)
-        for slot in [s for s in self.near_slot if self._next_read(s, step + 1) < 0]:
-            del self.near_slot[slot]
-
-    def _band(self, step: int, band: Instruction) -> None:
-        (source,), (target,) = band.inputs, band.outputs
-        self._store(source, step)
-        self._room(step, self._bytes(target), {target}, band)
-        self._emit(replace(band, op=LOAD, outputs=(self._new(target),)), step)
+        for held in self.held.values():
+            for slot in [s for s in held if self._next_read(s, step + 1) < 0]:
+                del held[slot]
 
     def _compute(self, step: int, instruction: Instruction, workspace: int) -> None:
-        read = list(dict.fromkeys(slot for slot in instruction.inputs if slot >= 0))
-        missing = [slot for slot in read if slot not in self.near_slot]
-        written = [slot for slot in instruction.outputs if slot >= 0]
-        needed = sum(map(self._bytes, (*missing, *written))) + aligned(workspace, self.near.align)
-        self._room(step, needed, {*read}, instruction)
-        for slot in missing:
-            self._emit(Instruction(LOAD, (slot,), (self._new(slot),)), step)
-        inputs = tuple(self.near_slot[slot] if slot >= 0 else slot for slot in instruction.inputs)
-        outputs = tuple(self._new(slot) if slot >= 0 else slot for slot in instruction.outputs)
-        self._emit(replace(instruction, inputs=inputs, outputs=outputs), step, workspace)
-        for slot in written:
+        read = {
+            (slot, self.place(instruction, i)): None
+            for i, slot in enumerate(instruction.inputs)
+            if slot >= 0
+        }
+        missing = [(slot, space) for slot, space in read if slot not in self.held[space]]
+        for slot, _ in missing:
+            self._store(slot, step)
+        result = self.place(instruction, None)
+        written = [(slot, result) for slot in instruction.outputs if slot >= 0]
+        for space, memory in self.near.items():
+            needed = sum(
+                self._bytes(slot, each) for slot, each in (*missing, *written) if each == space
+            )
+            needed += aligned(workspace, memory.align) if space == result else 0
+            keep = {slot for slot, each in read if each == space}
+            self._room(step, memory, needed, keep, instruction)
+        for slot, space in missing:
+            self._load(slot, space, step)
+        inputs = tuple(
+            self.held[self.place(instruction, i)][slot] if slot >= 0 else slot
+            for i, slot in enumerate(instruction.inputs)
+        )
+        outputs = tuple(self._new(s, result) if s >= 0 else s for s in instruction.outputs)
+        extra = {result: aligned(workspace, self.near[result].align)}
+        self._emit(replace(instruction, inputs=inputs, outputs=outputs), step, extra)
+        for slot, _ in written:
             if slot in self.joined:
                 whole, box = self.joined[slot]
-                store = Instruction(STORE, (self.near_slot[slot],), (whole,), box)
+                store = Instruction(STORE, (self.held[result][slot],), (whole,), box)
                 self._emit(store, step)
             elif slot in self.program.outputs:
                 self._store(slot, step)
 
-    def _room(self, step: int, needed: int, keep: set[int], instruction: Instruction) -> None:
+    def _load(self, slot: int, space: str, step: int) -> None:
+        """Let the near memory ``space`` hold ``slot``, from what the home memory has of it."""
+        band = self.bands.get(slot)
+        if band is None:
+            self._emit(Instruction(LOAD, (slot,), (self._new(slot, space),)), step)
+        else:
+            self._emit(replace(band, op=LOAD, outputs=(self._new(slot, space),)), step)
+
+    def _room(
+        self, step: int, memory: Memory, needed: int, keep: set[int], instruction: Instruction
+    ) -> None:
         """Give up near copies until ``needed`` bytes are free, the one read last first."""
-        if self.near.size is None:
-            return
-        while sum(map(self._bytes, self.near_slot)) + needed > self.near.size:
-            victims = [slot for slot in self.near_slot if slot not in keep]
+        held = self.held[memory.name]
+        while memory.size is not None and self._used(memory.name) + needed > memory.size:
+            victims = [slot for slot in held if slot not in keep]
             if not victims:
-                raise self._refusal(step, instruction, needed, keep)
+                raise self._refusal(step, memory, instruction, needed, keep)
             victim = max(victims, key=lambda slot: (self._next_read(slot, step), -slot))
             if self._next_read(victim, step) >= 0:
                 self._store(victim, step)
-            del self.near_slot[victim]
+            del held[victim]
 
     def _store(self, slot: int, step: int) -> None:
-        """Let the home memory hold ``slot``."""
-        if slot not in self.stored:
-            self._emit(Instruction(STORE, (self.near_slot[slot],), (slot,)), step)
-            self.stored.add(slot)
+        """Let the home memory hold ``slot``; a band is part of what it holds."""
+        if slot in self.stored or slot in self.bands:
+            return
+        near = next(held[slot] for held in self.held.values() if slot in held)
+        self._emit(Instruction(STORE, (near,), (slot,)), step)
+        self.stored.add(slot)
 
-    def _new(self, slot: int) -> int:
-        described = replace(self.program.slots[slot], space=self.near.name)
-        self.near_slot[slot] = self.made.new_slot(described)
-        return self.near_slot[slot]
+    def _new(self, slot: int, space: str) -> int:
+        described = replace(self.program.slots[slot], space=space)
+        self.held[space][slot] = self.made.new_slot(described)
+        return self.held[space][slot]
 
-    def _emit(self, instruction: Instruction, step: int, workspace: int = 0) -> None:
+    def _emit(
+        self, instruction: Instruction, step: int, extra: Mapping[str, int] | None = None
+    ) -> None:
         origin = instruction.origin or self.program.instructions[step].origin
         self.made.instructions.append(replace(instruction, origin=origin))
-        live = sum(map(self._bytes, self.near_slot))
-        self.peaks.append(live + aligned(workspace, self.near.align))
+        more = extra or {}
+        self.live.append({name: self._used(name) + more.get(name, 0) for name in self.near})
 
-    def _bytes(self, slot: int) -> int:
-        return aligned(self.program.slots[slot].nbytes, self.near.align)
+    def _used(self, space: str) -> int:
+        return sum(self._bytes(slot, space) for slot in self.held[space])
+
+    def _bytes(self, slot: int, space: str) -> int:
+        return aligned(self.program.slots[slot].nbytes, self.near[space].align)
 
     def _next_read(self, slot: int, step: int) -> int:
         """The next step from ``step`` on that reads ``slot``; -1 if none does."""
@@ -188,64 +232,24 @@ class _Stager:
         return readers[0] if readers else -1
 
     def _refusal(
-        self, step: int, instruction: Instruction, needed: int, keep: set[int]
+        self, step: int, memory: Memory, instruction: Instruction, needed: int, keep: set[int]
     ) -> Unsupported:
-        slots = {
-            *keep,
-            *(slot for slot in (*instruction.inputs, *instruction.outputs) if slot >= 0),
-        }
-        total = needed + sum(self._bytes(slot) for slot in keep if slot in self.near_slot)
-        named = sorted(((self._bytes(s), self.program.slots[s].name) for s in slots), reverse=True)
+        operands = [(slot, self.place(instruction, i)) for i, slot in enumerate(instruction.inputs)]
+        operands += [(slot, self.place(instruction, None)) for slot in instruction.outputs]
+        slots = {slot for slot, space in operands if slot >= 0 and space == memory.name}
+        held = self.held[memory.name]
+        total = needed + sum(self._bytes(slot, memory.name) for slot in keep if slot in held)
+        named = sorted(
+            ((self._bytes(s, memory.name), self.program.slots[s].name) for s in slots), reverse=True
+        )
         return Unsupported(
             "E405",
-            f"the memory {self.near.name!r} of {self.near.size} bytes is too small for one"
+            f"the memory {memory.name!r} of {memory.size} bytes is too small for one"
             f" {instruction.op}",
             at=[
                 f"step {step} ({instruction.origin or instruction.op})",
                 *(f"{size} bytes: {name}" for size, name in named[:8]),
             ],
             why=f"{total} bytes are needed at once",
-            fix="split it into bands (smelt.program.tiling), or let a fallback run it",
+            fix="split it into tiles (smelt.program.tile_search), or let a fallback run it",
         )
-
-
-Order = list[tuple[Instruction, int]]
-"""Instructions, each with the bytes that are live in the near memory at it."""
-
-
-def _overlapped(stager: _Stager, near: Memory) -> Program:
-    """Loads before the computation that they follow, and Stores behind the next one, where the
-    near memory holds what lives longer: a copy then waits for no computation beside it."""
-    program, slots = stager.made, stager.made.slots
-    order: Order = []
-    for item in zip(program.instructions, stager.peaks, strict=True):
-        order.append(item)
-        if item[0].op == LOAD:
-            size = aligned(slots[item[0].outputs[0]].nbytes, near.align)
-            _pass_one(order, len(order) - 1, -1, size, near)
-    for at in range(len(order) - 1, -1, -1):
-        if order[at][0].op == STORE:
-            size = aligned(slots[order[at][0].inputs[0]].nbytes, near.align)
-            _pass_one(order, at, 1, size, near)
-    return replace(program, instructions=[instruction for instruction, _ in order])
-
-
-def _pass_one(order: Order, at: int, step: int, size: int, near: Memory) -> None:
-    """Move the copy at ``at`` backwards or forwards beyond one computation, which it does not
-    depend on; the slot of ``size`` bytes is live at all that it passes."""
-    moved, peak = order[at]
-    passed = False
-    while 0 <= at + step < len(order):
-        other, live = order[at + step]
-        computes = other.op not in (LOAD, STORE)
-        depends = set(moved.inputs) & set(other.outputs) or set(moved.outputs) & {
-            *other.inputs,
-            *(other.outputs if computes else ()),
-        }
-        full = near.size is not None and live + size > near.size
-        if depends or full or (passed and (computes or other.op == moved.op)):
-            return
-        peak = max(peak, live + size)
-        order[at], order[at + step] = (other, live + size), (moved, peak)
-        passed |= computes
-        at += step

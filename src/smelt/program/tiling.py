@@ -1,262 +1,145 @@
-"""Split an instruction into bands along an axis of its result.
+"""Split an instruction into tiles: bands of its result along one axis, or boxes along several.
 
-What a band of the result needs of each operand is said once for each operator, in ``REGIONS``: a
-window with its stride and dilation reads a halo beyond its own rows, and at the border of the
-image the padding is what is left of it. Each band is the operator itself on smaller operands.
+What a tile reads of each operand ``tile_regions`` says, axis by axis. Tiles that need the same part
+of an operand share it, so weights stay where they are while the rows of an image go by.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import TypeAlias
 
 from smelt.program.instruction import AttributeValue, DotDims, Instruction, Program, Slot
 from smelt.program.staging import BAND, JOIN
-from smelt.program.storage import NeedsOf, no_needs
+from smelt.program.tile_regions import REGIONS, Box, RegionOf
 
-Box: TypeAlias = dict[int, tuple[int, int]]
-"""The part of a tensor: start and stop by axis, whole along the others."""
+Sizes: TypeAlias = Mapping[int, int]
+"""The size of a tile along each axis that is cut, that of the outer loop first."""
 
 
 @dataclass
-class Region:
-    """What one band reads: a box of each operand by position, and attributes that differ."""
+class Tile:
+    """One tile: its part of the result, what it reads of each operand, and its attributes."""
 
-    boxes: dict[int, Box] = field(default_factory=dict)
-    attributes: dict[str, AttributeValue | DotDims] = field(default_factory=dict)
-
-
-RegionOf: TypeAlias = Callable[[Program, Instruction, int, int, int], Region | None]
-"""The region for elements ``start`` to ``stop`` along ``axis`` of the first result.
-
-None where a band of the result is not the operator itself on parts of the operands.
-"""
-
-
-def elementwise(
-    program: Program, instruction: Instruction, axis: int, start: int, stop: int
-) -> Region | None:
-    """The same elements of each operand; the only one where it is broadcast."""
-    rank = len(program.slots[instruction.outputs[0]].shape)
-    region = Region()
-    for position, slot in enumerate(instruction.inputs):
-        shape = program.slots[slot].shape if slot >= 0 else ()
-        own = axis - (rank - len(shape))
-        if own >= 0 and shape[own] != 1:
-            region.boxes[position] = {own: (start, stop)}
-    return region
-
-
-def convolution(
-    program: Program, instruction: Instruction, axis: int, start: int, stop: int
-) -> Region | None:
-    """Images of x; filters of w and their bias; rows of x with the halo of the window."""
-    if axis == 0:
-        return Region({0: {0: (start, stop)}})
-    if axis > 1:
-        return _window(program, instruction, axis, start, stop)
-    group = instruction.attributes["group"]
-    filters = program.slots[instruction.inputs[1]].sizes
-    assert isinstance(group, int)
-    each = filters[0] // group
-    region = Region({1: {0: (start, stop)}})
-    if len(instruction.inputs) > 2 and instruction.inputs[2] >= 0:
-        region.boxes[2] = {0: (start, stop)}
-    if group > 1:
-        if start % each or stop % each:
-            return None
-        channels = filters[1]
-        region.boxes[0] = {1: (start // each * channels, stop // each * channels)}
-        region.attributes["group"] = (stop - start) // each
-    return region
-
-
-def pooling(
-    program: Program, instruction: Instruction, axis: int, start: int, stop: int
-) -> Region | None:
-    """Images, channels, or rows with the halo of the window; no places of maxima."""
-    if len(instruction.outputs) > 1:
-        return None
-    if axis < 2:
-        return Region({0: {axis: (start, stop)}})
-    return _window(program, instruction, axis, start, stop)
-
-
-def _window(
-    program: Program, instruction: Instruction, axis: int, start: int, stop: int
-) -> Region | None:
-    """Rows ``start`` to ``stop`` of windows: what they cover, and the padding that is left.
-
-    A window over padding alone has no rows to read, and one that reaches beyond the padding
-    (``ceil_mode``) counts its elements otherwise: neither is split.
-    """
-    kernel, strides, dilations, pads = (
-        instruction.ints(name) for name in ("kernel_shape", "strides", "dilations", "pads")
-    )
-    place, rank = axis - 2, len(kernel)
-    size = program.slots[instruction.inputs[0]].sizes[axis]
-    count = program.slots[instruction.outputs[0]].sizes[axis]
-    reach = dilations[place] * (kernel[place] - 1) + 1
-    if (count - 1) * strides[place] + reach > pads[place] + size + pads[rank + place]:
-        return None
-    first = start * strides[place] - pads[place]
-    end = (stop - 1) * strides[place] - pads[place] + reach
-    low, high = max(first, 0), min(end, size)
-    if low >= high:
-        return None
-    left = list(pads)
-    left[place], left[rank + place] = low - first, end - high
-    return Region({0: {axis: (low, high)}}, {"pads": tuple(left)})
-
-
-def product(
-    program: Program, instruction: Instruction, axis: int, start: int, stop: int
-) -> Region | None:
-    """The batch, rows or columns of a DotGeneral."""
-    dims = instruction.attributes["dims"]
-    assert isinstance(dims, DotDims)
-    lhs, rhs = (len(program.slots[slot].shape) for slot in instruction.inputs[:2])
-    batch, rows = len(dims.lhs_batch), dims.lhs_free(lhs)
-    if axis < batch:
-        box = (start, stop)
-        return Region({0: {dims.lhs_batch[axis]: box}, 1: {dims.rhs_batch[axis]: box}})
-    if axis < batch + len(rows):
-        return Region({0: {rows[axis - batch]: (start, stop)}})
-    return Region({1: {dims.rhs_free(rhs)[axis - batch - len(rows)]: (start, stop)}})
-
-
-ELEMENTWISE = (
-    *("Abs", "Add", "And", "Ceil", "Clip", "Cos", "Div", "Elu", "Equal", "Erf", "Exp", "Floor"),
-    *("Gelu", "Greater", "HardSigmoid", "HardSwish", "LeakyRelu", "Less", "Log", "Max", "Min"),
-    *("Mul", "Neg", "Not", "Or", "Pow", "Reciprocal", "Relu", "Round", "Sigmoid", "Sign", "Sin"),
-    *("Softplus", "Sqrt", "Sub", "Swish", "Tanh", "Where", "Xor"),
-)
-REGIONS: Mapping[str, RegionOf] = {
-    **dict.fromkeys(ELEMENTWISE, elementwise),
-    **dict.fromkeys(("Conv", "smelt.c::ConvRelu"), convolution),
-    **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), pooling),
-    "DotGeneral": product,
-}
-"""What a band reads, by instruction; a target adds its own operators."""
+    box: Box
+    inputs: dict[int, Box] = field(default_factory=dict)
+    attributes: Mapping[str, AttributeValue | DotDims] = field(default_factory=dict)
 
 
 def split(
     program: Program,
     instruction: Instruction,
-    axis: int,
-    size: int,
+    sizes: Sizes,
     regions: Mapping[str, RegionOf] = REGIONS,
 ) -> list[Instruction] | None:
-    """``instruction`` as bands of ``size`` along ``axis``: Bands of operands, the operator on them,
-    and at last a Join. None if it cannot be. New slots are added to ``program``."""
-    region_of = regions.get(instruction.op)
+    """``instruction`` in tiles of ``sizes``: Bands of operands, the operator on them, and at last a
+    Join. None if it cannot be. New slots are added to ``program``."""
     whole = program.slots[instruction.outputs[0]]
-    if region_of is None or axis >= len(whole.shape) or size < 1 or len(instruction.outputs) != 1:
+    if len(instruction.outputs) != 1 or any(axis >= len(whole.shape) for axis in sizes):
         return None
-    length = whole.sizes[axis]
-    starts = tuple(range(0, length, size))
-    stops = tuple(min(start + size, length) for start in starts)
-    found = [
-        region_of(program, instruction, axis, *band) for band in zip(starts, stops, strict=True)
+    cuts = [cuts_of(whole.sizes[axis], size) for axis, size in sizes.items()]
+    tiles = [
+        tile_of(program, instruction, dict(zip(sizes, bounds, strict=True)), regions)
+        for bounds in product(*cuts)
     ]
-    if len(starts) < 2 or any(region is None for region in found):
+    if len(tiles) < 2 or not all(tiles):
         return None
     made: list[Instruction] = []
+    known: dict[tuple[int, tuple[tuple[int, tuple[int, int]], ...]], int] = {}
     parts = []
-    for start, stop, region in zip(starts, stops, found, strict=True):
-        assert region is not None
+    for tile in tiles:
+        assert tile is not None
         inputs = list(instruction.inputs)
-        for position, box in region.boxes.items():
-            inputs[position] = _band(program, made, inputs[position], box, instruction.origin)
-        slot = program.slots[instruction.outputs[0]]
-        parts.append(program.new_slot(_part(slot, {axis: (start, stop)})))
-        attributes = {**instruction.attributes, **region.attributes}
+        for position, box in tile.inputs.items():
+            key = inputs[position], tuple(sorted(box.items()))
+            if key not in known:
+                known[key] = _band(program, made, inputs[position], box, instruction.origin)
+            inputs[position] = known[key]
+        parts.append(program.new_slot(part_of(whole, tile.box)))
+        outputs = (parts[-1],)
         made.append(
-            replace(instruction, inputs=tuple(inputs), outputs=(parts[-1],), attributes=attributes)
+            replace(instruction, inputs=tuple(inputs), outputs=outputs, attributes=tile.attributes)
         )
-    joined: dict[str, AttributeValue | DotDims] = {"axis": axis, "starts": starts}
+    starts = tuple(start for bounds in product(*cuts) for start, _ in bounds)
+    joined: dict[str, AttributeValue | DotDims] = {"axes": tuple(sizes), "starts": starts}
     made.append(
         Instruction(JOIN, tuple(parts), instruction.outputs, joined, (), instruction.origin)
     )
     return made
 
 
+def cuts_of(length: int, size: int) -> list[tuple[int, int]]:
+    """Start and stop of each band of ``size``."""
+    return [(start, min(start + size, length)) for start in range(0, length, size)]
+
+
+def tile_of(
+    program: Program, instruction: Instruction, box: Box, regions: Mapping[str, RegionOf]
+) -> Tile | None:
+    """The tile of ``box``, found by cutting along one axis after the other; None if that cannot be,
+    or cuts a block of a layout."""
+    region_of = regions.get(instruction.op)
+    if region_of is None:
+        return None
+    tile = Tile(box)
+    draft, current = _alone(program, instruction)
+    for axis, (start, stop) in box.items():
+        region = region_of(draft, current, axis, start, stop)
+        if region is None:
+            return None
+        inputs = list(current.inputs)
+        for position, part in region.boxes.items():
+            tile.inputs[position] = _within(tile.inputs.get(position, {}), part)
+            inputs[position] = draft.new_slot(part_of(draft.slots[inputs[position]], part))
+        result = part_of(draft.slots[current.outputs[0]], {axis: (start, stop)})
+        outputs = (draft.new_slot(result), *current.outputs[1:])
+        attributes = {**current.attributes, **region.attributes}
+        current = replace(current, inputs=tuple(inputs), outputs=outputs, attributes=attributes)
+    tile.attributes = current.attributes
+    boxes = [(instruction.outputs[0], box)]
+    boxes += [(instruction.inputs[position], part) for position, part in tile.inputs.items()]
+    return None if any(_cuts_block(program.slots[slot], part) for slot, part in boxes) else tile
+
+
+def _alone(program: Program, instruction: Instruction) -> tuple[Program, Instruction]:
+    """``instruction`` over slots of a program of its own, which takes more of them."""
+    used = [slot for slot in (*instruction.inputs, *instruction.outputs) if slot >= 0]
+    number = {slot: i for i, slot in enumerate(dict.fromkeys(used))}
+    slots = [program.slots[slot] for slot in number]
+    constants = {number[s]: program.constants[s] for s in number if s in program.constants}
+    inputs = tuple(number.get(slot, slot) for slot in instruction.inputs)
+    outputs = tuple(number.get(slot, slot) for slot in instruction.outputs)
+    alone = replace(program, slots=slots, constants=constants, instructions=[])
+    return alone, replace(instruction, inputs=inputs, outputs=outputs)
+
+
+def _within(outer: Box, inner: Box) -> Box:
+    """``inner``, a box of what ``outer`` leaves, as a box of the whole."""
+    moved = {
+        axis: (start + outer.get(axis, (0, 0))[0], stop + outer.get(axis, (0, 0))[0])
+        for axis, (start, stop) in inner.items()
+    }
+    return {**outer, **moved}
+
+
+def _cuts_block(slot: Slot, box: Box) -> bool:
+    return slot.layout is not None and slot.layout.box(slot.sizes, box) is None
+
+
 def _band(program: Program, made: list[Instruction], slot: int, box: Box, origin: str) -> int:
-    part = program.new_slot(_part(program.slots[slot], box))
+    part = program.new_slot(part_of(program.slots[slot], box))
     starts, stops = zip(*box.values(), strict=True)
     attributes = {"axes": tuple(box), "starts": starts, "stops": stops}
     made.append(Instruction(BAND, (slot,), (part,), attributes, (), origin))
     return part
 
 
-def _part(slot: Slot, box: Box) -> Slot:
+def part_of(slot: Slot, box: Box) -> Slot:
+    """The slot of a ``box`` of what ``slot`` holds."""
     shape = list(slot.shape)
     for axis, (start, stop) in box.items():
         shape[axis] = stop - start
     name = f"{slot.name}[{', '.join(f'{a}: {b}-{c}' for a, (b, c) in box.items())}]"
     return replace(slot, shape=tuple(shape), name=name)
-
-
-def tile_to_fit(
-    program: Program,
-    budget: int,
-    axes: Sequence[int] = (2, 1),
-    regions: Mapping[str, RegionOf] = REGIONS,
-    needs_of: NeedsOf = no_needs,
-) -> Program:
-    """``program`` with each instruction that touches more than ``budget`` bytes in bands that do
-    not, as large as fit, along the first of ``axes`` that is enough.
-
-    An instruction that no axis makes fit stays whole.
-    """
-    tiled = replace(program, slots=list(program.slots), instructions=[])
-    for instruction in program.instructions:
-        tiled.instructions += _fitting(tiled, instruction, budget, axes, regions, needs_of)
-    return tiled
-
-
-def _fitting(
-    program: Program,
-    instruction: Instruction,
-    budget: int,
-    axes: Sequence[int],
-    regions: Mapping[str, RegionOf],
-    needs_of: NeedsOf,
-) -> list[Instruction]:
-    def touched(each: Instruction) -> int:
-        slots = {slot for slot in (*each.inputs, *each.outputs) if slot >= 0}
-        return sum(program.slots[slot].nbytes for slot in slots) + needs_of(each).workspace
-
-    if touched(instruction) <= budget or instruction.op not in regions:
-        return [instruction]
-    for axis in axes:
-        shape = program.slots[instruction.outputs[0]].sizes
-        if axis >= len(shape):
-            continue
-        low, high, best = 1, shape[axis] - 1, 0
-        while low <= high:
-            size = (low + high) // 2
-            draft = replace(program, slots=list(program.slots))
-            bands = split(draft, instruction, axis, size, regions)
-            computing = [each for each in bands or () if each.op not in (BAND, JOIN)]
-            if computing and _most(draft, computing, needs_of) <= budget:
-                best, low = size, size + 1
-            else:
-                high = size - 1
-        if best:
-            bands = split(program, instruction, axis, best, regions)
-            assert bands is not None
-            return bands
-    return [instruction]
-
-
-def _most(program: Program, instructions: Sequence[Instruction], needs_of: NeedsOf) -> int:
-    return max(
-        sum(
-            program.slots[slot].nbytes
-            for slot in {s for s in (*each.inputs, *each.outputs) if s >= 0}
-        )
-        + needs_of(each).workspace
-        for each in instructions
-    )

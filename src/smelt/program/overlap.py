@@ -1,0 +1,71 @@
+"""Order the copies of a staged Program so that they overlap with computations: double buffering.
+
+Loads move ahead of the computation before, Stores behind the next one, where the memory that they
+fill or empty holds what lives longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from smelt.program.instruction import Instruction, Program
+from smelt.program.memories import Memory
+from smelt.program.memory import aligned
+
+LOAD, STORE = "Load", "Store"
+
+Order: TypeAlias = list[tuple[Instruction, dict[str, int]]]
+"""Instructions, each with the bytes that are live at it in each near memory."""
+
+
+def overlapped(
+    program: Program, live: Sequence[Mapping[str, int]], memories: Mapping[str, Memory]
+) -> Program:
+    """``program`` in another order of copies; a copy then waits for no computation beside it.
+
+    ``live`` are the bytes at each of its instructions in each of ``memories``.
+    """
+    order: Order = [
+        (instruction, dict(bytes_))
+        for instruction, bytes_ in zip(program.instructions, live, strict=True)
+    ]
+    for at in range(len(order)):
+        if order[at][0].op == LOAD:
+            _pass_one(program, order, at, -1, order[at][0].outputs[0], memories)
+    for at in range(len(order) - 1, -1, -1):
+        if order[at][0].op == STORE:
+            _pass_one(program, order, at, 1, order[at][0].inputs[0], memories)
+    return replace(program, instructions=[instruction for instruction, _ in order])
+
+
+def _pass_one(
+    program: Program,
+    order: Order,
+    at: int,
+    step: int,
+    slot: int,
+    memories: Mapping[str, Memory],
+) -> None:
+    """Move the copy at ``at`` backwards or forwards beyond one computation, which it does not
+    depend on; its near ``slot`` is live at all that it passes."""
+    moved, peak = order[at]
+    memory = memories[program.slots[slot].space]
+    size = aligned(program.slots[slot].nbytes, memory.align)
+    passed = False
+    while 0 <= at + step < len(order):
+        other, live = order[at + step]
+        computes = other.op not in (LOAD, STORE)
+        depends = set(moved.inputs) & set(other.outputs) or set(moved.outputs) & {
+            *other.inputs,
+            *(other.outputs if computes else ()),
+        }
+        full = memory.size is not None and live[memory.name] + size > memory.size
+        if depends or full or (passed and (computes or other.op == moved.op)):
+            return
+        live[memory.name] += size
+        peak = {name: max(peak[name], live[name]) for name in peak}
+        order[at], order[at + step] = (other, live), (moved, peak)
+        passed |= computes
+        at += step

@@ -1,0 +1,140 @@
+"""What a band of a result needs of each operand, said once for each operator.
+
+A window with its stride and dilation reads a halo beyond its own rows, and at the border of the
+image the padding is what is left of it. Each band is the operator itself on smaller operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from smelt.program.instruction import AttributeValue, DotDims, Instruction, Program
+from smelt.program.layouts import RELAYOUT
+
+Box: TypeAlias = dict[int, tuple[int, int]]
+"""The part of a tensor: start and stop by axis, whole along the others."""
+
+
+@dataclass
+class Region:
+    """What one band reads: a box of each operand by position, and attributes that differ."""
+
+    boxes: dict[int, Box] = field(default_factory=dict)
+    attributes: dict[str, AttributeValue | DotDims] = field(default_factory=dict)
+
+
+RegionOf: TypeAlias = Callable[[Program, Instruction, int, int, int], Region | None]
+"""The region for elements ``start`` to ``stop`` along ``axis`` of the first result.
+
+None where a band of the result is not the operator itself on parts of the operands.
+"""
+
+
+def elementwise(
+    program: Program, instruction: Instruction, axis: int, start: int, stop: int
+) -> Region | None:
+    """The same elements of each operand; the only one where it is broadcast."""
+    rank = len(program.slots[instruction.outputs[0]].shape)
+    region = Region()
+    for position, slot in enumerate(instruction.inputs):
+        shape = program.slots[slot].shape if slot >= 0 else ()
+        own = axis - (rank - len(shape))
+        if own >= 0 and shape[own] != 1:
+            region.boxes[position] = {own: (start, stop)}
+    return region
+
+
+def convolution(
+    program: Program, instruction: Instruction, axis: int, start: int, stop: int
+) -> Region | None:
+    """Images of x; filters of w and their bias; rows of x with the halo of the window."""
+    if axis == 0:
+        return Region({0: {0: (start, stop)}})
+    if axis > 1:
+        return _window(program, instruction, axis, start, stop)
+    group = instruction.attributes["group"]
+    filters = program.slots[instruction.inputs[1]].sizes
+    assert isinstance(group, int)
+    each = filters[0] // group
+    region = Region({1: {0: (start, stop)}})
+    if len(instruction.inputs) > 2 and instruction.inputs[2] >= 0:
+        region.boxes[2] = {0: (start, stop)}
+    if group > 1:
+        if start % each or stop % each:
+            return None
+        channels = filters[1]
+        region.boxes[0] = {1: (start // each * channels, stop // each * channels)}
+        region.attributes["group"] = (stop - start) // each
+    return region
+
+
+def pooling(
+    program: Program, instruction: Instruction, axis: int, start: int, stop: int
+) -> Region | None:
+    """Images, channels, or rows with the halo of the window; no places of maxima."""
+    if len(instruction.outputs) > 1:
+        return None
+    if axis < 2:
+        return Region({0: {axis: (start, stop)}})
+    return _window(program, instruction, axis, start, stop)
+
+
+def _window(
+    program: Program, instruction: Instruction, axis: int, start: int, stop: int
+) -> Region | None:
+    """Rows ``start`` to ``stop`` of windows: what they cover, and the padding that is left.
+
+    A window over padding alone has no rows to read, and one that reaches beyond the padding
+    (``ceil_mode``) counts its elements otherwise: neither is split.
+    """
+    kernel, strides, dilations, pads = (
+        instruction.ints(name) for name in ("kernel_shape", "strides", "dilations", "pads")
+    )
+    place, rank = axis - 2, len(kernel)
+    size = program.slots[instruction.inputs[0]].sizes[axis]
+    count = program.slots[instruction.outputs[0]].sizes[axis]
+    reach = dilations[place] * (kernel[place] - 1) + 1
+    if (count - 1) * strides[place] + reach > pads[place] + size + pads[rank + place]:
+        return None
+    first = start * strides[place] - pads[place]
+    end = (stop - 1) * strides[place] - pads[place] + reach
+    low, high = max(first, 0), min(end, size)
+    if low >= high:
+        return None
+    left = list(pads)
+    left[place], left[rank + place] = low - first, end - high
+    return Region({0: {axis: (low, high)}}, {"pads": tuple(left)})
+
+
+def product(
+    program: Program, instruction: Instruction, axis: int, start: int, stop: int
+) -> Region | None:
+    """The batch, rows or columns of a DotGeneral."""
+    dims = instruction.attributes["dims"]
+    assert isinstance(dims, DotDims)
+    lhs, rhs = (len(program.slots[slot].shape) for slot in instruction.inputs[:2])
+    batch, rows = len(dims.lhs_batch), dims.lhs_free(lhs)
+    if axis < batch:
+        box = (start, stop)
+        return Region({0: {dims.lhs_batch[axis]: box}, 1: {dims.rhs_batch[axis]: box}})
+    if axis < batch + len(rows):
+        return Region({0: {rows[axis - batch]: (start, stop)}})
+    return Region({1: {dims.rhs_free(rhs)[axis - batch - len(rows)]: (start, stop)}})
+
+
+ELEMENTWISE = (
+    *("Abs", "Add", "And", "Ceil", "Clip", "Cos", "Div", "Elu", "Equal", "Erf", "Exp", "Floor"),
+    *("Gelu", "Greater", "HardSigmoid", "HardSwish", "LeakyRelu", "Less", "Log", "Max", "Min"),
+    *("Mul", "Neg", "Not", "Or", "Pow", "Reciprocal", "Relu", "Round", "Sigmoid", "Sign", "Sin"),
+    *("Softplus", "Sqrt", "Sub", "Swish", "Tanh", "Where", "Xor"),
+)
+REGIONS: Mapping[str, RegionOf] = {
+    **dict.fromkeys(ELEMENTWISE, elementwise),
+    **dict.fromkeys(("Conv", "smelt.c::ConvRelu"), convolution),
+    **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), pooling),
+    "DotGeneral": product,
+    RELAYOUT: elementwise,
+}
+"""What a band reads, by instruction; a target adds its own operators."""

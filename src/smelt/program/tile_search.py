@@ -1,0 +1,213 @@
+"""Into which tiles: those that fit a budget at the lowest cost, by default the bytes to be moved.
+
+Along each axis only sizes are tried that give another number of tiles, so their count grows with
+the root of the axis; the last axis gets the largest size that fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import permutations, product
+from math import prod
+from typing import TypeAlias
+
+from smelt.program.instruction import Instruction, Program
+from smelt.program.memories import Place, one_place
+from smelt.program.memory import aligned
+from smelt.program.storage import NeedsOf, no_needs
+from smelt.program.tile_regions import REGIONS, Box, RegionOf
+from smelt.program.tiling import Sizes, cuts_of, part_of, split, tile_of
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """What it takes to compute an instruction in ``tiles`` of ``sizes``.
+
+    ``moved``: bytes loaded and stored, where a part stays as long as the next tile needs it, too.
+    """
+
+    sizes: Sizes
+    tiles: int
+    moved: float
+
+
+Cost: TypeAlias = Callable[[Program, Instruction, Tiling], float]
+
+
+def bytes_moved(program: Program, instruction: Instruction, tiling: Tiling) -> float:
+    """The default cost: what a DMA has to copy."""
+    return tiling.moved
+
+
+def tile_to_fit(
+    program: Program,
+    budget: int | Mapping[str, int],
+    axes: Sequence[int] = (2, 1),
+    regions: Mapping[str, RegionOf] = REGIONS,
+    needs_of: NeedsOf = no_needs,
+    *,
+    place: Place = one_place,
+    align: int = 1,
+    deepest: int = 2,
+    cost: Cost = bytes_moved,
+) -> Program:
+    """``program`` with each instruction that touches more than ``budget`` bytes in tiles that do
+    not, cut along at most ``deepest`` of ``axes`` so that ``cost`` is lowest, then in few tiles.
+
+    ``budget`` is that of the one memory, or those of several by name; ``place`` says in which an
+    operand lies. Tensors count in units of ``align``. An instruction that nothing makes fit stays
+    whole.
+    """
+    tiled = replace(program, slots=list(program.slots), instructions=[])
+    budgets = budget if isinstance(budget, Mapping) else {"": budget}
+    search = _Search(tiled, budgets, axes, regions, needs_of, place, align, deepest, cost)
+    for instruction in program.instructions:
+        tiled.instructions += search.tiles(instruction) or [instruction]
+    return tiled
+
+
+@dataclass
+class _Search:
+    program: Program
+    budget: Mapping[str, int]
+    axes: Sequence[int]
+    regions: Mapping[str, RegionOf]
+    needs_of: NeedsOf
+    place: Place
+    align: int
+    deepest: int
+    cost: Cost
+    shares: dict[tuple[int, int], Mapping[int, float] | None] = field(default_factory=dict)
+
+    def tiles(self, instruction: Instruction) -> list[Instruction] | None:
+        """The tiles at the lowest cost; None if it fits as it is or nothing makes it fit."""
+        if instruction.op not in self.regions or self._fits(self._touched(instruction, {}, {})):
+            return None
+        self.shares.clear()
+        tilings = []
+        for sizes in self._sizes(instruction):
+            tiling = self._tiling(instruction, sizes)
+            if tiling is not None:
+                paid = self.cost(self.program, instruction, tiling)
+                tilings.append((paid, tiling.tiles, sizes))
+        for _, _, sizes in sorted(tilings, key=lambda each: each[:2]):
+            if self._fits(self._largest(instruction, sizes, whole=True)):
+                return split(self.program, instruction, sizes, self.regions)
+        return None
+
+    def _sizes(self, instruction: Instruction) -> Iterator[Sizes]:
+        """Sizes whose tiles fit, in each order of the loops."""
+        slot = self.program.slots[instruction.outputs[0]]
+        axes = [axis for axis in self.axes if axis < len(slot.shape) and slot.sizes[axis] > 1]
+        for depth in range(1, min(self.deepest, len(axes)) + 1):
+            for order in permutations(axes, depth):
+                steps = [1 if slot.layout is None else slot.layout.block(axis) for axis in order]
+                tried = [
+                    _falling(slot.sizes[axis], n) for axis, n in zip(order, steps, strict=True)
+                ]
+                for outer in product(*tried[:-1]):
+                    yield from self._widest(instruction, order, outer, tried[-1])
+
+    def _widest(
+        self, instruction: Instruction, order: Sequence[int], outer: Sequence[int], last: list[int]
+    ) -> Iterator[Sizes]:
+        """With the largest size of the ``last`` axis that fits, if one does."""
+        low, high = 0, len(last)
+        while low < high:
+            middle = (low + high) // 2
+            sizes = dict(zip(order, (*outer, last[middle]), strict=True))
+            if self._fits(self._largest(instruction, sizes)):
+                high = middle
+            else:
+                low = middle + 1
+        if low < len(last):
+            yield dict(zip(order, (*outer, last[low]), strict=True))
+
+    def _largest(
+        self, instruction: Instruction, sizes: Sizes, *, whole: bool = False
+    ) -> Mapping[str, int] | None:
+        """Bytes of the largest tile by memory; None if one is no tile. Unless for the ``whole``,
+        only tiles at both ends of an axis and those beside are looked at: others are like them."""
+        shape = self.program.slots[instruction.outputs[0]].sizes
+        largest: dict[str, int] = {}
+        cuts = [cuts_of(shape[axis], size) for axis, size in sizes.items()]
+        for bounds in product(*(each if whole else _ends(each) for each in cuts)):
+            box = dict(zip(sizes, bounds, strict=True))
+            tile = tile_of(self.program, instruction, box, self.regions)
+            if tile is None:
+                return None
+            for space, size in self._touched(instruction, tile.inputs, tile.box).items():
+                largest[space] = max(largest.get(space, 0), size)
+        return largest
+
+    def _touched(
+        self, instruction: Instruction, boxes: Mapping[int, Box], box: Box
+    ) -> dict[str, int]:
+        """Bytes that an instruction, or a tile of it, needs at once, by memory."""
+        parts: dict[tuple[str, int, str], int] = {}
+        operands = [(slot, i, boxes.get(i, {})) for i, slot in enumerate(instruction.inputs)]
+        for slot, position, part in (*operands, *((s, None, box) for s in instruction.outputs)):
+            if slot >= 0:
+                held = part_of(self.program.slots[slot], part).nbytes
+                parts[self.place(instruction, position), slot, str(part)] = held
+        touched = dict.fromkeys(self.budget, 0)
+        for (space, _, _), size in parts.items():
+            touched[space] += aligned(size, self.align)
+        workspace = self.needs_of(instruction).workspace
+        if workspace:
+            touched[self.place(instruction, None)] += aligned(workspace, self.align)
+        return touched
+
+    def _fits(self, touched: Mapping[str, int] | None) -> bool:
+        return touched is not None and all(n <= self.budget[s] for s, n in touched.items())
+
+    def _tiling(self, instruction: Instruction, sizes: Sizes) -> Tiling | None:
+        """Bytes that its tiles move: an operand is loaded again whenever a loop that it depends on
+        goes on, and in each turn of a loop around such a one."""
+        slots = self.program.slots
+        result = slots[instruction.outputs[0]]
+        counts = [len(cuts_of(result.sizes[axis], size)) for axis, size in sizes.items()]
+        shares = [self._shares(instruction, axis, size) for axis, size in sizes.items()]
+        moved = float(result.nbytes)
+        for position, slot in enumerate(instruction.inputs):
+            told = [None if each is None else each.get(position) for each in shares]
+            last = max((i for i, share in enumerate(told) if share is not None), default=-1)
+            loops = zip(told[: last + 1], counts, strict=False)
+            loads = prod(count if share is None else share for share, count in loops)
+            moved += slots[slot].nbytes * loads if slot >= 0 else 0
+        return None if any(each is None for each in shares) else Tiling(sizes, prod(counts), moved)
+
+    def _shares(self, instruction: Instruction, axis: int, size: int) -> Mapping[int, float] | None:
+        """How many times each operand that bands along ``axis`` read in part is read in all, halos
+        twice; None if there are no such bands."""
+        if (axis, size) not in self.shares:
+            self.shares[axis, size] = self._counted(instruction, axis, size)
+        return self.shares[axis, size]
+
+    def _counted(
+        self, instruction: Instruction, axis: int, size: int
+    ) -> Mapping[int, float] | None:
+        slots = self.program.slots
+        found: dict[int, float] = {}
+        for cut in cuts_of(slots[instruction.outputs[0]].sizes[axis], size):
+            tile = tile_of(self.program, instruction, {axis: cut}, self.regions)
+            if tile is None:
+                return None
+            for position, box in tile.inputs.items():
+                slot = slots[instruction.inputs[position]]
+                share = part_of(slot, box).nbytes / max(slot.nbytes, 1)
+                found[position] = found.get(position, 0) + share
+        return found
+
+
+def _falling(length: int, step: int) -> list[int]:
+    """The sizes in units of ``step`` that cut ``length`` into different numbers of tiles."""
+    units = -(-length // step)
+    found = {-(-units // count) for count in range(1, units + 1)}
+    return [size * step for size in sorted(found, reverse=True)]
+
+
+def _ends(cuts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Those that can differ in size: at both ends, and the ones beside."""
+    return cuts if len(cuts) <= 4 else [cuts[0], cuts[1], cuts[-2], cuts[-1]]
