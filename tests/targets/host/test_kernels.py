@@ -103,6 +103,25 @@ def test_powers_keep_the_type_of_the_base(agree, kinds: tuple[str, str]) -> None
     agree(model("y = Pow(x0, x1)", f"{kinds[0]}[N]", f"{kinds[1]}[N]"), x, y)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_power_of_a_half_is_no_square_root(compile_host, dtype: type) -> None:
+    """A root of -inf is NaN, and that of -0 is -0; NumPy takes it for one exponent of 0.5."""
+    kind = "float" if dtype is np.float32 else "double"
+    x = np.array([[-np.inf, -0.0, 4, -4, np.inf, np.nan]], dtype)
+    expected = np.array([[np.inf, 0.0, 2, np.nan, np.inf, np.nan]], dtype)
+    artifact = compile_host(model("y = Pow(x0, x1)", f"{kind}[1,6]", f"{kind}[K]"))
+    for exponents in (1, 6):
+        (y,) = artifact(x, np.full(exponents, 0.5, dtype))
+        np.testing.assert_array_equal(y, expected)
+        np.testing.assert_array_equal(np.signbit(y), np.signbit(expected))
+
+
+def test_a_negative_power_leaves_large_integers_exact(compile_host) -> None:
+    artifact = compile_host(model("y = Pow(x0, x1)", "int64[N]", "int64[N]"))
+    (y,) = artifact(np.array([2**60 + 1, 2, -1, 1]), np.array([1, -1, -3, -2]))
+    assert y.tolist() == [2**60 + 1, 0, -1, 1]
+
+
 CLIPS = {
     "both": (
         "lo = Constant<value_float=-1.0>() hi = Constant<value_float=2.0>() y = Clip(x0, lo, hi)",

@@ -18,6 +18,17 @@ def mod(m: Arithmetic, x: Number, y: Number, *, fmod: int) -> Number:
     return m.where(m.equal(r, 0.0) | m.equal(r < 0.0, y < 0.0), r, r + y)
 
 
+def power(x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """``x`` to the ``y`` of floats, as C's ``pow``.
+
+    NumPy computes one exponent of 0.5 as a square root, which has NaN for -inf and -0 for -0.
+    """
+    if np.size(y) != 1 or not np.all(np.asarray(y) == 0.5):
+        return np.asarray(np.power(x, y, out))
+    without_signs = np.where(np.equal(x, -np.inf), np.abs(x), x) + np.zeros_like(y)
+    return np.asarray(np.sqrt(without_signs, out))
+
+
 ROWS = (
     Row(
         "Abs",
@@ -70,7 +81,7 @@ ROWS = (
         commutative=True,
     ),
     Row("Neg", array=np.negative, floats="-{0}", integers="(@t)(0 - (@m){0})", rounding=EXACT),
-    Row("Pow", operands=2, array=np.power, floats="pow@f({0}, (@t){1})"),
+    Row("Pow", operands=2, array=power, floats="pow@f({0}, (@t){1})"),
     Row("Reciprocal", array=np.reciprocal, floats="1 / {0}", rounding=ONCE),
     Row("Round", array=np.rint, floats="rint@f({0})", rounding=EXACT),
     Row(

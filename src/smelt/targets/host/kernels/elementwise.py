@@ -6,6 +6,7 @@ import numpy as np
 
 from smelt import operators
 from smelt.operators.elementwise import ROWS, Row
+from smelt.operators.elementwise.arithmetic import power as float_power
 from smelt.operators.formula import Arrays, Elementwise
 from smelt.targets.host.kernels.kernel import Array, Call, Kernel, Step, kernel, widened
 
@@ -81,15 +82,17 @@ def power(call: Call) -> Step:
     """In the dtype of the base. Integers to a negative power are computed in float64."""
     base, exponent = call.input(0).dtype, call.input(1).dtype
     if base == exponent and base.kind == "f":
-        return Step(np.power, in_place=(0, 1))
+        return Step(float_power, in_place=(0, 1))
     whole = base.kind in "iu" and exponent.kind in "iu"
 
     def run(x: Array, y: Array, out: Array) -> None:
-        if whole and not np.any(np.less(y, 0)):
-            result = np.power(x, y.astype(x.dtype))
-        else:
-            result = np.power(x.astype(np.float64), y.astype(np.float64))
-        np.copyto(out, result, casting="unsafe")
+        negative = np.less(y, 0) if whole else np.asarray(True)
+        if np.any(negative):
+            result = float_power(x.astype(np.float64), y.astype(np.float64))
+            np.copyto(out, result, casting="unsafe")
+        if whole:
+            exact = np.power(x, np.where(negative, 0, y).astype(x.dtype))
+            np.copyto(out, exact, where=~negative, casting="unsafe")
 
     return Step(run)
 
