@@ -17,7 +17,7 @@ from smelt.ir.shapes import ShapeInference
 from smelt.operators.declare import Operator
 
 HIGHEST = 23
-WITH_BODY = [operator for operator in operators.all_operators() if operator.body is not None]
+WITH_BODY = [o for o in operators.all_operators() if o.body is not None and not o.runtime]
 SIGNS = ("Eigh", "SVD")
 """Operators whose vectors may point either way."""
 

@@ -13,6 +13,7 @@ from smelt.operators import (
     concat_interleave,
     dot_general,
     linalg,
+    microsoft,
     special,
     threefry2x32,
     triangular_solve,
@@ -39,6 +40,7 @@ register(
     threefry2x32.OPERATOR,
     triangular_solve.OPERATOR,
     *linalg.OPERATORS,
+    *microsoft.OPERATORS,
     *special.OPERATORS,
     package=OWN,
 )

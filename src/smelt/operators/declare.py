@@ -86,6 +86,8 @@ class Definition:
     ``inputs`` and ``outputs`` are formal names; a trailing ``?`` marks an optional one.
     ``version`` is that of the domain in which it first appears. ``any_rank``: whether the body can
     be built from inputs of unknown rank. ``opset``: the lowest that the body is written for.
+    ``runtime`` is one that has a kernel of this name: what is written for it holds the operator
+    itself, and no function.
     """
 
     domain: str
@@ -97,6 +99,7 @@ class Definition:
     any_rank: bool = False
     opset: int = 13
     version: int = 1
+    runtime: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -111,6 +114,10 @@ class Definition:
             return None
         results = self.body(b, inputs, attributes)
         return None if results is None else tuple(results)
+
+    def knows(self, node: ir.Node) -> bool:
+        """False for a node with an attribute that is not declared, as a later runtime may add."""
+        return {attribute.name for attribute in self.attributes} >= node.attributes.keys()
 
     def attributes_of(self, node: ir.Node) -> Attributes:
         """The attributes of ``node``, defaults filled in, in declared order.

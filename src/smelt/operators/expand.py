@@ -19,7 +19,8 @@ from smelt.operators.registry import all_operators
 
 def expand_node(b: Builder, node: ir.Node, operator: Operator) -> tuple[ir.Value, ...] | None:
     """Build the meaning of ``node`` with ``b``; None, with nothing built, if it has no body."""
-    return operator.build_body(b, tuple(node.inputs), operator.attributes_of(node))
+    built = operator.build_body(b, tuple(node.inputs), operator.attributes_of(node))
+    return None if built is None or len(built) < len(node.outputs) else built[: len(node.outputs)]
 
 
 def expansion_rule(operator: Operator) -> Rule:

@@ -78,7 +78,9 @@ class _Attachment:
         bare = []
         for node in [node for graph in scope.graphs_below(root) for node in graph]:
             operator = self.definition_of(node)
-            if operator is None or node.op_identifier() in self.model.functions:
+            if operator is None or operator.runtime:
+                continue
+            if node.op_identifier() in self.model.functions:
                 continue
             function = self.function_for(operator, node)
             if function is None:

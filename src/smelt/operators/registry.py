@@ -71,6 +71,8 @@ def checked(name: str, loaded: object) -> list[Operator]:
 
 def _register_shape_rule(operator: Operator) -> None:
     def infer(ctx: ShapeInferenceContext, node: ir.Node) -> None:
+        if operator.runtime and not operator.knows(node):
+            return
         attributes = operator.attributes_of(node)
         try:
             results = operator.infer(tuple(node.inputs), attributes)

@@ -1,0 +1,20 @@
+"""Operators of the domain ``com.microsoft``, which ONNX Runtime computes by kernels of its own.
+
+Each is declared like an operator of ours: attributes, types, a NumPy reference, and a body of ONNX
+operators for the forms that it covers. So models that hold them are inferred, verified, expanded
+and run by other targets. Written they stay what they are, since the runtime knows them.
+The meaning is that of ONNX Runtime's own documentation of contributed operators and its CPU
+kernels, against which the tests hold both the reference and the body.
+"""
+
+from __future__ import annotations
+
+from smelt.operators.microsoft import activations, attention, norms, products, rotary
+
+OPERATORS = (
+    *activations.OPERATORS,
+    *attention.OPERATORS,
+    *norms.OPERATORS,
+    *products.OPERATORS,
+    *rotary.OPERATORS,
+)

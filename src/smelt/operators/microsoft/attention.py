@@ -1,0 +1,129 @@
+"""``MultiHeadAttention``: softmax of scaled products of queries and keys, times the values.
+
+Queries, keys and values are B,S,N*D; the past is B,N,P,D. A mask is 0 for keys that nobody may
+see, one number a key; a bias is added to the scores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.shapes import Dim
+from smelt.operators.declare import Attributes, Computed, Given, Result, int_of
+from smelt.operators.microsoft.declared import Values, first, floats, given, ints, operator
+
+HIDDEN = -10000.0
+"""What is added to the scores of keys that the mask hides, unless an attribute says otherwise."""
+
+
+def infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    """B,S,N*Dv; present keys and values B,N,P+T,D where the parts are known."""
+    query, key, value = first(inputs), given(inputs, 1), given(inputs, 2)
+    heads = int_of(attributes, "num_heads")
+    unknown = Result(query.dtype, None)
+    shapes = [None if x is None or x.shape is None else x.shape.dims for x in (query, key, value)]
+    if any(dims is None or len(dims) != 3 for dims in shapes):
+        return (unknown,) * 4
+    (batch, rows, _), (_, keys, width), (_, _, deep) = (dims for dims in shapes if dims)
+    output = Result(query.dtype, ir.Shape([batch, rows, deep]))
+    presents = []
+    for place, size in ((6, width), (7, deep)):
+        past = given(inputs, place)
+        before: Dim | None = 0
+        if past is not None:
+            before = past.shape[2] if past.shape is not None and len(past.shape) == 4 else None
+        if before is None or not isinstance(size, int):
+            presents.append(unknown)
+        else:
+            shape = ir.Shape([batch, heads, keys + before, size // heads])
+            presents.append(Result(query.dtype, shape))
+    return (output, *presents, unknown)
+
+
+def _heads(x: np.ndarray, count: int) -> np.ndarray:
+    """B,S,N*D as B,N,S,D; what has its heads first already stays."""
+    if x.ndim == 4:
+        return x
+    return x.reshape(*x.shape[:2], count, x.shape[2] // count).transpose(0, 2, 1, 3)
+
+
+def reference(inputs: Given, attributes: Attributes) -> Computed:
+    """Raises ValueError for packed queries, and for masks that are not one number a key."""
+    query, key, value, bias, mask, scores_bias, past_key, past_value = (*inputs, *(None,) * 8)[:8]
+    assert query is not None
+    if key is None or value is None or (mask is not None and mask.ndim != 2):
+        raise ValueError("packed operands and masks by length are not covered")
+    count = int_of(attributes, "num_heads")
+    if bias is not None:
+        sizes = np.cumsum([query.shape[2], key.shape[2]])
+        parts = zip((query, key, value), np.split(bias, sizes), strict=True)
+        query, key, value = (x + part for x, part in parts)
+    q, k, v = (_heads(x, count) for x in (query, key, value))
+    if past_key is not None and past_value is not None:
+        k, v = np.concatenate([past_key, k], 2), np.concatenate([past_value, v], 2)
+    given_scale = attributes["scale"]
+    scores = q @ k.swapaxes(-1, -2) * (given_scale or 1 / math.sqrt(q.shape[-1]))
+    filler = attributes["mask_filter_value"]
+    assert isinstance(filler, int | float)
+    if mask is not None:
+        scores = scores + np.where(mask == 0, filler, 0)[:, None, None, :]
+    if scores_bias is not None:
+        scores = scores + scores_bias
+    if attributes["unidirectional"]:
+        late = np.triu(np.ones(scores.shape[-2:], bool), 1 + k.shape[2] - q.shape[2])
+        scores = np.where(late, -np.inf, scores)
+    weights = np.exp(scores - scores.max(-1, keepdims=True, initial=-np.inf))
+    weights = weights / weights.sum(-1, keepdims=True)
+    result = (weights @ v).transpose(0, 2, 1, 3)
+    rows = result.reshape(*result.shape[:2], -1).astype(query.dtype)
+    return rows, k.astype(query.dtype), v.astype(query.dtype), scores.astype(query.dtype)
+
+
+def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
+    """ONNX's Attention, where each operand comes alone and without a bias, and no key is masked."""
+    query, key, value, *others = (*inputs, *(None,) * 10)[:10]
+    ranks = [None if x is None or x.shape is None else len(x.shape) for x in (query, key, value)]
+    own_bias, mask, scores_bias, past_key, past_value, *rest = others
+    if ranks != [3, 3, 3] or any(x is not None for x in (own_bias, mask, *rest)):
+        return None
+    heads, scale = int_of(attributes, "num_heads"), attributes["scale"]
+    assert scale is None or isinstance(scale, int | float)
+    return b.ops(
+        "Attention",
+        query,
+        key,
+        value,
+        scores_bias,
+        past_key,
+        past_value,
+        outputs=1 if past_key is None else 3,
+        q_num_heads=heads,
+        kv_num_heads=heads,
+        is_causal=1 if attributes["unidirectional"] else None,
+        scale=float(scale) if scale else None,
+    )
+
+
+MULTI_HEAD_ATTENTION = operator(
+    "MultiHeadAttention",
+    "attention of as many heads of keys as of queries",
+    inputs=(
+        *("query", "key?", "value?", "bias?", "key_padding_mask?", "attention_bias?"),
+        *("past_key?", "past_value?", "past_sequence_length?", "cache_indirection?"),
+    ),
+    outputs=("output", "present_key?", "present_value?", "qk?"),
+    attributes=(
+        *ints(num_heads=None, unidirectional=0),
+        *floats(mask_filter_value=HIDDEN, scale=None),
+    ),
+    infer=infer,
+    reference=reference,
+    body=body,
+    opset=23,
+)
+OPERATORS = (MULTI_HEAD_ATTENTION,)

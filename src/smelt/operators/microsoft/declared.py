@@ -1,0 +1,54 @@
+"""How operators of ``com.microsoft`` are declared: the domain, the runtime, and what is alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from smelt.operators.declare import Attribute, Attributes, Operator, Result
+
+DOMAIN = "com.microsoft"
+RUNTIME = "ONNX Runtime"
+
+Values = Sequence["ir.Value | None"]
+
+
+def operator(name: str, summary: str, **said: Any) -> Operator:
+    """An operator of the domain, which ONNX Runtime has a kernel for."""
+    return Operator(domain=DOMAIN, runtime=RUNTIME, name=name, summary=summary, **said)
+
+
+def ints(**defaults: int | None) -> tuple[Attribute, ...]:
+    """Attributes of one integer each; those without a default are required."""
+    kind = ir.AttributeType.INT
+    return tuple(Attribute(name, kind, v, required=v is None) for name, v in defaults.items())
+
+
+def floats(**defaults: float | None) -> tuple[Attribute, ...]:
+    """Attributes of one float each, none of them required."""
+    return tuple(Attribute(name, ir.AttributeType.FLOAT, v) for name, v in defaults.items())
+
+
+def given(inputs: Values, place: int) -> ir.Value | None:
+    """The input at ``place``; None if it is absent."""
+    return inputs[place] if place < len(inputs) else None
+
+
+def first(inputs: Values) -> ir.Value:
+    """The first input; raises ValueError if it is absent."""
+    value = given(inputs, 0)
+    if value is None:
+        raise ValueError("the first input is missing")
+    return value
+
+
+def like_first(results: int = 1) -> Callable[[Values, Attributes], Sequence[Result]]:
+    """A shape rule: every result has the type of the first input."""
+
+    def infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+        x = first(inputs)
+        return (Result(x.dtype, x.shape),) * results
+
+    return infer

@@ -1,0 +1,108 @@
+"""``SkipLayerNormalization`` and its form without a mean: a residual sum, and the norm of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.operators.declare import Attributes, Computed, Given, Result
+from smelt.operators.microsoft.declared import Values, first, floats, given, operator
+
+F32 = ir.DataType.FLOAT
+
+
+def infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    """The norm and the sum have the type of the input; statistics one number a row, in f32."""
+    x = first(inputs)
+    rows = None if x.shape is None else ir.Shape([*x.shape.dims[:-1], 1])
+    return Result(x.dtype, x.shape), Result(F32, rows), Result(F32, rows), Result(x.dtype, x.shape)
+
+
+def _reference(inputs: Given, attributes: Attributes, centred: bool) -> Computed:
+    x, skip, gamma, *rest = inputs
+    beta, bias = (*rest, None, None)[:2] if centred else (None, (*rest, None)[0])
+    assert x is not None
+    assert skip is not None
+    assert gamma is not None
+    total = x + skip if bias is None else x + skip + bias
+    mean = total.mean(-1, keepdims=True) if centred else np.zeros_like(total[..., :1])
+    spread = ((total - mean) ** 2).mean(-1, keepdims=True)
+    scale = 1 / np.sqrt(spread + attributes["epsilon"])
+    result = (total - mean) * scale * gamma
+    result = result if beta is None else result + beta
+    statistics = (mean.astype(np.float32), scale.astype(np.float32))
+    return result.astype(x.dtype), *statistics, total.astype(x.dtype)
+
+
+def _body(
+    b: Builder, inputs: Values, attributes: Attributes, centred: bool
+) -> tuple[ir.Value, ...]:
+    """Sums, and the norm spelled by its moments, so that all four results are there."""
+    x, skip, gamma, beta = (given(inputs, place) for place in range(4))
+    bias = given(inputs, 4) if centred else beta
+    total = b.op("Add", x, skip)
+    total = total if bias is None else b.op("Add", total, bias)
+    epsilon = attributes["epsilon"]
+    assert isinstance(epsilon, int | float)
+    mean = _mean(b, total)
+    centre = b.op("Sub", total, mean) if centred else total
+    spread = _mean(b, b.op("Mul", centre, centre))
+    root = b.op("Sqrt", b.op("Add", spread, b.const_like(epsilon, total)))
+    scale = b.op("Div", b.const_like(1, total), root)
+    result = b.op("Mul", b.op("Mul", centre, scale), gamma)
+    if centred and beta is not None:
+        result = b.op("Add", result, beta)
+    statistics = (b.op("Cast", value, to=int(F32)) for value in (mean, scale))
+    return result, *statistics, total
+
+
+def _mean(b: Builder, x: ir.Value) -> ir.Value:
+    if b.model.opset_imports.get("", 1) >= 18:
+        return b.op("ReduceMean", x, b.const_i64([-1]))
+    return b.op("ReduceMean", x, axes=[-1])
+
+
+def layer_reference(inputs: Given, attributes: Attributes) -> Computed:
+    return _reference(inputs, attributes, centred=True)
+
+
+def layer_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    return _body(b, inputs, attributes, centred=True)
+
+
+def rms_reference(inputs: Given, attributes: Attributes) -> Computed:
+    return _reference(inputs, attributes, centred=False)
+
+
+def rms_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    return _body(b, inputs, attributes, centred=False)
+
+
+RESULTS = ("output", "mean?", "inv_std_var?", "input_skip_bias_sum?")
+
+SKIP_LAYER_NORM = operator(
+    "SkipLayerNormalization",
+    "the layer norm of a residual sum",
+    inputs=("input", "skip", "gamma", "beta?", "bias?"),
+    outputs=RESULTS,
+    attributes=floats(epsilon=1e-12),
+    infer=infer,
+    reference=layer_reference,
+    body=layer_body,
+    any_rank=True,
+)
+SKIP_RMS_NORM = operator(
+    "SkipSimplifiedLayerNormalization",
+    "the root-mean-square norm of a residual sum",
+    inputs=("input", "skip", "gamma", "bias?"),
+    outputs=RESULTS,
+    attributes=floats(epsilon=1e-12),
+    infer=infer,
+    reference=rms_reference,
+    body=rms_body,
+    any_rank=True,
+)
+OPERATORS = (SKIP_LAYER_NORM, SKIP_RMS_NORM)
