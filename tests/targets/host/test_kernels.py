@@ -113,7 +113,7 @@ def test_a_power_of_a_half_is_no_square_root(compile_host, dtype: type) -> None:
     for exponents in (1, 6):
         (y,) = artifact(x, np.full(exponents, 0.5, dtype))
         np.testing.assert_array_equal(y, expected)
-        np.testing.assert_array_equal(np.signbit(y), np.signbit(expected))
+        assert not np.signbit(y[expected == 0]).any()
 
 
 def test_a_negative_power_leaves_large_integers_exact(compile_host) -> None:
