@@ -47,8 +47,8 @@ def _with_axes(node: ir.Node, old_axes: list[int]) -> _Build:
 
     def build(b: Builder, operands: Operands) -> Sequence[ir.Value]:
         given = node.attributes.get("axes")
-        if given is not None:
-            return rebuilt(b, node, operands[:1], axes=old_axes if given.as_ints() else [])
+        if given is not None and given.as_ints():
+            return rebuilt(b, node, operands[:1], axes=old_axes)
         if len(operands) < 2 or operands[1] is None or static_shape(operands[1]) == (0,):
             return rebuilt(b, node, operands)
         return rebuilt(b, node, [operands[0], b.const_i64(old_axes)])
