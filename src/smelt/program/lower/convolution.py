@@ -73,6 +73,9 @@ def _pads_to(
     return (*small, *large) if upper else (*large, *small)
 
 
+WINDOW = ("kernel_shape", "strides", "dilations", "pads")
+
+
 @lowers("MaxPool", "AveragePool", "LpPool")
 def pool(cx: ProgramBuilder, node: ir.Node) -> None:
     """Attributes of Conv, and ``ceil_mode``, ``count_include_pad``, ``storage_order``, ``p``.
@@ -89,7 +92,7 @@ def pool(cx: ProgramBuilder, node: ir.Node) -> None:
         attributes["count_include_pad"] = node.attributes.get_int("count_include_pad", 0)
     else:
         attributes["p"] = node.attributes.get_int("p", 2)
-    window = window_attributes(cx, node, kernel)
+    window = _without_idle_taps(cx, node, window_attributes(cx, node, kernel))
     outputs = list(node.outputs[:1])
     outputs += [value for value in node.outputs[1:] if not is_dead(value)]
     cx.emit(
@@ -99,6 +102,29 @@ def pool(cx: ProgramBuilder, node: ir.Node) -> None:
         **window,
         **attributes,
     )
+
+
+def _without_idle_taps(
+    cx: ProgramBuilder, node: ir.Node, window: dict[str, AttributeValue]
+) -> dict[str, AttributeValue]:
+    """``window``, as large as the image along axes where its only place covers all of the image.
+
+    Exporters of PyTorch write means over all pixels as windows of a thousand rows in ceil mode.
+    Padding under the window must not count in a mean.
+    """
+    sizes, places = cx.shape(cx.slot(node.inputs[0]))[2:], node.outputs[0].shape
+    lists = {name: [*map(int, window[name])] for name in WINDOW}  # type: ignore[arg-type]
+    kernel, pads, rank = lists["kernel_shape"], lists["pads"], len(sizes)
+    counts_pads = bool(node.attributes.get_int("count_include_pad", 0))
+    for axis, size in enumerate(sizes):
+        begin, end = pads[axis], pads[axis + rank]
+        if not isinstance(size, int) or places is None or places[axis + 2] != 1:
+            continue
+        if counts_pads and (begin or end) or lists["dilations"][axis] != 1:
+            continue
+        if min(begin, end) >= 0 and kernel[axis] - begin >= size > 0:
+            kernel[axis], pads[axis], pads[axis + rank] = size, 0, 0
+    return {name: tuple(values) for name, values in lists.items()}
 
 
 def _static(cx: ProgramBuilder, shape: Sequence[Dim]) -> tuple[int, ...]:
@@ -127,12 +153,7 @@ def window_attributes(
     elif auto != "NOTSET":
         axes = [*zip(sizes, kernel, strides, dilations, strict=True)]
         pads = _same_pads(cx, axes, upper=auto == "SAME_UPPER")
-    return {
-        "kernel_shape": kernel,
-        "strides": strides,
-        "dilations": dilations,
-        "pads": pads,
-    }
+    return dict(zip(WINDOW, (kernel, strides, dilations, pads), strict=True))
 
 
 def _same_pads(
