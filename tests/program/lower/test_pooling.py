@@ -51,5 +51,5 @@ def test_results_stay(pool: str) -> None:
 
 @pytest.mark.parametrize("pool", LEFT.values(), ids=LEFT)
 def test_other_windows_stay(pool: str) -> None:
-    kernel = tuple(map(int, pool.split("kernel_shape=[")[1].split("]")[0].split(",")))
+    kernel = tuple(map(int, pool.split("kernel_shape=[")[1].split("]", maxsplit=1)[0].split(",")))
     assert only(_graph(pool))["kernel_shape"] == kernel

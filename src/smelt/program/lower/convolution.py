@@ -120,7 +120,7 @@ def _without_idle_taps(
         begin, end = pads[axis], pads[axis + rank]
         if not isinstance(size, int) or places is None or places[axis + 2] != 1:
             continue
-        if counts_pads and (begin or end) or lists["dilations"][axis] != 1:
+        if (counts_pads and (begin or end)) or lists["dilations"][axis] != 1:
             continue
         if min(begin, end) >= 0 and kernel[axis] - begin >= size > 0:
             kernel[axis], pads[axis], pads[axis + rank] = size, 0, 0
