@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from smelt.frontends.jax.functions import function
     from smelt.frontends.onnx import save, to_proto
     from smelt.frontends.onnx.extract import extract
+    from smelt.frontends.weights import fill_weights
     from smelt.inspection import inspect
     from smelt.targets.base import Artifact, Target
 
@@ -34,6 +35,7 @@ _HOMES = {
     "load": ("smelt.compiler", "load"),
     "optimize": ("smelt.compiler", "optimize"),
     "compile": ("smelt.compiler", "compile_model"),
+    "fill_weights": ("smelt.frontends.weights", "fill_weights"),
     "extract": ("smelt.frontends.onnx.extract", "extract"),
     "reduce": ("smelt.check.reduce", "reduce"),
     "run": ("smelt.candidate", "run"),
@@ -56,6 +58,7 @@ __all__ = [
     "Target",
     "compile",
     "extract",
+    "fill_weights",
     "function",
     "inspect",
     "load",

@@ -2,6 +2,7 @@
 
 import logging
 
+import numpy as np
 import onnx
 import pytest
 
@@ -10,7 +11,14 @@ from smelt.errors import UsageError
 from smelt.frontends.jax import patches
 
 MODULE = """
+import functools
+import jax
 import jax.numpy as jnp
+
+def dense(p, x):
+    return x @ p["kernel"]
+
+abstract = functools.partial(dense, {"kernel": jax.ShapeDtypeStruct((4, 2), jnp.float32)})
 
 weight = jnp.arange(6.0).reshape(3, 2)
 
@@ -167,3 +175,17 @@ def test_what_is_left_out_is_said_where_it_is_asked_for(
     log.setLevel(logging.NOTSET)
     assert result.exit_code == 0
     assert "traced as it is, which may take longer: jax.nn:attention_of_old" in result.stderr
+
+
+def test_weights_come_from_a_checkpoint(convert, tmp_path):
+    kernel = np.arange(8, dtype=np.float32).reshape(4, 2)
+    np.savez(tmp_path / "w.npz", **{"params/kernel": kernel})
+    result, model = convert("abstract", "--input", "f32[B,4]", "--weights", tmp_path / "w.npz")
+    assert result.exit_code == 0, result.output
+    (weight,) = model.graph.initializer
+    np.testing.assert_array_equal(onnx.numpy_helper.to_array(weight), kernel)
+
+    np.savez(tmp_path / "w.npz", gamma=kernel)
+    wrong, _ = convert("abstract", "--input", "f32[B,4]", "--weights", tmp_path / "w.npz")
+    assert wrong.exit_code != 0
+    assert "E340" in wrong.output

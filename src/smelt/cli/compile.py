@@ -23,7 +23,7 @@ from smelt.cli.dry_run import show_dry_run
 from smelt.cli.given import Samples
 from smelt.cli.layout import table
 from smelt.cli.progress import size_of
-from smelt.cli.tracing import Input, Static, parse_inputs, parse_static
+from smelt.cli.tracing import Input, Static, Weights, parse_inputs, parse_static
 from smelt.cli.watching import Watching
 from smelt.errors import UsageError
 
@@ -42,6 +42,7 @@ def compile_(
     target: Target = "onnx",
     specs: Input = None,
     static: Static = None,
+    weights: Weights = None,
     dim: Dims = None,
     option: Annotated[
         list[str] | None,
@@ -95,6 +96,7 @@ def compile_(
     positional, keyword = parse_inputs(specs)
     values = parse_static(static)
     given = _given(source)
+    tracing = {"kwargs": keyword, "static": values, "checkpoint": weights}
     doing = f"reading {source}{size_of(source)}"
     watchers = _watchers(print_after_phase, verify_phases, watching.print_limit)
     with (
@@ -109,7 +111,7 @@ def compile_(
             dims=bind_dims(dim) or None,
             opset=opset,
             x64=x64,
-            tracing={"kwargs": keyword, "static": values} if keyword or values else None,
+            tracing=tracing if keyword or values or weights else None,
             observers=seen.observers,
             fallback=fallback,
             strict=strict,

@@ -39,6 +39,12 @@ InputParams = Annotated[
         "--input-param", metavar="PATTERN", help="Parameters that become inputs; repeatable."
     ),
 ]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        "--weights", metavar="CKPT", help="What fills abstract weights: safetensors, npz, orbax."
+    ),
+]
 ChannelsFirst = Annotated[
     list[str] | None,
     typer.Option("--channels-first", metavar="NAME", help="An NHWC image to take or give as NCHW."),

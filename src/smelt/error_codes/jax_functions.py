@@ -84,4 +84,10 @@ CODES: Mapping[str, ErrorCode] = {
         "this one.",
         "call the function with arrays, as JAX does, to see the whole traceback",
     ),
+    "E115": ErrorCode(
+        "wrong abstract weights",
+        "Weights whose numbers come from a checkpoint later are arrays of fixed sizes, of an "
+        "argument that the function has or inside the function itself.",
+        'smelt.trace(model.apply, shapes, "f32[B,8]", weights=["variables"])',
+    ),
 }

@@ -147,4 +147,22 @@ CODES: Mapping[str, ErrorCode] = {
         "another type than its declaration says.",
         "export the model with the version of smelt that reads it",
     ),
+    "E340": ErrorCode(
+        "a checkpoint that does not fit the model",
+        "Weights of the model are not in the checkpoint, the checkpoint has others, or some have "
+        "another shape or element type.",
+        'smelt.fill_weights(model, "weights.safetensors", names={"kernel": "dense.kernel"})',
+    ),
+    "E341": ErrorCode(
+        "an unreadable checkpoint",
+        "The file is damaged, or of a format that smelt does not read: safetensors, npz and the "
+        "folders of orbax.",
+        "smelt convert pkg.mod:fn --input 'f32[B,8]' --weights weights.safetensors -o fn.onnx",
+    ),
+    "E342": ErrorCode(
+        "a weight without numbers",
+        "A function traced with abstract weights gives a model that can be optimized, and neither "
+        "run nor saved before a checkpoint fills it.",
+        'smelt.fill_weights(model, "weights.safetensors")',
+    ),
 }

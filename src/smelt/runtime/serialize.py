@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir import scope
+from smelt.ir.absent import refuse_absent
 from smelt.ir.names import name_values
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def serialize(
     """
     from smelt.frontends.onnx.map_types import proto_of
 
+    refuse_absent(model, "run")
     copy = model if consume else model.clone()
     if fill_gaps or any(node.domain not in ONNX_DOMAINS for node in scope.nodes(copy)):
         from smelt.frontends.onnx.bodies import attach_bodies

@@ -10,6 +10,7 @@ from typing import Any
 import onnx_ir as ir
 
 from smelt.ir import scope
+from smelt.ir.absent import refuse_absent
 from smelt.ir.partition import Part, partition
 from smelt.spans import span
 from smelt.targets.backend import emit_selected, rules_of, select_around
@@ -31,6 +32,7 @@ def run_phases(
     With a ``fallback``, what the target refuses goes there, ``prepare`` having seen it. Without
     one, raises an ErrorList of all that the target cannot take before ``schedule`` sees the model.
     """
+    refuse_absent(model, "compiled")
     with span("select", target=target.name) as told:
         rules = rules_of(target, own)
         selection = select_around(model, target, own, lambda: select(model, rules))

@@ -1,4 +1,5 @@
-"""Arrays of a function that stay inputs of the graph, chosen by patterns of their names."""
+"""Arrays of a function that the trace takes as inputs: those that stay inputs of the graph, chosen
+by patterns of their names, and abstract ones, which are weights without numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import Any
 from smelt.errors import UsageError
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.interpreter import live_equations
-from smelt.frontends.jax.state import Copy, State, Substitution
+from smelt.frontends.jax.state import Copy, State, Substitution, is_abstract
 
 SHOWN = 20
 """How many names an error lists."""
@@ -18,7 +19,7 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class Parameters:
-    """The arrays of ``state`` whose names match ``patterns``, by name."""
+    """The arrays of ``state`` whose names match ``patterns`` or that are abstract, by name."""
 
     state: State
     patterns: tuple[str, ...]
@@ -36,6 +37,10 @@ class Parameters:
         pairs = zip(self.arrays.values(), values, strict=True)
         substitution = Substitution({id(array): value for array, value in pairs})
         return self.state.rebuild(substitution), substitution.copies
+
+    def weights(self) -> list[str]:
+        """The names of ``arrays`` that no pattern makes inputs: weights without numbers."""
+        return [name for name in self.arrays if not _is_chosen(name, self.patterns)]
 
     def read(self, closed: compat.ClosedJaxpr) -> tuple[compat.ClosedJaxpr, list[str]]:
         """``closed``, whose last inputs are ``arrays``, without those that it never reads.
@@ -86,8 +91,12 @@ def choose(state: State, patterns: Sequence[str] | str) -> Parameters:
                 why="arrays are found in modules, closures, partials and global variables",
                 fix=_listed(list(state.arrays)),
             )
-    names = [n for n in state.arrays if any(fnmatchcase(n, pattern) for pattern in chosen)]
+    names = [n for n, a in state.arrays.items() if is_abstract(a) or _is_chosen(n, chosen)]
     return Parameters(state, chosen, {name: state.arrays[name] for name in names})
+
+
+def _is_chosen(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _listed(names: list[str]) -> str:

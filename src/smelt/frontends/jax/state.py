@@ -169,8 +169,14 @@ def _noted(rebuild: Rebuild) -> Rebuild:
     return noted
 
 
+def is_abstract(leaf: Any) -> bool:
+    """True for an array of which only the type is known, as ``jax.eval_shape`` gives them."""
+    return isinstance(leaf, jax.ShapeDtypeStruct)
+
+
 def _is_array(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array | np.ndarray) and not compat.is_extended(leaf.dtype)
+    kinds = jax.Array | np.ndarray | jax.ShapeDtypeStruct
+    return isinstance(leaf, kinds) and not compat.is_extended(leaf.dtype)
 
 
 def _joined(name: str, member: Member) -> str:

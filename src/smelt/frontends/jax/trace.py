@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,9 @@ from smelt.frontends.jax.parameters import Parameters, choose
 from smelt.frontends.jax.replacement import replaced
 from smelt.frontends.jax.state import state_of
 from smelt.frontends.jax.symbols import Symbols
+from smelt.frontends.jax.weights import Weights, weights_of
+from smelt.frontends.weights import fill_weights
+from smelt.ir.absent import EXPECTED, forget_unread
 from smelt.ir.build import Builder
 from smelt.ir.complex_pairs import mark_pairs
 from smelt.ir.shapes import ShapeInference
@@ -59,6 +63,8 @@ def trace(
     name: str | None = None,
     constraints: Iterable[str] = (),
     strict: bool = False,
+    weights: Sequence[str] | str = (),
+    checkpoint: str | Path | None = None,
 ) -> ir.Model:
     """The model that computes ``fn`` for inputs like ``input_specs``.
 
@@ -76,14 +82,18 @@ def trace(
     Calls of instances of the classes ``functions``, as of all that is decorated with
     ``smelt.function``, are calls of ONNX functions; a pattern of names chooses among nnx and
     equinox modules, and ``"repeated"`` every module of modules that is called alike twice.
+    Arrays that ``fn`` holds as types only, as ``jax.eval_shape`` and ``nnx.eval_shape`` give them,
+    and arguments whose names match ``weights`` become weights of the model, named by their paths;
+    ``checkpoint`` fills those without numbers at once, as ``smelt.fill_weights`` does later.
     A model does without checks of ``equinox.error_if``, of which a warning tells, and without
     prints; ``strict`` refuses a function that has some by E101.
 
-    Raises UsageError E104 for a bad spec, E107 for an opset out of range, E108 for names, E109 for
-    arguments that ``fn`` does not take, E110 for ``input_params``, E111 for ``functions``; an
-    ErrorList of Unsupported E101, E105, E106 for everything in ``fn`` that has no lowering; E102
-    for a use of a primitive that its lowering does not cover; E103 for a size that no input
-    determines; E113, from the error itself, for what ``fn`` raises or returns beside arrays.
+    Raises UsageError E104 for a bad spec, E115 for ``weights``, E107 for an opset out of range,
+    E108 for names, E109 for arguments that ``fn`` does not take, E110 for ``input_params``, E111
+    for ``functions``; an ErrorList of Unsupported E101, E105, E106 for everything in ``fn`` that
+    has no lowering; E102 for a use of a primitive that its lowering does not cover; E103 for a size
+    that no input determines; E113, from the error itself, for what ``fn`` raises or returns beside
+    arrays.
     """
     _check_opset(opset)
     with span("import lowerings"):
@@ -97,24 +107,29 @@ def trace(
         closed, out = _traced(fn, arguments, parameters, structs, x64, strict)
     modules.check_drawn(closed, state)
     closed, read = parameters.read(closed)
+    meant = closed.jaxpr
+    chosen = (weights,) if isinstance(weights, str) else tuple(weights)
+    held = weights_of(arguments, chosen, parameters, read)
     inputs = names.input_names(arguments.parameters, structs)
-    inputs = names.renamed([*inputs, *names.unique(read, set(inputs))], input_names, "input")
+    inputs = held.without([*inputs, *names.unique(read, set(inputs))])
+    inputs = names.renamed(inputs, input_names, "input")
     outputs = names.renamed(names.output_names(out, inputs), output_names, "output")
     names.check_apart(inputs, outputs)
-    meant = closed.jaxpr
     with compat.x64(x64):
         closed = with_pairs(keys.without_keys(closed))
         _check_interface(closed.jaxpr)
         closed = without_complex(closed)
     support.check_supported(closed.jaxpr)
-    constants = names.unique(list(state.arrays), {*inputs, *outputs})
+    constants = names.unique(list(state.arrays), {*inputs, *outputs, *held.names.values()})
     known = dict(zip(map(compat.identity, state.arrays.values()), constants, strict=True))
 
     model = _empty_model(name or _name_of(fn), inputs, opset)
     with compat.x64(x64), span("lower"):
-        _lower(model, closed, known, outputs)
-    _describe(model.graph.inputs, meant.invars)
+        _lower(model, closed, known, held, outputs)
+    _describe(model.graph.inputs, held.without(meant.invars))
     _describe(model.graph.outputs, meant.outvars)
+    if checkpoint is not None:
+        fill_weights(model, checkpoint)
     return model
 
 
@@ -122,6 +137,7 @@ def _lower(
     model: ir.Model,
     closed: compat.ClosedJaxpr,
     constants: Mapping[Hashable, str],
+    weights: Weights,
     outputs: list[str],
 ) -> None:
     """Fill ``model`` with what ``closed`` computes; ``constants``: array names by identity."""
@@ -129,11 +145,18 @@ def _lower(
     bodies = library.Library()
     shared = Shared(builder, Symbols(builder), ConstantPool(builder, constants), bodies)
     cx = Lowering(builder, shared)
-    variables = zip(model.graph.inputs, closed.jaxpr.invars, strict=True)
-    operands = [_input(cx, value, variable.aval) for value, variable in variables]
+    values = iter(model.graph.inputs)
+    operands = []
+    for place, variable in enumerate(closed.jaxpr.invars):
+        if place in weights.leaves:
+            operands.append(weights.operand(builder, place, variable.aval))
+        else:
+            operands.append(_input(cx, next(values), variable.aval))
     results = cx.run(closed.jaxpr, closed.consts, operands)
     _return(cx, results, closed.jaxpr.outvars, outputs)
     library.inline_called_once(model, bodies, builder.shapes)
+    forget_unread(model)
+    model.graph.meta[EXPECTED] = weights.expected
 
 
 def _check_opset(opset: int) -> None:

@@ -23,6 +23,7 @@ from smelt.frontends.onnx.map_types import proto_of
 from smelt.frontends.onnx.mapped import CAME_BESIDE
 from smelt.ir import provenance as origins
 from smelt.ir import scope
+from smelt.ir.absent import refuse_absent
 from smelt.ir.collector import paused_collector
 from smelt.ir.defaults import restore_defaults
 from smelt.ir.files import Content, write_together
@@ -156,6 +157,7 @@ def _prepared(
     model: ir.Model, with_provenance: bool, keep_bare: bool, spent: bool = False
 ) -> ir.Model:
     """A copy of ``model``, or itself if it is ``spent``, as it belongs into a file."""
+    refuse_absent(model, "saved")
     copy = model if spent else model.clone()
     bare = attach_bodies(copy)
     if not keep_bare:

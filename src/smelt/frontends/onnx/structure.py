@@ -6,6 +6,7 @@ import onnx_ir as ir
 
 from smelt.errors import InvalidModel
 from smelt.ir import scope
+from smelt.ir.absent import is_absent
 
 MAX_DEPTH = 64
 """Graphs within graphs; protobuf itself stops at about 50 of them."""
@@ -103,7 +104,7 @@ def _check_values(root: ir.Graph, imports: dict[str, int]) -> None:
 def _is_written(value: ir.Value) -> bool:
     if value.producer() is not None or value.is_graph_input():
         return True
-    return value.is_initializer() and value.const_value is not None
+    return value.is_initializer() and (value.const_value is not None or is_absent(value))
 
 
 def _unwritten(value: ir.Value, at: str) -> InvalidModel:

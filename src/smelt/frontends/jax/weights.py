@@ -1,0 +1,96 @@
+"""Inputs of a trace that become weights of the model: with numbers, or to be filled later.
+
+Arrays that the function holds as types only are such weights, and so are the arguments that the
+caller names. Both are inputs of the jaxpr, so nothing computes with numbers that are not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import jax
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import UsageError
+from smelt.frontends.jax import compat
+from smelt.frontends.jax.arguments import Arguments
+from smelt.frontends.jax.names import join, unique
+from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.parameters import Parameters
+from smelt.frontends.jax.state import is_abstract
+from smelt.ir.absent import absent
+from smelt.ir.build import Builder
+
+
+@dataclass(frozen=True)
+class Weights:
+    """``leaves`` and their ``names``, by place among the inputs of a jaxpr.
+
+    ``expected`` names all of them, also those that the function holds and never reads.
+    """
+
+    leaves: Mapping[int, Any]
+    names: Mapping[int, str]
+    expected: Sequence[str]
+
+    def without(self, inputs: Sequence[Any]) -> list[Any]:
+        """``inputs`` that are no weights."""
+        return [each for place, each in enumerate(inputs) if place not in self.leaves]
+
+    def operand(self, builder: Builder, place: int, aval: compat.Aval) -> Operand:
+        """The initializer at ``place``, with the numbers of its leaf or without any.
+
+        Raises UsageError E115 for symbolic sizes and for element types without an ONNX one.
+        """
+        leaf, name = self.leaves[place], self.names[place]
+        if any(map(compat.is_symbolic, aval.shape)):
+            raise UsageError(
+                "E115",
+                f"{name!r}, {compat.short_type(aval)}, cannot be a weight",
+                why="its size is not known before the model runs",
+                fix="make it an input, or give its sizes as numbers",
+            )
+        dtype = np.dtype(aval.dtype)
+        if is_abstract(leaf) or isinstance(leaf, str):
+            kind = ir.DataType.from_numpy(dtype)
+            value = absent(builder, name, kind, tuple(aval.shape))
+        else:
+            array = compat.host_array(leaf)
+            array = array.view() if array.dtype == dtype else array.astype(dtype)
+            value = builder.constant(array, name)
+        return Operand(value, tuple(aval.shape))
+
+
+def weights_of(
+    arguments: Arguments, patterns: Sequence[str], parameters: Parameters, read: Sequence[str]
+) -> Weights:
+    """The weights among the leaves of ``arguments`` and, behind these, the parameters ``read``.
+
+    Raises UsageError E115 for a pattern that matches no argument.
+    """
+    for pattern in patterns:
+        if not any(fnmatchcase(name, pattern) for name in arguments.parameters):
+            raise UsageError(
+                "E115",
+                f"no argument of the function has a name like {pattern!r}",
+                fix=f"its arguments are {', '.join(arguments.parameters) or 'none'}",
+            )
+    leaves: dict[int, Any] = {}
+    paths: dict[int, str] = {}
+    given = jax.tree_util.tree_flatten_with_path(tuple(arguments.specs))[0]
+    for place, (path, leaf) in enumerate(given):
+        argument = arguments.parameters[path[0].idx]
+        if any(fnmatchcase(argument, pattern) for pattern in patterns):
+            leaves[place] = leaf
+            paths[place] = join("", path[1:]) or argument
+    held = parameters.weights()
+    for place, name in enumerate(read, len(given)):
+        if name in held:
+            leaves[place], paths[place] = parameters.arrays[name], name
+    named = dict(zip(paths, unique(list(paths.values()), set()), strict=True))
+    unread = [name for name in held if name not in read]
+    return Weights(leaves, named, [*named.values(), *unread])

@@ -1,0 +1,45 @@
+"""Open a checkpoint: its tensors by name, none of them read yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import onnx_ir as ir
+
+from smelt.errors import InvalidModel, UsageError
+from smelt.frontends.weights.npz import open_npz
+from smelt.frontends.weights.orbax import is_orbax, open_orbax
+from smelt.frontends.weights.safetensors import open_safetensors, shards
+
+
+def open_checkpoint(path: str | Path) -> Mapping[str, ir.TensorProtocol]:
+    """The tensors of a ``.safetensors`` file, the index or the folder of several such files, an
+    ``.npz`` file, or a folder of orbax.
+
+    Raises UsageError E609 if there is nothing at ``path``, InvalidModel E341 for what is damaged
+    or none of these.
+    """
+    place = Path(path)
+    if not place.exists():
+        raise UsageError("E609", f"there is no file or folder {str(place)!r}")
+    if place.is_dir() and is_orbax(place):
+        return open_orbax(place)
+    files = shards(place)
+    if files:
+        found: dict[str, ir.TensorProtocol] = {}
+        for file in files:
+            for name, tensor in open_safetensors(file).items():
+                if name in found:
+                    why = f"{name!r} stands in two of its files"
+                    raise InvalidModel("E341", f"cannot read {place.name!r}", why=why)
+                found[name] = tensor
+        return found
+    if place.is_file() and place.open("rb").read(4) == b"PK\x03\x04":
+        return open_npz(place)
+    raise InvalidModel(
+        "E341",
+        f"{place.name!r} is no checkpoint",
+        why="it is neither of safetensors, nor of npz, nor of orbax",
+        fix="write the weights by safetensors, numpy.savez or orbax",
+    )

@@ -1,0 +1,182 @@
+"""Give a model the numbers of its weights: names and types are compared before any is changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import InvalidModel, UsageError
+from smelt.frontends.weights.checkpoint import open_checkpoint
+from smelt.frontends.weights.npz import RAW
+from smelt.ir.absent import EXPECTED, absent_weights, fill
+from smelt.spans import span
+
+Tensors: TypeAlias = "Mapping[str, ir.TensorProtocol | np.ndarray]"
+Names: TypeAlias = "Mapping[str, str] | Callable[[str], str]"
+
+SHOWN = 10
+"""How many names an error lists of each kind."""
+
+
+def fill_weights(
+    model: ir.Model,
+    checkpoint: str | Path | Tensors,
+    *,
+    names: Names | None = None,
+    allow_extra: bool = False,
+) -> ir.Model:
+    """Give the weights of ``model`` without numbers those of ``checkpoint``; returns ``model``.
+
+    ``checkpoint`` is a file of safetensors or ``numpy.savez``, a folder of orbax, or arrays by
+    name; the numbers stay in the file until they are used. Names are paths, and compared without
+    what separates their parts: the weight ``layers_0_kernel`` is ``layers/0/kernel`` and
+    ``layers.0.kernel``. What all names of one side begin with may be missing on the other.
+    ``names`` gives the name in the checkpoint of each weight, or of some. ``allow_extra`` passes
+    over what the model has no weight for. A filled model optimizes further: what hung on numbers
+    can be folded now.
+
+    Raises InvalidModel E340, which lists names that are missing, names that the model does not
+    have and weights of another shape or element type; E341 for an unreadable checkpoint;
+    UsageError E609 if there is none, and E115 if no weight waits for numbers.
+    """
+    waiting = absent_weights(model)
+    if not waiting:
+        raise UsageError(
+            "E115",
+            "the model has no weights without numbers",
+            why="every weight that it reads has been traced with its numbers",
+            fix="trace abstract weights, such as jax.eval_shape and nnx.eval_shape give",
+        )
+    with span("fill weights", weights=len(waiting)):
+        given = checkpoint if isinstance(checkpoint, Mapping) else open_checkpoint(checkpoint)
+        tensors = {name: _as_tensor(tensor) for name, tensor in given.items()}
+        expected = [*model.graph.meta.get(EXPECTED, waiting)]
+        found = _matched(expected, tensors, names)
+        extra = [] if allow_extra else sorted(tensors.keys() - set(found.values()))
+        problems = _problems(waiting, found, tensors, extra)
+        if problems:
+            raise InvalidModel(
+                "E340",
+                "the checkpoint does not fit the model",
+                why="; ".join(problems),
+                fix="trace with the types of the checkpoint; names={WEIGHT: NAME} tells names that"
+                " differ, allow_extra=True passes over others",
+            )
+        for name, value in waiting.items():
+            fill(value, _filling(tensors[found[name]], value))
+    return model
+
+
+def _as_tensor(tensor: ir.TensorProtocol | np.ndarray) -> ir.TensorProtocol:
+    # The shape of a tensor is no tuple, that of an array of NumPy or JAX is.
+    return ir.Tensor(np.asarray(tensor)) if isinstance(tensor.shape, tuple) else tensor
+
+
+def _matched(weights: Sequence[str], tensors: Iterable[str], names: Names | None) -> dict[str, str]:
+    """The name in the checkpoint of each of ``weights`` that has one there."""
+    told = {w: names(w) for w in weights} if callable(names) else dict(names or {})
+    present = set(tensors)
+    rest = sorted(present - set(told.values()))
+    open_names = [name for name in weights if name not in told]
+    best: dict[str, str] = {}
+    own, others = [(w, plain(w)) for w in open_names], [(t, plain(t)) for t in rest]
+    for cut in _beginnings([text for _, text in own]):
+        for other_cut in _beginnings([text for _, text in others]):
+            by_text = _by_text(others, other_cut)
+            found = {w: by_text[text[cut:]] for w, text in own if text[cut:] in by_text}
+            if len(found) > len(best):
+                best = found
+    return {**best, **{w: t for w, t in told.items() if t in present}}
+
+
+def plain(name: str) -> str:
+    """``name`` with one mark between its parts, and without ``value``, which variables end in."""
+    text = re.sub(r"[\W_]+", "_", name).strip("_")
+    return text.removesuffix("_value") or text
+
+
+def _by_text(others: Sequence[tuple[str, str]], cut: int) -> dict[str, str]:
+    """The names of the checkpoint by what is compared; those that are not told apart are left."""
+    found: dict[str, str] = {}
+    twice: set[str] = set()
+    for name, text in others:
+        twice.update({text[cut:]} & found.keys())
+        found[text[cut:]] = name
+    return {text: name for text, name in found.items() if text not in twice}
+
+
+def _beginnings(texts: Sequence[str]) -> list[int]:
+    """The lengths of what all ``texts`` begin with, up to the end of a part; 0 is the first."""
+    if not texts:
+        return [0]
+    low, high = min(texts), max(texts)
+    same = next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
+    return [0, *(i + 1 for i, letter in enumerate(low[:same]) if letter == "_")]
+
+
+def _problems(
+    waiting: Mapping[str, ir.Value],
+    found: Mapping[str, str],
+    tensors: Mapping[str, ir.TensorProtocol],
+    extra: Sequence[str],
+) -> list[str]:
+    missing = [name for name in waiting if name not in found]
+    unlike = [
+        f"{name} is {_wanted(value)} in the model and {_type(tensors[found[name]])} there"
+        for name, value in waiting.items()
+        if name in found and not _fits(tensors[found[name]], value)
+    ]
+    kinds = (("it lacks", missing), ("it has beside them", extra), ("types differ:", unlike))
+    return [f"{what} {_listed(names)}" for what, names in kinds if names]
+
+
+def _wanted(value: ir.Value) -> str:
+    dtype, dims = _type_of(value)
+    return f"{dtype.name.lower()}[{','.join(map(str, dims))}]"
+
+
+def _type_of(value: ir.Value) -> tuple[ir.DataType, tuple[int, ...]]:
+    assert value.dtype is not None
+    assert value.shape is not None
+    return value.dtype, tuple(value.shape.numpy())
+
+
+def _type(tensor: ir.TensorProtocol) -> str:
+    dims = [str(dim) for dim in tensor.shape]
+    if RAW in tensor.meta:
+        return f"{tensor.meta[RAW]} bytes without a type[{','.join(dims[:-1])}]"
+    return f"{tensor.dtype.name.lower()}[{','.join(dims)}]"
+
+
+def _fits(tensor: ir.TensorProtocol, value: ir.Value) -> bool:
+    dtype, wanted = _type_of(value)
+    dims = tuple(tensor.shape.numpy())
+    if RAW in tensor.meta:
+        return dims == (*wanted, dtype.itemsize)
+    return tensor.dtype == dtype and dims == wanted
+
+
+def _filling(tensor: ir.TensorProtocol, value: ir.Value) -> ir.TensorProtocol:
+    """``tensor`` under the name of ``value``, and in its type if it came without one."""
+    dtype, dims = _type_of(value)
+    if RAW in tensor.meta:
+
+        def read() -> ir.Tensor:
+            array = np.ascontiguousarray(tensor.numpy())
+            return ir.Tensor(array.view(dtype.numpy()).reshape(dims))
+
+        return ir.LazyTensor(read, dtype, ir.Shape(dims), name=value.name)
+    if isinstance(tensor, ir.Tensor):
+        return ir.Tensor(tensor.numpy(), dtype=tensor.dtype, name=value.name)
+    tensor.name = value.name
+    return tensor
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return f"{', '.join(names[:SHOWN])}{more}"

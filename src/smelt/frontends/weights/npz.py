@@ -1,0 +1,83 @@
+"""Files of ``numpy.savez``: members that are not compressed are mapped, others read where asked."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import InvalidModel
+from smelt.frontends.onnx.mapped import map_file
+
+_LOCAL_HEADER = 30
+"""Bytes of the head of a member before its name, as zip files have it."""
+
+_READ: dict[tuple[int, int], Callable[[Any], tuple[tuple[int, ...], bool, np.dtype]]] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+def open_npz(path: Path) -> dict[str, ir.TensorProtocol]:
+    """The arrays of one file; raises InvalidModel E341 if it is damaged, or holds objects.
+
+    NumPy writes types that are not its own, such as bfloat16, as bytes without a type: they are
+    given as they are, as uint8 with a last dim of their size, and marked as ``RAW``.
+    """
+    found: dict[str, ir.TensorProtocol] = {}
+    try:
+        data = map_file(path)
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist():
+                found[member.filename.removesuffix(".npy")] = _tensor(path, archive, member, data)
+    except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
+        raise InvalidModel("E341", f"cannot read {path.name!r}", why=str(error)) from error
+    return found
+
+
+RAW = "raw"
+"""In the ``meta`` of a tensor: how many bytes an element without a type has."""
+
+
+def _tensor(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, data: Any) -> Any:
+    with archive.open(member) as stream:
+        version = np.lib.format.read_magic(stream)
+        if version not in _READ:
+            raise ValueError(f"{member.filename!r} is of version {version} of the format")
+        shape, fortran, dtype = _READ[version](stream)
+        offset = stream.tell()
+    if dtype.hasobject or dtype.kind not in "biufcV" or dtype.names:
+        raise ValueError(f"{member.filename!r} holds no numbers")
+    raw = dtype.itemsize if dtype.kind == "V" else 0
+    if raw:
+        shape, dtype = (*shape, raw), np.dtype(np.uint8)
+    if fortran or member.compress_type != zipfile.ZIP_STORED:
+        read = partial(_read, path, member.filename, bool(raw))
+        kind = ir.DataType.from_numpy(dtype)
+        tensor: Any = ir.LazyTensor(read, kind, ir.Shape(shape), name=member.filename)
+    else:
+        start = _begin(data, member) + offset
+        array = np.frombuffer(data, dtype, int(np.prod(shape, dtype=np.int64)), start)
+        tensor = ir.Tensor(array.reshape(shape), name=member.filename)
+    if raw:
+        tensor.meta[RAW] = raw
+    return tensor
+
+
+def _begin(data: Any, member: zipfile.ZipInfo) -> int:
+    """Where the bytes of a member begin: behind its head, its name and what is extra."""
+    head = data[member.header_offset : member.header_offset + _LOCAL_HEADER]
+    name, extra = int.from_bytes(head[26:28], "little"), int.from_bytes(head[28:30], "little")
+    return member.header_offset + _LOCAL_HEADER + name + extra
+
+
+def _read(path: Path, name: str, raw: bool) -> ir.Tensor:
+    with zipfile.ZipFile(path) as archive, archive.open(name) as stream:
+        array = np.lib.format.read_array(stream, allow_pickle=False)
+    array = np.ascontiguousarray(array)
+    return ir.Tensor(array.view(np.uint8).reshape(*array.shape, -1) if raw else array)

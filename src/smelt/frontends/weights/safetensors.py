@@ -1,0 +1,105 @@
+"""Files of safetensors: a header of JSON, and the numbers behind it, which are mapped.
+
+The format: https://huggingface.co/docs/safetensors. Eight bytes are the length of the header,
+little endian; the header has ``{name: {"dtype", "shape", "data_offsets"}}``, offsets counted from
+its end. Numbers are little endian, in C order, without gaps.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import InvalidModel
+from smelt.frontends.onnx.mapped import map_file
+
+LONGEST_HEADER = 100_000_000
+"""Bytes of a header at most, as the library has it."""
+
+DTYPES: Mapping[str, np.dtype] = {
+    name: np.dtype(dtype)
+    for name, dtype in {
+        "F64": np.float64,
+        "F32": np.float32,
+        "F16": np.float16,
+        "BF16": ml_dtypes.bfloat16,
+        "F8_E4M3": ml_dtypes.float8_e4m3fn,
+        "F8_E5M2": ml_dtypes.float8_e5m2,
+        "F8_E8M0": ml_dtypes.float8_e8m0fnu,
+        "BOOL": np.bool_,
+        **{
+            f"{sign}{bits}": f"{sign.lower()}{bits // 8}"
+            for sign in "IU"
+            for bits in (8, 16, 32, 64)
+        },
+    }.items()
+}
+"""Element types by the names that headers use."""
+
+
+def shards(path: Path) -> list[Path]:
+    """The files of the checkpoint at ``path``: itself, those that an index names, or those of a
+    folder; none if it is no such checkpoint."""
+    if path.is_dir():
+        return sorted(path.glob("*.safetensors"))
+    if path.name.endswith(".index.json"):
+        try:
+            index = json.loads(path.read_text("utf-8"))
+            names = sorted(set(index["weight_map"].values()))
+            if any(Path(name).name != name for name in names):
+                raise ValueError("it names files beyond its folder")
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise _damaged(path, str(error)) from error
+        return [path.parent / name for name in names]
+    return [path] if path.suffix == ".safetensors" else []
+
+
+def open_safetensors(path: Path) -> dict[str, ir.TensorProtocol]:
+    """The tensors of one file. Raises InvalidModel E341 if it breaks the format, ResourceLimit
+    E512 if it cannot be mapped."""
+    data = map_file(path)
+    try:
+        header, start = _header(data)
+        return {
+            name: _tensor(name, entry, data, start)
+            for name, entry in header.items()
+            if name != "__metadata__"
+        }
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _damaged(path, str(error)) from error
+
+
+def _header(data: Any) -> tuple[dict[str, Any], int]:
+    size = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or size > min(LONGEST_HEADER, len(data) - 8):
+        raise ValueError("it ends before its header does")
+    header = json.loads(data[8 : 8 + size].decode("utf-8"))
+    if not isinstance(header, dict):
+        raise ValueError("its header is no object")
+    return header, 8 + size
+
+
+def _tensor(name: str, entry: Mapping[str, Any], data: Any, start: int) -> ir.TensorProtocol:
+    kind = entry["dtype"]
+    if kind not in DTYPES:
+        raise ValueError(f"{name!r} is of the type {kind!r}, which ONNX does not have")
+    dtype, shape = DTYPES[kind], [int(dim) for dim in entry["shape"]]
+    begin, end = (int(offset) for offset in entry["data_offsets"])
+    count = math.prod(shape)
+    if min(shape, default=0) < 0 or not 0 <= begin <= end <= len(data) - start:
+        raise ValueError(f"{name!r} lies beyond the end of the file")
+    if end - begin != count * dtype.itemsize:
+        raise ValueError(f"{name!r} has {end - begin:,} bytes for {count:,} elements of {kind}")
+    array = np.frombuffer(data, dtype.newbyteorder("<"), count, start + begin).reshape(shape)
+    return ir.Tensor(array, dtype=ir.DataType.from_numpy(dtype), name=name)
+
+
+def _damaged(path: Path, why: str) -> InvalidModel:
+    return InvalidModel("E341", f"cannot read {path.name!r}", why=why)
