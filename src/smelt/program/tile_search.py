@@ -20,6 +20,10 @@ from smelt.program.tile_regions import REGIONS, Box, RegionOf
 from smelt.program.tiling import Sizes, cuts_of, part_of, split, tile_of
 
 
+PAIR = 2
+"""Axes up to which all sizes are tried; more are cut only where a pair does not fit, and halved."""
+
+
 @dataclass(frozen=True)
 class Tiling:
     """What it takes to compute an instruction in ``tiles`` of ``sizes``.
@@ -49,11 +53,12 @@ def tile_to_fit(
     *,
     place: Place = one_place,
     align: int = 1,
-    deepest: int = 2,
+    deepest: int = 3,
     cost: Cost = bytes_moved,
 ) -> Program:
     """``program`` with each instruction that touches more than ``budget`` bytes in tiles that do
-    not, cut along at most ``deepest`` of ``axes`` so that ``cost`` is lowest, then in few tiles.
+    not, cut along at most ``deepest`` of ``axes`` so that ``cost`` is lowest, then in few tiles. A
+    third axis is cut only where two are not enough.
 
     ``budget`` is that of the one memory, or those of several by name; ``place`` says in which an
     operand lies. Tensors count in units of ``align``. An instruction that nothing makes fit stays
@@ -85,29 +90,30 @@ class _Search:
         if instruction.op not in self.regions or self._fits(self._touched(instruction, {}, {})):
             return None
         self.shares.clear()
-        tilings = []
-        for sizes in self._sizes(instruction):
-            tiling = self._tiling(instruction, sizes)
-            if tiling is not None:
-                paid = self.cost(self.program, instruction, tiling)
-                tilings.append((paid, tiling.tiles, sizes))
+        tilings: list[tuple[float, int, Sizes]] = []
+        for depth in range(1, self.deepest + 1):
+            if depth > PAIR and tilings:
+                break
+            for sizes in self._sizes(instruction, depth):
+                tiling = self._tiling(instruction, sizes)
+                if tiling is not None:
+                    paid = self.cost(self.program, instruction, tiling)
+                    tilings.append((paid, tiling.tiles, sizes))
         for _, _, sizes in sorted(tilings, key=lambda each: each[:2]):
             if self._fits(self._largest(instruction, sizes, whole=True)):
                 return split(self.program, instruction, sizes, self.regions)
         return None
 
-    def _sizes(self, instruction: Instruction) -> Iterator[Sizes]:
-        """Sizes whose tiles fit, in each order of the loops."""
+    def _sizes(self, instruction: Instruction, depth: int) -> Iterator[Sizes]:
+        """Sizes along ``depth`` axes whose tiles fit, in each order of the loops."""
         slot = self.program.slots[instruction.outputs[0]]
         axes = [axis for axis in self.axes if axis < len(slot.shape) and slot.sizes[axis] > 1]
-        for depth in range(1, min(self.deepest, len(axes)) + 1):
-            for order in permutations(axes, depth):
-                steps = [1 if slot.layout is None else slot.layout.block(axis) for axis in order]
-                tried = [
-                    _falling(slot.sizes[axis], n) for axis, n in zip(order, steps, strict=True)
-                ]
-                for outer in product(*tried[:-1]):
-                    yield from self._widest(instruction, order, outer, tried[-1])
+        for order in permutations(axes, depth):
+            steps = [1 if slot.layout is None else slot.layout.block(axis) for axis in order]
+            tried = [_falling(slot.sizes[axis], n) for axis, n in zip(order, steps, strict=True)]
+            few = [_halving(sizes) if depth > PAIR else sizes for sizes in tried[:-1]]
+            for outer in product(*few):
+                yield from self._widest(instruction, order, outer, tried[-1])
 
     def _widest(
         self, instruction: Instruction, order: Sequence[int], outer: Sequence[int], last: list[int]
@@ -206,6 +212,15 @@ def _falling(length: int, step: int) -> list[int]:
     units = -(-length // step)
     found = {-(-units // count) for count in range(1, units + 1)}
     return [size * step for size in sorted(found, reverse=True)]
+
+
+def _halving(sizes: list[int]) -> list[int]:
+    """Of falling sizes those that are at most half of the one before."""
+    found = sizes[:1]
+    for size in sizes:
+        if 2 * size <= found[-1]:
+            found.append(size)
+    return found
 
 
 def _ends(cuts: list[tuple[int, int]]) -> list[tuple[int, int]]:
