@@ -20,13 +20,8 @@ from smelt.targets.host.runner import HostRunner
 
 def run(program: Program, *inputs: np.ndarray) -> list[np.ndarray]:
     """The outputs; a slot that is read before all of it was written raises."""
-    packed = {
-        slot: array if program.slots[slot].layout is None
-        else program.slots[slot].layout.unpack(array, program.slots[slot].sizes)
-        for slot, array in program.constants.items()
-    }  # fmt: skip
     known: dict[int, np.ndarray] = {
-        **packed,
+        **{slot: program.slots[slot].unpack(array) for slot, array in program.constants.items()},
         **dict(zip(program.inputs, inputs, strict=True)),
     }
     for instruction in program.instructions:

@@ -37,11 +37,11 @@ class Writer:
         self.dram_bytes = end
 
     def tensor(self, slot: int) -> dict[str, Any]:
-        """Address, shape and type of ``slot``."""
+        """Address, sizes in memory and type of ``slot``."""
         described = self.program.slots[slot]
         at = self.fixed[slot] if slot in self.fixed else self.plan.offset_of(slot)
         dtype = str(np.dtype(described.dtype.numpy()))
-        return {"at": at, "shape": [*map(int, described.shape)], "type": dtype}  # type: ignore[call-overload]
+        return {"at": at, "shape": [*described.stored], "type": dtype}
 
     def command(self, instruction: Instruction) -> dict[str, Any]:
         """The command of one instruction, by the table of emitters."""
@@ -53,11 +53,17 @@ Emitter = Callable[[Writer, Instruction], Mapping[str, Any]]
 
 def copy(writer: Writer, instruction: Instruction) -> Mapping[str, Any]:
     """A box of a tensor in DRAM and all of one in the scratchpad; which is which, the word says."""
-    box = {name: instruction.attributes[name] for name in ("axes", "starts", "stops")} if (
-        "axes" in instruction.attributes
-    ) else {}  # fmt: skip
     (source,), (target,) = instruction.inputs, instruction.outputs
-    return {"from": writer.tensor(source), "to": writer.tensor(target), **box}
+    far = writer.program.slots[target if instruction.op == STORE else source]
+    box: dict[int, tuple[int, int]] = {}
+    if "axes" in instruction.attributes:
+        axes, *bounds = map(instruction.ints, ("axes", "starts", "stops"))
+        box = dict(zip(axes, zip(*bounds, strict=True), strict=True))
+    return {
+        "from": writer.tensor(source),
+        "to": writer.tensor(target),
+        "box": far.box(box),
+    }
 
 
 def compute(writer: Writer, instruction: Instruction) -> Mapping[str, Any]:
@@ -89,7 +95,7 @@ def emit(plan: Plan[Program, SpacesPlan]) -> Artifact:
     image = bytearray(writer.dram_bytes)
     for slot, array in program.constants.items():
         at = writer.fixed[slot]
-        image[at : at + array.nbytes] = np.ascontiguousarray(array).tobytes()
+        image[at : at + array.nbytes] = program.bytes_of(slot)
     layout = {
         "sram_bytes": plan.memory.used["sram"],
         "inputs": [writer.tensor(slot) for slot in program.inputs],
@@ -100,20 +106,24 @@ def emit(plan: Plan[Program, SpacesPlan]) -> Artifact:
         "constants.bin": bytes(image),
         "layout.json": (json.dumps(layout) + "\n").encode(),
     }
-    artifact = Artifact("npu", plan.model, files, plan, dict(plan.facts), lambda: runner(files))
+    facts = dict(plan.facts)
+    artifact = Artifact("npu", plan.model, files, plan, facts, lambda: runner(files, program))
     from examples.npu.simulator import Machine
 
     artifact.report["cycles"] = Machine(files).cycles
     return artifact
 
 
-def runner(files: Mapping[str, bytes]) -> Runner:
-    """What runs the files of an artifact."""
+def runner(files: Mapping[str, bytes], program: Program) -> Runner:
+    """What runs the files of an artifact: the driver, which packs what it hands to the machine."""
     from examples.npu.simulator import Machine
 
     machine = Machine(files)
+    given = [program.slots[slot] for slot in program.inputs]
+    asked = [program.slots[slot] for slot in program.outputs]
 
     def run(*inputs: Value) -> tuple[Value, ...]:
-        return machine(*inputs)  # type: ignore[arg-type]
+        packed = [slot.pack(np.asarray(x)) for slot, x in zip(given, inputs, strict=True)]
+        return tuple(slot.unpack(y) for slot, y in zip(asked, machine(*packed), strict=True))
 
     return run

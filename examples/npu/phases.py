@@ -1,25 +1,36 @@
-"""What the NPU accepts; TensorSched: bands; MemAlloc: loads, stores and addresses."""
+"""What it accepts; TensorSched: layouts and tiles; MemAlloc: loads, stores and addresses."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
+from typing import Any
 
 import onnx_ir as ir
 
 from examples.npu.operators import CONV_RELU, DOMAIN, MATMUL_RELU
 from smelt.program.instruction import Instruction, Program
-from smelt.program.lower import lower
+from smelt.program.layout import Layout
+from smelt.program.layouts import Layouts, with_layouts
+from smelt.program.lower import lower, lower_alone
 from smelt.program.memories import Memory, SpacesPlan
 from smelt.program.staging import plan_staged
 from smelt.program.tile_regions import Region, convolution
-from smelt.program.tile_search import tile_to_fit
+from smelt.program.tile_search import misfit, tile_to_fit
 from smelt.targets.base import Plan
 
 DRAM = Memory("dram", 1 << 24, align=16)
-SRAM = Memory("sram", 16 << 10, align=16)
-HALF = (8 << 10) - 4 * 16
-"""What one command may touch, so that two fit: four operands, each aligned."""
+SRAM = Memory("sram", 32 << 10, align=16)
+HALF = 16 << 10
+"""What one command may touch, so that two fit."""
+
+IMAGE = Layout("NCHW", "NHWC16c")
+ROWS = Layout("MK", "MK16k")
+LAYOUTS = {
+    f"{DOMAIN}::ConvRelu": Layouts((IMAGE, Layout("OIHW", "OHWI4o16i")), (IMAGE,)),
+    f"{DOMAIN}::MatMulRelu": Layouts((ROWS, Layout("KN", "NK2n16k")), (ROWS,)),
+}
+"""The convolution unit takes 16 channels of a pixel by 4 filters at once, the other 16 elements of
+a row by 2 columns; weights lie in the order in which the units go through them."""
 
 
 @dataclass(frozen=True)
@@ -38,26 +49,9 @@ def accepts(node: ir.Node) -> bool | str:
             return "its convolution unit has no groups"
         if any(d != 1 for d in node.attributes.get_ints("dilations") or ()):
             return "its convolution unit has no dilation"
-    least = min(_smallest_bands(node))
-    return least <= HALF or f"its smallest band takes {least} bytes of {HALF}"
-
-
-def _smallest_bands(node: ir.Node) -> list[int]:
-    """Bytes that one command touches: of all, of one row, of one filter or column."""
-    x, w, bias, y = (_sizes(value) for value in (*node.inputs, *node.outputs))
-    whole = prod(x) + prod(w) + 4 * prod(bias) + prod(y)
-    if node.op_type == "MatMulRelu":
-        row = x[1] + prod(w) + 4 * prod(bias) + y[1]
-        return [whole, row, prod(x) + w[0] + 4 + y[0]]
-    row = x[1] * x[3] * w[2] + prod(w) + 4 * prod(bias) + y[1] * y[3]
-    one = prod(x) + prod(w[1:]) + 4 + y[2] * y[3]
-    return [whole, x[0] * row, one if x[0] == 1 else whole]
-
-
-def _sizes(value: ir.Value | None) -> tuple[int, ...]:
-    assert value is not None
-    assert value.shape is not None
-    return tuple(map(int, value.shape.numpy()))
+    assert isinstance(node.graph, ir.Graph)
+    alone = lower_alone(ir.Model(node.graph, ir_version=10), node)
+    return misfit(with_layouts(alone, LAYOUTS, interface=True), **FIT) or True
 
 
 def product(
@@ -87,11 +81,14 @@ def _with_scales(instruction: Instruction, region: Region, start: int, stop: int
 
 
 REGIONS = {f"{DOMAIN}::ConvRelu": filters, f"{DOMAIN}::MatMulRelu": product}
+FIT: dict[str, Any] = {"budget": HALF, "axes": (2, 1, 0, 3), "regions": REGIONS, "align": 16}
+"""Tiles of rows, filters or columns, images, and pixels of a row."""
 
 
 def schedule(plan: Plan[Program, SpacesPlan]) -> None:
-    """Lower, and split what needs more than half of the scratchpad, so that two bands fit."""
-    plan.steps = tile_to_fit(lower(plan.model), HALF, (2, 1, 0), REGIONS)
+    """Lower, bring tensors into layouts, and cut what needs more than half of the scratchpad."""
+    program = with_layouts(lower(plan.model), LAYOUTS, interface=True)
+    plan.steps = tile_to_fit(program, **FIT)
 
 
 def allocate(plan: Plan[Program, SpacesPlan]) -> None:

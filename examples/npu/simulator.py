@@ -3,12 +3,16 @@
 It knows nothing of the compiler but the files: what is wrong in addresses or bands shows as wrong
 numbers. A command begins when its engine is free and no earlier command still uses the bytes of
 the scratchpad, or of DRAM, that it touches, unless both only read.
+
+Images are ``[N, H, W, C / 16, 16]``, rows ``[M, K / 16, 16]``, weights of convolutions
+``[M / 4, kH, kW, C / 16, 4, 16]`` and of products ``[N / 2, K / 16, 2, 16]``: in each cycle a unit
+takes one pair of innermost blocks, whether they are full or padded.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -16,8 +20,9 @@ import numpy as np
 
 from examples.npu.operators import convolved, multiplied
 
-MACS_PER_CYCLE = {"conv": 64, "matmul": 32}
 BYTES_PER_CYCLE = 8
+RUN = 2
+"""Cycles for each run of neighbouring bytes that a copy is of."""
 START = 16
 """Cycles that a command takes beyond its work."""
 
@@ -57,22 +62,40 @@ def run(command: Mapping[str, Any], memories: Mapping[str, np.ndarray]) -> None:
     """Execute one command on the bytes."""
     sram, dram = memories["sram"], memories["dram"]
     if command["do"] == "load":
-        view(sram, command["to"])[...] = view(dram, command["from"])[box(command, "from")]
+        view(sram, command["to"])[...] = view(dram, command["from"])[box(command)]
     elif command["do"] == "store":
-        view(dram, command["to"])[box(command, "to")] = view(sram, command["from"])
+        view(dram, command["to"])[box(command)] = view(sram, command["from"])
     else:
         operands = [view(sram, command[name]) for name in ("x", "w", "bias")]
-        compute = convolved if command["do"] == "conv" else multiplied
-        view(sram, command["y"])[...] = compute(operands, command["with"])[0]
+        unit = conv if command["do"] == "conv" else matmul
+        view(sram, command["y"])[...] = unit(*operands, command["with"])
 
 
-def box(command: Mapping[str, Any], side: str) -> tuple[slice, ...]:
+def conv(x: np.ndarray, w: np.ndarray, bias: np.ndarray, settings: Mapping[str, Any]) -> np.ndarray:
+    """Images by filters, as they lie in the scratchpad; the padding of the result is zero."""
+    image = x.reshape(*x.shape[:3], -1).transpose(0, 3, 1, 2)
+    filters = w.transpose(0, 4, 3, 5, 1, 2).reshape(-1, image.shape[1], *w.shape[1:3])
+    (y,) = convolved((image, filters[: bias.size], bias), settings)
+    return blocks(y.transpose(0, 2, 3, 1))
+
+
+def matmul(
+    x: np.ndarray, w: np.ndarray, bias: np.ndarray, settings: Mapping[str, Any]
+) -> np.ndarray:
+    """Rows by columns, likewise."""
+    columns = w.transpose(0, 2, 1, 3).reshape(-1, x.shape[1] * 16)[: bias.size]
+    return blocks(multiplied((x.reshape(len(x), -1), columns.T, bias), settings)[0])
+
+
+def blocks(y: np.ndarray) -> np.ndarray:
+    """The last dim in blocks of 16, padded with zeros."""
+    padded = np.pad(y, [*[(0, 0)] * (y.ndim - 1), (0, -y.shape[-1] % 16)])
+    return padded.reshape(*y.shape[:-1], -1, 16)
+
+
+def box(command: Mapping[str, Any]) -> tuple[slice, ...]:
     """The part of the tensor in DRAM that a copy is of."""
-    found = [slice(None)] * len(command[side]["shape"])
-    bounds = (command.get(name, ()) for name in ("axes", "starts", "stops"))
-    for axis, start, stop in zip(*bounds, strict=True):
-        found[axis] = slice(start, stop)
-    return tuple(found)
+    return tuple(slice(start, stop) for start, stop in command["box"])
 
 
 def cycles(commands: list[dict[str, Any]]) -> int:
@@ -110,10 +133,20 @@ def _use(memory: str, tensor: Mapping[str, Any], writes: bool) -> Use:
 
 
 def work(command: Mapping[str, Any]) -> int:
-    """Cycles of a command: bytes over the bus, or products over the unit."""
+    """Cycles of a command: bytes over the bus, or pairs of blocks through the unit."""
     if command["do"] in ("load", "store"):
-        near = command["to" if command["do"] == "load" else "from"]
+        far, near = command["from"], command["to"]
+        far, near = (far, near) if command["do"] == "load" else (near, far)
         size = prod(near["shape"]) * np.dtype(near["type"]).itemsize
-        return -(-size // BYTES_PER_CYCLE)
-    each = prod(command["w"]["shape"][1:]) if command["do"] == "conv" else command["w"]["shape"][0]
-    return -(-prod(command["y"]["shape"]) * each // MACS_PER_CYCLE[command["do"]])
+        return -(-size // BYTES_PER_CYCLE) + RUN * runs(far["shape"], command["box"])
+    places = prod(command["y"]["shape"][:-2])
+    return places * prod(command["w"]["shape"][:-2])
+
+
+def runs(shape: Sequence[int], bounds: Sequence[Sequence[int]]) -> int:
+    """How many runs of neighbours a box of a tensor consists of."""
+    found = 1
+    for i, (size, (start, stop)) in enumerate(zip(shape, bounds, strict=True)):
+        if stop - start < size:
+            found = prod(last - first for first, last in bounds[:i])
+    return found

@@ -153,3 +153,37 @@ def test_what_the_unit_lacks_runs_on_c_by_its_body(more: dict[str, Any]) -> None
     assert "nodes on npu" in check(model).plan.facts
     with pytest.raises(ErrorList, match=r"no groups|no dilation"):
         smelt.compile(model, target=npu, strict=True)
+
+
+def test_layers_that_no_single_axis_makes_fit_run_in_boxes_of_rows_and_filters() -> None:
+    """All filters take 36 KiB of 32, an image 16 KiB; the weights are packed for the unit."""
+    draft = Quantized(1, 64, 16, 16)
+    draft.conv((64, 64), 3, pads=[1, 1, 1, 1])
+    artifact = check(draft.done(1, 64, 16, 16))
+    convs = [each for each in commands(artifact) if each["do"] == "conv"]
+    assert {tuple(each["w"]["shape"][1:]) for each in convs} == {(3, 3, 4, 4, 16)}
+    loads = [each for each in commands(artifact) if each["do"] == "load"]
+    images, filters = (
+        [str(each["box"]) for each in loads if len(each["from"]["shape"]) == rank]
+        for rank in (5, 6)
+    )
+    assert len(set(images)) > 1
+    assert 1 < len(set(filters)) == len(filters)  # none is loaded twice
+    busy = 16 * 16 * 9 * 4 * 16  # a cycle for 16 channels by 4 filters, of 64 by 64
+    assert busy < artifact.report["each"][1]["cycles"] < 1.1 * busy
+
+
+def test_weights_lie_in_dram_in_the_order_of_the_unit() -> None:
+    draft = Quantized(1, 3, 8, 8)
+    draft.conv((3, 5), 1)
+    model = draft.done(1, 5, 8, 8)
+    artifact = check(model)
+    (conv,) = (each for each in commands(artifact) if each["do"] == "conv")
+    load = next(each for each in commands(artifact) if each.get("to") == conv["w"])
+    at, (blocks, *_) = load["from"]["at"], conv["w"]["shape"]
+    image = np.frombuffer(artifact.files["part1_npu/constants.bin"], np.int8)
+    packed = image[at : at + 4 * 16 * blocks].reshape(blocks, 4, 16)
+    w = numpy_helper.to_array(model.graph.initializer[2]).reshape(5, 3)
+    np.testing.assert_array_equal(packed.reshape(8, 16)[:5, :3], w)
+    assert not packed[1, 1:].any()
+    assert not packed[:, :, 3:].any()

@@ -104,6 +104,21 @@ class Slot:
         """Bytes in memory, elements packed; raises ValueError if a dim is symbolic."""
         return (prod(self.stored) * int(self.dtype.bitwidth) + 7) // 8
 
+    def box(self, box: Mapping[int, tuple[int, int]]) -> tuple[tuple[int, int], ...] | None:
+        """Start and stop of each dim in memory, for a ``box`` of the tensor by axis; None for one
+        that cuts a block of the layout."""
+        if self.layout is not None:
+            return self.layout.box(self.sizes, box)
+        return tuple(box.get(axis, (0, size)) for axis, size in enumerate(self.sizes))
+
+    def pack(self, array: np.ndarray) -> np.ndarray:
+        """``array`` as the slot holds it."""
+        return array if self.layout is None else self.layout.pack(array)
+
+    def unpack(self, stored: np.ndarray) -> np.ndarray:
+        """The tensor that the slot holds as ``stored``."""
+        return stored if self.layout is None else self.layout.unpack(stored, self.sizes)
+
 
 RESULT, ABSENT = -1, -2
 

@@ -25,13 +25,13 @@ _TERM = re.compile(r"([A-Z])|([1-9][0-9]*)([a-z])")
 class Layout:
     """How a tensor with dims ``axes``, a letter each, lies in memory.
 
-    ``order`` are those letters, outermost first, with blocks. Raises UsageError E660 where a dim
-    is missing, twice, or unknown.
+    ``order`` are those letters, outermost first, with blocks. Layouts that differ in letters only
+    are equal. Raises UsageError E660 where a dim is missing, twice, or unknown.
     """
 
-    axes: str
-    order: str
-    terms: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
+    axes: str = field(compare=False)
+    order: str = field(compare=False)
+    terms: tuple[tuple[int, int], ...] = field(init=False, repr=False)
     """``(axis, block)`` of each dim in memory; the block is 0 for what is left of the axis."""
 
     def __post_init__(self) -> None:

@@ -246,7 +246,7 @@ def _cuts(program: Program, instruction: Instruction) -> bool:
     slot = program.slots[whole]
     bounds = zip(instruction.ints("starts"), instruction.ints("stops"), strict=True)
     box = dict(zip(instruction.ints("axes"), bounds, strict=True))
-    return slot.layout is not None and slot.layout.box(slot.sizes, box) is None
+    return slot.box(box) is None
 
 
 def _broken(what: str) -> InternalError:

@@ -37,7 +37,22 @@ def overlapped(
     for at in range(len(order) - 1, -1, -1):
         if order[at][0].op == STORE:
             _pass_one(program, order, at, 1, order[at][0].inputs[0], memories)
-    return replace(program, instructions=[instruction for instruction, _ in order])
+    instructions = [instruction for instruction, _ in order]
+    _stores_first(instructions)
+    return replace(program, instructions=instructions)
+
+
+def _stores_first(instructions: list[Instruction]) -> None:
+    """Of copies between two computations Stores go first, for what they copy is there, while Loads
+    may wait for bytes that the computation before still reads. It makes nothing live longer."""
+    for at in range(1, len(instructions)):
+        place = at
+        while place and instructions[place].op == STORE and instructions[place - 1].op == LOAD:
+            store, load = instructions[place], instructions[place - 1]
+            if {*store.inputs, *store.outputs} & {*load.inputs, *load.outputs}:
+                break
+            instructions[place - 1 : place + 1] = store, load
+            place -= 1
 
 
 def _pass_one(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import permutations, product
+from itertools import islice, permutations, product
 from math import prod
 from typing import TypeAlias
 
@@ -18,7 +18,6 @@ from smelt.program.memory import aligned
 from smelt.program.storage import NeedsOf, no_needs
 from smelt.program.tile_regions import REGIONS, Box, RegionOf
 from smelt.program.tiling import Sizes, cuts_of, part_of, split, tile_of
-
 
 PAIR = 2
 """Axes up to which all sizes are tried; more are cut only where a pair does not fit, and halved."""
@@ -33,7 +32,7 @@ class Tiling:
 
     sizes: Sizes
     tiles: int
-    moved: float
+    moved: int
 
 
 Cost: TypeAlias = Callable[[Program, Instruction, Tiling], float]
@@ -72,6 +71,25 @@ def tile_to_fit(
     return tiled
 
 
+def misfit(
+    program: Program,
+    budget: int | Mapping[str, int],
+    axes: Sequence[int] = (2, 1),
+    regions: Mapping[str, RegionOf] = REGIONS,
+    needs_of: NeedsOf = no_needs,
+    *,
+    place: Place = one_place,
+    align: int = 1,
+    deepest: int = 3,
+) -> str:
+    """Why ``tile_to_fit`` with the same arguments leaves an instruction of ``program`` too large;
+    empty if it leaves none. For ``accepts``, of a node that ``lower_alone`` made a program of."""
+    budgets = budget if isinstance(budget, Mapping) else {"": budget}
+    search = _Search(program, budgets, axes, regions, needs_of, place, align, deepest, bytes_moved)
+    found = (search.misfit(instruction) for instruction in program.instructions)
+    return next((why for why in found if why), "")
+
+
 @dataclass
 class _Search:
     program: Program
@@ -99,18 +117,59 @@ class _Search:
                 if tiling is not None:
                     paid = self.cost(self.program, instruction, tiling)
                     tilings.append((paid, tiling.tiles, sizes))
-        for _, _, sizes in sorted(tilings, key=lambda each: each[:2]):
+        for _, _, sizes in sorted(tilings, key=lambda each: (*each[:2], len(each[2]))):
             if self._fits(self._largest(instruction, sizes, whole=True)):
                 return split(self.program, instruction, sizes, self.regions)
         return None
 
+    def misfit(self, instruction: Instruction) -> str:
+        """By how much the smallest tile is too large; empty if it fits."""
+        touched: Mapping[str, int] | None = self._touched(instruction, {}, {})
+        if self._fits(touched):
+            return ""
+        axes = self._axes(instruction) if instruction.op in self.regions else []
+        for order in permutations(axes, min(self.deepest, len(axes))):
+            smallest = self._smallest(instruction, order)
+            if self._fits(smallest):
+                return ""
+            touched = smallest or touched
+        assert touched is not None
+        over = {space: size for space, size in touched.items() if size > self.budget[space]}
+        return ", ".join(
+            f"its smallest tile takes {size} bytes of {self.budget[space]}"
+            + (f" in {space}" if space else "")
+            for space, size in over.items()
+        )
+
+    def _smallest(self, instruction: Instruction, order: Sequence[int]) -> Mapping[str, int] | None:
+        """Bytes of the smallest tile along all axes of ``order``. Some have to be larger than one
+        element, or they would be windows over padding alone."""
+        shape = self.program.slots[instruction.outputs[0]].sizes
+        size = 1
+        while size < 2 * max(shape):
+            steps = {
+                axis: max(self._step(instruction, axis), min(size, shape[axis])) for axis in order
+            }
+            found = self._largest(instruction, steps)
+            if found is not None:
+                return found
+            size *= 2
+        return None
+
+    def _axes(self, instruction: Instruction) -> list[int]:
+        shape = self.program.slots[instruction.outputs[0]].sizes
+        return [axis for axis in self.axes if axis < len(shape) and shape[axis] > 1]
+
+    def _step(self, instruction: Instruction, axis: int) -> int:
+        """The unit of sizes along ``axis``: a block of the result."""
+        layout = self.program.slots[instruction.outputs[0]].layout
+        return 1 if layout is None else layout.block(axis)
+
     def _sizes(self, instruction: Instruction, depth: int) -> Iterator[Sizes]:
         """Sizes along ``depth`` axes whose tiles fit, in each order of the loops."""
-        slot = self.program.slots[instruction.outputs[0]]
-        axes = [axis for axis in self.axes if axis < len(slot.shape) and slot.sizes[axis] > 1]
-        for order in permutations(axes, depth):
-            steps = [1 if slot.layout is None else slot.layout.block(axis) for axis in order]
-            tried = [_falling(slot.sizes[axis], n) for axis, n in zip(order, steps, strict=True)]
+        shape = self.program.slots[instruction.outputs[0]].sizes
+        for order in permutations(self._axes(instruction), depth):
+            tried = [_falling(shape[axis], self._step(instruction, axis)) for axis in order]
             few = [_halving(sizes) if depth > PAIR else sizes for sizes in tried[:-1]]
             for outer in product(*few):
                 yield from self._widest(instruction, order, outer, tried[-1])
@@ -118,17 +177,24 @@ class _Search:
     def _widest(
         self, instruction: Instruction, order: Sequence[int], outer: Sequence[int], last: list[int]
     ) -> Iterator[Sizes]:
-        """With the largest size of the ``last`` axis that fits, if one does."""
+        """With the largest size of the ``last`` axis that fits, if one does. Sizes that make no
+        tiles, as in the middle of a group, are passed over."""
+
+        def sizes(place: int) -> Sizes:
+            return dict(zip(order, (*outer, last[place]), strict=True))
+
         low, high = 0, len(last)
         while low < high:
             middle = (low + high) // 2
-            sizes = dict(zip(order, (*outer, last[middle]), strict=True))
-            if self._fits(self._largest(instruction, sizes)):
+            largest = self._largest(instruction, sizes(middle))
+            if largest is None or self._fits(largest):
                 high = middle
             else:
                 low = middle + 1
-        if low < len(last):
-            yield dict(zip(order, (*outer, last[low]), strict=True))
+        fitting = (
+            i for i in range(low, len(last)) if self._fits(self._largest(instruction, sizes(i)))
+        )
+        yield from (sizes(i) for i in islice(fitting, 1))
 
     def _largest(
         self, instruction: Instruction, sizes: Sizes, *, whole: bool = False
@@ -182,7 +248,9 @@ class _Search:
             loops = zip(told[: last + 1], counts, strict=False)
             loads = prod(count if share is None else share for share, count in loops)
             moved += slots[slot].nbytes * loads if slot >= 0 else 0
-        return None if any(each is None for each in shares) else Tiling(sizes, prod(counts), moved)
+        if any(each is None for each in shares):
+            return None
+        return Tiling(sizes, prod(counts), round(moved))
 
     def _shares(self, instruction: Instruction, axis: int, size: int) -> Mapping[int, float] | None:
         """How many times each operand that bands along ``axis`` read in part is read in all, halos

@@ -100,7 +100,7 @@ def tile_of(
     tile.attributes = current.attributes
     boxes = [(instruction.outputs[0], box)]
     boxes += [(instruction.inputs[position], part) for position, part in tile.inputs.items()]
-    return None if any(_cuts_block(program.slots[slot], part) for slot, part in boxes) else tile
+    return None if any(program.slots[slot].box(part) is None for slot, part in boxes) else tile
 
 
 def _alone(program: Program, instruction: Instruction) -> tuple[Program, Instruction]:
@@ -122,10 +122,6 @@ def _within(outer: Box, inner: Box) -> Box:
         for axis, (start, stop) in inner.items()
     }
     return {**outer, **moved}
-
-
-def _cuts_block(slot: Slot, box: Box) -> bool:
-    return slot.layout is not None and slot.layout.box(slot.sizes, box) is None
 
 
 def _band(program: Program, made: list[Instruction], slot: int, box: Box, origin: str) -> int:
