@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from smelt.frontends.onnx.extract import extract
     from smelt.frontends.weights import fill_weights
     from smelt.inspection import inspect
+    from smelt.networks import compile_einsum
+    from smelt.operators.semiring import Semiring
     from smelt.targets.base import Artifact, Target
 
 __version__ = "0.1.0"
@@ -36,6 +38,8 @@ _HOMES = {
     "optimize": ("smelt.compiler", "optimize"),
     "compile": ("smelt.compiler", "compile_model"),
     "fill_weights": ("smelt.frontends.weights", "fill_weights"),
+    "compile_einsum": ("smelt.networks", "compile_einsum"),
+    "Semiring": ("smelt.operators.semiring", "Semiring"),
     "extract": ("smelt.frontends.onnx.extract", "extract"),
     "reduce": ("smelt.check.reduce", "reduce"),
     "run": ("smelt.candidate", "run"),
@@ -54,9 +58,11 @@ _HOMES = {
 __all__ = [
     "Artifact",
     "HtmlReport",
+    "Semiring",
     "SmeltError",
     "Target",
     "compile",
+    "compile_einsum",
     "extract",
     "fill_weights",
     "function",

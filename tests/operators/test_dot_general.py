@@ -130,7 +130,7 @@ WRONG = {
     "twice": "smelt.DotGeneral<lhs_contracting=[1,1], rhs_contracting=[0,1]>(x, y)",
     "contracting and batch": "smelt.DotGeneral<lhs_contracting=[1], rhs_contracting=[0], lhs_batch=[1], rhs_batch=[1]>(x, y)",
     "sizes differ": "smelt.DotGeneral<lhs_contracting=[0], rhs_contracting=[0]>(x, y)",
-    "no semiring": 'smelt.DotGeneral<lhs_contracting=[1], rhs_contracting=[0], semiring="max_times">(x, y)',
+    "no semiring": 'smelt.DotGeneral<lhs_contracting=[1], rhs_contracting=[0], semiring="max_over">(x, y)',
 }
 
 

@@ -40,6 +40,7 @@ ARRAYS: dict[str, tuple[np.ndarray, ...]] = {
     "PivotsToPermutation": (np.array([[2, 2, 3, 3]], np.int32),),
     "DotGeneral": (uniform(2, 3, 4), uniform(4, 5)),
     "ConcatInterleave": (uniform(2, 3, 4), uniform(2, 3, 4)),
+    "Einsum": (uniform(2, 3, 3), uniform(3, 5), uniform(5, 2)),
     "Threefry2x32": (WORDS[:1], WORDS[1:2], WORDS, WORDS * 9),
     "ConvRelu": (uniform(1, 2, 5, 5), uniform(3, 2, 3, 3) - 0.5, uniform(3)),
     "Polygamma": (np.ones((2, 3), np.float32), uniform(2, 3)),
@@ -50,6 +51,7 @@ ATTRIBUTES: dict[str, dict[str, Any]] = {
     "PivotsToPermutation": {"permutation_size": 4},
     "DotGeneral": {"lhs_contracting": [2], "rhs_contracting": [0]},
     "ConcatInterleave": {"axis": 1},
+    "Einsum": {"equation": "abb,bc,cd->da"},
     "ConvRelu": {"kernel_shape": [3, 3], "strides": [1, 1], "dilations": [1, 1], "pads": [1] * 4},
 }
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from smelt.error_codes import (
     batches,
+    contractions,
     internal,
     jax_functions,
     limits,
@@ -23,7 +24,7 @@ FAMILIES: Mapping[str, tuple[str, Mapping[str, ErrorCode]]] = {
     "E3": ("invalid models", models.CODES),
     "E4": ("limits of a target", limits.CODES),
     "E5": ("resource limits", resources.CODES),
-    "E6": ("usage", {**usage.CODES, **batches.CODES}),
+    "E6": ("usage", {**usage.CODES, **contractions.CODES, **batches.CODES}),
     "E7": ("results that differ", results.CODES),
     "E9": ("mistakes of smelt", internal.CODES),
 }

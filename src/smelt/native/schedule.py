@@ -13,7 +13,7 @@ from smelt.ir.dims import binding_advice
 from smelt.native.fold_movement import fold_movement
 from smelt.native.fuse_finish import fuse_finishes
 from smelt.native.kernels import kernel_of
-from smelt.native.kernels.dot import is_product
+from smelt.native.kernels.dot_layout import is_product
 from smelt.native.kernels.kernel import Instance
 from smelt.native.memory import allocate, needs_of
 from smelt.native.operators import DOMAIN

@@ -15,12 +15,12 @@ import onnx_ir as ir
 from smelt.native.kernels.storage import LOAD, STORE
 from smelt.native.repeated import once
 from smelt.native.types import C_TYPES
-from smelt.program.instruction import Instruction, Program, Slot
+from smelt.program.instruction import DIAGONAL, Instruction, Program, Slot
 
 MOVES = frozenset(
     {
         *("Reshape", "Identity", "Transpose", "Expand", "Tile", "Concat", "Slice", "Gather"),
-        *("GatherElements", "GatherND", "Shape", "Size", "BitCast"),
+        *("GatherElements", "GatherND", "Shape", "Size", "BitCast", DIAGONAL),
     }
 )
 """Instructions whose kernels only copy elements, whatever they mean."""

@@ -7,47 +7,21 @@ Each of ``lhs_contracting[i]`` and ``rhs_contracting[i]`` is multiplied and summ
 
 from __future__ import annotations
 
-import math
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
+from smelt.errors import UsageError
 from smelt.ir.build import Builder
 from smelt.ir.shapes import Dim
 from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
+from smelt.operators.semiring import Semiring, semiring_of
 
 WIDE = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64)
 """Element types that every runtime contracts; narrower ones are widened first."""
-
-
-@dataclass(frozen=True)
-class Semiring:
-    """``plus`` reduces along axes, ``times`` combines two arrays; the ONNX names of both."""
-
-    plus: Callable[..., np.ndarray]
-    times: Callable[..., np.ndarray]
-    onnx_plus: str
-    onnx_times: str
-
-    def identity(self, dtype: np.dtype) -> np.ndarray:
-        """The identity of plus, which an empty sum gives, as a rank-0 array."""
-        number: float = 0
-        if self.onnx_plus != "ReduceSum":
-            low = self.onnx_plus == "ReduceMax"
-            number = -math.inf if low else math.inf
-            if dtype.kind in "iu":
-                number = np.iinfo(dtype).min if low else np.iinfo(dtype).max
-        return np.asarray(number, dtype=dtype)
-
-
-SEMIRINGS = {
-    "sum_product": Semiring(np.add.reduce, np.multiply, "ReduceSum", "Mul"),
-    "max_plus": Semiring(np.maximum.reduce, np.add, "ReduceMax", "Add"),
-    "min_plus": Semiring(np.minimum.reduce, np.add, "ReduceMin", "Add"),
-}
 
 
 @dataclass(frozen=True)
@@ -96,8 +70,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     lhs, rhs = inputs
     if lhs is None or rhs is None:
         raise ValueError("DotGeneral takes two operands")
-    if attributes["semiring"] not in SEMIRINGS:
-        raise ValueError(f"{attributes['semiring']!r} is none of {', '.join(SEMIRINGS)}")
+    _semiring(attributes)
     preferred = attributes["dtype"]
     dtype = ir.DataType(preferred) if isinstance(preferred, int) else lhs.dtype
     if preferred is None and None not in (lhs.dtype, rhs.dtype) and lhs.dtype != rhs.dtype:
@@ -120,6 +93,14 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     return (Result(dtype, ir.Shape([*batch, *free])),)
 
 
+def _semiring(attributes: Attributes) -> Semiring:
+    """Raises ValueError if there is no such semiring."""
+    try:
+        return semiring_of(attributes["semiring"])
+    except UsageError as error:
+        raise ValueError(str(error)) from error
+
+
 def _known(a: Dim, b: Dim) -> Dim:
     return a if isinstance(a, int) or not isinstance(b, int) else b
 
@@ -129,7 +110,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
     lhs, rhs = inputs
     assert lhs is not None
     assert rhs is not None
-    semiring = SEMIRINGS[str(attributes["semiring"])]
+    semiring = semiring_of(attributes["semiring"])
     parts = groups(attributes, lhs.ndim, rhs.ndim)
     preferred = attributes["dtype"]
     kinds = [ir.DataType.from_numpy(array.dtype) for array in (lhs, rhs)]
@@ -140,19 +121,15 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
     right = rhs.astype(wide).transpose(*parts.rhs_batch, *parts.rhs_free, *parts.rhs_contracting)
     left = np.expand_dims(left, tuple(range(nb + nl, nb + nl + nr)))
     right = np.expand_dims(right, tuple(range(nb, nb + nl)))
-    terms = semiring.times(left, right)
-    axes = tuple(range(nb + nl + nr, terms.ndim))
-    if axes:
-        # np.add sums small integers in a wider type unless told otherwise; maximum takes no dtype.
-        kind = {"dtype": wide} if semiring.onnx_plus == "ReduceSum" else {}
-        terms = semiring.plus(terms, axis=axes, initial=semiring.identity(wide)[()], **kind)
-    return (np.asarray(terms).astype(output.numpy()),)
+    terms = semiring.combine(left, right)
+    total = semiring.sum(terms, tuple(range(nb + nl + nr, terms.ndim)))
+    return (np.asarray(total).astype(output.numpy()),)
 
 
 def body(
     b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
 ) -> tuple[ir.Value, ...] | None:
-    """An Einsum for sum_product; else Add over broadcast operands, and a reduction."""
+    """An Einsum for sum_product; else operands combined by broadcasting, and a reduction."""
     lhs, rhs = inputs
     if lhs is None or rhs is None or lhs.shape is None or rhs.shape is None:
         return None
@@ -167,7 +144,7 @@ def body(
         equation = _equation(parts, len(lhs.shape), len(rhs.shape))
         result = b.op("Einsum", left, right, equation=equation)
     else:
-        result = _reduction(b, left, right, parts, SEMIRINGS[str(attributes["semiring"])])
+        result = _reduction(b, left, right, parts, semiring_of(attributes["semiring"]))
     return (_cast(b, result, output),)
 
 
@@ -204,11 +181,22 @@ def _reduction(
         left = b.op("Unsqueeze", left, b.const_i64(range(nb + nl, nb + nl + nr)))
     if nl:
         right = b.op("Unsqueeze", right, b.const_i64(range(nb, nb + nl)))
-    terms = b.op(semiring.onnx_times, left, right)
-    axes = tuple(range(nb + nl + nr, nb + nl + nr + len(parts.lhs_contracting)))
-    if not axes:
+    terms = b.op(semiring.times, left, right)
+    count = len(parts.lhs_contracting)
+    return reduced(b, terms, range(nb + nl + nr, nb + nl + nr + count), semiring)
+
+
+def reduced(b: Builder, terms: ir.Value, axes: Iterable[int], semiring: Semiring) -> ir.Value:
+    """The sum of ``terms`` along ``axes`` over ``semiring``, as ONNX nodes."""
+    along, shape = tuple(axes), terms.shape
+    if not along or terms.dtype is None:
         return terms
-    return b.op(semiring.onnx_plus, terms, b.const_i64(axes), keepdims=0)
+    if shape is not None and 0 in (shape[axis] for axis in along):
+        kept = [dim for axis, dim in enumerate(shape.dims) if axis not in along]
+        if all(isinstance(dim, int) for dim in kept):
+            zero = b.constant(semiring.zero_in(terms.dtype.numpy()))
+            return b.op("Expand", zero, b.const_i64([int(str(dim)) for dim in kept]))
+    return b.op(semiring.reduction, terms, b.const_i64(along), keepdims=0)
 
 
 def _moved(b: Builder, value: ir.Value, perm: tuple[int, ...]) -> ir.Value:

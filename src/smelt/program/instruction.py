@@ -34,6 +34,10 @@ EXPAND_AT_RUN_TIME = "smelt::ExpandAtRunTime"
 RANGE_AT_RUN_TIME = "smelt::RangeAtRunTime"
 """A Range that takes its limit, too, and must have as many elements as the model declares."""
 
+DIAGONAL = "smelt::Diagonal"
+"""Elements at equal places of several dims, as one dim. Attribute ``axes``: the dim of the result
+that each dim becomes."""
+
 AT_RUN_TIME = (REDUCE_AT_RUN_TIME, EXPAND_AT_RUN_TIME, RANGE_AT_RUN_TIME)
 """Instructions that find out sizes as they run, and end the run if they are not those declared."""
 

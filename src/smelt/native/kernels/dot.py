@@ -8,16 +8,16 @@ is copied into scratch space one panel at a time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from smelt.errors import InternalError
-from smelt.native.kernels import vector_dot
+from smelt.native.kernels import algebra, log_sum_exp_dot, vector_dot
+from smelt.native.kernels.dot_layout import Layout, layout_of_instance
 from smelt.native.kernels.finish import finish_of, merged_strides, overwritable
-from smelt.native.kernels.kernel import NUMBER, Instance, KernelContext, kernel
+from smelt.native.kernels.kernel import ANY, Instance, KernelContext, kernel
 from smelt.native.kernels.nest import index, row_major
-from smelt.native.kernels.tile import Product, columns_for, emit_columns, padded
+from smelt.native.kernels.tile import Algebra, Product, columns_for, emit_columns, padded
 from smelt.native.kernels.vector_dot import Matrices, pack, panel_workspace
 from smelt.native.kernels.vector_tile import Beside, Finish
 from smelt.program.instruction import DotDims
@@ -26,77 +26,12 @@ from smelt.program.storage import Needs
 FEWEST_COLUMNS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """Several dims walked as one: a size, and the stride on each side (0 where it is not)."""
-
-    size: int
-    lhs: int
-    rhs: int
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """A DotGeneral as loops over ``batch`` around one matrix product."""
-
-    batch: tuple[Axis, ...]
-    m: Axis
-    n: Axis
-    k: Axis
-
-
-def layout_of(dims: DotDims, lhs: Sequence[int], rhs: Sequence[int]) -> Layout | None:
-    """The loops of a product of dense ``lhs`` and ``rhs``; None if dims do not merge into them."""
-    left, right = row_major(lhs), row_major(rhs)
-    batch = [
-        Axis(lhs[i], left[i], right[j]) for i, j in zip(dims.lhs_batch, dims.rhs_batch, strict=True)
-    ]
-    pairs = zip(dims.lhs_contracting, dims.rhs_contracting, strict=True)
-    k = _merge([Axis(lhs[i], left[i], right[j]) for i, j in pairs])
-    m = _merge([Axis(lhs[i], left[i], 0) for i in dims.lhs_free(len(lhs))])
-    n = _merge([Axis(rhs[i], 0, right[i]) for i in dims.rhs_free(len(rhs))])
-    if m is None or n is None or k is None:
-        return None
-    return Layout(tuple(axis for axis in batch if axis.size != 1), m, n, k)
-
-
-def _merge(axes: Sequence[Axis]) -> Axis | None:
-    """One axis that walks ``axes``, None if their strides do not allow it."""
-    merged = Axis(1, 0, 0)
-    for axis in reversed(axes):
-        if axis.size == 1:
-            continue
-        if merged.size == 1:
-            merged = axis
-            continue
-        if axis.lhs != merged.lhs * merged.size or axis.rhs != merged.rhs * merged.size:
-            return None
-        merged = replace(merged, size=merged.size * axis.size)
-    return merged
-
-
-def layout_of_instance(instance: Instance) -> Layout | None:
-    """The loops of a DotGeneral, as ``layout_of``."""
-    dims = instance.instruction.attributes["dims"]
-    if not isinstance(dims, DotDims):
-        raise InternalError("E960", "a DotGeneral without dimension numbers")
-    return layout_of(dims, instance.shape(0), instance.shape(1))
-
-
-def is_product(instance: Instance) -> bool:
-    """True if the dims of a DotGeneral are one matrix product in a batch, as they lie in memory."""
-    return layout_of_instance(instance) is not None
-
-
 def _refuse(instance: Instance) -> str | None:
-    attributes = instance.instruction.attributes
-    if attributes.get("semiring", "sum_product") != "sum_product":
-        return f"the semiring {attributes['semiring']!r}"
     if instance.type(0) != instance.type(1):
         return "operands of two element types"
     if layout_of_instance(instance) is None:
         return "dims that are not one batch of matrices"
-    return None
+    return algebra.refusal(instance)
 
 
 def _panel(instance: Instance, layout: Layout) -> int:
@@ -153,29 +88,76 @@ def _is_packed(instance: Instance, layout: Layout) -> bool:
 
 
 def _in_vectors(instance: Instance, layout: Layout) -> bool:
-    """True for floats and columns enough that vectors are worth their padding."""
-    return instance.type(0).name == "float" and layout.n.size >= FEWEST_COLUMNS
+    """True for sums of products of floats, and columns enough that vectors are worth padding."""
+    enough = instance.type(0).name == "float" and layout.n.size >= FEWEST_COLUMNS
+    return enough and algebra.is_sum_product(instance)
 
 
 def _is_copied(layout: Layout) -> bool:
     return layout.n.rhs != 1 and layout.n.size > 1
 
 
-@kernel("DotGeneral", kinds=NUMBER, needs=_needs, refuse=_refuse, finishes=_finishes)
+@kernel("DotGeneral", kinds=ANY, needs=_needs, refuse=_refuse, finishes=_finishes)
 def dot_general(cx: KernelContext) -> None:
     """Loops over batches, panels of columns, and tiles of rows."""
     layout = layout_of_instance(cx)
     assert layout is not None
-    lhs, output = cx.input(0), cx.output()
-    m, n, k = layout.m, layout.n, layout.k
-    width = _panel(cx, layout)
+    m, n = layout.m, layout.n
     variables = [f"b{i}" for i in range(len(layout.batch))]
     sizes = [axis.size for axis in layout.batch]
     if 0 in (*sizes, m.size, n.size):
         return
+    if not algebra.is_sum_product(cx):
+        _emit_semiring(cx, layout, variables)
+        return
     if _in_vectors(cx, layout):
         _emit_vectors(cx, layout, variables)
         return
+    _emit_tiles(cx, layout, variables, None)
+
+
+def _emit_semiring(cx: KernelContext, layout: Layout, variables: Sequence[str]) -> None:
+    """By the plain comparison where the operands allow it, else by one that keeps NaN."""
+    semiring, output = algebra.semiring_in(cx), cx.output()
+    if layout.k.size == 0:
+        zero = semiring.zero_in(np.dtype(cx.program.slots[cx.instruction.outputs[0]].dtype.numpy()))
+        with cx.body.loop("i", output.size):
+            cx.body.line(f"{output.name}[i] = {output.type.literal(zero.item())};")
+        return
+    if semiring.plus == "LogAddExp":
+        _emit_log_sum_exp(cx, layout, variables)
+        return
+    plain = algebra.plain(semiring, output.type)
+    if plain is None:
+        _emit_tiles(cx, layout, variables, algebra.exact(semiring, output.type))
+        return
+    with cx.body.block(f"if ({algebra.ordinary(cx, semiring)})"):
+        _emit_tiles(cx, layout, variables, plain)
+    with cx.body.block("else"):
+        _emit_tiles(cx, layout, variables, algebra.exact(semiring, output.type))
+
+
+def _emit_log_sum_exp(cx: KernelContext, layout: Layout, variables: Sequence[str]) -> None:
+    m, n, k = layout.m, layout.n, layout.k
+    sizes = [axis.size for axis in layout.batch]
+    function = log_sum_exp_dot.panel_function(cx, cx.type(0))
+    a = at(cx.input(0).name, [*(axis.lhs for axis in layout.batch), m.lhs], [*variables, "i"])
+    b = at(cx.input(1).name, [*(axis.rhs for axis in layout.batch), n.rhs], [*variables, "j"])
+    steps = [step * m.size * n.size for step in row_major(sizes)]
+    c = at(cx.output().name, [*steps, n.size, 1], [*variables, "i", "j"])
+    panel = log_sum_exp_dot.PANEL
+    with cx.body.loops([*variables, "i"], [*sizes, m.size]), cx.body.loop("j", n.size, step=panel):
+        width = f"{n.size} - j < {panel} ? {n.size} - j : {panel}"
+        cx.body.line(f"{function}({k.size}, {a}, {k.lhs}, {b}, {k.rhs}, {n.rhs}, {c}, {width});")
+
+
+def _emit_tiles(
+    cx: KernelContext, layout: Layout, variables: Sequence[str], over: Algebra | None
+) -> None:
+    """Tiles of scalars, which compilers turn into vectors where they can."""
+    lhs, output, width = cx.input(0), cx.output(), _panel(cx, layout)
+    m, n, k = layout.m, layout.n, layout.k
+    sizes = [axis.size for axis in layout.batch]
     packed = _pack(cx, layout, width) if _is_packed(cx, layout) else None
     right = packed or cx.input(1).name
     with cx.body.loops(variables, sizes):
@@ -192,6 +174,7 @@ def dot_general(cx: KernelContext) -> None:
             b_k=k.rhs,
             c=at(output.name, [s * m.size * n.size for s in row_major(sizes)], variables),
             c_m=n.size,
+            algebra=over,
         )
         whole = n.size - n.size % width
         with cx.body.loop("j", whole, step=width):

@@ -11,7 +11,7 @@ from smelt.ir.rows import rows_taken
 from smelt.native.kernels.kernel import ANY, Instance, KernelContext, kernel
 from smelt.native.kernels.nest import emit_map, row_major
 from smelt.native.types import C_TYPES
-from smelt.program.instruction import EXPAND_AT_RUN_TIME
+from smelt.program.instruction import DIAGONAL, EXPAND_AT_RUN_TIME
 from smelt.program.storage import Needs
 
 
@@ -31,6 +31,16 @@ def transpose(cx: KernelContext) -> None:
     """Reads with permuted strides."""
     source, output = cx.walked(0), cx.output()
     strides = tuple(source.strides[axis] for axis in cx.ints("perm"))
+    emit_map(cx.body, output.shape, output.access(), [source.access(strides)], "{0}")
+
+
+@kernel(DIAGONAL, kinds=ANY)
+def diagonal(cx: KernelContext) -> None:
+    """Reads with the sum of the strides of dims that become one."""
+    source, output = cx.walked(0), cx.output()
+    strides = [0] * len(output.shape)
+    for axis, stride in zip(cx.ints("axes"), source.strides, strict=True):
+        strides[axis] += stride
     emit_map(cx.body, output.shape, output.access(), [source.access(strides)], "{0}")
 
 

@@ -25,12 +25,27 @@ UNROLL = 4
 
 
 @dataclass(frozen=True, slots=True)
+class Algebra:
+    """What a tile computes instead of sums of products: its ``name``, and C in element types.
+
+    ``start`` is what a sum starts from; ``step`` is the sum of ``{c}`` so far and of ``{t}``, which
+    is ``product`` of ``{a}`` and ``{v}``.
+    """
+
+    name: str
+    start: str
+    product: str
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
 class Product:
     """``C[m, n] = sum over k of A[m, k] * B[k, n]``, with constant sizes.
 
     ``a`` and ``c`` are pointers as C expressions; strides are in elements. B has unit stride
     along n and ``b_k`` along k. ``bias`` points to one number a row. ``relu`` clamps at 0.
-    ``width`` is ``n`` or more: B may be padded to whole vectors.
+    ``width`` is ``n`` or more: B may be padded to whole vectors. ``algebra`` is what sums and
+    multiplies, if those are no sum and product of numbers.
     """
 
     element: CType
@@ -48,6 +63,7 @@ class Product:
     bias: str = ""
     relu: bool = False
     width: int = 0
+    algebra: Algebra | None = None
 
     @property
     def computed(self) -> int:
@@ -95,8 +111,9 @@ def _tile(cx: KernelContext, p: Product, rows: int) -> str:
     """The support function for tiles of this size; the strides are its parameters."""
     suffix = ("_bias" if p.bias else "") + ("_relu" if p.relu else "")
     size = f"{rows}x{p.n}" + (f"of{p.computed}" if p.computed != p.n else "")
+    suffix += f"_{p.algebra.name}" if p.algebra else ""
     name = f"tile_{p.element.name}_{p.result.name}_{size}{suffix}"
-    element, result, sum_ = p.element.name, p.result.name, p.result.modular
+    element, result, sum_ = p.element.name, p.result.name, _sum_type(p)
     head = (
         f"static void {name}(ptrdiff_t kn, const {element} *restrict a, ptrdiff_t am, "
         f"ptrdiff_t ak, const {element} *restrict b, ptrdiff_t bk, {result} *restrict c, "
@@ -110,7 +127,8 @@ def _tile(cx: KernelContext, p: Product, rows: int) -> str:
             out.line(f"{sum_} c{m}[{p.computed}];")
         with out.loop("n", p.computed):
             for m in numbers:
-                out.line(f"c{m}[n] = {f'({sum_})bias[{m}]' if p.bias else 0};")
+                start = p.algebra.start if p.algebra else "0"
+                out.line(f"c{m}[n] = {f'({sum_})bias[{m}]' if p.bias else start};")
         out.line(f"const ptrdiff_t whole = kn - kn % {UNROLL};")
         _emit_steps(out, p, rows, UNROLL)
         _emit_steps(out, p, rows, 1)
@@ -131,7 +149,7 @@ def _index(m: int, stride: str) -> str:
 
 def _emit_steps(out: Writer, p: Product, rows: int, steps: int) -> None:
     """Add the products of ``steps`` values of k at a time: all whole groups, or the rest."""
-    sum_, numbers, unrolled = p.result.modular, range(rows), range(steps)
+    sum_, numbers, unrolled = _sum_type(p), range(rows), range(steps)
     start, stop = ("0", "whole") if steps > 1 else ("whole", "kn")
     with out.loop("k", stop, start, steps):
         for u in unrolled:
@@ -142,4 +160,20 @@ def _emit_steps(out: Writer, p: Product, rows: int, steps: int) -> None:
             for u in unrolled:
                 out.line(f"const {sum_} v{u} = ({sum_})b[(k + {u}) * bk + n];")
             for m in numbers:
-                out.line(f"c{m}[n] += {' + '.join(f'a{m}_{u} * v{u}' for u in unrolled)};")
+                if p.algebra is None:
+                    out.line(f"c{m}[n] += {' + '.join(f'a{m}_{u} * v{u}' for u in unrolled)};")
+                else:
+                    _emit_algebra(out, p.algebra, sum_, m, steps)
+
+
+def _sum_type(p: Product) -> str:
+    """Integers wrap around as unsigned ones; other algebras ask which is the greater."""
+    return p.result.modular if p.algebra is None else p.result.name
+
+
+def _emit_algebra(out: Writer, algebra: Algebra, type_: str, m: int, steps: int) -> None:
+    out.line(f"{type_} s{m} = c{m}[n];")
+    for u in range(steps):
+        out.line(f"const {type_} t{m}_{u} = {algebra.product.format(a=f'a{m}_{u}', v=f'v{u}')};")
+        out.line(f"s{m} = {algebra.step.format(c=f's{m}', t=f't{m}_{u}')};")
+    out.line(f"c{m}[n] = s{m};")

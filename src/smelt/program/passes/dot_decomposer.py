@@ -16,10 +16,8 @@ from math import prod
 
 import onnx_ir as ir
 
+from smelt.operators.semiring import semiring_of
 from smelt.program.instruction import AttributeValue, Dim, DotDims, Instruction, Program, Slot
-
-TIMES = {"sum_product": "Mul", "max_plus": "Add", "min_plus": "Add"}
-"""What a semiring multiplies with."""
 
 
 def run(program: Program, keep: Callable[[Instruction], bool] = lambda dot: False) -> bool:
@@ -123,7 +121,7 @@ class _Dot:
         right = self._reshaped(right, (*shape[:nb], *(1 for _ in lf), *shape[nb:]))
         dtype = max(self._dtype(output), self._dtype(left), key=lambda dtype: dtype.bitwidth)
         operands = (self._cast(left, dtype), self._cast(right, dtype))
-        times = TIMES[str(self.instruction.attributes["semiring"])]
+        times = semiring_of(self.instruction.attributes["semiring"]).times
         if dtype == self._dtype(output):
             self._emit(times, operands, (output,))
             return

@@ -9,7 +9,8 @@ from math import prod
 import numpy as np
 import onnx_ir as ir
 
-from smelt.operators.dot_general import SEMIRINGS, accumulator
+from smelt.operators.dot_general import accumulator
+from smelt.operators.semiring import SEMIRINGS, Semiring, semiring_of
 from smelt.program.instruction import DotDims
 from smelt.targets.host.kernels.kernel import Array, Call, Shaped, Step, kernel
 
@@ -53,9 +54,9 @@ def dot_general(call: Call) -> Step:
     scratch: list[Shaped] = [(o.shape, o.dtype) for o in (left, right) if o.copied]
     if out.dtype != wide:
         scratch.append((shape, np.dtype(wide)))
-    semiring = call.text("semiring")
+    semiring = semiring_of(call.text("semiring"))
     multiply: Callable[[Array, Array, Array], object] = np.matmul
-    if semiring != "sum_product":
+    if semiring != SEMIRINGS["sum_product"]:
         multiply = _over(semiring, np.dtype(wide))
 
     def run(x: Array, y: Array, target: Array, *buffers: Array) -> None:
@@ -96,13 +97,22 @@ def _is_blas_ready(matrix: Array) -> bool:
     return bool(by_rows or by_columns)
 
 
-def _over(name: str, dtype: np.dtype) -> Callable[[Array, Array, Array], None]:
-    semiring = SEMIRINGS[name]
-    identity = semiring.identity(dtype)[()]
+def _over(semiring: Semiring, dtype: np.dtype) -> Callable[[Array, Array, Array], None]:
+    zero = semiring.zero_in(dtype)[()]
+    if semiring == SEMIRINGS["or_and"]:
+        return _any_of_all
 
     def multiply(a: Array, b: Array, out: Array) -> None:
+        if a.shape[-1] == 0:
+            out[...] = zero
+            return
         for index in np.ndindex(*out.shape[:-1]):
-            terms = semiring.times(a[index][:, None], b[index[:-1]])
-            semiring.plus(terms, axis=0, out=out[index], initial=identity)
+            terms = semiring.combine(a[index][:, None], b[index[:-1]])
+            out[index] = semiring.sum(terms, (0,))
 
     return multiply
+
+
+def _any_of_all(a: Array, b: Array, out: Array) -> None:
+    """By floats, which BLAS multiplies: a sum of ones and zeros is 0 if there is no one."""
+    np.greater(np.matmul(a.astype(np.float32), b.astype(np.float32)), 0, out=out)

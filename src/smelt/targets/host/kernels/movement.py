@@ -8,8 +8,9 @@ from typing import Literal
 
 import numpy as np
 
+from smelt.operators.einsum import diagonal
 from smelt.program.indexing import pad_crops, slices
-from smelt.program.instruction import EXPAND_AT_RUN_TIME
+from smelt.program.instruction import DIAGONAL, EXPAND_AT_RUN_TIME
 from smelt.targets.host.kernels.kernel import Array, Call, Step, View, ViewKernel, kernel, view
 from smelt.targets.host.kernels.selected import checked
 
@@ -46,6 +47,13 @@ def slice_view(call: Call) -> View:
     return lambda x: x[index]
 
 
+@view(DIAGONAL)
+def diagonal_view(call: Call) -> View:
+    """Strides added up where dims become one."""
+    axes = call.ints("axes")
+    return lambda x: diagonal(x, axes)
+
+
 def _copy(make: ViewKernel) -> Callable[[Call], Step]:
     def prepare(call: Call) -> Step:
         look = make(call)
@@ -55,7 +63,10 @@ def _copy(make: ViewKernel) -> Callable[[Call], Step]:
     return prepare
 
 
-for _op, _view in (("Transpose", transpose_view), ("Expand", expand_view), ("Slice", slice_view)):
+for _op, _view in (
+    *(("Transpose", transpose_view), ("Expand", expand_view), ("Slice", slice_view)),
+    (DIAGONAL, diagonal_view),
+):
     kernel(_op)(_copy(_view))
 
 

@@ -1,0 +1,98 @@
+"""DotGeneral over a semiring that is not that of sums and products, in C.
+
+A maximum that keeps NaN takes twice as long as one that need not. So the operands are looked at
+first: where none is NaN, and none is an infinity of the sign that a sum could turn into NaN, the
+plain comparison gives the same.
+"""
+
+from __future__ import annotations
+
+from smelt.native.kernels.elementwise import combine
+from smelt.native.kernels.kernel import Instance, KernelContext
+from smelt.native.kernels.tile import Algebra
+from smelt.native.types import C_TYPES, CType
+from smelt.native.writer import Writer
+from smelt.operators.semiring import SEMIRINGS, Semiring, semiring_of
+
+PLAIN = {"Max": "{t} > {c} ? {t} : {c}", "Min": "{t} < {c} ? {t} : {c}"}
+"""Right for numbers; of a NaN they keep nothing."""
+
+BITS = {"And": "&", "Or": "|"}
+"""Of booleans, which are 0 or 1; they take no branches."""
+
+SUM_PRODUCT = SEMIRINGS["sum_product"]
+
+
+def semiring_in(instance: Instance) -> Semiring:
+    """What a DotGeneral sums and multiplies by."""
+    return semiring_of(instance.instruction.attributes.get("semiring", "sum_product"))
+
+
+def is_sum_product(instance: Instance) -> bool:
+    """True for sums of products of numbers."""
+    return semiring_in(instance) == SUM_PRODUCT
+
+
+def refusal(instance: Instance) -> str | None:
+    """Why a semiring is not defined on the elements of an instance."""
+    semiring, kind = semiring_in(instance), result_type(instance).kind
+    if semiring.is_of_truths != (kind == "bool"):
+        return f"the semiring {semiring} of {kind}s"
+    if semiring.plus == "LogAddExp" and kind != "float":
+        return "logarithms of integers"
+    return None
+
+
+def result_type(instance: Instance) -> CType:
+    """The type of the elements of the result."""
+    return C_TYPES[instance.program.slots[instance.instruction.outputs[0]].dtype]
+
+
+def exact(semiring: Semiring, type_: CType) -> Algebra:
+    """A step that keeps NaN as NumPy does."""
+    name = f"{semiring.plus}_{semiring.times}".lower()
+    start = _start(semiring, type_)
+    if type_.kind == "bool":
+        return Algebra(
+            name, start, f"{{a}} {BITS[semiring.times]} {{v}}", f"{{c}} {BITS[semiring.plus]} {{t}}"
+        )
+    product = combine(semiring.times, type_, "{a}", "{v}")
+    return Algebra(name, start, product, combine(semiring.plus, type_, "{t}", "{c}"))
+
+
+def plain(semiring: Semiring, type_: CType) -> Algebra | None:
+    """A step for elements that ``ordinary`` accepts; None if there is no faster one."""
+    if type_.kind != "float" or semiring.plus not in PLAIN:
+        return None
+    step = PLAIN[semiring.plus]
+    times = PLAIN.get(semiring.times, "").format(t="{a}", c="{v}")
+    product = times or combine(semiring.times, type_, "{a}", "{v}")
+    name = f"plain_{semiring.plus}_{semiring.times}".lower()
+    return Algebra(name, _start(semiring, type_), product, step)
+
+
+def _start(semiring: Semiring, type_: CType) -> str:
+    return {"Max": type_.lowest(), "Min": type_.highest(), "And": "1"}.get(semiring.plus, "0")
+
+
+def ordinary(cx: KernelContext, semiring: Semiring) -> str:
+    """C that is true if no product or sum of the operands of ``cx`` can be NaN."""
+    type_ = cx.type(0)
+    tests = {
+        ("Max", "Add"): ("below", "x[i] < INFINITY"),
+        ("Min", "Add"): ("above", "x[i] > -INFINITY"),
+    }
+    numbers = ("number", "x[i] == x[i]")
+    finite = ("finite", "x[i] - x[i] == 0")
+    by_times = {"Max": numbers, "Min": numbers}
+    name, test = tests.get((semiring.plus, semiring.times), by_times.get(semiring.times, finite))
+    out = Writer()
+    function = f"all_{name}_{type_.name}"
+    out.line(f"static int {function}(const {type_.name} *restrict x, ptrdiff_t n)")
+    with out.block(""):
+        out.line("int wrong = 0;")
+        with out.loop("i", "n"):
+            out.line(f"wrong |= !({test});")
+        out.line("return !wrong;")
+    cx.call(function, out.text())
+    return " && ".join(f"{function}({x.name}, {x.size})" for x in (cx.input(0), cx.input(1)))

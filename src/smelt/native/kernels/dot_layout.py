@@ -1,0 +1,73 @@
+"""How the operands of a DotGeneral lie in memory: one matrix product in loops over a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from smelt.errors import InternalError
+from smelt.native.kernels.kernel import Instance
+from smelt.native.kernels.nest import row_major
+from smelt.program.instruction import DotDims
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Several dims walked as one: a size, and the stride on each side (0 where it is not)."""
+
+    size: int
+    lhs: int
+    rhs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A DotGeneral as loops over ``batch`` around one matrix product."""
+
+    batch: tuple[Axis, ...]
+    m: Axis
+    n: Axis
+    k: Axis
+
+
+def layout_of(dims: DotDims, lhs: Sequence[int], rhs: Sequence[int]) -> Layout | None:
+    """The loops of a product of dense ``lhs`` and ``rhs``; None if dims do not merge into them."""
+    left, right = row_major(lhs), row_major(rhs)
+    batch = [
+        Axis(lhs[i], left[i], right[j]) for i, j in zip(dims.lhs_batch, dims.rhs_batch, strict=True)
+    ]
+    pairs = zip(dims.lhs_contracting, dims.rhs_contracting, strict=True)
+    k = _merge([Axis(lhs[i], left[i], right[j]) for i, j in pairs])
+    m = _merge([Axis(lhs[i], left[i], 0) for i in dims.lhs_free(len(lhs))])
+    n = _merge([Axis(rhs[i], 0, right[i]) for i in dims.rhs_free(len(rhs))])
+    if m is None or n is None or k is None:
+        return None
+    return Layout(tuple(axis for axis in batch if axis.size != 1), m, n, k)
+
+
+def _merge(axes: Sequence[Axis]) -> Axis | None:
+    """One axis that walks ``axes``, None if their strides do not allow it."""
+    merged = Axis(1, 0, 0)
+    for axis in reversed(axes):
+        if axis.size == 1:
+            continue
+        if merged.size == 1:
+            merged = axis
+            continue
+        if axis.lhs != merged.lhs * merged.size or axis.rhs != merged.rhs * merged.size:
+            return None
+        merged = replace(merged, size=merged.size * axis.size)
+    return merged
+
+
+def layout_of_instance(instance: Instance) -> Layout | None:
+    """The loops of a DotGeneral, as ``layout_of``."""
+    dims = instance.instruction.attributes["dims"]
+    if not isinstance(dims, DotDims):
+        raise InternalError("E960", "a DotGeneral without dimension numbers")
+    return layout_of(dims, instance.shape(0), instance.shape(1))
+
+
+def is_product(instance: Instance) -> bool:
+    """True if the dims of a DotGeneral are one matrix product in a batch, as they lie in memory."""
+    return layout_of_instance(instance) is not None

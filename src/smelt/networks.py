@@ -1,0 +1,104 @@
+"""Tensor networks: contractions of any number of operands, compiled from their equation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.compiler import compile_model
+from smelt.errors import UsageError
+from smelt.ir.shapes import Dim
+from smelt.operators import expand
+from smelt.operators.contraction import Path, find_path, parse, sizes_of, with_ones_apart
+from smelt.operators.semiring import Semiring, semiring_of
+from smelt.targets.base import Artifact, Target
+from smelt.targets.registry import find_target
+
+OPSET = 23
+MOST_DIMS = 64
+"""NumPy's arrays have no more."""
+
+
+def compile_einsum(
+    equation: str,
+    shapes: Sequence[Sequence[int | str]],
+    dtype: Any = np.float32,
+    *,
+    target: str | Target = "host",
+    semiring: str | Semiring = "sum_product",
+    optimize: str | Path = "auto",
+    memory_limit: int | None = None,
+    **options: Any,
+) -> Artifact:
+    """A contraction, compiled: ``smelt.compile_einsum("ab,bc->ac", [(2, 3), (3, 4)])(x, y)``.
+
+    ``equation`` is that of ``numpy.einsum`` with any characters as labels, for operands of
+    ``shapes``, whose sizes are numbers or names, and one ``dtype``; a size of 1 repeats beside a
+    larger one. The artifact takes an array for each operand and returns one result, both of
+    ``dtype``; arrays that are contiguous are not copied.
+
+    ``semiring`` says what multiplies and sums: a name, such as ``max_plus``, or a ``Semiring``. The
+    operands meet in pairs by the path that ``optimize`` says, a finder of opt_einsum or pairs as it
+    gives them; no result in between has more than ``memory_limit`` elements, if that is given.
+    ``options`` are those of the target.
+
+    Raises UsageError E690 for an equation, E691 for shapes or a dtype, E692 for a semiring and E693
+    for a path that cannot be, and what ``smelt.compile`` does.
+    """
+    algebra = semiring_of(semiring)
+    given = np.dtype(dtype)
+    if not algebra.takes(given):
+        fix = "semiring='or_and'" if given.kind == "b" else "another dtype=, or another semiring="
+        raise UsageError("E691", f"the semiring {algebra} is not defined on {given}", fix=fix)
+    dims = [[_dim(size) for size in shape] for shape in shapes]
+    try:
+        parsed = parse(equation, [len(shape) for shape in dims])
+    except ValueError as error:
+        raise UsageError("E690", "the equation does not fit", why=str(error)) from error
+    try:
+        parsed = with_ones_apart(parsed, dims)
+    except ValueError as error:
+        raise UsageError("E691", "the shapes do not fit the equation", why=str(error)) from error
+    if max(map(len, (*parsed.terms, parsed.out))) > MOST_DIMS:
+        raise UsageError("E691", f"arrays have at most {MOST_DIMS} dims")
+    sizes = sizes_of(parsed.terms, dims)
+    path = find_path(parsed, sizes, optimize, memory_limit)
+    out = [sizes[label] for label in parsed.out]
+    attributes: dict[str, Any] = {"equation": str(parsed), "semiring": str(algebra)}
+    if path:
+        attributes["path"] = [number for pair in path for number in pair]
+    model = _model(dims, out, ir.DataType.from_numpy(given), attributes)
+    chosen = find_target(target)
+    if chosen.computes is not None:  # it lowers the contraction, and there is nothing to optimize
+        return compile_model(model, target=chosen, pipeline="", **options)
+    expand(model)
+    return compile_model(model, target=chosen, **options)
+
+
+def _dim(size: int | str) -> Dim:
+    if isinstance(size, str):
+        return ir.SymbolicDim(size)
+    if int(size) < 0:
+        raise UsageError("E691", f"{size} is no size of a dim")
+    return int(size)
+
+
+def _model(
+    shapes: Sequence[Sequence[Dim]], out: Sequence[Dim], dtype: ir.DataType, attributes: Any
+) -> ir.Model:
+    """One Einsum, of smelt."""
+    names = [f"operand_{index}" for index in range(len(shapes))]
+    kind = ir.TensorType(dtype)
+    inputs = [
+        ir.Value(name=name, type=kind, shape=ir.Shape(shape))
+        for name, shape in zip(names, shapes, strict=True)
+    ]
+    node = ir.node("Einsum", inputs, attributes, domain="smelt", name="contraction")
+    result = node.outputs[0]
+    result.name, result.type, result.shape = "result", kind, ir.Shape(out)
+    imports = {"": OPSET, "smelt": 1}
+    graph = ir.Graph(inputs, [result], nodes=[node], name="einsum", opset_imports=imports)
+    return ir.Model(graph, ir_version=11)

@@ -1,0 +1,274 @@
+"""How an einsum of any operands is computed: a path of pairs, and the steps of each.
+
+The path is that of opt_einsum. Before it, each operand loses what no other has: dims that are
+named twice become diagonals, and dims that only this operand has are summed. What computes steps
+(Programs, models, NumPy) reads them from ``plan_of``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from smelt.errors import UsageError
+from smelt.ir.shapes import Dim, same_dim
+
+Labels = tuple[str, ...]
+Path = Sequence[Sequence[int]]
+
+DIAGONAL, SQUEEZE, REDUCE, DOT, TRANSPOSE = (
+    "Diagonal",
+    "Squeeze",
+    "Reduce",
+    "DotGeneral",
+    "Transpose",
+)
+UNKNOWN_SIZE = 64
+"""What a symbolic dim counts as when a path is chosen."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: ``inputs`` are numbers of operands, then of results in order; ``labels`` its own.
+
+    ``axes`` are the dim of the result that each dim becomes (Diagonal), the dims that go (Squeeze,
+    Reduce), or the permutation (Transpose); ``dims`` are those of a DotGeneral, contracting and
+    batch, of each side.
+    """
+
+    op: str
+    inputs: tuple[int, ...]
+    labels: Labels
+    axes: tuple[int, ...] = ()
+    dims: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Equation:
+    """The labels of each operand, and of the result; dims under an ellipsis count from the back."""
+
+    terms: tuple[Labels, ...]
+    out: Labels
+
+    def __str__(self) -> str:
+        """As text, with characters of their own for dims under an ellipsis."""
+        labels = dict.fromkeys(label for term in self.terms for label in term)
+        fresh = (c for c in map(chr, range(0xF8FE, 0xE000, -1)) if c not in labels)
+        names = {label: label if len(label) == 1 else next(fresh) for label in labels}
+        terms, out = (
+            ["".join(names[label] for label in term) for term in side]
+            for side in (self.terms, (self.out,))
+        )
+        return f"{','.join(terms)}->{out[0]}"
+
+
+def parse(equation: str, ranks: Sequence[int]) -> Equation:
+    """``equation`` for operands of ``ranks``, any character but ``,->.`` and blanks being a label.
+
+    Without an arrow, the result has the labels that occur once, sorted, after the dims under
+    ellipses. Raises ValueError with a sentence if it does not fit.
+    """
+    text = "".join(equation.split())
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise ValueError(f"equation {equation!r} does not fit {len(ranks)} operands")
+    for term in (*terms, right):
+        if set(term.replace("...", "")) & set(".->,"):
+            raise ValueError(f"{term!r} is no term of an equation")
+    hidden = [rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)]
+    for term, count, rank in zip(terms, hidden, ranks, strict=True):
+        if count < 0 or (count and "..." not in term):
+            raise ValueError(f"term {term!r} does not fit an operand of {rank} dims")
+    widest = max((n for t, n in zip(terms, hidden, strict=True) if "..." in t), default=0)
+    labels = [_expand(term, count) for term, count in zip(terms, hidden, strict=True)]
+    if arrow:
+        out = _expand(right, widest)
+    else:
+        every = [label for term in labels for label in term if len(label) == 1]
+        once = sorted(label for label in set(every) if every.count(label) == 1)
+        out = (*_expand("...", widest), *once)
+    if len(set(out)) < len(out):
+        raise ValueError(f"the result of {equation!r} repeats a label")
+    known = {label for term in labels for label in term}
+    for label in out:
+        if label not in known:
+            raise ValueError(f"no operand of {equation!r} has the dim {label!r} of the result")
+    return Equation(tuple(labels), out)
+
+
+def _expand(term: str, hidden: int) -> Labels:
+    before, dots, after = term.partition("...")
+    if "..." in after:
+        raise ValueError(f"{term!r} has two ellipses")
+    middle = [f"...{i}" for i in range(hidden, 0, -1)] if dots else []
+    return (*before, *middle, *after)
+
+
+def sizes_of(terms: Sequence[Labels], shapes: Sequence[Sequence[Dim]]) -> dict[str, Dim]:
+    """The size of each label; a size of 1 repeats. Raises ValueError if others differ."""
+    sizes: dict[str, Dim] = {}
+    for term, shape in zip(terms, shapes, strict=True):
+        for label, dim in zip(term, shape, strict=True):
+            known = sizes.setdefault(label, dim)
+            if known == 1:
+                sizes[label] = dim
+            elif dim != 1 and not same_dim(known, dim):
+                raise ValueError(f"sizes {known} and {dim} of {label!r} are not known to be equal")
+    return sizes
+
+
+def with_ones_apart(equation: Equation, shapes: Sequence[Sequence[Dim]]) -> Equation:
+    """``equation`` with labels of their own for dims of size 1 that repeat beside larger ones.
+
+    The sum over such a dim is what it holds, so all labels stand for equal sizes then.
+    """
+    sizes = sizes_of(equation.terms, shapes)
+    used = {label for term in equation.terms for label in term}
+    fresh = (label for label in map(chr, range(0xE000, 0xF8FF)) if label not in used)
+    terms = [
+        tuple(
+            next(fresh) if dim == 1 and sizes[label] != 1 else label
+            for label, dim in zip(term, shape, strict=True)
+        )
+        for term, shape in zip(equation.terms, shapes, strict=True)
+    ]
+    return Equation(tuple(terms), equation.out)
+
+
+def find_path(
+    equation: Equation,
+    sizes: Mapping[str, Dim],
+    optimize: str | Path = "auto",
+    memory_limit: int | None = None,
+) -> list[tuple[int, ...]]:
+    """Which operands meet, in order, as opt_einsum counts them: results are appended.
+
+    ``optimize`` names a finder of opt_einsum, or is a path; ``memory_limit`` is the most elements
+    that a result in between may have. Raises UsageError E693.
+    """
+    count = len(equation.terms)
+    if not isinstance(optimize, str):
+        path = [tuple(int(i) for i in pair) for pair in optimize]
+        _check_path(path, count)
+        return path
+    trivial: list[tuple[int, ...]] = [(0, 1)] if count == 2 else []
+    if count < 3 and optimize == "auto":
+        return trivial
+    from opt_einsum import paths
+
+    try:
+        finder = paths.get_path_fn(optimize)
+    except KeyError as error:
+        why = f"opt_einsum has no finder of paths named {optimize!r}"
+        raise UsageError("E693", why, fix="auto, greedy, dp, ...") from error
+    if count < 3:
+        return trivial
+    # Numbers, for the order of sets of texts differs from one process to the next.
+    number = {label: index for index, label in enumerate(sizes)}
+    counts = {number[k]: d if isinstance(d, int) else UNKNOWN_SIZE for k, d in sizes.items()}
+    inputs = [frozenset(number[label] for label in term) for term in equation.terms]
+    out = frozenset(number[label] for label in equation.out)
+    found = [tuple(pair) for pair in finder(inputs, out, counts, memory_limit)]
+    if any(len(pair) > 2 for pair in found):
+        raise UsageError(
+            "E693",
+            f"no path was found whose results have at most {memory_limit} elements",
+            fix="allow more with memory_limit=, or try optimize='dp'",
+        )
+    return found
+
+
+def _check_path(path: Sequence[tuple[int, ...]], count: int) -> None:
+    left = count
+    for pair in path:
+        if len(set(pair)) != 2 or not all(0 <= i < left for i in pair):
+            raise UsageError("E693", f"{pair} names no two of {left} operands")
+        left -= 1
+    if left != 1:
+        raise UsageError(
+            "E693", f"the path leaves {left} operands", fix="name pairs until one is left"
+        )
+
+
+@dataclass
+class _Planner:
+    """Operands and results by number: the labels of each, and the steps so far."""
+
+    sizes: Mapping[str, Dim]
+    labels: list[Labels] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+
+    def add(self, op: str, inputs: tuple[int, ...], labels: Sequence[str], **what: object) -> int:
+        self.steps.append(Step(op, inputs, tuple(labels), **what))  # type: ignore[arg-type]
+        self.labels.append(tuple(labels))
+        return len(self.labels) - 1
+
+    def diagonal(self, number: int) -> int:
+        labels = self.labels[number]
+        once = tuple(dict.fromkeys(labels))
+        if len(once) == len(labels):
+            return number
+        axes = tuple(once.index(label) for label in labels)
+        return self.add(DIAGONAL, (number,), once, axes=axes)
+
+    def summed(self, number: int, kept: set[str]) -> int:
+        labels = self.labels[number]
+        axes = tuple(i for i, label in enumerate(labels) if label not in kept)
+        if not axes:
+            return number
+        left = [label for label in labels if label in kept]
+        ones = all(self.sizes.get(labels[axis]) == 1 for axis in axes)
+        return self.add(SQUEEZE if ones else REDUCE, (number,), left, axes=axes)
+
+    def product(self, a: int, b: int, kept: set[str], wanted: Labels | None) -> int:
+        """One DotGeneral, whose batch dims come as in ``wanted``, if that is given."""
+        x, y = self.labels[a], self.labels[b]
+        shared = [label for label in x if label in y]
+        batch = [label for label in (wanted or x) if label in shared and label in kept]
+        summed = [label for label in shared if label not in kept]
+        free = [[label for label in side if label not in shared] for side in (x, y)]
+        if wanted == (*batch, *free[1], *free[0]) != (*batch, *free[0], *free[1]):
+            a, b = b, a
+        return self._dot(a, b, batch, summed)
+
+    def _dot(self, a: int, b: int, batch: Sequence[str], summed: Sequence[str]) -> int:
+        x, y = self.labels[a], self.labels[b]
+        dims = tuple(
+            tuple(side.index(label) for label in group)
+            for group in (summed, batch)
+            for side in (x, y)
+        )
+        shared = {*summed, *batch}
+        free = [label for label in (*x, *y) if label not in shared]
+        return self.add(DOT, (a, b), (*batch, *free), dims=dims)
+
+
+def plan_of(equation: Equation, path: Path, sizes: Mapping[str, Dim]) -> tuple[list[Step], int]:
+    """The steps that contract operands by ``path``, and the number of what is the result.
+
+    ``sizes`` tell which dims are 1, so that a sum is none; they may be left out.
+    """
+    made = _Planner(sizes, list(equation.terms))
+    out = equation.out
+    readers: dict[str, int] = dict.fromkeys(out, 1)
+    alive = [made.diagonal(number) for number in range(len(equation.terms))]
+    for number in alive:
+        for label in made.labels[number]:
+            readers[label] = readers.get(label, 0) + 1
+    needed = {label for label, count in readers.items() if count > 1}
+    alive = [made.summed(number, needed) for number in alive]
+    for pair in path:
+        a, b = (alive[i] for i in pair)
+        alive = [number for i, number in enumerate(alive) if i not in pair]
+        for label in (*made.labels[a], *made.labels[b]):
+            readers[label] -= 1
+        kept = {label for label in (*made.labels[a], *made.labels[b]) if readers[label]}
+        alive.append(made.product(a, b, kept, None if alive else out))
+        for label in made.labels[alive[-1]]:
+            readers[label] += 1
+    result = alive[0]
+    if made.labels[result] != out:
+        perm = tuple(made.labels[result].index(label) for label in out)
+        result = made.add(TRANSPOSE, (result,), out, axes=perm)
+    return made.steps, result

@@ -1,0 +1,163 @@
+"""``smelt.Einsum``: a contraction of any operands over a semiring, by a path of its own.
+
+``equation`` is that of ONNX's Einsum, with any characters as labels; dims of one label have equal
+sizes. ``path`` are the pairs that meet, flat; without one it is found.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.shapes import Dim
+from smelt.operators import dot_general
+from smelt.operators.contraction import (
+    DIAGONAL,
+    DOT,
+    REDUCE,
+    SQUEEZE,
+    Path,
+    Step,
+    find_path,
+    parse,
+    plan_of,
+    sizes_of,
+)
+from smelt.operators.declare import (
+    Attribute,
+    Attributes,
+    Computed,
+    Given,
+    Operator,
+    Result,
+    ints_of,
+)
+from smelt.operators.semiring import Semiring, semiring_of
+
+
+def path_in(attributes: Attributes) -> Path | None:
+    """The pairs of the attribute ``path``; None without one."""
+    flat = ints_of(attributes, "path")
+    return list(zip(flat[::2], flat[1::2], strict=True)) if flat else None
+
+
+def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
+    """The element type of the operands, and the sizes of the labels of the result."""
+    values = [value for value in inputs if value is not None]
+    semiring_of(attributes["semiring"])
+    dtypes = {value.dtype for value in values}
+    dtype = dtypes.pop() if len(dtypes) == 1 else None
+    shapes = [value.shape.dims for value in values if value.shape is not None]
+    if len(shapes) < len(inputs):
+        return (Result(dtype, None),)
+    equation = parse(str(attributes["equation"]), [len(shape) for shape in shapes])
+    sizes = sizes_of(equation.terms, shapes)
+    return (Result(dtype, ir.Shape([sizes[label] for label in equation.out])),)
+
+
+def _steps(shapes: Sequence[Sequence[Dim]], attributes: Attributes) -> tuple[list[Step], int]:
+    equation = parse(str(attributes["equation"]), [len(shape) for shape in shapes])
+    sizes = {
+        label: dim
+        for term, shape in zip(equation.terms, shapes, strict=True)
+        for label, dim in zip(term, shape, strict=True)
+    }
+    path = path_in(attributes)
+    return plan_of(equation, find_path(equation, sizes) if path is None else path, sizes)
+
+
+def reference(inputs: Given, attributes: Attributes) -> Computed:
+    """The steps of the path, one by one."""
+    arrays = [array for array in inputs if array is not None]
+    semiring = semiring_of(attributes["semiring"])
+    steps, result = _steps([array.shape for array in arrays], attributes)
+    for step in steps:
+        arrays.append(_computed(step, [arrays[i] for i in step.inputs], semiring))
+    return (arrays[result],)
+
+
+def _computed(step: Step, arrays: Sequence[np.ndarray], semiring: Semiring) -> np.ndarray:
+    x = arrays[0]
+    if step.op == DOT:
+        attributes = {**_NO_ATTRIBUTES, **_numbers(step), "semiring": str(semiring)}
+        return np.asarray(dot_general.reference(arrays, attributes)[0])
+    if step.op == REDUCE:
+        return semiring.sum(x, step.axes)
+    if step.op == SQUEEZE:
+        return np.squeeze(x, step.axes)
+    if step.op == DIAGONAL:
+        return diagonal(x, step.axes)
+    return x.transpose(step.axes)
+
+
+def diagonal(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
+    """A view of the elements of ``x`` where dims that become one dim are at equal places."""
+    count = max(axes) + 1
+    shape, strides = [0] * count, [0] * count
+    for axis, size, stride in zip(axes, x.shape, x.strides, strict=True):
+        shape[axis] = size
+        strides[axis] += stride
+    return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False)
+
+
+def _numbers(step: Step) -> dict[str, tuple[int, ...]]:
+    names = ("lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch")
+    return dict(zip(names, step.dims, strict=True))
+
+
+def body(
+    b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
+) -> tuple[ir.Value, ...] | None:
+    """The steps of the path as DotGenerals and what ONNX has."""
+    values = [value for value in inputs if value is not None]
+    shapes = [value.shape.dims for value in values if value.shape is not None]
+    if len(shapes) < len(inputs):
+        return None
+    semiring = semiring_of(attributes["semiring"])
+    steps, result = _steps(shapes, attributes)
+    for step in steps:
+        values.append(_built(b, step, [values[i] for i in step.inputs], semiring))
+    if result < len(inputs):
+        return (b.op("Identity", values[result]),)
+    return (values[result],)
+
+
+def _built(b: Builder, step: Step, values: Sequence[ir.Value], semiring: Semiring) -> ir.Value:
+    x = values[0]
+    if step.op == DOT:
+        attributes: dict[str, Any] = {k: dims for k, dims in _numbers(step).items() if dims}
+        return b.op("DotGeneral", *values, domain="smelt", semiring=str(semiring), **attributes)
+    if step.op == REDUCE:
+        return dot_general.reduced(b, x, step.axes, semiring)
+    if step.op == SQUEEZE:
+        return b.op("Squeeze", x, b.const_i64(step.axes))
+    if step.op == DIAGONAL:
+        before = "".join(string.ascii_letters[axis] for axis in step.axes)
+        after = string.ascii_letters[: len(step.labels)]
+        return b.op("Einsum", x, equation=f"{before}->{after}")
+    return b.op("Transpose", x, perm=step.axes)
+
+
+OPERATOR = Operator(
+    domain="smelt",
+    name="Einsum",
+    summary="Contraction of any operands over a semiring",
+    inputs=("operands",),
+    outputs=("output",),
+    attributes=(
+        Attribute("equation", ir.AttributeType.STRING, required=True),
+        Attribute("semiring", ir.AttributeType.STRING, "sum_product"),
+        Attribute("path", ir.AttributeType.INTS, ()),
+    ),
+    infer=infer,
+    reference=reference,
+    body=body,
+)
+_NO_ATTRIBUTES = {
+    attribute.name: attribute.default for attribute in dot_general.OPERATOR.attributes
+}

@@ -1,0 +1,174 @@
+"""Algebras to contract over: what multiplies, what sums, and the neutral elements of both.
+
+A ``Semiring`` is written into models as text, a name of ``SEMIRINGS`` or ``plus,times,zero,one``:
+a model says by itself what it computes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from smelt.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Plus:
+    """An operator that sums: its ufunc, the ONNX reduction, its neutral element, its types."""
+
+    ufunc: np.ufunc
+    reduction: str
+    neutral: float
+    kinds: str
+    """The kinds of NumPy's element types that it takes; ``V`` stands for bfloat16 and its like."""
+
+
+NUMBERS, FLOATS, TRUTHS = "iufV", "fV", "b"
+PLUS: Mapping[str, Plus] = {
+    "Add": Plus(np.add, "ReduceSum", 0.0, NUMBERS),
+    "Max": Plus(np.maximum, "ReduceMax", -math.inf, NUMBERS),
+    "Min": Plus(np.minimum, "ReduceMin", math.inf, NUMBERS),
+    "Or": Plus(np.logical_or, "ReduceMax", 0.0, TRUTHS),
+    "And": Plus(np.logical_and, "ReduceMin", 1.0, TRUTHS),
+    "LogAddExp": Plus(np.logaddexp, "ReduceLogSumExp", -math.inf, FLOATS),
+}
+TIMES: Mapping[str, Callable[..., np.ndarray]] = {
+    "Add": np.add,
+    "Mul": np.multiply,
+    "Max": np.maximum,
+    "Min": np.minimum,
+    "And": np.logical_and,
+    "Or": np.logical_or,
+}
+
+
+@dataclass(frozen=True)
+class Semiring:
+    """``plus`` sums, ``times`` combines two elements: names of ``PLUS`` and of ``TIMES``.
+
+    ``zero`` is the result where nothing is summed, ``one`` the neutral element of ``times``.
+    ``times`` must distribute over ``plus`` on the numbers that are contracted, for sums are taken
+    as early as possible: the maximum of products does so for numbers that are not negative.
+
+    Raises UsageError E692 for unknown operators, and for elements that are not neutral.
+    """
+
+    plus: str
+    times: str
+    zero: float
+    one: float
+
+    def __post_init__(self) -> None:
+        for role, name, known in (("plus", self.plus, PLUS), ("times", self.times, TIMES)):
+            if name not in known:
+                raise UsageError(
+                    "E692", f"{name!r} is no {role} of a semiring", fix=f"one of {', '.join(known)}"
+                )
+        if (self.times in ("And", "Or")) != self.is_of_truths:
+            why = f"{self.plus} and {self.times} are not of the same elements"
+            raise UsageError("E692", "plus and times do not go together", why=why)
+        for role, neutral, combine in (
+            ("zero", self.zero, PLUS[self.plus].ufunc),
+            ("one", self.one, TIMES[self.times]),
+        ):
+            sample = np.array([False, True] if self.is_of_truths else [0.0, 1.0, 2.0])
+            found = combine(np.asarray(neutral, sample.dtype), sample)
+            if not np.array_equal(found, sample):
+                name = self.plus if role == "zero" else self.times
+                why = f"{name}({neutral}, x) gives {found.tolist()} of x in {sample.tolist()}"
+                raise UsageError("E692", f"{neutral} is not the {role} of a semiring", why=why)
+
+    @property
+    def is_of_truths(self) -> bool:
+        """Whether its elements are booleans."""
+        return PLUS[self.plus].kinds == TRUTHS
+
+    @property
+    def reduction(self) -> str:
+        """The operator of ONNX that sums along axes."""
+        return PLUS[self.plus].reduction
+
+    def takes(self, dtype: np.dtype) -> bool:
+        """Whether it is defined on such elements."""
+        return dtype.kind in PLUS[self.plus].kinds
+
+    def combine(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """The product of each pair of elements, by broadcasting."""
+        return TIMES[self.times](a, b)
+
+    def sum(self, terms: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+        """The sum along ``axes`` in the element type of ``terms``; ``zero`` where there is none."""
+        if not axes:
+            return terms
+        if 0 in (terms.shape[axis] for axis in axes):
+            shape = [size for axis, size in enumerate(terms.shape) if axis not in axes]
+            return np.full(shape, self.zero_in(terms.dtype))
+        if self.plus == "LogAddExp":
+            return _log_sum_exp(terms, axes)
+        # np.add sums small integers in a wider type unless told otherwise; others take no dtype.
+        dtype = terms.dtype if self.plus == "Add" else None
+        return np.asarray(PLUS[self.plus].ufunc.reduce(terms, axes, dtype))
+
+    def zero_in(self, dtype: np.dtype) -> np.ndarray:
+        """``zero`` as a rank-0 array; infinity of integers is their lowest or highest number."""
+        return _number(self.zero, dtype)
+
+    def neutral_in(self, dtype: np.dtype) -> np.ndarray:
+        """What a sum starts from: no element of ``dtype`` is changed by it."""
+        return _number(PLUS[self.plus].neutral, dtype)
+
+    def __str__(self) -> str:
+        for name, known in SEMIRINGS.items():
+            if known == self:
+                return name
+        return f"{self.plus},{self.times},{self.zero!r},{self.one!r}"
+
+
+def _number(value: float, dtype: np.dtype) -> np.ndarray:
+    if dtype.kind in "iu" and math.isinf(value):
+        limits = np.iinfo(dtype)
+        value = limits.min if value < 0 else limits.max
+    return np.asarray(value, dtype)
+
+
+def _log_sum_exp(terms: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    top = np.max(terms, axis=axes, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0).astype(terms.dtype)
+    with np.errstate(divide="ignore"):
+        total = np.log(np.sum(np.exp(terms - top), axis=axes, keepdims=True)) + top
+    return np.asarray(np.squeeze(total, axis=axes)).astype(terms.dtype)
+
+
+SEMIRINGS: Mapping[str, Semiring] = {
+    "sum_product": Semiring("Add", "Mul", 0.0, 1.0),
+    "max_plus": Semiring("Max", "Add", -math.inf, 0.0),
+    "min_plus": Semiring("Min", "Add", math.inf, 0.0),
+    "max_times": Semiring("Max", "Mul", 0.0, 1.0),
+    "max_min": Semiring("Max", "Min", -math.inf, math.inf),
+    "min_max": Semiring("Min", "Max", math.inf, -math.inf),
+    "or_and": Semiring("Or", "And", 0.0, 1.0),
+    "log_sum_exp": Semiring("LogAddExp", "Add", -math.inf, 0.0),
+}
+"""By name."""
+
+
+def semiring_of(text: object) -> Semiring:
+    """The semiring that ``text`` names or spells; raises UsageError E692 for other texts."""
+    if isinstance(text, Semiring):
+        return text
+    known = SEMIRINGS.get(str(text))
+    if known is not None:
+        return known
+    parts = str(text).split(",")
+    try:
+        plus, times, zero, one = parts
+        return Semiring(plus.strip(), times.strip(), float(zero), float(one))
+    except ValueError as error:
+        raise UsageError(
+            "E692",
+            f"{text!r} is no semiring",
+            fix=f"one of {', '.join(SEMIRINGS)}, or plus,times,zero,one as in Max,Mul,0,1",
+        ) from error

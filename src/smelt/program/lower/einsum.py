@@ -1,0 +1,122 @@
+"""Einsum, ONNX's and smelt's, becomes steps: DotGenerals, and what prepares their operands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from smelt.operators.contraction import (
+    DIAGONAL as EQUAL_PLACES,
+)
+from smelt.operators.contraction import (
+    DOT,
+    REDUCE,
+    SQUEEZE,
+    Equation,
+    Path,
+    Step,
+    find_path,
+    parse,
+    plan_of,
+    sizes_of,
+    with_ones_apart,
+)
+from smelt.operators.einsum import OPERATOR, path_in
+from smelt.operators.semiring import SEMIRINGS, Semiring, semiring_of
+from smelt.program.instruction import DIAGONAL, Dim, DotDims
+from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.registry import lowers
+
+
+@lowers("smelt::Einsum")
+def einsum_over(cx: ProgramBuilder, node: ir.Node) -> None:
+    """Over a semiring, by the path that the node has, if any."""
+    attributes = OPERATOR.attributes_of(node)
+    slots = cx.inputs(node)
+    equation = equation_of(cx, str(attributes["equation"]), slots)
+    semiring = semiring_of(attributes["semiring"])
+    contract(cx, slots, equation, semiring, node.outputs[0], path_in(attributes))
+
+
+@lowers("Einsum")
+def einsum(cx: ProgramBuilder, node: ir.Node) -> None:
+    """Sums of products."""
+    text = node.attributes["equation"].as_string()
+    slots = cx.inputs(node)
+    equation = equation_of(cx, text, slots)
+    contract(cx, slots, equation, SEMIRINGS["sum_product"], node.outputs[0])
+
+
+def equation_of(cx: ProgramBuilder, text: str, slots: Sequence[int]) -> Equation:
+    """The equation ``text`` for the operands in ``slots``; raises Unsupported E201."""
+    try:
+        return parse(text, [len(cx.shape(slot)) for slot in slots])
+    except ValueError as error:
+        raise cx.refuse(str(error)) from error
+
+
+def contract(
+    cx: ProgramBuilder,
+    slots: Sequence[int],
+    equation: Equation,
+    semiring: Semiring,
+    output: ir.Value,
+    path: Path | None = None,
+) -> None:
+    """Emit the steps of ``equation`` into ``output``, by ``path`` or one that is found here."""
+    shapes = [cx.shape(slot) for slot in slots]
+    try:
+        equation = with_ones_apart(equation, shapes)
+    except ValueError as error:
+        raise cx.refuse_size(str(error)) from error
+    sizes = sizes_of(equation.terms, shapes)
+    steps, result = plan_of(equation, find_path(equation, sizes) if path is None else path, sizes)
+    if result < len(slots):
+        cx.alias(output, slots[result])
+        return
+    numbered, target = list(slots), cx.define(output)
+    for number, step in enumerate(steps, len(slots)):
+        shape = [sizes[label] for label in step.labels]
+        read = tuple(numbered[i] for i in step.inputs)
+        numbered.append(_emit(cx, step, read, shape, semiring, target if number == result else -1))
+
+
+def _emit(
+    cx: ProgramBuilder,
+    step: Step,
+    read: tuple[int, ...],
+    shape: Sequence[Dim],
+    semiring: Semiring,
+    target: int,
+) -> int:
+    """The slot of a step: ``target``, or a new one if that is negative."""
+    op, attributes = _instruction(step, semiring)
+    if op == DIAGONAL:
+        _check_diagonal(cx, read[0], step)
+    if step.op == REDUCE and 0 in (cx.shape(read[0])[axis] for axis in step.axes):
+        dtype = cx.dtype(read[0]).numpy()
+        read, op, attributes = (cx.constant(semiring.zero_in(dtype), "zero"),), "Expand", {}
+    if target < 0:
+        return cx.emit_new(op, read, shape, **attributes)
+    cx.emit(op, read, (target,), **attributes)
+    return target
+
+
+def _instruction(step: Step, semiring: Semiring) -> tuple[str, dict[str, Any]]:
+    if step.op == DOT:
+        return "DotGeneral", {"dims": DotDims(*step.dims), "semiring": str(semiring)}
+    if step.op == REDUCE:
+        return semiring.reduction, {"axes": step.axes, "keepdims": 0}
+    if step.op == SQUEEZE:
+        return "Reshape", {}
+    if step.op == EQUAL_PLACES:
+        return DIAGONAL, {"axes": step.axes}
+    return "Transpose", {"perm": step.axes}
+
+
+def _check_diagonal(cx: ProgramBuilder, slot: int, step: Step) -> None:
+    for dim, axis in zip(cx.shape(slot), step.axes, strict=True):
+        if step.axes.count(axis) > 1 and not isinstance(dim, int):
+            raise cx.refuse_size(f"the diagonal of {dim} rows takes a known size")

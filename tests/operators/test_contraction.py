@@ -1,0 +1,97 @@
+"""Equations, the sizes of their labels, paths, and the steps that follow from them."""
+
+from __future__ import annotations
+
+import pytest
+
+from smelt.errors import UsageError
+from smelt.operators.contraction import find_path, parse, plan_of, sizes_of, with_ones_apart
+
+EQUATIONS = {
+    "ab,bc": ([2, 2], ("a", "c")),
+    "ba": ([2], ("a", "b")),
+    " a b , b -> a ": ([2, 1], ("a",)),
+    "...a,b...->...": ([3, 2], ("...2", "...1")),
+    "a...,...": ([3, 1], ("...2", "...1", "a")),
+    "->": ([0], ()),
+    "ωα,αψ->ωψ": ([2, 2], ("ω", "ψ")),
+}
+
+
+@pytest.mark.parametrize(("text", "case"), EQUATIONS.items(), ids=EQUATIONS)
+def test_labels_of_the_result(text: str, case: tuple[list[int], tuple[str, ...]]) -> None:
+    assert parse(text, case[0]).out == case[1]
+
+
+WRONG = {
+    "ab,bc->ac": ([2], "does not fit 1 operands"),
+    "ab->ab": ([3], "does not fit an operand of 3 dims"),
+    "abc->a": ([2], "does not fit an operand of 2 dims"),
+    "ab->aa": ([2], "repeats a label"),
+    "ij,jk->iz": ([2, 2], "no operand .* has the dim 'z'"),
+    "a.b->a": ([2], "is no term"),
+    "a->b->c": ([1], "is no term"),
+    "...a...->a": ([3], "two ellipses"),
+}
+
+
+@pytest.mark.parametrize(("text", "case"), WRONG.items(), ids=WRONG)
+def test_equations_that_cannot_be(text: str, case: tuple[list[int], str]) -> None:
+    with pytest.raises(ValueError, match=case[1]):
+        parse(text, case[0])
+
+
+def test_a_size_of_1_repeats() -> None:
+    terms = parse("ab,ab->a", [2, 2]).terms
+    assert sizes_of(terms, [(1, 3), (4, 1)]) == {"a": 4, "b": 3}
+    with pytest.raises(ValueError, match="sizes 3 and 2 of 'b'"):
+        sizes_of(terms, [(1, 3), (4, 2)])
+
+
+def steps(text: str, *shapes: tuple[int, ...]) -> list[tuple[str, str]]:
+    equation = with_ones_apart(parse(text, [len(shape) for shape in shapes]), shapes)
+    sizes = sizes_of(equation.terms, shapes)
+    found, _ = plan_of(equation, find_path(equation, sizes), sizes)
+    return [(step.op, "".join(step.labels)) for step in found]
+
+
+PLANS = {
+    "ab,bc->ac": ([(2, 3), (3, 4)], [("DotGeneral", "ac")]),
+    "ab,bc->ca": ([(2, 3), (3, 4)], [("DotGeneral", "ca")]),
+    "xab,xbc->acx": ([(5, 2, 3), (5, 3, 4)], [("DotGeneral", "xac"), ("Transpose", "acx")]),
+    "ab->ab": ([(2, 3)], []),
+    "ii->": ([(3, 3)], [("Diagonal", "i"), ("Reduce", "")]),
+    "abz,bc->ac": ([(2, 3, 9), (3, 4)], [("Reduce", "ab"), ("DotGeneral", "ac")]),
+    "ab,ab->ab": ([(2, 1), (2, 3)], [("Squeeze", "a"), ("DotGeneral", "ab")]),
+    "ab,bc,c->a": ([(9, 9), (9, 9), (9,)], [("DotGeneral", "b"), ("DotGeneral", "a")]),
+}
+
+
+@pytest.mark.parametrize(("text", "case"), PLANS.items(), ids=PLANS)
+def test_steps(text: str, case: tuple[list[tuple[int, ...]], list[tuple[str, str]]]) -> None:
+    assert steps(text, *case[0]) == case[1]
+
+
+CHAIN = ("ab,bc,cd->ad", [(2, 3), (3, 4), (4, 5)])
+PATHS = {
+    "no finder": ("quickest", None, "no finder"),
+    "one operand twice": ([(0, 0), (0, 1)], None, "names no two"),
+    "operands left": ([(0, 1)], None, "leaves 2"),
+    "memory": ("auto", 1, "at most 1 elements"),
+}
+
+
+@pytest.mark.parametrize(("optimize", "limit", "why"), PATHS.values(), ids=PATHS)
+def test_paths_that_cannot_be(optimize: object, limit: int | None, why: str) -> None:
+    equation = parse(CHAIN[0], [2, 2, 2])
+    with pytest.raises(UsageError, match=why) as caught:
+        find_path(equation, sizes_of(equation.terms, CHAIN[1]), optimize, limit)
+    assert caught.value.code == "E693"
+
+
+def test_a_path_may_be_given() -> None:
+    equation = parse(CHAIN[0], [2, 2, 2])
+    assert find_path(equation, sizes_of(equation.terms, CHAIN[1]), [[1, 2], [0, 1]]) == [
+        (1, 2),
+        (0, 1),
+    ]
