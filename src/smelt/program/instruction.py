@@ -15,13 +15,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import onnx_ir as ir
 
+from smelt.errors import Unsupported
 from smelt.ir.quantization import Quantization
 from smelt.program.layout import Layout
 
 Dim: TypeAlias = int | ir.SymbolicDim
 AttributeValue: TypeAlias = (
-    int | float | str | bool | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | None
+    int | float | str | bool | tuple[Dim, ...] | tuple[float, ...] | tuple[str, ...] | None
 )
+"""Places and counts such as the ends of a Slice may hang on symbolic dims until those are fixed."""
 
 
 REDUCE_AT_RUN_TIME = "smelt::ReduceAtRunTime"
@@ -167,11 +169,20 @@ class Instruction:
     parts: tuple[Instruction, ...] = ()
 
     def ints(self, name: str) -> tuple[int, ...]:
-        """An attribute that holds integers; raises ValueError for others."""
+        """An attribute that holds integers; raises ValueError for others, and Unsupported E411 for
+        those that hang on symbolic dims."""
         value = self.attributes[name]
         if not isinstance(value, tuple):
             raise ValueError(f"{self.op}.{name} holds no integers")
-        return tuple(int(item) for item in value)
+        for item in value:
+            if isinstance(item, ir.SymbolicDim):
+                raise Unsupported(
+                    "E411",
+                    f"{name!r} of {self.op} hangs on the size {item}",
+                    at=f"node {self.origin!r}",
+                    fix="bind the symbolic dims of the inputs",
+                )
+        return tuple(int(item) for item in value if not isinstance(item, ir.SymbolicDim))
 
 
 @dataclass(slots=True)

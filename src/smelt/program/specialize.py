@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from smelt.errors import ErrorList, InvalidModel, Unsupported, UsageError
 from smelt.ir.dims import names_of, size_of, symbols_of
-from smelt.program.instruction import AT_RUN_TIME, Body, Dim, Program
+from smelt.program.instruction import AT_RUN_TIME, AttributeValue, Body, Dim, DotDims, Program
 
 CHECKED = ("Reshape", "NonZero", "Compress", "Unique", "NonMaxSuppression", *AT_RUN_TIME)
 """Operators whose results may be taken to have the sizes that the model declares."""
@@ -153,10 +153,23 @@ def _with_sizes(program: Program, sizes: Mapping[str, int]) -> Program:
         replace(s, shape=tuple(_evaluate(dim, sizes) for dim in s.shape)) for s in program.slots
     ]
     instructions = [
-        replace(one, bodies=tuple(Body(_with_sizes(b.program, sizes)) for b in one.bodies))
+        replace(
+            one,
+            attributes={name: _number(value, sizes) for name, value in one.attributes.items()},
+            bodies=tuple(Body(_with_sizes(b.program, sizes)) for b in one.bodies),
+        )
         for one in program.instructions
     ]
     return replace(program, slots=slots, instructions=instructions)
+
+
+def _number(value: AttributeValue | DotDims, sizes: Mapping[str, int]) -> AttributeValue | DotDims:
+    """An attribute with numbers for symbolic dims."""
+    if not isinstance(value, tuple) or not any(isinstance(item, ir.SymbolicDim) for item in value):
+        return value
+    return tuple(
+        size_of(item, sizes) if isinstance(item, ir.SymbolicDim) else int(item) for item in value
+    )
 
 
 def _is_name(dim: ir.SymbolicDim) -> bool:

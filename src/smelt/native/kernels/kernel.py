@@ -85,10 +85,7 @@ class Instance:
 
     def ints(self, name: str) -> tuple[int, ...]:
         """An attribute that holds integers."""
-        value = self.instruction.attributes[name]
-        if not isinstance(value, tuple):
-            raise InternalError("E960", f"{self.instruction.op}.{name} holds no integers")
-        return tuple(int(item) for item in value)
+        return self.instruction.ints(name)
 
     def int(self, name: str) -> int:
         """An attribute that holds one integer."""

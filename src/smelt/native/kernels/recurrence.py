@@ -7,6 +7,8 @@ neighbours, and then the cell.
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 from smelt.native.kernels.kernel import FLOAT, Instance, KernelContext, kernel
 from smelt.native.kernels.statements import Statements, read_once
 from smelt.program.recurrence import CELLS, activate
@@ -79,7 +81,8 @@ def _activate(cx: KernelContext, place: int, to: str, argument: str, *, gate: bo
     What leaves the cell of an LSTM is not: so ONNX Runtime reads the specification.
     """
     t, attributes = cx.type(0), cx.attributes
-    name, alpha, beta = (attributes[key][place] for key in ("activations", "alphas", "betas"))  # type: ignore[index]
+    keys = ("activations", "alphas", "betas")
+    name, alpha, beta = (cast("tuple[Any, ...]", attributes[key])[place] for key in keys)
     m = Statements(t)
     with cx.body.block(""):
         cx.body.line(f"{t.name} v = {argument};")

@@ -27,6 +27,8 @@ from smelt.program.instruction import (
     Slot,
 )
 from smelt.program.lower.by_data import ByData
+from smelt.program.lower.elements import Elements
+from smelt.program.lower.refusal import refusal
 
 ABSENT = -1
 """The slot number of an optional input that is not given."""
@@ -58,6 +60,7 @@ class ProgramBuilder:
         self.node: ir.Node | None = None
         self._slots: dict[ir.Value, int] = {}
         self.by_data = ByData()
+        self.elements: Elements = around.elements if around is not None else Elements(model)
 
     # Slots
 
@@ -202,17 +205,7 @@ class ProgramBuilder:
 
     def refuse(self, why: str, fix: str = "") -> Unsupported:
         """The error that says why the node being lowered cannot be."""
-        node = self.node
-        what = "the model cannot be lowered"
-        if node is None:
-            return Unsupported("E201", what, why=why, fix=fix)
-        name = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
-        at = [f"node {node.name or '(no name)'!r}"]
-        at += [f"input {i} {_type(v)}" for i, v in enumerate(node.inputs) if v is not None]
-        origin = str(origin_of(node))
-        if origin != node.name:
-            at.append(f"from {origin}")
-        return Unsupported("E201", f"operator {name} cannot be lowered", at=at, why=why, fix=fix)
+        return refusal(self.node, why, fix)
 
     def refuse_size(self, why: str) -> Unsupported:
         """``refuse`` for what depends on a size that is not known: the sizes may be bound."""
@@ -253,6 +246,16 @@ class ProgramBuilder:
             raise self.refuse_size(f"{name!r} is computed while the model runs")
         return found
 
+    def places(self, node: ir.Node, name: str, index: int) -> tuple[Dim, ...] | None:
+        """As ``ints``, or expressions in the symbolic dims of the inputs of the model."""
+        source = self.input(node, index)
+        if source is None or self.constants.ints(source) is not None:
+            return self.ints(node, name, index)
+        found = self.elements(source)
+        if found is None:
+            raise self.refuse_size(f"{name!r} is computed while the model runs")
+        return found
+
     def scalar(self, node: ir.Node, name: str, index: int) -> int | float | None:
         """A number that is attribute ``name`` or the constant input ``index``; None if neither."""
         attr = node.attributes.get(name)
@@ -288,9 +291,3 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     view = np.require(array, requirements="A").view()
     view.flags.writeable = False
     return view
-
-
-def _type(value: ir.Value) -> str:
-    dtype = value.dtype.name.lower() if value.dtype is not None else "?"
-    dims = "?" if value.shape is None else ",".join(str(dim) for dim in value.shape.dims)
-    return f"{dtype}[{dims}]"

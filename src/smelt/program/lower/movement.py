@@ -56,7 +56,7 @@ def _expand(cx: ProgramBuilder, node: ir.Node, source: int, sizes: ir.Value | No
 @lowers("Tile")
 def tile(cx: ProgramBuilder, node: ir.Node) -> None:
     """``repeats`` is an attribute, one number a dim."""
-    source, repeats = cx.slot(node.inputs[0]), cx.ints(node, "repeats", 1)
+    source, repeats = cx.slot(node.inputs[0]), cx.places(node, "repeats", 1)
     if repeats is None or len(repeats) != len(cx.shape(source)):
         raise cx.refuse(f"{len(repeats or ())} repeats for {len(cx.shape(source))} dims")
     cx.emit("Tile", (source,), (cx.define(node.outputs[0]),), repeats=repeats)
@@ -79,7 +79,7 @@ def slice_(cx: ProgramBuilder, node: ir.Node) -> None:
     if sizes is not None:
         _window(cx, node, sizes)
         return
-    starts, ends = cx.ints(node, "starts", 1), cx.ints(node, "ends", 2)
+    starts, ends = cx.places(node, "starts", 1), cx.places(node, "ends", 2)
     if starts is None or ends is None:
         raise cx.refuse("starts or ends are missing")
     given, steps = cx.ints(node, "axes", 3), cx.ints(node, "steps", 4)

@@ -35,9 +35,7 @@ def _fold(dot: Instruction, side: int, producers: dict[int, Instruction]) -> boo
     dims = dot.attributes["dims"]
     if producer is None or producer.op != "Transpose" or not isinstance(dims, DotDims):
         return False
-    perm = producer.attributes["perm"]
-    assert isinstance(perm, tuple)
-    source = [int(dim) for dim in perm]
+    source = list(producer.ints("perm"))
     free = (dims.rhs_free if side else dims.lhs_free)(len(source))
     moved = [source[dim] for dim in free]
     if moved != sorted(moved):

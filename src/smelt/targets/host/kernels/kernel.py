@@ -66,7 +66,9 @@ class Call:
         """An attribute of integers."""
         value = self.attributes[name]
         assert isinstance(value, tuple)
-        return tuple(int(item) for item in value)
+        numbers = tuple(int(item) for item in value if isinstance(item, int | np.integer))
+        assert len(numbers) == len(value)
+        return numbers
 
     def text(self, name: str) -> str:
         """A string attribute."""
