@@ -34,6 +34,7 @@ SIMPLIFY = _listed(
     "concat-to-pixel-shuffle",
     "replace-stack-reshape",
     "detect-concat-interleave",
+    "fold-affine-indices",
     "use-reflection-padding",
     "fold-reshape-pairs",
     "loop-invariant-elimination",

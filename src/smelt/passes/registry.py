@@ -91,6 +91,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "concat_to_pixel_shuffle",
         "detect_concat_interleave",
         "expand_high_rank_reshape_and_transpose",
+        "fold_affine_indices",
         "fuse_onehot_matmul_to_gather",
         "guard_negative_gather_indices",
         "rank0_expand_dims_swap",

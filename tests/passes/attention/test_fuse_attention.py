@@ -28,6 +28,15 @@ FUSED = {
     "a mask for each row of a batch": (graph(
         SCORES + "w = Where(m, s, low) " + END.format("w"),
         inputs=", bool[N,1,5,7] m"), "Transpose Where Attention"),
+    "a mask for all queries": (graph(
+        SCORES + "w = Where(m, s, low) " + END.format("w"),
+        inputs=", bool[N,1,1,7] m"), "Transpose Where Expand Attention"),
+    "a mask for all keys": (graph(
+        SCORES + "w = Where(m, s, low) " + END.format("w"),
+        inputs=", bool[5,1] m"), "Transpose Where Expand Attention"),
+    "a constant bias for all queries": (graph(
+        SCORES + "w = Add(m, s) " + END.format("w"),
+        constants=tensor("m", (1, 7))), "Transpose Expand Attention"),
     "a mask of what is hidden": (graph(
         SCORES + "a = Mul(s, c) w = Where(m, low, a) " + END.format("w"),
         inputs=", bool[5,7] m"), "Transpose Where Attention"),
@@ -143,8 +152,10 @@ KEPT = {
         constants="float inf = {inf}"),
     "a mask that hides little": graph(
         SCORES + "w = Where(m, s, c) " + END.format("w"), inputs=", bool[5,7] m"),
-    "a mask without rows": graph(
-        SCORES + "w = Where(m, s, low) " + END.format("w"), inputs=", bool[N,1,1,7] m"),
+    "a mask of another length": graph(
+        SCORES + "w = Where(m, s, low) " + END.format("w"), inputs=", bool[N,1,L,7] m"),
+    "a mask without a dim for batches": graph(
+        SCORES + "w = Where(m, s, low) " + END.format("w"), inputs=", bool[3,1,7] m"),
     "a table with an infinity": graph(
         "r = Gather<axis=0>(d, i) b = Unsqueeze(r, o) " + SCORES + "w = Add(s, b) " + END.format("w"), inputs=", int64[5,7] i",
         constants="float[3] d = {1,-4,inf}, int64[2] o = {0,1}"),

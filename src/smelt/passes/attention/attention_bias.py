@@ -16,6 +16,7 @@ from smelt.ir.rule import Match, Miss
 from smelt.ir.shapes import same_dim
 from smelt.ir.walk import producer_of
 from smelt.passes.attention.causal_mask import FLOOR, LOW, on_diagonal
+from smelt.passes.told_size import told_shape
 
 _MOVES = ("Transpose", "Unsqueeze", "Squeeze", "Reshape", "Expand", "Slice", "Gather")
 """Operators whose results are elements of their first input."""
@@ -25,18 +26,23 @@ DEEP = 16
 
 
 def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
-    """What is added to the scores, if anything is; of float32, with the last dims of the scores."""
+    """What is added to the scores, if anything is; of float32, with the last dims of the scores.
+
+    A mask that is the same for all queries, or keys, is expanded, for runtimes take no other.
+    """
     bias, hidden = m.get("bias"), m.get("hidden")
     mask = m.get("mask") if hidden is None else hidden
     if bias is None and mask is None:
         return ()
     if m["q"].dtype != ir.DataType.FLOAT:
         return Miss("a mask is not proved to outweigh scores in half precision")
-    if not _full(bias if mask is None else mask, m["q"], m["keys"]):
-        return Miss("the mask does not have the last dims of the scores")
+    missing = _missing(bias if mask is None else mask, m["q"], m["keys"])
+    if missing is None:
+        return Miss("the mask is not proved to broadcast to the scores")
     if mask is None:
         assert bias is not None
-        return _added(bias, m, b)
+        added = _added(bias, m, b)
+        return added if isinstance(added, Miss) else _expanded(added, missing, m, b)
     low = m.scalar("low")
     if low is None or not low <= LOW:  # fuse_attention needs 7
         return Miss("what hides a score is not below all scores")
@@ -45,7 +51,24 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     lowest = max(low, FLOOR)
     zero, bottom = (b.constant(np.asarray(number, np.float32)) for number in (0, lowest))
     choices = (zero, bottom) if hidden is None else (bottom, zero)
-    return (b.op("Where", mask, *choices),)
+    return _expanded(b.op("Where", mask, *choices), missing, m, b)
+
+
+def _expanded(
+    bias: ir.Value, missing: tuple[bool, bool], m: Match, b: Builder
+) -> tuple[ir.Value, ...]:
+    """``bias`` with a row for each query, and a column for each key, where it has one."""
+    queries, keys = m["q"].shape, m["keys"].shape
+    if not any(missing) or queries is None or keys is None:
+        return (bias,)
+    dims = [queries[2] if missing[0] else 1, keys[3] if missing[1] else 1]
+    shape = told_shape([1, 1, *dims], b.graph, b)
+    if shape is None:
+        whole = [
+            b.op("Shape", value, start=i, end=i + 1) for value, i in ((m["q"], 2), (m["keys"], 3))
+        ]
+        shape = b.op("Concat", b.const_i64([1, 1]), *whole, axis=0)
+    return (b.op("Expand", bias, shape),)
 
 
 def _shows_each_row(mask: ir.Value | None, shown: bool, m: Match) -> bool:
@@ -59,28 +82,32 @@ def _shows_each_row(mask: ir.Value | None, shown: bool, m: Match) -> bool:
     return on_diagonal(mask, queries[2], m.constants) == shown
 
 
-def _full(mask: ir.Value | None, q: ir.Value, keys: ir.Value) -> bool:
-    """True if the last two dims of ``mask`` are those of the scores, and it has a rank to take."""
+def _missing(mask: ir.Value | None, q: ir.Value, keys: ir.Value) -> tuple[bool, bool] | None:
+    """Whether ``mask`` is the same for all queries, and for all keys; None if it may not fit."""
     if mask is None or mask.shape is None or q.shape is None or keys.shape is None:
-        return False
+        return None
     shape = mask.shape
     if len(shape) not in (2, 4):
-        return False
+        return None
     lead = zip(shape.dims[:-2], q.shape.dims[:2], strict=False)
     if not all(dim == 1 or same_dim(dim, of) for dim, of in lead):
-        return False
-    return same_dim(shape[-2], q.shape[2]) and same_dim(shape[-1], keys.shape[3])
+        return None
+    sizes = (q.shape[2], keys.shape[3])
+    full = [same_dim(dim, size) for dim, size in zip(shape.dims[-2:], sizes, strict=True)]
+    if not all(f or dim == 1 for f, dim in zip(full, shape.dims[-2:], strict=True)):
+        return None
+    return not full[0], not full[1]
 
 
-def _added(bias: ir.Value, m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
+def _added(bias: ir.Value, m: Match, b: Builder) -> ir.Value | Miss:
     array = m.array(bias, limit=None)
     if array is not None and _shows_each_row_of(array):
         above = bool((array >= FLOOR).all())
-        return (bias if above else b.constant(np.maximum(array, np.float32(FLOOR))),)
+        return bias if above else b.constant(np.maximum(array, np.float32(FLOOR)))
     raised = _raised(bias, m, b)
     if raised is None:
         return Miss("what is added may be infinite, or hide all keys of a row")
-    return (raised,)
+    return raised
 
 
 def _raised(value: ir.Value | None, m: Match, b: Builder, depth: int = 0) -> ir.Value | None:

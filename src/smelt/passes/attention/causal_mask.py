@@ -1,7 +1,8 @@
 """Recognize the causal mask: 0 up to the query's own key, a huge negative number after it.
 
-What is read is what exporters leave: comparisons of positions, what Trilu keeps, boolean algebra
-and casts about them, and arrays into which all that is folded.
+What is read is what exporters leave: comparisons of positions, however these are computed
+(``ir/affine_proof.py``), what Trilu keeps, boolean algebra and casts about them, and arrays into
+which all that is folded.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from smelt.ir.affine_proof import AffineProof
 from smelt.ir.constants import Constants
 from smelt.ir.known_forms import is_known
 from smelt.ir.shapes import Dim, same_dim
@@ -68,6 +70,7 @@ class _Reader:
     def __init__(self, size: Dim, constants: Constants) -> None:
         self.size = size
         self.constants = constants
+        self.proof = AffineProof(constants)
         self.known: dict[ir.Value, Cells | None] = {}
 
     def read(self, value: ir.Value | None) -> Cells | None:
@@ -75,8 +78,8 @@ class _Reader:
         if value is None or (value not in self.known and len(self.known) == LIMIT):
             return None
         if value not in self.known:
-            cells = self._constant(value)
             self.known[value] = None
+            cells = self._constant(value) or self._positions(value)
             self.known[value] = cells if cells is not None else self._computed(value)
         return self.known[value]
 
@@ -107,14 +110,24 @@ class _Reader:
             return line if np.array_equal(array.ravel(), np.arange(array.size)) else None
         return triangle_cells.triangles(array) if square and array.size else None
 
+    def _positions(self, value: ir.Value) -> Cells | None:
+        """One integer everywhere, or the position of the row or of the column."""
+        form = self.proof.of(value)
+        if form is None or value.shape is None or value.dtype is None:
+            return None
+        if form.is_uniform:
+            return triangle_cells.uniform(np.asarray(form.start, value.dtype.numpy()))
+        steps = (0, *form.steps)
+        if form.start or sum(map(abs, steps)) != 1 or 1 not in steps[-2:]:
+            return None
+        along = -1 if steps[-1] else -2
+        fits = same_dim(value.shape[along], self.size)
+        return Cells(COLUMNS if along == -1 else ROWS, counts=True) if fits else None
+
     def _computed(self, value: ir.Value) -> Cells | None:
         node = value.producer()
         if node is None or node.domain or not is_known(node):
             return None
-        if node.op_type == "Range":
-            start, step = (self.constants.scalar(node.inputs[i]) for i in (0, 2))
-            integers = value.dtype is not None and value.dtype.is_integer()
-            return self._line(value.shape) if integers and (start, step) == (0, 1) else None
         if node.op_type == "ConstantOfShape":
             filled = node.attributes.get("value")
             number = np.float32(0) if filled is None else filled.as_tensor().numpy()

@@ -12,12 +12,13 @@
     before   Attention(q: B,G*R,S,D, keys and values expanded from B,G,1,S,D and merged)
     after    Attention(q, keys and values B,G,S,D), where R queries share them
 
-The mask is the same for all layers, so its bias is computed once. A factor of q goes into s. The
-causal mask is told by what it holds, however it was made.
+The mask is the same for all layers, so its bias is computed once; one that broadcasts to queries or
+keys is expanded, for ONNX Runtime takes no other. A factor of q goes into s. The causal mask is
+told by what it holds, however it was made.
 
 Needs    (1) opset 23; (2) float32, or float16 without a mask; (3) a Softmax over the keys;
          (4) equal batches and heads; (5) a positive scale; (6) no size that may be 0 where none of
-         the inputs is; (7) a mask that has its last dims full, with ``low`` at most -1e30, beside
+         the inputs is; (7) a mask that broadcasts to the scores, with ``low`` at most -1e30, beside
          which every score vanishes, or one that is added, of finite constants that are chosen and
          moved, of which the lowest floats are raised a little; (8) for the attribute, a causal mask
          of float32 without offset, window or padding, as long as it is wide; (9) keys and values

@@ -20,6 +20,7 @@ from smelt.ir.shapes import Dim, same_dim
 from smelt.ir.slices import cuts_of
 from smelt.ir.walk import producer_of
 from smelt.operators.elementwise import UNARY
+from smelt.passes.told_size import told_size
 
 DEEP = 16
 """Operators between the angles and where their halves are joined; models have about five."""
@@ -131,14 +132,8 @@ class Angles:
 
     def _size(self, axis: int, b: Builder) -> ir.Value:
         """The size of x along ``axis``, of an input where one says it, so that layers share it."""
-        dim, owner = self.shape[axis], self.x.graph
-        if isinstance(dim, int):
-            return b.const_i64([dim])
-        for value in owner.inputs if owner is not None else ():
-            for at, declared in enumerate(value.shape or ()):
-                if not isinstance(declared, int) and same_dim(declared, dim):
-                    return b.op("Shape", value, start=at, end=at + 1)
-        return b.op("Shape", self.x, start=axis, end=axis + 1)
+        told = told_size(self.shape[axis], self.x.graph, b)
+        return told if told is not None else b.op("Shape", self.x, start=axis, end=axis + 1)
 
 
 def angles_of(x: ir.Value, cos: ir.Value, sin: ir.Value) -> Angles | None:

@@ -1,0 +1,55 @@
+"""What is left of affine elements when their tensor is reshaped, or joined to others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from smelt.ir.affine import Affine
+from smelt.ir.onnx_ir_private import expression_of
+from smelt.ir.shapes import Dim, same_dim
+
+
+def reshaped(form: Affine, before: Sequence[Dim], after: Sequence[Dim]) -> Affine | None:
+    """``form`` of a tensor that is reshaped; None unless only dims of 1 come and go."""
+    if form.is_uniform:
+        return Affine(form.start, (0,) * len(after))
+    kept = [(dim, step) for dim, step in zip(before, form.steps, strict=True) if dim != 1]
+    steps = []
+    for dim in after:
+        if dim == 1:
+            steps.append(0)
+        elif kept and same_dim(kept[0][0], dim):
+            steps.append(kept.pop(0)[1])
+        else:
+            return None
+    return Affine(form.start, tuple(steps)) if not kept else None
+
+
+def joined(forms: Sequence[Affine], sizes: Sequence[Dim], axis: int) -> Affine | None:
+    """A Concat of ``forms``, of ``sizes`` along ``axis``, where each goes on where the one before
+    it ends."""
+    known = [1 if is_one(size) else size for size in sizes]
+    step = next((f.steps[axis] for f, size in zip(forms, known, strict=True) if size != 1), None)
+    if step is None:
+        step = forms[1].start - forms[0].start if len(forms) > 1 else 0
+    steps = [*forms[0].steps]
+    steps[axis] = step
+    result, offset = Affine(forms[0].start, tuple(steps)), 0
+    for index, (form, size) in enumerate(zip(forms, known, strict=True)):
+        others = list(form.steps)
+        others[axis] = step if size == 1 else others[axis]
+        if form.start != result.start + step * offset or tuple(others) != result.steps:
+            return None
+        if not isinstance(size, int):
+            if step and index < len(forms) - 1:
+                return None
+            continue
+        offset += size
+    return result
+
+
+def is_one(dim: Dim) -> bool:
+    """True for 1, and for what comes to 1, such as the smaller of 1 and a size that is not 0."""
+    if isinstance(dim, int) or dim.value is None or dim.value.isidentifier():
+        return dim == 1
+    return bool(expression_of(dim) == 1)

@@ -1,0 +1,76 @@
+"""The proof that the elements of a value are affine in their place, back through its producers."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.affine import Affine, of_array
+from smelt.ir.affine_rules import RULES
+from smelt.ir.constants import Constants
+from smelt.ir.known_forms import is_known
+
+DEEP = 48
+"""How many operations back a proof may reach; the masks of exports have about twenty."""
+
+SMALL = 1 << 20
+"""Bytes of a constant that is looked at: positions of a model are a few thousand numbers."""
+
+TYPES = (ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL)
+
+
+class AffineProof:
+    """Walks back from values of one model; each value is looked at once."""
+
+    def __init__(self, constants: Constants) -> None:
+        self.constants = constants
+        self._known: dict[ir.Value, Affine | None] = {}
+
+    def of(self, value: ir.Value | None, depth: int = 0) -> Affine | None:
+        """What the integers or booleans of ``value`` are, if that is proved."""
+        if value is None or value.shape is None or value.dtype not in TYPES:
+            return None
+        if value not in self._known:
+            self._known[value] = None
+            found = self._constant(value) or self._computed(value, depth)
+            if found is not None:
+                # The one index of a size of 1 is 0, whatever the step.
+                dims = value.shape.dims
+                steps = (0 if d == 1 else s for s, d in zip(found.steps, dims, strict=True))
+                found = Affine(found.start, tuple(steps))
+            self._known[value] = found if found is not None and found.fits(value.dtype) else None
+        return self._known[value]
+
+    def parts(self, indices: ir.Value | None, depth: int = 0) -> list[Affine] | None:
+        """What each number of the tuples along the last axis is, at the place of its tuple."""
+        if indices is None or indices.shape is None or not len(indices.shape):
+            return None
+        count, rank = indices.shape[-1], len(indices.shape)
+        array = self.constants.get(indices, SMALL)
+        if array is not None:
+            found = [of_array(array[..., i]) for i in range(array.shape[-1])]
+        elif count == 1:
+            found = [self.of(indices, depth)]
+        else:
+            node = indices.producer()
+            if node is None or node.domain or node.op_type != "Concat" or not is_known(node):
+                return None
+            if node.attributes.get_int("axis", 0) not in (-1, rank - 1):
+                return None
+            if any(v is None or v.shape is None or v.shape[-1] != 1 for v in node.inputs):
+                return None
+            found = [self.of(value, depth) for value in node.inputs]
+        forms = [form for form in found if form is not None]
+        if len(forms) < len(found):
+            return None
+        return [Affine(form.start, form.steps[: rank - 1]) for form in forms]
+
+    def _constant(self, value: ir.Value) -> Affine | None:
+        array = self.constants.get(value, SMALL)
+        return of_array(array) if array is not None else None
+
+    def _computed(self, value: ir.Value, depth: int) -> Affine | None:
+        node = value.producer()
+        rule = RULES.get(node.op_type) if node is not None and not node.domain else None
+        if node is None or rule is None or depth == DEEP or not is_known(node):
+            return None
+        return rule(self, node, value, depth + 1)

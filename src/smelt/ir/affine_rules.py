@@ -1,0 +1,275 @@
+"""What operators make of tensors whose elements are affine in their place.
+
+Each rule asks the proof for the operands of a node, and tells what its result holds, if it can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeAlias
+
+import onnx_ir as ir
+
+from smelt.ir.affine import Affine, uniform
+from smelt.ir.affine_moves import joined, reshaped
+from smelt.ir.constants import Constants
+
+
+class Proof(Protocol):
+    """Who is asked for operands."""
+
+    constants: Constants
+
+    def of(self, value: ir.Value | None, depth: int = 0) -> Affine | None: ...
+
+    def parts(self, indices: ir.Value | None, depth: int = 0) -> list[Affine] | None: ...
+
+
+COMPARISONS: dict[str, Callable[[int | None, int | None], bool | None]] = {
+    "Equal": lambda low, high: _decided(low == high == 0, _above(low, 1) or _above(high, 0, -1)),
+    "Less": lambda low, high: _decided(_above(high, 1, -1), _above(low, 0)),
+    "LessOrEqual": lambda low, high: _decided(_above(high, 0, -1), _above(low, 1)),
+    "Greater": lambda low, high: _decided(_above(low, 1), _above(high, 0, -1)),
+    "GreaterOrEqual": lambda low, high: _decided(_above(low, 0), _above(high, 1, -1)),
+}
+"""What the bounds of a difference tell of a comparison."""
+
+
+def _above(bound: int | None, least: int, sign: int = 1) -> bool:
+    return bound is not None and sign * bound >= least
+
+
+def _decided(holds: bool, fails: bool) -> bool | None:
+    return True if holds else False if fails else None
+
+
+Rule: TypeAlias = Callable[[Proof, ir.Node, ir.Value, int], Affine | None]
+
+
+def _rank(value: ir.Value | None) -> int:
+    assert value is not None
+    assert value.shape is not None
+    return len(value.shape)
+
+
+def _range(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    start, step = (proof.constants.scalar(node.inputs[i]) for i in (0, 2))
+    return Affine(start, (step,)) if isinstance(start, int) and isinstance(step, int) else None
+
+
+def _filled(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    given = node.attributes.get("value")
+    number = given.as_tensor().numpy().reshape(()).item() if given is not None else 0
+    return uniform(int(number), _rank(value)) if isinstance(number, int) else None
+
+
+def _same(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    return proof.of(node.inputs[0], depth)
+
+
+def _cast(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    form = proof.of(node.inputs[0], depth)
+    if form is None or value.dtype != ir.DataType.BOOL:
+        return form
+    return uniform(form.start != 0, len(form.steps)) if form.is_uniform else None
+
+
+def _expand(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    form = proof.of(node.inputs[0], depth)
+    return form.on(_rank(value)) if form is not None else None
+
+
+def _reshape(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    form, source = proof.of(node.inputs[0], depth), node.inputs[0]
+    if form is None or source is None or source.shape is None or value.shape is None:
+        return None
+    return reshaped(form, source.shape.dims, value.shape.dims)
+
+
+def _transpose(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    form = proof.of(node.inputs[0], depth)
+    if form is None:
+        return None
+    default = range(len(form.steps) - 1, -1, -1)
+    perm = node.attributes["perm"].as_ints() if "perm" in node.attributes else default
+    return Affine(form.start, tuple(form.steps[axis] for axis in perm))
+
+
+def _slice(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    """Where a Slice ends, only its size tells."""
+    form, rank = proof.of(node.inputs[0], depth), _rank(value)
+    starts = proof.constants.ints(node.inputs[1])
+    given = node.inputs[3] if len(node.inputs) > 3 else None
+    strides = node.inputs[4] if len(node.inputs) > 4 else None
+    if form is None or starts is None:
+        return form if form is not None and form.is_uniform else None
+    axes = proof.constants.ints(given) if given is not None else tuple(range(len(starts)))
+    by = proof.constants.ints(strides) if strides is not None else (1,) * len(starts)
+    if axes is None or by is None:
+        return form if form.is_uniform else None
+    start, steps = form.start, list(form.steps)
+    for begin, axis, stride in zip(starts, axes, by, strict=True):
+        if steps[axis] and (begin < 0 or stride < 1):
+            return None
+        start += steps[axis] * (begin if steps[axis] else 0)
+        steps[axis] *= stride
+    return Affine(start, tuple(steps)) if len(steps) == rank else None
+
+
+def _concat(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    forms = [proof.of(part, depth) for part in node.inputs]
+    known = [form for form in forms if form is not None]
+    if len(known) < len(forms):
+        return None
+    axis = node.attributes.get_int("axis", 0) % _rank(value)
+    sizes = [part.shape[axis] for part in node.inputs if part is not None and part.shape]
+    return joined(known, sizes, axis) if len(sizes) == len(known) else None
+
+
+def _sum(sign: int) -> Rule:
+    def rule(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+        rank = _rank(value)
+        a, b = (proof.of(operand, depth) for operand in node.inputs)
+        return a.on(rank).plus(b.on(rank).scaled(sign)) if a and b else None
+
+    return rule
+
+
+def _mul(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    a, b = (proof.of(operand, depth) for operand in node.inputs)
+    if a is None or b is None or not (a.is_uniform or b.is_uniform):
+        return None
+    form, factor = (b, a.start) if a.is_uniform else (a, b.start)
+    return form.on(_rank(value)).scaled(factor)
+
+
+def _compared(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    rank = _rank(value)
+    a, b = (proof.of(operand, depth) for operand in node.inputs)
+    if a is None or b is None or value.shape is None:
+        return None
+    bounds = a.on(rank).plus(b.on(rank).scaled(-1)).bounds(value.shape.dims)
+    truth = COMPARISONS[node.op_type](*bounds)
+    return uniform(truth, rank) if truth is not None else None
+
+
+def _logical(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    forms = [proof.of(operand, depth) for operand in node.inputs]
+    decisive = 0 if node.op_type == "And" else 1
+    known = [form.start for form in forms if form is not None]
+    if decisive in known:
+        return uniform(decisive, _rank(value))
+    return uniform(1 - decisive, _rank(value)) if len(known) == len(forms) else None
+
+
+def _not(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    form = proof.of(node.inputs[0], depth)
+    return uniform(1 - form.start, len(form.steps)) if form is not None else None
+
+
+def _where(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    choice = proof.of(node.inputs[0], depth)
+    if choice is None:
+        return None
+    form = proof.of(node.inputs[1 if choice.start else 2], depth)
+    return form.on(_rank(value)) if form is not None else None
+
+
+def _cumsum(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    """0 stays 0; a number that is added up counts its multiples."""
+    form, axis = proof.of(node.inputs[0], depth), proof.constants.scalar(node.inputs[1])
+    plain = not any(node.attributes.get_int(name, 0) for name in ("exclusive", "reverse"))
+    if form is None or not form.is_uniform:
+        return None
+    if form.start == 0:
+        return form
+    if not plain or not isinstance(axis, int):
+        return None
+    steps = [0] * len(form.steps)
+    steps[axis] = form.start
+    return Affine(form.start, tuple(steps))
+
+
+def _at(form: Affine, axis: int, index: Affine, others: list[int]) -> Affine:
+    """``form`` with an index along ``axis`` that is affine itself; ``others`` are the steps that
+    the other axes of ``form`` give to those of ``index``."""
+    chosen = index.scaled(form.steps[axis])
+    return Affine(form.start, tuple(others)).plus(chosen)
+
+
+def _is_counted_from_0(index: Affine, dims: tuple[ir.SymbolicDim | int, ...]) -> bool:
+    low, _ = index.bounds(dims)
+    return low is not None and low >= 0
+
+
+def _gather(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    data, index = (proof.of(operand, depth) for operand in node.inputs)
+    if data is not None and data.is_uniform:
+        return uniform(data.start, _rank(value))
+    indices = node.inputs[1]
+    if data is None or index is None or indices is None or indices.shape is None:
+        return None
+    if not _is_counted_from_0(index, indices.shape.dims):
+        return None
+    axis = node.attributes.get_int("axis", 0) % len(data.steps)
+    before, after = data.steps[:axis], data.steps[axis + 1 :]
+    spread = Affine(index.start, (0,) * axis + index.steps + (0,) * len(after))
+    return _at(data, axis, spread, [*before, *(0 for _ in index.steps), *after])
+
+
+def _gather_elements(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    data, index = (proof.of(operand, depth) for operand in node.inputs)
+    if data is not None and data.is_uniform:
+        return data
+    indices = node.inputs[1]
+    if data is None or index is None or indices is None or indices.shape is None:
+        return None
+    if not _is_counted_from_0(index, indices.shape.dims):
+        return None
+    axis = node.attributes.get_int("axis", 0) % len(data.steps)
+    others = [0 if i == axis else step for i, step in enumerate(data.steps)]
+    return _at(data, axis, index, others)
+
+
+def _gather_nd(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    data = proof.of(node.inputs[0], depth)
+    if data is not None and data.is_uniform:
+        return uniform(data.start, _rank(value))
+    indices = node.inputs[1]
+    if data is None or node.attributes.get_int("batch_dims", 0) != 0:
+        return None
+    parts = proof.parts(indices, depth)
+    if parts is None or indices is None or indices.shape is None:
+        return None
+    if not all(_is_counted_from_0(part, indices.shape.dims[:-1]) for part in parts):
+        return None
+    rest = data.steps[len(parts) :]
+    form = Affine(data.start, (0,) * (len(indices.shape) - 1) + rest)
+    for step, part in zip(data.steps, parts, strict=False):
+        form = form.plus(Affine(part.start, part.steps + (0,) * len(rest)).scaled(step))
+    return form
+
+
+RULES: Mapping[str, Rule] = {
+    "Range": _range,
+    "ConstantOfShape": _filled,
+    "Identity": _same,
+    "Cast": _cast,
+    "Expand": _expand,
+    **dict.fromkeys(("Reshape", "Squeeze", "Unsqueeze", "Flatten"), _reshape),
+    "Transpose": _transpose,
+    "Slice": _slice,
+    "Concat": _concat,
+    "Add": _sum(1),
+    "Sub": _sum(-1),
+    "Mul": _mul,
+    **dict.fromkeys(COMPARISONS, _compared),
+    **dict.fromkeys(("And", "Or"), _logical),
+    "Not": _not,
+    "Where": _where,
+    "CumSum": _cumsum,
+    "Gather": _gather,
+    "GatherElements": _gather_elements,
+    "GatherND": _gather_nd,
+}
+"""By operator; the last argument says how many operations back the operands are."""

@@ -1,0 +1,180 @@
+"""Read a tensor itself, where it is read at indices that count its places.
+
+    before   GatherND(mask: B,S, pairs (b, s) counted by Range and Expand: B,1,1,S,2) ─> y
+    after    Unsqueeze(mask, axes = [1, 2]) ─> y
+
+    before   Gather(Flatten(mask: B,S), b * S + s: B,1,1,S) ─> y
+    after    Reshape(mask) ─> y
+
+    before   And(GreaterOrEqual(Range(0, S, 1), 0): S,1, m: B,1,1,S) ─> y: B,1,S,S
+    after    Expand(m) ─> y
+
+    before   Add(x: B,S,D, Gather(table, zeros: B,S)) ─> y
+    after    Add(x, row 0 of the table) ─> y
+
+So PyTorch writes masks for functions of positions, and embeddings of positions and types. What
+indices hold is proved from how they are made (``ir/affine_proof.py``), of symbolic sizes, too.
+
+Needs    (1) indices that are affine in their place, each from 0 in steps of 1 along one axis, in
+         the order of axes; for the second, numbers for sizes, or the size that the rows have;
+         (2) for the third, an operand that is one integer or truth everywhere, and the other dims
+         of the result from the other operands, or told by inputs; (3) for the fourth, a constant
+         table, and other operands with all dims of the result.
+Keeps    (1) indices that count from the end. An index out of bounds is an error no longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.affine import Affine
+from smelt.ir.affine_proof import AffineProof
+from smelt.ir.build import Builder
+from smelt.ir.constants import may_be_constant
+from smelt.ir.pattern import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import same_dim
+from smelt.ir.walk import producer_of
+from smelt.operators.elementwise import BROADCASTING
+from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.tensors.row_places import counts_rows
+from smelt.passes.told_size import told_shape, told_size
+
+_ALL = tuple(sorted(BROADCASTING))
+
+
+@rule(op("GatherND", var("data"), var("indices")))
+def tuples_of_places(m: Match, b: Builder) -> Replacement:
+    data, indices = m["data"], m["indices"]
+    if m.root.attributes.get_int("batch_dims", 0) or data.shape is None or indices.shape is None:
+        return None
+    parts = AffineProof(m.constants).parts(indices)
+    axes = [_counted_axis(part) for part in parts] if parts is not None else [None]
+    along = [axis for axis in axes if axis is not None]
+    if len(along) < len(axes) or sorted(set(along)) != along:  # needs 1
+        return Miss("indices are not proved to count the places of the data in order")
+    dims = indices.shape.dims[:-1]
+    added = [axis for axis in range(len(dims)) if axis not in along]
+    if any(dims[axis] != 1 for axis in added):
+        return Miss("what is read is copied")
+    cut = [
+        axis for axis, counted in enumerate(along) if not same_dim(data.shape[axis], dims[counted])
+    ]
+    if not cut:
+        return b.op("Unsqueeze", data, b.const_i64(added)) if added else data
+    shape = told_shape([*dims, *data.shape.dims[len(along) :]], b.graph, b)
+    if shape is None:
+        return Miss("no input tells how many places are read")
+    for axis in cut:
+        end = told_size(dims[along[axis]], b.graph, b)
+        data = b.op("Slice", data, b.const_i64([0]), end, b.const_i64([axis]))
+    # It is told the sizes, for those of the Slice are the smaller of two.
+    return b.op("Reshape", data, shape)
+
+
+def _counted_axis(part: Affine) -> int | None:
+    """The axis along which ``part`` counts 0, 1, 2, ..."""
+    if part.start or sorted(part.steps, key=abs) != [0] * (len(part.steps) - 1) + [1]:
+        return None
+    return part.steps.index(1)
+
+
+@rule(op("Gather", var("rows"), var("indices")))
+def places_of_rows(m: Match, b: Builder) -> Replacement:
+    """All rows in order, in another shape."""
+    rows, indices, result = m["rows"], m["indices"], m.root.outputs[0].shape
+    if rows.shape is None or indices.shape is None or result is None:
+        return None
+    if m.root.attributes.get_int("axis", 0) or len(indices.shape) < 2:
+        return None
+    flat = producer_of(rows, "Flatten", "Reshape")
+    source = flat.inputs[0] if flat is not None else None
+    if source is None or not counts_rows(indices, rows, source, m.constants):  # needs 1
+        return None
+    shape = told_shape(result.dims, b.graph, b)
+    return Miss("no input tells a size") if shape is None else b.op("Reshape", source, shape)
+
+
+@rule(op(_ALL, var("first"), rest=True))
+def uniform_operand(m: Match, b: Builder) -> Replacement:
+    result = m.root.outputs[0].shape
+    for index, value in enumerate(m.root.inputs):
+        number = _uniform(value, m)
+        if number is None or value is None or value.dtype is None or result is None:
+            continue
+        inputs = list(m.root.inputs)
+        inputs[index] = b.constant(np.asarray(number, value.dtype.numpy()))
+        others = [other for i, other in enumerate(m.root.inputs) if i != index]
+        missing = _missing(result, others)  # needs 2
+        if missing is None:
+            return Miss("the shapes of operands are not known")
+        dims = [dim if gap else 1 for dim, gap in zip(result.dims, missing, strict=True)]
+        sizes = told_shape(dims, b.graph, b)
+        if sizes is None:
+            return Miss("no input tells a size of the result")
+        small = b.add(ir.Node("", m.root.op_type, inputs, m.root.attributes.values()))[0]
+        return b.op("Expand", small, sizes) if any(missing) else small
+    return None
+
+
+def _uniform(value: ir.Value | None, m: Match) -> int | None:
+    """What each element of ``value`` is, unless a constant or an Expand of one says it."""
+    if value is None or value.dtype not in (ir.DataType.BOOL, ir.DataType.INT64):
+        return None
+    if may_be_constant(value) and m.array(value) is not None:
+        return None
+    if producer_of(value, "Expand", "ConstantOfShape") is not None:
+        return None
+    form = AffineProof(m.constants).of(value)
+    return form.start if form is not None and form.is_uniform else None
+
+
+def _missing(result: ir.Shape, others: Sequence[ir.Value | None]) -> list[bool] | None:
+    """Which dims of ``result`` none of ``others`` has."""
+    shapes = [other.shape for other in others if other is not None]
+    if any(shape is None for shape in shapes):
+        return None
+    rank = len(result)
+    return [
+        not any(
+            len(shape) >= rank - axis and same_dim(shape[axis - rank], result[axis])
+            for shape in shapes
+            if shape is not None
+        )
+        for axis in range(rank)
+    ]
+
+
+@rule(op(_ALL, var("first"), rest=True), needs=("Gather",), same_shape=True)
+def same_row(m: Match, b: Builder) -> Replacement:
+    result = m.root.outputs[0].shape
+    for index, value in enumerate(m.root.inputs):
+        gather = producer_of(value, "Gather")
+        table = gather.inputs[0] if gather is not None else None
+        if gather is None or result is None or gather.attributes.get_int("axis", 0) != 0:
+            continue
+        form = AffineProof(m.constants).of(gather.inputs[1])
+        if form is None or not form.is_uniform or gather.inputs[1] is None:
+            continue
+        array = m.array(table, None)
+        others = [other for i, other in enumerate(m.root.inputs) if i != index]
+        missing = _missing(result, others)
+        if array is None or missing is None or any(missing):  # needs 3
+            return Miss("the table is no constant, or other operands lack dims of the result")
+        if not 0 <= form.start < array.shape[0]:  # keeps 1
+            return Miss("there is no such row")
+        inputs = list(m.root.inputs)
+        inputs[index] = b.constant(array[form.start])
+        return b.add(ir.Node("", m.root.op_type, inputs, m.root.attributes.values()))[0]
+    return None
+
+
+fold_affine_indices = rule_pass(
+    "fold_affine_indices",
+    __doc__,
+    [tuples_of_places, places_of_rows, uniform_operand, same_row],
+    exactness=EXACT,
+)

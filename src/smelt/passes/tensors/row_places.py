@@ -1,0 +1,102 @@
+"""Whether indices count the rows of a tensor that was flattened, one after the other."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.affine import Affine
+from smelt.ir.affine_proof import AffineProof
+from smelt.ir.constants import Constants
+from smelt.ir.shapes import Dim, same_dim
+from smelt.ir.walk import producer_of
+
+_SAME = ("Identity", "Unsqueeze", "Squeeze", "Reshape")
+
+
+def counts_rows(indices: ir.Value, rows: ir.Value, source: ir.Value, constants: Constants) -> bool:
+    """True if ``indices`` are 0, 1, 2, ... in order, and as many as ``rows`` are.
+
+    ``source`` is what ``rows`` are made of: where sizes are symbolic, B,S, indices are b * S + s
+    for all b and s.
+    """
+    if indices.shape is None or rows.shape is None or source.shape is None:
+        return False
+    dims = indices.shape.dims
+    proof = AffineProof(constants)
+    form = proof.of(indices)
+    if form is not None and all(isinstance(dim, int) for dim in dims):
+        return form == _counted([int(d) for d in dims if isinstance(d, int)]) and same_dim(
+            rows.shape[0], _product(dims)
+        )
+    return _counts_pairs(indices, source, proof)
+
+
+def _product(dims: tuple[Dim, ...]) -> Dim:
+    product: Dim = 1
+    for dim in dims:
+        product = dim * product
+    return product
+
+
+def _counted(sizes: list[int]) -> Affine:
+    """What numbers a tensor of ``sizes`` in order."""
+    steps: list[int] = []
+    step = 1
+    for size in reversed(sizes):
+        steps.insert(0, step if size != 1 else 0)
+        step *= size
+    return Affine(0, tuple(steps))
+
+
+def _counts_pairs(indices: ir.Value, source: ir.Value, proof: AffineProof) -> bool:
+    """True for b * S + s: B,1,1,S, of a source B,S."""
+    node, shape = producer_of(indices, "Add"), source.shape
+    if node is None or indices.shape is None or shape is None or len(shape) != 2:
+        return False
+    outer = [axis for axis, dim in enumerate(indices.shape.dims) if dim != 1]
+    if len(outer) != 2 or not all(
+        same_dim(indices.shape[axis], dim) for axis, dim in zip(outer, shape.dims, strict=True)
+    ):
+        return False
+    for scaled, inner in (node.inputs, node.inputs[::-1]):
+        product = producer_of(scaled, "Mul")
+        if product is None or not _is_counter(inner, outer[1], indices, proof):
+            continue
+        for counter, size in (product.inputs, product.inputs[::-1]):
+            told = _told_dim(size)
+            if told is not None and same_dim(told, shape[1]):
+                return _is_counter(counter, outer[0], indices, proof)
+    return False
+
+
+def _is_counter(value: ir.Value | None, axis: int, indices: ir.Value, proof: AffineProof) -> bool:
+    """True if ``value``, broadcast to ``indices``, is the index along ``axis``."""
+    form = proof.of(value)
+    if form is None or indices.shape is None:
+        return False
+    rank = len(indices.shape)
+    expected = Affine(0, tuple(int(i == axis) for i in range(rank)))
+    return len(form.steps) <= rank and form.on(rank) == expected
+
+
+def _told_dim(value: ir.Value | None) -> Dim | None:
+    """The dim that a value of one element holds, if a Shape tells it."""
+    while (move := producer_of(value, *_SAME)) is not None:
+        value = move.inputs[0]
+    node = producer_of(value, "Shape", "Gather")
+    at = 0
+    if node is not None and node.op_type == "Gather":
+        index = Constants().scalar(node.inputs[1])
+        node = producer_of(node.inputs[0], "Shape")
+        if not isinstance(index, int):
+            return None
+        at = index
+    elif value is None or value.shape is None or value.shape.dims != (1,):
+        return None
+    source = node.inputs[0] if node is not None else None
+    if node is None or source is None or source.shape is None:
+        return None
+    end = node.attributes.get("end")
+    begin = node.attributes.get_int("start", 0)
+    told = source.shape.dims[begin : end.as_int() if end is not None else None]
+    return told[at] if -len(told) <= at < len(told) else None
