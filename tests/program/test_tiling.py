@@ -161,8 +161,9 @@ def test_boxes_of_a_convolution(
         => (float[n,m,h,v] y) {{ y = Conv<strides = [{stride},{stride}], dilations = [{dilation},{dilation}],
         pads = [{pad},{pad},{pad},{pad}], group = {group}>(x, w, b) }}"""
     depth = data.draw(st.integers(2, 4))
-    tiled = check_tiles(source, {axis: data.draw(st.integers(1, 4)) for axis in order[:depth]})
-    if pad == 0 and group == 1 and depth == 4:
+    sizes = {axis: data.draw(st.integers(1, 4)) for axis in order[:depth]}
+    tiled = check_tiles(source, sizes)
+    if pad == 0 and group == 1 and sizes.get(0) == 1:
         assert tiled is not None
 
 
