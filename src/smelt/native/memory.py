@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.kernel import Instance
+from smelt.native.sharing import parts_of, shared_needs
 from smelt.program.instruction import Instruction, Program
 from smelt.program.memory import ALIGNMENT, MemoryPlan, plan_memory
 from smelt.program.storage import Needs
@@ -15,11 +16,15 @@ def needs_of(program: Program, instruction: Instruction) -> Needs:
     return kernel.needs(Instance(program, instruction)) if kernel is not None else Needs()
 
 
-def allocate(program: Program, alignment: int = ALIGNMENT) -> MemoryPlan:
+def allocate(program: Program, alignment: int = ALIGNMENT, parts: int = 1) -> MemoryPlan:
     """All buffers of ``program`` in one arena, by the time in which each is needed.
 
-    Each begins at a multiple of ``alignment`` bytes.
+    Each begins at a multiple of ``alignment`` bytes. What a kernel is cut into has scratch space
+    of its own, up to so many ``parts``.
     """
-    return plan_memory(
-        program, lambda instruction: needs_of(program, instruction), alignment=alignment
-    )
+
+    def needs(instruction: Instruction) -> Needs:
+        whole = needs_of(program, instruction)
+        return shared_needs(whole, parts_of(program, instruction, parts), alignment)
+
+    return plan_memory(program, needs, alignment=alignment)

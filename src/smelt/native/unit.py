@@ -15,8 +15,10 @@ from smelt.native.kernels.kernel import KernelContext
 from smelt.native.memory import needs_of
 from smelt.native.names import comment
 from smelt.native.repeated import is_repeated, once
+from smelt.native.sharing import part_function, parts_of
 from smelt.native.types import C_TYPES, CType
 from smelt.native.weights import Weight
+from smelt.native.writer import Writer
 from smelt.program.instruction import Body, Instruction, Program
 from smelt.program.memory import MemoryPlan
 from smelt.program.storage import Owner, Storage
@@ -46,6 +48,7 @@ class Unit:
     ``functions`` and ``support`` hold texts by name in order of first use; ``calls`` are the
     lines of ``run``; ``checks`` are conditions under which it returns without a result, and
     ``tests`` the functions that only they call. If it ``fails``, some calls end it with an error.
+    ``parts`` are how many some calls are cut into, which ``part_functions`` compute.
     ``constants`` says how constants are found: each is an object, or all in a ``blob`` from a
     pointer ``weights`` on, or by a ``table`` of pointers ``weights``. Kernels that can meet what
     has no result say so in ``*status`` if ``tells_status``.
@@ -60,8 +63,11 @@ class Unit:
         constants: Constants = "objects",
         tells_status: bool = False,
         around: Unit | None = None,
+        parts: int = 1,
     ) -> None:
         self.prefix = prefix
+        self.parts = parts
+        self.part_functions: dict[str, str] = {}
         self.constants = constants
         self.tells_status = tells_status
         self.handed_on = {"weights": WEIGHTS[constants]} if constants in WEIGHTS else {}
@@ -92,6 +98,8 @@ class Unit:
             body_names=tuple(self._body(instruction, body) for body in instruction.bodies),
             handed_on=self.handed_on,
         )
+        parts = parts_of(self.program, instruction, self.parts)
+        cx.body = Writer(1, parts)
         kernel = kernel_of(instruction.op)
         assert kernel is not None  # the schedule phase refused all others
         kernel.emit(cx)
@@ -104,6 +112,9 @@ class Unit:
             )
             for name, argument in zip(used, arguments, strict=True)
         ]
+        if cx.body.is_shared:
+            declared.append("ptrdiff_t part")
+            arguments.append("part")
         signature = ", ".join(declared) or "void"
         end = "    return 0;\n" if cx.fails else ""
         text = f"({signature})\n{{\n{body}{end}}}\n"
@@ -119,6 +130,10 @@ class Unit:
         if cx.fails:
             self.fails = True
             call = f"if ({call} != 0) return {ERROR_SIZE}"
+        if cx.body.is_shared:
+            part = f"part_of_{step}"
+            self.part_functions[part] = part_function(part, call, self.prefix, self.handed_on)
+            call = f"{self.prefix}_share(&task, {part})"
         self.calls.append(f"{call}; /* {step}: {what} */")
 
     def _function(
@@ -197,7 +212,10 @@ class Unit:
             return self._constant(array, type_, "packed for step " + str(step))
         storage = self.memory.assignment.scratch[step]
         assert storage is not None  # the kernel asked for it in its needs
-        return f"({cx.scratch_type} *)(memory + {self.memory.offset_of(storage)})"
+        at = f"memory + {self.memory.offset_of(storage)}"
+        if cx.body.is_shared:
+            at += f" + part * {storage.size // cx.body.parts}"
+        return f"({cx.scratch_type} *)({at})"
 
     def _pointer(self, slot: int, *, raw: bool = False) -> str:
         """A pointer to the elements of a slot, as C; untyped if ``raw``."""

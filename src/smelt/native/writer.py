@@ -7,11 +7,16 @@ from contextlib import ExitStack, contextmanager
 
 
 class Writer:
-    """Lines of C at the current indentation."""
+    """Lines of C at the current indentation.
 
-    def __init__(self, depth: int = 0) -> None:
+    With more ``parts`` than one, the text computes the part ``part`` of them of its shared loops.
+    """
+
+    def __init__(self, depth: int = 0, parts: int = 1) -> None:
         self._lines: list[str] = []
         self._depth = depth
+        self.parts = parts
+        self.is_shared = False
 
     def line(self, text: str) -> None:
         """One line."""
@@ -33,21 +38,53 @@ class Writer:
 
     @contextmanager
     def loop(
-        self, var: str, stop: int | str, start: int | str = 0, step: int = 1
+        self, var: str, stop: int | str, start: int | str = 0, step: int | str = 1
     ) -> Iterator[None]:
         """``for`` over ``var`` from ``start`` up to ``stop``, which is left out."""
-        advance = f"++{var}" if step == 1 else f"{var} += {step}"
-        with self.block(f"for (ptrdiff_t {var} = {start}; {var} < {stop}; {advance})"):
+        with self.block(f"for (ptrdiff_t {var} = {start}; {var} < {stop}; {_advance(var, step)})"):
             yield
 
     @contextmanager
-    def loops(self, variables: Sequence[str], stops: Sequence[int]) -> Iterator[None]:
-        """One loop inside the other, outermost first."""
-        with ExitStack() as stack:
-            for var, stop in zip(variables, stops, strict=True):
-                stack.enter_context(self.loop(var, stop))
+    def shared_loop(
+        self, var: str, stop: int | str, start: int | str = 0, step: int | str = 1
+    ) -> Iterator[None]:
+        """A loop whose iterations need nothing of each other: each part takes a range of them."""
+        if self.parts == 1:
+            head = f"for (ptrdiff_t {var} = {start}; {var} < {stop}; {_advance(var, step)})"
+        else:
+            self.is_shared = True
+            count = f"({stop} - {start} + {step} - 1) / ({step})"
+            if isinstance(stop, int) and isinstance(start, int) and isinstance(step, int):
+                count = str(max(0, -(-(stop - start) // step)))
+            times = "" if step == 1 else f" * ({step})"
+            first, last = (f"{count} * {part} / {self.parts}" for part in ("part", "(part + 1)"))
+            end = f"part + 1 == {self.parts} ? {stop} : {start} + {last}{times}"
+            begin = f"ptrdiff_t {var} = {start} + {first}{times}, {var}_end = {end}"
+            head = f"for ({begin}; {var} < {var}_end; {_advance(var, step)})"
+        with self.block(head):
             yield
+
+    @contextmanager
+    def loops(
+        self, variables: Sequence[str], stops: Sequence[int], shared: int | None = None
+    ) -> Iterator[None]:
+        """One loop inside the other, outermost first, of which one may be ``shared``."""
+        with ExitStack() as stack:
+            for number, (var, stop) in enumerate(zip(variables, stops, strict=True)):
+                loop = self.shared_loop if number == shared else self.loop
+                stack.enter_context(loop(var, stop))
+            yield
+
+    def widest(self, stops: Sequence[int]) -> int | None:
+        """Which of ``stops`` is to be shared: the first that all parts have enough of, or the
+        largest."""
+        enough = (i for i, stop in enumerate(stops) if stop >= 8 * self.parts)
+        return next(enough, max(range(len(stops)), key=stops.__getitem__, default=None))
 
     def text(self) -> str:
         """Everything written, each line ended."""
         return "".join(line + "\n" for line in self._lines)
+
+
+def _advance(var: str, step: int | str) -> str:
+    return f"++{var}" if step == 1 else f"{var} += {step}"

@@ -33,7 +33,7 @@ def element(cx: KernelContext) -> tuple[list[str], str]:
     return [], text
 
 
-@kernel("Clip", kinds=NUMBER, needs=in_place, refuse=_refuse, element=element)
+@kernel("Clip", kinds=NUMBER, needs=in_place, refuse=_refuse, element=element, shared=True)
 def clip(cx: KernelContext) -> None:
     """One loop over all elements."""
     source, output = cx.input(0), cx.output()
@@ -45,7 +45,8 @@ def clip(cx: KernelContext) -> None:
     text = element(cx)[1]
     for number, position in enumerate(reads):
         text = text.replace(f"{{{position}}}", f"{{{number}}}")
-    emit_map(cx.body, (source.size,), output.access((1,)), list(reads.values()), text)
+    values = list(reads.values())
+    emit_map(cx.body, (source.size,), output.access((1,)), values, text, shared=True)
 
 
 def _is_idle(type_: CType, name: str, value: float) -> bool:

@@ -48,7 +48,15 @@ def _refuse(instance: Instance) -> str | None:
     return None
 
 
-@kernel("Conv", "smelt.c::ConvRelu", kinds=FLOAT, needs=_needs, refuse=_refuse, finishes=_finishes)
+@kernel(
+    "Conv",
+    "smelt.c::ConvRelu",
+    kinds=FLOAT,
+    needs=_needs,
+    refuse=_refuse,
+    finishes=_finishes,
+    shared=True,
+)
 def conv(cx: KernelContext) -> None:
     """Sums of products over channels and window, plus the bias; ConvRelu clamps at 0."""
     window = window_of(cx)

@@ -97,7 +97,7 @@ def _is_copied(layout: Layout) -> bool:
     return layout.n.rhs != 1 and layout.n.size > 1
 
 
-@kernel("DotGeneral", kinds=ANY, needs=_needs, refuse=_refuse, finishes=_finishes)
+@kernel("DotGeneral", kinds=ANY, needs=_needs, refuse=_refuse, finishes=_finishes, shared=True)
 def dot_general(cx: KernelContext) -> None:
     """Loops over batches, panels of columns, and tiles of rows."""
     layout = layout_of_instance(cx)
@@ -190,7 +190,10 @@ def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -
     sizes = [axis.size for axis in layout.batch]
     is_packed = _is_packed(cx, layout)
     right = cx.constant(pack(_matrix(cx, layout), m.size), cx.type(1)) if is_packed else ""
-    with cx.body.loops(variables, sizes):
+    columns = n.size >= 2 * vector_dot.panel_for(m.size) * cx.body.parts
+    cut = cx.body.widest(sizes)
+    in_batch = cut is not None and _is_even(sizes[cut], cx.body.parts)
+    with cx.body.loops(variables, sizes, cut if in_batch else None):
         product = Matrices(
             m=m.size,
             n=n.size,
@@ -203,10 +206,16 @@ def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -
             b_n=n.rhs,
             c=at(output.name, [s * m.size * n.size for s in row_major(sizes)], variables),
             finish=_finish(cx, variables),
+            shared="" if in_batch else "columns" if columns else "rows",
         )
         copies = not is_packed and panel_workspace(n.size, k.size, n.rhs) > 0
         scratch = [cx.scratch(lhs.type)] if copies else []
         vector_dot.emit(cx, product, packed=is_packed, scratch=scratch)
+
+
+def _is_even(count: int, parts: int) -> bool:
+    """True if parts of so many matrices take about as long."""
+    return count >= 4 * parts or (count >= parts and count % parts == 0)
 
 
 def at(pointer: str, strides: Sequence[int], variables: Sequence[str]) -> str:

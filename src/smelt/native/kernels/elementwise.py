@@ -48,7 +48,7 @@ def emit_each(cx: KernelContext, text: str, before: list[str] | None = None) -> 
     reads = [cx.walked(i) for i in range(len(cx.instruction.inputs))]
     output = cx.output()
     accesses = [read.broadcast(output.shape) for read in reads]
-    emit_map(cx.body, output.shape, output.access(), accesses, text, before or ())
+    emit_map(cx.body, output.shape, output.access(), accesses, text, before or (), shared=True)
 
 
 def in_place(instance: Instance) -> Needs:
@@ -83,7 +83,7 @@ def kernel_for(row: Row) -> Kernel:
         before, text = element(cx)
         emit_each(cx, text, before)
 
-    return Kernel(emit, in_place, _refuse, kinds_of(row), element)
+    return Kernel(emit, in_place, _refuse, kinds_of(row), element, shared=True)
 
 
 def kinds_of(row: Row) -> frozenset[str]:

@@ -38,7 +38,7 @@ def _kernel(op: str) -> Kernel | None:
     return kernel_of(op)
 
 
-@kernel(MAP, kinds=ANY, needs=in_place)
+@kernel(MAP, kinds=ANY, needs=in_place, shared=True)
 def fused(cx: KernelContext) -> None:
     """One nest of loops over the shape of the output."""
     cx.rounds_each = True
@@ -51,7 +51,7 @@ def fused(cx: KernelContext) -> None:
         lines += _part(inner, f"part{number}", [names.get(slot, "") for slot in part.inputs])
         names[part.outputs[0]] = f"part{number}"
     result = names[cx.instruction.outputs[0]]
-    emit_map(cx.body, output.shape, output.access(), reads, result, lines)
+    emit_map(cx.body, output.shape, output.access(), reads, result, lines, shared=True)
 
 
 def _part(cx: KernelContext, name: str, operands: Sequence[str]) -> list[str]:

@@ -246,7 +246,8 @@ class Kernel:
     of elements that the first input may have. ``element`` gives statements and an expression of
     C for one element, of the operands ``{0}``, ``{1}``... there; it asks for no parameters.
     ``finishes`` tells whether the kernel computes steps that read an operand of a shape before
-    it stores a result.
+    it stores a result. One that is ``shared`` has loops that parts of a run share out, each with
+    scratch space of its own.
     """
 
     emit: Emit
@@ -255,6 +256,7 @@ class Kernel:
     kinds: frozenset[str] = frozenset({"float"})
     element: Element | None = None
     finishes: Finishes = _never
+    shared: bool = False
 
 
 FLOAT = frozenset({"float"})
@@ -273,12 +275,14 @@ def kernel(
     kinds: frozenset[str] = FLOAT,
     element: Element | None = None,
     finishes: Finishes = _never,
+    shared: bool = False,
 ) -> Callable[[Emit], Emit]:
     """Register the decorated function as the kernel of ``ops``."""
 
     def decorate(emit: Emit) -> Emit:
         for op in ops:
-            KERNELS.add(op, Kernel(emit, needs, refuse, kinds, element, finishes), owner_of(emit))
+            made = Kernel(emit, needs, refuse, kinds, element, finishes, shared)
+            KERNELS.add(op, made, owner_of(emit))
         return emit
 
     return decorate

@@ -26,12 +26,13 @@ def reshape(cx: KernelContext) -> None:
     emit_map(cx.body, (output.size,), output.access((1,)), [source.access((1,))], "{0}")
 
 
-@kernel("Transpose", kinds=ANY)
+@kernel("Transpose", kinds=ANY, shared=True)
 def transpose(cx: KernelContext) -> None:
     """Reads with permuted strides."""
     source, output = cx.walked(0), cx.output()
     strides = tuple(source.strides[axis] for axis in cx.ints("perm"))
-    emit_map(cx.body, output.shape, output.access(), [source.access(strides)], "{0}")
+    reads = [source.access(strides)]
+    emit_map(cx.body, output.shape, output.access(), reads, "{0}", shared=True)
 
 
 @kernel(DIAGONAL, kinds=ANY)

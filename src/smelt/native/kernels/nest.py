@@ -92,17 +92,20 @@ def emit_map(
     reads: Sequence[Access],
     expression: str,
     before: Sequence[str] = (),
+    *,
+    shared: bool = False,
 ) -> None:
     """``write[...] = expression`` over ``shape``, after the statements ``before`` in the loop.
 
-    ``{0}`` in them is the element of ``reads[0]``.
+    ``{0}`` in them is the element of ``reads[0]``. A nest that is ``shared`` has one loop that is.
     """
     if 0 in shape:
         return
     sizes, (write, *reads) = collapse(shape, (write, *reads))
     variables = [f"i{dim}" for dim in range(len(sizes))]
     # Several maps may follow each other in one function: braces keep their variables apart.
-    with body.loops(variables, sizes) if sizes else body.block(""):
+    cut = body.widest(sizes) if shared else None
+    with body.loops(variables, sizes, cut) if sizes else body.block(""):
         for number, read in enumerate(reads):
             body.line(f"const {read.type.name} v{number} = {read.at(variables)};")
         values = [f"v{number}" for number in range(len(reads))]

@@ -33,13 +33,13 @@ def sum_of(cx: KernelContext, type_: CType, expression: str, stem: str) -> str:
     text = f"""static {t} {name}(const {t} *x, ptrdiff_t n, {t} c)
 {{
     {t} lane[{LANES}] = {{ 0 }}, sum = 0;
-    ptrdiff_t i = 0;
-    for (; i + {LANES} <= n; i += {LANES})
+    const ptrdiff_t whole = n - n % {LANES};
+    for (ptrdiff_t i = 0; i < whole; i += {LANES})
         for (ptrdiff_t j = 0; j < {LANES}; ++j) {{
             const {t} v = x[i + j];
             lane[j] += {expression};
         }}
-    for (; i < n; ++i) {{
+    for (ptrdiff_t i = whole; i < n; ++i) {{
         const {t} v = x[i];
         sum += {expression};
     }}
@@ -52,7 +52,7 @@ def sum_of(cx: KernelContext, type_: CType, expression: str, stem: str) -> str:
     return cx.call(name, text)
 
 
-@kernel("Softmax", "LogSoftmax", needs=_in_place)
+@kernel("Softmax", "LogSoftmax", needs=_in_place, shared=True)
 def softmax(cx: KernelContext) -> None:
     """Relative to the largest element of each row, so that nothing overflows."""
     source, output = cx.input(0), cx.output()
@@ -66,7 +66,7 @@ def softmax(cx: KernelContext) -> None:
         _emit_softmax_rows(cx, outer, count)
         return
     body, at = cx.body, "[i]" if inner == 1 else f"[i * {inner}]"
-    with body.loops(("o", "k"), (outer, inner)):
+    with body.loops(("o", "k"), (outer, inner), body.widest((outer, inner))):
         offset = index((count * inner, 1), ("o", "k"))
         body.line(f"const {t.name} *x = {source.name} + {offset};")
         body.line(f"{t.name} *y = {output.name} + {offset};")
@@ -91,7 +91,7 @@ def _emit_softmax_rows(cx: KernelContext, outer: int, count: int) -> None:
     """Rows of neighbours: each pass is a loop without a chain from element to element."""
     source, output, t, body = cx.input(0), cx.output(), cx.type(0), cx.body
     e = in_lanes(cx, f"exp{t.f}(x[i] - top)")
-    with body.loop("o", outer):
+    with body.shared_loop("o", outer):
         body.line(f"const {t.name} *x = {source.name} + o * {count};")
         body.line(f"{t.name} *y = {output.name} + o * {count};")
         body.line(f"const {t.name} top = {_largest_of(cx, t)}(x, {count});")
@@ -114,15 +114,15 @@ def _largest_of(cx: KernelContext, type_: CType) -> str:
     text = f"""static {t} {name}(const {t} *x, ptrdiff_t n)
 {{
     {t} lane[{LANES}], top = x[0];
-    ptrdiff_t i = 0;
+    const ptrdiff_t whole = n - n % {LANES};
     for (ptrdiff_t j = 0; j < {LANES}; ++j)
         lane[j] = top;
-    for (; i + {LANES} <= n; i += {LANES})
+    for (ptrdiff_t i = 0; i < whole; i += {LANES})
         for (ptrdiff_t j = 0; j < {LANES}; ++j) {{
             const {t} v = x[i + j];
             lane[j] = ((v > lane[j]) | (v != v)) ? v : lane[j];
         }}
-    for (; i < n; ++i)
+    for (ptrdiff_t i = whole; i < n; ++i)
         top = ((x[i] > top) | (x[i] != x[i])) ? x[i] : top;
     for (ptrdiff_t j = 0; j < {LANES}; ++j)
         top = ((lane[j] > top) | (lane[j] != lane[j])) ? lane[j] : top;
@@ -159,7 +159,7 @@ def _one_type(instance: Instance) -> str | None:
     return None
 
 
-@kernel("LayerNormalization", "RMSNormalization", needs=_in_place, refuse=_one_type)
+@kernel("LayerNormalization", "RMSNormalization", needs=_in_place, refuse=_one_type, shared=True)
 def layer_normalization(cx: KernelContext) -> None:
     """Over all dims from ``axis`` on; scale and bias broadcast over the input."""
     source, output, t = cx.input(0), cx.output(), cx.type(0)
@@ -170,7 +170,7 @@ def layer_normalization(cx: KernelContext) -> None:
     factors = [operand for i in (1, 2) if (operand := cx.optional(i)) is not None]
     if 0 in source.shape:
         return
-    with cx.body.loop("o", outer):
+    with cx.body.shared_loop("o", outer):
         cx.body.line(f"const {t.name} *x = {source.name} + o * {count};")
         cx.body.line(f"{t.name} *y = {output.name} + o * {count};")
         _emit_moments(cx, t, count, cx.float("epsilon"), centred)

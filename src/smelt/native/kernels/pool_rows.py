@@ -38,7 +38,8 @@ def emit_rows(cx: KernelContext, window: Window, start: str, step: str, result: 
     chunk, t = chunk_of(window), x.type.name
     if 0 in y.shape:
         return
-    with body.loops(("c", "h"), (y.shape[0] * y.shape[1], tall)):
+    planes = (y.shape[0] * y.shape[1], tall)
+    with body.loops(("c", "h"), planes, body.widest(planes)):
         body.line(f"const {t} *image = {x.name} + c * {height * width};")
         body.line(f"{y.type.name} *out = {y.name} + (c * {tall} + h) * {wide};")
         body.line(f"const ptrdiff_t top = h * {down} - {window.begin[1]};")

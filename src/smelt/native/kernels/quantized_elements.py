@@ -19,15 +19,15 @@ from smelt.program.quantized import ADD, LOOKUP, MEAN, MUL
 INT = frozenset({"int"})
 
 
-@kernel(LOOKUP, kinds=INT, needs=in_place)
+@kernel(LOOKUP, kinds=INT, needs=in_place, shared=True)
 def lookup(cx: KernelContext) -> None:
     """The element of a table of 256 that a byte selects, the byte as it lies in memory."""
     x, table, y = cx.input(0), cx.input(1), cx.output()
-    with cx.body.loop("i", y.size):
+    with cx.body.shared_loop("i", y.size):
         cx.body.line(f"{y.name}[i] = {table.name}[(uint8_t){x.name}[i]];")
 
 
-@kernel(ADD, MUL, kinds=INT, needs=in_place)
+@kernel(ADD, MUL, kinds=INT, needs=in_place, shared=True)
 def add_or_multiply(cx: KernelContext) -> None:
     """Inputs a, b; attributes the scales and zero points of a, b and the result."""
     a, b, y = cx.input(0), cx.input(1), cx.output()
@@ -37,7 +37,7 @@ def add_or_multiply(cx: KernelContext) -> None:
     low = -128 if y.type.signed else 0
     value = f"({y.type.name}){rounded(cx, text, low, low + 255)}"
     reads = [operand.broadcast(y.shape) for operand in (a, b)]
-    emit_map(cx.body, y.shape, y.access(), reads, value)
+    emit_map(cx.body, y.shape, y.access(), reads, value, shared=True)
 
 
 def _sum(scales: list[np.float32], zeros: list[int]) -> str:

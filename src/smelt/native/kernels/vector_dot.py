@@ -8,6 +8,7 @@ then overlap those before. Any other is copied into scratch space, a panel at a 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +27,10 @@ NARROW = MOST_LANES
 
 @dataclass(frozen=True, slots=True)
 class Matrices:
-    """``c[m, n] = sum over k of a[m, k] * b[k, n]``: pointers as C, sizes, strides in elements."""
+    """``c[m, n] = sum over k of a[m, k] * b[k, n]``: pointers as C, sizes, strides in elements.
+
+    Parts of a run share ``rows`` or ``columns``, or neither.
+    """
 
     m: int
     n: int
@@ -39,6 +43,7 @@ class Matrices:
     b_n: int
     c: str
     finish: Finish
+    shared: str = ""
 
 
 def vectors_for(rows: int) -> int:
@@ -72,7 +77,7 @@ def emit_packed(cx: KernelContext, p: Matrices) -> None:
     """All panels of a constant right side."""
     panel, body = panel_for(p.m), cx.body
     lanes = f"{vectors_for(p.m)} * LANES"
-    with body.block(f"for (ptrdiff_t j = 0; j < {p.n}; j += {panel})"):
+    with _columns(cx, p, panel):
         rest = -(-(p.n % panel) // NARROW) * NARROW
         width = f"j + {panel} <= {p.n} ? {panel} : {rest}" if rest else str(panel)
         body.line(f"const ptrdiff_t width = {width};")
@@ -86,7 +91,7 @@ def emit_direct(cx: KernelContext, p: Matrices) -> None:
     """A right side that is read where it lies."""
     body, vectors = cx.body, vectors_for(p.m) if p.n >= MOST_VECTORS * MOST_LANES else 2
     lanes = f"{vectors} * LANES"
-    with body.block(f"for (ptrdiff_t j = 0; j < {p.n}; j += {lanes})"):
+    with _columns(cx, p, lanes):
         body.line(f"const ptrdiff_t at = j + {lanes} <= {p.n} ? j : {p.n} - {lanes};")
         _emit_rows(cx, p, f"{p.b} + at", str(p.b_k), "at", f"j - at, {lanes}", vectors)
 
@@ -95,7 +100,7 @@ def emit_copied(cx: KernelContext, p: Matrices, scratch: str) -> None:
     """A right side that is copied, a panel at a time."""
     body = cx.body
     copy = _copy(cx)
-    with body.block(f"for (ptrdiff_t j = 0; j < {p.n}; j += {PANEL})"):
+    with _columns(cx, p, PANEL):
         body.line(f"const ptrdiff_t wide = {p.n} - j < {PANEL} ? {p.n} - j : {PANEL};")
         b = f"{p.b} + j * {p.b_n}"
         body.line(f"{copy}({b}, {scratch}, {p.k}, wide, {p.b_k}, {p.b_n});")
@@ -104,12 +109,19 @@ def emit_copied(cx: KernelContext, p: Matrices, scratch: str) -> None:
             _emit_rows(cx, p, f"{scratch} + l", str(PANEL), "j + l", stored, 2)
 
 
+def _columns(cx: KernelContext, p: Matrices, step: int | str) -> AbstractContextManager[None]:
+    """A loop over all columns ``j``, so many at a time."""
+    loop = cx.body.shared_loop if p.shared == "columns" else cx.body.loop
+    return loop("j", p.n, step=step)
+
+
 def _emit_rows(
     cx: KernelContext, p: Matrices, b: str, b_k: str, j: str, stored: str, vectors: int = 0
 ) -> None:
+    loop = cx.body.shared_loop if p.shared == "rows" else cx.body.loop
     for part in even_parts(p.m, ROWS):
         end = part.first + part.length * part.count
-        with cx.body.loop("i", end, part.first, part.length):
+        with loop("i", end, part.first, part.length):
             a = f"{p.a} + i * {p.a_m}"
             arguments = [str(p.k), a, str(p.a_m), str(p.a_k), b, b_k]
             columns, finish = vectors or vectors_for(p.m), p.finish.at("i", j)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from smelt.errors import not_installed
 from smelt.native.names import comment
+from smelt.native.sharing import PARALLEL_FOR, task, task_value
 from smelt.native.types import C_TYPES
 from smelt.native.unit import Unit
 from smelt.native.weights import BLOB_ALIGNMENT, blob
@@ -41,10 +42,16 @@ def emit(plan: CPlan) -> Artifact:
     program, memory = plan.steps, plan.memory
     form = options.form(sum(array.nbytes for array in program.constants.values()))
     in_blob = form in BLOBS
-    unit = Unit(options.name, program, memory, constants="blob" if in_blob else "objects")
+    unit = Unit(
+        options.name,
+        program,
+        memory,
+        constants="blob" if in_blob else "objects",
+        parts=options.threads,
+    )
     weights = list(unit.weights.values())
     plan.facts["weights_bytes"] = sum(weight.array.nbytes for weight in weights)
-    functions = [*unit.support.values(), *unit.functions.values()]
+    functions = [*unit.support.values(), *unit.functions.values(), *unit.part_functions.values()]
     data = blob(weights) if in_blob else b""
     fields = {
         "name": options.name,
@@ -75,6 +82,10 @@ def emit(plan: CPlan) -> Artifact:
         ],
         "tests": list(unit.tests.values()),
         "calls": unit.calls,
+        "threads": options.threads,
+        "parallel_for": PARALLEL_FOR.format(options.name),
+        "task": task(options.name, options.threads, unit.handed_on) if unit.part_functions else "",
+        "task_value": task_value(options.name, unit.handed_on),
     }
     templates = {
         f"{options.name}.h": "header.h.j2",

@@ -13,6 +13,8 @@ PROJECTS = ("none", "main", "cmake", "zephyr")
 ALIGNMENTS = (8, 4096)
 """Bytes: the widest element, and a page."""
 
+MOST_THREADS = 256
+
 SMALL = 1 << 20
 """Bytes of weights up to which hexadecimal words compile in no time."""
 
@@ -28,7 +30,8 @@ class Options:
     compiler is told of; others are rows of ``cpus.py``. ``alignment``: bytes, a power of 2, that
     the arena and what lies in it begin at, by default what suits the cpu. ``project``: what else is
     written: ``main``, an example of a call; ``cmake``, that and a CMakeLists.txt; ``zephyr``, a
-    module of Zephyr.
+    module of Zephyr. ``threads``: into how many parts costly kernels are cut, which a caller of
+    ``<name>_run_parallel`` computes at the same time; the bits are those of one thread.
     """
 
     name: str = "model"
@@ -36,6 +39,7 @@ class Options:
     cpu: str = "generic"
     alignment: int | None = None
     project: str = "none"
+    threads: int = 1
 
     def __post_init__(self) -> None:
         check_identifier(self.name)
@@ -51,6 +55,12 @@ class Options:
                     why=f"{option} is one of {', '.join(known)}",
                     fix=did_you_mean(value, known, ""),
                 )
+        if not 1 <= self.threads <= MOST_THREADS:
+            raise UsageError(
+                "E660",
+                f"target 'c' takes no option threads={self.threads}",
+                why=f"it is a number from 1 to {MOST_THREADS}",
+            )
         lowest, highest = ALIGNMENTS
         bytes_ = self.arena_alignment
         if not lowest <= bytes_ <= highest or bytes_ & (bytes_ - 1):

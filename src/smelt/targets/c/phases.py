@@ -25,7 +25,7 @@ def allocate(plan: CPlan) -> None:
 
     The fact ``bound_bytes`` is what no plan can beat.
     """
-    plan.memory = memory.allocate(plan.steps, plan.options.arena_alignment)
+    plan.memory = memory.allocate(plan.steps, plan.options.arena_alignment, plan.options.threads)
     plan.facts["arena_bytes"] = plan.memory.arena_bytes
     plan.facts["bound_bytes"] = plan.memory.bound_bytes
     plan.facts["scratch_bytes"] = plan.memory.scratch_bytes

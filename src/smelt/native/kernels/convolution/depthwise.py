@@ -74,7 +74,7 @@ def emit(cx: KernelContext, window: Window) -> None:
     scratch = cx.scratch(x.type)
     size = window.input[1] * window.input[2]
     body.line(f"float *results = {scratch} + {len(layout.phases) * layout.phase + 2 * MOST_LANES};")
-    with body.loops(("n", "g"), (x.shape[0], group)):
+    with body.loops(("n", "g"), (x.shape[0], group), 1):
         body.line(f"const float *image = {x.name} + (n * {group} + g) * {size};")
         _emit_padding(cx, window, layout, scratch)
         with body.loop("o", f"(g + 1) * {filters}", f"g * {filters}"):

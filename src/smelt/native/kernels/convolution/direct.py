@@ -74,12 +74,16 @@ def emit(cx: KernelContext, window: Window) -> None:
     weights = Filters(_pack(cx), bias, finish)
     band = band_of(window)
     height = window.output[1]
+    bands = even_parts(height, band.rows)
+    by_band = sum(part.count for part in bands) >= 2 * cx.body.parts
+    by_band = by_band or channels_of(cx)[1] < PANEL * cx.body.parts
+    loop = cx.body.shared_loop if by_band else cx.body.loop
     with groups(cx, window):
-        for part in even_parts(height, band.rows):
+        for part in bands:
             end = part.first + part.length * part.count
-            with cx.body.loop("h", end, part.first, part.length):
+            with loop("h", end, part.first, part.length):
                 source = _source(cx, window, band, part.length)
-                _emit_panels(cx, window, source, weights, part.length)
+                _emit_panels(cx, window, source, weights, part.length, by_panel=not by_band)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,18 +122,28 @@ class Filters:
 
 
 def _emit_panels(
-    cx: KernelContext, window: Window, source: Source, weights: Filters, rows: int
+    cx: KernelContext,
+    window: Window,
+    source: Source,
+    weights: Filters,
+    rows: int,
+    *,
+    by_panel: bool,
 ) -> None:
-    """All panels over ``rows`` rows of pixels: ``next`` is where the next pixel is, in column q."""
+    """All panels over ``rows`` rows of pixels: ``next`` is where the next pixel is, in column q.
+
+    Parts of a run share them ``by_panel``.
+    """
+    loop = cx.body.shared_loop if by_panel else cx.body.loop
     body, wide = cx.body, window.output[2]
     step = window.strides[2]
     turn = window.strides[1] * source.pitch - (wide - 1) * step
     for first, width, count in panels(channels_of(cx)[1]):
         vectors = 2 if width == PANEL else 1
-        with body.loop("o", first + width * count, first, width):
+        with loop("o", first + width * count, first, width):
             body.line("ptrdiff_t p = 0, q = 0, next = 0;")
             for part in even_parts(rows * wide, SUMS // vectors):
-                with body.loop("part", part.count):
+                with body.loop("t", part.count):
                     body.line(f"ptrdiff_t at[{part.length}];")
                     with body.loop("m", part.length):
                         body.line("at[m] = next;")

@@ -37,14 +37,18 @@ def emit(cx: KernelContext, window: Window) -> None:
     packed = _pack(cx, weights, parts) if weights is not None else ""
     finish = finish_by_filter(cx)
     wide = f"{VECTORS} * LANES"
-    with groups(cx, window), body.block(f"for (ptrdiff_t j = 0; j < {pixels}; j += {wide})"):
+    blocks = pixels // (VECTORS * MOST_LANES)
+    by_filter = blocks < 4 * body.parts and filters >= 4 * ROWS * body.parts
+    pixel_loop = body.loop if by_filter else body.shared_loop
+    filter_loop = body.shared_loop if by_filter else body.loop
+    with groups(cx, window), pixel_loop("j", pixels, step=wide):
         body.line(f"const ptrdiff_t at = j + {wide} <= {pixels} ? j : {pixels} - {wide};")
         for part in parts:
             walk = packed_rows(part.length) if packed else STRIDED
             start_by, here = "row" if bias else "", finish.at("o", "at")
             tile = Tile(part.length, VECTORS, walk, start_by, here)
             end = part.first + part.length * part.count
-            with body.loop("o", end, part.first, part.length):
+            with filter_loop("o", end, part.first, part.length):
                 a = f"{packed or cx.input(1).name} + (g * {filters} + o) * {channels}"
                 strides = [] if packed else [str(channels), "1"]
                 arguments = [str(channels), a, *strides, "image + at", str(pixels)]
