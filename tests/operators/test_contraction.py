@@ -62,7 +62,10 @@ PLANS = {
     "ab->ab": ([(2, 3)], []),
     "ii->": ([(3, 3)], [("Diagonal", "i"), ("Reduce", "")]),
     "abz,bc->ac": ([(2, 3, 9), (3, 4)], [("Reduce", "ab"), ("DotGeneral", "ac")]),
-    "ab,ab->ab": ([(2, 1), (2, 3)], [("Squeeze", "a"), ("DotGeneral", "ab")]),
+    "ab,ab->ab": ([(2, 1), (2, 3)], [("Squeeze", "a"), ("Combine", "ab")]),
+    "ax,bx->bax": ([(2, 3), (4, 3)], [("Combine", "bax")]),
+    "ax,ba->bax": ([(2, 3), (4, 2)], [("Combine", "bax")]),
+    "ax,xb->bax": ([(2, 3), (3, 4)], [("Transpose", "bx"), ("Combine", "bax")]),
     "ab,bc,c->a": ([(9, 9), (9, 9), (9,)], [("DotGeneral", "b"), ("DotGeneral", "a")]),
 }
 

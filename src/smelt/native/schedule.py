@@ -53,11 +53,13 @@ def planned(
     target: str,
     choices: Sequence[Callable[[Program], None]] = (),
     groups: Sequence[Callable[[Program], None]] = (),
+    enough: int = 0,
 ) -> Program:
     """A static ``program``, which is used up, in kernels of this engine and in their order.
 
     ``choices`` are steps that choose other kernels where a machine has them, ``groups`` those that
-    join what is left after kernels took what they finish. Raises as ``ordered`` does.
+    join what is left after kernels took what they finish. No order is searched for that needs less
+    than ``enough`` bytes. Raises as ``ordered`` does.
     """
     fold_movement(program)
     in_integers(program)
@@ -69,7 +71,7 @@ def planned(
     fuse_finishes(program)
     for group in groups:
         group(program)
-    return _scheduled(program)
+    return _scheduled(program, enough)
 
 
 def in_integers(program: Program) -> None:
@@ -87,12 +89,12 @@ def check(program: Program, target: str) -> None:
     check_program(program, target, C_TYPES.keys(), partial(refusal, program))
 
 
-def _scheduled(program: Program) -> Program:
+def _scheduled(program: Program, enough: int) -> Program:
     """``program`` in its order, the memory of bodies planned before that of what runs them."""
     for body in program.bodies:
-        body.program = _scheduled(body.program)
+        body.program = _scheduled(body.program, enough)
         body.plan = allocate(body.program)
-    program = schedule(program, lambda instruction: needs_of(program, instruction))
+    program = schedule(program, lambda instruction: needs_of(program, instruction), enough)
     last_use.run(program)
     return program
 

@@ -16,11 +16,12 @@ from smelt.ir.shapes import Dim, same_dim
 Labels = tuple[str, ...]
 Path = Sequence[Sequence[int]]
 
-DIAGONAL, SQUEEZE, REDUCE, DOT, TRANSPOSE = (
+DIAGONAL, SQUEEZE, REDUCE, DOT, COMBINE, TRANSPOSE = (
     "Diagonal",
     "Squeeze",
     "Reduce",
     "DotGeneral",
+    "Combine",
     "Transpose",
 )
 UNKNOWN_SIZE = 64
@@ -33,7 +34,8 @@ class Step:
 
     ``axes`` are the dim of the result that each dim becomes (Diagonal), the dims that go (Squeeze,
     Reduce), or the permutation (Transpose); ``dims`` are those of a DotGeneral, contracting and
-    batch, of each side.
+    batch, of each side, or the dims of the result that each side of a Combine has, which multiplies
+    by broadcasting.
     """
 
     op: str
@@ -222,15 +224,32 @@ class _Planner:
         return self.add(SQUEEZE if ones else REDUCE, (number,), left, axes=axes)
 
     def product(self, a: int, b: int, kept: set[str], wanted: Labels | None) -> int:
-        """One DotGeneral, whose batch dims come as in ``wanted``, if that is given."""
+        """One DotGeneral, whose batch dims come as in ``wanted``, if that is given.
+
+        Where nothing is summed, it is a product by broadcasting, in the order of ``wanted``.
+        """
         x, y = self.labels[a], self.labels[b]
         shared = [label for label in x if label in y]
         batch = [label for label in (wanted or x) if label in shared and label in kept]
         summed = [label for label in shared if label not in kept]
         free = [[label for label in side if label not in shared] for side in (x, y)]
+        if not summed:
+            return self._combined(a, b, wanted or (*x, *free[1]))
         if wanted == (*batch, *free[1], *free[0]) != (*batch, *free[0], *free[1]):
             a, b = b, a
         return self._dot(a, b, batch, summed)
+
+    def _combined(self, a: int, b: int, labels: Labels) -> int:
+        sides = []
+        for number in (a, b):
+            own = self.labels[number]
+            order = tuple(label for label in labels if label in own)
+            perm = tuple(own.index(label) for label in order)
+            sides.append(
+                number if order == own else self.add(TRANSPOSE, (number,), order, axes=perm)
+            )
+        dims = tuple(tuple(labels.index(label) for label in self.labels[side]) for side in sides)
+        return self.add(COMBINE, tuple(sides), labels, dims=dims)
 
     def _dot(self, a: int, b: int, batch: Sequence[str], summed: Sequence[str]) -> int:
         x, y = self.labels[a], self.labels[b]

@@ -17,6 +17,7 @@ from smelt.ir.build import Builder
 from smelt.ir.shapes import Dim
 from smelt.operators import dot_general
 from smelt.operators.contraction import (
+    COMBINE,
     DIAGONAL,
     DOT,
     REDUCE,
@@ -86,6 +87,10 @@ def _computed(step: Step, arrays: Sequence[np.ndarray], semiring: Semiring) -> n
     if step.op == DOT:
         attributes = {**_NO_ATTRIBUTES, **_numbers(step), "semiring": str(semiring)}
         return np.asarray(dot_general.reference(arrays, attributes)[0])
+    if step.op == COMBINE:
+        sides = zip(arrays, step.dims, strict=True)
+        aligned = [np.expand_dims(each, _missing(dims, step)) for each, dims in sides]
+        return semiring.combine(*aligned).astype(x.dtype)
     if step.op == REDUCE:
         return semiring.sum(x, step.axes)
     if step.op == SQUEEZE:
@@ -93,6 +98,11 @@ def _computed(step: Step, arrays: Sequence[np.ndarray], semiring: Semiring) -> n
     if step.op == DIAGONAL:
         return diagonal(x, step.axes)
     return x.transpose(step.axes)
+
+
+def _missing(dims: Sequence[int], step: Step) -> tuple[int, ...]:
+    """The dims of the result of ``step`` that are not among ``dims``."""
+    return tuple(dim for dim in range(len(step.labels)) if dim not in dims)
 
 
 def diagonal(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
@@ -132,6 +142,13 @@ def _built(b: Builder, step: Step, values: Sequence[ir.Value], semiring: Semirin
     if step.op == DOT:
         attributes: dict[str, Any] = {k: dims for k, dims in _numbers(step).items() if dims}
         return b.op("DotGeneral", *values, domain="smelt", semiring=str(semiring), **attributes)
+    if step.op == COMBINE:
+        missing = [_missing(dims, step) for dims in step.dims]
+        sides = [
+            b.op("Unsqueeze", value, b.const_i64(dims)) if dims else value
+            for value, dims in zip(values, missing, strict=True)
+        ]
+        return b.op(semiring.times, *sides)
     if step.op == REDUCE:
         return dot_general.reduced(b, x, step.axes, semiring)
     if step.op == SQUEEZE:

@@ -22,8 +22,15 @@ SEARCH_LIMIT = 5_000
 """Programs longer than this are ordered by the greedy rule alone."""
 
 
-def schedule(program: Program, needs_of: NeedsOf = no_needs) -> Program:
+IN_CACHE = 1 << 20
+"""Bytes that no search is worth on a machine with caches: 97 % of the time to compile a network of
+40 tensors went into saving kilobytes."""
+
+
+def schedule(program: Program, needs_of: NeedsOf = no_needs, enough: int = 0) -> Program:
     """``program`` with its instructions in an order that needs little memory.
+
+    An order of at most ``enough`` bytes is not searched further.
 
     Views share the bytes of what they show; storage of inputs, outputs and constants belongs to
     the caller and costs nothing. Deterministic; the given order wins a tie.
@@ -36,7 +43,7 @@ def schedule(program: Program, needs_of: NeedsOf = no_needs) -> Program:
         greedy_peak = problem.peak(greedy)
         if greedy_peak < peak:
             order, peak = greedy, greedy_peak
-    if peak > floor and problem.count <= SEARCH_LIMIT:
+    if peak > max(floor, enough) and problem.count <= SEARCH_LIMIT:
         order = problem.search(peak, SEARCH_WORK) or order
     if order is given:
         return program

@@ -76,10 +76,9 @@ def test_integers_are_not_scaled_by_fractions() -> None:
 EINSUMS = {
     "ij,jk->ik": (["DotGeneral"], DotDims((1,), (0,))),
     "ij,jk->ki": (["DotGeneral"], DotDims((0,), (1,))),
-    "ij,jk->kij": (["DotGeneral", "Transpose"], DotDims((), (), (1,), (0,))),
+    "bij,bjk->ikb": (["DotGeneral", "Transpose"], DotDims((2,), (1,), (0,), (0,))),
     "bij,bkj->bik": (["DotGeneral"], DotDims((2,), (2,), (0,), (0,))),
     "ij,jk": (["DotGeneral"], DotDims((1,), (0,))),
-    "ij,k->ik": (["ReduceSum", "DotGeneral"], DotDims((), ())),
     "...ij,...jk->...ik": (["DotGeneral"], DotDims((2,), (1,), (0,), (0,))),
     "ij,ij->": (["DotGeneral"], DotDims((0, 1), (0, 1))),
 }
@@ -116,3 +115,10 @@ def test_dot_general_keeps_its_numbers_semiring_and_type() -> None:
     assert dims_of(program) == DotDims((2,), (1,), (0,), (0,))
     assert program.slots[dot.outputs[0]].dtype == ir.DataType.FLOAT
     assert [str(dim) for dim in shape_of(program, dot.outputs[0])] == ["B", "M", "N"]
+
+
+def test_an_einsum_that_sums_nothing_multiplies_by_broadcasting() -> None:
+    program = lowered(
+        'g (float[3,5] x, float[4,5] y) => (z) { z = Einsum<equation="ax,bx->abx">(x, y) }'
+    )
+    assert ops(program) == ["Reshape", "Reshape", "Mul"]

@@ -8,9 +8,7 @@ from typing import Any
 import onnx_ir as ir
 
 from smelt.operators.contraction import (
-    DIAGONAL as EQUAL_PLACES,
-)
-from smelt.operators.contraction import (
+    COMBINE,
     DOT,
     REDUCE,
     SQUEEZE,
@@ -22,6 +20,9 @@ from smelt.operators.contraction import (
     plan_of,
     sizes_of,
     with_ones_apart,
+)
+from smelt.operators.contraction import (
+    DIAGONAL as EQUAL_PLACES,
 )
 from smelt.operators.einsum import OPERATOR, path_in
 from smelt.operators.semiring import SEMIRINGS, Semiring, semiring_of
@@ -92,6 +93,8 @@ def _emit(
     target: int,
 ) -> int:
     """The slot of a step: ``target``, or a new one if that is negative."""
+    if step.op == COMBINE:
+        read = tuple(_aligned(cx, *each, len(shape)) for each in zip(read, step.dims, strict=True))
     op, attributes = _instruction(step, semiring)
     if op == DIAGONAL:
         _check_diagonal(cx, read[0], step)
@@ -104,9 +107,19 @@ def _emit(
     return target
 
 
+def _aligned(cx: ProgramBuilder, slot: int, dims: Sequence[int], rank: int) -> int:
+    """``slot`` with its dims as ``dims`` of so many, the others of size 1."""
+    sizes: list[Dim] = [1] * rank
+    for dim, size in zip(dims, cx.shape(slot), strict=True):
+        sizes[dim] = size
+    return slot if len(dims) == rank else cx.emit_new("Reshape", (slot,), sizes)
+
+
 def _instruction(step: Step, semiring: Semiring) -> tuple[str, dict[str, Any]]:
     if step.op == DOT:
         return "DotGeneral", {"dims": DotDims(*step.dims), "semiring": str(semiring)}
+    if step.op == COMBINE:
+        return semiring.times, {}
     if step.op == REDUCE:
         return semiring.reduction, {"axes": step.axes, "keepdims": 0}
     if step.op == SQUEEZE:

@@ -21,6 +21,7 @@ from smelt.native.in_process import FUNCTION, source_of
 from smelt.native.kernels.blas import BIND
 from smelt.native.schedule import planned
 from smelt.program.instruction import Program
+from smelt.program.schedule import IN_CACHE
 from smelt.program.specialize import specialize
 from smelt.runtime.jit import blas
 from smelt.runtime.jit.build import built
@@ -105,7 +106,7 @@ def compile_program(program: Program) -> Caller:
     """
     inputs, outputs = _ports(program, program.inputs), _ports(program, program.outputs)
     table = blas.table()
-    ordered = planned(program, "host", (call_blas,) if table else (), (fuse_elementwise,))
+    ordered = planned(program, "host", (call_blas,) if table else (), (fuse_elementwise,), IN_CACHE)
     source = source_of(ordered)
     with built(source.text) as path:
         library = ctypes.CDLL(str(path))

@@ -14,7 +14,7 @@ from smelt.errors import InvalidModel, UsageError
 from smelt.program.instruction import Program
 from smelt.program.memory import MemoryPlan, plan_memory
 from smelt.program.passes import optimize
-from smelt.program.schedule import schedule
+from smelt.program.schedule import IN_CACHE, schedule
 from smelt.program.specialize import specialize
 from smelt.program.storage import Needs
 from smelt.runtime.jit.caller import Caller
@@ -42,7 +42,7 @@ def lay_out(program: Program) -> Layout:
         inner = lay_out(body.program)
         body.plan = Binder(inner.memory, inner.prepared).bind()
     needs = _needs_by_instruction(program, prepare(program))
-    ordered = schedule(program, lambda instruction: needs[id(instruction)])
+    ordered = schedule(program, lambda instruction: needs[id(instruction)], IN_CACHE)
     prepared = prepare(ordered)
     needs = _needs_by_instruction(ordered, prepared)
     memory = plan_memory(ordered, lambda instruction: needs[id(instruction)])
