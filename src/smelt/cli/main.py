@@ -34,6 +34,7 @@ from smelt.cli.run import run as run_command
 from smelt.cli.settings.options import Option, all_options
 from smelt.cli.settings.resolve import applied, as_arguments, defaults, read_settings
 from smelt.cli.targets import targets
+from smelt.cli.tune import tune
 from smelt.cli.verify import verify
 from smelt.errors import SmeltError, UsageError
 
@@ -45,6 +46,7 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "extract": extract,
     "run": run_command,
     "bench": bench,
+    "tune": tune,
     "inspect": inspect,
     "diff": diff,
     "bisect": bisect,

@@ -250,6 +250,22 @@ CODES: Mapping[str, ErrorCode] = {
         "To run a compiled model on this machine it is built first.",
         "install gcc or clang, or name one in the environment variable CC",
     ),
+    "E662": ErrorCode(
+        "no table of costs",
+        "A file named as costs of a target was not written by `smelt tune`, or is of another form.",
+        "smelt tune --target ort -o costs.json",
+    ),
+    "E663": ErrorCode(
+        "no advice for a session",
+        "The options of a session of ONNX Runtime, such as those in session.json, are not known "
+        "or of another type.",
+        "compile the model again, or leave out what is not listed in docs/for-onnx-runtime.md",
+    ),
+    "E664": ErrorCode(
+        "nothing to measure",
+        "The target does not choose by measured costs.",
+        "smelt tune --target ort -o costs.json",
+    ),
     "E670": ErrorCode(
         "inputs that do not fit a program",
         "The shape of an array is not one that the model takes.",

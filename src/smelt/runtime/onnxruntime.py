@@ -98,6 +98,11 @@ class OnnxRuntime:
         return tuple(from_ort(result) for result in results)
 
 
+def version() -> str:
+    """The version of the installed ONNX Runtime; raises UsageError E631 if there is none."""
+    return str(_import().__version__)
+
+
 def _stop(options: ort.RunOptions) -> None:
     options.terminate = True
 

@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import onnx_ir as ir
 
@@ -167,6 +167,17 @@ class Saved:
     ranges: Mapping[str, Range] = field(default_factory=dict)
 
 
+class Tune(Protocol):
+    """Write costs measured on this machine to ``path``, and return them as a JSON document.
+
+    What the file holds already of the same machine is not measured again.
+    """
+
+    def __call__(
+        self, path: Path, *, threads: int, seconds: float, say: Callable[[str], None]
+    ) -> dict[str, Any]: ...
+
+
 @dataclass(frozen=True)
 class Target(Generic[Steps, Memory]):
     """A target. Every phase is a plain function; the defaults do nothing.
@@ -200,6 +211,8 @@ class Target(Generic[Steps, Memory]):
     those that are not row by row; ``program.layouts`` brings a Program to it.
     ``in_process``: what it makes is a program of this process first, and files only if a folder is
     given. ``tolerance``: largest relative error against the source that its arithmetic explains.
+    ``tune``: writes a table of costs of this machine to a file, for ``smelt tune``; None if its
+    choices are not measured.
     ``open``: what a folder holds that an artifact of this target was saved to, None for any other
     folder; targets whose files cannot be run on this machine go without.
     """
@@ -229,6 +242,7 @@ class Target(Generic[Steps, Memory]):
     layouts: Mapping[str, LayoutsOf] = field(default_factory=dict)
     tolerance: float = 1e-4
     in_process: bool = False
+    tune: Tune | None = None
     open: Callable[[Path], Saved | None] = lambda folder: None
 
     def __post_init__(self) -> None:

@@ -1,0 +1,27 @@
+"""The ``ort`` target: ONNX for ONNX Runtime on the CPU, of the forms that are cheapest there.
+
+Forms are chosen by a table of measured times (``choices.py``, ``costs.py``), never because a fused
+operator exists: several are slower than what they stand for.
+"""
+
+from __future__ import annotations
+
+from smelt.operators.microsoft import OPERATORS
+from smelt.targets.base import Target
+from smelt.targets.ort.artifact import write_model
+from smelt.targets.ort.measure import tune
+from smelt.targets.ort.options import Options
+from smelt.targets.ort.saved import open_folder
+from smelt.targets.ort.select import rules_for
+
+ort = Target(
+    name="ort",
+    summary="ONNX for ONNX Runtime on the CPU, by measured costs",
+    emit=write_model,
+    operators=OPERATORS,
+    select=rules_for,
+    options=Options,
+    functions=True,
+    open=open_folder,
+    tune=tune,
+)

@@ -1,0 +1,76 @@
+"""What the target emits: the model, advice for sessions, and a session opened with it."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from smelt.errors import ErrorList
+from smelt.frontends.onnx.bodies import attach_bodies
+from smelt.frontends.onnx.save import ModelFiles
+from smelt.program.legality import no_kernel
+from smelt.runtime.session import Session, SessionAdvice, open_session
+from smelt.targets.base import Artifact, Plan, Runner
+
+ADVICE = "session.json"
+NOT_EXPRESSED = "neither ONNX nor ONNX Runtime has an operator for it, and it has no body"
+
+
+class OrtFiles(ModelFiles):
+    """The files of the model, and ``session.json``, which holds ``advice``."""
+
+    def __init__(self, plan: Plan[None, None], advice: SessionAdvice) -> None:
+        super().__init__(plan.model, f"{plan.options.name}.onnx")
+        self.advice = advice
+        self.contents[ADVICE] = self._write_advice
+
+    def _write_advice(self, stream: BinaryIO) -> None:
+        stream.write((json.dumps(self.advice.to_json(), indent=1) + "\n").encode())
+
+
+class OrtArtifact(Artifact):
+    """A model for ONNX Runtime; ``advice`` says how to open a session of it."""
+
+    @property
+    def advice(self) -> SessionAdvice:
+        """With which options ``session`` opens one; it is in the folder, too."""
+        assert isinstance(self.files, OrtFiles)
+        return self.files.advice
+
+    def session(self, **changes: Any) -> Session:
+        """A session of the model, opened as ``advice`` says but for ``changes``, such as
+        ``threads=4``.
+
+        Raises UsageError E631 without onnxruntime, E663 for options that a session does not have.
+        """
+        advice = SessionAdvice.from_json({**self.advice.to_json(), **changes})
+        (name,) = (name for name in self.files if name.endswith(".onnx"))
+        if len(self.files) == 2:
+            return open_session(self.files[name], advice)
+        # Weights of more than a protobuf holds are read from the file beside the model.
+        with tempfile.TemporaryDirectory() as folder:
+            self.save(folder)
+            return open_session(Path(folder) / name, advice)
+
+
+def write_model(plan: Plan[None, None]) -> OrtArtifact:
+    """``NAME.onnx`` with operators of ONNX Runtime, and ``session.json``: how to open it.
+
+    Raises an ErrorList of Unsupported E201 for operators that the runtime lacks and nothing spells.
+    """
+    model = plan.model
+    lacking = attach_bodies(model)
+    if lacking:
+        names = ((f"{node.domain}.{node.op_type}", f"node {node.name!r}") for node in lacking)
+        raise ErrorList(no_kernel("ort", *name, NOT_EXPRESSED) for name in names)
+    files = OrtFiles(plan, SessionAdvice())
+    plan.facts["bytes"] = files.size
+
+    def load() -> Runner:
+        from smelt.runtime.runner import open_runner
+
+        return open_runner(model)
+
+    return OrtArtifact("ort", model, files, plan, dict(plan.facts), load)

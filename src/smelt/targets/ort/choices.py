@@ -1,0 +1,144 @@
+"""The choices that the target has: forms of the same computation, each a model of any size.
+
+Each form is timed as users run it, with the graph optimizations of ONNX Runtime on. So what the
+runtime makes of a form by itself, for better or worse, is in its time.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from smelt.ir import text
+
+Sizes = Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Forms that compute the same, and the sizes at which they are timed.
+
+    ``interface`` and ``forms`` are ONNX text with sizes in braces. The first form is what a model
+    holds before selection; the others are what may take its place.
+    """
+
+    name: str
+    interface: str
+    forms: Mapping[str, str]
+    grid: Mapping[str, tuple[int, ...]]
+    derived: Callable[[Sizes], Sizes] = dict
+
+    def model(self, form: str, sizes: Sizes) -> ir.Model:
+        """The form at these sizes, one for each axis of the grid."""
+        filled = {**sizes, **self.derived(sizes)}
+        return text.parse(f"g {self.interface} {{{{ {self.forms[form]} }}}}".format_map(filled))
+
+    def cells(self) -> Iterator[dict[str, int]]:
+        """The sizes of each point of the grid."""
+        for values in itertools.product(*self.grid.values()):
+            yield dict(zip(self.grid, values, strict=True))
+
+
+ROWS = (1, 16, 128, 512)
+WIDTHS = (256, 1024)
+
+_SUM = "(float[1,{rows},{width}] x, float[1,{rows},{width}] s, float[{width}] g, float[{width}] b)"
+_ONE = "(float[1,{rows},{width}] x, float[{width}] b) => (float[1,{rows},{width}] y)"
+
+RESIDUAL_LAYER_NORM = Choice(
+    "residual-layer-norm",
+    f"{_SUM} => (float[1,{{rows}},{{width}}] y)",
+    {
+        "Add": "r = Add(x, s) y = LayerNormalization(r, g, b)",
+        "Sum": "r = Sum(x, s) y = LayerNormalization(r, g, b)",
+    },
+    {"rows": ROWS, "width": WIDTHS},
+)
+"""ONNX Runtime fuses an Add before a norm into SkipLayerNormalization; a Sum it leaves alone."""
+
+BIAS_GELU = Choice(
+    "bias-gelu",
+    _ONE,
+    {"Gelu": "a = Add(x, b) y = Gelu(a)", "BiasGelu": "y = com.microsoft.BiasGelu(x, b)"},
+    {"rows": ROWS, "width": WIDTHS},
+)
+
+BIAS_GELU_BY_TANH = Choice(
+    "bias-gelu-by-tanh",
+    _ONE,
+    {
+        "Gelu": 'a = Add(x, b) y = Gelu<approximate = "tanh">(a)',
+        "FastGelu": "y = com.microsoft.FastGelu(x, b)",
+    },
+    {"rows": ROWS, "width": WIDTHS},
+)
+
+SILU = Choice(
+    "silu",
+    "(float[1,{rows},{width}] x) => (float[1,{rows},{width}] y)",
+    {
+        "Sigmoid": "s = Sigmoid(x) y = Mul(x, s)",
+        "QuickGelu": "y = com.microsoft.QuickGelu<alpha = 1.0>(x)",
+    },
+    {"rows": ROWS, "width": WIDTHS},
+)
+
+TRANSPOSED_PRODUCT = Choice(
+    "transposed-product",
+    "(float[1,8,{rows},{inner}] a, float[1,8,{columns},{inner}] b) "
+    "=> (float[1,8,{rows},{columns}] y)",
+    {
+        "Transpose": "t = Transpose<perm = [0,1,3,2]>(b) y = MatMul(a, t)",
+        "FusedMatMul": "y = com.microsoft.FusedMatMul<transB = 1>(a, b)",
+    },
+    {"rows": (1, 16, 128), "inner": (64,), "columns": (16, 128, 512)},
+)
+
+
+def _width(sizes: Sizes) -> Sizes:
+    return {"wide": sizes["heads"] * sizes["size"], "one": 1}
+
+
+ATTENTION = Choice(
+    "attention",
+    "(float[1,{rows},{wide}] q, float[1,{keys},{wide}] k, float[1,{keys},{wide}] v) "
+    "=> (float[1,{rows},{wide}] y)",
+    {
+        "Attention": "y = Attention<q_num_heads = {heads}, kv_num_heads = {heads}>(q, k, v)",
+        "MultiHeadAttention": "y = com.microsoft.MultiHeadAttention<num_heads = {heads}>(q, k, v)",
+    },
+    {"rows": (1, 16, 128, 512), "keys": (16, 128, 512), "heads": (4, 12), "size": (32, 64)},
+    _width,
+)
+
+CACHED_ATTENTION = Choice(
+    "cached-attention",
+    "(float[1,{rows},{wide}] q, float[1,{rows},{wide}] k, float[1,{rows},{wide}] v, "
+    "float[1,{heads},{past},{size}] p, float[1,{heads},{past},{size}] r) "
+    "=> (float[1,{rows},{wide}] y, float[1,{heads},T,{size}] n, float[1,{heads},T,{size}] w)",
+    {
+        "Attention": "y, n, w = Attention<q_num_heads = {heads}, kv_num_heads = {heads}>"
+        "(q, k, v, , p, r)",
+        "MultiHeadAttention": "y, n, w = com.microsoft.MultiHeadAttention<num_heads = {heads}>"
+        "(q, k, v, , , , p, r)",
+    },
+    {"rows": (1, 16), "past": (16, 128, 512), "heads": (4, 12), "size": (32, 64)},
+    _width,
+)
+
+CHOICES = {
+    choice.name: choice
+    for choice in (
+        RESIDUAL_LAYER_NORM,
+        BIAS_GELU,
+        BIAS_GELU_BY_TANH,
+        SILU,
+        TRANSPOSED_PRODUCT,
+        ATTENTION,
+        CACHED_ATTENTION,
+    )
+}
+"""Every choice by name."""

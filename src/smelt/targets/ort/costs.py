@@ -1,0 +1,128 @@
+"""The cost table: what each form of a choice takes, measured at points of a grid."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from smelt.errors import UsageError
+from smelt.targets.ort.choices import CHOICES, Choice
+
+DEFAULT = Path(__file__).with_name("costs_x86_64.json")
+SCHEMA = "smelt.costs/1"
+
+GAIN = 0.95
+"""A form takes the place of another if it takes at most this part of its time: noise is less."""
+
+LOSS = 1.02
+"""Where a size is not known, no size may take more than this."""
+
+Dim: TypeAlias = "int | None"
+Cell: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """``seconds`` of each form by choice and sizes, in the order of the axes of its grid.
+
+    ``about`` says where they were measured: runtime, machine, threads.
+    """
+
+    about: Mapping[str, Any] = field(default_factory=dict)
+    seconds: Mapping[str, Mapping[Cell, Mapping[str, float]]] = field(default_factory=dict)
+
+    def ratio(self, choice: Choice, form: str, sizes: Mapping[str, Dim]) -> float | None:
+        """What ``form`` takes as a part of the first form; None if the table does not say.
+
+        Where sizes are not known, the geometric mean over those of the grid, and at least the
+        largest of them if that is over ``LOSS``.
+        """
+        cells = self.seconds.get(choice.name, {})
+        if any(form not in taken for taken in cells.values()) or len(cells) < _count(choice):
+            return None
+        usual = next(iter(choice.forms))
+        places = [
+            values if (size := sizes[axis]) is None else (size,)
+            for axis, values in choice.grid.items()
+        ]
+        logs = [
+            _between(choice, cells, form, point) - _between(choice, cells, usual, point)
+            for point in itertools.product(*places)
+        ]
+        worst, mean = math.exp(max(logs)), math.exp(sum(logs) / len(logs))
+        return worst if worst > LOSS and len(logs) > 1 else mean
+
+
+def _count(choice: Choice) -> int:
+    return math.prod(map(len, choice.grid.values()))
+
+
+def _between(
+    choice: Choice, cells: Mapping[Cell, Mapping[str, float]], form: str, point: Sequence[int]
+) -> float:
+    """The logarithm of the seconds at ``point``: linear between points of the grid in the
+    logarithms of sizes, and beyond its ends as at the ends."""
+    sides = [_side(axis, size) for axis, size in zip(choice.grid.values(), point, strict=True)]
+    total = 0.0
+    for corner in itertools.product(*sides):
+        weight = math.prod(part for _, part in corner)
+        if weight:
+            total += weight * math.log(cells[tuple(size for size, _ in corner)][form])
+    return total
+
+
+def _side(axis: Sequence[int], size: int) -> list[tuple[int, float]]:
+    """The points of ``axis`` on both sides of ``size``, each with its weight."""
+    size = min(max(size, axis[0]), axis[-1])
+    for low, high in itertools.pairwise(axis):
+        if low <= size <= high:
+            part = math.log(size / low) / math.log(high / low)
+            return [(low, 1 - part), (high, part)]
+    return [(axis[0], 1.0)]
+
+
+def read_costs(path: str | Path) -> Costs:
+    """The table in a file of ``smelt tune``.
+
+    Raises UsageError E662 for a file that is none.
+    """
+    try:
+        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        return costs_of(document)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(
+            "E662",
+            f"{str(path)!r} is no table of costs",
+            why=f"{type(error).__name__}: {error}",
+            fix="smelt tune --target ort -o costs.json",
+        ) from error
+
+
+def costs_of(document: Mapping[str, Any]) -> Costs:
+    """The table of a JSON document; raises ValueError, KeyError or TypeError if it is none."""
+    if document["schema"] != SCHEMA:
+        raise ValueError(f"its schema is {document['schema']!r}, not {SCHEMA!r}")
+    seconds: dict[str, dict[Cell, dict[str, float]]] = {}
+    for name, cells in document["choices"].items():
+        choice = CHOICES.get(name)
+        if choice is None:
+            continue
+        for cell in cells:
+            sizes = tuple(int(cell["sizes"][axis]) for axis in choice.grid)
+            taken = {form: float(value) for form, value in cell["seconds"].items()}
+            if not all(0 < value < math.inf for value in taken.values()):
+                raise ValueError(f"{name} at {sizes} took {taken}")
+            seconds.setdefault(name, {})[sizes] = taken
+    return Costs({k: v for k, v in document.items() if k != "choices"}, seconds)
+
+
+@cache
+def default_costs() -> Costs:
+    """The table that smelt brings, measured on the machine and runtime that it names."""
+    return read_costs(DEFAULT)

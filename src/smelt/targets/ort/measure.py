@@ -1,0 +1,129 @@
+"""``smelt tune --target ort``: time every form of every choice, and write the table as it grows."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from smelt.ir.files import write_atomically
+from smelt.runtime.inputs import random_inputs
+from smelt.runtime.latency import take_turns
+from smelt.runtime.onnxruntime import version
+from smelt.runtime.serialize import serialize
+from smelt.runtime.session import SessionAdvice, open_session
+from smelt.targets.ort.choices import CHOICES, Choice
+from smelt.targets.ort.costs import SCHEMA, costs_of
+
+ROUNDS = (60, 1000)
+"""Rounds of one cell at least and at most: the least times of so many runs forget other work."""
+
+SECONDS = 0.4
+"""Seconds of one cell, where the least number of rounds does not take longer."""
+
+
+def tune(
+    path: Path,
+    *,
+    threads: int = 1,
+    seconds: float = float("inf"),
+    say: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:
+    """Write the costs of this machine to ``path``, and return the document.
+
+    The file is written after each cell. What it holds already of the same runtime, machine and
+    number of threads is not measured again, so that a run that was stopped goes on. Stops after
+    ``seconds``, with ``complete`` false in the document.
+    """
+    begun = time.perf_counter()
+    document = _begun(path, threads)
+    wanted = [(choice, cell) for choice in CHOICES.values() for cell in choice.cells()]
+    done = {(name, _key(c["sizes"])) for name, cells in document["choices"].items() for c in cells}
+    left = [each for each in wanted if (each[0].name, _key(each[1])) not in done]
+    for number, (choice, cell) in enumerate(left):
+        if time.perf_counter() - begun > seconds:
+            break
+        say(f"{choice.name} {cell}: {number + 1} of {len(left)}")
+        taken = measured(choice, cell, threads)
+        document["choices"].setdefault(choice.name, []).append({"sizes": cell, "seconds": taken})
+        document["complete"] = number + 1 == len(left)
+        write_atomically(path, _text(document).encode())
+    return document
+
+
+def measured(choice: Choice, cell: dict[str, int], threads: int) -> dict[str, float]:
+    """Seconds of each form at ``cell``, taken by turns; forms that do not run are left out.
+
+    Of one thread it is the time of the processor that counts, so that other work does not.
+    """
+    runs: dict[str, Callable[[], object]] = {}
+    for form in choice.forms:
+        model = choice.model(form, cell)
+        feeds = dict(
+            zip((v.name for v in model.graph.inputs), random_inputs(model, {}), strict=True)
+        )
+        try:
+            session = open_session(
+                serialize(model).proto.SerializeToString(), SessionAdvice(threads=threads)
+            )
+        except Exception as error:
+            if "NOT_IMPLEMENTED" in str(error) or "No Op registered" in str(error):
+                continue  # an older runtime has no kernel for it, so it is no form there
+            raise
+        runs[form] = partial(session.run, None, feeds)
+    clock = time.process_time if threads == 1 else time.perf_counter
+    once = sum(timing.minimum for timing in take_turns(list(runs.values()), rounds=1))
+    rounds = min(max(round(SECONDS / once), ROUNDS[0]), ROUNDS[1])
+    timings = take_turns(list(runs.values()), rounds=rounds, clock=clock)
+    return {form: timing.minimum for form, timing in zip(runs, timings, strict=True)}
+
+
+def _begun(path: Path, threads: int) -> dict[str, Any]:
+    """The document at ``path`` if it is of this machine, or an empty one."""
+    about = {
+        "schema": SCHEMA,
+        "runtime": version(),
+        "machine": _machine(),
+        "threads": threads,
+    }
+    if path.exists():
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        costs_of(found)
+        if {name: found.get(name) for name in about} == about:
+            return found
+    return {**about, "complete": False, "choices": {}}
+
+
+def _machine() -> dict[str, str]:
+    """The architecture and the name of the processor, as far as the system tells."""
+    name = platform.processor()
+    listed = Path("/proc/cpuinfo")
+    if listed.exists():
+        lines = listed.read_text(encoding="utf-8", errors="replace").splitlines()
+        named = [line.partition(":")[2] for line in lines if line.startswith("model name")]
+        name = named[0].strip() if named else name
+    return {"architecture": platform.machine(), "processor": name}
+
+
+def _key(sizes: dict[str, int]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(sizes.items()))
+
+
+def _text(document: dict[str, Any]) -> str:
+    """JSON with a line for each cell."""
+    head = {name: value for name, value in document.items() if name != "choices"}
+    groups = []
+    for name, cells in document["choices"].items():
+        rows = ",\n".join(f"   {json.dumps({**cell, 'seconds': _short(cell)})}" for cell in cells)
+        groups.append(f"  {json.dumps(name)}: [\n{rows}\n  ]")
+    start = json.dumps(head, indent=1)[:-2]
+    return start + ',\n "choices": {\n' + ",\n".join(groups) + "\n }\n}\n"
+
+
+def _short(cell: dict[str, Any]) -> dict[str, float]:
+    """Seconds with as many digits as mean something."""
+    return {form: float(f"{taken:.4g}") for form, taken in cell["seconds"].items()}

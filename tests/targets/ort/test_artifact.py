@@ -1,0 +1,82 @@
+"""The artifact of ``ort``: its files, its session, and the folder that it is saved to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import smelt
+from smelt.conformance import CASES, Case, conform
+from smelt.errors import SmeltError
+from smelt.ir import text
+from smelt.runtime.session import SessionAdvice
+from smelt.targets.ort import ort
+from smelt.targets.ort.artifact import OrtArtifact, OrtFiles
+from smelt.targets.ort.saved import open_folder, read_advice
+
+MODEL = "g (float[N,64] x) => (float[N,64] y) { s = Sigmoid(x) m = Mul(x, s) y = Gelu(m) }"
+X = np.linspace(-2, 2, 128, dtype=np.float32).reshape(2, 64)
+
+
+def _artifact() -> OrtArtifact:
+    artifact = smelt.compile(text.parse(MODEL), target=ort)
+    assert isinstance(artifact, OrtArtifact)
+    return artifact
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_it_is_a_target(case: Case) -> None:
+    conform(ort, case)
+
+
+def test_a_session_is_opened_as_advised() -> None:
+    artifact = _artifact()
+    session = artifact.session(threads=1)
+    assert session.get_session_options().intra_op_num_threads == 1
+    (result,) = session.run(None, {"x": X})
+    np.testing.assert_allclose(result, artifact(X)[0], rtol=1e-5)
+
+
+def test_the_folder_keeps_the_advice(tmp_path: Path) -> None:
+    artifact = _artifact()
+    assert isinstance(artifact.files, OrtFiles)
+    artifact.files.advice = SessionAdvice("basic", without=("GeluFusion",), spinning=False)
+    names = {path.name for path in artifact.save(tmp_path)}
+    assert names == {"model.onnx", "session.json"}
+    assert read_advice(tmp_path) == artifact.advice
+    onnx.checker.check_model(onnx.load(tmp_path / "model.onnx"))
+    saved = open_folder(tmp_path)
+    assert saved is not None
+    assert saved.target == "ort"
+    np.testing.assert_allclose(saved.load()(X)[0], artifact(X)[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "document", ["[]", "{", '{"level": "most"}', '{"threads": "2"}', '{"a": 1}']
+)
+def test_other_advice_is_refused(document: str, tmp_path: Path) -> None:
+    _artifact().save(tmp_path)
+    (tmp_path / "session.json").write_text(document)
+    with pytest.raises(SmeltError) as caught:
+        open_folder(tmp_path)
+    assert caught.value.code == "E663"
+
+
+def test_a_folder_of_another_target_is_none_of_its_own(tmp_path: Path) -> None:
+    smelt.compile(text.parse(MODEL), target="onnx").save(tmp_path)
+    assert open_folder(tmp_path) is None
+
+
+def test_options_of_a_session_are_checked() -> None:
+    with pytest.raises(SmeltError) as caught:
+        _artifact().session(thread=1)
+    assert caught.value.code == "E663"
+
+
+def test_the_advice_is_json() -> None:
+    advice = SessionAdvice(threads=2, arena=False)
+    assert SessionAdvice.from_json(json.loads(json.dumps(advice.to_json()))) == advice

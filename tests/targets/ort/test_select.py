@@ -1,0 +1,168 @@
+"""Which forms the target chooses, under which costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+import smelt
+from smelt.errors import SmeltError
+from smelt.ir import text
+from smelt.runtime.inputs import random_inputs
+from smelt.runtime.onnxruntime import OnnxRuntime
+from smelt.targets.ort import choices, ort, select
+from smelt.targets.ort.choices import CHOICES, Choice
+from smelt.targets.ort.costs import Costs, default_costs
+from smelt.targets.ort.options import Options
+
+NORM = "g (float[2,64,256] x, float[2,64,256] s, float[256] g, float[256] b) => (float[2,64,256] y)"
+CHEAP, DEAR = 0.5, 2.0
+
+
+def _costs(factor: float) -> Costs:
+    """A table under which every form takes ``factor`` of the time of the first."""
+    return Costs(
+        {},
+        {
+            choice.name: {
+                tuple(cell.values()): {
+                    form: 1.0 if place == 0 else factor for place, form in enumerate(choice.forms)
+                }
+                for cell in choice.cells()
+            }
+            for choice in CHOICES.values()
+        },
+    )
+
+
+def _compiled(graph: str | ir.Model, monkeypatch: Any, factor: float) -> ir.Model:
+    monkeypatch.setattr(select, "default_costs", lambda: _costs(factor))
+    model = text.parse(graph) if isinstance(graph, str) else graph
+    return smelt.compile(model, target=ort).model
+
+
+def _names(model: ir.Model) -> list[str]:
+    return [node.op_type for node in model.graph]
+
+
+def test_a_residual_sum_before_a_norm_is_kept_from_being_fused() -> None:
+    artifact = smelt.compile(
+        text.parse(f"{NORM} {{ r = Add(x, s) y = LayerNormalization(r, g, b) }}"), target=ort
+    )
+    assert _names(artifact.model) == ["Sum", "LayerNormalization"]
+    assert artifact.report["select"]["fired"] == {"residual-layer-norm:Sum": 1}
+
+
+KEPT = {
+    "the sum is read": "r = Add(x, s) n = LayerNormalization(r, g, b) y = Mul(n, r)",
+    "the bias broadcasts": "r = Add(x, g) y = LayerNormalization(r, g, b)",
+}
+
+
+@pytest.mark.parametrize("body", KEPT.values(), ids=KEPT.keys())
+def test_what_the_runtime_does_not_fuse_stays(body: str) -> None:
+    artifact = smelt.compile(text.parse(f"{NORM} {{ {body} }}"), target=ort)
+    assert "Sum" not in _names(artifact.model)
+
+
+def test_other_element_types_stay_for_the_costs_are_of_float32() -> None:
+    graph = f"{NORM} {{ r = Add(x, s) y = LayerNormalization(r, g, b) }}".replace(
+        "float[", "double["
+    )
+    artifact = smelt.compile(text.parse(graph), target=ort)
+    assert "Sum" not in _names(artifact.model)
+    (miss,) = artifact.report["select"]["near_misses"]
+    assert miss["reason"] == "the costs are of float32"
+
+
+@pytest.mark.parametrize("choice", CHOICES.values(), ids=CHOICES.keys())
+def test_each_form_is_made_where_it_is_cheap_and_computes_the_same(
+    choice: Choice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cell = {axis: values[min(1, len(values) - 1)] for axis, values in choice.grid.items()}
+    usual, form = choice.forms
+    source = choice.model(usual, cell)
+    made = _compiled(source, monkeypatch, CHEAP)
+    assert form in _names(made)
+    assert form not in _names(_compiled(source, monkeypatch, DEAR))
+    given = random_inputs(source, {})
+    for result, expected in zip(
+        OnnxRuntime(made)(*given), OnnxRuntime(source)(*given), strict=True
+    ):
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+HEADS = "q_num_heads = 4, kv_num_heads = 4"
+SIGNATURE = "g (float[2,8,32] q, float[2,8,32] k, float[2,8,32] v{more}) => (float[2,8,32] y)"
+ATTENTIONS = {
+    "causal": ("", f"y = Attention<{HEADS}, is_causal = 1>(q, k, v)"),
+    "capped": ("", f"y = Attention<{HEADS}, softcap = 3.0>(q, k, v)"),
+    "a mask of booleans": (", bool[2,1,8,8] m", f"y = Attention<{HEADS}>(q, k, v, m)"),
+    "a mask of two dims": (", float[8,8] m", f"y = Attention<{HEADS}>(q, k, v, m)"),
+}
+
+
+@pytest.mark.parametrize(("more", "body"), ATTENTIONS.values(), ids=ATTENTIONS.keys())
+def test_an_attention_that_means_more_stays(
+    more: str, body: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = f"{SIGNATURE.format(more=more)} {{ {body} }}"
+    assert "MultiHeadAttention" not in _names(_compiled(graph, monkeypatch, CHEAP))
+
+
+def test_a_bias_of_four_dims_is_taken_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = SIGNATURE.format(more=", float[2,1,8,8] m")
+    source = text.parse(f"{graph} {{ y = Attention<{HEADS}, scale = 0.3>(q, k, v, m) }}")
+    made = _compiled(source, monkeypatch, CHEAP)
+    assert _names(made) == ["MultiHeadAttention"]
+    given = random_inputs(source, {})
+    (result,), (expected,) = OnnxRuntime(made)(*given), OnnxRuntime(source)(*given)
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_choices_can_be_kept() -> None:
+    graph = f"{NORM} {{ r = Add(x, s) y = LayerNormalization(r, g, b) }}"
+    for keep in ("all", "silu, residual-layer-norm"):
+        artifact = smelt.compile(text.parse(graph), target=ort, keep=keep)
+        assert "Sum" not in _names(artifact.model)
+    with pytest.raises(SmeltError) as caught:
+        Options(keep="no-such-choice")
+    assert caught.value.code == "E660"
+
+
+def test_sizes_that_are_not_known_count_for_all_and_may_lose_nowhere() -> None:
+    choice = choices.SILU
+    cells = {tuple(cell.values()): {"Sigmoid": 1.0, "QuickGelu": 0.5} for cell in choice.cells()}
+    unknown = {"rows": None, "width": 256}
+    assert Costs({}, {"silu": cells}).ratio(choice, "QuickGelu", unknown) == pytest.approx(0.5)
+    cells[1, 256] = {"Sigmoid": 1.0, "QuickGelu": 1.5}
+    assert Costs({}, {"silu": cells}).ratio(choice, "QuickGelu", unknown) == pytest.approx(1.5)
+
+
+def test_costs_are_read_between_points_and_held_beyond_them() -> None:
+    choice = choices.SILU
+    cells = {
+        (rows, width): {"Sigmoid": 1.0, "QuickGelu": 2.0 if rows >= 128 else 0.5}
+        for rows, width in (tuple(cell.values()) for cell in choice.cells())
+    }
+    costs = Costs({}, {"silu": cells})
+
+    def ratio(rows: int) -> float | None:
+        return costs.ratio(choice, "QuickGelu", {"rows": rows, "width": 300})
+
+    assert ratio(16) == pytest.approx(0.5)
+    assert ratio(100_000) == pytest.approx(2.0)
+    assert 0.5 < (ratio(64) or 0) < 2.0
+    assert replace(costs, seconds={}).ratio(choice, "QuickGelu", {"rows": 1, "width": 1}) is None
+
+
+def test_the_table_that_is_shipped_has_every_choice() -> None:
+    costs = default_costs()
+    for choice in CHOICES.values():
+        cells = {tuple(cell.values()) for cell in choice.cells()}
+        assert set(costs.seconds[choice.name]) == cells
+        assert all(set(taken) == set(choice.forms) for taken in costs.seconds[choice.name].values())
