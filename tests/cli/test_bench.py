@@ -1,5 +1,6 @@
 """``smelt bench``: by turns, on the same inputs, and no difference where there is only noise."""
 
+import json
 import sys
 
 import numpy as np
@@ -70,3 +71,31 @@ def test_what_cannot_be_compared_is_refused(smelt, write, arguments, code):
     places = {"m": write(MODEL), "o": write(other, "o.onnx")}
     result = smelt("bench", *(each.format(**places) for each in arguments), "--runs", "1")
     assert (result.exit_code, result.stderr[:4]) == (2, code)
+
+
+def test_kernels_of_a_folder_are_timed_into_its_report(smelt, write, tmp_path, document):
+    folder = tmp_path / "out"
+    options = ("--target", "c", "--dim", "B=2", "--option", "profile=true", "-o", folder)
+    assert smelt("compile", write(MODEL), *options).exit_code == 0
+    shown = smelt("bench", folder, "--kernels", "--runs", "2")
+    assert shown.stdout.splitlines()[0].split() == [
+        *("step", "kernel", "node", "us", "share", "MMAC", "KB", "GMAC/s")
+    ]
+    report = document(smelt("bench", folder, "--kernels", "--runs", "2", "--json"))
+    assert report == json.loads((folder / "report.json").read_bytes())
+    assert report["seconds"] == pytest.approx(sum(each["seconds"] for each in report["kernels"]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("{model}", "--kernels"), "times a folder of target c"),
+        (("{model}", "{model}", "--kernels"), "takes one folder"),
+        (("{model}", "--target", "c", "--kernels"), "no --target"),
+    ],
+)
+def test_kernels_are_those_of_one_folder(smelt, write, arguments, told):
+    model = write(MODEL)
+    result = smelt("bench", *(each.format(model=model) for each in arguments))
+    assert result.exit_code == 2
+    assert told in result.stderr

@@ -13,6 +13,7 @@ from smelt.cli import completion
 from smelt.cli.arguments import STANDARD, bind_dims, find_function, is_function
 from smelt.cli.command import Dims, Json, command, note, print_json
 from smelt.cli.given import Given, GivenFile, GivenInputs, read_given
+from smelt.cli.kernels import bench_kernels
 from smelt.cli.layout import table
 from smelt.cli.progress import progress
 from smelt.errors import UsageError
@@ -55,6 +56,10 @@ def bench(
     threads: Annotated[
         int, typer.Option(min=1, help="Threads of ONNX Runtime and BLAS; C has one.")
     ] = 1,
+    kernels: Annotated[
+        bool,
+        typer.Option("--kernels", help="Time each kernel of one folder of target c instead."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Time models, compiled or not, by turns on the same inputs, and compare each with the first.
@@ -72,6 +77,11 @@ def bench(
     given = read_given(inputs, input_file, function=any(is_function(_split(s)[0]) for s in sources))
     sizes = bind_dims(dim)
     limit = seconds if seconds is not None else (float("inf") if runs else SECONDS)
+    if kernels:
+        if len(sources) != 1 or target:
+            raise UsageError("E637", "--kernels takes one folder of target c, and no --target")
+        bench_kernels(sources[0], given, rounds=runs or MOST_ROUNDS, seconds=limit, as_json=as_json)
+        return
     with progress("reading") as shown:
         candidates = _candidates(sources, target or [], given, sizes, threads, shown.say)
         result = benchmark(

@@ -46,8 +46,9 @@ class Unit:
     """One library in the making. Equal functions and equal constants are kept once.
 
     ``functions`` and ``support`` hold texts by name in order of first use; ``calls`` are the
-    lines of ``run``; ``checks`` are conditions under which it returns without a result, and
-    ``tests`` the functions that only they call. If it ``fails``, some calls end it with an error.
+    lines of ``run``, ``called`` has the place of its call and its function for each step;
+    ``checks`` are conditions under which it returns without a result, and ``tests`` the functions
+    that only they call. If it ``fails``, some calls end it with an error.
     ``parts`` are how many some calls are cut into, which ``part_functions`` compute.
     ``constants`` says how constants are found: each is an object, or all in a ``blob`` from a
     pointer ``weights`` on, or by a ``table`` of pointers ``weights``. Kernels that can meet what
@@ -79,6 +80,7 @@ class Unit:
         self.support: dict[str, str] = around.support if around else {}
         self.weights: dict[tuple[str, bytes], Weight] = around.weights if around else {}
         self.calls: list[str] = []
+        self.called: dict[int, tuple[int, str]] = {}
         self.checks: list[str] = []
         self.tests: dict[str, str] = around.tests if around else {}
         self.fails = False
@@ -134,6 +136,7 @@ class Unit:
             part = f"part_of_{step}"
             self.part_functions[part] = part_function(part, call, self.prefix, self.handed_on)
             call = f"{self.prefix}_share(&task, {part})"
+        self.called[step] = len(self.calls), name
         self.calls.append(f"{call}; /* {step}: {what} */")
 
     def _function(

@@ -84,7 +84,7 @@ def test_an_unknown_option_is_refused() -> None:
 def test_the_name_option_names_files_functions_and_macros() -> None:
     files = compile_text(CNN, name="digits").files
     code = ["digits.c", "digits.h", "digits_weights.c", "digits_weights.h"]
-    assert sorted(files) == sorted([*code, "digits.json"])
+    assert sorted(files) == sorted([*code, "digits.json", "report.json"])
     assert b"int digits_run(" in files["digits.h"]
     assert b"DIGITS_ARENA_BYTES" in files["digits.h"]
 

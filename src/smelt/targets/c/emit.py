@@ -18,12 +18,13 @@ from smelt.native.work import kernel_report
 from smelt.program.instruction import Program
 from smelt.program.memory import MemoryPlan
 from smelt.targets.base import Artifact, Runner
-from smelt.targets.c import interface_file
+from smelt.targets.c import interface_file, report_file
 from smelt.targets.c.contract import INTERFACE_VERSION, ports
 from smelt.targets.c.cpus import CPUS
 from smelt.targets.c.options import Options
 from smelt.targets.c.phases import CPlan
 from smelt.targets.c.project import project_files
+from smelt.targets.c.report_file import clock_file
 
 if TYPE_CHECKING:
     import jinja2
@@ -81,11 +82,14 @@ def emit(plan: CPlan) -> Artifact:
             *({"condition": check, "error": "SIZE"} for check in unit.checks),
         ],
         "tests": list(unit.tests.values()),
-        "calls": unit.calls,
         "threads": options.threads,
         "parallel_for": PARALLEL_FOR.format(options.name),
         "task": task(options.name, options.threads, unit.handed_on) if unit.part_functions else "",
         "task_value": task_value(options.name, unit.handed_on),
+        "calls": _calls(unit, options),
+        "profile": options.profile,
+        "step_count": len(program.instructions),
+        "timed": options.profile and bool(unit.called),
     }
     templates = {
         f"{options.name}.h": "header.h.j2",
@@ -101,8 +105,22 @@ def emit(plan: CPlan) -> Artifact:
     files[f"{options.name}.json"] = interface_file.to_json(options.name, plan.model)
     kernels = kernel_report(program)
     plan.facts["macs"] = sum(kernel["macs"] for kernel in kernels)
+    named = {step: function for step, (_, function) in unit.called.items()}
+    files[report_file.FILE] = report_file.to_json(options.name, memory, plan.facts, kernels, named)
     report = {"memory": memory.to_json(), "kernels": kernels, **plan.facts}
     return Artifact("c", plan.model, files, plan, report, _loader(options, plan, files))
+
+
+def _calls(unit: Unit, options: Options) -> list[str]:
+    """The lines of a run, each with the clock around it where the caller asks for it."""
+    if not options.profile:
+        return unit.calls
+    clock = f"{options.name}_clock()"
+    lines = [[line] for line in unit.calls]
+    for step, (place, _) in unit.called.items():
+        count = f"{options.name}_ticks[{step}] += {clock} - begun;"
+        lines[place] = [f"begun = {clock};", *lines[place], count]
+    return [line for each in lines for line in each]
 
 
 def _checks(program: Program, memory: MemoryPlan) -> Iterator[dict[str, str]]:
@@ -168,7 +186,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _loader(options: Options, plan: CPlan, files: dict[str, bytes]) -> Callable[[], Runner]:
-    beside = project_files(options)
+    beside = {*project_files(options), report_file.FILE}
     arena_bytes, alignment = max(plan.memory.arena_bytes, 1), plan.memory.alignment
 
     def load() -> Runner:
@@ -176,8 +194,11 @@ def _loader(options: Options, plan: CPlan, files: dict[str, bytes]) -> Callable[
         from smelt.runtime.interface import interface_of
 
         interface = interface_of(plan.model)
+        sources = {name: data for name, data in files.items() if name not in beside}
+        if options.profile:
+            sources[f"{options.name}_clock.c"] = clock_file(options.name)
         return load_library(
-            {name: data for name, data in files.items() if name not in beside},
+            sources,
             options.name,
             interface,
             arena_bytes=arena_bytes,

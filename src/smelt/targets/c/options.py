@@ -32,6 +32,8 @@ class Options:
     written: ``main``, an example of a call; ``cmake``, that and a CMakeLists.txt; ``zephyr``, a
     module of Zephyr. ``threads``: into how many parts costly kernels are cut, which a caller of
     ``<name>_run_parallel`` computes at the same time; the bits are those of one thread.
+    module of Zephyr. ``profile``: each step asks the clock of the caller, ``NAME_clock``, and
+    ``NAME_ticks`` sums what passed.
     """
 
     name: str = "model"
@@ -40,9 +42,17 @@ class Options:
     alignment: int | None = None
     project: str = "none"
     threads: int = 1
+    profile: bool = False
 
     def __post_init__(self) -> None:
         check_identifier(self.name)
+        if self.name == "report":
+            raise UsageError(
+                "E660",
+                "target 'c' takes no option name='report'",
+                why="report.json is the report of a library, and its interface would be called so",
+                fix="choose another with --option name=...",
+            )
         for option, value, known in (
             ("weights", self.weights, WEIGHTS),
             ("cpu", self.cpu, tuple(CPUS)),

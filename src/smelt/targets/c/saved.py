@@ -14,6 +14,7 @@ from smelt.runtime.interface import Interface, Port
 from smelt.targets.base import Runner, Saved
 from smelt.targets.c.emit import BLOBS
 from smelt.targets.c.interface_file import from_json
+from smelt.targets.c.report_file import clock_file
 
 _MACRO = re.compile(r"^#define ([A-Z0-9_]+) (\d{1,18})\b", re.MULTILINE)
 
@@ -32,7 +33,9 @@ def open_folder(folder: Path) -> Saved | None:
 
 def _library(folder: Path, name: str, interface: Interface, ranges: Mapping[str, Range]) -> Saved:
     files = _files(folder, check_identifier(name))
-    sizes = _sizes(name, files[f"{name}.h"])
+    sizes = sizes_of(name, files[f"{name}.h"])
+    if "STEPS_COUNT" in sizes:
+        files[f"{name}_clock.c"] = clock_file(name)
     _check_agreement(folder, interface, sizes)
     arena, alignment = sizes["ARENA_BYTES"], sizes["ARENA_ALIGN"]
 
@@ -64,7 +67,7 @@ def _files(folder: Path, name: str) -> dict[str, bytes]:
     return {file: (folder / file).read_bytes() for file in names}
 
 
-def _sizes(name: str, header: bytes) -> dict[str, int]:
+def sizes_of(name: str, header: bytes) -> dict[str, int]:
     """The numbers that the header defines, without the prefix of the library."""
     prefix = f"{name.upper()}_"
     pairs = _MACRO.findall(header.decode("ascii", "replace"))

@@ -1,0 +1,57 @@
+"""How long each kernel of a library takes on this machine, measured into its report."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from smelt.errors import UsageError
+from smelt.native.names import check_identifier
+from smelt.runtime.c_library import CLibrary
+from smelt.runtime.files import write_together
+from smelt.runtime.interface import Value
+from smelt.targets.c.report_file import FILE, read
+from smelt.targets.c.saved import sizes_of
+
+WARM_UP = 2
+"""Runs before the first that counts: caches fill, clocks go up."""
+
+
+def measure(
+    folder: Path, library: CLibrary, inputs: Sequence[Value], *, rounds: int, seconds: float
+) -> dict[str, Any]:
+    """The report in ``folder`` with the least seconds of each kernel, of up to ``rounds`` runs or
+    until ``seconds`` have passed; it is written there, too.
+
+    ``library`` is that of the folder. Raises UsageError E616 where it was compiled without the
+    option ``profile``, or the report is that of another one.
+    """
+    report = read(folder)
+    name = check_identifier(str(report["name"]))
+    steps = sizes_of(name, (folder / f"{name}.h").read_bytes()).get("STEPS_COUNT")
+    if steps != len(report["kernels"]):
+        what = "asks no clock" if steps is None else f"has {steps} steps, its report other ones"
+        raise UsageError(
+            "E616",
+            f"the library in {str(folder)!r} {what}",
+            fix="compile the model again with --option profile=true",
+        )
+    ticks = (ctypes.c_uint64 * steps).in_dll(ctypes.CDLL(str(library.library)), f"{name}_ticks")
+    end = time.perf_counter() + seconds
+    least: list[int] = []
+    done = 0
+    while done < WARM_UP + 1 or (done < WARM_UP + rounds and time.perf_counter() < end):
+        ctypes.memset(ticks, 0, ctypes.sizeof(ticks))
+        library(*inputs)
+        if done >= WARM_UP:
+            least = [*map(min, least, ticks)] if least else list(ticks)
+        done += 1
+    for kernel, spent in zip(report["kernels"], least, strict=True):
+        kernel["seconds"] = spent / 1e9
+    report["seconds"] = sum(least) / 1e9
+    write_together({folder / FILE: (json.dumps(report, indent=1) + "\n").encode()})
+    return report
