@@ -48,6 +48,10 @@ FUSED = {
     "a constant bias": (graph(
         SCORES + "w = Add(m, s) " + END.format("w"),
         constants=tensor("m", (5, 7))), "Transpose Attention"),
+    "a sum of constants, repeated": (graph(
+        "e = Expand(m, s) u = Add(e, o) " + SCORES.replace("s =", "sc =") + "w = Add(sc, u) "
+        + END.format("w"), constants=tensor("m", (5, 7))
+        + ", int64[4] s = {1,1,5,7}, float o = {-100}"), "Expand Add Transpose Attention"),
     "a choice between constants": (graph(
         SCORES + "b = Where(m, c, low) w = Add(s, b) " + END.format("w"),
         inputs=", bool[1,1,5,7] m"), "Where Transpose Attention"),
@@ -60,6 +64,18 @@ FUSED = {
         "h = Mul(q, c) t = Transpose<perm=[0,1,3,2]>(k) s = MatMul(h, t) a = Div(s, c) "
         + END.format("a")), "Transpose Attention"),
 }  # fmt: skip
+
+
+def test_a_mask_of_one_key_or_all() -> None:
+    source = text.parse(
+        graph(SCORES + "w = Where(m, s, low) " + END.format("w"), inputs=", bool[5,M] m").replace(
+            "N,3,7", "N,3,3"
+        ),
+        23,
+    )
+    model = optimize(source, pipeline="fuse-attention")
+    assert {"Expand", "Attention"} <= {node.op_type for node in model.graph}
+    check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))
 
 
 @pytest.mark.parametrize(("before", "after"), FUSED.values(), ids=FUSED.keys())
@@ -161,6 +177,10 @@ KEPT = {
         constants="float[3] d = {1,-4,inf}, int64[2] o = {0,1}"),
     "a bias that may be infinite": graph(
         SCORES + "w = Add(s, m) " + END.format("w"), inputs=", float[5,7] m"),
+    "a sum that overflows": graph(
+        "u = Add(m, o) " + SCORES + "w = Add(s, u) " + END.format("w"), inputs=", bool[5,7] c2",
+        constants=tensor("m", (5, 7)) + ", float o = {-3.402823e38}").replace(
+            "u = Add(m, o)", "f = Where(c2, o, c) u = Add(f, o)"),
     "a negative scale": graph(
         SCORES + "a = Mul(s, e) " + END.format("a"), constants="float e = {-0.5}"),
     "a divisor of 0": graph(

@@ -36,6 +36,25 @@ def test_rows_keep_their_dims(body: str, operators: list[str]) -> None:
     check_operators(unflatten_matmul, f"{HEAD} {C} {{ {body} }}", operators)
 
 
+def test_heads_that_are_merged_with_the_rows() -> None:
+    check_operators(
+        unflatten_matmul,
+        "g (float[2,3,2,2] x) => (float[2,3,2] y) <float[4,2] w = {1,2,3,4,5,6,7,8}, "
+        "float[2] b = {1,-1}, int64[2] flat = {6,4}, int64[3] back = {2,3,2}> "
+        "{ r = Reshape(x, flat) p = Gemm(r, w, b) y = Reshape(p, back) }",
+        ["Reshape", "MatMul", "Add"],
+    )
+
+
+def test_rows_that_are_cut_elsewhere() -> None:
+    check_unchanged(
+        unflatten_matmul,
+        "g (float[2,3,2,2] x) => (float[2,6,2] y) <float[2,2] w = {1,2,3,4}, float[2] b = {1,-1}, "
+        "int64[2] flat = {12,2}, int64[3] back = {2,6,2}> "
+        "{ r = Reshape(x, flat) p = Gemm(r, w, b) y = Reshape(p, back) }",
+    )
+
+
 def test_two_symbols() -> None:
     check_operators(
         unflatten_matmul,

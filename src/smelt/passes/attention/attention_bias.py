@@ -83,7 +83,11 @@ def _shows_each_row(mask: ir.Value | None, shown: bool, m: Match) -> bool:
 
 
 def _missing(mask: ir.Value | None, q: ir.Value, keys: ir.Value) -> tuple[bool, bool] | None:
-    """Whether ``mask`` is the same for all queries, and for all keys; None if it may not fit."""
+    """Whether ``mask`` has to be expanded to queries, and to keys; None if it may not fit.
+
+    The product with the values needs as many weights as there are keys, so a mask of a size that is
+    not known has that size, or 1.
+    """
     if mask is None or mask.shape is None or q.shape is None or keys.shape is None:
         return None
     shape = mask.shape
@@ -94,7 +98,9 @@ def _missing(mask: ir.Value | None, q: ir.Value, keys: ir.Value) -> tuple[bool, 
         return None
     sizes = (q.shape[2], keys.shape[3])
     full = [same_dim(dim, size) for dim, size in zip(shape.dims[-2:], sizes, strict=True)]
-    if not all(f or dim == 1 for f, dim in zip(full, shape.dims[-2:], strict=True)):
+    if not full[0] and shape[-2] != 1:
+        return None
+    if isinstance(shape[-1], int) and isinstance(sizes[1], int) and shape[-1] not in (1, sizes[1]):
         return None
     return not full[0], not full[1]
 
@@ -117,9 +123,13 @@ def _raised(value: ir.Value | None, m: Match, b: Builder, depth: int = 0) -> ir.
         if array.dtype != np.float32 or not np.isfinite(array).all():
             return None
         return value if (array >= FLOOR).all() else b.constant(np.maximum(array, np.float32(FLOOR)))
-    node = producer_of(value, "Where", *_MOVES)
+    node = producer_of(value, "Where", "Add", *_MOVES)
     if node is None or depth == DEEP:
         return None
+    if node.op_type == "Add":
+        bounds = _bounds(value, m, depth)
+        within = bounds is not None and bounds[0] >= FLOOR and bounds[1] <= -FLOOR
+        return value if within else None
     kept = node.inputs[:1] if node.op_type == "Where" else ()
     taken = node.inputs[1:3] if node.op_type == "Where" else node.inputs[:1]
     parts = [_raised(part, m, b, depth + 1) for part in taken]
@@ -128,6 +138,28 @@ def _raised(value: ir.Value | None, m: Match, b: Builder, depth: int = 0) -> ir.
     if all(part is before for part, before in zip(parts, taken, strict=True)):
         return value
     return b.like(node, *kept, *parts, *node.inputs[len(kept) + len(parts) :])
+
+
+def _bounds(value: ir.Value | None, m: Match, depth: int) -> tuple[float, float] | None:
+    """Between which finite numbers the elements of a sum of constants lie; None if unknown."""
+    array = m.array(value, limit=None)
+    if array is not None:
+        if array.dtype != np.float32 or not array.size or not np.isfinite(array).all():
+            return None
+        return float(array.min()), float(array.max())
+    node = producer_of(value, "Where", "Add", *_MOVES)
+    if node is None or depth == DEEP:
+        return None
+    if node.op_type in _MOVES:
+        return _bounds(node.inputs[0], m, depth + 1)
+    parts = [_bounds(part, m, depth + 1) for part in node.inputs[-2:]]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    lows, highs = [low for low, _ in known], [high for _, high in known]
+    if node.op_type == "Add":
+        return sum(lows), sum(highs)
+    return min(lows), max(highs)
 
 
 def _shows_each_row_of(array: np.ndarray) -> bool:

@@ -3,6 +3,9 @@
     before   x: B,S,K ─> Reshape(-1,K) ─> Gemm(W, b) ─> Gelu ─> Reshape(B,S,N) ─> y
     after    x: B,S,K ─> MatMul(W) ─> Add(b) ─> Gelu ─> y
 
+    before   x: B,S,H,D ─> Reshape(-1,H*D) ─> Gemm(W, b) ─> Reshape(B,S,N) ─> y
+    after    x: B,S,H,D ─> Reshape(0,0,H*D) ─> MatMul(W) ─> Add(b) ─> y
+
 Exporters flatten for each linear layer. Between the Reshapes there may be products with constant
 matrices, sums and products with constant rows, and operators that work element by element.
 
@@ -12,6 +15,8 @@ Keeps    (1) what something else reads in its flat form.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import onnx_ir as ir
@@ -42,16 +47,19 @@ def flat_chain(m: Match, b: Builder) -> Replacement:
     x, result = flatten.inputs[0], m.root.outputs[0].shape
     if x is None or x.shape is None or result is None or len(x.shape) < 3:
         return None
-    lead = x.shape.dims[:-1]
+    rank = _rows_of(flatten)
+    lead = x.shape.dims[:rank]
     if len(result) <= len(lead) or not all(map(same_dim, lead, result.dims)):  # needs 1
         return Miss("the dims before the last are not restored")
     value = x
+    if rank < len(x.shape) - 1:
+        value = b.op("Reshape", x, b.const_i64([0] * rank + [math.prod(_ints(x.shape, rank))]))
     for layer in layers:
         built = _unflattened(layer, value, m, b)
         if isinstance(built, Miss):
             return built
         value = built
-    if len(result) == len(x.shape):
+    if len(result) == rank + 1:
         return value
     target = constant_shape(value.shape, result)
     if target is None:
@@ -84,11 +92,29 @@ _LAYERS = (*sorted(UNARY), *_PRODUCTS, *_BY_ELEMENT)
 
 
 def _flattens(node: ir.Node) -> bool:
-    """True if all dims but the last become one."""
+    """True if all dims of rows become one."""
+    return _rows_of(node) > 1
+
+
+def _rows_of(node: ir.Node) -> int:
+    """How many dims ``node`` makes the first of two; the others, such as heads, become the second.
+
+    0 if that is not proved.
+    """
     x, flat = node.inputs[0], node.outputs[0].shape
     if x is None or x.shape is None or flat is None or len(flat) != 2:
-        return False
-    return len(x.shape) > 2 and same_dim(x.shape[-1], flat[1])
+        return 0
+    rank = len(x.shape)
+    if same_dim(x.shape[-1], flat[1]):
+        return rank - 1
+    splits = range(rank - 2, 1, -1)
+    return next((at for at in splits if math.prod(_ints(x.shape, at)) == flat[1]), 0)
+
+
+def _ints(shape: ir.Shape, start: int) -> list[int]:
+    """The dims from ``start`` on; one of -1 if any is no number."""
+    dims = [dim for dim in shape.dims[start:] if isinstance(dim, int)]
+    return dims if len(dims) == len(shape) - start else [-1]
 
 
 def _carried(node: ir.Node, m: Match) -> ir.Value | None:
