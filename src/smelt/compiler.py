@@ -13,6 +13,7 @@ import onnx_ir as ir
 from smelt.errors import UsageError, not_installed
 from smelt.frontends import onnx as onnx_frontend
 from smelt.frontends.onnx.inline import inline_functions
+from smelt.ir.bounds import note_bounds
 from smelt.ir.collector import paused_collector
 from smelt.ir.out_of_memory import explains_memory
 from smelt.operators import expand
@@ -196,7 +197,7 @@ def compile_model(
     *specs: Any,
     target: str | Target = "onnx",
     pipeline: str = "default",
-    dims: Mapping[str, int] | None = None,
+    dims: Mapping[str, int | tuple[int, int]] | None = None,
     opset: int | None = None,
     x64: bool = False,
     tracing: Mapping[str, Any] | None = None,
@@ -208,7 +209,9 @@ def compile_model(
     """Compile a model, or a JAX function with its input specs, for ``target``.
 
     ``tracing`` has further options of ``trace``, such as ``{"static": {"train": False}}``. ``dims``
-    binds symbolic dims to sizes. ``observers`` watch the passes. ``options`` are the target's own.
+    binds symbolic dims to sizes, or says from which to which size they are in a run, as in
+    ``{"B": (1, 16)}``, for targets that plan memory before. ``observers`` watch the passes.
+    ``options`` are the target's own.
     What the target cannot take goes to ``fallback``, or to the one that it names itself; ``strict``
     forbids that, and a trace that leaves out checks or prints. Raises Unsupported with everything
     that cannot be taken, before any file exists.
@@ -227,7 +230,8 @@ def compile_model(
                 inline_functions(model)
         if dims:
             with span("bind dims"):
-                bind_dims(model, dims)
+                bind_dims(model, {name: n for name, n in dims.items() if not isinstance(n, tuple)})
+                note_bounds(model, {name: n for name, n in dims.items() if isinstance(n, tuple)})
         operators = frozenset(operator.key for operator in chosen.operators)
         highest = min(HIGHEST_OPSET, chosen.limits.opset[1])
         reports = optimize_model(

@@ -88,6 +88,9 @@ def _not_imported(reference: str, error: Exception) -> UsageError:
     )
 
 
+_BOUNDS = re.compile(r"(\d{1,18})\.\.(\d{1,18})")
+
+
 def parse_dims(items: Sequence[str] | None) -> dict[str, tuple[int, ...]]:
     """``["B=1,3", "S=8"]`` as ``{"B": (1, 3), "S": (8,)}``; raises UsageError E636."""
     dims: dict[str, tuple[int, ...]] = {}
@@ -102,6 +105,26 @@ def parse_dims(items: Sequence[str] | None) -> dict[str, tuple[int, ...]]:
             raise UsageError("E636", f"--dim {name} is given twice", fix=f"--dim {name}=1,3")
         dims[name] = tuple(int(number) for number in numbers)
     return dims
+
+
+def bounded_dims(items: Sequence[str] | None) -> dict[str, int | tuple[int, int]]:
+    """One size for each name, or the least and the greatest: ``["B=1..16", "S=8"]``."""
+    bounds: dict[str, int | tuple[int, int]] = {}
+    single: list[str] = []
+    for item in items or ():
+        name, _, sizes = item.partition("=")
+        ends = _BOUNDS.fullmatch(sizes)
+        if ends is None or not _NAME.fullmatch(name):
+            single.append(item)
+            continue
+        if name in bounds:
+            raise UsageError("E636", f"--dim {name} is given twice", fix="leave one of them out")
+        bounds[name] = (int(ends[1]), int(ends[2]))
+    bound = bind_dims(single)
+    twice = [name for name in bound if name in bounds]
+    if twice:
+        raise UsageError("E636", f"--dim {twice[0]} is given twice", fix="leave one of them out")
+    return bounds | bound
 
 
 def split_dims(

@@ -34,6 +34,14 @@ Dims = Annotated[
     list[str] | None,
     typer.Option("--dim", metavar="NAME=SIZE[,SIZE]", help="Sizes of a symbolic dim; repeatable."),
 ]
+RunDims = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dim",
+        metavar="NAME=SIZE|LOW..HIGH",
+        help="The size of a symbolic dim, or the least and the greatest of a run; repeatable.",
+    ),
+]
 BoundDims = Annotated[
     list[str] | None,
     typer.Option(

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def compared(
-    source: Any, artifact: Artifact, dims: Mapping[str, int], samples: Sequence[str] | None
+    source: Any,
+    artifact: Artifact,
+    dims: Mapping[str, int | tuple[int, int]],
+    samples: Sequence[str] | None,
 ) -> Report:
     """How ``artifact``, run on this machine, compares with ``source``.
 
@@ -29,6 +32,19 @@ def compared(
         samples=read_samples(samples),
         names=("the source", "the artifact"),
     )
+
+
+def trials(
+    artifact: Artifact, sizes: Mapping[str, int | tuple[int, int]]
+) -> dict[str, int | tuple[int, int]]:
+    """The sizes to compare at: of dims with bounds the least and the greatest, of others the one.
+
+    Bounds of outputs are left out: the data decides those.
+    """
+    from smelt.runtime.interface import interface_of
+
+    open_ = interface_of(artifact.model).symbols()
+    return {name: n for name, n in sizes.items() if isinstance(n, int) or name in open_}
 
 
 def called(

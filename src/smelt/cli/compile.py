@@ -12,13 +12,13 @@ import typer
 
 from smelt.cli.arguments import (
     STANDARD,
-    bind_dims,
+    bounded_dims,
     find_function,
     is_function,
     parse_options,
 )
-from smelt.cli.command import Dims, Pipeline, Target, command, note, print_json
-from smelt.cli.comparing import called, compared
+from smelt.cli.command import Pipeline, RunDims, Target, command, note, print_json
+from smelt.cli.comparing import called, compared, trials
 from smelt.cli.dry_run import show_dry_run
 from smelt.cli.given import Samples
 from smelt.cli.layout import table
@@ -43,7 +43,7 @@ def compile_(
     specs: Input = None,
     static: Static = None,
     weights: Weights = None,
-    dim: Dims = None,
+    dim: RunDims = None,
     option: Annotated[
         list[str] | None,
         typer.Option("--option", metavar="NAME=VALUE", help="An option of the target; repeatable."),
@@ -80,7 +80,7 @@ def compile_(
 ) -> None:
     """Compile an ONNX model or a JAX function for a target.
 
-    --dim binds a symbolic dim to a size, which targets with planned memory need.
+    --dim binds a symbolic dim to a size, or bounds it, which targets with planned memory need.
     """
     from smelt.compiler import compile_model
     from smelt.targets.watch import watching_phases
@@ -93,6 +93,7 @@ def compile_(
     if watching.dry_run:
         show_dry_run(pipeline, watching.as_json, target, options)
         return
+    sizes = bounded_dims(dim)
     positional, keyword = parse_inputs(specs)
     values = parse_static(static)
     given = _given(source)
@@ -108,7 +109,7 @@ def compile_(
             *positional,
             target=target,
             pipeline=pipeline,
-            dims=bind_dims(dim) or None,
+            dims=sizes or None,
             opset=opset,
             x64=x64,
             tracing=tracing if keyword or values or weights else None,
@@ -122,7 +123,7 @@ def compile_(
         if verify != "off":
             seen.shown.say("comparing")
             own = called(given, positional, keyword, values, x64) if callable(given) else given
-            verified = compared(own, artifact, bind_dims(dim), samples)
+            verified = compared(own, artifact, trials(artifact, sizes), samples)
             seen.report.verification = verified
             verified.check()
         seen.shown.say(f"writing {output}")

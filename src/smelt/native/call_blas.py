@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from smelt.native.kernels.blas import GEMM, matrices
-from smelt.native.kernels.kernel import Instance
+from smelt.native.kernels.instance import Instance
 from smelt.program.instruction import Instruction, Program
 
 WORTH = {"float": 1 << 22, "double": 1 << 16}

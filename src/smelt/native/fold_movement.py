@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from smelt.native.kernels.kernel import Instance
+from smelt.native.kernels.instance import Instance
 from smelt.native.repeated import is_repeated, once
 from smelt.program.instruction import Instruction, Program
 
@@ -34,6 +34,8 @@ def _folded(program: Program, instruction: Instruction) -> np.ndarray | None:
     instance = Instance(program, instruction)
     if instruction.op == "Shape":
         sizes = instance.shape(0)[instance.int("start") : instance.int("end")]
+        if not all(isinstance(size, int) for size in sizes):
+            return None
         return np.asarray(sizes, dtype=np.int64)
     source = program.constants.get(instruction.inputs[0]) if instruction.inputs else None
     if source is None:

@@ -12,9 +12,10 @@ from collections import Counter
 from dataclasses import replace
 
 from smelt.native.kernels import kernel_of
-from smelt.native.kernels.kernel import Instance, static
+from smelt.native.kernels.instance import Instance, static
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import ABSENT, RESULT, Instruction, Program, Step
+from smelt.program.run_sizes import Undecided, same
 
 OPTIONAL_INPUTS = {"DotGeneral": 2}
 """Inputs that a product may have, 3 unless said: what finishes reads comes after them."""
@@ -71,7 +72,7 @@ def _may_finish(program: Program, product: Instruction, each: Instruction) -> bo
     if len(each.outputs) != 1 or any(C_TYPES[slot.dtype].name != "float" for slot in slots):
         return False
     result = program.slots[product.outputs[0]]
-    if result.shape != program.slots[each.outputs[0]].shape or each.finish:
+    if not same(result.shape, program.slots[each.outputs[0]].shape) or each.finish:
         return False
     if each.op in SUMS and not all(step.op in NO_PRODUCTS for step in product.finish[-1:]):
         # A compiler makes one operation of a product and a sum, rounded once: then x * x - y * y of
@@ -79,7 +80,10 @@ def _may_finish(program: Program, product: Instruction, each: Instruction) -> bo
         return False
     instance = Instance(program, product)
     shapes = [static(program.slots[slot]) for slot in each.inputs if slot >= 0]
-    return all(producing.finishes(instance, shape) for shape in shapes)
+    try:
+        return all(producing.finishes(instance, shape) for shape in shapes)
+    except Undecided:
+        return False
 
 
 def _finished(product: Instruction, each: Instruction) -> Instruction:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from smelt.native.kernels import kernel_of
-from smelt.native.kernels.kernel import Instance
+from smelt.native.kernels.instance import Instance
 from smelt.native.sharing import parts_of, shared_needs
 from smelt.program.instruction import Instruction, Program
 from smelt.program.memory import ALIGNMENT, MemoryPlan, plan_memory

@@ -8,15 +8,19 @@ from functools import partial
 import onnx_ir as ir
 
 from smelt.errors import ErrorList, Unsupported
+from smelt.ir.bounds import bounds_of
 from smelt.ir.declared import declared
 from smelt.ir.dims import binding_advice
+from smelt.native import run_time
+from smelt.native.capacities import CAPACITIES
 from smelt.native.fold_movement import fold_movement
 from smelt.native.fuse_finish import fuse_finishes
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.dot_layout import is_product
-from smelt.native.kernels.kernel import Instance
+from smelt.native.kernels.instance import Instance
 from smelt.native.memory import allocate, needs_of
 from smelt.native.operators import DOMAIN
+from smelt.native.run_time import in_order_of_sizes
 from smelt.native.storage_types import widen
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import Instruction, Program
@@ -31,6 +35,7 @@ from smelt.program.passes import (
     transpose_folding,
 )
 from smelt.program.schedule import schedule
+from smelt.program.settle import settle
 from smelt.program.specialize import bind_declared, check_sizes_known, is_static
 
 
@@ -41,10 +46,13 @@ def ordered(model: ir.Model, target: str) -> Program:
     """
     program = lower(model, is_computed)
     bind_declared(program, declared(model.graph))
-    for value, number in zip(model.graph.outputs, program.outputs, strict=True):
-        value.shape = ir.Shape(program.slots[number].shape)
+    shapes = [program.slots[number].shape for number in program.outputs]
     if not is_static(program):
+        settle(program, bounds_of(model.graph), declared(model.graph), CAPACITIES)
         check_sizes_known(program, binding_advice(model.graph.inputs))
+    for value, number, open_ in zip(model.graph.outputs, program.outputs, shapes, strict=True):
+        pairs = zip(program.slots[number].shape, open_, strict=True)
+        value.shape = ir.Shape([dim if isinstance(dim, int) else name for dim, name in pairs])
     return planned(program, target)
 
 
@@ -94,7 +102,8 @@ def _scheduled(program: Program, enough: int) -> Program:
     for body in program.bodies:
         body.program = _scheduled(body.program, enough)
         body.plan = allocate(body.program)
-    program = schedule(program, lambda instruction: needs_of(program, instruction), enough)
+    needs = partial(needs_of, program)
+    program = in_order_of_sizes(program, schedule(program, needs, enough))
     last_use.run(program)
     return program
 
@@ -139,6 +148,8 @@ def refusal(program: Program, instruction: Instruction) -> str | None:
     instance = Instance(program, instruction)
     if instance.slot(0) is not None and instance.type(0).kind not in kernel.kinds:
         return f"its kernel takes no {instance.type(0).name}"
+    if run_time.has_run_sizes(program, instruction):
+        return run_time.refusal(kernel, program, instruction)
     return kernel.refuse(instance)
 
 

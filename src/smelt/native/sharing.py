@@ -14,6 +14,7 @@ from smelt.native.kernels import kernel_of
 from smelt.native.work import macs
 from smelt.program.instruction import Instruction, Program
 from smelt.program.memory import aligned
+from smelt.program.run_sizes import Size
 from smelt.program.storage import Needs
 
 FEWEST_MACS = 1 << 18
@@ -45,11 +46,16 @@ static void {0}_share(struct {0}_task *task, void (*body)(void *given, int part)
 
 
 def parts_of(program: Program, instruction: Instruction, parts: int) -> int:
-    """How many of ``parts`` a kernel is cut into: all, or 1 where it is not worth it."""
+    """How many of ``parts`` a kernel is cut into: all, or 1 where it is not worth it.
+
+    Where the run decides sizes, it is 1, too: whether it is worth it is not known before.
+    """
     kernel = kernel_of(instruction.op)
     if parts == 1 or kernel is None or not kernel.shared:
         return 1
     slots = {slot for slot in (*instruction.inputs, *instruction.outputs) if slot >= 0}
+    if any(isinstance(dim, Size) for slot in slots for dim in program.slots[slot].shape):
+        return 1
     moved = sum(program.slots[slot].nbytes for slot in slots - program.constants.keys())
     products = macs(program, instruction)
     return parts if products >= FEWEST_MACS or (not products and moved >= FEWEST_BYTES) else 1

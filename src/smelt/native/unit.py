@@ -11,16 +11,18 @@ import numpy as np
 from smelt.errors import Unsupported
 from smelt.ir.packed import packed
 from smelt.native.kernels import kernel_of
-from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.kernel import KernelContext, as_bytes
 from smelt.native.memory import needs_of
 from smelt.native.names import comment
 from smelt.native.repeated import is_repeated, once
+from smelt.native.run_time import emit, sizes_of
 from smelt.native.sharing import part_function, parts_of
 from smelt.native.types import C_TYPES, CType
 from smelt.native.weights import Weight
 from smelt.native.writer import Writer
 from smelt.program.instruction import Body, Instruction, Program
 from smelt.program.memory import MemoryPlan
+from smelt.program.run_sizes import same
 from smelt.program.storage import Owner, Storage
 
 Constants: TypeAlias = Literal["objects", "blob", "table"]
@@ -74,6 +76,8 @@ class Unit:
         self.handed_on = {"weights": WEIGHTS[constants]} if constants in WEIGHTS else {}
         if tells_status:
             self.handed_on["status"] = STATUS
+        self.sizes: list[str] = around.sizes if around else sizes_of(program)
+        self.handed_on |= {size: f"ptrdiff_t {size}" for size in self.sizes}
         self.program = program
         self.memory = memory
         self.functions: dict[str, str] = around.functions if around else {}
@@ -104,7 +108,8 @@ class Unit:
         cx.body = Writer(1, parts)
         kernel = kernel_of(instruction.op)
         assert kernel is not None  # the schedule phase refused all others
-        kernel.emit(cx)
+        emit(kernel, cx)
+        cx.take_sizes()
         body = cx.body.text()
         used = [name for name in cx.parameters if re.search(rf"\b{name}\b", body)]
         arguments = [self._argument(step, cx, *cx.arguments[name]) for name in used]
@@ -185,7 +190,7 @@ class Unit:
         return self._function(instruction, f"{head}{more})\n{{\n{lines}\n}}\n", "Body")
 
     def _is_empty(self, instruction: Instruction) -> bool:
-        return all(self.program.slots[slot].size == 0 for slot in instruction.outputs)
+        return all(same(self.program.slots[slot].size, 0) for slot in instruction.outputs)
 
     def _storage(self, slot: int) -> Storage:
         storage = self.memory.assignment.of_slot[slot]
@@ -210,6 +215,8 @@ class Unit:
             return self._pointer(cx.instruction.outputs[position])
         if kind == "handed on":
             return list(self.handed_on)[position]
+        if kind == "found":
+            return f"&{cx.settled[position]}"
         if kind == "packed":
             array, type_ = cx.packed[position]
             return self._constant(array, type_, "packed for step " + str(step))
@@ -251,9 +258,11 @@ class Unit:
 
     def _add_copy(self, index: int, slot: int) -> None:
         size = self.program.slots[slot].nbytes
-        if size:
+        if not same(size, 0):
             source = self._pointer(slot, raw=True)
-            self.calls.append(f"memcpy(outputs[{index}], {source}, {size}); /* output {index} */")
+            self.calls.append(
+                f"memcpy(outputs[{index}], {source}, {as_bytes(size)}); /* output {index} */"
+            )
 
 
 def _digest(array: np.ndarray) -> bytes:

@@ -77,7 +77,9 @@ class Writer:
 
     def widest(self, stops: Sequence[int]) -> int | None:
         """Which of ``stops`` is to be shared: the first that all parts have enough of, or the
-        largest."""
+        largest. None where there is one part."""
+        if self.parts == 1:
+            return None
         enough = (i for i, stop in enumerate(stops) if stop >= 8 * self.parts)
         return next(enough, max(range(len(stops)), key=stops.__getitem__, default=None))
 

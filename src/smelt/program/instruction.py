@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import onnx_ir as ir
@@ -18,6 +18,7 @@ import onnx_ir as ir
 from smelt.errors import Unsupported
 from smelt.ir.quantization import Quantization
 from smelt.program.layout import Layout
+from smelt.program.run_sizes import Size, highest
 
 Dim: TypeAlias = int | ir.SymbolicDim
 AttributeValue: TypeAlias = (
@@ -77,7 +78,8 @@ class Slot:
 
     ``space`` names the memory that it lives in, the one arena if empty. ``quantization`` says
     which numbers its integers stand for, where that is known. ``layout`` says how its elements lie
-    in memory, row by row if it is None; ``shape`` is that of the tensor in any case.
+    in memory, row by row if it is None; ``shape`` is that of the tensor in any case. Where each run
+    has sizes of its own, a ``run_sizes.Size`` stands in the shape for a number.
     """
 
     dtype: ir.DataType
@@ -89,8 +91,8 @@ class Slot:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The shape as numbers; raises ValueError if a dim is symbolic."""
-        found = tuple(dim for dim in self.shape if isinstance(dim, int))
+        """The shape as numbers, or sizes of a run; raises ValueError if a dim is symbolic."""
+        found = tuple(cast(int, d) for d in self.shape if isinstance(cast(object, d), int | Size))
         if len(found) < len(self.shape):
             raise ValueError(f"slot {self.name!r} has symbolic dims: {self.shape}")
         return found
@@ -108,7 +110,13 @@ class Slot:
     @property
     def nbytes(self) -> int:
         """Bytes in memory, elements packed; raises ValueError if a dim is symbolic."""
-        return (prod(self.stored) * int(self.dtype.bitwidth) + 7) // 8
+        size, bits = prod(self.stored), int(self.dtype.bitwidth)
+        return size * (bits // 8) if bits % 8 == 0 else (size * bits + 7) // 8
+
+    @property
+    def most_bytes(self) -> int:
+        """``nbytes`` in the largest run."""
+        return highest(self.nbytes)
 
     def box(self, box: Mapping[int, tuple[int, int]]) -> tuple[tuple[int, int], ...] | None:
         """Start and stop of each dim in memory, for a ``box`` of the tensor by axis; None for one
@@ -185,6 +193,18 @@ class Instruction:
         return tuple(int(item) for item in value if not isinstance(item, ir.SymbolicDim))
 
 
+@dataclass(frozen=True, slots=True)
+class RunSize:
+    """A size that each run has of its own: the name that the model has for it, and its bounds.
+
+    ``symbol`` is the dim of the graph, where it has another name.
+    """
+
+    name: str
+    size: Size
+    symbol: str = ""
+
+
 @dataclass(slots=True)
 class Program:
     """Instructions in execution order over ``slots``.
@@ -192,6 +212,8 @@ class Program:
     ``inputs`` and ``outputs`` are slots in the order of the model's interface; an output may
     be an input or a constant, and may occur twice. ``constants`` holds read-only
     arrays, in the sizes in which they are stored.
+    ``given`` are the sizes that a run is told, ``found`` those that an instruction finds out, and
+    ``told`` those of outputs that do not follow from the inputs' shapes alone.
     """
 
     name: str
@@ -200,6 +222,9 @@ class Program:
     outputs: tuple[int, ...]
     constants: dict[int, np.ndarray]
     instructions: list[Instruction]
+    given: tuple[RunSize, ...] = ()
+    found: tuple[RunSize, ...] = ()
+    told: tuple[RunSize, ...] = ()
 
     @property
     def bodies(self) -> list[Body]:

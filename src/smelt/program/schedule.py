@@ -96,7 +96,7 @@ class _Problem:
                     shown = storage_of.get(instruction.inputs[needs.view_of], -2)
                 if shown == -1:
                     shown = len(self.size)
-                    self.size.append(program.slots[slot].nbytes)
+                    self.size.append(program.slots[slot].most_bytes)
                     self.readers.append([i])
                     self.writes[i].append(shown)
                 if shown >= 0:

@@ -113,7 +113,7 @@ def _unknown_sizes(program: Program, bound: set[str | None], advice: str) -> lis
 
 
 def _follows(dim: Dim, bound: set[str | None]) -> bool:
-    if isinstance(dim, int):
+    if not isinstance(dim, ir.SymbolicDim):
         return True
     return dim.value is not None and (dim.value in bound or symbols_of(dim) <= bound)
 

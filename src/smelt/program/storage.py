@@ -144,7 +144,7 @@ class _Assigner:
         owners = [(slot, Owner.INPUT, i) for i, slot in enumerate(self.program.inputs)]
         owners += [(slot, Owner.CONSTANT, slot) for slot in self.program.constants]
         for slot, owner, index in owners:
-            size = self.program.slots[slot].nbytes
+            size = self.program.slots[slot].most_bytes
             space = self.program.slots[slot].space
             storage = Storage(size, -1, self.end, owner, index, [slot], space=space)
             self.storages.append(storage)
@@ -162,7 +162,7 @@ class _Assigner:
         """The storage of an input that the first output takes over, None for a new one."""
         if needs.view_of is not None:
             return self.of_slot[instruction.inputs[needs.view_of]]
-        size = self.program.slots[instruction.outputs[0]].nbytes if instruction.outputs else 0
+        size = self.program.slots[instruction.outputs[0]].most_bytes if instruction.outputs else 0
         for position in (*needs.in_place, *needs.over):
             slot = instruction.inputs[position]
             storage = self.of_slot[slot] if slot >= 0 else None
@@ -197,7 +197,7 @@ class _Assigner:
             return
         if storage is None:
             described = self.program.slots[slot]
-            storage = Storage(described.nbytes, step, step, space=described.space)
+            storage = Storage(described.most_bytes, step, step, space=described.space)
             self.storages.append(storage)
         storage.slots.append(slot)
         storage.last = max(storage.last, step, self.last_read[slot])

@@ -11,15 +11,17 @@ import subprocess
 import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import onnx_ir as ir
 
 from smelt.errors import InternalError, ResourceLimit, UsageError
 from smelt.ir.packed import packed, unpacked
 from smelt.runtime.feed import feed
 from smelt.runtime.interface import Interface, Port, Value
+from smelt.runtime.run_bounds import RunBounds, shape_in, sizes_of
 
 FLAGS = (
     *("-std=c99", "-O3", "-march=native", "-ffp-contract=fast"),
@@ -96,7 +98,8 @@ class CLibrary:
     """A built library, ready to run; see ``runner.Runner``.
 
     ``arena_bytes`` and ``alignment`` are those of the generated header. ``weights`` is what each
-    run is given, for a library that keeps none.
+    run is given, for a library that keeps none. ``sizes`` are the bounds of what each run is told,
+    ``lengths`` of what it tells, in order.
     """
 
     library: Path
@@ -105,6 +108,8 @@ class CLibrary:
     arena_bytes: int
     alignment: int
     weights: bytes | None = None
+    sizes: RunBounds = field(default_factory=dict)
+    lengths: RunBounds = field(default_factory=dict)
 
     name = "c"
 
@@ -119,14 +124,21 @@ class CLibrary:
             ctypes.memmove(address, self.weights, len(self.weights))
             given.append(address)
         self._memories = tuple(given)
-        self._run.argtypes = (ctypes.c_void_p,) * (2 + len(given))
+        more = len(given) + bool(self.sizes) + bool(self.lengths)
+        self._run.argtypes = (ctypes.c_void_p,) * (2 + more)
 
     def __call__(self, *inputs: Value) -> tuple[np.ndarray, ...]:
-        """Run once. Raises UsageError E603 if an input does not fit."""
+        """Run once. Raises UsageError E603 or E670 if an input does not fit."""
         fed = feed(self.interface, inputs)
-        arrays = [_array(port, fed.get(port.name)) for port in self.interface.inputs]
-        results = [np.empty(_nbytes(port), np.uint8) for port in self.interface.outputs]
-        status = self._run(_pointers(arrays), _pointers(results), *self._memories)
+        values = [_value(port, fed.get(port.name)) for port in self.interface.inputs]
+        sizes = sizes_of(self.interface, values, self.sizes)
+        most = sizes | {name: high for name, (_, high) in self.lengths.items()}
+        arrays = [packed(a, _dtype(p)) for a, p in zip(values, self.interface.inputs, strict=True)]
+        results = [np.empty(nbytes(port, most), np.uint8) for port in self.interface.outputs]
+        told = (ctypes.c_ssize_t * len(self.sizes))(*(sizes[name] for name in self.sizes))
+        lengths = (ctypes.c_ssize_t * len(self.lengths))()
+        more = [*([told] if self.sizes else []), *([lengths] if self.lengths else [])]
+        status = self._run(_pointers(arrays), _pointers(results), *self._memories, *more)
         if status == ERROR_SIZE:
             raise UsageError(
                 "E670",
@@ -136,27 +148,30 @@ class CLibrary:
             )
         if status:
             raise InternalError("E962", f"the compiled model returned the error {status}")
-        return tuple(map(_result, self.interface.outputs, results))
+        sizes |= dict(zip(self.lengths, lengths, strict=True))
+        pairs = zip(self.interface.outputs, results, strict=True)
+        return tuple(_result(port, data, sizes) for port, data in pairs)
 
 
-def _array(port: Port, given: Value) -> np.ndarray:
+def _value(port: Port, given: Value) -> np.ndarray:
     value = given if given is not None or port.default is None else port.default.numpy()
+    array = np.asarray(value)
+    return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def _dtype(port: Port) -> ir.DataType:
     assert port.dtype is not None  # the target refuses values of unknown type
-    return packed(np.ascontiguousarray(value), port.dtype)
+    return port.dtype
 
 
-def _shape(port: Port) -> tuple[int, ...]:
-    return tuple(int(str(dim)) for dim in port.shape or ())
+def nbytes(port: Port, sizes: Mapping[str, int]) -> int:
+    """Bytes of a tensor of the interface in a run of these sizes."""
+    return (math.prod(shape_in(port, sizes)) * int(_dtype(port).bitwidth) + 7) // 8
 
 
-def _nbytes(port: Port) -> int:
-    assert port.dtype is not None
-    return (math.prod(_shape(port)) * int(port.dtype.bitwidth) + 7) // 8
-
-
-def _result(port: Port, data: np.ndarray) -> np.ndarray:
-    assert port.dtype is not None
-    return unpacked(data, port.dtype, _shape(port))
+def _result(port: Port, data: np.ndarray, sizes: Mapping[str, int]) -> np.ndarray:
+    shape = shape_in(port, sizes)
+    return unpacked(data[: nbytes(port, sizes)], _dtype(port), shape)
 
 
 def _aligned(size: int, alignment: int) -> tuple[np.ndarray, int]:
@@ -178,12 +193,23 @@ def load_library(
     alignment: int,
     flags: Sequence[str] = FLAGS,
     weights: bytes | None = None,
+    sizes: RunBounds | None = None,
+    lengths: RunBounds | None = None,
 ) -> CLibrary:
     """Build ``files`` in a temporary folder, which goes when the library does, and load them."""
     folder = tempfile.mkdtemp(prefix="smelt-c-")
     try:
         library = build(files, Path(folder), flags, name)
-        loaded = CLibrary(library, f"{name}_run", interface, arena_bytes, alignment, weights)
+        loaded = CLibrary(
+            library,
+            f"{name}_run",
+            interface,
+            arena_bytes,
+            alignment,
+            weights,
+            sizes or {},
+            lengths or {},
+        )
     except BaseException:
         shutil.rmtree(folder)
         raise

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from smelt.errors import ErrorList, SmeltError, Unsupported, UsageError
 from smelt.ir import scope
+from smelt.ir.bounds import bounds_of, unbounded
 from smelt.ir.dims import binding_advice, unnamed_dims
 from smelt.ir.partition import is_constant_node
 from smelt.program.legality import and_more, no_element_type, no_kernel
@@ -110,7 +111,7 @@ def _dims(model: ir.Model, target: Target) -> Iterator[SmeltError]:
     places = []
     unnamed = unnamed_dims(model.graph.inputs)
     for value in model.graph.inputs:
-        if value.shape is None or not value.shape.is_static():
+        if unbounded(value, bounds_of(model.graph)):
             dims = value.shape.dims if value.shape is not None else ()
             names = [unnamed.get((value, axis), str(dim)) for axis, dim in enumerate(dims)]
             places.append(f"input {value.name!r} {_type(value, names)}")

@@ -8,7 +8,8 @@ plain comparison gives the same.
 from __future__ import annotations
 
 from smelt.native.kernels.elementwise import combine
-from smelt.native.kernels.kernel import Instance, KernelContext
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.tile import Algebra
 from smelt.native.types import C_TYPES, CType
 from smelt.native.writer import Writer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import cast
 
 from smelt.native.kernels.elementwise import combine
 from smelt.native.kernels.kernel import (
@@ -16,6 +17,7 @@ from smelt.native.kernels.kernel import (
 )
 from smelt.native.kernels.nest import index
 from smelt.program.instruction import RANGE_AT_RUN_TIME
+from smelt.program.run_sizes import if_any, is_empty
 
 
 @contextmanager
@@ -24,7 +26,7 @@ def _rows(cx: KernelContext, axis: int) -> Iterator[tuple[int, str]]:
     source = cx.input(0)
     shape = source.shape or (1,)
     count, inner = shape[axis], math.prod(shape[axis + 1 :])
-    with cx.body.loops(("o", "k"), (math.prod(shape[:axis]), inner)):
+    with cx.body.loops(("o", "k"), (cast(int, if_any(math.prod(shape[:axis]), count)), inner)):
         cx.body.line(f"const ptrdiff_t row = {index((count * inner, 1), ('o', 'k'))};")
         yield count, f"row + i * {inner}"
 
@@ -48,8 +50,9 @@ def _find(cx: KernelContext, count: int, at: str, sign: str, *, last: bool) -> N
 def arg_reduce(cx: KernelContext) -> None:
     """The first position of the extreme, or the last if ``select_last_index``."""
     output = cx.output()
-    if 0 in output.shape:
+    if is_empty(output.shape):
         return
+    cx.need_some((cx.shape(0) or (1,))[cx.int("axis")])
     sign = ">" if cx.instruction.op == "ArgMax" else "<"
     shape, axis = cx.shape(0) or (1,), cx.int("axis")
     inner = math.prod(shape[axis + 1 :])
@@ -62,7 +65,7 @@ def arg_reduce(cx: KernelContext) -> None:
 def hardmax(cx: KernelContext) -> None:
     """1 at the first largest element of each row, 0 elsewhere."""
     output = cx.output()
-    if 0 in output.shape:
+    if is_empty(output.shape):
         return
     with _rows(cx, cx.int("axis")) as (count, at):
         _find(cx, count, at, ">", last=False)

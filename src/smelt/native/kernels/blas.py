@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from smelt.native.kernels.dot import at
 from smelt.native.kernels.dot_layout import Axis, Layout, layout_of_instance
-from smelt.native.kernels.kernel import Instance, KernelContext, kernel
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.nest import row_major
 from smelt.runtime.jit.blas import FUNCTIONS
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from smelt.native.kernels.elementwise import in_place
-from smelt.native.kernels.kernel import NUMBER, Instance, KernelContext, kernel
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import NUMBER, KernelContext, kernel
 from smelt.native.kernels.nest import Access, emit_map
 from smelt.native.types import CType
 

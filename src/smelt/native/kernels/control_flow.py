@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from smelt.native.kernels.kernel import ANY, Instance, KernelContext, Operand, kernel
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import ANY, KernelContext, Operand, kernel
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import Body
 from smelt.program.memory import ALIGNMENT

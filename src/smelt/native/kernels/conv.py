@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from smelt.native.kernels.convolution import depthwise, direct, gather, pointwise
+from smelt.native.kernels.convolution import depthwise, direct, gather, plain, pointwise
 from smelt.native.kernels.convolution.parts import strides_beside
 from smelt.native.kernels.convolution.window import Window, channels_of, refuse_window, window_of
 from smelt.native.kernels.finish import overwritable
-from smelt.native.kernels.kernel import FLOAT, Instance, KernelContext, kernel
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import FLOAT, KernelContext, kernel
+from smelt.program.run_sizes import is_empty
 from smelt.program.storage import Needs
 
-WAYS = (pointwise, depthwise, direct)
+WAYS = (plain, pointwise, depthwise, direct)
 """In order of preference; each says what it ``takes``. What none takes is gathered."""
 
 
@@ -33,7 +35,7 @@ def _needs(instance: Instance) -> Needs:
 
 def _finishes(instance: Instance, shape: tuple[int, ...]) -> bool:
     way = _way(instance, window_of(instance))
-    return way is not gather and strides_beside(instance, shape) is not None
+    return way not in (plain, gather) and strides_beside(instance, shape) is not None
 
 
 def _refuse(instance: Instance) -> str | None:
@@ -60,5 +62,5 @@ def _refuse(instance: Instance) -> str | None:
 def conv(cx: KernelContext) -> None:
     """Sums of products over channels and window, plus the bias; ConvRelu clamps at 0."""
     window = window_of(cx)
-    if 0 not in cx.output_shape():
+    if not is_empty(cx.output_shape()):
         _way(cx, window).emit(cx, window)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 
 from smelt.native.kernels.convolution.window import refuse_window, window_of
-from smelt.native.kernels.kernel import FLOAT, Instance, KernelContext, kernel
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import FLOAT, KernelContext, kernel
+from smelt.program.run_sizes import is_empty
 
 
 def _refuse(instance: Instance) -> str | None:
@@ -20,7 +22,7 @@ def conv_transpose(cx: KernelContext) -> None:
     """The bias first; then rows of the kernel, the part inside the output found for each row."""
     x, w, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
     bias, window, group = cx.optional(2), window_of(cx), cx.int("group")
-    if 0 in y.shape:
+    if is_empty(y.shape):
         return
     filters, channels = w.shape[1], x.shape[1] // group
     image, pixels, positions = (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from smelt.native.kernels.kernel import Instance, KernelContext, kernel
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.program.storage import Needs
 
 

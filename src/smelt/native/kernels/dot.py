@@ -9,18 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 
 from smelt.native.kernels import algebra, log_sum_exp_dot, vector_dot
 from smelt.native.kernels.dot_layout import Layout, layout_of_instance
 from smelt.native.kernels.finish import finish_of, merged_strides, overwritable
-from smelt.native.kernels.kernel import ANY, Instance, KernelContext, kernel
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import index, row_major
 from smelt.native.kernels.tile import Algebra, Product, columns_for, emit_columns, padded
 from smelt.native.kernels.vector_dot import Matrices, pack, panel_workspace
 from smelt.native.kernels.vector_tile import Beside, Finish
 from smelt.program.instruction import DotDims
+from smelt.program.run_sizes import Size, highest, is_empty, same, surely_below
 from smelt.program.storage import Needs
 
 FEWEST_COLUMNS = 4
@@ -35,7 +38,9 @@ def _refuse(instance: Instance) -> str | None:
 
 
 def _panel(instance: Instance, layout: Layout) -> int:
-    return min(columns_for(layout.m.size, instance.type(0)), max(layout.n.size, 1))
+    if isinstance(cast(object, layout.n.size), Size):
+        return 1  # the run decides how many panels there are, each of a number that is known
+    return min(columns_for(highest(layout.m.size), instance.type(0)), max(layout.n.size, 1))
 
 
 def _needs(instance: Instance) -> Needs:
@@ -52,7 +57,7 @@ def _workspace(instance: Instance, layout: Layout) -> int:
     if not _is_copied(layout):
         return 0
     width = padded(_panel(instance, layout))
-    return width * max(layout.k.size, 1) * instance.type(0).size
+    return width * max(highest(layout.k.size), 1) * instance.type(0).size
 
 
 def _strides_beside(instance: Instance, shape: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -61,7 +66,7 @@ def _strides_beside(instance: Instance, shape: tuple[int, ...]) -> tuple[int, ..
     assert isinstance(dims, DotDims)
     batch = len(dims.lhs_batch)
     rows = batch + len(dims.lhs_free(len(instance.shape(0))))
-    kept = [(i,) for i in range(batch) if result[i] != 1]
+    kept = [(i,) for i in range(batch) if not same(result[i], 1)]
     groups = (*kept, range(batch, rows), range(rows, len(result)))
     return merged_strides(shape, result, groups)
 
@@ -89,12 +94,12 @@ def _is_packed(instance: Instance, layout: Layout) -> bool:
 
 def _in_vectors(instance: Instance, layout: Layout) -> bool:
     """True for sums of products of floats, and columns enough that vectors are worth padding."""
-    enough = instance.type(0).name == "float" and layout.n.size >= FEWEST_COLUMNS
-    return enough and algebra.is_sum_product(instance)
+    enough = not surely_below(layout.n.size, FEWEST_COLUMNS)
+    return instance.type(0).name == "float" and enough and algebra.is_sum_product(instance)
 
 
 def _is_copied(layout: Layout) -> bool:
-    return layout.n.rhs != 1 and layout.n.size > 1
+    return not same(layout.n.rhs, 1) and highest(layout.n.size) > 1
 
 
 @kernel("DotGeneral", kinds=ANY, needs=_needs, refuse=_refuse, finishes=_finishes, shared=True)
@@ -105,7 +110,7 @@ def dot_general(cx: KernelContext) -> None:
     m, n = layout.m, layout.n
     variables = [f"b{i}" for i in range(len(layout.batch))]
     sizes = [axis.size for axis in layout.batch]
-    if 0 in (*sizes, m.size, n.size):
+    if is_empty((*sizes, m.size, n.size)):
         return
     if not algebra.is_sum_product(cx):
         _emit_semiring(cx, layout, variables)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from smelt.errors import InternalError
-from smelt.native.kernels.kernel import Instance
+from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.nest import row_major
 from smelt.program.instruction import DotDims
+from smelt.program.run_sizes import same
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +43,19 @@ def layout_of(dims: DotDims, lhs: Sequence[int], rhs: Sequence[int]) -> Layout |
     n = _merge([Axis(rhs[i], 0, right[i]) for i in dims.rhs_free(len(rhs))])
     if m is None or n is None or k is None:
         return None
-    return Layout(tuple(axis for axis in batch if axis.size != 1), m, n, k)
+    return Layout(tuple(axis for axis in batch if not same(axis.size, 1)), m, n, k)
 
 
 def _merge(axes: Sequence[Axis]) -> Axis | None:
     """One axis that walks ``axes``, None if their strides do not allow it."""
     merged = Axis(1, 0, 0)
     for axis in reversed(axes):
-        if axis.size == 1:
+        if same(axis.size, 1):
             continue
-        if merged.size == 1:
+        if same(merged.size, 1):
             merged = axis
             continue
-        if axis.lhs != merged.lhs * merged.size or axis.rhs != merged.rhs * merged.size:
+        if not same((axis.lhs, axis.rhs), (merged.lhs * merged.size, merged.rhs * merged.size)):
             return None
         merged = replace(merged, size=merged.size * axis.size)
     return merged

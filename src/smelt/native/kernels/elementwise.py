@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from functools import cache
 
+from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.integer import divide, modulo, power, shift
-from smelt.native.kernels.kernel import Instance, Kernel, KernelContext
+from smelt.native.kernels.kernel import Kernel, KernelContext
 from smelt.native.kernels.lane_math import in_lanes
 from smelt.native.kernels.nest import emit_map
 from smelt.native.kernels.statements import Statements, read_once
 from smelt.native.types import CType, fill_types
 from smelt.operators.elementwise import ROWS, Row
+from smelt.program.run_sizes import same
 from smelt.program.storage import Needs
 
 COMPUTED = {"Div": divide, "Mod": modulo, "Pow": power, "BitShift": shift}
@@ -54,14 +56,14 @@ def emit_each(cx: KernelContext, text: str, before: list[str] | None = None) -> 
 def in_place(instance: Instance) -> Needs:
     """Any input of the size and element type of the output may be overwritten."""
     output = instance.program.slots[instance.instruction.outputs[0]]
-    same = [
+    usable = [
         position
         for position in range(len(instance.instruction.inputs))
         if (slot := instance.slot(position)) is not None
         and slot.dtype == output.dtype
-        and slot.shape == output.shape
+        and same(slot.shape, output.shape)
     ]
-    return Needs(in_place=tuple(same))
+    return Needs(in_place=tuple(usable))
 
 
 def _refuse(instance: Instance) -> str | None:

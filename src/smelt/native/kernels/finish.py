@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from smelt.native.kernels.kernel import Instance, KernelContext
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.nest import broadcast_strides
 from smelt.native.kernels.vector_tile import RELU, Beside, Finish
 from smelt.program.instruction import ABSENT, RESULT, Instruction, Step
+from smelt.program.run_sizes import same
 
 _WORD = re.compile(r"\bt(\d+)\b")
 """Variables of statements, which those of another step must not share."""
@@ -66,7 +68,7 @@ def overwritable(instance: Instance) -> tuple[int, ...]:
     return tuple(
         place
         for place in places
-        if instance.shape(place) == instance.output_shape() and inputs.count(inputs[place]) == 1
+        if same(instance.shape(place), instance.output_shape()) and inputs.count(inputs[place]) == 1
     )
 
 
@@ -80,11 +82,11 @@ def merged_strides(
     for dims in groups:
         merged, size = 0, 1
         for dim in reversed(dims):
-            if result[dim] == 1:
+            if same(result[dim], 1):
                 continue
-            if size == 1:
+            if same(size, 1):
                 merged = strides[dim]
-            elif strides[dim] != merged * size:
+            elif not same(strides[dim], merged * size):
                 return None
             size *= result[dim]
         found.append(merged)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from smelt.native.kernels.elementwise import in_place
-from smelt.native.kernels.kernel import ANY, Instance, Kernel, KernelContext, kernel
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import ANY, Kernel, KernelContext, kernel
 from smelt.native.kernels.nest import emit_map
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import Instruction, Program

@@ -10,20 +10,18 @@ from __future__ import annotations
 import math
 
 from smelt.native.kernels.elementwise import combine
-from smelt.native.kernels.kernel import (
-    ANY,
-    Instance,
-    KernelContext,
-    Operand,
-    kernel,
-)
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import ANY, KernelContext, Operand, kernel
 from smelt.native.kernels.nest import emit_map, index, row_major
 from smelt.native.types import CType
+from smelt.program.run_sizes import is_empty
 from smelt.program.storage import Needs
 
 
 def _position(cx: KernelContext, indices: Operand, at: str, size: int, *, clamp: bool) -> None:
     """Declare ``at``: the element of ``indices`` as a position in a dim of ``size``."""
+    if clamp:
+        cx.need_some(size)
     cx.body.line(f"ptrdiff_t at = (ptrdiff_t){indices.name}[{at}];")
     if indices.type.signed:
         cx.body.line(f"at = at < 0 ? at + {size} : at;")
@@ -34,7 +32,7 @@ def _position(cx: KernelContext, indices: Operand, at: str, size: int, *, clamp:
 
 
 def _refuse_empty(instance: Instance) -> str | None:
-    if 0 in instance.shape(0) and 0 not in instance.output_shape():
+    if is_empty(instance.shape(0)) and not is_empty(instance.output_shape()):
         return "an index into an empty tensor"
     return None
 
@@ -45,7 +43,7 @@ def gather(cx: KernelContext) -> None:
     source, indices, output = cx.input(0), cx.input(1), cx.output()
     axis = cx.int("axis")
     size, inner = source.shape[axis], math.prod(source.shape[axis + 1 :])
-    if 0 in output.shape:
+    if is_empty(output.shape):
         return
     with cx.body.loops(("i", "j"), (math.prod(source.shape[:axis]), indices.size)):
         _position(cx, indices, "j", size, clamp=True)
@@ -77,7 +75,7 @@ def gather_nd(cx: KernelContext) -> None:
     outer = math.prod(indices.shape[:batch])
     rows = math.prod(indices.shape[batch:-1])
     slab = math.prod(source.shape[batch:])
-    if 0 in output.shape:
+    if is_empty(output.shape):
         return
     with cx.body.loops(("b", "r"), (outer, rows)):
         cx.body.line(f"const {source.type.name} *from = {source.name} + b * {slab};")
@@ -146,7 +144,7 @@ def scatter_nd(cx: KernelContext) -> None:
     depth = indices.shape[-1]
     rows, inner = math.prod(indices.shape[:-1]), math.prod(source.shape[depth:])
     _copy_data(cx, source, output)
-    if 0 in updates.shape:
+    if is_empty(updates.shape):
         return
     with cx.body.loop("r", rows):
         cx.body.line("ptrdiff_t to = 0, inside = 1;")

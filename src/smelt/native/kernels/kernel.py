@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 
 from smelt.errors import InternalError
+from smelt.native.kernels.instance import Instance, static
 from smelt.native.kernels.nest import Access, broadcast_strides, row_major
 from smelt.native.repeated import is_repeated, once
 from smelt.native.types import C_TYPES, CType
 from smelt.native.writer import Writer
-from smelt.program.instruction import AttributeValue, DotDims, Instruction, Program, Slot
+from smelt.program.run_sizes import Size, highest, lowest
 from smelt.program.storage import Needs
 from smelt.registry import Registry, modules_of, owner_of
 
 
 @dataclass(frozen=True)
 class Operand:
-    """One tensor that a kernel reads or writes: its C name, type and static shape.
+    """One tensor that a kernel reads or writes: its C name, type and shape.
 
-    It is dense unless ``steps`` are given, a stride for each dim.
+    A size that each run has of its own stands in the shape for a number. It is dense unless
+    ``steps`` are given, a stride for each dim.
     """
 
     name: str
@@ -33,7 +37,7 @@ class Operand:
     @property
     def size(self) -> int:
         """Number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -47,59 +51,6 @@ class Operand:
     def broadcast(self, shape: Sequence[int]) -> Access:
         """A walk over the operand as if it had ``shape``."""
         return Access(self.name, self.type, broadcast_strides(self.shape, shape, self.strides))
-
-
-@dataclass
-class Instance:
-    """One instruction with static shapes, as kernels ask about it."""
-
-    program: Program
-    instruction: Instruction
-
-    @property
-    def attributes(self) -> dict[str, AttributeValue | DotDims]:
-        """The attributes of the instruction."""
-        return dict(self.instruction.attributes)
-
-    def slot(self, position: int) -> Slot | None:
-        """The slot of an input, None if it is absent."""
-        inputs = self.instruction.inputs
-        if position >= len(inputs) or inputs[position] < 0:
-            return None
-        return self.program.slots[inputs[position]]
-
-    def shape(self, position: int) -> tuple[int, ...]:
-        """The shape of an input that is present."""
-        slot = self.slot(position)
-        if slot is None:
-            raise InternalError("E960", f"{self.instruction.op} has no input {position}")
-        return static(slot)
-
-    def output_shape(self, position: int = 0) -> tuple[int, ...]:
-        """The shape of an output."""
-        return static(self.program.slots[self.instruction.outputs[position]])
-
-    def type(self, position: int = 0) -> CType:
-        """The C type of an input that is present."""
-        return C_TYPES[self.program.slots[self.instruction.inputs[position]].dtype]
-
-    def ints(self, name: str) -> tuple[int, ...]:
-        """An attribute that holds integers."""
-        return self.instruction.ints(name)
-
-    def int(self, name: str) -> int:
-        """An attribute that holds one integer."""
-        value = self.instruction.attributes[name]
-        if not isinstance(value, int):
-            raise InternalError("E960", f"{self.instruction.op}.{name} holds no integer")
-        return int(value)
-
-    def float(self, name: str) -> float:
-        """An attribute that holds one number."""
-        value = self.instruction.attributes[name]
-        if not isinstance(value, int | float):
-            raise InternalError("E960", f"{self.instruction.op}.{name} holds no number")
-        return float(value)
 
 
 @dataclass
@@ -124,6 +75,8 @@ class KernelContext(Instance):
     scratch_type: str = ""
     requirements: list[tuple[str, int]] = field(default_factory=list)
     """Functions of an input of the model that must be true before a run, and its position."""
+    settled: list[str] = field(default_factory=list)
+    """The sizes that the body finds out, as C."""
     fails: bool = False
     """Whether the function returns other than 0 where data does not fit declared sizes."""
     body_names: tuple[str, ...] = ()
@@ -181,6 +134,13 @@ class KernelContext(Instance):
             self._parameter(name, declaration, "handed on", position)
         return "".join(f", {name}" for name in self.handed_on)
 
+    def need_some(self, size: int) -> None:
+        """End a run in which ``size`` is 0, if it can be: there is no element to start from."""
+        if isinstance(cast(object, size), Size) and lowest(size) == 0:
+            self.may_fail()
+            self.body.line(f"if ({size} == 0)")
+            self.body.line("    return 1;")
+
     def fail_if(self, condition: str) -> None:
         """Where a run says how it ended, let it have no result if ``condition`` holds here."""
         if "status" in self.handed_on:
@@ -205,6 +165,34 @@ class KernelContext(Instance):
         is an input of the model."""
         self.requirements.append((function, position))
 
+    def settle(self, size: int, found: str) -> None:
+        """Let ``found``, a variable of the body, be what ``size`` is: it ends the run if it cannot.
+
+        A size that this instruction finds out may be read in the body from here on.
+        """
+        self.may_fail()
+        finds = isinstance(cast(object, size), Size) and self.finds(cast(Size, cast(object, size)))
+        if not finds:
+            self.body.line(f"if ({found} != {size})")
+            self.body.line("    return 1;")
+            return
+        bounds = (lowest(size), highest(size))
+        self.body.line(f"if ({found} < {bounds[0]} || {found} > {bounds[1]})")
+        self.body.line("    return 1;")
+        self.body.line(f"const ptrdiff_t {size} = {found};")
+        self.body.line(f"if (*found_{size} >= 0 && *found_{size} != {size})")
+        self.body.line("    return 1;")
+        self.body.line(f"*found_{size} = {size};")
+        self.settled.append(str(size))
+        self._parameter(f"found_{size}", f"ptrdiff_t *found_{size}", "found", len(self.settled) - 1)
+
+    def finds(self, size: Size) -> bool:
+        """True if ``size`` is one that this instruction finds out, and no other before it."""
+        program, step = self.program, self.instruction
+        read = [program.slots[slot].shape for slot in step.inputs if slot >= 0]
+        known = {atom for shape in read for dim in shape for atom in _atoms(dim)}
+        return any(each.size == size for each in program.found) and str(size) not in known
+
     def may_fail(self) -> None:
         """Let ``return 1`` in the body end the run: data does not fit the declared sizes."""
         self.fails = True
@@ -212,6 +200,13 @@ class KernelContext(Instance):
     def _operand(self, name: str, number: int) -> Operand:
         slot = self.program.slots[number]
         return Operand(name, C_TYPES[slot.dtype], static(slot))
+
+    def take_sizes(self) -> None:
+        """Let the sizes of the run that the body reads be parameters."""
+        read = set(re.findall(r"\bdim\d+\b", self.body.text())) - set(self.settled)
+        for position, (name, declaration) in enumerate(self.handed_on.items()):
+            if name in read:
+                self._parameter(name, declaration, "handed on", position)
 
     def _parameter(self, name: str, declaration: str, kind: str, position: int) -> None:
         self.parameters.setdefault(name, declaration)
@@ -288,6 +283,10 @@ def kernel(
     return decorate
 
 
-def static(slot: Slot) -> tuple[int, ...]:
-    """The shape of a slot; symbolic dims were refused before."""
-    return tuple(int(dim) for dim in slot.shape if isinstance(dim, int))
+def as_bytes(size: int) -> str:
+    """A number of bytes as an argument of C's functions on memory."""
+    return str(size) if isinstance(size, int) else f"(size_t){size}"
+
+
+def _atoms(dim: object) -> tuple[str, ...]:
+    return tuple(dim.atoms) if isinstance(dim, Size) else ()

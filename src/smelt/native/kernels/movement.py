@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.rows import rows_taken
-from smelt.native.kernels.kernel import ANY, Instance, KernelContext, kernel
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import emit_map, row_major
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import DIAGONAL, EXPAND_AT_RUN_TIME
+from smelt.program.run_rows import first_row
+from smelt.program.run_sizes import Dim, Size
 from smelt.program.storage import Needs
+
+
+@kernel("Shape", "Size", kinds=ANY)
+def shape(cx: KernelContext) -> None:
+    """The sizes of the run, or their product."""
+    sizes, output = cx.shape(0), cx.output()
+    if cx.instruction.op == "Size":
+        sizes = (math.prod(sizes),)
+    else:
+        sizes = sizes[cx.int("start") : cx.int("end")]
+    for place, size in enumerate(sizes):
+        cx.body.line(f"{output.name}[{place}] = {size};")
 
 
 def _view(instance: Instance) -> Needs:
@@ -95,13 +112,17 @@ def concat(cx: KernelContext) -> None:
         start += source.shape[axis]
 
 
-def _rows_of(instance: Instance) -> list[range]:
-    """The rows that a Slice takes of each dim of the input."""
+def _rows_of(instance: Instance) -> list[tuple[int, int]]:
+    """The first row that a Slice takes of each dim of the input, and the step."""
     shape = instance.shape(0)
-    found = [range(size) for size in shape]
+    found = [(0, 1) for _ in shape]
     names = ("starts", "ends", "axes", "steps")
     for start, end, axis, step in zip(*(instance.ints(name) for name in names), strict=True):
-        found[axis] = rows_taken(shape[axis], (start, end, step))
+        size = cast(Dim, shape[axis])
+        if isinstance(size, Size):
+            found[axis] = cast(int, first_row(size, (start, end, step))), step
+        else:
+            found[axis] = rows_taken(size, (start, end, step)).start, step
     return found
 
 
@@ -110,8 +131,8 @@ def slice_(cx: KernelContext) -> None:
     """Reads with an offset, and strides times the steps."""
     source, output = cx.walked(0), cx.output()
     pairs = list(zip(_rows_of(cx), source.strides, strict=True))
-    strides = tuple(rows.step * stride for rows, stride in pairs)
-    offset = sum(rows.start * stride for rows, stride in pairs)
+    strides = tuple(step * stride for (_, step), stride in pairs)
+    offset = sum(first * stride for (first, _), stride in pairs)
     read = source.access(strides, offset)
     emit_map(cx.body, output.shape, output.access(), [read], "{0}")
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from smelt.native.types import CType
 from smelt.native.writer import Writer
+from smelt.program.run_sizes import Size, Undecided, is_empty, same
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +31,18 @@ class Access:
 def index(strides: Sequence[int], variables: Sequence[str], offset: int = 0) -> str:
     """``offset + sum(stride * variable)`` as C."""
     terms = [
-        var if stride == 1 else f"{var} * {stride}" if stride > 0 else f"{var} * ({stride})"
+        var if same(stride, 1) else f"{var} * {_factor(stride)}"
         for stride, var in zip(strides, variables, strict=True)
-        if stride != 0
+        if not same(stride, 0)
     ]
-    if offset or not terms:
+    if not same(offset, 0) or not terms:
         terms.insert(0, str(offset))
     return " + ".join(terms)
+
+
+def _factor(stride: int) -> str:
+    """A number below 0 is in parentheses, as a size of a run is by itself."""
+    return f"({stride})" if isinstance(stride, int) and stride < 0 else str(stride)
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
@@ -55,8 +61,21 @@ def broadcast_strides(
     """Strides that walk a tensor of ``shape``, dense unless it has ``strides``, as if it had been
     broadcast to ``to``."""
     own = row_major(shape) if strides is None else strides
-    kept = tuple(0 if size == 1 else stride for size, stride in zip(shape, own, strict=True))
-    return (0,) * (len(to) - len(shape)) + kept
+    ahead = len(to) - len(shape)
+    kept = [
+        0 if _repeats(size, wide) else stride
+        for size, stride, wide in zip(shape, own, to[ahead:], strict=True)
+    ]
+    return (0,) * ahead + tuple(kept)
+
+
+def _repeats(size: int, wide: int) -> bool:
+    """True if a dim has one element for all of ``wide``, whatever the sizes of a run are."""
+    if same(size, 1):
+        return True
+    if isinstance(wide, Size) and isinstance(size, int):
+        raise Undecided(f"whether {wide.told} is {size}")
+    return not same(size, wide) and size == 1
 
 
 def collapse(
@@ -67,10 +86,10 @@ def collapse(
     columns: list[list[int]] = []
     for dim, size in enumerate(shape):
         column = [access.strides[dim] for access in accesses]
-        if size == 1:
+        if same(size, 1):
             continue
         joins = sizes and all(
-            outer == inner * size for outer, inner in zip(columns[-1], column, strict=True)
+            same(outer, inner * size) for outer, inner in zip(columns[-1], column, strict=True)
         )
         if joins:
             sizes[-1] *= size
@@ -99,7 +118,7 @@ def emit_map(
 
     ``{0}`` in them is the element of ``reads[0]``. A nest that is ``shared`` has one loop that is.
     """
-    if 0 in shape:
+    if is_empty(shape):
         return
     sizes, (write, *reads) = collapse(shape, (write, *reads))
     variables = [f"i{dim}" for dim in range(len(sizes))]

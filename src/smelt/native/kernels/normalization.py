@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import cast
 
-from smelt.native.kernels.kernel import (
-    Instance,
-    KernelContext,
-    Operand,
-    kernel,
-)
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext, Operand, kernel
 from smelt.native.kernels.lane_math import in_lanes
 from smelt.native.kernels.nest import broadcast_strides, index
 from smelt.native.kernels.reduce import LANES
 from smelt.native.types import CType
+from smelt.program.run_sizes import if_any, is_empty, same
 from smelt.program.storage import Needs
 
 
@@ -57,15 +55,15 @@ def softmax(cx: KernelContext) -> None:
     """Relative to the largest element of each row, so that nothing overflows."""
     source, output = cx.input(0), cx.output()
     shape, axis, t = source.shape, cx.int("axis"), source.type
-    if 0 in shape:
+    if is_empty(shape):
         return
     count = shape[axis] if shape else 1
     inner = math.prod(shape[axis + 1 :])
-    outer = source.size // (count * inner)
-    if inner == 1:
+    outer = cast(int, if_any(math.prod(shape[:axis]), count))
+    if same(inner, 1):
         _emit_softmax_rows(cx, outer, count)
         return
-    body, at = cx.body, "[i]" if inner == 1 else f"[i * {inner}]"
+    body, at = cx.body, f"[i * {inner}]"
     with body.loops(("o", "k"), (outer, inner), body.widest((outer, inner))):
         offset = index((count * inner, 1), ("o", "k"))
         body.line(f"const {t.name} *x = {source.name} + {offset};")
@@ -165,10 +163,10 @@ def layer_normalization(cx: KernelContext) -> None:
     source, output, t = cx.input(0), cx.output(), cx.type(0)
     axis = cx.int("axis")
     count = math.prod(source.shape[axis:])
-    outer = math.prod(source.shape[:axis])
+    outer = cast(int, if_any(math.prod(source.shape[:axis]), count))
     centred = cx.instruction.op == "LayerNormalization"
     factors = [operand for i in (1, 2) if (operand := cx.optional(i)) is not None]
-    if 0 in source.shape:
+    if is_empty(source.shape):
         return
     with cx.body.shared_loop("o", outer):
         cx.body.line(f"const {t.name} *x = {source.name} + o * {count};")
@@ -187,13 +185,14 @@ def layer_normalization(cx: KernelContext) -> None:
 
 def _emit_moments(cx: KernelContext, t: CType, count: int, epsilon: float, centred: bool) -> None:
     """Declare ``f``, one over the deviation of ``x``, and ``mean`` if it is taken off."""
+    number = f"{count}" if isinstance(count, int) else f"({t.name}){count}"
     centre = "0"
     if centred:
         total = sum_of(cx, t, "v", "sum")
-        cx.body.line(f"const {t.name} mean = {total}(x, {count}, 0) / {count};")
+        cx.body.line(f"const {t.name} mean = {total}(x, {count}, 0) / {number};")
         centre = "mean"
     squares = sum_of(cx, t, "(v - c) * (v - c)", "squares")
-    cx.body.line(f"const {t.name} variance = {squares}(x, {count}, {centre}) / {count};")
+    cx.body.line(f"const {t.name} variance = {squares}(x, {count}, {centre}) / {number};")
     cx.body.line(f"const {t.name} f = 1 / sqrt{t.f}(variance + {t.literal(epsilon)});")
 
 
@@ -237,9 +236,10 @@ def group_normalization(cx: KernelContext) -> None:
     scale, bias = cx.input(1).name, cx.input(2).name
     samples, channels, *spatial = source.shape
     inner, groups = math.prod(spatial), _groups(cx)
-    if 0 in source.shape:
+    if is_empty(source.shape):
         return
     width = channels // groups
+    samples = cast(int, if_any(samples, inner))
     with cx.body.loops(("n", "g"), (samples, groups)):
         offset = f"(n * {groups} + g) * {width * inner}"
         cx.body.line(f"const {t.name} *x = {source.name} + {offset};")

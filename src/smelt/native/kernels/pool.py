@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from smelt.native.kernels.convolution.window import Window, refuse_window, window_of
-from smelt.native.kernels.kernel import FLOAT, NUMBER, Instance, KernelContext, kernel
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import FLOAT, NUMBER, KernelContext, kernel
 from smelt.native.kernels.pool_rows import emit_rows, takes
+from smelt.program.run_sizes import is_empty
 
 
 def _refuse_max(instance: Instance) -> str | None:
@@ -114,7 +116,7 @@ def _output_pixels(cx: KernelContext, window: Window) -> Iterator[None]:
     """Loops over the output; each dim knows which kernel positions ``low..high`` are inside."""
     x, y, body = cx.input(0), cx.output(), cx.body
     body.line(f"{y.type.name} *out = {y.name};")
-    if 0 in y.shape:
+    if is_empty(y.shape):
         body.line("(void)out;")
     with body.loop("c", y.shape[0] * y.shape[1]):
         body.line(f"const {x.type.name} *image = {x.name} + c * {math.prod(window.input)};")

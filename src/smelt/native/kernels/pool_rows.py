@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.kernel import KernelContext
+from smelt.program.run_sizes import Size, is_empty
 
 ROW = 160
 """Elements of a row that are kept on the stack at most."""
@@ -23,7 +24,9 @@ def chunk_of(window: Window) -> int:
 
 
 def takes(window: Window) -> bool:
-    """One plane, and a window that fits a row."""
+    """One plane of a size that is known before the run, and a window that fits a row."""
+    if any(isinstance(size, Size) for size in (*window.input, *window.output)):
+        return False
     return window.flat and window.kernel[2] <= MOST_COLUMNS and chunk_of(window) >= 1
 
 
@@ -36,7 +39,7 @@ def emit_rows(cx: KernelContext, window: Window, start: str, step: str, result: 
     (_, height, width), (_, tall, wide) = window.input, window.output
     (_, kh, _), (_, down, along), (_, dh, _) = window.kernel, window.strides, window.dilations
     chunk, t = chunk_of(window), x.type.name
-    if 0 in y.shape:
+    if is_empty(y.shape):
         return
     planes = (y.shape[0] * y.shape[1], tall)
     with body.loops(("c", "h"), planes, body.widest(planes)):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from smelt.native.kernels.kernel import Instance, KernelContext, kernel
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.quantized.rounded import rounded
 from smelt.native.types import C_TYPES
 

@@ -10,7 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.native.kernels.convolution.window import Window, refuse_window, window_of
-from smelt.native.kernels.kernel import Instance, KernelContext, kernel
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.quantized import depthwise
 from smelt.native.kernels.quantized.finish import Finish, finish_of
 from smelt.native.kernels.quantized.operands import (
@@ -26,6 +27,7 @@ from smelt.native.kernels.quantized.tables import int_table
 from smelt.native.kernels.quantized.tile import ROWS, VECTORS, convolution_tile
 from smelt.native.kernels.vector_tile import even_parts
 from smelt.native.types import C_TYPES
+from smelt.program.run_sizes import is_empty
 from smelt.program.storage import Needs
 
 
@@ -78,7 +80,7 @@ def _block(weights: np.ndarray) -> int:
 def quantized_conv(cx: KernelContext) -> None:
     """Bands of rows; in each, all filters, six at a time, over all groups of pixels."""
     window, weights, body = window_of(cx), _weights(cx), cx.body
-    if 0 in cx.output_shape():
+    if is_empty(cx.output_shape()):
         return
     if _is_depthwise(cx, window, weights):
         depthwise.emit(cx, window, weights, zero_text(cx))

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from smelt.native.kernels.kernel import Instance, KernelContext, kernel
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.quantized.finish import finish_of
 from smelt.native.kernels.quantized.operands import (
     constant,

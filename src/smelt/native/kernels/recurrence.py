@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from smelt.native.kernels.kernel import FLOAT, Instance, KernelContext, kernel
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import FLOAT, KernelContext, kernel
 from smelt.native.kernels.statements import Statements, read_once
 from smelt.program.recurrence import CELLS, activate
 from smelt.program.storage import Needs

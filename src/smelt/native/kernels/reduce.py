@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from smelt.native.kernels.kernel import ANY, Instance, KernelContext, kernel
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import Access, collapse
 from smelt.native.types import CType, fill_types
+from smelt.program.run_sizes import is_empty, same, surely_below
 
 LANES = 16
 
@@ -105,7 +107,9 @@ class Reducer:
     def __init__(self, cx: KernelContext, reduction: Reduction, count: int) -> None:
         self.type: CType = cx.type(0)
         self.reduction = reduction
-        self.count = self.type.literal(count)
+        self.count = (
+            self.type.literal(count) if isinstance(count, int) else f"({self.type.name}){count}"
+        )
 
     @property
     def start(self) -> str:
@@ -138,7 +142,7 @@ def reduce(cx: KernelContext) -> None:
     """Row by row where the innermost loop is kept, else one result at a time."""
     reducer = Reducer(cx, TABLES[cx.type(0).kind][cx.instruction.op], _count(cx))
     loops = loops_of(cx)
-    if 0 in cx.output_shape():
+    if is_empty(cx.output_shape()):
         return
     if loops.sizes and not loops.reduced[-1] and any(loops.reduced):
         _emit_rows(cx, reducer, loops)
@@ -176,7 +180,8 @@ def _emit_scalars(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
     with body.loops([names[i] for i in kept], [loops.sizes[i] for i in kept]):
         body.line(f"{reducer.type.name} a = {reducer.start};")
         inner = reduced[-1] if reduced else -1
-        lanes = reducer.type.kind == "float" and inner >= 0 and loops.sizes[inner] >= 2 * LANES
+        long = inner >= 0 and not surely_below(loops.sizes[inner], 2 * LANES)
+        lanes = reducer.type.kind == "float" and long
         with ExitStack() as stack:
             for i in reduced[:-1] if lanes else reduced:
                 stack.enter_context(body.loop(names[i], loops.sizes[i]))
@@ -206,7 +211,7 @@ def _emit_lanes(
     with body.loop("i", whole, step=LANES), body.loop("j", LANES):
         body.line(f"const {type_.name} v = {element('i + j')};")
         body.line(f"lane[j] = {reducer.step('lane[j]', 'v')};")
-    if whole < size:
+    if not same(whole, size):
         with body.loop("j", size - whole):
             body.line(f"const {type_.name} v = {element(f'{whole} + j')};")
             body.line(f"lane[j] = {reducer.step('lane[j]', 'v')};")

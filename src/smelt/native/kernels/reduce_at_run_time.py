@@ -6,7 +6,8 @@ before a run, so nothing is written that is not wanted.
 
 from __future__ import annotations
 
-from smelt.native.kernels.kernel import ANY, Instance, KernelContext, kernel
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import index
 from smelt.native.kernels.reduce import TABLES, Reducer, Reduction
 from smelt.program.instruction import REDUCE_AT_RUN_TIME

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from smelt.native.kernels.kernel import ANY, Instance, KernelContext, kernel
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.types import INDEX
 from smelt.program.resampling import Sampling, taps
 

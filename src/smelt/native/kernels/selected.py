@@ -1,4 +1,4 @@
-"""Operators that find out how many elements they make, which must be as many as were declared.
+"""Operators that find out how many elements they make: as many as were declared, or at most.
 
 Sorting is by heap: no more memory, no recursion, n log n steps for any input.
 """
@@ -9,9 +9,11 @@ import math
 
 import onnx_ir as ir
 
-from smelt.native.kernels.kernel import ANY, FLOAT, Instance, KernelContext, kernel
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import ANY, FLOAT, KernelContext, as_bytes, kernel
 from smelt.native.kernels.nest import index
 from smelt.native.types import C_TYPES
+from smelt.program.run_sizes import highest, same, smaller
 from smelt.program.storage import Needs
 
 INT64 = C_TYPES[ir.DataType.INT64]
@@ -19,20 +21,19 @@ INT64 = C_TYPES[ir.DataType.INT64]
 
 @kernel("NonZero", kinds=ANY)
 def non_zero(cx: KernelContext) -> None:
-    """One walk over the elements."""
+    """Counts first, since the places along each dim lie one after the other."""
     x, y, body = cx.input(0), cx.output(), cx.body
     rank, size = y.shape
     names = [f"i{dim}" for dim in range(len(x.shape))]
-    cx.may_fail()
     body.line("ptrdiff_t n = 0;")
+    with body.loops(names, x.shape):
+        body.line(f"n += {x.access().at(names)} != 0;")
+    cx.settle(size, "n")
+    body.line("n = 0;")
     with body.loops(names, x.shape), body.block(f"if ({x.access().at(names)} != 0)"):
-        body.line(f"if (n == {size})")
-        body.line("    return 1;")
         for dim in range(rank):
             body.line(f"{y.name}[{dim * size} + n] = {names[dim]};")
         body.line("++n;")
-    body.line(f"if (n != {size})")
-    body.line("    return 1;")
 
 
 @kernel("Compress", kinds=ANY)
@@ -40,23 +41,21 @@ def compress(cx: KernelContext) -> None:
     """Counts first; a condition that is shorter than the axis chooses nothing behind its end."""
     x, condition, y, axis, body = cx.input(0), cx.input(1), cx.output(), cx.int("axis"), cx.body
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
-    seen, kept = min(condition.size, x.shape[axis]), y.shape[axis]
-    cx.may_fail()
+    seen, kept = smaller(condition.size, x.shape[axis]), y.shape[axis]
     body.line("ptrdiff_t n = 0;")
-    with body.loop("i", seen):
+    with body.loop("i", f"{seen}"):
         body.line(f"n += {condition.name}[i] != 0;")
-    body.line(f"if (n != {kept})")
-    body.line("    return 1;")
+    cx.settle(kept, "n")
     with body.loop("o", outer):
         body.line("n = 0;")
-        with body.loop("i", seen), body.block(f"if ({condition.name}[i])"):
+        with body.loop("i", f"{seen}"), body.block(f"if ({condition.name}[i])"):
             source = f"{x.name} + (o * {x.shape[axis]} + i) * {inner}"
             target = f"{y.name} + (o * {kept} + n++) * {inner}"
-            body.line(f"memcpy({target}, {source}, {inner * x.type.size});")
+            body.line(f"memcpy({target}, {source}, {as_bytes(inner * x.type.size)});")
 
 
 def _rows_needs(instance: Instance) -> Needs:
-    return Needs(workspace=3 * 8 * instance.shape(0)[0])
+    return Needs(workspace=3 * 8 * highest(instance.shape(0)[0]))
 
 
 @kernel("Unique", kinds=ANY, needs=_rows_needs)
@@ -67,7 +66,6 @@ def unique(cx: KernelContext) -> None:
     rows, inner, size = x.shape[0], math.prod(x.shape[1:]), y.shape[0]
     compare = cx.call(f"compare_{t.name}_{inner}", _compare(t.name, inner, t.kind == "float"))
     sort = cx.call(f"sort_{compare}", _sort(f"sort_{compare}", t.name, compare))
-    cx.may_fail()
     scratch = cx.scratch(INT64)
     body.line(f"int64_t *const order = {scratch}, *const first = order + {rows};")
     body.line(f"int64_t *const number = first + {rows};")
@@ -76,19 +74,18 @@ def unique(cx: KernelContext) -> None:
     with body.loop("k", rows):
         before = f"{compare}({x.name}, order[k - 1], order[k]) == 0"
         body.line(f"first[order[k]] = k && {before} ? first[order[k - 1]] : order[k];")
+        body.line("n += first[order[k]] == order[k];")
+    cx.settle(size, "n")
+    body.line("n = 0;")
     with body.loop("k", rows):
         body.line(f"const ptrdiff_t i = {'order[k]' if cx.int('sorted') else 'k'};")
         with body.block("if (first[i] == i)"):
-            body.line(f"if (n == {size})")
-            body.line("    return 1;")
-            if inner:
+            if not same(inner, 0):
                 target = f"{y.name} + n * {inner}, {x.name} + i * {inner}"
-                body.line(f"memcpy({target}, {inner * t.size});")
+                body.line(f"memcpy({target}, {as_bytes(inner * t.size)});")
             body.line(f"{places.name}[n] = i;")
             body.line(f"{counts.name}[n] = 0;")
             body.line("number[i] = n++;")
-    body.line(f"if (n != {size})")
-    body.line("    return 1;")
     with body.loop("k", rows):
         body.line(f"{inverse.name}[k] = number[first[k]];")
         body.line(f"++{counts.name}[{inverse.name}[k]];")
@@ -131,7 +128,7 @@ def _sort(name: str, word: str, compare: str) -> str:
 
 
 def _boxes_needs(instance: Instance) -> Needs:
-    return Needs(workspace=2 * 8 * instance.shape(0)[1])
+    return Needs(workspace=2 * 8 * highest(instance.shape(0)[1]))
 
 
 @kernel("NonMaxSuppression", kinds=FLOAT, needs=_boxes_needs)
@@ -144,7 +141,6 @@ def non_max_suppression(cx: KernelContext) -> None:
     compare = cx.call(f"falling_{t}", _falling(t))
     sort = cx.call(f"sort_{compare}", _sort(f"sort_{compare}", t, compare))
     iou = cx.call(f"overlap_{t}_{cx.int('center_point_box')}", _overlap(cx, t))
-    cx.may_fail()
     scratch = cx.scratch(INT64)
     body.line(f"int64_t *const order = {scratch}, *const kept = order + {count};")
     body.line("ptrdiff_t n = 0;")
@@ -165,14 +161,13 @@ def non_max_suppression(cx: KernelContext) -> None:
             body.line("    ++j;")
             body.line("if (j < chosen)")
             body.line("    continue;")
-            body.line(f"if (n == {size})")
+            body.line(f"if (n == {highest(size)})")
             body.line("    return 1;")
             for place, what in enumerate(("b", "c", "i")):
                 body.line(f"{y.name}[n * 3 + {place}] = {what};")
             body.line("kept[chosen++] = i;")
             body.line("++n;")
-    body.line(f"if (n != {size})")
-    body.line("    return 1;")
+    cx.settle(size, "n")
 
 
 def _falling(word: str) -> str:
@@ -221,5 +216,5 @@ def _overlap(cx: KernelContext, word: str) -> str:
 def bit_cast(cx: KernelContext) -> None:
     """By memcpy: memory may not be read as another type."""
     x, y = cx.input(0), cx.output()
-    bits = int(cx.program.slots[cx.instruction.outputs[0]].nbytes)
-    cx.body.line(f"memcpy({y.name}, {x.name}, {bits});")
+    size = cx.program.slots[cx.instruction.outputs[0]].nbytes
+    cx.body.line(f"memcpy({y.name}, {x.name}, {as_bytes(size)});")

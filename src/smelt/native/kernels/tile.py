@@ -8,10 +8,12 @@ load of B serves all rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.types import CType
 from smelt.native.writer import Writer
+from smelt.program.run_sizes import Size, same
 
 ROWS = 6
 COLUMNS = 32
@@ -85,6 +87,12 @@ def columns_for(rows: int, element: CType) -> int:
 def emit_columns(cx: KernelContext, product: Product) -> None:
     """All rows of a product whose columns are one tile."""
     whole = product.m - product.m % ROWS
+    if isinstance(cast(object, product.m), Size):
+        with cx.body.loop("i", whole, step=ROWS):
+            _call(cx, product, ROWS, "i")
+        with cx.body.loop("i", product.m, start=whole):
+            _call(cx, product, 1, "i")
+        return
     if whole:
         with cx.body.loop("i", whole, step=ROWS):
             _call(cx, product, ROWS, "i")
@@ -102,9 +110,9 @@ def _call(cx: KernelContext, product: Product, rows: int, first: str) -> None:
 
 
 def _plus(pointer: str, first: str, stride: int) -> str:
-    if first == "0" or stride == 0:
+    if first == "0" or same(stride, 0):
         return pointer
-    return f"{pointer} + {first}" if stride == 1 else f"{pointer} + {first} * {stride}"
+    return f"{pointer} + {first}" if same(stride, 1) else f"{pointer} + {first} * {stride}"
 
 
 def _tile(cx: KernelContext, p: Product, rows: int) -> str:

@@ -7,9 +7,10 @@ then overlap those before. Any other is copied into scratch space, a panel at a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -17,8 +18,11 @@ from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import MOST_LANES
 from smelt.native.kernels.vector_tile import STRIDED, Finish, Tile, even_parts
 from smelt.native.writer import Writer
+from smelt.program.run_sizes import Size, highest, lowest, same
 
 ROWS = 6
+RUN_ROWS = (6, 3, 1)
+"""Rows of tiles where the run decides how many there are."""
 MOST_VECTORS = 8
 PANEL = 2 * MOST_LANES
 NARROW = MOST_LANES
@@ -48,17 +52,17 @@ class Matrices:
 
 def vectors_for(rows: int) -> int:
     """The fewer rows, the more vectors: sums enough to keep multipliers busy."""
-    return MOST_VECTORS if rows == 1 else 4 if rows <= 3 else 2
+    return MOST_VECTORS if same(rows, 1) else 4 if highest(rows) <= 3 else 2
 
 
 def panel_for(rows: int) -> int:
     """Columns of a laid out panel."""
-    return PANEL * 2 if rows <= 3 else PANEL
+    return PANEL * 2 if highest(rows) <= 3 else PANEL
 
 
 def panel_workspace(n: int, k: int, stride: int) -> int:
     """Scratch bytes for a right side that is no constant."""
-    return 0 if stride == 1 and n >= PANEL else 4 * PANEL * max(k, 1)
+    return 0 if same(stride, 1) and lowest(n) >= PANEL else 4 * PANEL * max(highest(k), 1)
 
 
 def pack(matrix: np.ndarray, rows: int) -> np.ndarray:
@@ -89,7 +93,7 @@ def emit_packed(cx: KernelContext, p: Matrices) -> None:
 
 def emit_direct(cx: KernelContext, p: Matrices) -> None:
     """A right side that is read where it lies."""
-    body, vectors = cx.body, vectors_for(p.m) if p.n >= MOST_VECTORS * MOST_LANES else 2
+    body, vectors = cx.body, vectors_for(p.m) if lowest(p.n) >= MOST_VECTORS * MOST_LANES else 2
     lanes = f"{vectors} * LANES"
     with _columns(cx, p, lanes):
         body.line(f"const ptrdiff_t at = j + {lanes} <= {p.n} ? j : {p.n} - {lanes};")
@@ -118,15 +122,31 @@ def _columns(cx: KernelContext, p: Matrices, step: int | str) -> AbstractContext
 def _emit_rows(
     cx: KernelContext, p: Matrices, b: str, b_k: str, j: str, stored: str, vectors: int = 0
 ) -> None:
+    columns, finish = vectors or vectors_for(p.m), p.finish.at("i", j)
+
+    def tile(rows: int) -> None:
+        a = f"{p.a} + i * {p.a_m}"
+        arguments = [str(p.k), a, str(p.a_m), str(p.a_k), b, b_k]
+        made = Tile(rows, columns, STRIDED, "", finish)
+        made.call(cx, arguments, f"{p.c} + i * {p.n} + {j}", p.n, stored)
+
+    if isinstance(cast(object, p.m), Size):
+        _emit_run_rows(cx, p.m, tile)
+        return
     loop = cx.body.shared_loop if p.shared == "rows" else cx.body.loop
     for part in even_parts(p.m, ROWS):
         end = part.first + part.length * part.count
         with loop("i", end, part.first, part.length):
-            a = f"{p.a} + i * {p.a_m}"
-            arguments = [str(p.k), a, str(p.a_m), str(p.a_k), b, b_k]
-            columns, finish = vectors or vectors_for(p.m), p.finish.at("i", j)
-            tile = Tile(part.length, columns, STRIDED, "", finish)
-            tile.call(cx, arguments, f"{p.c} + i * {p.n} + {j}", p.n, stored)
+            tile(part.length)
+
+
+def _emit_run_rows(cx: KernelContext, rows: int, tile: Callable[[int], None]) -> None:
+    """As many rows as the run has: tiles of the most, then of fewer."""
+    with cx.body.block(""):
+        cx.body.line("ptrdiff_t i = 0;")
+        for length in (each for each in RUN_ROWS if each <= highest(rows)):
+            with cx.body.block(f"for (; i + {length} <= {rows}; i += {length})"):
+                tile(length)
 
 
 def _copy(cx: KernelContext) -> str:

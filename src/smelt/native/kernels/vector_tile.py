@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import PRELUDE
 from smelt.native.writer import Writer
+from smelt.program.run_sizes import same
 
 SUMS = 12
 """Vectors of sums that a tile keeps."""
@@ -243,9 +244,9 @@ def _lanes(v: int) -> str:
 
 def plus(pointer: str, position: str, stride: int) -> str:
     """``pointer + position * stride`` as C."""
-    if position == "0" or stride == 0:
+    if position == "0" or same(stride, 0):
         return pointer
-    return f"{pointer} + {position}" if stride == 1 else f"{pointer} + ({position}) * {stride}"
+    return f"{pointer} + {position}" if same(stride, 1) else f"{pointer} + ({position}) * {stride}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from smelt.ir.quantization import Quantization
 from smelt.native.names import comment
 from smelt.native.types import C_TYPES
-from smelt.program.instruction import Program, Slot
+from smelt.program.instruction import Program, RunSize, Slot
+from smelt.program.run_sizes import highest
+from smelt.runtime.run_bounds import RunBounds
 
 INTERFACE_VERSION = 2
 """Raised when callers of an older header must change: 1 had no shapes, types and scales."""
@@ -20,11 +22,13 @@ class Port:
 
     number: int
     slot: Slot
+    names: Mapping[str, str]
+    """What the model calls the sizes of a run, for comments."""
 
     @property
     def note(self) -> str:
         """Name, element type and shape for a comment."""
-        shape = ", ".join(map(str, self.slot.shape))
+        shape = ", ".join(self.names.get(str(dim), str(dim)) for dim in self.slot.shape)
         return f"{comment(self.slot.name)} {self.slot.dtype.name.lower()}[{shape}]"
 
     @property
@@ -32,12 +36,12 @@ class Port:
         """What is defined of it, by the end of the macro's name."""
         stored = C_TYPES[self.slot.dtype]
         found = {
-            "BYTES": str(self.slot.nbytes),
+            "BYTES": str(self.slot.most_bytes),
             "TYPE": stored.name,
             "RANK": str(len(self.slot.shape)),
         }
         if self.slot.shape:
-            found["SHAPE"] = _braced(self.slot.shape)
+            found["SHAPE"] = _braced(map(highest, self.slot.sizes))
         return found | _quantization(self.slot.quantization)
 
     @property
@@ -48,7 +52,7 @@ class Port:
     @property
     def length(self) -> int:
         """Elements of that array, at least one: C has no empty arrays."""
-        return max(self.slot.nbytes // C_TYPES[self.slot.dtype].size, 1)
+        return max(self.slot.most_bytes // C_TYPES[self.slot.dtype].size, 1)
 
 
 def _quantization(found: Quantization | None) -> dict[str, str]:
@@ -72,4 +76,30 @@ def _braced(items: Iterable[object]) -> str:
 
 def ports(program: Program, slots: tuple[int, ...]) -> list[Port]:
     """The tensors in order."""
-    return [Port(number, program.slots[slot]) for number, slot in enumerate(slots)]
+    sizes = (*program.given, *program.found)
+    names = {str(each.size): comment(each.name) for each in sizes}
+    return [Port(number, program.slots[slot], names) for number, slot in enumerate(slots)]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A size that a run is told, or that it tells, as macros ``NAME_SIZE0_...`` say it."""
+
+    number: int
+    name: str
+    variable: str
+    least: int
+    most: int
+
+
+def sizes_of(sizes: Iterable[RunSize]) -> list[Told]:
+    """The sizes in order."""
+    return [
+        Told(number, comment(each.name), str(each.size), each.size.low, each.size.high)
+        for number, each in enumerate(sizes)
+    ]
+
+
+def bounds_of(sizes: Iterable[RunSize]) -> RunBounds:
+    """The least and the greatest of each size, by the name that the model has for it."""
+    return {each.symbol or each.name: (each.size.low, each.size.high) for each in sizes}

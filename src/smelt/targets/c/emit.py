@@ -17,9 +17,10 @@ from smelt.native.weights import BLOB_ALIGNMENT, blob
 from smelt.native.work import kernel_report
 from smelt.program.instruction import Program
 from smelt.program.memory import MemoryPlan
+from smelt.program.settle import largest
 from smelt.targets.base import Artifact, Runner
 from smelt.targets.c import interface_file, report_file
-from smelt.targets.c.contract import INTERFACE_VERSION, ports
+from smelt.targets.c.contract import INTERFACE_VERSION, bounds_of, ports, sizes_of
 from smelt.targets.c.cpus import CPUS
 from smelt.targets.c.options import Options
 from smelt.targets.c.phases import CPlan
@@ -60,6 +61,9 @@ def emit(plan: CPlan) -> Artifact:
         "title": comment(program.name),
         "version": version("smelt"),
         "interface_version": INTERFACE_VERSION,
+        "sizes": sizes_of(program.given),
+        "lengths": sizes_of(program.told),
+        "found": [str(each.size) for each in program.found],
         "inputs": ports(program, program.inputs),
         "outputs": ports(program, program.outputs),
         "arena_bytes": max(memory.arena_bytes, memory.alignment),
@@ -78,6 +82,7 @@ def emit(plan: CPlan) -> Artifact:
         "macros": macros(functions),
         "checks": [
             *_checks(program, memory),
+            *_size_checks(program),
             *(_weight_checks() if form == "bin" else ()),
             *({"condition": check, "error": "SIZE"} for check in unit.checks),
         ],
@@ -102,8 +107,8 @@ def emit(plan: CPlan) -> Artifact:
     files = {name: _frame(template, fields) for name, template in templates.items()}
     if in_blob:
         files[f"{options.name}{BLOBS[form]}"] = data
-    files[f"{options.name}.json"] = interface_file.to_json(options.name, plan.model)
-    kernels = kernel_report(program)
+    files[f"{options.name}.json"] = interface_file.to_json(options.name, plan.model, program)
+    kernels = kernel_report(largest(program))
     plan.facts["macs"] = sum(kernel["macs"] for kernel in kernels)
     named = {step: function for step, (_, function) in unit.called.items()}
     files[report_file.FILE] = report_file.to_json(options.name, memory, plan.facts, kernels, named)
@@ -129,7 +134,7 @@ def _checks(program: Program, memory: MemoryPlan) -> Iterator[dict[str, str]]:
         if slots:
             yield {"condition": f"{array} == NULL", "error": "NULL"}
         for number, slot in enumerate(slots):
-            if program.slots[slot].nbytes == 0:
+            if program.slots[slot].most_bytes == 0:
                 continue
             yield {"condition": f"{array}[{number}] == NULL", "error": "NULL"}
             size = C_TYPES[program.slots[slot].dtype].size
@@ -157,6 +162,18 @@ def defined(texts: Sequence[str]) -> list[str]:
 def macros(texts: Sequence[str]) -> list[str]:
     """The macros that ``texts`` define, each once."""
     return list(dict.fromkeys(match[1] for text in texts for match in _MACRO.finditer(text)))
+
+
+def _size_checks(program: Program) -> Iterator[dict[str, str]]:
+    """What a run is told of sizes, and where it tells them."""
+    if program.given:
+        yield {"condition": "sizes == NULL", "error": "NULL"}
+    if program.told:
+        yield {"condition": "lengths == NULL", "error": "NULL"}
+    for number, each in enumerate(program.given):
+        told = f"sizes[{number}]"
+        condition = f"{told} < {each.size.low} || {told} > {each.size.high}"
+        yield {"condition": condition, "error": "SIZE"}
 
 
 def _weight_checks() -> Iterator[dict[str, str]]:
@@ -204,6 +221,8 @@ def _loader(options: Options, plan: CPlan, files: dict[str, bytes]) -> Callable[
             arena_bytes=arena_bytes,
             alignment=alignment,
             weights=files.get(f"{options.name}{BLOBS['bin']}"),
+            sizes=bounds_of(plan.steps.given),
+            lengths=bounds_of(plan.steps.told),
         )
 
     return load

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,22 +17,33 @@ import onnx_ir as ir
 
 from smelt.errors import UsageError
 from smelt.ir.complex_pairs import COMPLEX
+from smelt.ir.dim_texts import symbolic_dim
+from smelt.program.instruction import Program
 from smelt.runtime.input_ranges import Range, index_range
 from smelt.runtime.interface import Interface, Port, interface_of
+from smelt.runtime.run_bounds import RunBounds
+from smelt.targets.c.contract import bounds_of
 
 SCHEMA = "smelt.c/1"
 
 
-def to_json(name: str, model: ir.Model) -> bytes:
-    """The interface of ``model``, compiled as library ``name``, as a file."""
+def to_json(name: str, model: ir.Model, program: Program) -> bytes:
+    """The interface of ``model``, compiled as library ``name``, as a file.
+
+    ``program`` has the sizes that a run is told, and those that it tells.
+    """
     interface = interface_of(model)
     limits = [index_range(value, {}) for value in model.graph.inputs]
-    document = {
+    document: dict[str, Any] = {
         "schema": SCHEMA,
         "name": name,
         "inputs": [_entry(*pair) for pair in zip(interface.inputs, limits, strict=True)],
         "outputs": [_entry(port, None) for port in interface.outputs],
     }
+    for word, sizes in (("sizes", program.given), ("lengths", program.told)):
+        bounds = bounds_of(sizes)
+        if bounds:
+            document[word] = [[size, low, high] for size, (low, high) in bounds.items()]
     return (json.dumps(document, indent=1) + "\n").encode()
 
 
@@ -40,7 +52,7 @@ def _entry(port: Port, limits: Range | None) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "name": port.name,
         "dtype": port.dtype.name.lower(),
-        "shape": [int(str(dim)) for dim in port.shape or ()],
+        "shape": [dim if isinstance(dim, int) else str(dim) for dim in port.shape or ()],
     }
     if port.complex is not None:
         entry["complex"] = True
@@ -52,8 +64,19 @@ def _entry(port: Port, limits: Range | None) -> dict[str, Any]:
     return entry
 
 
-def from_json(data: bytes, file: str) -> tuple[str, Interface, Mapping[str, Range]] | None:
-    """The library's name, interface and ranges; None if the file is of another kind.
+@dataclass(frozen=True)
+class Told:
+    """What the file says of a library."""
+
+    name: str
+    interface: Interface
+    ranges: Mapping[str, Range]
+    sizes: RunBounds
+    lengths: RunBounds
+
+
+def from_json(data: bytes, file: str) -> Told | None:
+    """What is told of the library; None if the file is of another kind.
 
     Raises UsageError E616 if it claims to be of this kind, but is damaged.
     """
@@ -71,21 +94,31 @@ def from_json(data: bytes, file: str) -> tuple[str, Interface, Mapping[str, Rang
             for entry in document["inputs"]
             if "range" in entry
         }
-        return str(document["name"]), Interface(inputs, outputs), ranges
+        interface = Interface(inputs, outputs)
+        bounds = [_bounds(document.get(word, [])) for word in ("sizes", "lengths")]
+        return Told(str(document["name"]), interface, ranges, *bounds)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise UsageError(
             "E616", f"{file!r} is damaged", why=repr(error), fix="compile the model again"
         ) from error
 
 
+def _bounds(entries: list[Any]) -> RunBounds:
+    bounds = {str(name): (int(low), int(high)) for name, low, high in entries}
+    if any(not 0 <= low <= high for low, high in bounds.values()):
+        raise ValueError("sizes out of bounds")
+    return bounds
+
+
 def _port(entry: Mapping[str, Any]) -> Port:
     dtype = ir.DataType[str(entry["dtype"]).upper()]
-    shape = tuple(int(dim) for dim in entry["shape"])
-    if any(dim < 0 for dim in shape):
+    shape = tuple(symbolic_dim(dim) if isinstance(dim, str) else int(dim) for dim in entry["shape"])
+    if any(isinstance(dim, int) and dim < 0 for dim in shape):
         raise ValueError("a negative size")
     default = None
     if "default" in entry:
         raw = base64.b64decode(entry["default"])
-        default = ir.Tensor(np.frombuffer(raw, dtype.numpy()).reshape(shape), dtype=dtype)
+        sizes = [int(str(dim)) for dim in shape]
+        default = ir.Tensor(np.frombuffer(raw, dtype.numpy()).reshape(sizes), dtype=dtype)
     pairs_of = COMPLEX.get(dtype) if entry.get("complex") else None
     return Port(str(entry["name"]), dtype, shape, default=default, complex=pairs_of)

@@ -8,12 +8,10 @@ from pathlib import Path
 
 from smelt.errors import UsageError
 from smelt.native.names import check_identifier
-from smelt.runtime.c_library import load_library
-from smelt.runtime.input_ranges import Range
-from smelt.runtime.interface import Interface, Port
+from smelt.runtime.c_library import load_library, nbytes
 from smelt.targets.base import Runner, Saved
 from smelt.targets.c.emit import BLOBS
-from smelt.targets.c.interface_file import from_json
+from smelt.targets.c.interface_file import Told, from_json
 from smelt.targets.c.report_file import clock_file
 
 _MACRO = re.compile(r"^#define ([A-Z0-9_]+) (\d{1,18})\b", re.MULTILINE)
@@ -27,16 +25,17 @@ def open_folder(folder: Path) -> Saved | None:
     for path in sorted(folder.glob("*.json")):
         read = from_json(path.read_bytes(), path.name)
         if read is not None:
-            return _library(folder, *read)
+            return _library(folder, read)
     return None
 
 
-def _library(folder: Path, name: str, interface: Interface, ranges: Mapping[str, Range]) -> Saved:
+def _library(folder: Path, told: Told) -> Saved:
+    name, interface = told.name, told.interface
     files = _files(folder, check_identifier(name))
     sizes = sizes_of(name, files[f"{name}.h"])
     if "STEPS_COUNT" in sizes:
         files[f"{name}_clock.c"] = clock_file(name)
-    _check_agreement(folder, interface, sizes)
+    _check_agreement(folder, told, sizes)
     arena, alignment = sizes["ARENA_BYTES"], sizes["ARENA_ALIGN"]
 
     def load() -> Runner:
@@ -47,9 +46,11 @@ def _library(folder: Path, name: str, interface: Interface, ranges: Mapping[str,
             arena_bytes=arena,
             alignment=alignment,
             weights=files.get(f"{name}{BLOBS['bin']}"),
+            sizes=told.sizes,
+            lengths=told.lengths,
         )
 
-    return Saved("c", interface, load, ranges=ranges)
+    return Saved("c", interface, load, ranges=told.ranges)
 
 
 def _files(folder: Path, name: str) -> dict[str, bytes]:
@@ -74,9 +75,9 @@ def sizes_of(name: str, header: bytes) -> dict[str, int]:
     return {macro.removeprefix(prefix): int(number) for macro, number in pairs}
 
 
-def _check_agreement(folder: Path, interface: Interface, sizes: Mapping[str, int]) -> None:
+def _check_agreement(folder: Path, told: Told, sizes: Mapping[str, int]) -> None:
     """Memory is handed over by the interface and used by the code: both must say the same."""
-    wanted = dict(_wanted(interface))
+    wanted = dict(_wanted(told))
     if any(sizes.get(macro) != size for macro, size in wanted.items()) or not (
         {"ARENA_BYTES", "ARENA_ALIGN"} <= sizes.keys()
     ):
@@ -88,16 +89,13 @@ def _check_agreement(folder: Path, interface: Interface, sizes: Mapping[str, int
         )
 
 
-def _wanted(interface: Interface) -> Iterator[tuple[str, int]]:
-    for word, ports in (("INPUT", interface.inputs), ("OUTPUT", interface.outputs)):
+def _wanted(told: Told) -> Iterator[tuple[str, int]]:
+    most = {name: high for name, (_, high) in (*told.sizes.items(), *told.lengths.items())}
+    for number, high in enumerate(high for _, high in told.sizes.values()):
+        yield f"SIZE{number}_MAX", high
+    for number, high in enumerate(high for _, high in told.lengths.values()):
+        yield f"LENGTH{number}_MAX", high
+    for word, ports in (("INPUT", told.interface.inputs), ("OUTPUT", told.interface.outputs)):
         yield f"{word}S", len(ports)
         for number, port in enumerate(ports):
-            yield f"{word}{number}_BYTES", _nbytes(port)
-
-
-def _nbytes(port: Port) -> int:
-    assert port.dtype is not None
-    size = int(port.dtype.bitwidth)
-    for dim in port.shape or ():
-        size *= int(str(dim))
-    return (size + 7) // 8
+            yield f"{word}{number}_BYTES", nbytes(port, most)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from smelt.native.kernels.convolution.parts import finish_by_filter, is_float, padded_rows
 from smelt.native.kernels.convolution.window import Window, channels_of
-from smelt.native.kernels.kernel import Instance, KernelContext
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import MOST_LANES, PRELUDE
 from smelt.native.kernels.vector_tile import RELU, Finish, plus
 

@@ -20,7 +20,8 @@ from smelt.native.kernels.convolution.parts import (
     padded_rows,
 )
 from smelt.native.kernels.convolution.window import Window, channels_of
-from smelt.native.kernels.kernel import Instance, KernelContext
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import MOST_LANES
 from smelt.native.kernels.vector_tile import SUMS, Beside, Finish, Tile, Walk, even_parts
 

@@ -11,7 +11,8 @@ from smelt.native.kernels.convolution.parts import (
     is_float,
 )
 from smelt.native.kernels.convolution.window import Window, channels_of
-from smelt.native.kernels.kernel import Instance, KernelContext
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import MOST_LANES
 from smelt.native.kernels.vector_tile import STRIDED, Part, Tile, even_parts, packed_rows
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from smelt.native.kernels.kernel import Instance
+from smelt.native.kernels.instance import Instance
 
 Three = tuple[int, int, int]
 

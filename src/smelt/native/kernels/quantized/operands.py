@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from smelt.native.kernels.kernel import Instance, KernelContext
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext
 
 BYTES = frozenset({ir.DataType.INT8, ir.DataType.UINT8})
 LARGEST = 255

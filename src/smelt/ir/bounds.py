@@ -1,0 +1,62 @@
+"""Bounds of symbolic dims, which a target plans memory for that is told the sizes by each run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from smelt.errors import UsageError
+from smelt.ir.dims import symbols_of, unnamed_dims
+
+BOUNDS = "smelt.bounds"
+Bounds = tuple[int, int]
+
+
+def note_bounds(model: ir.Model, bounds: Mapping[str, Bounds]) -> None:
+    """Note the least and the greatest size of symbols; dims without a name get the one they go by.
+
+    Raises UsageError E633 for a name that no input or output has, and for bounds that are none.
+    """
+    for (value, axis), name in unnamed_dims(model.graph.inputs).items():
+        if name in bounds and value.shape is not None:
+            dims = list(value.shape.dims)
+            dims[axis] = ir.SymbolicDim(name)
+            value.shape = ir.Shape(dims)
+    known = dict.fromkeys(
+        name
+        for value in (*model.graph.inputs, *model.graph.outputs)
+        for dim in (value.shape.dims if value.shape is not None else ())
+        for name in sorted(symbols_of(dim))
+    )
+    for name, (low, high) in bounds.items():
+        if name not in known:
+            raise UsageError(
+                "E633",
+                f"no input or output has a dim called {name!r}",
+                why=f"the symbolic dims are {', '.join(known) or 'none'}",
+            )
+        if not 1 <= low <= high:
+            raise UsageError(
+                "E633",
+                f"the dim {name!r} cannot be from {low} to {high}",
+                why="the least size is 1 or more, and no greater than the greatest",
+                fix=f"for instance: --dim {name}=1..{max(low, high, 16)}",
+            )
+    model.graph.meta[BOUNDS] = dict(bounds)
+
+
+def bounds_of(graph: ir.Graph) -> Mapping[str, Bounds]:
+    """What was noted, by symbol."""
+    found: Mapping[str, Bounds] = graph.meta.get(BOUNDS) or {}
+    return found
+
+
+def unbounded(value: ir.Value, bounds: Mapping[str, Bounds]) -> bool:
+    """True if a dim of ``value`` is neither a number nor made of symbols with ``bounds``."""
+    if value.shape is None:
+        return True
+    return not all(
+        isinstance(dim, int) or (dim.value is not None and symbols_of(dim) <= bounds.keys())
+        for dim in value.shape.dims
+    )

@@ -1,0 +1,43 @@
+"""The most elements that operators make whose results are as large as the data of a run say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from smelt.program.instruction import Instruction, Program
+from smelt.program.run_sizes import highest
+from smelt.program.settle import Capacity
+
+
+def _sizes(program: Program, instruction: Instruction, position: int) -> list[int]:
+    """The greatest sizes of an input."""
+    return [highest(size) for size in program.slots[instruction.inputs[position]].sizes]
+
+
+def _every_element(program: Program, instruction: Instruction, axis: int) -> int | None:
+    return math.prod(_sizes(program, instruction, 0))
+
+
+def _same_axis(program: Program, instruction: Instruction, axis: int) -> int | None:
+    return _sizes(program, instruction, 0)[axis]
+
+
+def _every_box(program: Program, instruction: Instruction, axis: int) -> int | None:
+    batch, classes, count = _sizes(program, instruction, 1)
+    most = program.constants.get(instruction.inputs[2])
+    chosen = count if most is None else max(0, min(count, int(most.reshape(-1)[0])))
+    return batch * classes * chosen
+
+
+def _as_declared(program: Program, instruction: Instruction, axis: int) -> int | None:
+    return None
+
+
+CAPACITIES: Mapping[str, Capacity] = {
+    "NonZero": _every_element,
+    "Compress": _same_axis,
+    "Unique": _same_axis,
+    "NonMaxSuppression": _every_box,
+}
+"""By instruction. Where an operand says how many, the model or ``--dim`` has to bound it."""

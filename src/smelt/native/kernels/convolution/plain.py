@@ -1,0 +1,69 @@
+"""Convolutions of images whose sizes each run has of its own: one weight at a time along a row.
+
+    out[c, h, :] += weight * image[c', row of h, :]
+
+A weight meets the columns that lie inside the image, so nothing is padded and nothing copied.
+"""
+
+from __future__ import annotations
+
+from smelt.native.kernels.convolution.window import Window, channels_of
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext
+from smelt.program.run_sizes import Size
+
+
+def takes(instance: Instance, window: Window) -> bool:
+    """True if a run decides a size of the image."""
+    return any(isinstance(size, Size) for size in (*window.input, *window.output))
+
+
+def workspace(instance: Instance, window: Window) -> int:
+    """None."""
+    return 0
+
+
+def emit(cx: KernelContext, window: Window) -> None:
+    """Loops over results by rows, inside of them over channels and positions of the window."""
+    x, w, y, body, t = cx.input(0), cx.input(1), cx.output(), cx.body, cx.type(0).name
+    bias = cx.optional(2)
+    channels, filters = channels_of(cx)
+    groups = cx.int("group")
+    k0, k1, k2 = window.kernel
+    _, height, width = window.output
+    with body.loops(("n", "g", "f", "o0", "o1"), (y.shape[0], groups, filters, *window.output[:2])):
+        body.line(f"const ptrdiff_t filter = g * {filters} + f;")
+        row = f"((n * {groups * filters} + filter) * {window.output[0]} + o0) * {height} + o1"
+        body.line(f"{t} *const out = {y.name} + ({row}) * {width};")
+        with body.loop("o2", width):
+            body.line(f"out[o2] = {f'{bias.name}[filter]' if bias is not None else 0};")
+        with body.loops(("c", "k0", "k1"), (channels, k0, k1)):
+            for dim in range(2):
+                at = f"o{dim} * {window.strides[dim]} + k{dim} * {window.dilations[dim]}"
+                body.line(f"const ptrdiff_t at{dim} = {at} - {window.begin[dim]};")
+            inside = " || ".join(f"at{d} < 0 || at{d} >= {window.input[d]}" for d in range(2))
+            body.line(f"if ({inside})")
+            body.line("    continue;")
+            image = f"(n * {groups * channels} + g * {channels} + c) * {window.input[0]} + at0"
+            line = f"{x.name} + (({image}) * {window.input[1]} + at1) * {window.input[2]}"
+            body.line(f"const {t} *const image = {line};")
+            weights = f"((filter * {channels} + c) * {k0} + k0) * {k1} + k1"
+            body.line(f"const {t} *const weights = {w.name} + ({weights}) * {k2};")
+            with body.loop("k2", k2):
+                _emit_columns(cx, window)
+        if cx.instruction.op.endswith("Relu"):
+            with body.loop("o2", width):
+                body.line("out[o2] = out[o2] < 0 ? 0 : out[o2];")
+
+
+def _emit_columns(cx: KernelContext, window: Window) -> None:
+    """The columns of the result for which position ``k2`` lies inside the image."""
+    body, step, (width, wide) = cx.body, window.strides[2], (window.input[2], window.output[2])
+    body.line(f"const ptrdiff_t from = k2 * {window.dilations[2]} - {window.begin[2]};")
+    body.line(f"const ptrdiff_t first = from < 0 ? (-from + {step - 1}) / {step} : 0;")
+    body.line(
+        f"const ptrdiff_t seen = {width} > from ? ({width} - from + {step - 1}) / {step} : 0;"
+    )
+    body.line(f"const ptrdiff_t end = seen < {wide} ? seen : {wide};")
+    with body.loop("o2", "end", "first"):
+        body.line(f"out[o2] += weights[k2] * image[o2 * {step} + from];")

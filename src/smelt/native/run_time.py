@@ -1,0 +1,96 @@
+"""Kernels of instructions whose sizes each run has of its own.
+
+Kernels are written for numbers, with which a ``Size`` computes as well. One that chooses by a size,
+so that its text would be wrong at another, is found out by writing it once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from smelt.errors import Unsupported
+from smelt.native.capacities import CAPACITIES
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import Kernel, KernelContext
+from smelt.native.writer import Writer
+from smelt.program.instruction import Instruction, Program
+from smelt.program.run_sizes import Size, Undecided
+
+_SIZE = re.compile(r"\bdim\d+\b")
+FIX = "bind that dim to one size, for instance --dim B=1, or use the target 'onnx'"
+
+
+def sizes_of(program: Program) -> list[str]:
+    """The names in C of the sizes of a run."""
+    return [str(each.size) for each in (*program.given, *program.found)]
+
+
+def has_run_sizes(program: Program, instruction: Instruction) -> bool:
+    """True if a run decides a size of an operand or a result."""
+    slots = [slot for slot in (*instruction.inputs, *instruction.outputs) if slot >= 0]
+    return any(isinstance(dim, Size) for slot in slots for dim in program.slots[slot].shape)
+
+
+def in_order_of_sizes(given: Program, ordered: Program) -> Program:
+    """``ordered``, unless it reads a size before the instruction that finds it: then ``given``."""
+    known = {str(each.size) for each in given.given}
+    for instruction in ordered.instructions if given.found else ():
+        new = _atoms(ordered, instruction.outputs) - known
+        if not _atoms(ordered, instruction.inputs) <= known | new:
+            return given
+        if new and instruction.op not in CAPACITIES:
+            return given
+        known |= new
+    return ordered
+
+
+def _atoms(program: Program, slots: Iterable[int]) -> set[str]:
+    """The sizes of a run that the shapes of ``slots`` are made of."""
+    shapes = [program.slots[slot].shape for slot in slots if slot >= 0]
+    texts = [str(dim) for shape in shapes for dim in shape if isinstance(dim, Size)]
+    return {name for text in texts for name in _SIZE.findall(text)}
+
+
+def refusal(kernel: Kernel, program: Program, instruction: Instruction) -> str | None:
+    """Why ``kernel`` is not right at all sizes within their bounds, None if it is."""
+    try:
+        why = kernel.refuse(Instance(program, instruction))
+        if why is None and kernel.needs(Instance(program, instruction)).view_of != 0:
+            bodies = tuple(f"body{i}" for i in range(len(instruction.bodies)))
+            cx = KernelContext(program, instruction, body_names=bodies, body=Writer(1))
+            if not instruction.bodies:
+                kernel.emit(cx)
+            _check_support(cx)
+    except Undecided as error:
+        return f"its kernel is chosen before the run, and asks {_in_words(program, error)}"
+    return why
+
+
+def emit(kernel: Kernel, cx: KernelContext) -> None:
+    """``kernel.emit``; raises Unsupported E201 if it is not right at all sizes of a run."""
+    try:
+        kernel.emit(cx)
+        _check_support(cx)
+    except Undecided as error:
+        raise Unsupported(
+            "E201",
+            f"operator {cx.instruction.op} has no kernel in C for sizes that a run decides",
+            at=f"node {cx.instruction.origin!r}",
+            why=f"its kernel is chosen before the run, and asks {_in_words(cx.program, error)}",
+            fix=FIX,
+        ) from error
+
+
+def _in_words(program: Program, error: Undecided) -> str:
+    """The question, with the names that the model has for sizes."""
+    names = {str(each.size): each.name for each in (*program.given, *program.found)}
+    return _SIZE.sub(lambda found: names.get(found[0], found[0]), str(error))
+
+
+def _check_support(cx: KernelContext) -> None:
+    """Functions that kernels share are not given the sizes of a run."""
+    for name, text in cx.support.items():
+        read = _SIZE.search(text)
+        if read or not name.isidentifier():
+            raise Undecided(f"how much {read[0] if read else name} is")

@@ -1,0 +1,301 @@
+"""Sizes that each run of a compiled program has of its own, with bounds that are known before.
+
+A ``Size`` takes the place of a number in the code that plans and emits kernels. It adds, multiplies
+and divides, and its text is the expression of C. A comparison is answered where the bounds decide
+it. Where they do not, it raises ``Undecided``: code that would be right at one size and wrong at
+another never becomes a kernel by mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from operator import index
+from typing import NoReturn, TypeAlias
+
+Monomial: TypeAlias = tuple[str, ...]
+"""Factors in order of their names; none for the constant."""
+
+Bounds: TypeAlias = tuple[int, int]
+
+
+class Undecided(Exception):
+    """What was asked of a size is true at some sizes within its bounds, and false at others."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Size:
+    """A polynomial over ``atoms``, the expressions of C that it is made of, with their bounds.
+
+    ``low`` and ``high`` are what it is never below and above. Make one by ``Size.named``; a
+    polynomial without atoms is a plain int.
+    """
+
+    terms: Mapping[Monomial, int]
+    atoms: Mapping[str, Bounds]
+    low: int
+    high: int
+
+    @staticmethod
+    def named(text: str, low: int, high: int) -> Size:
+        """The size whose C expression is ``text``, at least ``low`` >= 0 and at most ``high``."""
+        return Size({(text,): 1}, {text: (low, high)}, low, high)
+
+    # Arithmetic
+
+    def __add__(self, other: Dim) -> Dim:
+        terms, atoms = dict(self.terms), dict(self.atoms)
+        theirs = _polynomial(other)
+        atoms.update(theirs.atoms)
+        for monomial, factor in theirs.terms.items():
+            terms[monomial] = terms.get(monomial, 0) + factor
+        return _simplified(terms, atoms, (self.low + theirs.low, self.high + theirs.high))
+
+    def __mul__(self, other: Dim) -> Dim:
+        theirs = _polynomial(other)
+        terms: dict[Monomial, int] = {}
+        for mine, a in self.terms.items():
+            for their, b in theirs.terms.items():
+                product = tuple(sorted((*mine, *their)))
+                terms[product] = terms.get(product, 0) + a * b
+        ends = [a * b for a in (self.low, self.high) for b in (theirs.low, theirs.high)]
+        return _simplified(terms, {**self.atoms, **theirs.atoms}, (min(ends), max(ends)))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self) -> Dim:
+        return self * -1
+
+    def __sub__(self, other: Dim) -> Dim:
+        return self + _polynomial(other) * -1
+
+    def __rsub__(self, other: Dim) -> Dim:
+        return self * -1 + other
+
+    def __floordiv__(self, other: Dim) -> Dim:
+        return _quotient(self, other)
+
+    def __rfloordiv__(self, other: Dim) -> Dim:
+        return _quotient(_polynomial(other), self)
+
+    def __mod__(self, other: Dim) -> Dim:
+        return self - self // other * other
+
+    def __rmod__(self, other: Dim) -> Dim:
+        return other - other // self * self
+
+    # Comparisons
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, int | Size):
+            return NotImplemented
+        difference = self - other
+        if isinstance(difference, int):
+            return difference == 0
+        if difference.low > 0 or difference.high < 0:
+            return False
+        raise Undecided(f"whether {self.told} is {_told(other)}")
+
+    def __lt__(self, other: Dim) -> bool:
+        return _is_below(self, other)
+
+    def __le__(self, other: Dim) -> bool:
+        return not _is_below(other, self)
+
+    def __gt__(self, other: Dim) -> bool:
+        return _is_below(other, self)
+
+    def __ge__(self, other: Dim) -> bool:
+        return not _is_below(self, other)
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.terms.items()))
+
+    def __index__(self) -> NoReturn:
+        raise Undecided(f"how much {self.told} is")
+
+    __int__ = __float__ = __round__ = __index__
+
+    def __truediv__(self, other: object) -> NoReturn:
+        raise Undecided(f"how much {self.told} is")
+
+    __rtruediv__ = __array__ = __truediv__
+
+    # Texts
+
+    def __str__(self) -> str:
+        terms = [_term(*term) for term in sorted(self.terms.items(), key=_constants_last)]
+        text = " + ".join(terms).replace("+ -", "- ")
+        return text if text in self.atoms else f"({text})"
+
+    def __format__(self, spec: str) -> str:
+        return str(self)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    @property
+    def told(self) -> str:
+        """The size and its bounds, for messages."""
+        return f"{self} ({self.low} to {self.high})"
+
+
+Dim: TypeAlias = int | Size
+
+
+def highest(size: Dim) -> int:
+    """The most that ``size`` can be."""
+    return size.high if isinstance(size, Size) else size
+
+
+def lowest(size: Dim) -> int:
+    """The least that ``size`` can be."""
+    return size.low if isinstance(size, Size) else size
+
+
+def same(a: object, b: object) -> bool:
+    """True if ``a`` and ``b``, dims or tuples of them, are equal in every run, not only in some."""
+    try:
+        return a == b
+    except Undecided:
+        return False
+
+
+def is_empty(shape: Iterable[Dim]) -> bool:
+    """True if a tensor of this shape has no element in any run."""
+    return any(highest(size) == 0 for size in shape)
+
+
+def if_any(count: Dim, size: Dim) -> Dim:
+    """``count``, but 0 in a run in which ``size`` is 0."""
+    if lowest(size) > 0:
+        return count
+    return Size.named(f"({size} > 0 ? {count} : 0)", 0, highest(count))
+
+
+def surely_below(a: Dim, b: Dim) -> bool:
+    """True if ``a`` is below ``b`` in all runs."""
+    return highest(a - b) < 0
+
+
+def ceil_div(size: Dim, by: int) -> Dim:
+    """``size`` divided and rounded up."""
+    return (size + by - 1) // by
+
+
+def larger(a: Dim, b: Dim) -> Dim:
+    """The greater of the two, chosen by each run where it has to be."""
+    if not surely_below(a, b) and highest(b - a) <= 0:
+        return a
+    if surely_below(a, b):
+        return b
+    ends = (max(lowest(a), lowest(b)), max(highest(a), highest(b)))
+    return Size.named(f"({a} > {b} ? {a} : {b})", *ends)
+
+
+def smaller(a: Dim, b: Dim) -> Dim:
+    """The lesser of the two, chosen by each run where it has to be."""
+    if highest(a - b) <= 0:
+        return a
+    if highest(b - a) <= 0:
+        return b
+    ends = (min(lowest(a), lowest(b)), min(highest(a), highest(b)))
+    return Size.named(f"({a} < {b} ? {a} : {b})", *ends)
+
+
+def _told(size: object) -> str:
+    return size.told if isinstance(size, Size) else str(size)
+
+
+def _polynomial(size: Dim) -> Size:
+    if isinstance(size, Size):
+        return size
+    try:
+        number = index(size)
+    except TypeError as error:
+        raise Undecided("what only a number is good for") from error
+    return Size({(): number}, {}, number, number)
+
+
+def _simplified(terms: dict[Monomial, int], atoms: Mapping[str, Bounds], known: Bounds) -> Dim:
+    """The sum of ``terms``, within the bounds that are ``known`` and those of its terms."""
+    kept = {monomial: factor for monomial, factor in terms.items() if factor}
+    if not kept.keys() - {()}:
+        return kept.get((), 0)
+    used = {atom for monomial in kept for atom in monomial}
+    low, high = _bounds(kept, atoms)
+    within = {atom: atoms[atom] for atom in sorted(used)}
+    return Size(kept, within, max(low, known[0]), min(high, known[1]))
+
+
+def _bounds(terms: Mapping[Monomial, int], atoms: Mapping[str, Bounds]) -> Bounds:
+    """The bounds of a sum by those of its terms."""
+    low = high = 0
+    for monomial, factor in terms.items():
+        ends = (factor, factor)
+        for atom in monomial:
+            products = [one * other for one in ends for other in atoms[atom]]
+            ends = (min(products), max(products))
+        low, high = low + ends[0], high + ends[1]
+    return low, high
+
+
+def _is_below(a: Dim, b: Dim) -> bool:
+    difference = a - b
+    if highest(difference) < 0:
+        return True
+    if lowest(difference) >= 0:
+        return False
+    raise Undecided(f"whether {_told(a)} is below {_told(b)}")
+
+
+def _quotient(size: Size, by: Dim) -> Dim:
+    """``size // by``: a polynomial where every term is divided without a rest."""
+    if lowest(by) <= 0:
+        raise Undecided(f"what divides by {_told(by)}")
+    if highest(size) <= 0:
+        above = -size + by - 1
+        return -(above // by)
+    exact = _exact_quotient(size, by)
+    if exact is not None:
+        return exact
+    if size.low < 0:
+        raise Undecided(f"a part of {size.told}")
+    divided = _polynomial(by)
+    return Size.named(f"({size} / {by})", size.low // divided.high, size.high // divided.low)
+
+
+def _exact_quotient(size: Size, by: Dim) -> Dim | None:
+    divisor = _polynomial(by)
+    if len(divisor.terms) != 1:
+        return None
+    ((taken, number),) = divisor.terms.items()
+    terms: dict[Monomial, int] = {}
+    for monomial, factor in size.terms.items():
+        left = list(monomial)
+        for atom in taken:
+            if atom not in left:
+                return None
+            left.remove(atom)
+        if factor % number:
+            return None
+        terms[tuple(left)] = factor // number
+    ends = [a // b for a in (size.low, size.high) for b in (divisor.low, divisor.high)]
+    return _simplified(terms, size.atoms, (min(ends), max(ends)))
+
+
+def _constants_last(term: tuple[Monomial, int]) -> tuple[bool, bool, Monomial]:
+    monomial, factor = term
+    return not monomial, factor < 0, monomial
+
+
+def _term(monomial: Monomial, factor: int) -> str:
+    factors = list(monomial)
+    if factor != 1 or not factors:
+        factors.append(str(factor))
+    if factor < 0 and monomial:
+        return "-" + " * ".join([*monomial, *([str(-factor)] if factor != -1 else [])])
+    return " * ".join(factors)

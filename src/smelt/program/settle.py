@@ -1,0 +1,233 @@
+"""Give the symbolic dims of a Program the sizes that each run has of its own.
+
+Some are given with the inputs, within bounds that were declared. Others are found out as a run
+goes, by operators whose results are as large as the data say; they are bounded by the operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias, cast
+
+import onnx_ir as ir
+
+from smelt.ir.dims import symbols_of
+from smelt.ir.onnx_ir_private import expression_of
+from smelt.program.instruction import Dim, Instruction, Program, RunSize
+from smelt.program.run_rows import count_rows
+from smelt.program.run_sizes import Bounds, Size, Undecided, ceil_div, highest, larger, smaller
+
+Sizes: TypeAlias = dict[str, "int | Size"]
+Capacity: TypeAlias = Callable[[Program, Instruction, int], "int | None"]
+"""The most that one dim of the first output can be; None if nothing tells."""
+
+
+def settle(
+    program: Program,
+    bounds: Mapping[str, Bounds],
+    declared: Sequence[Sequence[Dim] | None],
+    capacities: Mapping[str, Capacity],
+) -> None:
+    """Replace every symbol of which the bounds are known, in place.
+
+    ``bounds`` are by symbol of the model, ``declared`` the shapes that its outputs are declared
+    with, and ``capacities`` those of operators that find sizes out. What stays symbolic follows
+    from nothing that is known before a run.
+    """
+    returned = [program.slots[number].shape for number in program.outputs]
+    given: dict[str, RunSize] = {}
+    for number in program.inputs:
+        for dim in program.slots[number].shape:
+            name = str(dim)
+            if name in bounds and name not in given:
+                given[name] = RunSize(name, Size.named(f"dim{len(given)}", *bounds[name]))
+    sizes: Sizes = {name: each.size for name, each in given.items()}
+    _replace(program, sizes)
+    found: list[RunSize] = []
+    told = _told(program, declared)
+    for instruction in program.instructions:
+        new = _found(program, instruction, bounds, told, capacities, len(sizes))
+        sizes |= {each.symbol: each.size for each in new}
+        found += new
+        if instruction.op in COMPUTED:
+            sizes |= COMPUTED[instruction.op](program, instruction)
+        _replace(program, sizes, instruction)
+    _replace(program, sizes)
+    program.given, program.found = tuple(given.values()), tuple(found)
+    symbols = [name for shape in returned for dim in shape for name in sorted(symbols_of(dim))]
+    unknown = [name for name in dict.fromkeys(symbols) if name not in given]
+    program.told = tuple(
+        RunSize(told.get(name, name), size, name)
+        for name in unknown
+        if isinstance(size := sizes.get(name), Size)
+    )
+
+
+def _told(program: Program, declared: Sequence[Sequence[Dim] | None]) -> dict[str, str]:
+    """The declared name of each symbol that an output has."""
+    names: dict[str, str] = {}
+    for number, dims in zip(program.outputs, declared, strict=True):
+        shape = program.slots[number].shape
+        for dim, name in zip(shape, dims or (), strict=False):
+            if _is_symbol(dim) and isinstance(name, ir.SymbolicDim) and name.value is not None:
+                names.setdefault(str(dim), name.value)
+    return names
+
+
+def _is_symbol(dim: object) -> bool:
+    """True for a dim that is one name."""
+    return isinstance(dim, ir.SymbolicDim) and symbols_of(dim) == frozenset([dim.value])
+
+
+def _found(
+    program: Program,
+    instruction: Instruction,
+    bounds: Mapping[str, Bounds],
+    told: Mapping[str, str],
+    capacities: Mapping[str, Capacity],
+    count: int,
+) -> list[RunSize]:
+    """The sizes that ``instruction`` finds out."""
+    capacity = capacities.get(instruction.op)
+    if capacity is None:
+        return []
+    new: dict[str, RunSize] = {}
+    for axis, dim in enumerate(program.slots[instruction.outputs[0]].shape):
+        if not _is_symbol(dim) or str(dim) in new:
+            continue
+        name = str(dim)
+        declared = bounds.get(told.get(name, name))
+        try:
+            most = capacity(program, instruction, axis)
+        except ValueError:  # an operand of open sizes tells no bound
+            most = None
+        if most is None and declared is None:
+            continue
+        low, high = declared or (0, most or 0)
+        high = high if most is None else min(high, most)
+        size = Size.named(f"dim{count + len(new)}", min(low, high), high)
+        new[name] = RunSize(told.get(name, name), size, name)
+    return list(new.values())
+
+
+def _divided(program: Program, instruction: Instruction) -> Sizes:
+    """The one unknown size that a Reshape makes: what is left of the elements."""
+    before, after = (program.slots[n] for n in (instruction.inputs[0], instruction.outputs[0]))
+    unknown = [dim for dim in after.shape if isinstance(dim, ir.SymbolicDim)]
+    if len(unknown) != 1 or not _is_symbol(unknown[0]) or _open(before.shape):
+        return {}
+    known = [cast("int | Size", dim) for dim in after.shape if dim is not unknown[0]]
+    try:
+        return {str(unknown[0]): _product(before.shape) // _product(known)}
+    except (Undecided, ZeroDivisionError):
+        return {}
+
+
+def _sliced(program: Program, instruction: Instruction) -> Sizes:
+    """The rows that a Slice takes, where inference has no expression for them."""
+    before, after = (program.slots[n] for n in (instruction.inputs[0], instruction.outputs[0]))
+    cuts = zip(*(instruction.ints(name) for name in ("starts", "ends", "steps")), strict=True)
+    found: Sizes = {}
+    for axis, cut in zip(instruction.ints("axes"), cuts, strict=True):
+        size, dim = before.shape[axis], after.shape[axis]
+        if _is_symbol(dim) and not isinstance(size, ir.SymbolicDim):
+            found[str(dim)] = count_rows(size, cut)
+    return found
+
+
+COMPUTED: Mapping[str, Callable[[Program, Instruction], Sizes]] = {
+    "Reshape": _divided,
+    "Slice": _sliced,
+}
+"""Instructions whose results have sizes that are counted here."""
+
+
+def _open(shape: Sequence[object]) -> bool:
+    return any(isinstance(dim, ir.SymbolicDim) for dim in shape)
+
+
+def _product(shape: Sequence[object]) -> int | Size:
+    total: int | Size = 1
+    for dim in shape:
+        total = total * cast("int | Size", dim)
+    return total
+
+
+def _replace(program: Program, sizes: Sizes, only: Instruction | None = None) -> None:
+    slots = only.outputs if only is not None else range(len(program.slots))
+    for number in slots:
+        if number >= 0 and _open(program.slots[number].shape):
+            slot = program.slots[number]
+            shape = tuple(cast(Dim, size_in(dim, sizes)) for dim in slot.shape)
+            program.slots[number] = replace(slot, shape=shape)
+    for body in program.bodies if only is None else ():
+        _replace(body.program, sizes)
+
+
+def largest(program: Program) -> Program:
+    """``program`` as it is in the largest run, for reports."""
+    slots = [
+        replace(slot, shape=tuple(highest(size) for size in slot.sizes)) for slot in program.slots
+    ]
+    return replace(program, slots=slots)
+
+
+def size_in(dim: Dim, sizes: Mapping[str, int | Size]) -> Dim | Size:
+    """``dim`` with ``sizes`` in place of its symbols; itself if some are not known."""
+    if not isinstance(dim, ir.SymbolicDim) or dim.value is None:
+        return dim
+    if dim.value in sizes:
+        return sizes[dim.value]
+    if not symbols_of(dim) <= sizes.keys() or not symbols_of(dim):
+        return dim
+    try:
+        found = _evaluate(expression_of(dim), sizes)
+    except Undecided:
+        return dim
+    return found if found is not None and highest(found) >= 0 else dim
+
+
+def _evaluate(expression: Any, sizes: Mapping[str, int | Size]) -> int | Size | None:
+    """The size that a SymPy ``expression`` stands for; None if it has other functions."""
+    import sympy  # type: ignore[import-untyped]
+
+    if expression.is_Integer:
+        return int(expression)
+    if expression.is_Symbol:
+        return sizes.get(expression.name)
+    if isinstance(expression, sympy.floor | sympy.ceiling):
+        over, under = sympy.fraction(sympy.together(expression.args[0]))
+        parts = [_evaluate(each, sizes) for each in (over, under)]
+        if parts[0] is None or parts[1] is None:
+            return None
+        if isinstance(expression, sympy.floor):
+            return parts[0] // parts[1]
+        return ceil_div(parts[0], parts[1]) if isinstance(parts[1], int) else None
+    over, under = sympy.fraction(sympy.together(expression))
+    if under != 1:
+        a, b = _evaluate(over, sizes), _evaluate(under, sizes)
+        return None if a is None or b is None else a // b
+    operands = [_evaluate(each, sizes) for each in expression.args]
+    known = [each for each in operands if each is not None]
+    if len(known) < len(operands) or not known:
+        return None
+    return _apply(sympy, expression, known)
+
+
+def _apply(sympy: Any, expression: Any, operands: list[int | Size]) -> int | Size | None:
+    if expression.is_Add:
+        total: int | Size = 0
+        for each in operands:
+            total = total + each
+        return total
+    if expression.is_Mul:
+        return _product(operands)
+    if expression.is_Pow and isinstance(operands[1], int) and 0 <= operands[1] <= 8:
+        return _product([operands[0]] * operands[1])
+    if isinstance(expression, sympy.Max | sympy.Min) and len(operands) == 2:
+        choose = larger if isinstance(expression, sympy.Max) else smaller
+        return choose(*operands)
+    if isinstance(expression, sympy.Mod):
+        return operands[0] % operands[1]
+    return None

@@ -1,0 +1,58 @@
+"""Sizes that a compiled program is told by each run, or tells, and their bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from smelt.errors import UsageError
+from smelt.ir.dims import size_of
+from smelt.runtime.interface import Interface, Port
+
+RunBounds: TypeAlias = Mapping[str, tuple[int, int]]
+"""The least and the greatest size by its name in the model, in the order of the program."""
+
+
+def sizes_of(
+    interface: Interface, arrays: Sequence[np.ndarray], bounds: RunBounds
+) -> dict[str, int]:
+    """The size of each name that ``arrays``, one an input, have.
+
+    Raises UsageError E670 if they do not agree, or if one is not within its ``bounds``.
+    """
+    found: dict[str, int] = {}
+    for port, array in zip(interface.inputs, arrays, strict=True):
+        for dim, size in zip(port.shape or (), array.shape, strict=True):
+            if str(dim) in bounds:
+                found.setdefault(str(dim), size)
+    for port, array in zip(interface.inputs, arrays, strict=True):
+        wanted = tuple(size_of(dim, found) for dim in port.shape or ())
+        if wanted != array.shape:
+            raise UsageError(
+                "E670",
+                f"input {port.name!r} of shape {list(array.shape)} does not fit {port}",
+                why=f"the other inputs have {_told(found)}",
+                fix="give inputs whose dims of one name have one size",
+            )
+    for name, size in found.items():
+        low, high = bounds[name]
+        if not low <= size <= high:
+            raise UsageError(
+                "E670",
+                f"the size {name}={size} is not from {low} to {high}",
+                why="memory is planned for the sizes that the model was compiled for",
+                fix=f"give smaller inputs, or compile with --dim {name}={min(low, size)}.."
+                f"{max(high, size)}",
+            )
+    return found
+
+
+def _told(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={size}" for name, size in sizes.items())
+
+
+def shape_in(port: Port, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape of ``port`` in a run of these ``sizes``."""
+    return tuple(int(str(size_of(dim, sizes))) for dim in port.shape or ())
