@@ -119,7 +119,7 @@ class Size:
 
     __int__ = __float__ = __round__ = __index__
 
-    def __truediv__(self, *other: object) -> NoReturn:
+    def __truediv__(self, *other: object, **options: object) -> NoReturn:
         raise Undecided(f"how much {self.told} is")
 
     __rtruediv__ = __array__ = __truediv__
