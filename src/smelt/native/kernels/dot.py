@@ -23,7 +23,7 @@ from smelt.native.kernels.tile import Algebra, Product, columns_for, emit_column
 from smelt.native.kernels.vector_dot import Matrices, pack, panel_workspace
 from smelt.native.kernels.vector_tile import Beside, Finish
 from smelt.program.instruction import DotDims
-from smelt.program.run_sizes import Size, highest, is_empty, same, surely_below
+from smelt.program.run_sizes import Size, highest, is_empty, lowest, same, surely_below
 from smelt.program.storage import Needs
 
 FEWEST_COLUMNS = 4
@@ -195,7 +195,7 @@ def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -
     sizes = [axis.size for axis in layout.batch]
     is_packed = _is_packed(cx, layout)
     right = cx.constant(pack(_matrix(cx, layout), m.size), cx.type(1)) if is_packed else ""
-    columns = n.size >= 2 * vector_dot.panel_for(m.size) * cx.body.parts
+    columns = lowest(n.size) >= 2 * vector_dot.panel_for(m.size) * cx.body.parts
     cut = cx.body.widest(sizes)
     in_batch = cut is not None and _is_even(sizes[cut], cx.body.parts)
     with cx.body.loops(variables, sizes, cut if in_batch else None):
