@@ -84,6 +84,37 @@ def test_many_operands_and_more_labels_than_letters() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
+COMPLEX = {
+    **{equation: EQUATIONS[equation] for equation in EQUATIONS if equation != "->"},
+    "ab,ba->ab": [(3, 4), (4, 3)],
+    "abc->cb": [(3, 4, 2)],
+    "a->a": [(3,)],
+}
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("equation", COMPLEX)
+def test_complex_numbers(equation: str, dtype: type) -> None:
+    complex_network(equation, dtype, "numpy")
+
+
+@pytest.mark.parametrize(
+    "equation", ["aab,bcc->ac", *(pytest.param(e, marks=pytest.mark.slow) for e in COMPLEX)]
+)
+def test_complex_numbers_compiled(equation: str) -> None:
+    complex_network(equation, np.complex64, "native")
+
+
+def complex_network(equation: str, dtype: type, engine: str) -> None:
+    shapes = COMPLEX[equation]
+    arrays = [x + 1j * x[::-1] ** 2 if x.ndim else x * 1j for x in operands(shapes, dtype)]
+    arrays = [array.astype(dtype) for array in arrays]
+    (found,) = smelt.compile_einsum(equation, shapes, dtype, engine=engine)(*arrays)
+    expected = np.asarray(opt_einsum.contract(equation, *arrays))
+    assert (found.shape, found.dtype) == (expected.shape, dtype)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
 def test_arrays_that_are_not_contiguous() -> None:
     x, y = operands([(4, 3), (8, 10)])
     (found,) = smelt.compile_einsum("ab,bc->ac", [(3, 4), (4, 5)])(x.T, y[::2, ::-2])
@@ -129,7 +160,7 @@ def over(semiring: str, equation: str, engine: str) -> None:
     artifact = smelt.compile_einsum(equation, shapes, dtype, semiring=semiring, engine=engine)
     operator = find("smelt", "Einsum")
     assert operator is not None
-    attributes = {"equation": equation, "semiring": semiring, "path": ()}
+    attributes = {"equation": equation, "semiring": semiring, "path": (), "pairs": 0}
     for special in (None, np.nan, -np.inf):
         if special is not None and arrays[0].size and dtype is np.float32:
             arrays[0].flat[0] = special
@@ -180,6 +211,7 @@ REFUSED = {
     "sizes": (("ab,bc->ac", [(2, 3), (4, 5)]), {}, "E691"),
     "negative": (("ab->a", [(2, -3)]), {}, "E691"),
     "booleans": (("ab->a", [(2, 3)], np.bool_), {}, "E691"),
+    "complex maximum": (("ab->a", [(2, 3)], np.complex64), {"semiring": "max_plus"}, "E691"),
     "texts": (("ab->a", [(2, 3)], "U5"), {}, "E691"),
     "ranks of NumPy": (("...->...", [(1,) * 65]), {}, "E691"),
     "semiring": (("ab->a", [(2, 3)]), {"semiring": "plus"}, "E692"),

@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from smelt.compiler import compile_model
 from smelt.errors import UsageError
+from smelt.ir.complex_pairs import mark_pairs
 from smelt.ir.shapes import Dim
 from smelt.operators import expand
 from smelt.operators.contraction import Path, find_path, parse, sizes_of, with_ones_apart
@@ -68,9 +69,11 @@ def compile_einsum(
     path = find_path(parsed, sizes, optimize, memory_limit)
     out = [sizes[label] for label in parsed.out]
     attributes: dict[str, Any] = {"equation": str(parsed), "semiring": str(algebra)}
+    if given.kind == "c":
+        attributes["pairs"] = 1
     if path:
         attributes["path"] = [number for pair in path for number in pair]
-    model = _model(dims, out, ir.DataType.from_numpy(given), attributes)
+    model = _model(dims, out, given, attributes)
     chosen = find_target(target)
     if chosen.computes is not None:  # it lowers the contraction, and there is nothing to optimize
         return compile_model(model, target=chosen, pipeline="", **options)
@@ -87,18 +90,21 @@ def _dim(size: int | str) -> Dim:
 
 
 def _model(
-    shapes: Sequence[Sequence[Dim]], out: Sequence[Dim], dtype: ir.DataType, attributes: Any
+    shapes: Sequence[Sequence[Dim]], out: Sequence[Dim], dtype: np.dtype, attributes: Any
 ) -> ir.Model:
     """One Einsum, of smelt."""
     names = [f"operand_{index}" for index in range(len(shapes))]
-    kind = ir.TensorType(dtype)
+    pairs = (2,) if dtype.kind == "c" else ()
+    kind = ir.TensorType(ir.DataType.from_numpy(np.zeros(0, dtype).real.dtype))
     inputs = [
-        ir.Value(name=name, type=kind, shape=ir.Shape(shape))
+        ir.Value(name=name, type=kind, shape=ir.Shape([*shape, *pairs]))
         for name, shape in zip(names, shapes, strict=True)
     ]
     node = ir.node("Einsum", inputs, attributes, domain="smelt", name="contraction")
     result = node.outputs[0]
-    result.name, result.type, result.shape = "result", kind, ir.Shape(out)
+    result.name, result.type, result.shape = "result", kind, ir.Shape([*out, *pairs])
+    for value in (*inputs, result) if pairs else ():
+        mark_pairs(value, f"complex{8 * dtype.itemsize}")
     imports = {"": OPSET, "smelt": 1}
     graph = ir.Graph(inputs, [result], nodes=[node], name="einsum", opset_imports=imports)
     return ir.Model(graph, ir_version=11)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 
 from smelt.errors import UsageError
 from smelt.ir.shapes import Dim, same_dim
@@ -206,6 +207,11 @@ class _Planner:
         self.labels.append(tuple(labels))
         return len(self.labels) - 1
 
+    def size(self, number: int) -> int:
+        """The elements of an operand, symbolic dims at a guess."""
+        sizes = (self.sizes[label] for label in self.labels[number])
+        return prod(size if isinstance(size, int) else UNKNOWN_SIZE for size in sizes)
+
     def diagonal(self, number: int) -> int:
         labels = self.labels[number]
         once = tuple(dict.fromkeys(labels))
@@ -263,10 +269,13 @@ class _Planner:
         return self.add(DOT, (a, b), (*batch, *free), dims=dims)
 
 
-def plan_of(equation: Equation, path: Path, sizes: Mapping[str, Dim]) -> tuple[list[Step], int]:
+def plan_of(
+    equation: Equation, path: Path, sizes: Mapping[str, Dim], *, small_right: bool = False
+) -> tuple[list[Step], int]:
     """The steps that contract operands by ``path``, and the number of what is the result.
 
-    ``sizes`` tell which dims are 1, so that a sum is none; they may be left out.
+    ``sizes`` tell which dims are 1, so that a sum is none. With ``small_right``, the smaller one of
+    two operands comes second where their order is free.
     """
     made = _Planner(sizes, list(equation.terms))
     out = equation.out
@@ -283,6 +292,8 @@ def plan_of(equation: Equation, path: Path, sizes: Mapping[str, Dim]) -> tuple[l
         for label in (*made.labels[a], *made.labels[b]):
             readers[label] -= 1
         kept = {label for label in (*made.labels[a], *made.labels[b]) if readers[label]}
+        if alive and small_right and made.size(b) > made.size(a):
+            a, b = b, a
         alive.append(made.product(a, b, kept, None if alive else out))
         for label in made.labels[alive[-1]]:
             readers[label] += 1

@@ -1,7 +1,8 @@
 """``smelt.Einsum``: a contraction of any operands over a semiring, by a path of its own.
 
 ``equation`` is that of ONNX's Einsum, with any characters as labels; dims of one label have equal
-sizes. ``path`` are the pairs that meet, flat; without one it is found.
+sizes. ``path`` are the operands that meet, two by two; without one it is found. With ``pairs``, a
+last dim beside those of the equation holds the real and imaginary parts of complex numbers.
 """
 
 from __future__ import annotations
@@ -53,12 +54,16 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     semiring_of(attributes["semiring"])
     dtypes = {value.dtype for value in values}
     dtype = dtypes.pop() if len(dtypes) == 1 else None
-    shapes = [value.shape.dims for value in values if value.shape is not None]
+    pairs = bool(attributes["pairs"])
+    shapes = [
+        value.shape.dims[: -1 if pairs else None] for value in values if value.shape is not None
+    ]
     if len(shapes) < len(inputs):
         return (Result(dtype, None),)
     equation = parse(str(attributes["equation"]), [len(shape) for shape in shapes])
     sizes = sizes_of(equation.terms, shapes)
-    return (Result(dtype, ir.Shape([sizes[label] for label in equation.out])),)
+    shape = [sizes[label] for label in equation.out]
+    return (Result(dtype, ir.Shape([*shape, 2] if pairs else shape)),)
 
 
 def _steps(shapes: Sequence[Sequence[Dim]], attributes: Attributes) -> tuple[list[Step], int]:
@@ -75,10 +80,15 @@ def _steps(shapes: Sequence[Sequence[Dim]], attributes: Attributes) -> tuple[lis
 def reference(inputs: Given, attributes: Attributes) -> Computed:
     """The steps of the path, one by one."""
     arrays = [array for array in inputs if array is not None]
+    if attributes["pairs"]:
+        kind = np.result_type(arrays[0].dtype, np.complex64)
+        arrays = [np.ascontiguousarray(array).view(kind)[..., 0] for array in arrays]
     semiring = semiring_of(attributes["semiring"])
     steps, result = _steps([array.shape for array in arrays], attributes)
     for step in steps:
         arrays.append(_computed(step, [arrays[i] for i in step.inputs], semiring))
+    if attributes["pairs"]:
+        return (np.stack([arrays[result].real, arrays[result].imag], axis=-1),)
     return (arrays[result],)
 
 
@@ -126,7 +136,7 @@ def body(
     """The steps of the path as DotGenerals and what ONNX has."""
     values = [value for value in inputs if value is not None]
     shapes = [value.shape.dims for value in values if value.shape is not None]
-    if len(shapes) < len(inputs):
+    if len(shapes) < len(inputs) or attributes["pairs"]:
         return None
     semiring = semiring_of(attributes["semiring"])
     steps, result = _steps(shapes, attributes)
@@ -170,6 +180,7 @@ OPERATOR = Operator(
         Attribute("equation", ir.AttributeType.STRING, required=True),
         Attribute("semiring", ir.AttributeType.STRING, "sum_product"),
         Attribute("path", ir.AttributeType.INTS, ()),
+        Attribute("pairs", ir.AttributeType.INT, 0),
     ),
     infer=infer,
     reference=reference,

@@ -27,8 +27,9 @@ class Plus:
 
 
 NUMBERS, FLOATS, TRUTHS = "iufV", "fV", "b"
+COMPLEX = "c"
 PLUS: Mapping[str, Plus] = {
-    "Add": Plus(np.add, "ReduceSum", 0.0, NUMBERS),
+    "Add": Plus(np.add, "ReduceSum", 0.0, NUMBERS + COMPLEX),
     "Max": Plus(np.maximum, "ReduceMax", -math.inf, NUMBERS),
     "Min": Plus(np.minimum, "ReduceMin", math.inf, NUMBERS),
     "Or": Plus(np.logical_or, "ReduceMax", 0.0, TRUTHS),
@@ -93,6 +94,8 @@ class Semiring:
 
     def takes(self, dtype: np.dtype) -> bool:
         """Whether it is defined on such elements."""
+        if dtype.kind == COMPLEX and self.times != "Mul":
+            return False
         return dtype.kind in PLUS[self.plus].kinds
 
     def combine(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:

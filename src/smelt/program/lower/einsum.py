@@ -28,6 +28,7 @@ from smelt.operators.einsum import OPERATOR, path_in
 from smelt.operators.semiring import SEMIRINGS, Semiring, semiring_of
 from smelt.program.instruction import DIAGONAL, Dim, DotDims
 from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.pairs import matrices, on_pairs, product
 from smelt.program.lower.registry import lowers
 
 
@@ -36,9 +37,10 @@ def einsum_over(cx: ProgramBuilder, node: ir.Node) -> None:
     """Over a semiring, by the path that the node has, if any."""
     attributes = OPERATOR.attributes_of(node)
     slots = cx.inputs(node)
-    equation = equation_of(cx, str(attributes["equation"]), slots)
+    pairs = bool(attributes["pairs"])
+    equation = equation_of(cx, str(attributes["equation"]), slots, pairs=pairs)
     semiring = semiring_of(attributes["semiring"])
-    contract(cx, slots, equation, semiring, node.outputs[0], path_in(attributes))
+    contract(cx, slots, equation, semiring, node.outputs[0], path_in(attributes), pairs=pairs)
 
 
 @lowers("Einsum")
@@ -50,10 +52,12 @@ def einsum(cx: ProgramBuilder, node: ir.Node) -> None:
     contract(cx, slots, equation, SEMIRINGS["sum_product"], node.outputs[0])
 
 
-def equation_of(cx: ProgramBuilder, text: str, slots: Sequence[int]) -> Equation:
+def equation_of(
+    cx: ProgramBuilder, text: str, slots: Sequence[int], *, pairs: bool = False
+) -> Equation:
     """The equation ``text`` for the operands in ``slots``; raises Unsupported E201."""
     try:
-        return parse(text, [len(cx.shape(slot)) for slot in slots])
+        return parse(text, [len(cx.shape(slot)) - pairs for slot in slots])
     except ValueError as error:
         raise cx.refuse(str(error)) from error
 
@@ -65,15 +69,21 @@ def contract(
     semiring: Semiring,
     output: ir.Value,
     path: Path | None = None,
+    *,
+    pairs: bool = False,
 ) -> None:
-    """Emit the steps of ``equation`` into ``output``, by ``path`` or one that is found here."""
-    shapes = [cx.shape(slot) for slot in slots]
+    """Emit the steps of ``equation`` into ``output``, by ``path`` or one that is found here.
+
+    With ``pairs``, the last dim of each operand holds the parts of complex numbers.
+    """
+    shapes = [cx.shape(slot)[: -1 if pairs else None] for slot in slots]
     try:
         equation = with_ones_apart(equation, shapes)
     except ValueError as error:
         raise cx.refuse_size(str(error)) from error
     sizes = sizes_of(equation.terms, shapes)
-    steps, result = plan_of(equation, find_path(equation, sizes) if path is None else path, sizes)
+    path = find_path(equation, sizes) if path is None else path
+    steps, result = plan_of(equation, path, sizes, small_right=pairs)
     if result < len(slots):
         cx.alias(output, slots[result])
         return
@@ -81,7 +91,33 @@ def contract(
     for number, step in enumerate(steps, len(slots)):
         shape = [sizes[label] for label in step.labels]
         read = tuple(numbered[i] for i in step.inputs)
-        numbered.append(_emit(cx, step, read, shape, semiring, target if number == result else -1))
+        into = target if number == result else -1
+        if pairs:
+            step = on_pairs(step, tuple(len(cx.shape(slot)) - 1 for slot in read))  # noqa: PLW2901
+            numbered.append(_emit_pairs(cx, step, read, [*shape, 2], semiring, into))
+        else:
+            numbered.append(_emit(cx, step, read, shape, semiring, into))
+
+
+def _emit_pairs(
+    cx: ProgramBuilder,
+    step: Step,
+    read: tuple[int, ...],
+    shape: Sequence[Dim],
+    semiring: Semiring,
+    target: int,
+) -> int:
+    """As ``_emit``, for a step on pairs."""
+    if step.op == DOT:
+        read = (read[0], matrices(cx, read[1]))
+    if step.op != COMBINE:
+        return _emit(cx, step, read, shape, semiring, target)
+    a, b = (_aligned(cx, *each, len(shape)) for each in zip(read, step.dims, strict=True))
+    addends = product(cx, a, b)
+    if target < 0:
+        return cx.emit_new("Add", addends, shape)
+    cx.emit("Add", addends, (target,))
+    return target
 
 
 def _emit(
