@@ -180,6 +180,15 @@ def test_the_memory_that_is_too_small_is_named() -> None:
         plan_staged(lowered(source), DRAM, near, place=place)
 
 
+def test_a_place_that_is_no_memory_is_told() -> None:
+    source = lowered(f"g (float[{SIDE}] x) => (float[{SIDE}] y) {{ y = Neg(x) }}")
+    near = [Memory("acts", BYTES), Memory("weights", BYTES)]
+    with pytest.raises(UsageError, match="the memories are 'acts', 'weights'"):
+        plan_staged(source, DRAM, near)
+    with pytest.raises(UsageError, match="puts an operand of Neg into 'acts'"):
+        tile_to_fit(source, 32, (0,), place=place)
+
+
 def test_tiles_share_what_they_read_and_it_stays_near() -> None:
     """In four boxes of two filters and half of the rows, each half of the weights is loaded once."""
     source = (

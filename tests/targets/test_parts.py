@@ -220,3 +220,26 @@ def test_the_saved_model_carries_the_body_of_a_compound(tmp_path: Path) -> None:
     smelt.save(artifact.model, tmp_path / "m.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
     np.testing.assert_allclose(session.run(None, {"x": X})[0], artifact(X)[0], rtol=1e-6)
+
+
+def test_why_nodes_go_to_the_fallback_is_in_the_report() -> None:
+    def no_exp(node: ir.Node) -> bool | str:
+        return node.op_type != "Exp" or "it has no table for it"
+
+    picky = replace(
+        registry.find_target("host"),
+        name="picky",
+        limits=Limits(operators=frozenset({("", "Neg"), ("", "Exp"), ("", "Abs")})),
+        accepts=no_exp,
+        fallback="host",
+        cost=lambda nodes: 1.0 if any(node.op_type == "Abs" for node in nodes) else 0.0,
+    )
+    source = (
+        "g (float[4] x) => (float[4] y) { a = Neg(x) b = Exp(a) c = Exp(b) d = Tanh(c) y = Abs(d) }"
+    )
+    artifact = smelt.compile(text.parse(source), target=picky)
+    assert [(e["operator"], e["why"], e["count"]) for e in artifact.report["elsewhere"]] == [
+        ("Exp", "it has no table for it", 2),
+        ("Tanh", "no selection rule and no decomposition produces it", 1),
+        ("Abs", "its region costs more than it saves", 1),
+    ]

@@ -6,7 +6,7 @@ each is live. One arena without a limit is the special case that ``memory.py`` p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -51,6 +51,23 @@ Place: TypeAlias = Callable[[Instruction, int | None], str]
 def one_place(instruction: Instruction, operand: int | None) -> str:
     """All in the one memory."""
     return ""
+
+
+def checked(place: Place, names: Collection[str]) -> Place:
+    """``place``, which raises UsageError E660 for a memory that is not among ``names``."""
+
+    def placed(instruction: Instruction, operand: int | None) -> str:
+        name = place(instruction, operand)
+        if name not in names:
+            raise UsageError(
+                "E660",
+                f"`place` puts an operand of {instruction.op} into {name!r}",
+                why=f"the memories are {', '.join(map(repr, names))}",
+                fix="where there are several, give place=, a function of instruction and operand",
+            )
+        return name
+
+    return placed
 
 
 @dataclass(frozen=True)

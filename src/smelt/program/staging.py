@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from smelt.errors import Unsupported
 from smelt.program.instruction import AttributeValue, DotDims, Instruction, Program
-from smelt.program.memories import Memory, Place, SpacesPlan, one_place, plan_spaces
+from smelt.program.memories import Memory, Place, SpacesPlan, checked, one_place, plan_spaces
 from smelt.program.memory import aligned
 from smelt.program.overlap import LOAD, STORE, overlapped
 from smelt.program.storage import NeedsOf, no_needs
@@ -80,7 +80,7 @@ def stage(
     memories = {memory.name: memory for memory in several}
     if len(several) == 1:
         place = lambda instruction, operand: several[0].name  # noqa: E731
-    stager = _Stager(program, home, memories, place)
+    stager = _Stager(program, home, memories, checked(place, memories))
     for step, instruction in enumerate(program.instructions):
         stager.step(step, instruction, needs_of(instruction).workspace)
     return overlapped(stager.made, stager.live, memories) if double_buffer else stager.made

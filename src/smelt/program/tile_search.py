@@ -13,7 +13,7 @@ from math import prod
 from typing import TypeAlias
 
 from smelt.program.instruction import Instruction, Program
-from smelt.program.memories import Place, one_place
+from smelt.program.memories import Place, checked, one_place
 from smelt.program.memory import aligned
 from smelt.program.storage import NeedsOf, no_needs
 from smelt.program.tile_regions import REGIONS, Box, RegionOf
@@ -65,6 +65,7 @@ def tile_to_fit(
     """
     tiled = replace(program, slots=list(program.slots), instructions=[])
     budgets = budget if isinstance(budget, Mapping) else {"": budget}
+    place = checked(place, budgets)
     search = _Search(tiled, budgets, axes, regions, needs_of, place, align, deepest, cost)
     for instruction in program.instructions:
         tiled.instructions += search.tiles(instruction) or [instruction]
@@ -85,6 +86,7 @@ def misfit(
     """Why ``tile_to_fit`` with the same arguments leaves an instruction of ``program`` too large;
     empty if it leaves none. For ``accepts``, of a node that ``lower_alone`` made a program of."""
     budgets = budget if isinstance(budget, Mapping) else {"": budget}
+    place = checked(place, budgets)
     search = _Search(program, budgets, axes, regions, needs_of, place, align, deepest, bytes_moved)
     found = (search.misfit(instruction) for instruction in program.instructions)
     return next((why for why in found if why), "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -38,16 +38,34 @@ def run_phases(
         selection = select_around(model, target, own, lambda: select(model, rules))
         told.note(nodes=sum(1 for _ in scope.nodes(model)))
     parts: list[Part] = []
+    refused: dict[ir.Node, str] = {}
     if fallback is not None:
         with span("partition", target=target.name) as told:
-            parts = partition(model.graph, lambda node: not refusal(target, node), target.cost)
+            refused = {node: refusal(target, node) for node in model.graph}
+            parts = partition(model.graph, lambda node: not refused[node], target.cost)
             told.note(parts=len(parts))
     if fallback is None or all(part.taken for part in parts):
         artifact = emit_selected(model, target, own)
     else:
+        left = elsewhere(parts, refused)
         artifact = compose(model, parts, (target, own), fallback, prepare)
+        artifact.report["elsewhere"] = left
     artifact.report.setdefault("select", selection.to_json())
     return artifact
+
+
+def elsewhere(parts: Sequence[Part], refused: Mapping[ir.Node, str]) -> list[dict[str, Any]]:
+    """Why nodes go to the fallback: for each operator and reason how many, and one by name."""
+    found: dict[tuple[str, str], list[ir.Node]] = {}
+    for part in parts:
+        for node in () if part.taken else part.nodes:
+            name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+            why = refused[node] or "its region costs more than it saves"
+            found.setdefault((name, why), []).append(node)
+    return [
+        {"operator": name, "why": why, "count": len(nodes), "node": nodes[0].name}
+        for (name, why), nodes in found.items()
+    ]
 
 
 def phases(target: Target[Any, Any]) -> dict[str, str]:
