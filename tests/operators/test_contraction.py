@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from smelt.errors import UsageError
-from smelt.operators.contraction import find_path, parse, plan_of, sizes_of, with_ones_apart
+from smelt.operators.contraction import find_path, parse, sizes_of, with_ones_apart
+from smelt.operators.contraction_steps import (
+    plan_of,
+)
 
 EQUATIONS = {
     "ab,bc": ([2, 2], ("a", "c")),

@@ -1,15 +1,12 @@
-"""How an einsum of any operands is computed: a path of pairs, and the steps of each.
+"""Equations of contractions, the sizes of their labels, and the path by which operands meet.
 
-The path is that of opt_einsum. Before it, each operand loses what no other has: dims that are
-named twice become diagonals, and dims that only this operand has are summed. What computes steps
-(Programs, models, NumPy) reads them from ``plan_of``.
+The path is that of opt_einsum.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from math import prod
+from dataclasses import dataclass
 
 from smelt.errors import UsageError
 from smelt.ir.shapes import Dim, same_dim
@@ -17,33 +14,8 @@ from smelt.ir.shapes import Dim, same_dim
 Labels = tuple[str, ...]
 Path = Sequence[Sequence[int]]
 
-DIAGONAL, SQUEEZE, REDUCE, DOT, COMBINE, TRANSPOSE = (
-    "Diagonal",
-    "Squeeze",
-    "Reduce",
-    "DotGeneral",
-    "Combine",
-    "Transpose",
-)
 UNKNOWN_SIZE = 64
 """What a symbolic dim counts as when a path is chosen."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step: ``inputs`` are numbers of operands, then of results in order; ``labels`` its own.
-
-    ``axes`` are the dim of the result that each dim becomes (Diagonal), the dims that go (Squeeze,
-    Reduce), or the permutation (Transpose); ``dims`` are those of a DotGeneral, contracting and
-    batch, of each side, or the dims of the result that each side of a Combine has, which multiplies
-    by broadcasting.
-    """
-
-    op: str
-    inputs: tuple[int, ...]
-    labels: Labels
-    axes: tuple[int, ...] = ()
-    dims: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -192,113 +164,3 @@ def _check_path(path: Sequence[tuple[int, ...]], count: int) -> None:
         raise UsageError(
             "E693", f"the path leaves {left} operands", fix="name pairs until one is left"
         )
-
-
-@dataclass
-class _Planner:
-    """Operands and results by number: the labels of each, and the steps so far."""
-
-    sizes: Mapping[str, Dim]
-    labels: list[Labels] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
-
-    def add(self, op: str, inputs: tuple[int, ...], labels: Sequence[str], **what: object) -> int:
-        self.steps.append(Step(op, inputs, tuple(labels), **what))  # type: ignore[arg-type]
-        self.labels.append(tuple(labels))
-        return len(self.labels) - 1
-
-    def size(self, number: int) -> int:
-        """The elements of an operand, symbolic dims at a guess."""
-        sizes = (self.sizes[label] for label in self.labels[number])
-        return prod(size if isinstance(size, int) else UNKNOWN_SIZE for size in sizes)
-
-    def diagonal(self, number: int) -> int:
-        labels = self.labels[number]
-        once = tuple(dict.fromkeys(labels))
-        if len(once) == len(labels):
-            return number
-        axes = tuple(once.index(label) for label in labels)
-        return self.add(DIAGONAL, (number,), once, axes=axes)
-
-    def summed(self, number: int, kept: set[str]) -> int:
-        labels = self.labels[number]
-        axes = tuple(i for i, label in enumerate(labels) if label not in kept)
-        if not axes:
-            return number
-        left = [label for label in labels if label in kept]
-        ones = all(self.sizes.get(labels[axis]) == 1 for axis in axes)
-        return self.add(SQUEEZE if ones else REDUCE, (number,), left, axes=axes)
-
-    def product(self, a: int, b: int, kept: set[str], wanted: Labels | None) -> int:
-        """One DotGeneral, whose batch dims come as in ``wanted``, if that is given.
-
-        Where nothing is summed, it is a product by broadcasting, in the order of ``wanted``.
-        """
-        x, y = self.labels[a], self.labels[b]
-        shared = [label for label in x if label in y]
-        batch = [label for label in (wanted or x) if label in shared and label in kept]
-        summed = [label for label in shared if label not in kept]
-        free = [[label for label in side if label not in shared] for side in (x, y)]
-        if not summed:
-            return self._combined(a, b, wanted or (*x, *free[1]))
-        if wanted == (*batch, *free[1], *free[0]) != (*batch, *free[0], *free[1]):
-            a, b = b, a
-        return self._dot(a, b, batch, summed)
-
-    def _combined(self, a: int, b: int, labels: Labels) -> int:
-        sides = []
-        for number in (a, b):
-            own = self.labels[number]
-            order = tuple(label for label in labels if label in own)
-            perm = tuple(own.index(label) for label in order)
-            sides.append(
-                number if order == own else self.add(TRANSPOSE, (number,), order, axes=perm)
-            )
-        dims = tuple(tuple(labels.index(label) for label in self.labels[side]) for side in sides)
-        return self.add(COMBINE, tuple(sides), labels, dims=dims)
-
-    def _dot(self, a: int, b: int, batch: Sequence[str], summed: Sequence[str]) -> int:
-        x, y = self.labels[a], self.labels[b]
-        dims = tuple(
-            tuple(side.index(label) for label in group)
-            for group in (summed, batch)
-            for side in (x, y)
-        )
-        shared = {*summed, *batch}
-        free = [label for label in (*x, *y) if label not in shared]
-        return self.add(DOT, (a, b), (*batch, *free), dims=dims)
-
-
-def plan_of(
-    equation: Equation, path: Path, sizes: Mapping[str, Dim], *, small_right: bool = False
-) -> tuple[list[Step], int]:
-    """The steps that contract operands by ``path``, and the number of what is the result.
-
-    ``sizes`` tell which dims are 1, so that a sum is none. With ``small_right``, the smaller one of
-    two operands comes second where their order is free.
-    """
-    made = _Planner(sizes, list(equation.terms))
-    out = equation.out
-    readers: dict[str, int] = dict.fromkeys(out, 1)
-    alive = [made.diagonal(number) for number in range(len(equation.terms))]
-    for number in alive:
-        for label in made.labels[number]:
-            readers[label] = readers.get(label, 0) + 1
-    needed = {label for label, count in readers.items() if count > 1}
-    alive = [made.summed(number, needed) for number in alive]
-    for pair in path:
-        a, b = (alive[i] for i in pair)
-        alive = [number for i, number in enumerate(alive) if i not in pair]
-        for label in (*made.labels[a], *made.labels[b]):
-            readers[label] -= 1
-        kept = {label for label in (*made.labels[a], *made.labels[b]) if readers[label]}
-        if alive and small_right and made.size(b) > made.size(a):
-            a, b = b, a
-        alive.append(made.product(a, b, kept, None if alive else out))
-        for label in made.labels[alive[-1]]:
-            readers[label] += 1
-    result = alive[0]
-    if made.labels[result] != out:
-        perm = tuple(made.labels[result].index(label) for label in out)
-        result = made.add(TRANSPOSE, (result,), out, axes=perm)
-    return made.steps, result

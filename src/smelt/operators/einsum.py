@@ -17,18 +17,15 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.shapes import Dim
 from smelt.operators import dot_general
-from smelt.operators.contraction import (
+from smelt.operators.contraction import Path, find_path, parse, sizes_of
+from smelt.operators.contraction_steps import (
     COMBINE,
     DIAGONAL,
     DOT,
     REDUCE,
     SQUEEZE,
-    Path,
     Step,
-    find_path,
-    parse,
     plan_of,
-    sizes_of,
 )
 from smelt.operators.declare import (
     Attribute,

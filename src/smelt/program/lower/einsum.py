@@ -7,21 +7,16 @@ from typing import Any
 
 import onnx_ir as ir
 
-from smelt.operators.contraction import (
+from smelt.operators.contraction import Equation, Path, find_path, parse, sizes_of, with_ones_apart
+from smelt.operators.contraction_steps import (
     COMBINE,
     DOT,
     REDUCE,
     SQUEEZE,
-    Equation,
-    Path,
     Step,
-    find_path,
-    parse,
     plan_of,
-    sizes_of,
-    with_ones_apart,
 )
-from smelt.operators.contraction import (
+from smelt.operators.contraction_steps import (
     DIAGONAL as EQUAL_PLACES,
 )
 from smelt.operators.einsum import OPERATOR, path_in

@@ -12,7 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from smelt.operators.contraction import COMBINE, DIAGONAL, DOT, TRANSPOSE, Step
+from smelt.operators.contraction_steps import (
+    COMBINE,
+    DIAGONAL,
+    DOT,
+    TRANSPOSE,
+    Step,
+)
 from smelt.program.lower.builder import ProgramBuilder
 
 PAIR = "\N{DOUBLE-STRUCK CAPITAL C}"

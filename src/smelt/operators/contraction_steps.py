@@ -1,0 +1,202 @@
+"""The steps of a contraction of any operands: what prepares each, products of pairs, a last order.
+
+Before they meet, each operand loses what no other has: dims that are named twice become diagonals,
+and dims that only this operand has are summed. Results in between are written in the order that
+what reads them would like, as far as a product can. What computes steps (Programs, models, NumPy)
+reads them from ``plan_of``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from smelt.ir.shapes import Dim
+from smelt.operators.contraction import UNKNOWN_SIZE, Equation, Labels, Path
+
+DIAGONAL, SQUEEZE, REDUCE, DOT, COMBINE, TRANSPOSE = (
+    "Diagonal",
+    "Squeeze",
+    "Reduce",
+    "DotGeneral",
+    "Combine",
+    "Transpose",
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: ``inputs`` are numbers of operands, then of results in order; ``labels`` its own.
+
+    ``axes`` are the dim of the result that each dim becomes (Diagonal), the dims that go (Squeeze,
+    Reduce), or the permutation (Transpose); ``dims`` are those of a DotGeneral, contracting and
+    batch, of each side, or the dims of the result that each side of a Combine has, which multiplies
+    by broadcasting.
+    """
+
+    op: str
+    inputs: tuple[int, ...]
+    labels: Labels
+    axes: tuple[int, ...] = ()
+    dims: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass
+class _Planner:
+    """Operands and results by number: the labels of each, and the steps so far."""
+
+    sizes: Mapping[str, Dim]
+    labels: list[Labels] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+
+    def add(self, op: str, inputs: tuple[int, ...], labels: Sequence[str], **what: object) -> int:
+        self.steps.append(Step(op, inputs, tuple(labels), **what))  # type: ignore[arg-type]
+        self.labels.append(tuple(labels))
+        return len(self.labels) - 1
+
+    def size(self, number: int) -> int:
+        """The elements of an operand, symbolic dims at a guess."""
+        sizes = (self.sizes[label] for label in self.labels[number])
+        return prod(size if isinstance(size, int) else UNKNOWN_SIZE for size in sizes)
+
+    def diagonal(self, number: int) -> int:
+        labels = self.labels[number]
+        once = tuple(dict.fromkeys(labels))
+        if len(once) == len(labels):
+            return number
+        axes = tuple(once.index(label) for label in labels)
+        return self.add(DIAGONAL, (number,), once, axes=axes)
+
+    def summed(self, number: int, kept: set[str]) -> int:
+        labels = self.labels[number]
+        axes = tuple(i for i, label in enumerate(labels) if label not in kept)
+        if not axes:
+            return number
+        left = [label for label in labels if label in kept]
+        ones = all(self.sizes.get(labels[axis]) == 1 for axis in axes)
+        return self.add(SQUEEZE if ones else REDUCE, (number,), left, axes=axes)
+
+    def product(self, a: int, b: int, wanted: Labels) -> int:
+        """One DotGeneral, whose batch dims come as in ``wanted``, or its sides the other way round.
+
+        Where nothing is summed, it is a product by broadcasting, in the order of ``wanted``.
+        """
+        x, y = self.labels[a], self.labels[b]
+        shared = [label for label in x if label in y]
+        batch = [label for label in wanted if label in shared]
+        summed = [label for label in shared if label not in wanted]
+        if not summed:
+            return self._combined(a, b, wanted)
+        return self._dot(a, b, batch, summed)
+
+    def _combined(self, a: int, b: int, labels: Labels) -> int:
+        sides = []
+        for number in (a, b):
+            own = self.labels[number]
+            order = tuple(label for label in labels if label in own)
+            perm = tuple(own.index(label) for label in order)
+            sides.append(
+                number if order == own else self.add(TRANSPOSE, (number,), order, axes=perm)
+            )
+        dims = tuple(tuple(labels.index(label) for label in self.labels[side]) for side in sides)
+        return self.add(COMBINE, tuple(sides), labels, dims=dims)
+
+    def _dot(self, a: int, b: int, batch: Sequence[str], summed: Sequence[str]) -> int:
+        x, y = self.labels[a], self.labels[b]
+        dims = tuple(
+            tuple(side.index(label) for label in group)
+            for group in (summed, batch)
+            for side in (x, y)
+        )
+        shared = {*summed, *batch}
+        free = [label for label in (*x, *y) if label not in shared]
+        return self.add(DOT, (a, b), (*batch, *free), dims=dims)
+
+
+def plan_of(
+    equation: Equation, path: Path, sizes: Mapping[str, Dim], *, small_right: bool = False
+) -> tuple[list[Step], int]:
+    """The steps that contract operands by ``path``, and the number of what is the result.
+
+    ``sizes`` tell which dims are 1, so that a sum is none. With ``small_right``, the smaller one of
+    two operands comes second where their order is free.
+    """
+    made = _Planner(sizes, list(equation.terms))
+    alive = [made.diagonal(number) for number in range(len(equation.terms))]
+    counts: dict[str, int] = dict.fromkeys(equation.out, 1)
+    for number in alive:
+        for label in made.labels[number]:
+            counts[label] = counts.get(label, 0) + 1
+    alive = [
+        made.summed(number, {k for k, count in counts.items() if count > 1}) for number in alive
+    ]
+    tree = _Tree([made.labels[number] for number in alive], path, equation.out)
+    for left, right, wanted in tree.pairs():
+        a, b = alive[left], alive[right]
+        if small_right and len(alive) < len(tree.labels) - 1 and made.size(b) > made.size(a):
+            a, b = b, a
+        alive.append(made.product(a, b, wanted))
+    result = alive[-1]
+    if made.labels[result] != equation.out:
+        perm = tuple(made.labels[result].index(label) for label in equation.out)
+        result = made.add(TRANSPOSE, (result,), equation.out, axes=perm)
+    return made.steps, result
+
+
+class _Tree:
+    """Which operands and results meet, by number, and the order that each is wanted in.
+
+    ``labels[i]`` are those of operand or result ``i``, in that order.
+    """
+
+    def __init__(self, terms: Sequence[Labels], path: Path, out: Labels) -> None:
+        self.labels = list(terms)
+        self.children: list[tuple[int, int]] = []
+        counts: dict[str, int] = dict.fromkeys(out, 1)
+        for term in terms:
+            for label in term:
+                counts[label] = counts.get(label, 0) + 1
+        alive = list(range(len(terms)))
+        for pair in path:
+            a, b = (alive[i] for i in pair)
+            alive = [*(number for i, number in enumerate(alive) if i not in pair), len(self.labels)]
+            every = dict.fromkeys((*self.labels[a], *self.labels[b]))
+            for label in (*self.labels[a], *self.labels[b]):
+                counts[label] -= 1
+            self.children.append((a, b))
+            self.labels.append(tuple(label for label in every if counts[label]))
+            for label in self.labels[-1]:
+                counts[label] += 1
+        self.labels[-1] = out
+        for number in range(len(self.labels) - 1, len(terms) - 1, -1):
+            self._want(len(terms), number)
+
+    def pairs(self) -> list[tuple[int, int, Labels]]:
+        """Left, right, and the order that their product is wanted in."""
+        first = len(self.labels) - len(self.children)
+        return [(a, b, self.labels[first + i]) for i, (a, b) in enumerate(self.children)]
+
+    def _want(self, leaves: int, number: int) -> None:
+        """Order the operands of a result for it: batch, free and summed dims, then summed, free."""
+        wanted = self.labels[number]
+        a, b = self.children[number - leaves]
+        place = {label: i for i, label in enumerate(wanted)}
+        only = [
+            [place[label] for label in self.labels[side] if label not in self.labels[other]]
+            for side, other in ((a, b), (b, a))
+        ]
+        if only[0] and only[1] and min(only[1]) < min(only[0]):
+            a, b = b, a
+            self.children[number - leaves] = (a, b)
+        x, y = self.labels[a], self.labels[b]
+        batch = [label for label in wanted if label in x and label in y]
+        fixed = x if a < leaves or b >= leaves else y
+        summed = [label for label in fixed if label in x and label in y and label not in place]
+        free = [
+            [n for n in wanted if n in side and n not in other] for side, other in ((x, y), (y, x))
+        ]
+        if a >= leaves:
+            self.labels[a] = (*batch, *free[0], *summed)
+        if b >= leaves:
+            self.labels[b] = (*batch, *summed, *free[1])
