@@ -8,8 +8,14 @@ from typing import Any
 
 import pytest
 
+from smelt.frontends.onnx import to_proto
+from smelt.ir import text
 from smelt.targets.ort import measure
 from smelt.targets.ort.choices import CHOICES
+
+MODEL = to_proto(
+    text.parse("g (float[4,8] x) => (float[4,8] y) { t = Relu(x) y = Relu(t) }")
+).SerializeToString()
 
 
 def test_the_table_is_written(
@@ -36,3 +42,21 @@ def test_refuses(smelt: Any, code: str, arguments: list[str]) -> None:
     done = smelt(*arguments, "--json")
     assert done.exit_code == 2
     assert json.loads(done.stdout)["error"]["code"] == code
+
+
+def test_a_model_is_tuned_as_it_is_compiled(smelt: Any, document: Any, tmp_path: Path) -> None:
+    model = tmp_path / "m.onnx"
+    model.write_bytes(MODEL)
+    folder = tmp_path / "out"
+    told = document(
+        smelt("compile", model, "--target", "ort", "--tune", "1", "-o", folder, "--json")
+    )
+    assert told["tune"]["threads"] == 1
+    assert {path.name for path in folder.iterdir()} == {"model.onnx", "session.json"}
+
+
+def test_other_targets_are_not_tuned(smelt: Any, tmp_path: Path) -> None:
+    model = tmp_path / "m.onnx"
+    model.write_bytes(MODEL)
+    done = smelt("compile", model, "--target", "c", "--tune", "1", "--json")
+    assert json.loads(done.stdout)["error"]["code"] == "E637"

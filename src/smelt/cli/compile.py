@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -24,6 +25,7 @@ from smelt.cli.given import Samples
 from smelt.cli.layout import table
 from smelt.cli.progress import size_of
 from smelt.cli.tracing import Input, Static, Weights, parse_inputs, parse_static
+from smelt.cli.tuning import Tuning
 from smelt.cli.watching import Watching
 from smelt.errors import UsageError
 
@@ -76,6 +78,7 @@ def compile_(
     opset: Annotated[int | None, typer.Option(help="Raise the ONNX opset to this first.")] = None,
     x64: Annotated[bool, typer.Option("--x64", help="Trace with 64-bit types.")] = False,
     *,
+    tuning: Tuning,
     watching: Watching,
 ) -> None:
     """Compile an ONNX model or a JAX function for a target.
@@ -104,7 +107,8 @@ def compile_(
         watching.over(doing, source, STANDARD, reads=[source]) as seen,
         watching_phases(*watchers),
     ):
-        artifact = compile_model(
+        make = compile_model if tuning.tune is None else partial(tuning.compile, seen.shown.say)
+        artifact = make(
             given,
             *positional,
             target=target,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -45,14 +47,22 @@ class OrtArtifact(Artifact):
 
         Raises UsageError E631 without onnxruntime, E663 for options that a session does not have.
         """
+        return self.opener(**changes)()
+
+    def opener(self, **changes: Any) -> Callable[[], Session]:
+        """What opens such a session each time that it is called; the file is made once."""
         advice = SessionAdvice.from_json({**self.advice.to_json(), **changes})
         (name,) = (name for name in self.files if name.endswith(".onnx"))
         if len(self.files) == 2:
-            return open_session(self.files[name], advice)
-        # Weights of more than a protobuf holds are read from the file beside the model.
-        with tempfile.TemporaryDirectory() as folder:
-            self.save(folder)
-            return open_session(Path(folder) / name, advice)
+            return partial(open_session, self.files[name], advice)
+
+        def from_folder() -> Session:
+            # Weights of more than a protobuf holds are read from the file beside the model.
+            with tempfile.TemporaryDirectory() as folder:
+                self.save(folder)
+                return open_session(Path(folder) / name, advice)
+
+        return from_folder
 
 
 def write_model(plan: Plan[None, None]) -> OrtArtifact:

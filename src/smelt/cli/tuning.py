@@ -1,0 +1,80 @@
+"""The options by which a compile times ways to run its result, and takes the fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from smelt.cli.arguments import bind_dims
+from smelt.errors import UsageError
+
+if TYPE_CHECKING:
+    from smelt.targets.base import Artifact
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How long to time, with how many threads, and at what sizes of symbolic dims."""
+
+    tune: Annotated[
+        float | None,
+        typer.Option(
+            "--tune", metavar="SECONDS", min=0.0, help="Time ways to run it here; for target ort."
+        ),
+    ] = None
+    tune_dim: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tune-dim", metavar="NAME=SIZE", help="A symbolic dim while --tune times; else 1."
+        ),
+    ] = None
+    threads: Annotated[int, typer.Option(min=1, help="Threads that --tune times with.")] = 1
+
+    def compile(
+        self,
+        say: Callable[[str], None],
+        source: Any,
+        *specs: Any,
+        target: str,
+        pipeline: str,
+        dims: Mapping[str, int | tuple[int, int]] | None,
+        opset: int | None,
+        x64: bool,
+        tracing: Mapping[str, Any] | None,
+        observers: object,
+        fallback: str | None,
+        strict: bool,
+        **options: Any,
+    ) -> Artifact:
+        """Like ``compile_model``; many compiles are made, so ``observers`` see none of them.
+
+        Raises UsageError E637 for a target that runs elsewhere than in ONNX Runtime.
+        """
+        from smelt.compiler import load, trace
+        from smelt.tuning import tune_model
+
+        assert self.tune is not None
+        if target != "ort" or fallback is not None:
+            raise UsageError(
+                "E637",
+                "--tune times sessions of ONNX Runtime",
+                fix="--target ort, and no --fallback",
+            )
+        if callable(source):
+            more: dict[str, Any] = {} if opset is None else {"opset": opset}
+            model = trace(source, *specs, x64=x64, strict=strict, **(tracing or {}), **more)
+        else:
+            model = load(source, opset=opset)
+        return tune_model(
+            model,
+            seconds=self.tune,
+            sizes=bind_dims(self.tune_dim),
+            dims=dims,
+            threads=self.threads,
+            pipeline=pipeline,
+            options=options,
+            say=say,
+        )

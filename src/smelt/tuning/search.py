@@ -1,0 +1,172 @@
+"""Find the fastest setup of a model, greedily: one thing changed at a time, and kept if it pays.
+
+Each candidate is timed against the best so far, by turns. What wins in the end is timed against the
+source once more, with sessions opened anew: if it is slower, the artifact is the source as it came.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import onnx_ir as ir
+
+from smelt.compiler import Source, load
+from smelt.frontends.onnx import clone
+from smelt.ir.bounds import note_bounds
+from smelt.ir.text import canonical
+from smelt.passes.interface.materialize_symbolic_dims import bind_dims
+from smelt.runtime.inputs import random_inputs
+from smelt.runtime.interface import interface_of
+from smelt.runtime.named_inputs import Given, choose_inputs
+from smelt.runtime.session import SessionAdvice
+from smelt.targets.ort.artifact import OrtArtifact
+from smelt.tuning.race import Standing, race
+from smelt.tuning.setup import Setup
+
+PAYS = 0.99
+"""A change is kept if it takes at most this part of the time, no session of it took longer, and a
+second race says so, too."""
+
+QUICKER = 0.9
+"""Or if it takes no longer, and a session of it is opened in this part of the time."""
+
+HARMLESS = 1.005
+
+NOISE = 1.02
+"""The source is taken instead of a result that takes more than this part of its time."""
+
+RACES = 24
+"""Races that the seconds are divided among; the last takes four parts."""
+
+
+def tune_model(
+    source: Source,
+    *,
+    seconds: float,
+    sizes: Mapping[str, int] | None = None,
+    dims: Mapping[str, int | tuple[int, int]] | None = None,
+    inputs: Given | None = None,
+    threads: int = 1,
+    pipeline: str = "default",
+    options: Mapping[str, str] | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> OrtArtifact:
+    """``source`` for the target ``ort``, timed on this machine with so many ``threads``.
+
+    ``sizes`` are those of symbolic dims while it is timed, else 1; they stay symbolic, but for
+    those that ``dims`` binds. ``inputs`` are arrays by name, others are made up. ``options`` are
+    further ones of the target. What was tried, and what each took, is in
+    ``artifact.report["tune"]``.
+
+    Raises the errors of a compile, and InvalidModel E321 if the source does not run.
+    """
+    model = clone(source) if isinstance(source, ir.Model) else load(source)
+    if dims:
+        bind_dims(model, {name: n for name, n in dims.items() if not isinstance(n, tuple)})
+        note_bounds(model, {name: n for name, n in dims.items() if isinstance(n, tuple)})
+    search = _Search(model, seconds, sizes or {}, inputs or {}, threads, dict(options or {}))
+    search.say = say
+    return search.found(Setup(pipeline, advice=SessionAdvice(threads=threads)))
+
+
+class _Search:
+    """One search: the model, its inputs, and what was tried so far."""
+
+    def __init__(
+        self,
+        model: ir.Model,
+        seconds: float,
+        sizes: Mapping[str, int],
+        inputs: Given,
+        threads: int,
+        options: dict[str, str],
+    ) -> None:
+        self.model, self.threads, self.options = model, threads, options
+        self.slice = seconds / RACES
+        self.until = time.perf_counter() + seconds * (RACES - 4) / RACES
+        self.say: Callable[[str], None] = print
+        self.tried: list[dict[str, Any]] = []
+        make = lambda at, seed, mode: random_inputs(model, at, seed, mode)  # noqa: E731
+        chosen = choose_inputs(interface_of(model), inputs, make, sizes)
+        names = [port.name for port in interface_of(model).inputs]
+        self.feeds = {n: v for n, v in zip(names, chosen.values, strict=True) if v is not None}
+        self.sizes = chosen.sizes
+
+    def found(self, first: Setup) -> OrtArtifact:
+        """The artifact of the best setup, its report with what was tried."""
+        untouched = Setup(untouched=True, advice=SessionAdvice(threads=self.threads))
+        source = self.made(untouched)
+        best, artifact = untouched, source
+        best, artifact = self.better(best, artifact, [("as compiled", first)])
+        best, artifact = self.better(best, artifact, best.sessions_beside())
+        if not best.untouched:
+            best, artifact = self.better(best, artifact, best.graphs_beside(artifact))
+        final = self.against(source, artifact, 4 * self.slice)
+        if final.ratio > NOISE:
+            best, artifact = untouched, source
+        artifact.report["tune"] = {
+            "threads": self.threads,
+            "sizes": self.sizes,
+            "tried": self.tried,
+            "source taken": best.untouched,
+            "against the source": None if best.untouched else final.to_json(),
+            "session": best.advice.to_json(),
+        }
+        return artifact
+
+    def better(
+        self, best: Setup, artifact: OrtArtifact, candidates: Iterable[tuple[str, Setup]]
+    ) -> tuple[Setup, OrtArtifact]:
+        """``best``, or what it became by those of ``candidates`` that pay on top of one another."""
+        origin = best
+        for what, candidate in list(candidates):
+            if time.perf_counter() > self.until:
+                self.tried.append({"what": what, "taken": False, "why": "no time was left"})
+                continue
+            self.say(f"trying {what}")
+            changed = candidate if best is origin else _merged(origin, best, candidate)
+            made = self.made(changed)
+            if changed.advice == best.advice and _same(made, artifact):
+                self.tried.append({"what": what, "taken": False, "why": "it is the same graph"})
+                continue
+            standing = self.against(artifact, made, self.slice)
+            taken = _pays(standing) and _pays(self.against(artifact, made, self.slice))
+            self.tried.append({"what": what, "taken": taken, **standing.to_json()})
+            if taken:
+                best, artifact = changed, made
+        return best, artifact
+
+    def made(self, setup: Setup) -> OrtArtifact:
+        return setup.artifact(self.model, self.options)
+
+    def against(self, one: OrtArtifact, other: OrtArtifact, seconds: float) -> Standing:
+        """How ``other`` stands against ``one``."""
+        return race([one.opener(), other.opener()], self.feeds, seconds, self.threads)[1]
+
+
+def _same(one: OrtArtifact, other: OrtArtifact) -> bool:
+    return canonical(one.model) == canonical(other.model)
+
+
+def _pays(standing: Standing) -> bool:
+    if standing.ratio <= PAYS and standing.high <= 1:
+        return True
+    return standing.ratio <= HARMLESS and standing.creation <= QUICKER
+
+
+def _merged(origin: Setup, best: Setup, candidate: Setup) -> Setup:
+    """What ``candidate`` changes of ``origin``, on top of ``best``."""
+    changes = {
+        name: value
+        for name, value in vars(candidate.advice).items()
+        if value != getattr(origin.advice, name)
+    }
+    return replace(
+        best,
+        passes=best.passes | candidate.passes,
+        kept=best.kept | candidate.kept,
+        advice=replace(best.advice, **changes),
+    )

@@ -1,0 +1,82 @@
+"""A setup is one way to run a model: a compile with some things left out, and session options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import onnx_ir as ir
+
+from smelt.compiler import compile_model
+from smelt.passes.pipeline import Fixpoint, parse, to_text, without
+from smelt.runtime.session import SessionAdvice
+from smelt.targets.ort import ort
+from smelt.targets.ort.artifact import OrtArtifact, OrtFiles
+
+SKIP_NORM = ("SkipLayerNormFusion", "EmbedLayerNormFusion")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """``passes`` are left out of ``pipeline``, ``kept`` are choices that stay as the model has
+    them; ``untouched`` is the source as it came, through no pass and no choice."""
+
+    pipeline: str = "default"
+    passes: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
+    untouched: bool = False
+    advice: SessionAdvice = field(default_factory=SessionAdvice)
+
+    def artifact(self, source: ir.Model, options: dict[str, str]) -> OrtArtifact:
+        """The source compiled so."""
+        steps = without(parse(self.pipeline), self.passes)
+        given: dict[str, Any] = {**options, "keep": ",".join(sorted(self.kept))}
+        text = to_text(steps)
+        if self.untouched:
+            given, text = {**options, "keep": "all"}, ""
+        artifact = compile_model(source, target=ort, pipeline=text, **given)
+        assert isinstance(artifact, OrtArtifact)
+        assert isinstance(artifact.files, OrtFiles)
+        artifact.files.advice = self.advice
+        return artifact
+
+    def graphs_beside(self, artifact: OrtArtifact) -> Iterator[tuple[str, Setup]]:
+        """Setups of other graphs, each with one thing left out that did something to this one.
+
+        Passes are those that make one operator of several; what only takes away never hurts.
+        """
+        for choice in {rule.partition(":")[0] for rule in artifact.report["select"]["fired"]}:
+            yield f"without the choice {choice}", replace(self, kept=self.kept | {choice})
+        fused = _steps("fuse") - _steps("simplify")
+        done = {report["pass"] for report in artifact.report["passes"] if report["rewrites"]}
+        for name in sorted(done & fused):
+            yield f"without the pass {name}", replace(self, passes=self.passes | {name})
+
+    def sessions_beside(self) -> Iterator[tuple[str, Setup]]:
+        """Setups of the same graph with another option of the session, one at a time."""
+        advice = self.advice
+        tried = {
+            "without SkipLayerNormalization": replace(advice, without=SKIP_NORM),
+            "level extended": replace(advice, level="extended"),
+            "level basic": replace(advice, level="basic"),
+            "level disabled": replace(advice, level="disabled"),
+            "without an arena": replace(advice, arena=False),
+        }
+        if advice.threads != 1:
+            tried["without spinning"] = replace(advice, spinning=False)
+        for what, changed in tried.items():
+            yield what, replace(self, advice=changed)
+
+
+def _steps(stage: str) -> set[str]:
+    """The texts of the passes of ``stage``, also of those within a fixpoint."""
+    found: set[str] = set()
+    left = list(parse(stage))
+    while left:
+        step = left.pop()
+        if isinstance(step, Fixpoint):
+            left += step.steps
+        else:
+            found.add(str(step))
+    return found

@@ -1,0 +1,134 @@
+"""Tuning: what pays is kept, what does not is not, and the result is never slower than the source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import smelt
+from smelt.errors import SmeltError
+from smelt.ir import text
+from smelt.runtime.session import SessionAdvice
+from smelt.targets.ort.saved import read_advice
+from smelt.tuning import search, tune_model
+from smelt.tuning.race import Standing, race
+from smelt.tuning.setup import SKIP_NORM
+
+MODEL = text.parse("""
+    g (float[N,32,64] x, float[64] g, float[64] b) => (float[N,32,64] y) {
+        t = Transpose<perm=[0,1,2]>(x) r = Add(x, t) n = LayerNormalization(r, g, b)
+        h = Constant<value_float=0.5>() o = Constant<value_float=1.0>()
+        q = Constant<value_float=1.4142135>() d = Div(n, q) e = Erf(d) a = Add(e, o)
+        m = Mul(n, a) y = Mul(m, h)
+    }
+""")
+X = [
+    np.linspace(-1, 1, n, dtype=np.float32).reshape(s)
+    for n, s in ((4096, (2, 32, 64)), (64, 64), (64, 64))
+]
+
+Judge = Callable[[Any, Any], float]
+
+
+@pytest.fixture
+def judged(monkeypatch: pytest.MonkeyPatch) -> Callable[[Judge], None]:
+    """Let a function of both artifacts say what the second takes as a part of the first."""
+
+    def install(judge: Judge) -> None:
+        def against(self: Any, one: Any, other: Any, seconds: float) -> Standing:
+            ratio = judge(one, other)
+            return Standing(ratio, ratio, ratio, 1.0)
+
+        monkeypatch.setattr(search._Search, "against", against)
+
+    return install
+
+
+def _tried(artifact: Any) -> Mapping[str, bool]:
+    return {each["what"]: each["taken"] for each in artifact.report["tune"]["tried"]}
+
+
+def _tuned() -> Any:
+    return tune_model(MODEL, seconds=100, sizes={"N": 2})
+
+
+def test_what_pays_is_kept_and_reported(judged: Callable[[Judge], None]) -> None:
+    judged(lambda one, other: 0.9 if len(other.model.graph) < len(one.model.graph) else 1.0)
+    artifact = _tuned()
+    names = [node.op_type for node in artifact.model.graph]
+    assert names == ["Sum", "LayerNormalization", "Gelu"]
+    tried = _tried(artifact)
+    assert tried["as compiled"]
+    assert not tried["without the pass fuse-gelu-exact"]
+    assert not artifact.report["tune"]["source taken"]
+    assert artifact.report["tune"]["sizes"] == {"N": 2}
+    expected = smelt.compile(MODEL, target="onnx")(*X)[0]
+    np.testing.assert_allclose(artifact(*X)[0], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_pass_and_a_choice_that_cost_are_left_out(judged: Callable[[Judge], None]) -> None:
+    def judge(one: Any, other: Any) -> float:
+        names = [{node.op_type for node in each.model.graph} for each in (one, other)]
+        dear = [len(f & {"Gelu", "Sum"}) + 3 * len(f & {"Transpose"}) for f in names]
+        return 1 + 0.1 * (dear[1] - dear[0])
+
+    judged(judge)
+    artifact = _tuned()
+    tried = _tried(artifact)
+    assert tried["without the pass fuse-gelu-exact"]
+    assert tried["without the choice residual-layer-norm"]
+    assert not {"Gelu", "Sum"} & {node.op_type for node in artifact.model.graph}
+
+
+def test_a_slower_result_is_not_taken(judged: Callable[[Judge], None]) -> None:
+    calls = [0]
+
+    def judge(one: Any, other: Any) -> float:
+        calls[0] += 1
+        return 0.5 if calls[0] <= 2 else 1.5
+
+    judged(judge)
+    artifact = _tuned()
+    assert artifact.report["tune"]["source taken"]
+    assert len(artifact.model.graph) == len(MODEL.graph)
+
+
+def test_options_of_the_session_are_kept(judged: Callable[[Judge], None], tmp_path: Path) -> None:
+    judged(lambda one, other: 0.9 if other.advice.without and not one.advice.without else 1.0)
+    artifact = _tuned()
+    assert artifact.advice == SessionAdvice(threads=1, without=SKIP_NORM)
+    artifact.save(tmp_path)
+    assert read_advice(tmp_path) == artifact.advice
+    session = artifact.session()
+    np.testing.assert_allclose(
+        session.run(None, dict(zip("xgb", X, strict=True)))[0],
+        artifact(*X)[0],
+        rtol=1e-5,
+        atol=1e-6,
+    )
+
+
+def test_no_time_tries_nothing_but_the_end(judged: Callable[[Judge], None]) -> None:
+    judged(lambda one, other: 1.0)
+    artifact = tune_model(MODEL, seconds=0)
+    whys = {each.get("why") for each in artifact.report["tune"]["tried"]}
+    assert whys == {"no time was left"}
+
+
+def test_an_equal_candidate_stands_at_one() -> None:
+    artifact = smelt.compile(MODEL, target="ort")
+    opens: Sequence[Any] = [artifact.opener(threads=1)] * 2
+    feeds = dict(zip("xgb", X, strict=True))
+    first, second = race(opens, feeds, 0.3, 1)
+    assert first.ratio == first.creation == 1
+    assert 0.5 < second.ratio < 2
+
+
+def test_sizes_of_unknown_dims_are_refused() -> None:
+    with pytest.raises(SmeltError) as caught:
+        tune_model(MODEL, seconds=1, sizes={"M": 2})
+    assert caught.value.code == "E633"
