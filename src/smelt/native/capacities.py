@@ -5,7 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from smelt.program.instruction import Instruction, Program
+from smelt.program.instruction import (
+    EXPAND_AT_RUN_TIME,
+    PAD_AT_RUN_TIME,
+    RANGE_AT_RUN_TIME,
+    SLICE_AT_RUN_TIME,
+    TILE_AT_RUN_TIME,
+    TOP_K_AT_RUN_TIME,
+    Instruction,
+    Program,
+)
 from smelt.program.run_sizes import highest
 from smelt.program.settle import Capacity
 
@@ -39,5 +48,11 @@ CAPACITIES: Mapping[str, Capacity] = {
     "Compress": _same_axis,
     "Unique": _same_axis,
     "NonMaxSuppression": _every_box,
+    SLICE_AT_RUN_TIME: _same_axis,
+    TOP_K_AT_RUN_TIME: _same_axis,
+    PAD_AT_RUN_TIME: _as_declared,
+    TILE_AT_RUN_TIME: _as_declared,
+    EXPAND_AT_RUN_TIME: _as_declared,
+    RANGE_AT_RUN_TIME: _as_declared,
 }
 """By instruction. Where an operand says how many, the model or ``--dim`` has to bound it."""

@@ -15,10 +15,19 @@ import onnx_ir as ir
 from smelt.native.kernels.storage import LOAD, STORE
 from smelt.native.repeated import once
 from smelt.native.types import C_TYPES
-from smelt.program.instruction import DIAGONAL, Instruction, Program, Slot
+from smelt.program.instruction import (
+    DIAGONAL,
+    PAD_AT_RUN_TIME,
+    SLICE_AT_RUN_TIME,
+    TILE_AT_RUN_TIME,
+    Instruction,
+    Program,
+    Slot,
+)
 
 MOVES = frozenset(
     {
+        *(SLICE_AT_RUN_TIME, PAD_AT_RUN_TIME, TILE_AT_RUN_TIME),
         *("Reshape", "Identity", "Transpose", "Expand", "Tile", "Concat", "Slice", "Gather"),
         *("GatherElements", "GatherND", "Shape", "Size", "BitCast", DIAGONAL),
     }

@@ -41,7 +41,23 @@ DIAGONAL = "smelt::Diagonal"
 """Elements at equal places of several dims, as one dim. Attribute ``axes``: the dim of the result
 that each dim becomes."""
 
-AT_RUN_TIME = (REDUCE_AT_RUN_TIME, EXPAND_AT_RUN_TIME, RANGE_AT_RUN_TIME)
+SLICE_AT_RUN_TIME = "smelt::SliceAtRunTime"
+PAD_AT_RUN_TIME = "smelt::PadAtRunTime"
+TILE_AT_RUN_TIME = "smelt::TileAtRunTime"
+"""Those whose further inputs hold what ONNX gives them as such."""
+
+TOP_K_AT_RUN_TIME = "smelt::TopKAtRunTime"
+"""A TopK whose second input holds how many."""
+
+AT_RUN_TIME = (
+    REDUCE_AT_RUN_TIME,
+    EXPAND_AT_RUN_TIME,
+    RANGE_AT_RUN_TIME,
+    SLICE_AT_RUN_TIME,
+    PAD_AT_RUN_TIME,
+    TILE_AT_RUN_TIME,
+    TOP_K_AT_RUN_TIME,
+)
 """Instructions that find out sizes as they run, and end the run if they are not those declared."""
 
 
@@ -190,7 +206,10 @@ class Instruction:
                     at=f"node {self.origin!r}",
                     fix="bind the symbolic dims of the inputs",
                 )
-        return tuple(int(item) for item in value if not isinstance(item, ir.SymbolicDim))
+        found = [item for item in value if not isinstance(item, ir.SymbolicDim)]
+        return tuple(
+            cast(int, item) if isinstance(cast(object, item), Size) else int(item) for item in found
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,9 @@ def settle(
     found: list[RunSize] = []
     told = _told(program, declared)
     for instruction in program.instructions:
+        instruction.attributes = {
+            name: _replaced(value, sizes) for name, value in instruction.attributes.items()
+        }
         new = _found(program, instruction, bounds, told, capacities, len(sizes))
         sizes |= {each.symbol: each.size for each in new}
         found += new
@@ -171,6 +174,13 @@ def largest(program: Program) -> Program:
         replace(slot, shape=tuple(highest(size) for size in slot.sizes)) for slot in program.slots
     ]
     return replace(program, slots=slots)
+
+
+def _replaced(value: Any, sizes: Sizes) -> Any:
+    """An attribute with the sizes of a run in place of symbols that it hangs on."""
+    if isinstance(value, tuple) and _open(value):
+        return tuple(size_in(item, sizes) for item in value)
+    return value
 
 
 def size_in(dim: Dim, sizes: Mapping[str, int | Size]) -> Dim | Size:

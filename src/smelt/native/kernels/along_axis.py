@@ -104,15 +104,20 @@ def triangle(cx: KernelContext) -> None:
         cx.body.line(f"{output.name}[{at}] = {kept};")
 
 
+MOST = 1 << 30
+"""Elements of a Range at most: those that any ``ptrdiff_t`` counts."""
+
+
 @kernel(RANGE_AT_RUN_TIME, kinds=NUMBER)
 def count_to_limit(cx: KernelContext) -> None:
     """Counts in double precision how many elements there are to be."""
     start, delta, limit = (f"{cx.input(i).name}[0]" for i in range(3))
     cx.may_fail()
-    size = cx.output().size
     cx.body.line(f"const double n = ceil(((double){limit} - (double){start}) / (double){delta});")
-    cx.body.line(f"if (!(n == {size} || ({size} == 0 && n < 0)))")
+    cx.body.line(f"if (!(n <= {MOST}))")
     cx.body.line("    return 1;")
+    cx.body.line("const ptrdiff_t count = n > 0 ? (ptrdiff_t)n : 0;")
+    cx.settle(cx.output_shape()[0], "count")
     count_up(cx)
 
 

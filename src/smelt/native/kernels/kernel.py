@@ -16,7 +16,7 @@ from smelt.native.kernels.nest import Access, broadcast_strides, row_major
 from smelt.native.repeated import is_repeated, once
 from smelt.native.types import C_TYPES, CType
 from smelt.native.writer import Writer
-from smelt.program.run_sizes import Size, highest, lowest
+from smelt.program.run_sizes import Size, highest, lowest, same
 from smelt.program.storage import Needs
 from smelt.registry import Registry, modules_of, owner_of
 
@@ -171,27 +171,26 @@ class KernelContext(Instance):
         A size that this instruction finds out may be read in the body from here on.
         """
         self.may_fail()
-        finds = isinstance(cast(object, size), Size) and self.finds(cast(Size, cast(object, size)))
-        if not finds:
+        if str(size) in self.settled or not self.finds(size):
             self.body.line(f"if ({found} != {size})")
             self.body.line("    return 1;")
             return
         bounds = (lowest(size), highest(size))
         self.body.line(f"if ({found} < {bounds[0]} || {found} > {bounds[1]})")
         self.body.line("    return 1;")
-        self.body.line(f"const ptrdiff_t {size} = {found};")
+        self.body.line(f"const ptrdiff_t {size} = (ptrdiff_t){found};")
         self.body.line(f"if (*found_{size} >= 0 && *found_{size} != {size})")
         self.body.line("    return 1;")
         self.body.line(f"*found_{size} = {size};")
         self.settled.append(str(size))
         self._parameter(f"found_{size}", f"ptrdiff_t *found_{size}", "found", len(self.settled) - 1)
 
-    def finds(self, size: Size) -> bool:
+    def finds(self, size: int) -> bool:
         """True if ``size`` is one that this instruction finds out, and no other before it."""
         program, step = self.program, self.instruction
         read = [program.slots[slot].shape for slot in step.inputs if slot >= 0]
         known = {atom for shape in read for dim in shape for atom in _atoms(dim)}
-        return any(each.size == size for each in program.found) and str(size) not in known
+        return any(same(each.size, size) for each in program.found) and str(size) not in known
 
     def may_fail(self) -> None:
         """Let ``return 1`` in the body end the run: data does not fit the declared sizes."""

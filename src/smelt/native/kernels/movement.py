@@ -16,7 +16,7 @@ from smelt.native.kernels.nest import emit_map, row_major
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import DIAGONAL, EXPAND_AT_RUN_TIME
 from smelt.program.run_rows import first_row
-from smelt.program.run_sizes import Dim, Size
+from smelt.program.run_sizes import Dim, Size, same
 from smelt.program.storage import Needs
 
 
@@ -79,11 +79,14 @@ def expand_at_run_time(cx: KernelContext) -> None:
     for place in range(told):
         dim = rank - told + place
         wanted, own = (output.shape[dim], before[dim]) if dim >= 0 else (1, 1)
-        also = f" && {sizes.name}[{place}] != 1" if own == wanted else ""
-        cx.body.line(f"if ({sizes.name}[{place}] != {wanted}{also})")
-        cx.body.line("    return 1;")
+        given = f"{sizes.name}[{place}]"
+        if not same(own, 1):
+            cx.body.line(f"if ({given} != 1 && {given} != {own} && {own} != 1)")
+            cx.body.line("    return 1;")
+        cx.body.line(f"const int64_t told{place} = {given} == 1 ? {own} : {given};")
+        cx.settle(wanted, f"told{place}")
     for dim in range(rank - told):
-        if before[dim] != output.shape[dim]:
+        if not same(before[dim], output.shape[dim]):
             cx.body.line("return 1;")
             return
     emit_map(cx.body, output.shape, output.access(), [source.broadcast(output.shape)], "{0}")

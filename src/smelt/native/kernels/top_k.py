@@ -6,8 +6,23 @@ That takes n * k steps for a row in the worst order, and about n for one in a ra
 from __future__ import annotations
 
 import math
+from typing import cast
 
 from smelt.native.kernels.kernel import NUMBER, KernelContext, kernel
+from smelt.program.instruction import TOP_K_AT_RUN_TIME
+from smelt.program.run_sizes import if_any, is_empty
+
+
+@kernel(TOP_K_AT_RUN_TIME, kinds=NUMBER)
+def top_k_at_run_time(cx: KernelContext) -> None:
+    """As many as the second input says, which no row may have fewer of."""
+    axis, count = cx.int("axis"), cx.input(1)
+    cx.may_fail()
+    cx.body.line(f"const int64_t k = {count.name}[0];")
+    cx.body.line(f"if (k < 0 || k > {cx.shape(0)[axis]})")
+    cx.body.line("    return 1;")
+    cx.settle(cx.output_shape()[axis], "k")
+    top_k(cx)
 
 
 @kernel("TopK", kinds=NUMBER)
@@ -17,10 +32,10 @@ def top_k(cx: KernelContext) -> None:
     axis = cx.int("axis")
     count, kept = x.shape[axis], values.shape[axis]
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
-    if values.size == 0:
+    if is_empty(values.shape):
         return
     body = cx.body
-    with body.loops(("o", "j"), (outer, inner)):
+    with body.loops(("o", "j"), (cast(int, if_any(outer, kept)), inner)):
         body.line(f"const {t.name} *const row = {x.name} + o * {count * inner} + j;")
         body.line(f"{places.type.name} *const best = {places.name} + o * {kept * inner} + j;")
         body.line("ptrdiff_t found = 0;")

@@ -12,6 +12,12 @@ from smelt.ir.shapes import same_shape
 from smelt.ir.slice_shapes import at_run_time, window_sizes
 from smelt.program.instruction import EXPAND_AT_RUN_TIME, Dim
 from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.movement_at_run_time import (
+    is_told_by_data,
+    pad_at_run_time,
+    slice_at_run_time,
+    tile_at_run_time,
+)
 from smelt.program.lower.registry import lowers
 
 
@@ -56,6 +62,9 @@ def _expand(cx: ProgramBuilder, node: ir.Node, source: int, sizes: ir.Value | No
 @lowers("Tile")
 def tile(cx: ProgramBuilder, node: ir.Node) -> None:
     """``repeats`` is an attribute, one number a dim."""
+    if is_told_by_data(cx, node, [1]):
+        tile_at_run_time(cx, node)
+        return
     source, repeats = cx.slot(node.inputs[0]), cx.places(node, "repeats", 1)
     if repeats is None or len(repeats) != len(cx.shape(source)):
         raise cx.refuse(f"{len(repeats or ())} repeats for {len(cx.shape(source))} dims")
@@ -78,6 +87,9 @@ def slice_(cx: ProgramBuilder, node: ir.Node) -> None:
     sizes = window_sizes(node) if at_run_time(node, 1) else None
     if sizes is not None:
         _window(cx, node, sizes)
+        return
+    if is_told_by_data(cx, node, range(1, 5)):
+        slice_at_run_time(cx, node)
         return
     starts, ends = cx.places(node, "starts", 1), cx.places(node, "ends", 2)
     if starts is None or ends is None:
@@ -136,6 +148,9 @@ def _equal_parts(cx: ProgramBuilder, node: ir.Node, size: Dim) -> tuple[int, ...
 @lowers("Pad")
 def pad(cx: ProgramBuilder, node: ir.Node) -> None:
     """``pads`` has two numbers for every dim, all begins and then all ends; ``value`` fills."""
+    if is_told_by_data(cx, node, range(1, 4)):
+        pad_at_run_time(cx, node)
+        return
     data = _data(node)
     rank = cx.rank(data)
     given = cx.ints(node, "pads", 1)

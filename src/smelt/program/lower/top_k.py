@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from smelt.program.instruction import TOP_K_AT_RUN_TIME
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.registry import lowers
 
@@ -16,10 +17,17 @@ def top_k(cx: ProgramBuilder, node: ir.Node) -> None:
     """
     source = node.inputs[0]
     assert source is not None
+    axis = cx.axis(node.attributes.get_int("axis", -1), cx.rank(source))
+    largest = node.attributes.get_int("largest", 1)
+    if cx.by_data(cx.input(node, 1)):
+        outputs = tuple(cx.define(value) for value in node.outputs)
+        inputs = (cx.slot(source), cx.slot(node.inputs[1]))
+        cx.emit(TOP_K_AT_RUN_TIME, inputs, outputs, axis=axis, largest=largest)
+        return
     counts = cx.ints(node, "k", 1)
     if not counts:
         raise cx.refuse("k is computed as the model runs", "fix k in the model")
-    slot, axis = cx.slot(source), cx.axis(node.attributes.get_int("axis", -1), cx.rank(source))
+    slot = cx.slot(source)
     shape = tuple(counts[0] if i == axis else dim for i, dim in enumerate(cx.shape(slot)))
     size = cx.shape(slot)[axis]
     if counts[0] < 0 or (isinstance(size, int) and counts[0] > size):
@@ -27,4 +35,4 @@ def top_k(cx: ProgramBuilder, node: ir.Node) -> None:
     for value, dtype in zip(node.outputs, (cx.dtype(slot), ir.DataType.INT64), strict=True):
         value.shape, value.type = ir.Shape(shape), ir.TensorType(dtype)
     outputs = tuple(cx.define(value) for value in node.outputs)
-    cx.emit("TopK", (slot,), outputs, axis=axis, largest=node.attributes.get_int("largest", 1))
+    cx.emit("TopK", (slot,), outputs, axis=axis, largest=largest)

@@ -1,0 +1,156 @@
+"""Slice, Pad and Tile by places, widths and repeats that come as a run goes.
+
+Each finds out its sizes first; a run whose sizes are not those declared, or beyond their bounds,
+ends there. Then every element of the result is read where it comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import ANY, KernelContext, Operand, kernel
+from smelt.native.kernels.nest import index
+from smelt.program.instruction import PAD_AT_RUN_TIME, SLICE_AT_RUN_TIME, TILE_AT_RUN_TIME
+
+MOST = 1 << 40
+"""Pads and repeats beyond this, or below its negative, fit no memory."""
+
+
+def _begin(cx: KernelContext, more: Sequence[str]) -> tuple[Operand, Operand, int]:
+    """Declare the sizes of the input and arrays of as many numbers."""
+    source, output = cx.input(0), cx.output()
+    rank = len(source.shape)
+    cx.may_fail()
+    sizes = ", ".join(f"{size}" for size in source.shape)
+    cx.body.line(f"const ptrdiff_t size[{rank}] = {{ {sizes} }};")
+    for name in more:
+        cx.body.line(f"ptrdiff_t {name}[{rank}];")
+    return source, output, rank
+
+
+def _axis(cx: KernelContext, axes: Operand | None, rank: int) -> None:
+    """Declare ``a``, the axis of entry ``j``; one out of range ends the run."""
+    if axes is None:
+        cx.body.line("const ptrdiff_t a = j;")
+        return
+    cx.body.line(f"const ptrdiff_t a = (ptrdiff_t){axes.name}[j]{_from_back(axes, rank)};")
+    cx.body.line(f"if (a < 0 || a >= {rank})")
+    cx.body.line("    return 1;")
+
+
+def _from_back(axes: Operand, rank: int) -> str:
+    return f" + ({axes.name}[j] < 0 ? {rank} : 0)"
+
+
+def _settle(cx: KernelContext, output: Operand) -> None:
+    for dim, size in enumerate(output.shape):
+        cx.settle(size, f"count[{dim}]")
+
+
+def _refuse_scalar(instance: Instance) -> str | None:
+    return None if instance.shape(0) else "a scalar"
+
+
+@kernel(SLICE_AT_RUN_TIME, kinds=ANY, refuse=_refuse_scalar)
+def slice_at_run_time(cx: KernelContext) -> None:
+    """Starts and ends count from the back if they are below 0, and are cut to the dim."""
+    source, output, rank = _begin(cx, ("first", "step", "count"))
+    starts, ends, axes, steps = cx.input(1), cx.input(2), cx.optional(3), cx.optional(4)
+    body = cx.body
+    with body.loop("d", rank):
+        body.line("first[d] = 0;")
+        body.line("step[d] = 1;")
+        body.line("count[d] = size[d];")
+    with body.loop("j", starts.size):
+        _axis(cx, axes, rank)
+        body.line("const int64_t n = size[a];")
+        for name, given in (("s", starts), ("e", ends)):
+            body.line(f"int64_t {name} = {given.name}[j];")
+            body.line(f"{name} = {name} < 0 ? {name} + n : {name};")
+        body.line(f"int64_t p = {f'{steps.name}[j]' if steps is not None else 1};")
+        body.line("if (p == 0)")
+        body.line("    return 1;")
+        body.line("p = p < -n - 1 ? -n - 1 : p > n + 1 ? n + 1 : p;")
+        body.line("const int64_t low = p > 0 ? 0 : -1, high = p > 0 ? n : n - 1;")
+        body.line("s = s < (p > 0 || n == 0 ? low : 0) ? (p > 0 || n == 0 ? low : 0) : s;")
+        body.line("s = s > high ? high : s;")
+        body.line("e = e < low ? low : e > high ? high : e;")
+        body.line("const int64_t far = p > 0 ? e - s : s - e;")
+        body.line("first[a] = (ptrdiff_t)s;")
+        body.line("step[a] = (ptrdiff_t)p;")
+        body.line("count[a] = (ptrdiff_t)(far > 0 ? (far - 1) / (p > 0 ? p : -p) + 1 : 0);")
+    _settle(cx, output)
+    names = [f"i{dim}" for dim in range(rank)]
+    with body.loops(names, output.shape):
+        places = [f"(first[{dim}] + {name} * step[{dim}])" for dim, name in enumerate(names)]
+        read = f"{source.name}[{index(source.strides, places)}]"
+        body.line(f"{output.access().at(names)} = {read};")
+
+
+def _refuse_mode(instance: Instance) -> str | None:
+    mode = instance.instruction.attributes["mode"]
+    if mode not in ("constant", "reflect", "edge", "wrap"):
+        return f"mode {mode!r}"
+    return _refuse_scalar(instance)
+
+
+@kernel(PAD_AT_RUN_TIME, kinds=ANY, refuse=_refuse_mode)
+def pad_at_run_time(cx: KernelContext) -> None:
+    """A negative width takes away; what is not constant then has nothing to repeat."""
+    source, output, rank = _begin(cx, ("before", "count"))
+    pads, value, axes = cx.input(1), cx.optional(2), cx.optional(3)
+    mode, body, half = str(cx.instruction.attributes["mode"]), cx.body, pads.size // 2
+    with body.loop("d", rank):
+        body.line("before[d] = 0;")
+        body.line("count[d] = size[d];")
+    with body.loop("j", half):
+        _axis(cx, axes, rank)
+        body.line(f"const int64_t b = {pads.name}[j], e = {pads.name}[j + {half}];")
+        body.line(f"if (b > {MOST} || b < -{MOST} || e > {MOST} || e < -{MOST})")
+        body.line("    return 1;")
+        if mode != "constant":
+            body.line("if (b < 0 || e < 0 || (size[a] == 0 && b + e > 0))")
+            body.line("    return 1;")
+        body.line("before[a] = (ptrdiff_t)b;")
+        body.line("count[a] = (ptrdiff_t)(size[a] + b + e);")
+    _settle(cx, output)
+    names = [f"i{dim}" for dim in range(rank)]
+    with body.loops(names, output.shape):
+        for dim, name in enumerate(names):
+            body.line(f"ptrdiff_t p{dim} = {name} - before[{dim}];")
+        inside = " && ".join(f"p{dim} >= 0 && p{dim} < size[{dim}]" for dim in range(rank))
+        for dim in range(rank) if mode != "constant" else ():
+            _repeat(cx, mode, f"p{dim}", f"size[{dim}]")
+        read = f"{source.name}[{index(source.strides, [f'p{dim}' for dim in range(rank)])}]"
+        fill = f"{value.name}[0]" if value is not None else "0"
+        element = f"{inside} ? {read} : {fill}" if mode == "constant" else read
+        body.line(f"{output.access().at(names)} = {element};")
+
+
+def _repeat(cx: KernelContext, mode: str, place: str, size: str) -> None:
+    """Let ``place``, which may be beyond a dim of ``size``, be that of the element shown there."""
+    if mode == "edge":
+        cx.body.line(f"{place} = {place} < 0 ? 0 : {place} < {size} ? {place} : {size} - 1;")
+        return
+    period = size if mode == "wrap" else f"({size} > 1 ? 2 * {size} - 2 : 1)"
+    cx.body.line(f"{place} = ({place} % {period} + {period}) % {period};")
+    if mode == "reflect":
+        cx.body.line(f"{place} = {place} < {size} ? {place} : {period} - {place};")
+
+
+@kernel(TILE_AT_RUN_TIME, kinds=ANY, refuse=_refuse_scalar)
+def tile_at_run_time(cx: KernelContext) -> None:
+    """Each dim is read over and over."""
+    source, output, rank = _begin(cx, ("count",))
+    repeats, body = cx.input(1), cx.body
+    with body.loop("d", rank):
+        body.line(f"if ({repeats.name}[d] < 0 || {repeats.name}[d] > {MOST})")
+        body.line("    return 1;")
+        body.line(f"count[d] = size[d] * (ptrdiff_t){repeats.name}[d];")
+    _settle(cx, output)
+    names = [f"i{dim}" for dim in range(rank)]
+    with body.loops(names, output.shape):
+        places = [f"({name} % size[{dim}])" for dim, name in enumerate(names)]
+        read = f"{source.name}[{index(source.strides, places)}]"
+        body.line(f"{output.access().at(names)} = {read};")

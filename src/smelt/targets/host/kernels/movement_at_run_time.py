@@ -1,0 +1,97 @@
+"""Slice, Pad, Tile and TopK by places, widths, repeats and a count that come as a run goes.
+
+Results must have the sizes that the model declares; a run that finds others fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from smelt.ir.rows import rows_taken
+from smelt.program.instruction import (
+    PAD_AT_RUN_TIME,
+    SLICE_AT_RUN_TIME,
+    TILE_AT_RUN_TIME,
+    TOP_K_AT_RUN_TIME,
+)
+from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
+from smelt.targets.host.kernels.movement import MODES
+from smelt.targets.host.kernels.selected import checked
+from smelt.targets.host.kernels.top_k import top_k
+
+
+def _axes(given: Array | None, count: int, rank: int) -> Sequence[int]:
+    return range(count) if given is None else [int(axis) % rank for axis in given]
+
+
+@kernel(SLICE_AT_RUN_TIME)
+def slice_at_run_time(call: Call) -> Step:
+    """Rows of each axis, as ONNX counts them."""
+
+    def run(
+        x: Array, starts: Array, ends: Array, axes: Array | None, steps: Array | None, out: Array
+    ) -> None:
+        rows = [range(size) for size in x.shape]
+        given = np.ones(len(starts), np.int64) if steps is None else steps
+        named = _axes(axes, len(starts), x.ndim)
+        for axis, *cut in zip(named, starts, ends, given, strict=True):
+            start, end, step = map(int, cut)
+            rows[axis] = rows_taken(x.shape[axis], (start, end, step))
+        checked("Slice", tuple(map(len, rows)), out.shape)
+        np.copyto(out, x[np.ix_(*rows)] if rows else x)
+
+    return Step(run)
+
+
+@kernel(PAD_AT_RUN_TIME)
+def pad_at_run_time(call: Call) -> Step:
+    """Crops what is negative first."""
+    mode = call.text("mode")
+
+    def run(x: Array, pads: Array, value: Array | None, axes: Array | None, out: Array) -> None:
+        widths = np.zeros((x.ndim, 2), np.int64)
+        half = len(pads) // 2
+        for place, axis in enumerate(_axes(axes, half, x.ndim)):
+            widths[axis] = pads[place], pads[half + place]
+        pairs = zip(x.shape, widths, strict=True)
+        keep = tuple(slice(max(0, -b), max(0, size + min(e, 0))) for size, (b, e) in pairs)
+        kept, added = x[keep], np.maximum(widths, 0)
+        pairs = zip(x.shape, widths, strict=True)
+        checked("Pad", tuple(int(size + b + e) for size, (b, e) in pairs), out.shape)
+        if mode == "constant":
+            fill = 0 if value is None else value.reshape(())
+            np.copyto(out, np.pad(kept, added, constant_values=fill))
+        else:
+            np.copyto(out, np.pad(kept, added, mode=MODES[mode]))
+
+    return Step(run)
+
+
+@kernel(TILE_AT_RUN_TIME)
+def tile_at_run_time(call: Call) -> Step:
+    """``np.tile`` by as many repeats as dims."""
+
+    def run(x: Array, repeats: Array, out: Array) -> None:
+        sizes = zip(x.shape, repeats, strict=True)
+        checked("Tile", tuple(size * int(times) for size, times in sizes), out.shape)
+        np.copyto(out, np.tile(x, [int(times) for times in repeats]))
+
+    return Step(run)
+
+
+@kernel(TOP_K_AT_RUN_TIME)
+def top_k_at_run_time(call: Call) -> Step:
+    """A TopK of as many as the model declares, which must be as many as are asked for."""
+    axis, kept = call.integer("axis"), call.outputs[0].shape[call.integer("axis")]
+    step = top_k(replace(call, op="TopK", inputs=call.inputs[:1]))
+
+    def run(x: Array, k: Array, values: Array, places: Array) -> None:
+        shape = list(x.shape)
+        shape[axis] = int(k.reshape(-1)[0])
+        checked("TopK", tuple(shape), (*x.shape[:axis], kept, *x.shape[axis + 1 :]))
+        step.run(x, values, places)
+
+    return Step(run)

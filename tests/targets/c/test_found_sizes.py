@@ -1,0 +1,226 @@
+"""Sizes that a run finds out: results have a capacity, and the run tells how much of it they take."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sized_library import Sized, SizedLibrary, weights
+
+from smelt.errors import ErrorList, SmeltError, UsageError
+
+AXIS, TWO = np.array([0]), np.array(2)
+BOUNDED = {"N": (1, 12), "M": (1, 12)}
+MODELS = {
+    "nonzero": Sized(
+        "g (float[B,4] x) => (int64[2,N] y) { z = Relu(x) y = NonZero(z) }", {"B": (1, 5)}
+    ),
+    "what follows": Sized(
+        "g (float[12] x, int64[1] a, float[1,3] w, float[3] s, int64[1] o) => "
+        "(float[N] y, float[1] t, float[N,3] l, int64[1] n) { z = Relu(x) i = NonZero(z) "
+        "r = Squeeze(i, a) v = Gather(x, r) y = Softmax<axis=0>(v) t = ReduceSum(v) "
+        "u = Unsqueeze(v, o) e = MatMul(u, w) l = LayerNormalization<axis=-1>(e, s) n = Shape(v) }",
+        {},
+        weights(w=(1, 3), s=(3,)) | {"a": AXIS, "o": np.array([1])},
+    ),
+    "compress": Sized(
+        "g (float[5,3] x, bool[5] c, float[3,2] w) => (float[N,3] y, float[N,2] z) "
+        "{ y = Compress<axis=0>(x, c) z = MatMul(y, w) }",
+        {},
+        weights(w=(3, 2)),
+    ),
+    "unique": Sized(
+        "g (float[7] x) => (float[N] y, int64[N] i, int64[7] v, int64[N] c) "
+        "{ r = Round(x) y, i, v, c = Unique(r) }"
+    ),
+    "unique rows": Sized(
+        "g (int64[5,2] x, int64 two) => (int64[N,2] y) { t = Mod(x, two) y = Unique<axis=0>(t) }",
+        {},
+        {"two": TWO},
+    ),
+    "boxes": Sized(
+        "g (float[1,6,4] b, float[1,2,6] s, int64[1] m, float[1] o, int64 two, int64[1] z) => "
+        "(int64[N,3] k, float[N,4] y) { k = NonMaxSuppression(b, s, m, o) "
+        "c = Gather<axis=1>(k, two) f = Squeeze(b, z) y = Gather(f, c) }",
+        {},
+        {"m": np.array([3]), "o": np.float32([0.3]), "two": TWO, "z": AXIS},
+    ),
+}
+TOLD = {
+    "slice": Sized(
+        "g (float[B,6] x, int64[2] s, int64[2] e, int64[2] a, int64[2] t) => (float[N,M] y, float[N,M] z) "
+        "{ y = Slice(x, s, e, a, t) z = Exp(y) }",
+        {"B": (1, 5)},
+    ),
+    "slice of ints": Sized(
+        "g (int32[5] x, int32[1] s, int32[1] e) => (int32[N] y) { y = Slice(x, s, e) }"
+    ),
+    "pad": Sized("g (float[4,5] x, int64[4] p) => (float[N,M] y) { y = Pad(x, p) }", BOUNDED),
+    "pad axes": Sized(
+        "g (float16[4,5] x, int64[2] p, float16 v, int64[1] a) => (float16[N,M] y) { y = Pad(x, p, v, a) }",
+        BOUNDED,
+    ),
+    "reflect": Sized(
+        'g (float[4,5] x, int64[4] p) => (float[N,M] y) { y = Pad<mode="reflect">(x, p) }', BOUNDED
+    ),
+    "edge": Sized(
+        'g (float[4,5] x, int64[4] p) => (float[N,M] y) { y = Pad<mode="edge">(x, p) }', BOUNDED
+    ),
+    "tile": Sized("g (int8[2,3] x, int64[2] r) => (int8[N,M] y) { y = Tile(x, r) }", BOUNDED),
+    "top k": Sized(
+        "g (float[B,6] x, int64[1] k) => (float[B,M] y, int64[B,M] i) { y, i = TopK(x, k) }",
+        {"B": (1, 4)},
+    ),
+    "expand": Sized(
+        "g (float[1,4] x, int64[2] s) => (float[N,4] y) { y = Expand(x, s) }", {"N": (1, 9)}
+    ),
+    "range": Sized(
+        "g (int64 s, int64 l, int64 d) => (int64[N] y) { y = Range(s, l, d) }", {"N": (1, 9)}
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def library() -> SizedLibrary:
+    return SizedLibrary(MODELS | TOLD)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_results_have_the_sizes_that_the_data_say(library: SizedLibrary, name: str) -> None:
+    for seed in range(5):
+        for sizes in MODELS[name].trials(1):
+            library.check(name, sizes, seed)
+
+
+def test_nothing_may_be_found(library: SizedLibrary) -> None:
+    (y,) = library.run("nonzero", np.full((2, 4), -1, np.float32))
+    assert y.shape == (2, 0)
+    y, t, normed, n = library.run("what follows", np.zeros(12, np.float32))
+    assert (y.shape, t.tolist(), normed.shape, n.tolist()) == ((0,), [0], (0, 3), [0])
+
+
+def test_all_may_be_found(library: SizedLibrary) -> None:
+    (y,) = library.run("nonzero", np.ones((5, 4), np.float32))
+    assert y.shape == (2, 20)
+
+
+X = np.arange(30, dtype=np.float32).reshape(5, 6)
+STARTS = st.integers(-8, 8) | st.sampled_from([2**63 - 1, -(2**63)])
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(
+        st.tuples(STARTS, STARTS, st.sampled_from([1, 2, 3, 7, -1, -2, -9])), min_size=2, max_size=2
+    ),
+    st.sampled_from([(0, 1), (1, 0), (-1, 0)]),
+    st.integers(1, 5),
+)
+def test_a_slice_told_by_the_run(
+    library: SizedLibrary, cuts: list[tuple[int, int, int]], axes: tuple[int, int], rows: int
+) -> None:
+    """As ONNX Runtime has it but for what NumPy and it read otherwise: no start before the first."""
+    x = X[:rows]
+    starts, ends, steps = (np.array(each) for each in zip(*cuts, strict=True))
+    parts = [slice(None), slice(None)]
+    for axis, (start, end, step) in zip(axes, cuts, strict=True):
+        size = x.shape[axis]
+        # Backwards, ONNX begins at the first row at least, NumPy before it.
+        parts[axis] = slice(max(start, -size) if step < 0 else start, end, step)
+    wanted = x[tuple(parts)]
+    y, z = library.run("slice", x, starts, ends, np.array(axes), steps)
+    np.testing.assert_array_equal(y, wanted)
+    assert z.shape == wanted.shape
+
+
+PADS = st.lists(st.integers(0, 3), min_size=4, max_size=4)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(["constant", "reflect", "edge"]), PADS)
+def test_pads_told_by_the_run(library: SizedLibrary, mode: str, pads: list[int]) -> None:
+    x = X[:4, :5].copy()
+    name = {"constant": "pad"}.get(mode, mode)
+    (y,) = library.run(name, x, np.array(pads))
+    np.testing.assert_array_equal(y, np.pad(x, [(pads[0], pads[2]), (pads[1], pads[3])], mode=mode))
+
+
+def test_a_negative_pad_takes_away(library: SizedLibrary) -> None:
+    x = X[:4, :5].copy()
+    (y,) = library.run("pad", x, np.array([-1, 0, 2, -2]))
+    np.testing.assert_array_equal(y, np.pad(x[1:, :3], [(0, 2), (0, 0)]))
+    value, half = np.float16(3), x.astype(np.float16)
+    (y,) = library.run("pad axes", half, np.array([1, 2]), value, np.array([-1]))
+    np.testing.assert_array_equal(y, np.pad(half, [(0, 0), (1, 2)], constant_values=3))
+
+
+def test_repeats_counts_and_limits_told_by_the_run(library: SizedLibrary) -> None:
+    x = np.arange(6, dtype=np.int8).reshape(2, 3)
+    for repeats in ((1, 1), (3, 2), (6, 4)):
+        np.testing.assert_array_equal(
+            library.run("tile", x, np.array(repeats))[0], np.tile(x, repeats)
+        )
+    values, places = library.run("top k", X[:2, ::-1].copy(), np.array([4]))
+    assert (values.shape, places[0].tolist()) == ((2, 4), [0, 1, 2, 3])
+    assert library.run("top k", X[:2].copy(), np.array([0]))[0].shape == (2, 0)
+    (y,) = library.run("expand", X[:1, :4].copy(), np.array([5, 4]))
+    np.testing.assert_array_equal(y, np.broadcast_to(X[:1, :4], (5, 4)))
+    assert library.run("expand", X[:1, :4].copy(), np.array([3, 1]))[0].shape == (3, 4)
+    assert library.run("range", np.array(2), np.array(11), np.array(4))[0].tolist() == [2, 6, 10]
+    assert library.run(
+        "slice of ints", np.arange(5, dtype=np.int32), np.int32([1]), np.int32([-1])
+    )[0].tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs"),
+    [
+        ("slice", (X, np.zeros(2, int), np.ones(2, int), np.array([0, 1]), np.array([0, 1]))),
+        ("slice", (X, np.zeros(2, int), np.ones(2, int), np.array([0, 2]), np.array([1, 1]))),
+        ("pad", (X[:4, :5].copy(), np.array([9, 0, 0, 0]))),
+        ("pad", (X[:4, :5].copy(), np.array([2**62, 0, 2**62, 0]))),
+        ("pad", (X[:4, :5].copy(), np.array([-5, 0, 0, 0]))),
+        ("reflect", (X[:4, :5].copy(), np.array([-1, 0, 0, 0]))),
+        ("tile", (np.zeros((2, 3), np.int8), np.array([7, 1]))),
+        ("tile", (np.zeros((2, 3), np.int8), np.array([-1, 1]))),
+        ("tile", (np.zeros((2, 3), np.int8), np.array([2**63 - 1, 1]))),
+        ("top k", (X[:2].copy(), np.array([7]))),
+        ("top k", (X[:2].copy(), np.array([-1]))),
+        ("expand", (X[:1, :4].copy(), np.array([10, 4]))),
+        ("expand", (X[:1, :4].copy(), np.array([2, 3]))),
+        ("range", (np.array(0), np.array(10), np.array(1))),
+        ("range", (np.array(0), np.array(1), np.array(0))),
+    ],
+)
+def test_what_leads_beyond_the_bounds_ends_the_run(
+    library: SizedLibrary, name: str, inputs: tuple[np.ndarray, ...]
+) -> None:
+    with pytest.raises(UsageError, match="E670"):
+        library.run(name, *inputs)
+
+
+def test_a_declared_size_is_checked() -> None:
+    """Not the three rows that the model declares, whatever the input says."""
+    artifact = Sized(
+        "g (float[1,4] x, int64[2] s) => (float[3,4] y) { y = Expand(x, s) }"
+    ).compile()
+    x = X[:1, :4].copy()
+    assert artifact(x, np.array([3, 4]))[0].shape == (3, 4)
+    with pytest.raises(UsageError, match="E670"):
+        artifact(x, np.array([5, 4]))
+
+
+def test_the_header_says_the_greatest_length() -> None:
+    header = MODELS["nonzero"].compile().files["model.h"].decode()
+    told = dict(re.findall(r"^#define MODEL_(\w+) (\S+)", header, re.M))
+    assert (told["LENGTHS"], told["LENGTH0_MAX"], told["OUTPUT0_SHAPE"]) == ("1", "20", "{2,")
+    assert "const ptrdiff_t *sizes, ptrdiff_t *lengths);" in header
+
+
+def test_a_size_that_nothing_bounds_is_refused() -> None:
+    graph = "g (float[4,5] x, int64[4] p) => (float[N,M] y) { y = Pad(x, p) }"
+    with pytest.raises((SmeltError, ErrorList), match="E411"):
+        Sized(graph).compile()
