@@ -22,6 +22,8 @@ def _pad(mode: str, *pads: int) -> str:
 
 GRAPHS = {
     "transpose": "g (float[2,3,4,5] x) => (float[5,3,2,4] y) { y = Transpose<perm = [3,1,0,2]>(x) }",
+    "transpose in blocks": "g (float[37,51,9] x) => (float[9,51,37] y) { y = Transpose(x) }",
+    "transpose in blocks, some loops around": "g (float[33,2,32,8] x) => (float[2,8,32,33] y) { y = Transpose<perm = [1,3,2,0]>(x) }",
     "transpose by default": "g (int64[2,3] x) => (int64[3,2] y) { y = Transpose(x) }",
     "transpose of size 1": "g (float[1,3,1,5] x) => (float[5,1,3,1] y) { y = Transpose<perm = [3,0,1,2]>(x) }",
     "transpose of rank 0": "g (float x) => (float y) { y = Transpose(x) }",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from smelt.native.kernels.blocks import blocked, turned_loop
 from smelt.native.types import CType
 from smelt.native.writer import Writer
 from smelt.program.run_sizes import Size, Undecided, is_empty, same
@@ -124,7 +125,12 @@ def emit_map(
     variables = [f"i{dim}" for dim in range(len(sizes))]
     # Several maps may follow each other in one function: braces keep their variables apart.
     cut = body.widest(sizes) if shared else None
-    with body.loops(variables, sizes, cut) if sizes else body.block(""):
+    turned = turned_loop(sizes, write.strides, [read.strides for read in reads])
+    if turned is not None and cut is None:
+        around = blocked(body, variables, sizes, turned)
+    else:
+        around = body.loops(variables, sizes, cut) if sizes else body.block("")
+    with around:
         for number, read in enumerate(reads):
             body.line(f"const {read.type.name} v{number} = {read.at(variables)};")
         values = [f"v{number}" for number in range(len(reads))]

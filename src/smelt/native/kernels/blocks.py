@@ -1,0 +1,55 @@
+"""Loops in blocks, for arrays that are read along another dim than they are written along."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from math import prod
+
+from smelt.native.writer import Writer
+
+BLOCK = 16
+"""Rows and columns that are turned at once: as many floats fill a cache line."""
+
+FEWEST = 8
+"""Of either, from which blocks pay."""
+
+FROM = 1 << 14
+"""Elements from which lines leave the first cache before all of them is read."""
+
+
+def turned_loop(
+    sizes: Sequence[int], write: Sequence[int], reads: Sequence[Sequence[int]]
+) -> int | None:
+    """The loop along which an array is read densely, while the result is along the last.
+
+    ``write`` and ``reads`` are strides. None if there is none, or if it is not worth blocks.
+    """
+    numbers = (*sizes, *write, *(stride for read in reads for stride in read))
+    if len(sizes) < 2 or not all(type(number) is int for number in numbers):
+        return None
+    if write[-1] != 1 or sizes[-1] < FEWEST or prod(sizes) < FROM:
+        return None
+    for read in reads:
+        dense = [i for i, stride in enumerate(read[:-1]) if stride == 1 and sizes[i] >= FEWEST]
+        if dense and abs(read[-1]) >= BLOCK:
+            return dense[0]
+    return None
+
+
+@contextmanager
+def blocked(
+    body: Writer, variables: Sequence[str], sizes: Sequence[int], turned: int
+) -> Iterator[None]:
+    """All loops, of which the ``turned`` and the last go in blocks, so that lines are read once."""
+    pair = (turned, len(sizes) - 1)
+    others = [i for i in range(len(sizes)) if i not in pair]
+    with ExitStack() as stack:
+        stack.enter_context(body.loops([variables[i] for i in others], [sizes[i] for i in others]))
+        for i in pair:
+            stack.enter_context(body.loop(f"from{i}", sizes[i], step=BLOCK))
+        for i in pair:
+            end = f"from{i} + {BLOCK}"
+            stop = end if sizes[i] % BLOCK == 0 else f"({end} < {sizes[i]} ? {end} : {sizes[i]})"
+            stack.enter_context(body.loop(variables[i], stop, f"from{i}"))
+        yield
