@@ -119,6 +119,13 @@ def test_no_time_tries_nothing_but_the_end(judged: Callable[[Judge], None]) -> N
     assert whys == {"no time was left"}
 
 
+def test_a_source_that_the_runtime_refuses_is_tuned(judged: Callable[[Judge], None]) -> None:
+    judged(lambda one, other: [one.session(), other.session()] and 1.0)  # type: ignore[return-value]
+    model = text.parse("g (bfloat16[4] x) => (bfloat16[4] y) { e = Exp(x) y = Neg(e) }")
+    artifact = tune_model(model, seconds=100)
+    assert artifact.model.graph.outputs[0].dtype == model.graph.outputs[0].dtype
+
+
 def test_an_equal_candidate_stands_at_one() -> None:
     artifact = smelt.compile(MODEL, target="ort")
     opens: Sequence[Any] = [artifact.opener(threads=1)] * 2

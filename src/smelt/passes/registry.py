@@ -113,7 +113,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "merge_affine_dequantize_with_consecutive_ops",
         "nullify_redundant_quantization_zero_point",
     ),
-    "precision": ("add_fp16_cast",),
+    "precision": ("add_fp16_cast", "widen_half"),
     "interface": (
         "freeze_defaults",
         "image_input_preprocess",

@@ -14,6 +14,9 @@ from smelt.runtime.session import SessionAdvice
 from smelt.targets.ort import ort
 from smelt.targets.ort.artifact import OrtArtifact, OrtFiles
 
+LEAST = "widen-half{types=bfloat16}"
+"""What a source needs to run at all."""
+
 SKIP_NORM = ("SkipLayerNormFusion", "EmbedLayerNormFusion")
 
 
@@ -33,9 +36,11 @@ class Setup:
         steps = without(parse(self.pipeline), self.passes)
         given: dict[str, Any] = {**options, "keep": ",".join(sorted(self.kept))}
         text = to_text(steps)
+        passes = f"widen-half,{text}"
         if self.untouched:
-            given, text = {**options, "keep": "all"}, ""
-        artifact = compile_model(source, target=ort, pipeline=text, **given)
+            given, text, passes = {**options, "keep": "all"}, "", LEAST
+        target = replace(ort, passes=passes)
+        artifact = compile_model(source, target=target, pipeline=text, **given)
         assert isinstance(artifact, OrtArtifact)
         assert isinstance(artifact.files, OrtFiles)
         artifact.files.advice = self.advice

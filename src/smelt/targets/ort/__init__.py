@@ -14,11 +14,16 @@ from smelt.targets.ort.options import Options
 from smelt.targets.ort.saved import open_folder
 from smelt.targets.ort.select import rules_for
 
+PASSES = "widen-half,default"
+"""The runtime has few kernels for floats of 16 bits: float32 is as fast, and casts stand at the
+edges only. Without casts in between, more becomes one operator; other models have no second run."""
+
 ort = Target(
     name="ort",
     summary="ONNX for ONNX Runtime on the CPU, by measured costs",
     emit=write_model,
     operators=OPERATORS,
+    passes=PASSES,
     select=rules_for,
     options=Options,
     functions=True,

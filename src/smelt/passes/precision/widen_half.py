@@ -1,0 +1,180 @@
+"""Compute in float32 what is float16 or bfloat16: ``widen-half{types=bfloat16}``.
+
+    before   x: f16 ─> MatMul(w: f16) ─> Softmax ─> y: f16
+    after    x: f16 ─> Cast ─> MatMul(Cast(w)) ─> Softmax ─> Cast ─> y: f16
+
+For runtimes that have no kernels for such numbers: some refuse the model, others cast around each
+node. Inputs, outputs and stored weights keep their types, and nothing in between does. ``types``
+are those that are widened; both by default.
+
+Needs    (1) a node that computes in such a type: what only moves numbers is no reason.
+Keeps    (1) a model that reads the bits of a number, that hands such numbers to an operator nobody
+         declared, or that holds sequences or optional values of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt import operators
+from smelt.errors import UsageError
+from smelt.ir import scope
+from smelt.ir.build import Builder
+from smelt.ir.invented_dims import every_value
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.worklist import RuleStats
+from smelt.passes.base import PassContext, graph_pass, rounding
+
+WIDE = ir.DataType.FLOAT
+HALF = {"float16": ir.DataType.FLOAT16, "bfloat16": ir.DataType.BFLOAT16}
+
+MOVES = frozenset(
+    {
+        *("Cast", "Concat", "Constant", "ConstantOfShape", "Flatten", "Gather", "GatherElements"),
+        *("GatherND", "Identity", "If", "Loop", "Reshape", "Scan", "ScatterElements", "ScatterND"),
+        *("Shape", "Size", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"),
+    }
+)
+"""Operators that compute nothing; runtimes have them for numbers of any kind."""
+
+BITS = frozenset({"BitCast", "Bitcast"})
+TYPED = ("to", "dtype", "output_dtype", "softmax_precision")
+"""Attributes that name an element type of a result, or of what leads to it."""
+
+INLINE = 16
+"""Constants of up to so many elements become float32 themselves, others are cast at run time."""
+
+
+@dataclass(frozen=True)
+class Types:
+    """``types``: the element types to widen; UsageError E603 for others than the two."""
+
+    types: tuple[str, ...] = ("float16", "bfloat16")
+
+    def __post_init__(self) -> None:
+        for name in self.types:
+            if name not in HALF:
+                raise UsageError("E603", f"widen-half takes no types={name}", why=", ".join(HALF))
+
+    @property
+    def chosen(self) -> frozenset[ir.DataType]:
+        return frozenset(HALF[name] for name in self.types)
+
+
+@graph_pass(
+    "widen_half",
+    __doc__,
+    exactness=rounding(64, "nothing is rounded to half of the bits in between"),
+    default=False,
+    options_type=Types,
+)
+def widen_half(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Types) -> None:
+    half = options.chosen
+    nodes = list(scope.nodes(cx.model))
+    computing = [node for node in nodes if _computes(node, half)]
+    if not computing or rewriter.exhausted:  # needs 1
+        return
+    reason = next((why for node in nodes if (why := _obstacle(node, half))), None)
+    reason = reason or _of_values(cx.model, half)
+    returned = [(value, value.dtype) for value in cx.model.graph.outputs]
+    if reason is not None:  # keeps 1
+        stats.miss("model in float32", reason, computing[0])
+        return
+    inner = _inner_values(cx.model, half)
+    for graph in list(scope.graphs(cx.model)):
+        outside = [*graph.initializers.values()]
+        outside += list(graph.inputs) if graph is cx.model.graph else []
+        for value in dict.fromkeys(outside):
+            if value.dtype in half:
+                _cast_after(cx, graph, value)
+    for value in inner:
+        value.type = ir.TensorType(WIDE)
+    for node in nodes:
+        _widen_attributes(node, half)
+    for value, dtype in dict(returned).items():
+        if value in inner and dtype is not None:
+            _return_as(cx, value, dtype)
+    rewriter.count += 1
+    stats.fired["model in float32"] += 1
+
+
+def _computes(node: ir.Node, half: frozenset[ir.DataType]) -> bool:
+    values = [*node.inputs, *node.outputs]
+    narrow = any(value is not None and value.dtype in half for value in values)
+    return narrow and (bool(node.domain) or node.op_type not in MOVES)
+
+
+def _obstacle(node: ir.Node, half: frozenset[ir.DataType]) -> str | None:
+    narrow = [v for v in (*node.inputs, *node.outputs) if v is not None and v.dtype in half]
+    if narrow and node.op_type in BITS:
+        return "the bits of a number are read"
+    if narrow and node.domain and operators.find(node.domain, node.op_type) is None:
+        return f"nobody declares what {node.domain}.{node.op_type} takes"
+    return None
+
+
+def _of_values(model: ir.Model, half: frozenset[ir.DataType]) -> str | None:
+    if model.functions:
+        return "functions have to be inlined first"
+    for value in every_value(model):
+        if value.dtype in half and not isinstance(value.type, ir.TensorType):
+            return "there are sequences or optional values of such numbers"
+    inner = _inner_values(model, half)
+    for graph in scope.graphs(model):
+        kept = (v for v in graph.outputs if v.dtype in half and v not in inner)
+        if graph is not model.graph and any(True for _ in kept):
+            return "a graph below returns an input or a constant as it is"
+    return None
+
+
+def _inner_values(model: ir.Model, half: frozenset[ir.DataType]) -> dict[ir.Value, None]:
+    """What nodes compute, and inputs of graphs below; inputs and constants of the model stay."""
+    kept = {value for graph in scope.graphs(model) for value in graph.initializers.values()}
+    kept.update(model.graph.inputs)
+    return dict.fromkeys(v for v in every_value(model) if v.dtype in half and v not in kept)
+
+
+def _cast_after(cx: PassContext, graph: ir.Graph, value: ir.Value) -> None:
+    """Let all nodes that read ``value`` read it in float32; what returns it still does."""
+    uses = list(value.uses())
+    if not uses:
+        return
+    first = next(iter(graph), None)
+    b = Builder(cx.model, graph, cx.shapes, before=first)
+    tensor = value.const_value if not value.is_graph_input() else None
+    if tensor is not None and tensor.size <= INLINE:
+        wide = b.constant(tensor.numpy().astype(np.float32), name=value.name)
+    else:
+        wide = b.op("Cast", value, to=int(WIDE))
+        wide.shape = value.shape
+    for use in uses:
+        use.node.replace_input_with(use.idx, wide)
+
+
+def _widen_attributes(node: ir.Node, half: frozenset[ir.DataType]) -> None:
+    """The element types and the tensors among the attributes of ``node``."""
+    for name, attribute in list(node.attributes.items()):
+        if attribute.is_ref():
+            continue
+        if name in TYPED and attribute.type == ir.AttributeType.INT:
+            if attribute.as_int() in {int(dtype) for dtype in half}:
+                node.attributes[name] = ir.AttrInt64(name, int(WIDE))
+        elif attribute.type == ir.AttributeType.TENSOR:
+            tensor = attribute.as_tensor()
+            if tensor.dtype in half:
+                wide = ir.Tensor(tensor.numpy().astype(np.float32), name=tensor.name)
+                node.attributes[name] = ir.AttrTensor(name, wide)
+
+
+def _return_as(cx: PassContext, value: ir.Value, dtype: ir.DataType) -> None:
+    """Return ``value`` in ``dtype``, under its name."""
+    graph = cx.model.graph
+    cast = Builder(cx.model, graph, cx.shapes).op("Cast", value, to=int(dtype))
+    value.name, cast.name = cast.name, value.name
+    cast.type, cast.shape = ir.TensorType(dtype), value.shape
+    for index, output in enumerate(graph.outputs):
+        if output is value:
+            graph.outputs[index] = cast
