@@ -14,7 +14,10 @@ from typing import Any
 
 SOURCE = Path(__file__).parents[1] / "src" / "smelt"
 
-JAX = tuple(f"frontends/jax/{name}.py" for name in ("compat", "frames", "prng"))
+JAX = (
+    *(f"frontends/jax/{name}.py" for name in ("compat", "frames", "prng")),
+    "frontends/stablehlo/jax_names.py",
+)
 LIBRARY_FUNCTIONS = "frontends/jax/library_functions.py"
 
 PLACES: Mapping[str, tuple[str, ...]] = {

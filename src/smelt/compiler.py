@@ -13,6 +13,7 @@ import onnx_ir as ir
 from smelt.errors import UsageError, not_installed
 from smelt.frontends import onnx as onnx_frontend
 from smelt.frontends.onnx.inline import inline_functions
+from smelt.frontends.stablehlo.detect import is_exported
 from smelt.ir.bounds import note_bounds
 from smelt.ir.collector import paused_collector
 from smelt.ir.out_of_memory import explains_memory
@@ -54,6 +55,9 @@ def trace(
     **options: Any,
 ) -> ir.Model:
     """The model of a JAX function; ``options`` are those of ``smelt.frontends.jax.trace``.
+
+    ``fn`` may be what ``jax.export`` gave, too: itself, its bytes or a file of them. Without
+    ``specs`` its inputs are those that it was exported for.
 
     ``channels_first`` names inputs and outputs that have channels last in ``fn``, as in its specs,
     and are to have them first in the model: NHWC becomes NCHW. Raises UsageError E108 for names
@@ -261,6 +265,8 @@ def _ready(part: ir.Model, target: Target, fallback: Target | None) -> None:
 def _source_model(
     source: Any, specs: tuple[Any, ...], opset: int | None, tracing: dict[str, Any]
 ) -> ir.Model:
+    if is_exported(source):
+        return trace(source, *specs, **tracing | ({} if opset is None else {"opset": opset}))
     if callable(source) and not isinstance(source, ir.Model):
         return trace(source, *specs, **tracing | ({} if opset is None else {"opset": opset}))
     if specs or tracing.keys() - {"x64", "strict"}:

@@ -28,7 +28,10 @@ from smelt.errors import UsageError
 
 @command
 def convert(
-    function: Annotated[str, typer.Argument(metavar="PKG.MOD:FN", help="The function.")],
+    function: Annotated[
+        str,
+        typer.Argument(metavar="PKG.MOD:FN|FILE", help="The function, or what jax.export wrote."),
+    ],
     output: Annotated[str, typer.Option("-o", "--output", help="The file, or - for stdout.")],
     specs: Input = None,
     static: Static = None,
@@ -56,6 +59,7 @@ def convert(
     One --input for each argument of the function, in order; NAME=SPEC for those by keyword.
     """
     from smelt.compiler import compile_model
+    from smelt.frontends.stablehlo.detect import is_exported
 
     if watching.dry_run:
         show_dry_run(pipeline, watching.as_json, target)
@@ -77,7 +81,7 @@ def convert(
         "x64": x64,
         "strict": strict,
     }
-    found = find_function(function)
+    found = function if is_exported(function) else find_function(function)
     with watching.over(f"tracing {function}", function, output) as seen:
         artifact = compile_model(
             found,

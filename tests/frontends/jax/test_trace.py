@@ -114,7 +114,6 @@ def test_everything_unsupported_is_reported_at_once():
 
 
 def test_what_can_have_no_lowering_names_the_way_out():
-    from jax import export
     from jax.experimental import pallas
 
     def doubled(x):
@@ -126,9 +125,6 @@ def test_what_can_have_no_lowering_names_the_way_out():
     with pytest.raises(SmeltError, match="reference implementation") as caught:
         trace(doubled, "f32[3]")
     assert "test_trace.py" in str(caught.value)
-    exported = export.export(jax.jit(jnp.sin))(jnp.ones(3))
-    with pytest.raises(SmeltError, match="before it is exported"):
-        trace(lambda x: exported.call(x) + 1, "f32[3]")
 
 
 def test_types_that_onnx_lacks_are_refused():

@@ -14,6 +14,10 @@ from typing import Any
 from smelt.frontends.jax import compat, frames, registry
 from smelt.frontends.jax.representation import Representation, Run, convert
 from smelt.frontends.jax.support import REFUSED
+from smelt.frontends.stablehlo.exported import evaluated
+
+EXPORTED = "call_exported"
+"""The primitive that runs what ``jax.export`` gave."""
 
 
 def inlined(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
@@ -22,8 +26,11 @@ def inlined(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
 
 
 def _is_implemented(equation: compat.Equation) -> bool:
-    """True if its primitive has no lowering, but an implementation that is not of JAX itself."""
+    """True if its primitive has no lowering, but an implementation that is not of JAX itself; or
+    if it calls an exported function, whose program can be read."""
     primitive = equation.primitive
+    if primitive.name == EXPORTED:
+        return True
     if primitive.name in REFUSED or registry.find(primitive.name) is not None:
         return False
     function = frames.without_partials(primitive.impl)
@@ -33,6 +40,8 @@ def _is_implemented(equation: compat.Equation) -> bool:
 
 
 def _apply(equation: compat.Equation, values: list[Any], run: Run) -> list[Any]:
+    if equation.primitive.name == EXPORTED:
+        return evaluated(equation.params["exported"], values)
     implementation = functools.partial(equation.primitive.impl, **equation.params)
     structs = tuple(compat.struct_of(atom.aval) for atom in equation.invars)
     try:

@@ -34,10 +34,6 @@ REFUSED = {
         'call the library\'s reference implementation, such as implementation="xla" of'
         " jax.nn.dot_product_attention",
     ),
-    "call_exported": (
-        "it runs a program of jax.export, which has no equations of JAX any more",
-        "convert the function before it is exported",
-    ),
     "ragged_all_to_all": (
         "it moves rows between devices, and a model runs on one",
         "trace what one device computes",

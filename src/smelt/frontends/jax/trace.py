@@ -34,6 +34,8 @@ from smelt.frontends.jax.replacement import replaced
 from smelt.frontends.jax.state import state_of
 from smelt.frontends.jax.symbols import Symbols
 from smelt.frontends.jax.weights import Weights, weights_of
+from smelt.frontends.stablehlo.detect import is_exported
+from smelt.frontends.stablehlo.exported import program_of
 from smelt.frontends.weights import fill_weights
 from smelt.ir.absent import EXPECTED, forget_unread
 from smelt.ir.build import Builder
@@ -98,6 +100,9 @@ def trace(
     _check_opset(opset)
     with span("import lowerings"):
         registry.RULES.fill()
+    if is_exported(fn):
+        fn = program_of(fn)
+        input_specs, kwargs, x64 = *fn.given(input_specs, kwargs), True
     arguments = bind(fn, input_specs, kwargs or {}, static or {})
     state = state_of(fn)
     parameters = choose(state, input_params)

@@ -1,0 +1,34 @@
+"""What the small bodies of reductions and scatters compute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def operators_of(region: Any) -> list[str]:
+    """The names of the operators in a body of one block, the return last."""
+    return [inner.operation.name for inner in region.blocks[0].operations]
+
+
+def only_operator(region: Any) -> str:
+    """The one operator of a body of two arguments that returns what it computes of both, or
+    ``stablehlo.return`` if it returns the second; nothing for other bodies."""
+    block = region.blocks[0]
+    found = list(block.operations)
+    first, second = block.arguments if len(block.arguments) == 2 else (None, None)
+    if len(found) == 1:
+        return "stablehlo.return" if _reads(found[0], [second]) else ""
+    if len(found) != 2 or not _reads(found[1], [found[0].operation.results[0]]):
+        return ""
+    commutes = found[0].operation.name != "stablehlo.subtract"
+    in_order = _reads(found[0], [first, second])
+    if in_order or (commutes and _reads(found[0], [second, first])):
+        return str(found[0].operation.name)
+    return ""
+
+
+def _reads(view: Any, values: list[Any]) -> bool:
+    operands = list(view.operation.operands)
+    return len(operands) == len(values) and all(
+        a == b for a, b in zip(operands, values, strict=True)
+    )

@@ -1,0 +1,84 @@
+"""Loops, branches and calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jax import lax
+
+from smelt.frontends.stablehlo.operation import Operation
+from smelt.frontends.stablehlo.registry import reads
+from smelt.frontends.stablehlo.sizes import as_array
+
+
+@reads("func.call")
+def _call(cx: Any, op: Operation, *operands: Any) -> Any:
+    return cx.function(op.word("callee"), operands, op)
+
+
+def returned_by(block: Any) -> list[Any]:
+    """The values that a body returns."""
+    return list(block.operations[len(block.operations) - 1].operation.operands)
+
+
+def origin(cx: Any, value: Any) -> Any:
+    """``value``, or what it is because functions hand on what they are given."""
+    while getattr(value.owner, "name", "") == "func.call":
+        call = value.owner
+        place = list(call.results).index(value)
+        called = cx.functions[Operation(call).word("callee")].regions[0].blocks[0]
+        inner = origin(cx, returned_by(called)[place])
+        given = [i for i, argument in enumerate(called.arguments) if argument == inner]
+        if not given:
+            break
+        value = call.operands[given[0]]
+    return value
+
+
+@reads("while")
+def _while(cx: Any, op: Operation, *operands: Any) -> Any:
+    """What the body hands on as it came is not carried by the loop, so sizes stay known."""
+    condition, body = op.view.regions
+    block = body.blocks[0]
+    returned = [origin(cx, value) for value in returned_by(block)]
+    pairs = enumerate(zip(returned, block.arguments, strict=True))
+    changing = [i for i, (value, argument) in pairs if value != argument]
+
+    def whole(carried: Sequence[Any]) -> list[Any]:
+        values = list(operands)
+        for i, value in zip(changing, carried, strict=True):
+            values[i] = value
+        return values
+
+    def step(carried: Sequence[Any]) -> tuple[Any, ...]:
+        results = cx.called(body, whole(carried))
+        return tuple(results[i] for i in changing)
+
+    def goes_on(carried: Sequence[Any]) -> Any:
+        return cx.called(condition, whole(carried))[0]
+
+    final = lax.while_loop(goes_on, step, tuple(as_array(operands[i]) for i in changing))
+    return whole(final)
+
+
+@reads("case")
+def _case(cx: Any, op: Operation, index: Any) -> Any:
+    """Beyond the branches the last one runs, below them too; so it does in JAX's own clamp."""
+    regions = list(op.view.regions)
+    if isinstance(index, np.ndarray):
+        chosen = int(index)
+        return cx.called(regions[chosen if 0 <= chosen < len(regions) else -1], ())
+    last = len(regions) - 1
+    index = lax.select(lax.lt(index, np.int32(0)), np.int32(last) + 0 * index, index)
+    branches = [lambda r=region: tuple(cx.called(r, ())) for region in regions]
+    return list(lax.switch(index, branches))
+
+
+@reads("if")
+def _if(cx: Any, op: Operation, condition: Any) -> Any:
+    true, false = op.view.regions
+    return list(
+        lax.cond(condition, lambda: tuple(cx.called(true, ())), lambda: tuple(cx.called(false, ())))
+    )

@@ -1,0 +1,119 @@
+"""Run a module of StableHLO on arrays of JAX: each operator binds a primitive that means the same.
+
+Under a trace of JAX that gives the equations of the function that was exported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from smelt.frontends.stablehlo import (  # noqa: F401 - each registers what it reads
+    calls,
+    control_flow,
+    elementwise,
+    indexing,
+    movement,
+    products,
+    reductions,
+)
+from smelt.frontends.stablehlo.operation import Operation
+from smelt.frontends.stablehlo.registry import READERS
+from smelt.frontends.stablehlo.sizes import as_array, as_sizes, computed
+
+
+class Evaluator:
+    """Values of one module; ``functions`` by name."""
+
+    def __init__(self, module: Any) -> None:
+        self.functions: Mapping[str, Any] = {
+            str(view.operation.attributes["sym_name"].value): view.operation
+            for view in module.body.operations
+            if view.operation.name == "func.func"
+        }
+        self._known: list[dict[Any, Any]] = []
+        self._call: Operation | None = None
+        self._constants: dict[Any, Any] = {}
+
+    def function(
+        self, name: str, operands: Sequence[Any], call: Operation | None = None
+    ) -> list[Any]:
+        """The results of the function ``name``, which the operation ``call`` asks for."""
+        outer, self._known = self._known, []
+        caller, self._call = self._call, call
+        try:
+            return self.called(self.functions[name].regions[0], operands)
+        finally:
+            self._known, self._call = outer, caller
+
+    def called(self, region: Any, operands: Sequence[Any]) -> list[Any]:
+        """The results of a body, which may read what is known around it."""
+        (block,) = region.blocks
+        self._known.append(dict(zip(block.arguments, operands, strict=True)))
+        try:
+            for view in block.operations:
+                if view.operation.name in ("stablehlo.return", "func.return"):
+                    values = [self.value(operand) for operand in view.operation.operands]
+                    # Sizes go from function to function; loops and branches give arrays.
+                    is_function = view.operation.name == "func.return"
+                    return values if is_function else [as_array(value) for value in values]
+                self._step(Operation(view, self._call))
+        finally:
+            self._known.pop()
+        return []
+
+    def constant(self, op: Operation, make: Callable[[], np.ndarray]) -> np.ndarray:
+        """The numbers of a constant, read once."""
+        if op.view not in self._constants:
+            self._constants[op.view] = make()
+        found: np.ndarray = self._constants[op.view]
+        return found
+
+    def dims(self, op: Operation, value: Any) -> tuple[Any, ...]:
+        """``value`` as the dims of a shape; raises Unsupported E102 for what only a run tells."""
+        found = self.known_dims(value)
+        if found is None:
+            raise op.unsupported("a size in it is computed from data")
+        return found
+
+    def known_dims(self, value: Any) -> tuple[Any, ...] | None:
+        """The same, or None. A matrix of sizes is read row by row."""
+        if isinstance(value, np.ndarray):
+            return tuple(value.reshape(-1).tolist())
+        sizes = as_sizes(value)
+        return None if sizes is None else sizes.dims
+
+    def value(self, value: Any) -> Any:
+        """What ``value``, of the module, is known to be here."""
+        for known in reversed(self._known):
+            if value in known:
+                return known[value]
+        raise KeyError(value)
+
+    def _step(self, op: Operation) -> None:
+        operands = [self.value(operand) for operand in op.view.operands]
+        found = None
+        if len(op.view.results) == 1 and op.name.startswith("stablehlo."):
+            found = computed(op, operands)
+        if found is None:
+            reader = READERS.get(op.name)
+            if reader is None:
+                raise op.unsupported("no lowering is known for it", "E101")
+            if op.name not in _TAKE_SIZES:
+                operands = [as_array(operand) for operand in operands]
+            found = reader(self, op, *operands)
+        results = found if isinstance(found, list) else [found]
+        for value, result in zip(op.view.results, results, strict=True):
+            self._known[-1][value] = result
+
+
+_TAKE_SIZES = frozenset(
+    name
+    for name in READERS
+    if name.startswith(("stablehlo.dynamic_", "func."))
+    or name.removeprefix("stablehlo.")
+    in ("real_dynamic_slice", "custom_call", "composite", "while")
+) - {"stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice"}
+"""Operators that take sizes as such; all others take arrays."""

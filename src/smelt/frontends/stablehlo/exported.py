@@ -1,0 +1,112 @@
+"""What ``jax.export`` gives, as a function that the JAX frontend traces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from smelt.errors import InvalidModel, Unsupported
+from smelt.frontends.jax import compat
+from smelt.frontends.stablehlo import jax_names
+
+_ROOT = re.compile(r'loc\("(\w+)')
+
+
+def program_of(source: Any) -> Program:
+    """The function in an ``Exported``, in the bytes of a serialized one, or in a file of them.
+
+    Raises InvalidModel E302 for bytes that JAX cannot read.
+    """
+    if isinstance(source, str | Path):
+        source = Path(source).read_bytes()
+    if isinstance(source, bytes | bytearray):
+        try:
+            source = jax.export.deserialize(bytearray(source))
+        except Exception as error:
+            raise InvalidModel(
+                "E302", "the exported function cannot be read", why=str(error)
+            ) from error
+    return Program(source)
+
+
+@dataclass
+class Program:
+    """An exported function: called on arrays, it evaluates its module.
+
+    ``specs`` and ``keywords`` are those that it was exported for; ``__signature__`` has the names
+    that its parameters had.
+    """
+
+    exported: Any
+
+    def __post_init__(self) -> None:
+        args, kwargs = jax.tree.unflatten(self.exported.in_tree, self.exported.in_avals)
+        structs = [jax.tree.map(compat.struct_of, tree) for tree in (args, kwargs)]
+        self.specs: tuple[Any, ...] = tuple(structs[0])
+        self.keywords: dict[str, Any] = structs[1]
+        names = _names(self.exported, len(self.specs))
+        kinds = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+        kinds += [Parameter(name, Parameter.KEYWORD_ONLY) for name in self.keywords]
+        self.__signature__ = Signature(kinds)
+        self.__name__ = str(self.exported.fun_name)
+
+    def given(self, specs: tuple[Any, ...], keywords: Any) -> tuple[tuple[Any, ...], Any]:
+        """``specs`` and ``keywords`` of a trace; those of the export if there are none."""
+        return (specs, keywords) if specs or keywords else (self.specs, self.keywords)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, tree = jax.tree.flatten((args, kwargs))
+        assert tree == self.exported.in_tree
+        return jax.tree.unflatten(self.exported.out_tree, evaluated(self.exported, leaves))
+
+
+def evaluated(exported: Any, arrays: Sequence[Any]) -> list[Any]:
+    """The results of ``exported``, flat. Raises Unsupported for what has no lowering."""
+    from smelt.frontends.stablehlo.evaluate import Evaluator
+
+    if exported.nr_devices != 1:
+        raise Unsupported(
+            "E101",
+            f"the exported function runs on {exported.nr_devices} devices",
+            why="a model runs on one",
+            fix="export what one device computes",
+        )
+    module = jax_names.module_of(exported)
+    evaluator = Evaluator(module)
+    given = [array for i, array in enumerate(arrays) if i in set(exported.module_kept_var_idx)]
+    if len(exported.platforms) > 1:
+        chosen = compat.platform_choice([[name] for name in exported.platforms]) or 0
+        given = [np.asarray(chosen, np.int32), *given]
+    results = evaluator.function("main", given)
+    return [
+        jax.lax.convert_element_type(result, aval.dtype)
+        for result, aval in zip(results, exported.out_avals, strict=True)
+    ]
+
+
+def _names(exported: Any, count: int) -> list[str]:
+    """The names of the parameters, which the module remembers of its arguments."""
+    module = jax_names.module_of(exported)
+    main = next(
+        view.operation
+        for view in module.body.operations
+        if view.operation.attributes["sym_name"].value == "main"
+    )
+    locations = [_ROOT.match(str(a.location)) for a in main.regions[0].blocks[0].arguments]
+    if len(exported.platforms) > 1:
+        locations = locations[1:]
+    by_leaf = dict(zip(exported.module_kept_var_idx, locations, strict=False))
+    args, _ = jax.tree.unflatten(exported.in_tree, range(exported.in_tree.num_leaves))
+    names: list[str] = []
+    for i, tree in enumerate(args[:count]):
+        found = [by_leaf[leaf] for leaf in jax.tree.leaves(tree) if by_leaf.get(leaf)]
+        name = found[0].group(1) if found else f"x{i}"
+        names.append(name if name.isidentifier() and name not in names else f"x{i}")
+    return names

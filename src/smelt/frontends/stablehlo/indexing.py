@@ -1,0 +1,98 @@
+"""Gather, scatter and sort."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+from jaxlib.mlir.dialects import stablehlo
+
+from smelt.frontends.stablehlo.bodies import only_operator
+from smelt.frontends.stablehlo.operation import Operation
+from smelt.frontends.stablehlo.registry import reads
+
+SCATTERS = {
+    "stablehlo.add": lax.scatter_add,
+    "stablehlo.subtract": lax.scatter_sub,
+    "stablehlo.multiply": lax.scatter_mul,
+    "stablehlo.minimum": lax.scatter_min,
+    "stablehlo.maximum": lax.scatter_max,
+    "stablehlo.return": lax.scatter,
+}
+"""By the one operator of the body; a body without any returns the update."""
+
+
+def _vectors_last(indices: Any, dim: int) -> Any:
+    return indices[..., None] if dim == indices.ndim else jnp.moveaxis(indices, dim, -1)
+
+
+@reads("gather", "dynamic_gather")
+def _gather(cx: Any, op: Operation, x: Any, indices: Any, *sizes: Any) -> Any:
+    given = stablehlo.GatherDimensionNumbers(op.view.attributes["dimension_numbers"])
+    numbers = lax.GatherDimensionNumbers(
+        offset_dims=tuple(given.offset_dims),
+        collapsed_slice_dims=tuple(given.collapsed_slice_dims),
+        start_index_map=tuple(given.start_index_map),
+        operand_batching_dims=tuple(given.operand_batching_dims),
+        start_indices_batching_dims=tuple(given.start_indices_batching_dims),
+    )
+    indices = _vectors_last(indices, given.index_vector_dim)
+    window = cx.dims(op, sizes[0]) if sizes else op.integers("slice_sizes")
+    return lax.gather(
+        x,
+        indices,
+        numbers,
+        window,
+        indices_are_sorted=bool(op.integer("indices_are_sorted")),
+        mode=lax.GatherScatterMode.CLIP,
+    )
+
+
+@reads("scatter")
+def _scatter(cx: Any, op: Operation, *operands: Any) -> Any:
+    if len(operands) != 3:
+        raise op.unsupported("it scatters into several tensors at once")
+    x, indices, updates = operands
+    given = stablehlo.ScatterDimensionNumbers(op.view.attributes["scatter_dimension_numbers"])
+    numbers = lax.ScatterDimensionNumbers(
+        update_window_dims=tuple(given.update_window_dims),
+        inserted_window_dims=tuple(given.inserted_window_dims),
+        scatter_dims_to_operand_dims=tuple(given.scattered_dims_to_operand_dims),
+        operand_batching_dims=tuple(given.input_batching_dims),
+        scatter_indices_batching_dims=tuple(given.scatter_indices_batching_dims),
+    )
+    found = SCATTERS.get(only_operator(op.view.regions[0]))
+    if found is None:
+        raise op.unsupported("its body is no sum, product, extremum or replacement")
+    return found(
+        x,
+        _vectors_last(indices, given.index_vector_dim),
+        updates,
+        numbers,
+        indices_are_sorted=bool(op.integer("indices_are_sorted")),
+        unique_indices=bool(op.integer("unique_indices")),
+        mode=lax.GatherScatterMode.FILL_OR_DROP,
+    )
+
+
+@reads("sort")
+def _sort(cx: Any, op: Operation, *operands: Any) -> Any:
+    """JAX compares the first operands one after another, by smaller; so all that it exports."""
+    block = op.view.regions[0].blocks[0]
+    read = [i for i, argument in enumerate(block.arguments) if any(True for _ in argument.uses)]
+    directions = {
+        Operation(inner).word("comparison_direction")
+        for inner in block.operations
+        if inner.operation.name == "stablehlo.compare"
+    }
+    keys = (read[-1] // 2 + 1) if read else 0
+    if read != list(range(2 * keys)) or "LT" not in directions or directions - {"LT", "EQ", "NE"}:
+        raise op.unsupported("its comparison is none that JAX makes")
+    found = lax.sort(
+        operands,
+        dimension=op.integer("dimension", -1),
+        is_stable=bool(op.integer("is_stable")),
+        num_keys=keys,
+    )
+    return list(found)

@@ -1,0 +1,60 @@
+"""What reading exported functions takes from JAX beyond its stable public functions.
+
+Written for JAX 0.10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import jax
+import numpy as np
+from jax import export
+from jax._src import core
+from jax._src.interpreters import mlir
+from jax._src.lax import lax as lax_internal
+from jax._src.lax import linalg, windowed_reductions
+from jaxlib.mlir.dialects import stablehlo
+
+Exported = export.Exported
+
+TOTAL_ORDER: Mapping[str, Callable[..., Any]] = {
+    "EQ": lax_internal.eq_to_p.bind,
+    "LT": lax_internal.lt_to_p.bind,
+    "LE": lax_internal.le_to_p.bind,
+}
+"""Comparisons in which -0 lies before 0, and NaN beyond the infinities."""
+
+geqrf: Callable[..., Any] = linalg.geqrf
+
+
+def dim_value(dim: Any) -> Any:
+    """A symbolic dim as an array."""
+    return core.dimension_as_value(dim)
+
+
+def limits(dtype: Any) -> tuple[Any, Any]:
+    """The lowest and the highest number of ``dtype``, which are infinite for floats."""
+    if np.dtype(dtype) == np.bool_:
+        return False, True
+    if jax.numpy.issubdtype(dtype, jax.numpy.floating):
+        info = jax.numpy.finfo(dtype)
+        infinite = bool(np.isinf(np.asarray(np.inf).astype(dtype)))
+        return (-np.inf, np.inf) if infinite else (info.min, info.max)
+    integers = jax.numpy.iinfo(dtype)
+    return integers.min, integers.max
+
+
+def select_and_scatter_add(*operands: Any) -> Any:
+    """The gradient of pooling by an extremum."""
+    scatter: Callable[..., Any] = windowed_reductions._select_and_scatter_add
+    return scatter(*operands)
+
+
+@lru_cache(maxsize=8)
+def module_of(exported: Any) -> Any:
+    """The module of ``exported`` as MLIR; its context lives as long as it does."""
+    with mlir.make_ir_context() as context:
+        return stablehlo.deserialize_portable_artifact(context, exported.mlir_module_serialized)

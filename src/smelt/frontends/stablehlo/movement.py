@@ -1,0 +1,107 @@
+"""Operators that move elements, of static and of symbolic sizes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jax import lax
+
+from smelt.frontends.stablehlo.operation import Operation, array_of
+from smelt.frontends.stablehlo.registry import reads
+from smelt.frontends.stablehlo.sizes import Sizes, as_array
+
+
+@reads("constant")
+def _constant(cx: Any, op: Operation) -> Any:
+    return cx.constant(op, lambda: array_of(op))
+
+
+@reads("get_dimension_size")
+def _dimension_size(cx: Any, op: Operation, x: Any) -> Any:
+    return Sizes([x.shape[op.integer("dimension")]], op.dtype, ())
+
+
+@reads("iota")
+def _iota(cx: Any, op: Operation) -> Any:
+    return lax.broadcasted_iota(op.dtype, op.shape, op.integer("iota_dimension"))
+
+
+@reads("dynamic_iota")
+def _dynamic_iota(cx: Any, op: Operation, shape: Any) -> Any:
+    return lax.broadcasted_iota(op.dtype, cx.dims(op, shape), op.integer("iota_dimension"))
+
+
+@reads("broadcast_in_dim")
+def _broadcast(cx: Any, op: Operation, x: Any) -> Any:
+    return lax.broadcast_in_dim(x, op.shape, op.integers("broadcast_dimensions"))
+
+
+@reads("dynamic_broadcast_in_dim")
+def _dynamic_broadcast(cx: Any, op: Operation, x: Any, shape: Any) -> Any:
+    return lax.broadcast_in_dim(x, cx.dims(op, shape), op.integers("broadcast_dimensions"))
+
+
+@reads("reshape")
+def _reshape(cx: Any, op: Operation, x: Any) -> Any:
+    return lax.reshape(x, op.shape)
+
+
+@reads("dynamic_reshape")
+def _dynamic_reshape(cx: Any, op: Operation, x: Any, shape: Any) -> Any:
+    return lax.reshape(x, cx.dims(op, shape))
+
+
+@reads("transpose")
+def _transpose(cx: Any, op: Operation, x: Any) -> Any:
+    return lax.transpose(x, op.integers("permutation"))
+
+
+@reads("reverse")
+def _reverse(cx: Any, op: Operation, x: Any) -> Any:
+    return lax.rev(x, op.integers("dimensions"))
+
+
+@reads("concatenate")
+def _concatenate(cx: Any, op: Operation, *operands: Any) -> Any:
+    return lax.concatenate(operands, op.integer("dimension"))
+
+
+@reads("slice")
+def _slice(cx: Any, op: Operation, x: Any) -> Any:
+    start, limit = op.integers("start_indices"), op.integers("limit_indices")
+    return lax.slice(x, start, limit, op.integers("strides"))
+
+
+@reads("real_dynamic_slice")
+def _symbolic_slice(cx: Any, op: Operation, x: Any, start: Any, limit: Any, strides: Any) -> Any:
+    begin = cx.known_dims(start)
+    if begin is not None:
+        return lax.slice(x, begin, cx.dims(op, limit), cx.dims(op, strides))
+    # JAX writes a dynamic slice of symbolic sizes so: it ends where it starts, plus the sizes.
+    at, end = list(op.view.operands)[1:3]
+    added: list[Any] = list(getattr(end.owner, "operands", []))
+    if getattr(end.owner, "name", "") != "stablehlo.add" or added[0] != at:
+        raise op.unsupported("its sizes are computed from data")
+    sizes = cx.dims(op, cx.value(added[1]))
+    return lax.dynamic_slice(x, [as_array(start)[i] for i in range(len(sizes))], sizes)
+
+
+@reads("dynamic_slice")
+def _dynamic_slice(cx: Any, op: Operation, x: Any, *starts: Any) -> Any:
+    return lax.dynamic_slice(x, starts, op.integers("slice_sizes"))
+
+
+@reads("dynamic_update_slice")
+def _dynamic_update_slice(cx: Any, op: Operation, x: Any, update: Any, *starts: Any) -> Any:
+    return lax.dynamic_update_slice(x, update, starts)
+
+
+@reads("pad")
+def _pad(cx: Any, op: Operation, x: Any, value: Any) -> Any:
+    names = ("edge_padding_low", "edge_padding_high", "interior_padding")
+    return lax.pad(x, value, list(zip(*[op.integers(name) for name in names], strict=True)))
+
+
+@reads("dynamic_pad")
+def _dynamic_pad(cx: Any, op: Operation, x: Any, value: Any, *config: Any) -> Any:
+    return lax.pad(x, value, list(zip(*[cx.dims(op, each) for each in config], strict=True)))

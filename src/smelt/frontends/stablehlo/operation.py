@@ -1,0 +1,150 @@
+"""An operation of MLIR as readers see it: attributes as numbers and text, types as dtypes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from jaxlib.mlir import ir
+
+from smelt.errors import Unsupported
+
+DTYPES: Mapping[str, np.dtype] = {
+    name: np.dtype(dtype)
+    for name, dtype in {
+        "i1": np.bool_,
+        "f16": np.float16,
+        "f32": np.float32,
+        "f64": np.float64,
+        "bf16": ml_dtypes.bfloat16,
+        "complex<f32>": np.complex64,
+        "complex<f64>": np.complex128,
+        "i2": ml_dtypes.int2,
+        "i4": ml_dtypes.int4,
+        "ui2": ml_dtypes.uint2,
+        "ui4": ml_dtypes.uint4,
+        "f4E2M1FN": ml_dtypes.float4_e2m1fn,
+        "f8E3M4": ml_dtypes.float8_e3m4,
+        "f8E4M3": ml_dtypes.float8_e4m3,
+        "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+        "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
+        "f8E4M3B11FNUZ": ml_dtypes.float8_e4m3b11fnuz,
+        "f8E5M2": ml_dtypes.float8_e5m2,
+        "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
+        "f8E8M0FNU": ml_dtypes.float8_e8m0fnu,
+        **{f"{sign}i{n}": f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64)},
+    }.items()
+}
+"""Element types by the names that MLIR has for them."""
+
+_ENUM = re.compile(r"#\w+<\w+ (\w+)>")
+_PLACE = re.compile(r'"([^"]+\.py)":(\d+)')
+_NUMBER = re.compile(r"0x[0-9A-F]+|-?\d[\d.eE+-]*")
+
+
+class Operation:
+    """One operation, by what readers ask for; ``call`` is that of the function it stands in."""
+
+    def __init__(self, view: Any, call: Operation | None = None) -> None:
+        self.view = view.operation
+        self.call = call
+        self.name: str = self.view.name
+
+    @cached_property
+    def dtype(self) -> np.dtype:
+        """The element type of the first result."""
+        return dtype_of(self.view.results[0].type)
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the first result; those that are not static have no number."""
+        return tuple(ir.RankedTensorType(self.view.results[0].type).shape)
+
+    def has(self, name: str) -> bool:
+        """True if there is an attribute ``name``."""
+        return name in self.view.attributes
+
+    def integer(self, name: str, default: int = 0) -> int:
+        """An attribute that is an integer or a truth."""
+        return int(self.view.attributes[name].value) if self.has(name) else default
+
+    def integers(self, name: str, default: Any = ()) -> tuple[int, ...]:
+        """An attribute that is a list of integers."""
+        if not self.has(name):
+            return tuple(default)
+        return tuple(int(item) for item in self.view.attributes[name])
+
+    def table(self, name: str) -> list[tuple[int, ...]]:
+        """An attribute that is a matrix of integers; nothing if there is none."""
+        if not self.has(name):
+            return []
+        return [tuple(map(int, row)) for row in np.array(self.view.attributes[name])]
+
+    def word(self, name: str, default: str = "") -> str:
+        """An attribute that is text, the name of a function or one of an enumeration."""
+        if not self.has(name):
+            return default
+        attribute = self.view.attributes[name]
+        if hasattr(attribute, "value"):
+            return str(attribute.value)
+        found = _ENUM.fullmatch(str(attribute))
+        return found.group(1) if found else str(attribute)
+
+    def entry(self, dictionary: str, name: str, default: int = 0) -> int:
+        """An integer in an attribute that is a dictionary."""
+        if not self.has(dictionary) or name not in self.view.attributes[dictionary]:
+            return default
+        return int(self.view.attributes[dictionary][name].value)
+
+    def place(self) -> str:
+        """The line of source that it came from, or that the call of its function came from."""
+        found = _PLACE.findall(str(self.view.location))
+        if found:
+            return ":".join(found[0])
+        return self.call.place() if self.call is not None else ""
+
+    def unsupported(self, why: str, code: str = "E102") -> Unsupported:
+        """The error for this operation, with the line of source that it came from."""
+        at = self.place()
+        what = "has no lowering" if code == "E101" else "is not supported in this use"
+        return Unsupported(
+            code,
+            f"operator {self.name!r} of StableHLO {what}",
+            at=at,
+            why=why,
+            fix="convert the function before it is exported",
+        )
+
+
+def dtype_of(kind: Any) -> np.dtype:
+    """The element type of a tensor type of MLIR; raises Unsupported E105."""
+    element = str(ir.ShapedType(kind).element_type)
+    if element not in DTYPES:
+        raise Unsupported("E105", f"an exported function computes with {element!r}")
+    return DTYPES[element]
+
+
+def array_of(op: Operation) -> np.ndarray:
+    """The numbers of a constant, large ones without a copy where MLIR gives its memory."""
+    dtype, shape = op.dtype, op.shape
+    if dtype.kind not in "Vc":
+        array = np.asarray(op.view.attributes["value"])
+        return array if array.dtype == dtype else array.astype(dtype)
+    # MLIR for Python has no numbers of these types, so they are read as it prints them.
+    text = op.view.get_asm().partition("dense<")[2].rpartition("> : ")[0]
+    if text.startswith('"0x'):  # many elements, as their bytes
+        return np.frombuffer(bytes.fromhex(text.strip('"')[2:]), dtype).reshape(shape)
+    part = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+    numbers = np.array([_number(item, part) for item in _NUMBER.findall(text)], part).view(dtype)
+    return np.broadcast_to(numbers.reshape(shape if numbers.size != 1 else ()), shape)
+
+
+def _number(text: str, dtype: np.dtype) -> Any:
+    """A number as MLIR prints it: infinities and NaN are printed as their bits."""
+    if not text.startswith("0x"):
+        return dtype.type(float(text))
+    return np.array(int(text, 16), f"u{dtype.itemsize}").view(dtype)[()]

@@ -1,0 +1,96 @@
+"""Products of matrices, convolutions, transforms and the solving of triangular systems."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jax import lax
+from jaxlib.mlir.dialects import stablehlo
+
+from smelt.frontends.stablehlo.operation import Operation
+from smelt.frontends.stablehlo.registry import reads
+
+
+@reads("dot_general")
+def _dot_general(cx: Any, op: Operation, a: Any, b: Any) -> Any:
+    given = stablehlo.DotDimensionNumbers(op.view.attributes["dot_dimension_numbers"])
+    contracting = (tuple(given.lhs_contracting_dimensions), tuple(given.rhs_contracting_dimensions))
+    batch = (tuple(given.lhs_batching_dimensions), tuple(given.rhs_batching_dimensions))
+    return lax.dot_general(a, b, (contracting, batch), preferred_element_type=op.dtype)
+
+
+@reads("dot")
+def _dot(cx: Any, op: Operation, a: Any, b: Any) -> Any:
+    return lax.dot(a, b, preferred_element_type=op.dtype)
+
+
+@reads("convolution", "dynamic_conv")
+def _convolution(cx: Any, op: Operation, x: Any, kernel: Any, *padding: Any) -> Any:
+    given = stablehlo.ConvDimensionNumbers(op.view.attributes["dimension_numbers"])
+    if any(op.integers("window_reversal")):
+        raise op.unsupported("it reverses its windows, which JAX never asks for")
+    numbers = lax.ConvDimensionNumbers(
+        (
+            given.input_batch_dimension,
+            given.input_feature_dimension,
+            *given.input_spatial_dimensions,
+        ),
+        (
+            given.kernel_output_feature_dimension,
+            given.kernel_input_feature_dimension,
+            *given.kernel_spatial_dimensions,
+        ),
+        (
+            given.output_batch_dimension,
+            given.output_feature_dimension,
+            *given.output_spatial_dimensions,
+        ),
+    )
+    ones = (1,) * (x.ndim - 2)
+    pads: Any = op.table("padding") or [(0, 0)] * (x.ndim - 2)
+    if padding:
+        flat = cx.dims(op, padding[0])
+        pads = list(zip(flat[::2], flat[1::2], strict=True))
+    return lax.conv_general_dilated(
+        x,
+        kernel,
+        op.integers("window_strides", ones),
+        pads,
+        lhs_dilation=op.integers("lhs_dilation", ones),
+        rhs_dilation=op.integers("rhs_dilation", ones),
+        dimension_numbers=numbers,
+        feature_group_count=op.integer("feature_group_count", 1),
+        batch_group_count=op.integer("batch_group_count", 1),
+        preferred_element_type=op.dtype,
+    )
+
+
+@reads("fft")
+def _fft(cx: Any, op: Operation, x: Any) -> Any:
+    return lax.fft(x, op.word("fft_type"), op.integers("fft_length"))
+
+
+@reads("cholesky")
+def _cholesky(cx: Any, op: Operation, x: Any) -> Any:
+    if not op.integer("lower"):
+        raise op.unsupported("it asks for the upper factor, which JAX never does")
+    return lax.linalg.cholesky(x, symmetrize_input=False)
+
+
+@reads("triangular_solve")
+def _triangular_solve(cx: Any, op: Operation, a: Any, b: Any) -> Any:
+    transpose = op.word("transpose_a", "NO_TRANSPOSE")
+    return lax.linalg.triangular_solve(
+        a,
+        b,
+        left_side=bool(op.integer("left_side")),
+        lower=bool(op.integer("lower")),
+        transpose_a=transpose != "NO_TRANSPOSE",
+        conjugate_a=transpose == "ADJOINT",
+        unit_diagonal=bool(op.integer("unit_diagonal")),
+    )
+
+
+@reads("rng_bit_generator")
+def _random_bits(cx: Any, op: Operation, state: Any) -> Any:
+    raise op.unsupported("its numbers are those of the device that runs it", "E101")

@@ -1,0 +1,193 @@
+"""Reductions over axes and windows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jax import lax
+
+from smelt.frontends.stablehlo import jax_names
+from smelt.frontends.stablehlo.bodies import only_operator, operators_of
+from smelt.frontends.stablehlo.operation import Operation
+from smelt.frontends.stablehlo.registry import reads
+from smelt.frontends.stablehlo.sizes import as_array
+
+_EXTREMUM = ["compare", "compare", "or", "compare", "compare", "and", "or", "select", "select"]
+"""The body of ``argmax`` and ``argmin`` as JAX has it: a value that is larger or NaN, or equal and
+earlier."""
+
+
+@reads("reduce")
+def _reduce(cx: Any, op: Operation, *operands: Any) -> Any:
+    count = len(operands) // 2
+    arrays, starts = operands[:count], operands[count:]
+    axes = op.integers("dimensions")
+    region = op.view.regions[0]
+    extremum = _extremum(region)
+    if extremum and count == 2 and len(axes) == 1 and _counts(op.view.operands[1], axes[0]):
+        best, index = _EXTREMA[extremum]
+        (axis,) = axes
+        return [best(arrays[0], axes), index(arrays[0], axis, arrays[1].dtype)]
+    operator = only_operator(region) if count == 1 else ""
+    if operator in _REDUCTIONS and _is_neutral(operator, starts[0]):
+        return _REDUCTIONS[operator](arrays[0], axes)
+
+    def combined(before: Any, element: Any) -> Any:
+        return tuple(cx.called(region, [*before, *element]))
+
+    return list(lax.reduce(tuple(arrays), tuple(starts), combined, axes))
+
+
+_REDUCTIONS = {
+    "stablehlo.add": lax.reduce_sum,
+    "stablehlo.multiply": lax.reduce_prod,
+    "stablehlo.maximum": lax.reduce_max,
+    "stablehlo.minimum": lax.reduce_min,
+    "stablehlo.and": lax.reduce_and,
+    "stablehlo.or": lax.reduce_or,
+    "stablehlo.xor": lax.reduce_xor,
+}
+_EXTREMA = {
+    "GT": (lax.reduce_max, lax.argmax),
+    "LT": (lax.reduce_min, lax.argmin),
+}
+
+
+def _is_neutral(operator: str, start: Any) -> bool:
+    """True if ``start`` changes no result of ``operator``."""
+    if not isinstance(start, np.ndarray):
+        return False
+    dtype = start.dtype
+    limits = jax_names.limits(dtype)
+    neutral = {
+        "stablehlo.add": 0,
+        "stablehlo.multiply": 1,
+        "stablehlo.maximum": limits[0],
+        "stablehlo.minimum": limits[1],
+        "stablehlo.and": True if dtype == np.bool_ else -1,
+        "stablehlo.or": 0,
+        "stablehlo.xor": 0,
+    }[operator]
+    if operator == "stablehlo.and" and dtype.kind == "u":
+        neutral = limits[1]
+    return bool(start == np.asarray(neutral).astype(dtype))
+
+
+def _extremum(region: Any) -> str:
+    """``GT`` for the body of argmax, ``LT`` for that of argmin, else nothing."""
+    names = operators_of(region)
+    if [name.removeprefix("stablehlo.") for name in names] not in (
+        [*_EXTREMUM, "return"],
+        [*(name for name in _EXTREMUM if name != "or"), "return"],
+        [*_EXTREMUM[:1], *_EXTREMUM[3:], "return"],
+    ):
+        return ""
+    block = region.blocks[0]
+    first = Operation(block.operations[0])
+    operands = list(first.view.operands)
+    if operands != [block.arguments[0], block.arguments[2]]:
+        return ""
+    direction = first.word("comparison_direction")
+    return direction if direction in _EXTREMA else ""
+
+
+def _counts(value: Any, axis: int) -> bool:
+    """True if ``value`` numbers the elements along ``axis``."""
+    owner = value.owner
+    name = getattr(owner, "name", "")
+    if name not in ("stablehlo.iota", "stablehlo.dynamic_iota"):
+        return False
+    return Operation(owner).integer("iota_dimension") == axis
+
+
+@reads("reduce_window")
+def _reduce_window(cx: Any, op: Operation, *operands: Any) -> Any:
+    if len(operands) != 2:
+        raise op.unsupported("it reduces several tensors at once")
+    x, start = operands
+    ones = (1,) * x.ndim
+    return window(
+        cx,
+        op,
+        op.view.regions[0],
+        (x, start),
+        (
+            op.integers("window_dimensions"),
+            op.integers("window_strides", ones),
+            op.table("padding") or [(0, 0)] * x.ndim,
+            op.integers("base_dilations", ones),
+            op.integers("window_dilations", ones),
+        ),
+    )
+
+
+def window(cx: Any, op: Operation, region: Any, operands: Any, sizes: Any) -> Any:
+    """A reduction over windows of ``sizes``: dims, strides, padding and the two dilations."""
+    x, start = operands
+    dims, strides, padding, base, dilation = sizes
+    operator = only_operator(region)
+    if operator in _CUMULATIVE and _is_neutral(operator, start):
+        found = _running(x, dims, padding)
+        if found is not None and {*strides, *base, *dilation} == {1}:
+            return _CUMULATIVE[operator](x, axis=found[0], reverse=found[1])
+    if operator not in _WINDOWS:
+        raise op.unsupported("its body is no sum, product or extremum")
+    return lax.reduce_window(
+        x,
+        as_array(start),
+        _WINDOWS[operator],
+        tuple(dims),
+        tuple(strides),
+        [tuple(pair) for pair in padding],
+        base_dilation=tuple(base),
+        window_dilation=tuple(dilation),
+    )
+
+
+_CUMULATIVE = {
+    "stablehlo.add": lax.cumsum,
+    "stablehlo.multiply": lax.cumprod,
+    "stablehlo.maximum": lax.cummax,
+    "stablehlo.minimum": lax.cummin,
+}
+_WINDOWS = {
+    "stablehlo.add": lax.add,
+    "stablehlo.multiply": lax.mul,
+    "stablehlo.maximum": lax.max,
+    "stablehlo.minimum": lax.min,
+}
+
+
+def _running(x: Any, dims: Any, padding: Any) -> tuple[int, bool] | None:
+    """The axis along which windows reach to the beginning, or to the end, which is reverse."""
+    wide = [i for i, size in enumerate(dims) if not (isinstance(size, int) and size == 1)]
+    if len(wide) != 1:
+        return None
+    (axis,) = wide
+    others = [tuple(pair) for i, pair in enumerate(padding) if i != axis]
+    size, (low, high) = x.shape[axis], padding[axis]
+    if any(pair != (0, 0) for pair in others) or dims[axis] != size:
+        return None
+    if high == 0 and low == size - 1:
+        return axis, False
+    return (axis, True) if low == 0 and high == size - 1 else None
+
+
+@reads("select_and_scatter")
+def _select_and_scatter(cx: Any, op: Operation, x: Any, source: Any, start: Any) -> Any:
+    chosen = only_operator(op.view.regions[0])
+    added = only_operator(op.view.regions[1])
+    compare = Operation(op.view.regions[0].blocks[0].operations[0])
+    select = {"GE": lax.ge_p, "LE": lax.le_p}.get(compare.word("comparison_direction"))
+    if chosen != "stablehlo.compare" or added != "stablehlo.add" or select is None:
+        raise op.unsupported("it is no gradient of pooling by an extremum")
+    ones = (1,) * x.ndim
+    return jax_names.select_and_scatter_add(
+        source,
+        x,
+        select,
+        op.integers("window_dimensions", ones),
+        op.integers("window_strides", ones),
+        op.table("padding") or [(0, 0)] * x.ndim,
+    )

@@ -1,0 +1,22 @@
+"""Readers of operators, by the names of these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+Reader: TypeAlias = Callable[..., Any]
+"""Takes the evaluator, the operation and its operands; gives the result, or a list of several."""
+
+READERS: dict[str, Reader] = {}
+
+
+def reads(*names: str) -> Callable[[Reader], Reader]:
+    """Register what reads the operators ``names``, of StableHLO unless a dialect is named."""
+
+    def register(reader: Reader) -> Reader:
+        for name in names:
+            READERS[name if "." in name else f"stablehlo.{name}"] = reader
+        return reader
+
+    return register

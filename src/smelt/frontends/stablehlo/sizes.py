@@ -1,0 +1,173 @@
+"""Sizes of tensors, which StableHLO computes with operators on integers like any other numbers.
+
+An exported function with symbolic sizes asks for the sizes of its inputs, computes with them and
+gives the results to operators as shapes. Those numbers are followed here as dims of JAX; where they
+meet other numbers they become an array.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import core
+
+from smelt.frontends.jax import compat
+from smelt.frontends.stablehlo import jax_names
+from smelt.frontends.stablehlo.operation import Operation
+
+LONGEST = 64
+"""Elements of a tensor of sizes at most."""
+
+ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
+    "stablehlo.add": lambda a, b: a + b,
+    "stablehlo.subtract": lambda a, b: a - b,
+    "stablehlo.multiply": lambda a, b: a * b,
+    "stablehlo.maximum": core.max_dim,
+    "stablehlo.minimum": core.min_dim,
+}
+"""Operators that mean the same for sizes."""
+
+
+class Sizes:
+    """Sizes in a tensor of ``shape``, row by row; each a number or symbolic."""
+
+    def __init__(self, dims: Any, dtype: np.dtype, shape: tuple[int, ...]) -> None:
+        self.dims: tuple[Any, ...] = tuple(dims)
+        self.dtype = dtype
+        self.shape = shape
+
+    def array(self) -> Any:
+        """The sizes as a tensor that is computed with."""
+        if all(isinstance(dim, int) for dim in self.dims):
+            array: Any = np.asarray(self.dims, self.dtype)
+        else:
+            values = [jax.lax.convert_element_type(_value(dim), self.dtype) for dim in self.dims]
+            array = jnp.stack(values)
+        return array.reshape(self.shape)
+
+
+def _value(dim: Any) -> Any:
+    return jax_names.dim_value(dim)
+
+
+def as_array(value: Any) -> Any:
+    """``value`` as an operand of a primitive."""
+    return value.array() if isinstance(value, Sizes) else value
+
+
+def as_sizes(value: Any) -> Sizes | None:
+    """``value`` as sizes, if it is known what they are."""
+    if isinstance(value, Sizes):
+        return value
+    if not isinstance(value, np.ndarray) or value.size > LONGEST:
+        return None
+    if value.dtype not in (np.int32, np.int64):
+        return None
+    return Sizes(value.reshape(-1).tolist(), value.dtype, value.shape)
+
+
+def computed(op: Operation, operands: Sequence[Any]) -> Any:
+    """What an operator gives for sizes; None if they cannot be followed through it."""
+    moved = op.name in ("stablehlo.reshape", "stablehlo.broadcast_in_dim")
+    if moved and isinstance(operands[0], np.ndarray) and operands[0].size == np.prod(op.shape) == 1:
+        return operands[0].reshape(op.shape)
+    if op.name in _CHOICES:
+        return _CHOICES[op.name](operands)
+    sizes = [as_sizes(operand) for operand in operands]
+    given = [each for each in sizes if each is not None]
+    if not operands or len(given) < len(sizes):
+        return None
+    if op.name == "stablehlo.compare":
+        return _compared(op, given[0], given[1])
+    dims = _dims_of(op, given)
+    dtype, shape = op.dtype, op.shape
+    if dims is None or dtype not in (np.int32, np.int64) or len(dims) != np.prod(shape):
+        return None
+    if any(isinstance(dim, int) and abs(dim) > np.iinfo(dtype).max for dim in dims):
+        return None
+    found = Sizes(dims, dtype, shape)
+    return found.array() if all(isinstance(dim, int) for dim in dims) else found
+
+
+def _dims_of(op: Operation, given: Sequence[Sizes]) -> list[Any] | None:
+    first = list(given[0].dims)
+    pairs = list(zip(first, given[-1].dims, strict=False))
+    match op.name:
+        case "stablehlo.reshape" | "stablehlo.convert":
+            return first
+        case "stablehlo.broadcast_in_dim" if len(first) == np.prod(op.shape):
+            return first
+        case "stablehlo.concatenate" if op.integer("dimension") == 0:
+            return [dim for each in given for dim in each.dims]
+        case "stablehlo.negate":
+            return [-dim for dim in first]
+        case "stablehlo.sign" if all(map(_is_positive, first)):
+            return [1 for _ in first]
+        case "stablehlo.divide" | "stablehlo.remainder" if all(map(_divides, pairs)):
+            return [a // b if op.name == "stablehlo.divide" else a % b for a, b in pairs]
+        case name if name in ARITHMETIC:
+            return [ARITHMETIC[name](a, b) for a, b in pairs]
+    return None
+
+
+def _is_positive(dim: Any) -> bool:
+    return _holds(lambda: dim >= 1)
+
+
+def _divides(pair: tuple[Any, Any]) -> bool:
+    """True where rounding towards zero, which the operators do, is the floor, which dims take."""
+    return isinstance(pair[1], int) and pair[1] > 0 and _holds(lambda: pair[0] >= 0)
+
+
+def _holds(question: Callable[[], Any]) -> bool:
+    """The answer, or False if JAX cannot give one for every size."""
+    try:
+        return bool(question())
+    except compat.InconclusiveDim:
+        return False
+
+
+def _compared(op: Operation, a: Sizes, b: Sizes) -> Any:
+    if len(a.dims) != 1 or len(b.dims) != 1:
+        return None
+    yes, no = COMPARISONS[op.word("comparison_direction")]
+    (left,), (right,) = a.dims, b.dims
+    if _holds(lambda: yes(left, right)):
+        return np.full(op.shape, True)
+    return np.full(op.shape, False) if _holds(lambda: no(left, right)) else None
+
+
+def _both(operands: Sequence[Any]) -> Any:
+    truths = [x for x in operands if isinstance(x, np.ndarray) and x.dtype == bool and x.ndim == 0]
+    if any(not truth for truth in truths):
+        return np.asarray(False)
+    return np.asarray(True) if len(truths) == len(operands) else None
+
+
+def _chosen(operands: Sequence[Any]) -> Any:
+    condition, *values = operands
+    if isinstance(condition, np.ndarray) and condition.ndim == 0:
+        return values[0] if condition else values[1]
+    return None
+
+
+_CHOICES: Mapping[str, Callable[[Sequence[Any]], Any]] = {
+    "stablehlo.and": _both,
+    "stablehlo.select": _chosen,
+}
+"""Operators by which a division of sizes is rounded down, once a comparison is decided."""
+
+COMPARISONS: Mapping[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = {
+    "GE": (operator.ge, operator.lt),
+    "GT": (operator.gt, operator.le),
+    "LE": (operator.le, operator.gt),
+    "LT": (operator.lt, operator.ge),
+    "EQ": (lambda a, b: a == b, lambda a, b: a > b or a < b),
+    "NE": (lambda a, b: a > b or a < b, lambda a, b: a == b),
+}
+"""By direction: what has to hold of two sizes for the comparison to be true, and to be false."""
