@@ -13,6 +13,11 @@ import pytest
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 
+# Tests of what is computed need no C compiler, which takes a second for each; those of engines ask
+# for one.
+os.environ["SMELT_HOST_ENGINE"] = "numpy"
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Let commands print lines of any length, as into a pipe, whatever the terminal is.
 

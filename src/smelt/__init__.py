@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from smelt.networks import compile_einsum
     from smelt.operators.semiring import Semiring
     from smelt.targets.base import Artifact, Target
+    from smelt.targets.saved import open_saved as load_artifact
 
 __version__ = "0.1.0"
 
@@ -51,6 +52,7 @@ _HOMES = {
     "Artifact": ("smelt.targets.base", "Artifact"),
     "Target": ("smelt.targets.base", "Target"),
     "inspect": ("smelt.inspection", "inspect"),
+    "load_artifact": ("smelt.targets.saved", "open_saved"),
     "load_ipython_extension": ("smelt.notebook", "load_ipython_extension"),
     "unload_ipython_extension": ("smelt.notebook", "unload_ipython_extension"),
 }
@@ -68,6 +70,7 @@ __all__ = [
     "function",
     "inspect",
     "load",
+    "load_artifact",
     "optimize",
     "reduce",
     "run",

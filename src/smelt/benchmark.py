@@ -15,6 +15,7 @@ from smelt.runtime.interface import Interface, Value
 from smelt.runtime.latency import Timing, take_turns
 from smelt.runtime.named_inputs import Chosen, Given, choose_inputs, wants
 from smelt.runtime.onnxruntime import OnnxRuntime
+from smelt.targets.settling import settled
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def benchmark(
             fit = _for(candidate, candidate.interface, chosen)
             values, own = fit.values, fit.sizes
         run = candidate.open(own)
-        run(*values)
+        settled(run)(*values)
         if isinstance(run, OnnxRuntime):
             run.time_limit = math.inf  # it has come to an end once; a watchdog costs time
         runs.append(_bound(run, values))

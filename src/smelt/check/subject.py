@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -18,6 +18,7 @@ from smelt.runtime.memory import check_memory
 from smelt.runtime.runner import RunnerName, as_model, open_runner
 from smelt.targets.base import Artifact, Saved
 from smelt.targets.saved import open_saved
+from smelt.targets.settling import settled
 
 if TYPE_CHECKING:
     import onnx
@@ -65,7 +66,8 @@ def as_subject(source: Checkable, name: str, runner: RunnerName = "auto") -> Sub
     if isinstance(source, str | Path) and Path(source).is_dir():
         saved = open_saved(source)
         if saved.model is None:
-            return subject_of_saved(saved, name)
+            found = subject_of_saved(saved, name)
+            return replace(found, run=settled(found.run))
         source = saved.model
     if isinstance(source, ir.Model | bytes | str | Path) or not callable(source):
         model = as_model(cast("ir.Model", source))
@@ -83,7 +85,7 @@ def as_subject(source: Checkable, name: str, runner: RunnerName = "auto") -> Sub
 
 
 def _run_artifact(artifact: Artifact, *inputs: Value) -> Sequence[Value]:
-    return artifact.opened()(*inputs)
+    return settled(artifact.opened())(*inputs)
 
 
 def subject_of_saved(saved: Saved, name: str) -> Subject:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -26,6 +27,7 @@ from smelt.runtime.input_ranges import Range
 from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.spans import span
 from smelt.targets.declaration import check_target
+from smelt.targets.settling import is_ready
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,20 @@ class Artifact:
             self._runner = self.load()
         return self._runner
 
+    def ready(self, timeout: float | None = 0.0) -> bool:
+        """Whether calls run as they will from now on, after at most ``timeout`` seconds, or None.
+
+        Some targets compile in the background what was called; ask who measures. One whose
+        inputs have known sizes need not have been called.
+        """
+        return is_ready(self.opened(), timeout)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as its selected model and its options; see ``targets.pickled``."""
+        from smelt.targets.pickled import pickled
+
+        return pickled(self)
+
     def __repr__(self) -> str:
         names = ", ".join(self.files) or "no files"
         return f"<Artifact of target {self.target!r}: {len(self.model.graph)} nodes, {names}>"
@@ -156,6 +172,8 @@ class Artifact:
 class Saved:
     """What a folder holds that ``Artifact.save`` wrote: ``load`` makes it ready to run.
 
+    It is called as the artifact was, which loads it once.
+
     ``model`` is there if the folder holds an ONNX model, which is run as such. ``ranges`` are
     values that integer inputs may take, by name of the input, where not all are right.
     """
@@ -165,6 +183,26 @@ class Saved:
     load: Callable[[], Runner]
     model: ir.Model | None = None
     ranges: Mapping[str, Range] = field(default_factory=dict)
+
+    def __call__(self, *inputs: Value) -> tuple[Value, ...]:
+        """Run on this machine; complex arrays where pairs of real numbers stand for them."""
+        return tuple(self._call(*inputs))
+
+    def opened(self) -> Runner:
+        """What calls run, built or loaded by the first."""
+        return self._opened
+
+    def ready(self, timeout: float | None = 0.0) -> bool:
+        """As that of an artifact."""
+        return is_ready(self.opened(), timeout)
+
+    @cached_property
+    def _opened(self) -> Runner:
+        return self.load()
+
+    @cached_property
+    def _call(self) -> Runner:
+        return on_pairs(self.interface, self._opened)
 
 
 class Tune(Protocol):

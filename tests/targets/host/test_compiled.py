@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -180,16 +179,3 @@ def test_models_that_differ_in_names_share_a_library(compile_host) -> None:
         check(
             compile_host(LOOKUP.replace("a = MatMul", "b = MatMul").replace("Tanh(a)", "Tanh(b)"))
         )
-
-
-@pytest.mark.parametrize("engine", ["auto"], indirect=True)
-def test_auto_compiles_in_the_background_what_ran_long_enough(lookup, monkeypatch) -> None:
-    check(lookup)
-    assert not lookup.opened().compiled._callers
-    monkeypatch.setattr(compiled, "WORTH", 0.0)
-    check(lookup)
-    until = time.monotonic() + 60
-    while not is_compiled(lookup) and time.monotonic() < until:
-        check(lookup)
-        time.sleep(0.05)
-    assert is_compiled(lookup)

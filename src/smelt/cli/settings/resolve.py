@@ -14,7 +14,7 @@ from smelt.cli.settings.files import SettingsFile, find_files, settings_in
 from smelt.cli.settings.options import Option
 from smelt.cli.settings.values import from_text, truth
 from smelt.errors import UsageError
-from smelt.runtime.jit.cache import VARIABLE as CACHE
+from smelt.runtime.jit.variables import CACHE, ENGINE
 
 PREFIX = "SMELT_"
 NO_CONFIG = "SMELT_NO_CONFIG"
@@ -97,7 +97,9 @@ def _from_variables(
 
 def strangers(options: Sequence[Option], variables: Mapping[str, str]) -> dict[str, str]:
     """The variables ``SMELT_*`` that set nothing, each with the one that it nearly is, or ""."""
-    known = sorted({name for option in options for name in option.variables} | {NO_CONFIG, CACHE})
+    known = sorted(
+        {name for option in options for name in option.variables} | {NO_CONFIG, CACHE, ENGINE}
+    )
     return {
         name: next(iter(difflib.get_close_matches(name, known, 1, cutoff=NEARLY)), "")
         for name in sorted(variables)

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from smelt.runtime.jit.cache import VARIABLE, Cache
+from smelt.runtime.jit.cache import Cache
 from smelt.runtime.jit.toolchain import this_toolchain
+from smelt.runtime.jit.variables import CACHE
 
 
 @contextmanager
@@ -27,13 +28,18 @@ def built(text: str, flags: Sequence[str] = (), depends: str = "") -> Iterator[P
     try:
         path = kept.find(key) or kept.add(key, lambda to: tools.compile(text, to, flags))
     except OSError as error:
-        say_once(f"compiled programs are not kept: {error}; {VARIABLE} can name another folder")
+        say_once(f"compiled programs are not kept: {error}; {CACHE} can name another folder")
         folder = Path(tempfile.mkdtemp(prefix="smelt-"))
     try:
         yield path if folder is None else tools.compile(text, folder, flags)
     finally:
         if folder is not None:  # what is loaded needs its file no more
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_kept(text: str) -> bool:
+    """Whether ``built`` would find the library of ``text``; raises UsageError E661, OSError."""
+    return Cache().find(this_toolchain().key(text, "")) is not None
 
 
 @cache

@@ -14,21 +14,25 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
-VARIABLE = "SMELT_CACHE"
+from smelt.runtime.jit.variables import CACHE
+
 LIMIT = 1 << 29
 """Bytes that the folder may hold; entries unused the longest go first."""
 
 LIBRARY, DIGEST = "library.so", "sha256"
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-_PARTIAL = ".partial-"
+_PARTIAL, _NOTE = ".partial-", ".note"
+NOTES_STAY = 90 * 86400.0
+"""Seconds after which a note is dropped."""
 
 
 def default_root() -> Path:
     """``$SMELT_CACHE``, or the folder ``smelt`` where this user's programs keep what is cached."""
-    given = os.environ.get(VARIABLE)
+    given = os.environ.get(CACHE)
     if given:
         return Path(given).expanduser()
     home = os.environ.get("XDG_CACHE_HOME")
@@ -92,7 +96,16 @@ class Cache:
         self._drop_old(key)
         return found
 
+    def note(self, key: str) -> None:
+        """Keep in mind that something was kept for ``key``; see ``noted``."""
+        (self.root / f"{key}{_NOTE}").touch(0o600)
+
+    def noted(self, key: str) -> bool:
+        """Whether ``note`` was told so, in this process or another, and it is not long ago."""
+        return (self.root / f"{key}{_NOTE}").is_file()
+
     def _drop_old(self, newest: str) -> None:
+        self._drop_stale()
         used = []
         for entry in self.root.iterdir():
             with contextlib.suppress(OSError):  # another process may drop it at this moment
@@ -106,6 +119,14 @@ class Cache:
                 _remove(entry)
                 total -= size
 
+    def _drop_stale(self) -> None:
+        """Remove what a killed process had begun, and old notes."""
+        for pattern, seconds in ((f"{_PARTIAL}*", 3600.0), (f"*{_NOTE}", NOTES_STAY)):
+            for entry in self.root.glob(pattern):
+                with contextlib.suppress(OSError):  # another process may drop it at this moment
+                    if entry.lstat().st_mtime < time.time() - seconds:
+                        shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+
 
 def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
@@ -113,6 +134,8 @@ def _digest(path: Path) -> str:
 
 def _check_private(path: Path) -> None:
     """Raise OSError unless ``path`` is this user's own, and nobody else may write it."""
+    if not hasattr(os, "getuid"):  # Windows: the folder lies in what is the user's own
+        return
     found = path.lstat()
     if found.st_uid == os.getuid() and stat.S_ISLNK(found.st_mode):
         found = path.stat()

@@ -8,8 +8,9 @@ import platform
 import shutil
 import signal
 import subprocess
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -96,22 +97,54 @@ def cpu() -> str:
     return "\n".join(sorted(found))
 
 
+@dataclass(frozen=True)
+class _Running:
+    """The compilers that threads of one process run now."""
+
+    processes: set[subprocess.Popen[str]] = field(default_factory=set)
+    changing: threading.Lock = field(default_factory=threading.Lock)
+
+
+@cache
+def _running_of(process: int) -> _Running:
+    return _Running()
+
+
+def end_compilers() -> None:
+    """Kill the compilers that threads of this process run now, not those of who forked it."""
+    running = _running_of(os.getpid())
+    with running.changing:
+        for process in running.processes:
+            _kill(process)
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """End it and, where processes have groups, all that it started."""
+    if not hasattr(os, "killpg"):
+        process.kill()
+    elif process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+
+
 def _run(command: Sequence[str], folder: Path, limit: float) -> tuple[int, str]:
     """Its status and what it printed; it and all that it started end after ``limit`` seconds."""
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
+    running = _running_of(os.getpid())
+    with running.changing:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        running.processes.add(process)
     try:
         told, _ = process.communicate(timeout=limit)
     except BaseException as error:
-        os.killpg(process.pid, signal.SIGKILL)
+        _kill(process)
         process.communicate()
         if isinstance(error, subprocess.TimeoutExpired):
             raise ResourceLimit(
@@ -121,4 +154,7 @@ def _run(command: Sequence[str], folder: Path, limit: float) -> tuple[int, str]:
                 fix="name another compiler in the environment variable CC",
             ) from error
         raise
+    finally:
+        with running.changing:
+            running.processes.discard(process)
     return process.returncode, told

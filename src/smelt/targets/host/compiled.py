@@ -6,9 +6,13 @@ Whatever the engine refuses, or this machine cannot compile, has no compiled for
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import os
+import sys
 import threading
 import warnings
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -20,20 +24,24 @@ from smelt.native.fuse_elementwise import fuse_elementwise
 from smelt.native.in_process import FUNCTION, source_of
 from smelt.native.kernels.blas import BIND
 from smelt.native.schedule import planned
+from smelt.program.digest import digest
 from smelt.program.instruction import Program
 from smelt.program.schedule import IN_CACHE
-from smelt.program.specialize import specialize
+from smelt.program.specialize import is_static, specialize
 from smelt.runtime.jit import blas
-from smelt.runtime.jit.build import built
-from smelt.runtime.jit.caller import Caller, Entry, Port, caller
+from smelt.runtime.jit.background import background
+from smelt.runtime.jit.build import built, is_kept
+from smelt.runtime.jit.cache import Cache
+from smelt.runtime.jit.caller import Caller, Entry, Port, caller, extension
+from smelt.runtime.jit.toolchain import this_toolchain
 
 Shapes: TypeAlias = tuple[tuple[int, ...], ...]
 
 KEPT = 16
 """Sets of shapes that one program is compiled for at most: a loaded library stays."""
 
-WORTH = 0.5
-"""Seconds that NumPy must have spent on a set of shapes before it is compiled in between."""
+SEEN = 64
+"""Sets of shapes that are remembered to have been called."""
 
 SHORT = 20_000
 """Bytes and multiplications up to which a call is over in a few microseconds."""
@@ -42,8 +50,10 @@ SHORT = 20_000
 class Compiled:
     """The compiled forms of ``program``, which is as ``lower`` made it.
 
-    ``waits``: whether the first call waits for the compiler; else it runs in the background, after
-    ``WORTH`` seconds. ``why`` says what went wrong, if something did.
+    ``waits``: whether a first call waits for the compiler. Else what an earlier process has kept is
+    loaded, and the rest is compiled in the background: static programs once they were called, sets
+    of shapes once they come again, for a cache that grows has others at each call. ``why`` says
+    what went wrong, if something did.
     """
 
     def __init__(self, program: Program, *, waits: bool) -> None:
@@ -51,74 +61,163 @@ class Compiled:
         self.waits = waits
         self.why = ""
         self._callers: dict[Shapes, Caller | None] = {}
-        self._spent: dict[Shapes, float] = {}
-        self._lock = threading.Lock()
+        self._called: OrderedDict[Shapes, bool] = OrderedDict()
+        self._warning = ""
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is under way: what another process had begun before a fork stays there."""
+        self._process = os.getpid()
+        self._changed = threading.Condition()
+        self._pending: list[Shapes] = []
+
+    def _held(self) -> threading.Condition:
+        if self._process != os.getpid():
+            self._begin()
+        return self._changed
 
     def caller(self, shapes: Shapes) -> Caller | None:
         """What calls the program at ``shapes``; None as long as NumPy has to.
 
         Raises UsageError E670 if the shapes do not fit the inputs.
         """
-        if shapes in self._callers or not self.waits:
+        if self._warning:
+            warning, self._warning = self._warning, ""
+            warnings.warn(warning, RuntimeWarning, stacklevel=4)
+        if shapes in self._callers or (not self.waits and shapes in self._called):
             return self._callers.get(shapes)
         static = specialize(self.program, shapes)
-        with self._lock:
+        with self._held():
             if shapes not in self._callers and len(self._callers) < KEPT:
-                self._callers[shapes] = self._compile(static)
+                if self.waits:
+                    self._callers[shapes] = self._compile(static)
+                elif was_kept(static):
+                    kept = self._compile(static, only_kept=True)
+                    if kept is not None:
+                        self._callers[shapes] = kept
         return self._callers.get(shapes)
 
-    def ran(self, shapes: Shapes, seconds: float) -> None:
-        """NumPy took ``seconds`` for a call: compile in the background what is worth it."""
+    def ran(self, shapes: Shapes) -> None:
+        """NumPy ran a call: see to it that later ones need not."""
         if self.waits or shapes in self._callers:
             return
-        with self._lock:
-            if shapes not in self._spent and len(self._spent) >= 4 * KEPT:
-                return
-            self._spent[shapes] = self._spent.get(shapes, 0.0) + seconds
-            if self._spent[shapes] < WORTH or len(self._callers) >= KEPT:
-                return
-            self._callers[shapes] = None
-        threading.Thread(target=self._compile_later, args=(shapes,), daemon=True).start()
+        with self._held():
+            again = shapes in self._called or is_static(self.program)
+            self._called[shapes] = True
+            if len(self._called) > SEEN:
+                self._called.popitem(last=False)
+            if again:
+                self._submit(shapes)
 
-    def _compile_later(self, shapes: Shapes) -> None:
-        self._callers[shapes] = self._compile(specialize(self.program, shapes))
+    def ready(self, timeout: float | None) -> bool:
+        """Whether nothing is under way, after at most ``timeout`` seconds.
 
-    def _compile(self, static: Program) -> Caller | None:
+        What was called is compiled for that, and a static program that was not called, too.
+        """
+        if is_static(self.program):
+            shapes = tuple(self.program.slots[slot].sizes for slot in self.program.inputs)
+            if self.caller(shapes) is None:
+                self._called.setdefault(shapes, True)
+        with self._held():
+            for each in () if self.waits else tuple(self._called):
+                self._submit(each)
+            return self._changed.wait_for(lambda: not self._pending, timeout)
+
+    def _submit(self, shapes: Shapes) -> None:
+        known = shapes in self._callers or shapes in self._pending
+        if not known and len(self._callers) + len(self._pending) < KEPT:
+            self._pending.append(shapes)
+            background().submit(self._compile_next)
+
+    def _compile_next(self) -> None:
+        shapes = self._pending[0]
+        made = None
         try:
-            return compile_program(static.copy())
+            made = self._compile(specialize(self.program, shapes))
+        finally:
+            with self._changed:
+                self._callers[shapes] = made
+                self._pending.remove(shapes)
+                self._changed.notify_all()
+
+    def _compile(self, static: Program, *, only_kept: bool = False) -> Caller | None:
+        try:
+            return compile_program(static, self.waits, only_kept)
         except (Unsupported, ErrorList) as error:
             self.why = str(error)
         except (SmeltError, OSError) as error:
             self.why = str(error)
-            warnings.warn(
-                f"a program could not be compiled, so NumPy runs it: {error}",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+            self._warn(error)
         return None
 
+    def _warn(self, error: SmeltError | OSError) -> None:
+        """Let the next call say that something is wrong; who asked for no compiler needs none."""
+        without = isinstance(error, SmeltError) and error.code == "E661"
+        if self.waits:
+            warnings.warn(FAILED.format(error), RuntimeWarning, stacklevel=6)
+        elif not without and not background().ended:
+            self._warning = FAILED.format(error)
 
-def compile_program(program: Program) -> Caller:
-    """What calls a static ``program``, which is used up, compiled.
+
+FAILED = "a program could not be compiled, so NumPy runs it: {}"
+
+
+def _note_of(program: Program) -> str:
+    """What programs are known by before they are planned, which takes longest."""
+    return this_toolchain().key("program", digest(program), sys.version, np.__version__)
+
+
+def was_kept(program: Program) -> bool:
+    """Whether a static ``program`` was compiled before, as far as a look can tell."""
+    try:
+        return Cache().noted(_note_of(program))
+    except (SmeltError, OSError):
+        return False
+
+
+def compile_program(program: Program, waits: bool, only_kept: bool = False) -> Caller | None:
+    """What calls a static ``program`` compiled; None if the process ends meanwhile.
+
+    ``waits``: whether this is no work of the background; ``only_kept``: whether to give None unless
+    the library is in the cache.
 
     Raises Unsupported, or an ErrorList of it, for what the engine lacks; UsageError E661 without a
     compiler, and what ``Toolchain.compile`` does.
     """
+    note = _note_of(program)
     inputs, outputs = _ports(program, program.inputs), _ports(program, program.outputs)
     table = blas.table()
-    ordered = planned(program, "host", (call_blas,) if table else (), (fuse_elementwise,), IN_CACHE)
+    choices = (call_blas,) if table else ()
+    ordered = planned(program.copy(), "host", choices, (fuse_elementwise,), IN_CACHE)
     source = source_of(ordered)
-    with built(source.text) as path:
-        library = ctypes.CDLL(str(path))
+    if only_kept and not is_kept(source.text):
+        return None
+    if waits or only_kept:
+        library = _library(source.text)
+    else:
+        if not background().building():
+            return None
+        try:
+            library = _library(source.text)
+            extension()
+        finally:
+            background().built()
     if BIND in source.text:
         library[BIND](table)
     run = ctypes.cast(library[FUNCTION], ctypes.c_void_p).value
     assert run is not None
-    return caller(
-        Entry(
-            run, library, inputs, outputs, source.weights, source.memory_bytes, _is_short(ordered)
-        )
-    )
+    short = _is_short(ordered)
+    weights, needed = source.weights, source.memory_bytes
+    made = caller(Entry(run, library, inputs, outputs, weights, needed, short))
+    if not only_kept:
+        with contextlib.suppress(OSError):  # without a note, a later process compiles later
+            Cache().note(note)
+    return made
+
+
+def _library(text: str) -> ctypes.CDLL:
+    with built(text) as path:
+        return ctypes.CDLL(str(path))
 
 
 def _ports(program: Program, slots: Sequence[int]) -> list[Port]:

@@ -38,9 +38,7 @@ class Files(Mapping[str, bytes]):
     that is declared in this process only and has no body, which nobody could load.
     """
 
-    def __init__(
-        self, model: ir.Model, memory: MemoryPlan | None, engine: str = Options.engine
-    ) -> None:
+    def __init__(self, model: ir.Model, memory: MemoryPlan | None, engine: str) -> None:
         self._model, self._memory, self._engine = model, memory, engine
 
     @cached_property
@@ -91,7 +89,7 @@ def read_folder(folder: Path) -> tuple[ir.Model, Options] | None:
         raise UsageError(
             "E616", f"{MODEL!r} is missing in {str(folder)!r}", fix="compile the model again"
         )
-    options = Options(engine=str(mark.get("engine", Options.engine)))
+    options = Options(engine=str(mark.get("engine", "numpy")))
     return load(folder / MODEL, keep_opset=True), options
 
 

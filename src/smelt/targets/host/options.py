@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 
 from smelt.errors import UsageError, did_you_mean
+from smelt.runtime.jit.variables import ENGINE
 
 ENGINES = ("numpy", "native", "auto")
+
+
+def default_engine() -> str:
+    """``$SMELT_HOST_ENGINE``, or ``auto``."""
+    return os.environ.get(ENGINE) or "auto"
 
 
 @dataclass(frozen=True)
 class Options:
     """How programs run. Raises UsageError E660 for what it cannot be.
 
-    ``engine``: ``numpy`` calls NumPy, BLAS and LAPACK step by step. ``native`` compiles the
-    program with the C compiler of this machine when it is first called, and keeps it for later
-    runs; what that engine lacks, or a machine cannot compile, NumPy runs as a whole. ``auto``
-    begins with NumPy and compiles in the background what has run long enough to be worth it, so
-    later calls may differ from the first by rounding.
+    ``engine``: ``numpy`` calls NumPy, BLAS and LAPACK step by step, and gives the same bits at
+    every call. ``native`` compiles the program with the C compiler of this machine when it is first
+    called, and keeps it for later runs; what that engine lacks, or a machine cannot compile, NumPy
+    runs as a whole. ``auto`` does so in the background: NumPy runs the calls until then, so later
+    ones may differ from the first by rounding. What was kept is loaded before the first call.
     """
 
-    engine: str = "numpy"
+    engine: str = field(default_factory=default_engine)
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
             raise UsageError(
                 "E660",
                 f"target 'host' takes no option engine={self.engine!r}",
-                why=f"engine is one of {', '.join(ENGINES)}",
+                why=f"engine, or {ENGINE} for who says none, is one of {', '.join(ENGINES)}",
                 fix=did_you_mean(self.engine, ENGINES, ""),
             )

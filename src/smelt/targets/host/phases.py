@@ -23,7 +23,7 @@ from smelt.targets.base import Artifact, Plan
 from smelt.targets.host.compiled import Compiled
 from smelt.targets.host.files import Files
 from smelt.targets.host.kernels.kernel import Array
-from smelt.targets.host.options import Options
+from smelt.targets.host.options import default_engine
 from smelt.targets.host.prepare import refusal
 from smelt.targets.host.runner import HostRunner, Layout, lay_out
 
@@ -81,7 +81,7 @@ def plan_steps(plan: HostPlan) -> None:
 
 
 def _engine(plan: HostPlan) -> str:
-    return str(plan.options.engine) if plan.options is not None else Options.engine
+    return str(plan.options.engine) if plan.options is not None else default_engine()
 
 
 def _check(program: Program) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -93,10 +92,13 @@ class HostRunner:
         # Where it could not end, this run says why.
         return self._by_numpy(shapes, arrays) if results is None else results
 
+    def ready(self, timeout: float | None) -> bool:
+        """Whether nothing is being compiled, after at most ``timeout`` seconds."""
+        return self.compiled is None or self.compiled.ready(timeout)
+
     def _by_numpy(self, shapes: Shapes, arrays: Sequence[Array]) -> tuple[Array, ...]:
         with self._lock:
             run = self._plan(shapes)
-            started = time.perf_counter()
             try:
                 with np.errstate(all="ignore"):
                     results = run(*arrays)
@@ -105,7 +107,7 @@ class HostRunner:
                     "E321", "an index is out of range as the model runs", why=str(error)
                 ) from error
         if self.compiled is not None:
-            self.compiled.ran(shapes, time.perf_counter() - started)
+            self.compiled.ran(shapes)
         return results
 
     def _plan(self, shapes: Shapes) -> Bound:

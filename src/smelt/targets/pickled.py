@@ -1,0 +1,42 @@
+"""Artifacts in pickles: the selected model in ONNX, and what makes the artifact of it again.
+
+What was compiled for this machine is no part of a pickle; where the CPU is the same, its cache has
+it, and otherwise it is made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from smelt.errors import UsageError
+from smelt.frontends.onnx import load, to_proto
+from smelt.targets.backend import emit_selected
+from smelt.targets.base import Artifact
+from smelt.targets.registry import find_target, target_names
+
+Remake: TypeAlias = Callable[[str, bytes, Any, dict[str, Any]], Artifact]
+Pickled: TypeAlias = tuple[Remake, tuple[str, bytes, Any, dict[str, Any]]]
+
+
+def pickled(artifact: Artifact) -> Pickled:
+    """What ``pickle`` is told of ``artifact``.
+
+    Raises UsageError E616 if parts of it are for several targets, ResourceLimit E504 if its weights
+    do not fit into one file of ONNX.
+    """
+    if artifact.target not in target_names():
+        raise UsageError(
+            "E616",
+            f"an artifact for {artifact.target!r} cannot be pickled",
+            fix="save it to a folder, and open that with smelt.load_artifact",
+        )
+    data = to_proto(artifact.model, keep_bare=True).SerializeToString()
+    return remade, (artifact.target, data, artifact.plan.options, artifact.report)
+
+
+def remade(target: str, data: bytes, options: Any, report: dict[str, Any]) -> Artifact:
+    """The artifact that ``target`` makes of a selected model in ``data``."""
+    artifact = emit_selected(load(data, keep_opset=True), find_target(target), options)
+    artifact.report.update(report)
+    return artifact
