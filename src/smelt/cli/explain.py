@@ -84,13 +84,21 @@ def _target(topic: Topic) -> Facts:
     return about_target(find_target(topic.name))
 
 
+def _symbolic(facts: Facts) -> str:
+    if facts["dynamic_dims"]:
+        return "yes"
+    if facts["bounded_dims"]:
+        return "within bounds: --dim NAME=LOW..HIGH"
+    return "no: bind them with --dim"
+
+
 def _show_target(facts: Facts) -> None:
     print(prose(f"{facts['name']}: {facts['summary']}\n"))
     lowest, highest = facts["opset"]
     rank = facts["max_rank"]
     rows = [
         ("element types", _all(facts["dtypes"], "all")),
-        ("symbolic dims", "yes" if facts["dynamic_dims"] else "no: bind them with --dim"),
+        ("symbolic dims", _symbolic(facts)),
         ("dims of a value", "any number" if rank is None else f"at most {rank}"),
         ("opset", f"from {lowest}" if highest >= ANY_OPSET else f"{lowest} to {highest}"),
         ("functions", "kept" if facts["functions"] else "inlined"),

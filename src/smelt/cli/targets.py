@@ -33,7 +33,7 @@ def targets(as_json: Json = False) -> None:
 def _row(facts: dict[str, Any]) -> tuple[str, str, str, str]:
     if "error" in facts:
         return facts["name"], "?", "?", facts["error"]
-    dynamic = "yes" if facts["dynamic_dims"] else "no"
+    dynamic = "yes" if facts["dynamic_dims"] else "bounded" if facts["bounded_dims"] else "no"
     return facts["name"], dynamic, str(facts["operators"] or "all"), facts["summary"]
 
 
@@ -46,6 +46,7 @@ def describe(target: Target) -> dict[str, Any]:
         "name": target.name,
         "summary": target.summary,
         "dynamic_dims": limits.dynamic_dims,
+        "bounded_dims": limits.bounded_dims,
         "dtypes": dtypes if limits.dtypes is not None else None,
         "opset": list(limits.opset),
         "operators": len(operators) if operators is not None else None,

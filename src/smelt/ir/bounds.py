@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import onnx_ir as ir
 
@@ -23,12 +23,8 @@ def note_bounds(model: ir.Model, bounds: Mapping[str, Bounds]) -> None:
             dims = list(value.shape.dims)
             dims[axis] = ir.SymbolicDim(name)
             value.shape = ir.Shape(dims)
-    known = dict.fromkeys(
-        name
-        for value in (*model.graph.inputs, *model.graph.outputs)
-        for dim in (value.shape.dims if value.shape is not None else ())
-        for name in sorted(symbols_of(dim))
-    )
+    given = _names(model.graph.inputs)
+    known = given | _names(model.graph.outputs)
     for name, (low, high) in bounds.items():
         if name not in known:
             raise UsageError(
@@ -36,14 +32,22 @@ def note_bounds(model: ir.Model, bounds: Mapping[str, Bounds]) -> None:
                 f"no input or output has a dim called {name!r}",
                 why=f"the symbolic dims are {', '.join(known) or 'none'}",
             )
-        if not 1 <= low <= high:
+        if not (1 if name in given else 0) <= low <= high:
             raise UsageError(
                 "E633",
                 f"the dim {name!r} cannot be from {low} to {high}",
-                why="the least size is 1 or more, and no greater than the greatest",
+                why="the least size of an input is 1 or more, and no greater than the greatest",
                 fix=f"for instance: --dim {name}=1..{max(low, high, 16)}",
             )
     model.graph.meta[BOUNDS] = dict(bounds)
+
+
+def _names(values: Iterable[ir.Value]) -> dict[str, None]:
+    """The symbols in the shapes of ``values``, in order."""
+    shapes = [value.shape.dims for value in values if value.shape is not None]
+    return dict.fromkeys(
+        name for dims in shapes for dim in dims for name in sorted(symbols_of(dim))
+    )
 
 
 def bounds_of(graph: ir.Graph) -> Mapping[str, Bounds]:

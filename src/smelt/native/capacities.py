@@ -54,5 +54,6 @@ CAPACITIES: Mapping[str, Capacity] = {
     TILE_AT_RUN_TIME: _as_declared,
     EXPAND_AT_RUN_TIME: _as_declared,
     RANGE_AT_RUN_TIME: _as_declared,
+    "Loop": _as_declared,
 }
 """By instruction. Where an operand says how many, the model or ``--dim`` has to bound it."""

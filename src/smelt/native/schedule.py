@@ -10,7 +10,6 @@ import onnx_ir as ir
 from smelt.errors import ErrorList, Unsupported
 from smelt.ir.bounds import bounds_of
 from smelt.ir.declared import declared
-from smelt.ir.dims import binding_advice
 from smelt.native import run_time
 from smelt.native.capacities import CAPACITIES
 from smelt.native.fold_movement import fold_movement
@@ -38,6 +37,8 @@ from smelt.program.schedule import schedule
 from smelt.program.settle import settle
 from smelt.program.specialize import bind_declared, check_sizes_known, is_static
 
+NO_BOUND = "fix it in the model, or bound it by its name in the outputs: --dim NAME=1..64"
+
 
 def ordered(model: ir.Model, target: str) -> Program:
     """The program of ``model`` in the order that needs the least memory.
@@ -49,7 +50,7 @@ def ordered(model: ir.Model, target: str) -> Program:
     shapes = [program.slots[number].shape for number in program.outputs]
     if not is_static(program):
         settle(program, bounds_of(model.graph), declared(model.graph), CAPACITIES)
-        check_sizes_known(program, binding_advice(model.graph.inputs))
+        check_sizes_known(program, NO_BOUND)
     for value, number, open_ in zip(model.graph.outputs, program.outputs, shapes, strict=True):
         pairs = zip(program.slots[number].shape, open_, strict=True)
         value.shape = ir.Shape([dim if isinstance(dim, int) else name for dim, name in pairs])

@@ -20,7 +20,7 @@ from smelt.program.run_sizes import Bounds, Size, Undecided, ceil_div, highest, 
 
 Sizes: TypeAlias = dict[str, "int | Size"]
 Capacity: TypeAlias = Callable[[Program, Instruction, int], "int | None"]
-"""The most that one dim of the first output can be; None if nothing tells."""
+"""The most that one dim of an output can be; None if nothing tells."""
 
 
 def settle(
@@ -96,7 +96,8 @@ def _found(
     if capacity is None:
         return []
     new: dict[str, RunSize] = {}
-    for axis, dim in enumerate(program.slots[instruction.outputs[0]].shape):
+    shapes = [program.slots[slot].shape for slot in instruction.outputs if slot >= 0]
+    for axis, dim in ((axis, dim) for shape in shapes for axis, dim in enumerate(shape)):
         if not _is_symbol(dim) or str(dim) in new:
             continue
         name = str(dim)

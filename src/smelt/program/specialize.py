@@ -11,7 +11,7 @@ from smelt.errors import ErrorList, InvalidModel, Unsupported, UsageError
 from smelt.ir.dims import names_of, size_of, symbols_of
 from smelt.program.instruction import AT_RUN_TIME, AttributeValue, Body, Dim, DotDims, Program
 
-CHECKED = ("Reshape", "NonZero", "Compress", "Unique", "NonMaxSuppression", *AT_RUN_TIME)
+CHECKED = ("Reshape", "NonZero", "Compress", "Unique", "NonMaxSuppression", "Loop", *AT_RUN_TIME)
 """Operators whose results may be taken to have the sizes that the model declares."""
 
 

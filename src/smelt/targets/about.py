@@ -34,6 +34,7 @@ def about_target(target: Target) -> Facts:
         "summary": target.summary,
         "dtypes": _sorted(limits.dtypes, lambda dtype: dtype.name.lower()),
         "dynamic_dims": limits.dynamic_dims,
+        "bounded_dims": limits.bounded_dims,
         "max_rank": limits.max_rank,
         "opset": list(limits.opset),
         "functions": target.functions,

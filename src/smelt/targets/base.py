@@ -35,12 +35,15 @@ class Limits:
     """What a target can take.
 
     ``dtypes``: element types, all if None. ``dynamic_dims``: whether symbolic dims survive to
-    run time. ``max_rank``: the most dims of a value, any if None. ``opset``: lowest and highest
-    ONNX opset. ``operators``: the ``(domain, op_type)`` that it runs after selection, all if None.
+    run time. ``bounded_dims``: whether it plans for those whose bounds are declared
+    (``smelt.ir.bounds``). ``max_rank``: the most dims of a value, any if None. ``opset``: lowest
+    and highest ONNX opset. ``operators``: the ``(domain, op_type)`` that it runs after selection,
+    all if None.
     """
 
     dtypes: frozenset[ir.DataType] | None = None
     dynamic_dims: bool = True
+    bounded_dims: bool = False
     max_rank: int | None = None
     opset: tuple[int, int] = (1, 10**6)
     operators: frozenset[tuple[str, str]] | None = None

@@ -109,9 +109,10 @@ def _dims(model: ir.Model, target: Target) -> Iterator[SmeltError]:
     if target.limits.dynamic_dims:
         return
     places = []
+    bounds = bounds_of(model.graph) if target.limits.bounded_dims else {}
     unnamed = unnamed_dims(model.graph.inputs)
     for value in model.graph.inputs:
-        if unbounded(value, bounds_of(model.graph)):
+        if unbounded(value, bounds):
             dims = value.shape.dims if value.shape is not None else ()
             names = [unnamed.get((value, axis), str(dim)) for axis, dim in enumerate(dims)]
             places.append(f"input {value.name!r} {_type(value, names)}")
@@ -121,8 +122,16 @@ def _dims(model: ir.Model, target: Target) -> Iterator[SmeltError]:
             f"target {target.name!r} needs fixed shapes",
             at=places,
             why="it plans all memory before it runs",
-            fix=binding_advice(model.graph.inputs) or "give the inputs fixed shapes",
+            fix=_binding(model, target) or "give the inputs fixed shapes",
         )
+
+
+def _binding(model: ir.Model, target: Target) -> str:
+    """How to give the dims sizes, or bounds where the target takes those."""
+    advice = binding_advice(model.graph.inputs)
+    if not advice or not target.limits.bounded_dims:
+        return advice
+    return f"{advice}; or bound them, as in --dim NAME=1..16"
 
 
 def _ranks(model: ir.Model, target: Target) -> Iterator[SmeltError]:

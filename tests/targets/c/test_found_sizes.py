@@ -77,6 +77,12 @@ TOLD = {
     "expand": Sized(
         "g (float[1,4] x, int64[2] s) => (float[N,4] y) { y = Expand(x, s) }", {"N": (1, 9)}
     ),
+    "loop": Sized(
+        "g (int64 n, float[2] x) => (float[2] o, float[N,2] rows) { t = Constant<value=bool {1}>() "
+        "o, rows = Loop(n, t, x) <body = b (int64 i, bool c, float[2] s) => "
+        "(bool d, float[2] e, float[2] r) { d = Identity(c) e = Add(s, s) r = Mul(e, s) }> }",
+        {"N": (0, 6)},
+    ),
     "range": Sized(
         "g (int64 s, int64 l, int64 d) => (int64[N] y) { y = Range(s, l, d) }", {"N": (1, 9)}
     ),
@@ -175,6 +181,14 @@ def test_repeats_counts_and_limits_told_by_the_run(library: SizedLibrary) -> Non
     )[0].tolist() == [1, 2, 3]
 
 
+@pytest.mark.parametrize("count", [0, 1, 6])
+def test_rows_of_a_loop_that_the_run_counts(library: SizedLibrary, count: int) -> None:
+    last, rows = library.run("loop", np.array(count), np.float32([1, 3]))
+    assert last.tolist() == [2**count, 3 * 2**count]
+    wanted = [[2 * 4**i, 18 * 4**i] for i in range(count)]
+    np.testing.assert_array_equal(rows, np.float32(wanted).reshape(count, 2))
+
+
 @pytest.mark.parametrize(
     ("name", "inputs"),
     [
@@ -191,6 +205,7 @@ def test_repeats_counts_and_limits_told_by_the_run(library: SizedLibrary) -> Non
         ("top k", (X[:2].copy(), np.array([-1]))),
         ("expand", (X[:1, :4].copy(), np.array([10, 4]))),
         ("expand", (X[:1, :4].copy(), np.array([2, 3]))),
+        ("loop", (np.array(7), np.ones(2, np.float32))),
         ("range", (np.array(0), np.array(10), np.array(1))),
         ("range", (np.array(0), np.array(1), np.array(0))),
     ],

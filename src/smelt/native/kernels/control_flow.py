@@ -11,10 +11,11 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from smelt.native.kernels.instance import Instance
-from smelt.native.kernels.kernel import ANY, KernelContext, Operand, kernel
+from smelt.native.kernels.kernel import ANY, KernelContext, Operand, as_bytes, kernel
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import Body
 from smelt.program.memory import ALIGNMENT
+from smelt.program.run_sizes import highest
 from smelt.program.storage import Needs
 
 BYTE = C_TYPES[ir.DataType.UINT8]
@@ -81,7 +82,7 @@ def _state_bytes(instance: Instance) -> int:
         return 0
     slots = instance.program.slots
     outputs = instance.instruction.outputs[: instance.int("states")]
-    return sum(_aligned(slots[slot].nbytes) for slot in outputs)
+    return sum(_aligned(slots[slot].most_bytes) for slot in outputs)
 
 
 def _loop_needs(instance: Instance) -> Needs:
@@ -96,7 +97,8 @@ def loop(cx: KernelContext) -> None:
     first = 2
     for i, state in enumerate(kept):
         if _nbytes(state):
-            body.line(f"memcpy({state.name}, {cx.input(first + i).name}, {_nbytes(state)});")
+            size = as_bytes(_nbytes(state))
+            body.line(f"memcpy({state.name}, {cx.input(first + i).name}, {size});")
     reads, writes = cx.ints("reads"), cx.ints("writes")
     rows = [cx.input(first + states + i) for i in range(len(reads))]
     results = [cx.output(states + i) for i in range(len(writes))]
@@ -107,7 +109,14 @@ def loop(cx: KernelContext) -> None:
     if counted:
         body.line(f"uint8_t going = {start};")
     test = " && going" if counted else ""
+    finds = bool(cx.attributes["finds"])
+    if finds:
+        body.line("int64_t done = 0;")
     with body.block(f"for (int64_t i = 0; i < {trip}{test}; ++i)"):
+        if finds:
+            cx.may_fail()
+            body.line(f"if (done++ == {highest(results[0].shape[0])})")
+            body.line("    return 1;")
         inputs = ["&i", "&before"] if counted else []
         inputs += [state.name for state in kept]
         inputs += [_row(cx, row, back, trip) for row, back in zip(rows, reads, strict=True)]
@@ -119,13 +128,15 @@ def loop(cx: KernelContext) -> None:
         left = []
         for state in kept:
             left.append(f"{cx.scratch(BYTE)} + {offset}" if _nbytes(state) else state.name)
-            offset += _aligned(_nbytes(state))
+            offset += _aligned(highest(_nbytes(state)))
         outputs += left
         outputs += [_row(cx, row, back, trip) for row, back in zip(results, writes, strict=True)]
         _call(cx, 0, inputs, outputs)
         for state, made in zip(kept, left, strict=True):
             if _nbytes(state):
-                body.line(f"memcpy({state.name}, {made}, {_nbytes(state)});")
+                body.line(f"memcpy({state.name}, {made}, {as_bytes(_nbytes(state))});")
+    if finds:
+        cx.settle(results[0].shape[0], "done")
 
 
 def _trip(cx: KernelContext, rows: Sequence[Operand]) -> str:

@@ -178,7 +178,8 @@ class KernelContext(Instance):
         bounds = (lowest(size), highest(size))
         self.body.line(f"if ({found} < {bounds[0]} || {found} > {bounds[1]})")
         self.body.line("    return 1;")
-        self.body.line(f"const ptrdiff_t {size} = (ptrdiff_t){found};")
+        declared = "" if str(size) in self.parameters else "const ptrdiff_t "
+        self.body.line(f"{declared}{size} = (ptrdiff_t){found};")
         self.body.line(f"if (*found_{size} >= 0 && *found_{size} != {size})")
         self.body.line("    return 1;")
         self.body.line(f"*found_{size} = {size};")

@@ -43,7 +43,7 @@ def branch(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("Loop")
 def loop(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Results of all iterations need a number of iterations that is constant."""
+    """Where rows of all iterations are kept, the run finds out how many there are."""
     graph = node.attributes["body"].as_graph()
     count, condition = cx.slot(cx.input(node, 0)), cx.slot(cx.input(node, 1))
     states = [cx.slot(value) for value in node.inputs[2:]]
@@ -51,18 +51,25 @@ def loop(cx: ProgramBuilder, node: ir.Node) -> None:
     body = lower_body(cx, graph, [*types, *((cx.dtype(s), cx.shape(s)) for s in states)])
     scanned = node.outputs[len(states) :]
     certain = rounds(node)
-    if scanned and certain is None:
-        raise cx.refuse_size(
-            f"the number of iterations, which is the size of {scanned[0].name!r}, is not constant"
-        )
+    finds = bool(scanned) and certain is None
     trip = -1 if certain is None else certain
+    count_of_rows = _open_count(cx, scanned[0]) if finds else trip
     outputs = _states(cx, node, body.program.outputs[1:], body, states)
     for value, slot in zip(scanned, body.program.outputs[1 + len(states) :], strict=True):
-        outputs.append(cx.new(body.dtype(slot), (trip, *body.shape(slot)), value.name or ""))
+        shape = (count_of_rows, *body.shape(slot))
+        outputs.append(cx.new(body.dtype(slot), shape, value.name or ""))
         cx.alias(value, outputs[-1])
     inputs = (count, condition, *states, *body.captured)
     none = (False,) * len(scanned)
-    _emit(cx, inputs, outputs, body, trip, len(states), (), none, counted=True)
+    _emit(cx, inputs, outputs, body, trip, len(states), (), none, counted=True, finds=finds)
+
+
+def _open_count(cx: ProgramBuilder, value: ir.Value) -> Dim:
+    """The number of rows of a result, by the name that inference has for it, or a new one."""
+    known = value.shape[0] if value.shape is not None and len(value.shape) else None
+    if known is None or (isinstance(known, ir.SymbolicDim) and known.value is None):
+        return ir.SymbolicDim(f"_rounds{len(cx.program.slots)}")
+    return known
 
 
 @lowers("Scan")
@@ -108,12 +115,14 @@ def _emit(
     writes: tuple[bool, ...],
     *,
     counted: bool,
+    finds: bool = False,
 ) -> None:
     """The instruction ``Loop``: the count and the condition, states, rows, captures.
 
     ``trip`` is -1 where the count or the rows say how often. A ``counted`` body takes the iteration
     and the condition first and gives the next condition first. ``reads`` and ``writes`` say which
-    rows are walked backwards.
+    rows are walked backwards. One that ``finds`` as many rows as it makes checks that they are
+    those declared, or within their bounds.
     """
     cx.emit_control(
         "Loop",
@@ -125,6 +134,7 @@ def _emit(
         counted=counted,
         reads=reads,
         writes=writes,
+        finds=finds,
     )
 
 

@@ -22,7 +22,7 @@ from smelt.targets.c.saved import open_folder
 c = Target(
     name="c",
     summary="self-contained C99: no allocation, one planned arena",
-    limits=Limits(dtypes=frozenset(C_TYPES), dynamic_dims=False),
+    limits=Limits(dtypes=frozenset(C_TYPES), dynamic_dims=False, bounded_dims=True),
     operators=OPERATORS,
     passes=EXPANDED,
     kernels=frozenset(lowered_operators()) | EXPANDED_OPERATORS,

@@ -45,7 +45,7 @@ def refusal(instruction: Instruction) -> str | None:
 
 
 def prepare(program: Program) -> tuple[Prepared, ...]:
-    """Prepare all instructions of ``program``, whose slots must be static.
+    """Prepare all instructions of ``program``, whose slots must be static (ValueError otherwise).
 
     Raises an ErrorList of Unsupported for calls that their kernels refuse.
     """
@@ -104,8 +104,7 @@ def _fits(call: Call, position: int) -> bool:
 
 def _dense(program: Program, slot: int) -> Array:
     described = program.slots[slot]
-    shape = tuple(int(dim) for dim in described.shape if isinstance(dim, int))
-    return imaginary(shape, np.dtype(described.dtype.numpy()))
+    return imaginary(described.sizes, np.dtype(described.dtype.numpy()))
 
 
 def scratch_offsets(step: Step) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
+from smelt.targets.host.kernels.selected import checked
 
 Bound = Callable[..., tuple[Array, ...]]
 
@@ -32,7 +33,8 @@ def loop(call: Call) -> Step:
     states, given = call.integer("states"), len(call.inputs)
     reads, writes = (tuple(map(bool, call.ints(name))) for name in ("reads", "writes"))
     counted = bool(call.attributes["counted"])
-    trip = call.integer("trip")
+    trip, finds = call.integer("trip"), bool(call.attributes["finds"])
+    rounds = call.outputs[states].shape[0] if finds else 0
     if trip < 0 and reads:
         trip = call.input(2 + states).shape[0]
 
@@ -56,9 +58,13 @@ def loop(call: Call) -> Step:
             else:
                 results = list(body(*carried, *operands, *captured))
             carried = results[:states]
+            if finds and i == rounds:
+                checked("Loop", (i + 1,), (rounds,))
             for target, row, back in zip(outputs[states:], results[states:], writes, strict=True):
                 target[_at(i, trip, back)] = row
             i += 1
+        if finds:
+            checked("Loop", (i,), (rounds,))
         _copy(carried, outputs[:states])
 
     return Step(run)
