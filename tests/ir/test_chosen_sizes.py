@@ -71,6 +71,14 @@ DIVIDED = {
     "something may be": ("d = Div(b, eight)", "floor(B/8)"),
     "a number below zero": ("d = Div(b, neg)", "?"),
     "zero": ("d = Div(b, none)", "?"),
+    "by a size that it is a multiple of": (
+        "c = Shape<start=1, end=2>(x) n = Mul(b, c) d = Div(n, c)",
+        "B",
+    ),
+    "by a size that it may be no multiple of": (
+        "c = Shape<start=1, end=2>(x) n = Add(b, c) d = Div(n, c)",
+        "?",
+    ),
     "a difference": ("n = Sub(b, eight) d = Div(n, eight)", "?"),
 }
 

@@ -13,6 +13,8 @@ import onnx_ir as ir
 from smelt.ir.affine import Affine, uniform
 from smelt.ir.affine_moves import joined, reshaped
 from smelt.ir.constants import Constants
+from smelt.ir.shapes import same_dim
+from smelt.ir.told_dims import told_dim
 
 
 class Proof(Protocol):
@@ -146,11 +148,24 @@ def _mul(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | N
 def _compared(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
     rank = _rank(value)
     a, b = (proof.of(operand, depth) for operand in node.inputs)
+    if node.op_type == "LessOrEqual" and a is not None and b is None:
+        return uniform(1, rank) if _ends_at(node.inputs[0], a, node.inputs[1]) else None
     if a is None or b is None or value.shape is None:
         return None
     bounds = a.on(rank).plus(b.on(rank).scaled(-1)).bounds(value.shape.dims)
     truth = COMPARISONS[node.op_type](*bounds)
     return uniform(truth, rank) if truth is not None else None
+
+
+def _ends_at(counted: ir.Value | None, form: Affine, last: ir.Value | None) -> bool:
+    """True if ``counted`` is 0, 1, 2, ... along one axis, up to the size that ``last`` holds."""
+    told = told_dim(last)
+    if told is None or counted is None or counted.shape is None or form.start:
+        return False
+    if sum(map(abs, form.steps)) != 1 or 1 not in form.steps:
+        return False
+    size = counted.shape[form.steps.index(1)]
+    return same_dim(size, told) or same_dim(size, told + 1)
 
 
 def _logical(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:

@@ -96,7 +96,8 @@ def _is_size(element: Dim) -> bool:
 
 
 def divided(theirs: ShapeRule) -> ShapeRule:
-    """A rule for Div that divides sizes by numbers: rounded down, since none is below 0."""
+    """A rule for Div that divides sizes by numbers, rounded down, since none is below 0, and by
+    sizes that they are a multiple of."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         theirs(context, node)
@@ -120,6 +121,12 @@ def _divided(dividend: Dim, divisor: Dim) -> Dim | None:
         whole = abs(dividend) // abs(divisor)
         whole = -whole if (dividend < 0) != (divisor < 0) else whole
         return whole if whole <= LARGEST else None  # the lowest of all numbers over -1
-    if isinstance(dividend, int) or not isinstance(divisor, int):
+    if isinstance(dividend, int):
         return None
+    if not isinstance(divisor, int):
+        name = divisor.value or ""
+        if not (name.isidentifier() and _is_size(divisor) and _is_size(dividend)):
+            return None
+        quotient = dividend // divisor
+        return None if "floor" in str(quotient) or "/" in str(quotient) else quotient
     return dividend // divisor if divisor > 0 and _is_size(dividend) else None

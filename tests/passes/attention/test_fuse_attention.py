@@ -107,6 +107,40 @@ def test_heads_are_split_inside() -> None:
     check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))
 
 
+ONE_HEAD = (
+    "g (float[N,5,8] q0, float[N,7,8] k0, float[N,7,4] v0) => (float[N,5,4] y) "
+    "<int64[4] d = {{0,1,5,8}}, int64[4] e = {{0,1,8,7}}, int64[4] f = {{0,1,7,4}}, "
+    "int64[3] r = {{0,5,4}}, float c = {{0.35}}> {{ q = Reshape(q0, d) v = Reshape(v0, f) "
+    "{keys} a = Mul(t, c) s = MatMul(q, a) p = Softmax(s) o = MatMul(p, v) y = Reshape(o, r) }}"
+)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "k1 = Transpose<perm=[0,2,1]>(k0) t = Reshape(k1, e)",
+        "k1 = Unsqueeze(k0, one) t = Transpose<perm=[0,1,3,2]>(k1)",
+    ],
+)
+def test_one_head_is_split_by_a_reshape(keys: str) -> None:
+    source = text.parse(
+        ONE_HEAD.format(keys=keys).replace("<int64", "<int64[1] one = {1}, int64", 1), 23
+    )
+    model = optimize(source)
+    (node,) = model.graph
+    assert node.attributes["q_num_heads"].as_int() == node.attributes["kv_num_heads"].as_int() == 1
+    check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))
+
+
+def test_keys_of_one_head_that_are_not_turned_back() -> None:
+    keys = "t = Reshape(k2, e)"
+    source = ONE_HEAD.format(keys=keys).replace("float[N,7,8] k0", "float[N,7,8] k2")
+    model = optimize(text.parse(source, 23))
+    attention = next(node for node in model.graph if node.op_type == "Attention")
+    assert "q_num_heads" not in attention.attributes
+    check_same_numbers(text.parse(source, 23), model, fuse_attention.exactness, modes=("normal",))
+
+
 def test_heads_that_are_not_merged_again_stay_outside() -> None:
     before = ROWS.replace("{0,0,12}", "{0,0,4,3}").replace("float[N,5,12] y", "float[N,5,4,3] y")
     before = before.replace("int64[3] r", "int64[4] r")

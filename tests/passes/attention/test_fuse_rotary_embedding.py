@@ -108,6 +108,16 @@ def test_heads_go_last() -> None:
     )
 
 
+def test_one_head_goes_last() -> None:
+    check_rewrite(
+        fuse_rotary_embedding,
+        "g (float[B,5,4] x, float[B,5,2] c, float[B,5,2] s) => (float[B,1,5,4] y) "
+        "<int64[1] one = {1}> { t = Unsqueeze(x, one) y = RotaryEmbedding(t, c, s) }",
+        "g (float[B,5,4] x, float[B,5,2] c, float[B,5,2] s) => (float[B,1,5,4] y) "
+        "<int64[1] one = {1}> { r = RotaryEmbedding<num_heads=1>(x, c, s) y = Unsqueeze(r, one) }",
+    )
+
+
 W = ", float[2,1,3,2] cos, float[2,1,3,2] sin"
 WIDE = ", float[2,1,3,4] cos, float[2,1,3,4] sin"
 KEPT = {

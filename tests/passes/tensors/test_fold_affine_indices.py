@@ -44,6 +44,24 @@ def test_a_mask_of_more_rows_than_are_read() -> None:
     check_same_numbers(text.parse(before, 21), model)
 
 
+def test_a_mask_of_the_past_and_one_more() -> None:
+    """The step of a decoder with a cache: no position is behind the last, so nothing is hidden."""
+    before = text.parse(
+        "g (float[B,2,P,4] past, bool[B,9] m) => (bool[B,1,1,L] y) <"
+        + NUMBERS
+        + "> { n = Shape<start=0, end=1>(past) e = Squeeze(n) i = Range(zero, e, one) "
+        "k = Shape<start=2, end=3>(past) f = Squeeze(k) g = Add(f, one) j = Range(zero, g, one) "
+        "b = Reshape(i, over) c = Reshape(j, along) h = Max(b, c) s = Shape(h) "
+        "p = Expand(b, s) q = Expand(c, s) u = Unsqueeze(p, last) v = Unsqueeze(q, last) "
+        "t = Concat<axis=-1>(u, v) o = GatherND(m, t) l = LessOrEqual(c, k) y = And(l, o) }",
+        21,
+    )
+    model = optimize(before)
+    found = {node.op_type for node in model.graph}
+    assert found <= {"Shape", "Add", "Concat", "Slice", "Reshape"}
+    check_same_numbers(before, model)
+
+
 def test_rows_of_a_flattened_mask() -> None:
     body = COUNTS + "o = Mul(b, k) t = Add(c, o) r = Flatten<axis=2>(m) y = Gather<axis=0>(r, t)"
     before = text.parse(graph("bool[B,S] m", "bool[B,1,1,S,1] y", body), 21)

@@ -13,7 +13,8 @@
     after    Attention(q, keys and values B,G,S,D), where R queries share them
 
 The mask is the same for all layers, so its bias is computed once; one that broadcasts to queries or
-keys is expanded, for ONNX Runtime takes no other. A factor of q goes into s. The causal mask is
+keys is expanded, for ONNX Runtime takes no other. A Reshape splits off a single head, too, as of
+keys that all queries share. A factor of q, or of the keys, goes into s. The causal mask is
 told by what it holds, however it was made.
 
 Needs    (1) opset 23; (2) float32, or float16 without a mask; (3) a Softmax over the keys;
@@ -31,19 +32,18 @@ Keeps    (1) masks of -inf that may hide a row, for runtimes differ in what they
 
 from __future__ import annotations
 
-import math
-
 import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.build import Builder
-from smelt.ir.pattern import OneOf, Op, const, one_of, op, optional, var
+from smelt.ir.pattern import OneOf, const, one_of, op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import is_positive, same_dim, same_shape
 from smelt.passes.attention.attention_bias import bias_of
 from smelt.passes.attention.cached_heads import cached_heads
 from smelt.passes.attention.causal_attention import causal
 from smelt.passes.attention.grouped_heads import grouped
+from smelt.passes.attention.split_heads import rows_of
 from smelt.passes.base import rounding, rule_pass
 
 OPSET = 23
@@ -104,50 +104,41 @@ def _scale(m: Match, given: float = 1.0) -> float | None:
     return scale if TINY < scale < 1 / TINY else None
 
 
-def _heads(name: str) -> Op:
-    return op("Transpose", var(name), perm=(0, 2, 1, 3), shared=True)
-
-
 _split_heads = op(
-    "Attention", _heads("q"), _heads("k"), _heads("v"), optional(var("bias")), name="attention"
+    "Attention", var("q"), var("k"), var("v"), optional(var("bias")), name="attention"
 )
 
 
-@rule(op("Reshape", op("Transpose", _split_heads, perm=(0, 2, 1, 3)), rest=True))
+@rule(
+    one_of(
+        op("Reshape", op("Transpose", _split_heads, perm=(0, 2, 1, 3), name="moved"), rest=True),
+        op("Reshape", _split_heads, rest=True),
+    )
+)
 def heads_inside(m: Match, b: Builder) -> Replacement:
     """Operands B,S,H,D as they are before the heads go first, and the result as B,S,H*D."""
     node, result = m.node("attention"), m.root.outputs[0].shape
     if "q_num_heads" in node.attributes:
         return None
-    rows = [_rows(m[name]) for name in ("q", "k", "v")]
+    rows = [rows_of(m[name]) for name in ("q", "k", "v")]
     if any(row is None for row in rows) or result is None or len(result) not in (2, 3):
         return Miss("heads and their sizes are not numbers, or are not merged again")
-    sizes = [row for row in rows if row is not None]
-    if sizes[1][0] != sizes[2][0]:
+    q, k, v = (row for row in rows if row is not None)
+    if k.heads != v.heads:
         return Miss("keys and values have different heads")
-    queries = m["q"].shape
-    if result[-1] != sizes[0][0] * sizes[2][1] or queries is None:
+    if m.get("moved") is None and q.heads != 1:
+        return Miss("heads are merged with what is not beside them")
+    queries = q.source.shape
+    if result[-1] != q.heads * v.size or queries is None:
         return Miss("the result is not one row of all heads for each query")
     if len(result) == 3 and not same_dim(result[1], queries[1]):
         return Miss("the result is not one row of all heads for each query")
-    merged = [
-        b.op("Reshape", m[name], b.const_i64([0, 0, math.prod(row)]))
-        for name, row in zip(("q", "k", "v"), sizes, strict=True)
-    ]
-    heads = [ir.AttrInt64("q_num_heads", sizes[0][0]), ir.AttrInt64("kv_num_heads", sizes[2][0])]
+    merged = [row.merged(b) for row in (q, k, v)]
+    heads = [ir.AttrInt64("q_num_heads", q.heads), ir.AttrInt64("kv_num_heads", k.heads)]
     bias = [value] if (value := m.get("bias")) is not None else []
     attributes = [*node.attributes.values(), *heads]
     rows_of_heads = b.add(ir.Node("", "Attention", [*merged, *bias], attributes))[0]
     return rows_of_heads if len(result) == 3 else b.op("Reshape", rows_of_heads, m.root.inputs[1])
-
-
-def _rows(value: ir.Value) -> tuple[int, int] | None:
-    """The heads of B,S,H,D, and the size of each."""
-    shape = value.shape
-    if shape is None or len(shape) != 4:
-        return None
-    heads, size = shape[2], shape[3]
-    return (heads, size) if isinstance(heads, int) and isinstance(size, int) else None
 
 
 def _factored(name: str) -> OneOf:
@@ -161,6 +152,13 @@ def _factored(name: str) -> OneOf:
     one_of(
         op("Attention", _factored("q"), var("k"), var("v"), optional(var("bias"))),
         op("Attention", var("q"), _factored("k"), var("v"), optional(var("bias"))),
+        op(
+            "Attention",
+            var("q"),
+            op("Transpose", _factored("k"), perm=(0, 1, 3, 2), name="turned"),
+            var("v"),
+            optional(var("bias")),
+        ),
     )
 )
 def scaled_operand(m: Match, b: Builder) -> Replacement:
@@ -169,14 +167,16 @@ def scaled_operand(m: Match, b: Builder) -> Replacement:
     scale = _scale(m, given.as_float()) if given is not None else None
     if scale is None:
         return Miss("the scale is not one positive number")
-    for name, factored in zip("qk", m.root.inputs[:2], strict=True):
-        if factored is None or not same_shape(m[name].shape, factored.shape):
+    turned = m.get("turned")
+    k = m["k"] if turned is None else b.op("Transpose", m["k"], perm=[0, 1, 3, 2])
+    for value, factored in zip((m["q"], k), m.root.inputs[:2], strict=True):
+        if factored is None or not same_shape(value.shape, factored.shape):
             return Miss("the factor raises the rank")
     if len(m.root.outputs) > 1:
         return Miss("keys or scores are handed on")
     kept = [a for a in m.root.attributes.values() if a.name != "scale"]
     attributes = [*kept, ir.AttrFloat32("scale", scale)]
-    inputs = [m["q"], m["k"], m["v"], m.get("bias")]
+    inputs = [m["q"], k, m["v"], m.get("bias")]
     return b.add(ir.Node("", "Attention", inputs[: len(m.root.inputs)], attributes))[0]
 
 

@@ -30,7 +30,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.pattern import OneOf, Op, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import same_shape
+from smelt.ir.shapes import same_dim, same_shape
 from smelt.passes.attention.rotary_angles import Angles, angles_of, are_halves, first_half
 from smelt.passes.base import rounding, rule_pass
 
@@ -133,20 +133,26 @@ def heads_last(m: Match, b: Builder) -> Replacement:
     return b.op("Transpose", apart, perm=[0, 2, 1, 3])
 
 
-@rule(op("RotaryEmbedding", op("Reshape", var("rows"), rest=True, name="x"), rest=True))
+@rule(
+    op("RotaryEmbedding", op(("Reshape", "Unsqueeze"), var("rows"), rest=True, name="x"), rest=True)
+)
 def heads_of_one_position(m: Match, b: Builder) -> Replacement:
-    """The same where a Reshape moves the heads, as there is one position."""
+    """The same where a Reshape moves the heads, as there is one position, or one head."""
     rows, shape = m["rows"], m["x"].shape
     if rows.shape is None or len(rows.shape) != 3 or shape is None or len(shape) != 4:
         return None
     heads, one, size = shape.dims[1:]
     if not isinstance(heads, int) or not isinstance(size, int):  # needs 6
         return Miss("heads and their sizes are not numbers")
-    if one != 1 or rows.shape[1] != 1 or rows.shape[2] != heads * size:
+    if rows.shape[2] != heads * size or not same_dim(rows.shape[1], one):
+        return Miss("the heads are not those of the rows")
+    if one != 1 and heads != 1:
         return Miss("there may be more than one position")
     attributes = [*m.root.attributes.values(), ir.AttrInt64("num_heads", heads)]
     inputs = [rows, *m.root.inputs[1:]]
     rotated = b.add(ir.Node("", "RotaryEmbedding", inputs, attributes))[0]
+    if one != 1:
+        return b.op("Unsqueeze", rotated, b.const_i64([1]))
     return b.op("Reshape", rotated, b.const_i64([0, heads, 1, size]))
 
 

@@ -8,9 +8,8 @@ from smelt.ir.affine import Affine
 from smelt.ir.affine_proof import AffineProof
 from smelt.ir.constants import Constants
 from smelt.ir.shapes import Dim, same_dim
+from smelt.ir.told_dims import told_dim
 from smelt.ir.walk import producer_of
-
-_SAME = ("Identity", "Unsqueeze", "Squeeze", "Reshape")
 
 
 def counts_rows(indices: ir.Value, rows: ir.Value, source: ir.Value, constants: Constants) -> bool:
@@ -63,7 +62,7 @@ def _counts_pairs(indices: ir.Value, source: ir.Value, proof: AffineProof) -> bo
         if product is None or not _is_counter(inner, outer[1], indices, proof):
             continue
         for counter, size in (product.inputs, product.inputs[::-1]):
-            told = _told_dim(size)
+            told = told_dim(size)
             if told is not None and same_dim(told, shape[1]):
                 return _is_counter(counter, outer[0], indices, proof)
     return False
@@ -77,26 +76,3 @@ def _is_counter(value: ir.Value | None, axis: int, indices: ir.Value, proof: Aff
     rank = len(indices.shape)
     expected = Affine(0, tuple(int(i == axis) for i in range(rank)))
     return len(form.steps) <= rank and form.on(rank) == expected
-
-
-def _told_dim(value: ir.Value | None) -> Dim | None:
-    """The dim that a value of one element holds, if a Shape tells it."""
-    while (move := producer_of(value, *_SAME)) is not None:
-        value = move.inputs[0]
-    node = producer_of(value, "Shape", "Gather")
-    at = 0
-    if node is not None and node.op_type == "Gather":
-        index = Constants().scalar(node.inputs[1])
-        node = producer_of(node.inputs[0], "Shape")
-        if not isinstance(index, int):
-            return None
-        at = index
-    elif value is None or value.shape is None or value.shape.dims != (1,):
-        return None
-    source = node.inputs[0] if node is not None else None
-    if node is None or source is None or source.shape is None:
-        return None
-    end = node.attributes.get("end")
-    begin = node.attributes.get_int("start", 0)
-    told = source.shape.dims[begin : end.as_int() if end is not None else None]
-    return told[at] if -len(told) <= at < len(told) else None

@@ -1,0 +1,34 @@
+"""Which dim a value of one element holds, because a Shape says it."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.constants import Constants
+from smelt.ir.shapes import Dim
+from smelt.ir.walk import producer_of
+
+_SAME = ("Identity", "Unsqueeze", "Squeeze", "Reshape")
+
+
+def told_dim(value: ir.Value | None) -> Dim | None:
+    """The dim that ``value`` holds alone, if a Shape tells it, read as it is or by one Gather."""
+    while (move := producer_of(value, *_SAME)) is not None:
+        value = move.inputs[0]
+    node = producer_of(value, "Shape", "Gather")
+    at = 0
+    if node is not None and node.op_type == "Gather":
+        index = Constants().scalar(node.inputs[1])
+        node = producer_of(node.inputs[0], "Shape")
+        if not isinstance(index, int):
+            return None
+        at = index
+    elif value is None or value.shape is None or value.shape.dims != (1,):
+        return None
+    source = node.inputs[0] if node is not None else None
+    if node is None or source is None or source.shape is None:
+        return None
+    end = node.attributes.get("end")
+    begin = node.attributes.get_int("start", 0)
+    told = source.shape.dims[begin : end.as_int() if end is not None else None]
+    return told[at] if -len(told) <= at < len(told) else None

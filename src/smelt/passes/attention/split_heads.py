@@ -1,0 +1,64 @@
+"""How rows are split into heads for an ``Attention`` of B,H,S,D."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.shapes import same_dim
+from smelt.ir.walk import producer_of
+from smelt.passes.layout.merge_consecutive_transposes import permutation
+
+
+@dataclass(frozen=True)
+class Rows:
+    """``source``: B,S,H,D, or B,S,D for one head."""
+
+    source: ir.Value
+    heads: int
+    size: int
+
+    def merged(self, b: Builder) -> ir.Value:
+        """B,S,H*D."""
+        return b.op("Reshape", self.source, b.const_i64([0, 0, self.heads * self.size]))
+
+
+def rows_of(value: ir.Value) -> Rows | None:
+    """What ``value``, B,H,S,D, is before the heads go first; None if they are not numbers.
+
+    A single head goes first by a Reshape as well.
+    """
+    node, shape = producer_of(value, "Transpose", "Reshape", "Unsqueeze"), value.shape
+    source = node.inputs[0] if node is not None else None
+    if node is None or source is None or source.shape is None or shape is None or len(shape) != 4:
+        return None
+    heads, size = shape[1], shape[3]
+    if not isinstance(heads, int) or not isinstance(size, int):
+        return None
+    if node.op_type == "Transpose":
+        if permutation(node) == (0, 2, 1, 3):
+            return Rows(source, heads, size)
+        back = _turned_twice(node) if heads == 1 else None
+        return Rows(back, 1, size) if back is not None else None
+    batch, length = shape[0], shape[2]
+    expected = [[batch, length, size], [batch, length, 1, size]]
+    same = any(
+        len(dims) == len(source.shape) and all(map(same_dim, dims, source.shape))
+        for dims in expected
+    )
+    return Rows(source, 1, size) if heads == 1 and same else None
+
+
+def _turned_twice(node: ir.Node) -> ir.Value | None:
+    """B,S,D, of which ``node`` makes B,1,S,D by way of B,D,S and B,1,D,S; else None."""
+    apart = producer_of(node.inputs[0], "Reshape", "Unsqueeze")
+    turned = producer_of(apart.inputs[0], "Transpose") if apart is not None else None
+    if apart is None or turned is None or permutation(node) != (0, 1, 3, 2):
+        return None
+    columns, headed = turned.outputs[0].shape, apart.outputs[0].shape
+    if permutation(turned) != (0, 2, 1) or columns is None or headed is None:
+        return None
+    expected = [columns[0], 1, columns[1], columns[2]]
+    return turned.inputs[0] if all(map(same_dim, expected, headed)) else None
