@@ -1,0 +1,163 @@
+"""Exported models in ONNX Runtime: latency, nodes and results after each optimizer at hand.
+
+    python -m bench.export_architectures FOLDER       (in an environment that has torch)
+    python -m bench.ort FOLDER [--only 'bert*'] [--threads 1] [--rounds 30] [--batch 2]
+
+Each tool optimizes each model in a process of its own: smelt for its targets ``onnx`` and ``ort``,
+onnxslim, onnxsim and onnxscript where they are installed, and ONNX Runtime itself, which saves what
+it optimizes. Then all run by turns with all optimizations of ONNX Runtime; of the CPU times of
+rounds, the least counts, as a ratio to the model as it came. What a tool fails at counts as 1, and
+is told. Results are wrong if they differ from those of the source without any optimization by more
+than a thousandth of their largest number, or in what is not finite.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import importlib.util
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import geometric_mean
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+
+import smelt
+from bench.optimizers import PEERS, Simplify
+from bench.process import in_own_process
+from smelt.runtime.inputs import random_inputs
+from smelt.runtime.latency import take_turns
+from smelt.targets.ort import ort
+
+SIZES = {"batch": 2, "images": 2, "length": 32, "past": 31, "total": 32}
+"""Of the symbolic dims that exporters are told."""
+
+TOLERANCE = 1e-3
+
+
+def _for_onnx_runtime(proto: onnx.ModelProto) -> onnx.ModelProto:
+    with tempfile.TemporaryDirectory() as folder:
+        smelt.compile(proto, target=ort).save(folder)
+        return onnx.load(next(Path(folder).glob("*.onnx")))
+
+
+def _offline(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """What ONNX Runtime saves: of its extended level, for the highest depends on the machine."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    with tempfile.TemporaryDirectory() as folder:
+        options.optimized_model_filepath = str(Path(folder) / "model.onnx")
+        onnxruntime.InferenceSession(proto.SerializeToString(), options)
+        return onnx.load(options.optimized_model_filepath)
+
+
+TOOLS: dict[str, Simplify] = {
+    "smelt onnx": smelt.optimize,
+    "smelt ort": _for_onnx_runtime,
+    **{name: run for name, run in PEERS.items() if importlib.util.find_spec(name)},
+    "ort offline": _offline,
+}
+
+
+def _optimized(tool: str, data: bytes) -> bytes:
+    return TOOLS[tool](onnx.ModelProto.FromString(data)).SerializeToString()
+
+
+def _session(data: bytes, threads: int, optimized: bool = True) -> Any:
+    levels = onnxruntime.GraphOptimizationLevel
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 4
+    options.graph_optimization_level = (
+        levels.ORT_ENABLE_ALL if optimized else levels.ORT_DISABLE_ALL
+    )
+    return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+
+
+def _is_wrong(results: list[np.ndarray], expected: list[np.ndarray]) -> bool:
+    for result, right in zip(results, expected, strict=True):
+        if result.shape != right.shape or result.dtype != right.dtype:
+            return True
+        limit = TOLERANCE * np.max(np.abs(right), initial=1e-6, where=np.isfinite(right))
+        if not np.allclose(result, right, rtol=0, atol=limit, equal_nan=True):
+            return True
+    return False
+
+
+def judge(path: Path, threads: int, rounds: int, sizes: dict[str, int]) -> dict[str, str | float]:
+    """By tool, the latency as a ratio to the source, or what is wrong; nodes as ``TOOL nodes``."""
+    source = path.read_bytes()
+    model = smelt.load(source)
+    values = random_inputs(model, sizes)
+    feeds = {str(v.name): x for v, x in zip(model.graph.inputs, values, strict=True)}
+    expected = _session(source, threads, optimized=False).run(None, feeds)
+    row: dict[str, str | float] = {"source nodes": len(model.graph)}
+    runs: dict[str, Callable[[], Any]] = {}
+    for tool in ("source", *TOOLS):
+        data = source if tool == "source" else in_own_process(_optimized, tool, source)
+        if isinstance(data, str):
+            row[tool] = f"failed: {data}"
+            continue
+        row[f"{tool} nodes"] = len(onnx.ModelProto.FromString(data).graph.node)
+        try:
+            session = _session(data, threads)
+            results = session.run(None, feeds)
+        except Exception as error:  # noqa: BLE001 - ONNX Runtime raises a type for each status
+            row[tool] = f"fails: {str(error).splitlines()[0][:60]}"
+            continue
+        if _is_wrong(results, expected):
+            row[tool] = "wrong"
+            continue
+        runs[tool] = lambda session=session: session.run(None, feeds)
+    clock = time.process_time if threads == 1 else time.perf_counter
+    timings = take_turns(list(runs.values()), rounds=rounds, clock=clock)
+    least = {tool: timing.minimum for tool, timing in zip(runs, timings, strict=True)}
+    row |= {tool: seconds / least["source"] for tool, seconds in least.items()}
+    return row
+
+
+def table(rows: dict[str, dict[str, str | float]]) -> str:
+    """Markdown: nodes and latency of each tool by model, and the geometric means."""
+    lines = ["| | source |" + "".join(f" {tool} |" for tool in TOOLS)]
+    lines.append("|---|" + "---|" * (len(TOOLS) + 1))
+    for name, row in rows.items():
+        cells = [f"{row['source nodes']}"]
+        for tool in TOOLS:
+            ratio = row.get(tool, "")
+            shown = f"{ratio:.2f}" if isinstance(ratio, float) else ratio.split(":")[0]
+            cells.append(f"{row.get(f'{tool} nodes', '')} · {shown}")
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    means = []
+    for tool in TOOLS:
+        ratios = [r if isinstance(r := row.get(tool), float) else 1.0 for row in rows.values()]
+        means.append(f"{geometric_mean(ratios):.3f}, at most {max(ratios):.2f}")
+    lines.append("| latency | 1 | " + " | ".join(means) + " |")
+    for name, row in rows.items():
+        lines += [f"\n{name}, {t}: {r}" for t in TOOLS if isinstance(r := row.get(t), str)]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", default="*")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--batch", type=int, default=SIZES["batch"])
+    options = parser.parse_args()
+    sizes = SIZES | {"batch": options.batch, "images": options.batch}
+    rows: dict[str, dict[str, str | float]] = {}
+    for path in sorted(options.folder.glob("*.onnx")):
+        if fnmatch.fnmatch(path.stem, options.only):
+            rows[path.stem] = judge(path, options.threads, options.rounds, sizes)
+            print(f"{path.stem} is measured", flush=True)
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    main()
