@@ -23,6 +23,7 @@ from onnx_shape_inference import (
 from smelt.errors import InternalError, SmeltError
 from smelt.ir.chosen_sizes import chosen, divided
 from smelt.ir.control_flow_shapes import infer_if, infer_loop, with_steady_states
+from smelt.ir.learned_shapes import register_learned
 from smelt.ir.opset import REDUCTIONS
 from smelt.ir.reduce_shapes import infer_reduction
 from smelt.ir.reshape_shapes import counted_first
@@ -38,6 +39,7 @@ def register_own_rules() -> None:
         rewrap(partial(_choose, own), "", op_type)
     for op_type, wrap in _WRAPPED.items():
         rewrap(wrap, "", op_type)
+    register_learned()
 
 
 def contain_failures() -> None:

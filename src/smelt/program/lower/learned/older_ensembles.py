@@ -1,0 +1,190 @@
+"""Ensembles of trees as scikit-learn, XGBoost and LightGBM export them: before ai.onnx.ml 5."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.program.lower.arrays import Array, Steps
+from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.learned.scores import (
+    FLOAT,
+    INT64,
+    ML,
+    chosen,
+    columns,
+    labels_of,
+    transformed,
+)
+from smelt.program.lower.learned.trees import Trees, aggregated
+from smelt.program.lower.registry import lowers
+
+MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
+
+
+@lowers(f"{ML}::TreeEnsembleRegressor")
+def tree_ensemble_regressor(cx: ProgramBuilder, node: ir.Node) -> None:
+    """x [N, features] gives [N, targets]: what the trees say together, and the base values."""
+    m, told = Steps(cx), node.attributes
+    targets = told.get_int("n_targets", 1)
+    x, ensemble = _rows(m, node), _Ensemble(m, node, "target", targets)
+    mode = told.get_string("aggregate_function", "SUM") or "SUM"
+    if mode in ("MIN", "MAX") and not ensemble.told.all():
+        raise cx.refuse(f"the {mode} of trees that do not all tell of every target")
+    total = aggregated(m, ensemble.leaf(x), ensemble.shares, ensemble.told, mode, x.dtype)
+    base = _numbers(node, "base_values")
+    if len(base):
+        total = total + m.constant(base, x.dtype)
+    transform = told.get_string("post_transform", "NONE") or "NONE"
+    if targets == 1 and transform != "NONE":
+        raise cx.refuse(f"the post_transform {transform} of one target")
+    m.give(node.outputs[0], transformed(m, total, transform).cast(FLOAT))
+
+
+@lowers(f"{ML}::TreeEnsembleClassifier")
+def tree_ensemble_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
+    """x [N, features] gives labels [N] and scores [N, classes]."""
+    m = Steps(cx)
+    labels = labels_of(m, node)
+    x, ensemble = _rows(m, node), _Ensemble(m, node, "class", len(labels))
+    scores = aggregated(m, ensemble.leaf(x), ensemble.shares, ensemble.told, "SUM", x.dtype)
+    base = _numbers(node, "base_values")
+    transform = node.attributes.get_string("post_transform", "NONE") or "NONE"
+    if len(labels) == 2:
+        label, scores = _of_two(m, scores, ensemble, labels, base, transform)
+    elif len(labels) > 2:
+        if len(base) not in (0, len(labels)):
+            raise cx.refuse(f"{len(base)} base values for {len(labels)} classes")
+        if not len(base) and not ensemble.told.all():
+            scores_that_count = ensemble.only_told(m, ensemble.leaf(x), scores)
+        else:
+            scores = scores + m.constant(base, x.dtype) if len(base) else scores
+            scores_that_count = scores
+        label, scores = chosen(m, scores_that_count, labels), transformed(m, scores, transform)
+    else:
+        raise cx.refuse(f"{len(labels)} classes")
+    m.give(node.outputs[0], label)
+    m.give(node.outputs[1], scores.cast(FLOAT))
+
+
+def _of_two(
+    m: Steps,
+    scores: Array,
+    ensemble: _Ensemble,
+    labels: np.ndarray,
+    base: np.ndarray,
+    transform: str,
+) -> tuple[Array, Array]:
+    """Trees that tell the score of one of two classes, or those of both."""
+    first, second = (scores.rows(k, k + 1, 1).reshape(scores.shape[0]) for k in (0, 1))
+    tells = [bool(ensemble.told[:, k].any()) for k in (0, 1)]
+    if len(base) > 1 or (tells[1] and len(base)) or (all(tells) and not ensemble.told.all()):
+        raise m.cx.refuse(
+            "two classes, with base values or leaves of which ONNX leaves open what they mean"
+        )
+    if tells[1]:
+        positive = m.op("Greater", second, 0.5 if _are_positive(ensemble) else 0.0)
+        known = labels
+        if tells[0]:
+            positive, known = m.op("Greater", second, 0.0), np.array([0, 1])
+        label = m.constant(known).gather(positive.cast(INT64))
+        return label, transformed(m, columns(m, first, second), transform)
+    score = first + m.constant(base, scores.dtype) if len(base) else first
+    if transform == "PROBIT":
+        raise m.cx.refuse("the post_transform PROBIT of one score")
+    positive = m.op("Greater", score, 0.5 if _are_positive(ensemble) else 0.0)
+    label = m.constant(labels).gather(positive.cast(INT64))
+    if _are_positive(ensemble):
+        return label, columns(m, -score + 1.0, score)
+    both = columns(m, -score, score)
+    return label, m.op("Sigmoid", both) if transform == "LOGISTIC" else both
+
+
+def _are_positive(ensemble: _Ensemble) -> bool:
+    return bool((ensemble.shares >= 0).all())
+
+
+def _rows(m: Steps, node: ir.Node) -> Array:
+    """The features as floats; doubles stay, where the model compares doubles."""
+    x = m.array(node.inputs[0])
+    if len(x.shape) != 2:
+        raise m.cx.refuse("features that are no matrix")
+    return x if x.dtype == ir.DataType.DOUBLE else x.cast(FLOAT)
+
+
+def _numbers(node: ir.Node, name: str) -> np.ndarray:
+    """An attribute of floats, or the tensor that stands in for it."""
+    tensor = node.attributes.get(f"{name}_as_tensor")
+    if tensor is not None:
+        return np.asarray(tensor.as_tensor().numpy())
+    return np.asarray(node.attributes.get_floats(name, ()), np.float32)
+
+
+class _Ensemble:
+    """The trees of a node, and what their leaves tell of each target or class.
+
+    ``shares`` [leaves, targets] are the weights, ``told`` where there is one.
+    """
+
+    def __init__(self, m: Steps, node: ir.Node, kind: str, targets: int) -> None:
+        told = node.attributes
+        self.modes = list(told.get_strings("nodes_modes", ()))
+        places = zip(
+            told.get_ints("nodes_treeids", ()), told.get_ints("nodes_nodeids", ()), strict=True
+        )
+        numbers = {place: number for number, place in enumerate(places)}
+        is_leaf = np.array([mode == "LEAF" for mode in self.modes])
+        leaves = int(is_leaf.sum())
+        order = np.where(is_leaf, np.cumsum(is_leaf) - 1, np.cumsum(~is_leaf) - 1)
+        self._place = np.where(is_leaf, order + (len(order) - leaves), order)
+        self.trees = self._read(m, node, numbers, is_leaf)
+        self.shares = np.zeros((leaves, targets))
+        self.told = np.zeros((leaves, targets), bool)
+        weights = _numbers(node, f"{kind}_weights")
+        named = (told.get_ints(f"{kind}_{name}", ()) for name in ("treeids", "nodeids", "ids"))
+        for tree, number, target, weight in zip(*named, weights, strict=True):
+            leaf = order[numbers[tree, number]]
+            if not is_leaf[numbers[tree, number]] or not 0 <= target < targets:
+                raise m.cx.refuse(f"node {number} of tree {tree} tells of {kind} {target}")
+            self.shares[leaf, target] += weight
+            self.told[leaf, target] = True
+
+    def _read(
+        self, m: Steps, node: ir.Node, numbers: dict[tuple[int, int], int], is_leaf: np.ndarray
+    ) -> Trees:
+        told, asks = node.attributes, ~is_leaf
+        trees = np.asarray(told.get_ints("nodes_treeids", ()))
+        ways, children = [], set[int]()
+        for side in ("true", "false"):
+            ids = told.get_ints(f"nodes_{side}nodeids", ())
+            pairs = list(zip(trees[asks].tolist(), np.asarray(ids)[asks].tolist(), strict=True))
+            if not all(pair in numbers for pair in pairs):
+                raise m.cx.refuse("a node leads to none of its tree")
+            to = np.array([numbers[pair] for pair in pairs], np.int64)
+            children |= set(to.tolist())
+            ways.append(np.concatenate([self._place[to], np.sort(self._place[is_leaf])]))
+        roots = [number for number in range(len(trees)) if number not in children]
+        if len(roots) != len(set(trees.tolist())):
+            raise m.cx.refuse("a tree has no root, or two")
+        unknown = {mode for mode in self.modes if mode not in MODES} - {"LEAF"}
+        if unknown:
+            raise m.cx.refuse(f"nodes_modes {sorted(unknown)}")
+        missing = np.asarray(told.get_ints("nodes_missing_value_tracks_true", ()) or 0 * trees)
+        return Trees(
+            self._place[roots],
+            np.asarray(told.get_ints("nodes_featureids", ()))[asks],
+            _numbers(node, "nodes_values")[asks],
+            np.array([MODES.index(mode) for mode in self.modes if mode != "LEAF"], np.int64),
+            missing[asks],
+            (ways[0], ways[1]),
+        )
+
+    def leaf(self, x: Array) -> Array:
+        """The leaf of each tree for each row: [N, trees]."""
+        return self.trees.leaves(x.m, x)
+
+    def only_told(self, m: Steps, leaf: Array, scores: Array) -> Array:
+        """``scores``, the lowest number for classes of which no tree tells."""
+        told = m.constant(self.told, ir.DataType.BOOL).gather(leaf).reduce("ReduceMax", 1)
+        lowest = float(np.finfo(scores.dtype.numpy()).min)
+        return m.op("Where", told, scores, lowest)

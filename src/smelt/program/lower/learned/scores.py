@@ -1,0 +1,82 @@
+"""The labels of a classifier, and what becomes of its scores."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.program.lower.arrays import Array, Steps
+
+ML = "ai.onnx.ml"
+FLOAT, INT64 = ir.DataType.FLOAT, ir.DataType.INT64
+
+
+def features_of(m: Steps, node: ir.Node) -> Array:
+    """The first input as rows of float32; a vector is one row."""
+    x = m.array(node.inputs[0])
+    if len(x.shape) not in (1, 2):
+        raise m.cx.refuse("features that are no matrix")
+    x = x.cast(FLOAT)
+    return x if len(x.shape) == 2 else x.reshape(1, x.shape[0])
+
+
+def labels_of(m: Steps, node: ir.Node) -> np.ndarray:
+    """The labels, which must be integers."""
+    told = node.attributes
+    if told.get_strings("classlabels_strings", ()):
+        raise m.cx.refuse("its labels are strings", fix="train with integers for labels")
+    found = told.get_ints("classlabels_ints", ()) or told.get_ints("classlabels_int64s", ())
+    return np.asarray(found, np.int64)
+
+
+def floats(node: ir.Node, name: str) -> np.ndarray:
+    """An attribute of floats, empty if it is not given."""
+    return np.asarray(node.attributes.get_floats(name, ()), np.float32)
+
+
+def chosen(m: Steps, scores: Array, labels: np.ndarray) -> Array:
+    """The label of the first greatest score of each row."""
+    place = m.emit(
+        "ArgMax", (scores,), scores.shape[:1], INT64, axis=1, keepdims=0, select_last_index=0
+    )
+    return m.constant(labels).gather(place)
+
+
+def columns(m: Steps, *scores: Array) -> Array:
+    """Scores [N] side by side."""
+    return m.concat([each.reshape(each.shape[0], 1) for each in scores], 1)
+
+
+def transformed(m: Steps, scores: Array, transform: str) -> Array:
+    """The post_transform of two scores or more: [N, E]."""
+    if transform == "LOGISTIC":
+        return m.op("Sigmoid", scores)
+    if transform == "SOFTMAX":
+        return m.emit("Softmax", (scores,), scores.shape, axis=1)
+    if transform == "SOFTMAX_ZERO":
+        return _softmax_of_others_than_zero(m, scores)
+    if transform == "PROBIT":
+        return probit(m, scores)
+    if transform != "NONE":
+        raise m.cx.refuse(f"the post_transform {transform}")
+    return scores
+
+
+def _softmax_of_others_than_zero(m: Steps, scores: Array) -> Array:
+    """Scores within 1e-7 of 0 are left out of the sum, and stay near 0."""
+    top = scores.reduce("ReduceMax", 1, keep=True)
+    counts = m.op("Greater", m.op("Abs", scores), 1e-7)
+    powers = m.op("Where", counts, m.op("Exp", scores - top), scores * m.op("Exp", -top))
+    return powers / m.op("Where", counts, powers, 0.0).reduce("ReduceSum", 1, keep=True)
+
+
+def probit(m: Steps, scores: Array) -> Array:
+    """By Winitzki's approximation of the inverse error function, as ONNX Runtime."""
+    a = 0.147
+    x = scores * 2.0 - 1.0
+    log = m.op("Log", (-x + 1.0) * (x + 1.0))
+    v = log * 0.5 + 2 / (3.14159 * a)
+    root = m.op("Sqrt", m.op("Sqrt", v * v - log * (1 / a)) - v)
+    return m.op("Where", m.op("Less", x, 0.0), -root, root) * math.sqrt(2)

@@ -1,0 +1,122 @@
+"""Support vector machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.program.lower.arrays import Array, Steps
+from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.learned.scores import (
+    FLOAT,
+    ML,
+    chosen,
+    columns,
+    features_of,
+    floats,
+    labels_of,
+    transformed,
+)
+from smelt.program.lower.registry import lowers
+
+
+@lowers(f"{ML}::SVMRegressor")
+def svm_regressor(cx: ProgramBuilder, node: ir.Node) -> None:
+    """The kernel of each row and each support vector, weighted and summed: [N, 1]."""
+    m, told = Steps(cx), node.attributes
+    if told.get_string("post_transform", "NONE") != "NONE":
+        raise cx.refuse("a post_transform of an SVMRegressor")
+    x, coefficients = features_of(m, node), floats(node, "coefficients")
+    count = told.get_int("n_supports", 0)
+    if count:
+        x = _kernel(m, node, x, floats(node, "support_vectors").reshape(count, -1))
+    result = _products(m, x, coefficients.reshape(1, -1)) + float(floats(node, "rho")[0])
+    if told.get_int("one_class", 0):
+        result = m.op("Where", m.op("Greater", result, 0.0), m.op("Add", result * 0.0, 1.0), -1.0)
+    m.give(node.outputs[0], result)
+
+
+@lowers(f"{ML}::SVMClassifier")
+def svm_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
+    """Each pair of classes votes by one score; without support vectors, each class has a score."""
+    m, labels = Steps(cx), labels_of(Steps(cx), node)
+    if len(floats(node, "prob_a")):
+        raise cx.refuse(
+            "probabilities, which an iteration fits to the scores of the pairs",
+            fix="train with probability=False",
+        )
+    if len(labels) < 2:
+        raise cx.refuse(f"{len(labels)} classes")
+    transform = node.attributes.get_string("post_transform", "NONE")
+    sizes = node.attributes.get_ints("vectors_per_class", ())
+    if not sum(sizes):
+        raise cx.refuse("no support vectors")
+    x = features_of(m, node)
+    vectors = floats(node, "support_vectors").reshape(sum(sizes), -1)
+    pairs = list(combinations(range(len(labels)), 2))
+    weights = _pairwise(floats(node, "coefficients"), sizes, pairs)
+    scores = _products(m, _kernel(m, node, x, vectors), weights)
+    scores = scores + m.constant(floats(node, "rho")[: len(pairs)], FLOAT)
+    won = m.op("Greater", scores, 0.0).cast(FLOAT)
+    m.give(node.outputs[0], chosen(m, _votes(m, won, pairs, len(labels)), labels))
+    if len(labels) > 2:
+        m.give(node.outputs[1], transformed(m, scores, transform))
+        return
+    score = scores.reshape(scores.shape[0])
+    if transform != "NONE":
+        raise cx.refuse(f"the post_transform {transform} of one score")
+    m.give(node.outputs[1], columns(m, -score, score))
+
+
+def _pairwise(
+    coefficients: np.ndarray, sizes: Sequence[int], pairs: list[tuple[int, int]]
+) -> np.ndarray:
+    """[pairs, vectors]: what each vector adds to the score of a pair of classes (LIBSVM).
+
+    ``coefficients`` [classes - 1, vectors] have for a vector of class i its weight against class j
+    in row j - 1 if j > i, else in row j.
+    """
+    starts = np.cumsum([0, *sizes])
+    table = coefficients.reshape(len(sizes) - 1, -1)
+    weights = np.zeros((len(pairs), starts[-1]), np.float32)
+    for row, (i, j) in enumerate(pairs):
+        of_i, of_j = slice(starts[i], starts[i + 1]), slice(starts[j], starts[j + 1])
+        weights[row, of_i], weights[row, of_j] = table[j - 1, of_i], table[i, of_j]
+    return weights
+
+
+def _votes(m: Steps, won: Array, pairs: list[tuple[int, int]], classes: int) -> Array:
+    """How many pairs each class wins; the first of a pair wins where ``won`` is 1."""
+    ours = np.zeros((classes, len(pairs)), np.float32)
+    lost = np.zeros(classes, np.float32)
+    for column, (i, j) in enumerate(pairs):
+        ours[i, column], ours[j, column] = 1, -1
+        lost[j] += 1
+    return _products(m, won, ours) + m.constant(lost, FLOAT)
+
+
+def _products(m: Steps, x: Array, weights: np.ndarray) -> Array:
+    if weights.shape[1] != x.shape[1]:
+        raise m.cx.refuse(f"{weights.shape[1]} coefficients for {x.shape[1]} features")
+    return m.dot("nf,tf->nt", x, m.constant(weights, FLOAT))
+
+
+def _kernel(m: Steps, node: ir.Node, x: Array, vectors: np.ndarray) -> Array:
+    """[N, vectors]"""
+    kind = node.attributes.get_string("kernel_type", "LINEAR")
+    gamma, coefficient, degree = [*map(float, floats(node, "kernel_params")), 0.0, 0.0, 0.0][:3]
+    if kind == "RBF":
+        apart = x.reshape(x.shape[0], 1, x.shape[1]) - m.constant(vectors[None], FLOAT)
+        return m.op("Exp", (apart * apart).reduce("ReduceSum", 2) * -gamma)
+    products = _products(m, x, vectors)
+    if kind == "LINEAR":
+        return products
+    inner = products * gamma + coefficient
+    if kind == "POLY":
+        return m.op("Pow", inner, degree)
+    if kind == "SIGMOID":
+        return m.op("Tanh", inner)
+    raise m.cx.refuse(f"the kernel {kind}")
