@@ -66,6 +66,7 @@ PLANS = {
     "ii->": ([(3, 3)], [("Diagonal", "i"), ("Reduce", "")]),
     "abz,bc->ac": ([(2, 3, 9), (3, 4)], [("Reduce", "ab"), ("DotGeneral", "ac")]),
     "ab,ab->ab": ([(2, 1), (2, 3)], [("Squeeze", "a"), ("Combine", "ab")]),
+    "ab,a,b->ab": ([(9, 9), (9,), (9,)], [("Combine", "ab"), ("Combine", "ab")]),
     "ax,bx->bax": ([(2, 3), (4, 3)], [("Combine", "bax")]),
     "ax,ba->bax": ([(2, 3), (4, 2)], [("Combine", "bax")]),
     "ax,xb->bax": ([(2, 3), (3, 4)], [("Transpose", "bx"), ("Combine", "bax")]),

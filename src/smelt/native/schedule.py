@@ -30,6 +30,7 @@ from smelt.program.passes import (
     dot_decomposer,
     dot_dimension_sorter,
     last_use,
+    layout_composition,
     quantized_groups,
     transpose_folding,
 )
@@ -128,9 +129,11 @@ def simplify(program: Program) -> None:
     """The passes over instructions that come before kernels are asked for."""
     for body in program.bodies:
         simplify(body.program)
+    layout_composition.run(program)
     transpose_folding.run(program)
     dot_dimension_sorter.run(program)
     dot_decomposer.run(program, keep=lambda dot: _is_product(program, dot))
+    layout_composition.run(program)
     fold_movement(program)
     dead_code_elimination.run(program)
 

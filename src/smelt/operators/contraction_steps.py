@@ -178,7 +178,10 @@ class _Tree:
         return [(a, b, self.labels[first + i]) for i, (a, b) in enumerate(self.children)]
 
     def _want(self, leaves: int, number: int) -> None:
-        """Order the operands of a result for it: batch, free and summed dims, then summed, free."""
+        """Order the operands of a result for it: batch, free and summed dims, then summed, free.
+
+        Where nothing is summed, both are as the result.
+        """
         wanted = self.labels[number]
         a, b = self.children[number - leaves]
         place = {label: i for i, label in enumerate(wanted)}
@@ -193,10 +196,11 @@ class _Tree:
         batch = [label for label in wanted if label in x and label in y]
         fixed = x if a < leaves or b >= leaves else y
         summed = [label for label in fixed if label in x and label in y and label not in place]
-        free = [
-            [n for n in wanted if n in side and n not in other] for side, other in ((x, y), (y, x))
-        ]
-        if a >= leaves:
-            self.labels[a] = (*batch, *free[0], *summed)
-        if b >= leaves:
-            self.labels[b] = (*batch, *summed, *free[1])
+        left = [label for label in wanted if label in x and label not in y]
+        right = [label for label in wanted if label in y and label not in x]
+        orders = ((*batch, *left, *summed), (*batch, *summed, *right))
+        for side, order in zip((a, b), orders, strict=True):
+            if side >= leaves:
+                own = self.labels[side]
+                plain = tuple(label for label in wanted if label in own)
+                self.labels[side] = order if summed else plain

@@ -1,7 +1,7 @@
 """Passes over a Program, each a function that edits it in place and says whether it changed it.
 
-``optimize`` is their order: sort and fold first, decompose once, and fold no more afterwards,
-for a fold would undo what the decomposition canonicalized.
+``optimize`` is their order: compose layouts, sort and fold first, decompose once, and fold no more
+afterwards, for a fold would undo what the decomposition canonicalized.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from smelt.program.passes import (
     dot_decomposer,
     dot_dimension_sorter,
     last_use,
+    layout_composition,
     slot_numbering,
     transpose_folding,
 )
@@ -26,10 +27,12 @@ def optimize(program: Program, *, decompose: bool = True) -> Program:
     """
     for body in program.bodies:
         optimize(body.program, decompose=decompose)
+    layout_composition.run(program)
     transpose_folding.run(program)
     dot_dimension_sorter.run(program)
     if decompose:
         dot_decomposer.run(program)
+        layout_composition.run(program)
     dead_code_elimination.run(program)
     slot_numbering.run(program)
     last_use.run(program)

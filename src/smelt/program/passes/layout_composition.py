@@ -1,0 +1,91 @@
+"""Transposes of Transposes become one, Reshapes of Reshapes too, and those that do nothing go.
+
+    before   t = Transpose<perm=(2, 0, 1)>(a)   y = Transpose<perm=(1, 2, 0)>(t)   z = Neg(y)
+    after    z = Neg(a)
+
+A Transpose that moves dims of size 1 only is a Reshape, which is a view. What nobody reads any more
+goes with the dead code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import onnx_ir as ir
+
+from smelt.ir.shapes import same_dim
+from smelt.program.instruction import Dim, Instruction, Program
+from smelt.program.run_sizes import same
+
+_LAYOUT = ("Transpose", "Reshape")
+
+
+def run(program: Program) -> bool:
+    """Compose as far as it goes; true if anything changed. Bodies are left to their own runs."""
+    producers: dict[int, Instruction] = {}
+    same: dict[int, int] = {}
+    kept: list[Instruction] = []
+    changed = False
+    for instruction in program.instructions:
+        if any(slot in same for slot in instruction.inputs):
+            instruction.inputs = tuple(same.get(slot, slot) for slot in instruction.inputs)
+        if instruction.op in _LAYOUT:
+            found = _composed(program, instruction, producers)
+            changed |= found is not instruction
+            source, output = found.inputs[0], found.outputs[0]
+            if _does_nothing(program, found) and _may_stand_for(program, source, output):
+                same[output] = source
+                changed = True
+                continue
+            kept.append(found)
+            producers[output] = found
+            continue
+        kept.append(instruction)
+    program.instructions = kept
+    program.outputs = tuple(same.get(slot, slot) for slot in program.outputs)
+    return changed
+
+
+def _composed(
+    program: Program, step: Instruction, producers: dict[int, Instruction]
+) -> Instruction:
+    """``step`` on what the first of the chain before it reads."""
+    before = producers.get(step.inputs[0])
+    while before is not None and before.op == step.op:
+        step = replace(step, inputs=before.inputs, last_use=())
+        if step.op == "Transpose":
+            inner = before.ints("perm")
+            perm = tuple(inner[dim] for dim in step.ints("perm"))
+            step = replace(step, attributes={**step.attributes, "perm": perm})
+        before = producers.get(step.inputs[0])
+    if step.op == "Transpose" and _moves_ones_only(program, step):
+        reshape = replace(step, op="Reshape", attributes={})
+        return _composed(program, reshape, producers)
+    return step
+
+
+def _moves_ones_only(program: Program, step: Instruction) -> bool:
+    shape: tuple[Dim, ...] = program.slots[step.inputs[0]].shape
+    moved = [dim for dim in step.ints("perm") if not _equal(shape[dim], 1)]
+    return moved == sorted(moved)
+
+
+def _does_nothing(program: Program, step: Instruction) -> bool:
+    """True for a Reshape to the same sizes, which a Transpose that moves nothing became."""
+    before, after = (program.slots[slot].shape for slot in (step.inputs[0], step.outputs[0]))
+    if step.op != "Reshape" or len(before) != len(after):
+        return False
+    return all(_equal(x, y) for x, y in zip(before, after, strict=True))
+
+
+def _equal(x: Dim, y: Dim) -> bool:
+    """True if ``x`` is ``y`` whatever the symbols, and the sizes of a run, stand for."""
+    if isinstance(x, ir.SymbolicDim) or isinstance(y, ir.SymbolicDim):
+        return same_dim(x, y)
+    return same(x, y)
+
+
+def _may_stand_for(program: Program, source: int, output: int) -> bool:
+    """An output that is an input or a constant would be copied, and names of outputs are kept."""
+    a, b = (replace(program.slots[slot], name="", shape=()) for slot in (source, output))
+    return a == b and output not in program.outputs
