@@ -7,6 +7,7 @@ import onnx_ir as ir
 import pytest
 from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 
+import smelt
 from smelt import operators
 from smelt.ir import text
 from smelt.ir.shapes import ShapeInference
@@ -118,3 +119,20 @@ def test_an_attribute_of_a_later_runtime_leaves_the_node_alone() -> None:
     )
     ShapeInference(model).infer_model()
     assert [node.op_type for node in model.graph] == ["QuickGelu"]
+
+
+QUICK = ["MultiHeadAttention with a past"]
+IN_C = [
+    pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
+    for name in sorted(CASES.keys() - WITHOUT_BODY)
+]
+
+
+@pytest.mark.parametrize("name", IN_C)
+def test_targets_without_such_a_kernel_compute_the_body(name: str) -> None:
+    model = _model(CASES[name])
+    given = _inputs(model)
+    for result, expected in zip(
+        smelt.compile(model, target="c")(*given), OnnxRuntime(model)(*given), strict=True
+    ):
+        np.testing.assert_allclose(result, expected, rtol=2e-4, atol=2e-5)

@@ -3,6 +3,9 @@
     before   MeanVarianceNormalization(x) ─> y
     after    (x - ReduceMean(x)) / (Sqrt(ReduceMean(x * x) - ReduceMean(x) * ReduceMean(x)) + ...)
 
+Operators of another runtime, such as those of ``com.microsoft``, stand for themselves in the same
+way: by the body with which they are declared.
+
 Needs    (1) a target that says which nodes it computes; (2) a function body in ONNX's schema,
          which may be made for the node and the types of its operands, of the opset of the model or
          an earlier one that can be raised to it. A body of a later opset raises the model.
@@ -18,6 +21,9 @@ from smelt.ir.operator_body import body_of, has_body
 from smelt.ir.opset import opset_of
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
+from smelt.operators import find
+from smelt.operators.declare import Operator
+from smelt.operators.expand import expand_node
 from smelt.passes.base import Options, PassContext, graph_pass, rounding
 
 NAME = "inline_operator_bodies"
@@ -36,12 +42,34 @@ def inline_operator_bodies(
         return
     imported = opset_of(cx.model)
     for graph in cx.index().graphs:
-        for node in graph:
+        for node in list(graph):
+            foreign = find(node.domain, node.op_type) if node.domain else None
+            if foreign is not None and foreign.runtime:
+                if node not in rewriter.dead and _is_typed(node) and not cx.computes(node):
+                    _expand(rewriter, node, foreign, stats)
+                continue
             version = opset_of(cx.model, node.domain)
             if node in rewriter.dead or not has_body(node.op_type, node.domain, version):
                 continue
             if _is_typed(node) and not cx.computes(node):  # keeps 1
                 _inline(rewriter, node, version, imported, stats)
+
+
+def _expand(rewriter: Rewriter, node: ir.Node, operator: Operator, stats: RuleStats) -> None:
+    """The body of a declared operator in the place of ``node``."""
+    b = rewriter.builder(node, [node], NAME)
+    results = expand_node(b, node, operator) if operator.knows(node) else None
+    if results is None:  # needs 2
+        raised = operator.opset if opset_of(rewriter.model) < operator.opset else 0
+        stats.miss(NAME, "it has no body for these operands", node, raised)
+        return
+    try:
+        rewriter.replace(node, results, trust_shape=True, rule=NAME)
+    except Refused as refused:
+        b.discard()
+        stats.miss(NAME, str(refused), node)
+        return
+    stats.fired[node.op_type] += 1
 
 
 def _is_typed(node: ir.Node) -> bool:
