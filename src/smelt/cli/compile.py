@@ -144,7 +144,8 @@ def compile_(
     else:
         print(f"{len(artifact.model.graph)} nodes; {_run(artifact)}")
     for name, fact in artifact.plan.facts.items():
-        print(f"{name.replace('_', ' ')}: {fact}")
+        if not isinstance(fact, list):  # what has many numbers is for --json and reports
+            print(f"{name.replace('_', ' ')}: {fact}")
     if verified is not None:
         note(f"verified: {verified.summary()}")
 

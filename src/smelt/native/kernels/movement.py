@@ -15,6 +15,7 @@ from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import emit_map, row_major
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import DIAGONAL, EXPAND_AT_RUN_TIME
+from smelt.program.overlap import STORE
 from smelt.program.run_rows import first_row
 from smelt.program.run_sizes import Dim, Size, same
 from smelt.program.storage import Needs
@@ -138,6 +139,15 @@ def slice_(cx: KernelContext) -> None:
     offset = sum(first * stride for (first, _), stride in pairs)
     read = source.access(strides, offset)
     emit_map(cx.body, output.shape, output.access(), [read], "{0}")
+
+
+@kernel(STORE, kinds=ANY)
+def store(cx: KernelContext) -> None:
+    """Writes into a box of its result, of which others write the rest."""
+    source, output = cx.input(0), cx.output()
+    begins = zip(cx.ints("axes"), cx.ints("starts"), strict=True)
+    offset = sum(output.strides[axis] * start for axis, start in begins)
+    emit_map(cx.body, source.shape, output.access(output.strides, offset), [source.access()], "{0}")
 
 
 def _pad_refusal(instance: Instance) -> str | None:

@@ -32,8 +32,9 @@ class Options:
     written: ``main``, an example of a call; ``cmake``, that and a CMakeLists.txt; ``zephyr``, a
     module of Zephyr. ``threads``: into how many parts costly kernels are cut, which a caller of
     ``<name>_run_parallel`` computes at the same time; the bits are those of one thread.
-    module of Zephyr. ``profile``: each step asks the clock of the caller, ``NAME_clock``, and
-    ``NAME_ticks`` sums what passed.
+    ``arena``: the most bytes that the arena may have; where it would have more, first layers of an
+    image network are computed in bands of rows, some rows twice. ``profile``: each step asks the
+    clock of the caller, ``NAME_clock``, and ``NAME_ticks`` sums what passed.
     """
 
     name: str = "model"
@@ -43,6 +44,7 @@ class Options:
     project: str = "none"
     threads: int = 1
     profile: bool = False
+    arena: int | None = None
 
     def __post_init__(self) -> None:
         check_identifier(self.name)
@@ -70,6 +72,12 @@ class Options:
                 "E660",
                 f"target 'c' takes no option threads={self.threads}",
                 why=f"it is a number from 1 to {MOST_THREADS}",
+            )
+        if self.arena is not None and self.arena < 0:
+            raise UsageError(
+                "E660",
+                f"target 'c' takes no option arena={self.arena}",
+                why="it is the most bytes that the arena may have",
             )
         lowest, highest = ALIGNMENTS
         bytes_ = self.arena_alignment

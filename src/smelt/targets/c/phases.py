@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TypeAlias
 
 from smelt.native import memory, schedule
+from smelt.native.fit_arena import fit
 from smelt.program.instruction import Program
 from smelt.program.memory import MemoryPlan
 from smelt.targets.base import Plan
@@ -23,9 +25,19 @@ def order(plan: CPlan) -> None:
 def allocate(plan: CPlan) -> None:
     """Lay all buffers out in one arena: sets ``plan.memory``.
 
-    The fact ``bound_bytes`` is what no plan can beat.
+    The fact ``bound_bytes`` is what no plan can beat. Where the option ``arena`` has a limit, the
+    fact ``choices`` says which arena costs how many products, by bands of rows.
     """
-    plan.memory = memory.allocate(plan.steps, plan.options.arena_alignment, plan.options.threads)
+    options = plan.options
+    planned = partial(memory.allocate, alignment=options.arena_alignment, parts=options.threads)
+    if options.arena is None:
+        plan.memory = planned(plan.steps)
+    else:
+        fitted = fit(plan.steps, options.arena, planned)
+        plan.steps, plan.memory = fitted.program, fitted.plan
+        plan.facts["bands"] = fitted.choice.bands
+        plan.facts["layers_in_bands"] = fitted.choice.layers
+        plan.facts["choices"] = [each.to_json() for each in fitted.choices]
     plan.facts["arena_bytes"] = plan.memory.arena_bytes
     plan.facts["bound_bytes"] = plan.memory.bound_bytes
     plan.facts["scratch_bytes"] = plan.memory.scratch_bytes

@@ -51,7 +51,7 @@ def to_json(
     document = {
         "schema": SCHEMA,
         "name": name,
-        **{key: value for key, value in facts.items() if isinstance(value, int)},
+        **{key: value for key, value in facts.items() if isinstance(value, int | list)},
         "alignment": memory.alignment,
         "kernels": [{**kernel, "function": functions.get(kernel["step"])} for kernel in kernels],
     }
