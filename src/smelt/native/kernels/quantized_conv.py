@@ -91,7 +91,7 @@ def quantized_conv(cx: KernelContext) -> None:
     finish = finish_of(cx, group * filters)
     scratch = cx.scratch(C_TYPES[ir.DataType.INT16])
     size = int(np.prod(window.input))
-    body.line(f"const int zero = {zero};")
+    body.line(f"const int16_t zero = (int16_t)({zero});")
     with body.loops(("n", "g"), (x.shape[0], group)):
         body.line(f"const {x.type.name} *image = {x.name} + (n * {group} + g) * {channels * size};")
         start = f"{y.name} + (n * {group} + g) * {filters * window.pixels}"
@@ -147,11 +147,12 @@ def _emit_pixels(
 ) -> None:
     """All pixels of the band for ``rows`` filters, ``VECTORS`` groups of neighbours at a time."""
     body, pairs, positions = cx.body, -(-weights.shape[2] // 2), weights.shape[3]
-    tile = convolution_tile(cx, rows, positions)
+    tile = convolution_tile(cx, rows, positions, finish.is_bytes)
     places = int_table(cx, "places", band.places())
     image, block = operands
     body.line(f"ptrdiff_t count = 0, at[{VECTORS}], to[{VECTORS}], wide[{VECTORS}];")
-    body.line(f"int32_t results[{rows * VECTORS} * SUMS];")
+    if not finish.is_bytes:
+        body.line(f"int32_t results[{rows * VECTORS} * SUMS];")
     loop = f"for (ptrdiff_t q = 0; q < {band.wide}; q += SUMS)"
     with body.loop("r", "rows"), body.block(loop):
         body.line(f"at[count] = 2 * (r * {band.pitch} + q);")
@@ -160,10 +161,17 @@ def _emit_pixels(
         with body.block(f"if (++count < {VECTORS})"):
             body.line(f"if (r + 1 < rows || q + SUMS < {band.wide})")
             body.line("    continue;")
-            body.line("at[1] = at[0];")
-        body.line(f"{tile}({pairs}, {band.plane}, {places}, {image}, at, {block}, results);")
-        with body.loop("m", rows), body.loop("v", "count"):
-            sums = f"results + (m * {VECTORS} + v) * SUMS"
-            target = f"out + (o + m) * {band.window.pixels} + to[v]"
-            body.line(finish.row(sums, "wide[v]", f"g * {weights.shape[1]} + o + m", target))
+            body.line("at[1] = at[0], to[1] = to[0], wide[1] = 0;")
+        given = f"{pairs}, {band.plane}, {places}, {image}, at, {block}"
+        pixels = band.window.pixels
+        if finish.is_bytes:
+            out = f"out + o * {pixels}"
+            ends = finish.arguments(f"g * {weights.shape[1]} + o", out, str(pixels))
+            body.line(f"{tile}({given}, {ends});")
+        else:
+            body.line(f"{tile}({given}, results);")
+            with body.loop("m", rows), body.loop("v", "count"):
+                sums = f"results + (m * {VECTORS} + v) * SUMS"
+                to = f"out + (o + m) * {pixels} + to[v]"
+                body.line(f"memcpy({to}, {sums}, (size_t)wide[v] * sizeof(int32_t));")
         body.line("count = 0;")

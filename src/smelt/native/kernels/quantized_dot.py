@@ -69,7 +69,7 @@ def quantized_dot(cx: KernelContext) -> None:
     scratch = cx.scratch(C_TYPES[ir.DataType.INT16])
     body.line(f"const int zero = {zero};")
     for part in even_parts(rows, ROWS):
-        tile = matrix_tile(cx, part.length, wide)
+        tile = matrix_tile(cx, part.length, wide, finish.is_bytes)
         end = part.first + part.length * part.count
         with body.loop("i", end, part.first, part.length):
             body.line(f"const {x.type.name} *from = {x.name} + i * {depth};")
@@ -80,16 +80,27 @@ def quantized_dot(cx: KernelContext) -> None:
                 if depth % 2:
                     body.line(f"{scratch}[m * {2 * pairs} + {depth}] = 0;")
             with body.block(f"for (ptrdiff_t j = 0; j < {columns}; j += {VECTORS} * SUMS)"):
-                body.line(f"int32_t results[{part.length * VECTORS} * SUMS];")
                 b = f"{packed} + j / {PANEL} * {2 * PANEL * pairs} + j % {PANEL} * 2"
-                body.line(f"{tile}({pairs}, {scratch}, {2 * pairs}, {b}, {2 * PANEL}, results);")
+                given = f"{pairs}, {scratch}, {2 * pairs}, {b}, {2 * PANEL}"
+                body.line(f"const ptrdiff_t left = {columns} - j;")
+                if finish.is_bytes:
+                    body.line("const ptrdiff_t to[] = { 0, SUMS };")
+                    second = "left < 2 * SUMS ? left - SUMS : SUMS"
+                    body.line(
+                        f"const ptrdiff_t wide[] = {{ left < SUMS ? left : SUMS, {second} }};"
+                    )
+                    out = f"{y.name} + i * {columns} + j"
+                    body.line(f"{tile}({given}, {finish.arguments('j', out, str(columns))});")
+                    continue
+                body.line(f"int32_t results[{part.length * VECTORS} * SUMS];")
+                body.line(f"{tile}({given}, results);")
                 with body.loop("m", part.length), body.loop("v", VECTORS):
-                    body.line(f"const ptrdiff_t left = {columns} - j - v * SUMS;")
-                    body.line("if (left > 0)")
+                    body.line("const ptrdiff_t rest = left - v * SUMS;")
+                    body.line("if (rest > 0)")
                     out = f"{y.name} + (i + m) * {columns} + j + v * SUMS"
                     sums = f"results + (m * {VECTORS} + v) * SUMS"
-                    count = "(left < SUMS ? left : SUMS)"
-                    body.line("    " + finish.columns(sums, count, "j + v * SUMS", out))
+                    count = "(size_t)(rest < SUMS ? rest : SUMS)"
+                    body.line(f"    memcpy({out}, {sums}, {count} * sizeof(int32_t));")
 
 
 def _pack(weights: np.ndarray) -> np.ndarray:

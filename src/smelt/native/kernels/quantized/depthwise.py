@@ -27,7 +27,8 @@ BAND_PIXELS = 2048
 
 COPY = """static inline void copy_row_T(const T *image, ptrdiff_t at,
     int16_t *restrict to, ptrdiff_t low,
-    ptrdiff_t high, ptrdiff_t pitch, ptrdiff_t step, int zero)
+    ptrdiff_t high, ptrdiff_t pitch, ptrdiff_t step,
+    int16_t zero)
 {
     ptrdiff_t q;
     for (q = 0; q < low; ++q)
@@ -46,10 +47,10 @@ COPY = """static inline void copy_row_T(const T *image, ptrdiff_t at,
 }
 """
 
-STORE = """static inline sums near_bytes(sums s, int32_t bias, float factor, const float *held)
+STORE = """static inline sums near_bytes(sums s, int32_t bias, float factor, const int32_t *last)
 {
-    const sums whole = s + bias;
-    return (NEAREST(HELD(REAL(whole) * factor, held[0], held[1])) + (int32_t)held[2]) & 255;
+    const reals scaled = REAL(s + bias) * factor;
+    return (NEAREST(HELD(scaled, (float)-last[0], (float)(255 - last[0]))) + last[0]) ^ (last[1] & 255);
 }
 """
 
@@ -110,7 +111,7 @@ def emit(cx: KernelContext, window: Window, weights: np.ndarray, zero: str) -> N
     scratch = cx.scratch(C_TYPES[ir.DataType.INT16])
     near = cx.call("near_bytes", STORE)
     count = 2 * len(taps.places)
-    body.line(f"const int zero = {zero};")
+    body.line(f"const int16_t zero = (int16_t)({zero});")
     body.line(f"unsigned char *results = (unsigned char *)({scratch} + {_plane(size)});")
     with body.loops(("n", "c"), (x.shape[0], group)):
         inside = window.input[1] * window.input[2]
@@ -125,7 +126,7 @@ def emit(cx: KernelContext, window: Window, weights: np.ndarray, zero: str) -> N
                 body.line(f"int16_t k[{count}];")
                 with body.loop("i", count):
                     body.line(f"k[i] = {packed}[o * {count} + i];")
-                given = f"{finish.bias}[o], {finish.factors}[o], held"
+                given = f"{finish.bias}[o], {finish.factors}[o], last"
                 _emit_sums(cx, size, taps, scratch, f"{near}(SUM, {given})")
                 with body.loop("r", "rows"):
                     to, from_ = f"out + r * {size.wide}", f"results + r * {size.pitch}"

@@ -50,6 +50,14 @@ static IF_CALLED inline reals same_real(float v)
 #define REAL(s) __builtin_convertvector(s, reals)
 #if SUMS == 8
 #define MULTIPLIED(a, b) ((sums)__builtin_ia32_pmaddwd256(a, b))
+#define PACKED(a, b) ((sums)__builtin_ia32_packuswb256( \\
+    __builtin_ia32_packssdw256(a, b), __builtin_ia32_packssdw256(a, b)))
+#define NOT_ABOVE(v, high) ((reals)__builtin_ia32_minps256(v, same_real(high)))
+#if defined(__AVX512VNNI__) && defined(__AVX512VL__) && defined(__clang__)
+#define ADD_PRODUCTS(s, a, b) s = (sums)__builtin_ia32_vpdpwssd256(s, (sums)(a), (sums)(b))
+#elif defined(__AVX512VNNI__) && defined(__AVX512VL__)
+#define ADD_PRODUCTS(s, a, b) s = (sums)__builtin_ia32_vpdpwssd_v8si(s, (sums)(a), (sums)(b))
+#endif
 #define HELD(v, low, high) ((reals)__builtin_ia32_minps256( \\
     __builtin_ia32_maxps256(v, same_real(low)), same_real(high)))
 #define NEAREST(v) ((sums)__builtin_ia32_cvtps2dq256(v))
@@ -69,6 +77,9 @@ static IF_CALLED inline void store_in_turn(unsigned char *p, sums even, sums odd
 }
 #else
 #define MULTIPLIED(a, b) ((sums)__builtin_ia32_pmaddwd128(a, b))
+#define PACKED(a, b) ((sums)__builtin_ia32_packuswb128( \\
+    __builtin_ia32_packssdw128(a, b), __builtin_ia32_packssdw128(a, b)))
+#define NOT_ABOVE(v, high) ((reals)__builtin_ia32_minps(v, same_real(high)))
 #define HELD(v, low, high) ((reals)__builtin_ia32_minps( \\
     __builtin_ia32_maxps(v, same_real(low)), same_real(high)))
 #define NEAREST(v) ((sums)__builtin_ia32_cvtps2dq(v))
@@ -85,6 +96,33 @@ static IF_CALLED inline void store_in_turn(unsigned char *p, sums even, sums odd
     *(two_words *)p = packed[0];
 }
 #endif
+static IF_CALLED inline void store_some(unsigned char *p, sums packed, int first, ptrdiff_t n)
+{
+    word bytes[2];
+    const unsigned char *from = (const unsigned char *)bytes;
+    bytes[0] = packed[first];
+    bytes[1] = packed[SUMS / 2 + first];
+    if (n == SUMS) {
+        memcpy(p, from, SUMS);
+        return;
+    }
+    if (n & 4)
+        memcpy(p, from, 4), p += 4, from += 4;
+    if (n & 2)
+        memcpy(p, from, 2), p += 2, from += 2;
+    if (n & 1)
+        *p = *from;
+}
+static IF_CALLED inline void store_two(reals a, reals b, const int32_t *last,
+    unsigned char *p, ptrdiff_t m, unsigned char *q, ptrdiff_t n)
+{
+    const sums first = NEAREST(NOT_ABOVE(a, 1073741824.0f)) + last[0];
+    const sums second = NEAREST(NOT_ABOVE(b, 1073741824.0f)) + last[0];
+    const sums packed = PACKED(first, second) ^ last[1];
+    store_some(p, packed, 0, m);
+    if (n > 0)
+        store_some(q, packed, 1, n);
+}
 #else
 typedef int32_t sums;
 typedef float reals;
@@ -104,14 +142,36 @@ static IF_CALLED inline void store_low_bytes(signed char *p, sums s)
 {
     *p = (signed char)s;
 }
+static IF_CALLED inline unsigned char byte_of(float v, const int32_t *last)
+{
+    const float held = v < -1024.0f ? -1024.0f : v > 1024.0f ? 1024.0f : v;
+    const int32_t near = (int32_t)lrintf(held) + last[0];
+    return (unsigned char)((near < 0 ? 0 : near > 255 ? 255 : near) ^ (last[1] & 255));
+}
+static IF_CALLED inline void store_two(float a, float b, const int32_t *last,
+    unsigned char *p, ptrdiff_t m, unsigned char *q, ptrdiff_t n)
+{
+    (void)m;
+    *p = byte_of(a, last);
+    if (n > 0)
+        *q = byte_of(b, last);
+}
 static IF_CALLED inline void store_in_turn(unsigned char *p, sums even, sums odd)
 {
     p[0] = (unsigned char)even;
     p[1] = (unsigned char)odd;
 }
 #endif
+#if !defined(ADD_PRODUCTS)
+#define ADD_PRODUCTS(s, a, b) s += MULTIPLIED(a, b)
+#endif
 """
-"""``sums`` holds ``SUMS`` integers of 32 bits, ``pairs`` as many pairs of 16, at any address."""
+"""``sums`` holds ``SUMS`` integers of 32 bits, ``pairs`` as many pairs of 16, at any address.
+
+``store_two`` rounds, adds the zero point ``last[0]`` of unsigned bytes, holds what comes out within
+them, and flips the signs of those that ``last[1]`` says, all of them or none: for signed bytes,
+which are unsigned ones less 128.
+"""
 
 
 def declare(cx: KernelContext) -> None:

@@ -19,6 +19,9 @@ BYTES = frozenset({ir.DataType.INT8, ir.DataType.UINT8})
 LARGEST = 255
 """Of a byte less its zero point."""
 
+SIGNS = 0x80808080 - 2**32
+"""The signs of four bytes, as an integer of 32 bits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Places:
@@ -125,10 +128,9 @@ class Requantization:
     signed: bool
 
     @property
-    def held(self) -> tuple[int, int, int]:
-        """The lowest and the highest result in steps, and the zero point that is added."""
-        low = (-128 if self.signed else 0) - self.zero
-        return low, low + LARGEST, self.zero
+    def last(self) -> tuple[int, int]:
+        """The zero point of unsigned bytes, and what flips the signs of four of them."""
+        return (self.zero + 128, SIGNS) if self.signed else (self.zero, 0)
 
 
 def requantization(instance: Instance, count: int) -> Requantization | None:

@@ -86,7 +86,8 @@ def _in_rows(window: Window) -> Window:
 
 
 COPY = """static inline void copy_pair_T(const T *image, ptrdiff_t next, ptrdiff_t at,
-    int16_t *restrict to, ptrdiff_t low, ptrdiff_t high, ptrdiff_t pitch, ptrdiff_t step, int zero)
+    int16_t *restrict to, ptrdiff_t low, ptrdiff_t high, ptrdiff_t pitch, ptrdiff_t step,
+    int16_t zero)
 {
     ptrdiff_t q;
     for (q = 0; q < 2 * low; ++q)

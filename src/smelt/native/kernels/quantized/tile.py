@@ -11,23 +11,31 @@ from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.lanes import declare
 from smelt.native.writer import Writer
 
+BYTES = """    const int32_t *restrict bias, const float *restrict factors,
+    const int32_t *restrict last, unsigned char *restrict out, ptrdiff_t pitch,
+    const ptrdiff_t *restrict to, const ptrdiff_t *restrict wide)"""
+"""The last parameters of tiles that store bytes."""
+
 ROWS, VECTORS = 6, 2
 """Twelve sums, two vectors and one pair: what sixteen registers hold."""
 
 
-def convolution_tile(cx: KernelContext, rows: int, positions: int) -> str:
-    """A function ``(channels, plane, places, image, at, weights, results)``.
+def convolution_tile(cx: KernelContext, rows: int, positions: int, is_bytes: bool) -> str:
+    """A function ``(channels, plane, places, image, at, weights, ...)``; at its end ``results``, or
+    if it ``is_bytes``: ``bias, factors, last, out, pitch, to, wide``.
 
     ``channels`` counts pairs of them, ``plane`` apart in ``image``; ``places`` are where each
     position of the kernel reads, from each of the two vectors ``at`` on. Weights lie by pair of
-    channels, position, row. The ``results`` are rows of both vectors.
+    channels, position, row. The ``results`` are rows of both vectors. Bytes of a row are stored
+    ``pitch`` after those before, of each vector ``wide`` of them from ``to`` on.
     """
     name = f"filters_{rows}" + ("" if positions > 1 else "_pointwise")
+    name += "_bytes" if is_bytes else ""
     out = Writer()
     out.line(f"static APART void {name}(ptrdiff_t channels, ptrdiff_t plane,")
     out.line("    const int32_t *restrict places, const int16_t *restrict image,")
     out.line("    const ptrdiff_t *restrict at, const int16_t *restrict w,")
-    out.line("    int32_t *restrict results)")
+    out.line(BYTES if is_bytes else "    int32_t *restrict results)")
     with out.block(""):
         _start(out, rows)
         if positions > 1:
@@ -48,22 +56,30 @@ def convolution_tile(cx: KernelContext, rows: int, positions: int) -> str:
                 out.line(f"w += {2 * rows};")
             for v in range(VECTORS):
                 out.line(f"i{v} += plane;")
-        _end(out, rows)
+        if is_bytes:
+            for m in range(rows):
+                scaled = ", ".join(f"REAL(s{m}_{v} + bias[{m}]) * factors[{m}]" for v in range(2))
+                ends = "out + to[0], wide[0], out + to[1], wide[1]"
+                out.line(f"store_two({scaled}, last, {ends});")
+                out.line("out += pitch;")
+        else:
+            _end(out, rows)
     declare(cx)
     return cx.call(name, out.text())
 
 
-def matrix_tile(cx: KernelContext, rows: int, wide: bool) -> str:
-    """A function ``(pairs, a, stride, b, pitch, results)``: rows of ``a`` by two vectors of ``b``.
+def matrix_tile(cx: KernelContext, rows: int, wide: bool, is_bytes: bool) -> str:
+    """A function ``(pairs, a, stride, b, pitch, ...)``: rows of ``a`` by two vectors of ``b``.
 
-    ``b`` holds bytes, or 16 bits if ``wide``; ``pitch`` are its elements from pair to pair.
+    ``b`` holds bytes, or 16 bits if ``wide``; ``pitch`` are its elements from pair to pair. At the
+    end ``results``, or if it ``is_bytes``: ``bias, factors, last, out, pitch, to, wide``.
     """
-    name = f"rows_{rows}" + ("_wide" if wide else "")
+    name = f"rows_{rows}" + ("_wide" if wide else "") + ("_bytes" if is_bytes else "")
     type_ = "int16_t" if wide else "int8_t"
     out = Writer()
     out.line(f"static APART void {name}(ptrdiff_t count, const int16_t *restrict a,")
-    out.line(f"    ptrdiff_t stride, const {type_} *restrict b, ptrdiff_t pitch,")
-    out.line("    int32_t *restrict results)")
+    out.line(f"    ptrdiff_t stride, const {type_} *restrict b, ptrdiff_t step,")
+    out.line(BYTES if is_bytes else "    int32_t *restrict results)")
     with out.block(""):
         _start(out, rows)
         with out.block("for (; count > 0; --count)"):
@@ -75,10 +91,21 @@ def matrix_tile(cx: KernelContext, rows: int, wide: bool) -> str:
                 at = "a" if m == 0 else f"a + {m} * stride"
                 out.line(f"const pairs a{m} = SAME_PAIR({at});")
                 _multiply(out, m)
-            out.line("a += 2, b += pitch;")
+            out.line("a += 2, b += step;")
         if rows == 1:
             out.line("(void)stride;")
-        _end(out, rows)
+        if is_bytes:
+            for v in range(VECTORS):
+                at = "" if v == 0 else " + SUMS"
+                out.line(f"const sums bias{v} = *(const sums *)(bias{at});")
+                out.line(f"const reals factor{v} = *(const reals *)(factors{at});")
+            for m in range(rows):
+                scaled = ", ".join(f"REAL(s{m}_{v} + bias{v}) * factor{v}" for v in range(2))
+                ends = "out + to[0], wide[0], out + to[1], wide[1]"
+                out.line(f"store_two({scaled}, last, {ends});")
+                out.line("out += pitch;")
+        else:
+            _end(out, rows)
     declare(cx)
     return cx.call(name, out.text())
 
@@ -91,7 +118,7 @@ def _start(out: Writer, rows: int) -> None:
 
 def _multiply(out: Writer, m: int) -> None:
     for v in range(VECTORS):
-        out.line(f"s{m}_{v} += MULTIPLIED(a{m}, b{v});")
+        out.line(f"ADD_PRODUCTS(s{m}_{v}, a{m}, b{v});")
 
 
 def _end(out: Writer, rows: int) -> None:
