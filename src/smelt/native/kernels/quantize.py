@@ -6,8 +6,13 @@ import math
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
+from smelt.native.kernels.quantized.operands import SIGNS
 from smelt.native.kernels.quantized.rounded import rounded
+from smelt.native.kernels.quantized.runs import RUN, quantize_run
 from smelt.native.types import C_TYPES
+
+FEWEST = 16
+"""Elements of a scale that vectors are worth."""
 
 
 def _refuse(instance: Instance) -> str | None:
@@ -37,8 +42,11 @@ def _runs(instance: Instance) -> tuple[int, int, int]:
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
 
 
-def _emit(cx: KernelContext, text: str) -> None:
-    """``text`` of each element ``{x}``, its ``{scale}`` and zero point ``{zero}``."""
+def _emit(cx: KernelContext, text: str, run: str = "") -> None:
+    """``text`` of each element ``{x}``, its ``{scale}`` and zero point ``{zero}``.
+
+    ``run`` computes some of the first elements of a run in vectors, and says how many.
+    """
     x, y, scale, zero = cx.input(0), cx.output(), cx.input(1), cx.optional(2)
     outer, scales, inner = _runs(cx)
     if y.size == 0:
@@ -46,13 +54,23 @@ def _emit(cx: KernelContext, text: str) -> None:
     with cx.body.loops(("o", "s"), (outer, scales)):
         cx.body.line(f"const float scale = {scale.name}[s];")
         cx.body.line(f"const int32_t zero = {f'{zero.name}[s]' if zero else '0'};")
-        cx.body.line(f"const ptrdiff_t first = (o * {scales} + s) * {inner};")
-        with cx.body.loop("i", inner):
-            cx.body.line(f"{y.name}[first + i] = {text.replace('VALUE', f'{x.name}[first + i]')};")
+        if run:
+            more, flip = (128, SIGNS) if y.type.signed else (0, 0)
+            cx.body.line(f"const int32_t last[] = {{ zero + {more}, {flip} }};")
+        with cx.body.shared_loop("from", inner, step=RUN):
+            cx.body.line(f"const ptrdiff_t n = {inner} - from < {RUN} ? {inner} - from : {RUN};")
+            cx.body.line(f"const ptrdiff_t first = (o * {scales} + s) * {inner} + from;")
+            start = "0"
+            if run:
+                to = f"(unsigned char *)({y.name} + first)"
+                start = f"{run}({x.name} + first, n, scale, last, {to})"
+            with cx.body.loop("i", "n", start):
+                value = text.replace("VALUE", f"{x.name}[first + i]")
+                cx.body.line(f"{y.name}[first + i] = {value};")
         cx.body.line("(void)zero;")
 
 
-@kernel("QuantizeLinear", kinds=frozenset({"float"}), refuse=_refuse)
+@kernel("QuantizeLinear", kinds=frozenset({"float"}), refuse=_refuse, shared=True)
 def quantize(cx: KernelContext) -> None:
     """``x / scale``, rounded to even, plus the zero point, held within the type of the result."""
     type_ = cx.output().type
@@ -60,7 +78,8 @@ def quantize(cx: KernelContext) -> None:
     low = -(1 << bits - 1) if type_.signed else 0
     near = rounded(cx, "VALUE / scale", -(1 << bits + 1), 1 << bits + 1)
     held = cx.call(f"within_{type_.name}", _within(type_.name, low, low + (1 << bits) - 1))
-    _emit(cx, f"{held}({near} + zero)")
+    run = quantize_run(cx) if type_.size == 1 and _runs(cx)[2] >= FEWEST else ""
+    _emit(cx, f"{held}({near} + zero)", run)
 
 
 def _within(name: str, low: int, high: int) -> str:
@@ -70,7 +89,7 @@ def _within(name: str, low: int, high: int) -> str:
     )
 
 
-@kernel("DequantizeLinear", kinds=frozenset({"int"}), refuse=_refuse)
+@kernel("DequantizeLinear", kinds=frozenset({"int"}), refuse=_refuse, shared=True)
 def dequantize(cx: KernelContext) -> None:
     """``(x - zero point) * scale``."""
     _emit(cx, "(float)(VALUE - zero) * scale")

@@ -76,7 +76,14 @@ def _block(weights: np.ndarray) -> int:
     return ROWS * 2 * -(-channels // 2) * positions
 
 
-@kernel("QLinearConv", "ConvInteger", kinds=frozenset({"int"}), needs=_needs, refuse=_refuse)
+@kernel(
+    "QLinearConv",
+    "ConvInteger",
+    kinds=frozenset({"int"}),
+    needs=_needs,
+    refuse=_refuse,
+    shared=True,
+)
 def quantized_conv(cx: KernelContext) -> None:
     """Bands of rows; in each, all filters, six at a time, over all groups of pixels."""
     window, weights, body = window_of(cx), _weights(cx), cx.body
@@ -96,13 +103,17 @@ def quantized_conv(cx: KernelContext) -> None:
         body.line(f"const {x.type.name} *image = {x.name} + (n * {group} + g) * {channels * size};")
         start = f"{y.name} + (n * {group} + g) * {filters * window.pixels}"
         body.line(f"{y.type.name} *out = {start};")
-        with body.loop("h", band.height, step=band.rows):
+        by_band = band.height >= 2 * band.rows * body.parts
+        band_loop, filter_loop = body.loop, body.shared_loop
+        if by_band:
+            band_loop, filter_loop = filter_loop, band_loop
+        with band_loop("h", band.height, step=band.rows):
             emit_copy(cx, band, channels, scratch)
             body.line(f"const ptrdiff_t left = {band.height} - h;")
             body.line(f"const ptrdiff_t rows = left < {band.rows} ? left : {band.rows};")
             for part in even_parts(filters, ROWS):
                 end = part.first + part.length * part.count
-                with body.loop("o", end, part.first, part.length):
+                with filter_loop("o", end, part.first, part.length):
                     block = _emit_weights(cx, weights, band, packed, scratch, part.length)
                     _emit_pixels(cx, band, weights, (scratch, block), finish, part.length)
 

@@ -12,7 +12,8 @@ import onnx_ir as ir
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
-from smelt.native.kernels.quantized.finish import finish_of
+from smelt.native.kernels.quantized.finish import Finish, finish_of
+from smelt.native.kernels.quantized.lanes import MOST_SUMS
 from smelt.native.kernels.quantized.operands import (
     constant,
     less_zero_point,
@@ -26,8 +27,8 @@ from smelt.native.kernels.vector_tile import even_parts
 from smelt.native.types import C_TYPES
 from smelt.program.storage import Needs
 
-PANEL = 16
-"""Columns of a panel, those of the widest tile."""
+FEW_ROWS, FEW_ROWS_VECTORS = 2, 4
+"""So few rows are multiplied with more vectors at a time, which need not be loaded for others."""
 
 
 def _refuse(instance: Instance) -> str | None:
@@ -53,7 +54,14 @@ def _needs(instance: Instance) -> Needs:
     return Needs(workspace=2 * ROWS * 2 * _pairs(instance))
 
 
-@kernel("QLinearMatMul", "MatMulInteger", kinds=frozenset({"int"}), needs=_needs, refuse=_refuse)
+@kernel(
+    "QLinearMatMul",
+    "MatMulInteger",
+    kinds=frozenset({"int"}),
+    needs=_needs,
+    refuse=_refuse,
+    shared=True,
+)
 def quantized_dot(cx: KernelContext) -> None:
     """Six rows at a time, and for them all panels of columns."""
     x, y, body = cx.input(0), cx.output(), cx.body
@@ -64,14 +72,19 @@ def quantized_dot(cx: KernelContext) -> None:
         return
     zero = zero_text(cx)
     wide = weights.dtype != np.int8
-    packed = cx.constant(_pack(weights), C_TYPES[ir.DataType.INT16 if wide else ir.DataType.INT8])
+    vectors = FEW_ROWS_VECTORS if rows <= FEW_ROWS else VECTORS
+    type_ = C_TYPES[ir.DataType.INT16 if wide else ir.DataType.INT8]
+    packed = cx.constant(_pack(weights, MOST_SUMS * vectors), type_)
     finish = finish_of(cx, columns)
     scratch = cx.scratch(C_TYPES[ir.DataType.INT16])
-    body.line(f"const int zero = {zero};")
+    by_column = rows < 2 * ROWS * body.parts
+    row_loop, column_loop = body.loop, body.shared_loop
+    if not by_column:
+        row_loop, column_loop = column_loop, row_loop
+    body.line(f"const int16_t zero = (int16_t)({zero});")
     for part in even_parts(rows, ROWS):
-        tile = matrix_tile(cx, part.length, wide, finish.is_bytes)
-        end = part.first + part.length * part.count
-        with body.loop("i", end, part.first, part.length):
+        tile = matrix_tile(cx, part.length, wide, finish.is_bytes, vectors)
+        with row_loop("i", part.first + part.length * part.count, part.first, part.length):
             body.line(f"const {x.type.name} *from = {x.name} + i * {depth};")
             with body.loop("m", part.length):
                 with body.loop("k", depth):
@@ -79,32 +92,47 @@ def quantized_dot(cx: KernelContext) -> None:
                     body.line(f"{scratch}[{at}] = (int16_t)(from[m * {depth} + k] - zero);")
                 if depth % 2:
                     body.line(f"{scratch}[m * {2 * pairs} + {depth}] = 0;")
-            with body.block(f"for (ptrdiff_t j = 0; j < {columns}; j += {VECTORS} * SUMS)"):
-                b = f"{packed} + j / {PANEL} * {2 * PANEL * pairs} + j % {PANEL} * 2"
-                given = f"{pairs}, {scratch}, {2 * pairs}, {b}, {2 * PANEL}"
+            with column_loop("j", columns, step=f"{vectors} * SUMS"):
+                panel = MOST_SUMS * vectors
+                b = f"{packed} + j / {panel} * {2 * panel * pairs} + j % {panel} * 2"
+                given = f"{pairs}, {scratch}, {2 * pairs}, {b}, {2 * panel}"
                 body.line(f"const ptrdiff_t left = {columns} - j;")
-                if finish.is_bytes:
-                    body.line("const ptrdiff_t to[] = { 0, SUMS };")
-                    second = "left < 2 * SUMS ? left - SUMS : SUMS"
-                    body.line(
-                        f"const ptrdiff_t wide[] = {{ left < SUMS ? left : SUMS, {second} }};"
-                    )
-                    out = f"{y.name} + i * {columns} + j"
-                    body.line(f"{tile}({given}, {finish.arguments('j', out, str(columns))});")
-                    continue
-                body.line(f"int32_t results[{part.length * VECTORS} * SUMS];")
-                body.line(f"{tile}({given}, results);")
-                with body.loop("m", part.length), body.loop("v", VECTORS):
-                    body.line("const ptrdiff_t rest = left - v * SUMS;")
-                    body.line("if (rest > 0)")
-                    out = f"{y.name} + (i + m) * {columns} + j + v * SUMS"
-                    sums = f"results + (m * {VECTORS} + v) * SUMS"
-                    count = "(size_t)(rest < SUMS ? rest : SUMS)"
-                    body.line(f"    memcpy({out}, {sums}, {count} * sizeof(int32_t));")
+                out = f"{y.name} + i * {columns} + j"
+                _emit_tile(cx, (tile, given), finish, out, columns, (part.length, vectors))
 
 
-def _pack(weights: np.ndarray) -> np.ndarray:
+def _emit_tile(
+    cx: KernelContext,
+    tile: tuple[str, str],
+    finish: Finish,
+    out: str,
+    columns: int,
+    size: tuple[int, int],
+) -> None:
+    """A call of a tile of rows and vectors, of whose columns some may be beyond the last."""
+    (name, given), body, (rows, vectors) = tile, cx.body, size
+    if finish.is_bytes:
+        places = ", ".join(f"{v} * SUMS" for v in range(vectors))
+        body.line(f"const ptrdiff_t to[] = {{ {places} }};")
+        body.line(f"ptrdiff_t wide[{vectors}];")
+        with body.loop("v", vectors):
+            body.line("const ptrdiff_t rest = left - to[v];")
+            body.line("wide[v] = rest < SUMS ? rest : SUMS;")
+        body.line(f"{name}({given}, {finish.arguments('j', out, str(columns))});")
+        return
+    body.line(f"int32_t results[{rows * vectors} * SUMS];")
+    body.line(f"{name}({given}, results);")
+    with body.loop("m", rows), body.loop("v", vectors):
+        body.line("const ptrdiff_t rest = left - v * SUMS;")
+        body.line("if (rest > 0)")
+        sums = f"results + (m * {vectors} + v) * SUMS"
+        count = "(size_t)(rest < SUMS ? rest : SUMS)"
+        to = f"{out} + m * {columns} + v * SUMS"
+        body.line(f"    memcpy({to}, {sums}, {count} * sizeof(int32_t));")
+
+
+def _pack(weights: np.ndarray, panel: int) -> np.ndarray:
     """Panels of columns; in each, by pair of rows, column, row of the pair."""
     depth, columns = weights.shape
-    even = np.pad(weights, ((0, depth % 2), (0, -columns % PANEL)))
-    return even.reshape(-1, 2, even.shape[1] // PANEL, PANEL).transpose(2, 0, 3, 1).reshape(-1)
+    even = np.pad(weights, ((0, depth % 2), (0, -columns % panel)))
+    return even.reshape(-1, 2, even.shape[1] // panel, panel).transpose(2, 0, 3, 1).reshape(-1)

@@ -13,6 +13,7 @@ from smelt.native.kernels.elementwise import in_place
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.nest import emit_map
 from smelt.native.kernels.quantized.rounded import rounded
+from smelt.native.kernels.quantized.runs import RUN, last_of, run_of_two
 from smelt.native.types import C_TYPES
 from smelt.program.quantized import ADD, LOOKUP, MEAN, MUL
 
@@ -35,9 +36,28 @@ def add_or_multiply(cx: KernelContext) -> None:
     zeros = [cx.int(name) for name in ("a_zero", "b_zero", "y_zero")]
     text = (_sum if cx.instruction.op == ADD else _product)(scales, zeros)
     low = -128 if y.type.signed else 0
-    value = f"({y.type.name}){rounded(cx, text, low, low + 255)}"
+    scalar = text.replace("FLOAT", "(float)")
+    value = f"({y.type.name}){rounded(cx, scalar, low, low + 255)}"
+    if a.shape == b.shape == y.shape:
+        _emit_runs(cx, text, value)
+        return
     reads = [operand.broadcast(y.shape) for operand in (a, b)]
     emit_map(cx.body, y.shape, y.access(), reads, value, shared=True)
+
+
+def _emit_runs(cx: KernelContext, text: str, value: str) -> None:
+    """Operands of one shape: in vectors, then what is left of a run one by one."""
+    a, b, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
+    run = run_of_two(cx, text)
+    body.line(last_of(0, y.type.signed))
+    with body.shared_loop("first", y.size, step=RUN):
+        body.line(f"const ptrdiff_t left = {y.size} - first;")
+        body.line(f"const ptrdiff_t n = left < {RUN} ? left : {RUN};")
+        to = f"(unsigned char *)({y.name} + first)"
+        body.line(f"ptrdiff_t i = {run}({a.name} + first, {b.name} + first, n, last, {to});")
+        with body.block("for (; i < n; ++i)"):
+            read = (f"{a.name}[first + i]", f"{b.name}[first + i]")
+            body.line(f"{y.name}[first + i] = {value.format(*read)};")
 
 
 def _sum(scales: list[np.float32], zeros: list[int]) -> str:
@@ -45,13 +65,13 @@ def _sum(scales: list[np.float32], zeros: list[int]) -> str:
     moved = first * np.float32(zeros[0]) + second * np.float32(zeros[1])
     fixed = np.float32(zeros[2]) - moved
     left, right = _literal(first), _literal(second)
-    return f"({_literal(fixed)} + (float){{0}} * {left}) + (float){{1}} * {right}"
+    return f"({_literal(fixed)} + FLOAT({{0}}) * {left}) + FLOAT({{1}}) * {right}"
 
 
 def _product(scales: list[np.float32], zeros: list[int]) -> str:
     factor = scales[0] * scales[1] / scales[2]
     difference = f"({{0}} - {_int(zeros[0])}) * ({{1}} - {_int(zeros[1])})"
-    return f"(float)({difference}) * {_literal(factor)} + {_literal(np.float32(zeros[2]))}"
+    return f"FLOAT({difference}) * {_literal(factor)} + {_literal(np.float32(zeros[2]))}"
 
 
 def _literal(number: np.float32) -> str:

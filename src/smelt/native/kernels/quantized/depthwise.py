@@ -22,6 +22,9 @@ from smelt.native.types import C_TYPES
 MOST_POSITIONS = 64
 """Positions of the kernel at most: each pair is two lines of C."""
 
+TOGETHER = 4096
+"""Bytes of planes that are copied before they are computed."""
+
 BAND_PIXELS = 2048
 """Output pixels of a band, about."""
 
@@ -50,7 +53,8 @@ COPY = """static inline void copy_row_T(const T *image, ptrdiff_t at,
 STORE = """static inline sums near_bytes(sums s, int32_t bias, float factor, const int32_t *last)
 {
     const reals scaled = REAL(s + bias) * factor;
-    return (NEAREST(HELD(scaled, (float)-last[0], (float)(255 - last[0]))) + last[0]) ^ (last[1] & 255);
+    const sums near = NEAREST(HELD(scaled, (float)-last[0], (float)(255 - last[0]))) + last[0];
+    return near ^ (last[1] & 255);
 }
 """
 
@@ -82,6 +86,7 @@ def taps_of(weights: np.ndarray, band: Band) -> Taps:
             pair[1] = flat[:, position[left.pop(0)]]
         places.append(place)
         columns.append(np.stack(pair, 1))
+    columns += [np.zeros_like(columns[0])] * (-len(columns) % 4)
     return Taps(places, np.stack(columns, 1))
 
 
@@ -93,15 +98,22 @@ def band(window: Window) -> Band:
 def workspace(window: Window) -> int:
     """Bytes of the padded plane and of the results of a band."""
     size = band(window)
-    return 2 * _plane(size) + size.rows * size.pitch + 4 * MOST_SUMS
+    planes = 2 * _together(size) * _plane(size)
+    return planes + size.rows * size.pitch + 4 * MOST_SUMS
 
 
 def _plane(size: Band) -> int:
     return size.plane // 2 + 4 * MOST_SUMS
 
 
+def _together(size: Band) -> int:
+    """How many planes are copied before they are computed: what is stored in small pieces and
+    loaded at once in large ones has to reach the cache before."""
+    return max(1, TOGETHER // (2 * _plane(size)))
+
+
 def emit(cx: KernelContext, window: Window, weights: np.ndarray, zero: str) -> None:
-    """Planes of the output; the plane that they see is copied once for all of its filters."""
+    """Planes of the output; those that they see are copied once, some at a time."""
     size, body, (group, filters, _, _) = band(window), cx.body, weights.shape
     taps = taps_of(weights, size)
     x, y = cx.input(0), cx.output()
@@ -110,24 +122,30 @@ def emit(cx: KernelContext, window: Window, weights: np.ndarray, zero: str) -> N
     finish = finish_of(cx, group * filters)
     scratch = cx.scratch(C_TYPES[ir.DataType.INT16])
     near = cx.call("near_bytes", STORE)
-    count = 2 * len(taps.places)
+    count = taps.weights.shape[1] * 2
     body.line(f"const int16_t zero = (int16_t)({zero});")
-    body.line(f"unsigned char *results = (unsigned char *)({scratch} + {_plane(size)});")
-    with body.loops(("n", "c"), (x.shape[0], group)):
+    most, plane = min(_together(size), group), _plane(size)
+    body.line(f"unsigned char *results = (unsigned char *)({scratch} + {most * plane});")
+    with body.loop("n", x.shape[0]), body.shared_loop("first", group, step=most):
+        last = f"first + {most} < {group} ? first + {most} : {group}"
+        body.line(f"const ptrdiff_t end = {last};")
         inside = window.input[1] * window.input[2]
-        body.line(f"const {x.type.name} *image = {x.name} + (n * {group} + c) * {inside};")
         with body.loop("h", size.height, step=size.rows):
-            _emit_copy(cx, size, scratch)
+            with body.loop("c", "end", "first"):
+                body.line(f"const {x.type.name} *image = {x.name} + (n * {group} + c) * {inside};")
+                body.line(f"int16_t *plane = {scratch} + (c - first) * {plane};")
+                _emit_copy(cx, size, "plane")
             body.line(f"const ptrdiff_t left = {size.height} - h;")
             body.line(f"const ptrdiff_t rows = left < {size.rows} ? left : {size.rows};")
-            with body.loop("o", f"(c + 1) * {filters}", f"c * {filters}"):
+            with body.loop("o", f"end * {filters}", f"first * {filters}"):
+                body.line(f"const int16_t *plane = {scratch} + (o / {filters} - first) * {plane};")
                 start = f"{y.name} + (n * {group * filters} + o) * {window.pixels}"
                 body.line(f"{y.type.name} *out = {start} + h * {size.wide};")
                 body.line(f"int16_t k[{count}];")
                 with body.loop("i", count):
                     body.line(f"k[i] = {packed}[o * {count} + i];")
                 given = f"{finish.bias}[o], {finish.factors}[o], last"
-                _emit_sums(cx, size, taps, scratch, f"{near}(SUM, {given})")
+                _emit_sums(cx, size, taps, "plane", f"{near}(SUM, {given})")
                 with body.loop("r", "rows"):
                     to, from_ = f"out + r * {size.wide}", f"results + r * {size.pitch}"
                     body.line(f"memcpy({to}, {from_}, {size.wide});")

@@ -38,8 +38,8 @@ def finish_of(cx: KernelContext, count: int) -> Finish:
     if scaled is None:
         return Finish("", "")
     given = constant(cx, places_of(cx).bias)
-    bias = np.zeros(count + 2 * MOST_SUMS, np.int32)
-    factors = np.zeros(count + 2 * MOST_SUMS, np.float32)
+    bias = np.zeros(count + 4 * MOST_SUMS, np.int32)
+    factors = np.zeros(count + 4 * MOST_SUMS, np.float32)
     bias[:count] = 0 if given is None else given.reshape(-1)
     factors[:count] = scaled.factors
     zero, flip = scaled.last

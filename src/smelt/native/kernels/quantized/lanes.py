@@ -46,12 +46,27 @@ static IF_CALLED inline reals same_real(float v)
     return zero + v;
 }
 #define SAME_PAIR(p) same_pair(p)
+#if SUMS == 8 && !defined(__clang__)
+typedef char chars __attribute__((vector_size(16), aligned(1), may_alias));
+typedef long long halves __attribute__((vector_size(16), may_alias));
+#define SECOND(v) ((chars)__builtin_ia32_psrldqi128((halves)(v), 64))
+#define WIDE_int8_t(v) ((sums)__builtin_ia32_pmovsxbd256(v))
+#define WIDE_uint8_t(v) ((sums)__builtin_ia32_pmovzxbd256(v))
+#define WIDENED(p) ((pairs)__builtin_ia32_pmovsxbw256(*(const chars *)(p)))
+#else
 #define WIDENED(p) __builtin_convertvector(*(const narrow_pairs *)(p), pairs)
+#endif
 #define REAL(s) __builtin_convertvector(s, reals)
 #if SUMS == 8
 #define MULTIPLIED(a, b) ((sums)__builtin_ia32_pmaddwd256(a, b))
-#define PACKED(a, b) ((sums)__builtin_ia32_packuswb256( \\
-    __builtin_ia32_packssdw256(a, b), __builtin_ia32_packssdw256(a, b)))
+static IF_CALLED inline sums packed_bytes(sums a, sums b)
+{
+    const pairs small = __builtin_ia32_packssdw256(a, b);
+    const sums order = { 0, 4, 1, 5, 2, 6, 3, 7 };
+    return (sums)__builtin_ia32_permvarsi256((sums)__builtin_ia32_packuswb256(small, small), order);
+}
+typedef two_words vector_bytes;
+#define BYTES_OF(s, number) (((words)(s))[number])
 #define NOT_ABOVE(v, high) ((reals)__builtin_ia32_minps256(v, same_real(high)))
 #if defined(__AVX512VNNI__) && defined(__AVX512VL__) && defined(__clang__)
 #define ADD_PRODUCTS(s, a, b) s = (sums)__builtin_ia32_vpdpwssd256(s, (sums)(a), (sums)(b))
@@ -77,8 +92,13 @@ static IF_CALLED inline void store_in_turn(unsigned char *p, sums even, sums odd
 }
 #else
 #define MULTIPLIED(a, b) ((sums)__builtin_ia32_pmaddwd128(a, b))
-#define PACKED(a, b) ((sums)__builtin_ia32_packuswb128( \\
-    __builtin_ia32_packssdw128(a, b), __builtin_ia32_packssdw128(a, b)))
+static IF_CALLED inline sums packed_bytes(sums a, sums b)
+{
+    const pairs small = __builtin_ia32_packssdw128(a, b);
+    return (sums)__builtin_ia32_packuswb128(small, small);
+}
+typedef word vector_bytes;
+#define BYTES_OF(s, number) ((s)[number])
 #define NOT_ABOVE(v, high) ((reals)__builtin_ia32_minps(v, same_real(high)))
 #define HELD(v, low, high) ((reals)__builtin_ia32_minps( \\
     __builtin_ia32_maxps(v, same_real(low)), same_real(high)))
@@ -96,16 +116,12 @@ static IF_CALLED inline void store_in_turn(unsigned char *p, sums even, sums odd
     *(two_words *)p = packed[0];
 }
 #endif
-static IF_CALLED inline void store_some(unsigned char *p, sums packed, int first, ptrdiff_t n)
+static IF_CALLED inline void store_some(unsigned char *p, const unsigned char *from, ptrdiff_t n)
 {
-    word bytes[2];
-    const unsigned char *from = (const unsigned char *)bytes;
-    bytes[0] = packed[first];
-    bytes[1] = packed[SUMS / 2 + first];
-    if (n == SUMS) {
-        memcpy(p, from, SUMS);
-        return;
-    }
+#if SUMS == 8
+    if (n & 8)
+        memcpy(p, from, 8), p += 8, from += 8;
+#endif
     if (n & 4)
         memcpy(p, from, 4), p += 4, from += 4;
     if (n & 2)
@@ -118,10 +134,16 @@ static IF_CALLED inline void store_two(reals a, reals b, const int32_t *last,
 {
     const sums first = NEAREST(NOT_ABOVE(a, 1073741824.0f)) + last[0];
     const sums second = NEAREST(NOT_ABOVE(b, 1073741824.0f)) + last[0];
-    const sums packed = PACKED(first, second) ^ last[1];
-    store_some(p, packed, 0, m);
-    if (n > 0)
-        store_some(q, packed, 1, n);
+    const sums packed = packed_bytes(first, second) ^ last[1];
+    if (m == SUMS && n == SUMS) {
+        *(vector_bytes *)p = BYTES_OF(packed, 0);
+        *(vector_bytes *)q = BYTES_OF(packed, 1);
+    } else {
+        const vector_bytes bytes[] = { BYTES_OF(packed, 0), BYTES_OF(packed, 1) };
+        store_some(p, (const unsigned char *)bytes, m);
+        if (n > 0)
+            store_some(q, (const unsigned char *)(bytes + 1), n);
+    }
 }
 #else
 typedef int32_t sums;

@@ -37,7 +37,7 @@ def convolution_tile(cx: KernelContext, rows: int, positions: int, is_bytes: boo
     out.line("    const ptrdiff_t *restrict at, const int16_t *restrict w,")
     out.line(BYTES if is_bytes else "    int32_t *restrict results)")
     with out.block(""):
-        _start(out, rows)
+        _start(out, rows, "bias[{m}]" if is_bytes else "")
         if positions > 1:
             head = f"for (ptrdiff_t p = 0; p < {positions}; ++p)"
         else:
@@ -58,7 +58,7 @@ def convolution_tile(cx: KernelContext, rows: int, positions: int, is_bytes: boo
                 out.line(f"i{v} += plane;")
         if is_bytes:
             for m in range(rows):
-                scaled = ", ".join(f"REAL(s{m}_{v} + bias[{m}]) * factors[{m}]" for v in range(2))
+                scaled = ", ".join(f"REAL(s{m}_{v}) * factors[{m}]" for v in range(2))
                 ends = "out + to[0], wide[0], out + to[1], wide[1]"
                 out.line(f"store_two({scaled}, last, {ends});")
                 out.line("out += pitch;")
@@ -68,60 +68,74 @@ def convolution_tile(cx: KernelContext, rows: int, positions: int, is_bytes: boo
     return cx.call(name, out.text())
 
 
-def matrix_tile(cx: KernelContext, rows: int, wide: bool, is_bytes: bool) -> str:
-    """A function ``(pairs, a, stride, b, pitch, ...)``: rows of ``a`` by two vectors of ``b``.
+def matrix_tile(
+    cx: KernelContext, rows: int, wide: bool, is_bytes: bool, vectors: int = VECTORS
+) -> str:
+    """A function ``(pairs, a, stride, b, step, ...)``: rows of ``a`` by some vectors of ``b``.
 
-    ``b`` holds bytes, or 16 bits if ``wide``; ``pitch`` are its elements from pair to pair. At the
-    end ``results``, or if it ``is_bytes``: ``bias, factors, last, out, pitch, to, wide``.
+    ``b`` holds bytes, or 16 bits if ``wide``; ``step`` are its elements from pair to pair. At the
+    end ``results``, or if it ``is_bytes``: ``bias, factors, last, out, pitch, to, wide``, where
+    ``to`` and ``wide`` have an element for each vector.
     """
-    name = f"rows_{rows}" + ("_wide" if wide else "") + ("_bytes" if is_bytes else "")
+    name = f"rows_{rows}x{vectors}" + ("_wide" if wide else "") + ("_bytes" if is_bytes else "")
     type_ = "int16_t" if wide else "int8_t"
     out = Writer()
     out.line(f"static APART void {name}(ptrdiff_t count, const int16_t *restrict a,")
     out.line(f"    ptrdiff_t stride, const {type_} *restrict b, ptrdiff_t step,")
     out.line(BYTES if is_bytes else "    int32_t *restrict results)")
     with out.block(""):
-        _start(out, rows)
+        _start(out, rows, "*(const sums *)(bias{at})" if is_bytes else "", vectors)
         with out.block("for (; count > 0; --count)"):
-            for v in range(VECTORS):
+            for v in range(vectors):
                 at = "b" if v == 0 else f"b + {2 * v} * SUMS"
                 value = f"*(const pairs *)({at})" if wide else f"WIDENED({at})"
                 out.line(f"const pairs b{v} = {value};")
             for m in range(rows):
                 at = "a" if m == 0 else f"a + {m} * stride"
                 out.line(f"const pairs a{m} = SAME_PAIR({at});")
-                _multiply(out, m)
+                _multiply(out, m, vectors)
             out.line("a += 2, b += step;")
         if rows == 1:
             out.line("(void)stride;")
         if is_bytes:
-            for v in range(VECTORS):
-                at = "" if v == 0 else " + SUMS"
-                out.line(f"const sums bias{v} = *(const sums *)(bias{at});")
-                out.line(f"const reals factor{v} = *(const reals *)(factors{at});")
-            for m in range(rows):
-                scaled = ", ".join(f"REAL(s{m}_{v} + bias{v}) * factor{v}" for v in range(2))
-                ends = "out + to[0], wide[0], out + to[1], wide[1]"
-                out.line(f"store_two({scaled}, last, {ends});")
-                out.line("out += pitch;")
+            _end_in_bytes(out, rows, vectors)
         else:
-            _end(out, rows)
+            _end(out, rows, vectors)
     declare(cx)
     return cx.call(name, out.text())
 
 
-def _start(out: Writer, rows: int) -> None:
-    zero = "{ 0 }"
+def _end_in_bytes(out: Writer, rows: int, vectors: int) -> None:
+    for v in range(vectors):
+        out.line(f"const reals factor{v} = *(const reals *)(factors{_vector(v)});")
     for m in range(rows):
-        out.line(f"sums s{m}_0 = {zero}, s{m}_1 = {zero};")
+        for v in range(0, vectors, 2):
+            if v:
+                out.line(f"if (wide[{v}] > 0)")
+            scaled = ", ".join(f"REAL(s{m}_{each}) * factor{each}" for each in (v, v + 1))
+            ends = f"out + to[{v}], wide[{v}], out + to[{v + 1}], wide[{v + 1}]"
+            out.line(f"store_two({scaled}, last, {ends});")
+        out.line("out += pitch;")
 
 
-def _multiply(out: Writer, m: int) -> None:
-    for v in range(VECTORS):
+def _start(out: Writer, rows: int, start: str = "", vectors: int = VECTORS) -> None:
+    for m in range(rows):
+        for v in range(vectors):
+            out.line(f"sums s{m}_{v} = {{ 0 }};")
+            if start:
+                out.line(f"s{m}_{v} += {start.format(m=m, at=_vector(v))};")
+
+
+def _vector(v: int) -> str:
+    return "" if v == 0 else " + SUMS" if v == 1 else f" + {v} * SUMS"
+
+
+def _multiply(out: Writer, m: int, vectors: int = VECTORS) -> None:
+    for v in range(vectors):
         out.line(f"ADD_PRODUCTS(s{m}_{v}, a{m}, b{v});")
 
 
-def _end(out: Writer, rows: int) -> None:
+def _end(out: Writer, rows: int, vectors: int = VECTORS) -> None:
     for m in range(rows):
-        for v in range(VECTORS):
-            out.line(f"*(sums *)(results + {m * VECTORS + v} * SUMS) = s{m}_{v};")
+        for v in range(vectors):
+            out.line(f"*(sums *)(results + {m * vectors + v} * SUMS) = s{m}_{v};")

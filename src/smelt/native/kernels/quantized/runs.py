@@ -1,0 +1,80 @@
+"""Runs of elements to bytes, in vectors: what is left at the end is for the loop that follows.
+
+Compilers vectorize such loops by themselves, but narrow their results in several steps.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.quantized.lanes import declare
+from smelt.native.kernels.quantized.operands import SIGNS
+
+QUANTIZE = """static IF_CALLED ptrdiff_t quantize_run(const float *restrict x, ptrdiff_t n,
+    float scale, const int32_t *last, unsigned char *restrict y)
+{
+#if SUMS > 1
+    const ptrdiff_t whole = n - n % (2 * SUMS);
+    for (ptrdiff_t i = 0; i < whole; i += 2 * SUMS) {
+        const reals a = *(const reals *)(x + i) / scale, b = *(const reals *)(x + i + SUMS) / scale;
+        const reals first = HELD(a, -1048576.0f, 1048576.0f);
+        const reals second = HELD(b, -1048576.0f, 1048576.0f);
+        store_two(first, second, last, y + i, SUMS, y + i + SUMS, SUMS);
+    }
+    return whole;
+#else
+    (void)x, (void)n, (void)scale, (void)last, (void)y;
+    return 0;
+#endif
+}
+"""
+
+OF_TWO = """static IF_CALLED ptrdiff_t NAME(const void *a, const void *b, ptrdiff_t n,
+    const int32_t *last, unsigned char *y)
+{
+#if SUMS == 8 && !defined(__clang__)
+    const ptrdiff_t whole = n - n % 16;
+    for (ptrdiff_t i = 0; i < whole; i += 16) {
+        const chars c = *(const chars *)((const char *)a + i);
+        const chars d = *(const chars *)((const char *)b + i);
+        const sums c0 = WIDE_TA(c), c1 = WIDE_TA(SECOND(c));
+        const sums d0 = WIDE_TB(d), d1 = WIDE_TB(SECOND(d));
+        const reals first = FIRST, second = LATER;
+        store_two(first, second, last, y + i, 8, y + i + 8, 8);
+    }
+    return whole;
+#else
+    (void)a, (void)b, (void)n, (void)last, (void)y;
+    return 0;
+#endif
+}
+"""
+
+RUN = 1 << 12
+"""Elements of a run: what parts of a model's run share out."""
+
+
+def quantize_run(cx: KernelContext) -> str:
+    """A function ``(x, n, scale, last, y)``: how many of n floats it has made bytes of."""
+    declare(cx)
+    return cx.call("quantize_run", QUANTIZE)
+
+
+def run_of_two(cx: KernelContext, text: str) -> str:
+    """A function ``(a, b, n, last, y)``: of how many of n bytes it has stored ``text``, floats that
+    are to be rounded, of numbers ``{0}`` and ``{1}``."""
+    declare(cx)
+    types = (cx.type(0).name, cx.type(1).name)
+    text = text.replace("FLOAT", "REAL")
+    whole = OF_TWO.replace("TA(", f"{types[0]}(").replace("TB(", f"{types[1]}(")
+    whole = whole.replace("FIRST", text.format("c0", "d0"))
+    whole = whole.replace("LATER", text.format("c1", "d1"))
+    name = f"run_of_two_{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
+    return cx.call(name, whole.replace("NAME", name))
+
+
+def last_of(zero: int, signed: bool) -> str:
+    """``last`` of ``store_two`` for a zero point, as a declaration of C."""
+    numbers = (zero + 128, SIGNS) if signed else (zero, 0)
+    return f"static const int32_t last[] = {{ {numbers[0]}, {numbers[1]} }};"
