@@ -10,6 +10,7 @@ from smelt.native.kernels.quantized.operands import SIGNS
 from smelt.native.kernels.quantized.rounded import rounded
 from smelt.native.kernels.quantized.runs import RUN, quantize_run
 from smelt.native.types import C_TYPES
+from smelt.program.run_sizes import lowest
 
 FEWEST = 16
 """Elements of a scale that vectors are worth."""
@@ -78,7 +79,7 @@ def quantize(cx: KernelContext) -> None:
     low = -(1 << bits - 1) if type_.signed else 0
     near = rounded(cx, "VALUE / scale", -(1 << bits + 1), 1 << bits + 1)
     held = cx.call(f"within_{type_.name}", _within(type_.name, low, low + (1 << bits) - 1))
-    run = quantize_run(cx) if type_.size == 1 and _runs(cx)[2] >= FEWEST else ""
+    run = quantize_run(cx) if type_.size == 1 and lowest(_runs(cx)[2]) >= FEWEST else ""
     _emit(cx, f"{held}({near} + zero)", run)
 
 

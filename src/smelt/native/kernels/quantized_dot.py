@@ -25,6 +25,7 @@ from smelt.native.kernels.quantized.operands import (
 from smelt.native.kernels.quantized.tile import ROWS, VECTORS, matrix_tile
 from smelt.native.kernels.vector_tile import even_parts
 from smelt.native.types import C_TYPES
+from smelt.program.run_sizes import highest
 from smelt.program.storage import Needs
 
 FEW_ROWS, FEW_ROWS_VECTORS = 2, 4
@@ -72,12 +73,12 @@ def quantized_dot(cx: KernelContext) -> None:
         return
     zero = zero_text(cx)
     wide = weights.dtype != np.int8
-    vectors = FEW_ROWS_VECTORS if rows <= FEW_ROWS else VECTORS
+    vectors = FEW_ROWS_VECTORS if highest(rows) <= FEW_ROWS else VECTORS
     type_ = C_TYPES[ir.DataType.INT16 if wide else ir.DataType.INT8]
     packed = cx.constant(_pack(weights, MOST_SUMS * vectors), type_)
     finish = finish_of(cx, columns)
     scratch = cx.scratch(C_TYPES[ir.DataType.INT16])
-    by_column = rows < 2 * ROWS * body.parts
+    by_column = highest(rows) < 2 * ROWS * body.parts
     row_loop, column_loop = body.loop, body.shared_loop
     if not by_column:
         row_loop, column_loop = column_loop, row_loop

@@ -16,6 +16,7 @@ from smelt.native.kernels.quantized.rounded import rounded
 from smelt.native.kernels.quantized.runs import RUN, last_of, run_of_two
 from smelt.native.types import C_TYPES
 from smelt.program.quantized import ADD, LOOKUP, MEAN, MUL
+from smelt.program.run_sizes import same
 
 INT = frozenset({"int"})
 
@@ -38,11 +39,16 @@ def add_or_multiply(cx: KernelContext) -> None:
     low = -128 if y.type.signed else 0
     scalar = text.replace("FLOAT", "(float)")
     value = f"({y.type.name}){rounded(cx, scalar, low, low + 255)}"
-    if a.shape == b.shape == y.shape:
+    if all(_is_whole(operand.shape, y.shape) for operand in (a, b)):
         _emit_runs(cx, text, value)
         return
     reads = [operand.broadcast(y.shape) for operand in (a, b)]
     emit_map(cx.body, y.shape, y.access(), reads, value, shared=True)
+
+
+def _is_whole(shape: tuple[int, ...], result: tuple[int, ...]) -> bool:
+    """True if an operand has an element for each of the result, at all sizes of a run."""
+    return len(shape) == len(result) and all(map(same, shape, result))
 
 
 def _emit_runs(cx: KernelContext, text: str, value: str) -> None:
