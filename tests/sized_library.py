@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from smelt.runtime.interface import Interface, interface_of
 from smelt.runtime.onnxruntime import OnnxRuntime
 from smelt.runtime.run_bounds import shape_in
 from smelt.targets.base import Artifact
+from smelt.targets.c.contract import bounds_of
 
 
 @dataclass(frozen=True)
@@ -101,21 +101,12 @@ class SizedLibrary:
 
 def _runner(artifact: Artifact, library: Path, function: str) -> CLibrary:
     program, memory = artifact.plan.steps, artifact.plan.memory
-    bounds = [
-        {each.symbol or each.name: (each.size.low, each.size.high) for each in sizes}
-        for sizes in (program.given, program.told)
-    ]
     return CLibrary(
         library,
         function,
         interface_of(artifact.model),
         max(memory.arena_bytes, 1),
         memory.alignment,
-        None,
-        *bounds,
+        sizes=bounds_of(program.given),
+        lengths=bounds_of(program.told),
     )
-
-
-def address(array: np.ndarray) -> ctypes.c_void_p:
-    """Where the elements of ``array`` are."""
-    return ctypes.c_void_p(array.ctypes.data)

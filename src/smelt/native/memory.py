@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.instance import Instance
 from smelt.native.sharing import parts_of, shared_needs
 from smelt.program.instruction import Instruction, Program
 from smelt.program.memory import ALIGNMENT, MemoryPlan, plan_memory
+from smelt.program.run_sizes import highest
 from smelt.program.storage import Needs
 
 
 def needs_of(program: Program, instruction: Instruction) -> Needs:
-    """What the kernel of ``instruction`` asks of storage."""
+    """What the kernel of ``instruction`` asks of storage, in the largest run."""
     kernel = kernel_of(instruction.op)
-    return kernel.needs(Instance(program, instruction)) if kernel is not None else Needs()
+    if kernel is None:
+        return Needs()
+    needs = kernel.needs(Instance(program, instruction))
+    return replace(needs, workspace=highest(needs.workspace))
 
 
 def allocate(program: Program, alignment: int = ALIGNMENT, parts: int = 1) -> MemoryPlan:

@@ -18,6 +18,9 @@ from smelt.program.instruction import Instruction, Program
 from smelt.program.run_sizes import Size, Undecided
 
 _SIZE = re.compile(r"\bdim\d+\b")
+_ARRAY = re.compile(r"^ *(?!return\b|else\b)(?:const )?\w+ \w+\[[^\]]*\b(dim\d+)\b", re.M)
+"""An array on the stack whose length hangs on a size."""
+
 FIX = "bind that dim to one size, for instance --dim B=1, or use the target 'onnx'"
 
 
@@ -89,7 +92,10 @@ def _in_words(program: Program, error: Undecided) -> str:
 
 
 def _check_support(cx: KernelContext) -> None:
-    """Functions that kernels share are not given the sizes of a run."""
+    """Functions that kernels share are given no sizes of a run, nor are arrays on the stack."""
+    array = _ARRAY.search(cx.body.text())
+    if array:
+        raise Undecided(f"how much {array[1]} is")
     for name, text in cx.support.items():
         read = _SIZE.search(text)
         if read or not name.isidentifier():

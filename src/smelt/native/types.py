@@ -99,6 +99,7 @@ C_TYPES: dict[ir.DataType, CType] = {
     ir.DataType.FLOAT8E4M3FNUZ: _stored("uint8_t", ir.DataType.FLOAT),
     ir.DataType.FLOAT8E5M2: _stored("uint8_t", ir.DataType.FLOAT),
     ir.DataType.FLOAT8E5M2FNUZ: _stored("uint8_t", ir.DataType.FLOAT),
+    ir.DataType.FLOAT8E8M0: _stored("uint8_t", ir.DataType.FLOAT),
     ir.DataType.FLOAT4E2M1: _stored("uint8_t", ir.DataType.FLOAT),
     ir.DataType.INT4: _stored("uint8_t", ir.DataType.INT8),
     ir.DataType.UINT4: _stored("uint8_t", ir.DataType.UINT8),

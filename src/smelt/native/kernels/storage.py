@@ -62,7 +62,9 @@ def load(cx: KernelContext) -> None:
     source, output = cx.input(0), cx.output()
     with cx.body.loop("i", output.size):
         code = _unpacked(source.name, dtype)
-        if dtype in MINIFLOATS:
+        if dtype == POWER:
+            value = f"{cx.call('value_of_power', VALUE_OF_POWER)}({code})"
+        elif dtype in MINIFLOATS:
             value = f"{cx.call(f'value_of_{dtype.name.lower()}', _value(dtype))}({code})"
         elif output.type.signed:
             half = 1 << (dtype.bitwidth - 1)
@@ -80,6 +82,8 @@ def store(cx: KernelContext) -> None:
     per_byte = 8 // dtype.bitwidth
 
     def code(at: str) -> str:
+        if dtype == POWER:
+            return f"{_power(cx)}((float){source.name}[{at}])"
         if dtype not in MINIFLOATS:
             return f"(uint8_t){source.name}[{at}]"
         saturate = dtype in ONLY_SATURATES or (dtype in SATURATES and bool(cx.int("saturate")))
@@ -98,6 +102,31 @@ def store(cx: KernelContext) -> None:
             cx.body.line(f"if (i < {output.size})")
             cx.body.line(f"    byte |= ({code('i')} & {mask}u) << ({dtype.bitwidth} * j);")
         cx.body.line(f"{output.name}[b] = (uint8_t)byte;")
+
+
+POWER = ir.DataType.FLOAT8E8M0
+"""Powers of 2 without a sign, for scales: the exponent of a float, 255 for what is no number."""
+
+VALUE_OF_POWER = """static float value_of_power(unsigned code)
+{
+    return code == 255u ? NAN : ldexpf(1.0f, (int)code - 127);
+}
+"""
+
+
+def _power(cx: KernelContext) -> str:
+    """A function from a float to its code: rounded up, as ONNX does unless told otherwise, which
+    lowering refuses. What saturates stays at the largest power."""
+    saturate = bool(cx.int("saturate"))
+    name = "power_of_float" + ("_saturated" if saturate else "")
+    held = "    if (e == 254u)\n        return 254u;\n" if saturate else ""
+    return cx.call(
+        name,
+        f"static uint8_t {name}(float x)\n{{\n    uint32_t bits;\n"
+        "    memcpy(&bits, &x, sizeof bits);\n    const unsigned e = bits >> 23 & 255u;\n"
+        f"    if (e == 255u)\n        return 255u;\n{held}"
+        "    return (uint8_t)(e + ((bits & 0x7FFFFFu) != 0 ? 1u : 0u));\n}\n",
+    )
 
 
 def _unpacked(array: str, dtype: ir.DataType) -> str:
