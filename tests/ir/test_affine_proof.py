@@ -99,6 +99,10 @@ UNPROVED = {
     "places from the end": COUNT + "f = Identity(table) m = Sub(i, one) y = Gather<axis=1>(f, m)",
     "a product of positions": COUNT + "y = Mul(i, i)",
     "steps too long for an index": COUNT + "y = Mul(i, huge)",
+    "positions expanded to another size, which may be one position": COUNT
+    + "t = Shape<start=0, end=1>(x) y = Expand(i, t)",
+    "a sum of positions along two sizes, of which one may be 1": COUNT
+    + "t = Shape<start=0, end=1>(x) f = Squeeze(t) j = Range(zero, f, one) y = Sub(i, j)",
     "rows and columns in one axis": COUNT + "a = Unsqueeze(i, w) b = Unsqueeze(i, z) c = Add(a, b) "
     "y = Reshape(c, l)",
 }

@@ -8,7 +8,7 @@ taken to be positive.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,3 +89,21 @@ def of_array(array: np.ndarray) -> Affine | None:
         line = np.arange(size, dtype=np.int64) * step
         expected = expected + line.reshape((-1,) + (1,) * (array.ndim - axis - 1))
     return Affine(start, tuple(steps)) if np.array_equal(expected, array) else None
+
+
+COMPARISONS: dict[str, Callable[[int | None, int | None], bool | None]] = {
+    "Equal": lambda low, high: _decided(low == high == 0, _above(low, 1) or _above(high, 0, -1)),
+    "Less": lambda low, high: _decided(_above(high, 1, -1), _above(low, 0)),
+    "LessOrEqual": lambda low, high: _decided(_above(high, 0, -1), _above(low, 1)),
+    "Greater": lambda low, high: _decided(_above(low, 1), _above(high, 0, -1)),
+    "GreaterOrEqual": lambda low, high: _decided(_above(low, 0), _above(high, 1, -1)),
+}
+"""What the bounds of a difference tell of a comparison."""
+
+
+def _above(bound: int | None, least: int, sign: int = 1) -> bool:
+    return bound is not None and sign * bound >= least
+
+
+def _decided(holds: bool, fails: bool) -> bool | None:
+    return True if holds else False if fails else None

@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 
 import onnx_ir as ir
 
-from smelt.ir.affine import Affine, uniform
+from smelt.ir.affine import COMPARISONS, Affine, uniform
 from smelt.ir.affine_moves import joined, reshaped
 from smelt.ir.constants import Constants
 from smelt.ir.shapes import same_dim
@@ -27,24 +27,6 @@ class Proof(Protocol):
     def parts(self, indices: ir.Value | None, depth: int = 0) -> list[Affine] | None: ...
 
 
-COMPARISONS: dict[str, Callable[[int | None, int | None], bool | None]] = {
-    "Equal": lambda low, high: _decided(low == high == 0, _above(low, 1) or _above(high, 0, -1)),
-    "Less": lambda low, high: _decided(_above(high, 1, -1), _above(low, 0)),
-    "LessOrEqual": lambda low, high: _decided(_above(high, 0, -1), _above(low, 1)),
-    "Greater": lambda low, high: _decided(_above(low, 1), _above(high, 0, -1)),
-    "GreaterOrEqual": lambda low, high: _decided(_above(low, 0), _above(high, 1, -1)),
-}
-"""What the bounds of a difference tell of a comparison."""
-
-
-def _above(bound: int | None, least: int, sign: int = 1) -> bool:
-    return bound is not None and sign * bound >= least
-
-
-def _decided(holds: bool, fails: bool) -> bool | None:
-    return True if holds else False if fails else None
-
-
 Rule: TypeAlias = Callable[[Proof, ir.Node, ir.Value, int], Affine | None]
 
 
@@ -52,6 +34,21 @@ def _rank(value: ir.Value | None) -> int:
     assert value is not None
     assert value.shape is not None
     return len(value.shape)
+
+
+def _spread(proof: Proof, operand: ir.Value | None, value: ir.Value, depth: int) -> Affine | None:
+    """What ``operand`` is where it is broadcast to ``value``.
+
+    A dim along which it counts must be that of ``value``: at a size of 1, it would count no more.
+    """
+    form = proof.of(operand, depth)
+    if form is None or operand is None or operand.shape is None or value.shape is None:
+        return None
+    dims = value.shape.dims[len(value.shape) - len(form.steps) :]
+    for step, dim, result in zip(form.steps, operand.shape.dims, dims, strict=True):
+        if step and not same_dim(dim, result):
+            return None
+    return form.on(len(value.shape))
 
 
 def _range(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
@@ -77,8 +74,7 @@ def _cast(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | 
 
 
 def _expand(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    form = proof.of(node.inputs[0], depth)
-    return form.on(_rank(value)) if form is not None else None
+    return _spread(proof, node.inputs[0], value, depth)
 
 
 def _reshape(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
@@ -130,19 +126,17 @@ def _concat(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine 
 
 def _sum(sign: int) -> Rule:
     def rule(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-        rank = _rank(value)
-        a, b = (proof.of(operand, depth) for operand in node.inputs)
-        return a.on(rank).plus(b.on(rank).scaled(sign)) if a and b else None
+        a, b = (_spread(proof, operand, value, depth) for operand in node.inputs)
+        return a.plus(b.scaled(sign)) if a and b else None
 
     return rule
 
 
 def _mul(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    a, b = (proof.of(operand, depth) for operand in node.inputs)
+    a, b = (_spread(proof, operand, value, depth) for operand in node.inputs)
     if a is None or b is None or not (a.is_uniform or b.is_uniform):
         return None
-    form, factor = (b, a.start) if a.is_uniform else (a, b.start)
-    return form.on(_rank(value)).scaled(factor)
+    return b.scaled(a.start) if a.is_uniform else a.scaled(b.start)
 
 
 def _compared(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
@@ -152,7 +146,10 @@ def _compared(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affin
         return uniform(1, rank) if _ends_at(node.inputs[0], a, node.inputs[1]) else None
     if a is None or b is None or value.shape is None:
         return None
-    bounds = a.on(rank).plus(b.on(rank).scaled(-1)).bounds(value.shape.dims)
+    a, b = (_spread(proof, operand, value, depth) for operand in node.inputs)
+    if a is None or b is None:
+        return None
+    bounds = a.plus(b.scaled(-1)).bounds(value.shape.dims)
     truth = COMPARISONS[node.op_type](*bounds)
     return uniform(truth, rank) if truth is not None else None
 
@@ -186,8 +183,7 @@ def _where(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine |
     choice = proof.of(node.inputs[0], depth)
     if choice is None:
         return None
-    form = proof.of(node.inputs[1 if choice.start else 2], depth)
-    return form.on(_rank(value)) if form is not None else None
+    return _spread(proof, node.inputs[1 if choice.start else 2], value, depth)
 
 
 def _cumsum(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
