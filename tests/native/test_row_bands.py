@@ -109,6 +109,15 @@ def test_an_arena_that_nothing_fits_is_refused_with_what_is_there() -> None:
         compile_text(network(), arena=-1)
 
 
+def test_an_image_of_open_size_is_not_cut() -> None:
+    model = text.parse(network().replace("1,3,37,29", "B,3,37,29"))
+    bounds = {"B": (1, 2)}
+    whole = arena(smelt.compile(model, target="c", dims=bounds))
+    assert arena(smelt.compile(model, target="c", dims=bounds, arena=whole)) == whole
+    with pytest.raises(Unsupported, match="no first layers that bands of rows"):
+        smelt.compile(model, target="c", dims=bounds, arena=whole // 2)
+
+
 def program(body: str, result: str = "float[n,m,h,v] y") -> Program:
     steps = compile_text(f"g (float[1,4,16,16] x) => ({result}) {{ {body} }}").plan.steps
     assert isinstance(steps, Program)

@@ -10,6 +10,7 @@ from smelt.native.work import macs
 from smelt.program.instruction import Program
 from smelt.program.memories import Memory, too_small
 from smelt.program.memory import MemoryPlan
+from smelt.program.settle import largest
 
 
 @dataclass(frozen=True)
@@ -79,4 +80,6 @@ def _best(choices: Iterable[Choice]) -> Iterator[Choice]:
 
 
 def _work(program: Program) -> int:
-    return sum(macs(program, each) for each in program.instructions)
+    """Products in all, those of the largest run where sizes are open."""
+    known = largest(program)
+    return sum(macs(known, each) for each in known.instructions)
