@@ -189,6 +189,13 @@ def test_semirings_compiled(semiring: str, equation: str) -> None:
     over(semiring, equation, "native")
 
 
+def test_truths_in_onnx() -> None:
+    x, y = (each > 0.5 for each in operands([(7, 5), (5, 6)]))
+    options = {"semiring": "or_and", "target": "onnx"}
+    artifact = smelt.compile_einsum("ab,bc->ac", [(7, 5), (5, 6)], np.bool_, **options)
+    np.testing.assert_array_equal(artifact(x, y)[0], x @ y)
+
+
 @pytest.mark.parametrize("target", ["c", "onnx"])
 def test_semirings_on_other_targets(target: str) -> None:
     x, y = operands([(7, 5), (5, 33)])
@@ -209,6 +216,11 @@ REFUSED = {
     "equation": (("ij,jk->iz", [(2, 3), (3, 4)]), {}, "E690"),
     "ranks": (("ab,bc->ac", [(2, 3), (3,)]), {}, "E690"),
     "sizes": (("ab,bc->ac", [(2, 3), (4, 5)]), {}, "E691"),
+    "no shape": (("ab->a", [2]), {}, "E691"),
+    "a size that is no number": (("ab->a", [(2.5, 3)]), {}, "E691"),
+    "no type": (("ab->a", [(2, 3)], "floaty"), {}, "E691"),
+    "no equation": ((3, [(2, 3)]), {}, "E690"),
+    "no path": (("ab,bc->ac", [(2, 2)] * 2), {"optimize": ["ab"]}, "E693"),
     "negative": (("ab->a", [(2, -3)]), {}, "E691"),
     "booleans": (("ab->a", [(2, 3)], np.bool_), {}, "E691"),
     "complex maximum": (("ab->a", [(2, 3)], np.complex64), {"semiring": "max_plus"}, "E691"),

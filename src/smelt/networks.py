@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from smelt.ir.complex_pairs import mark_pairs
 from smelt.ir.shapes import Dim
 from smelt.operators import expand
 from smelt.operators.contraction import Path, find_path, parse, sizes_of, with_ones_apart
+from smelt.operators.einsum import OPERATOR as EINSUM
 from smelt.operators.semiring import Semiring, semiring_of
 from smelt.targets.base import Artifact, Target
 from smelt.targets.registry import find_target
@@ -50,13 +52,13 @@ def compile_einsum(
     for a path that cannot be, and what ``smelt.compile`` does.
     """
     algebra = semiring_of(semiring)
-    given = np.dtype(dtype)
+    given = _dtype(dtype)
     if not algebra.takes(given):
         fix = "semiring='or_and'" if given.kind == "b" else "another dtype=, or another semiring="
         raise UsageError("E691", f"the semiring {algebra} is not defined on {given}", fix=fix)
-    dims = [[_dim(size) for size in shape] for shape in shapes]
+    dims = [_dims(shape) for shape in shapes]
     try:
-        parsed = parse(equation, [len(shape) for shape in dims])
+        parsed = parse(str(equation), [len(shape) for shape in dims])
     except ValueError as error:
         raise UsageError("E690", "the equation does not fit", why=str(error)) from error
     try:
@@ -77,16 +79,30 @@ def compile_einsum(
     chosen = find_target(target)
     if chosen.computes is not None:  # it lowers the contraction, and there is nothing to optimize
         return compile_model(model, target=chosen, pipeline="", **options)
-    expand(model)
+    expand(model, [EINSUM])
     return compile_model(model, target=chosen, **options)
 
 
-def _dim(size: int | str) -> Dim:
-    if isinstance(size, str):
-        return ir.SymbolicDim(size)
-    if int(size) < 0:
+def _dtype(dtype: Any) -> np.dtype:
+    try:
+        found: np.dtype = np.dtype(dtype)
+        return found
+    except TypeError as error:
+        raise UsageError("E691", f"{dtype!r} is no element type") from error
+
+
+def _dims(shape: Sequence[int | str]) -> list[Dim]:
+    try:
+        return [ir.SymbolicDim(n) if isinstance(n, str) else _size(index(n)) for n in shape]
+    except TypeError as error:
+        fix = "a tuple of numbers or names for each operand"
+        raise UsageError("E691", f"{shape!r} is no shape", fix=fix) from error
+
+
+def _size(size: int) -> int:
+    if size < 0:
         raise UsageError("E691", f"{size} is no size of a dim")
-    return int(size)
+    return size
 
 
 def _model(

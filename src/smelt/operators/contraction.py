@@ -124,7 +124,10 @@ def find_path(
     """
     count = len(equation.terms)
     if not isinstance(optimize, str):
-        path = [tuple(int(i) for i in pair) for pair in optimize]
+        try:
+            path = [tuple(int(i) for i in pair) for pair in optimize]
+        except (TypeError, ValueError) as error:
+            raise UsageError("E693", f"{optimize!r} is no path", fix="pairs of numbers") from error
         _check_path(path, count)
         return path
     trivial: list[tuple[int, ...]] = [(0, 1)] if count == 2 else []

@@ -137,14 +137,17 @@ def body(
         return None
     preferred = attributes["dtype"]
     output = ir.DataType(preferred) if isinstance(preferred, int) else lhs.dtype
+    semiring = semiring_of(attributes["semiring"])
     wide = _body_type(accumulator((lhs.dtype, rhs.dtype), output))
+    if semiring.is_of_truths:
+        wide = ir.DataType.BOOL
     parts = groups(attributes, len(lhs.shape), len(rhs.shape))
     left, right = _cast(b, lhs, wide), _cast(b, rhs, wide)
     if attributes["semiring"] == "sum_product":
         equation = _equation(parts, len(lhs.shape), len(rhs.shape))
         result = b.op("Einsum", left, right, equation=equation)
     else:
-        result = _reduction(b, left, right, parts, semiring_of(attributes["semiring"]))
+        result = _reduction(b, left, right, parts, semiring)
     return (_cast(b, result, output),)
 
 
