@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import onnx_ir as ir
 import pytest
 
+import smelt
 from smelt import operators
 from smelt.ir import text
 from smelt.ir.shapes import ShapeInference
@@ -82,3 +84,13 @@ def test_shapes_broadcast_and_two_symbols_give_an_unknown_one() -> None:
     (other, _) = OPERATOR.infer([word, word, rows, value(ir.DataType.UINT32, ["M", 1])], {})
     assert other.shape is not None
     assert str(other.shape[0]) not in ("N", "M")
+
+
+def test_draws_of_all_shapes_call_one_function() -> None:
+    def draws(key):
+        return jax.random.t(key, 2.0, (5,)), jax.random.uniform(key, (2, 3)), jax.random.normal(key)
+
+    proto = smelt.to_proto(smelt.optimize(smelt.trace(draws, "key[]")))
+    names = [function.name for function in proto.functions]
+    assert names.count("Threefry2x32") == 1
+    assert not [name for name in names if name.startswith("Threefry2x32_")]

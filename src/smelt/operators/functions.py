@@ -1,7 +1,8 @@
 """Write extension operators into a model as ONNX functions, so that any runtime loads it.
 
 A body depends on attributes, element types and ranks, so each combination that a model uses gets
-a function of its own: the first keeps the operator's name, later ones are ``Name_2``, ``Name_3``...
+a function of its own, unless ranks make no difference to its body: the first keeps the operator's
+name, later ones are ``Name_2``, ``Name_3``...
 ONNX has overloads for this, but a runtime that ignores them computes the wrong function without
 a word; the reference evaluator of onnx 1.23 does. ``restore_operators`` undoes it all on loading.
 
@@ -20,6 +21,7 @@ from smelt.errors import InvalidModel, UsageError
 from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.element_type import ElementTypes
+from smelt.ir.fingerprint import fingerprint
 from smelt.ir.opset import opset_of
 from smelt.ir.shapes import ShapeInference
 from smelt.operators.declare import Definition
@@ -70,6 +72,7 @@ class _Attachment:
         self.fill_gaps = fill_gaps
         self.types = ElementTypes(opset_of(model))
         self.functions: dict[Instance, ir.Function | None] = {}
+        self.bodies: dict[Instance, ir.Function] = {}
         self.counts: dict[tuple[str, str], int] = {}
         self.open: list[str] = []
 
@@ -118,7 +121,10 @@ class _Attachment:
             function = None
         self.open.pop()
         if function is not None:
-            function.name = self.name_for(operator)
+            same = (instance[:3], _dtypes(node), instance[-1], _body_digest(function.graph))
+            function = self.bodies.setdefault(same, function)
+            if function not in self.functions.values():
+                function.name = self.name_for(operator)
         self.functions[instance] = function
         return function
 
@@ -173,6 +179,23 @@ def _instance(operator: Definition, node: ir.Node) -> Instance:
         for v in node.inputs
     )
     return node.domain, operator.key, attributes, types, len(node.outputs)
+
+
+def _dtypes(node: ir.Node) -> tuple[ir.DataType | None, ...]:
+    return tuple(None if value is None else value.dtype for value in node.inputs)
+
+
+def _body_digest(graph: ir.Graph) -> bytes:
+    """A digest of what a body computes, whatever the ranks that it was built for."""
+    values = (*graph.inputs, *graph.outputs)
+    shapes = [value.shape for value in values]
+    for value in values:
+        value.shape = None
+    try:
+        return fingerprint(graph)
+    finally:
+        for value, shape in zip(values, shapes, strict=True):
+            value.shape = shape
 
 
 def _function(model: ir.Model, operator: Definition, node: ir.Node) -> ir.Function | None:

@@ -46,6 +46,13 @@ def test_diagonals(check):
     check(lambda x: jnp.fill_diagonal(jnp.outer(x, x), 2.0, inplace=False), "f32[N]", sizes=SIZES)
 
 
+def test_toeplitz(check):
+    toeplitz = jax.scipy.linalg.toeplitz
+    check(toeplitz, "f32[N]", sizes=SIZES)
+    check(toeplitz, "f32[N]", "f32[M]", sizes=SIZES)
+    check(toeplitz, "f32[2,N]", "f32[3]", sizes=SIZES)
+
+
 @pytest.mark.parametrize("fn", [jnp.convolve, jnp.correlate])
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 def test_convolutions(check, fn, mode):

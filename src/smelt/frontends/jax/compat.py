@@ -53,6 +53,7 @@ SCAN_LENGTH = "jax._src.lax.control_flow.loops:_infer_scan_length"
 SEARCH_SORTED = "jax._src.numpy.hijax:searchsorted_via_expand"
 CONVOLVE = "jax._src.numpy.lax_numpy:_conv"
 DIAG_INDICES = "jax._src.numpy.lax_numpy:diag_indices"
+TOEPLITZ = "jax._src.scipy.linalg:_toeplitz"
 LEN = "jax._src.numpy.lax_numpy:len"
 
 sorts_before: Callable[..., Any] = _sort_lt_comparator

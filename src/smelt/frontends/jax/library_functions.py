@@ -34,6 +34,7 @@ LEN = LibraryFunction(compat.LEN, ("obj",))
 CONVOLVE = LibraryFunction(
     compat.CONVOLVE, ("x", "y", "mode", "op", "precision", "preferred_element_type")
 )
+TOEPLITZ = LibraryFunction(compat.TOEPLITZ, ("c", "r"))
 JAX_ATTENTION = LibraryFunction(
     "jax.nn:dot_product_attention",
     (
@@ -82,7 +83,7 @@ EQUINOX_ATTENTION = LibraryFunction(
 
 ALL = (
     *(PLACE_OF, SCAN_LENGTH, JAX_ATTENTION),
-    *(SEARCH_SORTED, DIAG_INDICES, DIAG_INDICES_INSIDE, CONVOLVE, LEN),
+    *(SEARCH_SORTED, DIAG_INDICES, DIAG_INDICES_INSIDE, CONVOLVE, LEN, TOEPLITZ),
     *(FLAX_PARAMETER, NNX_LAYER_NORM, NNX_GROUP_NORM, NNX_NORMALIZE),
     *(LINEN_LAYER_NORM, LINEN_GROUP_NORM, LINEN_NORMALIZE),
     *(EQUINOX_LAYER_NORM, EQUINOX_ATTENTION, EQUINOX_ERROR_IF, EQUINOX_ERROR_IF_JIT),

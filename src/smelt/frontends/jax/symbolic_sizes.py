@@ -21,6 +21,7 @@ from smelt.frontends.jax.library_functions import (
     DIAG_INDICES_INSIDE,
     LEN,
     SEARCH_SORTED,
+    TOEPLITZ,
 )
 from smelt.frontends.jax.patches import Patch, register
 from smelt.frontends.jax.replacement import Function
@@ -118,7 +119,24 @@ def _slid(x: Any, kernel: Any, mode: str, precision: Any) -> Any:
     )[0, 0]
 
 
+def _toeplitz(original: Function) -> Function:
+    """By places, where JAX convolves with an identity matrix of the size."""
+
+    def toeplitz(c: Any, r: Any, /) -> Any:
+        rows, columns = c.shape[-1], r.shape[-1]
+        if not (is_symbolic(rows) or is_symbolic(columns)):
+            return original(c, r)
+        batch = jnp.broadcast_shapes(c.shape[:-1], r.shape[:-1])
+        c, r = (jnp.broadcast_to(x, (*batch, x.shape[-1])) for x in (c[..., ::-1], r))
+        elements = jnp.concatenate((c, r[..., 1:]), axis=-1)
+        places = (rows - 1) - jnp.arange(rows)[:, None] + jnp.arange(columns)
+        return jnp.take(elements, places, axis=-1, mode="clip")
+
+    return toeplitz
+
+
 for _function, _stand_in in (
+    (TOEPLITZ, _toeplitz),
     (SEARCH_SORTED, _search_sorted),
     (DIAG_INDICES, _diag_indices),
     (DIAG_INDICES_INSIDE, _diag_indices),
