@@ -118,7 +118,7 @@ def mix(x, w):
             rows,
         ),
         "special": (lax.erf(y), lax.lgamma(y + 1), jnp.arccosh(y + 2), jax.nn.gelu(y)),
-        "size": jnp.mean(y) * y.shape[0],
+        "size": (jnp.mean(y) * y.shape[0], jnp.asarray(y.shape[0])),
     }
 
 
@@ -222,7 +222,9 @@ def test_what_cannot_be_read_is_named_with_its_line():
         smelt.trace(bytes(broken[:300]))
 
 
-MODEL_NAMES = sorted(set(MODELS) - {"cfd"})
+MODEL_NAMES = sorted(set(MODELS) - {"cfd", "lstm_nnx"})
+"""JAX itself cannot export ``lstm_nnx``; ``cfd`` divides by a symbolic size."""
+
 QUICK = {"ppo", "lstm_linen"}
 
 

@@ -14,6 +14,7 @@ from smelt.frontends.stablehlo.elementwise import CHLO
 from smelt.frontends.stablehlo.operation import Operation
 from smelt.frontends.stablehlo.reductions import window
 from smelt.frontends.stablehlo.registry import reads
+from smelt.frontends.stablehlo.sizes import as_array
 
 _LAPACK = re.compile(r"lapack_[sdcz](\w+?)(_ffi)?")
 CONFIG = "mhlo.backend_config"
@@ -108,7 +109,7 @@ def _custom_call(cx: Any, op: Operation, *operands: Any) -> Any:
     if target == "shape_assertion":  # Sizes are what the specs say.
         return []
     if target in PASSED_ON:
-        return [operands[0]]
+        return [as_array(operands[0])]
     if target == "stablehlo.dynamic_reduce_window":
         return _dynamic_window(cx, op, operands)
     found = _LAPACK.fullmatch(target)
@@ -116,7 +117,7 @@ def _custom_call(cx: Any, op: Operation, *operands: Any) -> Any:
     if solver is None:
         raise op.unsupported(f"it calls {target!r}, which runs outside of StableHLO", "E101")
     # What follows the operands of a solver are sizes for the shapes of its results.
-    return solver(op, operands)[: len(op.view.results)]
+    return solver(op, [*map(as_array, operands)])[: len(op.view.results)]
 
 
 def _dynamic_window(cx: Any, op: Operation, operands: Any) -> Any:
@@ -133,9 +134,9 @@ def _composite(cx: Any, op: Operation, *operands: Any) -> Any:
     name = op.word("name")
     known = CHLO.get(name.removeprefix("chlo."))
     if known is not None and name.startswith("chlo."):
-        return known(*operands)
+        return known(*map(as_array, operands))
     if name == "chlo.top_k":
-        return list(lax.top_k(operands[0], op.entry("composite_attributes", "k")))
+        return list(lax.top_k(as_array(operands[0]), op.entry("composite_attributes", "k")))
     return cx.function(op.word("decomposition"), operands, op)
 
 

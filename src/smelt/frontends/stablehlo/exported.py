@@ -70,6 +70,7 @@ class Program:
 def evaluated(exported: Any, arrays: Sequence[Any]) -> list[Any]:
     """The results of ``exported``, flat. Raises Unsupported for what has no lowering."""
     from smelt.frontends.stablehlo.evaluate import Evaluator
+    from smelt.frontends.stablehlo.sizes import as_array
 
     if exported.nr_devices != 1:
         raise Unsupported(
@@ -86,7 +87,7 @@ def evaluated(exported: Any, arrays: Sequence[Any]) -> list[Any]:
         given = [np.asarray(chosen, np.int32), *given]
     results = evaluator.function("main", given)
     return [
-        jax.lax.convert_element_type(result, aval.dtype)
+        jax.lax.convert_element_type(as_array(result), aval.dtype)
         for result, aval in zip(results, exported.out_avals, strict=True)
     ]
 

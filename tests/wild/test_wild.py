@@ -1,0 +1,241 @@
+"""Functions as people write them with libraries of JAX: right at two sizes.
+
+The libraries are the extra ``wild``. What is not installed is left out; equinox and flax, which the
+development extra has, are tested in the quick suite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import smelt
+from smelt.errors import Unsupported
+
+SIZES = (3, 7)
+
+
+class Case(NamedTuple):
+    """``make`` gives the function; its arguments are float32 of ``shapes``, in which N is open."""
+
+    library: str
+    make: Callable[[Any], Callable[..., Any]]
+    shapes: tuple[tuple[Any, ...], ...] = (("N", 4),)
+    tolerance: float = 1e-4
+
+
+def _haiku(hk):
+    def forward(x):
+        x = hk.Linear(8)(x)
+        x = hk.LayerNorm(-1, create_scale=True, create_offset=True)(jax.nn.gelu(x))
+        return hk.MultiHeadAttention(2, 4, w_init=hk.initializers.VarianceScaling())(x, x, x)
+
+    model = hk.without_apply_rng(hk.transform(forward))
+    params = model.init(jax.random.key(0), jnp.ones((2, 4)))
+    return lambda x: model.apply(params, x)
+
+
+def _haiku_lstm(hk):
+    def forward(x):
+        core = hk.LSTM(5)
+        return hk.dynamic_unroll(core, x, core.initial_state(None))[0]
+
+    model = hk.without_apply_rng(hk.transform(forward))
+    params = model.init(jax.random.key(0), jnp.ones((2, 4)))
+    return lambda x: model.apply(params, x)
+
+
+def _jraph(jraph):
+    def aggregate(x):
+        nodes = jnp.arange(x.shape[0], dtype=jnp.int32) // 2
+        sums = jraph.segment_sum(x, nodes, num_segments=4)
+        return sums, jraph.segment_mean(x, nodes, 4), jraph.segment_softmax(x, nodes, 4)
+
+    return aggregate
+
+
+def _numpyro(numpyro):
+    import numpyro.distributions as dist
+
+    def density(x):
+        mixture = dist.MixtureSameFamily(
+            dist.Categorical(jnp.array([0.3, 0.7])),
+            dist.Normal(jnp.array([-1.0, 1.0]), jnp.array([0.5, 1.0])),
+        )
+        return (
+            mixture.log_prob(x).sum(-1),
+            dist.Gamma(2.0, 1.0).log_prob(jnp.abs(x) + 0.1),
+            dist.StudentT(3.0).log_prob(x),
+            dist.MultivariateNormal(jnp.zeros(4), 2 * jnp.eye(4)).log_prob(x),
+        )
+
+    return density
+
+
+def _distrax(distrax):
+    def flow(x):
+        bijector = distrax.Chain([distrax.ScalarAffine(1.0, 2.0), distrax.Tanh()])
+        return bijector.forward_and_log_det(x), distrax.Normal(0.0, 1.0).log_prob(x)
+
+    return flow
+
+
+def _blackjax(blackjax):
+    kernel = blackjax.hmc(lambda q: -(q**2).sum(), 0.1, jnp.ones(4), 3)
+
+    def step(x):
+        state, _ = kernel.step(jax.random.key(0), kernel.init(x.mean(0)))
+        return state.position
+
+    return step
+
+
+def _rlax(rlax):
+    return lambda x: rlax.lambda_returns(x[:, 0], 0.9 * jnp.ones(x.shape[:1]), x[:, 1], 0.8)
+
+
+def _optax(optax):
+    optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(1e-2))
+
+    def train(x):
+        w = jnp.ones((4, 2))
+        state = optimizer.init(w)
+        for _ in range(2):
+            gradient = jax.grad(lambda w: jnp.mean((x @ w) ** 2))(w)
+            updates, state = optimizer.update(gradient, state, w)
+            w = optax.apply_updates(w, updates)
+        return w
+
+    return train
+
+
+def _tinygp(tinygp):
+    def gp(x):
+        kernel = 1.5 * tinygp.kernels.Matern32(2.0)
+        process = tinygp.GaussianProcess(kernel, jnp.linspace(0, 1, 6), diag=0.1)
+        return process.log_probability(jnp.tile(x.mean(0), 2)[:6])
+
+    return gp
+
+
+def _jaxopt(jaxopt):
+    def solve(x):
+        problem = jaxopt.ProjectedGradient(
+            lambda w: jnp.sum((x @ w - 1) ** 2), jaxopt.projection.projection_non_negative,
+            maxiter=8, implicit_diff=False, jit=True,
+        )  # fmt: skip
+        return problem.run(jnp.ones(4)).params
+
+    return solve
+
+
+def _jaxlie(jaxlie):
+    def moved(x):
+        return jax.vmap(lambda v: jaxlie.SO3.exp(v[:3]).apply(jnp.ones(3)))(x)
+
+    return moved
+
+
+def _lineax(lineax):
+    def solve(x):
+        operator = lineax.MatrixLinearOperator(x.T @ x + 2 * jnp.eye(4))
+        vector = jnp.ones(4)
+        direct = lineax.linear_solve(operator, vector, lineax.LU()).value
+        tagged = lineax.TaggedLinearOperator(operator, lineax.positive_semidefinite_tag)
+        return direct, lineax.linear_solve(tagged, vector, lineax.CG(1e-6, 1e-6)).value
+
+    return solve
+
+
+def _optimistix(optimistix):
+    def root(x):
+        solver = optimistix.Newton(1e-5, 1e-5)
+        return optimistix.root_find(lambda y, _: y**3 - x.mean(0) - 2, solver, jnp.ones(4)).value
+
+    return root
+
+
+def _diffrax(diffrax):
+    def solve(x):
+        term = diffrax.ODETerm(lambda t, y, _: -y)
+        return diffrax.diffeqsolve(term, diffrax.Heun(), 0.0, 1.0, 0.1, x.mean(0)).ys
+
+    return solve
+
+
+def _equinox(eqx):
+    network = eqx.nn.MLP(4, 3, 8, 2, key=jax.random.key(0))
+    return jax.vmap(network)
+
+
+def _flax(flax):
+    import flax.linen as nn
+
+    network = nn.Sequential([nn.Dense(8), nn.gelu, nn.LayerNorm(), nn.Dense(2)])
+    variables = network.init(jax.random.key(0), jnp.ones((2, 4)))
+    return lambda x: network.apply(variables, x)
+
+
+QUICK = {"equinox": Case("equinox", _equinox), "flax": Case("flax", _flax)}
+CASES = {
+    "haiku": Case("haiku", _haiku),
+    "haiku unrolled": Case("haiku", _haiku_lstm),
+    "jraph": Case("jraph", _jraph),
+    "numpyro": Case("numpyro", _numpyro),
+    "distrax": Case("distrax", _distrax),
+    "blackjax": Case("blackjax", _blackjax, tolerance=1e-3),
+    "rlax": Case("rlax", _rlax),
+    "optax": Case("optax", _optax, tolerance=1e-3),
+    "tinygp": Case("tinygp", _tinygp),
+    "jaxopt": Case("jaxopt", _jaxopt, tolerance=1e-3),
+    "jaxlie": Case("jaxlie", _jaxlie),
+    "lineax": Case("lineax", _lineax, tolerance=1e-3),
+    "optimistix": Case("optimistix", _optimistix, tolerance=1e-3),
+    "diffrax": Case("diffrax", _diffrax, tolerance=1e-3),
+}
+
+
+def agrees(case: Case) -> None:
+    """The function of ``case`` gives what JAX gives, optimized, at every size."""
+    library = pytest.importorskip(case.library, reason="the extra wild is not installed")
+    fn = case.make(library)
+    specs = [f"f32[{','.join(map(str, shape))}]" for shape in case.shapes]
+    run = smelt.compile(fn, *specs)
+    for seed, size in enumerate(SIZES):
+        rng = np.random.default_rng(seed)
+        shapes = [[size if dim == "N" else dim for dim in shape] for shape in case.shapes]
+        arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+        expected = jax.tree.leaves(jax.jit(fn)(*arrays))
+        for got, want in zip(run(*arrays), expected, strict=True):
+            scale = float(np.abs(want).max(initial=1.0))
+            np.testing.assert_allclose(
+                got, want, rtol=case.tolerance, atol=case.tolerance * scale / 10
+            )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_functions_of_libraries_are_right_at_two_sizes(name: str) -> None:
+    agrees(CASES[name])
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_functions_of_libraries_at_hand_are_right_at_two_sizes(name: str) -> None:
+    agrees(QUICK[name])
+
+
+@pytest.mark.slow
+def test_a_maximum_of_segments_of_open_size_names_the_line() -> None:
+    jraph = pytest.importorskip("jraph", reason="the extra wild is not installed")
+
+    def greatest(x: Any) -> Any:
+        segments = jnp.arange(x.shape[0], dtype=jnp.int32) // 2
+        return jraph.segment_max_or_constant(x, segments, x.shape[0])
+
+    with pytest.raises(Unsupported, match=r"E112.*\n.*test_wild.py:\d+ in greatest"):
+        smelt.trace(greatest, "f32[N,4]")
