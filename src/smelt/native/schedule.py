@@ -41,9 +41,10 @@ from smelt.program.specialize import bind_declared, check_sizes_known, is_static
 NO_BOUND = "fix it in the model, or bound it by its name in the outputs: --dim NAME=1..64"
 
 
-def ordered(model: ir.Model, target: str) -> Program:
+def ordered(model: ir.Model, target: str, *, integers: bool = True) -> Program:
     """The program of ``model`` in the order that needs the least memory.
 
+    Groups between quantized numbers are computed in ``integers``, or in floats as they stand.
     Raises an ErrorList of everything that has no kernel; ``target`` is the name of who lacks it.
     """
     program = lower(model, is_computed)
@@ -55,7 +56,7 @@ def ordered(model: ir.Model, target: str) -> Program:
     for value, number, open_ in zip(model.graph.outputs, program.outputs, shapes, strict=True):
         pairs = zip(program.slots[number].shape, open_, strict=True)
         value.shape = ir.Shape([dim if isinstance(dim, int) else name for dim, name in pairs])
-    return planned(program, target)
+    return planned(program, target, integers=integers)
 
 
 def planned(
@@ -64,15 +65,17 @@ def planned(
     choices: Sequence[Callable[[Program], None]] = (),
     groups: Sequence[Callable[[Program], None]] = (),
     enough: int = 0,
+    integers: bool = True,
 ) -> Program:
     """A static ``program``, which is used up, in kernels of this engine and in their order.
 
     ``choices`` are steps that choose other kernels where a machine has them, ``groups`` those that
     join what is left after kernels took what they finish. No order is searched for that needs less
-    than ``enough`` bytes. Raises as ``ordered`` does.
+    than ``enough`` bytes. ``integers`` is that of ``ordered``. Raises as ``ordered`` does.
     """
     fold_movement(program)
-    in_integers(program)
+    if integers:
+        in_integers(program)
     widen(program)
     simplify(program)
     for choose in choices:

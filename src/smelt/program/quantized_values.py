@@ -120,6 +120,17 @@ class Values:
             return Weights(array, scales.reshape(()), zeros.reshape(()), -1)
         return Weights(array, scales, zeros, int(str(made.attributes.get("axis", 1))))
 
+    def number(self, slot: int) -> np.float32 | None:
+        """The one float that ``slot`` holds, as a constant or dequantized from one."""
+        array, made = self.program.constants.get(slot), self.made_by.get(slot)
+        if array is not None:
+            plain = array.size == 1 and array.dtype == np.float32
+            return np.float32(array.reshape(-1)[0]) if plain else None
+        found, held = self.quantized(slot), None if made is None else self.constant(made, 0)
+        if found is None or held is None or held.size != 1:
+            return None
+        return np.float32(int(held.reshape(-1)[0]) - found.step.zero) * found.step.scale
+
     def new_constant(self, array: np.ndarray, name: str) -> int:
         """A slot that holds ``array``."""
         dtype = ir.DataType.from_numpy(array.dtype)

@@ -54,6 +54,13 @@ GROUPS = {
         "e = LeakyRelu<alpha=0.1>(x0) y0 = HardSwish(e) ",
         "smelt::Lookup",
     ),
+    "constants": (
+        "",
+        "[1,4,6,6]",
+        "h = Constant<value_float=-0.3>() t0 = Constant<value_float=1.7>() a = Add(h, x0) "
+        "d = Div(a, t0) e = Erf(d) y0 = Sub(t0, e) ",
+        "smelt::Lookup",
+    ),
     "another scale": ("", "[1,4,6,6]", "y0 = Identity(x0) ", "smelt::Lookup"),
 }
 STEP = np.float32(0.02171)
@@ -147,3 +154,14 @@ def test_a_number_that_is_none_becomes_the_lowest_byte(library: Library) -> None
     x[0, 0, 0, 0] = np.nan
     (got,) = library.run("another scale uint8", [x])
     assert got[0, 0, 0, 0] == STEP * -90
+
+
+def test_floats_stay_where_they_are_asked_for() -> None:
+    graph = graph_of("another scale", "uint8").replace("Identity", "Tanh")
+    model = with_values(graph, 23, values_of("another scale", "uint8"))
+    artifact = compile_c(model, quantized="floats")
+    assert "Tanh" in ops(artifact)
+    codes = np.clip(np.rint(image() / np.float32(0.02531)) + 120, 0, 255) - 120
+    real = np.tanh(codes.astype(np.float32) * np.float32(0.02531))
+    want = (np.clip(np.rint(real / STEP) + 90, 0, 255) - 90).astype(np.float32) * STEP
+    np.testing.assert_allclose(artifact(image())[0], want, atol=1e-6)

@@ -16,10 +16,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from smelt.operators.elementwise import ROWS
-from smelt.operators.formula import Arrays
 from smelt.program.instruction import Instruction, Program
 from smelt.program.passes import quantized_products as products
+from smelt.program.passes.quantized_links import Link, link
 from smelt.program.quantized import ADD, LOOKUP, MEAN, MUL
 from smelt.program.quantized_values import Quantized, Step, Values, instruction_of
 
@@ -35,15 +34,6 @@ MOVES = frozenset(
     }
 )
 """Instructions whose results are elements of their first input; of all inputs, for Concat."""
-
-UNARY = frozenset(
-    {
-        *("Abs", "Ceil", "Elu", "Exp", "Floor", "HardSigmoid", "HardSwish", "LeakyRelu", "Neg"),
-        *("Round", "Softplus", "Softsign", "Sqrt", "Tanh", "ThresholdedRelu", "Reciprocal"),
-        *("Relu", "Clip", "Sigmoid", "Selu", "Celu"),
-    }
-)
-"""Instructions of one number that are looked up in a table."""
 
 
 def run(program: Program, computes: Computes, fused: Mapping[str, str]) -> int:
@@ -190,12 +180,12 @@ class _Groups:
 
     def _lookup(self, end: Instruction, step: Step) -> list[Instruction] | None:
         """Operators on one number between two scales: their results on all 256 bytes."""
-        chain: list[Instruction] = []
+        chain: list[Link] = []
         slot = end.inputs[0]
         inner = self.values.inner(slot)
-        while inner is not None and inner.op in UNARY and len(inner.inputs) == 1:
-            chain.append(inner)
-            slot = inner.inputs[0]
+        while inner is not None and (found := link(self.values, inner)) is not None:
+            chain.append(found)
+            slot = found.slot
             inner = self.values.inner(slot)
         x = self.values.quantized(slot)
         if x is None:
@@ -204,26 +194,14 @@ class _Groups:
         return [made] if self.computes(self.program, made) else None
 
     def _table(
-        self, x: Quantized, step: Step, output: int, chain: list[Instruction], origin: str
+        self, x: Quantized, step: Step, output: int, chain: list[Link], origin: str
     ) -> Instruction:
         numbers = x.step.every_number()
         with np.errstate(all="ignore"):
             for each in chain:
-                numbers = np.asarray(_result(each, numbers), np.float32)
+                numbers = np.asarray(each.compute(numbers), np.float32)
         table = self.values.new_constant(step.quantized(numbers), "table")
         return instruction_of(origin, LOOKUP, (x.slot, table), output)
-
-
-def _result(each: Instruction, x: np.ndarray) -> np.ndarray:
-    """What an instruction of ``UNARY`` makes of numbers."""
-    if each.op == "Relu":
-        return np.asarray(np.maximum(x, 0))
-    if each.op == "Sigmoid":
-        return np.asarray(1 / (1 + np.exp(-x)))
-    if each.op == "Clip":
-        low, high = each.attributes["min"], each.attributes["max"]
-        return x if low is None and high is None else np.clip(x, low, high)  # type: ignore[arg-type]
-    return np.asarray(Arrays().apply(ROWS[each.op], x, **each.attributes))
 
 
 def _within(bound: Instruction, step: Step, low: int, high: int) -> tuple[int, int]:

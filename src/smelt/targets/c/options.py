@@ -10,6 +10,7 @@ from smelt.targets.c.cpus import CPUS
 
 WEIGHTS = ("auto", "hex", "string", "incbin", "bin")
 PROJECTS = ("none", "main", "cmake", "zephyr")
+QUANTIZED = ("integers", "floats")
 ALIGNMENTS = (8, 4096)
 """Bytes: the widest element, and a page."""
 
@@ -34,7 +35,9 @@ class Options:
     ``<name>_run_parallel`` computes at the same time; the bits are those of one thread.
     ``arena``: the most bytes that the arena may have; where it would have more, first layers of an
     image network are computed in bands of rows, some rows twice. ``profile``: each step asks the
-    clock of the caller, ``NAME_clock``, and ``NAME_ticks`` sums what passed.
+    clock of the caller, ``NAME_clock``, and ``NAME_ticks`` sums what passed. ``quantized``: what
+    stands between DequantizeLinear and QuantizeLinear is computed in ``integers``, off by one step
+    at most, or in ``floats`` as it stands.
     """
 
     name: str = "model"
@@ -45,6 +48,7 @@ class Options:
     threads: int = 1
     profile: bool = False
     arena: int | None = None
+    quantized: str = "integers"
 
     def __post_init__(self) -> None:
         check_identifier(self.name)
@@ -59,6 +63,7 @@ class Options:
             ("weights", self.weights, WEIGHTS),
             ("cpu", self.cpu, tuple(CPUS)),
             ("project", self.project, PROJECTS),
+            ("quantized", self.quantized, QUANTIZED),
         ):
             if value not in known:
                 raise UsageError(

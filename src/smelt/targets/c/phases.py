@@ -19,7 +19,7 @@ def order(plan: CPlan) -> None:
 
     Raises an ErrorList of everything that has no kernel.
     """
-    plan.steps = schedule.ordered(plan.model, "c")
+    plan.steps = schedule.ordered(plan.model, "c", integers=plan.options.quantized == "integers")
 
 
 def allocate(plan: CPlan) -> None:

@@ -1,0 +1,64 @@
+"""Instructions that make one number of one number, so that a table has all results of a byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from smelt.operators.elementwise import ROWS
+from smelt.operators.formula import Arrays
+from smelt.program.instruction import Instruction
+from smelt.program.quantized_values import Values
+
+UNARY = frozenset(
+    {
+        *("Abs", "Ceil", "Elu", "Erf", "Exp", "Floor", "HardSigmoid", "HardSwish", "LeakyRelu"),
+        *("Neg", "Round", "Softplus", "Softsign", "Sqrt", "Tanh", "ThresholdedRelu", "Reciprocal"),
+        *("Relu", "Clip", "Sigmoid", "Selu", "Celu"),
+    }
+)
+"""Of one number by themselves."""
+
+BINARY = frozenset({"Add", "Sub", "Mul", "Div"})
+"""Of one number where the other is constant."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """What is computed of the numbers in ``slot``."""
+
+    slot: int
+    compute: Callable[[np.ndarray], np.ndarray]
+
+
+def link(values: Values, inner: Instruction) -> Link | None:
+    """What ``inner`` makes of one number; None if it needs others that are not constant."""
+    if inner.op in UNARY and len(inner.inputs) == 1:
+        return Link(inner.inputs[0], partial(_of_one, inner))
+    if inner.op not in BINARY or len(inner.inputs) != 2:
+        return None
+    slots = values.program.slots
+    for place, slot in enumerate(inner.inputs):
+        number = values.number(inner.inputs[1 - place])
+        if number is not None and slots[slot].shape == slots[inner.outputs[0]].shape:
+            return Link(slot, partial(_of_two, inner, number, place == 1))
+    return None
+
+
+def _of_two(each: Instruction, number: np.float32, is_second: bool, x: np.ndarray) -> np.ndarray:
+    operands = (number, x) if is_second else (x, number)
+    return np.asarray(Arrays().apply(ROWS[each.op], *map(np.asarray, operands)))
+
+
+def _of_one(each: Instruction, x: np.ndarray) -> np.ndarray:
+    if each.op == "Relu":
+        return np.asarray(np.maximum(x, 0))
+    if each.op == "Sigmoid":
+        return np.asarray(1 / (1 + np.exp(-x)))
+    if each.op == "Clip":
+        low, high = each.attributes["min"], each.attributes["max"]
+        return x if low is None and high is None else np.clip(x, low, high)  # type: ignore[arg-type]
+    return np.asarray(Arrays().apply(ROWS[each.op], x, **each.attributes))
