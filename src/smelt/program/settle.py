@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, cast
 
 import onnx_ir as ir
 
+from smelt.errors import Unsupported
 from smelt.ir.dims import symbols_of
 from smelt.ir.onnx_ir_private import expression_of
 from smelt.program.instruction import Dim, Instruction, Program, RunSize
@@ -33,7 +34,8 @@ def settle(
 
     ``bounds`` are by symbol of the model, ``declared`` the shapes that its outputs are declared
     with, and ``capacities`` those of operators that find sizes out. What stays symbolic follows
-    from nothing that is known before a run.
+    from nothing that is known before a run. Raises Unsupported E411 for an input that no run can
+    tell the sizes of.
     """
     returned = [program.slots[number].shape for number in program.outputs]
     given: dict[str, RunSize] = {}
@@ -44,6 +46,7 @@ def settle(
                 given[name] = RunSize(name, Size.named(f"dim{len(given)}", *bounds[name]))
     sizes: Sizes = {name: each.size for name, each in given.items()}
     _replace(program, sizes)
+    _check_inputs(program)
     found: list[RunSize] = []
     told = _told(program, declared)
     for instruction in program.instructions:
@@ -65,6 +68,20 @@ def settle(
         for name in unknown
         if isinstance(size := sizes.get(name), Size)
     )
+
+
+def _check_inputs(program: Program) -> None:
+    """Raise Unsupported E411 for an input with an expression in symbols that no input has alone."""
+    for number in program.inputs:
+        slot = program.slots[number]
+        for dim in slot.shape:
+            if isinstance(dim, ir.SymbolicDim):
+                raise Unsupported(
+                    "E411",
+                    f"the size {dim} of input {slot.name!r} does not tell what it is made of",
+                    why="no dim of an input is one of its symbols alone, so a run cannot solve it",
+                    fix="give that dim a name of its own, or bind its symbols to one size each",
+                )
 
 
 def _told(program: Program, declared: Sequence[Sequence[Dim] | None]) -> dict[str, str]:

@@ -6,6 +6,7 @@ import ctypes
 import re
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -170,6 +171,14 @@ def test_a_dim_without_bounds_is_refused() -> None:
     two = "g (float[N,M] x) => (float[N,M] y) { y = Add(x, x) }"
     with pytest.raises((SmeltError, ErrorList), match="E401"):
         Sized(two, {"N": (1, 4)}).compile()
+
+
+def test_a_size_that_no_run_can_solve_is_refused() -> None:
+    model = text.parse("g (float[N] x) => (float[N] y) { y = Add(x, x) }", 18)
+    for value in (*model.graph.inputs, *model.graph.outputs):
+        value.shape = ir.Shape([ir.SymbolicDim("2*N")])
+    with pytest.raises(SmeltError, match="E411 the size 2\\*N of input 'x'"):
+        smelt.compile(model, target="c", dims={"N": (1, 4)})
 
 
 def test_dims_that_may_broadcast_are_refused_not_guessed() -> None:
