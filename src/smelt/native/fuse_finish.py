@@ -12,12 +12,13 @@ from collections import Counter
 from dataclasses import replace
 
 from smelt.native.kernels import kernel_of
+from smelt.native.kernels.blas import GEMM
 from smelt.native.kernels.instance import Instance, static
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import ABSENT, RESULT, Instruction, Program, Step
 from smelt.program.run_sizes import Undecided, same
 
-OPTIONAL_INPUTS = {"DotGeneral": 2}
+OPTIONAL_INPUTS = {"DotGeneral": 2, GEMM: 2}
 """Inputs that a product may have, 3 unless said: what finishes reads comes after them."""
 
 SUMS = frozenset({"Add", "Sub", "Sum"})

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from smelt.native.kernels.dot import at
+from smelt.native.kernels.dot import at, finish_beside, strides_beside
 from smelt.native.kernels.dot_layout import Axis, Layout, layout_of_instance
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.nest import row_major
+from smelt.native.kernels.vector_tile import Finish, plus
 from smelt.runtime.jit.blas import FUNCTIONS
 
 GEMM = "smelt.native::Gemm"
 BIND = "smelt_bind"
 PREFIX = "blas_"
-_ROWS, _PLAIN, _TRANSPOSED = 101, 111, 112
-_LARGEST = 2**31 - 1
+ROWS, PLAIN, TRANSPOSED = 101, 111, 112
+LARGEST = 2**31 - 1
 """BLAS counts in ints."""
 
 
@@ -41,7 +43,7 @@ def matrices(instance: Instance) -> tuple[Layout, Matrix, Matrix] | None:
     if left is None or right is None:
         return None
     numbers = (m.size, n.size, k.size, left.leading, right.leading)
-    return (layout, left, right) if max(numbers) <= _LARGEST else None
+    return (layout, left, right) if max(numbers) <= LARGEST else None
 
 
 def _lhs(axis: Axis) -> tuple[int, int]:
@@ -56,15 +58,19 @@ def _matrix(rows: tuple[int, int], columns: tuple[int, int]) -> Matrix | None:
     """A matrix by the size and stride of its dims; one of them must be contiguous."""
     (row_count, row_step), (column_count, column_step) = rows, columns
     if column_step == 1 or column_count == 1:
-        return Matrix(_PLAIN, max(row_step, column_count))
+        return Matrix(PLAIN, max(row_step, column_count))
     if row_step == 1 or row_count == 1:
-        return Matrix(_TRANSPOSED, max(column_step, row_count))
+        return Matrix(TRANSPOSED, max(column_step, row_count))
     return None
 
 
-@kernel(GEMM)
+def _finishes(instance: Instance, shape: tuple[int, ...]) -> bool:
+    return instance.type(0).name == "float" and strides_beside(instance, shape) is not None
+
+
+@kernel(GEMM, finishes=_finishes)
 def gemm(cx: KernelContext) -> None:
-    """One call for each matrix of the batch."""
+    """Calls for each matrix of the batch: one, or one for each block of rows that is finished."""
     found = matrices(cx)
     assert found is not None  # who chose this instruction asked
     layout, left, right = found
@@ -75,11 +81,63 @@ def gemm(cx: KernelContext) -> None:
     b = at(cx.input(1).name, [axis.rhs for axis in layout.batch], names)
     c = at(cx.output().name, [step * m * n for step in row_major(sizes)], names)
     function = pointer(cx, "sgemm" if cx.type(0).name == "float" else "dgemm")
+    finish = finish_beside(cx, names)
+    rows = max(FEWEST_ROWS, BLOCK // n) if cx.instruction.finish else m
+    down = left.leading if left.flag == PLAIN else 1
     with cx.body.loops(names, sizes):
-        cx.body.line(
-            f"{function}({_ROWS}, {left.flag}, {right.flag}, {m}, {n}, {k}, 1, {a}, {left.leading},"
-            f" {b}, {right.leading}, 0, {c}, {n});"
-        )
+        for first, count in blocks(cx, "i", m, rows):
+            cx.body.line(
+                f"{function}({ROWS}, {left.flag}, {right.flag}, {count}, {n}, {k}, 1, "
+                f"{plus(a, first, down)}, {left.leading}, {b}, {right.leading}, 0, "
+                f"{plus(c, first, n)}, {n});"
+            )
+            if cx.instruction.finish:
+                finish_block(cx, finish.at(first, "0"), plus(c, first, n), n, (count, n))
+
+
+BLOCK = 1 << 17
+"""Elements of a result that are still near the processor when they are finished."""
+
+FEWEST_ROWS = 192
+"""Rows of a product below which it takes longer to arrange the other side, for each call anew."""
+
+
+def blocks(cx: KernelContext, var: str, size: int, step: int) -> Iterator[tuple[str, int]]:
+    """The first position and the length of parts of a dim, in loops that what follows is put in.
+
+    The last part has up to half of ``step`` more, so that none is short.
+    """
+    whole = max((size + step // 2) // step - 1, 0)
+    if whole:
+        with cx.body.loop(var, whole * step, step=step):
+            yield var, step
+    yield str(whole * step), size - whole * step
+
+
+def finish_block(
+    cx: KernelContext,
+    finish: Finish,
+    target: str,
+    pitch: int,
+    shape: tuple[int, int],
+    bias: str = "",
+) -> None:
+    """Let rows and columns of sums at ``target``, whose rows are ``pitch`` apart, become results.
+
+    ``bias`` is a pointer to what is added to each row before.
+    """
+    for name, text in finish.support:
+        cx.call(name, text)
+    with cx.body.block(""):
+        cx.body.line(f"float *block = {target};")
+        with cx.body.loop("r", shape[0]), cx.body.loop("q", shape[1]):
+            here = finish.at("r", "q")
+            added = f" + ({bias})[r]" if bias else ""
+            cx.body.line(f"const float sum = block[r * {pitch} + q]{added};")
+            operands = ["sum", *(f"({one.pointer})[0]" for one in here.beside)]
+            for line in here.lines:
+                cx.body.line(line.format(*operands))
+            cx.body.line(f"block[r * {pitch} + q] = {here.text.format(*operands)};")
 
 
 def pointer(cx: KernelContext, name: str) -> str:

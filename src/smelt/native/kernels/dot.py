@@ -60,7 +60,7 @@ def _workspace(instance: Instance, layout: Layout) -> int:
     return width * max(highest(layout.k.size), 1) * instance.type(0).size
 
 
-def _strides_beside(instance: Instance, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+def strides_beside(instance: Instance, shape: tuple[int, ...]) -> tuple[int, ...] | None:
     """Strides by batch dim, row and column of an operand that is read beside the result."""
     dims, result = instance.instruction.attributes["dims"], instance.output_shape()
     assert isinstance(dims, DotDims)
@@ -74,13 +74,15 @@ def _strides_beside(instance: Instance, shape: tuple[int, ...]) -> tuple[int, ..
 def _finishes(instance: Instance, shape: tuple[int, ...]) -> bool:
     layout = layout_of_instance(instance)
     in_vectors = layout is not None and _in_vectors(instance, layout)
-    return in_vectors and _strides_beside(instance, shape) is not None
+    return in_vectors and strides_beside(instance, shape) is not None
 
 
-def _finish(cx: KernelContext, variables: Sequence[str]) -> Finish:
+def finish_beside(cx: KernelContext, variables: Sequence[str]) -> Finish:
+    """What becomes of the sums of one product of the batch, at these variables."""
+
     def beside(position: int) -> Beside:
         operand = cx.input(position)
-        strides = _strides_beside(cx, operand.shape)
+        strides = strides_beside(cx, operand.shape)
         assert strides is not None  # else its step would not be here
         return Beside(at(operand.name, strides[:-2], variables), *strides[-2:])
 
@@ -210,7 +212,7 @@ def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -
             b_k=k.rhs,
             b_n=n.rhs,
             c=at(output.name, [s * m.size * n.size for s in row_major(sizes)], variables),
-            finish=_finish(cx, variables),
+            finish=finish_beside(cx, variables),
             shared="" if in_batch else "columns" if columns else "rows",
         )
         copies = not is_packed and panel_workspace(n.size, k.size, n.rhs) > 0

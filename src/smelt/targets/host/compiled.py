@@ -175,7 +175,7 @@ def was_kept(program: Program) -> bool:
         return False
 
 
-def compile_program(program: Program, waits: bool, only_kept: bool = False) -> Caller | None:
+def compile_program(program: Program, waits: bool = True, only_kept: bool = False) -> Caller | None:
     """What calls a static ``program`` compiled; None if the process ends meanwhile.
 
     ``waits``: whether this is no work of the background; ``only_kept``: whether to give None unless

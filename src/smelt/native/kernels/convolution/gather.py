@@ -123,7 +123,7 @@ def _emit_pointwise(cx: KernelContext, product: Product, pixels: int) -> None:
 def _emit_bands(cx: KernelContext, product: Product, window: Window, channels: int) -> None:
     bands = _bands(cx, window)
     scratch = cx.scratch(product.element)
-    gather = _gather(cx, product.element, window, channels)
+    gather = band_function(cx, product.element, window, channels)
     _, height, wide = window.output
     with cx.body.loop("d", window.output[0]):
         for row in _cuts("h", height, bands.rows):
@@ -138,7 +138,7 @@ def _emit_bands(cx: KernelContext, product: Product, window: Window, channels: i
                     emit_columns(cx, band)
 
 
-def _gather(cx: KernelContext, type_: CType, window: Window, channels: int) -> str:
+def band_function(cx: KernelContext, type_: CType, window: Window, channels: int) -> str:
     """The function that fills a band; rows and columns outside the image become 0."""
     fields = (window.input, window.kernel, window.strides, window.dilations, window.begin)
     letters = zip("ikgdp", fields, strict=True)
