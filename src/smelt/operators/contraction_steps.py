@@ -50,8 +50,16 @@ class _Planner:
     labels: list[Labels] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
 
-    def add(self, op: str, inputs: tuple[int, ...], labels: Sequence[str], **what: object) -> int:
-        self.steps.append(Step(op, inputs, tuple(labels), **what))  # type: ignore[arg-type]
+    def add(
+        self,
+        op: str,
+        inputs: tuple[int, ...],
+        labels: Sequence[str],
+        *,
+        axes: tuple[int, ...] = (),
+        dims: tuple[tuple[int, ...], ...] = (),
+    ) -> int:
+        self.steps.append(Step(op, inputs, tuple(labels), axes, dims))
         self.labels.append(tuple(labels))
         return len(self.labels) - 1
 
@@ -78,7 +86,7 @@ class _Planner:
         return self.add(SQUEEZE if ones else REDUCE, (number,), left, axes=axes)
 
     def product(self, a: int, b: int, wanted: Labels) -> int:
-        """One DotGeneral, whose batch dims come as in ``wanted``, or its sides the other way round.
+        """One DotGeneral, whose batch dims come as in ``wanted``.
 
         Where nothing is summed, it is a product by broadcasting, in the order of ``wanted``.
         """
