@@ -89,6 +89,7 @@ class _Search:
         self.until = time.perf_counter() + seconds * (RACES - 4) / RACES
         self.say: Callable[[str], None] = print
         self.tried: list[dict[str, Any]] = []
+        self.compiled: dict[Setup, OrtArtifact] = {}
         make = lambda at, seed, mode: random_inputs(model, at, seed, mode)  # noqa: E731
         chosen = choose_inputs(interface_of(model), inputs, make, sizes)
         names = [port.name for port in interface_of(model).inputs]
@@ -140,7 +141,11 @@ class _Search:
         return best, artifact
 
     def made(self, setup: Setup) -> OrtArtifact:
-        return setup.artifact(self.model, self.options)
+        """What ``setup`` makes; one after the other, setups of other advice share a compile."""
+        graph = replace(setup, advice=SessionAdvice())
+        if graph not in self.compiled:
+            self.compiled = {graph: graph.artifact(self.model, self.options)}
+        return self.compiled[graph].advised(setup.advice)
 
     def against(self, one: OrtArtifact, other: OrtArtifact, seconds: float) -> Standing:
         """How ``other`` stands against ``one``."""

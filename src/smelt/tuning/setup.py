@@ -12,7 +12,7 @@ from smelt.compiler import compile_model
 from smelt.passes.pipeline import Fixpoint, parse, to_text, without
 from smelt.runtime.session import SessionAdvice
 from smelt.targets.ort import ort
-from smelt.targets.ort.artifact import OrtArtifact, OrtFiles
+from smelt.targets.ort.artifact import OrtArtifact
 
 LEAST = "widen-half{types=bfloat16}"
 """What a source needs to run at all."""
@@ -42,9 +42,7 @@ class Setup:
         target = replace(ort, passes=passes)
         artifact = compile_model(source, target=target, pipeline=text, **given)
         assert isinstance(artifact, OrtArtifact)
-        assert isinstance(artifact.files, OrtFiles)
-        artifact.files.advice = self.advice
-        return artifact
+        return artifact.advised(self.advice)
 
     def graphs_beside(self, artifact: OrtArtifact) -> Iterator[tuple[str, Setup]]:
         """Setups of other graphs, each with one thing left out that did something to this one.

@@ -15,7 +15,7 @@ from smelt.errors import SmeltError
 from smelt.ir import text
 from smelt.runtime.session import SessionAdvice
 from smelt.targets.ort import ort
-from smelt.targets.ort.artifact import OrtArtifact, OrtFiles
+from smelt.targets.ort.artifact import OrtArtifact
 from smelt.targets.ort.saved import open_folder, read_advice
 
 MODEL = "g (float[N,64] x) => (float[N,64] y) { s = Sigmoid(x) m = Mul(x, s) y = Gelu(m) }"
@@ -42,9 +42,9 @@ def test_a_session_is_opened_as_advised() -> None:
 
 
 def test_the_folder_keeps_the_advice(tmp_path: Path) -> None:
-    artifact = _artifact()
-    assert isinstance(artifact.files, OrtFiles)
-    artifact.files.advice = SessionAdvice("basic", without=("GeluFusion",), spinning=False)
+    plain = _artifact()
+    artifact = plain.advised(SessionAdvice("basic", without=("GeluFusion",), spinning=False))
+    assert plain.advice == SessionAdvice()
     names = {path.name for path in artifact.save(tmp_path)}
     assert names == {"model.onnx", "session.json"}
     assert read_advice(tmp_path) == artifact.advice

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -28,6 +30,13 @@ class OrtFiles(ModelFiles):
         self.advice = advice
         self.contents[ADVICE] = self._write_advice
 
+    def with_advice(self, advice: SessionAdvice) -> OrtFiles:
+        """The same model with other advice beside it."""
+        other = copy(self)
+        other.advice = advice
+        other.contents = {**self.contents, ADVICE: other._write_advice}
+        return other
+
     def _write_advice(self, stream: BinaryIO) -> None:
         stream.write((json.dumps(self.advice.to_json(), indent=1) + "\n").encode())
 
@@ -40,6 +49,12 @@ class OrtArtifact(Artifact):
         """With which options ``session`` opens one; it is in the folder, too."""
         assert isinstance(self.files, OrtFiles)
         return self.files.advice
+
+    def advised(self, advice: SessionAdvice) -> OrtArtifact:
+        """The same model, opened as ``advice`` says; its report begins as a copy."""
+        assert isinstance(self.files, OrtFiles)
+        files, report = self.files.with_advice(advice), dict(self.report)
+        return replace(self, files=files, report=report)
 
     def session(self, **changes: Any) -> Session:
         """A session of the model, opened as ``advice`` says but for ``changes``, such as

@@ -65,7 +65,8 @@ def _priced(costs: Costs, choice: Choice, form: str, sizes_of: SizesOf, build: B
 def _rows(value: ir.Value) -> Dim:
     """How many rows ``value`` has, all dims but the last multiplied; None if not known."""
     dims = value.shape.dims[:-1] if value.shape is not None else [None]
-    return math.prod(d for d in dims) if all(isinstance(d, int) for d in dims) else None  # type: ignore[misc]
+    sizes = [dim for dim in dims if isinstance(dim, int)]
+    return math.prod(sizes) if len(sizes) == len(dims) else None
 
 
 def _row_sizes(name: str) -> SizesOf:
