@@ -155,6 +155,16 @@ def test_rows_of_constants_are_not_taken_for_those_of_images() -> None:
         assert in_bands(made, layers, 3) is None
 
 
+def test_an_operand_that_every_band_reads_whole_leaves_the_layers_as_they_are() -> None:
+    made = compile_text(
+        "g (float[1,2,8,8] x) => (float[1,2,8,8] y) { a = Abs(x) b = MatMul(a, x) y = Abs(b) }"
+    ).plan.steps
+    assert isinstance(made, Program)
+    found = list(beginnings(made))
+    assert found
+    assert all(in_bands(made, layers, 3) is None for layers in found)
+
+
 def test_bands_are_stored_into_one_result() -> None:
     made = program(
         f"{weights('w', 4, 4, 3, 3)} a = Conv(x, w) y = MaxPool<kernel_shape = [2,2]>(a)"

@@ -94,7 +94,8 @@ def beginnings(program: Program) -> Iterator[list[Instruction]]:
             outside = [
                 slot
                 for slot in known - {image}
-                if slot in program.outputs or any(id(r) not in inside for r in readers[slot])
+                if slot in program.outputs
+                or any(id(r) not in inside for r in readers.get(slot, ()))
             ]
             if len(layers) > 1 and outside == list(each.outputs):
                 yield list(layers)
@@ -158,7 +159,10 @@ class _Band:
                 if slot in self.program.constants and position in tile.inputs:
                     return None
                 if slot >= 0 and slot not in self.program.constants:
-                    low, high = tile.inputs[position][ROWS]
+                    box_read = tile.inputs.get(position, {})
+                    if box_read.keys() != {ROWS}:
+                        return None  # all of it is read, or a part along another axis
+                    low, high = box_read[ROWS]
                     first, last = self.rows.get(slot, (low, high))
                     self.rows[slot] = min(first, low), max(last, high)
         for each, tile in zip(self.layers, reversed(tiles), strict=True):
