@@ -200,6 +200,40 @@ def test_random_numbers_of_a_fixed_key_are_the_same():
     agree(lambda x: x + jax.random.uniform(jax.random.key(3), x.shape), symbolic("B", 4))
 
 
+def test_an_exported_function_that_is_called_may_compute_with_64_bits():
+    def draw(x):
+        return x + jax.random.normal(jax.random.key(3), x.shape)
+
+    given = exported(draw, symbolic("B", 4))
+    run = smelt.compile(lambda x: given.call(x * 2), "f32[B,4]")
+    for size in (1, 5):
+        x = np.ones((size, 4), np.float32)
+        np.testing.assert_allclose(run(x)[0], draw(x * 2), rtol=1e-5)
+
+
+def test_places_of_the_last_of_equals_are_not_taken_for_argmax():
+    def last(x):
+        def later(a, b):
+            (left, i), (right, j) = a, b
+            first = (left > right) | jnp.isnan(left) | ((left == right) & (i > j))
+            return (
+                jnp.where((left > right) | jnp.isnan(left), left, right),
+                jnp.where(first, i, j),
+            )
+
+        places = lax.broadcasted_iota(jnp.int32, x.shape, 1)
+        return lax.reduce((x, places), (-jnp.inf, jnp.int32(-1)), later, (1,))[1]
+
+    given = exported(last, Struct((2, 3)))
+    x = np.float32([[1, 1, 0], [2, 3, 3]])
+    try:
+        found = smelt.compile(given)(x)[0]
+    except SmeltError as error:
+        assert error.code.startswith("E1")  # noqa: PT017 - either is right, the first place is not
+    else:
+        np.testing.assert_array_equal(found, [1, 2])
+
+
 def test_64_bit_types_stay():
     with jax.enable_x64(True):
         given = export.export(jax.jit(lambda x: x + 1e-12))(jax.ShapeDtypeStruct((2,), "float64"))

@@ -41,7 +41,9 @@ def _is_implemented(equation: compat.Equation) -> bool:
 
 def _apply(equation: compat.Equation, values: list[Any], run: Run) -> list[Any]:
     if equation.primitive.name == EXPORTED:
-        return evaluated(equation.params["exported"], values)
+        # Programs may compute with 64 bits inside, as those do that draw random numbers.
+        with compat.x64(True):
+            return evaluated(equation.params["exported"], values)
     implementation = functools.partial(equation.primitive.impl, **equation.params)
     structs = tuple(compat.struct_of(atom.aval) for atom in equation.invars)
     try:

@@ -121,8 +121,8 @@ def _custom_call(cx: Any, op: Operation, *operands: Any) -> Any:
 
 
 def _dynamic_window(cx: Any, op: Operation, operands: Any) -> Any:
-    x, start, *sizes = operands
-    dims, strides, base, dilation, padding = (cx.dims(op, each) for each in sizes)
+    x, start = map(as_array, operands[:2])
+    dims, strides, base, dilation, padding = (cx.dims(op, each) for each in operands[2:])
     pairs = list(zip(padding[::2], padding[1::2], strict=True))
     (name,) = (str(item.value) for item in op.view.attributes["called_computations"])
     region = cx.functions[name].regions[0]

@@ -101,19 +101,19 @@ class Evaluator:
             reader = READERS.get(op.name)
             if reader is None:
                 raise op.unsupported("no lowering is known for it", "E101")
-            if op.name not in _TAKE_SIZES:
-                operands = [as_array(operand) for operand in operands]
+            count = _DATA.get(op.name, len(operands))
+            operands = [*map(as_array, operands[:count]), *operands[count:]]
             found = reader(self, op, *operands)
         results = found if isinstance(found, list) else [found]
         for value, result in zip(op.view.results, results, strict=True):
             self._known[-1][value] = result
 
 
-_TAKE_SIZES = frozenset(
-    name
-    for name in READERS
-    if name.startswith(("stablehlo.dynamic_", "func."))
-    or name.removeprefix("stablehlo.")
-    in ("real_dynamic_slice", "custom_call", "composite", "while")
-) - {"stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice"}
-"""Operators that take sizes as such; all others take arrays."""
+_DATA: Mapping[str, int] = {
+    **dict.fromkeys(("func.call", "stablehlo.composite", "stablehlo.custom_call"), 0),
+    **dict.fromkeys(("stablehlo.while", "stablehlo.dynamic_iota"), 0),
+    **dict.fromkeys(("stablehlo.dynamic_broadcast_in_dim", "stablehlo.dynamic_reshape"), 1),
+    "stablehlo.real_dynamic_slice": 1,
+    **dict.fromkeys((f"stablehlo.dynamic_{name}" for name in ("pad", "gather", "conv")), 2),
+}
+"""How many operands of an operator are arrays, before those that are sizes; of others, all are."""

@@ -75,21 +75,28 @@ def _is_neutral(operator: str, start: Any) -> bool:
 
 
 def _extremum(region: Any) -> str:
-    """``GT`` for the body of argmax, ``LT`` for that of argmin, else nothing."""
-    names = operators_of(region)
-    if [name.removeprefix("stablehlo.") for name in names] not in (
-        [*_EXTREMUM, "return"],
-        [*(name for name in _EXTREMUM if name != "or"), "return"],
-        [*_EXTREMUM[:1], *_EXTREMUM[3:], "return"],
-    ):
-        return ""
+    """``GT`` for the body of argmax, ``LT`` for that of argmin, else nothing.
+
+    Its arguments are a value and its place, twice. Values without NaN are not compared with
+    themselves.
+    """
     block = region.blocks[0]
-    first = Operation(block.operations[0])
-    operands = list(first.view.operands)
-    if operands != [block.arguments[0], block.arguments[2]]:
-        return ""
-    direction = first.word("comparison_direction")
-    return direction if direction in _EXTREMA else ""
+    names = [name.removeprefix("stablehlo.") for name in operators_of(region)]
+    arguments = list(block.arguments)
+    compared = [
+        (Operation(each).word("comparison_direction"), *map(arguments.index, each.operands))
+        for each in (view.operation for view in block.operations)
+        if each.name == "stablehlo.compare" and all(x in arguments for x in each.operands)
+    ]
+    for direction in _EXTREMA:
+        floats = [(direction, 0, 2), ("NE", 0, 0), ("EQ", 0, 2), ("LT", 1, 3)]
+        integers = [floats[0], *floats[2:]]
+        if (names, compared) in (
+            ([*_EXTREMUM, "return"], floats),
+            ([_EXTREMUM[0], *_EXTREMUM[3:], "return"], integers),
+        ):
+            return direction
+    return ""
 
 
 def _counts(value: Any, axis: int) -> bool:
