@@ -177,6 +177,7 @@ def test_bands_are_stored_into_one_result() -> None:
     assert {each.outputs for each in stores} == {layers[-1].outputs}
 
 
+@pytest.mark.slow
 def test_quantized_layers_in_bands_have_the_same_bits() -> None:
     w = ",".join(str(int(x)) for x in RNG.integers(-9, 9, 4 * 4 * 9))
     quantize = "s = Constant<value_float = 0.1>() z = Constant<value = int8 {3}>() o = Constant<value = int8 {0}>()"
