@@ -36,16 +36,35 @@ def has_run_sizes(program: Program, instruction: Instruction) -> bool:
 
 
 def in_order_of_sizes(given: Program, ordered: Program) -> Program:
-    """``ordered``, unless it reads a size before the instruction that finds it: then ``given``."""
-    known = {str(each.size) for each in given.given}
-    for instruction in ordered.instructions if given.found else ():
-        new = _atoms(ordered, instruction.outputs) - known
-        if not _atoms(ordered, instruction.inputs) <= known | new:
-            return given
+    """``ordered``, unless it reads a size before the instruction that finds it: then ``given``.
+
+    Raises Unsupported E201 if that does so, too.
+    """
+    for program in (ordered, given):
+        early = _early_reader(program)
+        if early is None:
+            return program
+    assert early is not None
+    raise Unsupported(
+        "E201",
+        f"operator {early.op} has no kernel in C for sizes that a run decides",
+        at=f"node {early.origin!r}",
+        why="it has a size that nothing before it finds out",
+        fix=FIX,
+    )
+
+
+def _early_reader(program: Program) -> Instruction | None:
+    """The first instruction with a size that none before it has found, None if all are known."""
+    known = {str(each.size) for each in program.given}
+    for instruction in program.instructions if program.found else ():
+        new = _atoms(program, instruction.outputs) - known
+        if not _atoms(program, instruction.inputs) <= known:
+            return instruction
         if new and instruction.op not in CAPACITIES:
-            return given
+            return instruction
         known |= new
-    return ordered
+    return None
 
 
 def _atoms(program: Program, slots: Iterable[int]) -> set[str]:

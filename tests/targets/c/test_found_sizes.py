@@ -228,6 +228,16 @@ def test_a_declared_size_is_checked() -> None:
         artifact(x, np.array([5, 4]))
 
 
+def test_a_size_outlives_the_result_that_has_it() -> None:
+    """Nobody reads what NonZero finds, but how much it is."""
+    graph = (
+        "g (float[6] x, float[1] v) => (float[N] y) "
+        "{ i = NonZero(x) s = Shape<start=1,end=2>(i) y = Expand(v, s) }"
+    )
+    (y,) = Sized(graph).compile()(np.float32([1, 0, 2, 0, 0, 3]), np.float32([7]))
+    assert y.tolist() == [7, 7, 7]
+
+
 def test_the_header_says_the_greatest_length() -> None:
     header = MODELS["nonzero"].compile().files["model.h"].decode()
     told = dict(re.findall(r"^#define MODEL_(\w+) (\S+)", header, re.M))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Set
 
 from smelt.program.instruction import Instruction, Program
 
@@ -10,12 +10,15 @@ from smelt.program.instruction import Instruction, Program
 def run(program: Program, *, side_effects: Collection[str] = ()) -> bool:
     """Keep what an output needs, and every instruction whose ``op`` is in ``side_effects``.
 
-    An instruction with several results stays if any of them is read. True if anything went.
+    An instruction with several results stays if any of them is read, and one that finds out a size
+    of the run, which others may have without reading it. True if anything went.
     """
     live = set(program.outputs)
+    found = {str(each.size) for each in program.found}
     kept: list[Instruction] = []
     for instruction in reversed(program.instructions):
-        if instruction.op in side_effects or not live.isdisjoint(instruction.outputs):
+        stays = instruction.op in side_effects or _finds(program, instruction, found)
+        if stays or not live.isdisjoint(instruction.outputs):
             live.update(instruction.inputs)
             kept.append(instruction)
     constants = {slot: array for slot, array in program.constants.items() if slot in live}
@@ -23,3 +26,14 @@ def run(program: Program, *, side_effects: Collection[str] = ()) -> bool:
     program.instructions = kept[::-1]
     program.constants = constants
     return changed
+
+
+def _finds(program: Program, instruction: Instruction, found: Set[str]) -> bool:
+    """True if a result has a size among ``found`` that no operand has."""
+    if not found:
+        return False
+    before, after = (
+        {str(dim) for slot in slots if slot >= 0 for dim in program.slots[slot].shape}
+        for slots in (instruction.inputs, instruction.outputs)
+    )
+    return not found.isdisjoint(after - before)
