@@ -204,6 +204,9 @@ KEPT = {
         SCORES + "w = Where(m, s, c) " + END.format("w"), inputs=", bool[5,7] m"),
     "a mask of another length": graph(
         SCORES + "w = Where(m, s, low) " + END.format("w"), inputs=", bool[N,1,L,7] m"),
+    "a mask that may repeat a single key": graph(
+        SCORES + "w = Where(m, s, low) " + END.format("w"), inputs=", bool[5,7] m").replace(
+            "[N,3,7,8] k", "[N,3,K,8] k"),
     "a mask without a dim for batches": graph(
         SCORES + "w = Where(m, s, low) " + END.format("w"), inputs=", bool[3,1,7] m"),
     "a table with an infinity": graph(

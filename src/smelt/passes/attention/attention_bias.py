@@ -39,6 +39,8 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     missing = _missing(bias if mask is None else mask, m["q"], m["keys"])
     if missing is None:
         return Miss("the mask is not proved to broadcast to the scores")
+    if missing[1] and not _as_many(m["keys"], m["v"]):
+        return Miss("it is not proved that there are as many values as keys")
     if mask is None:
         assert bias is not None
         added = _added(bias, m, b)
@@ -52,6 +54,11 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     zero, bottom = (b.constant(np.asarray(number, np.float32)) for number in (0, lowest))
     choices = (zero, bottom) if hidden is None else (bottom, zero)
     return _expanded(b.op("Where", mask, *choices), missing, m, b)
+
+
+def _as_many(keys: ir.Value, v: ir.Value) -> bool:
+    """True if B,H,D,S and B,H,S,D have one S: a mask of several columns may repeat a single key."""
+    return keys.shape is not None and v.shape is not None and same_dim(keys.shape[3], v.shape[2])
 
 
 def _expanded(
