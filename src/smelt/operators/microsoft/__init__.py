@@ -9,12 +9,13 @@ kernels, against which the tests hold both the reference and the body.
 
 from __future__ import annotations
 
-from smelt.operators.microsoft import activations, attention, norms, products, rotary
+from smelt.operators.microsoft import activations, attention, norms, products, quantized, rotary
 
 OPERATORS = (
     *activations.OPERATORS,
     *attention.OPERATORS,
     *norms.OPERATORS,
     *products.OPERATORS,
+    *quantized.OPERATORS,
     *rotary.OPERATORS,
 )
