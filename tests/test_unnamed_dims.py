@@ -31,7 +31,8 @@ def test_a_target_asks_for_them_and_takes_them(model):
         smelt.compile(model, target="c")
     assert caught.value.code == "E401"
     assert caught.value.at[0] == "input 'x' float[x_0,N,4]"
-    assert caught.value.fix == "bind them, for instance: --dim x_0=1 --dim N=1 --dim a_0_0=1"
+    advice = "bind them, for instance: --dim x_0=1 --dim N=1 --dim a_0_0=1"
+    assert caught.value.fix == f"{advice}; or bound them, as in --dim NAME=1..16"
     artifact = smelt.compile(model, target="c", dims={"x_0": 2, "N": 3, "a_0_0": 1})
     assert [list(value.shape) for value in artifact.model.graph.inputs] == [[2, 3, 4], [1, 1, 4]]
 

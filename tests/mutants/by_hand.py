@@ -86,6 +86,14 @@ SHOWN = [
         "w = Where(negative, added, i) c = Clip(w, low, high) y = Equal(w, c) }",
     ),
     Shown(
+        "fold-affine-indices",
+        "passes.tensors.fold_affine_indices:uniform_operand",
+        "np.asarray(number, value.dtype.numpy())",
+        "np.asarray(number + 1, value.dtype.numpy())",
+        "g (float[S] x, int64[B,1] m) => (int64[B,S] y) <int64 zero = {0}, int64 one = {1}> "
+        "{ n = Shape(x) s = Squeeze(n) r = Range(zero, s, one) d = Sub(r, r) y = Add(m, d) }",
+    ),
+    Shown(
         "hoist-bias",
         "passes.simplify.hoist_bias:bias_of_split_rows",
         "(heads, size)).reshape(-1)",

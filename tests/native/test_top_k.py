@@ -69,8 +69,19 @@ def test_places_alone_and_values_alone(target: str) -> None:
         np.testing.assert_array_equal(got, best(x, 2, 1, True)[wanted])
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_a_count_that_is_computed_is_refused(target: str) -> None:
-    graph = "g (float[5] x, int64[1] k) => (float[n] v, int64[n] p) { v, p = TopK(x, k) }"
-    with pytest.raises(SmeltError, match="'k' is computed"):
-        smelt.compile(text.parse(graph, 23), target=target)
+COUNT = "g (float[5] x, int64[1] k) => (float[n] v, int64[n] p) { v, p = TopK(x, k) }"
+
+
+@pytest.mark.parametrize("k", [0, 2, 5])
+def test_a_count_of_the_run_is_told_with_the_results(k: int) -> None:
+    artifact = smelt.compile(text.parse(COUNT, 23), target="c")
+    x = np.array([3, 1, 2, 9, 5], np.float32)
+    values, places = artifact(x, np.array([k]))
+    assert values.tolist() == [9, 5, 3, 2, 1][:k]
+    assert places.tolist() == [3, 4, 0, 2, 1][:k]
+
+
+def test_a_count_of_the_run_is_refused_on_host() -> None:
+    with pytest.raises(SmeltError, match="not known before the model runs") as caught:
+        smelt.compile(text.parse(COUNT, 23), target="host")
+    assert caught.value.code == "E411"

@@ -58,6 +58,7 @@ USERS: dict[LibraryFunction, Callable[[], Fn]] = {
     ),
     library_functions.CONVOLVE: lambda: lambda x: jnp.convolve(x[0, 0], x[0, :, 0]),
     library_functions.LEN: lambda: lambda x: jnp.interp(x, x[0, :, 0], x[1, :, 1]),
+    library_functions.TOEPLITZ: lambda: lambda x: jax.scipy.linalg.toeplitz(x[0, 0]),
     library_functions.JAX_ATTENTION: lambda: _attention,
     library_functions.EQUINOX_ERROR_IF: lambda: _checked,
     library_functions.EQUINOX_ERROR_IF_JIT: lambda: _checked,
