@@ -1,9 +1,8 @@
 """Sizes that each run of a compiled program has of its own, with bounds that are known before.
 
 A ``Size`` takes the place of a number in the code that plans and emits kernels. It adds, multiplies
-and divides, and its text is the expression of C. A comparison is answered where the bounds decide
-it. Where they do not, it raises ``Undecided``: code that would be right at one size and wrong at
-another never becomes a kernel by mistake.
+and divides, and its text is the expression of C. A comparison that the bounds do not decide raises
+``Undecided``: code that would be right at one size only never becomes a kernel by mistake.
 """
 
 from __future__ import annotations
