@@ -11,8 +11,9 @@ import argparse
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import onnx_ir as ir
 from random_graphs.drawing import draw
@@ -36,7 +37,7 @@ class Compiled:
     problems: list[str] = field(default_factory=list)
 
 
-def try_target(seed: int, target: str, focus: str = "", **options: object) -> Compiled:
+def try_target(seed: int, target: str, focus: str = "", **options: Any) -> Compiled:
     """Draw a model, compile it for ``target`` and run it on all that its source can run."""
     source = draw(seed, focus)
     try:
@@ -53,7 +54,9 @@ def try_target(seed: int, target: str, focus: str = "", **options: object) -> Co
     return Compiled(problems=[f"seed {seed}, {target}: {problem}" for problem in problems])
 
 
-def _runs(source: ir.Model, target: str, options: dict[str, object]):  # type: ignore[no-untyped-def]
+def _runs(
+    source: ir.Model, target: str, options: dict[str, Any]
+) -> Callable[[Case], Sequence[Value]]:
     """A function that runs a case, compiled once for each combination of sizes."""
     artifacts: dict[tuple[tuple[str, int], ...], smelt.Artifact] = {}
 
