@@ -9,6 +9,7 @@ from smelt.program.lower.arrays import Array, Steps
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.learned.scores import (
     FLOAT,
+    INT64,
     ML,
     chosen,
     columns,
@@ -32,7 +33,8 @@ def linear_regressor(cx: ProgramBuilder, node: ir.Node) -> None:
 @lowers(f"{ML}::LinearClassifier")
 def linear_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
     """One score a class, or one for two classes, which is that of the second."""
-    m, labels = Steps(cx), labels_of(Steps(cx), node)
+    m = Steps(cx)
+    labels = labels_of(m, node)
     transform = node.attributes.get_string("post_transform", "NONE")
     count = len(floats(node, "intercepts"))
     scores = _products(m, node, count)
@@ -42,13 +44,10 @@ def linear_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
         return
     score = scores.reshape(scores.shape[0])
     two = labels if len(labels) == 2 else np.array([0, 1])
-    m.give(node.outputs[0], m.constant(two).gather(m.op("Greater", score, 0.0).cast(INT)))
+    m.give(node.outputs[0], m.constant(two).gather(m.op("Greater", score, 0.0).cast(INT64)))
     if transform != "NONE":
         raise cx.refuse(f"the post_transform {transform} of one score")
     m.give(node.outputs[1], columns(m, -score + 1.0, score) if len(labels) == 2 else scores)
-
-
-INT = ir.DataType.INT64
 
 
 def _products(m: Steps, node: ir.Node, targets: int) -> Array:

@@ -35,14 +35,15 @@ def svm_regressor(cx: ProgramBuilder, node: ir.Node) -> None:
         x = _kernel(m, node, x, floats(node, "support_vectors").reshape(count, -1))
     result = _products(m, x, coefficients.reshape(1, -1)) + float(floats(node, "rho")[0])
     if told.get_int("one_class", 0):
-        result = m.op("Where", m.op("Greater", result, 0.0), m.op("Add", result * 0.0, 1.0), -1.0)
+        result = m.op("Greater", result, 0.0).cast(FLOAT) * 2.0 - 1.0
     m.give(node.outputs[0], result)
 
 
 @lowers(f"{ML}::SVMClassifier")
 def svm_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
     """Each pair of classes votes by one score; without support vectors, each class has a score."""
-    m, labels = Steps(cx), labels_of(Steps(cx), node)
+    m = Steps(cx)
+    labels = labels_of(m, node)
     if len(floats(node, "prob_a")):
         raise cx.refuse(
             "probabilities, which an iteration fits to the scores of the pairs",
