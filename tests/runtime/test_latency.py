@@ -1,36 +1,63 @@
 """Latency is measured for all models in one run."""
 
-import time
+import itertools
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
+import pytest
+from clocks import Clock, a_second_per_node
 
+from smelt.runtime import latency
 from smelt.runtime.latency import measure_latency, take_turns
 
 
-def test_one_median_a_model_and_the_larger_model_is_slower():
+def test_one_median_a_model(monkeypatch: pytest.MonkeyPatch):
     header = '<ir_version: 10, opset_import: ["" : 20]>\n'
     small = ir.from_onnx_text(
         header + "g (float[64,64] x) => (float[64,64] y) { y = MatMul(x, x) }"
     )
     body = " ".join(f"x{i + 1} = MatMul(x{i}, x{i})" for i in range(40))
     large = ir.from_onnx_text(header + f"g (float[64,64] x0) => (float[64,64] x40) {{ {body} }}")
-    quick, slow = measure_latency([small, large], [np.zeros((64, 64), np.float32)], rounds=9)
-    assert 0 < quick < slow
+    values = [np.zeros((64, 64), np.float32)]
+    assert all(seconds > 0 for seconds in measure_latency([small, large], values, rounds=3))
+    clock = a_second_per_node(monkeypatch)
+    monkeypatch.setattr(latency, "take_turns", partial(take_turns, clock=clock))
+    assert measure_latency([small, large], values, rounds=9) == [1, 40]
+
+
+def test_each_round_runs_each_once_and_every_other_one_backwards():
+    order: list[str] = []
+    runs = [partial(order.append, "a"), partial(order.append, "b")]
+    take_turns(runs, rounds=3, clock=Clock())
+    assert "".join(order) == "aabb" + "ab" + "ba" + "ab"
 
 
 def test_the_interval_of_the_ratio_is_that_of_order_statistics():
-    timings = take_turns([lambda: time.sleep(0.0002), lambda: time.sleep(0.002)], rounds=12)
+    clock = Clock()
+    pace = itertools.cycle([2.0, 2.5, 1.5, 3.0])
+
+    def uneven():
+        clock.now += next(pace)
+
+    timings = take_turns([clock.taking(1.0), uneven], rounds=12, clock=clock)
     assert timings[0].interval == (1, 1)
     assert not timings[0].differs
-    low, high = timings[1].interval
-    assert 1 < low <= timings[1].ratio <= high
+    assert timings[1].interval == (1.5, 3)  # the third smallest and the third largest of twelve
+    assert timings[1].ratio == 2.25
     assert timings[1].differs
-    assert timings[1].minimum <= timings[1].median
+    assert (timings[1].minimum, timings[1].median) == (1.5, 2.25)
 
 
 def test_too_few_rounds_tell_nothing():
-    [_, timing] = take_turns([lambda: None, lambda: time.sleep(0.001)], rounds=3)
+    clock = Clock()
+    [_, timing] = take_turns([clock.taking(1.0), clock.taking(2.0)], rounds=3, clock=clock)
     assert timing.interval is None
     assert timing.differs is None
     assert len(timing.seconds) == 3
+
+
+def test_a_run_shorter_than_a_tick_of_the_clock_has_a_ratio():
+    clock = Clock()
+    [first, second] = take_turns([lambda: None, clock.taking(1.0)], rounds=3, clock=clock)
+    assert (first.minimum, second.ratio) == (1e-9, 1e9)

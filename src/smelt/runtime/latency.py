@@ -28,6 +28,10 @@ SMALLEST = 0.01
 """A difference that is called one: caches and clocks move the same model by as much."""
 
 
+SHORTEST = 1e-9
+"""Seconds of a run that is over before the clock moves: some clocks move every 16 ms."""
+
+
 @dataclass(frozen=True)
 class Timing:
     """Seconds of each run of one of several that took turns, and how it compares with the first.
@@ -91,7 +95,7 @@ def take_turns(
         for times, run in pairs if done % 2 == 0 else reversed(pairs):
             begin = clock()
             run()
-            times.append(clock() - begin)
+            times.append(max(clock() - begin, SHORTEST))
     return [_timing(times, taken[0]) for times in taken]
 
 

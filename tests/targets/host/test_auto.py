@@ -193,7 +193,7 @@ def test_a_process_that_ends_waits_for_no_compiler_and_leaves_nothing(
     make().save(tmp_path / "out")
     command = [sys.executable, "-c", ONCE, str(tmp_path / "out"), str(started)]
     told = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert time.time() - float(told.stdout) < 5
+    assert time.time() - float(told.stdout) < 40  # seconds of the 60 that the compiler takes
     assert not told.stderr
     assert not [path for path in (tmp_path / "cache").iterdir() if path.is_dir()]
     with pytest.raises(ProcessLookupError):
