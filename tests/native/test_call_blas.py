@@ -89,21 +89,35 @@ def test_what_blas_cannot_read(lhs: Shape, rhs: Shape, dims: DotDims, dtype: ir.
     assert program.instructions[0].op == "DotGeneral"
 
 
+TURNED = DotDims((0,), (0,))
+FLOAT, DOUBLE = ir.DataType.FLOAT, ir.DataType.DOUBLE
+
+
 @pytest.mark.parametrize(
-    ("lhs", "rhs", "dtype", "called"),
+    ("lhs", "rhs", "dims", "dtype", "called"),
     [
-        ((128, 128), (128, 128), ir.DataType.FLOAT, False),
-        ((128, 256), (256, 256), ir.DataType.FLOAT, True),
-        ((64, 64), (64, 64), ir.DataType.DOUBLE, True),
-        ((4, 4096), (4096, 4096), ir.DataType.FLOAT, False),
+        ((128, 256), (256, 256), MATMUL, FLOAT, False),
+        ((64, 64), (64, 64), MATMUL, DOUBLE, True),
+        ((4, 4096), (4096, 4096), MATMUL, FLOAT, False),
+        ((4096, 2048), (2048, 64), MATMUL, FLOAT, True),
+        ((64, 16384), (16384, 64), MATMUL, FLOAT, True),
+        ((1024, 64), (1024, 128), TURNED, FLOAT, True),
+        ((128, 256), (128, 256), TURNED, FLOAT, False),
     ],
 )
-def test_large_products_are_called(
-    lhs: Shape, rhs: Shape, dtype: ir.DataType, called: bool
+def test_what_tiles_are_slower_at_is_called(
+    lhs: Shape, rhs: Shape, dims: DotDims, dtype: ir.DataType, called: bool
 ) -> None:
-    program = product(lhs, rhs, MATMUL, dtype)
+    program = product(lhs, rhs, dims, dtype)
     call_blas.call_blas(program)
     assert (program.instructions[0].op == GEMM) is called
+
+
+def test_long_sums_with_a_constant_are_not() -> None:
+    program = product((64, 16384), (16384, 64), MATMUL)
+    program.constants[1] = np.zeros((16384, 64), np.float32)
+    call_blas.call_blas(program)
+    assert program.instructions[0].op == "DotGeneral"
 
 
 @pytest.mark.slow  # compiles C
@@ -113,6 +127,7 @@ def test_large_products_are_called(
 def test_it_computes_the_same(lhs, rhs, dims, left, right, dtype, monkeypatch) -> None:
     monkeypatch.setattr(call_blas, "WORTH", {"float": 0, "double": 0})
     monkeypatch.setattr(call_blas, "FEWEST", 0)
+    monkeypatch.setattr(call_blas, "LARGEST_LEFT", 0)
     program = product(lhs, rhs, dims, dtype)
     rng = np.random.default_rng(0)
     x, y = (rng.standard_normal(shape).astype(dtype.numpy()) for shape in (lhs, rhs))

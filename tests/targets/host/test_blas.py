@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+from smelt.native import call_blas as choice
 from smelt.native.call_blas import call_blas
 from smelt.native.fuse_elementwise import fuse_elementwise
 from smelt.native.in_process import source_of
@@ -23,6 +24,12 @@ RNG = np.random.default_rng(0)
 @pytest.fixture(params=["native"])
 def engine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
+
+
+@pytest.fixture(autouse=True)
+def is_preferred(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small products stand for those that BLAS is faster at."""
+    monkeypatch.setattr(choice, "LARGEST_LEFT", 0)
 
 
 def called(artifact) -> dict[str, tuple[str, ...]]:

@@ -53,7 +53,7 @@ def _workspace(instance: Instance, layout: Layout) -> int:
     if _is_packed(instance, layout):
         return 0
     if _in_vectors(instance, layout):
-        return panel_workspace(layout.n.size, layout.k.size, layout.n.rhs)
+        return panel_workspace(layout.m.size, layout.n.size, layout.k.size, layout.n.rhs)
     if not _is_copied(layout):
         return 0
     width = padded(_panel(instance, layout))
@@ -215,7 +215,7 @@ def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -
             finish=finish_beside(cx, variables),
             shared="" if in_batch else "columns" if columns else "rows",
         )
-        copies = not is_packed and panel_workspace(n.size, k.size, n.rhs) > 0
+        copies = not is_packed and panel_workspace(m.size, n.size, k.size, n.rhs) > 0
         scratch = [cx.scratch(lhs.type)] if copies else []
         vector_dot.emit(cx, product, packed=is_packed, scratch=scratch)
 

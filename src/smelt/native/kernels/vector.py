@@ -29,7 +29,14 @@ PRELUDE = """#if defined(__GNUC__)
 #if LANES > 1
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int32_t mask __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 #define NOT_BELOW_0(v) ((vec)((mask)(v) & ~((v) < 0)))
+#if defined(__clang__)
+#define MIXED(v, w, i, j, k, l) __builtin_shufflevector(v, w, i, j, k, l)
+#else
+typedef int32_t places __attribute__((vector_size(16)));
+#define MIXED(v, w, i, j, k, l) __builtin_shuffle(v, w, (places){ i, j, k, l })
+#endif
 #else
 typedef float vec;
 #define NOT_BELOW_0(v) ((v) < 0 ? 0 : (v))
@@ -42,7 +49,7 @@ typedef float vec;
 #define HOLD(v) __asm__("" : "+x"(v))
 #endif
 """
-"""``vec`` holds ``LANES`` floats, at any address; NaN is not below 0. Functions that fill all
-registers stand ``APART``: inside another, what that one holds would drive their sums out. ``HOLD``
-keeps a vector in a register, where gcc would load it anew for each product that reads it, which
-takes longer than the products."""
+"""``vec`` holds ``LANES`` floats, ``four`` four, at any address; ``MIXED`` takes elements of two of
+the latter. NaN is not below 0. Functions that fill all registers stand ``APART``: inside another,
+what that one holds would drive their sums out. ``HOLD`` keeps a vector in a register, where gcc
+would load it anew for each product that reads it, which takes longer than the products."""

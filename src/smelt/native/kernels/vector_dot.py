@@ -1,26 +1,38 @@
 """Products of float matrices in vector tiles: rows of the left side by panels of the right.
 
 A constant right side is laid out in panels when the model is compiled. One that is computed is
+copied into scratch space, a panel at a time, if there are rows enough to make up for it. Else it is
 read where it lies if its columns are neighbours and enough for the widest tile; the last columns
-then overlap those before. Any other is copied into scratch space, a panel at a time.
+then overlap those before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
 
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.vector import MOST_LANES
-from smelt.native.kernels.vector_tile import STRIDED, Finish, Tile, even_parts
+from smelt.native.kernels.vector import MOST_LANES, PRELUDE
+from smelt.native.kernels.vector_tile import (
+    MORE_SUMS,
+    STRIDED,
+    WIDE,
+    Finish,
+    Tile,
+    by_registers,
+    even_parts,
+)
 from smelt.native.writer import Writer
 from smelt.program.run_sizes import Size, highest, lowest, same
 
 ROWS = 6
+WIDE_ROWS = MORE_SUMS // 2
+"""Rows of a tile, and where there are 32 registers."""
+
 RUN_ROWS = (6, 3, 1)
 """Rows of tiles where the run decides how many there are."""
 MOST_VECTORS = 8
@@ -50,6 +62,11 @@ class Matrices:
     shared: str = ""
 
 
+COPIED_ROWS, NEAR_COLUMNS = 32, 2 * PANEL
+"""Rows from which a right side is copied that could be read, if it has more columns than these:
+rows of more lie too far apart for processors to fetch them beforehand."""
+
+
 def vectors_for(rows: int) -> int:
     """The fewer rows, the more vectors: sums enough to keep multipliers busy."""
     return MOST_VECTORS if same(rows, 1) else 4 if highest(rows) <= 3 else 2
@@ -60,9 +77,11 @@ def panel_for(rows: int) -> int:
     return PANEL * 2 if highest(rows) <= 3 else PANEL
 
 
-def panel_workspace(n: int, k: int, stride: int) -> int:
+def panel_workspace(m: int, n: int, k: int, stride: int) -> int:
     """Scratch bytes for a right side that is no constant."""
-    return 0 if same(stride, 1) and lowest(n) >= PANEL else 4 * PANEL * max(highest(k), 1)
+    readable = same(stride, 1) and lowest(n) >= PANEL
+    many = lowest(m) >= COPIED_ROWS and lowest(n) > NEAR_COLUMNS
+    return 0 if readable and not many else 4 * PANEL * max(highest(k), 1)
 
 
 def pack(matrix: np.ndarray, rows: int) -> np.ndarray:
@@ -88,7 +107,26 @@ def emit_packed(cx: KernelContext, p: Matrices) -> None:
         with body.block(f"for (ptrdiff_t l = 0; l < width && j + l < {p.n}; l += {lanes})"):
             body.line(f"const ptrdiff_t left = (j + width < {p.n} ? j + width : {p.n}) - j - l;")
             b = f"{p.b} + j * {p.k} + l"
-            _emit_rows(cx, p, b, "width", "j + l", f"0, left < {lanes} ? left : {lanes}")
+            with _narrow(cx, p, panel, b, "width"):
+                _emit_rows(cx, p, b, "width", "j + l", f"0, left < {lanes} ? left : {lanes}")
+
+
+@contextmanager
+def _narrow(cx: KernelContext, p: Matrices, panel: int, b: str, pitch: str) -> Iterator[None]:
+    """Around the tiles of ``left`` columns: where one vector holds all that a last panel has, as
+    there only are with more registers, tiles of one stand in for them."""
+    has_one = isinstance(cast(object, p.n), int) and 0 < p.n % panel <= NARROW
+    if not has_one:
+        yield
+        return
+    cx.call("LANES", PRELUDE)
+    cx.body.line(f"#if {WIDE}")
+    with cx.body.block("if (left <= LANES)"):
+        _emit_rows(cx, p, b, pitch, "j + l", "0, left", 1)
+    cx.body.line("else")
+    cx.body.line("#endif")
+    with cx.body.block(""):
+        yield
 
 
 def emit_direct(cx: KernelContext, p: Matrices) -> None:
@@ -103,14 +141,16 @@ def emit_direct(cx: KernelContext, p: Matrices) -> None:
 def emit_copied(cx: KernelContext, p: Matrices, scratch: str) -> None:
     """A right side that is copied, a panel at a time."""
     body = cx.body
-    copy = _copy(cx)
+    copy = _copy(cx, same(p.b_k, 1) and not same(p.b_n, 1))
     with _columns(cx, p, PANEL):
         body.line(f"const ptrdiff_t wide = {p.n} - j < {PANEL} ? {p.n} - j : {PANEL};")
         b = f"{p.b} + j * {p.b_n}"
         body.line(f"{copy}({b}, {scratch}, {p.k}, wide, {p.b_k}, {p.b_n});")
         with body.block("for (ptrdiff_t l = 0; l < wide; l += 2 * LANES)"):
-            stored = "0, wide - l < 2 * LANES ? wide - l : 2 * LANES"
-            _emit_rows(cx, p, f"{scratch} + l", str(PANEL), "j + l", stored, 2)
+            body.line("const ptrdiff_t left = wide - l;")
+            stored = "0, left < 2 * LANES ? left : 2 * LANES"
+            with _narrow(cx, p, PANEL, f"{scratch} + l", str(PANEL)):
+                _emit_rows(cx, p, f"{scratch} + l", str(PANEL), "j + l", stored, 2)
 
 
 def _columns(cx: KernelContext, p: Matrices, step: int | str) -> AbstractContextManager[None]:
@@ -124,20 +164,24 @@ def _emit_rows(
 ) -> None:
     columns, finish = vectors or vectors_for(p.m), p.finish.at("i", j)
 
-    def tile(rows: int) -> None:
+    def tile(rows: int, when: str = WIDE if columns == 1 else "") -> None:
         a = f"{p.a} + i * {p.a_m}"
         arguments = [str(p.k), a, str(p.a_m), str(p.a_k), b, b_k]
-        made = Tile(rows, columns, STRIDED, "", finish)
+        made = Tile(rows, columns, STRIDED, "", finish, when=when)
         made.call(cx, arguments, f"{p.c} + i * {p.n} + {j}", p.n, stored)
 
     if isinstance(cast(object, p.m), Size):
         _emit_run_rows(cx, p.m, tile)
         return
     loop = cx.body.shared_loop if p.shared == "rows" else cx.body.loop
-    for part in even_parts(p.m, ROWS):
-        end = part.first + part.length * part.count
-        with loop("i", end, part.first, part.length):
-            tile(part.length)
+    few, many = even_parts(p.m, ROWS), even_parts(p.m, WIDE_ROWS)
+    if columns != 2:
+        few = many = many if columns == 1 else few
+    for when, parts in by_registers(cx.body, few, many):
+        for part in parts:
+            end = part.first + part.length * part.count
+            with loop("i", end, part.first, part.length):
+                tile(part.length, WIDE if columns == 1 else when)
 
 
 def _emit_run_rows(cx: KernelContext, rows: int, tile: Callable[[int], None]) -> None:
@@ -149,17 +193,50 @@ def _emit_run_rows(cx: KernelContext, rows: int, tile: Callable[[int], None]) ->
                 tile(length)
 
 
-def _copy(cx: KernelContext) -> str:
-    """A function that copies a panel; columns beyond those that exist are 0."""
+def _copy(cx: KernelContext, turned: bool) -> str:
+    """A function that copies a panel; columns beyond those that exist are 0.
+
+    ``turned``: whether the elements of a column are neighbours.
+    """
+    name = "copy_turned" if turned else "copy_panel"
+    cx.call("LANES", PRELUDE)
     out = Writer()
-    out.line("static void copy_panel(const float *restrict b, float *restrict to, ptrdiff_t kn,")
+    out.line(f"static void {name}(const float *restrict b, float *restrict to, ptrdiff_t kn,")
     out.line("    ptrdiff_t wide, ptrdiff_t bk, ptrdiff_t bn)")
-    with out.block(""), out.loop("k", "kn"):
-        with out.loop("n", "wide"):
-            out.line(f"to[k * {PANEL} + n] = b[k * bk + n * bn];")
-        with out.loop("n", PANEL, "wide"):
-            out.line(f"to[k * {PANEL} + n] = 0;")
-    return cx.call("copy_panel", out.text())
+    with out.block(""):
+        out.line("ptrdiff_t k = 0;")
+        if turned:
+            out.lines(TURN)
+        with out.block("for (; k < kn; ++k)"):
+            with out.loop("n", "wide"):
+                out.line(f"to[k * {PANEL} + n] = b[k * bk + n * bn];")
+            with out.loop("n", PANEL, "wide"):
+                out.line(f"to[k * {PANEL} + n] = 0;")
+    return cx.call(name, out.text())
+
+
+TURN = f"""#if LANES > 1
+for (; k + 4 <= kn; k += 4) {{
+    ptrdiff_t n = 0;
+    for (; n + 4 <= wide; n += 4) {{
+        const float *from = b + n * bn + k;
+        const four r0 = *(const four *)from, r1 = *(const four *)(from + bn);
+        const four r2 = *(const four *)(from + 2 * bn), r3 = *(const four *)(from + 3 * bn);
+        const four low0 = MIXED(r0, r1, 0, 4, 1, 5), high0 = MIXED(r0, r1, 2, 6, 3, 7);
+        const four low1 = MIXED(r2, r3, 0, 4, 1, 5), high1 = MIXED(r2, r3, 2, 6, 3, 7);
+        float *at = to + k * {PANEL} + n;
+        *(four *)at = MIXED(low0, low1, 0, 1, 4, 5);
+        *(four *)(at + {PANEL}) = MIXED(low0, low1, 2, 3, 6, 7);
+        *(four *)(at + {2 * PANEL}) = MIXED(high0, high1, 0, 1, 4, 5);
+        *(four *)(at + {3 * PANEL}) = MIXED(high0, high1, 2, 3, 6, 7);
+    }}
+    for (; n < {PANEL}; ++n)
+        for (ptrdiff_t i = k; i < k + 4; ++i)
+            to[i * {PANEL} + n] = n < wide ? b[i + n * bn] : 0;
+}}
+#endif
+"""
+"""Four columns at a time of four elements each, turned in registers."""
 
 
 def emit(cx: KernelContext, p: Matrices, *, packed: bool, scratch: Sequence[str] = ()) -> None:

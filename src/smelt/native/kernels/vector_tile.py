@@ -19,6 +19,9 @@ from smelt.program.run_sizes import same
 SUMS = 12
 """Vectors of sums that a tile keeps."""
 
+WIDE, MORE_SUMS = "LANES == 16", 16
+"""As the preprocessor says it, where there are 32 registers, and the sums that are kept there."""
+
 
 @dataclass(frozen=True, slots=True)
 class Beside:
@@ -111,7 +114,8 @@ class Tile:
     """A tile function: ``rows`` by ``vectors``, over a ``walk``, from ``start`` to ``finish``.
 
     ``start`` is ``row`` or ``column`` if a parameter holds a number for each, which the sums start
-    from. The strides of C are ``row`` and ``column``, constants if they are numbers.
+    from. The strides of C are ``row`` and ``column``, constants if they are numbers. It is only
+    called under ``when``, a condition of the preprocessor.
     """
 
     rows: int
@@ -120,6 +124,7 @@ class Tile:
     start: str = ""
     finish: Finish = field(default_factory=Finish)
     column: int = 1
+    when: str = ""
 
     def declare(self, cx: KernelContext) -> str:
         """The name of the function, which is added to those that the kernel calls."""
@@ -128,6 +133,8 @@ class Tile:
             cx.call(*support)
         text = self._text()
         name = f"tile_{self.walk.name}_{self.rows}x{self.vectors}_"
+        if self.when:
+            text = f"#if {self.when}\n{text}#endif\n"
         name += hashlib.sha256(text.encode()).hexdigest()[:6]
         return cx.call(name, text.replace("TILE", name, 1))
 
@@ -247,6 +254,20 @@ def plus(pointer: str, position: str, stride: int) -> str:
     if position == "0" or same(stride, 0):
         return pointer
     return f"{pointer} + {position}" if same(stride, 1) else f"{pointer} + ({position}) * {stride}"
+
+
+def by_registers(
+    body: Writer, few: Sequence[Part], many: Sequence[Part]
+) -> Iterator[tuple[str, Sequence[Part]]]:
+    """``few``, and where there are more registers ``many``, each with when it is compiled: what is
+    written in turn stands for either."""
+    if few == many:
+        yield "", few
+        return
+    for when, head, parts in ((WIDE, f"#if {WIDE}", many), (f"!({WIDE})", "#else", few)):
+        body.line(head)
+        yield when, parts
+    body.line("#endif")
 
 
 @dataclass(frozen=True, slots=True)
