@@ -30,7 +30,7 @@ class Sized:
 
     @property
     def model(self) -> ir.Model:
-        return with_values(self.graph, 18, self.values)
+        return with_values(self.graph, 19, self.values)
 
     def compile(self, **options: object) -> Artifact:
         return smelt.compile(self.model, target="c", dims=dict(self.bounds), **options)

@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from both_targets import BothTargets, by_reference, by_runtime
-from c_library import random_inputs
+from c_library import compile_text, random_inputs
 
 from smelt.errors import SmeltError
-from smelt.ir import text
-from smelt.ir.shapes import ShapeInference
-from smelt.program.lower import lower
 
 UP, DOWN, AXES = "float[4] s = {1,1,2,1.7}", "float[4] s = {1,1,0.6,0.5}", "float[2] s = {1.3,2.6}"
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
@@ -103,10 +100,6 @@ def test_the_same_before_resize_named_its_coordinates() -> None:
         library.check_both(name, random_inputs(library.models[name].source))
 
 
-def test_sizes_that_come_at_run_time_are_refused() -> None:
-    model = text.parse(
-        "g (float[1,1,3,4] x, int64[4] s) => (float[A,B,C,D] y) { y = Resize(x, , , s) }"
-    )
-    ShapeInference(model).infer_model()
-    with pytest.raises(SmeltError, match="'sizes' is computed while the model runs"):
-        lower(model)
+def test_sizes_that_come_at_run_time_need_a_bound() -> None:
+    with pytest.raises(SmeltError, match="E411 the size _d0 of 'y'"):
+        compile_text("g (float[3] x, int64[1] s) => (float[A] y) { y = Resize(x, , , s) }")

@@ -25,8 +25,9 @@ FEW = 0.02
 three perturbed runs of an ill-conditioned element move together by chance."""
 
 
-NOISE = 1e-5
-"""What a normalization may make of a row of one number, where only rounding is left to divide."""
+NOISE = 1e-4
+"""What a normalization may make of a row of one number, where only rounding is left to divide: some
+units in the last place of a number near 1, by the root of an epsilon of 1e-5, by a scale."""
 
 LARGE = 1e18
 """The square of more overflows in float32: an infinity that one order of steps has, another has

@@ -12,12 +12,14 @@ import numpy as np
 from smelt.native.kernels.instance import Instance
 from smelt.native.repeated import is_repeated, once
 from smelt.program.instruction import Instruction, Program
+from smelt.program.run_sizes import Size
 
 
 def fold_movement(program: Program) -> None:
     """Let an Expand, a Transpose, a Reshape of a constant, and a Shape be constants.
 
-    An Expand that the program returns is left: writing it takes no weights.
+    An Expand that the program returns is left: writing it takes no weights; and so is one to sizes
+    that each run has of its own.
     """
     kept: list[Instruction] = []
     for instruction in program.instructions:
@@ -38,7 +40,7 @@ def _folded(program: Program, instruction: Instruction) -> np.ndarray | None:
             return None
         return np.asarray(sizes, dtype=np.int64)
     source = program.constants.get(instruction.inputs[0]) if instruction.inputs else None
-    if source is None:
+    if source is None or any(isinstance(size, Size) for size in instance.output_shape()):
         return None
     if instruction.op == "Transpose":
         return _dense_or_repeated(source.transpose(instance.ints("perm")))

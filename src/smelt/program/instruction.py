@@ -49,6 +49,10 @@ TILE_AT_RUN_TIME = "smelt::TileAtRunTime"
 TOP_K_AT_RUN_TIME = "smelt::TopKAtRunTime"
 """A TopK whose second input holds how many."""
 
+RUNNING_AT_RUN_TIME = "smelt::RunningAtRunTime"
+"""A CumSum or CumProd whose second input holds the axis. Attributes: ``running``, which of the two,
+``exclusive`` and ``reverse``."""
+
 AT_RUN_TIME = (
     REDUCE_AT_RUN_TIME,
     EXPAND_AT_RUN_TIME,

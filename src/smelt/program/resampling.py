@@ -3,6 +3,7 @@
 Resize is separable: each axis on its own reads a few rows of the source for each row of the
 result. Formulas are those of ONNX's Resize. Where a rounding decides which row is read, coordinates
 are computed in float32 in the order of ONNX Runtime, so that it is the same row; else in float64.
+Formulas are read by NumPy where scales are constants, and as instructions where data tell them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+
+from smelt.operators.formula import Arrays, Number
+from smelt.operators.formula.symbolic import Writer
 
 CROP = "tf_crop_and_resize"
 
@@ -40,6 +44,16 @@ class Sampling:
         """The sampling among the attributes of an instruction."""
         return cls(**{name: attributes[name] for name in cls.__slots__})
 
+    @property
+    def in_float32(self) -> bool:
+        """Whether a rounding of the places decides which rows are read."""
+        return self.mode == "nearest" or self.coordinates == CROP
+
+    def first_tap(self, shrunk: float) -> int:
+        """The first row that has a weight, from the one before a place on; as many follow it."""
+        reach = 1 if self.mode == "linear" else 2
+        return int(np.floor(-reach / shrunk)) + 1
+
     def attributes(self) -> dict[str, Any]:
         """Itself as attributes of an instruction."""
         return asdict(self)
@@ -64,7 +78,8 @@ def taps(sampling: Sampling, size: int, count: int) -> Taps:
     if sampling.coordinates == CROP:
         outside = (at < 0) | (at > size - 1)
     if sampling.mode == "nearest":
-        rows = np.clip(_nearest(sampling.nearest, at), 0, size - 1)
+        chosen = np.asarray(nearest_of(Arrays(), sampling.nearest, at), np.int64)
+        rows = np.clip(chosen, 0, size - 1)
         return Taps(rows[:, None], np.ones((count, 1)), outside)
     rows, weights = _neighbours(sampling, at.astype(np.float64), size, count)
     beyond = (rows < 0) | (rows >= size)
@@ -77,43 +92,69 @@ def taps(sampling: Sampling, size: int, count: int) -> Taps:
 
 def coordinates(sampling: Sampling, size: int, count: int) -> Any:
     """Where each row of the result lies in the source."""
-    decides = sampling.mode == "nearest" or sampling.coordinates == CROP
-    F: Any = np.float32 if decides else np.float64  # noqa: N806 - a type
-    i, half = np.arange(count, dtype=F), F(0.5)
+    F: Any = np.float32 if sampling.in_float32 else np.float64  # noqa: N806 - a type
     scale = F(count) / F(size) if sampling.scale is None else F(sampling.scale)
     length = F(count) if sampling.scale is None else scale * F(size)
-    match sampling.coordinates:
+    numbers = (np.arange(count, dtype=F), F(size), F(count), scale, length)
+    with np.errstate(all="ignore"):
+        return place_of(
+            Arrays(), sampling.coordinates, *numbers, F(sampling.start), F(sampling.end)
+        )
+
+
+def place_of(
+    m: Writer[Number],
+    mode: str,
+    i: Number,
+    size: Number,
+    count: Number,
+    scale: Number,
+    length: Number,
+    start: Number,
+    end: Number,
+) -> Number:
+    """The formula of ONNX for row ``i``; ``length`` is the size times the scale, before it is
+    rounded to ``count``."""
+    match mode:
         case "asymmetric":
             return i / scale
         case "tf_half_pixel_for_nn":
-            return (i + half) / scale
+            return (i + 0.5) / scale
         case "align_corners":
-            return i * F(size - 1) / (length - F(1)) if length != 1 else 0 * i
+            return m.op("Where", m.op("Equal", length, 1), i * 0, i * (size - 1) / (length - 1))
         case "pytorch_half_pixel":
-            return (i + half) / scale - half if length > 1 else 0 * i
+            return m.op("Where", length > 1, (i + 0.5) / scale - 0.5, i * 0)
         case "tf_crop_and_resize":
-            start, end, last = F(sampling.start), F(sampling.end), F(size - 1)
-            if length == 1:
-                return half * (start + end) * last + 0 * i
-            return start * last + i * (end - start) * last / (length - F(1))
+            middle = (start + end) * 0.5 * (size - 1) + i * 0
+            many = start * (size - 1) + i * (end - start) * (size - 1) / (length - 1)
+            return m.op("Where", m.op("Equal", length, 1), middle, many)
         case "half_pixel_symmetric":
-            offset = F(size) / F(2) * (F(1) - F(count) / length)
-            return offset + (i + half) / scale - half
-    return (i + half) / scale - half
+            offset = size / 2 * (1 - count / length)
+            return offset + (i + 0.5) / scale - 0.5
+    return (i + 0.5) / scale - 0.5
 
 
-def _nearest(rounding: str, at: np.ndarray) -> np.ndarray:
-    below = chosen = np.floor(at)
+def nearest_of(m: Writer[Number], rounding: str, at: Number) -> Number:
+    """The row that is read for a place between rows."""
+    below = m.op("Floor", at)
     match rounding:
         case "floor":
-            pass
+            return below
         case "ceil":
-            chosen = np.ceil(at)
+            return m.op("Ceil", at)
         case "round_prefer_ceil":
-            chosen = below + (at - below >= 0.5)
-        case _:
-            chosen = below + (at - below > 0.5)
-    return np.asarray(chosen, np.int64)
+            return m.op("Where", at - below >= 0.5, below + 1, below)
+    return m.op("Where", at - below > 0.5, below + 1, below)
+
+
+def weight_of(m: Writer[Number], mode: str, distance: Number, cubic: float) -> Number:
+    """The weight of a row at a ``distance``; that of Keys with the parameter ``cubic``."""
+    if mode == "linear":
+        return m.op("Max", 1 - distance, 0)
+    x, a = distance, cubic
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    return m.op("Where", x <= 1, near, m.op("Where", x < 2, far, 0))
 
 
 def _neighbours(
@@ -122,22 +163,12 @@ def _neighbours(
     """The rows around each coordinate, maybe beyond the ends, and their weights."""
     scale = count / size if sampling.scale is None else sampling.scale
     shrunk = min(scale, 1.0) if sampling.antialias else 1.0
-    reach = 1 if sampling.mode == "linear" else 2
-    first = int(np.floor(-reach / shrunk)) + 1
+    first = sampling.first_tap(shrunk)
     # A coordinate on a row counts as the end of the span before it, as in the specification.
     base = np.ceil(at).astype(np.int64) - 1
     rows = base[:, None] + np.arange(first, 2 - first)
     distance = np.abs(rows - at[:, None]) * shrunk
-    if sampling.mode == "linear":
-        return rows, np.clip(1 - distance, 0, None)
-    return rows, _cubic(distance, sampling.cubic)
-
-
-def _cubic(x: np.ndarray, a: float) -> np.ndarray:
-    """The kernel of Keys with the parameter ``a``."""
-    near = ((a + 2) * x - (a + 3)) * x * x + 1
-    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-    return np.where(x <= 1, near, np.where(x < 2, far, 0))
+    return rows, weight_of(Arrays(), sampling.mode, distance, sampling.cubic)
 
 
 def _merged(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

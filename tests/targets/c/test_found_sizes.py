@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sized_library import Sized, SizedLibrary, weights
 
 from smelt.errors import ErrorList, SmeltError, UsageError
+from smelt.runtime.onnxruntime import OnnxRuntime
 
 AXIS, TWO = np.array([0]), np.array(2)
 BOUNDED = {"N": (1, 12), "M": (1, 12)}
@@ -82,6 +83,18 @@ TOLD = {
         "o, rows = Loop(n, t, x) <body = b (int64 i, bool c, float[2] s) => "
         "(bool d, float[2] e, float[2] r) { d = Identity(c) e = Add(s, s) r = Mul(e, s) }> }",
         {"N": (0, 6)},
+    ),
+    "split": Sized(
+        "g (float[B,6] x, int64[2] n) => (float[B,N] y, float[B,M] z) { y, z = Split<axis=1>(x, n) }",
+        {"B": (1, 3)},
+    ),
+    "one hot": Sized(
+        "g (int64[B] i, int64 d, float[2] v) => (float[B,N] y) { y = OneHot(i, d, v) }",
+        {"B": (1, 3), "N": (1, 9)},
+    ),
+    "resize": Sized(
+        'g (float[1,1,5,X] x, int64[2] n) => (float[1,1,N,M] y) { y = Resize<axes=[2,3],mode="linear">(x, , , n) }',
+        {"X": (1, 8)} | BOUNDED,
     ),
     "range": Sized(
         "g (int64 s, int64 l, int64 d) => (int64[N] y) { y = Range(s, l, d) }", {"N": (1, 9)}
@@ -249,3 +262,28 @@ def test_a_size_that_nothing_bounds_is_refused() -> None:
     graph = "g (float[4,5] x, int64[4] p) => (float[N,M] y) { y = Pad(x, p) }"
     with pytest.raises((SmeltError, ErrorList), match="E411"):
         Sized(graph).compile()
+
+
+def test_parts_told_by_the_run(library: SizedLibrary) -> None:
+    x = X[:2]
+    y, z = library.run("split", x, np.array([4, 2]))
+    np.testing.assert_array_equal(y, x[:, :4])
+    np.testing.assert_array_equal(z, x[:, 4:])
+    for sizes in ([4, 3], [-1, 7], [3, 2]):
+        with pytest.raises(SmeltError, match="E67"):
+            library.run("split", x, np.array(sizes))
+
+
+@pytest.mark.parametrize("depth", [1, 4, 9])
+def test_a_depth_told_by_the_run(library: SizedLibrary, depth: int) -> None:
+    (y,) = library.run("one hot", np.array([0, -1]), np.int64(depth), np.float32([0, 1]))
+    np.testing.assert_array_equal(y, np.eye(depth, dtype=np.float32)[[0, -1]])
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (12, 3), (5, 12)])
+def test_sizes_of_an_image_told_by_the_run(library: SizedLibrary, sizes: tuple[int, int]) -> None:
+    for columns in (1, 4, 6):
+        x = X.reshape(-1)[: 5 * columns].reshape(1, 1, 5, columns)
+        given = (x, np.array(sizes))
+        (y,), (wanted,) = library.run("resize", *given), OnnxRuntime(TOLD["resize"].model)(*given)
+        np.testing.assert_allclose(y, wanted, rtol=1e-5)

@@ -53,6 +53,11 @@ MOVES = """g (float[B,S,4] x, float[B,P,4] past, int64[B,S] i, float[9,4] table,
     sizes = Shape(c) total = ReduceSum<keepdims=0>(e, two) best = ArgMax<axis=1,keepdims=0>(total)
     }""".replace("e, two", "e, last").replace("int64[1] step)", "int64[1] step, int64[1] last)")
 
+PADDED = """g (float[N,3] x, int64[4] across, int64[4] less, int64[4] more) => (float[N,4] r,
+    float[P,3] c, float[Q,3] e, float[Q,3] w) {
+    r = Pad<mode="reflect">(x, across) c = Pad(x, less) e = Pad<mode="edge">(x, more)
+    w = Pad<mode="wrap">(x, more) }"""
+
 NUMBERS = {
     "heads": np.array([0, 0, 2, 4]),
     "whole": np.array([0, 0, 8]),
@@ -77,6 +82,15 @@ MODELS = {
     ),
     "images": Sized(
         IMAGES, {"B": (1, 2), "Y": (4, 9), "X": (4, 11)}, weights(w=(4, 2, 3, 3), b=(4,))
+    ),
+    "padded": Sized(
+        PADDED,
+        {"N": (1, 7)},
+        {
+            "across": np.array([0, 1, 0, 0]),
+            "less": np.array([-1, 0, 0, 0]),
+            "more": np.array([2, 0, 3, 0]),
+        },
     ),
     "moves": Sized(
         MOVES,

@@ -16,7 +16,7 @@ from smelt.native.kernels.kernel import (
     kernel,
 )
 from smelt.native.kernels.nest import index
-from smelt.program.instruction import RANGE_AT_RUN_TIME
+from smelt.program.instruction import RANGE_AT_RUN_TIME, RUNNING_AT_RUN_TIME
 from smelt.program.run_sizes import if_any, is_empty
 
 
@@ -90,6 +90,32 @@ def running(cx: KernelContext) -> None:
             lines = [f"sum = {grown};", f"{output.name}[at] = sum;"]
             for line in reversed(lines) if cx.int("exclusive") else lines:
                 cx.body.line(line)
+
+
+@kernel(RUNNING_AT_RUN_TIME, kinds=NUMBER)
+def running_at_run_time(cx: KernelContext) -> None:
+    """Three loops, whose lengths follow from the axis; one out of range ends the run."""
+    source, axis, output, t = cx.input(0), cx.input(1), cx.output(), cx.type(0)
+    op, start = RUNNING[str(cx.instruction.attributes["running"])]
+    sizes, body = source.shape or (1,), cx.body
+    cx.may_fail()
+    body.line(f"const ptrdiff_t size[{len(sizes)}] = {{ {', '.join(map(str, sizes))} }};")
+    body.line(f"const int64_t a = {axis.name}[0] + ({axis.name}[0] < 0 ? {len(sizes)} : 0);")
+    body.line(f"if (a < 0 || a >= {len(sizes)})")
+    body.line("    return 1;")
+    body.line("ptrdiff_t outer = 1, inner = 1;")
+    with body.loop("d", len(sizes)):
+        body.line("outer *= d < a ? size[d] : 1;")
+        body.line("inner *= d > a ? size[d] : 1;")
+    with body.loop("o", "outer"), body.loop("k", "inner"):
+        body.line(f"{t.name} sum = {start};")
+        with body.loop("j", "size[a]"):
+            body.line(f"const ptrdiff_t i = {'size[a] - 1 - j' if cx.int('reverse') else 'j'};")
+            body.line("const ptrdiff_t at = (o * size[a] + i) * inner + k;")
+            grown = combine(op, t, "sum", f"{source.name}[at]")
+            lines = [f"sum = {grown};", f"{output.name}[at] = sum;"]
+            for line in reversed(lines) if cx.int("exclusive") else lines:
+                body.line(line)
 
 
 @kernel("Trilu", kinds=ANY)

@@ -17,7 +17,7 @@ from smelt.native.types import C_TYPES
 from smelt.program.instruction import DIAGONAL, EXPAND_AT_RUN_TIME
 from smelt.program.overlap import STORE
 from smelt.program.run_rows import first_row
-from smelt.program.run_sizes import Dim, Size, same
+from smelt.program.run_sizes import Dim, Size, larger, same
 from smelt.program.storage import Needs
 
 
@@ -166,11 +166,12 @@ def _pad_refusal(instance: Instance) -> str | None:
 
 @kernel("Pad", kinds=ANY, refuse=_pad_refusal)
 def pad(cx: KernelContext) -> None:
-    """Constant: a fill, then a copy of what is kept. Else a gather by a table for each dim."""
+    """Constant: a fill, then a copy of what is kept. Else a gather: by a table for each dim, or by
+    places that are computed where a run decides the size."""
     source, output = cx.walked(0), cx.output()
     pads, rank = cx.ints("pads"), len(source.shape)
     if cx.instruction.attributes["mode"] != "constant":
-        _pad_by_tables(cx, pads[:rank])
+        _pad_by_places(cx, pads[:rank])
         return
     value = output.type.literal(cx.float("value"))
     with cx.body.loop("i", output.size):
@@ -178,27 +179,47 @@ def pad(cx: KernelContext) -> None:
     kept, read_at, write_at = [], 0, 0
     for dim, size in enumerate(source.shape):
         before, after = pads[dim], pads[rank + dim]
-        kept.append(max(0, size + min(before, 0) + min(after, 0)))
+        kept.append(cast(int, larger(0, size + min(before, 0) + min(after, 0))))
         read_at += max(-before, 0) * source.strides[dim]
         write_at += max(before, 0) * output.strides[dim]
     write = output.access(output.strides, write_at)
     emit_map(cx.body, kept, write, [source.access(source.strides, read_at)], "{0}")
 
 
-def _pad_by_tables(cx: KernelContext, before: Sequence[int]) -> None:
+def _pad_by_places(cx: KernelContext, before: Sequence[int]) -> None:
     source, output = cx.input(0), cx.output()
     mode = str(cx.instruction.attributes["mode"])
     terms, variables = [], [f"i{dim}" for dim in range(len(source.shape))]
+    computed: dict[int, int] = {}
     for dim, (size, wide) in enumerate(zip(source.shape, output.shape, strict=True)):
         stride = source.strides[dim]
-        if size == wide:
+        if same(size, wide):
             terms.append(f"i{dim} * {stride}")
-            continue
-        table = _source_index(mode, np.arange(wide) - before[dim], size) * stride
-        terms.append(f"{cx.constant(table, C_TYPES[ir.DataType.INT64])}[i{dim}]")
+        elif isinstance(cast(object, size), Size):
+            cx.need_some(size)
+            computed[dim] = size
+            terms.append(f"p{dim} * {stride}")
+        else:
+            table = _source_index(mode, np.arange(wide) - before[dim], size)
+            name = cx.constant(table, C_TYPES[ir.DataType.INT64])
+            terms.append(f"{name}[i{dim}] * {stride}")
     with cx.body.loops(variables, output.shape):
+        for dim, size in computed.items():
+            cx.body.line(f"ptrdiff_t p{dim} = i{dim} - {before[dim]};")
+            shown(cx, mode, f"p{dim}", f"{size}")
         read = f"{source.name}[{' + '.join(terms) or '0'}]"
         cx.body.line(f"{output.access().at(variables)} = {read};")
+
+
+def shown(cx: KernelContext, mode: str, place: str, size: str) -> None:
+    """Let ``place``, which may be beyond a dim of ``size``, be that of the element shown there."""
+    if mode == "edge":
+        cx.body.line(f"{place} = {place} < 0 ? 0 : {place} < {size} ? {place} : {size} - 1;")
+        return
+    period = size if mode == "wrap" else f"({size} > 1 ? 2 * {size} - 2 : 1)"
+    cx.body.line(f"{place} = ({place} % {period} + {period}) % {period};")
+    if mode == "reflect":
+        cx.body.line(f"{place} = {place} < {size} ? {place} : {period} - {place};")
 
 
 def _source_index(mode: str, position: np.ndarray, size: int) -> np.ndarray:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, KernelContext, Operand, kernel
+from smelt.native.kernels.movement import shown
 from smelt.native.kernels.nest import index
 from smelt.program.instruction import PAD_AT_RUN_TIME, SLICE_AT_RUN_TIME, TILE_AT_RUN_TIME
 
@@ -121,22 +122,11 @@ def pad_at_run_time(cx: KernelContext) -> None:
             body.line(f"ptrdiff_t p{dim} = {name} - before[{dim}];")
         inside = " && ".join(f"p{dim} >= 0 && p{dim} < size[{dim}]" for dim in range(rank))
         for dim in range(rank) if mode != "constant" else ():
-            _repeat(cx, mode, f"p{dim}", f"size[{dim}]")
+            shown(cx, mode, f"p{dim}", f"size[{dim}]")
         read = f"{source.name}[{index(source.strides, [f'p{dim}' for dim in range(rank)])}]"
         fill = f"{value.name}[0]" if value is not None else "0"
         element = f"{inside} ? {read} : {fill}" if mode == "constant" else read
         body.line(f"{output.access().at(names)} = {element};")
-
-
-def _repeat(cx: KernelContext, mode: str, place: str, size: str) -> None:
-    """Let ``place``, which may be beyond a dim of ``size``, be that of the element shown there."""
-    if mode == "edge":
-        cx.body.line(f"{place} = {place} < 0 ? 0 : {place} < {size} ? {place} : {size} - 1;")
-        return
-    period = size if mode == "wrap" else f"({size} > 1 ? 2 * {size} - 2 : 1)"
-    cx.body.line(f"{place} = ({place} % {period} + {period}) % {period};")
-    if mode == "reflect":
-        cx.body.line(f"{place} = {place} < {size} ? {place} : {period} - {place};")
 
 
 @kernel(TILE_AT_RUN_TIME, kinds=ANY, refuse=_refuse_scalar)

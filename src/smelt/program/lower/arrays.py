@@ -14,7 +14,7 @@ import onnx_ir as ir
 from smelt.operators.elementwise import ROWS
 from smelt.operators.formula import Symbol
 from smelt.operators.numeric import Number
-from smelt.program.instruction import AttributeValue, Dim
+from smelt.program.instruction import RANGE_AT_RUN_TIME, AttributeValue, Dim
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.contraction import Labelled, dot_to
 from smelt.program.lower.elementwise import broadcast
@@ -102,6 +102,20 @@ class Steps:
     def constant(self, array: object, dtype: ir.DataType = ir.DataType.INT64) -> Array:
         """A constant."""
         return Array(self, self.cx.constant(np.asarray(array).astype(dtype.numpy()), "constant"))
+
+    def numbers(self, size: Dim, dtype: ir.DataType = ir.DataType.INT64) -> Array:
+        """``[0, 1, ..., size - 1]``."""
+        if isinstance(size, int):
+            return self.constant(np.arange(size), dtype)
+        return self.emit("Range", (self.constant(0, dtype), self.constant(1, dtype)), (size,))
+
+    def numbers_below(self, limit: Array, size: Dim, value: ir.Value) -> Array:
+        """``[0, 1, ..., limit - 1]`` of a limit of rank 0 that a run finds out, which the ``size``
+        of ``value`` stands for: a run in which it is another number, or out of bounds, ends."""
+        start, delta = self.constant(0, limit.dtype), self.constant(1, limit.dtype)
+        found = self.cx.new(limit.dtype, (size,), value.name or "")
+        self.cx.emit(RANGE_AT_RUN_TIME, (start.slot, delta.slot, limit.slot), (found,))
+        return Array(self, found)
 
     def emit(
         self,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.program.instruction import RANGE_AT_RUN_TIME
+from smelt.program.lower.arrays import Steps
 from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.movement_at_run_time import size_to_find
 from smelt.program.lower.registry import lowers
 
 
@@ -54,6 +56,9 @@ def range_(cx: ProgramBuilder, node: ir.Node) -> None:
 @lowers("Trilu")
 def trilu(cx: ProgramBuilder, node: ir.Node) -> None:
     """``k`` is an attribute; ``upper`` keeps what is on and above that diagonal."""
+    if cx.by_data(cx.input(node, 1)):
+        _trilu_at_run_time(cx, node)
+        return
     diagonal = cx.ints(node, "k", 1)
     inputs, outputs = (cx.slot(node.inputs[0]),), (cx.define(node.outputs[0]),)
     cx.emit(
@@ -65,10 +70,38 @@ def trilu(cx: ProgramBuilder, node: ir.Node) -> None:
     )
 
 
+def _trilu_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
+    """A mask of the rows and columns on one side of the diagonal."""
+    m = Steps(cx)
+    x, diagonal = m.array(node.inputs[0]), m.array(node.inputs[1]).reshape()
+    rows, columns = x.shape[-2:]
+    off = m.numbers(columns) - m.numbers(rows).reshape(rows, 1)
+    kept = off >= diagonal if node.attributes.get_int("upper", 1) else off <= diagonal
+    m.give(node.outputs[0], m.op("Where", kept, x, 0))
+
+
 @lowers("OneHot")
 def one_hot(cx: ProgramBuilder, node: ir.Node) -> None:
     """Inputs are the indices and the pair (off, on); the depth is the size of the output."""
+    if cx.by_data(cx.input(node, 1)):
+        _one_hot_at_run_time(cx, node)
+        return
     indices, _, values = cx.inputs(node)
     output = cx.define(node.outputs[0])
     axis = cx.axis(node.attributes.get_int("axis", -1), len(cx.shape(output)))
     cx.emit("OneHot", (indices, values), (output,), axis=axis)
+
+
+def _one_hot_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
+    """Each index is compared with all numbers below the depth."""
+    m, integers = Steps(cx), ir.DataType.INT64
+    indices, depth, values = (m.array(value) for value in node.inputs)
+    rank = len(indices.shape) + 1
+    axis = cx.axis(node.attributes.get_int("axis", -1), rank)
+    limit, at = depth.reshape().cast(integers), indices.cast(integers)
+    places = m.numbers_below(limit, size_to_find(cx, node.outputs[0], axis), node.outputs[0])
+    at = m.op("Where", at < 0, at + limit, at)
+    at = at.reshape(*indices.shape[:axis], 1, *indices.shape[axis:])
+    chosen = m.op("Equal", at, places.reshape(places.shape[0], *[1] * (rank - 1 - axis)))
+    off, on = (values.rows(i, i + 1, 0).reshape() for i in range(2))
+    m.give(node.outputs[0], m.op("Where", chosen, on, off))

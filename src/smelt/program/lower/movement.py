@@ -16,6 +16,7 @@ from smelt.program.lower.movement_at_run_time import (
     is_told_by_data,
     pad_at_run_time,
     slice_at_run_time,
+    split_at_run_time,
     tile_at_run_time,
 )
 from smelt.program.lower.registry import lowers
@@ -126,6 +127,9 @@ def split(cx: ProgramBuilder, node: ir.Node) -> None:
     data = _data(node)
     source = cx.slot(data)
     axis = cx.axis(node.attributes.get_int("axis", 0), cx.rank(data))
+    if is_told_by_data(cx, node, [1]):
+        split_at_run_time(cx, node, axis)
+        return
     sizes = cx.ints(node, "split", 1) or _equal_parts(cx, node, cx.shape(source)[axis])
     if len(sizes) != len(node.outputs):
         raise cx.refuse(f"{len(sizes)} sizes for {len(node.outputs)} outputs")

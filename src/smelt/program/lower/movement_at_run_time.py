@@ -1,4 +1,4 @@
-"""Slice, Pad and Tile whose places, widths or repeats the data of a run tells."""
+"""Slice, Split, Pad and Tile whose places, sizes, widths or repeats the data of a run tells."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
+from smelt.ir.declared import declared
 from smelt.program.instruction import (
     PAD_AT_RUN_TIME,
     SLICE_AT_RUN_TIME,
     TILE_AT_RUN_TIME,
     AttributeValue,
+    Dim,
 )
+from smelt.program.lower.arrays import Steps
 from smelt.program.lower.builder import ABSENT, ProgramBuilder
 
 
@@ -36,6 +39,54 @@ def tile_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
     _emit(cx, node, TILE_AT_RUN_TIME, [cx.input(node, i) for i in range(2)])
 
 
+def split_at_run_time(cx: ProgramBuilder, node: ir.Node, axis: int) -> None:
+    """Slices from one end of the sizes so far to the next; steps of 0, which no Slice takes, where
+    a size is below 0 or their sum is not that of the axis."""
+    m = Steps(cx)
+    x, sizes = m.array(node.inputs[0]), m.array(node.inputs[1])
+    if sizes.shape != (len(node.outputs),):
+        raise cx.refuse(f"{sizes.shape} sizes for {len(node.outputs)} outputs")
+    ends = m.emit("CumSum", (sizes,), sizes.shape, axis=0, exclusive=0, reverse=0)
+    whole = m.emit("Shape", (x,), (1,), ir.DataType.INT64, start=axis, end=axis + 1)
+    fits = (sizes.reduce("ReduceMin", 0, keep=True) >= 0) & (
+        m.op("Equal", sizes.reduce("ReduceSum", 0, keep=True), whole)
+    )
+    steps, axes = fits.cast(ir.DataType.INT64), m.constant([axis])
+    starts = ends - sizes
+    for i, value in enumerate(node.outputs):
+        size_to_find(cx, value, axis)
+        cut = (each.rows(i, i + 1, 0) for each in (starts, ends))
+        inputs = [each.slot for each in (x, *cut, axes, steps)]
+        cx.emit(SLICE_AT_RUN_TIME, inputs, (cx.define(value),))
+
+
+def name_sizes(cx: ProgramBuilder, value: ir.Value) -> None:
+    """Give names to sizes of ``value`` that have none, for a run to find out."""
+    value.shape = ir.Shape(
+        [
+            ir.SymbolicDim(f"_run{len(cx.program.slots)}_{axis}") if _is_unknown(dim) else dim
+            for axis, dim in enumerate(value.shape.dims if value.shape is not None else ())
+        ]
+    )
+
+
+def size_to_find(cx: ProgramBuilder, value: ir.Value, axis: int) -> Dim:
+    """The size of ``value`` along ``axis``, by name if only a run finds it out."""
+    if value.shape is None:
+        raise cx.refuse(f"the rank of {value.name!r} is not known")
+    name_sizes(cx, value)
+    return value.shape.dims[axis]
+
+
+def declared_size(cx: ProgramBuilder, value: ir.Value, axis: int) -> Dim:
+    """The size of ``value`` along ``axis`` as the model declares it, which a run is held to."""
+    dims = (value.shape or ir.Shape([])).dims
+    for output, told in zip(cx.model.graph.outputs, declared(cx.model.graph), strict=True):
+        if output is value and told is not None and len(told) == len(dims):
+            return told[axis]
+    return dims[axis]
+
+
 def _emit(
     cx: ProgramBuilder,
     node: ir.Node,
@@ -48,13 +99,8 @@ def _emit(
         if slot != ABSENT and not all(isinstance(size, int) for size in cx.shape(slot)):
             raise cx.refuse_size("how many axes there are is decided while the model runs")
     output = node.outputs[0]
-    output.shape = ir.Shape(
-        [
-            ir.SymbolicDim(f"_run{len(cx.program.slots)}_{axis}") if _is_unknown(dim) else dim
-            for axis, dim in enumerate(output.shape.dims if output.shape is not None else ())
-        ]
-    )
-    if len(output.shape) != len(cx.shape(slots[0])):
+    name_sizes(cx, output)
+    if output.shape is None or len(output.shape) != len(cx.shape(slots[0])):
         raise cx.refuse("the rank of the result is not that of the data")
     cx.emit(op, slots, (cx.define(output),), **attributes)
 

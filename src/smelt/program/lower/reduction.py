@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from smelt.program.instruction import REDUCE_AT_RUN_TIME
+from smelt.program.instruction import REDUCE_AT_RUN_TIME, RUNNING_AT_RUN_TIME
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.registry import lowers
 
@@ -89,17 +89,18 @@ def arg_reduce(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("CumSum", "CumProd")
 def cumulative_sum(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``axis`` is an attribute."""
+    """``axis`` is an attribute, or a second input where the data of a run tell it."""
     source = node.inputs[0]
     assert source is not None
+    ends = {name: node.attributes.get_int(name, 0) for name in ("exclusive", "reverse")}
+    inputs: tuple[int, ...] = (cx.slot(source),)
+    if cx.by_data(cx.input(node, 1)):
+        inputs = (*inputs, cx.slot(node.inputs[1]))
+        outputs = (cx.define(node.outputs[0]),)
+        cx.emit(RUNNING_AT_RUN_TIME, inputs, outputs, running=node.op_type, **ends)
+        return
     axis = cx.ints(node, "axis", 1)
     if axis is None:
         raise cx.refuse("the axis is missing")
-    cx.emit(
-        node.op_type,
-        (cx.slot(source),),
-        (cx.define(node.outputs[0]),),
-        axis=cx.axis(axis[0], cx.rank(source)),
-        exclusive=node.attributes.get_int("exclusive", 0),
-        reverse=node.attributes.get_int("reverse", 0),
-    )
+    place = cx.axis(axis[0], cx.rank(source))
+    cx.emit(node.op_type, inputs, (cx.define(node.outputs[0]),), axis=place, **ends)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
@@ -11,12 +12,12 @@ from smelt.ir.invented_dims import is_invented
 from smelt.ir.shapes import same_dim
 from smelt.program.instruction import Dim
 from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.movement_at_run_time import is_told_by_data
 from smelt.program.lower.registry import lowers
+from smelt.program.lower.resize_at_run_time import OF_COORDINATES, resize_at_run_time
 from smelt.program.resampling import CROP, Sampling
 
 COORDINATES = "coordinate_transformation_mode"
-OF_COORDINATES = 11
-"""The opset since which Resize says where its coordinates lie; before, scales were its input 1."""
 
 
 @lowers("Resize", "Upsample")
@@ -25,6 +26,9 @@ def resize(cx: ProgramBuilder, node: ir.Node) -> None:
 
     Axes that shrink most go first, so that the others have less to do.
     """
+    if is_told_by_data(cx, node, range(1, 4)):
+        resize_at_run_time(cx, node, _axes(cx, node, cx.rank(_data(node))), _sampling(cx, node))
+        return
     source, output = cx.slot(node.inputs[0]), cx.define(node.outputs[0])
     sizes, goal = cx.shape(source), cx.shape(output)
     steps = [
@@ -52,6 +56,12 @@ def resize(cx: ProgramBuilder, node: ir.Node) -> None:
         _narrow(cx, source, output)
 
 
+def _data(node: ir.Node) -> ir.Value:
+    value = node.inputs[0]
+    assert value is not None
+    return value
+
+
 def _narrow(cx: ProgramBuilder, source: int, output: int) -> None:
     """Cast back; what a cubic kernel shoots over the range of the type stops at its ends."""
     shape, dtype = cx.shape(source), cx.dtype(output)
@@ -66,40 +76,45 @@ def _samplings(
     cx: ProgramBuilder, node: ir.Node, sizes: Sequence[Dim], goal: Sequence[Dim]
 ) -> list[tuple[int, Sampling]]:
     """The axes that the node names, each with how it is resized."""
-    rank = len(sizes)
+    axes, how = _axes(cx, node, len(sizes)), _sampling(cx, node)
+    roi = _floats(cx, node, 1, "roi") if how.coordinates == CROP else ()
+    if how.coordinates == CROP and len(roi) != 2 * len(axes):
+        raise cx.refuse(f"a region of {len(roi)} numbers for {len(axes)} axes")
+    scales = _scales(cx, node, axes, sizes, goal)
+    found = [(axis, replace(how, scale=scale)) for axis, scale in zip(axes, scales, strict=True)]
+    if not roi:
+        return found
+    ends = zip(roi[: len(axes)], roi[len(axes) :], strict=True)
+    pairs = zip(found, ends, strict=True)
+    return [(axis, replace(each, start=a, end=b)) for (axis, each), (a, b) in pairs]
+
+
+def _axes(cx: ProgramBuilder, node: ir.Node, rank: int) -> tuple[int, ...]:
     given = cx.ints(node, "axes")
-    axes = cx.axes(range(rank) if given is None else given, rank)
+    return cx.axes(range(rank) if given is None else given, rank)
+
+
+def _sampling(cx: ProgramBuilder, node: ir.Node) -> Sampling:
+    """What the attributes say, the same for all axes."""
     mode = node.attributes.get_string("mode", "nearest")
     mode = "linear" if mode == "bilinear" else mode
     old = cx.opset < OF_COORDINATES
-    coordinates = "asymmetric" if old else node.attributes.get_string(COORDINATES, "half_pixel")
-    roi = _floats(cx, node, 1, "roi") if coordinates == CROP else ()
-    if coordinates == CROP and len(roi) != 2 * len(axes):
-        raise cx.refuse(f"a region of {len(roi)} numbers for {len(axes)} axes")
-    scales = _scales(cx, node, axes, sizes, goal)
     antialias = bool(node.attributes.get_int("antialias", 0))
     if mode == "nearest" and antialias:
         raise cx.refuse("antialias of the mode 'nearest', which ONNX does not define")
-    return [
-        (
-            axis,
-            Sampling(
-                mode=mode,
-                coordinates=coordinates,
-                nearest="floor"
-                if old
-                else node.attributes.get_string("nearest_mode", "round_prefer_floor"),
-                cubic=node.attributes.get_float("cubic_coeff_a", -0.75),
-                antialias=antialias,
-                exclude_outside=bool(node.attributes.get_int("exclude_outside", 0)),
-                scale=scales[i],
-                start=roi[i] if roi else 0.0,
-                end=roi[len(axes) + i] if roi else 1.0,
-                extrapolation=node.attributes.get_float("extrapolation_value", 0.0),
-            ),
-        )
-        for i, axis in enumerate(axes)
-    ]
+    nearest = node.attributes.get_string("nearest_mode", "round_prefer_floor")
+    return Sampling(
+        mode=mode,
+        coordinates="asymmetric" if old else node.attributes.get_string(COORDINATES, "half_pixel"),
+        nearest="floor" if old else nearest,
+        cubic=node.attributes.get_float("cubic_coeff_a", -0.75),
+        antialias=antialias,
+        exclude_outside=bool(node.attributes.get_int("exclude_outside", 0)),
+        scale=None,
+        start=0.0,
+        end=1.0,
+        extrapolation=node.attributes.get_float("extrapolation_value", 0.0),
+    )
 
 
 def _scales(

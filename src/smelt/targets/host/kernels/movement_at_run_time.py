@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from smelt.errors import UsageError
 from smelt.ir.rows import rows_taken
 from smelt.program.instruction import (
     PAD_AT_RUN_TIME,
@@ -39,6 +40,13 @@ def slice_at_run_time(call: Call) -> Step:
         named = _axes(axes, len(starts), x.ndim)
         for axis, *cut in zip(named, starts, ends, given, strict=True):
             start, end, step = map(int, cut)
+            if step == 0:
+                raise UsageError(
+                    "E670",
+                    "a Slice, or a Split made of such, has a step of 0",
+                    why="a step is not 0; sizes of a Split are not below 0 and sum up to the axis",
+                    fix="give other data",
+                )
             rows[axis] = rows_taken(x.shape[axis], (start, end, step))
         checked("Slice", tuple(map(len, rows)), out.shape)
         np.copyto(out, x[np.ix_(*rows)] if rows else x)

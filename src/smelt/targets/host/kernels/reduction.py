@@ -10,7 +10,12 @@ from typing import TypeAlias
 import numpy as np
 
 from smelt.errors import UsageError
-from smelt.program.instruction import REDUCE_AT_RUN_TIME, AttributeValue, DotDims
+from smelt.program.instruction import (
+    REDUCE_AT_RUN_TIME,
+    RUNNING_AT_RUN_TIME,
+    AttributeValue,
+    DotDims,
+)
 from smelt.targets.host.kernels.kernel import KERNELS, Array, Call, Step, kernel
 
 IDENTITIES = {"ReduceMax": -np.inf, "ReduceMin": np.inf}
@@ -128,6 +133,26 @@ def cumulative(call: Call) -> Step:
             return
         target[:1] = start
         grow(source[:-1], axis=0, dtype=dtype, out=target[1:])
+
+    return Step(run)
+
+
+@kernel(RUNNING_AT_RUN_TIME)
+def running_at_run_time(call: Call) -> Step:
+    """The axis from an input. Raises UsageError E670 in a run whose axis is out of range."""
+    op, rank = call.text("running"), call.input(0).ndim or 1
+
+    def run(x: Array, axis: Array, out: Array) -> None:
+        place = int(axis.reshape(-1)[0])
+        if not -rank <= place < rank:
+            raise UsageError(
+                "E670",
+                f"{op} has the axis {place}",
+                why=f"there are {rank}",
+                fix="give one of them",
+            )
+        attributes = {**call.attributes, "axis": place % rank}
+        cumulative(replace(call, op=op, attributes=attributes, inputs=(x,))).run(x, out)
 
     return Step(run)
 

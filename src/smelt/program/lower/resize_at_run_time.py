@@ -1,0 +1,176 @@
+"""Resize by scales, sizes or a region that the data of a run tell.
+
+The formulas of ``resampling`` say which rows are read and their weights; each tap is a Gather along
+the axis. The sizes of the result are counted first: a run ends that finds others than are declared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.program.instruction import Dim
+from smelt.program.lower.arrays import Array, Steps
+from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.movement_at_run_time import declared_size, size_to_find
+from smelt.program.resampling import CROP, Sampling, nearest_of, place_of, weight_of
+
+OF_COORDINATES = 11
+"""The opset since which Resize says where its coordinates lie; before, scales were its input 1."""
+
+FLOAT, INT64 = ir.DataType.FLOAT, ir.DataType.INT64
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis: its size before and after, also as it is declared, and as numbers of a run its
+    size, how many rows there are to be, the scale, the size times that, the ends of the region."""
+
+    axis: int
+    before: Dim
+    after: Dim
+    declared: Dim
+    size: Array
+    count: Array
+    scale: Array
+    length: Array
+    start: Array
+    end: Array
+
+
+def resize_at_run_time(
+    cx: ProgramBuilder, node: ir.Node, axes: Sequence[int], sampling: Sampling
+) -> None:
+    """One axis after the other; integers go through floats unless the nearest row is read."""
+    m = Steps(cx)
+    x = m.array(node.inputs[0])
+    if 0 in x.shape:
+        raise cx.refuse("an axis without rows to read")
+    kept = x.dtype
+    through = sampling.mode != "nearest" and not kept.is_floating_point()
+    if through:
+        x = x.cast(ir.DataType.DOUBLE if kept.bitwidth > 16 else FLOAT)
+    for axis in _axes(m, node, x, axes, sampling):
+        places = m.numbers_below(axis.count, axis.after, node.outputs[0])
+        x = _resized(m, x, axis, sampling, places)
+    if through:
+        limits = np.iinfo(kept.numpy())
+        x = m.op("Min", m.op("Max", x, float(limits.min)), float(limits.max)).cast(kept)
+    m.give(node.outputs[0], x)
+
+
+def _axes(m: Steps, node: ir.Node, x: Array, axes: Sequence[int], sampling: Sampling) -> list[Axis]:
+    """What the inputs of the node say of each axis."""
+    wide = FLOAT if sampling.in_float32 else ir.DataType.DOUBLE
+    before = [
+        m.emit("Shape", (x,), (1,), INT64, start=a, end=a + 1).reshape().cast(wide) for a in axes
+    ]
+    ends = [m.constant(0, wide)] * len(axes) + [m.constant(1, wide)] * len(axes)
+    if sampling.coordinates == CROP:
+        ends = _numbers(m, node.inputs[1], wide, 2 * len(axes))
+    counts, scales = _counts(m, node, before, wide)
+    found = []
+    for i, axis in enumerate(axes):
+        after = size_to_find(m.cx, node.outputs[0], axis)
+        scale = counts[i] / before[i] if scales is None else scales[i]
+        length = counts[i] if scales is None else scale * before[i]
+        numbers = (before[i], counts[i], scale, length, ends[i], ends[len(axes) + i])
+        declared = declared_size(m.cx, node.outputs[0], axis)
+        found.append(Axis(axis, x.shape[axis], after, declared, *numbers))
+    return found
+
+
+def _numbers(m: Steps, value: ir.Value | None, wide: ir.DataType, count: int) -> list[Array]:
+    array = m.array(value)
+    if array.shape != (count,):
+        raise m.cx.refuse(f"{array.shape} numbers where there should be {count}")
+    return [array.rows(i, i + 1, 0).reshape().cast(wide) for i in range(count)]
+
+
+def _counts(
+    m: Steps, node: ir.Node, before: Sequence[Array], wide: ir.DataType
+) -> tuple[list[Array], list[Array] | None]:
+    """How many rows each axis gets, rounded in float32 as ONNX Runtime does, and the scales; None
+    where both sizes say them."""
+    place = 1 if m.cx.opset < OF_COORDINATES else 2
+    given = m.cx.input(node, place)
+    if given is not None and given.name and m.array(given).shape != (0,):
+        scales = _numbers(m, given, FLOAT, len(before))
+        pairs = zip(before, scales, strict=True)
+        counts = [m.op("Floor", size.cast(FLOAT) * scale).cast(wide) for size, scale in pairs]
+        return counts, [scale.cast(wide) for scale in scales]
+    counts = _numbers(m, node.inputs[3], wide, len(before))
+    policy = node.attributes.get_string("keep_aspect_ratio_policy", "stretch")
+    if policy == "stretch":
+        return counts, None
+    pairs = zip(counts, before, strict=True)
+    ratios = [count.cast(FLOAT) / size.cast(FLOAT) for count, size in pairs]
+    ratio = ratios[0]
+    for each in ratios[1:]:
+        ratio = m.op("Min" if policy == "not_larger" else "Max", ratio, each)
+    counts = [m.op("Floor", ratio * size.cast(FLOAT) + 0.5).cast(wide) for size in before]
+    return counts, [ratio.cast(wide)] * len(before)
+
+
+def _resized(m: Steps, x: Array, axis: Axis, sampling: Sampling, places: Array) -> Array:
+    at: Array = place_of(
+        m, sampling.coordinates, places, axis.size, axis.count,
+        axis.scale, axis.length, axis.start, axis.end,
+    )  # fmt: skip
+    last, outside = axis.size - 1, None
+    if sampling.coordinates == CROP:
+        outside = m.op("Not", (at >= 0) & (at <= last))
+        at = m.op("Where", outside, 0, at)
+    if sampling.mode == "nearest":
+        rows = m.op("Min", m.op("Max", nearest_of(m, sampling.nearest, at), 0), last)
+        result = x.gather(rows.cast(INT64), axis.axis)
+    else:
+        result = _summed(m, x, axis, sampling, at)
+    if outside is None:
+        return result
+    return m.op("Where", _along(outside, x, axis.axis), sampling.extrapolation, result)
+
+
+def _along(rows: Array, x: Array, axis: int) -> Array:
+    """One number a row of ``axis``, so that it broadcasts."""
+    return rows.reshape(rows.shape[0], *[1] * (len(x.shape) - 1 - axis))
+
+
+def _summed(m: Steps, x: Array, axis: Axis, sampling: Sampling, at: Array) -> Array:
+    """The weighted sum of the rows around each place. A row of weight 0 is left out, for an
+    infinite element of it would become NaN."""
+    first = sampling.first_tap(_shrunk(m, axis) if sampling.antialias else 1.0)
+    count = at.shape[0]
+    base = (m.op("Ceil", at) - 1).reshape(count, 1)
+    rows = base + m.constant(np.arange(first, 2 - first), at.dtype)
+    distance = m.op("Abs", rows - at.reshape(count, 1))
+    if sampling.antialias:
+        distance = distance * m.op("Min", axis.scale, 1)
+    weights: Array = weight_of(m, sampling.mode, distance, sampling.cubic)
+    last = axis.size - 1
+    if sampling.exclude_outside:
+        weights = m.op("Where", (rows < 0) | (rows > last), 0, weights)
+    total = weights.reduce("ReduceSum", 1, keep=True)
+    weights = weights / m.op("Where", m.op("Equal", total, 0), 1, total)
+    rows = m.op("Min", m.op("Max", rows, 0), last).cast(INT64)
+    weights = weights.cast(x.dtype)
+    result: Array | None = None
+    for tap in range(2 - 2 * first):
+        weight = _along(weights.rows(tap, tap + 1, 1).reshape(count), x, axis.axis)
+        part = x.gather(rows.rows(tap, tap + 1, 1).reshape(count), axis.axis) * weight
+        part = m.op("Where", m.op("Equal", weight, 0), 0, part)
+        result = part if result is None else result + part
+    assert result is not None
+    return result
+
+
+def _shrunk(m: Steps, axis: Axis) -> float:
+    """The least that the scale can be where the sizes are those declared; at most 1."""
+    if not isinstance(axis.before, int) or not isinstance(axis.declared, int):
+        raise m.cx.refuse_size("how many rows antialias sums is decided while the model runs")
+    least = max(axis.declared - 0.51, 0.49) / axis.before
+    return min(math.nextafter(least, 0.0), 1.0)
