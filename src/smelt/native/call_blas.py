@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from smelt.native.kernels import kernel_of
 from smelt.native.kernels.blas import GEMM, TRANSPOSED, matrices
-from smelt.native.kernels.conv_blas import CONV, products_of
 from smelt.native.kernels.instance import Instance
-from smelt.program.instruction import Instruction, Program
+from smelt.program.instruction import Program
 
 WORTH = {"float": 1 << 22, "double": 1 << 16}
 """Multiplications of one matrix product from which BLAS may be faster, its call included: doubles
@@ -26,42 +24,21 @@ of 8: products of 64 to 1024 rows take 0.83 to 0.96 of the time of BLAS with a c
 0.90 to 1.0 with another one, and 1.8 at a sum of 1024 such terms.
 """
 
-FEWEST_FILTERS, FEWEST_PIXELS, CONVOLUTION = 16, 32, 1 << 21
-"""Filters, terms of a sum and pixels from which it is for a convolution, and multiplications."""
-
 
 def call_blas(program: Program) -> None:
-    """Turn such DotGenerals and Convs into calls, in place, and those of bodies."""
+    """Turn such DotGenerals into calls, in place, and those of bodies."""
     for body in program.bodies:
         call_blas(body.program)
     program.instructions = [
-        replace(step, op=_chosen(Instance(program, step))) for step in program.instructions
+        replace(step, op=GEMM) if _is_worth(Instance(program, step)) else step
+        for step in program.instructions
     ]
 
 
-def _chosen(instance: Instance) -> str:
-    """The operator that an instruction becomes, which is often its own."""
-    op = instance.instruction.op
-    if op == "DotGeneral" and _is_worth(instance):
-        return GEMM
-    return CONV if op == "Conv" and _is_convolution(instance) else op
-
-
-def _is_convolution(instance: Instance) -> bool:
-    """True for one with filters and terms enough; what is refused as a Conv stays one."""
-    found = kernel_of("Conv")
-    if found is None or found.refuse(instance) is not None:
-        return False
-    filters, pixels, terms = products_of(instance)
-    return (
-        min(filters, terms) >= FEWEST_FILTERS
-        and pixels >= FEWEST_PIXELS
-        and filters * pixels * terms >= CONVOLUTION
-    )
-
-
 def _is_worth(instance: Instance) -> bool:
-    step: Instruction = instance.instruction
+    step = instance.instruction
+    if step.op != "DotGeneral":
+        return False
     if step.attributes.get("semiring", "sum_product") != "sum_product":
         return False
     if (

@@ -47,7 +47,7 @@ def macs(program: Program, instruction: Instruction) -> int:
     dims = instruction.attributes.get("dims")
     if isinstance(dims, DotDims):
         return result * math.prod(shapes[0][axis] for axis in dims.lhs_contracting)
-    if op in ("Conv", "ConvRelu", "ConvInteger"):
+    if op in ("Conv", "ConvRelu", "ConvByPanels", "ConvInteger"):
         return result * math.prod(shapes[1][1:])
     if op == "QLinearConv":
         return result * math.prod(shapes[3][1:])

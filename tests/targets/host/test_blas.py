@@ -1,8 +1,6 @@
-"""Products and convolutions that BLAS computes, finished block by block."""
+"""Products that BLAS computes, finished block by block."""
 
 from __future__ import annotations
-
-import re
 
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ from smelt.native.call_blas import call_blas
 from smelt.native.fuse_elementwise import fuse_elementwise
 from smelt.native.in_process import source_of
 from smelt.native.kernels.blas import GEMM
-from smelt.native.kernels.conv_blas import CONV
 from smelt.native.schedule import planned
 from smelt.runtime.jit import blas
 
@@ -36,7 +33,7 @@ def called(artifact) -> dict[str, tuple[str, ...]]:
     """The operators by BLAS in the order of the program, each with what finishes it."""
     program = artifact.opened().compiled.program.copy()
     ordered = planned(program, "host", (call_blas,), (fuse_elementwise,))
-    steps = [step for step in ordered.instructions if step.op in (GEMM, CONV)]
+    steps = [step for step in ordered.instructions if step.op == GEMM]
     return {step.op: tuple(each.op for each in step.finish) for step in steps}
 
 
@@ -89,63 +86,6 @@ def test_a_batch_with_operands_of_each_broadcast_shape(agree, compile_host) -> N
     given = some(3, 200, 160), some(3, 160, 140), some(200, 1), some(3, 1, 1), some(3, 200, 140)
     agree(source, *given, atol=1e-3)
     assert GEMM in called(compile_host(source))
-
-
-CONVOLUTION = """g (float[{n},{channels},{image}] x, float[{filters},{inner},{kernel}] w, float[{filters}] b) => (float[{rank}] y) {{
-    c = Conv<{attributes}>(x, w, b)
-    r = Relu(c)
-    k = Sqrt(r)
-    y = Add(k, c)
-}}"""
-
-CASES = {
-    "pointwise": (2, 64, "30,30", 128, "1,1", ""),
-    "padding": (1, 32, "40,41", 48, "3,3", "pads = [1,1,1,1]"),
-    "strides and unequal padding": (2, 32, "61,50", 64, "3,3", "pads = [0,1,2,0], strides = [2,2]"),
-    "dilations": (1, 32, "40,40", 64, "3,3", "dilations = [2,3]"),
-    "groups": (2, 128, "24,24", 128, "3,3", "group = 2, pads = [1,1,1,1]"),
-    "one dim": (2, 64, "900", 64, "5", "pads = [2,2]"),
-    "three dims": (1, 32, "10,12,14", 32, "3,3,3", "pads = [1,1,1,1,1,1]"),
-    "pointwise with strides": (1, 128, "60,60", 64, "1,1", "strides = [2,2]"),
-}
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n == "padding" else pytest.mark.slow) for n in CASES]
-)
-def test_a_convolution_of_every_kind(agree, compile_host, name: str) -> None:
-    n, channels, image, filters, kernel, attributes = CASES[name]
-    groups = int((re.findall(r"group = (\d)", attributes) or ["1"])[0])
-    rank = ",".join("ABCDE"[: 2 + len(image.split(","))])
-    source = CONVOLUTION.format(
-        n=n,
-        channels=channels,
-        image=image,
-        filters=filters,
-        inner=channels // groups,
-        kernel=kernel,
-        rank=rank,
-        attributes=attributes or "group = 1",
-    )
-    sizes = [int(size) for size in image.split(",")]
-    window = [int(size) for size in kernel.split(",")]
-    terms = channels // groups * int(np.prod(window))
-    weights = some(filters, channels // groups, *window) / np.float32(terms**0.5)
-    given = some(n, channels, *sizes), weights, some(filters)
-    agree(source, *given, rtol=1e-3, atol=1e-4)
-    assert CONV in called(compile_host(source))
-
-
-@pytest.mark.slow
-def test_a_residual_without_bias(agree, compile_host) -> None:
-    source = """g (float[1,64,56,56] x, float[64,64,3,3] w, float[1,64,56,56] r) => (float[1,64,56,56] y) {
-        c = Conv<pads = [1,1,1,1]>(x, w)
-        s = Add(r, c)
-        y = Relu(s)
-    }"""
-    weights = some(64, 64, 3, 3) / np.float32(24)
-    agree(source, some(1, 64, 56, 56), weights, some(1, 64, 56, 56))
-    assert called(compile_host(source)) == {CONV: ("Add", "Relu")}
 
 
 def source_text(program) -> str:

@@ -20,6 +20,7 @@ import numpy as np
 
 from smelt.errors import ErrorList, SmeltError, Unsupported
 from smelt.native.call_blas import call_blas
+from smelt.native.convolve_by_panels import convolve_by_panels
 from smelt.native.fuse_elementwise import fuse_elementwise
 from smelt.native.in_process import FUNCTION, source_of
 from smelt.native.kernels.blas import BIND
@@ -187,7 +188,7 @@ def compile_program(program: Program, waits: bool = True, only_kept: bool = Fals
     note = _note_of(program)
     inputs, outputs = _ports(program, program.inputs), _ports(program, program.outputs)
     table = blas.table()
-    choices = (call_blas,) if table else ()
+    choices = (convolve_by_panels, *((call_blas,) if table else ()))
     ordered = planned(program.copy(), "host", choices, (fuse_elementwise,), IN_CACHE)
     source = source_of(ordered)
     if only_kept and not is_kept(source.text):

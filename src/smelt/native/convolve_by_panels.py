@@ -1,0 +1,36 @@
+"""Let convolutions with filters and terms enough be computed by panels of pixels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from smelt.native.kernels import kernel_of
+from smelt.native.kernels.conv_panels import CONV, products_of
+from smelt.native.kernels.instance import Instance
+from smelt.program.instruction import Program
+
+FEWEST_FILTERS, FEWEST_PIXELS, WORTH = 8, 32, 1 << 18
+"""Filters, terms of a sum and pixels from which it is worth gathering them, and multiplications."""
+
+
+def convolve_by_panels(program: Program) -> None:
+    """Turn such Convs into ``CONV``, in place, and those of bodies."""
+    for body in program.bodies:
+        convolve_by_panels(body.program)
+    program.instructions = [
+        replace(step, op=CONV) if _is_worth(Instance(program, step)) else step
+        for step in program.instructions
+    ]
+
+
+def _is_worth(instance: Instance) -> bool:
+    """True for one with filters and terms enough; what is refused as a Conv stays one."""
+    found = kernel_of("Conv")
+    if instance.instruction.op != "Conv" or found is None or found.refuse(instance) is not None:
+        return False
+    filters, pixels, terms = products_of(instance)
+    return (
+        min(filters, terms) >= FEWEST_FILTERS
+        and pixels >= FEWEST_PIXELS
+        and filters * pixels * terms >= WORTH
+    )

@@ -1,0 +1,108 @@
+"""Large convolutions: ``smelt.native::ConvByPanels`` is a Conv that has filters and terms enough.
+
+All that the kernel sees from a panel of output pixels is gathered as a matrix ``[channel, kernel
+position][pixel]``, whose rows lie one after the other. Filters are rows of tiles, pixels their
+columns. Padding, strides and dilations end where it is gathered.
+"""
+
+from __future__ import annotations
+
+import math
+
+from smelt.native.kernels.convolution.panels import PANEL, gather_function
+from smelt.native.kernels.convolution.parts import (
+    finish_by_filter,
+    groups,
+    is_float,
+    strides_beside,
+)
+from smelt.native.kernels.convolution.window import Window, channels_of, window_of
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext, kernel
+from smelt.native.kernels.vector import MOST_LANES
+from smelt.native.kernels.vector_dot import ROWS, WIDE_ROWS
+from smelt.native.kernels.vector_tile import (
+    STRIDED,
+    WIDE,
+    Tile,
+    by_registers,
+    even_parts,
+    plus,
+)
+from smelt.program.storage import Needs
+
+CONV = "smelt.native::ConvByPanels"
+GATHERED = 1 << 16
+"""Elements of panels that lie near the processor while all filters multiply them."""
+
+
+def products_of(instance: Instance) -> tuple[int, int, int]:
+    """Filters, pixels and terms of the product of a group; zeros if it is not for this kernel."""
+    if not is_float(instance):
+        return 0, 0, 0
+    channels, filters = channels_of(instance)
+    window = window_of(instance)
+    return filters, window.pixels, channels * math.prod(window.kernel)
+
+
+def _gathered(instance: Instance) -> int:
+    """Pixels that are gathered at once, whole panels of them."""
+    _, pixels, terms = products_of(instance)
+    return PANEL * min(max(1, GATHERED // (PANEL * terms)), -(-pixels // PANEL))
+
+
+def _needs(instance: Instance) -> Needs:
+    return Needs(workspace=4 * products_of(instance)[2] * _gathered(instance))
+
+
+def _finishes(instance: Instance, shape: tuple[int, ...]) -> bool:
+    return strides_beside(instance, shape) is not None
+
+
+@kernel(CONV, needs=_needs, finishes=_finishes, shared=True)
+def conv_by_panels(cx: KernelContext) -> None:
+    """For each sample and group, panels as many as stay in the cache, and all filters by them."""
+    window, body = window_of(cx), cx.body
+    filters, pixels, terms = products_of(cx)
+    scratch, many = cx.scratch(cx.type(0)), _gathered(cx)
+    gather = gather_function(cx, window, channels_of(cx)[0], many)
+    with groups(cx, window), body.shared_loop("p", pixels, step=many):
+        body.line(f"const ptrdiff_t count = {pixels} - p < {many} ? {pixels} - p : {many};")
+        body.line(f"{gather}(image, {scratch}, p, count);")
+        few, more = even_parts(filters, ROWS), even_parts(filters, WIDE_ROWS)
+        for when, parts in by_registers(body, few, more):
+            for part in parts:
+                end = part.first + part.length * part.count
+                with (
+                    body.loop("o", end, part.first, part.length),
+                    body.loop("q", "count", step=PANEL),
+                ):
+                    _emit_tiles(cx, part.length, terms, window, when)
+
+
+def _emit_tiles(cx: KernelContext, rows: int, terms: int, window: Window, when: str) -> None:
+    """The filters from ``o`` on by the panel from pixel ``p + q`` on."""
+    filters = channels_of(cx)[1]
+    bias, body, pixels = cx.optional(2), cx.body, window.pixels
+    weights = plus(cx.input(1).name, f"(g * {filters} + o)", terms)
+    start = f"{bias.name} + g * {filters} + o" if bias else ""
+    finish = finish_by_filter(cx).at("o", "p + q + l")
+
+    def tile(vectors: int, stored: str, when: str) -> None:
+        made = Tile(rows, vectors, STRIDED, "row" if bias else "", finish, when=when)
+        panel = f"{cx.scratch(cx.type(0))} + q * {terms} + l"
+        arguments = [str(terms), weights, str(terms), "1", panel, str(PANEL)]
+        made.call(cx, arguments, f"out + o * {pixels} + p + q + l", pixels, stored, start)
+
+    body.line(f"const ptrdiff_t wide = count - q < {PANEL} ? count - q : {PANEL};")
+    with body.block("for (ptrdiff_t l = 0; l < wide; l += 2 * LANES)"):
+        body.line("const ptrdiff_t left = wide - l;")
+        if 0 < pixels % PANEL <= MOST_LANES and when != f"!({WIDE})":
+            if not when:
+                body.line(f"#if {WIDE}")
+            with body.block("if (left <= LANES)"):
+                tile(1, "0, left", WIDE)
+            body.line("else")
+            if not when:
+                body.line("#endif")
+        tile(2, "0, left < 2 * LANES ? left : 2 * LANES", when)
