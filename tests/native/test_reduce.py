@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from c_library import Library, random_inputs
+from c_library import Library, compile_text, random_inputs
 
 OPS = ["Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSumExp"]
 AXES = {
@@ -29,6 +29,11 @@ GRAPHS = {f"{op} {name}": _reduce(op, *case) for op in OPS for name, case in AXE
 GRAPHS |= {
     f"{op} int": _reduce(op, "[3,40]", "[3,1]", (1,), "int64")
     for op in ("Sum", "Max", "Min", "Prod")
+}
+GRAPHS |= {
+    f"{op} of rows of {dtype}": _reduce(op, "[4,3]", "[1,3]", (0,), dtype)
+    for op in ("Sum", "Prod")
+    for dtype in ("int64", "int32")
 }
 GRAPHS |= {
     "Sum of nothing": _reduce("Sum", "[3,0]", "[3,1]", (1,)),
@@ -77,3 +82,14 @@ def test_nan_spreads_over_its_row_of_a_softmax_only(library: Library) -> None:
 def test_softmax_of_large_numbers_does_not_overflow(library: Library) -> None:
     x = np.full((4, 33), 3e38, np.float32)
     library.check("softmax", [x])
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(4, 3), (8, 2)])
+def test_no_row_is_lost_where_the_compiler_optimizes(rows: int, columns: int) -> None:
+    """GCC 12.2 lost rows where each step went from signed to unsigned and back."""
+    artifact = compile_text(
+        f"g (uint8[{rows},{columns}] x) => (int32[{columns}] y) <int64[1] a = {{0}}> "
+        "{ w = Cast<to = 7>(x) s = ReduceSum<keepdims = 0>(w, a) y = Cast<to = 6>(s) }"
+    )
+    x = np.arange(rows * columns, dtype=np.uint8).reshape(rows, columns)
+    np.testing.assert_array_equal(artifact(x)[0], x.sum(axis=0))
