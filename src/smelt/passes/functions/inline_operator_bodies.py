@@ -3,8 +3,8 @@
     before   MeanVarianceNormalization(x) ─> y
     after    (x - ReduceMean(x)) / (Sqrt(ReduceMean(x * x) - ReduceMean(x) * ReduceMean(x)) + ...)
 
-Operators of another runtime, such as those of ``com.microsoft``, stand for themselves in the same
-way: by the body with which they are declared.
+Operators of other domains, those of another runtime such as ``com.microsoft`` too, have the body
+with which they are declared: on ``c``, a Cholesky factor is a loop over columns.
 
 Needs    (1) a target that says which nodes it computes; (2) a function body in ONNX's schema,
          which may be made for the node and the types of its operands, of the opset of the model or
@@ -44,7 +44,7 @@ def inline_operator_bodies(
     for graph in cx.index().graphs:
         for node in list(graph):
             foreign = find(node.domain, node.op_type) if node.domain else None
-            if foreign is not None and foreign.runtime:
+            if foreign is not None and foreign.body is not None:
                 if node not in rewriter.dead and _is_typed(node) and not cx.computes(node):
                     _expand(rewriter, node, foreign, stats)
                 continue

@@ -100,7 +100,7 @@ def non_max_suppression(cx: ProgramBuilder, node: ir.Node) -> None:
     )
 
 
-@lowers("BitCast")
+@lowers("BitCast", "smelt::Bitcast")
 def bit_cast(cx: ProgramBuilder, node: ir.Node) -> None:
     """The same bytes as elements of another type of as many bits."""
     source, output = cx.slot(node.inputs[0]), node.outputs[0]
