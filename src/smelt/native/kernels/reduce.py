@@ -7,8 +7,8 @@ they fill vectors, and their rounding errors grow more slowly than those of one 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import copy
 from contextlib import ExitStack
+from copy import copy
 from dataclasses import dataclass, replace
 
 from smelt.native.kernels.instance import Instance
