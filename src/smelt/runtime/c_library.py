@@ -114,8 +114,15 @@ class CLibrary:
     name = "c"
 
     def __post_init__(self) -> None:
-        loaded = ctypes.CDLL(str(self.library))
-        self._run = getattr(loaded, self.function)
+        try:
+            self._run = getattr(ctypes.CDLL(str(self.library)), self.function)
+        except (OSError, AttributeError) as error:
+            raise InternalError(
+                "E961",
+                f"the library that was built cannot be loaded, or has no {self.function!r}",
+                why=str(error),
+                fix="if CC and its flags are right, report this with the model",
+            ) from error
         self._run.restype = ctypes.c_int
         self._arena, self._arena_address = _aligned(self.arena_bytes, self.alignment)
         given = [self._arena_address]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import jax
 import ml_dtypes
@@ -12,6 +13,7 @@ import pytest
 
 import smelt
 from smelt import operators
+from smelt.errors import UsageError
 from smelt.ir import text
 from smelt.operators import registry
 from smelt.operators.declare import Operator, Result
@@ -136,3 +138,12 @@ def test_a_compile_encodes_nothing_that_is_not_asked_for() -> None:
     artifact = smelt.compile(dense, "f32[4,300]", target="host")
     artifact(np.ones((4, 300), np.float32))
     assert "_encoded" not in vars(artifact.files)
+
+
+@pytest.mark.parametrize("mark", ["garbage", "", '{"schema": "smelt.host/99"}'])
+def test_a_damaged_mark_is_named(tmp_path: Path, mark: str) -> None:
+    model = text.parse("g (float[2] x) => (float[2] y) { y = Exp(x) }")
+    smelt.compile(model, target="host").save(tmp_path)
+    (tmp_path / "host.json").write_text(mark)
+    with pytest.raises(UsageError, match=r"E616 'host.json' .* is damaged"):
+        open_saved(tmp_path)

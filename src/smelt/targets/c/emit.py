@@ -107,7 +107,9 @@ def emit(plan: CPlan) -> Artifact:
     files = {name: _frame(template, fields) for name, template in templates.items()}
     if in_blob:
         files[f"{options.name}{BLOBS[form]}"] = data
-    files[f"{options.name}.json"] = interface_file.to_json(options.name, plan.model, program)
+    built = {name: text for name, text in files.items() if name not in project_files(options)}
+    interface = interface_file.to_json(options.name, plan.model, program, built)
+    files[f"{options.name}.json"] = interface
     kernels = kernel_report(largest(program))
     plan.facts["macs"] = sum(kernel["macs"] for kernel in kernels)
     named = {step: function for step, (_, function) in unit.called.items()}

@@ -7,6 +7,7 @@ repeats no size of the header; those are read from the header and must agree.
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,10 +28,11 @@ from smelt.targets.c.contract import bounds_of
 SCHEMA = "smelt.c/1"
 
 
-def to_json(name: str, model: ir.Model, program: Program) -> bytes:
+def to_json(name: str, model: ir.Model, program: Program, files: Mapping[str, bytes]) -> bytes:
     """The interface of ``model``, compiled as library ``name``, as a file.
 
-    ``program`` has the sizes that a run is told, and those that it tells.
+    ``program`` has the sizes that a run is told, and those that it tells; ``files`` are those of
+    the library, whose digests tell later which of them are as they were written.
     """
     interface = interface_of(model)
     limits = [index_range(value, {}) for value in model.graph.inputs]
@@ -44,7 +46,13 @@ def to_json(name: str, model: ir.Model, program: Program) -> bytes:
         bounds = bounds_of(sizes)
         if bounds:
             document[word] = [[size, low, high] for size, (low, high) in bounds.items()]
+    document["files"] = {file: digest(data) for file, data in files.items()}
     return (json.dumps(document, indent=1) + "\n").encode()
+
+
+def digest(data: bytes) -> str:
+    """The SHA-256 of a file, as hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()
 
 
 def _entry(port: Port, limits: Range | None) -> dict[str, Any]:
@@ -73,6 +81,8 @@ class Told:
     ranges: Mapping[str, Range]
     sizes: RunBounds
     lengths: RunBounds
+    digests: Mapping[str, str]
+    """By file of the library; none in folders of earlier versions."""
 
 
 def from_json(data: bytes, file: str) -> Told | None:
@@ -95,9 +105,10 @@ def from_json(data: bytes, file: str) -> Told | None:
             if "range" in entry
         }
         interface = Interface(inputs, outputs)
-        bounds = [_bounds(document.get(word, [])) for word in ("sizes", "lengths")]
-        return Told(str(document["name"]), interface, ranges, *bounds)
-    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+        sizes, lengths = (_bounds(document.get(word, [])) for word in ("sizes", "lengths"))
+        digests = {str(file): str(told) for file, told in document.get("files", {}).items()}
+        return Told(str(document["name"]), interface, ranges, sizes, lengths, digests)
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
         raise UsageError(
             "E616", f"{file!r} is damaged", why=repr(error), fix="compile the model again"
         ) from error

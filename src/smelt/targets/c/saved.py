@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from smelt.errors import UsageError
+from smelt.errors import InternalError, UsageError
 from smelt.native.names import check_identifier
 from smelt.runtime.c_library import load_library, nbytes
 from smelt.targets.base import Runner, Saved
+from smelt.targets.c.contract import INTERFACE_VERSION
 from smelt.targets.c.emit import BLOBS
-from smelt.targets.c.interface_file import Told, from_json
+from smelt.targets.c.interface_file import Told, digest, from_json
 from smelt.targets.c.report_file import clock_file
 
 _MACRO = re.compile(r"^#define ([A-Z0-9_]+) (\d{1,18})\b", re.MULTILINE)
@@ -20,51 +21,77 @@ _MACRO = re.compile(r"^#define ([A-Z0-9_]+) (\d{1,18})\b", re.MULTILINE)
 def open_folder(folder: Path) -> Saved | None:
     """The library in ``folder``, whose interface is in a ``NAME.json``; None if there is none.
 
-    Raises UsageError E616 if a file is missing, or if its header is that of another model.
+    Raises UsageError E616 if a file is missing or damaged, or if its header is that of another
+    model or version.
     """
     for path in sorted(folder.glob("*.json")):
         read = from_json(path.read_bytes(), path.name)
         if read is not None:
             return _library(folder, read)
+    for header in sorted(folder.glob("*.h")):
+        if f"{header.stem.upper()}_INTERFACE_VERSION ".encode() in header.read_bytes():
+            raise _damaged(
+                f"{header.stem}.json",
+                folder,
+                f"{header.name!r} is that of a library, whose interface this file tells",
+            )
     return None
 
 
+def _damaged(file: str, folder: Path, why: str) -> UsageError:
+    what = "damaged" if (folder / file).is_file() else "missing"
+    return UsageError(
+        "E616",
+        f"{file!r} is {what} in {str(folder)!r}",
+        why=why,
+        fix="compile the model again, or run the folder as it was written",
+    )
+
+
 def _library(folder: Path, told: Told) -> Saved:
-    name, interface = told.name, told.interface
-    files = _files(folder, check_identifier(name))
+    name, interface = check_identifier(told.name), told.interface
+    files = _files(folder, name, told)
+    changed = [
+        file for file, data in files.items() if told.digests.get(file, digest(data)) != digest(data)
+    ]
+    for file in (f"{name}{end}" for end in BLOBS.values()):
+        if file in changed:
+            raise _damaged(file, folder, f"its {len(files[file])} bytes are not those written")
     sizes = sizes_of(name, files[f"{name}.h"])
+    _check_agreement(folder, told, sizes)
     if "STEPS_COUNT" in sizes:
         files[f"{name}_clock.c"] = clock_file(name)
-    _check_agreement(folder, told, sizes)
-    arena, alignment = sizes["ARENA_BYTES"], sizes["ARENA_ALIGN"]
 
     def load() -> Runner:
-        return load_library(
-            files,
-            name,
-            interface,
-            arena_bytes=arena,
-            alignment=alignment,
-            weights=files.get(f"{name}{BLOBS['bin']}"),
-            sizes=told.sizes,
-            lengths=told.lengths,
-        )
+        try:
+            return load_library(
+                files,
+                name,
+                interface,
+                arena_bytes=sizes["ARENA_BYTES"],
+                alignment=sizes["ARENA_ALIGN"],
+                weights=files.get(f"{name}{BLOBS['bin']}"),
+                sizes=told.sizes,
+                lengths=told.lengths,
+            )
+        except InternalError as error:
+            if not changed:
+                raise
+            raise _damaged(changed[0], folder, error.why or error.what) from error
 
     return Saved("c", interface, load, ranges=told.ranges)
 
 
-def _files(folder: Path, name: str) -> dict[str, bytes]:
-    names = [f"{name}{end}" for end in (".h", ".c", "_weights.h")]
-    ends = ("_weights.c", *BLOBS.values())
-    found = [f"{name}{end}" for end in ends if (folder / f"{name}{end}").is_file()]
-    names += found or [f"{name}_weights.c"]
-    missing = [file for file in names if not (folder / file).is_file()]
-    if missing:
-        raise UsageError(
-            "E616",
-            f"{missing[0]!r} is missing in {str(folder)!r}",
-            fix="compile the model again, or run the folder as it was written",
-        )
+def _files(folder: Path, name: str, told: Told) -> dict[str, bytes]:
+    """What is built. Only files of these names are read, whatever the interface file lists."""
+    always = [f"{name}{end}" for end in (".h", ".c", "_weights.h")]
+    weights = [f"{name}{end}" for end in ("_weights.c", *BLOBS.values())]
+    listed = [file for file in weights if file in told.digests]
+    found = listed or [file for file in weights if (folder / file).is_file()]
+    names = [*always, *(found or weights[:1])]
+    for file in names:
+        if not (folder / file).is_file():
+            raise _damaged(file, folder, "")
     return {file: (folder / file).read_bytes() for file in names}
 
 
@@ -77,6 +104,14 @@ def sizes_of(name: str, header: bytes) -> dict[str, int]:
 
 def _check_agreement(folder: Path, told: Told, sizes: Mapping[str, int]) -> None:
     """Memory is handed over by the interface and used by the code: both must say the same."""
+    version = sizes.get("INTERFACE_VERSION", INTERFACE_VERSION)
+    if version != INTERFACE_VERSION:
+        raise UsageError(
+            "E616",
+            f"the library in {str(folder)!r} is of another version",
+            why=f"its header has the interface version {version}, this smelt {INTERFACE_VERSION}",
+            fix="compile the model again",
+        )
     wanted = dict(_wanted(told))
     if any(sizes.get(macro) != size for macro, size in wanted.items()) or not (
         {"ARENA_BYTES", "ARENA_ALIGN"} <= sizes.keys()

@@ -79,10 +79,17 @@ def _is_of_this_process(node: ir.Node) -> bool:
 def read_folder(folder: Path) -> tuple[ir.Model, Options] | None:
     """The model in ``folder`` and how it runs; None unless it is a folder of this target.
 
-    Raises UsageError E616 if its model is missing, E660 if no engine is called as it says, and what
-    loading a model raises.
+    Raises UsageError E616 if its model is missing or its mark is damaged, E660 if no engine is
+    called as it says, and what loading a model raises.
     """
     mark = _mark(folder / MARK)
+    if mark is None and (folder / MARK).is_file() and (folder / MODEL).is_file():
+        raise UsageError(
+            "E616",
+            f"{MARK!r} in {str(folder)!r} is damaged, or of another version",
+            why=f"{MODEL!r} beside it is a program of this target",
+            fix="compile the model again",
+        )
     if mark is None:
         return None
     if not (folder / MODEL).is_file():
