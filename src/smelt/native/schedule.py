@@ -31,6 +31,7 @@ from smelt.program.passes import (
     dot_dimension_sorter,
     last_use,
     layout_composition,
+    operand_layout,
     quantized_groups,
     transpose_folding,
 )
@@ -133,8 +134,9 @@ def simplify(program: Program) -> None:
     for body in program.bodies:
         simplify(body.program)
     layout_composition.run(program)
-    transpose_folding.run(program)
+    transpose_folding.run(program, across_reshapes=True)
     dot_dimension_sorter.run(program)
+    operand_layout.run(program)
     dot_decomposer.run(program, keep=lambda dot: _is_product(program, dot))
     layout_composition.run(program)
     fold_movement(program)

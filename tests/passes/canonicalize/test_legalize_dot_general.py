@@ -54,6 +54,12 @@ PLAIN = {
     "lhs transposed": (dot([0], [0]), "f32[8,B]", "f32[8,4]", ["Gemm"]),
     "rhs transposed": (dot([1], [1]), "f32[B,8]", "f32[4,8]", ["Gemm"]),
     "both transposed": (dot([0], [1]), "f32[8,8]", "f32[8,8]", ["Gemm"]),
+    "two dims in the order of both": (
+        dot([1, 0], [1, 0]),
+        "f32[8,3]",
+        "f32[8,3]",
+        ["Reshape", "Reshape", "MatMul"],
+    ),
     "batched": (dot([2], [1], [0], [0]), "f32[B,S,8]", "f32[B,8,T]", ["MatMul"]),
     "two batch dims": (dot([3], [2], [0, 1], [0, 1]), "f32[B,S,3,8]", "f32[B,S,8,4]", ["MatMul"]),
     "attention scores": (

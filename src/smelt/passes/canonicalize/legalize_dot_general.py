@@ -13,7 +13,7 @@ Keeps    (1) nothing: where no Reshape can name the sizes, an Einsum takes over.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -24,6 +24,7 @@ from smelt.ir.constants import is_constant
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import Dim
+from smelt.operators.contracting_order import Side, contracting_order
 from smelt.operators.declare import Attributes
 from smelt.operators.dot_general import OPERATOR, Groups, groups
 from smelt.passes.base import rounding, rule_pass
@@ -49,7 +50,7 @@ def legalize(b: Builder, lhs: ir.Value, rhs: ir.Value, attributes: Attributes) -
     """The contraction as ONNX nodes; None, with nothing built, if a dtype or rank is unknown."""
     if lhs.shape is None or rhs.shape is None or lhs.dtype is None or rhs.dtype is None:  # needs 1
         return None
-    parts = groups(attributes, len(lhs.shape), len(rhs.shape))
+    parts = _ordered(groups(attributes, len(lhs.shape), len(rhs.shape)), lhs.shape, rhs.shape)
     preferred = attributes["dtype"]
     output = ir.DataType(preferred) if isinstance(preferred, int) else lhs.dtype
     wide = _wide(output)
@@ -68,6 +69,15 @@ def legalize(b: Builder, lhs: ir.Value, rhs: ir.Value, attributes: Attributes) -
     result = _vector(b, lhs, rhs, parts) or _gemm(b, lhs, rhs, parts)
     result = result or plan.build(b, "MatMul", lhs, rhs)
     return _cast(b, result, output)
+
+
+def _ordered(parts: Groups, lhs: ir.Shape, rhs: ir.Shape) -> Groups:
+    """``parts`` with contracting dims in the order in which the fewest elements are moved."""
+    sides = Side(lhs.dims, parts.lhs_free), Side(rhs.dims, parts.rhs_free)
+    pairs = list(zip(parts.lhs_contracting, parts.rhs_contracting, strict=True))
+    order = contracting_order(*sides, pairs)
+    left, right = (tuple(pair[side] for pair in order) for side in (0, 1))
+    return replace(parts, lhs_contracting=left, rhs_contracting=right)
 
 
 def _wide(output: ir.DataType) -> ir.DataType:
@@ -128,7 +138,7 @@ def _gemm(b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups) -> ir.Value |
 
 
 @dataclass(frozen=True)
-class Side:
+class Form:
     """One operand, or the result: the order of its dims, and what then merges or splits them.
 
     A Reshape to ``target``, or where that would name two unknown sizes, a Squeeze or Unsqueeze.
@@ -139,7 +149,7 @@ class Side:
     op_type: str = "Reshape"
 
     def build(self, b: Builder, x: ir.Value) -> ir.Value:
-        """``x`` in the form of this side."""
+        """``x`` in the form of this operand."""
         moved = _transpose(b, x, self.perm)
         if self.target is None:
             return moved
@@ -150,9 +160,9 @@ class Side:
 class Plan:
     """How a matrix product computes the contraction."""
 
-    lhs: Side
-    rhs: Side
-    result: Side
+    lhs: Form
+    rhs: Form
+    result: Form
 
     def build(self, b: Builder, op_type: str, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
         """The product, by ``op_type``."""
@@ -182,20 +192,20 @@ def _plan(lhs: ir.Value, rhs: ir.Value, parts: Groups) -> Plan | None:
         return None
 
 
-def _merged(perm: tuple[int, ...], dims: Sequence[Dim], counts: Sequence[int]) -> Side:
+def _merged(perm: tuple[int, ...], dims: Sequence[Dim], counts: Sequence[int]) -> Form:
     """An operand in the order ``perm``, runs of ``counts`` dims merged."""
     try:
-        return Side(perm, _merge(dims, counts))
+        return Form(perm, _merge(dims, counts))
     except ValueError:
-        return Side(perm, _ones(dims, counts), "Squeeze")
+        return Form(perm, _ones(dims, counts), "Squeeze")
 
 
-def _restored(dims: Sequence[Dim], counts: Sequence[int]) -> Side:
+def _restored(dims: Sequence[Dim], counts: Sequence[int]) -> Form:
     """The result with ``dims``, runs of ``counts`` of which are merged."""
     try:
-        return Side((), _split(dims, counts))
+        return Form((), _split(dims, counts))
     except ValueError:
-        return Side((), _ones(dims, counts), "Unsqueeze")
+        return Form((), _ones(dims, counts), "Unsqueeze")
 
 
 def _ones(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from smelt.program.passes import (
     dot_dimension_sorter,
     last_use,
     layout_composition,
+    operand_layout,
     slot_numbering,
     transpose_folding,
 )
@@ -20,18 +21,22 @@ from smelt.program.passes import (
 __all__ = ["optimize"]
 
 
-def optimize(program: Program, *, decompose: bool = True) -> Program:
+def optimize(program: Program, *, decompose: bool = True, strided: bool = False) -> Program:
     """Run all passes over ``program`` in place, and return it; a second time changes nothing.
 
     ``decompose=False`` leaves DotGenerals as they are, for targets that contract any dims.
+    ``strided`` leaves those that are a matrix product for each element of a batch as the operands
+    lie, for targets that read matrices with any steps: only operands that are none are transposed.
     """
     for body in program.bodies:
-        optimize(body.program, decompose=decompose)
+        optimize(body.program, decompose=decompose, strided=strided)
     layout_composition.run(program)
-    transpose_folding.run(program)
+    transpose_folding.run(program, across_reshapes=strided)
     dot_dimension_sorter.run(program)
+    if strided:
+        operand_layout.run(program)
     if decompose:
-        dot_decomposer.run(program)
+        dot_decomposer.run(program, keep=lambda dot: strided)
         layout_composition.run(program)
     dead_code_elimination.run(program)
     slot_numbering.run(program)

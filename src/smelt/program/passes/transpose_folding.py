@@ -6,6 +6,8 @@
 Contracting and batch dims are paired lists, so they may move freely. Free dims come out in
 increasing order, so the fold is right only if the permutation keeps their order; otherwise the
 result would be permuted, which equal sizes would hide. Such a Transpose stays.
+A Reshape in between goes first, on request, where the dims that it merges are neighbours before
+the Transpose, too: it is a view, and the Transpose then is folded.
 The Transpose itself goes with the dead code, unless something else reads it.
 """
 
@@ -14,34 +16,51 @@ from __future__ import annotations
 from dataclasses import replace
 
 from smelt.program.instruction import DotDims, Instruction, Program
+from smelt.program.passes.exchange import exchanged
+
+Producers = dict[int, Instruction]
 
 
-def run(program: Program) -> bool:
-    """Fold every chain of Transposes as far as it goes; true if any was folded."""
-    producers: dict[int, Instruction] = {}
+def run(program: Program, *, across_reshapes: bool = False) -> bool:
+    """Fold every chain of Transposes as far as it goes; true if any was folded.
+
+    ``across_reshapes`` is for programs whose products aren't made canonical by Reshapes afterwards.
+    """
+    producers: Producers = {}
+    before, program.instructions = program.instructions, []
     changed = False
-    for instruction in program.instructions:
+    for instruction in before:
         if instruction.op == "DotGeneral":
             for side in (0, 1):
-                while _fold(instruction, side, producers):
+                while _fold(program, instruction, side, producers, across_reshapes):
                     changed = True
+        program.instructions.append(instruction)
         for slot in instruction.outputs:
             producers[slot] = instruction
     return changed
 
 
-def _fold(dot: Instruction, side: int, producers: dict[int, Instruction]) -> bool:
-    producer = producers.get(dot.inputs[side])
+def _fold(
+    program: Program, dot: Instruction, side: int, producers: Producers, across_reshapes: bool
+) -> bool:
+    """Read what a Transpose before ``dot`` reads, or that in other shape."""
+    transpose, reshape = producers.get(dot.inputs[side]), None
+    if across_reshapes and transpose is not None and transpose.op == "Reshape":
+        found = exchanged(program, transpose, producers.get(transpose.inputs[0]))
+        reshape, transpose = found if found is not None else (None, None)
     dims = dot.attributes["dims"]
-    if producer is None or producer.op != "Transpose" or not isinstance(dims, DotDims):
+    if transpose is None or transpose.op != "Transpose" or not isinstance(dims, DotDims):
         return False
-    source = list(producer.ints("perm"))
+    source = list(transpose.ints("perm"))
     free = (dims.rhs_free if side else dims.lhs_free)(len(source))
     moved = [source[dim] for dim in free]
     if moved != sorted(moved):
         return False
+    if reshape is not None:
+        program.instructions.append(reshape)
+        producers[reshape.outputs[0]] = reshape
     dot.attributes = {**dot.attributes, "dims": _renumbered(dims, side, source)}
-    (slot,) = producer.inputs
+    (slot,) = transpose.inputs
     dot.inputs = (slot, dot.inputs[1]) if side == 0 else (dot.inputs[0], slot)
     return True
 

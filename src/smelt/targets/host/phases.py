@@ -72,7 +72,7 @@ def plan_steps(plan: HostPlan) -> None:
         shapes.restore_interface()
     engine = _engine(plan)
     compiled = Compiled(program.copy(), waits=engine == "native") if engine != "numpy" else None
-    optimize(program, decompose=is_static(program))
+    optimize(program, decompose=is_static(program), strided=is_static(program))
     _check(program)
     check_sizes_known(program, binding_advice(plan.model.graph.inputs))
     parts = {field.name: getattr(program, field.name) for field in fields(program)}

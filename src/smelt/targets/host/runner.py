@@ -114,7 +114,11 @@ class HostRunner:
         run = self._plans.get(shapes)
         if run is None:
             static = specialize(self.program, shapes)
-            layout = self._static if self._static is not None else lay_out(optimize(static))
+            layout = (
+                self._static
+                if self._static is not None
+                else lay_out(optimize(static, strided=True))
+            )
             run = Binder(layout.memory, layout.prepared).bind()
             self._plans[shapes] = run
             if len(self._plans) > KEPT_PLANS:

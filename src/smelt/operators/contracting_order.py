@@ -1,0 +1,59 @@
+"""In which order a product sums over several dims, so that as little as possible is moved.
+
+A product for each element of a batch has one step along its rows, one along its columns and one
+along what it sums over. So batch dims may lie anywhere, but free dims have to be neighbours, and
+contracting dims, too, in one order on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from smelt.ir.shapes import Dim
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Side:
+    """The sizes of an operand, its free dims, and how dear it is to move it."""
+
+    shape: Sequence[Dim]
+    free: Sequence[int]
+
+    def is_readable(self, contracting: Sequence[int]) -> bool:
+        """True if a product reads the operand where it lies, summing in this order."""
+        return is_run(self.shape, self.free) and is_run(self.shape, contracting)
+
+    @property
+    def elements(self) -> int:
+        """The number of elements, at least 1; a symbolic dim counts as 1."""
+        count = 1
+        for dim in self.shape:
+            count *= dim if isinstance(dim, int) else 1
+        return max(count, 1)
+
+
+def is_run(shape: Sequence[Dim], dims: Sequence[int]) -> bool:
+    """True if ``dims`` are one dim, as they lie; no step is taken along a size of 1."""
+    walked = [
+        dim for dim in range(len(shape)) if not (isinstance(shape[dim], int) and shape[dim] == 1)
+    ]
+    places = [walked.index(dim) for dim in dims if dim in walked]
+    return all(then == here + 1 for here, then in pairwise(places))
+
+
+def contracting_order(lhs: Side, rhs: Side, pairs: Sequence[Pair]) -> list[Pair]:
+    """``pairs`` of contracting dims as they are, or as they lie on a side: what moves the least."""
+
+    def moved(order: Sequence[Pair]) -> int:
+        return sum(
+            side.elements
+            for side, dims in zip((lhs, rhs), zip(*order, strict=True), strict=True)
+            if not side.is_readable(dims)
+        )
+
+    orders = [list(pairs), sorted(pairs), sorted(pairs, key=lambda pair: pair[1])]
+    return min(orders, key=moved) if pairs else []
