@@ -216,7 +216,7 @@ def _copy(cx: KernelContext, turned: bool) -> str:
 
 
 TURN = f"""#if LANES > 1
-for (; k + 4 <= kn; k += 4) {{
+for (const ptrdiff_t whole = kn / 4 * 4; k < whole; k += 4) {{
     ptrdiff_t n = 0;
     for (; n + 4 <= wide; n += 4) {{
         const float *from = b + n * bn + k;
