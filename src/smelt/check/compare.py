@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,10 +39,11 @@ class Comparison:
     """How one output compares.
 
     ``max_ulp`` is the largest distance of two elements, ``scaled_ulp`` the largest absolute error
-    in units of the largest magnitude of the output. ``where`` is the index of the worst element
-    that fails, or of the worst at all; ``expected`` and ``actual`` are its values. ``failed``
-    counts elements beyond tolerance, ``unstable`` those that were left out because the source
-    itself is not determined there. ``problem`` says what makes the whole output differ.
+    in units of the largest magnitude of the output, ``peak_rel`` the same error as a part of it,
+    ``mean_rel`` the mean error as a part of the mean magnitude. ``where`` is the index of the
+    worst element that fails, or of the worst at all; ``expected`` and ``actual`` are its values.
+    ``failed`` counts elements beyond tolerance, ``unstable`` those that were left out because the
+    source itself is not determined there. ``problem`` says what makes the whole output differ.
     """
 
     name: str
@@ -52,6 +54,8 @@ class Comparison:
     scaled_ulp: float = 0.0
     max_abs: float = 0.0
     max_rel: float = 0.0
+    peak_rel: float = 0.0
+    mean_rel: float = 0.0
     where: tuple[int, ...] = ()
     expected: str = ""
     actual: str = ""
@@ -219,6 +223,7 @@ def _compare_floats(
     )
     scale = np.max(np.abs(wide[np.isfinite(wide)]), initial=0.0)
     largest = float(np.max(counted))
+    magnitude = np.sum(np.abs(wide), where=finite)
     return Comparison(
         name,
         _kind(expected),
@@ -228,11 +233,20 @@ def _compare_floats(
         scaled_ulp=largest / float(spacing(np.asarray(scale), expected.dtype)),
         max_abs=largest,
         max_rel=float(np.max(np.where(unstable | np.isnan(relative), 0.0, relative))),
+        peak_rel=_part(largest, scale),
+        mean_rel=_part(np.sum(counted, where=finite), magnitude),
         where=worst,
         expected=str(expected[worst]),
         actual=str(actual[worst]),
         unstable=int((~passed & unstable).sum()),
     )
+
+
+def _part(error: float, magnitude: float) -> float:
+    """``error`` as a part of ``magnitude``; infinite for an error where all should be 0."""
+    if not error:
+        return 0.0
+    return float(error / magnitude) if magnitude else math.inf
 
 
 def _index(flat: np.intp | int, shape: tuple[int, ...]) -> tuple[int, ...]:

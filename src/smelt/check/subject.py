@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from smelt.check.user_function import call
 from smelt.errors import Unsupported
+from smelt.ir.approximation import approximation_of
 from smelt.runtime.inputs import Mode, random_inputs, values_of
 from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.runtime.memory import check_memory
@@ -65,7 +66,7 @@ def as_subject(source: Checkable, name: str, runner: RunnerName = "auto") -> Sub
         return Subject(name, run, interface_of(source.model), None, make, source.model)
     if isinstance(source, str | Path) and Path(source).is_dir():
         saved = open_saved(source)
-        if saved.model is None:
+        if saved.model is None or approximation_of(saved.model):
             found = subject_of_saved(saved, name)
             return replace(found, run=settled(found.run))
         source = saved.model
@@ -92,4 +93,4 @@ def subject_of_saved(saved: Saved, name: str) -> Subject:
     """What a folder holds, built or opened at once."""
     limits = [saved.ranges.get(port.name) for port in saved.interface.inputs]
     make = partial(values_of, saved.interface.inputs, limits)
-    return Subject(name, saved.load(), saved.interface, None, make)
+    return Subject(name, saved.load(), saved.interface, None, make, saved.model)

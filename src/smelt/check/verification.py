@@ -47,12 +47,16 @@ class Trial:
 
 @dataclass
 class Report:
-    """The result of ``verify``: differences of interface, and the trials in order."""
+    """The result of ``verify``: differences of interface, and the trials in order.
+
+    ``approximation`` says what is rough by intention, where that is why any error is allowed.
+    """
 
     names: tuple[str, str]
     interface: list[str] = field(default_factory=list)
     trials: list[Trial] = field(default_factory=list)
     tolerance: str = ""
+    approximation: str = ""
 
     @property
     def ok(self) -> bool:
@@ -74,6 +78,16 @@ class Report:
         """The largest absolute error over all trials."""
         return max((c.max_abs for trial in self.trials for c in trial.outputs), default=0.0)
 
+    @property
+    def mean_rel(self) -> float:
+        """The largest mean error of an output, as a part of its mean magnitude."""
+        return max((c.mean_rel for trial in self.trials for c in trial.outputs), default=0.0)
+
+    @property
+    def peak_rel(self) -> float:
+        """The largest error of an output, as a part of its largest magnitude."""
+        return max((c.peak_rel for trial in self.trials for c in trial.outputs), default=0.0)
+
     def problems(self) -> list[str]:
         """Every difference in a sentence."""
         found = list(self.interface)
@@ -91,7 +105,16 @@ class Report:
         error = "equal bits"
         if self.max_abs:
             error = f"largest error {self.scaled_ulp:.3g} ulp ({self.max_abs:.3g})"
+        if self.approximation:
+            error = self.accuracy()
         return f"{', '.join(kinds)} inputs at {'; '.join(sizes)}: {error}"
+
+    def accuracy(self) -> str:
+        """How far apart both sides are, in one line, for sides that are rough by intention."""
+        return (
+            f"largest error {self.max_abs:.3g}, {self.peak_rel:.2%} of the largest number; mean"
+            f" error {self.mean_rel:.2%} of the mean magnitude ({self.approximation})"
+        )
 
     def check(self) -> None:
         """Raise Mismatch if the sides disagree: E700 in interface, E702 in results."""
@@ -117,6 +140,9 @@ class Report:
             "max_ulp": self.max_ulp,
             "scaled_ulp": self.scaled_ulp,
             "max_abs": self.max_abs,
+            "peak_rel": self.peak_rel,
+            "mean_rel": self.mean_rel,
+            "approximation": self.approximation,
             "interface": self.interface,
             "trials": [trial.to_json() for trial in self.trials],
         }
@@ -128,6 +154,8 @@ class Report:
         if not self.ok:
             return f"DIFFERENT, {self.problems()[0]}"
         run = sum(not trial.skipped for trial in self.trials)
+        if self.approximation:
+            return f"{self.accuracy()} in {run} trials"
         return f"same in {run} trials, largest error {self.max_ulp:.3g} ulp ({self.max_abs:.3g})"
 
     def _repr_html_(self) -> str:

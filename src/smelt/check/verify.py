@@ -11,6 +11,7 @@ from smelt.check.agreement import Dims, disagreements, fixed_sizes, sizes_in_wor
 from smelt.check.case import Case
 from smelt.check.compare import EXACT, Comparison, Slack, Tolerance, compare
 from smelt.check.measure import MARGIN, Yardstick, allowance
+from smelt.check.roughness import ANY, roughness, unlimited
 from smelt.check.samples import Sample, cases_of
 from smelt.check.subject import Checkable, Subject, as_subject
 from smelt.check.verification import Report, Trial
@@ -49,7 +50,8 @@ def verify(
     3. Names, element types, order and ranks of inputs and outputs have to be equal, too.
 
     Without a ``tolerance``, ``b`` may differ from ``a`` by what rounding explains, as measured
-    by running ``a`` on inputs and weights moved by one ulp.
+    by running ``a`` on inputs and weights moved by one ulp. Where one side is marked as rough
+    (``smelt.ir.approximation``), how far apart they are is reported, and no error is too large.
 
     Mismatches are in the report, whose ``check`` raises them. Raises the error of ``a`` if it
     cannot be run on any of the inputs, and UsageError E634 if neither side is a model and no
@@ -58,6 +60,9 @@ def verify(
     with span("open"):
         first, second = _open(a, b, names)
     report = Report(names, tolerance=str(tolerance or f"measured rounding x {margin:g}"))
+    rough = "" if tolerance is not None else roughness(first, second)
+    if rough:
+        tolerance, report.approximation, report.tolerance = ANY, rough, f"any error, for {rough}"
     if first.interface is not None and second.interface is not None:
         report.interface = disagreements(first.interface, second.interface)
         if report.interface:
@@ -90,7 +95,9 @@ def verify(
             continue
         ran.append((trial, case.values, expected, actual))
     slacks: list[Slack] = [()] * len(ran)
-    if yardstick is not None:
+    if rough:
+        slacks = [unlimited(expected) for _, _, expected, _ in ran]
+    elif yardstick is not None:
         slacks = _slacks(yardstick, ran, margin, of_source=yardstick.subject is first)
     names_out = [port.name for port in second.interface.outputs] if second.interface else []
     for (trial, _, expected, actual), slack in zip(ran, slacks, strict=True):

@@ -24,7 +24,7 @@ from smelt.cli.dry_run import show_dry_run
 from smelt.cli.given import Samples
 from smelt.cli.layout import table
 from smelt.cli.progress import size_of
-from smelt.cli.tracing import Input, Static, Weights, parse_inputs, parse_static
+from smelt.cli.tracing import Input, Static, Weights, parse_inputs, parse_static, parse_weights
 from smelt.cli.tuning import Tuning
 from smelt.cli.watching import Watching
 from smelt.errors import UsageError
@@ -92,7 +92,8 @@ def compile_(
         raise UsageError("E637", "--inputs are for a comparison", fix="add --verify final")
     if fallback and strict:
         raise UsageError("E637", "--strict forbids a --fallback", fix="leave one of them out")
-    options = _own_options(option)
+    checkpoint, typed = parse_weights(weights)
+    options = {**_own_options(option), **typed}
     if watching.dry_run:
         show_dry_run(pipeline, watching.as_json, target, options)
         return
@@ -100,7 +101,7 @@ def compile_(
     positional, keyword = parse_inputs(specs)
     values = parse_static(static)
     given = _given(source)
-    tracing = {"kwargs": keyword, "static": values, "checkpoint": weights}
+    tracing = {"kwargs": keyword, "static": values, "checkpoint": checkpoint}
     doing = f"reading {source}{size_of(source)}"
     watchers = _watchers(print_after_phase, verify_phases, watching.print_limit)
     with (
@@ -116,7 +117,7 @@ def compile_(
             dims=sizes or None,
             opset=opset,
             x64=x64,
-            tracing=tracing if keyword or values or weights else None,
+            tracing=tracing if keyword or values or checkpoint else None,
             observers=seen.observers,
             fallback=fallback,
             strict=strict,

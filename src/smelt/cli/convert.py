@@ -21,6 +21,7 @@ from smelt.cli.tracing import (
     parse_inputs,
     parse_names,
     parse_static,
+    parse_weights,
 )
 from smelt.cli.watching import Watching
 from smelt.errors import UsageError
@@ -69,13 +70,14 @@ def convert(
     if external_data and output == "-":
         raise UsageError("E637", "weights beside the model need a file, not standard output")
     positional, keyword = parse_inputs(specs)
+    checkpoint, typed = parse_weights(weights)
     tracing = {
         "kwargs": keyword,
         "static": parse_static(static),
         "input_names": parse_names(input_name, "--input-name"),
         "output_names": parse_names(output_name, "--output-name"),
         "input_params": input_param or (),
-        "checkpoint": weights,
+        "checkpoint": checkpoint,
         "channels_first": channels_first or (),
         "constraints": constraint or (),
         "x64": x64,
@@ -91,6 +93,7 @@ def convert(
             opset=opset,
             tracing=tracing,
             observers=seen.observers,
+            **typed,
         )
         seen.report.artifact = artifact
         seen.shown.say(f"writing {output}")

@@ -77,7 +77,8 @@ def verify(
         print_json({**found.to_json(), **clock.facts()})
     else:
         print(found)
-        print("same" if found.ok else "DIFFERENT", f"(allowed: {found.tolerance})")
+        same = found.accuracy() if found.approximation else "same"
+        print(same if found.ok else "DIFFERENT", f"(allowed: {found.tolerance})")
     if not found.ok:
         raise typer.Exit(int(ExitStatus.MISMATCH))
 

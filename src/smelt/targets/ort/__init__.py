@@ -13,6 +13,7 @@ from smelt.targets.ort.measure import tune
 from smelt.targets.ort.options import Options
 from smelt.targets.ort.saved import open_folder
 from smelt.targets.ort.select import rules_for
+from smelt.targets.ort.weights import finish_weights
 
 PASSES = "widen-half,default"
 """The runtime has few kernels for floats of 16 bits: float32 is as fast, and casts stand at the
@@ -26,6 +27,7 @@ ort = Target(
     passes=PASSES,
     select=rules_for,
     options=Options,
+    around={"after select": (finish_weights,)},
     functions=True,
     open=open_folder,
     tune=tune,

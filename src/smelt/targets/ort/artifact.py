@@ -11,9 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import onnx_ir as ir
+
 from smelt.errors import ErrorList
 from smelt.frontends.onnx.bodies import attach_bodies
 from smelt.frontends.onnx.save import ModelFiles
+from smelt.ir.approximation import approximation_of
 from smelt.program.legality import no_kernel
 from smelt.runtime.session import Session, SessionAdvice, open_session
 from smelt.targets.base import Artifact, Plan, Runner
@@ -92,10 +95,18 @@ def write_model(plan: Plan[None, None]) -> OrtArtifact:
         raise ErrorList(no_kernel("ort", *name, NOT_EXPRESSED) for name in names)
     files = OrtFiles(plan, SessionAdvice())
     plan.facts["bytes"] = files.size
+    rough = approximation_of(model)
+    if rough:
+        plan.facts["approximation"] = rough
 
-    def load() -> Runner:
-        from smelt.runtime.runner import open_runner
+    return OrtArtifact("ort", model, files, plan, dict(plan.facts), partial(run_model, model))
 
-        return open_runner(model)
 
-    return OrtArtifact("ort", model, files, plan, dict(plan.facts), load)
+def run_model(model: ir.Model) -> Runner:
+    """What runs ``model`` here, by the kernels that a session of a user takes for its weights.
+
+    Else graph optimizations are off, so that a comparison is one of the model as it stands.
+    """
+    from smelt.runtime.runner import open_runner
+
+    return open_runner(model, optimized=bool(approximation_of(model)))

@@ -7,12 +7,19 @@ from dataclasses import dataclass
 from smelt.errors import UsageError
 from smelt.targets.ort.choices import CHOICES
 
+WEIGHTS = {"int4": 4, "int8": 8}
+"""The types that weights of products may be asked for in, and their bits."""
+
+BLOCKS = (16, 32, 64, 128, 256)
+"""How many elements may share a scale, as the runtime's kernel takes it."""
+
 
 @dataclass(frozen=True)
 class Options:
     """``name``: the file is called ``NAME.onnx``. ``costs``: a file of ``smelt tune``; empty for
     the table that smelt brings. ``keep``: choices, with commas, that stay as the model has them, or
-    ``all``.
+    ``all``. ``weights``: ``int4`` or ``int8``, as which products read their weights, of ``block``
+    elements to a scale, a power of 2 from 16 on; ``symmetric``: without zero points.
 
     Raises UsageError E660 for what they cannot be.
     """
@@ -20,12 +27,19 @@ class Options:
     name: str = "model"
     costs: str = ""
     keep: str = ""
+    weights: str = ""
+    block: int = 32
+    symmetric: bool = True
 
     def __post_init__(self) -> None:
         if not self.name.strip(".") or set(self.name) & set("/\\\0:"):
             raise _wrong(f"name={self.name!r}", "it is the name of a file, without a folder")
         for each in self.kept - {"all"} - CHOICES.keys():
             raise _wrong(f"keep={each!r}", f"choices are {', '.join(CHOICES)}, or all")
+        if self.weights not in ("", *WEIGHTS):
+            raise _wrong(f"weights={self.weights!r}", f"types are {', '.join(WEIGHTS)}")
+        if self.block not in BLOCKS:
+            raise _wrong(f"block={self.block}", f"sizes are {', '.join(map(str, BLOCKS))}")
 
     @property
     def kept(self) -> set[str]:

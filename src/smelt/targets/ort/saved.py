@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 from smelt.errors import UsageError
 from smelt.runtime.interface import interface_of
-from smelt.runtime.runner import as_model, open_runner
+from smelt.runtime.runner import as_model
 from smelt.runtime.session import SessionAdvice
 from smelt.targets.base import Saved
-from smelt.targets.ort.artifact import ADVICE
+from smelt.targets.ort.artifact import ADVICE, run_model
 
 
 def open_folder(folder: Path) -> Saved | None:
@@ -23,7 +24,7 @@ def open_folder(folder: Path) -> Saved | None:
         return None
     read_advice(folder)
     model = as_model(found[0])
-    return Saved("ort", interface_of(model), lambda: open_runner(model), model)
+    return Saved("ort", interface_of(model), partial(run_model, model), model)
 
 
 def read_advice(folder: str | Path) -> SessionAdvice:

@@ -22,6 +22,7 @@ from smelt.targets.ort import choices
 from smelt.targets.ort.choices import Choice
 from smelt.targets.ort.costs import GAIN, Costs, Dim, default_costs, read_costs
 from smelt.targets.ort.options import Options
+from smelt.targets.ort.weights import rules_for_weights
 
 FLOAT = ir.DataType.FLOAT
 """The element type that the table is measured in; others stay as they are."""
@@ -32,14 +33,16 @@ SizesOf = Callable[[Match], "Sizes | Miss"]
 
 def rules_for(options: Options) -> Sequence[Rule]:
     """The rules under the table and the choices that ``options`` name."""
+    weights = rules_for_weights(options)
     if "all" in options.kept:
-        return ()
+        return weights
     costs = read_costs(options.costs) if options.costs else default_costs()
-    return [
+    forms = [
         Rule(f"{choice.name}:{form}", pattern, _priced(costs, choice, form, sizes, build))
         for choice, form, pattern, sizes, build in _forms()
         if choice.name not in options.kept
     ]
+    return [*weights, *forms]
 
 
 def _priced(costs: Costs, choice: Choice, form: str, sizes_of: SizesOf, build: Build) -> Build:

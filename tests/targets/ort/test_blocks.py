@@ -1,0 +1,78 @@
+"""Weights in blocks of few bits: what the operator reads of them is near what they were."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from smelt.operators.microsoft.products import unpacked
+from smelt.targets.ort import blocks
+from smelt.targets.ort.blocks import Packed, joined, pack
+
+RNG = np.random.default_rng(0)
+FORMS = [(bits, symmetric) for bits in (4, 8) for symmetric in (True, False)]
+
+
+def _read(packed: Packed, rows: int, bits: int) -> np.ndarray:
+    """The weight that MatMulNBits multiplies with, of ``[rows, columns]``."""
+    columns, count = packed.scales.shape
+    block = packed.codes.shape[-1] * 8 // bits
+    codes = unpacked(packed.codes, bits, block).astype(np.float64)
+    zeros = np.full((columns, count), 1 << (bits - 1), np.float64)
+    if packed.zeros is not None:
+        zeros = unpacked(packed.zeros, bits, count).astype(np.float64)
+    whole = (codes - zeros[..., None]) * packed.scales[..., None]
+    return whole.reshape(columns, -1)[:, :rows].T
+
+
+@pytest.mark.parametrize(("bits", "symmetric"), FORMS)
+@pytest.mark.parametrize("shape", [(1, 1), (16, 3), (40, 5), (97, 2)])
+def test_each_element_is_within_a_step(
+    shape: tuple[int, int], bits: int, symmetric: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "AT_ONCE", 64)
+    weight = RNG.standard_normal(shape).astype(np.float32) * np.float32(3)
+    packed = pack(weight, bits, 16, symmetric)
+    steps = np.repeat(np.abs(packed.scales), 16, axis=1)[:, : shape[0]].T
+    # Of a symmetric block, the far end of the other sign lies a step beyond the last code; of the
+    # zero point of an asymmetric one, rounding costs another half.
+    assert np.all(np.abs(_read(packed, shape[0], bits) - weight) <= steps * 1.001)
+    assert (packed.zeros is None) == symmetric
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_the_largest_element_of_a_symmetric_block_is_exact(bits: int) -> None:
+    weight = np.linspace(-1, 1.7, 32, dtype=np.float32)[:, None]
+    found = _read(pack(weight, bits, 32, True), 32, bits)
+    assert found[-1, 0] == pytest.approx(weight[-1, 0], rel=1e-6)
+
+
+@pytest.mark.parametrize(("bits", "symmetric"), FORMS)
+def test_zeros_and_tiny_numbers_divide_by_nothing(bits: int, symmetric: bool) -> None:
+    weight = np.zeros((64, 3), np.float32)
+    weight[:32, 1], weight[32:, 1], weight[5, 2] = 1e-42, 3e38, -3e38
+    packed = pack(weight, bits, 32, symmetric)
+    assert np.isfinite(packed.scales).all()
+    found = _read(packed, 64, bits)
+    assert not found[:, 0].any()
+    np.testing.assert_allclose(found, weight, rtol=0.07, atol=1e-40)
+
+
+def test_a_range_over_zero_is_better_met_with_zero_points() -> None:
+    weight = RNG.uniform(0, 1, (64, 4)).astype(np.float32)
+    errors = [
+        np.abs(_read(pack(weight, 4, 32, symmetric), 64, 4) - weight).mean()
+        for symmetric in (True, False)
+    ]
+    assert errors[1] < 0.7 * errors[0]
+
+
+def test_two_codes_are_a_byte_the_first_one_low() -> None:
+    codes = np.array([[1, 2, 15]], np.uint8)
+    assert joined(codes, 4).tolist() == [[0x21, 0x0F]]
+    assert joined(codes, 8) is codes
+
+
+def test_it_is_an_eighth_of_the_numbers_and_the_scales() -> None:
+    packed = pack(np.ones((256, 64), np.float32), 4, 32, True)
+    assert packed.nbytes == 256 * 64 // 2 + 8 * 64 * 4
