@@ -13,10 +13,13 @@ import numpy as np
 
 from smelt.native.kernels.blas import binding
 from smelt.native.memory import allocate
+from smelt.native.sharing import PARALLEL_FOR, task, task_value
 from smelt.native.unit import Unit
 from smelt.program.instruction import Program
 
-FUNCTION = "smelt_run"
+PREFIX = "smelt"
+FUNCTION = f"{PREFIX}_run"
+BIND_THREADS = f"{PREFIX}_take_threads"
 HEAD = """#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,31 +38,50 @@ SIGNATURE = (
 class Source:
     """``text`` defines ``FUNCTION``, which is given ``memory_bytes`` and pointers to ``weights``.
 
-    It returns 0, or another number where there is no result.
+    It returns 0, or another number where there is no result. Where steps are cut into parts, the
+    text defines ``BIND_THREADS``, which is given what computes them at once.
     """
 
     text: str
     weights: tuple[np.ndarray, ...]
     memory_bytes: int
+    has_parts: bool = False
 
 
-def source_of(program: Program) -> Source:
-    """The text of a ``program`` as ``schedule.planned`` makes it."""
-    memory = allocate(program)
-    unit = Unit("smelt", program, memory, constants="table", tells_status=True)
+def source_of(program: Program, parts: int = 1) -> Source:
+    """The text of a ``program`` as ``schedule.planned`` makes it, its costly steps in ``parts``."""
+    memory = allocate(program, parts=parts)
+    unit = Unit(PREFIX, program, memory, constants="table", tells_status=True, parts=parts)
+    shared = bool(unit.part_functions)
     body = [
         "int ended = 0, *const status = &ended;",
         *(f"(void){name};" for name in ("inputs", "outputs", "memory", "weights")),
+        *((task_value(PREFIX, unit.handed_on),) if shared else ()),
         *(f"if ({check}) return 1;" for check in unit.checks),
         *(_NOTE.sub("", call) for call in unit.calls),
         "return *status;",
     ]
     run = "\n    ".join([f"{SIGNATURE}\n{{", *body]) + "\n}\n"
     functions = (unit.support, unit.tests, unit.functions)
-    parts = [HEAD, *(text for each in functions for text in each.values()), run]
+    texts = [HEAD, *(text for each in functions for text in each.values())]
+    if shared:
+        texts += [_threads(parts, unit), *unit.part_functions.values()]
+    texts += [run, binding(unit.support)]
     weights = tuple(_aligned(weight.array) for weight in unit.weights.values())
-    parts.append(binding(unit.support))
-    return Source("\n".join(parts), weights, memory.arena_bytes)
+    return Source("\n".join(texts), weights, memory.arena_bytes, shared)
+
+
+def _threads(parts: int, unit: Unit) -> str:
+    """What has parts computed, by whom the process says."""
+    type_ = f"{PREFIX}_parallel_for"
+    return "\n".join(
+        [
+            PARALLEL_FOR.format(PREFIX),
+            f"static {type_} parallel_for;\nstatic void *const context = NULL;",
+            f"void {BIND_THREADS}({type_} given)\n{{\n    parallel_for = given;\n}}",
+            task(PREFIX, parts, unit.handed_on),
+        ]
+    )
 
 
 def _aligned(array: np.ndarray) -> np.ndarray:

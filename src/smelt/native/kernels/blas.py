@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from smelt.native.kernels.dot import at, finish_beside, strides_beside
+from smelt.native.kernels.dot import at, finish_beside, is_even, strides_beside
 from smelt.native.kernels.dot_layout import Axis, Layout, layout_of_instance
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
@@ -68,9 +68,12 @@ def _finishes(instance: Instance, shape: tuple[int, ...]) -> bool:
     return instance.type(0).name == "float" and strides_beside(instance, shape) is not None
 
 
-@kernel(GEMM, finishes=_finishes)
+@kernel(GEMM, finishes=_finishes, shared=True)
 def gemm(cx: KernelContext) -> None:
-    """Calls for each matrix of the batch: one, or one for each block of rows that is finished."""
+    """Calls for each matrix of the batch: one, or one for each block of rows that is finished.
+
+    Parts take matrices, or rows of each.
+    """
     found = matrices(cx)
     assert found is not None  # who chose this instruction asked
     layout, left, right = found
@@ -84,8 +87,11 @@ def gemm(cx: KernelContext) -> None:
     finish = finish_beside(cx, names)
     rows = max(FEWEST_ROWS, BLOCK // n) if cx.instruction.finish else m
     down = left.leading if left.flag == PLAIN else 1
-    with cx.body.loops(names, sizes):
-        for first, count in blocks(cx, "i", m, rows):
+    cut = cx.body.widest(sizes)
+    in_batch = cut is not None and is_even(sizes[cut], cx.body.parts)
+    with cx.body.loops(names, sizes, cut if in_batch else None):
+        cutting = parts_of_rows if cx.body.parts > 1 and not in_batch else blocks
+        for first, count in cutting(cx, "i", m, rows):
             cx.body.line(
                 f"{function}({ROWS}, {left.flag}, {right.flag}, {count}, {n}, {k}, 1, "
                 f"{plus(a, first, down)}, {left.leading}, {b}, {right.leading}, 0, "
@@ -102,7 +108,20 @@ FEWEST_ROWS = 192
 """Rows of a product below which it takes longer to arrange the other side, for each call anew."""
 
 
-def blocks(cx: KernelContext, var: str, size: int, step: int) -> Iterator[tuple[str, int]]:
+TILE = 16
+"""Rows that BLAS computes at once, or a multiple of them."""
+
+
+def parts_of_rows(
+    cx: KernelContext, var: str, size: int, most: int
+) -> Iterator[tuple[str, int | str]]:
+    """As ``blocks``, in one loop that parts share: at most ``most`` at a time, and enough."""
+    step = min(most, -(-size // (cx.body.parts * TILE)) * TILE)
+    with cx.body.shared_loop(var, size, step=step):
+        yield var, f"({size} - {var} < {step} ? {size} - {var} : {step})"
+
+
+def blocks(cx: KernelContext, var: str, size: int, step: int) -> Iterator[tuple[str, int | str]]:
     """The first position and the length of parts of a dim, in loops that what follows is put in.
 
     The last part has up to half of ``step`` more, so that none is short.
@@ -119,7 +138,7 @@ def finish_block(
     finish: Finish,
     target: str,
     pitch: int,
-    shape: tuple[int, int],
+    shape: tuple[int | str, int],
     bias: str = "",
 ) -> None:
     """Let rows and columns of sums at ``target``, whose rows are ``pitch`` apart, become results.

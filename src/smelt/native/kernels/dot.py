@@ -199,7 +199,7 @@ def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -
     right = cx.constant(pack(_matrix(cx, layout), m.size), cx.type(1)) if is_packed else ""
     columns = lowest(n.size) >= 2 * vector_dot.panel_for(m.size) * cx.body.parts
     cut = cx.body.widest(sizes)
-    in_batch = cut is not None and _is_even(sizes[cut], cx.body.parts)
+    in_batch = cut is not None and is_even(sizes[cut], cx.body.parts)
     with cx.body.loops(variables, sizes, cut if in_batch else None):
         product = Matrices(
             m=m.size,
@@ -220,7 +220,7 @@ def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -
         vector_dot.emit(cx, product, packed=is_packed, scratch=scratch)
 
 
-def _is_even(count: int, parts: int) -> bool:
+def is_even(count: int, parts: int) -> bool:
     """True if parts of so many matrices take about as long."""
     return count >= 4 * parts or (count >= parts and count % parts == 0)
 

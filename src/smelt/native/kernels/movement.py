@@ -130,7 +130,7 @@ def _rows_of(instance: Instance) -> list[tuple[int, int]]:
     return found
 
 
-@kernel("Slice", kinds=ANY)
+@kernel("Slice", kinds=ANY, shared=True)
 def slice_(cx: KernelContext) -> None:
     """Reads with an offset, and strides times the steps."""
     source, output = cx.walked(0), cx.output()
@@ -138,7 +138,7 @@ def slice_(cx: KernelContext) -> None:
     strides = tuple(step * stride for (_, step), stride in pairs)
     offset = sum(first * stride for (first, _), stride in pairs)
     read = source.access(strides, offset)
-    emit_map(cx.body, output.shape, output.access(), [read], "{0}")
+    emit_map(cx.body, output.shape, output.access(), [read], "{0}", shared=True)
 
 
 @kernel(STORE, kinds=ANY)

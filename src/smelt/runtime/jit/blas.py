@@ -7,19 +7,30 @@ from functools import cache
 from pathlib import Path
 
 PREFIX = "scipy_cblas_"
+SET_THREADS = "scipy_openblas_set_num_threads"
 FUNCTIONS = ("sgemm", "dgemm")
 """What the table holds, in order."""
 
 
 @cache
-def table() -> ctypes.Array[ctypes.c_void_p] | None:
-    """Addresses of ``FUNCTIONS``; None where the package is not installed or lacks one."""
+def use_one_thread() -> None:
+    """From now on, let a call of a function of the table compute on the thread that calls."""
+    for path in _libraries():
+        ctypes.CDLL(str(path))[SET_THREADS](1)
+
+
+def _libraries() -> list[Path]:
     try:
         import scipy_openblas32
     except ImportError:
-        return None
-    folder = Path(scipy_openblas32.get_lib_dir())
-    for path in sorted(folder.glob("*scipy_openblas.*")):
+        return []
+    return sorted(Path(scipy_openblas32.get_lib_dir()).glob("*scipy_openblas.*"))
+
+
+@cache
+def table() -> ctypes.Array[ctypes.c_void_p] | None:
+    """Addresses of ``FUNCTIONS``; None where the package is not installed or lacks one."""
+    for path in _libraries():
         try:
             loaded = ctypes.CDLL(str(path))
             found = [ctypes.cast(loaded[PREFIX + name], ctypes.c_void_p) for name in FUNCTIONS]

@@ -22,7 +22,7 @@ from smelt.errors import ErrorList, SmeltError, Unsupported
 from smelt.native.call_blas import call_blas
 from smelt.native.convolve_by_panels import convolve_by_panels
 from smelt.native.fuse_elementwise import fuse_elementwise
-from smelt.native.in_process import FUNCTION, source_of
+from smelt.native.in_process import BIND_THREADS, FUNCTION, source_of
 from smelt.native.kernels.blas import BIND
 from smelt.native.schedule import planned
 from smelt.program.digest import digest
@@ -34,6 +34,7 @@ from smelt.runtime.jit.background import background
 from smelt.runtime.jit.build import built, is_kept
 from smelt.runtime.jit.cache import Cache
 from smelt.runtime.jit.caller import Caller, Entry, Port, caller, extension
+from smelt.runtime.jit.pool import parallel_for
 from smelt.runtime.jit.toolchain import this_toolchain
 
 Shapes: TypeAlias = tuple[tuple[int, ...], ...]
@@ -57,9 +58,10 @@ class Compiled:
     what went wrong, if something did.
     """
 
-    def __init__(self, program: Program, *, waits: bool) -> None:
+    def __init__(self, program: Program, *, waits: bool, threads: int = 1) -> None:
         self.program = program
         self.waits = waits
+        self.threads = threads
         self.why = ""
         self._callers: dict[Shapes, Caller | None] = {}
         self._called: OrderedDict[Shapes, bool] = OrderedDict()
@@ -92,7 +94,7 @@ class Compiled:
             if shapes not in self._callers and len(self._callers) < KEPT:
                 if self.waits:
                     self._callers[shapes] = self._compile(static)
-                elif was_kept(static):
+                elif was_kept(static, self.threads):
                     kept = self._compile(static, only_kept=True)
                     if kept is not None:
                         self._callers[shapes] = kept
@@ -143,7 +145,7 @@ class Compiled:
 
     def _compile(self, static: Program, *, only_kept: bool = False) -> Caller | None:
         try:
-            return compile_program(static, self.waits, only_kept)
+            return compile_program(static, self.waits, only_kept, self.threads)
         except (Unsupported, ErrorList) as error:
             self.why = str(error)
         except (SmeltError, OSError) as error:
@@ -163,34 +165,37 @@ class Compiled:
 FAILED = "a program could not be compiled, so NumPy runs it: {}"
 
 
-def _note_of(program: Program) -> str:
+def _note_of(program: Program, threads: int) -> str:
     """What programs are known by before they are planned, which takes longest."""
-    return this_toolchain().key("program", digest(program), sys.version, np.__version__)
+    about = (digest(program), str(threads), sys.version, np.__version__)
+    return this_toolchain().key("program", *about)
 
 
-def was_kept(program: Program) -> bool:
+def was_kept(program: Program, threads: int = 1) -> bool:
     """Whether a static ``program`` was compiled before, as far as a look can tell."""
     try:
-        return Cache().noted(_note_of(program))
+        return Cache().noted(_note_of(program, threads))
     except (SmeltError, OSError):
         return False
 
 
-def compile_program(program: Program, waits: bool = True, only_kept: bool = False) -> Caller | None:
+def compile_program(
+    program: Program, waits: bool = True, only_kept: bool = False, threads: int = 1
+) -> Caller | None:
     """What calls a static ``program`` compiled; None if the process ends meanwhile.
 
     ``waits``: whether this is no work of the background; ``only_kept``: whether to give None unless
-    the library is in the cache.
+    the library is in the cache; ``threads``: into how many parts costly steps are cut.
 
     Raises Unsupported, or an ErrorList of it, for what the engine lacks; UsageError E661 without a
     compiler, and what ``Toolchain.compile`` does.
     """
-    note = _note_of(program)
+    note = _note_of(program, threads)
     inputs, outputs = _ports(program, program.inputs), _ports(program, program.outputs)
     table = blas.table()
     choices = (convolve_by_panels, *((call_blas,) if table else ()))
     ordered = planned(program.copy(), "host", choices, (fuse_elementwise,), IN_CACHE)
-    source = source_of(ordered)
+    source = source_of(ordered, threads)
     if only_kept and not is_kept(source.text):
         return None
     if waits or only_kept:
@@ -201,10 +206,16 @@ def compile_program(program: Program, waits: bool = True, only_kept: bool = Fals
         try:
             library = _library(source.text)
             extension()
+            if source.has_parts:
+                parallel_for()
         finally:
             background().built()
     if BIND in source.text:
         library[BIND](table)
+        if threads > 1:
+            blas.use_one_thread()
+    if source.has_parts:
+        library[BIND_THREADS](parallel_for())
     run = ctypes.cast(library[FUNCTION], ctypes.c_void_p).value
     assert run is not None
     short = _is_short(ordered)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 
@@ -31,15 +32,15 @@ MARK, MODEL, MEMORY = "host.json", "program.onnx", "memory.txt"
 class Files(Mapping[str, bytes]):
     """The files of ``model``, whose arena ``memory`` is, if it is known before a run.
 
-    ``engine`` is what runs it where the folder is opened, too.
+    ``options`` say how it runs where the folder is opened, too.
 
     The model is encoded when they are asked for: who compiles in order to call never does.
     ``contents`` writes them without holding them. Asking raises Unsupported E203 for an operator
     that is declared in this process only and has no body, which nobody could load.
     """
 
-    def __init__(self, model: ir.Model, memory: MemoryPlan | None, engine: str) -> None:
-        self._model, self._memory, self._engine = model, memory, engine
+    def __init__(self, model: ir.Model, memory: MemoryPlan | None, options: Options) -> None:
+        self._model, self._memory, self._options = model, memory, options
 
     @cached_property
     def _encoded(self) -> ModelFiles:
@@ -48,7 +49,7 @@ class Files(Mapping[str, bytes]):
 
     @cached_property
     def _texts(self) -> dict[str, bytes]:
-        mark = {"schema": SCHEMA, "model": MODEL, "engine": self._engine}
+        mark = {"schema": SCHEMA, "model": MODEL, **asdict(self._options)}
         texts = {MARK: json.dumps(mark, indent=1) + "\n"}
         if self._memory is not None:
             texts[MEMORY] = self._memory.to_text()
@@ -79,8 +80,8 @@ def _is_of_this_process(node: ir.Node) -> bool:
 def read_folder(folder: Path) -> tuple[ir.Model, Options] | None:
     """The model in ``folder`` and how it runs; None unless it is a folder of this target.
 
-    Raises UsageError E616 if its model is missing or its mark is damaged, E660 if no engine is
-    called as it says, and what loading a model raises.
+    Raises UsageError E616 if its model is missing or its mark is damaged, E660 if nothing
+    runs as it says, and what loading a model raises.
     """
     mark = _mark(folder / MARK)
     if mark is None and (folder / MARK).is_file() and (folder / MODEL).is_file():
@@ -96,7 +97,10 @@ def read_folder(folder: Path) -> tuple[ir.Model, Options] | None:
         raise UsageError(
             "E616", f"{MODEL!r} is missing in {str(folder)!r}", fix="compile the model again"
         )
-    options = Options(engine=str(mark.get("engine", "numpy")))
+    threads = mark.get("threads", 1)
+    options = Options(
+        engine=str(mark.get("engine", "numpy")), threads=threads if isinstance(threads, int) else 0
+    )
     return load(folder / MODEL, keep_opset=True), options
 
 

@@ -9,6 +9,7 @@ from smelt.errors import UsageError, did_you_mean
 from smelt.runtime.jit.variables import ENGINE
 
 ENGINES = ("numpy", "native", "auto")
+MOST_THREADS = 64
 
 
 def default_engine() -> str:
@@ -25,9 +26,15 @@ class Options:
     called, and keeps it for later runs; what that engine lacks, or a machine cannot compile, NumPy
     runs as a whole. ``auto`` does so in the background: NumPy runs the calls until then, so later
     ones may differ from the first by rounding. What was kept is loaded before the first call.
+
+    ``threads``: into how many parts compiled programs cut costly steps, which as many threads
+    compute at once. The process has one set of them, so while one call has it, others compute
+    alone. The bits are those of one thread, but for products by BLAS, whose rows are cut, too; BLAS
+    itself then keeps to one thread in this process. NumPy is left to its own threads.
     """
 
     engine: str = field(default_factory=default_engine)
+    threads: int = 1
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
@@ -36,4 +43,10 @@ class Options:
                 f"target 'host' takes no option engine={self.engine!r}",
                 why=f"engine, or {ENGINE} for who says none, is one of {', '.join(ENGINES)}",
                 fix=did_you_mean(self.engine, ENGINES, ""),
+            )
+        if not 1 <= self.threads <= MOST_THREADS:
+            raise UsageError(
+                "E660",
+                f"target 'host' takes no option threads={self.threads}",
+                why=f"it is a number from 1 to {MOST_THREADS}",
             )

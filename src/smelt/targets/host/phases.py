@@ -23,7 +23,7 @@ from smelt.targets.base import Artifact, Plan
 from smelt.targets.host.compiled import Compiled
 from smelt.targets.host.files import Files
 from smelt.targets.host.kernels.kernel import Array
-from smelt.targets.host.options import default_engine
+from smelt.targets.host.options import Options
 from smelt.targets.host.prepare import refusal
 from smelt.targets.host.runner import HostRunner, Layout, lay_out
 
@@ -70,8 +70,10 @@ def plan_steps(plan: HostPlan) -> None:
         bind_declared(program, declared(plan.model.graph))
     finally:
         shapes.restore_interface()
-    engine = _engine(plan)
-    compiled = Compiled(program.copy(), waits=engine == "native") if engine != "numpy" else None
+    options, compiled = _options(plan), None
+    if options.engine != "numpy":
+        waits = options.engine == "native"
+        compiled = Compiled(program.copy(), waits=waits, threads=options.threads)
     optimize(program, decompose=is_static(program), strided=is_static(program))
     _check(program)
     check_sizes_known(program, binding_advice(plan.model.graph.inputs))
@@ -80,8 +82,8 @@ def plan_steps(plan: HostPlan) -> None:
     plan.facts["instructions"] = len(program.instructions)
 
 
-def _engine(plan: HostPlan) -> str:
-    return str(plan.options.engine) if plan.options is not None else default_engine()
+def _options(plan: HostPlan) -> Options:
+    return plan.options if plan.options is not None else Options()
 
 
 def _check(program: Program) -> None:
@@ -116,7 +118,7 @@ def plan_arena(plan: HostPlan) -> None:
 def write_folder(plan: HostPlan) -> Artifact:
     """The model, and the memory plan as text; ``load`` makes the runner."""
     memory = plan.memory.memory if plan.memory is not None else None
-    files = Files(plan.model, memory, _engine(plan))
+    files = Files(plan.model, memory, _options(plan))
     load = partial(runner_of, plan)
     return Artifact("host", plan.model, files, plan, report=dict(plan.facts), load=load)
 
