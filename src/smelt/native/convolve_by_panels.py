@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.conv_panels import CONV, products_of
+from smelt.native.kernels.convolution import direct
+from smelt.native.kernels.convolution.window import window_of
 from smelt.native.kernels.instance import Instance
 from smelt.program.instruction import Program
 
@@ -29,6 +31,8 @@ def _is_worth(instance: Instance) -> bool:
     if instance.instruction.op != "Conv" or found is None or found.refuse(instance) is not None:
         return False
     filters, pixels, terms = products_of(instance)
+    if direct.fills(instance, window_of(instance)):
+        return False
     return (
         min(filters, terms) >= FEWEST_FILTERS
         and pixels >= FEWEST_PIXELS

@@ -17,18 +17,12 @@ from smelt.native.kernels.convolution.parts import (
     strides_beside,
 )
 from smelt.native.kernels.convolution.window import Window, channels_of, window_of
+from smelt.native.kernels.even_parts import WIDE, by_registers, even_parts
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.vector import MOST_LANES
 from smelt.native.kernels.vector_dot import ROWS, WIDE_ROWS
-from smelt.native.kernels.vector_tile import (
-    STRIDED,
-    WIDE,
-    Tile,
-    by_registers,
-    even_parts,
-    plus,
-)
+from smelt.native.kernels.vector_tile import STRIDED, Tile, plus
 from smelt.program.storage import Needs
 
 CONV = "smelt.native::ConvByPanels"

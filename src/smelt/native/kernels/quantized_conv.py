@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.native.kernels.convolution.window import Window, refuse_window, window_of
+from smelt.native.kernels.even_parts import even_parts
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.quantized import depthwise
@@ -25,7 +26,6 @@ from smelt.native.kernels.quantized.operands import (
 from smelt.native.kernels.quantized.plane import Band, band_of, emit_copy
 from smelt.native.kernels.quantized.tables import int_table
 from smelt.native.kernels.quantized.tile import ROWS, VECTORS, convolution_tile
-from smelt.native.kernels.vector_tile import even_parts
 from smelt.native.types import C_TYPES
 from smelt.program.run_sizes import is_empty
 from smelt.program.storage import Needs

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
+from smelt.native.kernels.even_parts import even_parts
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.quantized.finish import Finish, finish_of
@@ -23,7 +24,6 @@ from smelt.native.kernels.quantized.operands import (
     zero_text,
 )
 from smelt.native.kernels.quantized.tile import ROWS, VECTORS, matrix_tile
-from smelt.native.kernels.vector_tile import even_parts
 from smelt.native.types import C_TYPES
 from smelt.program.run_sizes import highest
 from smelt.program.storage import Needs

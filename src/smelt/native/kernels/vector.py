@@ -34,8 +34,8 @@ typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 #if defined(__clang__)
 #define MIXED(v, w, i, j, k, l) __builtin_shufflevector(v, w, i, j, k, l)
 #else
-typedef int32_t places __attribute__((vector_size(16)));
-#define MIXED(v, w, i, j, k, l) __builtin_shuffle(v, w, (places){ i, j, k, l })
+typedef int32_t four_places __attribute__((vector_size(16)));
+#define MIXED(v, w, i, j, k, l) __builtin_shuffle(v, w, __extension__(four_places){ i, j, k, l })
 #endif
 #else
 typedef float vec;
@@ -53,3 +53,19 @@ typedef float vec;
 the latter. NaN is not below 0. Functions that fill all registers stand ``APART``: inside another,
 what that one holds would drive their sums out. ``HOLD`` keeps a vector in a register, where gcc
 would load it anew for each product that reads it, which takes longer than the products."""
+
+TURN = """#if LANES > 1
+static inline void turn_four(const float *from, ptrdiff_t step, float *to, ptrdiff_t pitch)
+{
+    const four r0 = *(const four *)from, r1 = *(const four *)(from + step);
+    const four r2 = *(const four *)(from + 2 * step), r3 = *(const four *)(from + 3 * step);
+    const four low0 = MIXED(r0, r1, 0, 4, 1, 5), high0 = MIXED(r0, r1, 2, 6, 3, 7);
+    const four low1 = MIXED(r2, r3, 0, 4, 1, 5), high1 = MIXED(r2, r3, 2, 6, 3, 7);
+    *(four *)to = MIXED(low0, low1, 0, 1, 4, 5);
+    *(four *)(to + pitch) = MIXED(low0, low1, 2, 3, 6, 7);
+    *(four *)(to + 2 * pitch) = MIXED(high0, high1, 0, 1, 4, 5);
+    *(four *)(to + 3 * pitch) = MIXED(high0, high1, 2, 3, 6, 7);
+}
+#endif
+"""
+"""Four rows of four elements, ``step`` apart, become columns of rows that are ``pitch`` apart."""

@@ -15,17 +15,10 @@ from typing import cast
 
 import numpy as np
 
+from smelt.native.kernels.even_parts import MORE_SUMS, WIDE, by_registers, even_parts
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.vector import MOST_LANES, PRELUDE
-from smelt.native.kernels.vector_tile import (
-    MORE_SUMS,
-    STRIDED,
-    WIDE,
-    Finish,
-    Tile,
-    by_registers,
-    even_parts,
-)
+from smelt.native.kernels.vector import MOST_LANES, PRELUDE, TURN
+from smelt.native.kernels.vector_tile import STRIDED, Finish, Tile
 from smelt.native.writer import Writer
 from smelt.program.run_sizes import Size, highest, lowest, same
 
@@ -204,10 +197,10 @@ def _copy(cx: KernelContext, turned: bool) -> str:
     out.line(f"static void {name}(const float *restrict b, float *restrict to, ptrdiff_t kn,")
     out.line("    ptrdiff_t wide, ptrdiff_t bk, ptrdiff_t bn)")
     with out.block(""):
-        out.line("ptrdiff_t k = 0;")
         if turned:
-            out.lines(TURN)
-        with out.block("for (; k < kn; ++k)"):
+            cx.call("turn_four", TURN)
+            out.lines(BY_FOURS)
+        with out.loop("k", "kn", "first" if turned else 0):
             with out.loop("n", "wide"):
                 out.line(f"to[k * {PANEL} + n] = b[k * bk + n * bn];")
             with out.loop("n", PANEL, "wide"):
@@ -215,25 +208,18 @@ def _copy(cx: KernelContext, turned: bool) -> str:
     return cx.call(name, out.text())
 
 
-TURN = f"""#if LANES > 1
-for (const ptrdiff_t whole = kn / 4 * 4; k < whole; k += 4) {{
+BY_FOURS = f"""#if LANES > 1
+const ptrdiff_t first = kn - kn % 4;
+for (ptrdiff_t k = 0; k < first; k += 4) {{
     ptrdiff_t n = 0;
-    for (; n + 4 <= wide; n += 4) {{
-        const float *from = b + n * bn + k;
-        const four r0 = *(const four *)from, r1 = *(const four *)(from + bn);
-        const four r2 = *(const four *)(from + 2 * bn), r3 = *(const four *)(from + 3 * bn);
-        const four low0 = MIXED(r0, r1, 0, 4, 1, 5), high0 = MIXED(r0, r1, 2, 6, 3, 7);
-        const four low1 = MIXED(r2, r3, 0, 4, 1, 5), high1 = MIXED(r2, r3, 2, 6, 3, 7);
-        float *at = to + k * {PANEL} + n;
-        *(four *)at = MIXED(low0, low1, 0, 1, 4, 5);
-        *(four *)(at + {PANEL}) = MIXED(low0, low1, 2, 3, 6, 7);
-        *(four *)(at + {2 * PANEL}) = MIXED(high0, high1, 0, 1, 4, 5);
-        *(four *)(at + {3 * PANEL}) = MIXED(high0, high1, 2, 3, 6, 7);
-    }}
+    for (; n + 4 <= wide; n += 4)
+        turn_four(b + n * bn + k, bn, to + k * {PANEL} + n, {PANEL});
     for (; n < {PANEL}; ++n)
         for (ptrdiff_t i = k; i < k + 4; ++i)
             to[i * {PANEL} + n] = n < wide ? b[i + n * bn] : 0;
 }}
+#else
+const ptrdiff_t first = 0;
 #endif
 """
 """Four columns at a time of four elements each, turned in registers."""

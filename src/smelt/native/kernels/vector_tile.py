@@ -12,15 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.vector import PRELUDE
+from smelt.native.kernels.vector import PRELUDE, TURN
 from smelt.native.writer import Writer
 from smelt.program.run_sizes import same
 
 SUMS = 12
 """Vectors of sums that a tile keeps."""
-
-WIDE, MORE_SUMS = "LANES == 16", 16
-"""As the preprocessor says it, where there are 32 registers, and the sums that are kept there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +126,8 @@ class Tile:
     def declare(self, cx: KernelContext) -> str:
         """The name of the function, which is added to those that the kernel calls."""
         cx.call("LANES", PRELUDE)
+        if self.column != 1:
+            cx.call("turn_four", TURN)
         for support in self.finish.support:
             cx.call(*support)
         text = self._text()
@@ -217,8 +216,7 @@ class Tile:
             out.line(f"*(vec *)(t[{m}]{_lanes(v)}) = s{m}_{v};")
         text = "{0}" if plain or relu else self.finish.text
         if self.column != 1:
-            with out.loop("l", "to", "from"), out.loop("m", self.rows):
-                self._element(out, text)
+            self._store_columns(out, text)
             return
         if not (plain or relu):
             with out.block(f"if (from == 0 && to == {self.vectors} * LANES)"):
@@ -228,7 +226,31 @@ class Tile:
         with out.loop("m", self.rows), out.loop("l", "to", "from"):
             self._element(out, text)
 
-    def _element(self, out: Writer, text: str) -> None:
+    def _store_columns(self, out: Writer, text: str) -> None:
+        """Sums whose rows lie next to each other: four by four are turned where all are stored."""
+        if text != "{0}" and not self.finish.beside:
+            with out.loop("m", self.rows), out.loop("l", f"{self.vectors} * LANES"):
+                self._element(out, text, "t[m][l]")
+            text = "{0}"
+        if text == "{0}" and self.rows >= 4:
+            firsts = sorted({*range(0, self.rows - 3, 4), self.rows - 4})
+            out.line("#if LANES > 1")
+            with (
+                out.block(f"if (from == 0 && to == {self.vectors} * LANES)"),
+                out.loop("l", f"{self.vectors} * LANES", step=4),
+            ):
+                for first in firsts:
+                    at = f"c + {first} + l * {self.column}"
+                    out.line(
+                        f"turn_four(&t[{first}][l], {self.vectors} * LANES, {at}, {self.column});"
+                    )
+            out.line("else")
+            out.line("#endif")
+        column = f"c[m * cm + l * {self.column}]"
+        with out.loop("l", "to", "from"), out.loop("m", self.rows):
+            self._element(out, text, column)
+
+    def _element(self, out: Writer, text: str, target: str = "c[m * cm + l]") -> None:
         out.line("const float v0 = t[m][l];")
         names = ["v0"]
         for i, one in enumerate(self.finish.beside):
@@ -239,10 +261,9 @@ class Tile:
             )
             out.line(f"const float v{i + 1} = r{i}[{at or 0}];")
             names.append(f"v{i + 1}")
-        for line in self.finish.lines:
+        for line in self.finish.lines if text != "{0}" else ():
             out.line(line.format(*names))
-        column = "l" if self.column == 1 else f"l * {self.column}"
-        out.line(f"c[m * cm + {column}] = {text.format(*names)};")
+        out.line(f"{target} = {text.format(*names)};")
 
 
 def _lanes(v: int) -> str:
@@ -254,36 +275,3 @@ def plus(pointer: str, position: str, stride: int) -> str:
     if position == "0" or same(stride, 0):
         return pointer
     return f"{pointer} + {position}" if same(stride, 1) else f"{pointer} + ({position}) * {stride}"
-
-
-def by_registers(
-    body: Writer, few: Sequence[Part], many: Sequence[Part]
-) -> Iterator[tuple[str, Sequence[Part]]]:
-    """``few``, and where there are more registers ``many``, each with when it is compiled: what is
-    written in turn stands for either."""
-    if few == many:
-        yield "", few
-        return
-    for when, head, parts in ((WIDE, f"#if {WIDE}", many), (f"!({WIDE})", "#else", few)):
-        body.line(head)
-        yield when, parts
-    body.line("#endif")
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """``count`` equal parts of ``length`` from ``first`` on."""
-
-    first: int
-    length: int
-    count: int
-
-
-def even_parts(size: int, most: int) -> list[Part]:
-    """``size`` cut into as few parts of at most ``most`` as can be, of nearly equal length."""
-    count = -(-size // most)
-    if count == 0:
-        return []
-    length, longer = divmod(size, count)
-    parts = [Part(0, length + 1, longer), Part(longer * (length + 1), length, count - longer)]
-    return [part for part in parts if part.count]

@@ -20,18 +20,29 @@ from smelt.native.kernels.convolution.parts import (
     padded_rows,
 )
 from smelt.native.kernels.convolution.window import Window, channels_of
+from smelt.native.kernels.even_parts import MORE_SUMS, WIDE, by_registers, even_parts
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import MOST_LANES
-from smelt.native.kernels.vector_tile import SUMS, Beside, Finish, Tile, Walk, even_parts
+from smelt.native.kernels.vector_tile import SUMS, Beside, Finish, Tile, Walk
 
-PANEL = 16
+PANEL = 2 * MOST_LANES
 FEWEST_FILTERS = 4
 UNROLLED = 8
 """Columns of a kernel that are written one after the other; more are a loop."""
 
 BAND_PIXELS = 96
 """Output pixels of a band at least: weights are read once a band."""
+
+
+IDLE = 1.15
+"""Lanes by pixels from which filters fill vectors better than the pixels of an image do."""
+
+
+def fills(instance: Instance, window: Window) -> bool:
+    """True if it is taken here, and vectors of pixels would be filled badly, as 7 x 7 of them."""
+    vectors = -(-window.pixels // MOST_LANES)
+    return takes(instance, window) and vectors * MOST_LANES > IDLE * window.pixels
 
 
 def takes(instance: Instance, window: Window) -> bool:
@@ -139,23 +150,33 @@ def _emit_panels(
     body, wide = cx.body, window.output[2]
     step = window.strides[2]
     turn = window.strides[1] * source.pitch - (wide - 1) * step
+    pixels = rows * wide
     for first, width, count in panels(channels_of(cx)[1]):
-        vectors = 2 if width == PANEL else 1
+        few = (SUMS // 2, 2) if width > PANEL // 4 else (SUMS, 1)
+        more = (MORE_SUMS // 2, 2) if width > PANEL // 2 else (SUMS, 1)
         with loop("o", first + width * count, first, width):
             body.line("ptrdiff_t p = 0, q = 0, next = 0;")
-            for part in even_parts(rows * wide, SUMS // vectors):
-                with body.loop("t", part.count):
-                    body.line(f"ptrdiff_t at[{part.length}];")
-                    with body.loop("m", part.length):
-                        body.line("at[m] = next;")
-                        body.line(f"next += ++q == {wide} ? {turn} : {step};")
-                        body.line(f"q = q == {wide} ? 0 : q;")
-                    _emit_tile(cx, window, source, weights, (part.length, vectors, width))
-                    body.line(f"p += {part.length};")
+            each = even_parts(pixels, few[0]), even_parts(pixels, more[0])
+            for when, parts in by_registers(body, *each):
+                vectors = (more if when == WIDE else few)[1]
+                for part in parts:
+                    with body.loop("t", part.count):
+                        body.line(f"ptrdiff_t at[{part.length}];")
+                        with body.loop("m", part.length):
+                            body.line("at[m] = next;")
+                            body.line(f"next += ++q == {wide} ? {turn} : {step};")
+                            body.line(f"q = q == {wide} ? 0 : q;")
+                        _emit_tile(cx, window, source, weights, (part.length, vectors, width), when)
+                        body.line(f"p += {part.length};")
 
 
 def _emit_tile(
-    cx: KernelContext, window: Window, source: Source, weights: Filters, size: tuple[int, int, int]
+    cx: KernelContext,
+    window: Window,
+    source: Source,
+    weights: Filters,
+    size: tuple[int, int, int],
+    when: str,
 ) -> None:
     """The pixels ``p`` on by the panel ``o``, as many filters at a time as vectors have lanes."""
     channels, filters = channels_of(cx)
@@ -175,18 +196,25 @@ def _emit_tile(
         arguments = [str(channels), str(source.plane), str(row), source.pointer, "at", b]
         start = f"{weights.bias} + {panel} + l" if weights.bias else ""
         finish = weights.finish.at(here, "o + l")
-        tile = Tile(rows, vectors, _walk(window, width), "column" if start else "", finish, pixels)
+        tile = Tile(
+            rows, vectors, _walk(window, width), "column" if start else "", finish, pixels, when
+        )
         stored = f"0, left < {lanes} ? left : {lanes}"
         tile.call(cx, arguments, f"out + (o + l) * {pixels} + {here}", 1, stored, start)
 
 
 def panels(filters: int) -> list[tuple[int, int, int]]:
-    """``(first filter, width, count)``: whole panels, then one or half of one for the rest."""
-    whole = filters // PANEL
-    rest = filters - whole * PANEL
-    found = [(0, PANEL, whole)] if whole else []
-    if rest:
-        found.append((whole * PANEL, PANEL if rest > PANEL // 2 else PANEL // 2, 1))
+    """``(first filter, width, count)``: whole panels, then a half and a quarter for the rest."""
+    half, quarter = PANEL // 2, PANEL // 4
+    whole, rest = divmod(filters, PANEL)
+    if rest > half + quarter:
+        whole, rest = whole + 1, 0
+    counts = (whole, int(rest > quarter), int(0 < rest <= quarter or rest > half))
+    found, first = [], 0
+    for width, count in zip((PANEL, half, quarter), counts, strict=True):
+        if count:
+            found.append((first, width, count))
+        first += width * count
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from smelt.native.kernels.convolution import direct
 from smelt.native.kernels.convolution.parts import (
     constant_weights,
     finish_by_filter,
@@ -11,17 +12,19 @@ from smelt.native.kernels.convolution.parts import (
     is_float,
 )
 from smelt.native.kernels.convolution.window import Window, channels_of
+from smelt.native.kernels.even_parts import Part, even_parts
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import MOST_LANES
-from smelt.native.kernels.vector_tile import STRIDED, Part, Tile, even_parts, packed_rows
+from smelt.native.kernels.vector_tile import STRIDED, Tile, packed_rows
 
 ROWS, VECTORS = 6, 2
 
 
 def takes(instance: Instance, window: Window) -> bool:
-    """Enough pixels for the widest tile."""
-    return window.pointwise and is_float(instance) and window.pixels >= VECTORS * MOST_LANES
+    """Enough pixels for the widest tile, which fill it."""
+    enough = window.pixels >= VECTORS * MOST_LANES and not direct.fills(instance, window)
+    return window.pointwise and is_float(instance) and enough
 
 
 def workspace(instance: Instance, window: Window) -> int:

@@ -1,0 +1,45 @@
+"""Sizes cut into parts of nearly equal length, by how many registers a CPU has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from smelt.native.writer import Writer
+
+WIDE, MORE_SUMS = "LANES == 16", 16
+"""As the preprocessor says it, where there are 32 registers, and the sums that a tile keeps there.
+"""
+
+
+def by_registers(
+    body: Writer, few: Sequence[Part], many: Sequence[Part]
+) -> Iterator[tuple[str, Sequence[Part]]]:
+    """``few``, and where there are more registers ``many``, each with when it is compiled: what is
+    written in turn stands for either."""
+    if few == many:
+        yield "", few
+        return
+    for when, head, parts in ((WIDE, f"#if {WIDE}", many), (f"!({WIDE})", "#else", few)):
+        body.line(head)
+        yield when, parts
+    body.line("#endif")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """``count`` equal parts of ``length`` from ``first`` on."""
+
+    first: int
+    length: int
+    count: int
+
+
+def even_parts(size: int, most: int) -> list[Part]:
+    """``size`` cut into as few parts of at most ``most`` as can be, of nearly equal length."""
+    count = -(-size // most)
+    if count == 0:
+        return []
+    length, longer = divmod(size, count)
+    parts = [Part(0, length + 1, longer), Part(longer * (length + 1), length, count - longer)]
+    return [part for part in parts if part.count]
