@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 from smelt.program.instruction import Program
@@ -73,8 +74,9 @@ class MemoryPlan:
 
     def offset_of(self, storage: Storage) -> int:
         """The offset of an arena storage."""
-        return self._offset_by_id()[id(storage)]
+        return self._offset_by_id[id(storage)]
 
+    @cached_property
     def _offset_by_id(self) -> dict[int, int]:
         pairs = zip(self.assignment.arena, self.offsets, strict=True)
         return {id(storage): offset for storage, offset in pairs}

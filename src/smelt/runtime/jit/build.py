@@ -37,9 +37,14 @@ def built(text: str, flags: Sequence[str] = (), depends: str = "") -> Iterator[P
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def library_key(text: str) -> str:
+    """What the cache calls the library of ``text``; raises UsageError E661 without a compiler."""
+    return this_toolchain().key(text, "")
+
+
 def is_kept(text: str) -> bool:
     """Whether ``built`` would find the library of ``text``; raises UsageError E661, OSError."""
-    return Cache().find(this_toolchain().key(text, "")) is not None
+    return Cache().find(library_key(text)) is not None
 
 
 @cache

@@ -96,9 +96,20 @@ class Cache:
         self._drop_old(key)
         return found
 
-    def note(self, key: str) -> None:
-        """Keep in mind that something was kept for ``key``; see ``noted``."""
-        (self.root / f"{key}{_NOTE}").touch(0o600)
+    def note(self, key: str, text: str = "") -> None:
+        """Keep in mind that something was kept for ``key``, and ``text`` about it; see ``noted``.
+
+        A reader finds the whole text, or that of an earlier note.
+        """
+        file, name = tempfile.mkstemp(prefix=_PARTIAL, dir=self.root)
+        with os.fdopen(file, "w", encoding="ascii") as written:
+            written.write(text)
+        Path(name).replace(self.root / f"{key}{_NOTE}")
+
+    def told(self, key: str) -> str:
+        """The text of the note for ``key``; raises OSError if there is none."""
+        _check_private(self.root)
+        return (self.root / f"{key}{_NOTE}").read_text("ascii")
 
     def noted(self, key: str) -> bool:
         """Whether ``note`` was told so, in this process or another, and it is not long ago."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import sys
 import threading
 import warnings
 from collections import OrderedDict
@@ -25,17 +24,16 @@ from smelt.native.fuse_elementwise import fuse_elementwise
 from smelt.native.in_process import BIND_THREADS, FUNCTION, source_of
 from smelt.native.kernels.blas import BIND
 from smelt.native.schedule import planned
-from smelt.program.digest import digest
 from smelt.program.instruction import Program
 from smelt.program.schedule import IN_CACHE
 from smelt.program.specialize import is_static, specialize
 from smelt.runtime.jit import blas
 from smelt.runtime.jit.background import background
-from smelt.runtime.jit.build import built, is_kept
+from smelt.runtime.jit.build import built, is_kept, library_key
 from smelt.runtime.jit.cache import Cache
 from smelt.runtime.jit.caller import Caller, Entry, Port, caller, extension
 from smelt.runtime.jit.pool import parallel_for
-from smelt.runtime.jit.toolchain import this_toolchain
+from smelt.targets.host.kept import Kept, note_of, recall, remember
 
 Shapes: TypeAlias = tuple[tuple[int, ...], ...]
 
@@ -165,16 +163,10 @@ class Compiled:
 FAILED = "a program could not be compiled, so NumPy runs it: {}"
 
 
-def _note_of(program: Program, threads: int) -> str:
-    """What programs are known by before they are planned, which takes longest."""
-    about = (digest(program), str(threads), sys.version, np.__version__)
-    return this_toolchain().key("program", *about)
-
-
 def was_kept(program: Program, threads: int = 1) -> bool:
     """Whether a static ``program`` was compiled before, as far as a look can tell."""
     try:
-        return Cache().noted(_note_of(program, threads))
+        return Cache().noted(note_of(program, threads))
     except (SmeltError, OSError):
         return False
 
@@ -190,8 +182,11 @@ def compile_program(
     Raises Unsupported, or an ErrorList of it, for what the engine lacks; UsageError E661 without a
     compiler, and what ``Toolchain.compile`` does.
     """
-    note = _note_of(program, threads)
-    inputs, outputs = _ports(program, program.inputs), _ports(program, program.outputs)
+    known = recall(program, threads)
+    if known is not None and not (known.calls_blas and blas.table() is None):
+        found = Cache().find(known.key)
+        if found is not None:
+            return _caller(program, known, ctypes.CDLL(str(found)), threads)
     table = blas.table()
     choices = (convolve_by_panels, *((call_blas,) if table else ()))
     ordered = planned(program.copy(), "host", choices, (fuse_elementwise,), IN_CACHE)
@@ -210,21 +205,33 @@ def compile_program(
                 parallel_for()
         finally:
             background().built()
-    if BIND in source.text:
-        library[BIND](table)
+    kept = Kept(
+        library_key(source.text),
+        source.memory_bytes,
+        _is_short(ordered),
+        BIND in source.text,
+        source.has_parts,
+        source.weights,
+    )
+    made = _caller(program, kept, library, threads)
+    with contextlib.suppress(OSError):  # without a note, a later process compiles later
+        remember(program, threads, kept)
+    return made
+
+
+def _caller(program: Program, kept: Kept, library: ctypes.CDLL, threads: int) -> Caller:
+    """What calls ``library``, which was given all that it needs of this process."""
+    if kept.calls_blas:
+        library[BIND](blas.table())
         if threads > 1:
             blas.use_one_thread()
-    if source.has_parts:
+    if kept.has_parts:
         library[BIND_THREADS](parallel_for())
     run = ctypes.cast(library[FUNCTION], ctypes.c_void_p).value
     assert run is not None
-    short = _is_short(ordered)
-    weights, needed = source.weights, source.memory_bytes
-    made = caller(Entry(run, library, inputs, outputs, weights, needed, short))
-    if not only_kept:
-        with contextlib.suppress(OSError):  # without a note, a later process compiles later
-            Cache().note(note)
-    return made
+    inputs, outputs = _ports(program, program.inputs), _ports(program, program.outputs)
+    needed, short = kept.memory_bytes, kept.is_short
+    return caller(Entry(run, library, inputs, outputs, kept.weights, needed, short))
 
 
 def _library(text: str) -> ctypes.CDLL:

@@ -15,7 +15,6 @@ from smelt.program.memory import MemoryPlan, plan_memory
 from smelt.program.passes import optimize
 from smelt.program.schedule import IN_CACHE, schedule
 from smelt.program.specialize import specialize
-from smelt.program.storage import Needs
 from smelt.runtime.jit.caller import Caller
 from smelt.targets.host.compiled import Compiled, Shapes
 from smelt.targets.host.emit import Binder, Bound
@@ -40,17 +39,12 @@ def lay_out(program: Program) -> Layout:
     for body in program.bodies:
         inner = lay_out(body.program)
         body.plan = Binder(inner.memory, inner.prepared).bind()
-    needs = _needs_by_instruction(program, prepare(program))
+    of = {id(one.instruction): one for one in prepare(program)}
+    needs = {number: one.needs() for number, one in of.items()}
     ordered = schedule(program, lambda instruction: needs[id(instruction)], IN_CACHE)
-    prepared = prepare(ordered)
-    needs = _needs_by_instruction(ordered, prepared)
+    prepared = tuple(of[id(instruction)] for instruction in ordered.instructions)
     memory = plan_memory(ordered, lambda instruction: needs[id(instruction)])
     return Layout(ordered, prepared, memory)
-
-
-def _needs_by_instruction(program: Program, prepared: Sequence[Prepared]) -> dict[int, Needs]:
-    pairs = zip(program.instructions, prepared, strict=True)
-    return {id(instruction): one.needs() for instruction, one in pairs}
 
 
 class HostRunner:

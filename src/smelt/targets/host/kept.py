@@ -1,0 +1,113 @@
+"""What an earlier process kept of a compiled program, so that this one need not plan it again.
+
+To plan a program and to write its text take ten times as long as to load its library. So a note in
+the cache says which library a program became and what calls it. Its name tells all that the library
+hangs on: the program with its constants, the number of threads, the compiler, the CPU, versions,
+and the files of this package, by their size and time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from smelt.errors import SmeltError
+from smelt.program.digest import digest
+from smelt.program.instruction import Program
+from smelt.runtime.jit.cache import Cache
+from smelt.runtime.jit.toolchain import this_toolchain
+
+MOST_CONSTANTS = 1 << 12
+"""Bytes of constants up to which a note has them; with larger ones, programs are planned anew."""
+
+PARTS = ("ir", "operators", "program", "native", "runtime", "targets/host")
+"""The folders of this package that decide what a program becomes."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A library by its ``key`` in the cache, and how it is called; see ``caller.Entry``."""
+
+    key: str
+    memory_bytes: int
+    is_short: bool
+    calls_blas: bool
+    has_parts: bool
+    weights: tuple[np.ndarray, ...] = ()
+
+    def to_text(self) -> str:
+        """As a line of JSON."""
+        weights = [(str(w.dtype), w.shape, w.tobytes().hex()) for w in self.weights]
+        return json.dumps({**asdict(self), "weights": weights})
+
+    @staticmethod
+    def from_text(text: str) -> Kept:
+        """Raises ValueError, KeyError or TypeError for a text of another kind."""
+        found = json.loads(text)
+        weights = tuple(
+            np.frombuffer(bytes.fromhex(data), dtype).reshape(shape)
+            for dtype, shape, data in found.pop("weights")
+        )
+        return Kept(**found, weights=weights)
+
+
+def note_of(program: Program, threads: int) -> str:
+    """The name of the note of a static ``program``; raises UsageError E661 without a compiler."""
+    constants = hashlib.sha256()
+    if _is_whole(program):
+        for slot in sorted(program.constants):
+            constants.update(program.bytes_of(slot))
+    versions = (sys.version, np.__version__, str(find_spec("scipy_openblas32")), _this_package())
+    about = (digest(program), constants.hexdigest(), str(threads))
+    return this_toolchain().key("program", *about, *versions)
+
+
+def recall(program: Program, threads: int) -> Kept | None:
+    """What was kept of ``program``, without a look whether its library is still there."""
+    if not _is_whole(program):
+        return None
+    try:
+        return Kept.from_text(Cache().told(note_of(program, threads)))
+    except (SmeltError, OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def remember(program: Program, threads: int, kept: Kept) -> None:
+    """Write the note of ``program``; raises OSError."""
+    small = _is_whole(program) and sum(each.nbytes for each in kept.weights) <= MOST_CONSTANTS
+    Cache().note(note_of(program, threads), kept.to_text() if small else "")
+
+
+def _is_whole(program: Program) -> bool:
+    """True if the name of the note tells all of ``program``."""
+    if sum(array.nbytes for array in program.constants.values()) > MOST_CONSTANTS:
+        return False
+    if any(slot.quantization is not None or slot.layout is not None for slot in program.slots):
+        return False
+    return not any(step.bodies for step in program.instructions)
+
+
+@cache
+def _this_package() -> str:
+    told = hashlib.sha256()
+    for line in _files(Path(__file__).parents[2]):
+        told.update(line.encode())
+    return told.hexdigest()
+
+
+def _files(root: Path) -> Iterator[str]:
+    for part in PARTS:
+        for folder, _, names in os.walk(root / part):
+            for name in sorted(names):
+                if name.endswith((".py", ".c")):
+                    found = Path(folder, name).stat()
+                    yield f"{folder}/{name} {found.st_size} {found.st_mtime_ns}\n"

@@ -1,0 +1,119 @@
+"""What an earlier process kept is loaded without planning, and only where it is surely the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from smelt.ir import text
+from smelt.program.instruction import Program
+from smelt.runtime.jit.cache import Cache
+from smelt.targets.base import Plan
+from smelt.targets.host import compiled, host, kept
+from smelt.targets.host.compiled import compile_program
+from smelt.targets.host.kept import Kept, note_of, recall
+from smelt.targets.host.options import Options
+
+SCALED = "g (float[4,5] x) => (y) {{ c = Constant<value_floats=[{factor}]>() y = Mul(x, c) }}"
+X = np.arange(20, dtype=np.float32).reshape(4, 5)
+
+Planned = Callable[[], list[Program]]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SMELT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[Program]:
+    """Every program that is planned."""
+    seen: list[Program] = []
+    plan = compiled.planned
+
+    def watched(program: Program, *more: object) -> Program:
+        seen.append(program)
+        return plan(program, *more)
+
+    monkeypatch.setattr(compiled, "planned", watched)
+    return seen
+
+
+def program(factor: float = 2.0) -> Program:
+    plan = Plan(text.parse(SCALED.format(factor=factor)), Options(engine="native"))
+    host.schedule(plan)
+    return plan.steps.compiled.program
+
+
+def check(factor: float, **options: int) -> None:
+    call = compile_program(program(factor), **options)
+    assert call is not None
+    results = call(X)
+    assert results is not None
+    np.testing.assert_array_equal(results[0], factor * X)
+
+
+def test_the_second_time_nothing_is_planned(planned: list[Program]) -> None:
+    check(2.0)
+    check(2.0)
+    assert len(planned) == 1
+
+
+def test_other_constants_are_another_program(planned: list[Program]) -> None:
+    check(2.0)
+    check(3.0)
+    check(2.0)
+    assert len(planned) == 2
+
+
+def test_so_are_other_numbers_of_threads_and_another_version(
+    planned: list[Program], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check(2.0)
+    check(2.0, threads=2)
+    monkeypatch.setattr(kept, "_this_package", lambda: "after an update")
+    check(2.0)
+    assert len(planned) == 3
+
+
+@pytest.mark.parametrize(
+    "damage", ["", "{", "[]", '{"key": "k"}', '{"weights": [["f4", [9], "00"]]}']
+)
+def test_a_damaged_note_is_none(cache: Path, planned: list[Program], damage: str) -> None:
+    check(2.0)
+    (note,) = cache.glob("*.note")
+    note.write_text(damage)
+    assert recall(program(), 1) is None
+    check(2.0)
+    assert len(planned) == 2
+
+
+def test_a_library_that_is_gone_is_made_again(cache: Path, planned: list[Program]) -> None:
+    check(2.0)
+    known = recall(program(), 1)
+    assert known is not None
+    for file in (cache / known.key).iterdir():
+        file.unlink()
+    check(2.0)
+    assert len(planned) == 2
+
+
+def test_large_constants_are_planned_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "MOST_CONSTANTS", 3)
+    check(2.0)
+    assert Cache().noted(note_of(program(), 1))
+    assert recall(program(), 1) is None
+
+
+def test_texts_keep_everything() -> None:
+    weights = (np.float32([[1, np.nan], [-0.0, np.inf]]), np.zeros((0, 3), np.int8))
+    before = Kept("k", 64, True, False, True, weights)
+    after = Kept.from_text(before.to_text())
+    for x, y in zip(before.weights, after.weights, strict=True):
+        assert (x.dtype, x.shape, x.tobytes()) == (y.dtype, y.shape, y.tobytes())
+    assert (after.key, after.memory_bytes, after.is_short) == ("k", 64, True)
+    assert (after.calls_blas, after.has_parts) == (False, True)
