@@ -116,18 +116,31 @@ def _emit_band(cx: KernelContext, window: Window, layout: Layout, scratch: str) 
         for s in range(2):
             value = f"NOT_BELOW_0(s{s})" if relu else f"s{s}"
             body.line(f"*(vec *)(results + p{' + LANES' if s else ''}) = {value};")
+    if finish != Finish() and not relu and not any(one.column for one in finish.beside):
+        with body.loop("p", f"rows * {layout.pitch}"):
+            _emit_finish(cx, finish.at(f"(o - g * {channels_of(cx)[1]})", "0"), "results[p]", "p")
+        finish = Finish()
     if finish in (Finish(), Finish(RELU)):
         with body.loop("r", "rows"):
             body.line(f"memcpy(out + (h + r) * {wide}, results + r * {layout.pitch}, {4 * wide});")
         return
     finish = finish.at(f"(o - g * {channels_of(cx)[1]})", f"(h + r) * {wide}")
     with body.loop("r", "rows"), body.loop("q", wide):
-        body.line(f"const float v0 = results[r * {layout.pitch} + q];")
-        names = ["v0"]
-        for i, one in enumerate(finish.beside, 1):
-            pointer = plus(one.pointer, "q", one.column)
-            body.line(f"const float v{i} = *({pointer});")
-            names.append(f"v{i}")
-        for line in finish.lines:
-            body.line(line.format(*names))
-        body.line(f"out[(h + r) * {wide} + q] = {finish.text.format(*names)};")
+        sum_ = f"results[r * {layout.pitch} + q]"
+        _emit_finish(cx, finish, sum_, "q", f"out[(h + r) * {wide} + q]")
+
+
+def _emit_finish(
+    cx: KernelContext, finish: Finish, sum_: str, column: str, target: str = ""
+) -> None:
+    """Store the result of a sum, where it was without a ``target``; what is read beside is at
+    ``column``."""
+    body = cx.body
+    body.line(f"const float v0 = {sum_};")
+    names = ["v0"]
+    for i, one in enumerate(finish.beside, 1):
+        body.line(f"const float v{i} = *({plus(one.pointer, column, one.column)});")
+        names.append(f"v{i}")
+    for line in finish.lines:
+        body.line(line.format(*names))
+    body.line(f"{target or sum_} = {finish.text.format(*names)};")

@@ -8,10 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from smelt.native.kernels.convolution.panels import SECONDS
 from smelt.native.kernels.convolution.window import Window, channels_of
 from smelt.native.kernels.finish import finish_of, merged_strides
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.vector import PRELUDE
 from smelt.native.kernels.vector_tile import Beside, Finish, plus
 
 
@@ -98,11 +100,14 @@ def padded_rows(
         f"rows_{height}x{width}_{pitch}_{down}_{step}_{first + window.begin[2]}_{window.begin[2]}"
     )
     copy = (
-        f"memcpy(to + {low}, image + at + {low * step}, {4 * (high - low)});"
-        if step == 1
-        else f"for (ptrdiff_t q = {low}; q < {high}; ++q)\n            "
-        f"to[q] = image[at + q * {step}];"
+        f"for (ptrdiff_t q = {low}; q < {high}; ++q)\n            to[q] = image[at + q * {step}];"
     )
+    if step == 1:
+        copy = f"memcpy(to + {low}, image + at + {low}, {4 * (high - low)});"
+    elif step == 2:
+        cx.call("LANES", PRELUDE)
+        cx.call("copy_seconds", SECONDS)
+        copy = f"copy_seconds(image + at + {2 * low}, to + {low}, {high - low});"
     edges = [f"for (ptrdiff_t q = 0; q < {low}; ++q)\n            to[q] = 0;"] if low else []
     edges += [copy] if high > low else []
     if high < pitch:
