@@ -203,7 +203,7 @@ def compile_model(
     pipeline: str = "default",
     dims: Mapping[str, int | tuple[int, int]] | None = None,
     opset: int | None = None,
-    x64: bool = False,
+    x64: bool | None = None,
     tracing: Mapping[str, Any] | None = None,
     observers: Iterable[Observer] = (),
     fallback: str | Target | None = None,

@@ -52,7 +52,7 @@ def called(
     positional: Sequence[str],
     keyword: Mapping[str, str],
     static: Mapping[str, Any],
-    x64: bool,
+    x64: bool | None,
 ) -> Callable[..., Any]:
     """``function`` on arrays in the order of the inputs of its model, which has specs as texts."""
 
@@ -62,7 +62,7 @@ def called(
         texts = (*positional, *keyword.values())
         values = [specs.typed(a, text) for a, text in zip(arrays, texts, strict=True)]
         named = dict(zip(keyword, values[len(positional) :], strict=True))
-        with compat.x64(x64):
+        with compat.x64(compat.has_x64() if x64 is None else x64):
             result = function(*values[: len(positional)], **named, **static)
             return prng.without_keys(result)
 

@@ -76,7 +76,9 @@ def compile_(
         typer.Option("--verify-phases", help="Check the graph, the program and the memory plan."),
     ] = False,
     opset: Annotated[int | None, typer.Option(help="Raise the ONNX opset to this first.")] = None,
-    x64: Annotated[bool, typer.Option("--x64", help="Trace with 64-bit types.")] = False,
+    x64: Annotated[
+        bool, typer.Option("--x64", help="Trace with 64-bit types, as JAX_ENABLE_X64=1 does.")
+    ] = False,
     *,
     tuning: Tuning,
     watching: Watching,
@@ -116,7 +118,7 @@ def compile_(
             pipeline=pipeline,
             dims=sizes or None,
             opset=opset,
-            x64=x64,
+            x64=x64 or None,
             tracing=tracing if keyword or values or checkpoint else None,
             observers=seen.observers,
             fallback=fallback,
@@ -127,7 +129,11 @@ def compile_(
         verified = None
         if verify != "off":
             seen.shown.say("comparing")
-            own = called(given, positional, keyword, values, x64) if callable(given) else given
+            own = (
+                called(given, positional, keyword, values, x64 or None)
+                if callable(given)
+                else given
+            )
             verified = compared(own, artifact, trials(artifact, sizes), samples)
             seen.report.verification = verified
             verified.check()

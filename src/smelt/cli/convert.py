@@ -43,7 +43,9 @@ def convert(
     channels_first: ChannelsFirst = None,
     constraint: Constraints = None,
     opset: Annotated[int | None, typer.Option(help="ONNX opset of the result.")] = None,
-    x64: Annotated[bool, typer.Option("--x64", help="Trace with 64-bit types.")] = False,
+    x64: Annotated[
+        bool, typer.Option("--x64", help="Trace with 64-bit types, as JAX_ENABLE_X64=1 does.")
+    ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse checks and prints, which are left out.")
     ] = False,
@@ -80,7 +82,7 @@ def convert(
         "checkpoint": checkpoint,
         "channels_first": channels_first or (),
         "constraints": constraint or (),
-        "x64": x64,
+        "x64": x64 or None,
         "strict": strict,
     }
     found = function if is_exported(function) else find_function(function)

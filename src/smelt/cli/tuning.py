@@ -42,7 +42,7 @@ class Tuning:
         pipeline: str,
         dims: Mapping[str, int | tuple[int, int]] | None,
         opset: int | None,
-        x64: bool,
+        x64: bool | None,
         tracing: Mapping[str, Any] | None,
         observers: object,
         fallback: str | None,

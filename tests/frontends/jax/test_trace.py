@@ -12,6 +12,7 @@ import pytest
 from flax import nnx
 from jax.experimental import io_callback
 
+from smelt.compiler import compile_model
 from smelt.errors import ErrorList, SmeltError, UsageError
 from smelt.frontends.jax import trace
 from smelt.ir.provenance import origin_of
@@ -76,6 +77,18 @@ def test_64_bits_are_on_for_the_trace_only(check):
         trace(lambda x: x, "f64[3]")
     assert caught.value.code == "E104"
     assert "x64=True" in caught.value.fix
+
+
+def test_64_bit_types_are_as_jax_is_configured():
+    def model(**options):
+        return trace(lambda x: x + jnp.arange(3.0), "f32[3]", **options)
+
+    with jax.enable_x64(True):
+        assert model().graph.outputs[0].dtype == ir.DataType.DOUBLE
+        assert model(x64=False).graph.outputs[0].dtype == ir.DataType.FLOAT
+        assert compile_model(jnp.sin, "f64[2]", target="host")(np.ones(2))[0].dtype == np.float64
+    assert model().graph.outputs[0].dtype == ir.DataType.FLOAT
+    assert model(x64=True).graph.outputs[0].dtype == ir.DataType.DOUBLE
 
 
 def test_symbols_with_constraints(check):

@@ -76,6 +76,12 @@ def scope_of(dim: Dim) -> SymbolicScope:
     return scope
 
 
+def has_x64() -> bool:
+    """Whether 64-bit types are on, in this thread and at this time."""
+    enabled: bool = jax.config.jax_enable_x64
+    return enabled
+
+
 def x64(enabled: bool) -> AbstractContextManager[Any]:
     """Switches 64-bit types on or off, for this thread and the time of a ``with`` block."""
     context: AbstractContextManager[Any] = jax.enable_x64(enabled)

@@ -111,7 +111,7 @@ def _struct(leaf: Any, scope: compat.SymbolicScope, x64: bool) -> Any:
             "E104",
             f"an input is {dtype.name}, but 64-bit types are off",
             why="JAX would silently use 32 bits",
-            fix="trace with x64=True, or give a 32-bit type",
+            fix="trace with x64=True or --x64, enable jax_enable_x64, or give a 32-bit type",
         )
     return struct
 

@@ -61,7 +61,7 @@ def trace(
     output_names: names.Given | None = None,
     functions: selection.Functions = (),
     opset: int = 23,
-    x64: bool = False,
+    x64: bool | None = None,
     name: str | None = None,
     constraints: Iterable[str] = (),
     strict: bool = False,
@@ -79,7 +79,8 @@ def trace(
     by ``constraints`` such as ``"S % 8 == 0"``. Inputs are named after parameters and tree paths,
     outputs ``out`` and paths; ``input_names`` and ``output_names`` give other names to all in
     order, or to some by old name.
-    ``x64`` enables 64-bit types as in JAX. Arrays that ``fn`` carries along become constants,
+    ``x64`` switches 64-bit types on or off; None leaves them as JAX is configured.
+    Arrays that ``fn`` carries along become constants,
     those whose names match ``input_params`` (``"layers_*_kernel"``) inputs after the arguments.
     Calls of instances of the classes ``functions``, as of all that is decorated with
     ``smelt.function``, are calls of ONNX functions; a pattern of names chooses among nnx and
@@ -103,6 +104,7 @@ def trace(
     if is_exported(fn):
         fn = program_of(fn)
         input_specs, kwargs, x64 = *fn.given(input_specs, kwargs), True
+    x64 = compat.has_x64() if x64 is None else x64
     arguments = bind(fn, input_specs, kwargs or {}, static or {})
     state = state_of(fn)
     parameters = choose(state, input_params)
