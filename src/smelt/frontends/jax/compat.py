@@ -78,8 +78,7 @@ def scope_of(dim: Dim) -> SymbolicScope:
 
 def has_x64() -> bool:
     """Whether 64-bit types are on, in this thread and at this time."""
-    enabled: bool = jax.config.jax_enable_x64
-    return enabled
+    return bool(jax.dtypes.canonicalize_dtype(np.float64) == np.float64)
 
 
 def x64(enabled: bool) -> AbstractContextManager[Any]:
