@@ -14,6 +14,7 @@ from staged import run
 from smelt.program.instruction import Program
 from smelt.program.layout import Layout
 from smelt.program.layouts import Layouts, verify_layouts, with_layouts
+from smelt.program.tile_regions import REGIONS
 from smelt.program.tile_search import tile_to_fit
 from smelt.program.tiling import Sizes, split
 
@@ -250,3 +251,20 @@ def test_three_axes_where_two_are_not_enough() -> None:
     tiled = tile_to_fit(program, 2000, (1, 2, 3))
     conv = [i for i in tiled.instructions if i.op == "Conv"]
     assert max(sum(tiled.slots[s].nbytes for s in (*i.inputs, *i.outputs)) for i in conv) <= 2000
+
+
+def test_a_search_over_three_axes_asks_each_of_them_once() -> None:
+    """The bands of an axis are looked at alone, and tiles share what the outer axes leave."""
+    program = lowered(
+        "g (float[1,32,56,56] x, float[64,32,3,3] w) => (float[1,64,54,54] y) { y = Conv(x, w) }"
+    )
+    calls = []
+
+    def counted(*given):
+        calls.append(given[2:])
+        return REGIONS["Conv"](*given)
+
+    tiled = tile_to_fit(program, 6000, (1, 2, 3), {**REGIONS, "Conv": counted})
+    tiles = sum(i.op == "Conv" for i in tiled.instructions)
+    assert tiles > 1000
+    assert len(calls) < 2 * tiles

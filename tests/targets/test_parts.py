@@ -243,3 +243,16 @@ def test_why_nodes_go_to_the_fallback_is_in_the_report() -> None:
         ("Tanh", "no selection rule and no decomposition produces it", 1),
         ("Abs", "its region costs more than it saves", 1),
     ]
+
+
+def test_no_pass_makes_what_a_target_that_lists_its_kernels_lacks() -> None:
+    """Else a product and a sum became a Gemm, which the fallback has, before a rule saw them."""
+    dense = model(
+        "m = MatMul(x, w) a = Add(m, b) y = Exp(a)",
+        "(float[2,3] x) => (float[2,4] y) <float[3,4] w = {1,2,3,4,5,6,7,8,9,10,11,12},"
+        " float[4] b = {1,2,3,4}>",
+    )
+    listed = replace(vendor, kernels=frozenset({"Neg", "Mul", "MatMul"}), accepts=None)
+    assert smelt.compile(dense.clone(), target=listed).plan.facts["nodes on vendor"] == 1
+    free = replace(vendor, accepts=None)
+    assert smelt.compile(dense.clone(), target=free).plan.facts["nodes on host"] == 2

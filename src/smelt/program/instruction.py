@@ -202,6 +202,8 @@ class Instruction:
         value = self.attributes[name]
         if not isinstance(value, tuple):
             raise ValueError(f"{self.op}.{name} holds no integers")
+        if all(type(item) is int for item in value):
+            return cast("tuple[int, ...]", value)
         for item in value:
             if isinstance(item, ir.SymbolicDim):
                 raise Unsupported(

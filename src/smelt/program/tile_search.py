@@ -16,11 +16,12 @@ from smelt.program.instruction import Instruction, Program
 from smelt.program.memories import Place, checked, one_place
 from smelt.program.memory import aligned
 from smelt.program.storage import NeedsOf, no_needs
+from smelt.program.tile_bands import Bands, ends
 from smelt.program.tile_regions import REGIONS, Box, RegionOf
 from smelt.program.tiling import Sizes, cuts_of, part_of, split, tile_of
 
 PAIR = 2
-"""Axes up to which all sizes are tried; more are cut only where a pair does not fit, and halved."""
+"""Axes up to which all sizes are tried; more are cut only where a pair does not fit."""
 
 
 @dataclass(frozen=True)
@@ -103,13 +104,14 @@ class _Search:
     align: int
     deepest: int
     cost: Cost
-    shares: dict[tuple[int, int], Mapping[int, float] | None] = field(default_factory=dict)
+    bands: Bands = field(init=False)
+    """Of the instruction that is looked at."""
 
     def tiles(self, instruction: Instruction) -> list[Instruction] | None:
         """The tiles at the lowest cost; None if it fits as it is or nothing makes it fit."""
         if instruction.op not in self.regions or self._fits(self._touched(instruction, {}, {})):
             return None
-        self.shares.clear()
+        self.bands = Bands(self.program, instruction, self.regions)
         tilings: list[tuple[float, int, Sizes]] = []
         for depth in range(1, self.deepest + 1):
             if depth > PAIR and tilings:
@@ -120,7 +122,7 @@ class _Search:
                     paid = self.cost(self.program, instruction, tiling)
                     tilings.append((paid, tiling.tiles, sizes))
         for _, _, sizes in sorted(tilings, key=lambda each: (*each[:2], len(each[2]))):
-            if self._fits(self._largest(instruction, sizes, whole=True)):
+            if self._fits(self._largest(instruction, sizes)):
                 return split(self.program, instruction, sizes, self.regions)
         return None
 
@@ -129,6 +131,7 @@ class _Search:
         touched: Mapping[str, int] | None = self._touched(instruction, {}, {})
         if self._fits(touched):
             return ""
+        self.bands = Bands(self.program, instruction, self.regions)
         axes = self._axes(instruction) if instruction.op in self.regions else []
         for order in permutations(axes, min(self.deepest, len(axes))):
             smallest = self._smallest(instruction, order)
@@ -152,7 +155,7 @@ class _Search:
             steps = {
                 axis: max(self._step(instruction, axis), min(size, shape[axis])) for axis in order
             }
-            found = self._largest(instruction, steps)
+            found = self._most(instruction, steps)
             if found is not None:
                 return found
             size *= 2
@@ -172,8 +175,7 @@ class _Search:
         shape = self.program.slots[instruction.outputs[0]].sizes
         for order in permutations(self._axes(instruction), depth):
             tried = [_falling(shape[axis], self._step(instruction, axis)) for axis in order]
-            few = [_halving(sizes) if depth > PAIR else sizes for sizes in tried[:-1]]
-            for outer in product(*few):
+            for outer in product(*tried[:-1]):
                 yield from self._widest(instruction, order, outer, tried[-1])
 
     def _widest(
@@ -188,25 +190,39 @@ class _Search:
         low, high = 0, len(last)
         while low < high:
             middle = (low + high) // 2
-            largest = self._largest(instruction, sizes(middle))
-            if largest is None or self._fits(largest):
+            most = self._most(instruction, sizes(middle))
+            if most is None or self._fits(most):
                 high = middle
             else:
                 low = middle + 1
         fitting = (
-            i for i in range(low, len(last)) if self._fits(self._largest(instruction, sizes(i)))
+            i for i in range(low, len(last)) if self._fits(self._most(instruction, sizes(i)))
         )
         yield from (sizes(i) for i in islice(fitting, 1))
 
-    def _largest(
-        self, instruction: Instruction, sizes: Sizes, *, whole: bool = False
-    ) -> Mapping[str, int] | None:
-        """Bytes of the largest tile by memory; None if one is no tile. Unless for the ``whole``,
-        only tiles at both ends of an axis and those beside are looked at: others are like them."""
+    def _most(self, instruction: Instruction, sizes: Sizes) -> Mapping[str, int] | None:
+        """Bytes that a tile of ``sizes`` needs at most, by memory; None if there are no such tiles.
+
+        Each axis is looked at alone, and only once: what several cut is what each leaves of it.
+        """
+        boxes: dict[int, Box] = {}
+        for axis, size in sizes.items():
+            found = self.bands.extents(axis, size)
+            if found is None:
+                return None
+            for position, lengths in found.items():
+                box = boxes.setdefault(position, {})
+                for dim, length in lengths.items():
+                    box[dim] = (0, min(length, box.get(dim, (0, length))[1]))
+        result = {axis: (0, size) for axis, size in sizes.items()}
+        return self._touched(instruction, boxes, result)
+
+    def _largest(self, instruction: Instruction, sizes: Sizes) -> Mapping[str, int] | None:
+        """Bytes of the largest tile by memory; None if one is no tile."""
         shape = self.program.slots[instruction.outputs[0]].sizes
         largest: dict[str, int] = {}
         cuts = [cuts_of(shape[axis], size) for axis, size in sizes.items()]
-        for bounds in product(*(each if whole else _ends(each) for each in cuts)):
+        for bounds in product(*map(ends, cuts)):
             box = dict(zip(sizes, bounds, strict=True))
             tile = tile_of(self.program, instruction, box, self.regions)
             if tile is None:
@@ -242,7 +258,7 @@ class _Search:
         slots = self.program.slots
         result = slots[instruction.outputs[0]]
         counts = [len(cuts_of(result.sizes[axis], size)) for axis, size in sizes.items()]
-        shares = [self._shares(instruction, axis, size) for axis, size in sizes.items()]
+        shares = [self.bands.shares(axis, size) for axis, size in sizes.items()]
         moved = float(result.nbytes)
         for position, slot in enumerate(instruction.inputs):
             told = [None if each is None else each.get(position) for each in shares]
@@ -254,45 +270,9 @@ class _Search:
             return None
         return Tiling(sizes, prod(counts), round(moved))
 
-    def _shares(self, instruction: Instruction, axis: int, size: int) -> Mapping[int, float] | None:
-        """How many times each operand that bands along ``axis`` read in part is read in all, halos
-        twice; None if there are no such bands."""
-        if (axis, size) not in self.shares:
-            self.shares[axis, size] = self._counted(instruction, axis, size)
-        return self.shares[axis, size]
-
-    def _counted(
-        self, instruction: Instruction, axis: int, size: int
-    ) -> Mapping[int, float] | None:
-        slots = self.program.slots
-        found: dict[int, float] = {}
-        for cut in cuts_of(slots[instruction.outputs[0]].sizes[axis], size):
-            tile = tile_of(self.program, instruction, {axis: cut}, self.regions)
-            if tile is None:
-                return None
-            for position, box in tile.inputs.items():
-                slot = slots[instruction.inputs[position]]
-                share = part_of(slot, box).nbytes / max(slot.nbytes, 1)
-                found[position] = found.get(position, 0) + share
-        return found
-
 
 def _falling(length: int, step: int) -> list[int]:
     """The sizes in units of ``step`` that cut ``length`` into different numbers of tiles."""
     units = -(-length // step)
     found = {-(-units // count) for count in range(1, units + 1)}
     return [size * step for size in sorted(found, reverse=True)]
-
-
-def _halving(sizes: list[int]) -> list[int]:
-    """Of falling sizes those that are at most half of the one before."""
-    found = sizes[:1]
-    for size in sizes:
-        if 2 * size <= found[-1]:
-            found.append(size)
-    return found
-
-
-def _ends(cuts: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Those that can differ in size: at both ends, and the ones beside."""
-    return cuts if len(cuts) <= 4 else [cuts[0], cuts[1], cuts[-2], cuts[-1]]

@@ -6,14 +6,15 @@ of an operand share it, so weights stay where they are while the rows of an imag
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import product, repeat
+from math import prod
 from typing import TypeAlias
 
 from smelt.program.instruction import AttributeValue, DotDims, Instruction, Program, Slot
 from smelt.program.staging import BAND, JOIN
-from smelt.program.tile_regions import REGIONS, Box, RegionOf
+from smelt.program.tile_regions import REGIONS, Box, Region, RegionOf
 
 Sizes: TypeAlias = Mapping[int, int]
 """The size of a tile along each axis that is cut, that of the outer loop first."""
@@ -40,10 +41,7 @@ def split(
     if len(instruction.outputs) != 1 or any(axis >= len(whole.shape) for axis in sizes):
         return None
     cuts = [cuts_of(whole.sizes[axis], size) for axis, size in sizes.items()]
-    tiles = [
-        tile_of(program, instruction, dict(zip(sizes, bounds, strict=True)), regions)
-        for bounds in product(*cuts)
-    ]
+    tiles = list(_tiles(program, instruction, dict(zip(sizes, cuts, strict=True)), regions))
     if len(tiles) < 2 or not all(tiles):
         return None
     made: list[Instruction] = []
@@ -80,27 +78,61 @@ def tile_of(
 ) -> Tile | None:
     """The tile of ``box``, found by cutting along one axis after the other; None if that cannot be,
     or cuts a block of a layout."""
+    return next(_tiles(program, instruction, {a: [cut] for a, cut in box.items()}, regions))
+
+
+def _tiles(
+    program: Program,
+    instruction: Instruction,
+    cuts: Mapping[int, Sequence[tuple[int, int]]],
+    regions: Mapping[str, RegionOf],
+) -> Iterator[Tile | None]:
+    """The tiles of all combinations of ``cuts``, the last axis first; None for one that is none.
+
+    What the cuts along outer axes leave is found once for all tiles inside.
+    """
     region_of = regions.get(instruction.op)
-    if region_of is None:
-        return None
-    tile = Tile(box)
-    draft, current = _alone(program, instruction)
-    for axis, (start, stop) in box.items():
-        region = region_of(draft, current, axis, start, stop)
-        if region is None:
-            return None
-        inputs = list(current.inputs)
-        for position, part in region.boxes.items():
-            tile.inputs[position] = _within(tile.inputs.get(position, {}), part)
-            inputs[position] = draft.new_slot(part_of(draft.slots[inputs[position]], part))
-        result = part_of(draft.slots[current.outputs[0]], {axis: (start, stop)})
-        outputs = (draft.new_slot(result), *current.outputs[1:])
-        attributes = {**current.attributes, **region.attributes}
-        current = replace(current, inputs=tuple(inputs), outputs=outputs, attributes=attributes)
-    tile.attributes = current.attributes
-    boxes = [(instruction.outputs[0], box)]
+    draft, alone = _alone(program, instruction)
+    axes = list(cuts.items())
+
+    def inside(place: int, current: Instruction, tile: Tile) -> Iterator[Tile | None]:
+        if place == len(axes):
+            yield tile if _is_whole_blocks(program, instruction, tile) else None
+            return
+        axis, bands = axes[place]
+        for band in bands:
+            kept = len(draft.slots)
+            region = None if region_of is None else region_of(draft, current, axis, *band)
+            if region is None:
+                yield from repeat(None, prod(len(each) for _, each in axes[place + 1 :]))
+                continue
+            parts = {p: _within(tile.inputs.get(p, {}), box) for p, box in region.boxes.items()}
+            attributes = {**current.attributes, **region.attributes}
+            cut = Tile({**tile.box, axis: band}, {**tile.inputs, **parts}, attributes)
+            yield from inside(place + 1, _cut(draft, current, region, axis, band), cut)
+            del draft.slots[kept:]
+
+    yield from inside(0, alone, Tile({}, {}, instruction.attributes))
+
+
+def _cut(
+    draft: Program, current: Instruction, region: Region, axis: int, band: tuple[int, int]
+) -> Instruction:
+    """``current`` on the operands that ``region`` leaves, over slots of ``draft``."""
+    inputs = list(current.inputs)
+    for position, part in region.boxes.items():
+        inputs[position] = draft.new_slot(part_of(draft.slots[inputs[position]], part))
+    result = part_of(draft.slots[current.outputs[0]], {axis: band})
+    outputs = (draft.new_slot(result), *current.outputs[1:])
+    attributes = {**current.attributes, **region.attributes}
+    return replace(current, inputs=tuple(inputs), outputs=outputs, attributes=attributes)
+
+
+def _is_whole_blocks(program: Program, instruction: Instruction, tile: Tile) -> bool:
+    """True if no box of ``tile`` cuts a block of a layout."""
+    boxes = [(instruction.outputs[0], tile.box)]
     boxes += [(instruction.inputs[position], part) for position, part in tile.inputs.items()]
-    return None if any(program.slots[slot].box(part) is None for slot, part in boxes) else tile
+    return all(program.slots[slot].box(part) is not None for slot, part in boxes)
 
 
 def _alone(program: Program, instruction: Instruction) -> tuple[Program, Instruction]:

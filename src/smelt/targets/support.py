@@ -53,14 +53,14 @@ def support(target: Target, domain: str, op_type: str) -> Support:
 
 
 def kernels_of(target: Target, fallback: Target | None) -> frozenset[str] | None:
-    """The operators of ONNX that ``target`` or its ``fallback`` computes; None if all."""
-    if fallback is None:
+    """The operators of ONNX that passes may make, None for all: those that ``target`` lists, or
+    else those of its ``fallback`` and of its limits."""
+    if fallback is None or target.kernels is not None:
         return target.kernels
     if fallback.kernels is None:
         return None
     listed = target.limits.operators or ()
-    own = target.kernels or frozenset(op_type for domain, op_type in listed if not domain)
-    return fallback.kernels | own
+    return fallback.kernels | {op_type for domain, op_type in listed if not domain}
 
 
 def computes_of(
