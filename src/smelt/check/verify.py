@@ -68,32 +68,13 @@ def verify(
         if report.interface:
             return report
     yardstick = _yardstick(first, second, seed) if tolerance is None else None
-    cases: Iterable[Case] = [Case(_on_pairs(first, second, inputs or ()), {}, "given")]
     if samples is not None:
-        sides = [side.interface for side in (first, second) if side.interface is not None]
-        cases = cases_of(
-            sides[0] if sides else None,
-            samples,
-            fixed_sizes(sides[0], sides[-1]) if sides else None,
-        )
+        cases = _samples(first, second, samples)
     elif inputs is None:
         cases = made_up_cases(first, second, dims, seed, modes)
-    refused: list[SmeltError] = []
-    ran: list[Ran] = []
-    for case in cases:
-        trial = Trial(case.sizes, case.inputs, seed)
-        report.trials.append(trial)
-        expected = _attempt(first, case.values, names[0])
-        if isinstance(expected, SmeltError):
-            # The inputs may be outside the domain of the source: then this trial says nothing.
-            trial.skipped = f"{names[0]}: {expected.why or expected.what}"
-            refused.append(expected)
-            continue
-        actual = _attempt(second, case.values, names[1])
-        if isinstance(actual, SmeltError):
-            trial.failure = f"{names[1]} fails where {names[0]} works: {actual.why or actual.what}"
-            continue
-        ran.append((trial, case.values, expected, actual))
+    else:
+        cases = [Case(_on_pairs(first, second, inputs), {}, "given")]
+    ran = _run(first, second, cases, seed, report)
     slacks: list[Slack] = [()] * len(ran)
     if rough:
         slacks = [unlimited(expected) for _, _, expected, _ in ran]
@@ -105,9 +86,42 @@ def verify(
             trial.outputs = compare(
                 expected, actual, tolerance or EXACT, names=names_out, slack=slack
             )
+    return report
+
+
+def _samples(first: Subject, second: Subject, samples: Sequence[Sample]) -> Iterable[Case]:
+    sides = [side.interface for side in (first, second) if side.interface is not None]
+    sizes = fixed_sizes(sides[0], sides[-1]) if sides else None
+    return cases_of(sides[0] if sides else None, samples, sizes)
+
+
+def _run(
+    first: Subject, second: Subject, cases: Iterable[Case], seed: int, report: Report
+) -> list[Ran]:
+    """The trials in which both sides ran; ``report`` gets all.
+
+    Raises the error of ``first`` if it ran in none.
+    """
+    source, other = report.names
+    refused: list[SmeltError] = []
+    ran: list[Ran] = []
+    for case in cases:
+        trial = Trial(case.sizes, case.inputs, seed)
+        report.trials.append(trial)
+        expected = _attempt(first, case.values, source)
+        if isinstance(expected, SmeltError):
+            # The inputs may be outside the domain of the source: then this trial says nothing.
+            trial.skipped = f"{source}: {expected.why or expected.what}"
+            refused.append(expected)
+            continue
+        actual = _attempt(second, case.values, other)
+        if isinstance(actual, SmeltError):
+            trial.failure = f"{other} fails where {source} works: {actual.why or actual.what}"
+            continue
+        ran.append((trial, case.values, expected, actual))
     if refused and len(refused) == len(report.trials):
         raise source_fails(refused[0], [trial.sizes for trial in report.trials])
-    return report
+    return ran
 
 
 def _slacks(

@@ -129,11 +129,8 @@ def compile_(
         verified = None
         if verify != "off":
             seen.shown.say("comparing")
-            own = (
-                called(given, positional, keyword, values, x64 or None)
-                if callable(given)
-                else given
-            )
+            arguments = positional, keyword, values, x64 or None
+            own = called(given, *arguments) if callable(given) else given
             verified = compared(own, artifact, trials(artifact, sizes), samples)
             seen.report.verification = verified
             verified.check()
@@ -145,6 +142,13 @@ def compile_(
         facts = {**artifact.report, **evidence, **seen.clock.facts()}
         print_json({"schema": "smelt.compile/1", "files": paths, **facts})
         return
+    _show(artifact, files, output)
+    if verified is not None:
+        note(f"verified: {verified.summary()}")
+
+
+def _show(artifact: Artifact, files: list[Path], output: str | None) -> None:
+    """What was made, in one line a file, and what is known of its memory."""
     if files and output is not None:
         rows = [(path.stat().st_size, str(path.relative_to(output))) for path in files]
         print(table(rows, ("bytes", "file")))
@@ -153,8 +157,6 @@ def compile_(
     for name, fact in artifact.plan.facts.items():
         if not isinstance(fact, list):  # what has many numbers is for --json and reports
             print(f"{name.replace('_', ' ')}: {fact}")
-    if verified is not None:
-        note(f"verified: {verified.summary()}")
 
 
 def _watchers(printed: str | None, verified: bool, limit: int) -> list[Watcher]:

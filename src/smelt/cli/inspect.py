@@ -117,16 +117,7 @@ def to_json(facts: Facts, listed: str | None) -> dict[str, Any]:
         "macs": work.macs.to_json(),
         "flops": work.flops.to_json(),
         "bytes_moved": work.bytes.to_json(),
-        "work": {
-            name: {
-                "nodes": item.nodes,
-                "macs": item.macs.to_json(),
-                "flops": item.flops.to_json(),
-                "bytes": item.bytes.to_json(),
-                "not_counted": item.unknown,
-            }
-            for name, item in facts.work_by_operator.items()
-        },
+        "work": _work(facts),
         "longest_chains": [
             {"nodes": len(chain), "operators": [operator(node) for node in chain]}
             for chain in facts.chains
@@ -143,6 +134,20 @@ def to_json(facts: Facts, listed: str | None) -> dict[str, Any]:
         rows = [tuple(map(_plain, row)) for row in ROWS[listed](facts)]
         document["list"] = [dict(zip(COLUMNS[listed], row, strict=True)) for row in rows]
     return document
+
+
+def _work(facts: Facts) -> dict[str, Any]:
+    """What each operator takes."""
+    return {
+        name: {
+            "nodes": item.nodes,
+            "macs": item.macs.to_json(),
+            "flops": item.flops.to_json(),
+            "bytes": item.bytes.to_json(),
+            "not_counted": item.unknown,
+        }
+        for name, item in facts.work_by_operator.items()
+    }
 
 
 def _plain(item: object) -> object:

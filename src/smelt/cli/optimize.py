@@ -109,6 +109,11 @@ def optimize(
     if stats:
         note(table(_rows(reports), ("pass", "ms", "nodes", "rewrites", "rules")))
     note(f"{output}: {nodes[0]} nodes became {nodes[1]}")
+    _tell(reports)
+
+
+def _tell(reports: Reports) -> None:
+    """What became of the interface, and what proves the result."""
     for change in (change for report in reports for change in report.stats.interface):
         note(str(change))
     if reports.evidence is not None:

@@ -52,26 +52,11 @@ def explain(error: Exception, parameters: Sequence[str], mismatch: str) -> Smelt
 
     ``mismatch`` says why its signature does not take the arguments, or nothing: then a TypeError
     is E109. A symbolic size that JAX cannot compare, or that Python needs as a number, is E112,
-    all else E113. An error in the code of smelt
-    that stands in for a library's is raised as it is.
+    all else E113. An error in the code of smelt that stands in for a library's is raised as it is.
     """
-    if isinstance(error, compat.InconclusiveDim) and "inconclusive" in str(error):
-        return Unsupported(
-            "E112",
-            _first_line(error),
-            at=raised_at(error),
-            why="JAX cannot decide it for every size that the symbols stand for",
-            fix=f"say more by constraints such as '{_constraint(error)}', or give the dim as a"
-            " number",
-        )
-    if isinstance(error, compat.InconclusiveDim) and "divide evenly" in str(error):
-        return Unsupported(
-            "E112",
-            "a symbolic size may not be divided without a rest",
-            at=raised_at(error),
-            why=_first_line(error),
-            fix="make the dim a multiple, as in 'f32[8*B,3]', or give it as a number",
-        )
+    undecided = _undecided(error)
+    if undecided is not None:
+        return undecided
     if isinstance(error, TypeError) and mismatch:
         # A signature may lie, so it is blamed only for calls that fail.
         return UsageError(
@@ -90,6 +75,33 @@ def explain(error: Exception, parameters: Sequence[str], mismatch: str) -> Smelt
             why=_first_line(error),
             fix=AS_NUMBER,
         )
+    return _raised(error, parameters)
+
+
+def _undecided(error: Exception) -> Unsupported | None:
+    """E112 for what JAX cannot say of a size that the symbols leave open."""
+    if isinstance(error, compat.InconclusiveDim) and "inconclusive" in str(error):
+        return Unsupported(
+            "E112",
+            _first_line(error),
+            at=raised_at(error),
+            why="JAX cannot decide it for every size that the symbols stand for",
+            fix=f"say more by constraints such as '{_constraint(error)}', or give the dim as a"
+            " number",
+        )
+    if isinstance(error, compat.InconclusiveDim) and "divide evenly" in str(error):
+        return Unsupported(
+            "E112",
+            "a symbolic size may not be divided without a rest",
+            at=raised_at(error),
+            why=_first_line(error),
+            fix="make the dim a multiple, as in 'f32[8*B,3]', or give it as a number",
+        )
+    return None
+
+
+def _raised(error: Exception, parameters: Sequence[str]) -> UsageError:
+    """E113 for all else, with what to do about it where that is known."""
     kind = type(error).__name__
     link = _LINK.search(str(error))
     advice = [
