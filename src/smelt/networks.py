@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import index
 from typing import Any
 
@@ -14,9 +14,19 @@ from smelt.errors import UsageError
 from smelt.ir.complex_pairs import mark_pairs
 from smelt.ir.shapes import Dim
 from smelt.operators import expand
-from smelt.operators.contraction import Path, find_path, parse, sizes_of, with_ones_apart
+from smelt.operators.contraction import (
+    Equation,
+    Finder,
+    Path,
+    find_path,
+    parse,
+    sizes_of,
+    with_ones_apart,
+)
+from smelt.operators.contraction_slices import Slices, within
 from smelt.operators.einsum import OPERATOR as EINSUM
 from smelt.operators.semiring import Semiring, semiring_of
+from smelt.operators.sliced_einsum import build_loop
 from smelt.targets.base import Artifact, Target
 from smelt.targets.registry import find_target
 
@@ -32,7 +42,7 @@ def compile_einsum(
     *,
     target: str | Target = "host",
     semiring: str | Semiring = "sum_product",
-    optimize: str | Path = "auto",
+    optimize: str | Path | Finder = "auto",
     memory_limit: int | None = None,
     **options: Any,
 ) -> Artifact:
@@ -44,8 +54,10 @@ def compile_einsum(
     ``dtype``; arrays that are contiguous are not copied.
 
     ``semiring`` says what multiplies and sums: a name, such as ``max_plus``, or a ``Semiring``. The
-    operands meet in pairs by the path that ``optimize`` says, a finder of opt_einsum or pairs as it
-    gives them; no result in between has more than ``memory_limit`` elements, if that is given.
+    operands meet in pairs by the path that ``optimize`` says, a finder of opt_einsum or cotengra,
+    by name or as such, or pairs as they give them. No result in between has more than
+    ``memory_limit`` elements, if that is given: where no path keeps to it, some summed dims are
+    walked.
     ``options`` are those of the target.
 
     Raises UsageError E690 for an equation, E691 for shapes or a dtype, E692 for a semiring and E693
@@ -68,14 +80,21 @@ def compile_einsum(
     if max(map(len, (*parsed.terms, parsed.out))) > MOST_DIMS:
         raise UsageError("E691", f"arrays have at most {MOST_DIMS} dims")
     sizes = sizes_of(parsed.terms, dims)
-    path = find_path(parsed, sizes, optimize, memory_limit)
-    out = [sizes[label] for label in parsed.out]
-    attributes: dict[str, Any] = {"equation": str(parsed), "semiring": str(algebra)}
+    if memory_limit is not None and not (isinstance(memory_limit, int) and memory_limit > 0):
+        raise UsageError("E693", f"{memory_limit!r} is no number of elements", fix="1 or more")
+    if memory_limit is None:
+        slices = Slices((), parsed, find_path(parsed, sizes, optimize))
+    else:
+        slices = within(parsed, sizes, optimize, memory_limit)
+    attributes: dict[str, Any] = {"equation": str(slices.equation), "semiring": str(algebra)}
     if given.kind == "c":
         attributes["pairs"] = 1
-    if path:
-        attributes["path"] = [number for pair in path for number in pair]
-    model = _model(dims, out, given, attributes)
+    if slices.path:
+        attributes["path"] = [number for pair in slices.path for number in pair]
+    model = _model(dims, given)
+    result = _contracted(model, parsed, slices, sizes, algebra, attributes)
+    if given.kind == "c":
+        mark_pairs(result, str(given))
     chosen = find_target(target)
     if chosen.computes is not None:  # it lowers the contraction, and there is nothing to optimize
         return compile_model(model, target=chosen, pipeline="", **options)
@@ -105,10 +124,8 @@ def _size(size: int) -> int:
     return size
 
 
-def _model(
-    shapes: Sequence[Sequence[Dim]], out: Sequence[Dim], dtype: np.dtype, attributes: Any
-) -> ir.Model:
-    """One Einsum, of smelt."""
+def _model(shapes: Sequence[Sequence[Dim]], dtype: np.dtype) -> ir.Model:
+    """Operands, and nothing that reads them yet."""
     names = [f"operand_{index}" for index in range(len(shapes))]
     pairs = (2,) if dtype.kind == "c" else ()
     kind = ir.TensorType(ir.DataType.from_numpy(np.zeros(0, dtype).real.dtype))
@@ -116,11 +133,32 @@ def _model(
         ir.Value(name=name, type=kind, shape=ir.Shape([*shape, *pairs]))
         for name, shape in zip(names, shapes, strict=True)
     ]
-    node = ir.node("Einsum", inputs, attributes, domain="smelt", name="contraction")
-    result = node.outputs[0]
-    result.name, result.type, result.shape = "result", kind, ir.Shape([*out, *pairs])
-    for value in (*inputs, result) if pairs else ():
-        mark_pairs(value, f"complex{8 * dtype.itemsize}")
+    for value in inputs if pairs else ():
+        mark_pairs(value, str(dtype))
     imports = {"": OPSET, "smelt": 1}
-    graph = ir.Graph(inputs, [result], nodes=[node], name="einsum", opset_imports=imports)
+    graph = ir.Graph(inputs, [], nodes=[], name="einsum", opset_imports=imports)
     return ir.Model(graph, ir_version=11)
+
+
+def _contracted(
+    model: ir.Model,
+    whole: Equation,
+    slices: Slices,
+    sizes: Mapping[str, Dim],
+    semiring: Semiring,
+    attributes: dict[str, Any],
+) -> ir.Value:
+    """One Einsum, of smelt, or a loop over it; its result, which becomes that of ``model``."""
+    graph = model.graph
+    pairs = (2,) if "pairs" in attributes else ()
+    out = ir.Shape([*(sizes[label] for label in whole.out), *pairs])
+    if slices.labels:
+        sliced = {label: int(str(sizes[label])) for label in slices.labels}
+        result = build_loop(model, whole, sliced, semiring, attributes, out)
+    else:
+        node = ir.node("Einsum", graph.inputs, attributes, domain="smelt", name="contraction")
+        graph.append(node)
+        (result,) = node.outputs
+    result.name, result.type, result.shape = "result", graph.inputs[0].type, out
+    graph.outputs.append(result)
+    return result

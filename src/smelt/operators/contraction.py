@@ -5,14 +5,21 @@ The path is that of opt_einsum.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TypeAlias
 
 from smelt.errors import UsageError
 from smelt.ir.shapes import Dim, same_dim
 
 Labels = tuple[str, ...]
 Path = Sequence[Sequence[int]]
+Finder: TypeAlias = Callable[..., Path]
+"""Finds a path of operands as sets of labels, the labels of the result, sizes and the memory limit:
+a ``PathOptimizer`` of opt_einsum, or an optimizer of cotengra."""
 
 UNKNOWN_SIZE = 64
 """What a symbolic dim counts as when a path is chosen."""
@@ -114,16 +121,17 @@ def with_ones_apart(equation: Equation, shapes: Sequence[Sequence[Dim]]) -> Equa
 def find_path(
     equation: Equation,
     sizes: Mapping[str, Dim],
-    optimize: str | Path = "auto",
+    optimize: str | Path | Finder = "auto",
     memory_limit: int | None = None,
 ) -> list[tuple[int, ...]]:
     """Which operands meet, in order, as opt_einsum counts them: results are appended.
 
-    ``optimize`` names a finder of opt_einsum, or is a path; ``memory_limit`` is the most elements
-    that a result in between may have. Raises UsageError E693.
+    ``optimize`` names a finder of opt_einsum, or one that cotengra adds to them, or is a finder or
+    a path; ``memory_limit`` is the most elements that a result in between may have. Raises
+    UsageError E693.
     """
     count = len(equation.terms)
-    if not isinstance(optimize, str):
+    if not isinstance(optimize, str) and not callable(optimize):
         try:
             path = [tuple(int(i) for i in pair) for pair in optimize]
         except (TypeError, ValueError) as error:
@@ -133,13 +141,7 @@ def find_path(
     trivial: list[tuple[int, ...]] = [(0, 1)] if count == 2 else []
     if count < 3 and optimize == "auto":
         return trivial
-    from opt_einsum import paths
-
-    try:
-        finder = paths.get_path_fn(optimize)
-    except KeyError as error:
-        why = f"opt_einsum has no finder of paths named {optimize!r}"
-        raise UsageError("E693", why, fix="auto, greedy, dp, ...") from error
+    finder = optimize if callable(optimize) else _finder(optimize)
     if count < 3:
         return trivial
     # Numbers, for the order of sets of texts differs from one process to the next.
@@ -148,6 +150,8 @@ def find_path(
     inputs = [frozenset(number[label] for label in term) for term in equation.terms]
     out = frozenset(number[label] for label in equation.out)
     found = [tuple(pair) for pair in finder(inputs, out, counts, memory_limit)]
+    if callable(optimize) and all(len(pair) < 3 for pair in found):
+        _check_path(found, count)
     if any(len(pair) > 2 for pair in found):
         raise UsageError(
             "E693",
@@ -155,6 +159,22 @@ def find_path(
             fix="allow more with memory_limit=, or try optimize='dp'",
         )
     return found
+
+
+def _finder(name: str) -> Finder:
+    """The finder called ``name``."""
+    from opt_einsum import paths
+
+    with suppress(KeyError):
+        found: Finder = paths.get_path_fn(name)
+        return found
+    if find_spec("cotengra") is not None:
+        import_module("cotengra")  # which adds its finders to those of opt_einsum
+        with suppress(KeyError):
+            added: Finder = paths.get_path_fn(name)
+            return added
+    why = f"opt_einsum has no finder of paths named {name!r}"
+    raise UsageError("E693", why, fix="auto, greedy, dp, ...")
 
 
 def _check_path(path: Sequence[tuple[int, ...]], count: int) -> None:

@@ -1,0 +1,116 @@
+"""Contractions in slices: some summed labels are walked, so results in between are smaller.
+
+A slice is the contraction for one place of each sliced label; the result is the sum of all slices.
+Labels are sliced one after the other, each time that which leaves the smallest results, and of
+those the fewest products (Gray and Kourtis, "Hyper-optimized tensor network contraction", 2021).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from smelt.errors import UsageError
+from smelt.ir.shapes import Dim
+from smelt.operators.contraction import UNKNOWN_SIZE, Equation, Finder, Path, find_path
+from smelt.operators.contraction_steps import COMBINE, DIAGONAL, DOT, REDUCE, plan_of
+
+
+@dataclass(frozen=True)
+class Slices:
+    """``labels`` that are sliced, none perhaps; ``equation`` and ``path`` are those of a slice."""
+
+    labels: tuple[str, ...]
+    equation: Equation
+    path: Path
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """The largest result in between, and products of all slices."""
+
+    elements: int
+    products: int
+
+
+def within(
+    equation: Equation, sizes: Mapping[str, Dim], optimize: str | Path | Finder, limit: int
+) -> Slices:
+    """How ``equation`` is contracted so that no result in between has more than ``limit`` elements.
+
+    What is read of an operand for a slice is such a result, too; an operand in another order is
+    none. Symbolic dims count at a guess.
+    Raises UsageError E693 with the size that was reached, where that is not enough.
+    """
+    try:
+        path = find_path(equation, sizes, optimize, limit)
+        if _cost(equation, (), path, sizes).elements <= limit:
+            return Slices((), equation, path)
+    except UsageError:
+        if not isinstance(optimize, str) and not callable(optimize):
+            raise
+    labels: tuple[str, ...] = ()
+    while True:
+        inner = without(equation, labels)
+        path = find_path(inner, sizes, optimize)
+        cost = _cost(equation, labels, path, sizes)
+        if cost.elements <= limit:
+            return Slices(labels, inner, path)
+        costs = {
+            label: _cost(equation, (*labels, label), path, sizes)
+            for label in _sliceable(equation, sizes)
+            if label not in labels
+        }
+        if not costs or not all(isinstance(size, int) for size in sizes.values()):
+            raise UsageError(
+                "E693",
+                f"no path was found whose results have at most {limit} elements",
+                why=f"the least that was reached is {cost.elements}"
+                + (
+                    ", with every summed dim in slices"
+                    if not costs
+                    else ": slices take known sizes"
+                ),
+                fix=f"allow memory_limit={cost.elements}, or try optimize='dp'",
+            )
+        best = min(costs, key=lambda label: (costs[label].elements, costs[label].products))
+        labels = (*labels, best)
+
+
+def without(equation: Equation, labels: tuple[str, ...]) -> Equation:
+    """The equation of a slice."""
+    terms = [tuple(label for label in term if label not in labels) for term in equation.terms]
+    return Equation(tuple(terms), equation.out)
+
+
+def _sliceable(equation: Equation, sizes: Mapping[str, Dim]) -> list[str]:
+    """Summed labels of known sizes above 1, in order of appearance."""
+    every = dict.fromkeys(label for term in equation.terms for label in term)
+    sizes_known = ((label, sizes[label]) for label in every if label not in equation.out)
+    return [label for label, size in sizes_known if isinstance(size, int) and size > 1]
+
+
+def _cost(
+    equation: Equation, labels: tuple[str, ...], path: Path, sizes: Mapping[str, Dim]
+) -> _Cost:
+    """What a contraction in slices of ``labels`` takes, by ``path``."""
+    counts = {label: d if isinstance(d, int) else UNKNOWN_SIZE for label, d in sizes.items()}
+    inner = without(equation, labels)
+    steps, result = plan_of(inner, path, sizes)
+    every: list[tuple[str, ...]] = list(inner.terms)
+    made = [
+        prod(counts[label] for label in term)
+        for term, whole in zip(inner.terms, equation.terms, strict=True)
+        if term != whole
+    ]
+    products = 0
+    for step in steps:
+        read = {label for operand in step.inputs for label in every[operand]}
+        every.append(step.labels)
+        if step.op in (DOT, COMBINE, REDUCE, DIAGONAL):
+            products += prod(counts[label] for label in read)
+            if len(every) - 1 != result:
+                made.append(prod(counts[label] for label in step.labels))
+    repeats = prod(counts[label] for label in labels)
+    return _Cost(max(made, default=0), repeats * products)

@@ -1,0 +1,138 @@
+"""``memory_limit`` of ``smelt.compile_einsum``: slices where no path keeps to it, else a refusal."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+import opt_einsum
+import pytest
+
+import smelt
+from smelt.errors import UsageError
+from smelt.operators.contraction import parse, sizes_of
+from smelt.operators.contraction_slices import Slices, within
+
+SQUARES = [(6, 6, 6, 6)] * 3
+CASES = {
+    "ring": ("ab,bc,ca->", [(8, 8)] * 3, 16),
+    "ring of four dims": ("abcd,cdef,efab->", SQUARES, 40),
+    "one element": ("abcd,cdef,efab->", [(2,) * 4] * 3, 1),
+    "with a result": ("iab,ibc,ca->i", [(4, 6, 6), (4, 6, 6), (6, 6)], 40),
+    "diagonal": ("aab,bc,cad->d", [(6, 6, 6), (6, 6), (6, 6, 6)], 40),
+}
+
+
+def operands(shapes: list[tuple[int, ...]], dtype: type = np.float64) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape).astype(dtype) for shape in shapes]
+    return [x + 1j * x[::-1] if x.dtype.kind == "c" else x for x in arrays]
+
+
+def largest(artifact: smelt.Artifact) -> int:
+    """Elements of the largest result in between, other forms of an operand left out."""
+    program = artifact.plan.steps
+    inner = [body.program for body in program.bodies] or [program]
+    return max(
+        (
+            prod(int(str(dim)) for dim in each.slots[slot].shape)
+            for each in inner
+            for step in each.instructions
+            if step.op not in ("Reshape", "Transpose")
+            for slot in step.outputs
+            if slot not in each.outputs
+        ),
+        default=0,
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize(("equation", "shapes", "limit"), CASES.values(), ids=CASES)
+def test_results_are_right_and_as_small_as_asked(
+    equation: str, shapes: list[tuple[int, ...]], limit: int, dtype: type
+) -> None:
+    arrays = operands(shapes, dtype)
+    artifact = smelt.compile_einsum(equation, shapes, dtype, memory_limit=limit, engine="numpy")
+    expected = opt_einsum.contract(equation, *arrays)
+    np.testing.assert_allclose(artifact(*arrays)[0], expected, rtol=1e-9)
+    if dtype is np.float64:
+        assert largest(artifact) <= limit
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        {"engine": "native"},
+        pytest.param({"target": "onnx"}, marks=pytest.mark.slow),
+        pytest.param({"target": "c"}, marks=pytest.mark.slow),
+    ],
+)
+def test_on_other_targets(target: dict[str, str]) -> None:
+    equation, shapes, limit = CASES["with a result"]
+    arrays = operands(shapes, np.float32)
+    artifact = smelt.compile_einsum(equation, shapes, memory_limit=limit, **target)
+    expected = opt_einsum.contract(equation, *arrays)
+    np.testing.assert_allclose(artifact(*arrays)[0], expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("semiring", ["max_plus", "min_max", "log_sum_exp"])
+def test_over_semirings(semiring: str) -> None:
+    equation, shapes, limit = CASES["ring"]
+    arrays = operands(shapes, np.float32)
+    whole, sliced = (
+        smelt.compile_einsum(equation, shapes, semiring=semiring, engine="numpy", **options)
+        for options in ({}, {"memory_limit": limit})
+    )
+    assert sliced.plan.steps.bodies
+    assert not whole.plan.steps.bodies
+    np.testing.assert_allclose(sliced(*arrays)[0], whole(*arrays)[0], rtol=1e-5)
+
+
+def slices_of(equation: str, shapes: list[tuple[int, ...]], limit: int, **options: str) -> Slices:
+    parsed = parse(equation, [len(shape) for shape in shapes])
+    return within(parsed, sizes_of(parsed.terms, shapes), options.get("optimize", "auto"), limit)
+
+
+def test_a_path_that_fits_is_not_sliced() -> None:
+    assert slices_of("ab,bc,cd->ad", [(8, 8)] * 3, 64).labels == ()
+    assert slices_of("ab,b->a", [(8, 8), (8,)], 1).labels == ()
+
+
+def test_the_label_that_helps_most_is_sliced() -> None:
+    found = slices_of("abx,bcx,cax->", [(4, 4, 9)] * 3, 16)
+    assert found.labels == ("x",)
+    assert str(found.equation) == "ab,bc,ca->"
+
+
+REFUSED = {
+    "only the result is large": ("abx,bcx,cdx->adx", [(8, 8, 8)] * 3, 16, "64"),
+    "sizes that have names": ("ab,bc,ca->", [("N", 8), (8, 8), (8, "N")], 4, "known sizes"),
+    "no number": ("ab,bc->ac", [(2, 2)] * 2, 0, "no number"),
+}
+
+
+@pytest.mark.parametrize(("equation", "shapes", "limit", "why"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_is_refused(equation: str, shapes: list, limit: int, why: str) -> None:
+    with pytest.raises(UsageError, match=f"(?s)E693.*{why}"):
+        smelt.compile_einsum(equation, shapes, memory_limit=limit)
+
+
+def test_finders_are_taken_as_such() -> None:
+    equation, shapes, _ = CASES["ring of four dims"]
+    arrays = operands(shapes)
+
+    def finder(*given: Any) -> Any:
+        return opt_einsum.RandomGreedy(max_repeats=4)(*given)
+
+    for limit in (None, 40):
+        artifact = smelt.compile_einsum(
+            equation, shapes, np.float64, optimize=finder, memory_limit=limit, engine="numpy"
+        )
+        expected = opt_einsum.contract(equation, *arrays)
+        np.testing.assert_allclose(artifact(*arrays)[0], expected, rtol=1e-9)
+
+
+def test_what_a_finder_gives_is_checked() -> None:
+    with pytest.raises(UsageError, match="E693"):
+        smelt.compile_einsum("ab,bc,cd->ad", [(2, 2)] * 3, optimize=lambda *given: [(0, 7), (0, 1)])
