@@ -1,4 +1,4 @@
-"""BLAS as a table of function pointers, from the OpenBLAS that ``scipy-openblas32`` brings."""
+"""BLAS and LAPACK as a table of function pointers, by the OpenBLAS of ``scipy-openblas32``."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import ctypes
 from functools import cache
 from pathlib import Path
 
-PREFIX = "scipy_cblas_"
-SET_THREADS = "scipy_openblas_set_num_threads"
-FUNCTIONS = ("sgemm", "dgemm")
+SYMBOLS = {"gemm": "scipy_cblas_{}", "trsm": "scipy_cblas_{}"}
+"""What a function is called in the library, by its name without the element type."""
+
+LAPACK = ("potrf", "getrf", "geqrf", "orgqr", "syevd", "gesdd", "geev")
+LAPACK_SYMBOL = "scipy_{}_"
+FUNCTIONS = tuple(letter + name for name in (*SYMBOLS, *LAPACK) for letter in "sd")
 """What the table holds, in order."""
+
+SET_THREADS = "scipy_openblas_set_num_threads"
 
 
 @cache
@@ -33,8 +38,12 @@ def table() -> ctypes.Array[ctypes.c_void_p] | None:
     for path in _libraries():
         try:
             loaded = ctypes.CDLL(str(path))
-            found = [ctypes.cast(loaded[PREFIX + name], ctypes.c_void_p) for name in FUNCTIONS]
+            found = [ctypes.cast(loaded[_symbol(name)], ctypes.c_void_p) for name in FUNCTIONS]
         except (OSError, AttributeError):
             continue
         return (ctypes.c_void_p * len(found))(*found)
     return None
+
+
+def _symbol(name: str) -> str:
+    return SYMBOLS.get(name[1:], LAPACK_SYMBOL).format(name)

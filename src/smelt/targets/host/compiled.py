@@ -19,6 +19,7 @@ import numpy as np
 
 from smelt.errors import ErrorList, SmeltError, Unsupported
 from smelt.native.call_blas import call_blas
+from smelt.native.call_lapack import call_lapack
 from smelt.native.convolve_by_panels import convolve_by_panels
 from smelt.native.fuse_elementwise import fuse_elementwise
 from smelt.native.in_process import BIND_THREADS, FUNCTION, source_of
@@ -188,7 +189,7 @@ def compile_program(
         if found is not None:
             return _caller(program, known, ctypes.CDLL(str(found)), threads)
     table = blas.table()
-    choices = (convolve_by_panels, *((call_blas,) if table else ()))
+    choices = (convolve_by_panels, *((call_blas, call_lapack) if table else ()))
     ordered = planned(program.copy(), "host", choices, (fuse_elementwise,), IN_CACHE)
     source = source_of(ordered, threads)
     if only_kept and not is_kept(source.text):

@@ -1,0 +1,262 @@
+"""Decompositions by LAPACK and systems by BLAS, matrix by matrix of a batch.
+
+Operators of the domain ``smelt`` become these where this process has the library. Matrices are
+given to it as NumPy does, column by column, so that signs of vectors are the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from smelt.native.kernels.blas import ROWS
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext, kernel
+from smelt.native.kernels.lapack_calls import PREFIX, call, fill_nan, finite, letter, turned
+from smelt.program.storage import Needs
+
+DOMAIN = "smelt.native"
+BLOCK = 32
+"""Columns that LAPACK treats at once: what a work space has room for."""
+
+Count = Callable[[int, int], int]
+"""From the rows and columns of the first operand."""
+
+
+def _work_of_values(m: int, n: int) -> int:
+    least = min(m, n)
+    return 4 * least * least + 7 * least + max(m, n) + BLOCK * (m + n)
+
+
+WORK: Mapping[str, Count] = {
+    "LU": lambda m, n: 0,
+    "Geqrf": lambda m, n: BLOCK * n,
+    "HouseholderProduct": lambda m, n: BLOCK * n,
+    "Eigh": lambda m, n: 1 + 6 * n + 2 * n * n + BLOCK * n,
+    "SVD": lambda m, n: 2 * m * m + 2 * n * n + _work_of_values(m, n),
+    "SingularValues": _work_of_values,
+    "Eig": lambda m, n: 2 * n * n + 2 * n + (4 + BLOCK) * n,
+}
+"""Elements beside the copy of a matrix, by operator, as the manual of LAPACK asks for."""
+
+INTEGERS: Mapping[str, Count] = {
+    "Eigh": lambda m, n: 3 + 5 * n,
+    "SVD": lambda m, n: 8 * min(m, n),
+    "SingularValues": lambda m, n: 8 * min(m, n),
+}
+
+NAMES = ("Cholesky", "TriangularSolve", *WORK)
+
+
+def takes(instance: Instance, name: str) -> bool:
+    """Real matrices that are not empty; reflections of no more columns than rows."""
+    m, n = instance.shape(0)[-2:]
+    sizes = [dim for shape in map(instance.shape, range(_operands(instance))) for dim in shape]
+    real = all(instance.type(i).name in ("float", "double") for i in range(_operands(instance)))
+    return real and 0 not in sizes and (name != "HouseholderProduct" or n <= m)
+
+
+def _operands(instance: Instance) -> int:
+    return len(instance.instruction.inputs)
+
+
+def _needs(instance: Instance) -> Needs:
+    name, (m, n) = instance.instruction.op.rpartition("::")[2], instance.shape(0)[-2:]
+    elements = m * n + WORK[name](m, n)
+    integers = INTEGERS[name](m, n) if name in INTEGERS else 0
+    return Needs(workspace=elements * instance.type(0).size + 4 * integers)
+
+
+def _batch(instance: Instance) -> int:
+    return math.prod(instance.shape(0)[:-2])
+
+
+def _at(pointer: str, count: int) -> str:
+    """What matrix ``b`` of the batch has of it."""
+    return f"{pointer} + b * {count}"
+
+
+@kernel(f"{DOMAIN}::Cholesky")
+def cholesky(cx: KernelContext) -> None:
+    """``potrf`` of the rows taken for columns; a failure turns its triangle into NaN."""
+    x, y, body, n = cx.input(0), cx.output(), cx.body, cx.shape(0)[-1]
+    lower = bool(cx.int("lower"))
+    with body.loop("b", _batch(cx)):
+        body.line("int info = 0;")
+        body.line(f"{x.type.name} *out = {_at(y.name, n * n)};")
+        body.line(f"memcpy(out, {_at(x.name, n * n)}, {n * n * x.type.size});")
+        call(cx, "potrf", '"U"' if lower else '"L"', n, "out", n)
+        with body.loops(("i", "j"), (n, n)):
+            inside = "j <= i" if lower else "j >= i"
+            kept = f"out[i * {n} + j]"
+            body.line(f"{kept} = {inside} ? (info ? NAN : {kept}) : 0;")
+
+
+@kernel(f"{DOMAIN}::TriangularSolve")
+def triangular_solve(cx: KernelContext) -> None:
+    """``trsm`` on rows; it divides by a zero on the diagonal."""
+    a, b, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
+    n, (rows, columns), t = a.shape[-1], b.shape[-2:], a.type.name
+    flags = [ROWS, 141 if cx.int("left_side") else 142, 122 if cx.int("lower") else 121]
+    flags += [112 if cx.int("transpose_a") else 111, 132 if cx.int("unit_diagonal") else 131]
+    name = f"{PREFIX}{letter(cx)}trsm"
+    parameters = f"int, int, int, int, int, int, int, {t}, const {t} *, int, {t} *, int"
+    function = cx.call(name, f"static void (*{name})({parameters});\n")
+    size = rows * columns
+    body.line(f"memcpy({y.name}, {b.name}, {b.size * b.type.size});")
+    with body.loop("b", _batch(cx)):
+        given = f"{rows}, {columns}, 1, {_at(a.name, n * n)}, {n}, {_at(y.name, size)}, {columns}"
+        body.line(f"{function}({', '.join(map(str, flags))}, {given});")
+
+
+@kernel(f"{DOMAIN}::LU", needs=_needs)
+def lu(cx: KernelContext) -> None:
+    """``getrf``; a zero pivot leaves its column as it is."""
+    x, y, body, (m, n) = cx.input(0), cx.output(), cx.body, cx.shape(0)[-2:]
+    scratch, least = cx.scratch(x.type), min(m, n)
+    with body.loop("b", _batch(cx)):
+        body.line("int info = 0;")
+        body.line(f"int32_t *pivot = {_at(cx.output(1).name, least)};")
+        body.line(f"int32_t *order = {_at(cx.output(2).name, m)};")
+        turned(cx, _at(x.name, m * n), scratch, m, n)
+        call(cx, "getrf", m, n, scratch, m, "(int *)pivot")
+        turned(cx, scratch, _at(y.name, m * n), n, m)
+        with body.loop("i", m):
+            body.line("order[i] = (int32_t)i;")
+        with body.loop("k", least):
+            body.line("const int32_t to = --pivot[k], from = order[k];")
+            body.line("order[k] = order[to];")
+            body.line("order[to] = from;")
+
+
+@kernel(f"{DOMAIN}::Geqrf", needs=_needs)
+def geqrf(cx: KernelContext) -> None:
+    """Reflections, packed."""
+    x, y, body, (m, n) = cx.input(0), cx.output(), cx.body, cx.shape(0)[-2:]
+    scratch, taus = cx.scratch(x.type), cx.output(1)
+    with body.loop("b", _batch(cx)):
+        body.line("int info = 0;")
+        turned(cx, _at(x.name, m * n), scratch, m, n)
+        work = f"{scratch} + {m * n}"
+        call(cx, "geqrf", m, n, scratch, m, _at(taus.name, min(m, n)), work, BLOCK * n)
+        turned(cx, scratch, _at(y.name, m * n), n, m)
+
+
+@kernel(f"{DOMAIN}::HouseholderProduct", needs=_needs)
+def householder_product(cx: KernelContext) -> None:
+    """``orgqr``, which does not write the numbers that it reads."""
+    x, taus, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
+    scratch, (m, n), count = cx.scratch(x.type), cx.shape(0)[-2:], taus.shape[-1]
+    with body.loop("b", _batch(cx)):
+        body.line("int info = 0;")
+        turned(cx, _at(x.name, m * n), scratch, m, n)
+        given = f"({x.type.name} *)({_at(taus.name, count)})"
+        call(cx, "orgqr", m, n, count, scratch, m, given, f"{scratch} + {m * n}", BLOCK * n)
+        turned(cx, scratch, _at(y.name, m * n), n, m)
+
+
+@kernel(f"{DOMAIN}::Eigh", needs=_needs)
+def eigh(cx: KernelContext) -> None:
+    """``syevd``; a triangle that is not finite gives NaN."""
+    x, body, n = cx.input(0), cx.body, cx.shape(0)[-1]
+    lower = bool(cx.int("lower"))
+    vectors, values = _at(cx.output(0).name, n * n), _at(cx.output(1).name, n)
+    scratch, room = cx.scratch(x.type), WORK["Eigh"](n, n)
+    with body.loop("b", _batch(cx)):
+        body.line("int info = 0;")
+        turned(cx, _at(x.name, n * n), scratch, n, n)
+        with body.loops(("j", "i"), (n, n)):
+            body.line(f"if ({'i < j' if lower else 'i > j'})")
+            body.line(f"    {scratch}[j * {n} + i] = 0;")
+        with body.block(f"if (!{finite(cx, scratch, n * n)})"):
+            fill_nan(cx, ((vectors, n * n), (values, n)))
+            body.line("continue;")
+        work, integers = f"{scratch} + {n * n}", f"(int *)({scratch} + {n * n + room})"
+        side = '"L"' if lower else '"U"'
+        call(cx, "syevd", '"V"', side, n, scratch, n, values, work, room, integers, 3 + 5 * n)
+        cx.fail_if("info != 0")
+        turned(cx, scratch, vectors, n, n)
+
+
+@kernel(f"{DOMAIN}::SVD", needs=_needs)
+def svd(cx: KernelContext) -> None:
+    """``gesdd``; a matrix that is not finite gives NaN."""
+    (m, n), full = cx.shape(0)[-2:], bool(cx.int("full_matrices"))
+    left, right = (m, n) if full else (min(m, n),) * 2
+    scratch = cx.scratch(cx.type(0))
+    sizes = (min(m, n), m * left, right * n)
+    results = [_at(cx.output(i).name, size) for i, size in enumerate(sizes)]
+    u, vt = f"{scratch} + {m * n}", f"{scratch} + {m * n + m * m}"
+    used = m * n + m * m + n * n
+    with cx.body.loop("b", _batch(cx)):
+        _decompose(cx, '"A"' if full else '"S"', results, (u, m, vt, right), used)
+        turned(cx, u, results[1], left, m)
+        turned(cx, vt, results[2], n, right)
+
+
+@kernel(f"{DOMAIN}::SingularValues", needs=_needs)
+def singular_values(cx: KernelContext) -> None:
+    """``gesdd`` without vectors."""
+    m, n = cx.shape(0)[-2:]
+    with cx.body.loop("b", _batch(cx)):
+        results, scratch = [_at(cx.output().name, min(m, n))], cx.scratch(cx.type(0))
+        _decompose(cx, '"N"', results, (scratch, m, scratch, n), m * n)
+
+
+def _decompose(
+    cx: KernelContext,
+    job: str,
+    results: list[str],
+    vectors: tuple[str, int, str, int],
+    used: int,
+) -> None:
+    """Values, and vectors in scratch space, of which so many elements are ``used``."""
+    x, body, (m, n) = cx.input(0), cx.body, cx.shape(0)[-2:]
+    scratch, least, (u, u_rows, vt, vt_rows) = cx.scratch(x.type), min(m, n), vectors
+    room = _work_of_values(m, n)
+    body.line("int info = 0;")
+    with body.block(f"if (!{finite(cx, _at(x.name, m * n), m * n)})"):
+        counts = [math.prod(cx.program.slots[slot].sizes[-2:]) for slot in cx.instruction.outputs]
+        fill_nan(cx, list(zip(results, [least, *counts[1:]], strict=True)))
+        body.line("continue;")
+    turned(cx, _at(x.name, m * n), scratch, m, n)
+    work, integers = f"{scratch} + {used}", f"(int *)({scratch} + {m * n + WORK_OF[job](m, n)})"
+    call(
+        cx, "gesdd", job, m, n, scratch, m, results[0], u, u_rows, vt, vt_rows, work, room, integers
+    )
+    cx.fail_if("info != 0")
+
+
+WORK_OF: Mapping[str, Count] = {
+    '"N"': WORK["SingularValues"],
+    '"S"': WORK["SVD"],
+    '"A"': WORK["SVD"],
+}
+
+
+@kernel(f"{DOMAIN}::Eig", needs=_needs)
+def eig(cx: KernelContext) -> None:
+    """``geev``; a matrix that is not finite gives NaN. Pairs of vectors share two real ones."""
+    x, body, n = cx.input(0), cx.body, cx.shape(0)[-1]
+    scratch, size = cx.scratch(x.type), n * n
+    values = [_at(cx.output(i).name, n) for i in range(2)]
+    vectors = [_at(cx.output(i).name, size) for i in range(2, 6)]
+    left, right, work = (f"{scratch} + {i * size}" for i in range(1, 4))
+    room = (4 + BLOCK) * n
+    with body.loop("b", _batch(cx)):
+        body.line("int info = 0;")
+        with body.block(f"if (!{finite(cx, _at(x.name, size), size)})"):
+            fill_nan(cx, [*((v, n) for v in values), *((v, size) for v in vectors)])
+            body.line("continue;")
+        turned(cx, _at(x.name, size), scratch, n, n)
+        given = (n, scratch, n, *values, left, n, right, n, work, room)
+        call(cx, "geev", '"V"', '"V"', *given)
+        cx.fail_if("info != 0")
+        body.line(f"const {x.type.name} *const imaginary = {values[1]};")
+        for real, (re, im) in ((left, vectors[:2]), (right, vectors[2:])):
+            with body.loops(("j", "i"), (n, n)):
+                body.line("const ptrdiff_t first = imaginary[j] < 0 ? j - 1 : j;")
+                body.line(f"const {x.type.name} *const v = {real} + first * {n};")
+                body.line(f"({re})[i * {n} + j] = v[i];")
+                imaginary = f"imaginary[j] < 0 ? -v[{n} + i] : v[{n} + i]"
+                body.line(f"({im})[i * {n} + j] = imaginary[j] == 0 ? 0 : {imaginary};")

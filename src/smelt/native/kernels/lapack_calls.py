@@ -1,0 +1,87 @@
+"""Calls of Fortran's LAPACK from C: numbers by address, matrices column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext
+
+PREFIX = "blas_"
+"""Of the pointers to functions in the C text."""
+
+TURN = """static void turned_T(const T *restrict from, T *restrict to, ptrdiff_t rows,
+    ptrdiff_t columns)
+{
+    for (ptrdiff_t j = 0; j < columns; ++j)
+        for (ptrdiff_t i = 0; i < rows; ++i)
+            to[j * rows + i] = from[i * columns + j];
+}
+"""
+
+FINITE = """static int finite_T(const T *x, ptrdiff_t n)
+{
+    T none = 0;
+    for (ptrdiff_t i = 0; i < n; ++i)
+        none += x[i] * 0;
+    return none == 0;
+}
+"""
+
+
+def letter(instance: Instance) -> str:
+    """The first of the name of a function for this element type."""
+    return "s" if instance.type(0).name == "float" else "d"
+
+
+def call(cx: KernelContext, name: str, *arguments: str | int) -> None:
+    """Call a subroutine of LAPACK; ``info``, a variable, is what it says in the end.
+
+    Texts in quotes are characters, other texts pointers to elements, those that begin with
+    ``(int`` pointers to integers.
+    """
+    t, function = cx.type(0).name, f"{PREFIX}{letter(cx)}{name}"
+    types, given, numbers, ends = [], [], [], []
+    for number, each in enumerate(arguments):
+        if isinstance(each, int):
+            types.append("const int *")
+            numbers.append(f"n{number} = {each}")
+            given.append(f"&n{number}")
+        elif each.startswith('"'):
+            types.append("const char *")
+            ends.append("size_t")
+            given.append(each)
+        else:
+            types.append("int *" if each.startswith("(int") else f"{t} *")
+            given.append(each)
+    types += ["int *", *ends]
+    given += ["&info", *("1" for _ in ends)]
+    pointer = cx.call(function, f"static void (*{function})({', '.join(types)});\n")
+    with cx.body.block(""):
+        if numbers:
+            cx.body.line(f"const int {', '.join(numbers)};")
+        cx.body.line(f"{pointer}({', '.join(given)});")
+
+
+def turned(cx: KernelContext, source: str, target: str, rows: int, columns: int) -> None:
+    """Copy a matrix of rows into columns; a matrix of columns is one of rows with both swapped."""
+    t = cx.type(0).name
+    function = cx.call(f"turned_{t}", _typed(TURN, t))
+    cx.body.line(f"{function}({source}, {target}, {rows}, {columns});")
+
+
+def finite(cx: KernelContext, pointer: str, count: int) -> str:
+    """A condition: whether all elements are finite numbers."""
+    t = cx.type(0).name
+    return f"{cx.call(f'finite_{t}', _typed(FINITE, t))}({pointer}, {count})"
+
+
+def fill_nan(cx: KernelContext, targets: Sequence[tuple[str, int]]) -> None:
+    """Let so many elements be NaN."""
+    for pointer, count in targets:
+        with cx.body.loop("i", count):
+            cx.body.line(f"({pointer})[i] = NAN;")
+
+
+def _typed(text: str, t: str) -> str:
+    return text.replace("_T(", f"_{t}(").replace("T *", f"{t} *").replace(" T none", f" {t} none")

@@ -1,0 +1,157 @@
+"""Decompositions of the native engine are those of NumPy's, matrix by matrix."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from smelt import operators
+from smelt.native.call_lapack import call_lapack
+from smelt.native.kernels.lapack import NAMES
+from smelt.native.schedule import planned
+from smelt.runtime.jit import blas
+
+pytestmark = pytest.mark.skipif(blas.table() is None, reason="scipy-openblas32 is not installed")
+
+TALL, WIDE, SQUARE = (3, 6, 4), (2, 4, 6), (2, 2, 5, 5)
+
+
+@pytest.fixture(params=["native"])
+def engine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def matrices(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape).astype(dtype)
+
+
+def source(name: str, outputs: int, *given: np.ndarray, **attributes: int) -> str:
+    types = {"float32": "float", "float64": "double"}
+    dims = [f"{types[str(a.dtype)]}[{','.join(map(str, a.shape))}]" for a in given]
+    inputs = ", ".join(f"{kind} x{i}" for i, kind in enumerate(dims))
+    results = ", ".join(f"y{i}" for i in range(outputs))
+    listed = ", ".join(f"{key}={value}" for key, value in attributes.items())
+    names = ", ".join(f"x{i}" for i in range(len(given)))
+    call = f"smelt.{name}<{listed}>({names})" if listed else f"smelt.{name}({names})"
+    return f"g ({inputs}) => ({results}) {{ {results} = {call} }}"
+
+
+@pytest.fixture
+def agrees(compile_host):
+    """Hold an operator against its reference, and see that it is computed by LAPACK."""
+
+    def check(name: str, *given: np.ndarray, **attributes: int) -> list[np.ndarray]:
+        operator = operators.find("smelt", name)
+        expected = operator.reference(given, attributes)
+        artifact = compile_host(source(name, len(expected), *given, **attributes))
+        compiled = artifact.opened().compiled
+        results = artifact(*given)
+        assert compiled.why == ""
+        ordered = planned(compiled.program.copy(), "host", (call_lapack,))
+        assert [step.op for step in ordered.instructions] == [f"smelt.native::{name}"]
+        tolerance = 2e-4 if given[0].dtype == np.float32 else 1e-10
+        for result, wanted in zip(results, expected, strict=True):
+            assert result.dtype == wanted.dtype
+            np.testing.assert_allclose(result, wanted, rtol=tolerance, atol=tolerance)
+        return list(results)
+
+    return check
+
+
+@pytest.mark.parametrize("lower", [0, 1])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_cholesky_and_a_matrix_that_has_none(agrees, lower: int, dtype: str) -> None:
+    root = matrices(SQUARE, dtype)
+    a = root @ root.swapaxes(-1, -2) + np.eye(5, dtype=dtype)
+    a[1, 0, 2, 2] = -1
+    (factor,) = agrees("Cholesky", a, lower=lower)
+    assert np.isnan(factor[1, 0]).sum() == 15
+
+
+FLAGS = ("left_side", "lower", "transpose_a", "unit_diagonal")
+
+
+@pytest.mark.slow  # compiles C
+@pytest.mark.parametrize("flags", list(itertools.product([0, 1], repeat=4)))
+def test_triangular_solve(agrees, flags: tuple[int, ...]) -> None:
+    a = matrices((2, 5, 5), "float64") + 4 * np.eye(5)
+    b = matrices((2, 5, 3) if flags[0] else (2, 3, 5), "float64")
+    agrees("TriangularSolve", a, b, **dict(zip(FLAGS, flags, strict=True)))
+
+
+def test_a_zero_on_the_diagonal_divides(agrees) -> None:
+    flags = dict(zip(FLAGS, (1, 1, 0, 0), strict=True))
+    (x,) = agrees("TriangularSolve", np.diag([2.0, 0.0]), np.ones((2, 1)), **flags)
+    np.testing.assert_array_equal(x, [[0.5], [np.inf]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [TALL, WIDE, SQUARE, (1, 1), (1, 3), (3, 1)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["LU", "Geqrf", "SingularValues"])
+def test_factors_of_every_shape(agrees, name: str, dtype: str, shape: tuple[int, ...]) -> None:
+    agrees(name, matrices(shape, dtype))
+
+
+def test_a_zero_pivot_leaves_its_column(agrees) -> None:
+    agrees("LU", np.array([[0.0, 1, 2], [0, 0, 3], [0, 4, 5]]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("full", [0, 1])
+@pytest.mark.parametrize("shape", [TALL, WIDE, SQUARE, (1, 3)], ids=str)
+def test_singular_vectors_have_the_same_signs(agrees, shape: tuple[int, ...], full: int) -> None:
+    agrees("SVD", matrices(shape, "float64"), full_matrices=full)
+
+
+@pytest.mark.parametrize("lower", [0, 1])
+def test_eigh_reads_one_triangle(agrees, lower: int) -> None:
+    a = matrices((3, 6, 6), "float64")
+    a[1, 0, 5] = np.nan
+    vectors, values = agrees("Eigh", a, lower=lower)
+    assert np.isnan(values[1]).all() != bool(lower)
+    assert np.isnan(vectors[1]).all() != bool(lower)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SVD", "SingularValues", "Eig"])
+def test_what_is_not_finite_has_none(agrees, name: str) -> None:
+    a = matrices((3, 4, 4), "float64")
+    a[1, 2, 0] = np.inf
+    results = agrees(name, a, **({"full_matrices": 0} if name == "SVD" else {}))
+    assert all(np.isnan(result[1]).all() and np.isfinite(result[0]).all() for result in results)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_eigenvectors_in_pairs(agrees, dtype: str) -> None:
+    turn = np.array([[0, -1, 0], [1, 0, 0], [0, 0, 2]])
+    agrees("Eig", np.stack([turn, np.diag([3, 1, 2])]).astype(dtype))
+    agrees("Eig", matrices((2, 6, 6), dtype))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [TALL, SQUARE], ids=str)
+def test_products_of_reflections(agrees, shape: tuple[int, ...]) -> None:
+    packed, taus = operators.find("smelt", "Geqrf").reference((matrices(shape, "float64"),), {})
+    agrees("HouseholderProduct", packed, taus)
+    agrees("HouseholderProduct", packed, taus[..., :2])
+
+
+def test_large_ones_need_more_than_a_block(agrees) -> None:
+    agrees("LU", matrices((70, 70), "float64"))
+    agrees("SVD", matrices((70, 65), "float64"), full_matrices=0)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)], ids=str)
+def test_empty_matrices_are_left_to_numpy(compile_host, shape: tuple[int, ...]) -> None:
+    a = np.zeros(shape)
+    artifact = compile_host(source("LU", 3, a))
+    expected = operators.find("smelt", "LU").reference((a,), {})
+    for result, wanted in zip(artifact(a), expected, strict=True):
+        np.testing.assert_array_equal(result, wanted)
+
+
+def test_the_names_are_operators() -> None:
+    assert all(operators.find("smelt", name) is not None for name in NAMES)
