@@ -249,8 +249,8 @@ def eig(cx: KernelContext) -> None:
             fill_nan(cx, [*((v, n) for v in values), *((v, size) for v in vectors)])
             body.line("continue;")
         turned(cx, _at(x.name, size), scratch, n, n)
-        given = (n, scratch, n, *values, left, n, right, n, work, room)
-        call(cx, "geev", '"V"', '"V"', *given)
+        given = (left, n, right, n, work, room)
+        call(cx, "geev", '"V"', '"V"', n, scratch, n, *values, *given)
         cx.fail_if("info != 0")
         body.line(f"const {x.type.name} *const imaginary = {values[1]};")
         for real, (re, im) in ((left, vectors[:2]), (right, vectors[2:])):
