@@ -15,10 +15,13 @@ from smelt.frontends.stablehlo import (  # noqa: F401 - each registers what it r
     control_flow,
     elementwise,
     indexing,
+    jax_names,
     movement,
     products,
     reductions,
 )
+from smelt.frontends.stablehlo.decompositions import Decomposed
+from smelt.frontends.stablehlo.liveness import Step, steps_of
 from smelt.frontends.stablehlo.operation import Operation
 from smelt.frontends.stablehlo.registry import READERS
 from smelt.frontends.stablehlo.sizes import as_array, as_sizes, computed
@@ -28,11 +31,9 @@ class Evaluator:
     """Values of one module; ``functions`` by name."""
 
     def __init__(self, module: Any) -> None:
-        self.functions: Mapping[str, Any] = {
-            str(view.operation.attributes["sym_name"].value): view.operation
-            for view in module.body.operations
-            if view.operation.name == "func.func"
-        }
+        self.functions: Mapping[str, Any] = jax_names.functions_of(module)
+        self._decomposed = Decomposed(module, self.functions)
+        self._steps: dict[Any, list[Step]] = {}
         self._known: list[dict[Any, Any]] = []
         self._call: Operation | None = None
         self._constants: dict[Any, Any] = {}
@@ -53,16 +54,19 @@ class Evaluator:
         (block,) = region.blocks
         self._known.append(dict(zip(block.arguments, operands, strict=True)))
         try:
-            for view in block.operations:
-                if view.operation.name in ("stablehlo.return", "func.return"):
-                    values = [self.value(operand) for operand in view.operation.operands]
-                    # Sizes go from function to function; loops and branches give arrays.
-                    is_function = view.operation.name == "func.return"
-                    return values if is_function else [as_array(value) for value in values]
-                self._step(Operation(view, self._call))
+            *steps, end = self._steps_of(block)
+            for step in steps:
+                self._step(step)
+            values = [self.value(operand) for operand in end.view.operands]
         finally:
             self._known.pop()
-        return []
+        # Sizes go from function to function; loops and branches give arrays.
+        return values if end.view.name == "func.return" else [as_array(value) for value in values]
+
+    def _steps_of(self, block: Any) -> list[Step]:
+        if block not in self._steps:
+            self._steps[block] = steps_of(block, self._decomposed)
+        return self._steps[block]
 
     def constant(self, op: Operation, make: Callable[[], np.ndarray]) -> np.ndarray:
         """The numbers of a constant, read once."""
@@ -92,7 +96,12 @@ class Evaluator:
                 return known[value]
         raise KeyError(value)
 
-    def _step(self, op: Operation) -> None:
+    def _step(self, step: Step) -> None:
+        if step.function is not None:
+            given = [as_array(self.value(operand)) for operand in step.operands]
+            self._known[-1][step.view.results[0]] = step.function(*given)
+            return
+        op = Operation(step.view, self._call)
         operands = [self.value(operand) for operand in op.view.operands]
         found = None
         if len(op.view.results) == 1 and op.name.startswith("stablehlo."):

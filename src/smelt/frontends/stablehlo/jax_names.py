@@ -15,7 +15,8 @@ from jax import export
 from jax._src import core
 from jax._src.interpreters import mlir
 from jax._src.lax import lax as lax_internal
-from jax._src.lax import linalg, windowed_reductions
+from jax._src.lax import linalg, special, windowed_reductions
+from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 Exported = export.Exported
@@ -28,6 +29,7 @@ TOTAL_ORDER: Mapping[str, Callable[..., Any]] = {
 """Comparisons in which -0 lies before 0, and NaN beyond the infinities."""
 
 geqrf: Callable[..., Any] = linalg.geqrf
+igamma_grad_a: Callable[..., Any] = special.igamma_grad_a
 
 
 def dim_value(dim: Any) -> Any:
@@ -58,3 +60,34 @@ def module_of(exported: Any) -> Any:
     """The module of ``exported`` as MLIR; its context lives as long as it does."""
     with mlir.make_ir_context() as context:
         return stablehlo.deserialize_portable_artifact(context, exported.mlir_module_serialized)
+
+
+def functions_of(module: Any) -> dict[str, Any]:
+    """The functions of ``module`` by name."""
+    views = [view.operation for view in module.body.operations]
+    return {str(f.attributes["sym_name"].value): f for f in views if f.name == "func.func"}
+
+
+def splat_of(constant: Any) -> str:
+    """The number that all elements of a constant are, as MLIR prints it with its type.
+
+    Nothing for other constants, and for complex ones, which MLIR for Python cannot read.
+    """
+    if "complex" in str(constant.results[0].type):
+        return ""
+    numbers = constant.attributes["value"]
+    is_splat = isinstance(numbers, ir.DenseElementsAttr) and numbers.is_splat
+    return str(numbers.get_splat_value()) if is_splat else ""
+
+
+def splats(module: Any) -> set[str]:
+    """The numbers in ``module`` that all elements of a constant are."""
+    found: set[str] = set()
+
+    def look(op: Any) -> Any:
+        if op.name == "stablehlo.constant":
+            found.add(splat_of(op))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(look)
+    return found

@@ -60,6 +60,11 @@ class Operation:
         return dtype_of(self.view.results[0].type)
 
     @cached_property
+    def element(self) -> str:
+        """The element type of the first result, as MLIR names it."""
+        return element_of(self.view.results[0].type)
+
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """The sizes of the first result; those that are not static have no number."""
         return tuple(ir.RankedTensorType(self.view.results[0].type).shape)
@@ -120,9 +125,14 @@ class Operation:
         )
 
 
+def element_of(kind: Any) -> str:
+    """The name that MLIR has for the element type of a tensor type."""
+    return str(ir.ShapedType(kind).element_type)
+
+
 def dtype_of(kind: Any) -> np.dtype:
     """The element type of a tensor type of MLIR; raises Unsupported E105."""
-    element = str(ir.ShapedType(kind).element_type)
+    element = element_of(kind)
     if element not in DTYPES:
         raise Unsupported("E105", f"an exported function computes with {element!r}")
     return DTYPES[element]
@@ -131,7 +141,7 @@ def dtype_of(kind: Any) -> np.dtype:
 def array_of(op: Operation) -> np.ndarray:
     """The numbers of a constant, large ones without a copy where MLIR gives its memory."""
     dtype, shape = op.dtype, op.shape
-    if dtype.kind not in "Vc":
+    if dtype.isbuiltin == 1 and dtype.kind != "c":
         array = np.asarray(op.view.attributes["value"])
         return array if array.dtype == dtype else array.astype(dtype)
     # MLIR for Python has no numbers of these types, so they are read as it prints them.

@@ -1,0 +1,125 @@
+"""Functions that JAX writes out when it exports them, as series and polynomials.
+
+StableHLO has no operators for ``erfc``, ``lgamma`` and their kind, so an exported program holds
+their arithmetic, 60 to 350 operators each. They are recognized by what this jaxlib writes for them:
+the same operators and the same constants, bit by bit. The function itself takes their place, so an
+exported function has the model of its source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import jax
+from jax import export, lax
+
+from smelt.frontends.jax import compat
+from smelt.frontends.stablehlo import jax_names
+from smelt.frontends.stablehlo.operation import DTYPES, Operation
+from smelt.frontends.stablehlo.same import Functions, unified
+
+_ZETA = ("-1.39544646E-19", "-1.3954464685812522E-19")
+_LANCZOS = ("1.50563267E-7", "1.5056327351493116E-7")
+_LARGEST = ("3.40282347E+38", "1.7976931348623157E+308")
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """``function`` of ``count`` operands, which ends with the operator ``last``.
+
+    ``marks`` are constants in f32 and in f64, as MLIR prints them, without which it stands in no
+    program: a program without them is not searched.
+    """
+
+    function: Callable[..., Any]
+    count: int
+    marks: tuple[tuple[str, str], ...]
+    last: str = "stablehlo.select"
+
+
+DECOMPOSITIONS = (
+    Decomposition(lax.igamma, 2, (_LANCZOS, _LARGEST)),
+    Decomposition(lax.igammac, 2, (_LANCZOS, _LARGEST)),
+    Decomposition(lax.random_gamma_grad, 2, (_LANCZOS, _LARGEST)),
+    Decomposition(jax_names.igamma_grad_a, 2, (_LANCZOS, _LARGEST)),
+    Decomposition(lax.betainc, 3, (_LANCZOS, ("5.96046448E-8", "1.1102230246251565E-16"))),
+    Decomposition(lax.polygamma, 2, (_LANCZOS, _ZETA)),
+    Decomposition(lax.zeta, 2, (_ZETA,)),
+    Decomposition(lax.lgamma, 1, (_LANCZOS,)),
+    Decomposition(lax.digamma, 1, (_LANCZOS,)),
+    Decomposition(lax.erfc, 1, (("7.85386146E-5", "2.4619698147353052E-10"),)),
+    Decomposition(lax.erf_inv, 1, (("-2.00214257E-4", "-5.4154120542946279E-11"),)),
+    Decomposition(lax.bessel_i0e, 1, (("-2.67079372E-7", "-1.7941785315068062E-12"),)),
+    Decomposition(
+        lax.bessel_i1e, 1, (("-4.44505908E-8", "-2.1015418427726643E-14"),), "stablehlo.multiply"
+    ),
+    Decomposition(lax.atan, 1, (), "stablehlo.atan2"),
+)
+"""A function that holds another stands before it."""
+
+_COMPUTED_IN: Mapping[str, str] = {"f32": "f32", "f64": "f64", "f16": "f32", "bf16": "f32"}
+
+
+class Decomposed:
+    """What is recognized in one module, whose ``functions`` are given by name."""
+
+    def __init__(self, module: Any, functions: Functions) -> None:
+        self._functions = functions
+        self._constants = jax_names.splats(module)
+
+    def found(self, view: Any) -> tuple[Callable[..., Any], list[Any]] | None:
+        """The function that ends with the operation ``view``, and its operands."""
+        if len(view.results) != 1 or view.name not in _LAST:
+            return None
+        op = Operation(view)
+        element = op.element
+        for each in self._possible(view.name, element):
+            pattern = _pattern(each, element, len(op.shape))
+            found = pattern.matched(view, self._functions)
+            if found:
+                return each.function, found
+        return None
+
+    def _possible(self, name: str, element: str) -> Iterator[Decomposition]:
+        computed = _COMPUTED_IN.get(element)
+        if computed is None:
+            return
+        narrow = computed != element
+        for each in DECOMPOSITIONS:
+            last = "stablehlo.convert" if narrow and each.last != "stablehlo.atan2" else each.last
+            marks = [f"{pair[computed == 'f64']} : {computed}" for pair in each.marks]
+            if last == name and self._constants.issuperset(marks):
+                yield each
+
+
+_LAST = frozenset({"stablehlo.convert", *(each.last for each in DECOMPOSITIONS)})
+
+
+@dataclass(frozen=True)
+class _Pattern:
+    """A function as jaxlib writes it out: its result, its arguments and what it calls."""
+
+    result: Any
+    arguments: Sequence[Any]
+    functions: Functions
+    module: Any
+
+    def matched(self, view: Any, functions: Functions) -> list[Any]:
+        """The operands of the function where ``view`` computes it, else nothing."""
+        return unified(self.result, view.results[0], self.arguments, (self.functions, functions))
+
+
+@lru_cache(maxsize=256)
+def _pattern(of: Decomposition, element: str, rank: int) -> _Pattern:
+    """What ``of`` is written out as for operands of that element type and rank."""
+    struct = jax.ShapeDtypeStruct((2,) * rank, DTYPES[element])
+    with compat.x64(element == "f64"):
+        exported = export.export(jax.jit(of.function), platforms=("cpu",))(*[struct] * of.count)
+    module = jax_names.module_of.__wrapped__(exported)
+    functions = jax_names.functions_of(module)
+    block = functions["main"].regions[0].blocks[0]
+    result = list(block.operations)[-1].operation.operands[0]
+    return _Pattern(result, list(block.arguments), functions, module)
