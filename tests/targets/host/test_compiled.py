@@ -113,7 +113,7 @@ def test_what_the_engine_lacks_numpy_runs_as_a_whole(compile_host) -> None:
     x = np.array([[4, 0], [0, 9]], np.float32)
     order, y = artifact(x)
     np.testing.assert_array_equal(order, [1, 0])
-    np.testing.assert_allclose(y, [[9, 0], [0, 4]], atol=1e-6)
+    np.testing.assert_allclose(np.diagonal(y), [9, 4])
     assert not is_compiled(artifact)
     assert "Geqp3" in artifact.opened().compiled.why
 
