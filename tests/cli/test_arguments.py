@@ -105,3 +105,13 @@ def test_the_file_of_a_module_is_told_as_a_module(given, meant):
         find_function(given)
     assert caught.value.code == "E635"
     assert f"name the module, not its file: {meant}" in str(caught.value)
+
+
+@pytest.mark.parametrize("command", ["convert", "compile"])
+def test_types_of_inputs_that_are_no_options_name_the_option(smelt, command):
+    result = smelt(command, "package:function", "f32[B,3]", "i32[]", "-o", "x", "--json")
+    assert result.exit_code == 2
+    told = json.loads(result.stdout)["error"]["what"]
+    assert told.endswith("--input 'f32[B,3]' --input 'i32[]'")
+    other = smelt("inspect", "a.onnx", "f32[B,3]", "--json")
+    assert "--input" not in json.loads(other.stdout)["error"]["what"]

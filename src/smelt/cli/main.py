@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -63,6 +65,10 @@ ANYWHERE = ("--verbose", "--with-weights", "--no-plugins", "--no-config")
 """Options of smelt itself that may stand behind the command, too."""
 
 
+_SPEC = re.compile(r"\w+\[[^\]]*\]")
+"""A type of an input, such as f32[B,64]."""
+
+
 class Command(TyperCommand):
     """A command whose flags have a negative, because a file may turn them on."""
 
@@ -75,6 +81,19 @@ class Command(TyperCommand):
                     flag, [f"--no-{name}"], dest=flag.name, action="store_const", const=False
                 )
         return parser
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Who gives types as arguments, as functions of Python take them, is told the option."""
+        words = list(args)  # parsing uses up the list
+        try:
+            return super().parse_args(ctx, args)
+        except TyperException as error:
+            specs = [word for word in words if _SPEC.fullmatch(word)]
+            has_types = any("--input" in param.opts for param in self.params)
+            if specs and has_types and "extra argument" in str(error):
+                given = " ".join(f"--input {shlex.quote(spec)}" for spec in specs)
+                ctx.fail(f"the types of inputs are options: {given}")
+            raise
 
 
 class CommandOverOthers(Command):
