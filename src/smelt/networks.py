@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from operator import index
 from typing import Any
 
@@ -51,7 +52,9 @@ def compile_einsum(
     ``equation`` is that of ``numpy.einsum`` with any characters as labels, for operands of
     ``shapes``, whose sizes are numbers or names, and one ``dtype``; a size of 1 repeats beside a
     larger one. The artifact takes an array for each operand and returns one result, both of
-    ``dtype``; arrays that are contiguous are not copied.
+    ``dtype``; arrays that are contiguous are not copied. On ``host``, a result that only shows
+    elements of an operand, as ``"ab->ba"`` does, is a view of it that cannot be written, unless
+    ``views=False``.
 
     ``semiring`` says what multiplies and sums: a name, such as ``max_plus``, or a ``Semiring``. The
     operands meet in pairs by the path that ``optimize`` says, a finder of opt_einsum or cotengra,
@@ -96,10 +99,17 @@ def compile_einsum(
     if given.kind == "c":
         mark_pairs(result, str(given))
     chosen = find_target(target)
+    if _shows_inputs(chosen):
+        options = {"views": True, **options}
     if chosen.computes is not None:  # it lowers the contraction, and there is nothing to optimize
         return compile_model(model, target=chosen, pipeline="", **options)
     expand(model, [EINSUM])
     return compile_model(model, target=chosen, **options)
+
+
+def _shows_inputs(target: Target) -> bool:
+    """True if results may be views of operands there, as NumPy's are."""
+    return target.options is not None and "views" in {each.name for each in fields(target.options)}
 
 
 def _dtype(dtype: Any) -> np.dtype:

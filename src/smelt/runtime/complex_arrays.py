@@ -13,15 +13,21 @@ def as_pairs(port: Port, array: np.ndarray) -> np.ndarray:
     """A complex array for ``port`` with its parts in a dim more; any other one as it is."""
     if port.complex is None or array.dtype != port.complex.numpy():
         return array
-    real = np.ascontiguousarray(array).view(array.real.dtype)
-    return real.reshape(*array.shape, 2)
+    real: np.ndarray = array[..., None].view(array.real.dtype)
+    return real
 
 
 def as_complex(port: Port, pairs: np.ndarray) -> np.ndarray:
-    """The complex array that a tensor of pairs from ``port`` stands for; others as they are."""
+    """The complex array that a tensor of pairs from ``port`` stands for; others as they are.
+
+    It is a view wherever the two parts of a number are neighbours.
+    """
     if port.complex is None or pairs.dtype.kind == "c":
         return pairs
-    return np.ascontiguousarray(pairs).view(port.complex.numpy()).reshape(pairs.shape[:-1])
+    if pairs.strides[-1] != pairs.itemsize:
+        pairs = np.ascontiguousarray(pairs)
+    result: np.ndarray = pairs.view(port.complex.numpy())[..., 0]
+    return result
 
 
 def all_as_pairs(ports: Sequence[Port], values: Sequence[Value]) -> list[Value]:

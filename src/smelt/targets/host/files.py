@@ -99,7 +99,9 @@ def read_folder(folder: Path) -> tuple[ir.Model, Options] | None:
         )
     threads = mark.get("threads", 1)
     options = Options(
-        engine=str(mark.get("engine", "numpy")), threads=threads if isinstance(threads, int) else 0
+        engine=str(mark.get("engine", "numpy")),
+        threads=threads if isinstance(threads, int) else 0,
+        views=mark.get("views") is True,
     )
     return load(folder / MODEL, keep_opset=True), options
 

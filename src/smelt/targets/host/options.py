@@ -31,10 +31,15 @@ class Options:
     compute at once. The process has one set of them, so while one call has it, others compute
     alone. The bits are those of one thread, but for products by BLAS, whose rows are cut, too; BLAS
     itself then keeps to one thread in this process. NumPy is left to its own threads.
+
+    ``views``: whether results of programs of known sizes that only show elements of inputs, such as
+    a transposed one, are views of these, as in NumPy. They cannot be written, and change as the
+    inputs do. Without it, every result is an array of its own.
     """
 
     engine: str = field(default_factory=default_engine)
     threads: int = 1
+    views: bool = False
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:

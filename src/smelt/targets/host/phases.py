@@ -26,6 +26,7 @@ from smelt.targets.host.kernels.kernel import Array
 from smelt.targets.host.options import Options
 from smelt.targets.host.prepare import refusal
 from smelt.targets.host.runner import HostRunner, Layout, lay_out
+from smelt.targets.host.views import views_of
 
 
 @dataclass(slots=True)
@@ -125,7 +126,10 @@ def write_folder(plan: HostPlan) -> Artifact:
 
 def runner_of(plan: HostPlan) -> HostRunner:
     """What calls run."""
-    return HostRunner(plan.steps, _defaults(plan.model), plan.memory, plan.steps.compiled)
+    program, shows = plan.steps, None
+    if _options(plan).views and is_static(program):
+        shows = views_of(program)
+    return HostRunner(program, _defaults(plan.model), plan.memory, program.compiled, shows)
 
 
 def _defaults(model: ir.Model) -> dict[int, Array]:

@@ -50,6 +50,8 @@ def lay_out(program: Program) -> Layout:
 class HostRunner:
     """Calls with one array an input return fresh arrays; inputs are never written.
 
+    ``shows`` gives results as views of inputs; it takes what a ``Caller`` does.
+
     ``compiled`` runs what it has compiled, several calls at once. NumPy runs one call at a time:
     threads wait for each other, because they would share its arena. ``defaults`` are the arrays of
     inputs that may be given as None; ``layout`` is that of a static program, if it is known.
@@ -61,12 +63,14 @@ class HostRunner:
         defaults: Mapping[int, Array],
         layout: Layout | None = None,
         compiled: Compiled | None = None,
+        shows: Caller | None = None,
     ) -> None:
         self.program = program
         self._static = layout
         self.defaults = defaults
         self.compiled = compiled
-        self._fast: Caller | None = None
+        self._fast: Caller | None = shows
+        self._shows = shows is not None
         self._lock = threading.Lock()
         self._plans: OrderedDict[Shapes, Bound] = OrderedDict()
 
@@ -81,7 +85,8 @@ class HostRunner:
         caller = self.compiled.caller(shapes) if self.compiled is not None else None
         if caller is None:
             return self._by_numpy(shapes, arrays)
-        self._fast = caller
+        if not self._shows:
+            self._fast = caller
         results = caller(*arrays)
         # Where it could not end, this run says why.
         return self._by_numpy(shapes, arrays) if results is None else results
