@@ -83,6 +83,13 @@ MODELS = {
     "images": Sized(
         IMAGES, {"B": (1, 2), "Y": (4, 9), "X": (4, 11)}, weights(w=(4, 2, 3, 3), b=(4,))
     ),
+    "turned": Sized(
+        "g (float[N,2,3] x, int64[2] s, float[6,4] w) => (float[N,4] y, float[M,2] z) "
+        "{ t = Transpose<perm=[0,2,1]>(x) r = Reshape(t, s) y = MatMul(r, w) "
+        "u = Transpose<perm=[2,0,1]>(x) two = Constant<value_ints=[-1,2]>() z = Reshape(u, two) }",
+        {"N": (1, 7)},
+        {"s": np.array([0, 6])} | weights(w=(6, 4)),
+    ),
     "padded": Sized(
         PADDED,
         {"N": (1, 7)},

@@ -13,8 +13,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+import onnx_ir as ir
+
 from smelt.ir.shapes import same_dim
 from smelt.program.instruction import Dim, Instruction, Program
+from smelt.program.run_sizes import same
 
 
 def exchanged(
@@ -82,4 +85,5 @@ def _is(dim: Dim, size: int) -> bool:
 
 
 def _same(x: Dim, y: Dim) -> bool:
-    return x == y if isinstance(x, int) and isinstance(y, int) else same_dim(x, y)
+    symbols = isinstance(x, ir.SymbolicDim) and isinstance(y, ir.SymbolicDim)
+    return same_dim(x, y) if symbols else same(x, y)
