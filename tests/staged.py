@@ -15,6 +15,7 @@ from smelt.program.instruction import Instruction, Program
 from smelt.program.layouts import RELAYOUT
 from smelt.program.overlap import LOAD, STORE
 from smelt.program.staging import BAND, JOIN
+from smelt.program.summing import STAGE
 from smelt.targets.host.runner import HostRunner
 
 
@@ -73,6 +74,9 @@ def box(instruction: Instruction, rank: int) -> tuple[slice, ...]:
 def computed(
     program: Program, instruction: Instruction, operands: Sequence[np.ndarray]
 ) -> Sequence[np.ndarray]:
+    if STAGE in instruction.attributes:  # of a product that goes on from the sum so far
+        x, w, *so_far = operands
+        return [x @ w + sum(so_far)]
     inputs = tuple(slot for slot in instruction.inputs if slot >= 0)
     distinct = tuple(dict.fromkeys(inputs))
     alone = replace(

@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from lowered import lowered
 from staged import run
 
-from smelt.program.instruction import Program
+from smelt.program.instruction import Instruction, Program
 from smelt.program.layout import Layout
 from smelt.program.layouts import Layouts, verify_layouts, with_layouts
-from smelt.program.tile_regions import REGIONS
-from smelt.program.tile_search import tile_to_fit
+from smelt.program.memories import Memory
+from smelt.program.staging import plan_staged
+from smelt.program.summing import STAGE, SUMMED, Summing
+from smelt.program.tile_regions import REGIONS, Region
+from smelt.program.tile_search import misfit, tile_to_fit
 from smelt.program.tiling import Sizes, split
 
 RNG = np.random.default_rng(5)
@@ -268,3 +272,41 @@ def test_a_search_over_three_axes_asks_each_of_them_once() -> None:
     tiles = sum(i.op == "Conv" for i in tiled.instructions)
     assert tiles > 1000
     assert len(calls) < 2 * tiles
+
+
+def terms(program: Program, instruction: Instruction) -> int:
+    return program.slots[instruction.inputs[0]].sizes[1]
+
+
+def columns(program: Program, step: Instruction, axis: int, start: int, stop: int) -> Region | None:
+    """Rows of x, columns of w, or terms of their sum."""
+    if axis == SUMMED:
+        return Region({0: {1: (start, stop)}, 1: {0: (start, stop)}})
+    return REGIONS["DotGeneral"](program, step, axis, start, stop)
+
+
+SUMS = {"DotGeneral": Summing(terms, columns, carried=2, dtype=ir.DataType.FLOAT)}
+LONG = "g (float[6,600] x, float[600,10] w) => (float[6,10] y) { y = MatMul(x, w) }"
+
+
+@pytest.mark.parametrize("budget", [600, 2000, 5000, 40000])
+def test_a_long_sum_in_parts(budget: int) -> None:
+    """One element needs 4.8 KB of operands; parts go on from the sum so far."""
+    program = lowered(LONG)
+    tiled = tile_to_fit(program, budget, (0, 1), sums=SUMS)
+    dots = [i for i in tiled.instructions if i.op == "DotGeneral"]
+    touched = [{*i.inputs, *i.outputs} - {-1} for i in dots]
+    assert max(sum(tiled.slots[slot].nbytes for slot in slots) for slots in touched) <= budget
+    x, w = inputs_of(program)
+    staged = plan_staged(tiled, Memory("dram"), Memory("sram", 2 * budget)).program
+    for one in (tiled, staged):
+        np.testing.assert_allclose(run(one, x, w)[0], x @ w, rtol=1e-4, atol=1e-5)
+    stages = [i.attributes.get(STAGE) for i in dots]
+    assert set(stages) == ({None} if budget == 40000 else {"first", "middle", "last"})
+
+
+def test_what_no_part_makes_fit_says_so() -> None:
+    program = lowered(LONG)
+    assert tile_to_fit(program, 600, (0, 1)).instructions == program.instructions
+    assert not misfit(program, 600, (0, 1), sums=SUMS)
+    assert misfit(program, 10, (0, 1), sums=SUMS).startswith("its smallest tile takes")

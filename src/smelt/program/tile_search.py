@@ -9,32 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, permutations, product
-from math import prod
 from typing import TypeAlias
 
 from smelt.program.instruction import Instruction, Program
 from smelt.program.memories import Place, checked, one_place
 from smelt.program.memory import aligned
 from smelt.program.storage import NeedsOf, no_needs
-from smelt.program.tile_bands import Bands, ends
+from smelt.program.summing import STAGE, SUMMED, Summing
+from smelt.program.tile_bands import Bands, Tiling, ends
 from smelt.program.tile_regions import REGIONS, Box, RegionOf
-from smelt.program.tiling import Sizes, cuts_of, part_of, split, tile_of
+from smelt.program.tiling import Sizes, cuts_of, joined, part_of, split, tile_of
 
 PAIR = 2
 """Axes up to which all sizes are tried; more are cut only where a pair does not fit."""
 
-
-@dataclass(frozen=True)
-class Tiling:
-    """What it takes to compute an instruction in ``tiles`` of ``sizes``.
-
-    ``moved``: bytes loaded and stored, where a part stays as long as the next tile needs it, too.
-    """
-
-    sizes: Sizes
-    tiles: int
-    moved: int
-
+NO_SUMS: Mapping[str, Summing] = {}
+"""All operators sum at once."""
 
 Cost: TypeAlias = Callable[[Program, Instruction, Tiling], float]
 
@@ -55,19 +45,21 @@ def tile_to_fit(
     align: int = 1,
     deepest: int = 3,
     cost: Cost = bytes_moved,
+    sums: Mapping[str, Summing] = NO_SUMS,
 ) -> Program:
     """``program`` with each instruction that touches more than ``budget`` bytes in tiles that do
     not, cut along at most ``deepest`` of ``axes`` so that ``cost`` is lowest, then in few tiles. A
     third axis is cut only where two are not enough.
 
     ``budget`` is that of the one memory, or those of several by name; ``place`` says in which an
-    operand lies. Tensors count in units of ``align``. An instruction that nothing makes fit stays
-    whole.
+    operand lies. Tensors count in units of ``align``. Operators among ``sums`` may sum in parts,
+    too: the size of a part stands in a ``Tiling`` as that of ``SUMMED``. An instruction that
+    nothing makes fit stays whole.
     """
     tiled = replace(program, slots=list(program.slots), instructions=[])
     budgets = budget if isinstance(budget, Mapping) else {"": budget}
     place = checked(place, budgets)
-    search = _Search(tiled, budgets, axes, regions, needs_of, place, align, deepest, cost)
+    search = _Search(tiled, budgets, axes, regions, needs_of, place, align, deepest, cost, sums)
     for instruction in program.instructions:
         tiled.instructions += search.tiles(instruction) or [instruction]
     return tiled
@@ -83,12 +75,14 @@ def misfit(
     place: Place = one_place,
     align: int = 1,
     deepest: int = 3,
+    sums: Mapping[str, Summing] = NO_SUMS,
 ) -> str:
     """Why ``tile_to_fit`` with the same arguments leaves an instruction of ``program`` too large;
     empty if it leaves none. For ``accepts``, of a node that ``lower_alone`` made a program of."""
     budgets = budget if isinstance(budget, Mapping) else {"": budget}
     place = checked(place, budgets)
-    search = _Search(program, budgets, axes, regions, needs_of, place, align, deepest, bytes_moved)
+    given = (budgets, axes, regions, needs_of, place, align, deepest, bytes_moved, sums)
+    search = _Search(program, *given)
     found = (search.misfit(instruction) for instruction in program.instructions)
     return next((why for why in found if why), "")
 
@@ -104,6 +98,7 @@ class _Search:
     align: int
     deepest: int
     cost: Cost
+    sums: Mapping[str, Summing]
     bands: Bands = field(init=False)
     """Of the instruction that is looked at."""
 
@@ -111,27 +106,37 @@ class _Search:
         """The tiles at the lowest cost; None if it fits as it is or nothing makes it fit."""
         if instruction.op not in self.regions or self._fits(self._touched(instruction, {}, {})):
             return None
-        self.bands = Bands(self.program, instruction, self.regions)
+        self.bands = Bands(self.program, instruction, self.regions, self.sums.get(instruction.op))
+        summing = self.sums.get(instruction.op)
         tilings: list[tuple[float, int, Sizes]] = []
-        for depth in range(1, self.deepest + 1):
+        for depth in range(self.deepest + 1):
             if depth > PAIR and tilings:
                 break
             for sizes in self._sizes(instruction, depth):
-                tiling = self._tiling(instruction, sizes)
+                tiling = self.bands.tiling(sizes)
                 if tiling is not None:
                     paid = self.cost(self.program, instruction, tiling)
                     tilings.append((paid, tiling.tiles, sizes))
         for _, _, sizes in sorted(tilings, key=lambda each: (*each[:2], len(each[2]))):
             if self._fits(self._largest(instruction, sizes)):
-                return split(self.program, instruction, sizes, self.regions)
+                found = split(self.program, instruction, sizes, self.regions, summing)
+                if found is not None:
+                    return found
         return None
+
+    def _terms(self, instruction: Instruction) -> list[dict[int, int]]:
+        """What is summed: at once, or in parts of a size."""
+        summing = self.sums.get(instruction.op)
+        if summing is None:
+            return [{}]
+        return [{}, *({SUMMED: size} for size in summing.sizes(self.program, instruction))]
 
     def misfit(self, instruction: Instruction) -> str:
         """By how much the smallest tile is too large; empty if it fits."""
         touched: Mapping[str, int] | None = self._touched(instruction, {}, {})
         if self._fits(touched):
             return ""
-        self.bands = Bands(self.program, instruction, self.regions)
+        self.bands = Bands(self.program, instruction, self.regions, self.sums.get(instruction.op))
         axes = self._axes(instruction) if instruction.op in self.regions else []
         for order in permutations(axes, min(self.deepest, len(axes))):
             smallest = self._smallest(instruction, order)
@@ -155,7 +160,7 @@ class _Search:
             steps = {
                 axis: max(self._step(instruction, axis), min(size, shape[axis])) for axis in order
             }
-            found = self._most(instruction, steps)
+            found = self._most(instruction, {**steps, **self._terms(instruction)[-1]})
             if found is not None:
                 return found
             size *= 2
@@ -175,17 +180,27 @@ class _Search:
         shape = self.program.slots[instruction.outputs[0]].sizes
         for order in permutations(self._axes(instruction), depth):
             tried = [_falling(shape[axis], self._step(instruction, axis)) for axis in order]
-            for outer in product(*tried[:-1]):
-                yield from self._widest(instruction, order, outer, tried[-1])
+            for terms in self._terms(instruction):
+                if not order:
+                    whole = terms and self._fits(self._most(instruction, terms))
+                    yield from [terms] if whole else []
+                    continue
+                for outer in product(*tried[:-1]):
+                    yield from self._widest(instruction, order, outer, tried[-1], terms)
 
     def _widest(
-        self, instruction: Instruction, order: Sequence[int], outer: Sequence[int], last: list[int]
+        self,
+        instruction: Instruction,
+        order: Sequence[int],
+        outer: Sequence[int],
+        last: list[int],
+        terms: Sizes,
     ) -> Iterator[Sizes]:
         """With the largest size of the ``last`` axis that fits, if one does. Sizes that make no
         tiles, as in the middle of a group, are passed over."""
 
         def sizes(place: int) -> Sizes:
-            return dict(zip(order, (*outer, last[place]), strict=True))
+            return {**dict(zip(order, (*outer, last[place]), strict=True)), **terms}
 
         low, high = 0, len(last)
         while low < high:
@@ -214,27 +229,32 @@ class _Search:
                 box = boxes.setdefault(position, {})
                 for dim, length in lengths.items():
                     box[dim] = (0, min(length, box.get(dim, (0, length))[1]))
-        result = {axis: (0, size) for axis, size in sizes.items()}
-        return self._touched(instruction, boxes, result)
+        result = {axis: (0, size) for axis, size in sizes.items() if axis != SUMMED}
+        return self._touched(instruction, boxes, result, summed=SUMMED in sizes)
 
     def _largest(self, instruction: Instruction, sizes: Sizes) -> Mapping[str, int] | None:
         """Bytes of the largest tile by memory; None if one is no tile."""
         shape = self.program.slots[instruction.outputs[0]].sizes
         largest: dict[str, int] = {}
-        cuts = [cuts_of(shape[axis], size) for axis, size in sizes.items()]
-        for bounds in product(*map(ends, cuts)):
-            box = dict(zip(sizes, bounds, strict=True))
+        cuts = {axis: cuts_of(shape[axis], n) for axis, n in sizes.items() if axis != SUMMED}
+        summed = self.bands.extents(SUMMED, sizes[SUMMED]) if SUMMED in sizes else {}
+        terms = {p: {d: (0, n) for d, n in dims.items()} for p, dims in (summed or {}).items()}
+        for bounds in product(*map(ends, cuts.values())):
+            box = dict(zip(cuts, bounds, strict=True))
             tile = tile_of(self.program, instruction, box, self.regions)
             if tile is None:
                 return None
-            for space, size in self._touched(instruction, tile.inputs, tile.box).items():
+            boxes = joined(tile.inputs, terms)
+            touched = self._touched(instruction, boxes, tile.box, summed=SUMMED in sizes)
+            for space, size in touched.items():
                 largest[space] = max(largest.get(space, 0), size)
         return largest
 
     def _touched(
-        self, instruction: Instruction, boxes: Mapping[int, Box], box: Box
+        self, instruction: Instruction, boxes: Mapping[int, Box], box: Box, *, summed: bool = False
     ) -> dict[str, int]:
-        """Bytes that an instruction, or a tile of it, needs at once, by memory."""
+        """Bytes that an instruction, or a tile of it, needs at once, by memory. One that is
+        ``summed`` in parts has the sum so far, and the one that comes of it."""
         parts: dict[tuple[str, int, str], int] = {}
         operands = [(slot, i, boxes.get(i, {})) for i, slot in enumerate(instruction.inputs)]
         for slot, position, part in (*operands, *((s, None, box) for s in instruction.outputs)):
@@ -242,6 +262,12 @@ class _Search:
                 held = part_of(self.program.slots[slot], part).nbytes
                 parts[self.place(instruction, position), slot, str(part)] = held
         touched = dict.fromkeys(self.budget, 0)
+        if summed:
+            summing, result = self.sums[instruction.op], self.program.slots[instruction.outputs[0]]
+            held = summing.so_far(part_of(result, box)).nbytes
+            middle = replace(instruction, attributes={**instruction.attributes, STAGE: "middle"})
+            for position in (summing.carried, None):
+                touched[self.place(middle, position)] += aligned(held, self.align)
         for (space, _, _), size in parts.items():
             touched[space] += aligned(size, self.align)
         workspace = self.needs_of(instruction).workspace
@@ -251,24 +277,6 @@ class _Search:
 
     def _fits(self, touched: Mapping[str, int] | None) -> bool:
         return touched is not None and all(n <= self.budget[s] for s, n in touched.items())
-
-    def _tiling(self, instruction: Instruction, sizes: Sizes) -> Tiling | None:
-        """Bytes that its tiles move: an operand is loaded again whenever a loop that it depends on
-        goes on, and in each turn of a loop around such a one."""
-        slots = self.program.slots
-        result = slots[instruction.outputs[0]]
-        counts = [len(cuts_of(result.sizes[axis], size)) for axis, size in sizes.items()]
-        shares = [self.bands.shares(axis, size) for axis, size in sizes.items()]
-        moved = float(result.nbytes)
-        for position, slot in enumerate(instruction.inputs):
-            told = [None if each is None else each.get(position) for each in shares]
-            last = max((i for i, share in enumerate(told) if share is not None), default=-1)
-            loops = zip(told[: last + 1], counts, strict=False)
-            loads = prod(count if share is None else share for share, count in loops)
-            moved += slots[slot].nbytes * loads if slot >= 0 else 0
-        if any(each is None for each in shares):
-            return None
-        return Tiling(sizes, prod(counts), round(moved))
 
 
 def _falling(length: int, step: int) -> list[int]:

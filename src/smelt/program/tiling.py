@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from smelt.program.instruction import AttributeValue, DotDims, Instruction, Program, Slot
 from smelt.program.staging import BAND, JOIN
+from smelt.program.summing import SUMMED, Summing, chain
 from smelt.program.tile_regions import REGIONS, Box, Region, RegionOf
 
 Sizes: TypeAlias = Mapping[int, int]
@@ -34,38 +35,71 @@ def split(
     instruction: Instruction,
     sizes: Sizes,
     regions: Mapping[str, RegionOf] = REGIONS,
+    summing: Summing | None = None,
 ) -> list[Instruction] | None:
     """``instruction`` in tiles of ``sizes``: Bands of operands, the operator on them, and at last a
-    Join. None if it cannot be. New slots are added to ``program``."""
+    Join. With a size for ``SUMMED``, each tile in parts of its sum. None if it cannot be. New slots
+    are added to ``program``."""
     whole = program.slots[instruction.outputs[0]]
     if len(instruction.outputs) != 1 or any(axis >= len(whole.shape) for axis in sizes):
         return None
-    cuts = [cuts_of(whole.sizes[axis], size) for axis, size in sizes.items()]
-    tiles = list(_tiles(program, instruction, dict(zip(sizes, cuts, strict=True)), regions))
-    if len(tiles) < 2 or not all(tiles):
+    cuts = {axis: cuts_of(whole.sizes[axis], n) for axis, n in sizes.items() if axis != SUMMED}
+    tiles = list(_tiles(program, instruction, cuts, regions))
+    sums: list[Region] | None = []
+    if summing is not None and SUMMED in sizes:
+        sums = summing.parts(program, instruction, sizes[SUMMED])
+    if sums is None or len(tiles) * max(len(sums), 1) < 2 or not all(tiles):
         return None
-    made: list[Instruction] = []
-    known: dict[tuple[int, tuple[tuple[int, tuple[int, int]], ...]], int] = {}
+    made = _Bands(program, instruction.origin)
     parts = []
     for tile in tiles:
         assert tile is not None
-        inputs = list(instruction.inputs)
-        for position, box in tile.inputs.items():
-            key = inputs[position], tuple(sorted(box.items()))
-            if key not in known:
-                known[key] = _band(program, made, inputs[position], box, instruction.origin)
-            inputs[position] = known[key]
-        parts.append(program.new_slot(part_of(whole, tile.box)))
-        outputs = (parts[-1],)
-        made.append(
-            replace(instruction, inputs=tuple(inputs), outputs=outputs, attributes=tile.attributes)
-        )
-    starts = tuple(start for bounds in product(*cuts) for start, _ in bounds)
-    joined: dict[str, AttributeValue | DotDims] = {"axes": tuple(sizes), "starts": starts}
-    made.append(
-        Instruction(JOIN, tuple(parts), instruction.outputs, joined, (), instruction.origin)
+        part = instruction.outputs[0]
+        if len(tiles) > 1:
+            part = program.new_slot(part_of(whole, tile.box))
+        parts.append(part)
+        one = replace(instruction, outputs=(part,), attributes=tile.attributes)
+        steps = chain(program, one, part, sums, summing) if summing and sums else ((one, {}),)
+        for number, (step, boxes) in enumerate(steps):
+            carried = summing.carried if summing and number else None
+            made.emit(step, joined(tile.inputs, boxes), carried)
+    if len(tiles) > 1:
+        starts = tuple(start for bounds in product(*cuts.values()) for start, _ in bounds)
+        places: dict[str, AttributeValue | DotDims] = {"axes": tuple(cuts), "starts": starts}
+        outputs, origin = instruction.outputs, instruction.origin
+        join = Instruction(JOIN, tuple(parts), outputs, places, (), origin)
+        made.instructions.append(join)
+    return made.instructions
+
+
+def joined(boxes: Mapping[int, Box], more: Mapping[int, Box]) -> dict[int, Box]:
+    """The boxes of operands that two kinds of cuts leave, which are along different dims."""
+    return {p: {**boxes.get(p, {}), **more.get(p, {})} for p in {**boxes, **more}}
+
+
+@dataclass
+class _Bands:
+    """Instructions on boxes of operands; equal boxes are one Band."""
+
+    program: Program
+    origin: str
+    instructions: list[Instruction] = field(default_factory=list)
+    known: dict[tuple[int, tuple[tuple[int, tuple[int, int]], ...]], int] = field(
+        default_factory=dict
     )
-    return made
+
+    def emit(self, step: Instruction, boxes: Mapping[int, Box], carried: int | None) -> None:
+        """``step`` on ``boxes`` of its operands but for the one that is ``carried``."""
+        inputs = list(step.inputs)
+        for position, box in boxes.items():
+            if position == carried:
+                continue
+            key = inputs[position], tuple(sorted(box.items()))
+            if key not in self.known:
+                found = _band(self.program, self.instructions, inputs[position], box, self.origin)
+                self.known[key] = found
+            inputs[position] = self.known[key]
+        self.instructions.append(replace(step, inputs=tuple(inputs)))
 
 
 def cuts_of(length: int, size: int) -> list[tuple[int, int]]:

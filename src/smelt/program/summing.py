@@ -1,0 +1,80 @@
+"""A long sum in parts: the operator on some of the terms at a time, begun with the sum so far.
+
+So an operand of which one element of the result needs more than a memory holds, such as the rows of
+a wide product, is read piece by piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import onnx_ir as ir
+
+from smelt.program.instruction import Instruction, Program, Slot
+from smelt.program.tile_regions import Box, Region, RegionOf
+
+SUMMED = -1
+"""Stands for what is summed among the axes of a tiling, always as the innermost."""
+
+STAGE = "stage"
+"""The attribute of a part: first, middle or last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summing:
+    """How an operator sums in parts.
+
+    ``length`` tells how many terms there are, ``region`` what some of them read, as for a band,
+    with the axis ``SUMMED``. ``carried`` is the position of the operand that the sum begins with,
+    such as a bias: from the second part on it is the sum so far, of type ``dtype``. Parts are
+    multiples of ``step``. What an operator does with a sum, such as a Relu, its last part does.
+    """
+
+    length: Callable[[Program, Instruction], int]
+    region: RegionOf
+    carried: int
+    dtype: ir.DataType
+    step: int = 1
+
+    def so_far(self, part: Slot) -> Slot:
+        """A sum that is not at its end, of which ``part`` is the result."""
+        return replace(part, dtype=self.dtype, quantization=None, name=f"{part.name} so far")
+
+    def sizes(self, program: Program, instruction: Instruction) -> Iterator[int]:
+        """Sizes of parts, each about half of the one before."""
+        length = self.length(program, instruction)
+        size = length
+        while size > self.step:
+            size = -(-size // (2 * self.step)) * self.step
+            if size < length:
+                yield size
+
+    def parts(self, program: Program, instruction: Instruction, size: int) -> list[Region] | None:
+        """What parts of ``size`` terms read; None if it cannot be cut so."""
+        length = self.length(program, instruction)
+        bounds = [(start, min(start + size, length)) for start in range(0, length, size)]
+        found = [self.region(program, instruction, SUMMED, *each) for each in bounds]
+        return None if None in found else [each for each in found if each is not None]
+
+
+def chain(
+    program: Program, instruction: Instruction, whole: int, parts: list[Region], summing: Summing
+) -> Iterator[tuple[Instruction, Mapping[int, Box]]]:
+    """The parts of ``instruction``, the last of which writes slot ``whole``, and the boxes that
+    each reads. New slots are added to ``program``."""
+    carried: int | None = None
+    for number, part in enumerate(parts):
+        inputs, boxes = list(instruction.inputs), dict(part.boxes)
+        inputs += [-1] * (summing.carried + 1 - len(inputs))
+        is_last = number + 1 == len(parts)
+        if carried is not None:
+            inputs[summing.carried] = carried
+        stage = "last" if is_last else "middle" if number else "first"
+        carried = whole if is_last else program.new_slot(summing.so_far(program.slots[whole]))
+        attributes = {**instruction.attributes, **part.attributes, STAGE: stage}
+        outputs = (carried, *instruction.outputs[1:])
+        yield (
+            replace(instruction, inputs=tuple(inputs), outputs=outputs, attributes=attributes),
+            boxes,
+        )
