@@ -112,6 +112,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "int_op_canonicalization",
         "merge_affine_dequantize_with_consecutive_ops",
         "nullify_redundant_quantization_zero_point",
+        "unsigned_activations",
     ),
     "precision": ("add_fp16_cast", "widen_half"),
     "interface": (

@@ -36,7 +36,7 @@ class Setup:
         steps = without(parse(self.pipeline), self.passes)
         given: dict[str, Any] = {**options, "keep": ",".join(sorted(self.kept))}
         text = to_text(steps)
-        passes = f"widen-half,{text}"
+        passes = f"widen-half,{text},unsigned-activations"
         if self.untouched:
             given, text, passes = {**options, "keep": "all"}, "", LEAST
         target = replace(ort, passes=passes)

@@ -108,6 +108,13 @@ def test_keeps(body: str) -> None:
 
 
 KEPT_GRAPHS = {
+    "a second quantization to int8 that is read twice": (
+        "g (float[2,3] x) => (float[2,3] y)"
+        " <float k = {0.5}, int8 z = {0}, int64[1] one = {6}, int64[2] back = {2,3}>"
+        " { p = QuantizeLinear(x, k, z) e = DequantizeLinear(p, k, z) r = Reshape(e, one)"
+        " q = QuantizeLinear(r, k, z) d = DequantizeLinear(q, k, z) s = Relu(d) t = Neg(d)"
+        " a = Mul(s, t) y = Reshape(a, back) }"
+    ),
     "an output between": (
         "g (float[2,3] x) => (float[2,3] y, float[6] a) <int64[1] s = {6}, int64[2] t = {2,3}> "
         "{ r = Reshape(x, s) a = Relu(r) y = Reshape(a, t) }"

@@ -9,7 +9,9 @@ Needs    (1) operands that are all reshaped from one shape to one shape, both pr
          element; (2) QuantizeLinear and DequantizeLinear with one scale; (3) every reader outside
          a Reshape back to the first shape.
 Keeps    (1) regions that something else reads, or a graph returns: they would be computed twice. A
-         Reshape at the start stays for its other readers.
+         Reshape at the start stays for its other readers. (2) A Reshape between two quantizations
+         to int8 of which several nodes read the second: ONNX Runtime on x86 finds integer kernels
+         for what is quantized to int8 and read once, and would have none for what is before.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from collections.abc import Iterator
 import numpy as np
 import onnx_ir as ir
 
+from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.known_forms import is_known
 from smelt.ir.regions import Region, Regions
@@ -57,6 +60,8 @@ class _Graph:
     def run(self) -> None:
         for region in self.regions():
             if region.is_among(self.rewriter.dead):
+                continue
+            if any(map(_divides_quantizations, region.sources)):  # keeps 2
                 continue
             ends = self.ends(region)
             if ends is None:
@@ -164,6 +169,26 @@ class _Graph:
             return value
         number = self.scalar(value)
         return value if number is None else builder.constant(number)
+
+
+def _divides_quantizations(node: ir.Node) -> bool:
+    """True for a Reshape after a DequantizeLinear, whose result is quantized to int8 and then read
+    by several nodes."""
+    source = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
+    if not _is_reshape(node) or source is None or source.op_type != "DequantizeLinear":
+        return False
+    return any(
+        reader.op_type == "QuantizeLinear"
+        and reader.outputs[0].dtype == ir.DataType.INT8
+        and _times_dequantized(reader.outputs[0]) > 1
+        for reader in scope.consumers(node.outputs[0])
+    )
+
+
+def _times_dequantized(integers: ir.Value) -> int:
+    """How many nodes read what ``integers`` stand for."""
+    readers = scope.consumers(integers)
+    return sum(len(scope.consumers(reader.outputs[0])) for reader in readers)
 
 
 def _is_reshape(node: ir.Node) -> bool:

@@ -15,9 +15,10 @@ from smelt.targets.ort.saved import open_folder
 from smelt.targets.ort.select import rules_for
 from smelt.targets.ort.weights import finish_weights
 
-PASSES = "widen-half,default"
+PASSES = "widen-half,default,unsigned-activations"
 """The runtime has few kernels for floats of 16 bits: float32 is as fast, and casts stand at the
-edges only. Without casts in between, more becomes one operator; other models have no second run."""
+edges only. Without casts in between, more becomes one operator; other models have no second run.
+Quantized numbers are uint8 in the end, which it has more kernels for."""
 
 ort = Target(
     name="ort",

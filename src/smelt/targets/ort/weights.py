@@ -45,15 +45,16 @@ class Weights:
         self.packed: dict[tuple[object, ...], list[ir.Value]] = {}
 
     def rules(self) -> list[Rule]:
-        """One for MatMul, one for Gemm, and one that takes the bias along."""
+        """One for MatMul, one for Gemm, and one that takes the bias along.
+
+        A Transpose of the weight has a rule of its own, for a choice takes as many nodes.
+        """
         made = op("MatMulNBits", var("x"), domain=DOMAIN, rest=True, name="product")
+        moved, name = op("Transpose", var("source")), f"weights:{self.options.weights}"
         return [
-            _rule(f"weights:{self.options.weights}", op("MatMul", var("x"), var("w")), self.matmul),
-            _rule(
-                f"weights:{self.options.weights}-gemm",
-                op("Gemm", var("x"), var("w"), rest=True),
-                self.gemm,
-            ),
+            _rule(f"{name}-transposed", op("MatMul", var("x"), moved), self.matmul),
+            _rule(name, op("MatMul", var("x"), var("w")), self.matmul),
+            _rule(f"{name}-gemm", op("Gemm", var("x"), var("w"), rest=True), self.gemm),
             _rule("weights:bias", op("Add", made, var("bias"), commutative=True), _with_bias),
         ]
 
@@ -81,7 +82,7 @@ class Weights:
             return Miss("the product is not of float32")
         if x.shape is None or len(x.shape) < 2:
             return Miss("the other operand is a vector, or of unknown rank")
-        found = _read(m["w"])
+        found = _read(m.root.inputs[1])
         if found is None:
             return None
         source, turned = found
@@ -131,20 +132,18 @@ def _rule(name: str, pattern: Op, build: Callable[[Match, Builder], Replacement]
     return Rule(name, pattern, build, benefit=FIRST)
 
 
-def _read(value: ir.Value) -> Read | None:
+def _read(value: ir.Value | None) -> Read | None:
     """The constant behind ``value``, through casts to float32 and transposes of 2 dims."""
     turned = False
     while not is_constant(value):
-        node = value.producer()
+        node = value.producer() if value is not None else None
         if node is None or node.domain or node.op_type not in ("Cast", "Transpose", "Identity"):
             return None
         if node.op_type == "Cast" and node.attributes.get_int("to", 0) != ir.DataType.FLOAT:
             return None
         turned ^= node.op_type == "Transpose" and _turns(node)
-        source = node.inputs[0]
-        if source is None:
-            return None
-        value = source
+        value = node.inputs[0]
+    assert value is not None
     known = value.shape is not None and len(value.shape) == 2
     return (value, turned) if known and value.dtype in FLOATS else None
 
