@@ -98,7 +98,6 @@ KEPT = {
     "a mask of booleans": masked().replace("b = Where(m, no, low)", "b = And(m, m)"),
     "keys of another number": masked().replace("3,S,8] k", "3,T,8] k").replace("S,6] v", "T,6] v"),
     "heads of keys that are not known": masked().replace("N,3,S,8] k", "N,H,S,8] k"),
-    "capped scores": masked(attributes="softcap=2.0"),
     "a mask of its own": masked(attributes="is_causal=1"),
     "keys handed on": masked().replace("y = A", "y, kk = A").replace(
         "S,6] y)", "S,6] y, float[N,3,S,8] kk)"),

@@ -32,6 +32,11 @@ def test_expands(scale: str) -> None:
     expanded(WHOLE.format(m="", a=f"Attention{scale}(q, k, v)"), CORE)
 
 
+def test_scores_are_capped_before_they_are_masked() -> None:
+    before = WHOLE.format(m=", float[5,7] m", a="Attention<softcap=2.0>(q, k, v, m)")
+    expanded(before, [*CORE[:3], "Div", "Tanh", "Mul", "Add", "Softmax", *GUARD, "MatMul"])
+
+
 @pytest.mark.parametrize("shape", ["5,7", "1,1,5,7", "N,3,5,7"])
 def test_expands_a_bias(shape: str) -> None:
     before = WHOLE.format(m=f", float[{shape}] m", a="Attention(q, k, v, m)")
@@ -162,7 +167,6 @@ def test_the_past_goes_before_what_is_new(before: str) -> None:
 
 
 KEPT = {
-    "capped": WHOLE.format(m="", a="Attention<softcap=2.0>(q, k, v)"),
     "a mask of booleans": WHOLE.format(m=", bool[5,7] m", a="Attention(q, k, v, m)"),
     "heads that do not divide": (
         "g (float[N,3,5,8] q, float[N,2,5,8] k, float[N,2,5,6] v) => (float[N,3,5,6] y) "
@@ -182,7 +186,7 @@ def test_keeps(before: str) -> None:
     check_unchanged(expand_attention, before)
 
 
-@pytest.mark.parametrize("mask", ["", ", is_causal=1"])
+@pytest.mark.parametrize("mask", ["", ", is_causal=1", ", is_causal=1, softcap=0.5"])
 @pytest.mark.parametrize("target", ["host", "c"])
 def test_targets_of_small_operators_take_it(target: str, mask: str) -> None:
     model = text.parse(ROWS.format(m="", a=f"Attention<{HEADS}{mask}>(q, k, v)"), 23)

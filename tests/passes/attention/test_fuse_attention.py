@@ -9,12 +9,15 @@ from smelt.ir import text
 from smelt.passes.attention.fuse_attention import fuse_attention
 
 SCORES = "t = Transpose<perm=[0,1,3,2]>(k) s = MatMul(q, t) "
+CAPPED = "f = Div(s, forty) h = Tanh(f) a = Mul(h, thirty) "
 END = "p = Softmax<axis=-1>({}) y = MatMul(p, v)"
 
 
 def graph(body: str, *, inputs: str = "", constants: str = "", heads: str = "3") -> str:
     operands = f"float[N,{heads},5,8] q, float[N,{heads},7,8] k, float[N,{heads},7,6] v"
-    listed = ", ".join(filter(None, ["float c = {0.35}", "float low = {-1e31}", constants]))
+    numbers = {"c": "0.35", "low": "-1e31", "thirty": "30", "forty": "40"}
+    named = [f"float {name} = {{{number}}}" for name, number in numbers.items()]
+    listed = ", ".join(filter(None, [*named, constants]))
     return f"g ({operands}{inputs}) => (float[N,{heads},5,6] y) <{listed}> {{ {body} }}"
 
 
@@ -63,7 +66,32 @@ FUSED = {
     "scaled queries": (graph(
         "h = Mul(q, c) t = Transpose<perm=[0,1,3,2]>(k) s = MatMul(h, t) a = Div(s, c) "
         + END.format("a")), "Transpose Attention"),
+    "capped scores": (graph(
+        SCORES + CAPPED + END.format("a")), "Transpose Attention"),
+    "capped scores under a mask": (graph(
+        SCORES + CAPPED + "w = Where(m, a, low) " + END.format("w"),
+        inputs=", bool[5,7] m"), "Transpose Where Attention"),
+    "scaled and capped scores and a bias": (graph(
+        SCORES + "g = Div(s, c) h = Mul(g, c) t2 = Tanh(h) a = Mul(cap, t2) w = Add(a, m) "
+        + END.format("w"), constants=tensor("m", (5, 7)) + ", float cap = {40}"),
+        "Transpose Attention"),
 }  # fmt: skip
+
+
+def test_a_cap_goes_into_the_scale() -> None:
+    source = graph(SCORES + CAPPED + END.format("a"))
+    model = optimize(text.parse(source, 23), pipeline="fuse-attention")
+    (node,) = [node for node in model.graph if node.op_type == "Attention"]
+    assert node.attributes["softcap"].as_float() == 30
+    assert node.attributes["scale"].as_float() == pytest.approx(30 / 40)
+
+
+def test_a_small_cap_stays() -> None:
+    """Older runtimes cap masked scores, too, so a small one would show hidden keys there."""
+    check_unchanged(
+        fuse_attention,
+        graph(SCORES + CAPPED.replace("thirty", "c").replace("forty", "c") + END.format("a")),
+    )
 
 
 def test_a_mask_of_one_key_or_all() -> None:

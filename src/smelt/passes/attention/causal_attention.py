@@ -10,16 +10,12 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import Dim, same_dim
 from smelt.passes.attention.causal_mask import is_causal
 
-_ELSEWHERE = ("is_causal", "softcap")
-"""Attributes that already say what happens to scores."""
-
 
 @rule(op("Attention", var("q"), var("k"), var("v"), var("bias")))
 def causal(m: Match, b: Builder) -> Replacement:
     """No bias of S by S where an attribute says the same."""
     node, bias = m.root, m["bias"]
-    given = {a.name: a.value for a in node.attributes.values()}
-    if any(given.get(name) for name in _ELSEWHERE) or bias.dtype != ir.DataType.FLOAT:
+    if node.attributes.get_int("is_causal", 0) or bias.dtype != ir.DataType.FLOAT:
         return None
     queries, keys = _rows(m["q"]), _rows(m["k"])
     if queries is None or keys is None or not same_dim(queries, keys):

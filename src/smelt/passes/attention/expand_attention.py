@@ -8,12 +8,13 @@ before that, as in ONNX Runtime and JAX: where infinite keys leave a query nothi
 -inf, it weighs the others alike. A query that the bias leaves no key weighs all by 0, where a
 Softmax alone gives NaN.
 
-Keys and values of the past are joined first, and handed on.
+Keys and values of the past are joined first, and handed on. A ``softcap`` c makes
+``Tanh(scores / c) * c`` of the scores before that.
 
 Needs    (1) no scores handed on, and no keys or values but with those of the past; (2) as many
          heads for keys as for queries, or numbers of heads that divide; (3) sizes that are numbers
          where heads are split off; (4) a bias of numbers, if any.
-Keeps    (1) caps of scores, masks of booleans, a softmax in another type, a causal mask beside
+Keeps    (1) masks of booleans, a softmax in another type, a causal mask beside
          what is of the past.
 """
 
@@ -32,9 +33,6 @@ from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import conflicting_shapes
 from smelt.passes.base import rounding, rule_pass
-
-_PLAIN = {"softcap": 0.0, "qk_matmul_output_mode": 0}
-"""Attributes that must not ask for more."""
 
 
 @rule(op("Attention", var("q"), var("k"), var("v"), rest=True))
@@ -64,7 +62,11 @@ def attention(m: Match, b: Builder) -> Replacement:
     scale = given.get("scale", 1 / float(np.sqrt(size)))
     q = b.op("Mul", q, b.constant(np.asarray(scale, q.dtype.numpy())))
     constant = m.array(bias, None) if bias is not None else None
-    weights = _weights(q, k, bias, constant, b, causal=bool(given.get("is_causal")))
+    scores = _capped(b.op("MatMul", q, b.op("Transpose", k, perm=[0, 1, 3, 2])), given, b)
+    if bias is not None:
+        scores = b.op("Add", scores, bias)
+    seen = _seen(q, k, b) if given.get("is_causal") else None
+    weights = _weights(scores, bias, constant, seen, b)
     result = b.op("MatMul", weights, v)
     if heads is not None and isinstance(width, int):
         rows = b.op("Transpose", result, perm=[0, 2, 1, 3])
@@ -76,7 +78,7 @@ def attention(m: Match, b: Builder) -> Replacement:
 def _unfit(
     m: Match, given: Mapping[str, Any], bias: ir.Value | None, past: Sequence[ir.Value | None]
 ) -> Miss | None:
-    if any(given.get(name, plain) != plain for name, plain in _PLAIN.items()):  # keeps 1
+    if given.get("qk_matmul_output_mode", 0):  # keeps 1
         return Miss("it does more than weigh values by a softmax")
     dtype = m["q"].dtype
     if given.get("softmax_precision") not in (None, 0, dtype and int(dtype)):
@@ -93,24 +95,26 @@ def _unfit(
     return None
 
 
+def _capped(scores: ir.Value, given: Mapping[str, Any], b: Builder) -> ir.Value:
+    cap = given.get("softcap")
+    if not cap:
+        return scores
+    number = b.const_like(cap, scores)
+    return b.op("Mul", b.op("Tanh", b.op("Div", scores, number)), number)
+
+
 def _weights(
-    q: ir.Value,
-    k: ir.Value,
+    scores: ir.Value,
     bias: ir.Value | None,
     constant: np.ndarray | None,
+    seen: ir.Value | None,
     b: Builder,
-    *,
-    causal: bool,
 ) -> ir.Value:
-    """What each query weighs values by; ``constant`` is what ``bias`` holds, if that is known."""
-    scores = b.op("MatMul", q, b.op("Transpose", k, perm=[0, 1, 3, 2]))
-    if bias is not None:
-        scores = b.op("Add", scores, bias)
-    seen = _seen(q, k, b) if causal else None
+    """What each query weighs values by, of ``scores`` with ``bias``: ``constant``, if known."""
     assert scores.dtype is not None  # that of q, which was asked for
     lowest = float(float_info(scores.dtype.numpy()).min)
     weights = b.op("Softmax", _without_later(scores, seen, lowest, b), axis=-1)
-    if bias is None or not _may_leave_none(constant, causal=causal):
+    if bias is None or not _may_leave_none(constant, causal=seen is not None):
         return weights
     highest = b.op(
         "ReduceMax", _without_later(bias, seen, -np.inf, b), b.const_i64([-1]), keepdims=1

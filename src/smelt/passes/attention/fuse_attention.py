@@ -15,7 +15,8 @@
 The mask is the same for all layers, so its bias is computed once; one that broadcasts to queries or
 keys is expanded, for ONNX Runtime takes no other. A Reshape splits off a single head, too, as of
 keys that all queries share. A factor of q, or of the keys, goes into s. The causal mask is
-told by what it holds, however it was made.
+told by what it holds, however it was made. Scores that are capped before the mask,
+``Mul(Tanh(scores / c), c)``, are so by the attribute ``softcap``.
 
 Needs    (1) opset 23; (2) float32, or float16 without a mask; (3) a Softmax over the keys;
          (4) equal batches and heads; (5) a positive scale; (6) no size that may be 0 where none of
@@ -23,7 +24,8 @@ Needs    (1) opset 23; (2) float32, or float16 without a mask; (3) a Softmax ove
          which every score vanishes, or one that is added, of finite constants that are chosen and
          moved, of which the lowest floats are raised a little; (8) for the attribute, a causal mask
          of float32 without offset, window or padding, as long as it is wide; (9) keys and values
-         that are copied alike, each head next to its copies.
+         that are copied alike, each head next to its copies; (10) a cap of at least 30, for runtimes
+         of before June 2026 cap what is masked, too: a hidden key is left exp(-cap) then.
 Keeps    (1) masks of -inf that may hide a row, for runtimes differ in what they make of it: a
          constant or a triangle must tell that each row has a key; (2) scores and weights that
          something else reads. What hides a score is added to it: a hidden key whose score is NaN or
@@ -36,7 +38,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.build import Builder
-from smelt.ir.pattern import OneOf, const, one_of, op, optional, var
+from smelt.ir.pattern import OneOf, Op, const, one_of, op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import is_positive, same_dim, same_shape
 from smelt.passes.attention.attention_bias import bias_of
@@ -50,17 +52,27 @@ OPSET = 23
 TINY = 1e-30
 """Scales between this and its inverse are numbers in float32, too."""
 
+LEAST_CAP = 30.0
+"""Caps of published models are 30 and 50."""
+
+
+def _times(value: Op | OneOf, factor: str, divisor: str) -> OneOf:
+    return one_of(
+        op("Mul", value, const(name=factor), commutative=True),
+        op("Div", value, const(name=divisor)),
+        value,
+    )
+
+
 _scores = op("MatMul", var("q"), var("keys"))
-_scaled = one_of(
-    op("Mul", _scores, const(name="factor"), commutative=True),
-    op("Div", _scores, const(name="divisor")),
-    _scores,
-)
+_scaled = _times(_scores, "factor", "divisor")
+_tanh = op("Tanh", _times(_scaled, "cap_factor", "cap_divisor"))
+_capped = one_of(op("Mul", _tanh, const(name="cap"), commutative=True), _scaled)
 _masked = one_of(
-    op("Where", var("mask"), _scaled, const(name="low")),
-    op("Where", var("hidden"), const(name="low"), _scaled),
-    op("Add", _scaled, var("bias"), commutative=True),
-    _scaled,
+    op("Where", var("mask"), _capped, const(name="low")),
+    op("Where", var("hidden"), const(name="low"), _capped),
+    op("Add", _capped, var("bias"), commutative=True),
+    _capped,
 )
 
 
@@ -73,7 +85,12 @@ def attention(m: Match, b: Builder) -> Replacement:
         return Miss("a size may be 0, of which runtimes have no attention")
     if opset.attribute(m.node("weights"), "axis", m.opset) not in (-1, 3):  # needs 3
         return Miss("the softmax is not over the keys")
+    cap = m.scalar("cap") if m.get("cap") is not None else 0.0
+    if cap is None or (cap and not LEAST_CAP <= cap < 1 / TINY):  # needs 10
+        return Miss("scores are not capped by one number of at least 30")
     scale = _scale(m)
+    if scale is not None and cap:
+        scale = _scale(m, ("cap_factor", "cap_divisor"), scale * float(cap))
     if scale is None:  # needs 5
         return Miss("the scale is not one positive number")
     bias = bias_of(m, b)
@@ -82,7 +99,8 @@ def attention(m: Match, b: Builder) -> Replacement:
     if m.opset < OPSET:  # needs 1
         return Miss(f"Attention begins with opset {OPSET}", opset=OPSET)
     k = b.op("Transpose", keys, perm=[0, 1, 3, 2])
-    return b.op("Attention", q, k, v, *bias, scale=scale)
+    capped = {"softcap": float(cap)} if cap else {}
+    return b.op("Attention", q, k, v, *bias, scale=scale, **capped)
 
 
 def _fit(q: ir.Value, keys: ir.Value, v: ir.Value) -> bool:
@@ -94,9 +112,11 @@ def _fit(q: ir.Value, keys: ir.Value, v: ir.Value) -> bool:
     return all(same_dim(q.shape[i], s[i]) for s in shapes[1:] for i in (0, 1) if s and q.shape)
 
 
-def _scale(m: Match, given: float = 1.0) -> float | None:
+def _scale(
+    m: Match, names: tuple[str, str] = ("factor", "divisor"), given: float = 1.0
+) -> float | None:
     """``given`` times the factor or through the divisor; None unless the operator takes it."""
-    factor, divisor = m.get("factor"), m.get("divisor")
+    factor, divisor = (m.get(name) for name in names)
     number = 1.0 if factor is None and divisor is None else m.scalar(factor or divisor)
     if number is None or not number > 0:
         return None
@@ -164,7 +184,7 @@ def _factored(name: str) -> OneOf:
 def scaled_operand(m: Match, b: Builder) -> Replacement:
     """A factor of the queries, or of the keys, is one of the scores."""
     given = m.root.attributes.get("scale")
-    scale = _scale(m, given.as_float()) if given is not None else None
+    scale = _scale(m, given=given.as_float()) if given is not None else None
     if scale is None:
         return Miss("the scale is not one positive number")
     turned = m.get("turned")
