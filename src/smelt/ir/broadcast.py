@@ -65,11 +65,28 @@ def _largest(symbols: list[ir.SymbolicDim]) -> ir.SymbolicDim | None:
     if len(symbols) != 2:
         return None
     for whole, cut in (symbols, symbols[::-1]):
-        if cut.value is not None and cut.value.startswith("Min("):
-            bounds = [bound for bound in expression_of(cut).args if str(bound) != whole.value]
-            if len(bounds) == 1 and bounds[0].is_Integer and bounds[0] >= 1:
-                return whole
+        bound = _bound(cut, whole)
+        if bound is not None and bound >= 1:
+            return whole
     return None
+
+
+def _bound(cut: ir.SymbolicDim, whole: ir.SymbolicDim) -> int | None:
+    """The number of Min(number, ``whole``)."""
+    if cut.value is None or not cut.value.startswith("Min("):
+        return None
+    bounds = [bound for bound in expression_of(cut).args if str(bound) != whole.value]
+    return int(bounds[0]) if len(bounds) == 1 and bounds[0].is_Integer else None
+
+
+def equal_if_broadcast(dim: int | ir.SymbolicDim, whole: int | ir.SymbolicDim) -> bool:
+    """True if ``dim`` is ``whole`` wherever it broadcasts to it: as S is, and Min(512, S)."""
+    if isinstance(dim, int) or isinstance(whole, int):
+        return isinstance(dim, int) and isinstance(whole, int) and dim == whole
+    if dim.value == whole.value:
+        return dim.value is not None
+    bound = _bound(dim, whole)
+    return bound is not None and bound > 1
 
 
 def register_sound_broadcasting() -> None:

@@ -11,6 +11,7 @@ import math
 import numpy as np
 import onnx_ir as ir
 
+from smelt.ir.broadcast import equal_if_broadcast
 from smelt.ir.build import Builder
 from smelt.ir.rule import Match, Miss
 from smelt.ir.shapes import same_dim
@@ -104,7 +105,7 @@ def _missing(mask: ir.Value | None, q: ir.Value, keys: ir.Value) -> tuple[bool, 
     if not all(dim == 1 or same_dim(dim, of) for dim, of in lead):
         return None
     sizes = (q.shape[2], keys.shape[3])
-    full = [same_dim(dim, size) for dim, size in zip(shape.dims[-2:], sizes, strict=True)]
+    full = [equal_if_broadcast(dim, size) for dim, size in zip(shape[-2:], sizes, strict=True)]
     if not full[0] and shape[-2] != 1:
         return None
     if isinstance(shape[-1], int) and isinstance(sizes[1], int) and shape[-1] not in (1, sizes[1]):

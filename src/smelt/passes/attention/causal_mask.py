@@ -11,9 +11,11 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.affine_proof import AffineProof
+from smelt.ir.broadcast import equal_if_broadcast
 from smelt.ir.constants import Constants
 from smelt.ir.known_forms import is_known
 from smelt.ir.shapes import Dim, same_dim
+from smelt.ir.walk import producer_of
 from smelt.passes.attention import triangle_cells
 from smelt.passes.attention.triangle_cells import COLUMNS, ROWS, Cells
 
@@ -87,15 +89,15 @@ class _Reader:
         """True if the last two dims are the size."""
         if shape is None or len(shape) < 2:
             return False
-        return same_dim(shape[-2], self.size) and same_dim(shape[-1], self.size)
+        return all(equal_if_broadcast(dim, self.size) for dim in shape.dims[-2:])
 
     def _line(self, shape: ir.Shape | None) -> Cells | None:
         """The positions of rows or columns, whichever run along a value of ``shape``."""
         if shape is None or not len(shape) or any(dim != 1 for dim in shape.dims[:-2]):
             return None
-        if same_dim(shape[-1], self.size) and (len(shape) == 1 or shape[-2] == 1):
+        if equal_if_broadcast(shape[-1], self.size) and (len(shape) == 1 or shape[-2] == 1):
             return Cells(COLUMNS, counts=True)
-        if len(shape) > 1 and shape[-1] == 1 and same_dim(shape[-2], self.size):
+        if len(shape) > 1 and shape[-1] == 1 and equal_if_broadcast(shape[-2], self.size):
             return Cells(ROWS, counts=True)
         return None
 
@@ -134,6 +136,8 @@ class _Reader:
             return triangle_cells.uniform(number)
         if node.op_type == "Trilu":
             return self._trilu(node)
+        if node.op_type == "Slice":
+            return self._corner(value)
         if node.op_type in _MOVES or node.op_type == "Cast":
             cells = self.read(node.inputs[0])
             if cells is None or node.op_type != "Cast":
@@ -158,6 +162,30 @@ class _Reader:
             return None
         upper = node.attributes.get("upper")
         return triangle_cells.trilu(cells, upper is None or bool(upper.as_int()), k)
+
+    def _corner(self, value: ir.Value) -> Cells | None:
+        """The first rows and columns of a constant triangle, as a model slices them off a buffer.
+
+        A slice from the first element on, with step 1, of this size has no other elements.
+        """
+        if not self.is_square(value.shape):
+            return None
+        root: ir.Value | None = value
+        while (node := producer_of(root, "Slice")) is not None:
+            if not self._is_from_first(node):
+                return None
+            root = node.inputs[0]
+        array = self.constants.get(root, None)
+        if array is None or array.ndim < 2 or array.size < 2 or array.dtype.kind not in "biuf":
+            return None
+        rows, columns = array.shape[-2:]
+        return triangle_cells.triangles(array) if rows == columns > 1 else None
+
+    def _is_from_first(self, node: ir.Node) -> bool:
+        starts = self.constants.ints(node.inputs[1])
+        stepped = len(node.inputs) > 4 and node.inputs[4] is not None
+        steps = self.constants.ints(node.inputs[4]) if stepped else ()
+        return starts is not None and not any(starts) and steps is not None and set(steps) <= {1}
 
     def _moved(self, cells: Cells, data: ir.Value | None, to: ir.Value) -> Cells | None:
         """Cells after an Expand, or after a change of rank that keeps the last two dims."""
