@@ -96,6 +96,88 @@ def test_a_split_gives_halves_as_well() -> None:
     )
 
 
+FRONT = "int64[1] o = {0}, int64[1] h = {2}, int64[1] z = {4}, int64[1] e = {9}, int64[1] a = {3}"
+TAKEN = "x = Slice(w, o, z, a) p = Slice(w, o, h, a) q = Slice(w, h, z, a) "
+STEPS = "int64[1] o = {0}, int64[1] i = {1}, int64[1] r = {4}, int64[1] two = {2}, int64[1] a = {3}"
+STACKED = (
+    "p = Slice(x, o, r, a, two) q = Slice(x, i, r, a, two) n = Neg(q) nn = Unsqueeze(n, m) "
+    "pp = Unsqueeze(p, m) st = Concat<axis=-1>(nn, pp) t = Reshape(st, whole) "
+)
+TWICE = "v1 = Unsqueeze(v, m) v2 = Expand(v1, pair) v3 = Reshape(v2, once) "
+ENDS = "int64[1] m = {-1}, int64[4] whole = {0,0,3,4}, int64[4] pair = {1,1,1,2}"
+
+
+def turned(x: np.ndarray, angles: np.ndarray, interleaved: bool) -> np.ndarray:
+    """Each pair of the last dim of ``x`` by its angle."""
+    half = x.shape[-1] // 2
+    a, b = (x[..., ::2], x[..., 1::2]) if interleaved else (x[..., :half], x[..., half:])
+    cos, sin = np.cos(angles), np.sin(angles)
+    found = [a * cos - b * sin, a * sin + b * cos]
+    return np.stack(found, -1).reshape(x.shape) if interleaved else np.concatenate(found, -1)
+
+
+@pytest.mark.parametrize("dims", ["B,5,3,9", "B,3,5,9"], ids=["heads first", "heads behind"])
+def test_the_first_numbers_of_a_head_are_turned(dims: str) -> None:
+    """As in GPT-NeoX and Phi, with the rest behind them."""
+    rows = "1,1,3,2" if dims == "B,5,3,9" else "1,3,1,2"
+    joined = "v2 = Concat<axis=-1>(v, v) cos = Cos(v2) sin = Sin(v2) "
+    body = joined + TAKEN + TURNED.replace("y =", "f =") + " back = Slice(w, z, e, a) "
+    model = optimize(
+        text.parse(
+            f"g (float[{dims}] w, float[{rows}] v) => (float[{dims}] y) <{FRONT}> "
+            f"{{ {body} y = Concat<axis=-1>(f, back) }}",
+            23,
+        ),
+        pipeline="fuse-rotary-embedding,dead-code-elimination",
+    )
+    (node,) = [node for node in model.graph if node.op_type == "RotaryEmbedding"]
+    assert node.attributes["rotary_embedding_dim"].as_int() == 4
+    assert not {"Slice", "Neg"} & {each.op_type for each in model.graph}
+    rng = np.random.default_rng(0)
+    w = rng.standard_normal([int(n) for n in dims.replace("B", "2").split(",")]).astype(np.float32)
+    angles = rng.standard_normal([int(n) for n in rows.split(",")]).astype(np.float32)
+    (y,) = run(model, [w, angles])
+    expected = np.concatenate([turned(w[..., :4], angles, interleaved=False), w[..., 4:]], -1)
+    np.testing.assert_allclose(y, expected, atol=1e-6)
+
+
+INTERLEAVED = (
+    f"g (float[B,S,3,4] x, float[1,S,1,2] v) => (float[B,S,3,4] y) <{STEPS}, {ENDS}, "
+    "int64[5] pair5 = {1,1,1,1,2}, int64[4] once = {1,-1,1,4}> { "
+    + TWICE.replace("pair)", "pair5)")
+    + "cos = Cos(v3) sin = Sin(v3) "
+    + STACKED
+    + "c = Mul(x, cos) s = Mul(t, sin) y = Add(c, s) }"
+)
+
+
+def test_interleaved_pairs() -> None:
+    """As in GPT-J: neighbours are turned by one angle, which is written twice."""
+    model = optimize(
+        text.parse(INTERLEAVED, 23), pipeline="fuse-rotary-embedding,dead-code-elimination"
+    )
+    (node,) = [node for node in model.graph if node.op_type == "RotaryEmbedding"]
+    assert node.attributes["interleaved"].as_int() == 1
+    assert not {"Slice", "Neg"} & {each.op_type for each in model.graph}
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 5, 3, 4)).astype(np.float32)
+    angles = rng.standard_normal((1, 5, 1, 2)).astype(np.float32)
+    (y,) = run(model, [x, angles])
+    np.testing.assert_allclose(y, turned(x, angles, interleaved=True), atol=1e-6)
+
+
+def test_a_factor_goes_behind() -> None:
+    """Where an Attention takes it in as its scale, as in ESM."""
+    source = (
+        "g (float[B,3,5,4] x, float[B,5,2] cos, float[B,5,2] sin) => (float[B,3,5,4] y) "
+        "<float c = {0.5}> { m = Mul(x, c) q = RotaryEmbedding(m, cos, sin) "
+        "y = Attention<scale=3.0>(q, x, x) }"
+    )
+    model = optimize(text.parse(source, 23), pipeline="fuse-rotary-embedding,fuse-attention")
+    assert [node.op_type for node in model.graph] == ["RotaryEmbedding", "Attention"]
+    assert model.graph.node(-1).attributes["scale"].as_float() == 1.5
+
+
 def test_heads_go_last() -> None:
     check_rewrite(
         fuse_rotary_embedding,
@@ -143,6 +225,14 @@ KEPT = {
     "parts that are no halves": graph(
         "2,5,3,4", HALVES + PRODUCTS, W, CUTS.replace("h = {2}", "h = {1}")
     ).replace("float[2,1,3,2]", "float[2,1,3,1]").replace("(float[2,5,3,4] y)", "(float[2,5,3,?] y)"),
+    "pairs stacked the other way": INTERLEAVED.replace("(nn, pp)", "(pp, nn)"),
+    "pairs of other neighbours": INTERLEAVED.replace("p = Slice(x, o", "p = Slice(x, two"),
+    "angles that differ within a pair": INTERLEAVED.replace("Cos(v3)", "Cos(w)").replace(
+        "v) =>", "v, float[1,S,1,4] w) =>"),
+    "a rest that is no rest": (
+        f"g (float[B,5,3,9] w, float[B,3,2] c, float[B,3,2] s) => (float[B,5,3,9] y) <{FRONT}, "
+        "int64[1] last = {5}> { x = Slice(w, o, z, a) "
+        "f = RotaryEmbedding(x, c, s) back = Slice(w, o, last, a) y = Concat<axis=3>(f, back) }"),
     "doubles": graph("2,5,3,4", HALVES + PRODUCTS, W).replace("float[", "double["),
     "cut along another axis": graph(
         "2,5,4,4", HALVES + PRODUCTS.replace("axis=3", "axis=2"), W, CUTS.replace("a = {3}", "a = {2}")

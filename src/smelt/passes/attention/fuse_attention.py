@@ -24,8 +24,8 @@ Needs    (1) opset 23; (2) float32, or float16 without a mask; (3) a Softmax ove
          which every score vanishes, or one that is added, of finite constants that are chosen and
          moved, of which the lowest floats are raised a little; (8) for the attribute, a causal mask
          of float32 without offset, window or padding, as long as it is wide; (9) keys and values
-         that are copied alike, each head next to its copies; (10) a cap of at least 30, for runtimes
-         of before June 2026 cap what is masked, too: a hidden key is left exp(-cap) then.
+         that are copied alike, each head next to its copies; (10) a cap of at least 30: runtimes of
+         before June 2026 cap what is masked, too, so that a hidden key is left exp(-cap).
 Keeps    (1) masks of -inf that may hide a row, for runtimes differ in what they make of it: a
          constant or a triangle must tell that each row has a key; (2) scores and weights that
          something else reads. What hides a score is added to it: a hidden key whose score is NaN or
@@ -99,8 +99,10 @@ def attention(m: Match, b: Builder) -> Replacement:
     if m.opset < OPSET:  # needs 1
         return Miss(f"Attention begins with opset {OPSET}", opset=OPSET)
     k = b.op("Transpose", keys, perm=[0, 1, 3, 2])
-    capped = {"softcap": float(cap)} if cap else {}
-    return b.op("Attention", q, k, v, *bias, scale=scale, **capped)
+    attributes = [ir.AttrFloat32("scale", scale)]
+    if cap:
+        attributes.append(ir.AttrFloat32("softcap", float(cap)))
+    return b.add(ir.Node("", "Attention", [q, k, v, *bias], attributes))[0]
 
 
 def _fit(q: ir.Value, keys: ir.Value, v: ir.Value) -> bool:

@@ -6,116 +6,162 @@
     before   Concat(x1 * cos - x2 * sin, x2 * cos + x1 * sin), of the halves x1 and x2 of x
     after    RotaryEmbedding(x, cos, sin, positions)
 
+    before   Add(Mul(x, cos), Mul(Reshape(stack(-x[..., 1::2], x[..., ::2])), sin))
+    after    RotaryEmbedding<interleaved=1>(x, cos[..., ::2], sin[..., ::2], positions)
+
+    before   Concat(RotaryEmbedding(x[..., :R], ...), x[..., R:])
+    after    RotaryEmbedding<rotary_embedding_dim=R>(x, ...)
+
     before   RotaryEmbedding(Transpose<perm=[0, 2, 1, 3]>(x: B,S,H,D))
     after    Transpose<perm=[0, 2, 1, 3]>(RotaryEmbedding<num_heads=H>(x: B,S,H*D)) in heads
 
     before   RotaryEmbedding(Reshape(x: B,1,H*D to B,H,1,D))
     after    Reshape(RotaryEmbedding<num_heads=H>(x)) in heads
 
-PyTorch's models are written the first way, those of JAX often the second. The angles have as many
-rows as x has positions; positions of which there is an array for all batches are counted. In ONNX
-Runtime the operator takes 0.3 of the time of what it replaces at 64 positions or more.
+PyTorch's models are written the first way, those of JAX often the second, GPT-J and Cohere the
+third; GPT-NeoX and Phi turn a part of each head. The angles have as many rows as x has positions;
+positions of which there is an array for all batches are counted. A factor of x goes behind, where
+an Attention takes it in. In ONNX Runtime the operator takes 0.3 of the time of what it replaces at
+64 positions or more.
 
-Needs    (1) opset 23; (2) float32 or float16; (3) the two halves of the last dim, which is a
-         number; (4) for the first, angles with equal halves; (5) angles with as many rows as there
-         are positions, the same for all heads, and for all batches or for each; (6) for the third
-         and fourth, heads and their sizes as numbers.
+Needs    (1) opset 23; (2) float32 or float16; (3) the pairs of the last dim, or of a part of it, by
+         halves or neighbours, and numbers for their places; (4) for the first and third, angles
+         that are equal within a pair; (5) angles with as many rows as there are positions, the same
+         for all heads, and for all batches or for each; (6) for the last two, heads and their sizes
+         as numbers.
 Keeps    (1) inner results that something else reads; (2) a result of another shape than x.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.ir.pattern import OneOf, Op, one_of, op, var
+from smelt.ir.pattern import OneOf, Op, Pattern, Var, const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import same_dim, same_shape
-from smelt.passes.attention.rotary_angles import Angles, angles_of, are_halves, first_half
+from smelt.passes.attention.rotary_angles import angles_of
+from smelt.passes.attention.rotary_pairs import is_interleaved, numbers_of, once, stacks_pairs
 from smelt.passes.base import rounding, rule_pass
 
 OPSET = 23
 TYPES = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
 
 _x = var("x")
+_whole = var("whole")
 
 
-def _low(name: str) -> Op:
-    return op(("Slice", "Split"), _x, rest=True, name=name)
+def _low(source: Var, name: str) -> Op:
+    return op(("Slice", "Split"), source, rest=True, name=name)
 
 
-def _high(name: str) -> OneOf:
+def _high(source: Var, name: str) -> OneOf:
     return one_of(
-        op("Slice", _x, rest=True, name=name), op("Split", _x, rest=True, output=1, name=name)
+        op("Slice", source, rest=True, name=name),
+        op("Split", source, rest=True, output=1, name=name),
     )
 
 
-def _times(value: Op | OneOf, factor: str) -> Op:
+def _times(value: Pattern, factor: str) -> Op:
     return op("Mul", value, var(factor), commutative=True)
 
 
-_turned = op("Concat", op("Neg", _high("high")), _low("low"), name="turned")
+def _turned(x: Pattern, source: Var) -> Op:
+    """x * cos + turned * sin, of numbers of ``source``; pairs are halves, or stacked."""
+    low, high = _low(source, "low"), op("Neg", _high(source, "high"))
+    stack = op("Concat", *(op("Unsqueeze", part, rest=True) for part in (high, low)))
+    turned = one_of(
+        op("Concat", high, low, name="joined"), op("Reshape", stack, rest=True, name="stacked")
+    )
+    return op("Add", _times(x, "cos"), _times(turned, "sin"), commutative=True)
 
 
-@rule(  # keeps 1
-    op("Add", op("Mul", _x, var("cos"), commutative=True), _times(_turned, "sin"), commutative=True)
-)
-def turned_halves(m: Match, b: Builder) -> Replacement:
-    refused = _unfit(m, m.node("turned"))
+@rule(_turned(_x, _x))  # keeps 1
+def turned_pairs(m: Match, b: Builder) -> Replacement:
+    return _of_turned(m, b, m["x"])
+
+
+@rule(_turned(op("Slice", _whole, rest=True, name="x"), _whole))  # keeps 1
+def turned_part(m: Match, b: Builder) -> Replacement:
+    """Numbers of x are sliced off ``whole``, as x itself is."""
+    return _of_turned(m, b, m["whole"])
+
+
+def _of_turned(m: Match, b: Builder, source: ir.Value) -> Replacement:
+    stacked = m.get("stacked") is not None
+    turned = m.node("stacked" if stacked else "joined")
+    if stacked and not stacks_pairs(turned, m.constants):
+        return Miss("pairs are not stacked along a new last axis")
+    refused = _unfit(m, None if stacked else turned, source, stacked)
     if refused is not None:
         return refused
-    cos, sin = (first_half(m[name], m, b) for name in ("cos", "sin"))  # needs 4
+    cos, sin = (once(m[name], stacked, m, b) for name in ("cos", "sin"))  # needs 4
     if cos is None or sin is None:
-        return Miss("the halves of the angles are not proved to be equal")
-    return _rotated(m, b, cos, sin)
+        return Miss("the angles of a pair are not proved to be equal")
+    x = m["x"]
+    if x is not source:
+        cut = m.node("x")
+        x = b.like(cut, source, *cut.inputs[1:])
+    return _rotated(x, m, b, cos, sin, stacked)
 
 
 @rule(  # keeps 1
     op(
         "Concat",
-        op("Sub", _times(_low("low"), "cos"), _times(_high("high"), "sin")),
-        op("Add", _times(_high("high"), "cos"), _times(_low("low"), "sin"), commutative=True),
+        op("Sub", _times(_low(_x, "low"), "cos"), _times(_high(_x, "high"), "sin")),
+        op(
+            "Add",
+            _times(_high(_x, "high"), "cos"),
+            _times(_low(_x, "low"), "sin"),
+            commutative=True,
+        ),
     )
 )
 def products_of_halves(m: Match, b: Builder) -> Replacement:
-    refused = _unfit(m, m.root)
-    return _rotated(m, b, m["cos"], m["sin"]) if refused is None else refused
+    refused = _unfit(m, m.root, m["x"], interleaved=False)
+    return _rotated(m["x"], m, b, m["cos"], m["sin"], False) if refused is None else refused
 
 
-def _unfit(m: Match, concat: ir.Node) -> Miss | None:
+def _unfit(m: Match, concat: ir.Node | None, source: ir.Value, interleaved: bool) -> Miss | None:
     x, rank = m["x"], 4
     if x.shape is None or len(x.shape) != rank or not isinstance(x.shape[3], int):
         return Miss("it is not B,H,S,D or B,S,H,D with a number for D")
-    if concat.attributes.get_int("axis", 0) not in (-1, 3) or x.dtype not in TYPES:  # needs 2
+    axis = concat.attributes.get_int("axis", 0) if concat is not None else -1
+    if axis not in (-1, 3) or x.dtype not in TYPES:  # needs 2
         return Miss("the halves are of another axis, or the type has no kernel")
-    if not are_halves(m["low"], m["high"], m.constants):  # needs 3
-        return Miss("the parts are not the halves of the last dim")
+    if is_interleaved(x, m["low"], m["high"], source, m.constants) is not interleaved:  # needs 3
+        return Miss("the parts are not the pairs of the last dim")
     if not same_shape(x.shape, m.root.outputs[0].shape):  # keeps 2
         return Miss("angles add dims to x")
     return None
 
 
-def _rotated(m: Match, b: Builder, cos: ir.Value, sin: ir.Value) -> Replacement:
-    x = m["x"]
+def _rotated(
+    x: ir.Value, m: Match, b: Builder, cos: ir.Value, sin: ir.Value, interleaved: bool
+) -> Replacement:
     angles = angles_of(x, cos, sin)
     if angles is None:  # needs 5
         return Miss("angles are not the same for all heads, or not one row for each position")
     if m.opset < OPSET:  # needs 1
         return Miss(f"RotaryEmbedding begins with opset {OPSET}", opset=OPSET)
     given = angles.operands(b)
+    order = [ir.AttrInt64("interleaved", 1)] if interleaved else []
     if angles.rows == 2:
-        return b.op("RotaryEmbedding", x, *given)
-    return _in_heads(x, given, b, angles)
-
-
-def _in_heads(x: ir.Value, given: list[ir.Value], b: Builder, angles: Angles) -> Replacement:
-    """The operator on B,S,H*D, for x: B,S,H,D."""
+        return _rotary_of([x, *given], order, b)
     heads, size = angles.heads, angles.size
     if not isinstance(heads, int):
         return Miss("the number of heads is not known")
-    flat = b.op("Reshape", x, b.const_i64([0, 0, heads * size]))
-    rotated = b.op("RotaryEmbedding", flat, *given, num_heads=heads)
+    flat = b.op("Reshape", x, b.const_i64([0, 0, heads * size]))  # of B,S,H,D
+    rotated = _rotary_of([flat, *given], [*order, ir.AttrInt64("num_heads", heads)], b)
     return b.op("Reshape", rotated, b.const_i64([0, 0, heads, size]))
+
+
+def _rotary_of(
+    inputs: Sequence[ir.Value | None], attributes: Iterable[ir.Attr], b: Builder
+) -> ir.Value:
+    return b.add(ir.Node("", "RotaryEmbedding", inputs, attributes))[0]
 
 
 @rule(op("RotaryEmbedding", op("Transpose", _x, perm=(0, 2, 1, 3)), rest=True))
@@ -127,8 +173,7 @@ def heads_last(m: Match, b: Builder) -> Replacement:
         return Miss("heads and their sizes are not numbers")
     flat = b.op("Reshape", m["x"], b.const_i64([0, 0, heads * size]))
     attributes = [*m.root.attributes.values(), ir.AttrInt64("num_heads", heads)]
-    inputs = [flat, *m.root.inputs[1:]]
-    rotated = b.add(ir.Node("", "RotaryEmbedding", inputs, attributes))[0]
+    rotated = _rotary_of([flat, *m.root.inputs[1:]], attributes, b)
     apart = b.op("Reshape", rotated, b.const_i64([0, 0, heads, size]))
     return b.op("Transpose", apart, perm=[0, 2, 1, 3])
 
@@ -149,16 +194,74 @@ def heads_of_one_position(m: Match, b: Builder) -> Replacement:
     if one != 1 and heads != 1:
         return Miss("there may be more than one position")
     attributes = [*m.root.attributes.values(), ir.AttrInt64("num_heads", heads)]
-    inputs = [rows, *m.root.inputs[1:]]
-    rotated = b.add(ir.Node("", "RotaryEmbedding", inputs, attributes))[0]
+    rotated = _rotary_of([rows, *m.root.inputs[1:]], attributes, b)
     if one != 1:
         return b.op("Unsqueeze", rotated, b.const_i64([1]))
     return b.op("Reshape", rotated, b.const_i64([0, heads, 1, size]))
 
 
+@rule(
+    op("RotaryEmbedding", op("Mul", _x, const(name="factor"), commutative=True), rest=True),
+    needs=("Attention",),
+)
+def factor_behind(m: Match, b: Builder) -> Replacement:
+    """Where an Attention takes it in."""
+    factor = m.scalar("factor")
+    if factor is None or not same_shape(m["x"].shape, m.root.outputs[0].shape):
+        return None
+    turned = _rotary_of([m["x"], *m.root.inputs[1:]], m.root.attributes.values(), b)
+    return b.op("Mul", turned, m["factor"])
+
+
+_front = op(("Slice", "Split"), _whole, rest=True, name="front")
+_rotary = op(
+    "RotaryEmbedding",
+    one_of(op("Reshape", _front, rest=True, name="flat"), _front),
+    rest=True,
+    name="rotary",
+)
+
+
+@rule(
+    op(
+        "Concat",
+        one_of(op("Reshape", _rotary, rest=True, name="apart"), _rotary),
+        _high(_whole, "back"),
+    )
+)
+def rest_of_a_head(m: Match, b: Builder) -> Replacement:
+    """The first numbers of a head are turned, and those behind stay."""
+    whole, front, node = m["whole"], m["front"], m.node("rotary")
+    if whole.shape is None or len(whole.shape) != 4 or not isinstance(whole.shape[3], int):
+        return None
+    parts = [numbers_of(value, whole, m.constants) for value in (front, m["back"])]
+    size, turned = whole.shape[3], len(parts[0] or ())
+    if parts != [range(turned), range(turned, size)] or not turned:
+        return Miss("it is not the first numbers of a head that are turned")
+    if (
+        m.root.attributes.get_int("axis", 0) not in (-1, 3)
+        or "rotary_embedding_dim" in node.attributes
+    ):
+        return None
+    attributes = [*node.attributes.values(), ir.AttrInt64("rotary_embedding_dim", turned)]
+    if m.get("flat") is None and m.get("apart") is None:
+        return _rotary_of([whole, *node.inputs[1:]], attributes, b)
+    heads, apart = whole.shape[2], m.get("apart")
+    if apart is None or not same_shape(apart.shape, front.shape) or not isinstance(heads, int):
+        return None
+    if node.attributes.get_int("num_heads", 0) != heads:
+        return Miss("the heads are not those of the rows")
+    flat = b.op("Reshape", whole, b.const_i64([0, 0, heads * size]))
+    rotated = _rotary_of([flat, *node.inputs[1:]], attributes, b)
+    return b.op("Reshape", rotated, b.const_i64([0, 0, heads, size]))
+
+
 fuse_rotary_embedding = rule_pass(
     "fuse_rotary_embedding",
     __doc__,
-    [turned_halves, products_of_halves, heads_last, heads_of_one_position],
+    [
+        *(turned_pairs, turned_part, products_of_halves, factor_behind),
+        *(rest_of_a_head, heads_last, heads_of_one_position),
+    ],
     exactness=rounding(4, "a product and a sum may be rounded once"),
 )

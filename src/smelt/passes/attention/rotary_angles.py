@@ -12,77 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir import opset
 from smelt.ir.build import Builder
-from smelt.ir.constants import Constants
-from smelt.ir.rule import Match
 from smelt.ir.shapes import Dim, same_dim
-from smelt.ir.slices import cuts_of
-from smelt.ir.walk import producer_of
-from smelt.operators.elementwise import UNARY
 from smelt.passes.told_size import told_size
-
-DEEP = 16
-"""Operators between the angles and where their halves are joined; models have about five."""
-
-
-def are_halves(low: ir.Value, high: ir.Value, constants: Constants) -> bool:
-    """True if a Split, or two Slices, made ``low`` and ``high`` of the last dim, in that order."""
-    first, second = producer_of(low, "Slice", "Split"), producer_of(high, "Slice", "Split")
-    source = first.inputs[0] if first is not None else None
-    if first is None or second is None or source is None or source.shape is None:
-        return False
-    size, last = source.shape[-1], len(source.shape) - 1
-    if not isinstance(size, int) or size % 2:
-        return False
-    if first.op_type == "Split" or second.op_type == "Split":
-        axis = first.attributes.get_int("axis", 0)
-        halves = all(v.shape is not None and v.shape[-1] == size // 2 for v in (low, high))
-        in_order = (low.index(), high.index(), len(first.outputs)) == (0, 1, 2)
-        return first is second and halves and in_order and axis in (-1, last)
-    taken = [_taken(node, last, size, constants) for node in (first, second)]
-    return taken == [range(size // 2), range(size // 2, size)]
-
-
-def _taken(node: ir.Node, last: int, size: int, constants: Constants) -> range | None:
-    cuts = cuts_of(node, constants)
-    if cuts is None or list(cuts) != [last]:
-        return None
-    return range(size)[slice(*cuts[last])]
-
-
-def first_half(value: ir.Value, m: Match, b: Builder, depth: int = 0) -> ir.Value | None:
-    """The first half along the last axis, if the other is proved to be equal; else None."""
-    array = m.array(value, None)
-    if array is not None:
-        size = array.shape[-1] // 2 if array.ndim else 0
-        low, high = array[..., :size], array[..., size:]
-        return b.constant(low) if np.array_equal(low, high) and size else None
-    node = producer_of(value, "Concat", "Unsqueeze", "Mul", "Cast", "Gather", *UNARY)
-    source = node.inputs[0] if node is not None else None
-    if node is None or source is None or source.shape is None or depth == DEEP:
-        return None
-    rank = len(source.shape)
-    if node.op_type == "Concat":
-        joined = len(node.inputs) == 2 and node.inputs[1] is source
-        return source if joined and node.attributes.get_int("axis", 0) in (-1, rank - 1) else None
-    rest = node.inputs[1:]
-    if node.op_type == "Unsqueeze":
-        axes = opset.axes_of(node, m.constants, index=1)
-        if not axes or (rank + len(axes) - 1) in {axis % (rank + len(axes)) for axis in axes}:
-            return None
-    elif node.op_type == "Gather":
-        if rank < 2 or node.attributes.get_int("axis", 0) % rank == rank - 1:
-            return None
-    elif node.op_type == "Mul":
-        numbers = [m.scalar(each) is not None for each in node.inputs]
-        if numbers.count(True) != 1:
-            return None
-        if numbers[0]:
-            half = first_half(node.inputs[1], m, b, depth + 1) if node.inputs[1] else None
-            return b.like(node, source, half) if half is not None else None
-    half = first_half(source, m, b, depth + 1)
-    return b.like(node, half, *rest) if half is not None else None
 
 
 @dataclass(frozen=True)

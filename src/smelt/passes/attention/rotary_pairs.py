@@ -1,0 +1,158 @@
+"""Which two numbers of a head a rotary embedding turns by one angle, and the angles of such pairs.
+
+A head x0 ... x5 is paired by halves, as (x0, x3), (x1, x4), (x2, x5), or interleaved, as (x0, x1),
+(x2, x3), (x4, x5). Models write each angle twice, once for either number of its pair.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.constants import Constants
+from smelt.ir.rule import Match
+from smelt.ir.shapes import same_dim
+from smelt.ir.slices import cuts_of
+from smelt.ir.walk import producer_of
+from smelt.operators.elementwise import UNARY
+
+DEEP = 16
+"""Operators between the angles and where they are written twice; models have about five."""
+
+
+def numbers_of(value: ir.Value, source: ir.Value, constants: Constants) -> range | None:
+    """The places along the last dim of ``source`` that ``value`` has, if that is all it lacks."""
+    if source.shape is None or value.shape is None or not isinstance(source.shape[-1], int):
+        return None
+    size, last = source.shape[-1], len(source.shape) - 1
+    if value is source:
+        return range(size)
+    node = producer_of(value, "Slice", "Split")
+    if node is None or node.inputs[0] is not source:
+        return None
+    if node.op_type == "Slice":
+        cuts = cuts_of(node, constants)
+        return (
+            range(size)[slice(*cuts[last])] if cuts is not None and list(cuts) == [last] else None
+        )
+    widths = [part.shape[-1] if part.shape is not None else None for part in node.outputs]
+    sizes = [width for width in widths if isinstance(width, int)]
+    if node.attributes.get_int("axis", 0) not in (-1, last) or len(sizes) < len(widths):
+        return None
+    start = sum(sizes[: value.index() or 0])
+    return range(start, start + sizes[value.index() or 0])
+
+
+def is_interleaved(
+    x: ir.Value, first: ir.Value, second: ir.Value, source: ir.Value, constants: Constants
+) -> bool | None:
+    """How ``first`` and ``second`` hold the pairs of ``x``, a part of ``source``; None if not."""
+    places, *pair = (numbers_of(value, source, constants) for value in (x, first, second))
+    if places is None or len(places) % 2 or not places:
+        return None
+    half = len(places) // 2
+    if pair == [places[:half], places[half:]]:
+        return False
+    return True if pair == [places[::2], places[1::2]] else None
+
+
+def once(
+    value: ir.Value, interleaved: bool, m: Match, b: Builder, depth: int = 0
+) -> ir.Value | None:
+    """The angle of each pair, if ``value`` is proved to have each for both numbers; else None."""
+    array = m.array(value, None)
+    if array is not None:
+        if not array.ndim or array.shape[-1] % 2 or not array.size:
+            return None
+        half = array.shape[-1] // 2
+        pair = (
+            (array[..., ::2], array[..., 1::2])
+            if interleaved
+            else (array[..., :half], array[..., half:])
+        )
+        return b.constant(pair[0]) if (pair[0] == pair[1]).all() else None
+    written = _repeated(value, b) if interleaved else _joined(value)
+    if written is not None:
+        return written
+    node = producer_of(value, "Unsqueeze", "Mul", "Cast", "Gather", "Reshape", *UNARY)
+    source = node.inputs[0] if node is not None else None
+    if node is None or source is None or source.shape is None or depth == DEEP:
+        return None
+    if not _keeps_last(node, len(source.shape), m):
+        return None
+    if node.op_type == "Mul" and m.scalar(source) is not None:
+        angles = node.inputs[1]
+        given = once(angles, interleaved, m, b, depth + 1) if angles is not None else None
+        return b.like(node, source, given) if given is not None else None
+    given = once(source, interleaved, m, b, depth + 1)
+    if given is None:
+        return None
+    if node.op_type == "Reshape":
+        *lead, last = m.constants.ints(node.inputs[1]) or (0,)
+        return b.like(node, given, b.const_i64([*lead, last // 2]))
+    return b.like(node, given, *node.inputs[1:])
+
+
+def _keeps_last(node: ir.Node, rank: int, m: Match) -> bool:
+    """True if the last dim of the result is that of the operand, number by number."""
+    if node.op_type == "Unsqueeze":
+        axes = opset.axes_of(node, m.constants, index=1) or ()
+        longer = rank + len(axes)
+        return bool(axes) and longer - 1 not in {axis % longer for axis in axes}
+    if node.op_type == "Gather":
+        return rank >= 2 and node.attributes.get_int("axis", 0) % rank != rank - 1
+    if node.op_type == "Reshape":
+        rows = m.constants.ints(node.inputs[1])
+        shapes = [value.shape for value in (*node.inputs[:1], *node.outputs) if value is not None]
+        lasts = [shape[-1] for shape in shapes if shape is not None and len(shape)]
+        return bool(rows) and lasts == 2 * list(rows or ())[-1:]
+    if node.op_type == "Mul":
+        return [m.scalar(each) is not None for each in node.inputs].count(True) == 1
+    return True
+
+
+def _joined(value: ir.Value) -> ir.Value | None:
+    """a of Concat(a, a) along the last axis."""
+    node = producer_of(value, "Concat")
+    if node is None or value.shape is None or len(node.inputs) != 2:
+        return None
+    last = node.attributes.get_int("axis", 0) in (-1, len(value.shape) - 1)
+    return node.inputs[0] if last and node.inputs[0] is node.inputs[1] else None
+
+
+def _repeated(value: ir.Value, b: Builder) -> ir.Value | None:
+    """a of a repeated along a new last axis, which is merged with the one before."""
+    merge = producer_of(value, "Reshape")
+    node = producer_of(merge.inputs[0], "Expand", "Concat") if merge is not None else None
+    source = node.inputs[0] if node is not None else None
+    if node is None or source is None or source.shape is None or value.shape is None:
+        return None
+    pairs = node.outputs[0].shape
+    if pairs is None or len(pairs) != len(source.shape) or not _is_paired(pairs, value.shape):
+        return None
+    if source.shape[-1] != 1 or not all(map(same_dim, source.shape[:-1], pairs[:-1])):
+        return None
+    if node.op_type == "Concat" and set(node.inputs) != {source}:
+        return None
+    return b.op("Squeeze", source, b.const_i64([-1]))
+
+
+def _is_paired(pairs: ir.Shape, merged: ir.Shape) -> bool:
+    """True for ..., D/2, 2 and ..., D."""
+    if len(pairs) != len(merged) + 1 or pairs[-1] != 2 or not isinstance(pairs[-2], int):
+        return False
+    return merged[-1] == 2 * pairs[-2] and all(map(same_dim, pairs[:-2], merged[:-1]))
+
+
+def stacks_pairs(turned: ir.Node, constants: Constants) -> bool:
+    """True if ``turned`` merges what is stacked along a new last axis with the axis before."""
+    stack = producer_of(turned.inputs[0], "Concat")
+    shape, merged = (node.outputs[0].shape if node else None for node in (stack, turned))
+    if stack is None or shape is None or merged is None or not _is_paired(shape, merged):
+        return False
+    if stack.attributes.get_int("axis", 0) not in (-1, len(shape) - 1):
+        return False
+    apart = [producer_of(value, "Unsqueeze") for value in stack.inputs]
+    axes = [opset.axes_of(node, constants, index=1) for node in apart if node is not None]
+    return len(axes) == 2 and all(each in ((-1,), (len(shape) - 1,)) for each in axes)
