@@ -21,6 +21,13 @@ def _in_place(instance: Instance) -> Needs:
     return Needs(in_place=(0,))
 
 
+def _joined(step: str) -> str:
+    """C that joins lanes by halves, each an operation on vectors."""
+    widths = [LANES >> i for i in range(1, LANES.bit_length())]
+    loops = [f"    for (ptrdiff_t j = 0; j < {w}; ++j)\n        {step.format(w)}" for w in widths]
+    return "\n".join(loops)
+
+
 def sum_of(cx: KernelContext, type_: CType, expression: str, stem: str) -> str:
     """A support function ``stem(x, n, c)``: the sum of ``expression`` over ``x``, in partial sums.
 
@@ -41,10 +48,9 @@ def sum_of(cx: KernelContext, type_: CType, expression: str, stem: str) -> str:
         const {t} v = x[i];
         sum += {expression};
     }}
-    for (ptrdiff_t j = 0; j < {LANES}; ++j)
-        sum += lane[j];
+{_joined("lane[j] += lane[j + {}];")}
     (void)c;
-    return sum;
+    return sum + lane[0];
 }}
 """
     return cx.call(name, text)
@@ -97,8 +103,10 @@ def _emit_softmax_rows(cx: KernelContext, outer: int, count: int) -> None:
             with body.loop("i", count):
                 body.line(f"y[i] = {e};")
             body.line(f"const {t.name} sum = {sum_of(cx, t, 'v', 'sum')}(y, {count}, 0);")
+            # The sum is 1 or more, so its inverse is as good a factor.
+            body.line(f"const {t.name} share = 1 / sum;")
             with body.loop("i", count):
-                body.line("y[i] /= sum;")
+                body.line("y[i] *= share;")
             return
         total = sum_of(cx, t, in_lanes(cx, f"exp{t.f}(v - c)"), "sum_exp")
         body.line(f"const {t.name} sum = log{t.f}({total}(x, {count}, top));")
@@ -122,9 +130,13 @@ def _largest_of(cx: KernelContext, type_: CType) -> str:
         }}
     for (ptrdiff_t i = whole; i < n; ++i)
         top = ((x[i] > top) | (x[i] != x[i])) ? x[i] : top;
-    for (ptrdiff_t j = 0; j < {LANES}; ++j)
-        top = ((lane[j] > top) | (lane[j] != lane[j])) ? lane[j] : top;
-    return top;
+{
+        _joined(
+            "lane[j] = ((lane[j + {0}] > lane[j]) | (lane[j + {0}] != lane[j + {0}]))"
+            " ? lane[j + {0}] : lane[j];"
+        )
+    }
+    return ((lane[0] > top) | (lane[0] != lane[0])) ? lane[0] : top;
 }}
 """
     return cx.call(name, text)
