@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.instance import Instance
-from smelt.native.sharing import parts_of, shared_needs
+from smelt.native.sharing import ALONE, parts_of, shared_needs
 from smelt.program.instruction import Instruction, Program
-from smelt.program.memory import ALIGNMENT, MemoryPlan, plan_memory
+from smelt.program.memory import ALIGNMENT, MemoryPlan, live_from, plan_memory
 from smelt.program.run_sizes import highest
 from smelt.program.storage import Needs
 
@@ -22,13 +22,47 @@ def needs_of(program: Program, instruction: Instruction) -> Needs:
     return replace(needs, workspace=highest(needs.workspace))
 
 
-def allocate(program: Program, alignment: int = ALIGNMENT, parts: int = 1) -> MemoryPlan:
+def allocate(
+    program: Program, alignment: int = ALIGNMENT, parts: int = 1, limit: int | None = None
+) -> MemoryPlan:
     """All buffers of ``program`` in one arena, by the time in which each is needed.
 
     Each begins at a multiple of ``alignment`` bytes. What a kernel is cut into has scratch space
-    of its own, up to so many ``parts``.
+    of its own, up to so many ``parts``. Where that makes an arena of more than ``limit`` bytes,
+    instructions that are at work while more is live are not cut; ``plan.program`` has them marked.
     """
+    plan = _planned(program, alignment, parts)
+    best = plan
+    while limit is not None and best.arena_bytes > limit:
+        marked = _uncut(plan, parts, limit)
+        if marked is None:
+            break
+        plan = _planned(marked, alignment, parts)
+        best = min(best, plan, key=lambda each: each.arena_bytes)
+    return best
 
+
+def _uncut(plan: MemoryPlan, parts: int, limit: int) -> Program | None:
+    """The program with those instructions marked that are cut where too much is live, or all that
+    are cut if it is too much elsewhere; None if none is cut."""
+    program = plan.program
+    cut = [parts_of(program, each, parts) > 1 for each in program.instructions]
+    if not any(cut):
+        return None
+    live, changes = 0, live_from(plan.assignment.arena, plan.alignment)
+    over = []
+    for step, is_cut in enumerate(cut):
+        live = changes.get(step, live)
+        over.append(is_cut and live > limit)
+    chosen = over if any(over) else cut
+    instructions = [
+        replace(each, attributes={**each.attributes, ALONE: 1}) if is_chosen else each
+        for each, is_chosen in zip(program.instructions, chosen, strict=True)
+    ]
+    return replace(program, instructions=instructions)
+
+
+def _planned(program: Program, alignment: int, parts: int) -> MemoryPlan:
     def needs(instruction: Instruction) -> Needs:
         whole = needs_of(program, instruction)
         return shared_needs(whole, parts_of(program, instruction, parts), alignment)

@@ -45,13 +45,17 @@ static void {0}_share(struct {0}_task *task, void (*body)(void *given, int part)
 """
 
 
+ALONE = "alone"
+"""The attribute of an instruction that is not cut, for scratch space of all parts is too much."""
+
+
 def parts_of(program: Program, instruction: Instruction, parts: int) -> int:
     """How many of ``parts`` a kernel is cut into: all, or 1 where it is not worth it.
 
     Where the run decides sizes, it is 1, too: whether it is worth it is not known before.
     """
     kernel = kernel_of(instruction.op)
-    if parts == 1 or kernel is None or not kernel.shared:
+    if parts == 1 or kernel is None or not kernel.shared or ALONE in instruction.attributes:
         return 1
     slots = {slot for slot in (*instruction.inputs, *instruction.outputs) if slot >= 0}
     if any(isinstance(dim, Size) for slot in slots for dim in program.slots[slot].shape):

@@ -136,16 +136,21 @@ def plan_memory(
 
 def lower_bound(storages: Sequence[Storage], alignment: int = 1) -> int:
     """The most bytes that are live at one step: no plan for this order needs fewer."""
+    return max(live_from(storages, alignment).values(), default=0)
+
+
+def live_from(storages: Sequence[Storage], alignment: int = 1) -> dict[int, int]:
+    """The bytes that are live from each step on at which that changes."""
     changes: dict[int, int] = {}
     for storage in storages:
         for first, last, size in storage.spans():
             changes[first] = changes.get(first, 0) + aligned(size, alignment)
             changes[last + 1] = changes.get(last + 1, 0) - aligned(size, alignment)
-    live = most = 0
+    live, found = 0, {}
     for step in sorted(changes):
         live += changes[step]
-        most = max(most, live)
-    return most
+        found[step] = live
+    return found
 
 
 def pack(storages: Sequence[Storage], alignment: int, bound: int) -> tuple[list[int], int]:
@@ -266,6 +271,7 @@ __all__ = [
     "Owner",
     "Row",
     "aligned",
+    "live_from",
     "lower_bound",
     "pack",
     "plan_memory",

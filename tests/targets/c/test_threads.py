@@ -67,6 +67,26 @@ def test_each_part_has_scratch_space_of_its_own() -> None:
     assert 3 * one <= three <= 3 * (one + 64)
 
 
+TWO = """g (float[1,8,32,32] x, float[32,8,3,3] w, float[32] b) => (float y) {
+    first = Conv<pads=[1,1,1,1]>(x, w, b)
+    small = AveragePool<kernel_shape=[4,4], strides=[4,4]>(first)
+    y = Softmax(small) }"""
+
+
+def test_an_arena_for_one_thread_does_for_several() -> None:
+    """A convolution whose parts have no room for scratch space of their own is not cut."""
+    inputs = random_inputs(with_constants(TWO, 23, "w b"), seed=3)
+    one, free = compiled(TWO), compiled(TWO, threads=4)
+    least, most = one.plan.facts["arena_bytes"], free.plan.facts["arena_bytes"]
+    assert least < most
+    for limit, uncut in ((most, 0), (most - 1, 1), (least, 1)):
+        tight = compiled(TWO, threads=4, arena=limit)
+        assert tight.plan.facts["arena_bytes"] <= limit
+        assert tight.plan.facts["steps_in_one_part"] == uncut
+        assert tight.plan.facts["bands"] == 1
+        assert tight(*inputs)[0].tobytes() == one(*inputs)[0].tobytes()
+
+
 def test_the_number_of_threads_is_checked() -> None:
     with pytest.raises(UsageError, match=r"E660.*threads=0"):
         compiled("g (float[64] x) => (float y) { y = Relu(x) }", threads=0)

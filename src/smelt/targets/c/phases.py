@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from smelt.native import memory, schedule
 from smelt.native.fit_arena import fit
+from smelt.native.sharing import ALONE
 from smelt.program.instruction import Program
 from smelt.program.memory import MemoryPlan
 from smelt.targets.base import Plan
@@ -26,15 +27,24 @@ def allocate(plan: CPlan) -> None:
     """Lay all buffers out in one arena: sets ``plan.memory``.
 
     The fact ``bound_bytes`` is what no plan can beat. Where the option ``arena`` has a limit, the
-    fact ``choices`` says which arena costs how many products, by bands of rows.
+    fact ``choices`` says which arena costs how many products, by bands of rows, and
+    ``steps_in_one_part`` how many steps threads do not share for want of scratch space.
     """
     options = plan.options
-    planned = partial(memory.allocate, alignment=options.arena_alignment, parts=options.threads)
+    planned = partial(
+        memory.allocate,
+        alignment=options.arena_alignment,
+        parts=options.threads,
+        limit=options.arena,
+    )
     if options.arena is None:
         plan.memory = planned(plan.steps)
     else:
         fitted = fit(plan.steps, options.arena, planned)
-        plan.steps, plan.memory = fitted.program, fitted.plan
+        plan.memory, plan.steps = fitted.plan, fitted.plan.program
+        uncut = sum(ALONE in each.attributes for each in plan.steps.instructions)
+        if options.threads > 1:
+            plan.facts["steps_in_one_part"] = uncut
         plan.facts["bands"] = fitted.choice.bands
         plan.facts["layers_in_bands"] = fitted.choice.layers
         plan.facts["choices"] = [each.to_json() for each in fitted.choices]
