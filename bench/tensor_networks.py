@@ -1,7 +1,7 @@
 """Tensor networks beside opt_einsum, PyTorch and JAX: microseconds of process CPU a call.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 XLA_FLAGS=--xla_cpu_multi_thread_eigen=false \\
-        python -m bench.tensor_networks [--only mps] [--rounds 20] [--json FILE] [--engine native]
+        python -m bench.tensor_networks [--only mps] [--rounds 20] [--json FILE] [--drawn SEED]
 
 All take turns in one process, on the same arrays and by paths of opt_einsum; a figure is the least
 over the rounds. PyTorch is left out where it isn't installed. Each result is held against NumPy's.
@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 import smelt
+from bench.drawn_networks import drawn
 from bench.programs import Call, measure
 from bench.tensor_network_cases import CASES, Case
 
@@ -120,11 +121,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--engine", default="native")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--drawn", type=int, metavar="SEED", help="65 networks at random instead")
     arguments = parser.parse_args()
     found: dict[str, dict[str, float]] = {}
     compile_seconds: Callable[[], float] = time.process_time
     table = Table("network", "smelt", "numpy", "torch", "jax", "of the best rival", "compile ms")
-    for name, case in CASES.items():
+    cases = CASES if arguments.drawn is None else drawn(65, arguments.drawn)
+    for name, case in cases.items():
         if not any(part in name for part in arguments.only.split(",")):
             continue
         started = compile_seconds()

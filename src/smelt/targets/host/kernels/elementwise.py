@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
 from smelt import operators
@@ -31,15 +33,45 @@ def _declared(op: str) -> Row | None:
 
 
 def _expression(call: Call, row: Row) -> Step:
-    """A NumPy expression, copied into the output when all of it is computed."""
+    """A NumPy expression, copied into the output block by block."""
     m = Arrays()
 
-    def run(*arrays: Array) -> None:
+    def block(*arrays: Array) -> None:
         *given, out = arrays
         result = m.apply(row, *given, **call.attributes)
         np.copyto(out, result, casting="unsafe")
 
+    def run(*arrays: Array) -> None:
+        in_blocks(block, arrays)
+
     return Step(run, in_place=tuple(range(len(call.inputs))))
+
+
+BLOCK = 1 << 15
+"""Elements of a result that are computed at once: so temporaries are small, and near."""
+
+
+def in_blocks(run: Callable[..., None], arrays: Sequence[Array]) -> None:
+    """``run`` on parts of ``arrays``, of which the last is the result that the others fit."""
+    out = arrays[-1]
+    if out.size <= BLOCK:
+        run(*arrays)
+        return
+    if out.ndim > 1 and all(a.shape == out.shape and a.flags.c_contiguous for a in arrays):
+        in_blocks(run, [array.reshape(-1) for array in arrays])
+        return
+    axis = next(axis for axis, size in enumerate(out.shape) if size > 1)
+    size = out.shape[axis]
+    step = max(1, size * BLOCK // out.size)
+    for start in range(0, size, step):
+        in_blocks(run, [_part(array, axis - out.ndim, start, start + step) for array in arrays])
+
+
+def _part(array: Array, axis: int, start: int, stop: int) -> Array:
+    """Places from ``start`` to ``stop`` of a dim, counted from the back; all, if it repeats."""
+    if array.ndim < -axis or array.shape[axis] == 1:
+        return array
+    return array[(*(slice(None),) * (array.ndim + axis), slice(start, stop))]
 
 
 @kernel("Max", "Min")
