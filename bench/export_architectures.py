@@ -2,8 +2,11 @@
 
     python -m bench.export_architectures FOLDER [--only bert,vit] [--full]
         [--exporters dynamo,torchscript] [--dims static,dynamic] [--layers 2] [--width 64]
+        [--types float32,float16,bfloat16]
 
-Files are called NETWORK.EXPORTER.DIMS.onnx. What an exporter refuses is told and left out. Needs
+Files are called NETWORK.EXPORTER.DIMS.onnx, those of other types than float32
+NETWORK.EXPORTER.DIMS.TYPE.onnx. ``bench.quantize_architectures`` makes quantized ones.
+What an exporter refuses is told and left out. Needs
 torch, transformers and onnxscript, in an environment of their own.
 """
 
@@ -16,6 +19,7 @@ import logging
 import warnings
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -66,9 +70,15 @@ EXPORTERS: dict[str, Callable[[Network, Path, bool], None]] = {
 }
 
 
-def export(name: str, size: Size, exporter: str, dims: str, folder: Path) -> str:
+def of_type(network: Network, dtype: torch.dtype) -> Network:
+    """The network with weights and inputs of another floating-point type."""
+    inputs = tuple(x.to(dtype) if x.is_floating_point() else x for x in network.inputs)
+    return dataclasses.replace(network, module=network.module.to(dtype), inputs=inputs)
+
+
+def export(name: str, size: Size, exporter: str, dims: str, folder: Path, kind: str) -> str:
     """Write one file; what went wrong in one line, or nothing."""
-    path = folder / f"{name}.{exporter}.{dims}.onnx"
+    path = folder / f"{name}.{exporter}.{dims}{'' if kind == 'float32' else f'.{kind}'}.onnx"
     heard = io.StringIO()
     try:
         with warnings.catch_warnings(), redirect_stdout(heard), redirect_stderr(heard):
@@ -78,6 +88,7 @@ def export(name: str, size: Size, exporter: str, dims: str, folder: Path) -> str
             network.module.eval()
             for parameter in network.module.parameters():  # biases of 0 would be folded away
                 parameter.data += 0.02 * torch.randn_like(parameter)
+            network = of_type(network, getattr(torch, kind))
             with torch.no_grad():
                 EXPORTERS[exporter](network, path, dims == "dynamic")
     except Exception as error:  # noqa: BLE001 - exporters raise whatever the library raises
@@ -92,6 +103,7 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(ARCHITECTURES))
     parser.add_argument("--exporters", default=",".join(EXPORTERS))
     parser.add_argument("--dims", default="static,dynamic")
+    parser.add_argument("--types", default="float32")
     parser.add_argument("--full", action="store_true", help="as many layers as are published")
     for field in dataclasses.fields(Size):
         parser.add_argument(f"--{field.name}", type=int, default=field.default)
@@ -103,9 +115,9 @@ def main() -> None:
     size = Size(**{**given, "layers": None if options.full else options.layers})
     for name in options.only.split(","):
         for exporter in options.exporters.split(","):
-            for dims in options.dims.split(","):
-                refused = export(name, size, exporter, dims, options.folder)
-                print(f"{name} {exporter} {dims}: {refused or 'written'}", flush=True)
+            for dims, kind in product(options.dims.split(","), options.types.split(",")):
+                refused = export(name, size, exporter, dims, options.folder, kind)
+                print(f"{name} {exporter} {dims} {kind}: {refused or 'written'}", flush=True)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from smelt.ir import text
 from smelt.runtime.session import SessionAdvice
 from smelt.targets.ort import ort
 from smelt.targets.ort.artifact import OrtArtifact
-from smelt.targets.ort.saved import open_folder, read_advice
+from smelt.targets.ort.saved import SavedForOrt, open_folder, read_advice
 
 MODEL = "g (float[N,64] x) => (float[N,64] y) { s = Sigmoid(x) m = Mul(x, s) y = Gelu(m) }"
 X = np.linspace(-2, 2, 128, dtype=np.float32).reshape(2, 64)
@@ -49,9 +49,16 @@ def test_the_folder_keeps_the_advice(tmp_path: Path) -> None:
     assert names == {"model.onnx", "session.json"}
     assert read_advice(tmp_path) == artifact.advice
     onnx.checker.check_model(onnx.load(tmp_path / "model.onnx"))
-    saved = open_folder(tmp_path)
-    assert saved is not None
+    saved = smelt.load_artifact(tmp_path)
+    assert isinstance(saved, SavedForOrt)
     assert saved.target == "ort"
+    assert saved.advice == artifact.advice
+    opened = [each.session().get_session_options() for each in (saved, plain)]
+    assert [each.graph_optimization_level.name for each in opened] == [
+        "ORT_ENABLE_BASIC",
+        "ORT_ENABLE_ALL",
+    ]
+    assert saved.session(threads=2).get_session_options().intra_op_num_threads == 2
     np.testing.assert_allclose(saved.load()(X)[0], artifact(X)[0], rtol=1e-6)
 
 
@@ -69,6 +76,20 @@ def test_other_advice_is_refused(document: str, tmp_path: Path) -> None:
 def test_a_folder_of_another_target_is_none_of_its_own(tmp_path: Path) -> None:
     smelt.compile(text.parse(MODEL), target="onnx").save(tmp_path)
     assert open_folder(tmp_path) is None
+
+
+WRONG = [np.zeros((2, 64)), np.zeros(64, np.float32), np.zeros((2, 63), np.float32)]
+
+
+@pytest.mark.parametrize("given", WRONG, ids=["type", "rank", "size"])
+def test_inputs_that_the_model_does_not_take_are_refused(given: np.ndarray, tmp_path: Path) -> None:
+    artifact = _artifact()
+    artifact.save(tmp_path)
+    for each in (artifact, smelt.load_artifact(tmp_path)):
+        with pytest.raises(SmeltError) as caught:
+            each(given)
+        assert caught.value.code == "E632"
+        assert each(X[:1])[0].shape == (1, 64)
 
 
 def test_options_of_a_session_are_checked() -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from smelt.errors import UsageError
 from smelt.runtime.interface import interface_of
 from smelt.runtime.runner import as_model
-from smelt.runtime.session import SessionAdvice
+from smelt.runtime.session import Session, SessionAdvice, open_session
 from smelt.targets.base import Saved
 from smelt.targets.ort.artifact import ADVICE, run_model
 
@@ -22,9 +24,22 @@ def open_folder(folder: Path) -> Saved | None:
     found = sorted(folder.glob("*.onnx"))
     if len(found) != 1 or not (folder / ADVICE).is_file():
         return None
-    read_advice(folder)
-    model = as_model(found[0])
-    return Saved("ort", interface_of(model), partial(run_model, model), model)
+    advice, model = read_advice(folder), as_model(found[0])
+    load = partial(run_model, model)
+    return SavedForOrt("ort", interface_of(model), load, model, path=found[0], advice=advice)
+
+
+@dataclass(frozen=True)
+class SavedForOrt(Saved):
+    """The file of the model, and ``advice`` on how to open a session of it."""
+
+    path: Path = Path()
+    advice: SessionAdvice = field(default_factory=SessionAdvice)
+
+    def session(self, **changes: Any) -> Session:
+        """As that of the artifact that was saved."""
+        advice = SessionAdvice.from_json({**self.advice.to_json(), **changes})
+        return open_session(self.path, advice)
 
 
 def read_advice(folder: str | Path) -> SessionAdvice:
