@@ -26,6 +26,7 @@ from smelt.targets.host.kernels.kernel import Array
 from smelt.targets.host.options import Options
 from smelt.targets.host.prepare import refusal
 from smelt.targets.host.runner import HostRunner, Layout, lay_out
+from smelt.targets.host.unpack_constants import unpack_constants
 from smelt.targets.host.views import views_of
 
 
@@ -42,6 +43,10 @@ HostPlan: TypeAlias = Plan[HostProgram, Layout | None]
 DTYPES = frozenset(
     {
         ir.DataType.BOOL,
+        ir.DataType.FLOAT8E4M3FN,
+        ir.DataType.FLOAT8E4M3FNUZ,
+        ir.DataType.FLOAT8E5M2,
+        ir.DataType.FLOAT8E5M2FNUZ,
         ir.DataType.FLOAT16,
         ir.DataType.BFLOAT16,
         ir.DataType.FLOAT,
@@ -75,6 +80,7 @@ def plan_steps(plan: HostPlan) -> None:
     if options.engine != "numpy":
         waits = options.engine == "native"
         compiled = Compiled(program.copy(), waits=waits, threads=options.threads)
+    unpack_constants(program)
     optimize(program, decompose=is_static(program), strided=is_static(program))
     _check(program)
     check_sizes_known(program, binding_advice(plan.model.graph.inputs))

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import ml_dtypes
 import numpy as np
 
 from smelt import operators
 from smelt.operators.elementwise import ROWS, Row
 from smelt.operators.elementwise.arithmetic import power as float_power
 from smelt.operators.formula import Arrays, Elementwise
-from smelt.targets.host.kernels.kernel import Array, Call, Kernel, Step, kernel, widened
+from smelt.targets.host.kernels.kernel import (
+    FLOATS_OF_A_BYTE,
+    Array,
+    Call,
+    Kernel,
+    Step,
+    kernel,
+    widened,
+)
 
 
 def by_row(op: str) -> Kernel | None:
@@ -176,5 +185,17 @@ def _given(array: Array | None) -> Array:
 
 @kernel("Cast")
 def cast(call: Call) -> Step:
-    """Floats to integers truncate; what is out of range is undefined in ONNX."""
-    return Step(lambda x, out: np.copyto(out, x, casting="unsafe"))
+    """Floats to integers truncate; what is out of range is undefined in ONNX.
+
+    To floats of 8 bits by way of float32, and to the largest of them where ``saturate`` is set.
+    """
+    to = call.outputs[0].dtype
+    if to not in FLOATS_OF_A_BYTE:
+        return Step(lambda x, out: np.copyto(out, x, casting="unsafe"))
+    largest = float(ml_dtypes.finfo(to).max) if call.integer("saturate") else np.inf
+
+    def run(x: Array, out: Array) -> None:
+        wide = np.clip(x.astype(np.float32), -largest, largest)
+        np.copyto(out, wide, casting="unsafe")
+
+    return Step(run)

@@ -113,7 +113,7 @@ VIEWS: Registry[str, ViewKernel] = Registry(
 
 
 def kernel(*ops: str, wide: bool = False) -> Callable[[Kernel], Kernel]:
-    """Register a kernel; ``wide`` runs 16-bit floats in float32 and rounds at the end."""
+    """Register a kernel; ``wide`` runs narrow floats in float32 and rounds at the end."""
 
     def register(prepare: Kernel) -> Kernel:
         for op in ops:
@@ -138,26 +138,30 @@ def imaginary(shape: Sequence[int], dtype: np.dtype) -> Array:
 
     Raises ResourceLimit E501 for one whose bytes no address can count.
     """
-    dense = np.empty(0, dtype)
+    dense = np.empty(0, f"V{dtype.itemsize}")  # as_strided does not know all types of ml_dtypes
     strides, step = [], dtype.itemsize
     for size in reversed(shape):
         strides.append(step)
         step *= max(size, 1)
     if step >= 2**63:
         raise ResourceLimit("E501", f"a value of the dims {list(shape)} has {step:,} bytes")
-    return as_strided(dense, tuple(shape), tuple(reversed(strides)))
+    return as_strided(dense, tuple(shape), tuple(reversed(strides))).view(dtype)
 
 
-NARROW = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
+FLOATS_OF_A_BYTE = tuple(
+    np.dtype(getattr(ml_dtypes, f"float8_{form}"))
+    for form in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")
+)
+NARROW = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16), *FLOATS_OF_A_BYTE)
 
 
 def is_narrow(dtype: np.dtype) -> bool:
-    """True for floats of 16 bits."""
+    """True for floats of 16 bits and of 8."""
     return dtype in NARROW
 
 
 def widened(prepare: Kernel) -> Kernel:
-    """``prepare``, but 16-bit floats are computed in float32 and rounded at the end."""
+    """``prepare``, but narrow floats are computed in float32 and rounded at the end."""
 
     def prepare_wide(call: Call) -> Step:
         every = [array for array in (*call.inputs, *call.outputs) if array is not None]
