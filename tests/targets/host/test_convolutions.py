@@ -44,6 +44,8 @@ CASES = {
     "strides and unequal padding": (2, 32, "61,50", 64, "3,3", "pads = [0,1,2,0], strides = [2,2]"),
     "dilations": (1, 32, "40,40", 64, "3,3", "dilations = [2,3]"),
     "groups": (2, 128, "24,24", 128, "3,3", "group = 2, pads = [1,1,1,1]"),
+    "a row too long for the stack": (1, 8, "20000", 16, "9", "pads = [4,4]"),
+    "rows of one pixel": (1, 16, "200,3", 32, "3,3", "pads = [1,0,1,0]"),
     "one dim": (2, 64, "900", 64, "5", "pads = [2,2]"),
     "three dims": (1, 32, "10,12,14", 32, "3,3,3", "pads = [1,1,1,1,1,1]"),
     "a last panel of one pixel": (1, 64, "5,13", 72, "1,1", ""),

@@ -26,7 +26,7 @@ from smelt.native.kernels.vector_tile import STRIDED, Tile, plus
 from smelt.program.storage import Needs
 
 CONV = "smelt.native::ConvByPanels"
-GATHERED = 1 << 16
+GATHERED = 1 << 17
 """Elements of panels that lie near the processor while all filters multiply them."""
 
 
@@ -42,7 +42,7 @@ def products_of(instance: Instance) -> tuple[int, int, int]:
 def _gathered(instance: Instance) -> int:
     """Pixels that are gathered at once, whole panels of them."""
     _, pixels, terms = products_of(instance)
-    return PANEL * min(max(1, GATHERED // (PANEL * terms)), -(-pixels // PANEL))
+    return PANEL * min(max(2, GATHERED // (PANEL * terms)), -(-pixels // PANEL))
 
 
 def _needs(instance: Instance) -> Needs:

@@ -69,3 +69,37 @@ static inline void turn_four(const float *from, ptrdiff_t step, float *to, ptrdi
 #endif
 """
 """Four rows of four elements, ``step`` apart, become columns of rows that are ``pitch`` apart."""
+
+SECONDS = """#if LANES == 16 && !defined(__clang__)
+#define EVENS(v, w) __builtin_shuffle(v, w, __extension__(mask){ \\
+    0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30 })
+#elif LANES == 16
+#define EVENS(v, w) __builtin_shufflevector(v, w, \\
+    0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
+#elif LANES == 8 && !defined(__clang__)
+#define EVENS(v, w) __builtin_shuffle(v, w, __extension__(mask){ 0, 2, 4, 6, 8, 10, 12, 14 })
+#elif LANES == 8
+#define EVENS(v, w) __builtin_shufflevector(v, w, 0, 2, 4, 6, 8, 10, 12, 14)
+#endif
+static inline void copy_seconds(const float *restrict from, float *restrict to,
+    ptrdiff_t count)
+{
+    ptrdiff_t j = 0;
+#if LANES >= 8
+    for (; j + LANES < count; j += LANES) {
+        const vec low = *(const vec *)(from + 2 * j);
+        const vec high = *(const vec *)(from + 2 * j + LANES);
+        *(vec *)(to + j) = EVENS(low, high);
+    }
+#endif
+#if LANES > 1
+    for (; j + 4 < count; j += 4) {
+        const four low = *(const four *)(from + 2 * j), high = *(const four *)(from + 2 * j + 4);
+        *(four *)(to + j) = MIXED(low, high, 0, 2, 4, 6);
+    }
+#endif
+    for (; j < count; ++j)
+        to[j] = from[2 * j];
+}
+"""
+"""Copies every second element; none is read beyond the last of them."""

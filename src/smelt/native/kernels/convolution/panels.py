@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
+from smelt.native.kernels.convolution.parts import padded_rows
 from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.vector import MOST_LANES, PRELUDE
+from smelt.native.kernels.vector import MOST_LANES, PRELUDE, SECONDS
 
 PANEL = 2 * MOST_LANES
 """Pixels of a panel."""
@@ -20,40 +21,6 @@ SPREAD = f"""static void spread_panels(const float *restrict row, float *restric
 """
 """Copies a row of pixels into panels that are ``step`` apart."""
 
-SECONDS = """#if LANES == 16 && !defined(__clang__)
-#define EVENS(v, w) __builtin_shuffle(v, w, __extension__(mask){ \\
-    0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30 })
-#elif LANES == 16
-#define EVENS(v, w) __builtin_shufflevector(v, w, \\
-    0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
-#elif LANES == 8 && !defined(__clang__)
-#define EVENS(v, w) __builtin_shuffle(v, w, __extension__(mask){ 0, 2, 4, 6, 8, 10, 12, 14 })
-#elif LANES == 8
-#define EVENS(v, w) __builtin_shufflevector(v, w, 0, 2, 4, 6, 8, 10, 12, 14)
-#endif
-static inline void copy_seconds(const float *restrict from, float *restrict to,
-    ptrdiff_t count)
-{
-    ptrdiff_t j = 0;
-#if LANES >= 8
-    for (; j + LANES < count; j += LANES) {
-        const vec low = *(const vec *)(from + 2 * j);
-        const vec high = *(const vec *)(from + 2 * j + LANES);
-        *(vec *)(to + j) = EVENS(low, high);
-    }
-#endif
-#if LANES > 1
-    for (; j + 4 < count; j += 4) {
-        const four low = *(const four *)(from + 2 * j), high = *(const four *)(from + 2 * j + 4);
-        *(four *)(to + j) = MIXED(low, high, 0, 2, 4, 6);
-    }
-#endif
-    for (; j < count; ++j)
-        to[j] = from[2 * j];
-}
-"""
-"""Copies every second element; none is read beyond the last of them."""
-
 
 def gather_function(cx: KernelContext, window: Window, channels: int, most: int) -> str:
     """A function ``(image, to, p, count)`` that fills panels with pixels ``p`` on.
@@ -63,7 +30,12 @@ def gather_function(cx: KernelContext, window: Window, channels: int, most: int)
     """
     cx.call("LANES", PRELUDE)
     cx.call("spread_panels", SPREAD)
-    text = _pointwise(window, channels) if window.pointwise else _windowed(cx, window, channels)
+    if window.pointwise:
+        text = _pointwise(window, channels)
+    elif window.flat and window.strides == (1, 1, 1) and _plane(window, most) <= LARGEST_PLANE:
+        text = _shifted(cx, window, channels, most)
+    else:
+        text = _windowed(cx, window, channels)
     fields = (window.input, window.kernel, window.strides, window.dilations, window.begin)
     letters = zip("ikgdp", (*fields, window.output), strict=False)
     name = f"panels_c{channels}_m{most}_o" + "x".join(map(str, window.output)) + "_"
@@ -71,7 +43,7 @@ def gather_function(cx: KernelContext, window: Window, channels: int, most: int)
     head = f"""static void {name}(const float *restrict image, float *restrict to, ptrdiff_t p,
     ptrdiff_t count)
 {{
-    float row[{most}];
+    float row[{most + MOST_LANES}];
     memset(row, 0, sizeof row);
 """
     return cx.call(name, head + text + "}\n")
@@ -87,6 +59,60 @@ def _pointwise(window: Window, channels: int) -> str:
         if (whole < count) {{
             memcpy(row, from + whole, 4 * (size_t)(count - whole));
             memcpy(to + whole / {PANEL} * {step}, row, 4 * {PANEL});
+        }}
+    }}
+"""
+
+
+SEGMENT = """static inline void copy_segment(const float *from, float *to, ptrdiff_t count)
+{
+#if LANES > 1
+    for (ptrdiff_t j = 0; j < count; j += LANES)
+        *(vec *)(to + j) = *(const vec *)(from + j);
+#else
+    for (ptrdiff_t j = 0; j < count; ++j)
+        to[j] = from[j];
+#endif
+}
+"""
+"""Copies whole vectors, with what follows up to the end of the last of them."""
+
+
+LARGEST_PLANE = 1 << 14
+"""Floats of the padded rows of a channel, which lie on the stack."""
+
+
+def _plane(window: Window, most: int) -> int:
+    """Elements of the padded rows that ``most`` pixels see, which may begin anywhere in a row;
+    the last vector of a copy reads beyond them."""
+    (_, height, wide), (_, kh, kw), (_, dh, dw) = window.output, window.kernel, window.dilations
+    rows = min(height, (most - 2) // wide + 2) + (kh - 1) * dh
+    return rows * (wide + (kw - 1) * dw) + MOST_LANES
+
+
+def _shifted(cx: KernelContext, window: Window, channels: int, most: int) -> str:
+    """The rows that the pixels see, padded, once for each channel; then shifted by position."""
+    cx.call("copy_segment", SEGMENT)
+    (_, kh, kw), (_, dh, dw), wide = window.kernel, window.dilations, window.output[2]
+    pitch, more = wide + (kw - 1) * dw, (kh - 1) * dh
+    copy = padded_rows(cx, window, pitch)
+    step = channels * kh * kw * PANEL
+    return f"""    float plane[{_plane(window, most)}];
+    const ptrdiff_t first = p % {wide}, top = p / {wide};
+    const ptrdiff_t seen = (first + count - 1) / {wide} + 1 + {more};
+    memset(plane, 0, sizeof plane);
+    for (ptrdiff_t c = 0; c < {channels}; ++c) {{
+        {copy}(image + c * {window.plane}, plane, top - {window.begin[1]}, seen);
+        for (ptrdiff_t k1 = 0; k1 < {kh}; ++k1)
+        for (ptrdiff_t k2 = 0; k2 < {kw}; ++k2, to += {PANEL}) {{
+            const float *from = plane + k1 * {dh * pitch} + k2 * {dw};
+            ptrdiff_t w = first;
+            for (ptrdiff_t q = 0; q < count; from += {pitch}) {{
+                const ptrdiff_t n = {wide} - w < count - q ? {wide} - w : count - q;
+                copy_segment(from + w, row + q, n);
+                q += n, w = 0;
+            }}
+            spread_panels(row, to, {step}, count);
         }}
     }}
 """
