@@ -97,6 +97,45 @@ def test_a_slower_result_is_not_taken(judged: Callable[[Judge], None]) -> None:
     assert len(artifact.model.graph) == len(MODEL.graph)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_with_noise_in_every_race_the_result_is_no_slower_than_noise_explains(
+    judged: Callable[[Judge], None], seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    noise, dear = 0.01, {name: rng.uniform(-0.1, 0.1) for name in ("Gelu", "Sum", "Transpose")}
+
+    def cost(model: Any) -> float:
+        names = {node.op_type for node in model.graph}
+        return 1 + sum(dear[name] for name in names & dear.keys())
+
+    def judge(one: Any, other: Any) -> float:
+        return cost(other.model) / cost(one.model) * rng.uniform(1 - noise, 1 + noise)
+
+    judged(judge)
+    assert cost(_tuned().model) <= cost(MODEL) * search.NOISE / (1 - noise)
+
+
+def test_equal_layers_are_decided_on_together(judged: Callable[[Judge], None]) -> None:
+    body = "".join(
+        f" r{i} = Add(x{i}, x) x{i + 1} = LayerNormalization(r{i}, g, b)" for i in range(12)
+    )
+    layers = text.parse(
+        "g (float[2,32,64] x, float[64] g, float[64] b) => (float[2,32,64] y)"
+        f" {{ x0 = Neg(x) {body} y = Identity(x12) }}"
+    )
+
+    def cost(artifact: Any) -> float:
+        names = [node.op_type for node in artifact.model.graph]
+        return len(names) + 0.05 * names.count("Sum")
+
+    judged(lambda one, other: cost(other) / cost(one))
+    artifact = tune_model(layers, seconds=100)
+    tried = [each["what"] for each in artifact.report["tune"]["tried"]]
+    assert tried.count("without the choice residual-layer-norm") == 1
+    names = [node.op_type for node in artifact.model.graph]
+    assert (names.count("Add"), names.count("Sum")) == (12, 0)
+
+
 def test_options_of_the_session_are_kept(judged: Callable[[Judge], None], tmp_path: Path) -> None:
     judged(lambda one, other: 0.9 if other.advice.without and not one.advice.without else 1.0)
     artifact = _tuned()

@@ -1,0 +1,69 @@
+"""Races by a clock that only the racers move: what the figures say of known times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import cycle, repeat
+from typing import Any
+
+import pytest
+
+from smelt.tuning.race import REBUILT, Standing, race
+from smelt.tuning.search import HARMLESS, PAYS, QUICKER, _pays
+
+SOURCE = 10.0
+
+
+class Machine:
+    """A clock, and sessions whose opening and runs move it."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def clock(self) -> float:
+        return self.now
+
+    def opener(self, runs: Iterator[float], opening: float = 1.0) -> Callable[[], Any]:
+        """Each session takes the next of ``runs`` for all its runs."""
+        return lambda: Session(self, next(runs), opening)
+
+
+class Session:
+    def __init__(self, machine: Machine, cost: float, opening: float) -> None:
+        self.machine, self.cost = machine, cost
+        machine.now += opening
+
+    def run(self, names: object, feeds: object) -> None:
+        self.machine.now += self.cost
+
+
+def _standing(*costs: float, opening: float = 1.0, threads: int = 1) -> Standing:
+    """One whose sessions take ``costs`` in turn, against one that always takes ``SOURCE``."""
+    machine = Machine()
+    opens = [machine.opener(repeat(SOURCE)), machine.opener(cycle(costs), opening)]
+    return race(opens, {}, 0, threads, (machine.clock, machine.clock))[1]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_known_times_give_their_ratio(threads: int) -> None:
+    found = _standing(8.0, threads=threads)
+    assert (found.ratio, found.low, found.high) == (pytest.approx(0.8),) * 3
+    assert found.creation == pytest.approx(1.0)
+
+
+def test_of_three_sessions_the_middle_one_counts_and_the_ends_are_told() -> None:
+    assert REBUILT == 3
+    found = _standing(8.0, 12.0, 9.0)
+    assert (found.low, found.ratio, found.high) == tuple(map(pytest.approx, (0.8, 0.9, 1.2)))
+
+
+def test_a_gain_pays_only_if_no_session_lost() -> None:
+    assert _pays(_standing(SOURCE * PAYS * 0.99))
+    assert not _pays(_standing(SOURCE * (PAYS + 0.002)))
+    assert not _pays(_standing(8.0, 10.1, 9.0))
+
+
+def test_a_session_that_opens_sooner_pays_if_it_is_no_slower() -> None:
+    assert _pays(_standing(SOURCE, opening=QUICKER * 0.99))
+    assert not _pays(_standing(SOURCE, opening=QUICKER * 1.05))
+    assert not _pays(_standing(SOURCE * (HARMLESS + 0.002), opening=0.1))
