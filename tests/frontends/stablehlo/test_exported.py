@@ -256,8 +256,8 @@ def test_what_cannot_be_read_is_named_with_its_line():
         smelt.trace(bytes(broken[:300]))
 
 
-MODEL_NAMES = sorted(set(MODELS) - {"cfd", "lstm_nnx"})
-"""JAX itself cannot export ``lstm_nnx``; ``cfd`` divides by a symbolic size."""
+MODEL_NAMES = sorted(set(MODELS) - {"lstm_nnx"})
+"""JAX itself cannot export ``lstm_nnx``."""
 
 QUICK = {"ppo", "lstm_linen"}
 

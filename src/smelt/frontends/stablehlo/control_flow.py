@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 from jax import lax
 
+from smelt.frontends.stablehlo.divisions import divided
 from smelt.frontends.stablehlo.operation import Operation
 from smelt.frontends.stablehlo.registry import reads
+from smelt.frontends.stablehlo.scans import scanned
 from smelt.frontends.stablehlo.sizes import as_array
 
 
 @reads("func.call")
 def _call(cx: Any, op: Operation, *operands: Any) -> Any:
-    return cx.function(op.word("callee"), operands, op)
+    size = divided(cx, op)
+    return cx.function(op.word("callee"), operands, op) if size is None else size
 
 
 def returned_by(block: Any) -> list[Any]:
@@ -43,6 +46,9 @@ def _while(cx: Any, op: Operation, *operands: Any) -> Any:
     condition, body = op.view.regions
     block = body.blocks[0]
     returned = [origin(cx, value) for value in returned_by(block)]
+    found = scanned(cx, op, operands, returned)
+    if found is not None:
+        return found
     pairs = enumerate(zip(returned, block.arguments, strict=True))
     changing = [i for i, (value, argument) in pairs if value != argument]
 

@@ -8,18 +8,16 @@ exported function has the model of its source.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
-import jax
-from jax import export, lax
+from jax import lax
 
-from smelt.frontends.jax import compat
 from smelt.frontends.stablehlo import jax_names
-from smelt.frontends.stablehlo.operation import DTYPES, Operation
-from smelt.frontends.stablehlo.same import Functions, unified
+from smelt.frontends.stablehlo.operation import Operation
+from smelt.frontends.stablehlo.same import Functions
+from smelt.frontends.stablehlo.written_out import written_out
 
 _ZETA = ("-1.39544646E-19", "-1.3954464685812522E-19")
 _LANCZOS = ("1.50563267E-7", "1.5056327351493116E-7")
@@ -77,8 +75,8 @@ class Decomposed:
         op = Operation(view)
         element = op.element
         for each in self._possible(view.name, element):
-            pattern = _pattern(each, element, len(op.shape))
-            found = pattern.matched(view, self._functions)
+            pattern = written_out(each.function, each.count, op.dtype.name, len(op.shape))
+            found = pattern.matched(view.results[0], self._functions)
             if found:
                 return each.function, found
         return None
@@ -96,30 +94,3 @@ class Decomposed:
 
 
 _LAST = frozenset({"stablehlo.convert", *(each.last for each in DECOMPOSITIONS)})
-
-
-@dataclass(frozen=True)
-class _Pattern:
-    """A function as jaxlib writes it out: its result, its arguments and what it calls."""
-
-    result: Any
-    arguments: Sequence[Any]
-    functions: Functions
-    module: Any
-
-    def matched(self, view: Any, functions: Functions) -> list[Any]:
-        """The operands of the function where ``view`` computes it, else nothing."""
-        return unified(self.result, view.results[0], self.arguments, (self.functions, functions))
-
-
-@lru_cache(maxsize=256)
-def _pattern(of: Decomposition, element: str, rank: int) -> _Pattern:
-    """What ``of`` is written out as for operands of that element type and rank."""
-    struct = jax.ShapeDtypeStruct((2,) * rank, DTYPES[element])
-    with compat.x64(element == "f64"):
-        exported = export.export(jax.jit(of.function), platforms=("cpu",))(*[struct] * of.count)
-    module = jax_names.module_of.__wrapped__(exported)
-    functions = jax_names.functions_of(module)
-    block = functions["main"].regions[0].blocks[0]
-    result = list(block.operations)[-1].operation.operands[0]
-    return _Pattern(result, list(block.arguments), functions, module)

@@ -21,10 +21,12 @@ from smelt.frontends.stablehlo import (  # noqa: F401 - each registers what it r
     reductions,
 )
 from smelt.frontends.stablehlo.decompositions import Decomposed
-from smelt.frontends.stablehlo.liveness import Step, steps_of
+from smelt.frontends.stablehlo.liveness import Step, Steps, steps_of
 from smelt.frontends.stablehlo.operation import Operation
 from smelt.frontends.stablehlo.registry import READERS
 from smelt.frontends.stablehlo.sizes import as_array, as_sizes, computed
+
+EMPTY: Mapping[Any, Any] = {}
 
 
 class Evaluator:
@@ -33,7 +35,7 @@ class Evaluator:
     def __init__(self, module: Any) -> None:
         self.functions: Mapping[str, Any] = jax_names.functions_of(module)
         self._decomposed = Decomposed(module, self.functions)
-        self._steps: dict[Any, list[Step]] = {}
+        self._steps: dict[Any, Steps] = {}
         self._known: list[dict[Any, Any]] = []
         self._call: Operation | None = None
         self._constants: dict[Any, Any] = {}
@@ -52,21 +54,33 @@ class Evaluator:
     def called(self, region: Any, operands: Sequence[Any]) -> list[Any]:
         """The results of a body, which may read what is known around it."""
         (block,) = region.blocks
-        self._known.append(dict(zip(block.arguments, operands, strict=True)))
+        end = list(block.operations)[-1].operation
+        values = self.results(block, operands, list(end.operands))
+        # Sizes go from function to function; loops and branches give arrays.
+        return values if end.name == "func.return" else [as_array(value) for value in values]
+
+    def results(
+        self,
+        block: Any,
+        operands: Sequence[Any],
+        ends: Sequence[Any],
+        given: Mapping[Any, Any] = EMPTY,
+    ) -> list[Any]:
+        """The values ``ends`` of a body, some of whose values are ``given``."""
+        self._known.append(dict(zip(block.arguments, operands, strict=True)) | dict(given))
         try:
-            *steps, end = self._steps_of(block)
-            for step in steps:
+            for step in self.steps(block, ends, frozenset(given)).steps:
                 self._step(step)
-            values = [self.value(operand) for operand in end.view.operands]
+            return [self.value(end) for end in ends]
         finally:
             self._known.pop()
-        # Sizes go from function to function; loops and branches give arrays.
-        return values if end.view.name == "func.return" else [as_array(value) for value in values]
 
-    def _steps_of(self, block: Any) -> list[Step]:
-        if block not in self._steps:
-            self._steps[block] = steps_of(block, self._decomposed)
-        return self._steps[block]
+    def steps(self, block: Any, ends: Sequence[Any], given: frozenset[Any] = frozenset()) -> Steps:
+        """What of ``block`` is evaluated to know ``ends`` if some values are ``given``."""
+        key = (block, tuple(ends), given)
+        if key not in self._steps:
+            self._steps[key] = steps_of(block, self._decomposed, ends, given)
+        return self._steps[key]
 
     def constant(self, op: Operation, make: Callable[[], np.ndarray]) -> np.ndarray:
         """The numbers of a constant, read once."""
@@ -88,6 +102,10 @@ class Evaluator:
             return tuple(value.reshape(-1).tolist())
         sizes = as_sizes(value)
         return None if sizes is None else sizes.dims
+
+    def is_known(self, value: Any) -> bool:
+        """True if ``value``, of the module, is computed already."""
+        return any(value in known for known in self._known)
 
     def value(self, value: Any) -> Any:
         """What ``value``, of the module, is known to be here."""

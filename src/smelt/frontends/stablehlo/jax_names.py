@@ -57,6 +57,11 @@ def select_and_scatter_add(*operands: Any) -> Any:
 
 @lru_cache(maxsize=8)
 def module_of(exported: Any) -> Any:
+    """The module of ``exported``, read once."""
+    return read_module(exported)
+
+
+def read_module(exported: Any) -> Any:
     """The module of ``exported`` as MLIR; its context lives as long as it does."""
     with mlir.make_ir_context() as context:
         return stablehlo.deserialize_portable_artifact(context, exported.mlir_module_serialized)

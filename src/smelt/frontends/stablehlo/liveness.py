@@ -16,25 +16,33 @@ class Step(NamedTuple):
     operands: Sequence[Any] = ()
 
 
-def steps_of(block: Any, decomposed: Decomposed) -> list[Step]:
-    """The operations of ``block`` in order, the return last, functions that are written out as one.
+class Steps(NamedTuple):
+    """Operations in order, and all values that they and what is asked for hang on."""
 
-    What only such a function has read is left out, and so is what nothing reads, unless it is an
-    effect.
+    steps: list[Step]
+    read: set[Any]
+
+
+def steps_of(
+    block: Any, decomposed: Decomposed, ends: Sequence[Any], given: frozenset[Any] = frozenset()
+) -> Steps:
+    """The operations of ``block`` that tell the values ``ends`` where those ``given`` are known.
+
+    A function that is written out is one step. What only such a function has read is left out, and
+    so is what nothing reads, unless it is an effect.
     """
     steps: list[Step] = []
-    read: set[Any] = set()
+    read = set(ends)
     for view in reversed([view.operation for view in block.operations]):
-        if any(result in read for result in view.results) or _is_kept(view):
+        results = list(view.results)
+        if view.name.endswith(".return") or given.intersection(results):
+            continue
+        if read.intersection(results) or not results or "has_side_effect" in view.attributes:
             found = decomposed.found(view)
             step = Step(view) if found is None else Step(view, *found)
             read.update(step.operands if step.function else _all_read(view))
             steps.append(step)
-    return steps[::-1]
-
-
-def _is_kept(view: Any) -> bool:
-    return not len(view.results) or "has_side_effect" in view.attributes
+    return Steps(steps[::-1], read)
 
 
 def _all_read(view: Any) -> list[Any]:

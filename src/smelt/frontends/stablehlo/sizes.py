@@ -116,16 +116,16 @@ def _dims_of(op: Operation, given: Sequence[Sizes]) -> list[Any] | None:
 
 
 def _is_positive(dim: Any) -> bool:
-    return _holds(lambda: dim >= 1)
+    return holds(lambda: dim >= 1)
 
 
 def _divides(pair: tuple[Any, Any]) -> bool:
     """True where rounding towards zero, which the operators do, is the floor, which dims take."""
-    return isinstance(pair[1], int) and pair[1] > 0 and _holds(lambda: pair[0] >= 0)
+    return isinstance(pair[1], int) and pair[1] > 0 and holds(lambda: pair[0] >= 0)
 
 
-def _holds(question: Callable[[], Any]) -> bool:
-    """The answer, or False if JAX cannot give one for every size."""
+def holds(question: Callable[[], Any]) -> bool:
+    """The answer to a ``question`` about dims, or False if JAX cannot give one for every size."""
     try:
         return bool(question())
     except compat.InconclusiveDim:
@@ -137,9 +137,9 @@ def _compared(op: Operation, a: Sizes, b: Sizes) -> Any:
         return None
     yes, no = COMPARISONS[op.word("comparison_direction")]
     (left,), (right,) = a.dims, b.dims
-    if _holds(lambda: yes(left, right)):
+    if holds(lambda: yes(left, right)):
         return np.full(op.shape, True)
-    return np.full(op.shape, False) if _holds(lambda: no(left, right)) else None
+    return np.full(op.shape, False) if holds(lambda: no(left, right)) else None
 
 
 def _both(operands: Sequence[Any]) -> Any:

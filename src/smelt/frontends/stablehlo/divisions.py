@@ -1,0 +1,39 @@
+"""Divisions of sizes, which JAX rounds down by functions of several operators."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from smelt.frontends.stablehlo.operation import Operation
+from smelt.frontends.stablehlo.sizes import Sizes, as_sizes, holds
+from smelt.frontends.stablehlo.written_out import written_out
+
+_ROUNDED_DOWN: Mapping[str, tuple[Callable[..., Any], Callable[[Any, Any], Any]]] = {
+    "floor_divide": (jnp.floor_divide, operator.floordiv),
+    "remainder": (jnp.remainder, operator.mod),
+}
+"""What functions are called in a module: the function of JAX, and what it is for dims."""
+
+
+def divided(cx: Any, op: Operation) -> Any:
+    """What a call gives that divides sizes; None for others.
+
+    The body of what it calls has to be the one that JAX writes.
+    """
+    known = _ROUNDED_DOWN.get(op.word("callee").rstrip("_0123456789"))
+    if known is None or op.dtype not in (np.int32, np.int64) or op.shape:
+        return None
+    found = written_out(known[0], 2, op.dtype.name, 0).matched(op.view.results[0], cx.functions)
+    sizes = [as_sizes(cx.value(operand)) for operand in found]
+    if not sizes or None in sizes:
+        return None
+    (a,), (b,) = (each.dims for each in sizes if each is not None)
+    if not holds(lambda: b >= 1):
+        return None
+    size = known[1](a, b)
+    return np.asarray(size, op.dtype) if isinstance(size, int) else Sizes([size], op.dtype, ())

@@ -1,0 +1,100 @@
+"""Functions that read or write one row of a tensor, as JAX exports the inputs of a scan."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from jaxlib.mlir import ir
+
+from smelt.frontends.stablehlo.operation import Operation
+from smelt.frontends.stablehlo.same import maker, splat
+
+
+class Row(NamedTuple):
+    """The row at ``place`` of ``tensor``, values of the body that reads or writes it.
+
+    ``value`` is what is written, or the result that is read.
+    """
+
+    tensor: Any
+    place: Any
+    value: Any
+
+
+_RESHAPED = ("stablehlo.reshape", "stablehlo.dynamic_reshape")
+_SPREAD = ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")
+
+
+def row_read(cx: Any, call: Any) -> Row | None:
+    """The row that ``call`` reads; None for other calls, and where it may read less than a row."""
+    block, slice_ = _called(cx, call)
+    if slice_ is None or slice_.name not in _RESHAPED:
+        return None
+    slice_ = maker(slice_.operands[0])
+    starts = _starts(slice_)
+    if not starts or not _is_row(starts, block):
+        return None
+    tensor, place = (_given(call, block, value) for value in (slice_.operands[0], starts[0]))
+    if tensor is None or len(_shape(slice_.results[0])) - 1 != len(_shape(call.results[0])):
+        return None
+    return Row(tensor, place, call.results[0])
+
+
+def row_written(cx: Any, call: Any) -> Row | None:
+    """The row that ``call`` writes; None for other calls."""
+    block, update = _called(cx, call)
+    if update is None or update.name != "stablehlo.dynamic_update_slice":
+        return None
+    tensor, row, *starts = update.operands
+    spread = maker(row)
+    if spread is None or spread.name not in _SPREAD or _shape(row)[0] != 1:
+        return None
+    along = Operation(spread).integers("broadcast_dimensions")
+    if along != tuple(range(1, len(starts))) or not _is_row(starts, block):
+        return None
+    found = [_given(call, block, each) for each in (tensor, starts[0], spread.operands[0])]
+    return None if any(each is None for each in found) else Row(*found)
+
+
+def _called(cx: Any, call: Any) -> tuple[Any, Any]:
+    """The body of what ``call`` calls and what makes its one result."""
+    if call is None or call.name != "func.call" or len(call.results) != 1:
+        return None, None
+    block = cx.functions[Operation(call).word("callee")].regions[0].blocks[0]
+    return block, maker(list(block.operations)[-1].operation.operands[0])
+
+
+def _starts(slice_: Any) -> list[Any]:
+    """Where a slice of a size that is known begins, by axes."""
+    if slice_ is None or slice_.name == "stablehlo.dynamic_slice":
+        return [] if slice_ is None else list(slice_.operands)[1:]
+    if slice_.name != "stablehlo.real_dynamic_slice":
+        return []
+    # With symbolic sizes JAX writes: from clamp(0, starts, last) on, as far as that plus the sizes.
+    start, end = (maker(operand) for operand in list(slice_.operands)[1:3])
+    if end is None or end.name != "stablehlo.add" or end.operands[0] != slice_.operands[1]:
+        return []
+    if start is not None and start.name == "stablehlo.clamp":
+        start = maker(start.operands[1])
+    if start is None or start.name != "stablehlo.concatenate":
+        return []
+    makers = [maker(each) for each in start.operands]
+    return [
+        made.operands[0] if made is not None and made.name == "stablehlo.reshape" else each
+        for made, each in zip(makers, start.operands, strict=True)
+    ]
+
+
+def _is_row(starts: list[Any], block: Any) -> bool:
+    others = all(splat(start).startswith("0 :") for start in starts[1:])
+    return bool(starts) and others and starts[0] in list(block.arguments)
+
+
+def _given(call: Any, block: Any, argument: Any) -> Any:
+    """What ``call`` gives for an argument of the body; None for a value that is none."""
+    arguments = list(block.arguments)
+    return call.operands[arguments.index(argument)] if argument in arguments else None
+
+
+def _shape(value: Any) -> list[int]:
+    return list(ir.RankedTensorType(value.type).shape)

@@ -1,0 +1,160 @@
+"""Scans, which StableHLO has as loops that count, read rows of some tensors and write others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+
+from smelt.frontends.stablehlo.operation import Operation
+from smelt.frontends.stablehlo.rows import Row, row_read, row_written
+from smelt.frontends.stablehlo.same import maker, splat
+from smelt.frontends.stablehlo.sizes import Sizes, as_array
+
+
+@dataclass
+class _Scan:
+    """What each argument of a loop is: the counter, rows that are read or written, or carried.
+
+    ``read`` are the rows by the place of their tensor among the arguments, ``written`` likewise.
+    """
+
+    block: Any
+    length: Any
+    counter: int
+    reverse: bool = False
+    read: dict[int, list[Row]] = field(default_factory=dict)
+    written: dict[int, Row] = field(default_factory=dict)
+
+
+def scanned(cx: Any, op: Operation, operands: Any, returned: list[Any]) -> list[Any] | None:
+    """The results of a loop that is a scan; None for other loops.
+
+    ``returned`` are the values that the body returns, seen through functions that hand them on.
+    """
+    scan = _counted(cx, op, operands, returned)
+    if scan is None or not _find_rows(cx, scan, operands, returned):
+        return None
+    return _bound(cx, scan, operands, returned)
+
+
+def _counted(cx: Any, op: Operation, operands: Any, returned: list[Any]) -> _Scan | None:
+    """The loop, if it counts from 0 by 1 up to a size."""
+    condition, body = (region.blocks[0] for region in op.view.regions)
+    compare = maker(list(condition.operations)[-1].operation.operands[0])
+    if compare is None or compare.name != "stablehlo.compare":
+        return None
+    if Operation(compare).word("comparison_direction") != "LT":
+        return None
+    count, end = compare.operands
+    arguments = list(condition.arguments)
+    if count not in arguments or not cx.is_known(end):
+        return None
+    counter = arguments.index(count)
+    start, length = operands[counter], cx.known_dims(cx.value(end))
+    step = maker(returned[counter])
+    if length is None or len(length) != 1 or not isinstance(start, np.ndarray) or start != 0:
+        return None
+    if step is None or step.name != "stablehlo.add" or step.operands[0] != body.arguments[counter]:
+        return None
+    if not splat(step.operands[1]).startswith("1 :"):
+        return None
+    return _Scan(body, length[0], counter)
+
+
+def _find_rows(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> bool:
+    """True if ``scan`` reads or writes rows, at one place in each round, which go into it."""
+    arguments = list(scan.block.arguments)
+    inside = {view.operation for view in scan.block.operations}
+    places: set[bool] = set()
+    for i, argument in enumerate(arguments):
+        if i == scan.counter or np.ndim(operands[i]) == 0:
+            continue
+        if operands[i].shape[0] != scan.length:
+            continue
+        users = [use.owner.operation for use in argument.uses]
+        users = [user for user in users if user.name != "stablehlo.return"]
+        if returned[i] == argument:
+            rows = [row_read(cx, user) if user in inside else None for user in users]
+            rows = [row if row and _is_whole(cx, row, operands[i]) else None for row in rows]
+        else:
+            made = maker(returned[i])
+            rows = [row_written(cx, made) if made in inside and users == [made] else None]
+        found = [row for row in rows if row is not None and row.tensor == argument]
+        directions = {_direction(scan, row.place, cx) for row in found}
+        if not rows or len(found) != len(rows) or None in directions:
+            continue
+        places |= {direction for direction in directions if direction is not None}
+        if returned[i] == argument:
+            scan.read[i] = found
+        else:
+            scan.written[i] = found[0]
+    scan.reverse = True in places
+    return len(places) == 1
+
+
+def _is_whole(cx: Any, row: Row, tensor: Any) -> bool:
+    """True if ``row``, which a call reads, is as large as those of ``tensor``."""
+    call = maker(row.value)
+    known = {row.tensor: tensor, row.place: np.int32(0)}
+    if not all(each in known or cx.is_known(each) for each in call.operands):
+        return False
+    given = [known[each] if each in known else cx.value(each) for each in call.operands]
+    read = jax.eval_shape(lambda: cx.function(Operation(call).word("callee"), given))
+    return bool(read[0].shape == tensor.shape[1:])
+
+
+def _direction(scan: _Scan, place: Any, cx: Any) -> bool | None:
+    """False for the counter, True for what is as far from the end; None for other places."""
+    counter = scan.block.arguments[scan.counter]
+    if place == counter:
+        return False
+    less = maker(place)
+    if less is None or less.name != "stablehlo.subtract":
+        return None
+    rest = maker(less.operands[0])
+    if rest is None or rest.name != "stablehlo.subtract" or rest.operands[1] != counter:
+        return None
+    end = rest.operands[0]
+    known = cx.known_dims(cx.value(end)) if cx.is_known(end) else None
+    return True if known == (scan.length,) and splat(less.operands[1]).startswith("1 :") else None
+
+
+def _bound(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> list[Any] | None:
+    """``scan`` as JAX has it; None if what it writes are no whole rows."""
+    arguments = list(scan.block.arguments)
+    ends = [scan.written[i].value if i in scan.written else v for i, v in enumerate(returned)]
+    ends[scan.counter] = returned[scan.counter]
+    unchanged = [i for i, value in enumerate(returned) if value == arguments[i]]
+    carried = [i for i in range(len(ends)) if i not in {*unchanged, *scan.written}]
+    results = [ends[i] for i in [*carried, *scan.written] if i != scan.counter]
+    given = frozenset(row.value for rows in scan.read.values() for row in rows)
+    if arguments[scan.counter] not in cx.steps(scan.block, results, given).read:
+        carried.remove(scan.counter)
+    results = [ends[i] for i in [*carried, *scan.written]]
+
+    def step(carry: Any, rows: Any) -> Any:
+        values = list(operands)
+        for i, value in zip(carried, carry, strict=True):
+            values[i] = value
+        known = {
+            row.value: value
+            for found, value in zip(scan.read.values(), rows, strict=True)
+            for row in found
+        }
+        found = cx.results(scan.block, values, results, known)
+        return tuple(found[: len(carried)]), tuple(found[len(carried) :])
+
+    rows = tuple(as_array(operands[i]) for i in scan.read)
+    initial = tuple(as_array(operands[i]) for i in carried)
+    final, stacked = lax.scan(step, initial, rows, length=scan.length, reverse=scan.reverse)
+    found = list(operands)
+    dtype = operands[scan.counter].dtype
+    found[scan.counter] = Sizes([scan.length], dtype, ())
+    for i, value in [*zip(carried, final, strict=True), *zip(scan.written, stacked, strict=True)]:
+        found[i] = value
+    whole = all(jax.numpy.shape(found[i]) == operands[i].shape for i in scan.written)
+    return found if whole else None
