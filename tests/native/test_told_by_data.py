@@ -80,13 +80,35 @@ CASES = {
         " extrapolation_value=9.0>(x, r, , n) }",
         [IMAGE, np.float32([-0.2, 0.1, 0.7, 1.3]), np.array([4, 3])],
     ),
+    "cropped and padded": (
+        "g (float[3,4,5] x, int64[2] n) => (float[6,4,2] y) { y = CenterCropPad<axes=[0,-1]>(x, n) }",
+        [X, np.array([6, 2])],
+    ),
+    "a grid": (
+        "g (float[2,2,3] t, int64[4] n) => (float[2,3,1,2] y) { y = AffineGrid(t, n) }",
+        [X.reshape(-1)[:12].reshape(2, 2, 3), np.array([2, 5, 3, 1])],
+    ),
+    "a grid to the corners": (
+        "g (float[1,3,4] t, int64[5] n) => (float[1,2,3,4,3] y)"
+        " { y = AffineGrid<align_corners=1>(t, n) }",
+        [X.reshape(-1)[:12].reshape(1, 3, 4), np.array([1, 5, 2, 3, 4])],
+    ),
     "integers": (
         "g (uint8[6] x, int64[1] n) => (uint8[9] y)"
         ' { y = Resize<mode="linear", coordinate_transformation_mode="asymmetric">(x, , , n) }',
         [np.uint8([0, 255, 0, 9, 255, 255]), np.array([9])],
     ),
 }
-BY_REFERENCE = ("running product of bytes", "lower", "no larger", "integers", "one hot by floats")
+BY_REFERENCE = (
+    "running product of bytes",
+    "lower",
+    "no larger",
+    "integers",
+    "one hot by floats",
+    "cropped and padded",
+    "a grid",
+    "a grid to the corners",
+)
 """The runtime has no kernel for these types, or rounds the aspect ratio otherwise."""
 
 WRONG = {
@@ -96,6 +118,7 @@ WRONG = {
     "nearest by scales": [IMAGE, np.float32([1, 1, 1.7, 0.5])],
     "linear by sizes": [IMAGE, np.array([9, 4])],
     "antialias": [IMAGE, np.float32([1, 1, np.nan, 0.8])],
+    "cropped and padded": [X, np.array([6, 3])],
 }
 
 

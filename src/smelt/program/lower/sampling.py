@@ -15,6 +15,7 @@ import onnx_ir as ir
 from smelt.program.lower.arrays import Array, Steps
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.convolution import window_attributes
+from smelt.program.lower.movement_at_run_time import is_told_by_data, size_to_find
 from smelt.program.lower.registry import lowers
 from smelt.program.lower.sampler import NARROW, Sampler, Tap, around, within
 
@@ -209,9 +210,12 @@ def _window_places(
 
 @lowers("AffineGrid")
 def affine_grid(cx: ProgramBuilder, node: ir.Node) -> None:
-    """theta [N, r, r + 1] times the places of an image of the constant size, from -1 to 1."""
+    """theta [N, r, r + 1] times the places of an image of a size, from -1 to 1."""
     m = Steps(cx)
     theta = m.array(node.inputs[0])
+    if is_told_by_data(cx, node, [1]):
+        _grid_at_run_time(m, node, theta)
+        return
     size = cx.ints(node, "size", 1)
     batch, rank, _ = m.sizes(theta)
     if size is None or len(size) != rank + 2 or size[0] != batch:
@@ -226,3 +230,34 @@ def affine_grid(cx: ProgramBuilder, node: ir.Node) -> None:
     wide = ir.DataType.FLOAT if theta.dtype in NARROW else theta.dtype
     grid = m.dot("nij,jp->npi", theta.cast(wide), m.constant(points, wide))
     m.give(node.outputs[0], grid.cast(theta.dtype).reshape(batch, *places, rank))
+
+
+def _grid_at_run_time(m: Steps, node: ir.Node, theta: Array) -> None:
+    """Sums of one line of places an axis, each times its column of theta."""
+    batch, rank, _ = m.sizes(theta)
+    wanted, wide = m.array(node.inputs[1]), ir.DataType.DOUBLE
+    if wanted.shape != (rank + 2,):
+        raise m.cx.refuse("the size does not fit theta")
+    lines = []
+    for axis in range(rank):
+        count = wanted.rows(axis + 2, axis + 3, 0).reshape().cast(wide)
+        after = size_to_find(m.cx, node.outputs[0], axis + 1)
+        places = m.numbers_below(count, after, node.outputs[0])
+        if node.attributes.get_int("align_corners", 0):
+            line = places * 2 / m.op("Max", count - 1, 1) - 1
+        else:
+            line = (places * 2 + 1) / count - 1
+        lines.append(line.reshape(after, *[1] * (rank - 1 - axis)))
+    matrix, columns = theta.cast(wide), []
+    for row in range(rank):
+        factors = [
+            matrix.rows(row, row + 1, 1).rows(i, i + 1, 2).reshape(batch, *[1] * rank)
+            for i in range(rank + 1)
+        ]
+        total = factors[rank]
+        for factor, line in zip(factors, reversed(lines), strict=False):
+            total = total + factor * line
+        columns.append(total.reshape(*total.shape, 1))
+    shape = (*columns[0].shape[:-1], rank)
+    grid = m.emit("Concat", columns, shape, axis=rank + 1)
+    m.give(node.outputs[0], grid.cast(theta.dtype))
