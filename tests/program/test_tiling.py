@@ -300,7 +300,7 @@ def test_a_long_sum_in_parts(budget: int) -> None:
     x, w = inputs_of(program)
     staged = plan_staged(tiled, Memory("dram"), Memory("sram", 2 * budget)).program
     for one in (tiled, staged):
-        np.testing.assert_allclose(run(one, x, w)[0], x @ w, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(run(one, x, w)[0], x @ w, rtol=1e-4, atol=3e-4)
     stages = [i.attributes.get(STAGE) for i in dots]
     assert set(stages) == ({None} if budget == 40000 else {"first", "middle", "last"})
 

@@ -114,12 +114,14 @@ def _missing(dims: Sequence[int], step: Step) -> tuple[int, ...]:
 
 def diagonal(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
     """A view of the elements of ``x`` where dims that become one dim are at equal places."""
-    count = max(axes) + 1
-    shape, strides = [0] * count, [0] * count
-    for axis, size, stride in zip(axes, x.shape, x.strides, strict=True):
-        shape[axis] = size
-        strides[axis] += stride
-    return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=False)
+    left = list(axes)
+    for dim in sorted(set(left)):
+        while left.count(dim) > 1:
+            first = left.index(dim)
+            second = left.index(dim, first + 1)
+            x = x.diagonal(0, first, second)  # which comes last
+            left = [*left[:first], *left[first + 1 : second], *left[second + 1 :], dim]
+    return x.transpose([left.index(dim) for dim in range(len(left))])
 
 
 def _numbers(step: Step) -> dict[str, tuple[int, ...]]:
