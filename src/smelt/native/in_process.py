@@ -15,6 +15,7 @@ from smelt.native.kernels.blas import binding
 from smelt.native.memory import allocate
 from smelt.native.sharing import PARALLEL_FOR, task, task_value
 from smelt.native.unit import Unit
+from smelt.native.vector_math import VECTOR_MATH
 from smelt.program.instruction import Program
 
 PREFIX = "smelt"
@@ -63,7 +64,7 @@ def source_of(program: Program, parts: int = 1) -> Source:
     ]
     run = "\n    ".join([f"{SIGNATURE}\n{{", *body]) + "\n}\n"
     functions = (unit.support, unit.tests, unit.functions)
-    texts = [HEAD, *(text for each in functions for text in each.values())]
+    texts = [HEAD, VECTOR_MATH, *(text for each in functions for text in each.values())]
     if shared:
         texts += [_threads(parts, unit), *unit.part_functions.values()]
     texts += [run, binding(unit.support)]

@@ -8,10 +8,12 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +42,7 @@ TIME_LIMIT = 600.0
 
 
 def compiler_command() -> list[str]:
-    """The C compiler as a command: ``$CC``, or else cc, gcc or clang.
+    """The C compiler as a command: ``$CC``, or else cc, gcc or clang, or the one in ``ziglang``.
 
     Raises UsageError E661 if there is none.
     """
@@ -48,11 +50,13 @@ def compiler_command() -> list[str]:
     for command in [given] if given else [["cc"], ["gcc"], ["clang"]]:
         if shutil.which(command[0]):
             return command
+    if not given and find_spec("ziglang") is not None:
+        return [sys.executable, "-m", "ziglang", "cc"]
     raise UsageError(
         "E661",
         f"there is no C compiler {given[0]!r}" if given else "there is no C compiler",
         why="running a compiled model on this machine builds it first",
-        fix="install gcc or clang, or name a compiler in the environment variable CC",
+        fix="install gcc, clang or smelt[host-cc], or name one in the environment variable CC",
     )
 
 

@@ -20,11 +20,14 @@ from smelt.runtime.c_library import compiler_command
 TIME_LIMIT = 120.0
 """Seconds that the compiler may take for one program."""
 
-FLAGS = ("-std=gnu11", "-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-w")
+FLAGS = ("-std=gnu11", "-O2", "-ftree-vectorize", "-w")
 FLOATS = ("-fno-math-errno", "-fno-trapping-math")
 """They keep NaN, infinities and the order of operations."""
 
-CONTRACT = {"gcc": "-ffp-contract=fast", "clang": "-ffp-contract=on"}
+OWN = {
+    "gcc": ("-fvect-cost-model=dynamic", "-ffp-contract=fast"),
+    "clang": ("-ffp-contract=on",),
+}
 """One rounding for a product and a sum; clang does so within a statement, which is enough."""
 
 CPU_FLAGS = {"x86_64": ("-march=native",), "aarch64": ("-mcpu=native",), "arm64": ("-mcpu=native",)}
@@ -76,7 +79,7 @@ def toolchain(chosen: str | None = None) -> Toolchain:
     command = compiler_command()
     _, version = _run([*command, "--version"], Path.cwd(), 10.0)
     kind = "clang" if "clang" in version else "gcc"
-    flags = (*FLAGS, *FLOATS, CONTRACT[kind], *CPU_FLAGS.get(platform.machine(), ()))
+    flags = (*FLAGS, *FLOATS, *OWN[kind], *CPU_FLAGS.get(platform.machine(), ()))
     return Toolchain(tuple(command), f"{shutil.which(command[0])} {version}", flags)
 
 
