@@ -124,6 +124,32 @@ def test_a_bias_of_four_dims_is_taken_along(monkeypatch: pytest.MonkeyPatch) -> 
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 
+CAPPED = (
+    "g (float[{b},{t},64] q, float[{b},{s},32] k, float[{b},{s},32] v) => (float[{b},{t},64] y)"
+)
+
+
+def test_a_capped_attention_with_shared_heads_is_spelled_where_it_has_many_scores() -> None:
+    said = (
+        "Attention<q_num_heads = 4, kv_num_heads = 2, softcap = 30.0, is_causal = 1, scale = 0.2>"
+    )
+    for b, t, s, spelled in ((2, 128, 128, True), ("B", 128, "S", True), (1, 1, "S", False)):
+        head = CAPPED.format(b=b, t=t, s=s)
+        source = text.parse(f"{head} {{ y = {said}(q, k, v) }}")
+        made = smelt.compile(source, target=ort).model
+        assert ("Tanh" in _names(made)) == spelled
+        given = random_inputs(source, {"B": 1, "S": 7})
+        (result,), (expected,) = OnnxRuntime(made)(*given), OnnxRuntime(source)(*given)
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_one_without_a_cap_is_no_near_miss() -> None:
+    head = CAPPED.format(b=2, t=128, s=128)
+    source = text.parse(f"{head} {{ y = Attention<q_num_heads = 4, kv_num_heads = 2>(q, k, v) }}")
+    misses = smelt.compile(source, target=ort).report["select"]["near_misses"]
+    assert not [miss for miss in misses if miss["rule"].startswith("capped")]
+
+
 def test_choices_can_be_kept() -> None:
     graph = f"{NORM} {{ r = Add(x, s) y = LayerNormalization(r, g, b) }}"
     for keep in ("all", "silu, residual-layer-norm"):

@@ -129,6 +129,22 @@ CACHED_ATTENTION = Choice(
     _width,
 )
 
+CAPPED_ATTENTION = Choice(
+    "capped-attention",
+    "(float[1,{heads},{rows},64] q, float[1,{heads},{keys},64] k, float[1,{heads},{keys},64] v) "
+    "=> (float[1,{heads},{rows},64] y)",
+    {
+        "Attention": "y = Attention<softcap = 50.0>(q, k, v)",
+        "Tanh": """
+            s = Constant<value_float = 0.125>() c = Constant<value_float = 50.0>()
+            m = Mul(q, s) t = Transpose<perm = [0, 1, 3, 2]>(k) r = MatMul(m, t)
+            d = Div(r, c) h = Tanh(d) n = Mul(h, c) w = Softmax(n) y = MatMul(w, v)
+        """,
+    },
+    {"rows": (1, 16, 128, 512), "keys": (16, 128, 512), "heads": (4, 12)},
+)
+"""The kernel of Attention takes the Tanh of a cap number by number, that of Tanh many at a time."""
+
 CHOICES = {
     choice.name: choice
     for choice in (
@@ -139,6 +155,7 @@ CHOICES = {
         TRANSPOSED_PRODUCT,
         ATTENTION,
         CACHED_ATTENTION,
+        CAPPED_ATTENTION,
     )
 }
 """Every choice by name."""

@@ -18,6 +18,7 @@ from smelt.ir.pattern import Op, op, var
 from smelt.ir.rule import Build, Match, Miss, Replacement, Rule
 from smelt.ir.shapes import same_dim, same_shape
 from smelt.operators.microsoft.declared import DOMAIN
+from smelt.passes.attention import expand_attention
 from smelt.targets.ort import choices
 from smelt.targets.ort.choices import Choice
 from smelt.targets.ort.costs import GAIN, Costs, Dim, default_costs, read_costs
@@ -28,7 +29,8 @@ FLOAT = ir.DataType.FLOAT
 """The element type that the table is measured in; others stay as they are."""
 
 Sizes = Mapping[str, Dim]
-SizesOf = Callable[[Match], "Sizes | Miss"]
+SizesOf = Callable[[Match], "Sizes | Miss | None"]
+"""Those of a match; a bare None for one that was never meant."""
 
 
 def rules_for(options: Options) -> Sequence[Rule]:
@@ -53,7 +55,7 @@ def _priced(costs: Costs, choice: Choice, form: str, sizes_of: SizesOf, build: B
         if any(v is not None and v.dtype not in (FLOAT, None) for v in values):
             return Miss("the costs are of float32")
         sizes = sizes_of(m)
-        if isinstance(sizes, Miss):
+        if sizes is None or isinstance(sizes, Miss):
             return sizes
         ratio = costs.ratio(choice, form, sizes)
         if ratio is None:
@@ -118,7 +120,7 @@ def _biased(form: str, approximate: str) -> Build:
     return build
 
 
-def _biased_sizes(m: Match) -> Sizes | Miss:
+def _biased_sizes(m: Match) -> Sizes | Miss | None:
     """Rows and width of the operand of the higher rank."""
     ranks = {name: len(m[name].shape or ()) for name in ("x", "b")}
     return _row_sizes(max(ranks, key=lambda name: ranks[name]))(m)
@@ -204,6 +206,28 @@ def _attention(m: Match, b: Builder) -> Replacement:
     return results if len(results) > 1 else results[0]
 
 
+def _capped_sizes(m: Match) -> Sizes | Miss | None:
+    """Of an Attention that caps its scores, with heads in an axis of their own or not."""
+    if not m.root.attributes.get_float("softcap", 0.0):
+        return None
+    q, k = m["q"].shape, m["k"].shape
+    given = m.root.attributes.get_int("q_num_heads", 0)
+    if q is None or k is None or len(q) not in (3, 4):
+        return Miss("shapes are not known")
+    heads = given or _number(q[1])
+    before = (*m.root.inputs, *(None,) * 3)[4]
+    rows, keys = _number(q[-2]), _number(k[-2])
+    if before is not None:
+        past = before.shape[2] if before.shape is not None else None
+        keys = keys + past if keys and isinstance(past, int) else None
+    batch = q[0] if isinstance(q[0], int) else 1
+    return {"rows": rows, "keys": keys, "heads": heads and heads * max(batch, 1)}
+
+
+def _capped(m: Match, b: Builder) -> Replacement:
+    return expand_attention.attention.build(m, b)
+
+
 @cache
 def _forms() -> tuple[tuple[Choice, str, Op, SizesOf, Build], ...]:
     """Each form that may take the place of what a model holds: where, at what sizes, and how."""
@@ -237,4 +261,5 @@ def _forms() -> tuple[tuple[Choice, str, Op, SizesOf, Build], ...]:
         ),
         (*(choices.ATTENTION, multi), attention, _attention_sizes(False), _attention),
         (*(choices.CACHED_ATTENTION, multi), attention, _attention_sizes(True), _attention),
+        (*(choices.CAPPED_ATTENTION, "Tanh"), attention, _capped_sizes, _capped),
     )
