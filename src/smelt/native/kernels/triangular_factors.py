@@ -1,0 +1,139 @@
+"""Triangular factors and systems, matrix by matrix: LU, Cholesky, TriangularSolve.
+
+Plain loops in the element type, for matrices of a filter or a fit, where a call of a library would
+cost more. Rows lie whole in memory, so inner loops go along them.
+"""
+
+from __future__ import annotations
+
+import math
+
+from smelt.native.kernels.kernel import FLOAT, KernelContext, Operand, kernel
+from smelt.program.run_sizes import is_empty
+
+
+def _matrix(cx: KernelContext, operand: Operand, name: str, *, constant: bool = False) -> None:
+    """Let ``name`` point to matrix ``b`` of ``operand``."""
+    word = f"const {operand.type.name} *const" if constant else f"{operand.type.name} *const"
+    rows, columns = operand.shape[-2:]
+    cx.body.line(f"{word} {name} = {operand.name} + b * {rows * columns};")
+
+
+def _batch(operand: Operand) -> int:
+    return math.prod(operand.shape[:-2])
+
+
+@kernel("smelt::Cholesky", kinds=FLOAT)
+def cholesky(cx: KernelContext) -> None:
+    """Column by column; a pivot that is not positive makes the whole triangle NaN."""
+    a, y, body, t = cx.input(0), cx.output(), cx.body, cx.type(0)
+    n, lower = a.shape[-1], cx.int("lower")
+    if is_empty(a.shape):
+        return
+
+    def at(matrix: str, i: str, j: str) -> str:
+        return f"{matrix}[{i} * {n} + {j}]" if lower else f"{matrix}[{j} * {n} + {i}]"
+
+    with body.loop("b", _batch(a)):
+        _matrix(cx, a, "m", constant=True)
+        _matrix(cx, y, "l")
+        body.line("int failed = 0;")
+        with body.loop("j", n):
+            with body.loop("i", "j"):
+                body.line(f"{at('l', 'i', 'j')} = 0;")
+            with body.loop("i", n, start="j"):
+                body.line(f"{t.name} s = {at('m', 'i', 'j')};")
+                with body.loop("k", "j"):
+                    body.line(f"s -= {at('l', 'i', 'k')} * {at('l', 'j', 'k')};")
+                body.line("failed |= i == j && !(s > 0);")
+                pivot = at("l", "j", "j")
+                body.line(f"{at('l', 'i', 'j')} = i == j ? sqrt{t.f}(s) : s / {pivot};")
+        with body.loop("j", f"(failed ? {n} : 0)"), body.loop("i", n, start="j"):
+            body.line(f"{at('l', 'i', 'j')} = NAN;")
+
+
+@kernel("smelt::LU", kinds=FLOAT)
+def lu(cx: KernelContext) -> None:
+    """Column by column, the largest element of what is left as the pivot."""
+    a, y, body, t = cx.input(0), cx.output(0), cx.body, cx.type(0)
+    pivots, order = cx.output(1), cx.output(2)
+    rows, columns = a.shape[-2:]
+    count = pivots.shape[-1]
+    with body.loop("b", _batch(a)):
+        _matrix(cx, y, "m")
+        body.line(f"{order.type.name} *const order = {order.name} + b * {rows};")
+        size = rows * columns
+        body.line(f"memcpy(m, {a.name} + b * {size}, sizeof(*m) * (size_t)({size}));")
+        with body.loop("i", rows):
+            body.line(f"order[i] = ({order.type.name})i;")
+        with body.loop("k", count):
+            body.line("ptrdiff_t p = k;")
+            with body.loop("i", rows, start="k + 1"):
+                sizes = [f"fabs{t.f}(m[{i} * {columns} + k])" for i in ("i", "p")]
+                body.line(f"p = {sizes[0]} > {sizes[1]} ? i : p;")
+            body.line(f"{pivots.name}[b * {count} + k] = ({pivots.type.name})p;")
+            with body.loop("j", f"(p != k ? {columns} : 0)"):
+                _exchange(cx, t.name, f"m[k * {columns} + j]", f"m[p * {columns} + j]")
+            with body.block(""):
+                _exchange(cx, order.type.name, "order[k]", "order[p]")
+            body.line(f"const {t.name} pivot = m[k * {columns} + k];")
+            with body.loop("i", rows, start="k + 1"):
+                below = f"m[i * {columns} + k]"
+                body.line(f"{below} = pivot != 0 ? {below} / pivot : {below};")
+                body.line(f"const {t.name} share = {below};")
+                with body.loop("j", columns, start="k + 1"):
+                    body.line(f"m[i * {columns} + j] -= share * m[k * {columns} + j];")
+
+
+def _exchange(cx: KernelContext, word: str, first: str, second: str) -> None:
+    cx.body.line(f"const {word} v = {first};")
+    cx.body.line(f"{first} = {second};")
+    cx.body.line(f"{second} = v;")
+
+
+@kernel("smelt::PivotsToPermutation", kinds=frozenset({"int"}))
+def pivots_to_permutation(cx: KernelContext) -> None:
+    """Swap after swap."""
+    pivots, y, body = cx.input(0), cx.output(), cx.body
+    swaps, count = pivots.shape[-1], y.shape[-1]
+    with body.loop("b", math.prod(pivots.shape[:-1])):
+        body.line(f"{y.type.name} *const order = {y.name} + b * {count};")
+        with body.loop("i", count):
+            body.line(f"order[i] = ({y.type.name})i;")
+        with body.loop("k", swaps):
+            body.line(f"const ptrdiff_t p = (ptrdiff_t){pivots.name}[b * {swaps} + k];")
+            with body.block(f"if (k < {count} && p >= 0 && p < {count})"):
+                _exchange(cx, y.type.name, "order[k]", "order[p]")
+
+
+@kernel("smelt::TriangularSolve", kinds=FLOAT)
+def triangular_solve(cx: KernelContext) -> None:
+    """Substitution. A system from the right is one from the left of both transposed."""
+    a, b, y, body, t = cx.input(0), cx.input(1), cx.output(), cx.body, cx.type(0)
+    n, left = a.shape[-1], bool(cx.int("left_side"))
+    columns = b.shape[-1] if left else b.shape[-2]
+    turned = bool(cx.int("transpose_a")) == left
+    lower = bool(cx.int("lower")) != turned
+
+    def of_a(i: str, k: str) -> str:
+        return f"m[{k} * {n} + {i}]" if turned else f"m[{i} * {n} + {k}]"
+
+    def of_x(i: str, j: str) -> str:
+        return f"x[{i} * {columns} + {j}]" if left else f"x[{j} * {n} + {i}]"
+
+    size = n * columns
+    with body.loop("b", _batch(a)):
+        _matrix(cx, a, "m", constant=True)
+        _matrix(cx, y, "x")
+        body.line(f"memcpy(x, {b.name} + b * {size}, sizeof(*x) * (size_t)({size}));")
+        with body.loop("r", n):
+            body.line(f"const ptrdiff_t i = {'r' if lower else f'{n} - 1 - r'};")
+            start, stop = ("0", "i") if lower else ("i + 1", str(n))
+            with body.loop("k", stop, start=start):
+                body.line(f"const {t.name} share = {of_a('i', 'k')};")
+                with body.loop("j", columns):
+                    body.line(f"{of_x('i', 'j')} -= share * {of_x('k', 'j')};")
+            if not cx.int("unit_diagonal"):
+                body.line(f"const {t.name} pivot = {of_a('i', 'i')};")
+                with body.loop("j", columns):
+                    body.line(f"{of_x('i', 'j')} /= pivot;")
