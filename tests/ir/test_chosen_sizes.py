@@ -77,7 +77,7 @@ DIVIDED = {
     ),
     "by a size that it may be no multiple of": (
         "c = Shape<start=1, end=2>(x) n = Add(b, c) d = Div(n, c)",
-        "?",
+        "floor((B + S)/S)",
     ),
     "a difference": ("n = Sub(b, eight) d = Div(n, eight)", "?"),
 }

@@ -96,8 +96,7 @@ def _is_size(element: Dim) -> bool:
 
 
 def divided(theirs: ShapeRule) -> ShapeRule:
-    """A rule for Div that divides sizes by numbers, rounded down, since none is below 0, and by
-    sizes that they are a multiple of."""
+    """A rule for Div that divides sizes by numbers and sizes, rounded down: none is below 0."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         theirs(context, node)
@@ -127,6 +126,5 @@ def _divided(dividend: Dim, divisor: Dim) -> Dim | None:
         name = divisor.value or ""
         if not (name.isidentifier() and _is_size(divisor) and _is_size(dividend)):
             return None
-        quotient = dividend // divisor
-        return None if "floor" in str(quotient) or "/" in str(quotient) else quotient
+        return dividend // divisor
     return dividend // divisor if divisor > 0 and _is_size(dividend) else None
