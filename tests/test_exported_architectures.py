@@ -26,15 +26,22 @@ QKV = "MatMul Add Split"
 ENCODER = f"Attention {AFTER} {NORM} {MLP} {NORM} {QKV}"
 GUARDED = ENCODER.replace("Attention", "Attention Where")
 GATED = "MatMul Split Sigmoid Mul Mul MatMul Add"
-ROTARY = (
-    f"Attention MatMul Add RMSNormalization {GATED} RMSNormalization "
-    "MatMul Split RotaryEmbedding RotaryEmbedding"
+ROTATED = "RotaryEmbedding RotaryEmbedding"
+ROTARY = f"Attention MatMul Add RMSNormalization {GATED} RMSNormalization MatMul Split {ROTATED}"
+GEMMA2 = (
+    "Attention MatMul RMSNormalization Add RMSNormalization MatMul Split Gelu Mul "
+    f"MatMul RMSNormalization Add RMSNormalization MatMul Split {ROTATED}"
 )
+PHI = f"Attention MatMul Add Gelu {AFTER} Add {NORM} {QKV} {ROTATED}"
+GPTJ = f"Attention MatMul MatMul Add Gelu {AFTER} Add {NORM} MatMul Split {ROTATED}"
 T5 = "Attention MatMul Add RMSNormalization MatMul Relu MatMul Add RMSNormalization MatMul Split"
 
 LAYERS: dict[str, tuple[int, str]] = {
     "bert_dynamo": (15, ENCODER),
     "bert_torchscript": (18, GUARDED),
+    "gemma2_dynamo": (30, GEMMA2),
+    "gptj_dynamo": (18, GPTJ),
+    "phi_dynamo": (20, PHI),
     "gpt2_dynamo": (11, ENCODER),
     "gpt2_masked_dynamo": (18, ENCODER),
     "gpt2_masked_torchscript": (20, GUARDED),

@@ -135,6 +135,30 @@ def test_heads_are_split_inside() -> None:
     check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))
 
 
+NORMED = (
+    "g (float[N,5,3,8] x, float[8] w, float[N,3,5,8] k) => (float[N,3,5,8] y) {{ h = Transpose<perm=[0,2,1,3]>(x) "
+    "q = RMSNormalization<axis={axis}>(h, w) y = Attention<scale=1.0>(q, k, k) }}"
+)
+
+
+@pytest.mark.parametrize("axis", [-1, 3])
+def test_heads_are_normalized_before_they_go_first(axis: int) -> None:
+    """As Gemma 3 does with queries and keys, so that an Attention can split them off inside."""
+    model = check_operators(
+        fuse_attention,
+        NORMED.format(axis=axis),
+        ["RMSNormalization", "Transpose", "Attention"],
+        modes=("normal",),
+    )
+    (norm,) = [node for node in model.graph if node.op_type == "RMSNormalization"]
+    assert norm.inputs[0] is model.graph.inputs[0]
+
+
+def test_a_norm_of_more_than_a_head_stays() -> None:
+    source = NORMED.format(axis=2).replace("float[8] w", "float[5,8] w")
+    check_unchanged(fuse_attention, source)
+
+
 ONE_HEAD = (
     "g (float[N,5,8] q0, float[N,7,8] k0, float[N,7,4] v0) => (float[N,5,4] y) "
     "<int64[4] d = {{0,1,5,8}}, int64[4] e = {{0,1,8,7}}, int64[4] f = {{0,1,7,4}}, "

@@ -12,6 +12,9 @@
     before   Attention(q: B,G*R,S,D, keys and values expanded from B,G,1,S,D and merged)
     after    Attention(q, keys and values B,G,S,D), where R queries share them
 
+    before   RMSNormalization(Transpose<perm=[0, 2, 1, 3]>(x)) of each head
+    after    Transpose<perm=[0, 2, 1, 3]>(RMSNormalization(x)), which splits off inside, too
+
 The mask is the same for all layers, so its bias is computed once; one that broadcasts to queries or
 keys is expanded, for ONNX Runtime takes no other. A Reshape splits off a single head, too, as of
 keys that all queries share. A factor of q, or of the keys, goes into s. The causal mask is
@@ -45,6 +48,7 @@ from smelt.passes.attention.attention_bias import bias_of
 from smelt.passes.attention.cached_heads import cached_heads
 from smelt.passes.attention.causal_attention import causal
 from smelt.passes.attention.grouped_heads import grouped
+from smelt.passes.attention.normed_heads import normed_heads
 from smelt.passes.attention.split_heads import rows_of
 from smelt.passes.base import rounding, rule_pass
 
@@ -205,7 +209,7 @@ def scaled_operand(m: Match, b: Builder) -> Replacement:
 fuse_attention = rule_pass(
     "fuse_attention",
     __doc__,
-    [attention, heads_inside, cached_heads, scaled_operand, causal, grouped],
+    [attention, normed_heads, heads_inside, cached_heads, scaled_operand, causal, grouped],
     exactness=rounding(32, "sums go in blocks; a score that overflows shows through a mask"),
     after=("fuse_softmax",),
 )
