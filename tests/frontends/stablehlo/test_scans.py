@@ -102,7 +102,15 @@ def written_and_read(c, x):
 
 
 @pytest.mark.parametrize(
-    "fn", [every_second, neighbours, ends_early, starts_late, written_and_read]
+    "fn",
+    [
+        neighbours,
+        ends_early,
+        *(
+            pytest.param(each, marks=pytest.mark.slow)
+            for each in (every_second, starts_late, written_and_read)
+        ),
+    ],
 )
 def test_other_loops_stay_what_they_are(fn):
     agree(fn, exported(fn, "3", "5,3"), ((3,), (5, 3)))

@@ -9,6 +9,7 @@ import numpy as np
 from jax import lax
 
 from smelt.frontends.stablehlo.divisions import divided
+from smelt.frontends.stablehlo.named import named
 from smelt.frontends.stablehlo.operation import Operation
 from smelt.frontends.stablehlo.registry import reads
 from smelt.frontends.stablehlo.scans import scanned
@@ -17,8 +18,10 @@ from smelt.frontends.stablehlo.sizes import as_array
 
 @reads("func.call")
 def _call(cx: Any, op: Operation, *operands: Any) -> Any:
-    size = divided(cx, op)
-    return cx.function(op.word("callee"), operands, op) if size is None else size
+    for known in (divided(cx, op), named(cx, op)):
+        if known is not None:
+            return known
+    return cx.function(op.word("callee"), operands, op)
 
 
 def returned_by(block: Any) -> list[Any]:

@@ -75,8 +75,8 @@ class Decomposed:
         op = Operation(view)
         element = op.element
         for each in self._possible(view.name, element):
-            pattern = written_out(each.function, each.count, op.dtype.name, len(op.shape))
-            found = pattern.matched(view.results[0], self._functions)
+            pattern = written_out(each.function, op.dtype.name, (len(op.shape),) * each.count)
+            found = pattern.matched(list(view.results), self._functions)
             if found:
                 return each.function, found
         return None

@@ -25,10 +25,10 @@ def divided(cx: Any, op: Operation) -> Any:
 
     The body of what it calls has to be the one that JAX writes.
     """
-    known = _ROUNDED_DOWN.get(op.word("callee").rstrip("_0123456789"))
+    known = _ROUNDED_DOWN.get(op.callee())
     if known is None or op.dtype not in (np.int32, np.int64) or op.shape:
         return None
-    found = written_out(known[0], 2, op.dtype.name, 0).matched(op.view.results[0], cx.functions)
+    found = written_out(known[0], op.dtype.name, (0, 0)).matched([*op.view.results], cx.functions)
     sizes = [as_sizes(cx.value(operand)) for operand in found]
     if not sizes or None in sizes:
         return None

@@ -16,6 +16,7 @@ from jax._src import core
 from jax._src.interpreters import mlir
 from jax._src.lax import lax as lax_internal
 from jax._src.lax import linalg, special, windowed_reductions
+from jax.extend.core import primitives
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
@@ -29,6 +30,7 @@ TOTAL_ORDER: Mapping[str, Callable[..., Any]] = {
 """Comparisons in which -0 lies before 0, and NaN beyond the infinities."""
 
 geqrf: Callable[..., Any] = linalg.geqrf
+threefry2x32: Callable[..., Any] = primitives.threefry2x32_p.bind
 igamma_grad_a: Callable[..., Any] = special.igamma_grad_a
 
 

@@ -43,6 +43,7 @@ DTYPES: Mapping[str, np.dtype] = {
 
 _ENUM = re.compile(r"#\w+<\w+ (\w+)>")
 _PLACE = re.compile(r'"([^"]+\.py)":(\d+)')
+_NUMBERED = re.compile(r"_\d+$")
 _NUMBER = re.compile(r"0x[0-9A-F]+|-?\d[\d.eE+-]*")
 
 
@@ -98,6 +99,10 @@ class Operation:
             return str(attribute.value)
         found = _ENUM.fullmatch(str(attribute))
         return found.group(1) if found else str(attribute)
+
+    def callee(self) -> str:
+        """The name of the function that a call calls, without the number that MLIR adds."""
+        return _NUMBERED.sub("", self.word("callee"))
 
     def entry(self, dictionary: str, name: str, default: int = 0) -> int:
         """An integer in an attribute that is a dictionary."""

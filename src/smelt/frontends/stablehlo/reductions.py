@@ -31,6 +31,8 @@ def _reduce(cx: Any, op: Operation, *operands: Any) -> Any:
         return [best(arrays[0], axes), index(arrays[0], axis, arrays[1].dtype)]
     operator = only_operator(region) if count == 1 else ""
     if operator in _REDUCTIONS and _is_neutral(operator, starts[0]):
+        if operands[0].dtype == np.bool_ and all(arrays[0].shape[axis] == 1 for axis in axes):
+            return lax.squeeze(arrays[0], axes)  # Gathers ask so if all of one index is inside.
         return _REDUCTIONS[operator](arrays[0], axes)
 
     def combined(before: Any, element: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -21,6 +22,9 @@ _OF_SIZES = {
 
 _SPREAD = {*_OF_SIZES, *_OF_SIZES.values()}
 _SAYING_NOTHING = frozenset({"callee", "mhlo.sharding", "mhlo.frontend_attributes"})
+LONGEST = 64
+"""Elements of a constant at most that is compared."""
+
 _Pairs: TypeAlias = list[tuple[Any, Any]]
 
 
@@ -40,15 +44,18 @@ def splat(value: Any) -> str:
 
 
 def unified(
-    pattern: Any, value: Any, leaves: Sequence[Any], functions: tuple[Functions, Functions]
+    patterns: Sequence[Any],
+    values: Sequence[Any],
+    leaves: Sequence[Any],
+    functions: tuple[Functions, Functions],
 ) -> list[Any]:
-    """What stands at ``leaves`` of ``pattern`` where ``value`` is computed as ``pattern`` is.
+    """What stands at ``leaves`` of ``patterns`` where ``values`` are computed as these are.
 
-    Nothing if it is not. ``functions`` are those that the one and the other call. Sizes may differ
-    and may be symbolic; a leaf is one value wherever it stands.
+    Nothing if they are not. ``functions`` are those that the one and the other call. Sizes may
+    differ and may be symbolic; a leaf is one value wherever it stands.
     """
     bound: dict[Any, Any] = {}
-    left = [(pattern, value)]
+    left = list(zip(patterns, values, strict=True))
     while left:
         ours, theirs = left.pop()
         if ours in bound:
@@ -79,6 +86,8 @@ def _operands(
     kinds = [_kind(value) for value in (ours, theirs)]
     if not kinds[0] or kinds[0] != kinds[1]:
         return None
+    if len(kinds[0]) == 1:
+        return []
     count = 1 if kinds[0][0] in _SPREAD else None
     operands = [list(owner.operands)[:count] for owner in pair]
     sizes = len(operands[1]) - len(operands[0]) if kinds[0][0] == "func.call" else 0
@@ -101,8 +110,12 @@ def _operands(
 def _kind(value: Any) -> tuple[Any, ...]:
     """What has to be equal of the operators of values that are alike; nothing if none is."""
     owner = maker(value)
-    if owner is None or owner.name == "stablehlo.constant":
+    if owner is None:
         return ()
+    if owner.name == "stablehlo.constant":
+        kind = ir.RankedTensorType(value.type)
+        is_small = kind.has_static_shape and math.prod(kind.shape) <= LONGEST
+        return (str(owner.attributes["value"]),) if is_small else ()
     told = [name for name in owner.attributes if name not in _SAYING_NOTHING]
     attributes = {name: str(owner.attributes[name]) for name in told}
     name = _OF_SIZES.get(owner.name, owner.name)

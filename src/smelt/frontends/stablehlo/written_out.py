@@ -17,32 +17,34 @@ from smelt.frontends.stablehlo.same import Functions, unified
 
 @dataclass(frozen=True)
 class Written:
-    """A function of StableHLO: its one result, its arguments and the functions that it calls.
+    """A function of StableHLO: its results, its arguments and the functions that it calls.
 
     ``module`` holds them all.
     """
 
-    result: Any
+    results: Sequence[Any]
     arguments: Sequence[Any]
     functions: Functions
     module: Any
 
-    def matched(self, value: Any, functions: Functions) -> list[Any]:
-        """The operands of this function that ``value`` is the result of, or nothing.
+    def matched(self, values: Sequence[Any], functions: Functions) -> list[Any]:
+        """The operands of this function that ``values`` are the results of, or nothing.
 
-        ``functions`` are those of the module of ``value``.
+        ``functions`` are those of the module of ``values``.
         """
-        return unified(self.result, value, self.arguments, (self.functions, functions))
+        if len(values) != len(self.results):
+            return []
+        return unified(self.results, values, self.arguments, (self.functions, functions))
 
 
 @lru_cache(maxsize=256)
-def written_out(function: Callable[..., Any], count: int, dtype: str, rank: int) -> Written:
-    """What ``function`` of ``count`` operands of ``dtype`` and ``rank`` is exported as."""
-    struct = jax.ShapeDtypeStruct((2,) * rank, dtype)
+def written_out(function: Callable[..., Any], dtype: str, ranks: tuple[int, ...]) -> Written:
+    """What ``function`` of operands of ``dtype`` and ``ranks`` is exported as."""
+    structs = [jax.ShapeDtypeStruct((2,) * rank, dtype) for rank in ranks]
     with compat.x64("64" in dtype):
-        exported = export.export(jax.jit(function), platforms=("cpu",))(*[struct] * count)
+        exported = export.export(jax.jit(function), platforms=("cpu",))(*structs)
     module = jax_names.read_module(exported)
     functions = jax_names.functions_of(module)
     block = functions["main"].regions[0].blocks[0]
-    result = list(block.operations)[-1].operation.operands[0]
-    return Written(result, list(block.arguments), functions, module)
+    results = list(list(block.operations)[-1].operation.operands)
+    return Written(results, list(block.arguments), functions, module)

@@ -1,0 +1,37 @@
+"""Functions of a module that JAX writes for a primitive and names after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from smelt.frontends.stablehlo import jax_names
+from smelt.frontends.stablehlo.operation import Operation
+from smelt.frontends.stablehlo.sizes import as_array
+from smelt.frontends.stablehlo.written_out import written_out
+
+NAMED: Mapping[str, Callable[..., Any]] = {"threefry2x32": jax_names.threefry2x32}
+"""The primitives by what their functions are called."""
+
+
+def named(cx: Any, op: Operation) -> list[Any] | None:
+    """The results of a call of such a function; None for others.
+
+    The body of what is called has to be the one that JAX writes.
+    """
+    primitive = NAMED.get(op.callee())
+    if primitive is None:
+        return None
+    ranks = tuple(ir.RankedTensorType(each.type).rank for each in _arrays(op))
+    written = written_out(primitive, op.dtype.name, ranks)
+    found = written.matched([*op.view.results], cx.functions)
+    return list(primitive(*[as_array(cx.value(each)) for each in found])) if found else None
+
+
+def _arrays(op: Operation) -> list[Any]:
+    """The operands of the type of the result; symbolic sizes come before them."""
+    element = op.element
+    kinds = [str(ir.RankedTensorType(each.type).element_type) for each in op.view.operands]
+    return [x for x, kind in zip(op.view.operands, kinds, strict=True) if kind == element]

@@ -1,0 +1,40 @@
+"""Random numbers of an exported function are drawn by the operator that they were drawn by."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export
+
+import smelt
+
+DRAWS = {
+    "uniform": lambda k: jax.random.uniform(k, (3, 5)),
+    "keys": lambda k: jax.random.split(k)[1],
+    "folded": lambda k: jax.random.fold_in(k, 7),
+    "many keys": lambda k: jax.vmap(lambda i: jax.random.fold_in(k, i))(jnp.arange(3)),
+}
+KEY = np.uint32([3, 9])
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_draw_is_one_operator(name):
+    given = export.export(jax.jit(DRAWS[name]))(jax.ShapeDtypeStruct((2,), jnp.uint32))
+    model = smelt.trace(given)
+    assert Counter(node.op_type for node in model.graph)["Threefry2x32"] == 1
+    np.testing.assert_array_equal(smelt.compile(model)(KEY)[0], DRAWS[name](KEY))
+
+
+def test_a_function_of_that_name_may_compute_something_else():
+    def threefry2x32(a, b, c, d):
+        return a ^ c, b ^ d
+
+    def draw(k):
+        return jnp.stack(jax.jit(threefry2x32)(k[0], k[1], k[1], k[0]))
+
+    given = export.export(jax.jit(draw))(jax.ShapeDtypeStruct((2,), jnp.uint32))
+    np.testing.assert_array_equal(smelt.compile(given)(KEY)[0], draw(KEY))
