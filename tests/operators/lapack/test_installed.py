@@ -13,7 +13,7 @@ from smelt import operators
 from smelt.ir import text
 from smelt.operators.registry import OPERATORS
 
-NAMES = ("ComplexEig", "ComplexSchur", "Eig", "Hessenberg", "Schur", "Tridiagonal")
+NAMES = ("ComplexEig", "ComplexSchur", "Eig", "Schur")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,4 +1,4 @@
-"""Decompositions that LAPACK computes and ONNX cannot express: operators without a body.
+"""Decompositions by LAPACK without a body of ONNX nodes.
 
 Only a target that takes them as they are has them, such as ``host``. They reach smelt as those of
 any package do, by the entry point group ``smelt.operators``; nothing here imports them.
@@ -6,6 +6,6 @@ any package do, by the entry point group ``smelt.operators``; nothing here impor
 
 from __future__ import annotations
 
-from smelt.operators.lapack import complex_matrices, eig, reductions
+from smelt.operators.lapack import complex_matrices, eig, schur
 
-OPERATORS = (*complex_matrices.OPERATORS, eig.OPERATOR, *reductions.OPERATORS)
+OPERATORS = (*complex_matrices.OPERATORS, eig.OPERATOR, schur.OPERATOR)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from smelt.operators.linalg import (
     eigh,
+    hessenberg,
     lu,
     qr,
     svd,
@@ -16,6 +17,7 @@ from smelt.operators.linalg import (
 
 OPERATORS = (
     eigh.OPERATOR,
+    *hessenberg.OPERATORS,
     *lu.OPERATORS,
     *qr.OPERATORS,
     *svd.OPERATORS,

@@ -172,10 +172,24 @@ def test_forms_that_only_the_host_has(fn, back):
     np.testing.assert_allclose(back(*host(fn, SQUARE[0])), SQUARE[0], atol=1e-4)
 
 
-@pytest.mark.parametrize("fn", [sl.schur, sl.hessenberg, lax.linalg.tridiagonal])
-def test_plain_onnx_refuses_them(fn):
+def test_the_form_of_hessenberg_multiplies_back_in_plain_onnx():
+    h, q = onnx(lambda a: sl.hessenberg(a, calc_q=True), SQUARE[0])
+    np.testing.assert_allclose(q @ h @ q.T, SQUARE[0], atol=1e-5)
+    np.testing.assert_array_equal(np.tril(h, -2), 0)
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_a_tridiagonal_form_in_plain_onnx_is_that_of_jax(lower):
+    def fn(a):
+        return lax.linalg.tridiagonal(a, lower=lower)
+
+    for ours, theirs in zip(onnx(fn, POSITIVE), fn(POSITIVE), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_plain_onnx_refuses_the_form_of_schur():
     with pytest.raises(smelt.SmeltError) as caught:
-        smelt.compile(fn, "f32[3,3]", target="onnx")
+        smelt.compile(sl.schur, "f32[3,3]", target="onnx")
     assert caught.value.code == "E201"
     assert "choose another target" in str(caught.value)
 

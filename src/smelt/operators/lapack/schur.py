@@ -1,0 +1,50 @@
+"""``smelt.Schur``: the real form of Schur of general matrices, by LAPACK, without a body.
+
+It needs shifted QR steps that deflate block by block; a target must have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
+from smelt.operators.linalg.batches import check_square, each
+
+
+def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
+    """The type of ``a``, for the form and for the vectors."""
+    (a,) = inputs
+    if a is None:
+        raise ValueError("Schur takes one operand")
+    check_square(a, "Schur")
+    return [Result(a.dtype, a.shape)] * 2
+
+
+def reference(inputs: Given, attributes: Attributes) -> Computed:
+    """``gees`` of LAPACK, in real form; NaN for what is not finite."""
+    from scipy.linalg import schur
+
+    (a,) = inputs
+    assert a is not None
+
+    def decompose(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
+        if not np.isfinite(matrix).all():
+            return (np.full_like(matrix, np.nan),) * 2
+        form, vectors = schur(matrix, output="real")
+        return form, vectors
+
+    return each(decompose, (a.shape[-2:],) * 2, (a.dtype,) * 2, (a,), (2,))
+
+
+OPERATOR = Operator(
+    domain="smelt",
+    name="Schur",
+    summary="Real form of Schur, and its vectors",
+    inputs=("a",),
+    outputs=("form", "vectors"),
+    infer=infer,
+    reference=reference,
+)

@@ -1,0 +1,165 @@
+"""``smelt.Hessenberg`` and ``smelt.Tridiagonal``: reduction by reflections, packed as LAPACK packs.
+
+``Hessenberg`` reflects ``a`` [..., n, n] from both sides to zeros below its first subdiagonal; the
+vectors of the reflections ``I - tau v v^T`` lie where the zeros are. A symmetric matrix becomes
+tridiagonal so. ``Tridiagonal`` reads one triangle, and leaves the other as it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.shapes import Dim
+from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
+from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.linalg.batches import check_square, each
+from smelt.operators.linalg.matrices import (
+    column,
+    count_to,
+    filled,
+    in_double,
+    ints,
+    places,
+    product,
+    size,
+    total,
+    transposed,
+)
+from smelt.operators.linalg.qr import ints_scalar, reflection
+
+BACKWARD = -(2**63)
+"""The end of a Slice that goes backward through the first element."""
+
+
+def _infer(name: str, shapes: Callable[[Dim, Dim], list[list[Dim]]]) -> Callable[..., list[Result]]:
+    """The rule of an operator on square matrices, from the shapes of its results."""
+
+    def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
+        (a,) = inputs
+        if a is None:
+            raise ValueError(f"{name} takes one operand")
+        check_square(a, name)
+        if a.shape is None:
+            return [Result(a.dtype, None) for _ in shapes(1, 1)]
+        *batch, _, n = a.shape.dims
+        less = (
+            max(n - 1, 0) if isinstance(n, int) else ir.SymbolicDim(n.value and f"max({n} - 1, 0)")
+        )
+        return [Result(a.dtype, ir.Shape([*batch, *dims])) for dims in shapes(n, less)]
+
+    return infer
+
+
+def hessenberg_reference(inputs: Given, attributes: Attributes) -> Computed:
+    """``gehrd`` of LAPACK."""
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    (a,) = inputs
+    assert a is not None
+    n = a.shape[-1]
+    (gehrd,) = get_lapack_funcs(("gehrd",), dtype=a.dtype)
+
+    def reduce(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
+        packed, taus, _ = gehrd(matrix)
+        return packed, taus[: n - 1]
+
+    return each(reduce, ((n, n), (max(n - 1, 0),)), (a.dtype,) * 2, (a,), (2,))
+
+
+def tridiagonal_reference(inputs: Given, attributes: Attributes) -> Computed:
+    """``sytrd`` of LAPACK."""
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    (a,) = inputs
+    assert a is not None
+    n, lower = a.shape[-1], attributes["lower"]
+    (sytrd,) = get_lapack_funcs(("sytrd",), dtype=a.dtype)
+
+    def reduce(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
+        return tuple(sytrd(matrix, lower=lower)[:4])
+
+    less = (max(n - 1, 0),)
+    return each(reduce, ((n, n), (n,), less, less), (a.dtype,) * 4, (a,), (2,))
+
+
+def hessenberg_steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
+    """Reflection by reflection."""
+    return reduced(m, a)
+
+
+def tridiagonal_steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
+    """The form of Hessenberg of the symmetric matrix; the upper triangle is read from its end."""
+    lower = bool(attributes["lower"])
+    given = a if lower else _backward(m, a, -2, -1)
+    r, c = places(m, given)
+    triangle = m.where(r >= c, given, 0.0)
+    mirrored = transposed(m, m.where(m.equal(r, c), 0.0, triangle))
+    reduced_to, taus = reduced(m, triangle + mirrored)
+    packed = m.where(r >= c, reduced_to, given)
+    count = m.op("Unsqueeze", size(m, taus, -1), ints(m, 0))
+    diagonal = total(m, m.where(m.equal(r, c), packed, 0.0), -2)
+    side = total(m, m.where(m.equal(r, c + 1), packed, 0.0), -2)
+    side = m.op("Slice", side, ints(m, 0), count, ints(m, -1))
+    rows = [m.op("Squeeze", each_row, ints(m, -2)) for each_row in (diagonal, side)]
+    if lower:
+        return packed, *rows, taus
+    return _backward(m, packed, -2, -1), *(_backward(m, row, -1) for row in (*rows, taus))
+
+
+def reduced(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor]:
+    """The packed form of Hessenberg, and one tau for each column but the last."""
+    r, c = places(m, a)
+    count = m.op("Max", size(m, a, -1) - 1, ints_scalar(m, 0))
+    taus = m.op("Squeeze", filled(m, a, ints_scalar(m, 1), count, 0.0), ints(m, -2))
+    indexes = count_to(m, count)
+
+    def step(k: Tensor, a: Tensor, taus: Tensor) -> tuple[Tensor, ...]:
+        x = column(m, a, k)
+        vector, tau, beta = reflection(m, m.where(r > k, x, 0.0), r, k + 1)
+        # Columns up to k hold vectors already, which no reflection may touch.
+        open_part = m.where(c > k, a, 0.0)
+        right = open_part - tau * product(m, open_part, vector) * transposed(m, vector)
+        both = right - tau * vector * product(m, transposed(m, vector), right)
+        new = m.where(m.equal(r, k + 1), beta, m.where(r > k + 1, vector, x))
+        a = m.where(c > k, both, m.where(m.equal(c, k), new, a))
+        flat = m.op("Squeeze", tau, ints(m, -1))
+        return a, m.where(m.equal(indexes, k), flat, taus)
+
+    a, taus = m.repeat(count, step, (a, taus))
+    return a, taus
+
+
+def _backward(m: Nodes, a: Tensor, *axes: int) -> Tensor:
+    """``a`` with the order along ``axes`` reversed."""
+    starts, ends = ints(m, *[-1] * len(axes)), ints(m, *[BACKWARD] * len(axes))
+    return m.op("Slice", a, starts, ends, ints(m, *axes), starts)
+
+
+OPERATORS = (
+    Operator(
+        domain="smelt",
+        name="Hessenberg",
+        summary="Form of Hessenberg, packed with its reflections",
+        inputs=("a",),
+        outputs=("packed", "taus"),
+        infer=_infer("Hessenberg", lambda n, less: [[n, n], [less]]),
+        reference=hessenberg_reference,
+        body=in_double(hessenberg_steps),
+        opset=18,
+    ),
+    Operator(
+        domain="smelt",
+        name="Tridiagonal",
+        summary="Tridiagonal form of symmetric matrices, packed with its reflections",
+        inputs=("a",),
+        outputs=("packed", "diagonal", "side", "taus"),
+        attributes=(Attribute("lower", ir.AttributeType.INT, 1),),
+        infer=_infer("Tridiagonal", lambda n, less: [[n, n], [n], [less], [less]]),
+        reference=tridiagonal_reference,
+        body=in_double(tridiagonal_steps),
+        opset=18,
+    ),
+)
