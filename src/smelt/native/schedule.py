@@ -115,9 +115,11 @@ def _scheduled(program: Program, enough: int) -> Program:
 
 
 def computes(model: ir.Model, node: ir.Node) -> bool:
-    """True if there are kernels for ``node`` as it stands, or if its sizes are open."""
+    """True if there are kernels for ``node`` as it stands, or may be, once its sizes are known."""
     try:
         program = lower_alone(model, node, is_computed)
+        if any("::" in step.op and kernel_of(step.op) is None for step in program.instructions):
+            return False  # an operator of another domain, which is lowered to nothing else
         if not is_static(program) or any(slot.dtype not in C_TYPES for slot in program.slots):
             return True
         widen(program)

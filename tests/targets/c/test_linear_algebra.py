@@ -76,3 +76,13 @@ def test_as_jax(name: str, dtype: str) -> None:
 @pytest.mark.parametrize("name", BATCHED)
 def test_of_any_size(name: str, shape: tuple[int, ...]) -> None:
     check(name, shape, "float32")
+
+
+@pytest.mark.parametrize("name", ["solve", pytest.param("qr", marks=pytest.mark.slow)])
+def test_at_sizes_that_each_run_tells(name: str) -> None:
+    artifact = smelt.compile(FUNCTIONS[name], "f32[N,N]", target="c", dims={"N": (1, 6)})
+    for size in (1, 2, 6):
+        given = np.random.default_rng(size).standard_normal((size, size)).astype(np.float32)
+        wanted = jax.tree.leaves(FUNCTIONS[name](jnp.asarray(given)))
+        for got, want in zip(artifact(given), wanted, strict=True):
+            np.testing.assert_allclose(got, np.asarray(want), rtol=2e-4, atol=2e-4)
