@@ -193,7 +193,7 @@ def test_all_that_does_not_fit_is_listed(abstract, variables):
         smelt.fill_weights(abstract, arrays)
     assert caught.value.code == "E340"
     text = str(caught.value)
-    assert "it lacks params_layers_2_bias" in text
+    assert "it lacks params_layers_2_bias (perhaps params.layers_2.gamma)" in text
     assert "it has beside them params.layers_2.gamma" in text
     assert "params_layers_0_kernel is float[8,16] in the model and float[16,8] there" in text
     assert "params_layers_2_kernel is float[16,4] in the model and float16[16,4] there" in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeAlias
 
@@ -40,9 +41,10 @@ def fill_weights(
     over what the model has no weight for. A filled model optimizes further: what hung on numbers
     can be folded now.
 
-    Raises InvalidModel E340, which lists names that are missing, names that the model does not
-    have and weights of another shape or element type; E341 for an unreadable checkpoint;
-    UsageError E609 if there is none, and E115 if no weight waits for numbers.
+    Raises InvalidModel E340, which lists names that are missing, with the nearest of the others,
+    names that the model does not have and weights of another shape or element type; E341 for an
+    unreadable checkpoint; UsageError E609 if there is none, and E115 if no weight waits for
+    numbers.
     """
     waiting = absent_weights(model)
     if not waiting:
@@ -125,7 +127,7 @@ def _problems(
     tensors: Mapping[str, ir.TensorProtocol],
     extra: Sequence[str],
 ) -> list[str]:
-    missing = [name for name in waiting if name not in found]
+    missing = _with_nearest([name for name in waiting if name not in found], found, tensors)
     unlike = [
         f"{name} is {_wanted(value)} in the model and {_type(tensors[found[name]])} there"
         for name, value in waiting.items()
@@ -133,6 +135,18 @@ def _problems(
     ]
     kinds = (("it lacks", missing), ("it has beside them", extra), ("types differ:", unlike))
     return [f"{what} {_listed(names)}" for what, names in kinds if names]
+
+
+def _with_nearest(
+    missing: Sequence[str], found: Mapping[str, str], tensors: Iterable[str]
+) -> list[str]:
+    """``missing`` names, those that are shown with the nearest name that no weight has."""
+    free = {plain(name): name for name in sorted(set(tensors) - set(found.values()))}
+    shown: list[str] = []
+    for name in missing[:SHOWN]:
+        near = get_close_matches(plain(name), free, n=1)
+        shown.append(f"{name} (perhaps {free[near[0]]})" if near else name)
+    return [*shown, *missing[SHOWN:]]
 
 
 def _wanted(value: ir.Value) -> str:
