@@ -248,7 +248,7 @@ CODES: Mapping[str, ErrorCode] = {
     "E661": ErrorCode(
         "no C compiler",
         "To run a compiled model on this machine it is built first.",
-        "install gcc or clang, or name one in the environment variable CC",
+        "install gcc, clang or smelt[host-cc], or name one in the environment variable CC",
     ),
     "E662": ErrorCode(
         "no table of costs",
