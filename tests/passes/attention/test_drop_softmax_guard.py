@@ -105,12 +105,16 @@ def test_rows_without_keys_are_zeros(name: str) -> None:
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("rows", [1, 2], ids=["its own keys", "keys for two heads"])
 @pytest.mark.parametrize("sizes", ["2,12", "2,1,12"])
 @pytest.mark.parametrize("name", ["a mask for each batch", "what it hides"])
-def test_heads_of_one_query_are_merged_by_a_reshape(name: str, sizes: str) -> None:
+def test_heads_of_one_query_are_merged_by_a_reshape(name: str, sizes: str, rows: int) -> None:
+    """Heads that share keys stand as rows, as a cache with grouped queries leaves them."""
+    sizes = sizes.replace("12", str(12 * rows))
     before = (
         MASKS[name]
         .replace("5,", "1,")
+        .replace("float[2,3,1,8] q", f"float[2,3,{rows},8] q")
         .replace("h = Transpose<perm=[0,2,1,3]>(o)", "")
         .replace("Reshape(h, r)", "Reshape(o, r)")
         .replace("float[2,1,12] y", f"float[{sizes}] y")
@@ -120,7 +124,7 @@ def test_heads_of_one_query_are_merged_by_a_reshape(name: str, sizes: str) -> No
     model = optimize(source, pipeline="const-elimination,drop-softmax-guard")
     assert [node.op_type for node in model.graph][-1] == "Where"
     rng = np.random.default_rng(0)
-    shapes = ((2, 3, 1, 8), (2, 3, 8, 7), (2, 3, 7, 4))
+    shapes = ((2, 3, rows, 8), (2, 3, 8, 7), (2, 3, 7, 4))
     arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
     mask = np.zeros((2, 1, 1, 7), np.bool_)
     mask[0] = True
@@ -128,6 +132,18 @@ def test_heads_of_one_query_are_merged_by_a_reshape(name: str, sizes: str) -> No
         expected, got = run(source, [*arrays, given])[0], run(model, [*arrays, given])[0]
         assert (expected == 0).all(-1).any()
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_rows_that_are_masked_apart_are_merged_by_no_reshape() -> None:
+    source = (
+        MASKS["a mask for each batch"]
+        .replace("h = Transpose<perm=[0,2,1,3]>(o)", "")
+        .replace("Reshape(h, r)", "Reshape(o, r)")
+        .replace("float[2,5,12] y", "float[2,1,60] y")
+        .replace("int64[3] r = {2,5,12}", "int64[3] r = {2,1,60}")
+    )
+    model = optimize(text.parse(source, 20), pipeline="const-elimination,drop-softmax-guard")
+    assert "IsNaN" in [node.op_type for node in model.graph]
 
 
 def test_a_mask_that_differs_between_heads_keeps_the_guard() -> None:

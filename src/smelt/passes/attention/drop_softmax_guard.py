@@ -8,9 +8,9 @@
     after    p = Softmax(scores + Where(mask, 0, low)); y = MatMul(p, v);
              Where(any key of the row, Reshape(Transpose(y)), 0)
 
-Of one query, a Reshape alone merges heads. A row of weights is NaN where all its keys are hidden,
-or where a score is no finite number. Which rows of a mask hide all keys is the same for all layers,
-so it is computed once.
+Of one query, a Reshape alone merges heads, also those that share keys and stand as its rows. A row
+of weights is NaN where all its keys are hidden, or where a score is no finite number. Which rows of
+a mask hide all keys is the same for all layers, so it is computed once.
 
 Needs    (1) a Softmax of float32 over the last dim; (2) without a mask, a product, scaled or not,
          with at most a bias that leaves each row a key: a constant, or a choice between finite
@@ -74,7 +74,8 @@ def guard_of_mask(m: Match, b: Builder) -> Replacement:
     scores, choice = found
     if m.opset < BOOLS:  # needs 3
         return Miss(f"ReduceMax takes bools from opset {BOOLS} on", opset=BOOLS)
-    mask, rank = choice.inputs[0], _rank_of_merged(m)
+    mask = choice.inputs[0]
+    rank = _rank_of_merged(m, mask)
     if mask is None or rank is None or not _is_for_all_heads(mask):  # needs 4
         return Miss("the mask differs between heads, or heads are not merged")
     against = m.replaces(walk)
@@ -91,17 +92,24 @@ def guard_of_mask(m: Match, b: Builder) -> Replacement:
     return b.op("Where", *_rows(b, mask, merged, rank, hides=numbers[0] is low))
 
 
-def _rank_of_merged(m: Match) -> int | None:
-    """The rank of B,S,H*D, or of B,H*D for one query; None if the result is neither."""
+def _rank_of_merged(m: Match, mask: ir.Value | None) -> int | None:
+    """The rank of B,S,H*D, or of B,H*D for one query; None if the result is neither.
+
+    Heads that share keys may stand as queries of theirs, B,G,R,D, under a mask for all queries.
+    """
     shape, product = m.root.outputs[0].shape, m["product"].shape
     if shape is None or product is None or len(product) != 4:
         return None
     if m.get("moved") is not None:
         return 3 if len(shape) == 3 else None
     heads, queries, size = product.dims[1:]
-    if queries != 1 or not isinstance(heads, int) or not isinstance(size, int):
+    for_all = mask is not None and mask.shape is not None and mask.shape[-2] == 1
+    if not isinstance(queries, int) or not (queries == 1 or for_all):
         return None
-    merged = [[product[0], heads * size], [product[0], 1, heads * size]]
+    if not isinstance(heads, int) or not isinstance(size, int):
+        return None
+    width = heads * queries * size
+    merged = [[product[0], width], [product[0], 1, width]]
     for dims in merged:
         if len(dims) == len(shape) and all(map(same_dim, dims, shape)):
             return len(dims)
