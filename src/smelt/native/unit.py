@@ -110,6 +110,12 @@ class Unit:
         assert kernel is not None  # the schedule phase refused all others
         emit(kernel, cx)
         cx.take_sizes()
+        name, arguments = self._written(step, cx)
+        self._support(cx)
+        self._call(step, cx, name, arguments)
+
+    def _written(self, step: int, cx: KernelContext) -> tuple[str, list[str]]:
+        """The function that a kernel wrote, and the arguments of its call."""
         body = cx.body.text()
         used = [name for name in cx.parameters if re.search(rf"\b{name}\b", body)]
         arguments = [self._argument(step, cx, *cx.arguments[name]) for name in used]
@@ -125,12 +131,20 @@ class Unit:
         signature = ", ".join(declared) or "void"
         end = "    return 0;\n" if cx.fails else ""
         text = f"({signature})\n{{\n{body}{end}}}\n"
-        name = self._function(instruction, text, rounds_each=cx.rounds_each, fails=cx.fails)
+        name = self._function(cx.instruction, text, rounds_each=cx.rounds_each, fails=cx.fails)
+        return name, arguments
+
+    def _support(self, cx: KernelContext) -> None:
+        """Keep what the function calls, and what is to be true before a run."""
         required = {function for function, _ in cx.requirements}
         for support, text in cx.support.items():
             (self.tests if support in required else self.support).setdefault(support, text)
         for function, position in cx.requirements:
-            self.checks.append(f"!{function}({self._pointer(instruction.inputs[position])})")
+            self.checks.append(f"!{function}({self._pointer(cx.instruction.inputs[position])})")
+
+    def _call(self, step: int, cx: KernelContext, name: str, arguments: list[str]) -> None:
+        """The line of a run that calls the function, by parts if it is cut into some."""
+        instruction = cx.instruction
         ops = " ".join([instruction.op, *(step.op for step in instruction.finish)])
         what = comment(f"{ops} {instruction.origin}")
         call = f"{name}({', '.join(arguments)})"

@@ -124,11 +124,7 @@ def loop(cx: KernelContext) -> None:
         outputs = ["&going"] if counted else []
         if counted:
             body.line("const uint8_t before = going;")
-        offset = 0
-        left = []
-        for state in kept:
-            left.append(f"{cx.scratch(BYTE)} + {offset}" if _nbytes(state) else state.name)
-            offset += _aligned(highest(_nbytes(state)))
+        left = _places_of_states(cx, kept)
         outputs += left
         outputs += [_row(cx, row, back, trip) for row, back in zip(results, writes, strict=True)]
         _call(cx, 0, inputs, outputs)
@@ -137,6 +133,15 @@ def loop(cx: KernelContext) -> None:
                 body.line(f"memcpy({state.name}, {made}, {as_bytes(_nbytes(state))});")
     if finds:
         cx.settle(results[0].shape[0], "done")
+
+
+def _places_of_states(cx: KernelContext, states: Sequence[Operand]) -> list[str]:
+    """Where an iteration leaves each state, until it is copied over the one before."""
+    places, offset = [], 0
+    for state in states:
+        places.append(f"{cx.scratch(BYTE)} + {offset}" if _nbytes(state) else state.name)
+        offset += _aligned(highest(_nbytes(state)))
+    return places
 
 
 def _trip(cx: KernelContext, rows: Sequence[Operand]) -> str:

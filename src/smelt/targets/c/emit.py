@@ -53,9 +53,36 @@ def emit(plan: CPlan) -> Artifact:
     )
     weights = list(unit.weights.values())
     plan.facts["weights_bytes"] = sum(weight.array.nbytes for weight in weights)
-    functions = [*unit.support.values(), *unit.functions.values(), *unit.part_functions.values()]
     data = blob(weights) if in_blob else b""
-    fields = {
+    fields = _fields(plan, unit, form, len(data))
+    templates = {
+        f"{options.name}.h": "header.h.j2",
+        f"{options.name}.c": "source.c.j2",
+        f"{options.name}_weights.h": "weights.h.j2",
+    }
+    if form != "bin":
+        templates[f"{options.name}_weights.c"] = "weights.c.j2"
+    templates |= project_files(options)
+    files = {name: _frame(template, fields) for name, template in templates.items()}
+    if in_blob:
+        files[f"{options.name}{BLOBS[form]}"] = data
+    built = {name: text for name, text in files.items() if name not in project_files(options)}
+    interface = interface_file.to_json(options.name, plan.model, program, built)
+    files[f"{options.name}.json"] = interface
+    kernels = kernel_report(largest(program))
+    plan.facts["macs"] = sum(kernel["macs"] for kernel in kernels)
+    named = {step: function for step, (_, function) in unit.called.items()}
+    files[report_file.FILE] = report_file.to_json(options.name, memory, plan.facts, kernels, named)
+    report = {"memory": memory.to_json(), "kernels": kernels, **plan.facts}
+    return Artifact("c", plan.model, files, plan, report, _loader(options, plan, files))
+
+
+def _fields(plan: CPlan, unit: Unit, form: str, blob_bytes: int) -> dict[str, object]:
+    """What the templates of the files ask for, by name."""
+    options: Options = plan.options
+    program, memory = plan.steps, plan.memory
+    functions = [*unit.support.values(), *unit.functions.values(), *unit.part_functions.values()]
+    return {
         "name": options.name,
         "upper": options.name.upper(),
         "title": comment(program.name),
@@ -68,10 +95,10 @@ def emit(plan: CPlan) -> Artifact:
         "outputs": ports(program, program.outputs),
         "arena_bytes": max(memory.arena_bytes, memory.alignment),
         "alignment": memory.alignment,
-        "weights": weights,
+        "weights": list(unit.weights.values()),
         "form": form,
-        "in_blob": in_blob,
-        "blob_bytes": len(data),
+        "in_blob": form in BLOBS,
+        "blob_bytes": blob_bytes,
         "blob_alignment": BLOB_ALIGNMENT,
         "p2align": BLOB_ALIGNMENT.bit_length() - 1,
         "functions": functions,
@@ -96,26 +123,6 @@ def emit(plan: CPlan) -> Artifact:
         "step_count": len(program.instructions),
         "timed": options.profile and bool(unit.called),
     }
-    templates = {
-        f"{options.name}.h": "header.h.j2",
-        f"{options.name}.c": "source.c.j2",
-        f"{options.name}_weights.h": "weights.h.j2",
-    }
-    if form != "bin":
-        templates[f"{options.name}_weights.c"] = "weights.c.j2"
-    templates |= project_files(options)
-    files = {name: _frame(template, fields) for name, template in templates.items()}
-    if in_blob:
-        files[f"{options.name}{BLOBS[form]}"] = data
-    built = {name: text for name, text in files.items() if name not in project_files(options)}
-    interface = interface_file.to_json(options.name, plan.model, program, built)
-    files[f"{options.name}.json"] = interface
-    kernels = kernel_report(largest(program))
-    plan.facts["macs"] = sum(kernel["macs"] for kernel in kernels)
-    named = {step: function for step, (_, function) in unit.called.items()}
-    files[report_file.FILE] = report_file.to_json(options.name, memory, plan.facts, kernels, named)
-    report = {"memory": memory.to_json(), "kernels": kernels, **plan.facts}
-    return Artifact("c", plan.model, files, plan, report, _loader(options, plan, files))
 
 
 def _calls(unit: Unit, options: Options) -> list[str]:
