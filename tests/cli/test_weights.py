@@ -68,3 +68,12 @@ def test_what_is_neither_is_refused(items: list[str]) -> None:
     with pytest.raises(SmeltError) as caught:
         parse_weights(items)
     assert caught.value.code == "E636"
+
+
+def test_products_that_keep_their_weights_are_told(smelt: Any, write: Any, tmp_path: Path) -> None:
+    small = write(
+        '<ir_version: 10, opset_import: ["" : 20]> g (float[2,64] x) => (float[2,8] y)'
+        f" <float[64,8] w = {{{', '.join(['0.5'] * 512)}}}> {{ y = MatMul(x, w) }}"
+    )
+    options = ("--target", "ort", "--weights", "int4", "-o", tmp_path / "out")
+    assert "weights:int4: 1 left as they were" in smelt("compile", small, *options).stderr

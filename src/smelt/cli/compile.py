@@ -157,6 +157,10 @@ def _show(artifact: Artifact, files: list[Path], output: str | None) -> None:
     for name, fact in artifact.plan.facts.items():
         if not isinstance(fact, list):  # what has many numbers is for --json and reports
             print(f"{name.replace('_', ' ')}: {fact}")
+    for miss in artifact.report.get("select", {}).get("near_misses", ()):
+        if miss["rule"].startswith("weights:int"):  # what was asked for by name, and left
+            left = f"{miss['count']} left as they were, such as {miss['node']!r}"
+            note(f"{miss['rule']}: {left}: {miss['reason']}")
 
 
 def _watchers(printed: str | None, verified: bool, limit: int) -> list[Watcher]:
