@@ -9,16 +9,18 @@ from __future__ import annotations
 from smelt.operators.microsoft import OPERATORS
 from smelt.targets.base import Target
 from smelt.targets.ort.artifact import write_model
+from smelt.targets.ort.integer_products import are_exact
 from smelt.targets.ort.measure import tune
 from smelt.targets.ort.options import Options
 from smelt.targets.ort.saved import open_folder
 from smelt.targets.ort.select import rules_for
 from smelt.targets.ort.weights import finish_weights
 
-PASSES = "widen-half,default,unsigned-activations"
+PASSES = "widen-half,default"
 """The runtime has few kernels for floats of 16 bits: float32 is as fast, and casts stand at the
-edges only. Without casts in between, more becomes one operator; other models have no second run.
-Quantized numbers are uint8 in the end, which it has more kernels for."""
+edges only. Without casts in between, more becomes one operator; other models have no second run."""
+if are_exact():  # uint8 has more kernels than int8, but on some CPUs their products saturate
+    PASSES += ",unsigned-activations"
 
 ort = Target(
     name="ort",
