@@ -189,3 +189,12 @@ def test_weights_come_from_a_checkpoint(convert, tmp_path):
     wrong, _ = convert("abstract", "--input", "f32[B,4]", "--weights", tmp_path / "w.npz")
     assert wrong.exit_code != 0
     assert "E340" in wrong.output
+    options = ("--weight-name", "p_kernel=gamma", "--cast-weights", "--extra-weights")
+    np.savez(tmp_path / "w.npz", gamma=kernel.astype(np.float64), step=np.zeros(1))
+    given = ("abstract", "--input", "f32[B,4]", *options)
+    result, model = convert(*given, "--weights", tmp_path / "w.npz")
+    assert result.exit_code == 0, result.output
+    np.testing.assert_array_equal(onnx.numpy_helper.to_array(model.graph.initializer[0]), kernel)
+
+    without, _ = convert(*given)
+    assert "E637" in without.output

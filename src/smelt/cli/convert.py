@@ -17,7 +17,9 @@ from smelt.cli.tracing import (
     InputParams,
     OutputNames,
     Static,
+    WeightNames,
     Weights,
+    parse_filling,
     parse_inputs,
     parse_names,
     parse_static,
@@ -40,6 +42,13 @@ def convert(
     output_name: OutputNames = None,
     input_param: InputParams = None,
     weights: Weights = None,
+    weight_name: WeightNames = None,
+    cast_weights: Annotated[
+        bool, typer.Option("--cast-weights", help="Round floats of a checkpoint to the model's.")
+    ] = False,
+    extra_weights: Annotated[
+        bool, typer.Option("--extra-weights", help="Pass over what no weight is for.")
+    ] = False,
     channels_first: ChannelsFirst = None,
     constraint: Constraints = None,
     opset: Annotated[int | None, typer.Option(help="ONNX opset of the result.")] = None,
@@ -80,6 +89,9 @@ def convert(
         "output_names": parse_names(output_name, "--output-name"),
         "input_params": input_param or (),
         "checkpoint": checkpoint,
+        "filling": parse_filling(
+            weight_name, cast=cast_weights, extra=extra_weights, checkpoint=checkpoint
+        ),
         "channels_first": channels_first or (),
         "constraints": constraint or (),
         "x64": x64 or None,

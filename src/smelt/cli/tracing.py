@@ -48,6 +48,12 @@ Weights = Annotated[
         " their weights in, for target ort.",
     ),
 ]
+WeightNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--weight-name", metavar="WEIGHT=NAME", help="The name in the checkpoint; repeatable."
+    ),
+]
 ChannelsFirst = Annotated[
     list[str] | None,
     typer.Option("--channels-first", metavar="NAME", help="An NHWC image to take or give as NCHW."),
@@ -136,6 +142,20 @@ def parse_weights(items: Sequence[str] | None) -> tuple[str | None, dict[str, An
         if len(found) > 1:
             raise UsageError("E636", f"--weights is given twice: {' and '.join(found)}")
     return (*checkpoints, None)[0], {"weights": types[0]} if types else {}
+
+
+def parse_filling(
+    names: Sequence[str] | None, *, cast: bool, extra: bool, checkpoint: str | None
+) -> dict[str, Any]:
+    """How a checkpoint fills weights; raises UsageError E636 for anything but WEIGHT=NAME."""
+    told = parse_names(names, "--weight-name")
+    if isinstance(told, list):
+        what = f"--weight-name {told[0]} names no weight"
+        raise UsageError("E636", what, fix="--weight-name kernel=dense.weight")
+    if checkpoint is None and (told or cast or extra):
+        what = "--weight-name, --cast-weights and --extra-weights are about a checkpoint"
+        raise UsageError("E637", what, fix="add --weights CKPT")
+    return {"names": told, "cast": cast, "allow_extra": extra}
 
 
 def parse_names(items: Sequence[str] | None, option: str) -> list[str] | dict[str, str] | None:

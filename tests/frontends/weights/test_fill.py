@@ -195,10 +195,48 @@ def test_all_that_does_not_fit_is_listed(abstract, variables):
     text = str(caught.value)
     assert "it lacks params_layers_2_bias (perhaps params.layers_2.gamma)" in text
     assert "it has beside them params.layers_2.gamma" in text
-    assert "params_layers_0_kernel is float[8,16] in the model and float[16,8] there" in text
-    assert "params_layers_2_kernel is float[16,4] in the model and float16[16,4] there" in text
+    assert "params_layers_0_kernel is f32[8,16] in the model and f32[16,8] there" in text
+    assert "params_layers_2_kernel is f32[16,4] in the model and f16[16,4] there" in text
+    for way_out in ("names={WEIGHT: NAME}", "allow_extra=True", "cast=True", "shapes"):
+        assert way_out in text
     with pytest.raises(InvalidModel, match="E342"):  # nothing was filled
         smelt.save(abstract, "/dev/null")
+
+
+@pytest.mark.parametrize(
+    ("there", "here"),
+    [(ml_dtypes.bfloat16, np.float32), (np.float32, ml_dtypes.bfloat16), (np.float64, np.float16)],
+)
+def test_floats_of_another_type_are_cast_on_request_only(there, here):
+    w = np.linspace(-1, 1, 16).reshape(8, 2).astype(there)
+    model = smelt.trace(lambda p, x: x @ p.astype("float32"), Struct((8, 2), here), "f32[B,8]",
+                        weights="p")  # fmt: skip
+    with pytest.raises(InvalidModel, match="cast=True"):
+        smelt.fill_weights(model, {"p": w})
+    smelt.fill_weights(model, {"p": w}, cast=True)
+    held = model.graph.initializers["p"].const_value.numpy()
+    assert held.dtype == here
+    np.testing.assert_array_equal(held, w.astype(here))
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (np.ones((2, 2), np.int32), "unlike arrays"),
+        (np.full((2, 2), 1e30, np.float32), "too large"),
+    ],
+)
+def test_what_a_cast_would_falsify_is_refused(given, why):
+    model = smelt.trace(lambda p, x: x @ p, Struct((2, 2), "float16"), "f16[B,2]", weights="p")
+    with pytest.raises(InvalidModel, match=f"(?s)E340.*{why}"):
+        smelt.fill_weights(model, {"p": given}, cast=True)
+
+
+def test_an_infinity_stays_one_when_it_is_cast():
+    model = smelt.trace(lambda p, x: x + p, Struct((2,), "float16"), "f16[B,2]", weights="p")
+    given = np.asarray([np.inf, np.nan], np.float32)
+    smelt.fill_weights(model, {"p": given}, cast=True)
+    np.testing.assert_array_equal(model.graph.initializers["p"].const_value.numpy(), given)
 
 
 def test_names_that_differ_are_told(abstract, variables):
@@ -206,6 +244,8 @@ def test_names_that_differ_are_told(abstract, variables):
     arrays["gamma"] = arrays.pop("params.layers_2.bias")
     arrays["step"] = np.zeros(1)
     names = {"params_layers_2_bias": "gamma"}
+    with pytest.raises(InvalidModel, match="no weight is called gamma"):
+        smelt.fill_weights(abstract, arrays, names={"gamma": "bias"}, allow_extra=True)
     smelt.fill_weights(abstract, arrays, names=names, allow_extra=True)
     gives(abstract, NET.apply(variables, X))
 

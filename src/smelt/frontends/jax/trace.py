@@ -67,6 +67,7 @@ def trace(
     strict: bool = False,
     weights: Sequence[str] | str = (),
     checkpoint: str | Path | None = None,
+    filling: Mapping[str, Any] | None = None,
 ) -> ir.Model:
     """The model that computes ``fn`` for inputs like ``input_specs``.
 
@@ -87,7 +88,8 @@ def trace(
     equinox modules, and ``"repeated"`` every module of modules that is called alike twice.
     Arrays that ``fn`` holds as types only, as ``jax.eval_shape`` and ``nnx.eval_shape`` give them,
     and arguments whose names match ``weights`` become weights of the model, named by their paths;
-    ``checkpoint`` fills those without numbers at once, as ``smelt.fill_weights`` does later.
+    ``checkpoint`` fills those without numbers at once, as ``smelt.fill_weights`` does later, whose
+    options ``filling`` has.
     A model does without checks of ``equinox.error_if``, of which a warning tells, and without
     prints; ``strict`` refuses a function that has some by E101.
 
@@ -136,7 +138,7 @@ def trace(
     _describe(model.graph.inputs, held.without(meant.invars))
     _describe(model.graph.outputs, meant.outvars)
     if checkpoint is not None:
-        fill_weights(model, checkpoint)
+        fill_weights(model, checkpoint, **(filling or {}))
     return model
 
 

@@ -12,6 +12,8 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import InvalidModel, UsageError
+from smelt.frontends.weights.cast import cast as cast_tensor
+from smelt.frontends.weights.cast import is_castable
 from smelt.frontends.weights.checkpoint import open_checkpoint
 from smelt.frontends.weights.npz import RAW
 from smelt.ir.absent import EXPECTED, absent_weights, fill
@@ -19,6 +21,20 @@ from smelt.spans import span
 
 Tensors: TypeAlias = "Mapping[str, ir.TensorProtocol | np.ndarray]"
 Names: TypeAlias = "Mapping[str, str] | Callable[[str], str]"
+
+WAYS_OUT: Mapping[str, str] = {
+    "it lacks": "names={WEIGHT: NAME}, or smelt convert --weight-name WEIGHT=NAME, tells names that"
+    " differ",
+    "it has beside them": "allow_extra=True, or --extra-weights, passes over what no weight is for",
+    "types differ:": "cast=True, or --cast-weights, rounds to the types of the model; or trace with"
+    " those of the checkpoint",
+    "types are lost:": "numpy.savez keeps no types beyond its own, such as bfloat16: write"
+    " safetensors, or trace with the types that were saved",
+    "no weight is called": "names={WEIGHT: NAME} has the names of the model first",
+    "it has unlike arrays:": "trace with the shapes and types of the checkpoint, or write arrays"
+    " like those of the model",
+}
+"""What helps against each kind of problem."""
 
 SHOWN = 10
 """How many names an error lists of each kind."""
@@ -30,6 +46,7 @@ def fill_weights(
     *,
     names: Names | None = None,
     allow_extra: bool = False,
+    cast: bool = False,
 ) -> ir.Model:
     """Give the weights of ``model`` without numbers those of ``checkpoint``; returns ``model``.
 
@@ -38,8 +55,9 @@ def fill_weights(
     what separates their parts: the weight ``layers_0_kernel`` is ``layers/0/kernel`` and
     ``layers.0.kernel``. What all names of one side begin with may be missing on the other.
     ``names`` gives the name in the checkpoint of each weight, or of some. ``allow_extra`` passes
-    over what the model has no weight for. A filled model optimizes further: what hung on numbers
-    can be folded now.
+    over what the model has no weight for. ``cast`` rounds floats of another type to that of the
+    weight, such as a checkpoint in bfloat16 for a model in float32. A filled model optimizes
+    further: what hung on numbers can be folded now.
 
     Raises InvalidModel E340, which lists names that are missing, with the nearest of the others,
     names that the model does not have and weights of another shape or element type; E341 for an
@@ -60,17 +78,19 @@ def fill_weights(
         expected = [*model.graph.meta.get(EXPECTED, waiting)]
         found = _matched(expected, tensors, names)
         extra = [] if allow_extra else sorted(tensors.keys() - set(found.values()))
-        problems = _problems(waiting, found, tensors, extra)
+        problems = _problems(waiting, found, tensors, extra, cast)
+        if isinstance(names, Mapping) and (unknown := sorted(names.keys() - {*expected, *waiting})):
+            problems["no weight is called"] = unknown
         if problems:
             raise InvalidModel(
                 "E340",
                 "the checkpoint does not fit the model",
-                why="; ".join(problems),
-                fix="trace with the types of the checkpoint; names={WEIGHT: NAME} tells names that"
-                " differ, allow_extra=True passes over others",
+                why="; ".join(f"{kind} {_listed(each)}" for kind, each in problems.items()),
+                fix="; ".join(WAYS_OUT[kind] for kind in problems),
             )
+        filling = {n: _filling(tensors[found[n]], value, cast) for n, value in waiting.items()}
         for name, value in waiting.items():
-            fill(value, _filling(tensors[found[name]], value))
+            fill(value, filling[name])
     return model
 
 
@@ -126,15 +146,28 @@ def _problems(
     found: Mapping[str, str],
     tensors: Mapping[str, ir.TensorProtocol],
     extra: Sequence[str],
-) -> list[str]:
-    missing = _with_nearest([name for name in waiting if name not in found], found, tensors)
-    unlike = [
-        f"{name} is {_wanted(value)} in the model and {_type(tensors[found[name]])} there"
-        for name, value in waiting.items()
-        if name in found and not _fits(tensors[found[name]], value)
-    ]
-    kinds = (("it lacks", missing), ("it has beside them", extra), ("types differ:", unlike))
-    return [f"{what} {_listed(names)}" for what, names in kinds if names]
+    cast: bool,
+) -> dict[str, list[str]]:
+    """What does not fit, by its kind, which is one of ``WAYS_OUT``."""
+    problems: dict[str, list[str]] = {kind: [] for kind in WAYS_OUT}
+    lacking = [name for name in waiting if name not in found]
+    problems["it lacks"] = _with_nearest(lacking, found, tensors)
+    problems["it has beside them"] = list(extra)
+    for name, value in waiting.items():
+        tensor = tensors[found[name]] if name in found else None
+        if tensor is not None and not _fits(tensor, value, cast):
+            unlike = f"{name} is {_wanted(value)} in the model and {_type(tensor)} there"
+            problems[_kind(tensor, value)].append(unlike)
+    return {kind: names for kind, names in problems.items() if names}
+
+
+def _kind(tensor: ir.TensorProtocol, value: ir.Value) -> str:
+    dtype, wanted = _type_of(value)
+    dims = tuple(tensor.shape.numpy())
+    if RAW in tensor.meta and dims[:-1] == wanted:
+        return "types are lost:"
+    castable = dims == wanted and is_castable(tensor, dtype)
+    return "types differ:" if castable else "it has unlike arrays:"
 
 
 def _with_nearest(
@@ -151,7 +184,7 @@ def _with_nearest(
 
 def _wanted(value: ir.Value) -> str:
     dtype, dims = _type_of(value)
-    return f"{dtype.name.lower()}[{','.join(map(str, dims))}]"
+    return f"{dtype.short_name()}[{','.join(map(str, dims))}]"
 
 
 def _type_of(value: ir.Value) -> tuple[ir.DataType, tuple[int, ...]]:
@@ -163,21 +196,23 @@ def _type_of(value: ir.Value) -> tuple[ir.DataType, tuple[int, ...]]:
 def _type(tensor: ir.TensorProtocol) -> str:
     dims = [str(dim) for dim in tensor.shape]
     if RAW in tensor.meta:
-        return f"{tensor.meta[RAW]} bytes without a type[{','.join(dims[:-1])}]"
-    return f"{tensor.dtype.name.lower()}[{','.join(dims)}]"
+        return f"[{','.join(dims[:-1])}] of {tensor.meta[RAW]} bytes each"
+    return f"{tensor.dtype.short_name()}[{','.join(dims)}]"
 
 
-def _fits(tensor: ir.TensorProtocol, value: ir.Value) -> bool:
+def _fits(tensor: ir.TensorProtocol, value: ir.Value, cast: bool) -> bool:
     dtype, wanted = _type_of(value)
     dims = tuple(tensor.shape.numpy())
     if RAW in tensor.meta:
         return dims == (*wanted, dtype.itemsize)
-    return tensor.dtype == dtype and dims == wanted
+    return dims == wanted and (tensor.dtype == dtype or (cast and is_castable(tensor, dtype)))
 
 
-def _filling(tensor: ir.TensorProtocol, value: ir.Value) -> ir.TensorProtocol:
-    """``tensor`` under the name of ``value``, and in its type if it came without one."""
+def _filling(tensor: ir.TensorProtocol, value: ir.Value, cast: bool) -> ir.TensorProtocol:
+    """``tensor`` under the name of ``value``, in its type if it came without one or is cast."""
     dtype, dims = _type_of(value)
+    if cast and is_castable(tensor, dtype):
+        return cast_tensor(tensor, dtype, value.name)
     if RAW in tensor.meta:
 
         def read() -> ir.Tensor:

@@ -1,0 +1,50 @@
+"""Weights in another floating type than the checkpoint has, each cast when somebody asks for it."""
+
+from __future__ import annotations
+
+import operator
+
+import ml_dtypes
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import InvalidModel
+from smelt.frontends.weights.npz import RAW
+
+
+def is_castable(tensor: ir.TensorProtocol, dtype: ir.DataType) -> bool:
+    """True for floats that a cast makes floats of ``dtype``; integers and bytes stay as they are.
+
+    Bytes are what ``numpy.savez`` leaves of types such as bfloat16.
+    """
+    return (
+        tensor.dtype != dtype
+        and RAW not in tensor.meta
+        and tensor.dtype.is_floating_point()
+        and dtype.is_floating_point()
+    )
+
+
+def cast(tensor: ir.TensorProtocol, dtype: ir.DataType, name: str | None) -> ir.TensorProtocol:
+    """``tensor`` rounded to ``dtype``, under ``name``, in no memory until it is read.
+
+    Raises InvalidModel E340 if a finite number is none in ``dtype``.
+    """
+
+    def read() -> ir.Tensor:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return ir.Tensor(tensor.numpy().astype(dtype.numpy()), dtype=dtype)
+
+    limits = (ml_dtypes.finfo(kind.numpy()).max for kind in (dtype, tensor.dtype))
+    if operator.lt(*map(float, limits)) and _overflows(tensor.numpy(), read().numpy()):
+        raise InvalidModel(
+            "E340",
+            f"numbers of the weight {name!r} are too large for {dtype.short_name()}",
+            why=f"the checkpoint has them in {tensor.dtype.short_name()}",
+            fix="trace with the types of the checkpoint",
+        )
+    return ir.LazyTensor(read, dtype, ir.Shape(tensor.shape.numpy()), name=name)
+
+
+def _overflows(given: np.ndarray, rounded: np.ndarray) -> bool:
+    return not np.isfinite(rounded)[np.isfinite(given)].all()
