@@ -207,9 +207,9 @@ SHOWN = [
     ),
     Shown(
         "fuse-rotary-embedding",
-        "passes.attention.rotary_angles:first_half",
-        "return b.constant(low) if np.array_equal(low, high) and size else None",
-        "return b.constant(low) if size else None",
+        "passes.attention.rotary_pairs:once",
+        "return b.constant(pair[0]) if (pair[0] == pair[1]).all() else None",
+        "return b.constant(pair[0])",
         "g (float[2,5,3,4] x) => (float[2,5,3,4] y) <int64[1] o = {0}, int64[1] h = {2}, "
         "int64[1] e = {4}, int64[1] a = {3}, float[3,4] w = {0,1,2,3,1,0,2,4,5,1,0,2}> "
         "{ p = Slice(x, o, h, a) q = Slice(x, h, e, a) n = Neg(q) r = Concat<axis=-1>(n, p) "

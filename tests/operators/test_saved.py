@@ -33,7 +33,7 @@ WORDS = np.arange(1, 6, dtype=np.uint32)
 ARRAYS: dict[str, tuple[np.ndarray, ...]] = {
     "Acosh": (1 + uniform(2, 3),),
     **dict.fromkeys(("Cholesky", "Eigh", "LU", "Geqrf", "Geqp3", "SVD"), (POSITIVE,)),
-    "SingularValues": (POSITIVE,),
+    **dict.fromkeys(("SingularValues", "Hessenberg", "Tridiagonal"), (POSITIVE,)),
     "TriangularSolve": (POSITIVE, uniform(2, 3, 2)),
     "TridiagonalSolve": (uniform(2, 3), uniform(2, 3) + 3, uniform(2, 3), uniform(2, 3, 2)),
     "HouseholderProduct": (uniform(2, 3, 3), uniform(2, 3)),
