@@ -107,8 +107,10 @@ def test_operators_beyond_onnx(explained):
     text, facts = explained("smelt.LU")
     assert facts["outputs"] == ["lu", "pivots", "permutation"]
     assert facts["targets"]["host"]["takes"] is True
-    assert facts["targets"]["c"]["takes"] is False
+    assert facts["targets"]["c"]["takes"] is True
     assert facts["targets"]["onnx"]["why"] == "by its body of ONNX operators"
+    assert explained("smelt.SVD")[1]["targets"]["c"]["why"] == "by its body of ONNX operators"
+    assert explained("smelt.Eig")[1]["targets"]["c"]["takes"] is False
     assert "Triangular factors" in text
     assert explained("smelt.Eig")[1]["targets"]["onnx"]["takes"] is False
     assert explained("smelt.c.ConvRelu")[1]["targets"]["c"]["why"] == "its own"
@@ -142,7 +144,11 @@ def test_the_options_of_a_target(explained):
     assert facts["options"]["name"] == {"type": "str", "default": "model"}
     assert ["name", "str", "model"] in [line.split() for line in text.splitlines()]
     assert facts["own_operators"] == ["smelt.c.ConvRelu"]
-    assert explained("host")[1]["options"] == {"engine": {"type": "str", "default": "numpy"}}
+    assert explained("host")[1]["options"] == {
+        "engine": {"type": "str", "default": "numpy"},
+        "threads": {"type": "int", "default": 1},
+        "views": {"type": "bool", "default": False},
+    }
 
 
 @pytest.mark.parametrize("stage", STAGES)

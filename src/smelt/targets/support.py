@@ -15,6 +15,9 @@ TYPES = {f"tensor({dtype.name.lower()})": dtype for dtype in ir.DataType}
 """Element types by the names that schemas of ONNX give them."""
 
 NO_KERNEL = "it has no kernel for it"
+BY_BODY = "by its body of ONNX operators"
+INLINES = "inline-operator-bodies"
+"""The pass that lets bodies stand for what a target has no kernel for."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +46,12 @@ def support(target: Target, domain: str, op_type: str) -> Support:
     elif target.extensions is not None:
         # One that was declared after the target was made has a kernel by its formula or reference.
         known = key in target.extensions or target.element_types(domain, op_type) is not None
+        if not known and declared.body is not None and INLINES in target.passes:
+            return Support(True, BY_BODY)
     elif declared.body is None:
         return Support(False, "ONNX cannot express it")
     else:
-        return Support(True, "by its body of ONNX operators", _dtypes(target, domain, op_type))
+        return Support(True, BY_BODY, _dtypes(target, domain, op_type))
     return (
         Support(True, "", _dtypes(target, domain, op_type)) if known else Support(False, NO_KERNEL)
     )
