@@ -18,8 +18,8 @@
 The mask is the same for all layers, so its bias is computed once; one that broadcasts to queries or
 keys is expanded, for ONNX Runtime takes no other. A Reshape splits off a single head, too, as of
 keys that all queries share. A factor of q, or of the keys, goes into s. The causal mask is
-told by what it holds, however it was made. Scores that are capped before the mask,
-``Mul(Tanh(scores / c), c)``, are so by the attribute ``softcap``.
+told by what it holds, however it was made. The attribute ``softcap`` caps scores, as
+``Mul(Tanh(scores / c), c)`` does.
 
 Needs    (1) opset 23; (2) float32, or float16 without a mask; (3) a Softmax over the keys;
          (4) equal batches and heads; (5) a positive scale; (6) no size that may be 0 where none of
@@ -27,8 +27,8 @@ Needs    (1) opset 23; (2) float32, or float16 without a mask; (3) a Softmax ove
          which every score vanishes, or one that is added, of finite constants that are chosen and
          moved, of which the lowest floats are raised a little; (8) for the attribute, a causal mask
          of float32 without offset, window or padding, as long as it is wide; (9) keys and values
-         that are copied alike, each head next to its copies; (10) a cap of at least 30: runtimes of
-         before June 2026 cap what is masked, too, so that a hidden key is left exp(-cap).
+         that are copied alike, each head next to its copies; (10) no mask and no bias beside a cap:
+         ONNX Runtime up to 1.26 adds them before it caps, so that hidden keys may be seen.
 Keeps    (1) masks of -inf that may hide a row, for runtimes differ in what they make of it: a
          constant or a triangle must tell that each row has a key; (2) scores and weights that
          something else reads. What hides a score is added to it: a hidden key whose score is NaN or
@@ -55,9 +55,6 @@ from smelt.passes.base import rounding, rule_pass
 OPSET = 23
 TINY = 1e-30
 """Scales between this and its inverse are numbers in float32, too."""
-
-LEAST_CAP = 30.0
-"""Caps of published models are 30 and 50."""
 
 
 def _times(value: Op | OneOf, factor: str, divisor: str) -> OneOf:
@@ -90,8 +87,10 @@ def attention(m: Match, b: Builder) -> Replacement:
     if opset.attribute(m.node("weights"), "axis", m.opset) not in (-1, 3):  # needs 3
         return Miss("the softmax is not over the keys")
     cap = m.scalar("cap") if m.get("cap") is not None else 0.0
-    if cap is None or (cap and not LEAST_CAP <= cap < 1 / TINY):  # needs 10
-        return Miss("scores are not capped by one number of at least 30")
+    if cap is None or (cap and not TINY < cap < 1 / TINY):
+        return Miss("scores are not capped by one positive number")
+    if cap and any(m.get(name) is not None for name in ("mask", "hidden", "bias")):  # needs 10
+        return Miss("scores are capped before a mask, which older runtimes cap, too")
     scale = _scale(m)
     if scale is not None and cap:
         scale = _scale(m, ("cap_factor", "cap_divisor"), scale * float(cap))
