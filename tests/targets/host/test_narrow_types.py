@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import onnx_ir
 import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 import smelt
 from smelt.errors import ErrorList
+from smelt.ir.shapes import ShapeInference
+from smelt.program.lower import lower
+from smelt.targets.host.unpack_constants import unpack_constants
 
 FLOATS = ("FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ")
 EXTREMES = np.array([[1.5, -2, 1e6, np.nan], [np.inf, -np.inf, -0.0, 0.01]], np.float32)
@@ -79,3 +83,17 @@ def test_numbers_of_4_bits_that_a_run_computes_are_refused() -> None:
     graph = "g (float[4] x) => (float[4] y) { t = Cast<to=22>(x) y = Cast<to=1>(t) }"
     with pytest.raises(ErrorList, match="int4"):
         smelt.compile(model(graph), target="host")
+
+
+def test_bits_of_4_are_not_read_as_bits_of_8() -> None:
+    source = (
+        "g (float[2] x) => (float[2] y) { u = BitCast<to=21>(q) w = Cast<to=1>(u) y = Add(x, w) }"
+    )
+    proto = model(source, q=helper.make_tensor("q", TensorProto.INT4, [2], [-1, 3]))
+    proto.opset_import[0].version = 26
+    read = onnx_ir.from_proto(proto)
+    ShapeInference(read).infer_model()
+    program = lower(read)
+    before = [slot.dtype for slot in program.slots]
+    unpack_constants(program)
+    assert [slot.dtype for slot in program.slots] == before

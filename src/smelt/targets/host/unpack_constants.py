@@ -29,7 +29,7 @@ def unpack_constants(program: Program) -> None:
     for step in program.instructions:
         if not small.intersection(step.inputs):
             continue
-        if step.op in MOVES and not step.bodies:
+        if step.op in MOVES and step.op != "BitCast":  # a byte has other bits than half of one
             small |= {slot for slot in step.outputs if program.slots[slot].dtype in BYTES}
         elif step.op != "Cast":
             return
