@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from smelt.native.choose import choose
 from smelt.native.kernels.blas import GEMM, TRANSPOSED, matrices
 from smelt.native.kernels.instance import Instance
 from smelt.program.instruction import Program
@@ -27,12 +26,7 @@ of 8: products of 64 to 1024 rows take 0.83 to 0.96 of the time of BLAS with a c
 
 def call_blas(program: Program) -> None:
     """Turn such DotGenerals into calls, in place, and those of bodies."""
-    for body in program.bodies:
-        call_blas(body.program)
-    program.instructions = [
-        replace(step, op=GEMM) if _is_worth(Instance(program, step)) else step
-        for step in program.instructions
-    ]
+    choose(program, lambda instance: GEMM if _is_worth(instance) else None)
 
 
 def _is_worth(instance: Instance) -> bool:

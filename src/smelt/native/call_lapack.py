@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from smelt.native.choose import choose
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.lapack import DOMAIN, NAMES, takes
-from smelt.program.instruction import Instruction, Program
+from smelt.program.instruction import Program
 
 
 def call_lapack(program: Program) -> None:
     """Turn such instructions into calls, in place, and those of bodies."""
-    for body in program.bodies:
-        call_lapack(body.program)
-    program.instructions = [_called(program, step) for step in program.instructions]
+    choose(program, _called)
 
 
-def _called(program: Program, step: Instruction) -> Instruction:
-    domain, _, name = step.op.rpartition("::")
-    if domain != "smelt" or name not in NAMES or not takes(Instance(program, step), name):
-        return step
-    return replace(step, op=f"{DOMAIN}::{name}")
+def _called(instance: Instance) -> str | None:
+    domain, _, name = instance.instruction.op.rpartition("::")
+    if domain != "smelt" or name not in NAMES or not takes(instance, name):
+        return None
+    return f"{DOMAIN}::{name}"

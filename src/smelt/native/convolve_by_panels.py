@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from smelt.native.choose import choose
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.conv_panels import CONV, products_of
 from smelt.native.kernels.convolution import direct
@@ -17,12 +16,7 @@ FEWEST_FILTERS, FEWEST_PIXELS, WORTH = 8, 32, 1 << 18
 
 def convolve_by_panels(program: Program) -> None:
     """Turn such Convs into ``CONV``, in place, and those of bodies."""
-    for body in program.bodies:
-        convolve_by_panels(body.program)
-    program.instructions = [
-        replace(step, op=CONV) if _is_worth(Instance(program, step)) else step
-        for step in program.instructions
-    ]
+    choose(program, lambda instance: CONV if _is_worth(instance) else None)
 
 
 def _is_worth(instance: Instance) -> bool:
