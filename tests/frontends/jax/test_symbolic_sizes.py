@@ -71,6 +71,26 @@ def test_a_convolution_whose_longer_side_is_open_says_what_to_state():
 
 
 @pytest.mark.parametrize(
+    ("compared", "specs", "decided"),
+    [
+        (lambda n, m: n < 4, ("f32[N]", "f32[M]"), ("N <= 3", "N >= 4")),
+        (lambda n, m: n > m, ("f32[N]", "f32[M]"), ("N >= M + 1", "N <= M")),
+        (lambda n, m: n >= 2 * m, ("f32[N]", "f32[M]"), ("N >= 2*M", "N <= 2*M - 1")),
+        (lambda n, m: n <= 1, ("f32[N]", "f32[M]"), ("N <= 1", "N >= 2")),
+    ],
+)
+def test_a_comparison_that_is_open_names_both_ways_to_decide_it(compared, specs, decided):
+    def fn(x, y):
+        return x.sum() if compared(x.shape[0], y.shape[0]) else y.sum()
+
+    with pytest.raises(SmeltError, match="inconclusive") as caught:
+        trace(fn, *specs)
+    assert " or ".join(f"'{constraint}'" for constraint in decided) in caught.value.fix
+    for constraint in decided:
+        trace(fn, *specs, constraints=(constraint,))
+
+
+@pytest.mark.parametrize(
     "fn",
     [
         lambda x: jax.random.permutation(jax.random.key(0), x),

@@ -40,7 +40,7 @@ AS_NUMBER = (
 )
 """What to do where Python needs a size that is not known before the model runs."""
 
-_COMPARED = re.compile(r"comparison '(.+?)' (<=?|>=?|==) '(.+?)' is inconclusive")
+_COMPARED = re.compile(r"comparison '(.+?)' (<=?|>=?) '(.+?)' is inconclusive")
 _NEEDS_NUMBER = re.compile(
     r"_DimExpr|[Ss]ymbolic (dimension|number|shape)|shape polymorphism|non-constant size"
 )
@@ -86,8 +86,7 @@ def _undecided(error: Exception) -> Unsupported | None:
             _first_line(error),
             at=raised_at(error),
             why="JAX cannot decide it for every size that the symbols stand for",
-            fix=f"say more by constraints such as '{_constraint(error)}', or give the dim as a"
-            " number",
+            fix="; or ".join([*_constraints(error), "give the dim as a number"]),
         )
     if isinstance(error, compat.InconclusiveDim) and "divide evenly" in str(error):
         return Unsupported(
@@ -117,14 +116,32 @@ def _raised(error: Exception, parameters: Sequence[str]) -> UsageError:
     )
 
 
-def _constraint(error: Exception) -> str:
-    """The comparison that JAX could not decide, as a constraint that decides it."""
+_DECIDING = {
+    "<": (("<=", -1), (">=", 0)),
+    "<=": (("<=", 0), (">=", 1)),
+    ">": ((">=", 1), ("<=", 0)),
+    ">=": ((">=", 0), ("<=", -1)),
+}
+"""For a comparison with a bound, the constraints that make it true or false: what is known of the
+size, and what is added to the bound."""
+
+
+def _constraints(error: Exception) -> list[str]:
+    """What may be said about sizes to decide the comparison that JAX could not."""
     asked = _COMPARED.search(str(error))
-    if asked is None or asked[2] == "==":  # Sizes that are equal have one name.
-        return "S >= 2"
-    step = {">": 1, "<": -1}.get(asked[2], 0)
-    bound = str(int(asked[3]) + step) if asked[3].isdecimal() else asked[3]
-    return f"{asked[1]} {asked[2][0]}= {bound}"
+    if asked is None:
+        return []
+    size, compared, bound = asked.groups()
+    found = [f"'{size} {how} {_more(bound, step)}'" for how, step in _DECIDING[compared]]
+    possible = [each for each in found if not each.endswith(("<= 0'", "<= -1'"))]
+    return [f"say more by a constraint, {' or '.join(possible)}"]
+
+
+def _more(bound: str, step: int) -> str:
+    """``bound + step``."""
+    if bound.isdecimal():
+        return str(int(bound) + step)
+    return f"{bound} {'+' if step > 0 else '-'} {abs(step)}" if step else bound
 
 
 def _first_line(error: Exception) -> str:
