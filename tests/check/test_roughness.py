@@ -1,4 +1,4 @@
-"""Models that are rough by intention are measured; without a tolerance, no error is too large."""
+"""Models that are rough by intention are measured, and have to have something in common."""
 
 from __future__ import annotations
 
@@ -39,9 +39,18 @@ def test_a_tolerance_is_held_all_the_same() -> None:
 
 
 def test_integers_may_differ_and_what_is_not_finite_may_not() -> None:
-    assert smelt.verify(_model("1.0"), _model("-1.0", mark="signs")).ok
+    scaled = "w = Constant<value_floats=[0.9, 1.0, 1.0, 1.0]>() z = Mul(x, c) y = Mul(z, w)"
+    x = np.array([2, 1, 0.5, 1.9], np.float32)  # The largest moves from the first to the last.
+    assert smelt.verify(_model("1.0"), _model("1.0", scaled, mark="weights"), [x]).ok
     broken = _model("0.0", "z = Mul(x, c) y = Div(z, z)", mark="signs")
     assert not smelt.verify(_model("1.0"), broken).ok
+
+
+@pytest.mark.parametrize("factor", ["-1.0", "2.5"])
+def test_an_error_as_large_as_the_numbers_is_none_of_an_approximation(factor: str) -> None:
+    report = smelt.verify(_model("1.0"), _model(factor, mark="signs"))
+    assert not report.ok
+    assert "no approximation" in report.problems()[0]
 
 
 def test_models_that_are_rough_alike_have_to_agree() -> None:

@@ -11,7 +11,7 @@ from smelt.check.agreement import Dims, disagreements, fixed_sizes, sizes_in_wor
 from smelt.check.case import Case
 from smelt.check.compare import EXACT, Comparison, Slack, Tolerance, compare
 from smelt.check.measure import MARGIN, Yardstick, allowance
-from smelt.check.roughness import ANY, roughness, unlimited
+from smelt.check.roughness import ANY, related, roughness, unlimited
 from smelt.check.samples import Sample, cases_of
 from smelt.check.subject import Checkable, Subject, as_subject
 from smelt.check.verification import Report, Trial
@@ -51,7 +51,8 @@ def verify(
 
     Without a ``tolerance``, ``b`` may differ from ``a`` by what rounding explains, as measured
     by running ``a`` on inputs and weights moved by one ulp. Where one side is marked as rough
-    (``smelt.ir.approximation``), how far apart they are is reported, and no error is too large.
+    (``smelt.ir.approximation``), how far apart they are is reported, and no error is too large but
+    one of the size of the numbers.
 
     Mismatches are in the report, whose ``check`` raises them. Raises the error of ``a`` if it
     cannot be run on any of the inputs, and UsageError E634 if neither side is a model and no
@@ -62,7 +63,11 @@ def verify(
     report = Report(names, tolerance=str(tolerance or f"measured rounding x {margin:g}"))
     rough = "" if tolerance is not None else roughness(first, second)
     if rough:
-        tolerance, report.approximation, report.tolerance = ANY, rough, f"any error, for {rough}"
+        tolerance, report.approximation, report.tolerance = (
+            ANY,
+            rough,
+            f"any smaller than the numbers, for {rough}",
+        )
     if first.interface is not None and second.interface is not None:
         report.interface = disagreements(first.interface, second.interface)
         if report.interface:
@@ -83,9 +88,8 @@ def verify(
     names_out = [port.name for port in second.interface.outputs] if second.interface else []
     for (trial, _, expected, actual), slack in zip(ran, slacks, strict=True):
         with span("compare"):
-            trial.outputs = compare(
-                expected, actual, tolerance or EXACT, names=names_out, slack=slack
-            )
+            outputs = compare(expected, actual, tolerance or EXACT, names=names_out, slack=slack)
+            trial.outputs = related(outputs) if rough else outputs
     return report
 
 
