@@ -22,6 +22,7 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.build import Builder
+from smelt.ir.opset import MOVEMENT
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, PassContext, graph_pass
@@ -29,13 +30,8 @@ from smelt.passes.quantize.quantization import Quantization
 
 NAME = "unsigned_activations"
 
-MOVES = frozenset(
-    {
-        *("Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Transpose"),
-        "Unsqueeze",
-    }
-)
-"""Operators whose first operand is moved to their result, and nothing else."""
+MOVES = MOVEMENT - {"Concat", "Pad", "Split"}
+"""Operators whose first operand is moved to their one result, and nothing else."""
 
 INEXACT = frozenset({"Softmax"})
 
