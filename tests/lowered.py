@@ -6,13 +6,16 @@ from smelt.ir import text
 from smelt.ir.shapes import ShapeInference
 from smelt.program.instruction import Program
 from smelt.program.lower import lower
+from smelt.program.passes import last_use
 
 
 def lowered(source: str, opset: int = 23) -> Program:
-    """The Program of a graph in ONNX text, its shapes inferred first."""
+    """The Program of a graph in ONNX text, its shapes inferred first, ready to be planned."""
     model = text.parse(source, opset=opset)
     ShapeInference(model).infer_model()
-    return lower(model)
+    program = lower(model)
+    last_use.run(program)
+    return program
 
 
 def only(source: str, opset: int = 23) -> dict[str, object]:

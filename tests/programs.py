@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from smelt.program.instruction import Instruction, Program, Slot
+from smelt.program.passes import last_use
 
 
 class Draft:
@@ -30,6 +31,7 @@ class Draft:
 
     def done(self, *outputs: int) -> Program:
         self.program.outputs = outputs
+        last_use.run(self.program)
         return self.program
 
 

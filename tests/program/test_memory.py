@@ -197,3 +197,22 @@ def test_long_programs_take_linear_time() -> None:
 
     plan = plan_memory(residual(blocks=10_000, width=10))
     assert plan.arena_bytes == plan.bound_bytes
+
+
+def test_a_program_whose_last_uses_are_not_known_is_not_planned() -> None:
+    draft = Draft(4)
+    program = draft.done(draft.step(4, draft.step(4, 0)))
+    program.instructions[1].last_use = ()
+    with pytest.raises(ValueError, match="the pass last_use has not run"):
+        plan_memory(program)
+
+
+def test_storage_ends_where_last_use_says() -> None:
+    draft = Draft(4)
+    first = draft.step(4, 0)
+    program = draft.done(draft.step(4, draft.step(4, draft.step(4, first))))
+    assert plan_memory(program).arena_bytes == 2 * 64
+    program.instructions[1].last_use = (False,)
+    program.instructions[3].inputs += (first,)
+    program.instructions[3].last_use += (True,)
+    assert plan_memory(program).arena_bytes == 3 * 64

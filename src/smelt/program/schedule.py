@@ -13,6 +13,7 @@ from heapq import heappop, heappush
 
 from smelt.program.instruction import Program
 from smelt.program.memory import lower_bound
+from smelt.program.passes import last_use
 from smelt.program.storage import NeedsOf, assign_storage, no_needs
 
 SEARCH_WORK = 200_000
@@ -30,7 +31,8 @@ IN_CACHE = 1 << 20
 def schedule(program: Program, needs_of: NeedsOf = no_needs, enough: int = 0) -> Program:
     """``program`` with its instructions in an order that needs little memory.
 
-    An order of at most ``enough`` bytes is not searched further.
+    An order of at most ``enough`` bytes is not searched further. Instructions are shared with
+    ``program``; their ``last_use`` is that of the order returned.
 
     Views share the bytes of what they show; storage of inputs, outputs and constants belongs to
     the caller and costs nothing. Deterministic; the given order wins a tie.
@@ -45,15 +47,21 @@ def schedule(program: Program, needs_of: NeedsOf = no_needs, enough: int = 0) ->
             order, peak = greedy, greedy_peak
     if peak > max(floor, enough) and problem.count <= SEARCH_LIMIT:
         order = problem.search(peak, SEARCH_WORK) or order
-    if order is given:
-        return program
-    reordered = replace(program, instructions=[program.instructions[i] for i in order])
-    # Results computed in place are not modelled above; they may favour the given order.
-    return min(program, reordered, key=lambda p: planned_bound(p, needs_of))
+    found = program
+    if order is not given:
+        reordered = replace(program, instructions=[program.instructions[i] for i in order])
+        # Results computed in place are not modelled above; they may favour the given order.
+        found = min(program, reordered, key=lambda p: planned_bound(p, needs_of))
+    last_use.run(found)
+    return found
 
 
 def planned_bound(program: Program, needs_of: NeedsOf = no_needs) -> int:
-    """The most arena bytes live at one step of ``program`` as it is ordered, without padding."""
+    """The most arena bytes live at one step of ``program`` as it is ordered, without padding.
+
+    Fills ``last_use`` for that order.
+    """
+    last_use.run(program)
     return lower_bound(assign_storage(program, needs_of).arena)
 
 

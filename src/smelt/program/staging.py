@@ -17,6 +17,7 @@ from smelt.program.instruction import AttributeValue, DotDims, Instruction, Prog
 from smelt.program.memories import Memory, Place, SpacesPlan, checked, one_place, plan_spaces
 from smelt.program.memory import aligned
 from smelt.program.overlap import LOAD, STORE, overlapped
+from smelt.program.passes import last_use
 from smelt.program.storage import NeedsOf, no_needs
 
 BAND, JOIN = "Band", "Join"
@@ -83,7 +84,9 @@ def stage(
     stager = _Stager(program, home, memories, checked(place, memories))
     for step, instruction in enumerate(program.instructions):
         stager.step(step, instruction, needs_of(instruction).workspace)
-    return overlapped(stager.made, stager.live, memories) if double_buffer else stager.made
+    made = overlapped(stager.made, stager.live, memories) if double_buffer else stager.made
+    last_use.run(made)
+    return made
 
 
 @dataclass

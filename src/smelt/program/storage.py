@@ -111,8 +111,9 @@ def assign_storage(
 ) -> Assignment:
     """Give every slot of ``program`` a storage, in one pass over its instructions.
 
-    With ``outputs_in_arena``, results stay in the arena until the end instead of being written
-    to buffers of the caller. Slots must have static shapes (ValueError otherwise).
+    Storage ends where ``last_use`` says, so that pass has run on the order at hand (ValueError
+    otherwise). With ``outputs_in_arena``, results stay in the arena until the end instead of being
+    written to buffers of the caller. Slots must have static shapes (ValueError otherwise).
     """
     return _Assigner(program, outputs_in_arena).run(needs_of)
 
@@ -219,9 +220,12 @@ class _Assigner:
 
 
 def _last_reads(program: Program) -> Sequence[int]:
+    """The step of the flagged read of each slot; -1 for outputs and for what nobody reads."""
     last = [-1] * len(program.slots)
     for step, instruction in enumerate(program.instructions):
-        for slot in instruction.inputs:
-            if slot >= 0:
+        if len(instruction.last_use) != len(instruction.inputs):
+            raise ValueError(f"step {step} ({instruction.op}): the pass last_use has not run")
+        for slot, ends in zip(instruction.inputs, instruction.last_use, strict=True):
+            if ends:
                 last[slot] = step
     return last

@@ -20,6 +20,7 @@ from smelt.targets.host.compiled import Compiled, Shapes
 from smelt.targets.host.emit import Binder, Bound
 from smelt.targets.host.kernels.kernel import Array
 from smelt.targets.host.prepare import Prepared, prepare
+from smelt.targets.host.taken import taken
 
 KEPT_PLANS = 16
 """Plans kept for different input shapes; the one used longest ago goes first."""
@@ -129,20 +130,7 @@ class HostRunner:
         slots = self.program.inputs
         if len(inputs) != len(slots):
             raise UsageError("E671", f"{len(inputs)} arrays for {len(slots)} inputs")
-        return [self._array(i, value) for i, value in enumerate(inputs)]
-
-    def _array(self, index: int, value: Array | None) -> Array:
-        slot = self.program.slots[self.program.inputs[index]]
-        if value is None:
-            value = self.defaults.get(index)
-        if value is None:
-            raise UsageError("E671", f"input {slot.name!r} is missing and has no default")
-        array = np.array(value, order="C", copy=None)
-        expected = np.dtype(slot.dtype.numpy())
-        if array.dtype != expected:
-            raise UsageError(
-                "E671",
-                f"input {slot.name!r} has dtype {array.dtype}, not {expected}",
-                fix=f"pass array.astype({str(expected)!r})",
-            )
-        return array
+        return [
+            taken(self.program.slots[slot], self.defaults.get(i) if value is None else value)
+            for i, (slot, value) in enumerate(zip(slots, inputs, strict=True))
+        ]
