@@ -141,6 +141,12 @@ CODES: Mapping[str, ErrorCode] = {
         "An input, an output, a weight, a function or the operator of a node has no name.",
         "export the model again",
     ),
+    "E331": ErrorCode(
+        "a matrix is singular",
+        "The model has a smelt.ValidateNonsingular, which ends a run with an error if the factor "
+        "that it takes has a zero on its diagonal, or a number that is not finite.",
+        "give matrices that can be inverted, or take the check out of the model",
+    ),
     "E330": ErrorCode(
         "an extension operator is used wrongly",
         "A node of a domain beyond ONNX has an attribute that is missing, unknown or of "

@@ -40,9 +40,6 @@ ROUNDS_EACH = """#if defined(__GNUC__) && !defined(__clang__)
 """
 """Around a function. Others than GCC contract within a statement at most, unless told."""
 
-ERROR_SIZE = 3
-"""What a run returns whose data leads to other sizes than were declared."""
-
 
 class Unit:
     """One library in the making. Equal functions and equal constants are kept once.
@@ -50,7 +47,7 @@ class Unit:
     ``functions`` and ``support`` hold texts by name in order of first use; ``calls`` are the
     lines of ``run``, ``called`` has the place of its call and its function for each step;
     ``checks`` are conditions under which it returns without a result, and ``tests`` the functions
-    that only they call. If it ``fails``, some calls end it with an error.
+    that only they call. Calls may end it with the errors that ``fails`` holds.
     ``parts`` are how many some calls are cut into, which ``part_functions`` compute.
     ``constants`` says how constants are found: each is an object, or all in a ``blob`` from a
     pointer ``weights`` on, or by a ``table`` of pointers ``weights``. Kernels that can meet what
@@ -87,7 +84,7 @@ class Unit:
         self.called: dict[int, tuple[int, str]] = {}
         self.checks: list[str] = []
         self.tests: dict[str, str] = around.tests if around else {}
-        self.fails = False
+        self.fails: set[int] = set()
         self._name_of: dict[str, str] = around._name_of if around else {}
         for step, instruction in enumerate(program.instructions):
             self._add(step, instruction)
@@ -131,7 +128,9 @@ class Unit:
         signature = ", ".join(declared) or "void"
         end = "    return 0;\n" if cx.fails else ""
         text = f"({signature})\n{{\n{body}{end}}}\n"
-        name = self._function(cx.instruction, text, rounds_each=cx.rounds_each, fails=cx.fails)
+        name = self._function(
+            cx.instruction, text, rounds_each=cx.rounds_each, fails=bool(cx.fails)
+        )
         return name, arguments
 
     def _support(self, cx: KernelContext) -> None:
@@ -149,8 +148,8 @@ class Unit:
         what = comment(f"{ops} {instruction.origin}")
         call = f"{name}({', '.join(arguments)})"
         if cx.fails:
-            self.fails = True
-            call = f"if ({call} != 0) return {ERROR_SIZE}"
+            self.fails.add(cx.fails)
+            call = f"if ({call} != 0) return {cx.fails}"
         if cx.body.is_shared:
             part = f"part_of_{step}"
             self.part_functions[part] = part_function(part, call, self.prefix, self.handed_on)

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 
-from smelt.errors import InternalError, ResourceLimit, UsageError
+from smelt.errors import InternalError, InvalidModel, ResourceLimit, UsageError
 from smelt.ir.packed import packed, unpacked
 from smelt.runtime.feed import feed
 from smelt.runtime.interface import Interface, Port, Value
@@ -34,8 +34,9 @@ FLAGS = (
 WEIGHTS_ALIGNMENT = 64
 """Bytes: what weights that are given to a library begin at."""
 
-ERROR_SIZE = 3
-"""What a run returns whose data leads to other sizes; see the generated header."""
+ERROR_SIZE, ERROR_SINGULAR = 3, 4
+"""What a run returns whose data leads to other sizes, or whose check of a matrix fails; see the
+generated header."""
 
 TIME_LIMIT = 600.0
 """Seconds that the compiler may take."""
@@ -139,7 +140,8 @@ class CLibrary:
         self._run.argtypes = (ctypes.c_void_p,) * (2 + more)
 
     def __call__(self, *inputs: Value) -> tuple[np.ndarray, ...]:
-        """Run once. Raises UsageError E603 or E670 if an input does not fit."""
+        """Run once. Raises UsageError E603 or E670 if an input does not fit, InvalidModel E331
+        if a matrix is singular that the model checks."""
         fed = feed(self.interface, inputs)
         values = [_value(port, fed.get(port.name)) for port in self.interface.inputs]
         sizes = sizes_of(self.interface, values, self.sizes)
@@ -157,6 +159,9 @@ class CLibrary:
                 why="memory is planned for the sizes that the model declares",
                 fix="give data that leads to them, or declare the outputs with the sizes they have",
             )
+        if status == ERROR_SINGULAR:
+            why = "the model checks that it is not"
+            raise InvalidModel("E331", "a matrix is singular", why=why)
         if status:
             raise InternalError("E962", f"the compiled model returned the error {status}")
         sizes |= dict(zip(self.lengths, lengths, strict=True))

@@ -19,6 +19,7 @@ from smelt.native.writer import Writer
 from smelt.program.run_sizes import Size, highest, lowest, same
 from smelt.program.storage import Needs
 from smelt.registry import Registry, modules_of, owner_of
+from smelt.runtime.c_library import ERROR_SIZE
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,8 @@ class KernelContext(Instance):
     """Functions of an input of the model that must be true before a run, and its position."""
     settled: list[str] = field(default_factory=list)
     """The sizes that the body finds out, as C."""
-    fails: bool = False
-    """Whether the function returns other than 0 where data does not fit declared sizes."""
+    fails: int = 0
+    """The error of a run in which the function returns other than 0; 0 if it never does."""
     body_names: tuple[str, ...] = ()
     """The functions of the bodies of the instruction, which take inputs, outputs and memory."""
     handed_on: Mapping[str, str] = field(default_factory=dict)
@@ -193,9 +194,9 @@ class KernelContext(Instance):
         known = {atom for shape in read for dim in shape for atom in _atoms(dim)}
         return any(same(each.size, size) for each in program.found) and str(size) not in known
 
-    def may_fail(self) -> None:
-        """Let ``return 1`` in the body end the run: data does not fit the declared sizes."""
-        self.fails = True
+    def may_fail(self, error: int = ERROR_SIZE) -> None:
+        """Let ``return 1`` in the body end the run with this error."""
+        self.fails = error
 
     def _operand(self, name: str, number: int) -> Operand:
         slot = self.program.slots[number]

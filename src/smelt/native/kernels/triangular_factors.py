@@ -10,6 +10,8 @@ import math
 
 from smelt.native.kernels.kernel import FLOAT, KernelContext, Operand, kernel
 from smelt.program.run_sizes import is_empty
+from smelt.program.storage import Needs
+from smelt.runtime.c_library import ERROR_SINGULAR
 
 
 def _matrix(cx: KernelContext, operand: Operand, name: str, *, constant: bool = False) -> None:
@@ -137,3 +139,17 @@ def triangular_solve(cx: KernelContext) -> None:
                 body.line(f"const {t.name} pivot = {of_a('i', 'i')};")
                 with body.loop("j", columns):
                     body.line(f"{of_x('i', 'j')} /= pivot;")
+
+
+@kernel("smelt::ValidateNonsingular", kinds=FLOAT, needs=lambda instance: Needs(in_place=(0,)))
+def validate_nonsingular(cx: KernelContext) -> None:
+    """A pivot that is 0 or not finite ends the run; else the factors are copied."""
+    u, y, body = cx.input(0), cx.output(), cx.body
+    rows, columns = u.shape[-2:]
+    cx.may_fail(ERROR_SINGULAR)
+    with body.loop("b", _batch(u)), body.loop("k", min(rows, columns)):
+        body.line(f"const {u.type.name} p = {u.name}[b * {rows * columns} + k * {columns} + k];")
+        body.line("if (p == 0 || p - p != 0)")
+        body.line("    return 1;")
+    if u.name != y.name:
+        body.line(f"memcpy({y.name}, {u.name}, sizeof(*{y.name}) * (size_t)({u.size}));")

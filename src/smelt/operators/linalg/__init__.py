@@ -13,6 +13,7 @@ from smelt.operators.linalg import (
     qr,
     svd,
     tridiagonal_solve,
+    validate_nonsingular,
 )
 
 OPERATORS = (
@@ -22,4 +23,5 @@ OPERATORS = (
     *qr.OPERATORS,
     *svd.OPERATORS,
     tridiagonal_solve.OPERATOR,
+    validate_nonsingular.OPERATOR,
 )

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Set
 
+from smelt.ir.scope import CHECKS
 from smelt.program.instruction import Instruction, Program
 
+SIDE_EFFECTS = frozenset(f"{domain}::{name}" for domain, name in CHECKS)
+"""Instructions that end a run for some operands."""
 
-def run(program: Program, *, side_effects: Collection[str] = ()) -> bool:
+
+def run(program: Program, *, side_effects: Collection[str] = SIDE_EFFECTS) -> bool:
     """Keep what an output needs, and every instruction whose ``op`` is in ``side_effects``.
 
     An instruction with several results stays if any of them is read, and one that finds out a size

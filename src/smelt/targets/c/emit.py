@@ -18,6 +18,7 @@ from smelt.native.work import kernel_report
 from smelt.program.instruction import Program
 from smelt.program.memory import MemoryPlan
 from smelt.program.settle import largest
+from smelt.runtime.c_library import ERROR_SINGULAR
 from smelt.targets.base import Artifact, Runner
 from smelt.targets.c import interface_file, report_file
 from smelt.targets.c.contract import INTERFACE_VERSION, bounds_of, ports, sizes_of
@@ -113,6 +114,7 @@ def _fields(plan: CPlan, unit: Unit, form: str, blob_bytes: int) -> dict[str, ob
             *(_weight_checks() if form == "bin" else ()),
             *({"condition": check, "error": "SIZE"} for check in unit.checks),
         ],
+        "checks_matrices": ERROR_SINGULAR in unit.fails,
         "tests": list(unit.tests.values()),
         "threads": options.threads,
         "parallel_for": PARALLEL_FOR.format(options.name),
