@@ -6,11 +6,11 @@ import itertools
 
 import numpy as np
 import pytest
+from one_operator import agreement, source
 
 from smelt import operators
 from smelt.native.call_lapack import call_lapack
 from smelt.native.kernels.lapack import NAMES
-from smelt.native.schedule import planned
 from smelt.runtime.jit import blas
 
 pytestmark = pytest.mark.skipif(blas.table() is None, reason="scipy-openblas32 is not installed")
@@ -27,37 +27,9 @@ def matrices(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     return np.random.default_rng(0).standard_normal(shape).astype(dtype)
 
 
-def source(name: str, outputs: int, *given: np.ndarray, **attributes: int) -> str:
-    types = {"float32": "float", "float64": "double"}
-    dims = [f"{types[str(a.dtype)]}[{','.join(map(str, a.shape))}]" for a in given]
-    inputs = ", ".join(f"{kind} x{i}" for i, kind in enumerate(dims))
-    results = ", ".join(f"y{i}" for i in range(outputs))
-    listed = ", ".join(f"{key}={value}" for key, value in attributes.items())
-    names = ", ".join(f"x{i}" for i in range(len(given)))
-    call = f"smelt.{name}<{listed}>({names})" if listed else f"smelt.{name}({names})"
-    return f"g ({inputs}) => ({results}) {{ {results} = {call} }}"
-
-
 @pytest.fixture
 def agrees(compile_host):
-    """Hold an operator against its reference, and see that it is computed by LAPACK."""
-
-    def check(name: str, *given: np.ndarray, **attributes: int) -> list[np.ndarray]:
-        operator = operators.find("smelt", name)
-        expected = operator.reference(given, attributes)
-        artifact = compile_host(source(name, len(expected), *given, **attributes))
-        compiled = artifact.opened().compiled
-        results = artifact(*given)
-        assert compiled.why == ""
-        ordered = planned(compiled.program.copy(), "host", (call_lapack,))
-        assert [step.op for step in ordered.instructions] == [f"smelt.native::{name}"]
-        tolerance = 2e-4 if given[0].dtype == np.float32 else 1e-10
-        for result, wanted in zip(results, expected, strict=True):
-            assert result.dtype == wanted.dtype
-            np.testing.assert_allclose(result, wanted, rtol=tolerance, atol=tolerance)
-        return list(results)
-
-    return check
+    return agreement(compile_host, call_lapack, "smelt.native")
 
 
 @pytest.mark.parametrize("lower", [0, 1])

@@ -21,6 +21,7 @@ from smelt.errors import ErrorList, SmeltError, Unsupported
 from smelt.native.call_blas import call_blas
 from smelt.native.call_lapack import call_lapack
 from smelt.native.convolve_by_panels import convolve_by_panels
+from smelt.native.factor_side_by_side import factor_side_by_side
 from smelt.native.fuse_elementwise import fuse_elementwise
 from smelt.native.in_process import BIND_THREADS, FUNCTION, source_of
 from smelt.native.kernels.blas import BIND
@@ -189,7 +190,8 @@ def compile_program(
         if found is not None:
             return _caller(program, known, ctypes.CDLL(str(found)), threads)
     table = blas.table()
-    choices = (convolve_by_panels, *((call_blas, call_lapack) if table else ()))
+    libraries = (call_blas, call_lapack) if table else ()
+    choices = (convolve_by_panels, factor_side_by_side, *libraries)
     ordered = planned(program.copy(), "host", choices, (fuse_elementwise,), IN_CACHE)
     source = source_of(ordered, threads)
     if only_kept and not is_kept(source.text):

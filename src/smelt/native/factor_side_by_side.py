@@ -1,0 +1,20 @@
+"""Let factors and systems of many small matrices be computed several at a time."""
+
+from __future__ import annotations
+
+from smelt.native.choose import choose
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.side_by_side import DOMAIN, TAKEN, takes
+from smelt.program.instruction import Program
+
+
+def factor_side_by_side(program: Program) -> None:
+    """Choose such kernels, in place, for the instructions of bodies, too."""
+    choose(program, _chosen)
+
+
+def _chosen(instance: Instance) -> str | None:
+    domain, _, name = instance.instruction.op.rpartition("::")
+    if domain != "smelt" or name not in TAKEN or not takes(instance, name):
+        return None
+    return f"{DOMAIN}::{name}"

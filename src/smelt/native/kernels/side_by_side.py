@@ -1,0 +1,148 @@
+"""Factors and systems of many small matrices, several of them at once.
+
+Element (i, j) of as many matrices as a vector has lanes lie next to each other, so each step of an
+algorithm is one step on vectors, whatever the size of the matrices. LAPACK calls one function a
+matrix, which costs more than to compute with 16 x 16 of them. Signs and pivots are those of LAPACK.
+The last vector of a batch takes matrices that the one before has had, too.
+
+The vectors are those of GCC and Clang, so this is for programs of this process.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext, kernel
+from smelt.native.kernels.side_by_side_text import BYTES, TEXTS, lanes_of
+from smelt.program.storage import Needs
+
+DOMAIN = "smelt.native.side_by_side"
+MOST = 32
+"""Rows and columns up to which it is worth it: larger ones leave the nearest cache."""
+
+TAKEN = {"Cholesky": 1, "LU": 1, "TriangularSolve": 2, "Geqrf": 1, "HouseholderProduct": 2}
+"""What is computed so, and its operands."""
+
+
+def takes(instance: Instance, name: str) -> bool:
+    """Batches of real matrices that fill a vector, small and not empty."""
+    operands = [(instance.shape(i), instance.type(i).name) for i in range(TAKEN[name])]
+    if any(type_ not in ("float", "double") or 0 in shape for shape, type_ in operands):
+        return False
+    if name == "HouseholderProduct" and operands[0][0][-1] > operands[0][0][-2]:
+        return False
+    (first, type_), (last, _) = operands[0], operands[-1]
+    small = max(*first[-2:], *last[-2 if name == "TriangularSolve" else -1 :]) <= MOST
+    return small and math.prod(first[:-2]) >= lanes_of(type_)
+
+
+def _needs(instance: Instance) -> Needs:
+    """Room for a vector of the first operand, of the result, and of one more row."""
+    shapes = (instance.shape(0), instance.output_shape())
+    return Needs(workspace=BYTES * (sum(math.prod(shape[-2:]) for shape in shapes) + MOST))
+
+
+class _Vectors:
+    """What a kernel writes for each vector of matrices; ``rooms`` lie in scratch space."""
+
+    def __init__(self, cx: KernelContext) -> None:
+        self.cx, self.type = cx, cx.type(0).name
+        self.lanes = lanes_of(self.type)
+        self.word = self.function("lanes")
+        cx.body.line(f"{self.word} *room = ({self.word} *){cx.scratch(cx.type(0))};")
+
+    def function(self, name: str) -> str:
+        """Its name for this type, its text kept."""
+        for needed, text in TEXTS[name]:
+            filled = text.replace("@t", self.type).replace("@l", str(self.lanes))
+            self.cx.call(needed.replace("@t", self.type), filled)
+        return f"{name}_{self.type}"
+
+    def room(self, name: str, count: int) -> str:
+        """A pointer to so many vectors."""
+        self.cx.body.line(f"{self.word} *const {name} = room;")
+        self.cx.body.line(f"room += {count};")
+        return name
+
+    def call(self, name: str, *arguments: str | int) -> None:
+        self.cx.body.line(f"{self.function(name)}({', '.join(map(str, arguments))});")
+
+    @contextmanager
+    def of_matrices(self) -> Iterator[None]:
+        """For each vector of them ``b``, the number of its first matrix."""
+        count, body = math.prod(self.cx.shape(0)[:-2]), self.cx.body
+        with body.loop("first", count, step=self.lanes):
+            last = count - self.lanes
+            body.line(f"const ptrdiff_t b = first < {last} ? first : {last};")
+            yield
+
+
+@kernel(f"{DOMAIN}::Cholesky", needs=_needs)
+def cholesky(cx: KernelContext) -> None:
+    """Column by column; a pivot that is not positive makes the triangle NaN."""
+    n, lower, vectors = cx.shape(0)[-1], bool(cx.int("lower")), _Vectors(cx)
+    a = vectors.room("a", n * n)
+    steps = (n, 1) if lower else (1, n)
+    with vectors.of_matrices():
+        vectors.call("together", f"{cx.input(0).name} + b * {n * n}", a, n * n)
+        vectors.call("cholesky", a, n, *steps)
+        vectors.call("apart", a, f"{cx.output().name} + b * {n * n}", n * n)
+
+
+@kernel(f"{DOMAIN}::LU", needs=_needs)
+def lu(cx: KernelContext) -> None:
+    """Column by column; each lane swaps rows of its own."""
+    (m, n), vectors = cx.shape(0)[-2:], _Vectors(cx)
+    a = vectors.room("a", m * n)
+    with vectors.of_matrices():
+        pivots = f"{cx.output(1).name} + b * {min(m, n)}"
+        order = f"{cx.output(2).name} + b * {m}"
+        vectors.call("together", f"{cx.input(0).name} + b * {m * n}", a, m * n)
+        vectors.call("lu", a, pivots, order, m, n)
+        vectors.call("apart", a, f"{cx.output().name} + b * {m * n}", m * n)
+
+
+@kernel(f"{DOMAIN}::TriangularSolve", needs=_needs)
+def triangular_solve(cx: KernelContext) -> None:
+    """Substitution. A system from the right is one from the left of both transposed."""
+    n, (rows, columns), left = cx.shape(0)[-1], cx.shape(1)[-2:], bool(cx.int("left_side"))
+    turned = bool(cx.int("transpose_a")) == left
+    lower = bool(cx.int("lower")) != turned
+    vectors = _Vectors(cx)
+    a, x = vectors.room("a", n * n), vectors.room("x", rows * columns)
+    of_a = (1, n) if turned else (n, 1)
+    of_x = (columns, 1) if left else (1, columns)
+    other = columns if left else rows
+    with vectors.of_matrices():
+        vectors.call("together", f"{cx.input(0).name} + b * {n * n}", a, n * n)
+        vectors.call("together", f"{cx.input(1).name} + b * {rows * columns}", x, rows * columns)
+        unit = cx.int("unit_diagonal")
+        vectors.call("substitute", a, x, n, other, *of_a, *of_x, int(lower), unit)
+        vectors.call("apart", x, f"{cx.output().name} + b * {rows * columns}", rows * columns)
+
+
+@kernel(f"{DOMAIN}::Geqrf", needs=_needs)
+def geqrf(cx: KernelContext) -> None:
+    """Reflections, packed as LAPACK packs them."""
+    (m, n), vectors = cx.shape(0)[-2:], _Vectors(cx)
+    a, w = vectors.room("a", m * n), vectors.room("w", n)
+    count = min(m, n)
+    with vectors.of_matrices():
+        vectors.call("together", f"{cx.input(0).name} + b * {m * n}", a, m * n)
+        vectors.call("reflections", a, f"{cx.output(1).name} + b * {count}", w, m, n)
+        vectors.call("apart", a, f"{cx.output().name} + b * {m * n}", m * n)
+
+
+@kernel(f"{DOMAIN}::HouseholderProduct", needs=_needs)
+def householder_product(cx: KernelContext) -> None:
+    """From the last reflection to the first."""
+    (m, n), count, vectors = cx.shape(0)[-2:], cx.shape(1)[-1], _Vectors(cx)
+    a, q, w = (vectors.room(name, c) for name, c in (("a", m * n), ("q", m * n), ("w", n)))
+    with vectors.of_matrices():
+        vectors.call("together", f"{cx.input(0).name} + b * {m * n}", a, m * n)
+        taus = f"{cx.input(1).name} + b * {count}"
+        vectors.call("multiply", a, taus, q, w, m, n, count)
+        vectors.call("apart", q, f"{cx.output().name} + b * {m * n}", m * n)
