@@ -126,5 +126,11 @@ def _divided(dividend: Dim, divisor: Dim) -> Dim | None:
         name = divisor.value or ""
         if not (name.isidentifier() and _is_size(divisor) and _is_size(dividend)):
             return None
-        return dividend // divisor
+        return _number_if_known(dividend // divisor)
     return dividend // divisor if divisor > 0 and _is_size(dividend) else None
+
+
+def _number_if_known(size: Dim) -> Dim:
+    """``size``, as a number where its text is one: ``N // N`` is a symbol called ``1``."""
+    known = isinstance(size, ir.SymbolicDim) and (size.value or "").isdecimal()
+    return int(str(size)) if known else size

@@ -25,6 +25,7 @@ from smelt.ir.chosen_sizes import chosen, divided
 from smelt.ir.control_flow_shapes import infer_if, infer_loop, with_steady_states
 from smelt.ir.learned_shapes import register_learned
 from smelt.ir.opset import REDUCTIONS
+from smelt.ir.pool_shapes import counted_windows
 from smelt.ir.reduce_shapes import infer_reduction
 from smelt.ir.reshape_shapes import counted_first
 from smelt.ir.resize_shapes import infer_resize
@@ -265,4 +266,5 @@ _WRAPPED: dict[str, Callable[[ShapeRule], ShapeRule]] = {
     "Scan": with_steady_states,
     "Slice": bounded,
     "Where": chosen,
+    **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), counted_windows),
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import Literal, TypeAlias
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from smelt.errors import Unsupported
 from smelt.ir.packed import packed
+from smelt.native.capacities import CAPACITIES
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.kernel import KernelContext, as_bytes
 from smelt.native.memory import needs_of
@@ -18,7 +18,7 @@ from smelt.native.repeated import is_repeated, once
 from smelt.native.run_time import emit, sizes_of
 from smelt.native.sharing import part_function, parts_of
 from smelt.native.types import C_TYPES, CType
-from smelt.native.weights import Weight
+from smelt.native.weights import Weight, digest
 from smelt.native.writer import Writer
 from smelt.program.instruction import Body, Instruction, Program
 from smelt.program.memory import MemoryPlan
@@ -86,6 +86,9 @@ class Unit:
         self.tests: dict[str, str] = around.tests if around else {}
         self.fails: set[int] = set()
         self._name_of: dict[str, str] = around._name_of if around else {}
+        self._open = list(program.conditions)
+        self._known = {str(each.size) for each in program.given}
+        self._check_sizes()
         for step, instruction in enumerate(program.instructions):
             self._add(step, instruction)
         for index, slot in memory.assignment.copies:
@@ -156,6 +159,14 @@ class Unit:
             call = f"{self.prefix}_share(&task, {part})"
         self.called[step] = len(self.calls), name
         self.calls.append(f"{call}; /* {step}: {what} */")
+        self._known.update(cx.settled)
+        self._check_sizes()
+
+    def _check_sizes(self) -> None:
+        """End the run if a condition on sizes that are known by now does not hold."""
+        for condition in [each for each in self._open if each.read <= self._known]:
+            self._open.remove(condition)
+            self.calls.append(f"if ({condition.broken}) return {ERROR_SIZE};")
 
     def _function(
         self,
@@ -203,6 +214,9 @@ class Unit:
         return self._function(instruction, f"{head}{more})\n{{\n{lines}\n}}\n", "Body")
 
     def _is_empty(self, instruction: Instruction) -> bool:
+        """True if there is no element to compute, and no size to find out."""
+        if self.program.found and instruction.op in CAPACITIES:
+            return False
         return all(same(self.program.slots[slot].size, 0) for slot in instruction.outputs)
 
     def _storage(self, slot: int) -> Storage:
@@ -256,7 +270,7 @@ class Unit:
 
     def _constant(self, array: np.ndarray, type_: CType, note: str) -> str:
         contiguous = array if is_repeated(array) else np.ascontiguousarray(array)
-        key = (type_.name, _digest(array))
+        key = (type_.name, digest(array))
         if key not in self.weights:
             number = len(self.weights)
             symbol = f"{self.prefix}_weight_{number}"
@@ -276,13 +290,6 @@ class Unit:
             self.calls.append(
                 f"memcpy(outputs[{index}], {source}, {as_bytes(size)}); /* output {index} */"
             )
-
-
-def _digest(array: np.ndarray) -> bytes:
-    """Equal for arrays whose elements are equal in order, as far as they repeat alike."""
-    how = str((array.shape, array.strides)) if is_repeated(array) else ""
-    parts = (how.encode(), once(array).tobytes())
-    return b"".join(hashlib.sha256(part).digest() for part in parts)
 
 
 def _cast(type_: str, pointer: str, raw: bool) -> str:

@@ -17,6 +17,7 @@ import onnx_ir as ir
 
 from smelt.errors import Unsupported
 from smelt.ir.quantization import Quantization
+from smelt.program.condition import Condition
 from smelt.program.layout import Layout
 from smelt.program.run_sizes import Size, highest
 
@@ -238,7 +239,8 @@ class Program:
     be an input or a constant, and may occur twice. ``constants`` holds read-only
     arrays, in the sizes in which they are stored.
     ``given`` are the sizes that a run is told, ``found`` those that an instruction finds out, and
-    ``told`` those of outputs that do not follow from the inputs' shapes alone.
+    ``told`` those of outputs that do not follow from the inputs' shapes alone. ``conditions`` are
+    what has to hold of them, or a run has no result.
     """
 
     name: str
@@ -250,6 +252,7 @@ class Program:
     given: tuple[RunSize, ...] = ()
     found: tuple[RunSize, ...] = ()
     told: tuple[RunSize, ...] = ()
+    conditions: tuple[Condition, ...] = ()
 
     @property
     def bodies(self) -> list[Body]:

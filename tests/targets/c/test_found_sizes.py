@@ -56,6 +56,10 @@ TOLD = {
         "{ y = Slice(x, s, e, a, t) z = Exp(y) }",
         {"B": (1, 5)},
     ),
+    "nothing": Sized(
+        "g (float[5,3] x, int64[2] from, int64[2] to) => (float[N,0] y) { y = Slice(x, from, to) }",
+        {"N": (0, 5)},
+    ),
     "slice of ints": Sized(
         "g (int32[5] x, int32[1] s, int32[1] e) => (int32[N] y) { y = Slice(x, s, e) }"
     ),
@@ -165,6 +169,11 @@ def test_pads_told_by_the_run(library: SizedLibrary, mode: str, pads: list[int])
     name = {"constant": "pad"}.get(mode, mode)
     (y,) = library.run(name, x, np.array(pads))
     np.testing.assert_array_equal(y, np.pad(x, [(pads[0], pads[2]), (pads[1], pads[3])], mode=mode))
+
+
+def test_rows_of_no_element_are_counted(library: SizedLibrary) -> None:
+    (y,) = library.run("nothing", X[:5, :3].copy(), np.array([2, 3]), np.array([9, 9]))
+    assert y.shape == (3, 0)
 
 
 def test_a_negative_pad_takes_away(library: SizedLibrary) -> None:

@@ -53,6 +53,17 @@ MOVES = """g (float[B,S,4] x, float[B,P,4] past, int64[B,S] i, float[9,4] table,
     sizes = Shape(c) total = ReduceSum<keepdims=0>(e, two) best = ArgMax<axis=1,keepdims=0>(total)
     }""".replace("e, two", "e, last").replace("int64[1] step)", "int64[1] step, int64[1] last)")
 
+MASKED = """g (float[B,S,8] q, float[B,T,8] k, float[B,S,T] low, float[1,T] s, float[B,T,P] v)
+    => (float[B,S,P] y, float[B,S,T] z) {
+    kt = Transpose<perm=[0,2,1]>(k) scores = MatMul(q, kt) masked = Add(scores, low)
+    p = Softmax<axis=-1>(masked) y = MatMul(p, v) scaled = Mul(scores, s) z = Relu(scaled) }"""
+"""Products finished by operands of which a run says how far their rows are apart."""
+
+WINDOWS = """g (float[B,2,Y,X] x) => (float[B,2,P,Q] m, float[B,2,R,T] a) {
+    m = MaxPool<kernel_shape=[1,2],strides=[2,3],ceil_mode=1>(x)
+    a = AveragePool<kernel_shape=[3,3],strides=[3,2],pads=[1,1,1,1],ceil_mode=1>(x) }"""
+"""Where the last window would begin in the padding, there is none."""
+
 PADDED = """g (float[N,3] x, int64[4] across, int64[4] less, int64[4] more) => (float[N,4] r,
     float[P,3] c, float[Q,3] e, float[Q,3] w) {
     r = Pad<mode="reflect">(x, across) c = Pad(x, less) e = Pad<mode="edge">(x, more)
@@ -83,6 +94,8 @@ MODELS = {
     "images": Sized(
         IMAGES, {"B": (1, 2), "Y": (4, 9), "X": (4, 11)}, weights(w=(4, 2, 3, 3), b=(4,))
     ),
+    "masked": Sized(MASKED, {"B": (1, 2), "S": (1, 5), "T": (1, 40), "P": (1, 3)}),
+    "windows": Sized(WINDOWS, {"B": (1, 2), "Y": (1, 9), "X": (2, 8)}),
     "turned": Sized(
         "g (float[N,2,3] x, int64[2] s, float[6,4] w) => (float[N,4] y, float[M,2] z) "
         "{ t = Transpose<perm=[0,2,1]>(x) r = Reshape(t, s) y = MatMul(r, w) "
@@ -160,6 +173,16 @@ def test_the_function_checks_what_it_is_told(tmp_path) -> None:
         assert run(inputs, outputs, ctypes.c_void_p(start), told) == status
     assert run(inputs, outputs, ctypes.c_void_p(start), None) == 1
     assert y.tolist() == [2, 2, 2, 0]
+
+
+def test_sizes_that_do_not_go_together_are_refused_before_anything_is_read() -> None:
+    """The product reads as many rows of ``w`` as ``x`` has columns."""
+    graph = "g (float[2,N] x, float[M,3] w) => (float[2,3] y) { y = MatMul(x, w) }"
+    run = Sized(graph, {"N": (1, 9), "M": (1, 9)}).compile().load()
+    x, w = np.ones((2, 4), np.float32), np.ones((4, 3), np.float32)
+    assert run(x, w)[0].tolist() == [[4, 4, 4]] * 2
+    with pytest.raises(UsageError, match="E670"):
+        run(x, w[:3])
 
 
 def test_the_header_says_the_bounds() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from smelt.native.kernels.instance import Instance
-from smelt.native.kernels.kernel import KernelContext, kernel
+from smelt.native.kernels.kernel import KernelContext, as_bytes, kernel
 from smelt.program.storage import Needs
 
 
@@ -26,7 +26,9 @@ def det(cx: KernelContext) -> None:
     a = cx.scratch(t)
     with body.loop("b", math.prod(x.shape[:-2])):
         body.line(f"{t.name} result = 1;")
-        body.line(f"memcpy({a}, {x.name} + b * {order * order}, {order * order * t.size});")
+        body.line(
+            f"memcpy({a}, {x.name} + b * {order * order}, {as_bytes(order * order * t.size)});"
+        )
         with body.loop("k", order):
             body.line("ptrdiff_t p = k;")
             with body.loop("i", order, start="k + 1"):

@@ -214,9 +214,12 @@ for (ptrdiff_t k = 0; k < first; k += 4) {{
     ptrdiff_t n = 0;
     for (; n + 4 <= wide; n += 4)
         turn_four(b + n * bn + k, bn, to + k * {PANEL} + n, {PANEL});
+    for (; n < wide; ++n)
+        for (ptrdiff_t i = k; i < k + 4; ++i)
+            to[i * {PANEL} + n] = b[i + n * bn];
     for (; n < {PANEL}; ++n)
         for (ptrdiff_t i = k; i < k + 4; ++i)
-            to[i * {PANEL} + n] = n < wide ? b[i + n * bn] : 0;
+            to[i * {PANEL} + n] = 0;
 }}
 #else
 const ptrdiff_t first = 0;

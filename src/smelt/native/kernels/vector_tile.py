@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import PRELUDE, TURN
 from smelt.native.writer import Writer
-from smelt.program.run_sizes import same
+from smelt.program.run_sizes import Dim, Size, same
 
 SUMS = 12
 """Vectors of sums that a tile keeps."""
@@ -25,8 +25,8 @@ class Beside:
     """An operand read at each element of a product: a pointer and its strides there, 0 if none."""
 
     pointer: str
-    row: int
-    column: int
+    row: Dim
+    column: Dim
 
     def at(self, row: str, column: str) -> Beside:
         """The same from another row and column on."""
@@ -149,12 +149,14 @@ class Tile:
         """A call; ``stored`` are the first column that is stored and the one after the last."""
         given = [*arguments, c, str(cm), stored, *([start] if self.start else [])]
         given += [one.pointer for one in self.finish.beside]
+        given += [str(stride) for _, stride in self._open_strides()]
         cx.body.line(f"{self.declare(cx)}({', '.join(given)});")
 
     def _text(self) -> str:
         out = Writer()
         start = ", const float *restrict start" if self.start else ""
         beside = "".join(f", const float *r{i}" for i in range(len(self.finish.beside)))
+        beside += "".join(f", ptrdiff_t {name}" for name, _ in self._open_strides())
         parameters = f"{self.walk.parameters}, float *c, ptrdiff_t cm, ptrdiff_t from, ptrdiff_t to"
         out.line(f"static APART void TILE({parameters}{start}{beside})")
         with out.block(""):
@@ -163,6 +165,15 @@ class Tile:
             self._steps(out)
             self._store(out)
         return out.text()
+
+    def _open_strides(self) -> list[tuple[str, Dim]]:
+        """The parameters for strides of operands beside that each run has of its own."""
+        strides = [
+            (_stride(i, variable), stride)
+            for i, one in enumerate(self.finish.beside)
+            for variable, stride in (("m", one.row), ("l", one.column))
+        ]
+        return [(name, stride) for name, stride in strides if isinstance(stride, Size)]
 
     def _sums(self) -> Iterator[tuple[int, int]]:
         return ((m, v) for m in range(self.rows) for v in range(self.vectors))
@@ -255,9 +266,9 @@ class Tile:
         names = ["v0"]
         for i, one in enumerate(self.finish.beside):
             at = " + ".join(
-                f"{var} * {stride}" if stride != 1 else var
+                var if same(stride, 1) else f"{var} * {_text_of(i, var, stride)}"
                 for var, stride in (("m", one.row), ("l", one.column))
-                if stride
+                if not same(stride, 0)
             )
             out.line(f"const float v{i + 1} = r{i}[{at or 0}];")
             names.append(f"v{i + 1}")
@@ -266,11 +277,20 @@ class Tile:
         out.line(f"{target} = {text.format(*names)};")
 
 
+def _stride(number: int, variable: str) -> str:
+    """The parameter for the stride of an operand beside, along rows ``m`` or columns ``l``."""
+    return f"r{number}_{variable}"
+
+
+def _text_of(number: int, variable: str, stride: Dim) -> str:
+    return _stride(number, variable) if isinstance(stride, Size) else str(stride)
+
+
 def _lanes(v: int) -> str:
     return "" if v == 0 else " + LANES" if v == 1 else f" + {v} * LANES"
 
 
-def plus(pointer: str, position: str, stride: int) -> str:
+def plus(pointer: str, position: str, stride: Dim) -> str:
     """``pointer + position * stride`` as C."""
     if position == "0" or same(stride, 0):
         return pointer

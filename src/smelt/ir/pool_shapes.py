@@ -1,0 +1,57 @@
+"""The sizes that pools give in ceil mode, where the size of the image is a symbol.
+
+A window that would begin in the padding at the end is none. The library leaves it out only where
+the size is a number.
+"""
+
+from __future__ import annotations
+
+import math
+
+import onnx_ir as ir
+from onnx_shape_inference import ShapeInferenceContext
+
+from smelt.ir.shape_registry import ShapeRule
+
+
+def counted_windows(theirs: ShapeRule) -> ShapeRule:
+    """A rule for pools that says the same as ``theirs``, without windows that begin in the padding.
+
+    Windows that begin before it number ``ceil((size + begin) / stride)``. Of those that reach up
+    to the end there are at most as many as long as ``end + stride`` is no more than a window.
+    """
+
+    def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        theirs(context, node)
+        image, result = node.inputs[0] if node.inputs else None, node.outputs[0]
+        if not _is_ceiled(node) or image is None or image.shape is None or result.shape is None:
+            return
+        kernel = list(node.attributes["kernel_shape"].as_ints())
+        count = len(kernel)
+        strides, pads = _ints(node, "strides", [1] * count), _ints(node, "pads", [0] * 2 * count)
+        dilations = _ints(node, "dilations", [1] * count)
+        if not len(image.shape) - 2 == len(result.shape) - 2 == count == len(strides):
+            return
+        dims = list(result.shape.dims)
+        for axis in range(count):
+            size, begin, end = image.shape[axis + 2], pads[axis], pads[axis + count]
+            window = dilations[axis] * (kernel[axis] - 1) + 1
+            if isinstance(size, ir.SymbolicDim) and end + strides[axis] > window:
+                dims[axis + 2] = math.ceil((size + begin) / strides[axis])
+        for output in node.outputs:
+            if output.shape is not None:
+                output.shape = ir.Shape(dims)
+
+    return infer
+
+
+def _is_ceiled(node: ir.Node) -> bool:
+    attributes = node.attributes
+    if "kernel_shape" not in attributes or "ceil_mode" not in attributes:
+        return False
+    padded = attributes["auto_pad"].as_string() if "auto_pad" in attributes else "NOTSET"
+    return bool(attributes["ceil_mode"].as_int()) and padded == "NOTSET"
+
+
+def _ints(node: ir.Node, name: str, default: list[int]) -> list[int]:
+    return list(node.attributes[name].as_ints()) if name in node.attributes else default
