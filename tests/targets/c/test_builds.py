@@ -93,9 +93,7 @@ def test_compiles_without_a_warning(command: list[str], folder: Path) -> None:
 
 
 @pytest.mark.parametrize("compiler", ["gcc"])
-def test_sanitizers_find_nothing_in_twelve_models_in_one_binary(
-    compiler: str, folder: Path
-) -> None:
+def test_sanitizers_find_nothing_in_many_models_in_one_binary(compiler: str, folder: Path) -> None:
     run([compiler, "-std=c99", "-O0", *SANITIZED, *sources(folder), "-o", "run", "-lm"], folder)
     assert run(["./run"], folder) == ""
 

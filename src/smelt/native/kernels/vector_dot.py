@@ -211,21 +211,27 @@ def _copy(cx: KernelContext, turned: bool) -> str:
 BY_FOURS = f"""#if LANES > 1
 const ptrdiff_t first = kn - kn % 4;
 for (ptrdiff_t k = 0; k < first; k += 4) {{
-    ptrdiff_t n = 0;
-    for (; n + 4 <= wide; n += 4)
-        turn_four(b + n * bn + k, bn, to + k * {PANEL} + n, {PANEL});
-    for (; n < wide; ++n)
-        for (ptrdiff_t i = k; i < k + 4; ++i)
-            to[i * {PANEL} + n] = b[i + n * bn];
-    for (; n < {PANEL}; ++n)
-        for (ptrdiff_t i = k; i < k + 4; ++i)
-            to[i * {PANEL} + n] = 0;
+    if (wide < {PANEL})
+        for (ptrdiff_t i = k * {PANEL}; i < (k + 4) * {PANEL}; ++i)
+            to[i] = 0;
+    const float *columns = b + k;
+    for (ptrdiff_t n = 0; n < wide; n += 4, columns += 4 * bn) {{
+        if (wide - n >= 4) {{
+            turn_four(columns, bn, to + k * {PANEL} + n, {PANEL});
+            continue;
+        }}
+        for (ptrdiff_t m = 0; m < wide - n; ++m)
+            for (ptrdiff_t i = 0; i < 4; ++i)
+                to[(k + i) * {PANEL} + n + m] = columns[i + m * bn];
+    }}
 }}
 #else
 const ptrdiff_t first = 0;
 #endif
 """
-"""Four columns at a time of four elements each, turned in registers."""
+"""Four columns at a time of four elements each, turned in registers.
+
+GCC 12 takes a second loop from where the first ends for one that may run without end, and warns."""
 
 
 def emit(cx: KernelContext, p: Matrices, *, packed: bool, scratch: Sequence[str] = ()) -> None:
