@@ -27,8 +27,8 @@ KINDS = {
     "cnn": CNN,
     "block": BLOCK,
     "heads": (
-        "g (float[4,32,16] q, float[4,32,16] k) => (float[4,32,32] y) "
-        "{ t = Transpose<perm = [0,2,1]>(k) y = MatMul(q, t) }"
+        "g (float[4,32,16] x, float[4,32,16] z) => (float[4,32,32] y) "
+        "{ t = Transpose<perm = [0,2,1]>(z) y = MatMul(x, t) }"
     ),
     "depthwise": (
         "g (float[1,6,9,11] x, float[6,1,3,3] w, float[8,6,1,1] v) => (float[1,8,5,6] y) "

@@ -24,6 +24,7 @@ from smelt.program.instruction import Body, Instruction, Program
 from smelt.program.memory import MemoryPlan
 from smelt.program.run_sizes import same
 from smelt.program.storage import Owner, Storage
+from smelt.runtime.c_library import ERROR_SIZE
 
 Constants: TypeAlias = Literal["objects", "blob", "table"]
 
