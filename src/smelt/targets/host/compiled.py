@@ -26,6 +26,7 @@ from smelt.native.fuse_elementwise import fuse_elementwise
 from smelt.native.in_process import BIND_THREADS, FUNCTION, source_of
 from smelt.native.kernels.blas import BIND
 from smelt.native.schedule import planned
+from smelt.native.sum_rows import sum_rows
 from smelt.program.instruction import Program
 from smelt.program.schedule import IN_CACHE
 from smelt.program.specialize import is_static, specialize
@@ -191,7 +192,7 @@ def compile_program(
             return _caller(program, known, ctypes.CDLL(str(found)), threads)
     table = blas.table()
     libraries = (call_blas, call_lapack) if table else ()
-    choices = (convolve_by_panels, factor_side_by_side, *libraries)
+    choices = (convolve_by_panels, sum_rows, factor_side_by_side, *libraries)
     ordered = planned(program.copy(), "host", choices, (fuse_elementwise,), IN_CACHE)
     source = source_of(ordered, threads)
     if only_kept and not is_kept(source.text):

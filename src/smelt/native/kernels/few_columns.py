@@ -1,0 +1,149 @@
+"""Products whose one side has a column or a few, summed along rows of the other as they lie.
+
+A tile of columns would read rows element by element. Here vectors of neighbours are summed, a few
+rows at once, and their lanes added up in the end. Complex vectors are such: two columns of parts.
+
+The vectors are those of GCC and Clang, so this is for programs of this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from smelt.native.kernels import algebra
+from smelt.native.kernels.dot import at
+from smelt.native.kernels.dot_layout import Layout, layout_of_instance
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext, kernel
+from smelt.native.kernels.nest import row_major
+from smelt.native.kernels.side_by_side_text import BYTES, LANES, lanes_of
+from smelt.native.writer import Writer
+from smelt.program.storage import Needs
+
+FEW_COLUMNS = "smelt.native::FewColumns"
+MOST = 4
+"""Columns up to which it is worth it, and sums that are kept at once."""
+
+
+@dataclass(frozen=True)
+class Sides:
+    """``many`` rows of operand ``long`` by ``few`` columns of the other, with steps in elements."""
+
+    long: int
+    many: int
+    long_step: int
+    few: int
+    short_step: int
+    short_k: int
+    to_many: int
+    to_few: int
+
+
+def sides_of(layout: Layout) -> Sides | None:
+    """Which side has few columns, where the rows of the other lie whole; None if neither."""
+    m, n, k = layout.m, layout.n, layout.k
+    if n.size <= MOST and k.lhs == 1 and m.size > n.size:
+        return Sides(0, m.size, m.lhs, n.size, n.rhs, k.rhs, n.size, 1)
+    if m.size <= MOST and k.rhs == 1 and n.size > m.size:
+        return Sides(1, n.size, n.rhs, m.size, m.lhs, k.lhs, 1, n.size)
+    return None
+
+
+def takes(instance: Instance) -> bool:
+    """Sums of products of floats that fill vectors, with no weights that could be laid out."""
+    step = instance.instruction
+    if step.op != "DotGeneral" or not algebra.is_sum_product(instance):
+        return False
+    types = {instance.type(0).name, instance.type(1).name, algebra.result_type(instance).name}
+    layout = layout_of_instance(instance)
+    if layout is None or types not in ({"float"}, {"double"}):
+        return False
+    sides = sides_of(layout)
+    if sides is None or sides.many < MOST or 0 in [axis.size for axis in layout.batch]:
+        return False
+    laid_out = sides.long == 1 and step.inputs[1] in instance.program.constants
+    return layout.k.size >= 2 * lanes_of(types.pop()) and not laid_out
+
+
+def _needs(instance: Instance) -> Needs:
+    """The few columns, each dense."""
+    layout = layout_of_instance(instance)
+    sides = sides_of(layout) if layout is not None else None
+    if layout is None or sides is None or sides.short_k == 1:
+        return Needs()
+    return Needs(workspace=sides.few * layout.k.size * instance.type(0).size)
+
+
+@kernel(FEW_COLUMNS, needs=_needs)
+def few_columns(cx: KernelContext) -> None:
+    """For each matrix of the batch: its few columns made dense, then rows by blocks."""
+    layout = layout_of_instance(cx)
+    sides = sides_of(layout) if layout is not None else None
+    assert layout is not None  # who chose this instruction asked
+    assert sides is not None
+    body, k = cx.body, layout.k.size
+    names = [f"b{i}" for i in range(len(layout.batch))]
+    sizes = [axis.size for axis in layout.batch]
+    inputs = (cx.input(0).name, cx.input(1).name)
+    left = at(inputs[0], [axis.lhs for axis in layout.batch], names)
+    right = at(inputs[1], [axis.rhs for axis in layout.batch], names)
+    rows, columns = (left, right) if sides.long == 0 else (right, left)
+    out = at(cx.output().name, [s * sides.many * sides.few for s in row_major(sizes)], names)
+    block = max(1, MOST // sides.few)
+    with body.loops(names, sizes):
+        step = sides.short_step
+        if sides.short_k != 1:
+            scratch = cx.scratch(cx.type(0))
+            with body.loops(("p", "q"), (k, sides.few)):
+                read = f"({columns})[p * {sides.short_k} + q * {sides.short_step}]"
+                body.line(f"{scratch}[q * {k} + p] = {read};")
+            columns, step = scratch, k
+        whole = sides.many - sides.many % block
+        for first, end, count in ((0, whole, block), (whole, sides.many, 1)):
+            with body.loop("i", end, start=first, step=count):
+                function = _block(cx, count, sides.few)
+                a, c = f"{rows} + i * {sides.long_step}", f"{out} + i * {sides.to_many}"
+                steps = f"{sides.to_many}, {sides.to_few}"
+                body.line(
+                    f"{function}({k}, {a}, {sides.long_step}, {columns}, {step}, {c}, {steps});"
+                )
+
+
+def _block(cx: KernelContext, rows: int, columns: int) -> str:
+    """A function of so many rows by so many columns."""
+    t = cx.type(0).name
+    cx.call(f"lanes_{t}", LANES.replace("@t", t))
+    pairs = [(r, q) for r in range(rows) for q in range(columns)]
+    name, out = f"few_{t}_{rows}x{columns}", Writer()
+    out.line(f"static void {name}(ptrdiff_t kn, const {t} *restrict a, ptrdiff_t am,")
+    out.line(f"    const {t} *restrict b, ptrdiff_t bn, {t} *restrict c, ptrdiff_t cm,")
+    out.line("    ptrdiff_t cn)")
+    with out.block(""):
+        _sums(out, t, pairs)
+        for r, q in pairs:
+            out.line(f"{t} t{r}_{q} = 0;")
+        with out.loop("l", BYTES // cx.type(0).size):
+            for r, q in pairs:
+                out.line(f"t{r}_{q} += s{r}_{q}[l];")
+        with out.loop("k", "kn", start="whole"):
+            for r, q in pairs:
+                out.line(f"t{r}_{q} += a[{r} * am + k] * b[{q} * bn + k];")
+        for r, q in pairs:
+            out.line(f"c[{r} * cm + {q} * cn] = t{r}_{q};")
+    return cx.call(name, out.text())
+
+
+def _sums(out: Writer, t: str, pairs: Sequence[tuple[int, int]]) -> None:
+    """A vector of sums for each pair, of all whole vectors of a row."""
+    lanes = lanes_of(t)
+    out.line(f"const ptrdiff_t whole = kn - kn % {lanes};")
+    for r, q in pairs:
+        out.line(f"lanes_{t} s{r}_{q} = {{0}};")
+    with out.loop("k", "whole", step=lanes):
+        for r in sorted({r for r, _ in pairs}):
+            out.line(f"const lanes_{t} a{r} = *(const lanes_{t} *)(a + {r} * am + k);")
+        for q in sorted({q for _, q in pairs}):
+            out.line(f"const lanes_{t} b{q} = *(const lanes_{t} *)(b + {q} * bn + k);")
+        for r, q in pairs:
+            out.line(f"s{r}_{q} += a{r} * b{q};")
