@@ -31,4 +31,10 @@ CODES: Mapping[str, ErrorCode] = {
         "the results in between as small as asked.",
         "allow more with memory_limit=, or choose another path with optimize=",
     ),
+    "E694": ErrorCode(
+        "a model that means nothing over an algebra",
+        "smelt.over_semiring takes models of sums, products and what moves elements; the model has "
+        "another operator, or elements that the algebra is not defined on.",
+        "smelt.over_semiring(smelt.trace(lambda a, b: a @ b, ...), 'min_plus')",
+    ),
 }

@@ -75,7 +75,7 @@ def _body(
         for value, term in zip(model.graph.inputs, whole.terms, strict=True)
     ]
     term = b.op("Einsum", *operands, domain="smelt", **attributes)
-    after = _sum(b, before, term, semiring)
+    after = sum_of(b, before, term, semiring)
     graph.outputs.extend([b.op("Identity", goes_on), after])
     return graph
 
@@ -117,7 +117,8 @@ def _stride(b: Builder, stride: int) -> ir.Value:
     return b.constant(np.asarray(stride, np.int64), "stride")
 
 
-def _sum(b: Builder, x: ir.Value, y: ir.Value, semiring: Semiring) -> ir.Value:
+def sum_of(b: Builder, x: ir.Value, y: ir.Value, semiring: Semiring) -> ir.Value:
+    """The sum of two elements, for each pair of two values of one shape."""
     if semiring.plus in SUMS:
         return b.op(semiring.plus, x, y)
     rows = [b.op("Unsqueeze", each, b.const_i64([0])) for each in (x, y)]

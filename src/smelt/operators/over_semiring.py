@@ -1,0 +1,185 @@
+"""A model of sums and products, over another algebra: what a step means is a parameter.
+
+    before   y = MatMul(a, b)   z = Add(y, c)                   shortest paths by min_plus
+    after    y = smelt.Einsum<semiring="min_plus">(a, b)   z = Min(y, c)
+
+What moves elements stays. Constants are elements of the algebra as they stand, so 0 and 1 in a
+model are its zero and one only where they are those of numbers.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Mapping
+from functools import partial, reduce
+from typing import TypeAlias
+
+import onnx_ir as ir
+
+from smelt.errors import ErrorList, Unsupported
+from smelt.ir.build import Builder
+from smelt.ir.constants import Constants
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.shapes import ShapeInference
+from smelt.operators.dot_general import reduced
+from smelt.operators.semiring import Semiring, semiring_of
+from smelt.operators.sliced_einsum import sum_of
+
+MOVES = frozenset(
+    {
+        *("Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Expand", "Tile", "Identity"),
+        *("Slice", "Split", "Concat", "Gather", "GatherElements", "GatherND", "Constant"),
+    }
+)
+"""They compute nothing, so they are right over any algebra."""
+
+Meaning: TypeAlias = Callable[[Builder, ir.Node, Semiring], ir.Value]
+
+
+def over_semiring(model: ir.Model, semiring: str | Semiring) -> ir.Model:
+    """A copy of ``model`` in which Add is the plus of ``semiring`` and Mul its times.
+
+    So are ReduceSum, MatMul, Einsum and ``smelt.DotGeneral``, with what they sum and multiply.
+    ``semiring`` is a name or a ``Semiring``, as of ``compile_einsum``. Values must have known
+    dtypes and shapes. To be called before the model is optimized, for x * 0 is 0 of numbers only.
+
+    Raises UsageError E692 for what is no semiring, and an ErrorList of Unsupported E694 for other
+    operators, and for elements that it is not defined on.
+    """
+    algebra, copy = semiring_of(semiring), model.clone()
+    shapes = ShapeInference(copy)
+    shapes.infer_model()
+    refused = [error for node in copy.graph if (error := _refusal(node, algebra)) is not None]
+    if refused:
+        raise ErrorList(refused)
+    rewriter = Rewriter(copy, shapes, Constants())
+    for node in list(copy.graph):
+        meaning = MEANINGS.get((node.domain, node.op_type))
+        if meaning is not None:
+            made = meaning(rewriter.builder(node, [node], "over_semiring"), node, algebra)
+            rewriter.replace(node, [made], trust_shape=True)
+    rewriter.flush()
+    return copy
+
+
+def _refusal(node: ir.Node, semiring: Semiring) -> Unsupported | None:
+    at = f"node {node.name!r}"
+    key = (node.domain, node.op_type)
+    if key not in MEANINGS:
+        if not node.domain and node.op_type in MOVES:
+            return None
+        names = sorted({name for _, name in MEANINGS} | MOVES)
+        why = "a semiring has sums, products and what moves elements"
+        fix = f"compute by {', '.join(names)} alone"
+        what = f"{node.op_type} means nothing over {semiring}"
+        return Unsupported("E694", what, at=at, why=why, fix=fix)
+    dtype = node.outputs[0].dtype
+    if dtype is None or not semiring.takes(dtype.numpy()):
+        kind = "unknown elements" if dtype is None else dtype.name.lower()
+        return Unsupported("E694", f"the semiring {semiring} is not defined on {kind}", at=at)
+    given = node.attributes.get_string("semiring", "sum_product")
+    if given != "sum_product":
+        return Unsupported("E694", f"{node.op_type} is over {given} already", at=at)
+    if node.op_type == "ReduceSum" and len(node.inputs) > 1 and _axes(node) is None:
+        return Unsupported("E694", "the axes of a ReduceSum are no constant", at=at)
+    return None
+
+
+def _plus(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
+    return reduce(partial(_sum, b, semiring), _given(node))
+
+
+def _sum(b: Builder, semiring: Semiring, x: ir.Value, y: ir.Value) -> ir.Value:
+    """``sum_of`` takes two of one shape where no operator of ONNX sums two elements."""
+    if semiring.plus == "LogAddExp" and x.shape != y.shape:
+        x = b.op("Expand", x, b.op("Shape", y))
+        y = b.op("Expand", y, b.op("Shape", x))
+    return sum_of(b, x, y, semiring)
+
+
+def _times(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
+    return b.op(semiring.times, *_given(node))
+
+
+def _reduced(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
+    x, axes = _given(node)[0], _axes(node)
+    nothing = node.attributes.get_int("noop_with_empty_axes", 0)
+    if not axes:
+        axes = () if nothing else tuple(range(_rank(x)))
+    along = tuple(sorted(axis % _rank(x) for axis in axes))
+    made = reduced(b, x, along, semiring)
+    if not along or not node.attributes.get_int("keepdims", 1):
+        return made
+    return b.op("Unsqueeze", made, b.const_i64(along))
+
+
+def _axes(node: ir.Node) -> tuple[int, ...] | None:
+    """The axes of a ReduceSum; None if it has none, or they are no constant."""
+    if "axes" in node.attributes:
+        return tuple(node.attributes.get_ints("axes"))
+    array = Constants().get(node.inputs[1]) if len(node.inputs) > 1 else None
+    return None if array is None else tuple(int(axis) for axis in array)
+
+
+def _matmul(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
+    """An Einsum, for which a dim of size 1 of a batch that broadcasts is taken off."""
+    x, y = _given(node)
+    left, right = _labels(_rank(x), "mk"), _labels(_rank(y), "kn")
+    batch = max(left[:-2], right[:-2], key=len)
+    out = batch + "m" * (_rank(x) > 1) + "n" * (_rank(y) > 1)
+    for label in sorted(set(left[:-2]) & set(right[:-2])):
+        sizes = _size(x, left, label), _size(y, right, label)
+        if sizes[0] == 1 != sizes[1]:
+            x, left = _without(b, x, left, label)
+        elif sizes[1] == 1 != sizes[0]:
+            y, right = _without(b, y, right, label)
+    equation = f"{left},{right}->{out}"
+    return b.op("Einsum", x, y, domain="smelt", equation=equation, semiring=str(semiring))
+
+
+def _labels(rank: int, matrix: str) -> str:
+    """Dims of a batch count from the back, so that equal labels meet."""
+    return string.ascii_uppercase[: rank - 2][::-1] + matrix if rank > 1 else "k"
+
+
+def _size(value: ir.Value, labels: str, label: str) -> object:
+    assert value.shape is not None
+    return value.shape[labels.index(label)]
+
+
+def _without(b: Builder, value: ir.Value, labels: str, label: str) -> tuple[ir.Value, str]:
+    squeezed = b.op("Squeeze", value, b.const_i64([labels.index(label)]))
+    return squeezed, labels.replace(label, "")
+
+
+def _einsum(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
+    equation = node.attributes["equation"].as_string()
+    return b.op("Einsum", *_given(node), domain="smelt", equation=equation, semiring=str(semiring))
+
+
+def _same(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
+    """The operators that have the algebra as an attribute."""
+    kept = [each for name, each in node.attributes.items() if name != "semiring"]
+    attributes = [*kept, ir.AttrString("semiring", str(semiring))]
+    return b.add(ir.Node(node.domain, node.op_type, node.inputs, attributes))[0]
+
+
+def _given(node: ir.Node) -> list[ir.Value]:
+    return [value for value in node.inputs if value is not None]
+
+
+def _rank(value: ir.Value) -> int:
+    assert value.shape is not None  # who calls over_semiring has inferred the shapes
+    return len(value.shape)
+
+
+MEANINGS: Mapping[tuple[str, str], Meaning] = {
+    ("", "Add"): _plus,
+    ("", "Sum"): _plus,
+    ("", "Mul"): _times,
+    ("", "ReduceSum"): _reduced,
+    ("", "MatMul"): _matmul,
+    ("", "Einsum"): _einsum,
+    ("smelt", "DotGeneral"): _same,
+    ("smelt", "Einsum"): _same,
+}
