@@ -57,6 +57,7 @@ for _op in COMPARE:
 for _op in ("And", "Or", "Xor"):
     GRAPHS[_op] = f"g (bool[4,3] x, bool[3] z) => (bool[4,3] y) {{ y = {_op}(x, z) }}"
 GRAPHS |= {
+    "PRelu unsigned": "g (uint32[4] x, uint32[4] z) => (uint32[4] y) { y = PRelu(x, z) }",
     "Not": "g (bool[4] x) => (bool[4] y) { y = Not(x) }",
     "IsNaN": "g (float[4] x) => (bool[4] y) { y = IsNaN(x) }",
     "IsInf": "g (float[4] x) => (bool[4] y) { y = IsInf(x) }",

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from smelt.native.kernels.lane_math import ERF, EXP, TANH
+from smelt.native.kernels.lane_math import ERF, EXP, IN_LOOPS, TANH
 from smelt.runtime.c_library import build
 
 FUNCTIONS = {"exp": np.exp, "tanh": np.tanh, "erf": np.vectorize(math.erf, otypes=[np.float64])}
@@ -25,10 +25,21 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         f"{{ for (ptrdiff_t i = 0; i < n; ++i) y[i] = lane_{name}(x[i]); }}\n"
         for name in FUNCTIONS
     )
-    text = head + EXP + TANH + ERF + loops
+    text = head + IN_LOOPS + EXP + TANH + ERF + loops
     flags = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", *request.param.split())
     folder: Path = tmp_path_factory.mktemp("lanes")
     return ctypes.CDLL(str(build({"model.c": text.encode()}, folder, flags)))
+
+
+def test_they_stay_in_their_loops_however_many_there_are(tmp_path: Path) -> None:
+    """A loop that calls a function is no loop of vectors."""
+    loops = "".join(
+        f"void f{i}(float *x) {{ for (int i = 0; i < 64; ++i) x[i] = {i} + lane_erf(x[i]); }}\n"
+        for i in range(30)
+    )
+    text = f"#include <math.h>\n#include <stdint.h>\n#include <string.h>\n{IN_LOOPS}{EXP}{ERF}"
+    library = build({"model.c": (text + loops).encode()}, tmp_path, ("-O2",))
+    assert b"lane_e" not in library.read_bytes()
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from both_targets import BothTargets, by_reference, by_runtime
-from c_library import random_inputs
+from c_library import compile_text, random_inputs
 
 STEPS, BATCH, SIZE, HIDDEN = 4, 3, 2, 5
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -96,3 +98,9 @@ def test_a_sequence_without_steps_keeps_its_state(library: BothTargets) -> None:
     y, last = library.run("gru backwards", [x, w, r, bias, np.zeros(BATCH, np.int32), h])
     assert not y.any()
     np.testing.assert_array_equal(last, h)
+
+
+def test_cells_of_floats_are_loops_that_call_nothing() -> None:
+    graph = "g (float[4,3,2] x, float[1,20,2] w, float[1,20,5] r) => (float[A,B,C,D] y) { y = LSTM<hidden_size=5>(x, w, r) }"
+    code = compile_text(graph, 21).files["model.c"].decode()
+    assert re.findall(r"\b(?:expf|tanhf)\(", code) == []

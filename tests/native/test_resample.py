@@ -66,6 +66,9 @@ REFERENCE = {
     **{f"{m} against aliases {o}": by_scales(
         mode(m, more=f", antialias = 1, exclude_outside = {o}"), DOWN)
        for m in ("linear", "cubic") for o in (0, 1)},
+    "integers against aliases": by_scales(
+        mode("linear", more=", antialias = 1"), DOWN, dtype="int32"
+    ),
     "doubles": by_scales(mode("linear"), dtype="double"),
     "aligned to a part of a row": by_scales(mode("linear", "align_corners"), DOWN),
 }  # fmt: skip

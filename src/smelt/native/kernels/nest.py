@@ -117,7 +117,8 @@ def emit_map(
 ) -> None:
     """``write[...] = expression`` over ``shape``, after the statements ``before`` in the loop.
 
-    ``{0}`` in them is the element of ``reads[0]``. A nest that is ``shared`` has one loop that is.
+    ``{0}`` in them is the element of ``reads[0]``; what they do not speak of is not read. A nest
+    that is ``shared`` has one loop that is.
     """
     if is_empty(shape):
         return
@@ -132,7 +133,8 @@ def emit_map(
         around = body.loops(variables, sizes, cut) if sizes else body.block("")
     with around:
         for number, read in enumerate(reads):
-            body.line(f"const {read.type.name} v{number} = {read.at(variables)};")
+            if any(f"{{{number}}}" in text for text in (*before, expression)):
+                body.line(f"const {read.type.name} v{number} = {read.at(variables)};")
         values = [f"v{number}" for number in range(len(reads))]
         for statement in before:
             body.line(statement.format(*values))

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import FLOAT, KernelContext, kernel
+from smelt.native.kernels.lane_math import in_lanes
 from smelt.native.kernels.statements import Statements, read_once
 from smelt.program.recurrence import CELLS, activate
 from smelt.program.storage import Needs
@@ -94,8 +95,8 @@ def _activate(cx: KernelContext, place: int, to: str, argument: str, *, gate: bo
         result = m.scalar(activate(m, (str(name), float(alpha), float(beta)), m.named("v")))
         before, text = read_once(m.lines, result.name)
         for line in before:
-            cx.body.line(line)
-        cx.body.line(f"{to} = {text};")
+            cx.body.line(in_lanes(cx, line))
+        cx.body.line(f"{to} = {in_lanes(cx, text)};")
 
 
 def _rnn(cx: KernelContext, weights: str, hidden: int) -> None:

@@ -22,7 +22,8 @@ COORDINATES = "coordinate_transformation_mode"
 
 @lowers("Resize", "Upsample")
 def resize(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``Resample`` has the attributes of ``Sampling`` and ``axis``; integers go through floats.
+    """``Resample`` has the attributes of ``Sampling`` and ``axis``; integers go through floats,
+    and are cut off as in ONNX Runtime, but rounded where they are smoothed (``antialias``).
 
     Axes that shrink most go first, so that the others have less to do.
     """
@@ -53,6 +54,8 @@ def resize(cx: ProgramBuilder, node: ir.Node) -> None:
         cx.emit("Resample", (source,), (target,), axis=axis, **sampling.attributes())
         source = target
     if through:
+        if steps[0][1].antialias:
+            source = cx.emit_new("Round", (source,), goal)
         _narrow(cx, source, output)
 
 
