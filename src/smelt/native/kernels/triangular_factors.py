@@ -78,13 +78,54 @@ def lu(cx: KernelContext) -> None:
                 _exchange(cx, t.name, f"m[k * {columns} + j]", f"m[p * {columns} + j]")
             with body.block(""):
                 _exchange(cx, order.type.name, "order[k]", "order[p]")
-            body.line(f"const {t.name} pivot = m[k * {columns} + k];")
-            with body.loop("i", rows, start="k + 1"):
-                below = f"m[i * {columns} + k]"
-                body.line(f"{below} = pivot != 0 ? {below} / pivot : {below};")
-                body.line(f"const {t.name} share = {below};")
-                with body.loop("j", columns, start="k + 1"):
-                    body.line(f"m[i * {columns} + j] -= share * m[k * {columns} + j];")
+            _eliminate(cx, rows, columns)
+
+
+@kernel("smelt::FullPivotLU", kinds=FLOAT)
+def full_pivot_lu(cx: KernelContext) -> None:
+    """Pivot by pivot, the largest number of what is left; a NaN is chosen last."""
+    a, y, body, t = cx.input(0), cx.output(0), cx.body, cx.type(0)
+    rows, columns = a.shape[-2:]
+    orders = ((cx.output(1), rows, "down"), (cx.output(2), columns, "across"))
+    size = rows * columns
+    with body.loop("b", _batch(a)):
+        _matrix(cx, y, "m")
+        for order, count, name in orders:
+            body.line(f"{order.type.name} *const {name} = {order.name} + b * {count};")
+            with body.loop("i", count):
+                body.line(f"{name}[i] = ({order.type.name})i;")
+        body.line(f"memcpy(m, {a.name} + b * {size}, sizeof(*m) * (size_t)({size}));")
+        with body.loop("k", min(rows, columns)):
+            body.line("ptrdiff_t p = k, q = k;")
+            body.line(f"{t.name} most = -1;")
+            with body.loop("i", rows, start="k"), body.loop("j", columns, start="k"):
+                body.line(f"const {t.name} v = m[i * {columns} + j];")
+                body.line(f"const {t.name} large = v != v ? -1 : fabs{t.f}(v);")
+                body.line("p = large >= most ? i : p;")
+                body.line("q = large >= most ? j : q;")
+                body.line("most = large >= most ? large : most;")
+            for place, stop, mine, other in (
+                ("p", columns, f"m[k * {columns} + j]", f"m[p * {columns} + j]"),
+                ("q", rows, f"m[j * {columns} + k]", f"m[j * {columns} + q]"),
+            ):
+                with body.loop("j", f"({place} != k ? {stop} : 0)"):
+                    _exchange(cx, t.name, mine, other)
+            for (order, _, name), place in zip(orders, "pq", strict=True):
+                with body.block(""):
+                    _exchange(cx, order.type.name, f"{name}[k]", f"{name}[{place}]")
+            _eliminate(cx, rows, columns)
+
+
+def _eliminate(cx: KernelContext, rows: int, columns: int) -> None:
+    """Clear what is below pivot ``k`` of the matrix ``m``; a zero leaves its column."""
+    body, t = cx.body, cx.type(0)
+    body.line(f"const {t.name} pivot = m[k * {columns} + k];")
+    with body.loop("i", rows, start="k + 1"):
+        below = f"m[i * {columns} + k]"
+        body.line(f"{below} = pivot != 0 ? {below} / pivot : {below};")
+        body.line(f"const {t.name} share = {below};")
+        with body.loop("j", columns, start="k + 1"):
+            body.line(f"m[i * {columns} + j] -= share * m[k * {columns} + j];")
 
 
 def _exchange(cx: KernelContext, word: str, first: str, second: str) -> None:

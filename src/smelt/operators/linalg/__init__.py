@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from smelt.operators.linalg import (
     eigh,
+    full_pivot_lu,
     hessenberg,
     lu,
     qr,
@@ -18,6 +19,7 @@ from smelt.operators.linalg import (
 
 OPERATORS = (
     eigh.OPERATOR,
+    full_pivot_lu.OPERATOR,
     *hessenberg.OPERATORS,
     *lu.OPERATORS,
     *qr.OPERATORS,

@@ -76,8 +76,8 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     r, c = places(m, a)
     rows = size(m, a, -2)
     count = least(m, rows, size(m, a, -1))
-    permutation = _counted(m, a, rows)
-    pivots = _counted(m, a, count)
+    permutation = counted(m, a, rows)
+    pivots = counted(m, a, count)
     places_of_pivots = count_to(m, count)
 
     def step(k: Tensor, a: Tensor, pivots: Tensor, permutation: Tensor) -> tuple[Tensor, ...]:
@@ -92,18 +92,18 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
         a = m.where((r > k) & m.equal(c, k), below, a)
         flat = m.op("Squeeze", pivot, ints(m, -1))
         pivots = m.where(m.equal(places_of_pivots, k), flat, pivots)
-        return a, pivots, _swap(m, permutation, k, flat)
+        return a, pivots, swapped(m, permutation, k, flat)
 
     return m.repeat(count, step, (a, pivots, permutation))
 
 
-def _counted(m: Nodes, a: Tensor, count: Tensor) -> Tensor:
+def counted(m: Nodes, a: Tensor, count: Tensor) -> Tensor:
     """0, 1, 2, ... for each matrix of ``a``."""
     shape = m.op("Concat", m.op("Shape", a, end=-2), m.op("Unsqueeze", count, ints(m, 0)), axis=0)
     return m.op("Expand", count_to(m, count), shape)
 
 
-def _swap(m: Nodes, permutation: Tensor, k: Tensor, other: Tensor) -> Tensor:
+def swapped(m: Nodes, permutation: Tensor, k: Tensor, other: Tensor) -> Tensor:
     """Exchange the elements at ``k`` and at ``other``, which is [..., 1]."""
     index = count_to(m, size(m, permutation, -1))
     first = m.op("Gather", permutation, m.op("Unsqueeze", k, ints(m, 0)), axis=-1)
@@ -140,11 +140,11 @@ def permutation_steps(m: Nodes, attributes: Attributes, pivots: Tensor) -> tuple
     number = int_of(attributes, "permutation_size")
     count = m.tensor(m.constant(number, ir.DataType.INT64))
     as_columns = m.op("Unsqueeze", wide, ints(m, -1))
-    permutation = _counted(m, as_columns, count)
+    permutation = counted(m, as_columns, count)
 
     def step(k: Tensor, permutation: Tensor) -> tuple[Tensor, ...]:
         other = m.op("Gather", wide, m.op("Unsqueeze", k, ints(m, 0)), axis=-1)
-        return (_swap(m, permutation, k, other),)
+        return (swapped(m, permutation, k, other),)
 
     return m.repeat(size(m, pivots, -1), step, (permutation,))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from smelt.operators.linalg.full_pivot_lu import factor as full_pivot_factor
 from smelt.operators.linalg.lu import permutation_of
 from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 
@@ -64,6 +65,31 @@ def lu(call: Call) -> Step:
             if min(rows, columns):
                 out[index], pivots[index], _ = getrf(a[index])
             permutation[index] = permutation_of(pivots[index], rows)
+
+    return Step(run)
+
+
+@kernel("smelt::FullPivotLU")
+def full_pivot_lu(call: Call) -> Step:
+    """``getc2`` for each square matrix whose pivots are not small; others one by one."""
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    rows, columns = call.input(0).shape[-2:]
+    (getc2,) = get_lapack_funcs(("getc2",), dtype=call.input(0).dtype)
+
+    def factor(a: Array) -> tuple[Array, ...]:
+        if rows == columns:
+            lu, down, across, info = getc2(a)
+            if info == 0:
+                return lu, permutation_of(down, rows), permutation_of(across, rows)
+        return full_pivot_factor(a)
+
+    def run(a: Array, *out: Array) -> None:
+        for index in np.ndindex(*a.shape[:-2]) if rows and columns else ():
+            for target, result in zip(out, factor(a[index]), strict=True):
+                target[index] = result
+        if not (rows and columns):
+            out[1][...], out[2][...] = np.arange(rows), np.arange(columns)
 
     return Step(run)
 

@@ -1,0 +1,108 @@
+"""``smelt.FullPivotLU``: triangular factors of which the pivot is the largest number that is left.
+
+The rows and columns of ``a`` [..., m, n] that ``rows`` and ``columns`` name, in this order, are
+``L @ U``; ``lu`` holds both, without the ones on the diagonal of L. So the rank of a matrix is how
+many pivots are not 0. Of equal numbers the last is chosen, row after row, as ``getc2`` of LAPACK
+does; that would put a small number for a zero pivot, which here leaves its column as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
+from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.linalg.batches import check_matrices, each
+from smelt.operators.linalg.lu import counted, swapped
+from smelt.operators.linalg.matrices import (
+    column,
+    in_double,
+    ints,
+    least,
+    places,
+    row,
+    size,
+    total,
+)
+
+
+def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
+    """The type of ``a``, and int32 for each row and each column."""
+    shape = check_matrices(inputs[0], "FullPivotLU")
+    assert inputs[0] is not None
+    dtype, integer = inputs[0].dtype, ir.DataType.INT32
+    if shape is None:
+        return Result(dtype, None), Result(integer, None), Result(integer, None)
+    *batch, rows, columns = shape.dims
+    orders = (Result(integer, ir.Shape([*batch, count])) for count in (rows, columns))
+    return Result(dtype, shape), *orders
+
+
+def reference(inputs: Given, attributes: Attributes) -> Computed:
+    """Pivot by pivot, matrix by matrix."""
+    (a,) = inputs
+    assert a is not None
+    rows, columns = a.shape[-2:]
+    shapes = (rows, columns), (rows,), (columns,)
+    return each(factor, shapes, (a.dtype, np.int32, np.int32), (a,), (2,))
+
+
+def factor(a: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Of one matrix. A NaN is chosen last."""
+    lu, rows, columns = a.copy(), np.arange(a.shape[0]), np.arange(a.shape[1])
+    for k in range(min(lu.shape)):
+        left = np.abs(lu[k:, k:])
+        left[np.isnan(left)] = -1
+        place = left.size - 1 - int(np.argmax(left.reshape(-1)[::-1]))
+        i, j = (k + each for each in divmod(place, left.shape[1]))
+        lu[[k, i]], rows[[k, i]] = lu[[i, k]], rows[[i, k]]
+        lu[:, [k, j]], columns[[k, j]] = lu[:, [j, k]], columns[[j, k]]
+        if lu[k, k] != 0:
+            lu[k + 1 :, k] /= lu[k, k]
+        lu[k + 1 :, k + 1 :] -= np.outer(lu[k + 1 :, k], lu[k, k + 1 :])
+    return lu, rows, columns
+
+
+def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
+    """Pivot by pivot: rows and columns that change places are chosen by masks."""
+    r, c = places(m, a)
+    height, width = size(m, a, -2), size(m, a, -1)
+    count = m.op("Unsqueeze", height * width, ints(m, 0))
+    flat = m.op("Concat", m.op("Shape", a, end=-2), count, axis=0)
+
+    def step(k: Tensor, a: Tensor, rows: Tensor, columns: Tensor) -> tuple[Tensor, ...]:
+        sizes = m.where(m.op("IsNaN", a), -0.5, m.abs(a))
+        left = m.op("Reshape", m.where((r >= k) & (c >= k), sizes, -1.0), flat, allowzero=1)
+        place = m.op("ArgMax", left, axis=-1, keepdims=1, select_last_index=1)
+        i = place / width
+        j = place - i * width
+        chosen = m.equal(r, m.op("Unsqueeze", i, ints(m, -1)))
+        lifted = total(m, m.where(chosen, a, 0.0), -2)
+        a = m.where(m.equal(r, k), lifted, m.where(chosen, row(m, a, k), a))
+        chosen = m.equal(c, m.op("Unsqueeze", j, ints(m, -1)))
+        moved = total(m, m.where(chosen, a, 0.0), -1)
+        a = m.where(m.equal(c, k), moved, m.where(chosen, column(m, a, k), a))
+        across, head = row(m, a, k), column(m, row(m, a, k), k)
+        below = column(m, a, k) / m.where(m.equal(head, 0.0), 1.0, head)
+        a = m.where((r > k) & (c > k), a - below * across, a)
+        a = m.where((r > k) & m.equal(c, k), below, a)
+        return a, swapped(m, rows, k, i), swapped(m, columns, k, j)
+
+    orders = counted(m, a, height), counted(m, a, width)
+    return m.repeat(least(m, height, width), step, (a, *orders))
+
+
+OPERATOR = Operator(
+    domain="smelt",
+    name="FullPivotLU",
+    summary="Triangular factors of matrices with full pivoting",
+    inputs=("a",),
+    outputs=("lu", "rows", "columns"),
+    infer=infer,
+    reference=reference,
+    body=in_double(steps),
+    opset=18,
+)
