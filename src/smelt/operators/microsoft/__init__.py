@@ -9,13 +9,30 @@ kernels, against which the tests hold both the reference and the body.
 
 from __future__ import annotations
 
-from smelt.operators.microsoft import activations, attention, norms, products, quantized, rotary
+from smelt.operators.microsoft import (
+    activations,
+    attention,
+    linear,
+    norms,
+    packed,
+    products,
+    quantized,
+    quantized_elements,
+    quantized_images,
+    quantized_products,
+    rotary,
+)
 
 OPERATORS = (
     *activations.OPERATORS,
     *attention.OPERATORS,
+    *linear.OPERATORS,
     *norms.OPERATORS,
+    *packed.OPERATORS,
     *products.OPERATORS,
     *quantized.OPERATORS,
+    *quantized_elements.OPERATORS,
+    *quantized_images.OPERATORS,
+    *quantized_products.OPERATORS,
     *rotary.OPERATORS,
 )

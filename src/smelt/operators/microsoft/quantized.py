@@ -21,17 +21,19 @@ A, B = (tuple(f"{name}{rest}" for rest in ("", "_scale", "_zero_point?")) for na
 Y, C = (tuple(f"{name}{rest}" for rest in ("_scale", "_zero_point?")) for name in "YC")
 
 
-def _real(x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None) -> np.ndarray:
+def dequantized(x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None) -> np.ndarray:
+    """What ``x`` stands for, in float."""
     centred = x.astype(np.int32) - (0 if zero is None else zero.astype(np.int32))
     return np.asarray(centred.astype(np.float32) * scale)
 
 
-def _quantized(
-    real: np.ndarray, scale: np.ndarray, zero: np.ndarray | None, like: np.ndarray
+def requantized(
+    real: np.ndarray, scale: np.ndarray, zero: np.ndarray | None, dtype: np.dtype
 ) -> np.ndarray:
-    bounds = np.iinfo(like.dtype)
+    """``real`` in steps of ``scale``, rounded to even, moved by ``zero``, held within ``dtype``."""
+    bounds = np.iinfo(dtype)
     whole = np.rint(real / scale) + (0 if zero is None else zero.astype(np.int32))
-    return np.asarray(np.clip(whole, bounds.min, bounds.max).astype(like.dtype))
+    return np.asarray(np.clip(whole, bounds.min, bounds.max).astype(dtype))
 
 
 def _declared(
@@ -53,19 +55,19 @@ def _declared(
 
     def reference(inputs: Given, attributes: Attributes) -> Computed:
         given = [*inputs, *(None,) * (3 * count + 2 - len(inputs))]
-        reals = [_real(*given[3 * i : 3 * i + 3]) for i in range(count)]  # type: ignore[arg-type]
+        reals = [dequantized(*given[3 * i : 3 * i + 3]) for i in range(count)]  # type: ignore[arg-type]
         real = compute(*reals, **attributes)
         scale, zero = given[3 * count :][:2]
         assert given[0] is not None
         assert scale is not None
-        return (_quantized(real, scale, zero, given[0]),)
+        return (requantized(real, scale, zero, given[0].dtype),)
 
     def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
         given = [*inputs, *(None,) * (3 * count + 2 - len(inputs))]
-        reals = (b.op("DequantizeLinear", *_some(given[3 * i : 3 * i + 3])) for i in range(count))
+        reals = (b.op("DequantizeLinear", *present(given[3 * i : 3 * i + 3])) for i in range(count))
         said: dict[str, Any] = {key: attributes[key] for key in defaults}
         real = b.op(op, *reals, **said)
-        return (b.op("QuantizeLinear", real, *_some(given[3 * count :][:2])),)
+        return (b.op("QuantizeLinear", real, *present(given[3 * count :][:2])),)
 
     return operator(
         name,
@@ -79,7 +81,8 @@ def _declared(
     )
 
 
-def _some(values: Sequence[ir.Value | None]) -> list[ir.Value]:
+def present(values: Sequence[ir.Value | None]) -> list[ir.Value]:
+    """Without those that are absent."""
     return [value for value in values if value is not None]
 
 

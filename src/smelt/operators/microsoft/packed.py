@@ -1,0 +1,244 @@
+"""``MatMulNBits`` and ``GatherBlockQuantized``: weights of a few bits, packed, a scale a block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.shapes import Dim
+from smelt.operators.declare import Attributes, Computed, Given, Result, int_of
+from smelt.operators.microsoft.declared import Values, first, given, ints, operator
+
+BITS = (2, 4, 8)
+
+
+def unpacked(packed: np.ndarray, bits: int, count: int) -> np.ndarray:
+    """The first ``count`` numbers of ``bits`` in the bytes of the last axis, lowest bits first."""
+    planes = [packed >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)]
+    whole = np.stack(planes, -1).reshape(*packed.shape[:-1], -1)
+    return np.asarray(whole[..., :count])
+
+
+def infer_product(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    """``[..., K]`` becomes ``[..., N]``."""
+    a = first(inputs)
+    if a.shape is None or not len(a.shape):
+        return (Result(a.dtype, None),)
+    return (Result(a.dtype, ir.Shape([*a.shape.dims[:-1], int_of(attributes, "N")])),)
+
+
+def zero_points(zeros: np.ndarray | None, n: int, blocks: int, bits: int) -> np.ndarray:
+    """One of each of ``blocks`` of ``n`` rows, which half of the codes is where none are given."""
+    if zeros is None:
+        return np.full((n, blocks), 1 << (bits - 1), np.float32)
+    if zeros.dtype == np.uint8:
+        zeros = unpacked(zeros.reshape(n, -1), bits, blocks)
+    return zeros.reshape(n, blocks).astype(np.float32)
+
+
+def product(inputs: Given, attributes: Attributes) -> Computed:
+    """The product with the weights, each block less its zero point and times its scale."""
+    a, codes, scales, zeros, places, bias = (*inputs, *(None,) * 6)[:6]
+    assert a is not None
+    assert codes is not None
+    assert scales is not None
+    n, k, bits, block = (int_of(attributes, name) for name in ("N", "K", "bits", "block_size"))
+    blocks = -(-k // block)
+    numbers = unpacked(codes.reshape(n, -1), bits, blocks * block).astype(np.float64)
+    offsets = zero_points(zeros, n, blocks, bits)
+    block_of = np.arange(k) // block if places is None else places.astype(np.int64)[:k]
+    factors = scales.reshape(n, blocks).astype(np.float64)
+    weights = (numbers[:, :k] - offsets[:, block_of]) * factors[:, block_of]
+    result = a.astype(np.float64) @ weights.T
+    result = result if bias is None else result + bias
+    return (result.astype(a.dtype),)
+
+
+def product_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
+    """Codes as numbers, each block less its zero point and times its scale, then the product."""
+    a, codes, scales, zeros, places, bias = (*inputs, *(None,) * 6)[:6]
+    n, k, bits, block = (int_of(attributes, name) for name in ("N", "K", "bits", "block_size"))
+    if a is None or codes is None or scales is None or bits not in BITS:
+        return None
+    if attributes["weight_prepacked"]:
+        return None
+    blocks = -(-k // block)
+    numbers = _numbers(b, codes, bits, (n, blocks * block), a)
+    factors = b.op("Reshape", scales, b.const_i64([n, blocks]))
+    offsets = None
+    if zeros is not None and zeros.dtype == codes.dtype:
+        each = 8 // bits
+        rows = _numbers(b, zeros, bits, (n, -(-blocks // each) * each), a)
+        offsets = _first(b, rows, blocks) if blocks % each else rows
+    elif zeros is not None:
+        offsets = b.op("Reshape", zeros, b.const_i64([n, blocks]))
+    spread = (n, blocks, block)
+    if places is not None:
+        spread = (n, k)  # type: ignore[assignment]
+        numbers = _first(b, numbers, k) if blocks * block > k else numbers
+        factors = b.op("Gather", factors, places, axis=1)
+        offsets = None if offsets is None else b.op("Gather", offsets, places, axis=1)
+    else:
+        factors = b.op("Unsqueeze", factors, b.const_i64([2]))
+        offsets = None if offsets is None else b.op("Unsqueeze", offsets, b.const_i64([2]))
+    offsets = b.const_like(1 << (bits - 1), a) if offsets is None else offsets
+    numbers = b.op("Reshape", numbers, b.const_i64(spread))
+    weights = b.op("Mul", b.op("Sub", numbers, offsets), factors)
+    if places is None:
+        weights = b.op("Reshape", weights, b.const_i64([n, blocks * block]))
+        weights = _first(b, weights, k) if blocks * block > k else weights
+    result = b.op("MatMul", a, b.op("Transpose", weights, perm=[1, 0]))
+    return (result if bias is None else b.op("Add", result, bias),)
+
+
+def _first(b: Builder, rows: ir.Value, count: int) -> ir.Value:
+    """The first columns of a matrix."""
+    return b.op("Slice", rows, *(b.const_i64([i]) for i in (0, count, 1)))
+
+
+def _numbers(
+    b: Builder, codes: ir.Value, bits: int, shape: Sequence[int] | ir.Value, like: ir.Value
+) -> ir.Value:
+    """Packed codes as numbers of the type of ``like``, in ``shape``."""
+    assert like.dtype is not None
+    whole = b.op("Cast", codes, to=int(like.dtype))
+    if bits < 8:
+        above = [whole]
+        for shift in range(bits, 8, bits):
+            above.append(b.op("Floor", b.op("Div", whole, b.const_like(1 << shift, like))))
+        more = b.const_like(1 << bits, like)
+        planes = [b.op("Sub", low, b.op("Mul", high, more)) for low, high in pairwise(above)]
+        last = b.const_i64([-1])
+        whole = b.op("Concat", *(b.op("Unsqueeze", p, last) for p in (*planes, above[-1])), axis=-1)
+    return b.op("Reshape", whole, b.const_i64(shape) if isinstance(shape, Sequence) else shape)
+
+
+def _axes(inputs: Values, attributes: Attributes) -> tuple[int, int] | None:
+    """Those that are gathered along and that have the blocks; None if ranks are not known."""
+    data, indices = first(inputs), given(inputs, 1)
+    if data.shape is None or indices is None or indices.shape is None:
+        return None
+    rank = len(data.shape)
+    return int_of(attributes, "gather_axis") % rank, int_of(attributes, "quantize_axis") % rank
+
+
+def _each(data: ir.Value | None, attributes: Attributes) -> int:
+    """How many numbers an element of ``data`` holds."""
+    packed = data is not None and data.dtype == ir.DataType.UINT8
+    return 8 // int_of(attributes, "bits") if packed else 1
+
+
+def infer_rows(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    """As Gather of the numbers."""
+    data, indices, scales = first(inputs), given(inputs, 1), given(inputs, 2)
+    dtype = None if scales is None else scales.dtype
+    axes = _axes(inputs, attributes)
+    if axes is None:
+        return (Result(dtype, None),)
+    assert data.shape is not None
+    assert indices is not None
+    assert indices.shape is not None
+    dims: list[Dim] = list(data.shape.dims)
+    last = dims[-1]
+    dims[-1] = last * _each(data, attributes) if isinstance(last, int) else ir.SymbolicDim(None)
+    dims[axes[0] : axes[0] + 1] = indices.shape.dims
+    return (Result(dtype, ir.Shape(dims)),)
+
+
+def rows(inputs: Given, attributes: Attributes) -> Computed:
+    """The chosen numbers, less the zero points of their blocks, times the scales."""
+    data, indices, scales, zeros = (*inputs, None)[:4]
+    assert data is not None
+    assert indices is not None
+    assert scales is not None
+    bits, block = int_of(attributes, "bits"), int_of(attributes, "block_size")
+    axis = int_of(attributes, "quantize_axis") % data.ndim
+    offsets = np.zeros(()) if zeros is None else zeros.astype(np.float32)
+    if data.dtype == np.uint8:
+        count = scales.shape[axis]
+        offsets = np.asarray(1 << (bits - 1) if zeros is None else unpacked(zeros, bits, count))
+        data = unpacked(data, bits, 8 // bits * data.shape[-1])
+
+    def spread(each: np.ndarray) -> np.ndarray:
+        return np.repeat(each, block, axis).take(range(data.shape[axis]), axis)
+
+    less = spread(offsets) if np.ndim(offsets) else offsets
+    real = (data.astype(np.float32) - less) * spread(scales.astype(np.float32))
+    chosen = real.take(indices.astype(np.int64), int_of(attributes, "gather_axis"))
+    return (chosen.astype(scales.dtype),)
+
+
+def rows_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
+    """Bytes are gathered before they are unpacked; ONNX gathers no types of less than a byte."""
+    data, indices, scales, zeros = (*inputs, None)[:4]
+    axes = _axes(inputs, attributes)
+    if axes is None or data is None or indices is None or scales is None or scales.dtype is None:
+        return None
+    (gathered, axis), block = axes, int_of(attributes, "block_size")
+    if data.dtype != ir.DataType.UINT8:
+        if b.model.opset_imports.get("", 0) < 21:
+            return None
+        real = b.op("DequantizeLinear", data, scales, zeros, axis=axis, block_size=block)
+        return (b.op("Gather", real, indices, axis=gathered),)
+    assert data.shape is not None
+    assert indices.shape is not None
+    rank = len(data.shape)
+    if axis != rank - 1 or gathered == axis:
+        return None
+    bits, size, count = int_of(attributes, "bits"), data.shape[-1], scales.shape
+    blocks = None if count is None else count[-1]
+    if bits not in BITS or not isinstance(size, int) or not isinstance(blocks, int):
+        return None
+    whole = size * _each(data, attributes)
+    if whole != blocks * block:
+        return None
+    chosen = [
+        None if value is None else b.op("Gather", value, indices, axis=gathered)
+        for value in (data, scales, zeros)
+    ]
+    codes, factors, points = chosen
+    assert codes is not None
+    assert factors is not None
+    kept = [0] * (rank + len(indices.shape) - 2)
+    numbers = _numbers(b, codes, bits, [*kept, blocks, block], factors)
+    offsets = b.const_like(1 << (bits - 1), factors)
+    if points is not None:
+        each = 8 // bits
+        several = _numbers(b, points, bits, [*kept, -(-blocks // each) * each], factors)
+        if blocks % each:
+            ends = (b.const_i64([i]) for i in (0, blocks, -1, 1))
+            several = b.op("Slice", several, *ends)
+        offsets = b.op("Unsqueeze", several, b.const_i64([-1]))
+    real = b.op("Mul", b.op("Sub", numbers, offsets), b.op("Unsqueeze", factors, b.const_i64([-1])))
+    return (b.op("Reshape", real, b.const_i64([*kept, whole])),)
+
+
+OPERATORS = (
+    operator(
+        "MatMulNBits",
+        "a product with weights of a few bits, packed in blocks along their rows",
+        inputs=("A", "B", "scales", "zero_points?", "g_idx?", "bias?"),
+        outputs=("Y",),
+        attributes=(
+            *ints(K=None, N=None, bits=4, block_size=None, accuracy_level=0, weight_prepacked=0),
+        ),
+        infer=infer_product,
+        reference=product,
+        body=product_body,
+        any_rank=True,
+    ),
+    operator(
+        "GatherBlockQuantized",
+        "Gather of numbers of a few bits, packed in blocks along an axis, as floats",
+        inputs=("data", "indices", "scales", "zero_points?"),
+        outputs=("output",),
+        attributes=ints(bits=4, block_size=128, quantize_axis=1, gather_axis=0),
+        infer=infer_rows,
+        reference=rows,
+        body=rows_body,
+    ),
+)

@@ -1,0 +1,135 @@
+"""``QLinearConcat``, ``QLinearWhere``, ``QLinearSoftmax``: which choose or compare bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.shapes import Dim
+from smelt.operators.declare import Attributes, Computed, Given, Result, int_of
+from smelt.operators.microsoft.declared import Values, first, given, ints, like_first, operator
+from smelt.operators.microsoft.products import together
+from smelt.operators.microsoft.quantized import dequantized, present, requantized
+
+
+def _infer_concat(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    zero, parts = given(inputs, 1), inputs[2::3]
+    dtype = None if zero is None else zero.dtype
+    shapes = [part.shape for part in parts if part is not None and part.shape is not None]
+    if not shapes or len(shapes) < len(parts):
+        return (Result(dtype, None),)
+    dims: list[Dim] = list(shapes[0].dims)
+    axis = int_of(attributes, "axis")
+    along = [shape[axis] for shape in shapes]
+    numbers = [dim for dim in along if isinstance(dim, int)]
+    dims[axis] = sum(numbers) if len(numbers) == len(along) else ir.SymbolicDim(None)
+    return (Result(dtype, ir.Shape(dims)),)
+
+
+def _concat(inputs: Given, attributes: Attributes) -> Computed:
+    scale, zero = inputs[:2]
+    assert scale is not None
+    assert zero is not None
+    parts = [dequantized(*inputs[i : i + 3]) for i in range(2, len(inputs), 3)]  # type: ignore[arg-type]
+    joined = np.concatenate(parts, int_of(attributes, "axis"))
+    return (requantized(joined, scale, zero, zero.dtype),)
+
+
+def _concat_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    triples = (inputs[i : i + 3] for i in range(2, len(inputs), 3))
+    parts = [b.op("DequantizeLinear", *triple) for triple in triples]
+    joined = b.op("Concat", *parts, axis=int_of(attributes, "axis"))
+    return (b.op("QuantizeLinear", joined, *inputs[:2]),)
+
+
+def _infer_where(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    condition, x, y = first(inputs), given(inputs, 1), given(inputs, 4)
+    shapes = [None if value is None else value.shape for value in (condition, x, y)]
+    known = [list(shape.dims) for shape in shapes if shape is not None]
+    shape = ir.Shape(together(*known)) if len(known) == 3 else None
+    return (Result(None if x is None else x.dtype, shape),)
+
+
+def _where(inputs: Given, attributes: Attributes) -> Computed:
+    condition, x, x_scale, x_zero, y, y_scale, y_zero, scale, zero = inputs
+    assert zero is not None
+    chosen = np.where(
+        np.asarray(condition),
+        dequantized(x, x_scale, x_zero),  # type: ignore[arg-type]
+        dequantized(y, y_scale, y_zero),  # type: ignore[arg-type]
+    )
+    return (requantized(chosen, scale, zero, zero.dtype),)  # type: ignore[arg-type]
+
+
+def _where_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    """Each side is brought to the steps of the result before it is chosen from."""
+    last = inputs[7:9]
+    sides = (b.op("DequantizeLinear", *inputs[i : i + 3]) for i in (1, 4))
+    return (b.op("Where", inputs[0], *(b.op("QuantizeLinear", side, *last) for side in sides)),)
+
+
+def _axes(attributes: Attributes, rank: int) -> tuple[int, ...]:
+    """What Softmax sums over: one axis, or all from it on before opset 13."""
+    axis = int_of(attributes, "axis") % max(rank, 1)
+    return (axis,) if int_of(attributes, "opset") >= 13 else tuple(range(axis, rank))
+
+
+def _softmax(inputs: Given, attributes: Attributes) -> Computed:
+    x, scale, zero, y_scale, y_zero = inputs
+    assert x is not None
+    real = dequantized(x, scale, zero)  # type: ignore[arg-type]
+    axes = _axes(attributes, x.ndim)
+    power = np.exp(real - real.max(axes, keepdims=True, initial=-np.inf))
+    return (requantized(power / power.sum(axes, keepdims=True), y_scale, y_zero, x.dtype),)  # type: ignore[arg-type]
+
+
+def _softmax_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    x = first(inputs)
+    assert x.shape is not None
+    real = b.op("DequantizeLinear", *present(inputs[:3]))
+    axes = _axes(attributes, len(x.shape))
+    if len(axes) == 1:
+        result = b.op("Softmax", real, axis=axes[0])
+    else:
+        flat = b.op("Softmax", b.op("Flatten", real, axis=axes[0]), axis=1)
+        result = b.op("Reshape", flat, b.op("Shape", x))
+    return (b.op("QuantizeLinear", result, *inputs[3:5]),)
+
+
+OPERATORS = (
+    operator(
+        "QLinearConcat",
+        "Concat of numbers that are quantized each by a scale of its own",
+        inputs=("Y_scale", "Y_zero_point", "inputs"),
+        outputs=("Y",),
+        attributes=ints(axis=None),
+        infer=_infer_concat,
+        reference=_concat,
+        body=_concat_body,
+    ),
+    operator(
+        "QLinearWhere",
+        "Where of quantized numbers",
+        inputs=(
+            *("condition", "X", "x_scale", "x_zero_point", "Y", "y_scale", "y_zero_point"),
+            *("z_scale", "z_zero_point"),
+        ),
+        outputs=("Z",),
+        infer=_infer_where,
+        reference=_where,
+        body=_where_body,
+    ),
+    operator(
+        "QLinearSoftmax",
+        "Softmax of quantized numbers, as Softmax of opset ``opset`` has its axis",
+        inputs=("X", "X_scale", "x_zero_point?", "y_scale", "y_zero_point"),
+        outputs=("Y",),
+        attributes=ints(opset=None, axis=-1),
+        infer=like_first(),
+        reference=_softmax,
+        body=_softmax_body,
+    ),
+)

@@ -1,0 +1,220 @@
+"""Pools and convolutions of quantized images, whose channels may come last.
+
+ONNX Runtime writes the form with channels last for itself; here it is the other, transposed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.operators.declare import Attributes, Computed, Given, Result, int_of, ints_of
+from smelt.operators.microsoft.declared import Values, first, given, ints, operator
+from smelt.operators.microsoft.quantized import dequantized, present, requantized
+from smelt.operators.microsoft.windows import ATTRIBUTES, DILATIONS, KERNEL, LAST, windows_of
+
+QUANTIZED = ("X", "x_scale", "x_zero_point?", "y_scale", "y_zero_point?")
+
+
+def _are_last(attributes: Attributes) -> bool:
+    return bool(attributes.get("channels_last", 0))
+
+
+def _channels_second(array: np.ndarray, attributes: Attributes) -> np.ndarray:
+    return np.moveaxis(array, -1, 1) if _are_last(attributes) else array
+
+
+def _as_given(array: np.ndarray, attributes: Attributes) -> np.ndarray:
+    return np.moveaxis(array, 1, -1) if _are_last(attributes) else array
+
+
+def _to_second(b: Builder, x: ir.Value, attributes: Attributes) -> ir.Value:
+    assert x.shape is not None
+    rank = len(x.shape)
+    last = _are_last(attributes)
+    return b.op("Transpose", x, perm=[0, rank - 1, *range(1, rank - 1)]) if last else x
+
+
+def _to_given(b: Builder, y: ir.Value, rank: int, attributes: Attributes) -> ir.Value:
+    last = _are_last(attributes)
+    return b.op("Transpose", y, perm=[0, *range(2, rank), 1]) if last else y
+
+
+def _result(x: ir.Value, channels: object, attributes: Attributes, kernel: Sequence[int]) -> Result:
+    """The shape of ``x`` with as many spatial elements as windows, and other ``channels``."""
+    if x.shape is None:
+        return Result(x.dtype, None)
+    dims = list(x.shape.dims)
+    spatial = slice(1, -1) if _are_last(attributes) else slice(2, None)
+    dims[spatial] = windows_of(attributes, kernel).result(dims[spatial])
+    if channels is not None:
+        dims[-1 if _are_last(attributes) else 1] = channels  # type: ignore[call-overload]
+    return Result(x.dtype, ir.Shape(dims))
+
+
+def _infer_pool(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    return (_result(first(inputs), None, attributes, ints_of(attributes, "kernel_shape")),)
+
+
+def _infer_global(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    x = first(inputs)
+    if x.shape is None:
+        return (Result(x.dtype, None),)
+    dims, ones = list(x.shape.dims), [1] * (len(x.shape) - 2)
+    kept = [dims[0], *ones, dims[-1]] if _are_last(attributes) else [*dims[:2], *ones]
+    return (Result(x.dtype, ir.Shape(kept)),)
+
+
+def _average(inputs: Given, attributes: Attributes) -> Computed:
+    x, scale, zero, y_scale, y_zero = (*inputs, None)[:5]
+    assert x is not None
+    assert scale is not None
+    assert y_scale is not None
+    real = dequantized(_channels_second(x, attributes), scale, zero)
+    windows = windows_of(attributes, ints_of(attributes, "kernel_shape"))
+    inner = tuple(range(-len(windows.kernel), 0))
+    counted = windows.views(np.ones_like(real), float(int_of(attributes, "count_include_pad")))
+    mean = windows.views(real, 0).sum(inner) / counted.sum(inner)
+    result = requantized(mean.astype(np.float32), y_scale, y_zero, x.dtype)
+    return (_as_given(result, attributes),)
+
+
+def _whole_average(inputs: Given, attributes: Attributes) -> Computed:
+    x, scale, zero, y_scale, y_zero = (*inputs, None)[:5]
+    assert x is not None
+    assert scale is not None
+    assert y_scale is not None
+    real = dequantized(_channels_second(x, attributes), scale, zero)
+    mean = real.mean(tuple(range(2, x.ndim)), keepdims=True)
+    return (_as_given(requantized(mean, y_scale, y_zero, x.dtype), attributes),)
+
+
+def _pool_body(op: str) -> object:
+    """The body of a pool that ``op`` of ONNX computes on floats."""
+
+    def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+        x = first(inputs)
+        assert x.shape is not None
+        said = {k: v for k, v in attributes.items() if k != "channels_last"}
+        parts = [_to_second(b, x, attributes), *inputs[1:3]]
+        real = b.op(op, b.op("DequantizeLinear", *present(parts)), **said)  # type: ignore[arg-type]
+        result = b.op("QuantizeLinear", real, *present(inputs[3:5]))
+        return (_to_given(b, result, len(x.shape), attributes),)
+
+    return body
+
+
+def _greatest(inputs: Given, attributes: Attributes) -> Computed:
+    (x,) = inputs
+    assert x is not None
+    kernel = ints_of(attributes, "kernel_shape")
+    views = windows_of(attributes, kernel).views(np.moveaxis(x, -1, 1), np.iinfo(x.dtype).min)
+    return (np.moveaxis(views.max(tuple(range(-len(kernel), 0))), 1, -1),)
+
+
+def _infer_greatest(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    return _infer_pool(inputs, {**attributes, "channels_last": 1})
+
+
+def _greatest_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    x, moved = first(inputs), {"channels_last": 1}
+    assert x.shape is not None
+    y = b.op("MaxPool", _to_second(b, x, moved), **attributes)  # type: ignore[arg-type]
+    return (_to_given(b, y, len(x.shape), moved),)
+
+
+def _infer_convolution(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    x, w, zero = first(inputs), given(inputs, 3), given(inputs, 7)
+    dtype = x.dtype if zero is None else zero.dtype
+    kernel = [dim for dim in (w.shape.dims[2:] if w and w.shape else ()) if isinstance(dim, int)]
+    if w is None or w.shape is None or len(kernel) < len(w.shape) - 2:
+        return (Result(dtype, None),)
+    return (Result(dtype, _result(x, w.shape[0], attributes, kernel).shape),)
+
+
+def _convolution(inputs: Given, attributes: Attributes) -> Computed:
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias = (*inputs, None)[:9]
+    assert x is not None
+    assert w is not None
+    assert x_zero is not None
+    assert y_zero is not None
+    ones = (1,) * (w.ndim - 1)
+    image = _channels_second(x, attributes).astype(np.int32) - x_zero.astype(np.int32)
+    weights = w.astype(np.int32) - np.asarray(w_zero, np.int32).reshape(-1, *ones)
+    views = windows_of(attributes, w.shape[2:]).views(image, 0)
+    groups = int_of(attributes, "group")
+    kernel = tuple(range(-(w.ndim - 2), 0))
+    sums = [
+        np.tensordot(part, filters, ((1, *kernel), (1, *range(2, w.ndim))))
+        for part, filters in zip(np.split(views, groups, 1), np.split(weights, groups), strict=True)
+    ]
+    whole = np.concatenate(sums, -1) + (0 if bias is None else bias)
+    factor = x_scale * w_scale / y_scale  # type: ignore[operator]
+    real = whole.astype(np.float32) * factor
+    result = requantized(real, np.ones((), np.float32), y_zero, y_zero.dtype)
+    return (result if _are_last(attributes) else np.moveaxis(result, -1, 1),)
+
+
+def _convolution_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    x = first(inputs)
+    assert x.shape is not None
+    said = {k: v for k, v in attributes.items() if k != "channels_last"}
+    y = b.op("QLinearConv", _to_second(b, x, attributes), *inputs[1:], **said)  # type: ignore[arg-type]
+    return (_to_given(b, y, len(x.shape), attributes),)
+
+
+OPERATORS = (
+    operator(
+        "QLinearAveragePool",
+        "AveragePool of quantized numbers",
+        inputs=QUANTIZED,
+        outputs=("Y",),
+        attributes=(*ATTRIBUTES, KERNEL, *ints(ceil_mode=0, count_include_pad=0), *LAST),
+        infer=_infer_pool,
+        reference=_average,
+        body=_pool_body("AveragePool"),
+    ),
+    operator(
+        "QLinearGlobalAveragePool",
+        "GlobalAveragePool of quantized numbers",
+        inputs=("X", "x_scale", "x_zero_point", "y_scale", "y_zero_point"),
+        outputs=("Y",),
+        attributes=LAST,
+        infer=_infer_global,
+        reference=_whole_average,
+        body=_pool_body("GlobalAveragePool"),
+    ),
+    operator(
+        "NhwcMaxPool",
+        "MaxPool of bytes whose channels come last",
+        inputs=("x",),
+        outputs=("y",),
+        attributes=(*ATTRIBUTES, KERNEL, DILATIONS, *ints(ceil_mode=0)),
+        infer=_infer_greatest,
+        reference=_greatest,
+        body=_greatest_body,
+    ),
+    operator(
+        "QLinearConv",
+        "QLinearConv whose channels may come last",
+        inputs=(
+            *("x", "x_scale", "x_zero_point", "w", "w_scale", "w_zero_point"),
+            *("y_scale", "y_zero_point", "B?"),
+        ),
+        outputs=("y",),
+        attributes=(
+            *ATTRIBUTES,
+            DILATIONS,
+            replace(KERNEL, required=False),
+            *ints(group=1),
+            *LAST,
+        ),
+        infer=_infer_convolution,
+        reference=_convolution,
+        body=_convolution_body,
+    ),
+)

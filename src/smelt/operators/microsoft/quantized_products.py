@@ -1,0 +1,181 @@
+"""``QGemm`` and its like: products of integers, whose sums of 32 bits become floats or bytes.
+
+ONNX Runtime writes them in place of DequantizeLinear, Gemm, QuantizeLinear and of the nodes that
+dynamic quantization makes. What follows the sums is one factor a column, then a bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.operators.declare import Attributes, Computed, Given, Result, int_of
+from smelt.operators.microsoft.declared import Values, first, floats, given, ints, operator
+from smelt.operators.microsoft.products import infer_product
+from smelt.operators.microsoft.quantized import requantized
+
+PLAIN: Attributes = dict.fromkeys(("transA", "transB", "transBatchA", "transBatchB"), 0)
+FLOAT, INT32 = ir.DataType.FLOAT, ir.DataType.INT32
+
+
+def _sums(
+    a: np.ndarray, b: np.ndarray, a_zero: np.ndarray | None, b_zero: np.ndarray | None
+) -> np.ndarray:
+    """Those of products of integers less their zero points, in 32 bits that wrap around."""
+    left, right = a.astype(np.int32), b.astype(np.int32)
+    left = left if a_zero is None else left - a_zero.astype(np.int32)
+    right = right if b_zero is None else right - b_zero.astype(np.int32)
+    return np.asarray(np.matmul(left, right))
+
+
+def _infer_float(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    (product,) = infer_product(inputs, PLAIN)
+    return (Result(FLOAT, product.shape),)
+
+
+def _infer_int32(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    (product,) = infer_product(inputs, PLAIN)
+    return (Result(INT32, product.shape),)
+
+
+def _to_float(inputs: Given, attributes: Attributes) -> Computed:
+    a, b, a_scale, b_scale, a_zero, b_zero, bias = (*inputs, *(None,) * 7)[:7]
+    assert a is not None
+    assert b is not None
+    assert a_scale is not None
+    assert b_scale is not None
+    sums = _sums(a, b, a_zero, b_zero).astype(np.float32) * (a_scale * b_scale)
+    return (sums if bias is None else sums + bias,)
+
+
+def _scaled(b: Builder, sums: ir.Value, factor: ir.Value, bias: ir.Value | None) -> ir.Value:
+    result = b.op("Mul", b.op("Cast", sums, to=int(FLOAT)), factor)
+    return result if bias is None else b.op("Add", result, bias)
+
+
+def _to_float_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    left, right, a_scale, b_scale, a_zero, b_zero, bias = (*inputs, *(None,) * 7)[:7]
+    sums = b.op("MatMulInteger", left, right, a_zero, b_zero)
+    return (_scaled(b, sums, b.op("Mul", a_scale, b_scale), bias),)
+
+
+def _quantized_at_run_time(a: np.ndarray) -> tuple[np.ndarray, np.float32, np.ndarray]:
+    """As DynamicQuantizeLinear has it: bytes, their scale and zero point."""
+    low, high = np.float32(a.min(initial=0)), np.float32(a.max(initial=0))
+    scale = (high - low) / np.float32(255) if high > low else np.float32(1)
+    zero = np.rint(np.clip(-low / scale, 0, 255)).astype(np.uint8)
+    return requantized(a, np.asarray(scale), zero, np.dtype(np.uint8)), scale, zero
+
+
+def _dynamic(inputs: Given, attributes: Attributes) -> Computed:
+    a, b, b_scale, b_zero, bias = (*inputs, *(None,) * 5)[:5]
+    assert a is not None
+    codes, scale, zero = _quantized_at_run_time(a)
+    return _to_float((codes, b, np.asarray(scale), b_scale, zero, b_zero, bias), attributes)
+
+
+def _dynamic_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    a, right, b_scale, b_zero, bias = (*inputs, *(None,) * 5)[:5]
+    codes, scale, zero = b.ops("DynamicQuantizeLinear", a, outputs=3)
+    sums = b.op("MatMulInteger", codes, right, zero, b_zero)
+    return (_scaled(b, sums, b.op("Mul", scale, b_scale), bias),)
+
+
+def _wide_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    return (b.op("MatMul", *(b.op("Cast", value, to=int(INT32)) for value in inputs)),)
+
+
+def _wide(inputs: Given, attributes: Attributes) -> Computed:
+    a, b = inputs
+    assert a is not None
+    assert b is not None
+    return (_sums(a, b, None, None),)
+
+
+def _infer_gemm(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    a, zero = first(inputs), given(inputs, 8)
+    (product,) = infer_product((a, given(inputs, 3)), {**PLAIN, **attributes})
+    return (Result(FLOAT if zero is None else zero.dtype, product.shape),)
+
+
+def _gemm(inputs: Given, attributes: Attributes) -> Computed:
+    """Sums and C in 32 bits, times ``alpha * a_scale * b_scale / y_scale``."""
+    a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = (*inputs, *(None,) * 9)[:9]
+    assert a is not None
+    assert b is not None
+    left = a.T if attributes["transA"] else a
+    right, right_zero = (b.T if attributes["transB"] else b), b_zero
+    sums = _sums(left, right, a_zero, right_zero)
+    sums = sums if c is None else sums + c
+    assert a_scale is not None
+    assert b_scale is not None
+    factor = np.asarray(attributes["alpha"], np.float32) * a_scale * b_scale
+    if y_scale is None:
+        return (np.asarray(sums.astype(np.float32) * factor, np.float32),)
+    assert y_zero is not None
+    real = sums.astype(np.float32) * (factor / y_scale)
+    return (requantized(real, np.ones((), np.float32), y_zero, y_zero.dtype),)
+
+
+def _gemm_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    """Gemm of what A, B and C stand for, which targets of integer kernels compute in integers."""
+    a, a_scale, a_zero, right, b_scale, b_zero, c, y_scale, y_zero = (*inputs, *(None,) * 9)[:9]
+    left = b.op("DequantizeLinear", a, a_scale, a_zero)
+    axis = 0 if int_of(attributes, "transB") else 1
+    other = b.op("DequantizeLinear", right, b_scale, b_zero, axis=axis)
+    turned = int_of(attributes, "transA")
+    result = b.op("Gemm", left, other, transA=turned, transB=int_of(attributes, "transB"))
+    if c is not None:
+        steps = b.op("Mul", a_scale, b_scale)
+        result = b.op("Add", result, b.op("DequantizeLinear", c, steps, axis=-1))
+    alpha = attributes["alpha"]
+    assert isinstance(alpha, int | float)
+    if alpha != 1:
+        result = b.op("Mul", result, b.const_like(alpha, result))
+    return (result if y_scale is None else b.op("QuantizeLinear", result, y_scale, y_zero),)
+
+
+QGEMM = operator(
+    "QGemm",
+    "Gemm of quantized matrices, to quantized numbers or floats",
+    inputs=(
+        *("A", "a_scale", "a_zero_point", "B", "b_scale", "b_zero_point"),
+        *("C?", "y_scale?", "y_zero_point?"),
+    ),
+    outputs=("Y",),
+    attributes=(*ints(transA=0, transB=0), *floats(alpha=1.0)),
+    infer=_infer_gemm,
+    reference=_gemm,
+    body=_gemm_body,
+)
+TO_FLOAT = operator(
+    "MatMulIntegerToFloat",
+    "MatMulInteger, times a scale a column, plus a bias",
+    inputs=("A", "B", "a_scale", "b_scale", "a_zero_point?", "b_zero_point?", "bias?"),
+    outputs=("Y",),
+    infer=_infer_float,
+    reference=_to_float,
+    body=_to_float_body,
+)
+DYNAMIC = operator(
+    "DynamicQuantizeMatMul",
+    "a product of a matrix that is quantized as it comes and quantized weights, in float",
+    inputs=("A", "B", "b_scale", "b_zero_point?", "bias?"),
+    outputs=("Y",),
+    infer=_infer_float,
+    reference=_dynamic,
+    body=_dynamic_body,
+)
+WIDE = operator(
+    "MatMulInteger16",
+    "a product of integers of 16 bits, in 32 bits",
+    inputs=("A", "B"),
+    outputs=("Y",),
+    infer=_infer_int32,
+    reference=_wide,
+    body=_wide_body,
+)
+OPERATORS = (QGEMM, TO_FLOAT, DYNAMIC, WIDE)
