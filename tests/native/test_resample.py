@@ -57,6 +57,7 @@ RUNTIME = {
         "2] s = {3,1}",
     ),
     "nearest of int32": by_scales(mode("nearest"), dtype="int32"),
+    "linear of int32": by_scales(mode("linear"), "float[4] s = {1,1,2,2}", "int32"),
     "nothing changes": by_scales(mode("linear"), "float[4] s = {1,1,1,1}"),
     "products in float32": (
         "g (float[1,1,10] x) => (float[A,B,C] y) <float[3] s = {1,1,0.7}> { y = Resize(x, , s) }"
@@ -66,6 +67,7 @@ REFERENCE = {
     **{f"{m} against aliases {o}": by_scales(
         mode(m, more=f", antialias = 1, exclude_outside = {o}"), DOWN)
        for m in ("linear", "cubic") for o in (0, 1)},
+    "integers that ONNX Runtime lacks": by_scales(mode("linear"), DOWN, dtype="int64"),
     "integers against aliases": by_scales(
         mode("linear", more=", antialias = 1"), DOWN, dtype="int32"
     ),

@@ -11,16 +11,16 @@ from smelt.native.kernels.kernel import KernelContext
 
 def divide(cx: KernelContext) -> str:
     """Division that truncates toward zero."""
-    return _binary(cx, "divide", "return b == 0 ? 0 : (T)(a / b);", "(T)(0 - (M)a)")
+    return _binary(cx, "divide", "return (T)(b == 0 ? 0 : a / b);", "(T)(0 - (M)a)")
 
 
 def modulo(cx: KernelContext) -> str:
     """The remainder with the sign of the divisor, or of the dividend if ``fmod`` is set."""
     signed = cx.type(0).signed
     if not signed or cx.int("fmod"):
-        return _binary(cx, "remainder", "return b == 0 ? 0 : (T)(a % b);", "0")
+        return _binary(cx, "remainder", "return (T)(b == 0 ? 0 : a % b);", "0")
     body = "if (b == 0)\n        return 0;\n    a = (T)(a % b);\n"
-    body += "    return a != 0 && (a < 0) != (b < 0) ? (T)(a + b) : a;"
+    body += "    return (T)(a != 0 && (a < 0) != (b < 0) ? a + b : a);"
     return _binary(cx, "modulo", body, "0")
 
 

@@ -14,7 +14,7 @@ from smelt.program.instruction import Dim
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.movement_at_run_time import is_told_by_data
 from smelt.program.lower.registry import lowers
-from smelt.program.lower.resize_at_run_time import OF_COORDINATES, resize_at_run_time
+from smelt.program.lower.resize_at_run_time import OF_COORDINATES, is_rounded, resize_at_run_time
 from smelt.program.resampling import CROP, Sampling
 
 COORDINATES = "coordinate_transformation_mode"
@@ -22,8 +22,7 @@ COORDINATES = "coordinate_transformation_mode"
 
 @lowers("Resize", "Upsample")
 def resize(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``Resample`` has the attributes of ``Sampling`` and ``axis``; integers go through floats,
-    and are cut off as in ONNX Runtime, but rounded where they are smoothed (``antialias``).
+    """``Resample`` has the attributes of ``Sampling`` and ``axis``; integers go through floats.
 
     Axes that shrink most go first, so that the others have less to do.
     """
@@ -54,7 +53,7 @@ def resize(cx: ProgramBuilder, node: ir.Node) -> None:
         cx.emit("Resample", (source,), (target,), axis=axis, **sampling.attributes())
         source = target
     if through:
-        if steps[0][1].antialias:
+        if is_rounded(steps[0][1], dtype):
             source = cx.emit_new("Round", (source,), goal)
         _narrow(cx, source, output)
 

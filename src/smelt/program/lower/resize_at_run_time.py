@@ -42,6 +42,15 @@ class Axis:
     end: Array
 
 
+def is_rounded(sampling: Sampling, dtype: ir.DataType) -> bool:
+    """Whether integers are rounded to the nearest, as ONNX's reference does; else toward 0.
+
+    ONNX Runtime rounds toward 0 unless it smooths, and has kernels for three types only.
+    """
+    in_runtime = dtype in (ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT32)
+    return sampling.antialias or not in_runtime
+
+
 def resize_at_run_time(
     cx: ProgramBuilder, node: ir.Node, axes: Sequence[int], sampling: Sampling
 ) -> None:
@@ -59,6 +68,7 @@ def resize_at_run_time(
         x = _resized(m, x, axis, sampling, places)
     if through:
         limits = np.iinfo(kept.numpy())
+        x = m.op("Round", x) if is_rounded(sampling, kept) else x
         x = m.op("Min", m.op("Max", x, float(limits.min)), float(limits.max)).cast(kept)
     m.give(node.outputs[0], x)
 
