@@ -210,6 +210,8 @@ class Tile:
             out.line(f"const float a{number}_{m} = {a.replace('@', str(m))};")
             for v in range(self.vectors):
                 out.line(f"s{m}_{v} += a{number}_{m} * b{number}_{v};")
+                if v == 0 and self.rows > 1 < self.vectors and len(self.walk.steps) > 1:
+                    out.line(f"HOLD(s{m}_0);")  # else gcc 12 keeps the last sum in memory
 
     def _store(self, out: Writer) -> None:
         bare = not self.finish.lines
