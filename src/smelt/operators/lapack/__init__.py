@@ -1,7 +1,8 @@
 """Decompositions by LAPACK without a body of ONNX nodes.
 
-Only a target that takes them as they are has them, such as ``host``. They reach smelt as those of
-any package do, by the entry point group ``smelt.operators``; nothing here imports them.
+Only a target that takes them as they are has them: ``host``, and ``c`` for ``Eig``. They reach
+smelt as those of any package do, by the entry point group ``smelt.operators``; nothing here imports
+them.
 """
 
 from __future__ import annotations

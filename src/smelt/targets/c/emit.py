@@ -158,7 +158,8 @@ def _checks(program: Program, memory: MemoryPlan) -> Iterator[dict[str, str]]:
 
 
 _DEFINED = re.compile(
-    r"^static (?:inline )?[^;={(]*?(\w+) ?(?:\(|\[)|^typedef [^;]*?(\w+)(?: __attribute__[^;]*)?;",
+    r"^static (?:inline )?[^;={(]*?(\w+) ?(?:\(|\[)"
+    r"|^typedef (?:[^;{]*\{[^}]*\} |[^;]*?)(\w+)(?: __attribute__[^;]*)?;",
     re.M,
 )
 _MACRO = re.compile(r"^ *#define (\w+)", re.M)
