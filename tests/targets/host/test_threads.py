@@ -53,6 +53,23 @@ def test_bits_are_those_of_one_thread(threads: int) -> None:
     assert is_compiled(several)
 
 
+@pytest.mark.slow  # compiles C twice for each
+@pytest.mark.parametrize(
+    "graph",
+    [
+        "g (float[501,600] x, float[600] w) => (float[501] y) { y = MatMul(x, w) }",
+        "g (float[64,30,30] x) => (y, t) { y, t = smelt.Geqrf(x) }",
+        "g (float[70,30,30] x) => (y, p, q) { y, p, q = smelt.LU(x) }",
+    ],
+)
+def test_rows_and_batches_of_factors_are_cut(graph: str) -> None:
+    one, several = made(graph, 1), made(graph, 3)
+    inputs = inputs_of(one)
+    for mine, theirs in zip(one(*inputs), several(*inputs), strict=True):
+        assert mine.tobytes() == theirs.tobytes()
+    assert is_compiled(several)
+
+
 @pytest.mark.parametrize("m", [301, 16, 33])
 def test_products_by_blas_are_cut_by_rows(m: int) -> None:
     artifact = made(DOUBLES.format(m=m), 3)

@@ -75,9 +75,12 @@ def _needs(instance: Instance) -> Needs:
     return Needs(workspace=sides.few * layout.k.size * instance.type(0).size)
 
 
-@kernel(FEW_COLUMNS, needs=_needs)
+@kernel(FEW_COLUMNS, needs=_needs, shared=True)
 def few_columns(cx: KernelContext) -> None:
-    """For each matrix of the batch: its few columns made dense, then rows by blocks."""
+    """For each matrix of the batch: its few columns made dense, then rows by blocks.
+
+    Parts take rows.
+    """
     layout = layout_of_instance(cx)
     sides = sides_of(layout) if layout is not None else None
     assert layout is not None  # who chose this instruction asked
@@ -101,7 +104,7 @@ def few_columns(cx: KernelContext) -> None:
             columns, step = scratch, k
         whole = sides.many - sides.many % block
         for first, end, count in ((0, whole, block), (whole, sides.many, 1)):
-            with body.loop("i", end, start=first, step=count):
+            with body.shared_loop("i", end, start=first, step=count):
                 function = _block(cx, count, sides.few)
                 a, c = f"{rows} + i * {sides.long_step}", f"{out} + i * {sides.to_many}"
                 steps = f"{sides.to_many}, {sides.to_few}"

@@ -72,15 +72,19 @@ class _Vectors:
 
     @contextmanager
     def of_matrices(self) -> Iterator[None]:
-        """For each vector of them ``b``, the number of its first matrix."""
+        """For each vector of them ``b``, the number of its first matrix.
+
+        Parts take vectors, unless two of them would compute the same matrix.
+        """
         count, body = math.prod(self.cx.shape(0)[:-2]), self.cx.body
-        with body.loop("first", count, step=self.lanes):
+        loop = body.loop if count % self.lanes else body.shared_loop
+        with loop("first", count, step=self.lanes):
             last = count - self.lanes
             body.line(f"const ptrdiff_t b = first < {last} ? first : {last};")
             yield
 
 
-@kernel(f"{DOMAIN}::Cholesky", needs=_needs)
+@kernel(f"{DOMAIN}::Cholesky", needs=_needs, shared=True)
 def cholesky(cx: KernelContext) -> None:
     """Column by column; a pivot that is not positive makes the triangle NaN."""
     n, lower, vectors = cx.shape(0)[-1], bool(cx.int("lower")), _Vectors(cx)
@@ -92,7 +96,7 @@ def cholesky(cx: KernelContext) -> None:
         vectors.call("apart", a, f"{cx.output().name} + b * {n * n}", n * n)
 
 
-@kernel(f"{DOMAIN}::LU", needs=_needs)
+@kernel(f"{DOMAIN}::LU", needs=_needs, shared=True)
 def lu(cx: KernelContext) -> None:
     """Column by column; each lane swaps rows of its own."""
     (m, n), vectors = cx.shape(0)[-2:], _Vectors(cx)
@@ -105,7 +109,7 @@ def lu(cx: KernelContext) -> None:
         vectors.call("apart", a, f"{cx.output().name} + b * {m * n}", m * n)
 
 
-@kernel(f"{DOMAIN}::TriangularSolve", needs=_needs)
+@kernel(f"{DOMAIN}::TriangularSolve", needs=_needs, shared=True)
 def triangular_solve(cx: KernelContext) -> None:
     """Substitution. A system from the right is one from the left of both transposed."""
     n, (rows, columns), left = cx.shape(0)[-1], cx.shape(1)[-2:], bool(cx.int("left_side"))
@@ -124,7 +128,7 @@ def triangular_solve(cx: KernelContext) -> None:
         vectors.call("apart", x, f"{cx.output().name} + b * {rows * columns}", rows * columns)
 
 
-@kernel(f"{DOMAIN}::Geqrf", needs=_needs)
+@kernel(f"{DOMAIN}::Geqrf", needs=_needs, shared=True)
 def geqrf(cx: KernelContext) -> None:
     """Reflections, packed as LAPACK packs them."""
     (m, n), vectors = cx.shape(0)[-2:], _Vectors(cx)
@@ -136,7 +140,7 @@ def geqrf(cx: KernelContext) -> None:
         vectors.call("apart", a, f"{cx.output().name} + b * {m * n}", m * n)
 
 
-@kernel(f"{DOMAIN}::HouseholderProduct", needs=_needs)
+@kernel(f"{DOMAIN}::HouseholderProduct", needs=_needs, shared=True)
 def householder_product(cx: KernelContext) -> None:
     """From the last reflection to the first."""
     (m, n), count, vectors = cx.shape(0)[-2:], cx.shape(1)[-1], _Vectors(cx)
