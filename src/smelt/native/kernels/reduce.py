@@ -6,10 +6,11 @@ they fill vectors, and their rounding errors grow more slowly than those of one 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, replace
+from typing import cast
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
@@ -146,12 +147,14 @@ class Reducer:
 
 @kernel(*sorted(FLOATS), kinds=ANY, refuse=_refuse)
 def reduce(cx: KernelContext) -> None:
-    """Row by row where the innermost loop is kept, else one result at a time."""
+    """Row by row where the innermost loop is kept, some short ones at once, else one by one."""
     reducer = Reducer(cx, TABLES[cx.type(0).kind][cx.instruction.op], _count(cx))
     loops = loops_of(cx)
     if is_empty(cx.output_shape()):
         return
-    if loops.sizes and not loops.reduced[-1] and any(loops.reduced):
+    if reducer.type.kind == "float" and _has_short_rows(loops):
+        _emit_short_rows(cx, reducer, loops)
+    elif loops.sizes and not loops.reduced[-1] and any(loops.reduced):
         _emit_rows(cx, reducer, loops)
     else:
         _emit_scalars(cx, reducer, loops)
@@ -190,6 +193,33 @@ def _emit_rows(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
             row(f"{target} = {reducer.finish(target)};")
 
 
+def _has_short_rows(loops: Loops) -> bool:
+    """True if rows that lie one after the other, a part of ``LANES`` long, are reduced to one."""
+    if len(loops.sizes) < 2 or loops.reduced[-2:] != (True, False):
+        return False
+    count, row = loops.sizes[-2:]
+    if not (isinstance(cast(object, row), int) and row < LANES and LANES % row == 0):
+        return False
+    return loops.read.strides[-2:] == (row, 1) and not surely_below(count * row, 2 * LANES)
+
+
+def _emit_short_rows(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
+    """As many rows at once as ``LANES`` has room for, such as parts of complex numbers."""
+    body, names = cx.body, _names(len(loops.sizes))
+    count, row = loops.sizes[-2:]
+    kept, reduced = loops.where(False, len(names) - 1), loops.where(True)[:-1]
+    with body.loops([names[i] for i in kept], [loops.sizes[i] for i in kept]):
+        body.line(f"{reducer.type.name} lane[{LANES}];")
+        with body.loop("j", LANES):
+            body.line(f"lane[j] = {reducer.start};")
+        with body.loops([names[i] for i in reduced], [loops.sizes[i] for i in reduced]):
+            _fill_lanes(cx, reducer, count * row, lambda at: loops.read.at([*names[:-2], "0", at]))
+        _join_lanes(cx, reducer, row)
+        with body.loop("j", row):
+            target = loops.write.at([*names[:-1], "j"])
+            body.line(f"{target} = {reducer.finish('lane[j]')};")
+
+
 def _emit_scalars(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
     body, names = cx.body, _names(len(loops.sizes))
     kept, reduced = loops.where(False), loops.where(True)
@@ -213,27 +243,40 @@ def _emit_lanes(
     cx: KernelContext, reducer: Reducer, loops: Loops, names: list[str], inner: int
 ) -> None:
     """One reduced loop in ``LANES`` partial results, then their join with ``a``."""
-    body, type_, size = cx.body, reducer.type, loops.sizes[inner]
-    whole = size - size % LANES
+    body = cx.body
 
     def element(at: str) -> str:
         variables = list(names)
         variables[inner] = f"({at})" if loops.read.strides[inner] != 1 else at
         return loops.read.at(variables)
 
-    body.line(f"{type_.name} lane[{LANES}];")
+    body.line(f"{reducer.type.name} lane[{LANES}];")
     with body.loop("j", LANES):
         body.line(f"lane[j] = {reducer.start};")
+    _fill_lanes(cx, reducer, loops.sizes[inner], element)
+    _join_lanes(cx, reducer, 1)
+    body.line(f"a = {reducer.join('a', 'lane[0]')};")
+
+
+def _fill_lanes(
+    cx: KernelContext, reducer: Reducer, size: int, element: Callable[[str], str]
+) -> None:
+    """Take so many elements in, each in the lane that its place ends in."""
+    body, whole = cx.body, size - size % LANES
     with body.loop("i", whole, step=LANES), body.loop("j", LANES):
-        body.line(f"const {type_.name} v = {element('i + j')};")
+        body.line(f"const {reducer.type.name} v = {element('i + j')};")
         body.line(f"lane[j] = {reducer.step('lane[j]', 'v')};")
     if not same(whole, size):
         with body.loop("j", size - whole):
-            body.line(f"const {type_.name} v = {element(f'{whole} + j')};")
+            body.line(f"const {reducer.type.name} v = {element(f'{whole} + j')};")
             body.line(f"lane[j] = {reducer.step('lane[j]', 'v')};")
-    with body.block(f"for (ptrdiff_t w = {LANES // 2}; w > 0; w /= 2)"), body.loop("j", "w"):
+
+
+def _join_lanes(cx: KernelContext, reducer: Reducer, left: int) -> None:
+    """Join lanes until so many are left."""
+    body = cx.body
+    with body.block(f"for (ptrdiff_t w = {LANES // 2}; w >= {left}; w /= 2)"), body.loop("j", "w"):
         body.line(f"lane[j] = {reducer.join('lane[j]', 'lane[j + w]')};")
-    body.line(f"a = {reducer.join('a', 'lane[0]')};")
 
 
 @kernel("ReduceLogSumExp")
