@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from smelt.native.choose import choose
+from smelt.native.kernels.eigh_side_by_side import EIGH
+from smelt.native.kernels.eigh_side_by_side import takes as takes_many
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.lapack import DOMAIN, NAMES, takes
 from smelt.program.instruction import Program
@@ -15,6 +17,8 @@ def call_lapack(program: Program) -> None:
 
 def _called(instance: Instance) -> str | None:
     domain, _, name = instance.instruction.op.rpartition("::")
+    if domain == "smelt" and name == "Eigh" and takes_many(instance):
+        return EIGH
     if domain != "smelt" or name not in NAMES or not takes(instance, name):
         return None
     return f"{DOMAIN}::{name}"

@@ -9,7 +9,9 @@ import pytest
 from one_operator import agreement, source
 
 from smelt import operators
+from smelt.native.call_lapack import call_lapack
 from smelt.native.factor_side_by_side import factor_side_by_side
+from smelt.runtime.jit import blas
 
 FLAGS = ("left_side", "lower", "transpose_a", "unit_diagonal")
 SHAPES = [(4, 4), (16, 16), (7, 3), (3, 7), (1, 1), (1, 5), (5, 1), (32, 32)]
@@ -101,3 +103,60 @@ def test_products_of_reflections(agrees, shape: tuple[int, int]) -> None:
     packed, taus = reflections((10, *shape), "float64")
     agrees("HouseholderProduct", packed, taus)
     agrees("HouseholderProduct", packed, taus[..., :1])
+
+
+@pytest.fixture
+def eigh_agrees(compile_host):
+    if blas.table() is None:
+        pytest.skip("scipy-openblas32 is not installed")
+    return agreement(compile_host, call_lapack, "smelt.native.side_by_side")
+
+
+@pytest.mark.parametrize("n", [5, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3, 8))])
+def test_eigenvectors_have_the_signs_of_lapack(eigh_agrees, n: int) -> None:
+    """In double: of floats, rounding decides how many steps there are, and so some signs."""
+    a = matrices((3, 7, n, n), "float64")
+    eigh_agrees("Eigh", a + a.swapaxes(-1, -2), lower=1)
+
+
+def decompose(compile_host, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Values, after it is seen that vectors are what they are defined to be."""
+    vectors, values = compile_host(source("Eigh", 2, a, lower=1))(a)
+    whole = np.tril(a) + np.tril(a, -1).swapaxes(-1, -2)
+    known = np.isfinite(np.tril(a)).all((-1, -2))
+    size = np.abs(np.tril(a)).max((-1, -2), keepdims=True) + 1e-300
+    near = (1e-5 if a.dtype == np.float32 else 1e-13) * a.shape[-1]
+    product = (whole / size) @ vectors - vectors * (values[..., None, :] / size)
+    assert np.abs(product[known]).max() < near
+    turned = vectors.swapaxes(-1, -2) @ vectors
+    assert np.abs(turned - np.eye(a.shape[-1]))[known].max() < near
+    assert (np.diff(values)[known] >= 0).all()
+    return vectors, values
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [2, 16, 25])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_eigenvectors_are_what_they_are_defined_to_be(compile_host, n: int, dtype: str) -> None:
+    decompose(compile_host, matrices((21, n, n), dtype))
+
+
+@pytest.mark.slow
+def test_symmetric_matrices_of_a_kind(compile_host) -> None:
+    a = np.stack([np.diag([3.0, 1, 2]), np.eye(3), np.zeros((3, 3)), np.ones((3, 3))] * 3)
+    a[5] = [[2, 9, 9], [1, 2, 9], [0, 1, 2]]  # of which the upper triangle is not read
+    a[7], a[11] = 1e200, 1e-200
+    a[8, 2, 0], a[9, 0, 2] = np.nan, np.nan
+    a[9, 2, 0] = 1
+    with np.errstate(all="ignore"):
+        vectors, values = decompose(compile_host, a)
+    for found in (vectors.reshape(12, 9), values):
+        assert np.isnan(found).all(-1).tolist() == [i == 8 for i in range(12)]
+
+
+def test_the_upper_triangle_and_larger_matrices_are_left_to_lapack(compile_host) -> None:
+    for shape, lower in (((16, 4, 4), 0), ((16, 26, 26), 1), ((2, 4, 4), 1)):
+        text = source("Eigh", 2, np.zeros(shape), lower=lower)
+        program = compile_host(text).opened().compiled.program.copy()
+        call_lapack(program)
+        assert [step.op for step in program.instructions] == ["smelt.native::Eigh"]

@@ -45,7 +45,7 @@ def _needs(instance: Instance) -> Needs:
     return Needs(workspace=BYTES * (sum(math.prod(shape[-2:]) for shape in shapes) + MOST))
 
 
-class _Vectors:
+class Vectors:
     """What a kernel writes for each vector of matrices; ``rooms`` lie in scratch space."""
 
     def __init__(self, cx: KernelContext) -> None:
@@ -87,7 +87,7 @@ class _Vectors:
 @kernel(f"{DOMAIN}::Cholesky", needs=_needs, shared=True)
 def cholesky(cx: KernelContext) -> None:
     """Column by column; a pivot that is not positive makes the triangle NaN."""
-    n, lower, vectors = cx.shape(0)[-1], bool(cx.int("lower")), _Vectors(cx)
+    n, lower, vectors = cx.shape(0)[-1], bool(cx.int("lower")), Vectors(cx)
     a = vectors.room("a", n * n)
     steps = (n, 1) if lower else (1, n)
     with vectors.of_matrices():
@@ -99,7 +99,7 @@ def cholesky(cx: KernelContext) -> None:
 @kernel(f"{DOMAIN}::LU", needs=_needs, shared=True)
 def lu(cx: KernelContext) -> None:
     """Column by column; each lane swaps rows of its own."""
-    (m, n), vectors = cx.shape(0)[-2:], _Vectors(cx)
+    (m, n), vectors = cx.shape(0)[-2:], Vectors(cx)
     a = vectors.room("a", m * n)
     with vectors.of_matrices():
         pivots = f"{cx.output(1).name} + b * {min(m, n)}"
@@ -115,7 +115,7 @@ def triangular_solve(cx: KernelContext) -> None:
     n, (rows, columns), left = cx.shape(0)[-1], cx.shape(1)[-2:], bool(cx.int("left_side"))
     turned = bool(cx.int("transpose_a")) == left
     lower = bool(cx.int("lower")) != turned
-    vectors = _Vectors(cx)
+    vectors = Vectors(cx)
     a, x = vectors.room("a", n * n), vectors.room("x", rows * columns)
     of_a = (1, n) if turned else (n, 1)
     of_x = (columns, 1) if left else (1, columns)
@@ -131,7 +131,7 @@ def triangular_solve(cx: KernelContext) -> None:
 @kernel(f"{DOMAIN}::Geqrf", needs=_needs, shared=True)
 def geqrf(cx: KernelContext) -> None:
     """Reflections, packed as LAPACK packs them."""
-    (m, n), vectors = cx.shape(0)[-2:], _Vectors(cx)
+    (m, n), vectors = cx.shape(0)[-2:], Vectors(cx)
     a, w = vectors.room("a", m * n), vectors.room("w", n)
     count = min(m, n)
     with vectors.of_matrices():
@@ -143,7 +143,7 @@ def geqrf(cx: KernelContext) -> None:
 @kernel(f"{DOMAIN}::HouseholderProduct", needs=_needs, shared=True)
 def householder_product(cx: KernelContext) -> None:
     """From the last reflection to the first."""
-    (m, n), count, vectors = cx.shape(0)[-2:], cx.shape(1)[-1], _Vectors(cx)
+    (m, n), count, vectors = cx.shape(0)[-2:], cx.shape(1)[-1], Vectors(cx)
     a, q, w = (vectors.room(name, c) for name, c in (("a", m * n), ("q", m * n), ("w", n)))
     with vectors.of_matrices():
         vectors.call("together", f"{cx.input(0).name} + b * {m * n}", a, m * n)

@@ -238,6 +238,49 @@ MULTIPLY = """static void multiply_@t(const lanes_@t *restrict a, const @t *rest
 }
 """
 
+TRIDIAGONAL = """static void tridiagonal_@t(lanes_@t *restrict a, @t *restrict taus,
+    lanes_@t *restrict w, ptrdiff_t n)
+{
+    /* What is below the diagonal is told of what is above. */
+    for (ptrdiff_t i = 0; i < n; ++i)
+        for (ptrdiff_t j = i + 1; j < n; ++j)
+            a[i * n + j] = a[j * n + i];
+    for (ptrdiff_t i = 0; i + 1 < n; ++i) {
+        const ptrdiff_t rows = n - 1 - i;
+        lanes_@t *const v = a + (i + 1) * n + i, *const rest = v + 1;
+        lanes_@t by, beta, dot = {0};
+        @t tau[@l];
+        reflection_@t(v, rows, n, tau);
+        for (ptrdiff_t l = 0; l < @l; ++l) {
+            taus[l * (n - 1) + i] = tau[l];
+            ((@t *)&by)[l] = tau[l];
+        }
+        beta = v[0];
+        v[0] = (lanes_@t){0} + (@t)1;
+        for (ptrdiff_t r = 0; r < rows; ++r)
+            w[r] = (lanes_@t){0};
+        for (ptrdiff_t c = 0; c < rows; ++c) {
+            const lanes_@t share = v[c * n];
+            for (ptrdiff_t r = 0; r < rows; ++r)
+                w[r] += share * rest[c * n + r];
+        }
+        for (ptrdiff_t r = 0; r < rows; ++r) {
+            w[r] *= by;
+            dot += w[r] * v[r * n];
+        }
+        dot *= by * (@t)-0.5;
+        for (ptrdiff_t r = 0; r < rows; ++r)
+            w[r] += dot * v[r * n];
+        for (ptrdiff_t r = 0; r < rows; ++r) {
+            const lanes_@t down = v[r * n], across = w[r];
+            for (ptrdiff_t c = 0; c < rows; ++c)
+                rest[r * n + c] -= down * w[c] + across * v[c * n];
+        }
+        v[0] = beta;
+    }
+}
+"""
+
 _ALL: Sequence[tuple[str, str]] = (
     ("lanes", LANES),
     ("together", TOGETHER),
@@ -249,8 +292,13 @@ _ALL: Sequence[tuple[str, str]] = (
     ("reflect", REFLECT),
     ("reflections", REFLECTIONS),
     ("multiply", MULTIPLY),
+    ("tridiagonal", TRIDIAGONAL),
 )
-_NEEDED = {"reflections": ("reflection", "reflect"), "multiply": ("reflect",)}
+_NEEDED = {
+    "reflections": ("reflection", "reflect"),
+    "multiply": ("reflect",),
+    "tridiagonal": ("reflection",),
+}
 
 TEXTS: Mapping[str, Sequence[tuple[str, str]]] = {
     name: [
