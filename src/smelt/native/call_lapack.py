@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from smelt.native.choose import choose
-from smelt.native.kernels.eigh_side_by_side import EIGH
-from smelt.native.kernels.eigh_side_by_side import takes as takes_many
+from smelt.native.kernels import eigh_side_by_side, singular_values_side_by_side
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.lapack import DOMAIN, NAMES, takes
 from smelt.program.instruction import Program
+
+MANY = {
+    "Eigh": (eigh_side_by_side.takes, eigh_side_by_side.EIGH),
+    "SingularValues": (
+        singular_values_side_by_side.takes,
+        singular_values_side_by_side.SINGULAR_VALUES,
+    ),
+}
+"""What small matrices are computed several at once by, with LAPACK for the last steps."""
 
 
 def call_lapack(program: Program) -> None:
@@ -17,8 +25,8 @@ def call_lapack(program: Program) -> None:
 
 def _called(instance: Instance) -> str | None:
     domain, _, name = instance.instruction.op.rpartition("::")
-    if domain == "smelt" and name == "Eigh" and takes_many(instance):
-        return EIGH
+    if domain == "smelt" and name in MANY and MANY[name][0](instance):
+        return MANY[name][1]
     if domain != "smelt" or name not in NAMES or not takes(instance, name):
         return None
     return f"{DOMAIN}::{name}"

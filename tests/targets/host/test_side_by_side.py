@@ -106,17 +106,17 @@ def test_products_of_reflections(agrees, shape: tuple[int, int]) -> None:
 
 
 @pytest.fixture
-def eigh_agrees(compile_host):
+def lapack_agrees(compile_host):
     if blas.table() is None:
         pytest.skip("scipy-openblas32 is not installed")
     return agreement(compile_host, call_lapack, "smelt.native.side_by_side")
 
 
 @pytest.mark.parametrize("n", [5, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3, 8))])
-def test_eigenvectors_have_the_signs_of_lapack(eigh_agrees, n: int) -> None:
+def test_eigenvectors_have_the_signs_of_lapack(lapack_agrees, n: int) -> None:
     """In double: of floats, rounding decides how many steps there are, and so some signs."""
     a = matrices((3, 7, n, n), "float64")
-    eigh_agrees("Eigh", a + a.swapaxes(-1, -2), lower=1)
+    lapack_agrees("Eigh", a + a.swapaxes(-1, -2), lower=1)
 
 
 def decompose(compile_host, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -160,3 +160,27 @@ def test_the_upper_triangle_and_larger_matrices_are_left_to_lapack(compile_host)
         program = compile_host(text).opened().compiled.program.copy()
         call_lapack(program)
         assert [step.op for step in program.instructions] == ["smelt.native::Eigh"]
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [shape if shape == (3, 7) else pytest.param(shape, marks=pytest.mark.slow) for shape in SHAPES],
+    ids=str,
+)
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
+def test_singular_values(lapack_agrees, shape: tuple[int, int], dtype: str) -> None:
+    lapack_agrees("SingularValues", matrices((21, *shape), dtype))
+
+
+@pytest.mark.slow
+def test_singular_values_of_a_kind(lapack_agrees) -> None:
+    a = np.stack([np.diag([3.0, -1, 2]), np.eye(3), np.zeros((3, 3)), np.ones((3, 3))] * 3)
+    a[5] = [[1, 2, 3], [2, 4, 6], [-1, -2, -3]]
+    a[6] *= 1e200
+    a[7] *= 1e-200
+    a[8, 2, 0], a[9, 0, 2] = np.nan, np.inf
+    scale = np.ones(12)
+    scale[7] = 1e-200
+    (values,) = lapack_agrees("SingularValues", a)
+    np.testing.assert_allclose((values / scale[:, None])[7], [3, 0, 0], atol=1e-13)
+    assert np.isnan(values).all(-1).tolist() == [i in (8, 9) for i in range(12)]

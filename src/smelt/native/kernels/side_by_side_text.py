@@ -281,6 +281,37 @@ TRIDIAGONAL = """static void tridiagonal_@t(lanes_@t *restrict a, @t *restrict t
 }
 """
 
+BIDIAGONAL = """static void bidiagonal_@t(lanes_@t *restrict a, lanes_@t *restrict d,
+    lanes_@t *restrict e, lanes_@t *restrict w, ptrdiff_t m, ptrdiff_t n)
+{
+    for (ptrdiff_t k = 0; k < n; ++k) {
+        lanes_@t *const from = a + k * n + k, *const row = from + 1;
+        const ptrdiff_t columns = n - 1 - k;
+        lanes_@t by;
+        @t tau[@l];
+        reflection_@t(from, m - k, n, tau);
+        reflect_@t(from, n, tau, row, n, w, m - k, columns);
+        d[k] = from[0];
+        if (columns == 0)
+            break;
+        reflection_@t(row, columns, 1, tau);
+        e[k] = row[0];
+        for (ptrdiff_t l = 0; l < @l; ++l)
+            ((@t *)&by)[l] = tau[l];
+        for (ptrdiff_t i = 1; i < m - k; ++i) {
+            lanes_@t *const to = row + i * n;
+            lanes_@t dot = to[0];
+            for (ptrdiff_t j = 1; j < columns; ++j)
+                dot += row[j] * to[j];
+            dot *= by;
+            to[0] -= dot;
+            for (ptrdiff_t j = 1; j < columns; ++j)
+                to[j] -= dot * row[j];
+        }
+    }
+}
+"""
+
 _ALL: Sequence[tuple[str, str]] = (
     ("lanes", LANES),
     ("together", TOGETHER),
@@ -293,11 +324,13 @@ _ALL: Sequence[tuple[str, str]] = (
     ("reflections", REFLECTIONS),
     ("multiply", MULTIPLY),
     ("tridiagonal", TRIDIAGONAL),
+    ("bidiagonal", BIDIAGONAL),
 )
 _NEEDED = {
     "reflections": ("reflection", "reflect"),
     "multiply": ("reflect",),
     "tridiagonal": ("reflection",),
+    "bidiagonal": ("reflection", "reflect"),
 }
 
 TEXTS: Mapping[str, Sequence[tuple[str, str]]] = {
