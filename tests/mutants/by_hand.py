@@ -35,6 +35,14 @@ SHOWN = [
         "s = Concat<axis=0>(p, q, r) z = Gather<axis=0>(s, i) y = Neg(z) }",
     ),
     Shown(
+        "unroll-sequences",
+        "passes.simplify.unroll_sequences:one_of_a_sequence",
+        "items[int(position)](b)",
+        "items[abs(int(position))](b)",
+        "g (float[4] a, float[4] b, float[4] c) => (float[4] y) { s = SequenceConstruct(a, b, c) "
+        "i = Constant<value_int=-1>() z = SequenceAt(s, i) y = Neg(z) }",
+    ),
+    Shown(
         "merge-consecutive-concats",
         "passes.simplify.merge_consecutive_concats:_pieces",
         "waiting.extend(reversed(inner.inputs))",

@@ -24,6 +24,7 @@ SIMPLIFY = _listed(
     "cast-optimization",
     "fold-bool-compare",
     "fold-control-flow",
+    "unroll-sequences",
     "fuse-floor-mod",
     "fuse-squeeze-expand-dims",
     "fuse-reduce-keepdims",

@@ -1,0 +1,197 @@
+"""Read tensors of a sequence where they come from, if the model says how many there are.
+
+    before   x: [6,N] ─> SplitToSequence(2) ─> SequenceAt(1) ─> y
+    after    x ─> Slice(2 to 4) ─> y
+
+    before   a, b ─> SequenceConstruct ─> ConcatFromSequence ─> y
+    after    a, b ─> Concat ─> y
+
+    before   x ─> Optional ─> OptionalGetElement ─> y        after   x is y
+
+SequenceEmpty, SequenceInsert and SequenceErase may stand between, SequenceLength and
+OptionalHasElement are numbers. So targets without sequences take what exporters of PyTorch write.
+
+Needs    (1) a sequence made in the model, not by a loop, a branch or a caller; (2) constant
+         positions, within the sequence; (3) of a SplitToSequence, constant sizes of parts that
+         fill the axis, or the size of the axis.
+Keeps    (1) the sequence for whom else reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.pattern import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.passes.base import EXACT, rule_pass
+
+Item: TypeAlias = Callable[[Builder], ir.Value]
+"""Makes the tensor where it is read."""
+
+MOST = 1024
+"""Tensors of a sequence that is looked at."""
+
+_MAKERS = ("SequenceConstruct", "SequenceEmpty", "SplitToSequence")
+_sequence = var("sequence")  # keeps 1
+
+
+@rule(op("SequenceAt", _sequence, var("position")), min_opset=11, same_shape=True, needs=_MAKERS)
+def one_of_a_sequence(m: Match, b: Builder) -> Replacement:
+    items, position = _items(m, m["sequence"]), m.scalar("position")
+    if items is None or position is None:  # needs 1 2
+        return Miss("the sequence or the position is not known")
+    return items[int(position)](b) if _is_within(position, len(items)) else Miss("there is none")
+
+
+@rule(op("ConcatFromSequence", _sequence), same_shape=True, needs=_MAKERS)
+def joined_sequence(m: Match, b: Builder) -> Replacement:
+    items, axis = _items(m, m["sequence"]), m.root.attributes.get_int("axis", 0)
+    if not items:  # needs 1
+        return Miss("the sequence is not known, or empty")
+    values = [item(b) for item in items]
+    if m.root.attributes.get_int("new_axis", 0):
+        at = b.constant(np.array([axis], np.int64))
+        values = [b.op("Unsqueeze", value, at) for value in values]
+    return b.op("Concat", *values, axis=axis)
+
+
+@rule(op("SequenceLength", _sequence), min_opset=11, same_shape=True, needs=_MAKERS)
+def length_of_a_sequence(m: Match, b: Builder) -> Replacement:
+    items = _items(m, m["sequence"])
+    if items is None:  # needs 1
+        return Miss("the sequence is not known")
+    return b.constant(np.array(len(items), np.int64))
+
+
+@rule(
+    op("OptionalGetElement", op("Optional", var("element"), shared=True)),
+    min_opset=15,
+    same_shape=True,
+)
+def element_of_an_optional(m: Match, b: Builder) -> Replacement:
+    return m["element"]
+
+
+@rule(
+    op("OptionalHasElement", op("Optional", rest=True, name="optional", shared=True)),
+    min_opset=15,
+    same_shape=True,
+)
+def presence_of_an_element(m: Match, b: Builder) -> Replacement:
+    return b.constant(np.array(any(value is not None for value in m.node("optional").inputs)))
+
+
+def _items(m: Match, value: ir.Value) -> list[Item] | None:
+    """The tensors of a sequence in order; None if they are not known."""
+    changes: list[ir.Node] = []
+    while (maker := value.producer()) is not None and not maker.domain:
+        source = maker.inputs[0] if maker.inputs else None
+        if maker.op_type not in ("SequenceInsert", "SequenceErase", "Identity") or source is None:
+            break
+        if len(changes) == MOST:
+            return None
+        changes.append(maker)
+        value = source
+    items = _made(m, maker)
+    for node in reversed(changes if items is not None else []):
+        items = _changed(m, node, items or [])
+        if items is None:
+            return None
+    return items
+
+
+def _made(m: Match, maker: ir.Node | None) -> list[Item] | None:
+    """The tensors of a sequence where it begins."""
+    if maker is None or maker.domain:
+        return None
+    if maker.op_type == "SequenceEmpty":
+        return []
+    if maker.op_type == "SequenceConstruct" and len(maker.inputs) <= MOST:
+        return [_given(value) for value in maker.inputs if value is not None]
+    return _parts(m, maker) if maker.op_type == "SplitToSequence" else None
+
+
+def _changed(m: Match, node: ir.Node, items: list[Item]) -> list[Item] | None:
+    """``items`` after one tensor more or less."""
+    if node.op_type == "Identity":
+        return items
+    place = 2 if node.op_type == "SequenceInsert" else 1
+    given = node.inputs[place] if len(node.inputs) > place else None
+    position = m.scalar(given) if given is not None else len(items) - (place == 1)
+    if position is None:  # needs 2
+        return None
+    at = int(position)
+    if place == 1:
+        return items[:at] + items[at:][1:] if _is_within(at, len(items)) else None
+    tensor = node.inputs[1]
+    if tensor is None or not -len(items) <= at <= len(items):
+        return None
+    at += len(items) if at < 0 else 0
+    return [*items[:at], _given(tensor), *items[at:]]
+
+
+def _given(value: ir.Value) -> Item:
+    return lambda _: value
+
+
+def _parts(m: Match, node: ir.Node) -> list[Item] | None:
+    """The parts that a SplitToSequence makes."""
+    data = node.inputs[0]
+    if data is None or data.shape is None or not data.shape:
+        return None
+    axis = node.attributes.get_int("axis", 0) % len(data.shape)
+    sizes = _sizes(m, node, data.shape[axis])
+    if sizes is None or len(sizes) > MOST:  # needs 3
+        return None
+    if len(node.inputs) < 2 and not node.attributes.get_int("keepdims", 1):
+        return [_row(data, axis, place) for place in range(len(sizes))]
+    ends = np.cumsum(sizes).tolist()
+    return [_part(data, axis, end - size, end) for size, end in zip(sizes, ends, strict=True)]
+
+
+def _sizes(m: Match, node: ir.Node, whole: int | ir.SymbolicDim) -> Sequence[int] | None:
+    """How large the parts are along the axis, of which ``whole`` is the size."""
+    given = node.inputs[1] if len(node.inputs) > 1 else None
+    array = m.array(given) if given is not None else np.array(1)
+    if array is None or not isinstance(whole, int):
+        return None
+    if array.ndim:
+        sizes = [int(size) for size in array.reshape(-1)]
+        return sizes if sum(sizes) == whole and min(sizes, default=0) >= 0 else None
+    step = int(array)
+    return [min(step, whole - at) for at in range(0, whole, step)] if step > 0 else None
+
+
+def _part(data: ir.Value, axis: int, start: int, end: int) -> Item:
+    def make(b: Builder) -> ir.Value:
+        places = (b.constant(np.array([place], np.int64)) for place in (start, end, axis))
+        return b.op("Slice", data, *places)
+
+    return make
+
+
+def _row(data: ir.Value, axis: int, place: int) -> Item:
+    return lambda b: b.op("Gather", data, b.constant(np.array(place, np.int64)), axis=axis)
+
+
+def _is_within(position: float, count: int) -> bool:
+    return -count <= position < count
+
+
+unroll_sequences = rule_pass(
+    "unroll_sequences",
+    __doc__,
+    [
+        one_of_a_sequence,
+        joined_sequence,
+        length_of_a_sequence,
+        element_of_an_optional,
+        presence_of_an_element,
+    ],
+    exactness=EXACT,
+)
