@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.version_converter
 from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
 from rich.console import Console
 from rich.table import Table
@@ -47,7 +48,15 @@ class Noise(CalibrationDataReader):
 
 
 def quantized(model: onnx.ModelProto, activations: str, per_channel: bool) -> onnx.ModelProto:
-    """``model`` with QuantizeLinear and DequantizeLinear around its operators."""
+    """``model`` with QuantizeLinear and DequantizeLinear around its operators.
+
+    Scales for each channel are of opset 13. onnx's converter takes initializers that are no inputs
+    as undefined in models of before IR version 4.
+    """
+    if model.opset_import[0].version < 13:
+        model = onnx.ModelProto.FromString(model.SerializeToString())
+        model.ir_version = max(model.ir_version, 4)
+        model = onnx.version_converter.convert_version(model, 13)
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "float.onnx", Path(folder) / "int8.onnx"
         onnx.save(onnx.shape_inference.infer_shapes(model), source)
