@@ -57,7 +57,12 @@ USERS: dict[LibraryFunction, Callable[[], Fn]] = {
         lambda x: jnp.fill_diagonal(x[0, :4], 1.0, inplace=False)
     ),
     library_functions.CONVOLVE: lambda: lambda x: jnp.convolve(x[0, 0], x[0, :, 0]),
-    library_functions.LEN: lambda: lambda x: jnp.interp(x, x[0, :, 0], x[1, :, 1]),
+    library_functions.CONCRETE: lambda: lambda x: jnp.hanning(x.shape[0]) * x[:, 0, 0],
+    library_functions.FFT_SIZES: lambda: lambda x: jnp.fft.rfft(x, n=6).real,
+    library_functions.RFFTFREQ: lambda: lambda x: jnp.fft.rfftfreq(x.shape[0]),
+    library_functions.SQUEEZE: lambda: lambda x: x[:1].squeeze(),
+    library_functions.SHUFFLE: lambda: lambda x: jax.random.permutation(KEY, x),
+    library_functions.ASSOCIATIVE_SCAN: lambda: lambda x: jax.lax.associative_scan(jnp.add, x),
     library_functions.TOEPLITZ: lambda: lambda x: jax.scipy.linalg.toeplitz(x[0, 0]),
     library_functions.JAX_ATTENTION: lambda: _attention,
     library_functions.EQUINOX_ERROR_IF: lambda: _checked,

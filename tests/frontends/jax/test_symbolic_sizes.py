@@ -90,15 +90,54 @@ def test_a_comparison_that_is_open_names_both_ways_to_decide_it(compared, specs,
         trace(fn, *specs, constraints=(constraint,))
 
 
-@pytest.mark.parametrize(
-    "fn",
-    [
-        lambda x: jax.random.permutation(jax.random.key(0), x),
-        lambda x: jax.lax.associative_scan(jnp.add, x),
-    ],
-)
-def test_what_is_unrolled_over_a_size_is_refused_with_the_line(fn):
-    with pytest.raises(SmeltError, match="a symbolic size is used as a number") as caught:
-        trace(fn, "f32[N]")
-    assert caught.value.code == "E112"
+def test_lengths_of_arrays(check):
+    def fn(x):
+        return x * len(x), jnp.zeros((len(x), 2)), jnp.arange(len(x[0])), [len(x[:, 0])] * len("ab")
+
+    check(fn, "f32[N,M]", sizes=SIZES)
+
+
+@pytest.mark.parametrize("fn", [lambda x: len(3), lambda x: len(x, x), lambda x: len(x[0, 0])])
+def test_a_length_of_what_has_none_is_an_error_of_the_function(fn):
+    with pytest.raises(SmeltError, match="your function raised TypeError") as caught:
+        trace(fn, "f32[N,M]")
     assert "test_symbolic_sizes.py" in caught.value.at[0]
+
+
+def test_windows(check):
+    def fn(x):
+        size = x.shape[0]
+        return jnp.hanning(size) * x, jnp.blackman(size), jnp.kaiser(size, 2.0), jnp.hamming(size)
+
+    check(fn, "f32[N]", constraints=("N >= 2",), sizes=[{"N": size} for size in (2, 5, 8)])
+
+
+TRANSFORMS = {
+    "real frequencies": lambda x: jnp.fft.rfftfreq(x.shape[0], 0.5),
+    "even": lambda x: jnp.fft.rfftfreq(2 * x.shape[0], -2.0),
+    "padded": lambda x: jnp.abs(jnp.fft.rfft(x, n=2 * x.shape[0] + 1)),
+    "back to the size": lambda x: jnp.fft.irfft(jnp.fft.rfft(x), n=x.shape[0]),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_sizes_of_transforms(check, name):
+    sizes = [{"N": size} for size in (1, 2, 5, 8)]
+    check(TRANSFORMS[name], "f32[N]", sizes=sizes, rtol=1e-4, atol=1e-5)
+
+
+def test_squeezing_all_asks_whether_an_open_size_is_more_than_1(check):
+    with pytest.raises(SmeltError, match="inconclusive") as caught:
+        trace(lambda x: x.squeeze(), "f32[1,N,1]")
+    assert "'N >= 2'" in caught.value.fix
+    check(lambda x: x.squeeze(), "f32[1,N,1]", constraints=("N >= 2",), sizes=SIZES[1:])
+
+
+def test_a_slice_of_open_size_that_does_not_fit_says_what_to_state(check):
+    def fn(x):
+        return x[2:] + jnp.arange(x.shape[0] - 2)
+
+    with pytest.raises(SmeltError, match="E113") as caught:
+        trace(fn, "f32[N]")
+    assert "'N >= 2'" in caught.value.fix
+    check(fn, "f32[N]", constraints=("N >= 2",), sizes=SIZES[1:])

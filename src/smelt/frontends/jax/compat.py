@@ -53,8 +53,11 @@ SCAN_LENGTH = "jax._src.lax.control_flow.loops:_infer_scan_length"
 SEARCH_SORTED = "jax._src.numpy.hijax:searchsorted_via_expand"
 CONVOLVE = "jax._src.numpy.lax_numpy:_conv"
 DIAG_INDICES = "jax._src.numpy.lax_numpy:diag_indices"
+CONCRETE = "jax._src.core:concrete_or_error"
+FFT_SIZES = "jax._src.numpy.fft:map"
+SQUEEZE = "jax._src.numpy.lax_numpy:_squeeze"
+SHUFFLE = "jax._src.random.core:_shuffle"
 TOEPLITZ = "jax._src.scipy.linalg:_toeplitz"
-LEN = "jax._src.numpy.lax_numpy:len"
 
 sorts_before: Callable[..., Any] = _sort_lt_comparator
 sorts_before_or_with: Callable[..., Any] = _sort_le_comparator

@@ -105,6 +105,7 @@ def _raised(error: Exception, parameters: Sequence[str]) -> UsageError:
     link = _LINK.search(str(error))
     advice = [
         ADVICE.get(kind, ""),
+        _which_is_greater(error),
         f"see {link.group().rstrip('.')}" if link else "",
     ]
     return UsageError(
@@ -114,6 +115,25 @@ def _raised(error: Exception, parameters: Sequence[str]) -> UsageError:
         why=_message(error, parameters),
         fix="; ".join(part for part in advice if part),
     )
+
+
+_OPEN_SIZE = re.compile(r"\b(?:min|max)\(([^(),]+), ([^(),]+)\)")
+"""How JAX writes the size of a slice that the symbols leave open, such as ``min(N, 27)``."""
+
+
+def _which_is_greater(error: Exception) -> str:
+    """What to state where the message has a size that is one of two."""
+    found = _OPEN_SIZE.search(str(error))
+    if found is None:
+        return ""
+    size, bound = found.groups()
+    if size.isdecimal():
+        size, bound = bound, size
+    return f"if {found.group()} is a size, say which by a constraint, {_either(size, bound)}"
+
+
+def _either(size: str, bound: str) -> str:
+    return f"'{size} >= {bound}' or '{size} <= {bound}'"
 
 
 _DECIDING = {

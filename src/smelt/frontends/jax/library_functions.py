@@ -30,10 +30,15 @@ SEARCH_SORTED = LibraryFunction(
 )
 DIAG_INDICES = LibraryFunction("jax.numpy:diag_indices", ("n", "ndim"))
 DIAG_INDICES_INSIDE = LibraryFunction(compat.DIAG_INDICES, ("n", "ndim"))
-LEN = LibraryFunction(compat.LEN, ("obj",))
 CONVOLVE = LibraryFunction(
     compat.CONVOLVE, ("x", "y", "mode", "op", "precision", "preferred_element_type")
 )
+CONCRETE = LibraryFunction(compat.CONCRETE, ("force", "val", "context"))
+FFT_SIZES = LibraryFunction(compat.FFT_SIZES, ())
+RFFTFREQ = LibraryFunction("jax.numpy.fft:rfftfreq", ("n", "d", "dtype", "device"))
+SQUEEZE = LibraryFunction(compat.SQUEEZE, ("a", "axis"))
+SHUFFLE = LibraryFunction(compat.SHUFFLE, ("key", "x", "axis"))
+ASSOCIATIVE_SCAN = LibraryFunction("jax.lax:associative_scan", ("fn", "elems", "reverse", "axis"))
 TOEPLITZ = LibraryFunction(compat.TOEPLITZ, ("c", "r"))
 JAX_ATTENTION = LibraryFunction(
     "jax.nn:dot_product_attention",
@@ -83,7 +88,8 @@ EQUINOX_ATTENTION = LibraryFunction(
 
 ALL = (
     *(PLACE_OF, SCAN_LENGTH, JAX_ATTENTION),
-    *(SEARCH_SORTED, DIAG_INDICES, DIAG_INDICES_INSIDE, CONVOLVE, LEN, TOEPLITZ),
+    *(SEARCH_SORTED, DIAG_INDICES, DIAG_INDICES_INSIDE, CONVOLVE, TOEPLITZ),
+    *(CONCRETE, FFT_SIZES, RFFTFREQ, SQUEEZE, SHUFFLE, ASSOCIATIVE_SCAN),
     *(FLAX_PARAMETER, NNX_LAYER_NORM, NNX_GROUP_NORM, NNX_NORMALIZE),
     *(LINEN_LAYER_NORM, LINEN_GROUP_NORM, LINEN_NORMALIZE),
     *(EQUINOX_LAYER_NORM, EQUINOX_ATTENTION, EQUINOX_ERROR_IF, EQUINOX_ERROR_IF_JIT),

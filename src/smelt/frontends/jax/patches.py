@@ -27,7 +27,8 @@ class Patch:
     function there, out of that function. If ``optional``, a module that nobody has imported stays
     so; if it ``leaves_out`` what a model cannot do, strict traces go without. ``parameters`` are
     those that the replacement knows; empty if it takes any. ``owner`` says who registers it, the
-    module of ``replacement`` if it is empty.
+    module of ``replacement`` if it is empty. With ``after``, the function itself is called first,
+    and the replacement only where that raises such an exception, which NotImplemented lets stand.
 
     A patch saves time, or lets more be traced, and changes no result. So it is left out where its
     function is gone, takes other parameters, or lacks something that the replacement looks for;
@@ -40,6 +41,7 @@ class Patch:
     parameters: tuple[str, ...] = ()
     owner: str = ""
     leaves_out: bool = False
+    after: type[Exception] | None = None
 
 
 PATCHES: Registry[str, Patch] = Registry(
@@ -84,7 +86,7 @@ def _replacement(patch: Patch) -> Replacement | None:
     except (AttributeError, ImportError, TypeError, ValueError) as error:
         _leave_out(patch, f"{type(error).__name__}: {error}")
         return None
-    return Replacement(owner, name, _Guarded(patch))
+    return Replacement(owner, name, _Guarded(patch), patch.after)
 
 
 def _parameters(function: Function) -> tuple[str, ...]:

@@ -23,11 +23,16 @@ Function: TypeAlias = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Replacement:
-    """``make`` makes what is called instead of the attribute ``name`` of ``owner``, out of that."""
+    """``make`` makes what is called instead of the attribute ``name`` of ``owner``, out of that.
+
+    ``after`` an exception of that type only, where it is given, and the exception stands where what
+    is made returns NotImplemented: code calls ``len`` so often that nothing may come before it.
+    """
 
     owner: Any
     name: str
     make: Callable[[Function], Function]
+    after: type[Exception] | None = None
 
 
 class _Attribute:
@@ -120,6 +125,7 @@ def _interned(replacements: frozenset[Replacement]) -> frozenset[Replacement]:
 
 def _dispatcher(replacement: Replacement, function: Function) -> Function:
     instead = replacement.make(function)
+    failure = replacement.after or Exception
 
     @functools.wraps(function)
     def dispatch(*args: Any, **keywords: Any) -> Any:
@@ -128,7 +134,20 @@ def _dispatcher(replacement: Replacement, function: Function) -> Function:
             return function(*args, **keywords)
         return instead(*args, **keywords)
 
-    return dispatch
+    @functools.wraps(function)
+    def dispatch_after(*args: Any, **keywords: Any) -> Any:
+        try:
+            return function(*args, **keywords)
+        except failure:
+            in_use = _in_use.value
+            if in_use is None or replacement not in in_use:
+                raise
+            result = instead(*args, **keywords)
+            if result is NotImplemented:
+                raise
+            return result
+
+    return dispatch if replacement.after is None else dispatch_after
 
 
 def _found(owner: Any, name: str) -> Function:

@@ -6,6 +6,8 @@ numbers, JAX's own code is traced.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -16,11 +18,14 @@ from jax import lax
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.compat import is_symbolic
 from smelt.frontends.jax.library_functions import (
+    CONCRETE,
     CONVOLVE,
     DIAG_INDICES,
     DIAG_INDICES_INSIDE,
-    LEN,
+    FFT_SIZES,
+    RFFTFREQ,
     SEARCH_SORTED,
+    SQUEEZE,
     TOEPLITZ,
 )
 from smelt.frontends.jax.patches import Patch, register
@@ -61,13 +66,57 @@ def _diag_indices(original: Function) -> Function:
 
 
 def _len(original: Function) -> Function:
-    """Of an array of symbolic size, the size; Python's ``len`` gives nothing but numbers."""
+    """Of an array of symbolic size, the size; Python's ``len``, which gives nothing but numbers,
+    raises a TypeError."""
 
-    def length(obj: Any, /) -> Any:
-        shape = getattr(obj, "shape", ())
-        return shape[0] if shape and is_symbolic(shape[0]) else original(obj)
+    def length(*given: Any) -> Any:
+        shape = getattr(given[0], "shape", ()) if len(given) == 1 else ()
+        return shape[0] if shape and is_symbolic(shape[0]) else NotImplemented
 
     return length
+
+
+def _concrete(original: Function) -> Function:
+    """Of a symbolic size that has to be an int, the size, as of windows and permutations."""
+
+    def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
+        return val if force is int and is_symbolic(val) else original(force, val, context)
+
+    return concrete_or_error
+
+
+def _map(original: Function) -> Function:
+    """Of sizes that ``operator.index`` reads, the sizes."""
+
+    def mapped(function: Function, /, *given: Iterable[Any]) -> Any:
+        if function is not operator.index:
+            return original(function, *given)
+        return [size if is_symbolic(size) else function(size) for size in given[0]]
+
+    return mapped
+
+
+def _rfftfreq(original: Function) -> Function:
+    """JAX asks whether the size is even, takes a symbolic one for odd, and leaves out the last."""
+
+    def rfftfreq(n: Any, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+        if not is_symbolic(n):
+            return original(n, d, dtype=dtype, device=device)
+        dtype = dtype or jnp.result_type(float)
+        return jnp.arange(n // 2 + 1, dtype=dtype) / jnp.array(d * n, dtype=dtype)
+
+    return rfftfreq
+
+
+def _squeeze(original: Function) -> Function:
+    """Without axes, where symbolic sizes are known to be more than 1, or to be 1."""
+
+    def squeeze(a: Any, axis: Any) -> Any:
+        if axis is None and any(map(is_symbolic, a.shape)):
+            axis = tuple(i for i, size in enumerate(a.shape) if size <= 1)
+        return original(a, axis)
+
+    return squeeze
 
 
 def _convolve(original: Function) -> Function:
@@ -140,7 +189,12 @@ for _function, _stand_in in (
     (SEARCH_SORTED, _search_sorted),
     (DIAG_INDICES, _diag_indices),
     (DIAG_INDICES_INSIDE, _diag_indices),
-    (LEN, _len),
     (CONVOLVE, _convolve),
+    (CONCRETE, _concrete),
+    (FFT_SIZES, _map),
+    (RFFTFREQ, _rfftfreq),
+    (SQUEEZE, _squeeze),
 ):
     register(Patch(_function.target, _stand_in, parameters=_function.parameters))
+
+register(Patch("builtins:len", _len, after=TypeError))

@@ -22,9 +22,15 @@ def dot_general(
     preferred_element_type: Any,
     out_sharding: object,
 ) -> ir.Value:
-    """``precision`` only allows fewer bits on accelerators, so it is not needed."""
+    """``precision`` only allows fewer bits on accelerators, so it is not needed.
+
+    A sum of nothing is zeros at once: Einsum of ONNX Runtime divides by a contracted size of 0.
+    """
     (lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch) = dimension_numbers
-    output = ir.DataType.from_numpy(np.dtype(cx.avals_out[0].dtype))
+    (out,) = cx.avals_out
+    if 0 in (cx.avals_in[0].shape[axis] for axis in lhs_contracting):
+        return cx.expand(cx.constant(np.zeros((), out.dtype)), out.shape)
+    output = ir.DataType.from_numpy(np.dtype(out.dtype))
     return cx.op(
         "DotGeneral",
         lhs,

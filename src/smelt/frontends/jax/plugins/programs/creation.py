@@ -46,3 +46,15 @@ def iota(
 @lowers("dim_as_value", broadcasts=True)
 def dim_as_value(cx: Lowering, *, dim: Dim) -> Operand:
     return Operand(cx.dim_scalar(dim, np.dtype(cx.avals_out[0].dtype)), ())
+
+
+@lowers("empty", broadcasts=True)
+def empty(cx: Lowering, *, shape: Sequence[Dim], dtype: object, out_sharding: object) -> Operand:
+    """Elements that nobody reads, or that are written first: zeros, as JAX makes them on CPUs."""
+    return Operand(cx.constant(np.zeros((), cx.avals_out[0].dtype)), ())
+
+
+@lowers("empty2", broadcasts=True)
+def empty2(cx: Lowering, *, dtype: object, memory_space: object) -> Operand:
+    """One such element: what a branch of ``cond`` that was not taken keeps for its derivative."""
+    return Operand(cx.constant(np.zeros((), cx.avals_out[0].dtype)), ())
