@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.errors import Unsupported
 
 SIZES = (3, 7)
 
@@ -59,6 +58,14 @@ def _jraph(jraph):
     return aggregate
 
 
+def _jraph_greatest(jraph):
+    def greatest(x):
+        segments = jnp.arange(x.shape[0], dtype=jnp.int32) // 2
+        return jraph.segment_max_or_constant(x, segments, x.shape[0])
+
+    return greatest
+
+
 def _numpyro(numpyro):
     import numpyro.distributions as dist
 
@@ -83,6 +90,18 @@ def _distrax(distrax):
         return bijector.forward_and_log_det(x), distrax.Normal(0.0, 1.0).log_prob(x)
 
     return flow
+
+
+def _hidden_states(distrax):
+    def states(x):
+        model = distrax.HMM(
+            init_dist=distrax.Categorical(probs=jnp.array([0.6, 0.4])),
+            trans_dist=distrax.Categorical(probs=jnp.array([[0.7, 0.3], [0.2, 0.8]])),
+            obs_dist=distrax.MultivariateNormalDiag(jnp.ones((2, 4)) * jnp.array([[0], [2]])),
+        )
+        return model.forward_backward(x), model.viterbi(x)
+
+    return states
 
 
 def _blackjax(blackjax):
@@ -121,6 +140,48 @@ def _tinygp(tinygp):
         return process.log_probability(jnp.tile(x.mean(0), 2)[:6])
 
     return gp
+
+
+def _tinygp_gradient(tinygp):
+    def likelihood(scale, x):
+        kernel = tinygp.transforms.Linear(jnp.exp(-scale), tinygp.kernels.Matern32())
+        process = tinygp.GaussianProcess(kernel, jnp.ones((6, 2)).cumsum(0), diag=0.2)
+        return process.log_probability(jnp.tile(x.mean(0), 2)[:6])
+
+    return lambda x: jax.value_and_grad(likelihood)(x.mean(), x)
+
+
+def _ott(ott):
+    from ott.geometry import pointcloud
+    from ott.solvers import linear
+
+    def transport(x):
+        cost = pointcloud.PointCloud(x, jnp.tanh(x[:3]), epsilon=0.5)
+        solved = linear.solve(cost, max_iterations=50)
+        return solved.matrix, solved.reg_ot_cost
+
+    return transport
+
+
+def _mctx(mctx):
+    weights = jax.random.normal(jax.random.key(0), (4, 4))
+
+    def step(weights, key, action, embedding):
+        state = jnp.tanh(embedding @ weights + jax.nn.one_hot(action, 3) @ weights[:3])
+        found = mctx.RecurrentFnOutput(
+            reward=state[:, 0],
+            discount=jnp.full(state.shape[:1], 0.9),
+            prior_logits=state[:, :3],
+            value=state[:, 3],
+        )
+        return found, state
+
+    def search(x):
+        root = mctx.RootFnOutput(prior_logits=x[:, :3], value=x[:, 3], embedding=x)
+        found = mctx.muzero_policy(weights, jax.random.key(1), root, step, num_simulations=6)
+        return found.action, found.action_weights
+
+    return search
 
 
 def _jaxopt(jaxopt):
@@ -168,6 +229,34 @@ def _diffrax(diffrax):
     return solve
 
 
+def _diffrax_gradient(diffrax):
+    def end(rates, x):
+        term = diffrax.ODETerm(lambda t, y, rates: -y * rates)
+        solved = diffrax.diffeqsolve(
+            term, diffrax.Tsit5(), 0.0, 1.0, 0.1, x.mean(0), args=rates, max_steps=16
+        )
+        return (solved.ys**2).sum()
+
+    return lambda x: jax.value_and_grad(end)(jnp.ones(4), x)
+
+
+def _mamba(flax):
+    """The selective scan of a state-space model."""
+    mix = jax.random.normal(jax.random.key(1), (4, 3))
+
+    def scanned(x):
+        step = jax.nn.softplus(x)[..., None]
+        decay, push = jnp.exp(-step), step * (x @ mix)[:, None, :] * x[..., None]
+
+        def combine(a, b):
+            return a[0] * b[0], b[0] * a[1] + b[1]
+
+        _, state = jax.lax.associative_scan(combine, (decay * jnp.ones(3), push))
+        return (state * (x @ mix)[:, None]).sum(-1)
+
+    return scanned
+
+
 def _equinox(eqx):
     network = eqx.nn.MLP(4, 3, 8, 2, key=jax.random.key(0))
     return jax.vmap(network)
@@ -186,17 +275,24 @@ CASES = {
     "haiku": Case("haiku", _haiku),
     "haiku unrolled": Case("haiku", _haiku_lstm),
     "jraph": Case("jraph", _jraph),
+    "jraph greatest": Case("jraph", _jraph_greatest),
     "numpyro": Case("numpyro", _numpyro),
     "distrax": Case("distrax", _distrax),
+    "hidden states": Case("distrax", _hidden_states),
     "blackjax": Case("blackjax", _blackjax, tolerance=1e-3),
     "rlax": Case("rlax", _rlax),
     "optax": Case("optax", _optax, tolerance=1e-3),
     "tinygp": Case("tinygp", _tinygp),
+    "tinygp gradient": Case("tinygp", _tinygp_gradient, tolerance=1e-3),
+    "ott": Case("ott", _ott, tolerance=1e-3),
+    "mctx": Case("mctx", _mctx, tolerance=1e-3),
+    "mamba": Case("flax", _mamba),
     "jaxopt": Case("jaxopt", _jaxopt, tolerance=1e-3),
     "jaxlie": Case("jaxlie", _jaxlie),
     "lineax": Case("lineax", _lineax, tolerance=1e-3),
     "optimistix": Case("optimistix", _optimistix, tolerance=1e-3),
     "diffrax": Case("diffrax", _diffrax, tolerance=1e-3),
+    "diffrax gradient": Case("diffrax", _diffrax_gradient, tolerance=1e-3),
 }
 
 
@@ -227,15 +323,3 @@ def test_functions_of_libraries_are_right_at_two_sizes(name: str) -> None:
 @pytest.mark.parametrize("name", QUICK)
 def test_functions_of_libraries_at_hand_are_right_at_two_sizes(name: str) -> None:
     agrees(QUICK[name])
-
-
-@pytest.mark.slow
-def test_a_maximum_of_segments_of_open_size_names_the_line() -> None:
-    jraph = pytest.importorskip("jraph", reason="the extra wild is not installed")
-
-    def greatest(x: Any) -> Any:
-        segments = jnp.arange(x.shape[0], dtype=jnp.int32) // 2
-        return jraph.segment_max_or_constant(x, segments, x.shape[0])
-
-    with pytest.raises(Unsupported, match=r"E112.*\n.*test_wild.py:\d+ in greatest"):
-        smelt.trace(greatest, "f32[N,4]")
