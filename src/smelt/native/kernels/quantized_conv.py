@@ -1,7 +1,8 @@
 """QLinearConv and ConvInteger with constant weights: bytes in memory, sums of 32 bits.
 
 Filters are rows of a tile and pixels its columns. The image is copied a band at a time as 16 bits
-less the zero point; the weights of six filters are widened once a band.
+less the zero point, two channels beside each other; the weights of six filters are widened once a
+band.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from smelt.native.kernels.convolution.window import Window, refuse_window, windo
 from smelt.native.kernels.even_parts import even_parts
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
-from smelt.native.kernels.quantized import depthwise
+from smelt.native.kernels.quantized import depthwise, neighbours
 from smelt.native.kernels.quantized.finish import Finish, finish_of
 from smelt.native.kernels.quantized.operands import (
     constant,
@@ -58,6 +59,8 @@ def _needs(instance: Instance) -> Needs:
     window, weights = window_of(instance), _weights(instance)
     if _is_depthwise(instance, window, weights):
         return Needs(workspace=depthwise.workspace(window))
+    if neighbours.takes(weights, window):
+        window, weights = neighbours.paired(window, weights)
     band = band_of(window)
     pairs = -(-weights.shape[2] // 2)
     elements = band.elements(pairs)
@@ -92,7 +95,11 @@ def quantized_conv(cx: KernelContext) -> None:
     if _is_depthwise(cx, window, weights):
         depthwise.emit(cx, window, weights, zero_text(cx))
         return
-    band, (group, filters, channels, _) = band_of(window), weights.shape
+    group, filters, channels, _ = weights.shape
+    in_pairs = neighbours.takes(weights, window)
+    if in_pairs:
+        window, weights = neighbours.paired(window, weights)
+    band = band_of(window)
     x, y, zero = cx.input(0), cx.output(), zero_text(cx)
     packed = _pack(cx, weights)
     finish = finish_of(cx, group * filters)
@@ -108,7 +115,10 @@ def quantized_conv(cx: KernelContext) -> None:
         if by_band:
             band_loop, filter_loop = filter_loop, band_loop
         with band_loop("h", band.height, step=band.rows):
-            emit_copy(cx, band, channels, scratch)
+            if in_pairs:
+                neighbours.emit_copy(cx, band, scratch)
+            else:
+                emit_copy(cx, band, channels, scratch)
             body.line(f"const ptrdiff_t left = {band.height} - h;")
             body.line(f"const ptrdiff_t rows = left < {band.rows} ? left : {band.rows};")
             for part in even_parts(filters, ROWS):

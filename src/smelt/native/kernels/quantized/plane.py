@@ -113,16 +113,21 @@ COPY = """static inline void copy_pair_T(const T *image, ptrdiff_t next, ptrdiff
 """
 
 
+def copy_pair(cx: KernelContext) -> str:
+    """A function ``(image, next, at, to, low, high, pitch, step, zero)``: a row of pixels beside
+    those ``next`` after them, and 0 before ``low`` and from ``high`` on."""
+    name = cx.type(0).name
+    text = COPY.replace("_T(", f"_{name}(").replace("T *", f"{name} *")
+    return cx.call(f"copy_pair_{name}", text)
+
+
 def emit_copy(cx: KernelContext, band: Band, channels: int, to: str) -> None:
     """Copy the band that output row ``h`` begins, from ``image`` less ``zero``, into ``to``.
 
     The last of an odd number of channels stands beside itself; weights there are 0.
     """
-    window, body, type_ = band.window, cx.body, cx.type(0).name
+    window, body, copy = band.window, cx.body, copy_pair(cx)
     (_, height, width), (_, down, step) = window.input, window.strides
-    copy = cx.call(
-        f"copy_pair_{type_}", COPY.replace("_T(", f"_{type_}(").replace("T *", f"{type_} *")
-    )
     with body.loop("c", channels, step=2):
         body.line(f"int16_t *row = {to} + c / 2 * {band.plane};")
         size = height * width
