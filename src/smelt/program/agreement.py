@@ -39,7 +39,8 @@ def conditions_of(program: Program) -> tuple[Condition, ...]:
             if not each.holds:
                 found.setdefault(each.broken, each)
     given = {str(size.size) for size in program.given}
-    for body in program.bodies:
+    loops = (each for each in program.instructions if each.op != "If")  # a branch may not run
+    for body in (body for each in loops for body in each.bodies):
         inside = conditions_of(body.program)
         found |= {each.broken: each for each in inside if each.read <= given}
     return tuple(found.values())
