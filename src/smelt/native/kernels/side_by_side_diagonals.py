@@ -1,0 +1,80 @@
+"""C that leaves few diagonals of matrices side by side, for eigenvalues and singular values.
+
+Written as the texts of ``side_by_side_text`` are, and after those that they call.
+"""
+
+from __future__ import annotations
+
+TRIDIAGONAL = """static void tridiagonal_@t(lanes_@t *restrict a, @t *restrict taus,
+    lanes_@t *restrict w, ptrdiff_t n)
+{
+    /* What is below the diagonal is told of what is above. */
+    for (ptrdiff_t i = 0; i < n; ++i)
+        for (ptrdiff_t j = i + 1; j < n; ++j)
+            a[i * n + j] = a[j * n + i];
+    for (ptrdiff_t i = 0; i + 1 < n; ++i) {
+        const ptrdiff_t rows = n - 1 - i;
+        lanes_@t *const v = a + (i + 1) * n + i, *const rest = v + 1;
+        lanes_@t by, beta, dot = {0};
+        @t tau[@l];
+        reflection_@t(v, rows, n, tau);
+        for (ptrdiff_t l = 0; l < @l; ++l) {
+            taus[l * (n - 1) + i] = tau[l];
+            ((@t *)&by)[l] = tau[l];
+        }
+        beta = v[0];
+        v[0] = (lanes_@t){0} + (@t)1;
+        for (ptrdiff_t r = 0; r < rows; ++r)
+            w[r] = (lanes_@t){0};
+        for (ptrdiff_t c = 0; c < rows; ++c) {
+            const lanes_@t share = v[c * n];
+            for (ptrdiff_t r = 0; r < rows; ++r)
+                w[r] += share * rest[c * n + r];
+        }
+        for (ptrdiff_t r = 0; r < rows; ++r) {
+            w[r] *= by;
+            dot += w[r] * v[r * n];
+        }
+        dot *= by * (@t)-0.5;
+        for (ptrdiff_t r = 0; r < rows; ++r)
+            w[r] += dot * v[r * n];
+        for (ptrdiff_t r = 0; r < rows; ++r) {
+            const lanes_@t down = v[r * n], across = w[r];
+            for (ptrdiff_t c = 0; c < rows; ++c)
+                rest[r * n + c] -= down * w[c] + across * v[c * n];
+        }
+        v[0] = beta;
+    }
+}
+"""
+
+BIDIAGONAL = """static void bidiagonal_@t(lanes_@t *restrict a, lanes_@t *restrict d,
+    lanes_@t *restrict e, lanes_@t *restrict w, ptrdiff_t m, ptrdiff_t n)
+{
+    for (ptrdiff_t k = 0; k < n; ++k) {
+        lanes_@t *const from = a + k * n + k, *const row = from + 1;
+        const ptrdiff_t columns = n - 1 - k;
+        lanes_@t by;
+        @t tau[@l];
+        reflection_@t(from, m - k, n, tau);
+        reflect_@t(from, n, tau, row, n, w, m - k, columns);
+        d[k] = from[0];
+        if (columns == 0)
+            break;
+        reflection_@t(row, columns, 1, tau);
+        e[k] = row[0];
+        for (ptrdiff_t l = 0; l < @l; ++l)
+            ((@t *)&by)[l] = tau[l];
+        for (ptrdiff_t i = 1; i < m - k; ++i) {
+            lanes_@t *const to = row + i * n;
+            lanes_@t dot = to[0];
+            for (ptrdiff_t j = 1; j < columns; ++j)
+                dot += row[j] * to[j];
+            dot *= by;
+            to[0] -= dot;
+            for (ptrdiff_t j = 1; j < columns; ++j)
+                to[j] -= dot * row[j];
+        }
+    }
+}
+"""
