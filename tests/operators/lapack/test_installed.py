@@ -11,6 +11,7 @@ import pytest
 import smelt
 from smelt import operators
 from smelt.ir import text
+from smelt.ir.scope import CHECKS
 from smelt.operators.registry import OPERATORS
 
 NAMES = ("ComplexEig", "ComplexSchur", "Eig", "Schur")
@@ -22,8 +23,10 @@ def test_the_entry_point_brings_it(name: str) -> None:
 
 
 def test_all_operators_of_ours_without_a_body_come_so() -> None:
+    """But for checks, which end a run: ONNX has no operator that could be a body of theirs."""
     ours = [op for op in operators.all_operators() if op.domain == "smelt" and op.body is None]
-    assert tuple(operator.name for operator in ours) == NAMES
+    names = (operator.name for operator in ours if ("smelt", operator.name) not in CHECKS)
+    assert tuple(names) == NAMES
 
 
 def test_they_are_imported_when_an_operator_is_looked_up() -> None:

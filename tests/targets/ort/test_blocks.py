@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smelt.operators.microsoft.products import unpacked
+from smelt.operators.microsoft.packed import unpacked
 from smelt.targets.ort import blocks
 from smelt.targets.ort.blocks import Packed, joined, pack
 
