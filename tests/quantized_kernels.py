@@ -72,6 +72,11 @@ OF_BYTES = {
         ("K[2,7,7,3] x, K[6,1,3,3] w", "K[2,7,7,6]"),
     ),
     "QGemm": (">(x, s, z, b, t, u, c, t, u)", ("K[4,3] x", "K[4,2]"), WEIGHTS),
+    "QGemm of scales in a list": (
+        ">(x, l, m, b, l, m, c, t, u)",
+        ("K[4,3] x", "K[4,2]"),
+        WEIGHTS + "l = Constant<value=float[1] {0.025}>() m = Constant<value=K[1] {LOW}>() ",
+    ),
     "QGemm to floats": ("alpha=0.5>(x, s, z, b, t, u, c)", ("K[4,3] x", "float[4,2]"), WEIGHTS),
     "QGemm of columns": (
         "transB=1>(x, s, z, w, bs, bz, c, t, u)",
@@ -92,6 +97,8 @@ OF_BYTES = {
 OTHERS = {
     "MatMulInteger16": f"(int16[4,3] x, int16[3,2] w) => (int32[4,2] y) {{ y = {M}.MatMulInteger16(x, w) }}",
     "QuantizeLinear": f"(float[4,3] x) => (uint16[4,3] y) {{ s = Constant<value_float=0.00013>() z = Constant<value=uint16 {{3000}}>() y = {M}.QuantizeLinear(x, s, z) }}",
+    "QuantizeLinear of columns": f"(float[4,3] x, float[3] s, int16[3] z) => (int16[4,3] y) {{ y = {M}.QuantizeLinear<axis=-1>(x, s, z) }}",
+    "DequantizeLinear of half floats": f"(uint16[4,3] x, float16 s) => (float16[4,3] y) {{ y = {M}.DequantizeLinear(x, s) }}",
     "DequantizeLinear": f"(int16[4,3] x, float[3] s, int16[3] z) => (float[4,3] y) {{ y = {M}.DequantizeLinear<axis=1>(x, s, z) }}",
     "MatMulNBits of 2 bits": f"(float[3,40] a, uint8[5,3,4] w, float[15] s, uint8[5,1] z) => (float[3,5] y) {{ y = {M}.MatMulNBits<K=40, N=5, bits=2, block_size=16>(a, w, s, z) }}",
     "MatMulNBits of float zeros": f"(float[3,40] a, uint8[5,3,8] w, float[15] s, float[5,3] z) => (float[3,5] y) {{ y = {M}.MatMulNBits<K=40, N=5, block_size=16>(a, w, s, z) }}",

@@ -12,16 +12,19 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.operators.declare import Attribute, Attributes, Computed, Given, Result
 from smelt.operators.microsoft.declared import Values, first, given, operator
+from smelt.operators.microsoft.quantized import dequantized, requantized
 
 AXIS = (Attribute("axis", ir.AttributeType.INT),)
 OF_ALL_OPSETS = frozenset({ir.DataType.UINT8, ir.DataType.INT8, ir.DataType.INT32})
+SPELLED_OUT = frozenset({ir.DataType.UINT16, ir.DataType.INT16})
+FLOAT = ir.DataType.FLOAT
 
 
-def _along(array: np.ndarray, x: np.ndarray, attributes: Attributes) -> np.ndarray:
+def _along(array: np.ndarray | None, x: np.ndarray, attributes: Attributes) -> np.ndarray | None:
     """One number, or one for each index of an axis, as it meets ``x``."""
     axis = attributes["axis"]
-    if array.size == 1 or not isinstance(axis, int):
-        return array.reshape(())
+    if array is None or array.size == 1 or not isinstance(axis, int):
+        return array if array is None else array.reshape(())
     shape = [1] * x.ndim
     shape[axis] = -1
     return array.reshape(shape)
@@ -42,35 +45,76 @@ def _quantize(inputs: Given, attributes: Attributes) -> Computed:
     assert x is not None
     assert scale is not None
     dtype = np.dtype(np.uint8) if zero is None else zero.dtype
-    bounds = ml_dtypes.iinfo(dtype)
-    steps = np.rint(x.astype(np.float32) / _along(scale, x, attributes).astype(np.float32))
-    if zero is not None:
-        steps = steps + _along(zero, x, attributes).astype(np.float32)
-    return (np.clip(steps, int(bounds.min), int(bounds.max)).astype(dtype),)
+    step = _along(scale.astype(np.float32), x, attributes)
+    return (requantized(x.astype(np.float32), step, _along(zero, x, attributes), dtype),)
 
 
 def _dequantize(inputs: Given, attributes: Attributes) -> Computed:
     x, scale, zero = (*inputs, None)[:3]
     assert x is not None
     assert scale is not None
-    less = np.zeros((), np.int32) if zero is None else _along(zero, x, attributes)
-    centred = (x.astype(np.int32) - less.astype(np.int32)).astype(np.float32)
-    real = centred * _along(scale, x, attributes).astype(np.float32)
-    return (real.astype(scale.dtype),)
+    step = _along(scale.astype(np.float32), x, attributes)
+    real = dequantized(x, step, _along(zero, x, attributes))
+    with np.errstate(over="ignore"):  # half floats end at 65504
+        return (real.astype(scale.dtype),)
 
 
 def _body(op: str, narrow: int) -> Any:
-    """ONNX's own operator, where the opset has it for the types; ``narrow`` is the integers'."""
+    """ONNX's own operator, where the opset has it for the types; ``narrow`` is the integers'.
+
+    Arithmetic stands for it with integers of 16 bits. Those of 4 bits are no type of old opsets.
+    """
+    spelled_out = _quantize_spelled_out if narrow else _dequantize_spelled_out
 
     def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
         small, scale = given(inputs, narrow), given(inputs, 1)
         plain = small is None or small.dtype in OF_ALL_OPSETS
-        plain = plain and scale is not None and scale.dtype == ir.DataType.FLOAT
-        if not plain and b.model.opset_imports.get("", 0) < 21:
+        plain = plain and scale is not None and scale.dtype == FLOAT
+        if plain or b.model.opset_imports.get("", 0) >= 21:
+            said: dict[str, Any] = dict(attributes)
+            return (b.op(op, *inputs, **said),)
+        if small is None or small.dtype not in SPELLED_OUT or first(inputs).shape is None:
             return None
-        return (b.op(op, *inputs, **attributes),)  # type: ignore[arg-type]
+        return (spelled_out(b, inputs, attributes),)
 
     return body
+
+
+def _to_float(b: Builder, value: ir.Value | None) -> ir.Value:
+    assert value is not None
+    return value if value.dtype == FLOAT else b.op("Cast", value, to=int(FLOAT))
+
+
+def _meeting(b: Builder, value: ir.Value, inputs: Values, attributes: Attributes) -> ir.Value:
+    """As ``_along``, of a value."""
+    axis, shape = attributes["axis"], first(inputs).shape
+    assert shape is not None
+    after = len(shape) - 1 - axis % len(shape) if isinstance(axis, int) and len(shape) else -1
+    return b.op("Reshape", value, b.const_i64([-1, *[1] * after] if after >= 0 else []))
+
+
+def _quantize_spelled_out(b: Builder, inputs: Values, attributes: Attributes) -> ir.Value:
+    x, scale, zero = inputs
+    assert zero is not None
+    assert zero.dtype is not None
+    step, less = (_meeting(b, _to_float(b, v), inputs, attributes) for v in (scale, zero))
+    steps = b.op("Add", b.op("Round", b.op("Div", _to_float(b, x), step)), less)
+    bounds = ml_dtypes.iinfo(zero.dtype.numpy())
+    ends = (b.const_like(int(end), steps) for end in (bounds.min, bounds.max))
+    return b.op("Cast", b.op("Clip", steps, *ends), to=int(zero.dtype))
+
+
+def _dequantize_spelled_out(b: Builder, inputs: Values, attributes: Attributes) -> ir.Value:
+    """Integers of 16 bits and their differences are exact in floats."""
+    x, scale, zero = (*inputs, None)[:3]
+    assert scale is not None
+    assert scale.dtype is not None
+    centred = _to_float(b, x)
+    if zero is not None:
+        less = _meeting(b, _to_float(b, zero), inputs, attributes)
+        centred = b.op("Sub", centred, less)
+    real = b.op("Mul", centred, _meeting(b, _to_float(b, scale), inputs, attributes))
+    return real if scale.dtype == FLOAT else b.op("Cast", real, to=int(scale.dtype))
 
 
 OPERATORS = (

@@ -76,9 +76,9 @@ def product_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir
         offsets = _first(b, rows, blocks) if blocks % each else rows
     elif zeros is not None:
         offsets = b.op("Reshape", zeros, b.const_i64([n, blocks]))
-    spread = (n, blocks, block)
+    spread: tuple[int, ...] = (n, blocks, block)
     if places is not None:
-        spread = (n, k)  # type: ignore[assignment]
+        spread = (n, k)
         numbers = _first(b, numbers, k) if blocks * block > k else numbers
         factors = b.op("Gather", factors, places, axis=1)
         offsets = None if offsets is None else b.op("Gather", offsets, places, axis=1)

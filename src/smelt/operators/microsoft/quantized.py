@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
@@ -21,19 +22,24 @@ A, B = (tuple(f"{name}{rest}" for rest in ("", "_scale", "_zero_point?")) for na
 Y, C = (tuple(f"{name}{rest}" for rest in ("_scale", "_zero_point?")) for name in "YC")
 
 
-def dequantized(x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None) -> np.ndarray:
-    """What ``x`` stands for, in float."""
+def dequantized(
+    x: np.ndarray | None, scale: np.ndarray | None, zero: np.ndarray | None
+) -> np.ndarray:
+    """What ``x`` stands for, in float. Only ``zero`` may be absent."""
+    assert x is not None
+    assert scale is not None
     centred = x.astype(np.int32) - (0 if zero is None else zero.astype(np.int32))
     return np.asarray(centred.astype(np.float32) * scale)
 
 
 def requantized(
-    real: np.ndarray, scale: np.ndarray, zero: np.ndarray | None, dtype: np.dtype
+    real: np.ndarray, scale: np.ndarray | None, zero: np.ndarray | None, dtype: np.dtype
 ) -> np.ndarray:
     """``real`` in steps of ``scale``, rounded to even, moved by ``zero``, held within ``dtype``."""
-    bounds = np.iinfo(dtype)
+    assert scale is not None
+    bounds = ml_dtypes.iinfo(dtype)
     whole = np.rint(real / scale) + (0 if zero is None else zero.astype(np.int32))
-    return np.asarray(np.clip(whole, bounds.min, bounds.max).astype(dtype))
+    return np.asarray(np.clip(whole, int(bounds.min), int(bounds.max)).astype(dtype))
 
 
 def _declared(
@@ -55,11 +61,10 @@ def _declared(
 
     def reference(inputs: Given, attributes: Attributes) -> Computed:
         given = [*inputs, *(None,) * (3 * count + 2 - len(inputs))]
-        reals = [dequantized(*given[3 * i : 3 * i + 3]) for i in range(count)]  # type: ignore[arg-type]
+        reals = [dequantized(*given[3 * i : 3 * i + 3]) for i in range(count)]
         real = compute(*reals, **attributes)
         scale, zero = given[3 * count :][:2]
         assert given[0] is not None
-        assert scale is not None
         return (requantized(real, scale, zero, given[0].dtype),)
 
     def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:

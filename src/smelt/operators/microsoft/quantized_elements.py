@@ -33,7 +33,7 @@ def _concat(inputs: Given, attributes: Attributes) -> Computed:
     scale, zero = inputs[:2]
     assert scale is not None
     assert zero is not None
-    parts = [dequantized(*inputs[i : i + 3]) for i in range(2, len(inputs), 3)]  # type: ignore[arg-type]
+    parts = [dequantized(*inputs[i : i + 3]) for i in range(2, len(inputs), 3)]
     joined = np.concatenate(parts, int_of(attributes, "axis"))
     return (requantized(joined, scale, zero, zero.dtype),)
 
@@ -58,10 +58,10 @@ def _where(inputs: Given, attributes: Attributes) -> Computed:
     assert zero is not None
     chosen = np.where(
         np.asarray(condition),
-        dequantized(x, x_scale, x_zero),  # type: ignore[arg-type]
-        dequantized(y, y_scale, y_zero),  # type: ignore[arg-type]
+        dequantized(x, x_scale, x_zero),
+        dequantized(y, y_scale, y_zero),
     )
-    return (requantized(chosen, scale, zero, zero.dtype),)  # type: ignore[arg-type]
+    return (requantized(chosen, scale, zero, zero.dtype),)
 
 
 def _where_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
@@ -80,10 +80,10 @@ def _axes(attributes: Attributes, rank: int) -> tuple[int, ...]:
 def _softmax(inputs: Given, attributes: Attributes) -> Computed:
     x, scale, zero, y_scale, y_zero = inputs
     assert x is not None
-    real = dequantized(x, scale, zero)  # type: ignore[arg-type]
+    real = dequantized(x, scale, zero)
     axes = _axes(attributes, x.ndim)
     power = np.exp(real - real.max(axes, keepdims=True, initial=-np.inf))
-    return (requantized(power / power.sum(axes, keepdims=True), y_scale, y_zero, x.dtype),)  # type: ignore[arg-type]
+    return (requantized(power / power.sum(axes, keepdims=True), y_scale, y_zero, x.dtype),)
 
 
 def _softmax_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
+from smelt.ir.shapes import Dim
 from smelt.operators.declare import Attributes, Computed, Given, Result, int_of, ints_of
 from smelt.operators.microsoft.declared import Values, first, given, ints, operator
 from smelt.operators.microsoft.quantized import dequantized, present, requantized
@@ -32,6 +34,11 @@ def _as_given(array: np.ndarray, attributes: Attributes) -> np.ndarray:
     return np.moveaxis(array, 1, -1) if _are_last(attributes) else array
 
 
+def _of_onnx(attributes: Attributes) -> dict[str, Any]:
+    """Those that the operator of ONNX has, too."""
+    return {name: value for name, value in attributes.items() if name != "channels_last"}
+
+
 def _to_second(b: Builder, x: ir.Value, attributes: Attributes) -> ir.Value:
     assert x.shape is not None
     rank = len(x.shape)
@@ -44,15 +51,17 @@ def _to_given(b: Builder, y: ir.Value, rank: int, attributes: Attributes) -> ir.
     return b.op("Transpose", y, perm=[0, *range(2, rank), 1]) if last else y
 
 
-def _result(x: ir.Value, channels: object, attributes: Attributes, kernel: Sequence[int]) -> Result:
+def _result(
+    x: ir.Value, channels: Dim | None, attributes: Attributes, kernel: Sequence[int]
+) -> Result:
     """The shape of ``x`` with as many spatial elements as windows, and other ``channels``."""
     if x.shape is None:
         return Result(x.dtype, None)
-    dims = list(x.shape.dims)
+    dims: list[Dim] = list(x.shape.dims)
     spatial = slice(1, -1) if _are_last(attributes) else slice(2, None)
     dims[spatial] = windows_of(attributes, kernel).result(dims[spatial])
     if channels is not None:
-        dims[-1 if _are_last(attributes) else 1] = channels  # type: ignore[call-overload]
+        dims[-1 if _are_last(attributes) else 1] = channels
     return Result(x.dtype, ir.Shape(dims))
 
 
@@ -72,8 +81,6 @@ def _infer_global(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 def _average(inputs: Given, attributes: Attributes) -> Computed:
     x, scale, zero, y_scale, y_zero = (*inputs, None)[:5]
     assert x is not None
-    assert scale is not None
-    assert y_scale is not None
     real = dequantized(_channels_second(x, attributes), scale, zero)
     windows = windows_of(attributes, ints_of(attributes, "kernel_shape"))
     inner = tuple(range(-len(windows.kernel), 0))
@@ -86,8 +93,6 @@ def _average(inputs: Given, attributes: Attributes) -> Computed:
 def _whole_average(inputs: Given, attributes: Attributes) -> Computed:
     x, scale, zero, y_scale, y_zero = (*inputs, None)[:5]
     assert x is not None
-    assert scale is not None
-    assert y_scale is not None
     real = dequantized(_channels_second(x, attributes), scale, zero)
     mean = real.mean(tuple(range(2, x.ndim)), keepdims=True)
     return (_as_given(requantized(mean, y_scale, y_zero, x.dtype), attributes),)
@@ -99,9 +104,8 @@ def _pool_body(op: str) -> object:
     def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
         x = first(inputs)
         assert x.shape is not None
-        said = {k: v for k, v in attributes.items() if k != "channels_last"}
         parts = [_to_second(b, x, attributes), *inputs[1:3]]
-        real = b.op(op, b.op("DequantizeLinear", *present(parts)), **said)  # type: ignore[arg-type]
+        real = b.op(op, b.op("DequantizeLinear", *present(parts)), **_of_onnx(attributes))
         result = b.op("QuantizeLinear", real, *present(inputs[3:5]))
         return (_to_given(b, result, len(x.shape), attributes),)
 
@@ -123,7 +127,7 @@ def _infer_greatest(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 def _greatest_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
     x, moved = first(inputs), {"channels_last": 1}
     assert x.shape is not None
-    y = b.op("MaxPool", _to_second(b, x, moved), **attributes)  # type: ignore[arg-type]
+    y = b.op("MaxPool", _to_second(b, x, moved), **_of_onnx(attributes))
     return (_to_given(b, y, len(x.shape), moved),)
 
 
@@ -142,6 +146,9 @@ def _convolution(inputs: Given, attributes: Attributes) -> Computed:
     assert w is not None
     assert x_zero is not None
     assert y_zero is not None
+    assert x_scale is not None
+    assert w_scale is not None
+    assert y_scale is not None
     ones = (1,) * (w.ndim - 1)
     image = _channels_second(x, attributes).astype(np.int32) - x_zero.astype(np.int32)
     weights = w.astype(np.int32) - np.asarray(w_zero, np.int32).reshape(-1, *ones)
@@ -153,7 +160,7 @@ def _convolution(inputs: Given, attributes: Attributes) -> Computed:
         for part, filters in zip(np.split(views, groups, 1), np.split(weights, groups), strict=True)
     ]
     whole = np.concatenate(sums, -1) + (0 if bias is None else bias)
-    factor = x_scale * w_scale / y_scale  # type: ignore[operator]
+    factor = x_scale * w_scale / y_scale
     real = whole.astype(np.float32) * factor
     result = requantized(real, np.ones((), np.float32), y_zero, y_zero.dtype)
     return (result if _are_last(attributes) else np.moveaxis(result, -1, 1),)
@@ -162,8 +169,7 @@ def _convolution(inputs: Given, attributes: Attributes) -> Computed:
 def _convolution_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
     x = first(inputs)
     assert x.shape is not None
-    said = {k: v for k, v in attributes.items() if k != "channels_last"}
-    y = b.op("QLinearConv", _to_second(b, x, attributes), *inputs[1:], **said)  # type: ignore[arg-type]
+    y = b.op("QLinearConv", _to_second(b, x, attributes), *inputs[1:], **_of_onnx(attributes))
     return (_to_given(b, y, len(x.shape), attributes),)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.shapes import Dim
-from smelt.operators.declare import Attribute, Attributes
+from smelt.operators.declare import Attribute, Attributes, ints_of
 from smelt.operators.microsoft.declared import ints
 
 Pads = list[tuple[int, int]]
@@ -84,8 +84,7 @@ def windows_of(attributes: Attributes, kernel: Sequence[int]) -> Windows:
     rank = len(kernel)
 
     def said(name: str, count: int, default: int) -> tuple[int, ...]:
-        value = attributes.get(name)
-        return tuple(value) if isinstance(value, tuple | list) and value else (default,) * count  # type: ignore[arg-type]
+        return (attributes.get(name) and ints_of(attributes, name)) or (default,) * count
 
     auto, ceil = str(attributes.get("auto_pad", "NOTSET")), bool(attributes.get("ceil_mode", 0))
     strides, dilations = said("strides", rank, 1), said("dilations", rank, 1)
