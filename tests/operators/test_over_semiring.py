@@ -132,6 +132,24 @@ def test_no_axes_mean_all_or_none_as_the_node_says() -> None:
         assert y.tolist() == expected
 
 
+@pytest.mark.parametrize("opset", [11, 17, 21])
+def test_a_model_of_any_opset_whose_result_is_its_input(opset: int) -> None:
+    axes = "<axes: ints = [-1], keepdims: int = 0> (s)"
+    if opset >= 13:
+        axes = "<keepdims: int = 0> (s, axis)"
+    model = text.parse(
+        f'<ir_version: 7, opset_import: ["" : {opset}]> g (float[3,4] x, float[4] c) '
+        "=> (float[1,3] y, float[3,4] s) { "
+        "axis = Constant <value = int64[1] {-1}> () s = Add(x, c) "
+        f"sums = ReduceSum {axes} row = Constant <value = float[1,3] {{0, 0, 0}}> () "
+        "y = Mul(row, sums) }"
+    )
+    x, c = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)
+    y, s = smelt.compile(smelt.over_semiring(model, "min_plus"), target="host")(x, c[0])
+    np.testing.assert_array_equal(s, np.minimum(x, c[0]))
+    np.testing.assert_array_equal(y, s.min(-1)[None])
+
+
 def test_the_model_stays_as_it_is(model: ir.Model) -> None:
     before = [node.op_type for node in model.graph]
     smelt.over_semiring(model, "max_plus")

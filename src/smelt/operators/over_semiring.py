@@ -19,6 +19,7 @@ import onnx_ir as ir
 from smelt.errors import ErrorList, Unsupported
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
+from smelt.ir.raise_opset import raise_opset
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.shapes import ShapeInference
 from smelt.operators.dot_general import reduced
@@ -33,6 +34,9 @@ MOVES = frozenset(
 )
 """They compute nothing, so they are right over any algebra."""
 
+OPSET = 18
+"""From it on all reductions take their axes as an input, as they are written here."""
+
 Meaning: TypeAlias = Callable[[Builder, ir.Node, Semiring], ir.Value]
 
 
@@ -42,6 +46,7 @@ def over_semiring(model: ir.Model, semiring: str | Semiring) -> ir.Model:
     So are ReduceSum, MatMul, Einsum and ``smelt.DotGeneral``, with what they sum and multiply.
     ``semiring`` is a name or a ``Semiring``, as of ``compile_einsum``. Values must have known
     dtypes and shapes. To be called before the model is optimized, for x * 0 is 0 of numbers only.
+    A model of an older opset is raised to 18.
 
     Raises UsageError E692 for what is no semiring, and an ErrorList of Unsupported E694 for other
     operators, and for elements that it is not defined on.
@@ -52,6 +57,10 @@ def over_semiring(model: ir.Model, semiring: str | Semiring) -> ir.Model:
     refused = [error for node in copy.graph if (error := _refusal(node, algebra)) is not None]
     if refused:
         raise ErrorList(refused)
+    if copy.opset_imports.get("", OPSET) < OPSET:
+        raise_opset(copy, OPSET)
+        shapes = ShapeInference(copy)
+        shapes.infer_model()
     rewriter = Rewriter(copy, shapes, Constants())
     for node in list(copy.graph):
         meaning = MEANINGS.get((node.domain, node.op_type))
