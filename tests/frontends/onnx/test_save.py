@@ -14,7 +14,7 @@ from onnx.reference import ReferenceEvaluator
 from small_models import HEADER
 
 import smelt
-from smelt.errors import ResourceLimit
+from smelt.errors import InvalidModel, ResourceLimit
 from smelt.frontends.onnx import load, save
 from smelt.frontends.onnx.save import ModelFiles, to_proto
 from smelt.ir import text
@@ -141,3 +141,16 @@ def test_the_files_of_an_artifact(model, tmp_path):
 def test_a_spent_model_is_written_like_its_copy() -> None:
     model = text.parse("g (float[2] x) => (float[2] y) { a = Neg(x) y = Abs(a) }")
     assert to_proto(model) == to_proto(model, spent=True)
+
+
+def test_a_protobuf_is_saved_as_it_is(tmp_path):
+    proto = onnx.parser.parse_model(
+        TEXT.replace(", weight)", ", x)").replace("Identity(weight)", "Neg(x)")
+    )
+    save(proto, tmp_path / "m.onnx")
+    saved = onnx.load(tmp_path / "m.onnx")
+    assert [node.op_type for node in saved.graph.node] == ["MatMul", "Neg", "MatMul"]
+    proto.graph.node[0].input[0] = "nothing"
+    with pytest.raises(InvalidModel):
+        save(proto, tmp_path / "m.onnx")
+    assert onnx.load(tmp_path / "m.onnx") == saved

@@ -19,6 +19,7 @@ from smelt.frontends.onnx.bodies import attach_bodies, refuse_bare
 from smelt.frontends.onnx.checks.versions import lowest_ir_version
 from smelt.frontends.onnx.constant_nodes import keep_ir_version
 from smelt.frontends.onnx.encode import Encoded, check_size, encode
+from smelt.frontends.onnx.load import load
 from smelt.frontends.onnx.map_types import proto_of
 from smelt.frontends.onnx.mapped import CAME_BESIDE
 from smelt.ir import provenance as origins
@@ -65,7 +66,7 @@ def to_proto(
 @explains_memory("save")
 @paused_collector()
 def save(
-    model: ir.Model,
+    model: ir.Model | onnx.ModelProto,
     path: str | Path,
     *,
     provenance: bool = False,
@@ -73,7 +74,7 @@ def save(
     inline_limit: int = INLINE_LIMIT,
     keep_bare: bool = False,
 ) -> Path:
-    """Write ``model`` to ``path``; returns the path.
+    """Write ``model`` to ``path``; returns the path. A ModelProto is checked as ``load`` does.
 
     Operators beyond ONNX bring their bodies, so any runtime loads the file; for those that have
     none it raises Unsupported E203. ``keep_bare`` writes them all the same, for smelt alone.
@@ -89,6 +90,8 @@ def save(
     with span("save", file=str(path)):
         if path.is_dir() or not path.parent.is_dir():
             raise UsageError("E614", f"cannot write to {str(path)!r}", why="no such folder")
+        if isinstance(model, onnx.ModelProto):
+            model = load(model, as_is=True)
         if external_data is None:
             external_data = _belongs_beside(model, inline_limit)
         location = f"{path.name}.data" if external_data else None
