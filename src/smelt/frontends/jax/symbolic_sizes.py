@@ -113,7 +113,9 @@ def _squeeze(original: Function) -> Function:
 
     def squeeze(a: Any, axis: Any) -> Any:
         if axis is None and any(map(is_symbolic, a.shape)):
-            axis = tuple(i for i, size in enumerate(a.shape) if size <= 1)
+            # A symbol is at least 1 for JAX; a number may be 0, which cannot be taken off.
+            ones = ((size <= 1) if is_symbolic(size) else size == 1 for size in a.shape)
+            axis = tuple(i for i, is_one in enumerate(ones) if is_one)
         return original(a, axis)
 
     return squeeze
