@@ -270,7 +270,8 @@ def _source_model(
     if callable(source) and not isinstance(source, ir.Model):
         return trace(source, *specs, **tracing | ({} if opset is None else {"opset": opset}))
     if specs or tracing.keys() - {"x64", "strict"}:
-        raise UsageError("E608", "input specs belong to a JAX function, not to an ONNX model")
+        what = "input specs and checkpoints belong to a JAX function, not to an ONNX model"
+        raise UsageError("E608", what)
     if isinstance(source, ir.Model):
         model = onnx_frontend.clone(source)
         onnx_frontend.check_model(model)

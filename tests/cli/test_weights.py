@@ -1,4 +1,7 @@
-"""``--weights``: a checkpoint, or the type that products read their weights in."""
+"""``--weights``: a checkpoint, or the type that products read their weights in.
+
+How a checkpoint fills them in ``convert`` is in ``test_convert.py``.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import onnx_ir as ir
 import pytest
 
 import smelt as package
-from smelt.cli.tracing import parse_weights
+from smelt.cli.weights import Weights
 from smelt.errors import SmeltError
 from smelt.ir import text
 
@@ -56,18 +59,57 @@ def test_a_target_without_such_weights_refuses(smelt: Any, model: Path, tmp_path
     assert "E660" in result.stderr
 
 
-def test_a_type_and_a_checkpoint_are_told_apart() -> None:
-    assert parse_weights(None) == (None, {})
-    assert parse_weights(["int8"]) == (None, {"weights": "int8"})
-    assert parse_weights(["w.npz", "int4"]) == ("w.npz", {"weights": "int4"})
-    assert parse_weights(["./int4"]) == ("./int4", {})
+@pytest.mark.parametrize(
+    ("items", "checkpoint", "stored"),
+    [
+        (None, None, {}),
+        (["int8"], None, {"weights": "int8"}),
+        (["w.npz", "int4"], "w.npz", {"weights": "int4"}),
+        (["./int4"], "./int4", {}),
+    ],
+)
+def test_a_type_and_a_checkpoint_are_told_apart(
+    items: list[str] | None, checkpoint: str | None, stored: dict[str, str]
+) -> None:
+    given = Weights(items)
+    assert given.tracing().get("checkpoint") == checkpoint
+    assert given.stored() == stored
 
 
 @pytest.mark.parametrize("items", [["int4", "int8"], ["a.npz", "b.npz"], ["int5"], ["fp16"]])
 def test_what_is_neither_is_refused(items: list[str]) -> None:
-    with pytest.raises(SmeltError) as caught:
-        parse_weights(items)
-    assert caught.value.code == "E636"
+    given = Weights(items)
+    for ask in (given.tracing, given.stored):
+        with pytest.raises(SmeltError) as caught:
+            ask()
+        assert caught.value.code == "E636"
+
+
+def test_a_compile_fills_weights_as_a_conversion_does(
+    smelt: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [
+        "import jax",
+        "def layer(p, x):",
+        "    return x @ p",
+        "layer = jax.tree_util.Partial(layer, jax.ShapeDtypeStruct((4, 2), 'float32'))",
+    ]
+    (tmp_path / "to_compile.py").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(tmp_path)
+    kernel = np.arange(8, dtype=np.float64).reshape(4, 2)
+    np.savez(tmp_path / "w.npz", gamma=kernel, step=np.zeros(1))
+    given = ("compile", "to_compile:layer", "--input", "f32[B,4]", "-o", tmp_path / "out")
+    filling = ("--weights", tmp_path / "w.npz", "--weight-name", "p=gamma", "--extra-weights")
+    assert "--cast-weights" in smelt(*given, *filling).stderr
+    result = smelt(*given, *filling, "--cast-weights", "--verify", "final")
+    assert result.exit_code == 0, result.stderr
+    assert "verified" in result.stderr
+    compiled = package.load(tmp_path / "out" / "model.onnx")
+    (weight,) = compiled.graph.initializers.values()
+    np.testing.assert_array_equal(weight.const_value.numpy(), kernel.astype(np.float32))
+    assert "E637" in smelt(*given, "--cast-weights").stderr
+    of_model = smelt("compile", tmp_path / "out" / "model.onnx", *filling[:2], *given[-2:])
+    assert "E608 input specs and checkpoints belong to a JAX function" in of_model.stderr
 
 
 def test_products_that_keep_their_weights_are_told(smelt: Any, write: Any, tmp_path: Path) -> None:

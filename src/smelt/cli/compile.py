@@ -24,9 +24,10 @@ from smelt.cli.dry_run import show_dry_run
 from smelt.cli.given import Samples
 from smelt.cli.layout import table
 from smelt.cli.progress import size_of
-from smelt.cli.tracing import Input, Static, Weights, parse_inputs, parse_static, parse_weights
+from smelt.cli.tracing import Input, Static, parse_inputs, parse_static
 from smelt.cli.tuning import Tuning
 from smelt.cli.watching import Watching
+from smelt.cli.weights import Weights
 from smelt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ def compile_(
     target: Target = "onnx",
     specs: Input = None,
     static: Static = None,
-    weights: Weights = None,
     dim: RunDims = None,
     option: Annotated[
         list[str] | None,
@@ -80,6 +80,7 @@ def compile_(
         bool, typer.Option("--x64", help="Trace with 64-bit types, as JAX_ENABLE_X64=1 does.")
     ] = False,
     *,
+    weights: Weights,
     tuning: Tuning,
     watching: Watching,
 ) -> None:
@@ -87,15 +88,15 @@ def compile_(
 
     --dim binds a symbolic dim to a size, or bounds it, which targets with planned memory need.
     """
-    from smelt.compiler import compile_model
+    from smelt.compiler import compile_model, trace
     from smelt.targets.watch import watching_phases
 
     if samples and verify == "off":
         raise UsageError("E637", "--inputs are for a comparison", fix="add --verify final")
     if fallback and strict:
         raise UsageError("E637", "--strict forbids a --fallback", fix="leave one of them out")
-    checkpoint, typed = parse_weights(weights)
-    options = {**_own_options(option), **typed}
+    options = {**_own_options(option), **weights.stored()}
+    filled = weights.tracing()
     if watching.dry_run:
         show_dry_run(pipeline, watching.as_json, target, options)
         return
@@ -103,7 +104,7 @@ def compile_(
     positional, keyword = parse_inputs(specs)
     values = parse_static(static)
     given = _given(source)
-    tracing = {"kwargs": keyword, "static": values, "checkpoint": checkpoint}
+    tracing = {"kwargs": keyword, "static": values, **filled}
     doing = f"reading {source}{size_of(source)}"
     watchers = _watchers(print_after_phase, verify_phases, watching.print_limit)
     with (
@@ -119,7 +120,7 @@ def compile_(
             dims=sizes or None,
             opset=opset,
             x64=x64 or None,
-            tracing=tracing if keyword or values or checkpoint else None,
+            tracing=tracing if keyword or values or filled else None,
             observers=seen.observers,
             fallback=fallback,
             strict=strict,
@@ -130,7 +131,11 @@ def compile_(
         if verify != "off":
             seen.shown.say("comparing")
             arguments = positional, keyword, values, x64 or None
-            own = called(given, *arguments) if callable(given) else given
+            own: Any = given
+            if filled:  # the function has no numbers to be called with, its trace has
+                own = trace(given, *positional, x64=x64 or None, **tracing)
+            elif callable(given):
+                own = called(given, *arguments)
             verified = compared(own, artifact, trials(artifact, sizes), samples)
             seen.report.verification = verified
             verified.check()

@@ -17,15 +17,12 @@ from smelt.cli.tracing import (
     InputParams,
     OutputNames,
     Static,
-    WeightNames,
-    Weights,
-    parse_filling,
     parse_inputs,
     parse_names,
     parse_static,
-    parse_weights,
 )
 from smelt.cli.watching import Watching
+from smelt.cli.weights import Weights
 from smelt.errors import UsageError
 
 
@@ -41,14 +38,6 @@ def convert(
     input_name: InputNames = None,
     output_name: OutputNames = None,
     input_param: InputParams = None,
-    weights: Weights = None,
-    weight_name: WeightNames = None,
-    cast_weights: Annotated[
-        bool, typer.Option("--cast-weights", help="Round floats of a checkpoint to the model's.")
-    ] = False,
-    extra_weights: Annotated[
-        bool, typer.Option("--extra-weights", help="Pass over what no weight is for.")
-    ] = False,
     channels_first: ChannelsFirst = None,
     constraint: Constraints = None,
     opset: Annotated[int | None, typer.Option(help="ONNX opset of the result.")] = None,
@@ -64,6 +53,7 @@ def convert(
         bool, typer.Option("--external-data", help="Write the weights into a file of their own.")
     ] = False,
     *,
+    weights: Weights,
     watching: Watching,
 ) -> None:
     """Trace a JAX function and save it as an optimized ONNX model.
@@ -81,21 +71,17 @@ def convert(
     if external_data and output == "-":
         raise UsageError("E637", "weights beside the model need a file, not standard output")
     positional, keyword = parse_inputs(specs)
-    checkpoint, typed = parse_weights(weights)
     tracing = {
         "kwargs": keyword,
         "static": parse_static(static),
         "input_names": parse_names(input_name, "--input-name"),
         "output_names": parse_names(output_name, "--output-name"),
         "input_params": input_param or (),
-        "checkpoint": checkpoint,
-        "filling": parse_filling(
-            weight_name, cast=cast_weights, extra=extra_weights, checkpoint=checkpoint
-        ),
         "channels_first": channels_first or (),
         "constraints": constraint or (),
         "x64": x64 or None,
         "strict": strict,
+        **weights.tracing(),
     }
     found = function if is_exported(function) else find_function(function)
     with watching.over(f"tracing {function}", function, output) as seen:
@@ -107,7 +93,7 @@ def convert(
             opset=opset,
             tracing=tracing,
             observers=seen.observers,
-            **typed,
+            **weights.stored(),
         )
         seen.report.artifact = artifact
         seen.shown.say(f"writing {output}")

@@ -39,21 +39,6 @@ InputParams = Annotated[
         "--input-param", metavar="PATTERN", help="Parameters that become inputs; repeatable."
     ),
 ]
-Weights = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--weights",
-        metavar="CKPT|int4|int8",
-        help="What fills abstract weights: safetensors, npz, orbax. Or the type that products read"
-        " their weights in, for target ort.",
-    ),
-]
-WeightNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--weight-name", metavar="WEIGHT=NAME", help="The name in the checkpoint; repeatable."
-    ),
-]
 ChannelsFirst = Annotated[
     list[str] | None,
     typer.Option("--channels-first", metavar="NAME", help="An NHWC image to take or give as NCHW."),
@@ -63,10 +48,6 @@ Constraints = Annotated[
     typer.Option("--constraint", metavar="TEXT", help="About symbolic dims, as 'S % 8 == 0'."),
 ]
 
-WEIGHT_TYPES = ("int4", "int8")
-"""What ``--weights`` takes for the type of weights; anything else is a checkpoint."""
-
-_TYPE = re.compile(r"(u?int|fp|float|bf|bfloat|nf)\d+")
 _KEYWORD = re.compile(r"\s*([A-Za-z_]\w*)\s*=(.*)", re.DOTALL)
 _WORDS = {"true": True, "false": False, "none": None}
 _UNCLEAR = frozenset({"yes", "no", "on", "off", "y", "n", "t", "f", "maybe", "null", "nil"})
@@ -121,41 +102,6 @@ def _value(name: str, text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return text
-
-
-def parse_weights(items: Sequence[str] | None) -> tuple[str | None, dict[str, Any]]:
-    """The checkpoint, and the type of weights as an option of the target.
-
-    Raises UsageError E636 for two of a kind. A file of such a name is written ``./int4``.
-    """
-    types = [item for item in items or () if item in WEIGHT_TYPES]
-    checkpoints = [item for item in items or () if item not in WEIGHT_TYPES]
-    for item in checkpoints:
-        if _TYPE.fullmatch(item):
-            raise UsageError(
-                "E636",
-                f"--weights {item} is no type that weights are stored in",
-                why=f"types are {', '.join(WEIGHT_TYPES)}",
-                fix=f"or ./{item}, if it is a file",
-            )
-    for found in (types, checkpoints):
-        if len(found) > 1:
-            raise UsageError("E636", f"--weights is given twice: {' and '.join(found)}")
-    return (*checkpoints, None)[0], {"weights": types[0]} if types else {}
-
-
-def parse_filling(
-    names: Sequence[str] | None, *, cast: bool, extra: bool, checkpoint: str | None
-) -> dict[str, Any]:
-    """How a checkpoint fills weights; raises UsageError E636 for anything but WEIGHT=NAME."""
-    told = parse_names(names, "--weight-name")
-    if isinstance(told, list):
-        what = f"--weight-name {told[0]} names no weight"
-        raise UsageError("E636", what, fix="--weight-name kernel=dense.weight")
-    if checkpoint is None and (told or cast or extra):
-        what = "--weight-name, --cast-weights and --extra-weights are about a checkpoint"
-        raise UsageError("E637", what, fix="add --weights CKPT")
-    return {"names": told, "cast": cast, "allow_extra": extra}
 
 
 def parse_names(items: Sequence[str] | None, option: str) -> list[str] | dict[str, str] | None:

@@ -1,0 +1,97 @@
+"""The options that say where weights come from, and in which type they are stored.
+
+::
+
+    @command
+    def convert(*, weights: Weights) -> None:
+        compile_model(..., tracing=weights.tracing(), **weights.stored())
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from smelt.cli.tracing import parse_names
+from smelt.errors import UsageError
+
+STORED = ("int4", "int8")
+"""What ``--weights`` takes for the type of weights; anything else is a checkpoint."""
+
+_TYPE = re.compile(r"(u?int|fp|float|bf|bfloat|nf)\d+")
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The options; ``command`` makes each field one of the command line."""
+
+    weights: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--weights",
+            metavar="CKPT|int4|int8",
+            help="What fills abstract weights: safetensors, npz, orbax. Or the type that products"
+            " read their weights in, for target ort.",
+        ),
+    ] = None
+    weight_name: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--weight-name", metavar="WEIGHT=NAME", help="The name in the checkpoint; repeatable."
+        ),
+    ] = None
+    cast_weights: Annotated[
+        bool, typer.Option("--cast-weights", help="Round floats of a checkpoint to the model's.")
+    ] = False
+    extra_weights: Annotated[
+        bool, typer.Option("--extra-weights", help="Pass over what no weight is for.")
+    ] = False
+
+    def stored(self) -> dict[str, Any]:
+        """The type of weights as an option of the target; raises as ``tracing`` does."""
+        types, _ = self._told_apart()
+        return {"weights": types[0]} if types else {}
+
+    def tracing(self) -> dict[str, Any]:
+        """The checkpoint and how it fills weights, as options of ``trace``; none without one.
+
+        Raises UsageError E636 for two checkpoints or types, and for anything but WEIGHT=NAME;
+        E637 for what is about a checkpoint if there is none. A file that is named like a type is
+        written ``./int4``.
+        """
+        _, checkpoints = self._told_apart()
+        names = parse_names(self.weight_name, "--weight-name")
+        if isinstance(names, list):
+            what = f"--weight-name {names[0]} names no weight"
+            raise UsageError("E636", what, fix="--weight-name kernel=dense.weight")
+        if checkpoints:
+            filling = {
+                "names": names,
+                "cast": self.cast_weights,
+                "allow_extra": self.extra_weights,
+            }
+            return {"checkpoint": checkpoints[0], "filling": filling}
+        if names or self.cast_weights or self.extra_weights:
+            what = "--weight-name, --cast-weights and --extra-weights are about a checkpoint"
+            raise UsageError("E637", what, fix="add --weights CKPT")
+        return {}
+
+    def _told_apart(self) -> tuple[list[str], list[str]]:
+        """The types and the checkpoints, at most one of each."""
+        types = [item for item in self.weights or () if item in STORED]
+        checkpoints = [item for item in self.weights or () if item not in STORED]
+        for item in checkpoints:
+            if _TYPE.fullmatch(item):
+                raise UsageError(
+                    "E636",
+                    f"--weights {item} is no type that weights are stored in",
+                    why=f"types are {', '.join(STORED)}",
+                    fix=f"or ./{item}, if it is a file",
+                )
+        for found in (types, checkpoints):
+            if len(found) > 1:
+                raise UsageError("E636", f"--weights is given twice: {' and '.join(found)}")
+        return types, checkpoints
