@@ -1,0 +1,129 @@
+"""The order of a Program that needs the least memory, by a best-first search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+
+from smelt.program.order_problem import OrderProblem
+
+
+def best_order(problem: OrderProblem, below: int, work: int) -> list[int] | None:
+    """An order with the lowest peak, if it is under ``below`` and ``work`` steps find it.
+
+    Best-first over sets of executed instructions by their peak so far, so the first complete
+    set is optimal. A ready instruction that frees at least what it adds, within the peak
+    already paid, is taken at once: waiting could not make any later step cheaper. One that
+    only grows runs with what waits for it, so orders of such instructions aren't told apart.
+    """
+    return _Search(problem, below, work).run()
+
+
+class _Search:
+    """Groups of instructions that run one right after the other, named by their last one.
+
+    Sets of groups are integers with a bit for each.
+    """
+
+    def __init__(self, problem: OrderProblem, below: int, work: int) -> None:
+        self.below, self.work = below, work
+        count = problem.count
+        last = list(range(count))
+        for i in reversed(range(count)):
+            if problem.only_grows(i):
+                last[i] = last[problem.after[i][0]]
+        self.groups: list[list[int]] = [[] for _ in range(count)]
+        self.waits, self.grows = [0] * count, list(problem.scratch)
+        self.after: list[list[int]] = [[] for _ in range(count)]
+        for i, group in enumerate(last):
+            self.groups[group].append(i)
+            self.grows[group] += sum(problem.size[s] for s in problem.writes[i])
+            for j in {last[j] for j in problem.before[i]} - {group}:
+                self.waits[group] |= 1 << j
+                if group not in self.after[j]:
+                    self.after[j].append(group)
+        self.scratch = problem.scratch
+        readers = [sum({1 << last[i] for i in readers}) for readers in problem.readers]
+        self.frees = [
+            [(readers[s], problem.size[s]) for s in problem.touched(i)] for i in range(count)
+        ]
+
+    def run(self) -> list[int] | None:
+        first = sum(1 << i for i, waits in enumerate(self.waits) if self.groups[i] and not waits)
+        trails: list[tuple[int, tuple[int, ...]]] = [(-1, ())]
+        heap = [(0, 0, 0, 0, 0, first)]
+        expanded: set[int] = set()
+        lowest = {0: 0}
+        while heap and self.work > 0:
+            peak, _, trail, done, live, ready = heappop(heap)
+            if done in expanded:
+                continue
+            expanded.add(done)
+            done, live, ready, taken = self._take_free(peak, done, live, ready)
+            if taken and done in expanded:
+                continue
+            expanded.add(done)
+            trails.append((trail, taken))
+            here = len(trails) - 1
+            if not ready:
+                return self._order(trails, here)
+            for i in _members(ready):
+                top, after = self._step(done, live, i)
+                top, then = max(peak, top), done | 1 << i
+                if top < self.below and top < lowest.get(then, self.below):
+                    lowest[then] = top
+                    trails.append((here, (i,)))
+                    item = (top, -then.bit_count(), len(trails) - 1, then, after)
+                    heappush(heap, (*item, self._ready(then, ready, i)))
+        return None
+
+    def _take_free(
+        self, peak: int, done: int, live: int, ready: int
+    ) -> tuple[int, int, int, tuple[int, ...]]:
+        """Run every ready instruction that costs nothing now or later."""
+        taken: list[int] = []
+        again = True
+        while again:
+            again = False
+            for i in _members(ready):
+                top, after = self._step(done, live, i)
+                if after <= live and top <= peak:
+                    done, live = done | 1 << i, after
+                    ready = self._ready(done, ready, i)
+                    taken.append(i)
+                    again = True
+                    break
+        return done, live, ready, tuple(taken)
+
+    def _step(self, done: int, live: int, i: int) -> tuple[int, int]:
+        """Peak during instruction ``i`` and live bytes after it."""
+        self.work -= 1
+        done |= 1 << i
+        top = live + self.grows[i]
+        after = top - self.scratch[i]
+        for readers, size in self.frees[i]:
+            if readers & done == readers:
+                after -= size
+        return top, after
+
+    def _ready(self, done: int, ready: int, i: int) -> int:
+        ready ^= 1 << i
+        for j in self.after[i]:
+            if self.waits[j] & done == self.waits[j]:
+                ready |= 1 << j
+        return ready
+
+    def _order(self, trails: list[tuple[int, tuple[int, ...]]], at: int) -> list[int]:
+        parts: list[tuple[int, ...]] = []
+        while at >= 0:
+            at, taken = trails[at]
+            parts.append(taken)
+        return [i for part in reversed(parts) for group in part for i in self.groups[group]]
+
+
+def _members(numbers: int) -> Iterator[int]:
+    """The bits that are set, from the lowest."""
+    while numbers:
+        lowest = numbers & -numbers
+        yield lowest.bit_length() - 1
+        numbers ^= lowest
