@@ -262,14 +262,16 @@ KEPT = {
     "a mask without a dim for batches": graph(
         SCORES + "w = Where(m, s, low) " + END.format("w"), inputs=", bool[3,1,7] m"),
     "a table with an infinity": graph(
-        "r = Gather<axis=0>(d, i) b = Unsqueeze(r, o) " + SCORES + "w = Add(s, b) " + END.format("w"), inputs=", int64[5,7] i",
-        constants="float[3] d = {1,-4,inf}, int64[2] o = {0,1}"),
-    "a bias that may be infinite": graph(
-        SCORES + "w = Add(s, m) " + END.format("w"), inputs=", float[5,7] m"),
+        "r = Gather<axis=0>(d, i) b = Unsqueeze(r, o) " + SCORES + "w = Add(s, b) " + END.format("w"), inputs=", int64[3,5,7] i",
+        constants="float[3] d = {1,-4,inf}, int64[1] o = {0}"),
+    "a bias of each head that may be infinite": graph(
+        SCORES + "w = Add(s, m) " + END.format("w"), inputs=", float[1,3,5,7] m"),
     "a sum that overflows": graph(
-        "u = Add(m, o) " + SCORES + "w = Add(s, u) " + END.format("w"), inputs=", bool[5,7] c2",
-        constants=tensor("m", (5, 7)) + ", float o = {-3.402823e38}").replace(
-            "u = Add(m, o)", "f = Where(c2, o, c) u = Add(f, o)"),
+        "f = Where(c2, o, c) u = Add(f, o) " + SCORES + "w = Add(s, u) " + END.format("w"),
+        inputs=", bool[1,3,5,7] c2", constants="float o = {-3.402823e38}"),
+    "two masks in one layer that differ in what they are behind": graph(
+        SCORES + "a = Add(s, m) b = Mul(a, c) d = Add(b, m) " + END.format("d"),
+        inputs=", float[5,7] m"),
     "a negative scale": graph(
         SCORES + "a = Mul(s, e) " + END.format("a"), constants="float e = {-0.5}"),
     "a divisor of 0": graph(
@@ -300,7 +302,9 @@ def test_models_are_raised_for_it_unless_that_is_forbidden() -> None:
 
 
 def test_a_model_is_not_raised_for_what_stays_as_it_is() -> None:
-    before = graph(SCORES + "b = Sqrt(m) w = Add(s, b) " + END.format("w"), inputs=", float[5,7] m")
+    before = graph(
+        SCORES + "b = Sqrt(m) w = Add(s, b) " + END.format("w"), inputs=", float[1,3,5,7] m"
+    )
     assert optimize(text.parse(before, 21)).opset_imports[""] == 21
 
 

@@ -3,6 +3,9 @@
     before   Softmax(Where(mask, MatMul(q, Transpose(k)) * s, low)) ─> p ─> MatMul(p, v) ─> y
     after    Attention<scale=s>(q, k, v, Where(mask, 0, low)) ─> y
 
+    before   Softmax(Add(Add(MatMul(q, Transpose(k)) * s, table), mask)), or Softmax(... * t)
+    after    Attention<scale=s>(q, k, v, Add(table, mask)), or of scale s * t and (...) * t
+
     before   Reshape and Transpose of each operand from B,S,H*D to B,H,S,D, and back of y
     after    Attention<q_num_heads=H, kv_num_heads=H>(q, k, v, ...) ─> y: B,S,H*D
 
@@ -24,12 +27,14 @@ told by what it holds, however it was made. The attribute ``softcap`` caps score
 Needs    (1) opset 23; (2) float32, or float16 without a mask; (3) a Softmax over the keys;
          (4) equal batches and heads; (5) a positive scale; (6) no size that may be 0 where none of
          the inputs is; (7) a mask that broadcasts to the scores, with ``low`` at most -1e30, beside
-         which every score vanishes, or one that is added, of finite constants that are chosen and
-         moved, of which the lowest floats are raised a little; (8) for the attribute, a causal mask
-         of float32 without offset, window or padding, as long as it is wide; (9) keys and values
-         that are copied alike, each head next to its copies; (10) no mask and no bias beside a cap:
-         ONNX Runtime up to 1.26 adds them before it caps, so that hidden keys may be seen.
-Keeps    (1) masks of -inf that may hide a row, for runtimes differ in what they make of it: a
+         which every score vanishes, or what is added: one or two values, of finite constants,
+         integers and truth that are chosen, moved, added and multiplied, of which the lowest floats
+         are raised a little, or any value that all heads have in common; (8) for the attribute, a
+         causal mask of float32 without offset, window or padding, as long as it is wide; (9) keys
+         and values that are copied alike, each head next to its copies; (10) no mask and no bias
+         beside a cap: ONNX Runtime up to 1.26 adds them before it caps, so that hidden keys may be
+         seen.
+Keeps    (1) choices of -inf that may hide a row, for runtimes differ in what they make of it: a
          constant or a triangle must tell that each row has a key; (2) scores and weights that
          something else reads. What hides a score is added to it: a hidden key whose score is NaN or
          infinite, which a Where would leave out, makes its rows NaN.
@@ -56,6 +61,9 @@ OPSET = 23
 TINY = 1e-30
 """Scales between this and its inverse are numbers in float32, too."""
 
+LATE = ("late_factor", "late_divisor")
+"""Of what scales scores behind a bias."""
+
 
 def _times(value: Op | OneOf, factor: str, divisor: str) -> OneOf:
     return one_of(
@@ -69,11 +77,16 @@ _scores = op("MatMul", var("q"), var("keys"))
 _scaled = _times(_scores, "factor", "divisor")
 _tanh = op("Tanh", _times(_scaled, "cap_factor", "cap_divisor"))
 _capped = one_of(op("Mul", _tanh, const(name="cap"), commutative=True), _scaled)
-_masked = one_of(
-    op("Where", var("mask"), _capped, const(name="low")),
-    op("Where", var("hidden"), const(name="low"), _capped),
-    op("Add", _capped, var("bias"), commutative=True),
+_biased = op("Add", _capped, var("bias"), commutative=True)
+_added = one_of(
+    op("Add", _biased, var("more"), commutative=True),
+    _times(_biased, "late_factor", "late_divisor"),
     _capped,
+)
+_masked = one_of(
+    op("Where", var("mask"), _added, const(name="low")),
+    op("Where", var("hidden"), const(name="low"), _added),
+    _added,
 )
 
 
@@ -92,6 +105,8 @@ def attention(m: Match, b: Builder) -> Replacement:
     if cap and any(m.get(name) is not None for name in ("mask", "hidden", "bias")):  # needs 10
         return Miss("scores are capped before a mask, which older runtimes cap, too")
     scale = _scale(m)
+    if scale is not None and any(m.get(name) is not None for name in LATE):
+        scale = _scale(m, LATE, scale)
     if scale is not None and cap:
         scale = _scale(m, ("cap_factor", "cap_divisor"), scale * float(cap))
     if scale is None:  # needs 5

@@ -1,0 +1,152 @@
+"""What is added to scores, without what is too low or infinite.
+
+Beside the lowest float ONNX Runtime takes a row to have no keys, and gives zeros for it, where a
+softmax gives the average. So the lowest numbers are raised a little, to ``FLOOR``: among the
+constants that a bias is chosen from, if that is how it is made; else all numbers by ``RAISED``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.rule import Match
+from smelt.ir.walk import producer_of
+from smelt.passes.attention.causal_mask import FLOOR
+
+_MOVES = ("Transpose", "Unsqueeze", "Squeeze", "Reshape", "Expand", "Slice", "Gather")
+"""Operators whose results are elements of their first input."""
+
+_COMPUTED = ("Where", "Add", "Sub", "Mul", "Div", "Neg", "Cast", "ConstantOfShape")
+
+RAISED = 1 - 2**-22
+"""A factor that makes the lowest float another one and leaves infinities."""
+
+DEEP = 16
+"""Operators between a bias and the constants that it is made of; models have about five."""
+
+_Range = tuple[np.float32, np.float32]
+
+
+def finite_bias(bias: ir.Value, m: Match, b: Builder) -> ir.Value | None:
+    """``bias`` without the lowest float; None if that would take long to see to.
+
+    A row of nothing but -inf stays one that gives NaN, where runtimes have zeros for it.
+    """
+    array = m.array(bias, limit=None)
+    if array is not None and _shows_each_row(array):
+        above = bool((array >= FLOOR).all())
+        return bias if above else b.constant(np.maximum(array, np.float32(FLOOR)))
+    raised = _raised(bias, m, b)
+    if raised is not None or array is not None or not _is_for_all_heads(bias):
+        return raised
+    highest = b.op("ReduceMax", bias, b.const_i64([-1]), keepdims=1)
+    no_key = b.op("Mul", highest, b.constant(np.zeros((), np.float32)))  # NaN, where it is infinite
+    return b.op("Add", b.op("Mul", bias, b.constant(np.asarray(RAISED, np.float32))), no_key)
+
+
+def _shows_each_row(array: np.ndarray) -> bool:
+    """True if some keys of each row are not hidden by -inf, and nothing else is infinite."""
+    if array.ndim < 2 or array.dtype != np.float32:
+        return False
+    hidden = array == -np.inf  # fuse_attention keeps 1
+    return bool((np.isfinite(array) | hidden).all() and not hidden.all(-1).any())
+
+
+def _is_for_all_heads(bias: ir.Value) -> bool:
+    """True if heads have it in common, so that it is small beside the scores."""
+    shape = bias.shape
+    return shape is not None and (len(shape) == 2 or (len(shape) == 4 and shape[1] == 1))
+
+
+def _raised(value: ir.Value | None, m: Match, b: Builder, depth: int = 0) -> ir.Value | None:
+    """``value`` made of constants that are raised; None if an element may be infinite or NaN."""
+    array = m.array(value, limit=None)
+    if array is not None:
+        if array.dtype != np.float32 or not np.isfinite(array).all():
+            return None
+        return value if (array >= FLOOR).all() else b.constant(np.maximum(array, np.float32(FLOOR)))
+    if _is_within(value, m, depth):
+        return value
+    node = producer_of(value, "Where", "Add", "Mul", *_MOVES)
+    if node is None or depth == DEEP:
+        return None
+    first, count = {"Where": (1, 2), "Add": (0, 2), "Mul": (0, 2)}.get(node.op_type, (0, 1))
+    parts = list(node.inputs)
+    for index in range(first, first + count):
+        if node.op_type != "Mul" or m.scalar(parts[index]) is not None:
+            parts[index] = _raised(parts[index], m, b, depth + 1)
+            if parts[index] is None:
+                return None
+    if parts == list(node.inputs):
+        return value if node.op_type not in ("Add", "Mul") else None
+    raised = b.like(node, *parts)
+    if node.op_type in ("Add", "Mul") and not _is_within(raised, m, depth):
+        return None
+    return raised
+
+
+def _is_within(value: ir.Value | None, m: Match, depth: int) -> bool:
+    bounds = _bounds(value, m, depth)
+    return bounds is not None and bool(bounds[0] >= FLOOR and bounds[1] <= -FLOOR)
+
+
+def _bounds(value: ir.Value | None, m: Match, depth: int) -> _Range | None:
+    """Between which finite numbers of float32 the elements lie; None if unknown.
+
+    Sums and products of bounds are rounded as those of the elements are, which keeps their order.
+    """
+    array = m.array(value, limit=None)
+    if array is not None:
+        if array.dtype != np.float32 or not array.size or not np.isfinite(array).all():
+            return None
+        return array.min(), array.max()
+    node = producer_of(value, *_COMPUTED, *_MOVES)
+    if node is None or value is None or value.dtype != ir.DataType.FLOAT or depth == DEEP:
+        return None
+    if node.op_type == "Cast":
+        return _bounds_of_type(node.inputs[0])
+    if node.op_type == "ConstantOfShape":
+        filled = node.attributes.get("value")
+        number = np.float32(0) if filled is None else filled.as_tensor().numpy()[0]
+        return (number, number) if np.isfinite(number) else None
+    read = node.inputs[1:] if node.op_type == "Where" else node.inputs
+    read = node.inputs[:1] if node.op_type in _MOVES else read
+    parts = [_bounds(part, m, depth + 1) for part in read]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    return _combined(node.op_type, known)
+
+
+def _bounds_of_type(value: ir.Value | None) -> _Range | None:
+    """Between which numbers a value of integers or truth lies, as float32."""
+    if value is None or value.dtype is None:
+        return None
+    if value.dtype == ir.DataType.BOOL:
+        return np.float32(0), np.float32(1)
+    if not value.dtype.is_integer():
+        return None
+    limits = np.iinfo(value.dtype.numpy())
+    return np.float32(limits.min), np.float32(limits.max)
+
+
+def _combined(kind: str, parts: list[_Range]) -> _Range | None:
+    """Bounds of what ``kind`` makes of operands with those bounds."""
+    (low, high), (other_low, other_high) = parts[0], parts[-1]
+    if kind == "Div" and other_low <= 0 <= other_high:
+        return None
+    corners = [low, high, other_low, other_high]
+    with np.errstate(all="ignore"):
+        if kind == "Add":
+            corners = [low + other_low, high + other_high]
+        elif kind == "Sub":
+            corners = [low - other_high, high - other_low]
+        elif kind == "Mul":
+            corners = [x * y for x in (low, high) for y in (other_low, other_high)]
+        elif kind == "Div":
+            corners = [x / y for x in (low, high) for y in (other_low, other_high)]
+        elif kind == "Neg":
+            corners = [-high, -low]
+    return (min(corners), max(corners)) if np.isfinite(corners).all() else None

@@ -1,0 +1,153 @@
+"""What is added to the scores: sums and products of masks, tables and constants, kept finite."""
+
+import numpy as np
+import pytest
+from convolutions import tensor
+from rewrites import check_same_numbers, check_unchanged
+
+from smelt import optimize
+from smelt.ir import text
+from smelt.passes.attention.fuse_attention import fuse_attention
+from smelt.runtime.runner import open_runner
+
+LOWEST = "-3.4028235e38"
+
+
+def graph(body: str, inputs: str, *constants: str) -> str:
+    """``body`` makes ``w`` of the scores ``s``, masks and constants."""
+    named = ", ".join(("float c = {0.35}", f"float low = {{{LOWEST}}}", *constants))
+    return (
+        f"g (float[N,3,5,8] q, float[N,3,8,7] k, float[N,3,7,6] v, {inputs}) => "
+        f"(float[N,3,5,6] y) <{named}> {{ s = MatMul(q, k) {body} "
+        "p = Softmax<axis=-1>(w) y = MatMul(p, v) }"
+    )
+
+
+ONE = "float one = {1}"
+TABLE = tensor("d", (3, 9))
+RAISED = "ReduceMax Mul Mul Add"
+FUSED = {
+    "a mask of truth, as a number": (graph(
+        "f = Cast<to=1>(m) u = Sub(one, f) b = Mul(u, low) w = Add(s, b)", "bool[N,1,5,7] m", ONE
+        ), "Cast Sub Mul"),
+    "a mask of integers, times -10000": (graph(
+        "f = Cast<to=1>(m) u = Sub(one, f) b = Mul(u, e) w = Add(s, b)", "int64[N,1,5,7] m", ONE,
+        "float e = {-10000}"), "Cast Sub Mul"),
+    "a mask of integers, times the lowest float": (graph(
+        "f = Cast<to=1>(m) u = Sub(one, f) b = Mul(u, low) w = Add(s, b)", "int64[N,1,5,7] m", ONE
+        ), "Cast Sub Mul " + RAISED),
+    "integers where they hide nothing": (graph(
+        "f = Cast<to=1>(m) u = Sub(one, f) h = Cast<to=9>(u) b = Where(h, low, u) w = Add(s, b)",
+        "int32[N,1,5,7] m", ONE), "Cast Sub Cast Where"),
+    "a mask that is given": (graph("w = Add(s, m)", "float[N,1,5,7] m"), RAISED),
+    "two masks that are added": (graph(
+        "e = Where(m, low, c) h = Where(n, low, c) b = Add(e, h) w = Add(s, b)",
+        "bool[5,7] m, bool[N,1,5,7] n"), "Where Where Add " + RAISED),
+    "a table, then a mask": (graph(
+        "t = Gather<axis=1>(d, i) a = Add(s, t) e = Where(m, c, low) w = Add(a, e)",
+        "int64[5,7] i, bool[N,1,5,7] m", TABLE).replace(
+            "t = Gather", "t3 = Gather").replace("a = Add", "t = Unsqueeze(t3, z) a = Add").replace(
+            "<float c", "<int64[1] z = {0}, float c"), "Gather Unsqueeze Where Add"),
+    "zeros of a computed shape": (graph(
+        "h = Shape<start=2>(m) n = Concat<axis=0>(u, h) z = ConstantOfShape(n) "
+        "a = Add(s, z) w = Where(m, a, low)", "bool[N,1,5,7] m", "int64[2] u = {1,3}"),
+        "Shape Concat ConstantOfShape Where"),
+    "a mask, then a factor": (graph(
+        "b = Where(m, c, low) a = Add(s, b) w = Mul(a, c)", "bool[N,1,5,7] m"), "Where Mul"),
+    "a mask, then a divisor": (graph(
+        "b = Where(m, c, low) a = Add(b, s) w = Div(a, e)", "bool[N,1,5,7] m", "float e = {4}"
+        ), "Where Div"),
+    "a bias, then what is shown": (graph(
+        "a = Add(s, b) w = Where(m, a, low)", "bool[N,1,5,7] m", tensor("b", (3, 5, 7)).replace(
+            "[3,", "[1,3,")), "Where"),
+    "a bias, then what is hidden": (graph(
+        "a = Add(s, b) w = Where(m, low, a)", "bool[N,1,5,7] m", tensor("b", (5, 7))), "Where"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "made"), FUSED.values(), ids=FUSED.keys())
+def test_fuses(before: str, made: str) -> None:
+    source = text.parse(before, 23)
+    model = optimize(source, pipeline="fuse-attention,merge-consecutive-transposes")
+    kinds = [node.op_type for node in model.graph if node.op_type not in ("Constant", "Transpose")]
+    assert kinds == [*made.split(), "Attention"]
+    check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))
+
+
+def run(model: str, *masks: np.ndarray, fused: bool) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    shapes = [(2, 3, 5, 8), (2, 3, 8, 7), (2, 3, 7, 6)]
+    q, k, v = (rng.standard_normal(shape).astype(np.float32) for shape in shapes)
+    source = text.parse(model, 23)
+    done = optimize(source, pipeline="fuse-attention") if fused else source
+    return open_runner(done)(q, k, v, *masks)[0]
+
+
+@pytest.mark.parametrize("low", [-np.inf, np.float32(LOWEST), -1e31, -5.0])
+def test_rows_that_a_given_mask_hides(low: float) -> None:
+    """Of -inf a row of NaN, of the lowest float the average, as without an Attention."""
+    mask = np.zeros((2, 1, 5, 7), np.float32)
+    mask[0, 0, 1], mask[1, 0, 2, :6], mask[1, 0, 3, 2] = low, low, np.nan
+    mask[1, 0, 1], mask[1, 0, 1, 2:4] = -np.inf, low
+    before = graph("w = Add(s, m)", "float[N,1,5,7] m")
+    found, expected = (run(before, mask, fused=fused) for fused in (True, False))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    assert np.isnan(found[0, :, 1]).all() == np.isnan(found[1, :, 1]).all() == np.isinf(low)
+    assert np.isnan(found[1, :, 3]).all()
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, -1, 7])
+def test_integers_that_are_no_mask(number: int) -> None:
+    """A product with the lowest float is infinite for some, which a row of 0 and 1 does not say."""
+    mask = np.ones((2, 1, 5, 7), np.int64)
+    mask[0, 0, 1], mask[1, 0, 2, :6] = number, number
+    before = FUSED["a mask of integers, times the lowest float"][0]
+    found, expected = (run(before, mask, fused=fused) for fused in (True, False))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+KEPT = {
+    "a product of each head that overflows": graph(
+        "f = Cast<to=1>(m) b = Mul(f, low) w = Add(s, b)", "int64[N,3,5,7] m"),
+    "a divisor that may be 0": graph(
+        "f = Cast<to=1>(m) b = Div(c, f) w = Add(s, b)", "bool[N,3,5,7] m"),
+    "what no constants make": graph(
+        "f = Sqrt(m) b = Mul(f, c) w = Add(s, b)", "float[N,3,5,7] m"),
+    "a mask that a factor makes infinite": graph(
+        "b = Where(m, c, low) a = Add(s, b) w = Mul(a, e)", "bool[N,3,5,7] m", "float e = {4}"),
+    "a negative factor": graph(
+        "b = Where(m, c, low) a = Add(s, b) w = Mul(a, e)", "bool[N,3,5,7] m", "float e = {-1}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("before", KEPT.values(), ids=KEPT.keys())
+def test_keeps(before: str) -> None:
+    check_unchanged(fuse_attention, before)
+
+
+def test_one_sum_serves_every_layer() -> None:
+    """As T5 adds a table of distances and a mask, one after the other."""
+    source = text.parse(
+        "g (float[N,3,5,8] q, float[N,3,8,5] k, float[N,3,5,8] v, bool[N,1,1,5] m) "
+        f"=> (float[N,3,5,8] y) <{tensor('t', (3, 5, 5)).replace('[3,', '[1,3,')}, "
+        f"float low = {{{LOWEST}}}, float none = {{0}}> "
+        "{ b = Where(m, none, low) s = MatMul(q, k) c = Add(s, t) d = Add(c, b) p = Softmax(d) "
+        "x = MatMul(p, v) s2 = MatMul(x, k) c2 = Add(s2, t) d2 = Add(c2, b) p2 = Softmax(d2) "
+        "y = MatMul(p2, v) }",
+        23,
+    )
+    model = optimize(source)
+    kinds = [node.op_type for node in model.graph if node.op_type != "Transpose"]
+    assert kinds == ["Where", "Add", "Attention", "Attention"]
+    check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))
+
+
+def test_the_causal_mask_is_seen_through_a_factor() -> None:
+    before = graph("b = Where(m, z, low) a = Add(s, b) w = Mul(a, c)", "bool[1] x", "float z = {0}")
+    square = ",".join("1" if i >= j else "0" for i in range(7) for j in range(7))
+    before = before.replace(", bool[1] x", "").replace("N,3,5,", "N,3,7,")
+    source = text.parse(before.replace("<float c", f"<bool[7,7] m = {{{square}}}, float c"), 23)
+    model = optimize(source)
+    (node,) = [node for node in model.graph if node.op_type == "Attention"]
+    assert node.attributes["is_causal"].as_int() == 1
+    check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))
