@@ -241,7 +241,8 @@ def check_kernel(kernel: CKernel) -> None:
     operator = kernel.operator
     for arrays, attributes in kernel.examples:
         spelled = {a.name: attributes.get(a.name, a.default) for a in operator.attributes}
-        expected = operator.reference(arrays, spelled)
+        absent = (None,) * (len(operator.inputs) - len(arrays))
+        expected = operator.reference((*arrays, *absent), spelled)
         inputs = [
             ir.Value(name=name.rstrip("?"), type=ir.TensorType(dtype), shape=ir.Shape(array.shape))
             for name, array in zip(operator.inputs, arrays, strict=False)

@@ -12,11 +12,17 @@ import traceback
 import warnings
 from contextvars import ContextVar
 from dataclasses import dataclass
-from importlib import metadata
+from importlib import import_module, metadata
+from pathlib import Path
 from typing import Any
+
+from smelt.errors import SmeltError
 
 OWN = "smelt"
 """The package whose entry points are always there."""
+
+_PYTHON = (metadata.__file__, import_module.__code__.co_filename)
+"""What imports a package, which says nothing of it."""
 
 VARIABLE = "SMELT_NO_PLUGINS"
 
@@ -93,21 +99,31 @@ def load(point: metadata.EntryPoint) -> Extension:
     try:
         return Extension(point.group, point.name, package, point.value, point.load())
     except (Exception, SystemExit) as failure:  # noqa: BLE001 - a package may raise anything
-        # A SyntaxError repeats its place in its text.
-        said = failure.msg if isinstance(failure, SyntaxError) else failure
-        error = f"{type(failure).__name__}: {said}".strip().splitlines()[0]
+        error = in_a_line(failure)
         return Extension(
-            point.group, point.name, package, point.value, None, error, _place(failure)
+            point.group, point.name, package, point.value, None, error, place_of(failure)
         )
 
 
-def _place(failure: BaseException) -> str:
-    """``file:line`` where ``failure`` was raised; empty if no file of a package took part."""
+def in_a_line(failure: BaseException) -> str:
+    """What ``failure`` says, and where a declaration is wrong, in one line."""
+    if isinstance(failure, SmeltError):
+        return f"{failure.code} {': '.join([failure.what, '; '.join(failure.at)]).strip(': ')}"
+    # A SyntaxError repeats its place in its text.
+    said = failure.msg if isinstance(failure, SyntaxError) else failure
+    return f"{type(failure).__name__}: {said}".strip().splitlines()[0]
+
+
+def place_of(failure: BaseException) -> str:
+    """``file:line`` where ``failure`` was raised, of smelt's own files only if there is no other;
+    empty if no file of a package took part."""
     if isinstance(failure, SyntaxError) and failure.filename:
         return f"{failure.filename}:{failure.lineno}"
     frames = traceback.extract_tb(failure.__traceback__)
     files = [f for f in frames if not f.filename.startswith("<") and f.filename != __file__]
-    last = files[-1] if files else None
+    here = str(Path(__file__).parent) + os.sep
+    others = [f for f in files if not f.filename.startswith((here, *_PYTHON))]
+    last = next(reversed(others or files), None)
     if last is None or last.filename in (metadata.__file__, os.__file__):
         return ""
     return f"{last.filename}:{last.lineno}"

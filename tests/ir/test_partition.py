@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smelt.ir import constants, text
+from smelt.ir.bounds import bounds_of, note_bounds
 from smelt.ir.partition import Part, cut, partition, read_by
+from smelt.ir.shapes import ShapeInference
 from smelt.ir.verify import verify
 from smelt.runtime.reference import Reference
 
@@ -121,6 +123,28 @@ def test_a_region_that_costs_more_than_it_saves_is_given_up() -> None:
     body = "a = Neg(x) b = Abs(a) c = Neg(b) d = Neg(c) y = Neg(d)"
     dear = lambda nodes: 2 - len(nodes)  # noqa: E731
     assert parts_of(body, cost=dear) == [(False, "Neg Abs"), (True, "Neg Neg Neg")]
+
+
+def test_what_hangs_on_constants_goes_to_its_reader() -> None:
+    constant = "c = Constant<value = float[3] {1,-2,3}>()"
+    body = f"{constant} w = Abs(c) v = Neg(w) a = Neg(x) b = Abs(a) m = Mul(b, w) y = Add(m, v)"
+    assert parts_of(body) == [
+        (True, "Neg"), (False, "Abs Abs Mul"), (True, "Neg Add"),
+    ]  # fmt: skip
+
+
+def test_a_part_is_told_the_sizes_in_its_shapes() -> None:
+    model = text.parse("""g (float[B,3] x) => (float[3,B] y, float[B,3] z) {
+        t = Transpose(x) f = Constant<value_ints = [-1]>() a = Reshape(t, f) b = Neg(a)
+        s = Constant<value_ints = [3,-1]>() y = Reshape(b, s) z = Mul(x, x)
+    }""")
+    ShapeInference(model).infer_model()
+    note_bounds(model, {"B": (1, 8)})
+    pieces = cut(model, partition(model.graph, takes))
+    assert [[each.name for each in piece.graph.inputs] for piece in pieces] == [
+        ["x"], ["a", "x"], ["b", "x"],
+    ]  # fmt: skip
+    assert all(bounds_of(piece.graph) == {"B": (1, 8)} for piece in pieces)
 
 
 @pytest.mark.parametrize("captured", ["x", "a"])

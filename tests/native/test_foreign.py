@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import onnx_ir as ir
 import pytest
 from packages import installed
 
+from smelt.check.plugins import plugins
 from smelt.conformance import check_kernel
-from smelt.errors import Mismatch, UsageError
+from smelt.errors import InternalError, Mismatch, SmeltError, UsageError
 from smelt.native.kernels.foreign import CKernel
+from smelt.native.kernels.kernel import KERNELS, Kernel, KernelContext
 from smelt.operators.declare import Attribute, Operator, Result
 
 X = np.array([[-2, -0.0, 3], [np.nan, np.inf, 1e-30]], np.float32)
@@ -26,10 +29,18 @@ def declared(name: str) -> Operator:
         name=name,
         inputs=("x", "y"),
         outputs=("z",),
-        attributes=(Attribute("unused", ir.AttributeType.INT, 0),),
+        attributes=(
+            Attribute("scale", ir.AttributeType.FLOAT, 1.0),
+            Attribute("shift", ir.AttributeType.INT, 0),
+        ),
         infer=lambda inputs, attributes: (Result(inputs[0].dtype, inputs[0].shape),),  # type: ignore[union-attr]
-        reference=lambda inputs, attributes: (inputs[0] * inputs[0] + inputs[1],),  # type: ignore[operator]
+        reference=reference,
     )
+
+
+def reference(inputs: Any, attributes: Any) -> tuple[np.ndarray, ...]:
+    scale = np.float32(attributes["scale"])
+    return (inputs[0] * inputs[0] * scale + inputs[1] + np.float32(attributes["shift"]),)
 
 
 EXAMPLES: Any = (((X, np.float32([1, 2, 3])), {}),)
@@ -37,6 +48,87 @@ EXAMPLES: Any = (((X, np.float32([1, 2, 3])), {}),)
 
 def test_its_examples_are_held_against_the_reference() -> None:
     check_kernel(CKernel(declared("SquareAdd"), "{0} * {0} + {1}", examples=EXAMPLES))
+
+
+def test_a_text_names_attributes_that_are_numbers() -> None:
+    given: Any = ((EXAMPLES[0][0], {"scale": -2.5, "shift": -7}),)
+    whole = "{0} * {0} * {scale} + {1} + {shift}"
+    check_kernel(CKernel(declared("Scaled"), whole, examples=EXAMPLES + given))
+
+
+@pytest.mark.parametrize("attributes", [{"scale": 2.0}, {"shift": 1}])
+def test_an_attribute_that_a_text_leaves_out_has_its_default(attributes: Any) -> None:
+    examples: Any = ((EXAMPLES[0][0], attributes),)
+    with pytest.raises(SmeltError, match="right for") as caught:
+        check_kernel(CKernel(declared("Silent"), "{0} * {0} + {1}", examples=examples))
+    assert caught.value.code == "E201"
+
+
+@pytest.mark.parametrize("wrong", ["{0} + {2}", "{0} + {beta}", "{0", "{} + {1}"])
+def test_a_text_that_names_nothing_is_refused_where_it_stands(wrong: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        CKernel(declared("Misnamed"), wrong, examples=EXAMPLES)
+    assert caught.value.code == "E647"
+
+
+def test_a_text_is_for_one_result_of_the_broadcast_size() -> None:
+    two = replace(declared("Two"), outputs=("y", "z"))
+    with pytest.raises(UsageError, match="one result, and there are 2"):
+        CKernel(two, "{0}", examples=EXAMPLES)
+    shorter = replace(
+        declared("Shorter"),
+        infer=lambda inputs, attributes: (Result(inputs[0].dtype, ir.Shape([2])),),  # type: ignore[union-attr]
+        reference=lambda inputs, attributes: (inputs[0][:, 0],),  # type: ignore[index]
+    )
+    with pytest.raises(SmeltError, match="as large as the inputs"):
+        check_kernel(CKernel(shorter, "{0} + {1}", examples=EXAMPLES))
+
+
+def test_a_text_is_for_all_inputs() -> None:
+    optional = replace(
+        declared("Optional"), inputs=("x", "y?"), reference=lambda inputs, attributes: inputs[:1]
+    )
+    with pytest.raises(SmeltError, match="one is absent"):
+        check_kernel(CKernel(optional, "{0}", examples=(((X,), {}),)))
+
+
+def test_a_kernel_that_raises_is_named() -> None:
+    def emit(cx: KernelContext) -> None:
+        raise LookupError("no such table")
+
+    with pytest.raises(UsageError, match="no such table") as caught:
+        check_kernel(CKernel(declared("Raising"), kernel=Kernel(emit), examples=EXAMPLES))
+    assert caught.value.code == "E647"
+    assert "test_foreign.py" in caught.value.at[0]
+
+
+def test_c_that_does_not_compile_names_the_operator() -> None:
+    with pytest.raises(InternalError) as caught:
+        check_kernel(CKernel(declared("Broken"), "{0} +* {1}", examples=EXAMPLES))
+    assert caught.value.code == "E961"
+    assert "vendor.kernels::Broken" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("kernel = 5", "no CKernel"),
+        ("from smelt.native.operators import CONV_RELU as o", "E651"),
+        ("from smelt.native.kernels.nothing import kernel", "ModuleNotFoundError"),
+    ],
+)
+def test_a_package_with_a_mistake_is_left_out_and_named(
+    tmp_path: Path, code: str, why: str
+) -> None:
+    if "CONV_RELU" in code:
+        code += "\nimport numpy\nfrom smelt.native.kernels.foreign import CKernel"
+        code += "\nkernel = CKernel(o, '{0}', examples=(((numpy.ones(1),), {}),))"
+    points = "[smelt.c.kernels]\nkernel = slips:kernel\n"
+    with installed(tmp_path, "slips", code, points), KERNELS.refilled():
+        with pytest.warns(UserWarning, match=f"slips 1.0 cannot be loaded.*{why}"):
+            assert "Conv" in KERNELS
+        (listed,) = [each for each in plugins() if each.package == "slips"]
+        assert (listed.group, listed.state) == ("smelt.c.kernels", "error")
 
 
 def test_a_wrong_text_is_found() -> None:
@@ -68,7 +160,7 @@ cube = CKernel(
 )
 """
 PROGRAM = """
-import numpy as np, smelt
+import cubes, numpy as np, smelt  # imported first, and by the entry point later
 from smelt.ir import text
 model = text.parse("g (float[3] x) => (float[3] y) { y = cubes.Cube(x) }")
 print(smelt.compile(model, target="c")(np.float32([1, 2, 3]))[0].tolist())

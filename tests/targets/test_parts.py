@@ -137,6 +137,26 @@ def test_a_symbolic_batch_runs_on_the_fallback() -> None:
     np.testing.assert_allclose(artifact(X)[0], np.tanh(-X), rtol=1e-6)
 
 
+@pytest.mark.parametrize("fallback", ["host", "c"])
+def test_a_batch_within_bounds_is_taken(fallback: str) -> None:
+    bounded = replace(
+        vendor, limits=replace(vendor.limits, bounded_dims=True), accepts=None, fallback=fallback
+    )
+    loose = model(
+        "s = Constant<value_ints = [-1]>() t = Tanh(x) f = Reshape(t, s) n = Neg(f) "
+        "r = Constant<value_ints = [3,-1]>() g = Reshape(n, r) y = Exp(g)",
+        "(float[B,3] x) => (float[3,B] y)",
+    )
+    artifact = smelt.compile(loose, target=bounded, pipeline="", dims={"B": (1, 8)})
+    assert parts(artifact) == [
+        f"part0_{fallback}", "part1_vendor", f"part2_{fallback}", "parts.json",
+    ]  # fmt: skip
+    for batch in (1, 3, 8):
+        x = np.linspace(-1, 1, 3 * batch, dtype=np.float32).reshape(batch, 3)
+        expected = np.exp(-np.tanh(x)).reshape(3, batch)
+        np.testing.assert_allclose(artifact(x)[0], expected, rtol=1e-5)
+
+
 def test_inputs_and_constants_that_are_returned() -> None:
     odd = model(
         "c = Constant<value = float[2] {1, 2}>() a = Neg(x) y = Tanh(a) z = Mul(a, x)",

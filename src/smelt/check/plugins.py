@@ -12,6 +12,7 @@ from typing import Any
 from smelt import extensions
 from smelt.errors import SmeltError
 from smelt.extensions import Extension
+from smelt.native.kernels import foreign
 from smelt.operators import registry as operators
 from smelt.passes import registry as passes
 from smelt.passes.base import Pass
@@ -99,11 +100,16 @@ def _no_lowerings(_: Extension) -> str:
     return ""
 
 
+def _no_kernels(extension: Extension) -> str:
+    return foreign.add_all(extension)
+
+
 GROUPS: Mapping[str, Callable[[Extension], str]] = {
     passes.ENTRY_POINTS: _no_pass,
     targets.ENTRY_POINTS: _no_target,
     operators.ENTRY_POINTS: _no_operators,
     LOWERINGS: _no_lowerings,
+    foreign.ENTRY_POINTS: _no_kernels,
 }
 """The groups of entry points, and what is wrong with something loaded from one."""
 

@@ -8,7 +8,7 @@ from smelt.cli.layout import table
 
 @command
 def plugins(as_json: Json = False) -> None:
-    """List passes, targets, lowerings and operators that installed packages add.
+    """List passes, targets, lowerings, operators and C kernels that installed packages add.
 
     Each is imported to see whether that works; with --no-plugins nothing is.
     """

@@ -203,8 +203,9 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E647": ErrorCode(
         "a C kernel that is none",
-        "An entry point of `smelt.c.kernels` names no CKernel, or a CKernel has no example, or"
-        " neither or both of a text and a kernel.",
+        "An entry point of `smelt.c.kernels` names no CKernel, or a CKernel has no example, neither"
+        " or both of a text and a kernel, or a text that names neither an input nor an attribute."
+        " Or the kernel of a package raised an error of Python.",
         "let it name a CKernel of an operator of your own",
     ),
     "E648": ErrorCode(

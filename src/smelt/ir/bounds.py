@@ -56,6 +56,21 @@ def bounds_of(graph: ir.Graph) -> Mapping[str, Bounds]:
     return found
 
 
+def keep_bounds(graph: ir.Graph, part: ir.Graph) -> None:
+    """Note for ``part``, which was cut from ``graph``, the bounds of the sizes that it is told."""
+    bounds = told_bounds(graph, part.inputs)
+    if bounds:
+        part.meta[BOUNDS] = bounds
+
+
+def told_bounds(graph: ir.Graph, inputs: Iterable[ir.Value] | None = None) -> dict[str, Bounds]:
+    """The bounds of symbols that are a dim by themselves of one of ``inputs``, else of the graph's:
+    those that a run can read off."""
+    values = graph.inputs if inputs is None else inputs
+    alone = {str(dim) for value in values for dim in value.shape or ()}
+    return {name: ends for name, ends in bounds_of(graph).items() if name in alone}
+
+
 def unbounded(value: ir.Value, bounds: Mapping[str, Bounds]) -> bool:
     """True if a dim of ``value`` is neither a number nor made of symbols with ``bounds``."""
     if value.shape is None:

@@ -8,17 +8,22 @@ that it reads. All taken nodes of one level are a region:
 - It is maximal: each taken node above the first level depends, through a node in between, on a
   taken node of the level below, so two regions that were one would not be convex.
 - Regions and what is between them run in the order of levels, so no two wait for each other.
+
+What hangs on constants alone, such as weights that are dequantized, could run anywhere. It goes to
+the first part that reads it, where it is still known to be constant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
 import onnx_ir as ir
 
 from smelt.ir import constants, scope
+from smelt.ir.bounds import Bounds, bounds_of, keep_bounds
+from smelt.ir.dims import symbols_of
 
 
 @dataclass
@@ -60,7 +65,23 @@ def partition(
             parts.append(Part(False))
         parts[-1].extra = list(dict.fromkeys(returned))
     _connect(graph, parts)
+    bounds = bounds_of(graph)
+    for part in parts if bounds else ():
+        _tell_sizes(part, graph, bounds)
     return parts
+
+
+def _tell_sizes(part: Part, graph: ir.Graph, bounds: Mapping[str, Bounds]) -> None:
+    """Let ``part`` read an input of the graph for each bounded size that it is not told else."""
+    values = {*part.reads, *(value for node in part.nodes for value in node.outputs)}
+    dims = [dim for value in values for dim in value.shape or ()]
+    wanted = {name for dim in dims for name in symbols_of(dim)} & bounds.keys()
+    told = {str(dim) for value in part.reads for dim in value.shape or ()}
+    for value in graph.inputs:
+        more = {str(dim) for dim in value.shape or ()} & (wanted - told)
+        if more:
+            part.reads.append(value)
+            told |= more
 
 
 def is_constant_node(node: ir.Node) -> bool:
@@ -86,8 +107,35 @@ def _parts(nodes: Sequence[ir.Node], taken: set[ir.Node]) -> list[Part]:
                 step = mine and producer not in taken
                 highest = max(highest, level[producer] + step)
         level[node] = highest
-        found.setdefault((highest, not mine), Part(mine)).nodes.append(node)
+    _delay_constants(nodes, taken, level)
+    for node in nodes:
+        mine = node in taken
+        found.setdefault((level[node], not mine), Part(mine)).nodes.append(node)
     return [found[key] for key in sorted(found)]
+
+
+def _delay_constants(
+    nodes: Sequence[ir.Node], taken: set[ir.Node], level: dict[ir.Node, int]
+) -> None:
+    """Raise the level of what hangs on constants alone to the lowest on which it is read."""
+    free: set[ir.Node] = set()
+    for node in nodes:
+        if all(_is_known(value, free) for value in read_by(node)):
+            free.add(node)
+    latest: dict[ir.Node, int] = {}
+    for node in reversed(nodes):
+        if node in free and node in latest:
+            level[node] = latest[node]
+        for value in read_by(node):
+            producer = value.producer()
+            if producer is not None and producer in free:
+                last = level[node] - (node in taken and producer not in taken)
+                latest[producer] = min(last, latest.get(producer, last))
+
+
+def _is_known(value: ir.Value, free: set[ir.Node]) -> bool:
+    """True for a constant, and for what a node in ``free`` makes."""
+    return constants.tensor_of(value) is not None or value.producer() in free
 
 
 def _connect(graph: ir.Graph, parts: Sequence[Part]) -> None:
@@ -152,6 +200,7 @@ def _model(model: ir.Model, part: Part, name: str) -> ir.Model:
         opset_imports=dict(model.opset_imports),
         name=name,
     )
+    keep_bounds(model.graph, graph)
     return ir.Model(graph, ir_version=model.ir_version)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -88,14 +89,28 @@ def build(
         ) from error
     if done.returncode:
         lines = done.stderr.splitlines()
+        wrong = next((line for line in lines if "error" in line), lines[0] if lines else "")
         raise InternalError(
             "E961",
             "the C compiler refuses the generated code",
-            at=" ".join(command),
-            why=next((line for line in lines if "error" in line), lines[0] if lines else ""),
-            fix="if CC and its flags are right, report this with the model",
+            at=[" ".join(command), *_instruction(files, wrong)],
+            why=wrong,
+            fix="if CC and its flags are right, report this with the model; the C of an operator "
+            "of another domain, to the package that adds it",
         )
     return library
+
+
+def _instruction(files: Mapping[str, bytes], error: str) -> list[str]:
+    """The instruction that a message of the compiler is about, by the function in which it is."""
+    place = re.match(r"([^:\s]+):(\d+):", error)
+    if place is None or place[1] not in files:
+        return []
+    text = bytes(files[place[1]]).decode()
+    above = "\n".join(text.splitlines()[: int(place[2])])
+    functions = re.findall(r"^static [^\n=;]*?\b(\w+)\(", above, re.MULTILINE)
+    called = functions and re.search(rf"\b{functions[-1]}\(.*/\* (.*) \*/", text)
+    return [f"instruction {called[1]}"] if called else []
 
 
 @dataclass

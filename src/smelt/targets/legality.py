@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import onnx_ir as ir
 
 from smelt.errors import ErrorList, SmeltError, Unsupported, UsageError
 from smelt.ir import scope
-from smelt.ir.bounds import bounds_of, unbounded
+from smelt.ir.bounds import Bounds, bounds_of, unbounded
 from smelt.ir.dims import binding_advice, unnamed_dims
 from smelt.ir.partition import is_constant_node
 from smelt.program.legality import and_more, no_element_type, no_kernel
 from smelt.targets.base import Target
 from smelt.targets.support import support
 
+NO_BOUNDS: Mapping[str, Bounds] = {}
 NOT_PRODUCED = "no selection rule and no decomposition produces it"
 
 
@@ -34,17 +35,31 @@ def check_limits(model: ir.Model, target: Target) -> None:
         raise ErrorList(problems)
 
 
-def refusal(target: Target[Any, Any], node: ir.Node) -> str:
-    """Why ``target`` does not take ``node`` with all its graphs, empty if it does."""
+def refusal(
+    target: Target[Any, Any], node: ir.Node, bounds: Mapping[str, Bounds] = NO_BOUNDS
+) -> str:
+    """Why ``target`` does not take ``node`` with all its graphs, empty if it does.
+
+    ``bounds`` are those of the sizes that it would be told.
+    """
     for each in (node, *scope.nested_nodes(node)):
         values = [value for value in (*each.inputs, *each.outputs) if value is not None]
-        why = _beyond(target, each, values) or (each is node and _not_accepted(target, each)) or ""
+        why = (
+            _beyond(target, each, values, bounds)
+            or (each is node and _not_accepted(target, each))
+            or ""
+        )
         if why:
             return why
     return ""
 
 
-def _beyond(target: Target[Any, Any], node: ir.Node, values: Sequence[ir.Value]) -> str:
+def _beyond(
+    target: Target[Any, Any],
+    node: ir.Node,
+    values: Sequence[ir.Value],
+    bounds: Mapping[str, Bounds],
+) -> str:
     """Which of its limits ``node`` is beyond, or empty."""
     limits = target.limits
     if not support(target, node.domain, node.op_type).takes:
@@ -57,8 +72,9 @@ def _beyond(target: Target[Any, Any], node: ir.Node, values: Sequence[ir.Value])
         value.shape is not None and len(value.shape) > limits.max_rank for value in values
     ):
         return f"more than {limits.max_rank} dims"
-    if not limits.dynamic_dims and any(v.shape is None or not v.shape.is_static() for v in values):
-        return "sizes that are not fixed"
+    known = bounds if limits.bounded_dims else NO_BOUNDS
+    if not limits.dynamic_dims and any(unbounded(value, known) for value in values):
+        return "sizes that have no bounds" if limits.bounded_dims else "sizes that are not fixed"
     return ""
 
 

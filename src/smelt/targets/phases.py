@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.absent import refuse_absent
+from smelt.ir.bounds import told_bounds
 from smelt.ir.partition import Part, partition
 from smelt.spans import span
 from smelt.targets.backend import emit_selected, rules_of, select_around
@@ -41,7 +42,8 @@ def run_phases(
     refused: dict[ir.Node, str] = {}
     if fallback is not None:
         with span("partition", target=target.name) as told:
-            refused = {node: refusal(target, node) for node in model.graph}
+            bounds = told_bounds(model.graph)
+            refused = {node: refusal(target, node, bounds) for node in model.graph}
             parts = partition(model.graph, lambda node: not refused[node], target.cost)
             told.note(parts=len(parts))
     if fallback is None or all(part.taken for part in parts):

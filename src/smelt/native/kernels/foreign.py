@@ -8,31 +8,39 @@ warning.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
 from smelt import operators
-from smelt.errors import UsageError
-from smelt.extensions import extensions
-from smelt.native.kernels.elementwise import emit_each, in_place
-from smelt.native.kernels.kernel import KERNELS, Emit, Kernel, KernelContext
-from smelt.native.types import fill_types
+from smelt.errors import SmeltError, UsageError
+from smelt.extensions import Extension, extensions, in_a_line, place_of, warn_left_out
+from smelt.native.kernels.foreign_text import kernel_of_text, problems
+from smelt.native.kernels.kernel import KERNELS, Kernel
 from smelt.operators.declare import AttributeValue, Operator
+from smelt.program.run_sizes import Undecided
 from smelt.registry import owner_of
 
 ENTRY_POINTS = "smelt.c.kernels"
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
 class CKernel:
     """``operator`` in C.
 
-    ``text`` is an expression of the elements ``{0}``, ``{1}``... of the inputs, which broadcast;
-    ``@t`` is the C type and ``@f`` the suffix of functions of ``math.h``. Where that is not enough,
-    ``kernel`` writes loops of its own instead. ``examples`` are inputs, and attributes where they
-    are not the defaults, on which ``check_kernel`` holds it against the operator's reference.
+    ``text`` is an expression of the elements ``{0}``, ``{1}``... of the inputs, which broadcast,
+    and of attributes that are numbers, by name: ``{alpha}``. ``@t`` is the C type and ``@f`` the
+    suffix of functions of ``math.h``. What it does not name has to have its default: other nodes
+    are refused. Where that is not enough, ``kernel`` writes loops of its own instead. ``examples``
+    are inputs, and attributes where they are not the defaults, on which ``check_kernel`` holds it
+    against the operator's reference.
+
+    UsageError E647 if it is declared wrong.
     """
 
     operator: Operator
@@ -48,9 +56,22 @@ class CKernel:
         if not self.examples:
             raise UsageError(
                 "E647",
-                f"the C kernel of {self.operator.domain}.{self.operator.name} has no example",
+                f"the C kernel of {self.called} has no example",
                 fix="give it inputs to test it on: examples=(((array,), {}),)",
             )
+        wrong = [*problems(self.text, self.operator)] if self.text else []
+        if wrong:
+            raise UsageError(
+                "E647",
+                f"the C kernel of {self.called} is declared wrong",
+                at=wrong,
+                fix="name inputs as {0}, {1} and attributes as {alpha}, or give it a `kernel`",
+            )
+
+    @property
+    def called(self) -> str:
+        """The operator with its domain, for messages."""
+        return f"{self.operator.domain}.{self.operator.name}"
 
     @property
     def instruction(self) -> str:
@@ -58,37 +79,58 @@ class CKernel:
         return f"{self.operator.domain}::{self.operator.name}"
 
 
-def add(kernel: CKernel) -> None:
-    """Let target ``c`` compute the operator of ``kernel``.
+def add(kernel: CKernel, package: str = "") -> None:
+    """Let target ``c`` compute the operator of ``kernel``, which is of ``package``.
 
     Raises UsageError E640 or E651 if another package declares the operator or computes it.
     """
-    operators.register(kernel.operator)
-    written = kernel.kernel or Kernel(_written(kernel.text), in_place)
-    KERNELS.add(kernel.instruction, written, owner_of(kernel.operator.reference))
+    KERNELS.fill()  # Or our own would clash with it later.
+    operators.register(kernel.operator, package=package)
+    written = kernel.kernel or kernel_of_text(kernel.text, kernel.operator)
+    owner = owner_of(kernel.operator.reference, package)
+    KERNELS.add(kernel.instruction, _blamed(kernel.called, written), owner)
 
 
-def _written(text: str) -> Emit:
-    def emit(cx: KernelContext) -> None:
-        emit_each(cx, fill_types(text, cx.type(0)))
+def _blamed(called: str, kernel: Kernel) -> Kernel:
+    """``kernel``, of which an error of Python is told as a mistake of the package."""
 
-    return emit
+    def blame(function: Callable[[Given], Made]) -> Callable[[Given], Made]:
+        def run(given: Given) -> Made:
+            try:
+                return function(given)
+            except (SmeltError, Undecided):
+                raise
+            except Exception as error:
+                raise UsageError(
+                    "E647",
+                    f"the C kernel of {called} fails",
+                    at=place_of(error),
+                    why=f"{type(error).__name__}: {error}",
+                    fix="report it to the authors of the package that adds it: `smelt plugins`",
+                ) from error
+
+        return run
+
+    emit, needs, refuse = blame(kernel.emit), blame(kernel.needs), blame(kernel.refuse)
+    return replace(kernel, emit=emit, needs=needs, refuse=refuse)
 
 
 def load() -> None:
-    """Add the kernels of every installed package."""
+    """Add the kernels of every installed package; warns of those that cannot be."""
     for found in extensions(ENTRY_POINTS):
-        loaded = () if found.error else found.loaded
-        several = loaded if isinstance(loaded, Iterable) else (loaded,)
-        for kernel in several:
-            if not isinstance(kernel, CKernel):
-                raise UsageError(
-                    "E647",
-                    f"entry point {found.name!r} of {ENTRY_POINTS} is no kernel",
-                    at=found.package,
-                    fix="let it name a CKernel or a sequence of them",
-                )
-            add(kernel)
+        if not found.error and (problem := add_all(found)):
+            warn_left_out(found.name, found.package, problem)
 
 
-load()
+def add_all(found: Extension) -> str:
+    """Add what an entry point names; why that cannot be, or empty."""
+    several = found.loaded if isinstance(found.loaded, Iterable) else (found.loaded,)
+    kernels = [*several]
+    if not all(isinstance(kernel, CKernel) for kernel in kernels):
+        return f"{found.value} is no CKernel, and no sequence of them"
+    try:
+        for kernel in kernels:
+            add(kernel, found.package)
+    except SmeltError as error:
+        return in_a_line(error)
+    return ""

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import TypeAlias, cast
 
 import numpy as np
@@ -259,9 +260,14 @@ FLOAT = frozenset({"float"})
 NUMBER = frozenset({"float", "int"})
 ANY = frozenset({"float", "int", "bool"})
 
-KERNELS: Registry[str, Kernel] = Registry(
-    "E651", lambda op: f"kernels of {op} that emit C", modules_of("smelt.native.kernels")
-)
+
+def _fill() -> None:
+    # Packages import this module to declare theirs, so these are added when one is asked for.
+    modules_of("smelt.native.kernels")()
+    import_module("smelt.native.kernels.foreign").load()
+
+
+KERNELS: Registry[str, Kernel] = Registry("E651", lambda op: f"kernels of {op} that emit C", _fill)
 
 
 def kernel(
