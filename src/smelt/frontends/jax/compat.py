@@ -14,6 +14,7 @@ import jax
 import numpy as np
 from jax import export
 from jax._src import debugging, literals
+from jax._src.export.shape_poly import _DimExpr
 from jax._src.lax.lax import (
     _ragged_dot_general_impl,
     _sort_le_comparator,
@@ -35,6 +36,7 @@ _DEBUGGING = (debugging.DebugEffect, debugging.OrderedDebugEffect)
 user_context: Any = jax.make_user_context
 ShapedArray = jax.core.ShapedArray
 SymbolicScope = export.SymbolicScope
+SymbolicDim: Any = _DimExpr
 InconclusiveDim = jex_core.InconclusiveDimensionOperation
 
 Atom: TypeAlias = Any
@@ -77,6 +79,11 @@ def scope_of(dim: Dim) -> SymbolicScope:
     """The scope that the symbols of a symbolic ``dim`` live in."""
     scope: SymbolicScope = dim.scope
     return scope
+
+
+def constraints_of(dim: Dim) -> list[str]:
+    """What is given of the symbols around ``dim``, as JAX spells it: ``mod(S, 8) == 0``."""
+    return [line.strip() for line in str(scope_of(dim)).splitlines()[1:]]
 
 
 def has_x64() -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from smelt.errors import SmeltError, Unsupported, UsageError
 from smelt.frontends.jax import compat
+from smelt.frontends.jax.size_advice import to_decide, which_is_greater
 from smelt.frontends.jax.source_lines import defined_at, is_own, raised_at
 
 LINES = 6
@@ -40,7 +41,6 @@ AS_NUMBER = (
 )
 """What to do where Python needs a size that is not known before the model runs."""
 
-_COMPARED = re.compile(r"comparison '(.+?)' (<=?|>=?) '(.+?)' is inconclusive")
 _NEEDS_NUMBER = re.compile(
     r"_DimExpr|[Ss]ymbolic (dimension|number|shape)|shape polymorphism|non-constant size"
 )
@@ -85,8 +85,8 @@ def _undecided(error: Exception) -> Unsupported | None:
             "E112",
             _first_line(error),
             at=raised_at(error),
-            why="JAX cannot decide it for every size that the symbols stand for",
-            fix="; or ".join([*_constraints(error), "give the dim as a number"]),
+            why="it is not the same for every size that the symbols stand for, as far as is known",
+            fix=to_decide(str(error)),
         )
     if isinstance(error, compat.InconclusiveDim) and "divide evenly" in str(error):
         return Unsupported(
@@ -105,7 +105,7 @@ def _raised(error: Exception, parameters: Sequence[str]) -> UsageError:
     link = _LINK.search(str(error))
     advice = [
         ADVICE.get(kind, ""),
-        _which_is_greater(error),
+        which_is_greater(str(error)),
         f"see {link.group().rstrip('.')}" if link else "",
     ]
     return UsageError(
@@ -115,53 +115,6 @@ def _raised(error: Exception, parameters: Sequence[str]) -> UsageError:
         why=_message(error, parameters),
         fix="; ".join(part for part in advice if part),
     )
-
-
-_OPEN_SIZE = re.compile(r"\b(?:min|max)\(([^(),]+), ([^(),]+)\)")
-"""How JAX writes the size of a slice that the symbols leave open, such as ``min(N, 27)``."""
-
-
-def _which_is_greater(error: Exception) -> str:
-    """What to state where the message has a size that is one of two."""
-    found = _OPEN_SIZE.search(str(error))
-    if found is None:
-        return ""
-    size, bound = found.groups()
-    if size.isdecimal():
-        size, bound = bound, size
-    return f"if {found.group()} is a size, say which by a constraint, {_either(size, bound)}"
-
-
-def _either(size: str, bound: str) -> str:
-    return f"'{size} >= {bound}' or '{size} <= {bound}'"
-
-
-_DECIDING = {
-    "<": (("<=", -1), (">=", 0)),
-    "<=": (("<=", 0), (">=", 1)),
-    ">": ((">=", 1), ("<=", 0)),
-    ">=": ((">=", 0), ("<=", -1)),
-}
-"""For a comparison with a bound, the constraints that make it true or false: what is known of the
-size, and what is added to the bound."""
-
-
-def _constraints(error: Exception) -> list[str]:
-    """What may be said about sizes to decide the comparison that JAX could not."""
-    asked = _COMPARED.search(str(error))
-    if asked is None:
-        return []
-    size, compared, bound = asked.groups()
-    found = [f"'{size} {how} {_more(bound, step)}'" for how, step in _DECIDING[compared]]
-    possible = [each for each in found if not each.endswith(("<= 0'", "<= -1'"))]
-    return [f"say more by a constraint, {' or '.join(possible)}"]
-
-
-def _more(bound: str, step: int) -> str:
-    """``bound + step``."""
-    if bound.isdecimal():
-        return str(int(bound) + step)
-    return f"{bound} {'+' if step > 0 else '-'} {abs(step)}" if step else bound
 
 
 def _first_line(error: Exception) -> str:

@@ -27,12 +27,14 @@ class Replacement:
 
     ``after`` an exception of that type only, where it is given, and the exception stands where what
     is made returns NotImplemented: code calls ``len`` so often that nothing may come before it.
+    ``absent`` stands for the attribute of a class that has none.
     """
 
     owner: Any
     name: str
     make: Callable[[Function], Function]
     after: type[Exception] | None = None
+    absent: Function | None = None
 
 
 class _Attribute:
@@ -41,13 +43,13 @@ class _Attribute:
     A replacement calls the one that was installed before it, and the first of them the original.
     """
 
-    def __init__(self, owner: Any, name: str) -> None:
+    def __init__(self, owner: Any, name: str, absent: Function | None) -> None:
         self.owner = owner
         self.name = name
         self.is_own = name in vars(owner)
         self.held = vars(owner).get(name)
-        inherited = isinstance(owner, type) and not self.is_own
-        self.original = _inherited(owner, name) if inherited else _found(owner, name)
+        inherited = isinstance(owner, type) and not self.is_own and hasattr(owner, name)
+        self.original = _inherited(owner, name) if inherited else _found(owner, name, absent)
         self.users: dict[Replacement, int] = {}
 
     def count(self, replacement: Replacement, change: int) -> None:
@@ -109,7 +111,9 @@ def _count(replacement: Replacement, change: int) -> None:
     with _lock:
         attribute = _attributes.get(key)
         if attribute is None:
-            attribute = _attributes[key] = _Attribute(replacement.owner, replacement.name)
+            attribute = _attributes[key] = _Attribute(
+                replacement.owner, replacement.name, replacement.absent
+            )
         try:
             attribute.count(replacement, change)
         finally:
@@ -150,8 +154,10 @@ def _dispatcher(replacement: Replacement, function: Function) -> Function:
     return dispatch if replacement.after is None else dispatch_after
 
 
-def _found(owner: Any, name: str) -> Function:
+def _found(owner: Any, name: str, absent: Function | None = None) -> Function:
     """The attribute; what code of a module finds under a name that it lacks is built in."""
+    if absent is not None and not hasattr(owner, name):
+        return absent
     is_built_in = isinstance(owner, ModuleType) and name not in vars(owner)
     function: Function = getattr(builtins if is_built_in else owner, name)
     return function

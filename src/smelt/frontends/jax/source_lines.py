@@ -36,7 +36,8 @@ def place(equation: compat.Equation) -> str:
 def raised_at(error: BaseException) -> str:
     """The line of the user's code that led to ``error``, or an empty string."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if _is_of_user(frame.filename):
+        is_written = frame.filename == "<string>" and frame.name.startswith("__")  # by dataclasses
+        if _is_of_user(frame.filename) and not is_written:
             return f"{_short(frame.filename)}:{frame.lineno} in {frame.name}"
     return ""
 

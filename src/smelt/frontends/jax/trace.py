@@ -28,6 +28,7 @@ from smelt.frontends.jax.constants import ConstantPool
 from smelt.frontends.jax.functions import library, selection
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.nodes import Shared
+from smelt.frontends.jax.open_comparisons import REPLACEMENTS
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.parameters import Parameters, choose
 from smelt.frontends.jax.replacement import replaced
@@ -112,7 +113,8 @@ def trace(
     parameters = choose(state, input_params)
     structs, _ = specs.resolve(arguments.specs, constraints, x64)
     # Calls that stay calls come last, so they call what stands in for code of libraries.
-    with replaced([*patches.replacements(strict=strict), *selection.choose(functions)]):
+    helping = patches.replacements(strict=strict)
+    with replaced([*REPLACEMENTS, *helping, *selection.choose(functions)]):
         closed, out = _traced(fn, arguments, parameters, structs, x64, strict)
     modules.check_drawn(closed, state)
     closed, read = parameters.read(closed)

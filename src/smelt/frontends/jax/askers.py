@@ -1,0 +1,62 @@
+"""Whose code calls a method that stands in for one of JAX: JAX itself, a library or the user."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sysconfig
+from enum import Enum, auto
+from functools import lru_cache
+from pathlib import Path
+from types import CodeType, FrameType
+
+import jax
+import jaxlib
+
+from smelt.frontends.jax import frames
+
+_OWN = str(Path(__file__).parents[2]) + os.sep
+_JAX = (*(f"{folder}{os.sep}" for folder in (*jax.__path__, *jaxlib.__path__)), _OWN)
+_PASS_ON = ("askers.py", "replacement.py", "open_comparisons.py")
+"""Files of smelt whose frames stand between the one who asks and what stands in."""
+
+_PYTHON = ("<frozen ", sysconfig.get_path("stdlib") + os.sep)
+
+
+class Asker(Enum):
+    """Who calls; smelt counts as JAX, whose conventions it knows."""
+
+    JAX = auto()
+    LIBRARY = auto()
+    USER = auto()
+
+
+def asking_frame() -> FrameType:
+    """The frame that calls what stands in; Python's library calls for whoever called it."""
+    frame = inspect.currentframe()
+    assert frame is not None  # CPython has frames, and so has whatever runs JAX.
+    while frame.f_back is not None and _is_between(frame.f_code):
+        frame = frame.f_back
+    return frame
+
+
+def asker_of(frame: FrameType) -> Asker:
+    """Whose code ``frame`` runs."""
+    return _asker(frame.f_code.co_filename)
+
+
+@lru_cache(maxsize=4096)
+def _is_between(code: CodeType) -> bool:
+    path = code.co_filename
+    if path == "<string>":
+        return code.co_name.startswith("__")  # Methods that dataclasses writes.
+    if path.startswith(_OWN):
+        return path.endswith(_PASS_ON)
+    return path.startswith(_PYTHON) and "-packages" not in path
+
+
+@lru_cache(maxsize=4096)
+def _asker(path: str) -> Asker:
+    if path.startswith(_JAX):
+        return Asker.JAX
+    return Asker.USER if frames.is_user_file(path) else Asker.LIBRARY

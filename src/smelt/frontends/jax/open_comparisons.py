@@ -1,0 +1,193 @@
+"""Sizes that symbols leave open, where Python code asks ``==``, ``!=`` or whether they are zero.
+
+JAX says of two sizes that it cannot compare that they differ, and of every size that it is not
+zero: its own code relies on that where it broadcasts, and it hashes sizes. Code of a user such as
+``if x.shape[0] % 2 == 0`` would take one branch for all sizes, without a word. So what is true or
+false of every size is answered, and the rest refused, as JAX refuses ``<``.
+
+Code of installed libraries compares whole sizes as JAX does, with a warning where it asks for a
+number above 1, of which it has a special case; remainders and quotients are refused there, too.
+"""
+
+from __future__ import annotations
+
+import dis
+import math
+import operator
+import warnings
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from smelt.frontends.jax import compat
+from smelt.frontends.jax.askers import Asker, asker_of, asking_frame
+from smelt.frontends.jax.compat import InconclusiveDim, SymbolicDim, is_symbolic
+from smelt.frontends.jax.replacement import Function, Replacement
+from smelt.frontends.jax.residues import is_zero, known_remainders
+from smelt.frontends.jax.symbols import parse
+
+
+def _equal(original: Function) -> Function:
+    def equal(self: Any, other: Any) -> Any:
+        if original(self, other):
+            return True
+        frame = asking_frame()
+        if asker_of(frame) is Asker.JAX:
+            return False
+        return jnp.equal(self, other) if _is_array(other) else _answer(self, other, "==", frame)
+
+    return equal
+
+
+def _different(original: Function) -> Function:
+    def different(self: Any, other: Any) -> Any:
+        if not original(self, other):
+            return False
+        frame = asking_frame()
+        if asker_of(frame) is Asker.JAX:
+            return True
+        if _is_array(other):
+            return jnp.not_equal(self, other)
+        return not _answer(self, other, "!=", frame)
+
+    return different
+
+
+def _truth(original: Function) -> Function:
+    def truth(self: Any) -> bool:
+        frame = asking_frame()
+        return asker_of(frame) is Asker.JAX or not _answer(self, 0, "!=", frame)
+
+    return truth
+
+
+def _hash(original: Function) -> Function:
+    """Of a size that is looked for in a set, the hash of the member that it equals."""
+
+    def hashed(self: Any) -> int:
+        frame = asking_frame()
+        if asker_of(frame) is Asker.USER:
+            for member in _looked_into(frame):
+                if isinstance(member, int) and _answer(self, member, "==", frame):
+                    return hash(member)
+        return int(original(self))
+
+    return hashed
+
+
+def _looked_into(frame: FrameType) -> Collection[Any]:
+    """The set or dict on the right of the ``in`` that ``frame`` computes, if that is a name or a
+    constant; else nothing."""
+    before: dis.Instruction | None = None
+    for instruction in dis.get_instructions(frame.f_code):
+        if instruction.offset >= frame.f_lasti:
+            break
+        before = instruction
+    if before is None or instruction.opname != "CONTAINS_OP":
+        return ()
+    value, names = before.argval, {**frame.f_globals, **frame.f_locals}
+    found = value if before.opname == "LOAD_CONST" else names.get(str(value))
+    return found if isinstance(found, set | frozenset | dict) else ()
+
+
+def _always(_: Any) -> bool:
+    """What Python says of objects that have no ``__bool__``."""
+    return True
+
+
+def _answer(size: Any, other: Any, asked: str, frame: FrameType) -> bool:
+    """Whether ``size`` equals ``other``; raises InconclusiveDim where that is open."""
+    if isinstance(other, float) and other.is_integer():
+        other = int(other)
+    if not is_symbolic(other):
+        try:
+            other = operator.index(other)
+        except TypeError:
+            return False
+    answer = _is_same(size, other)
+    if answer is not None:
+        return answer
+    if asker_of(frame) is Asker.USER or _is_divided(size) or _is_divided(other):
+        compared = f"'{size}' {asked} '{other}'"
+        raise InconclusiveDim(f"Symbolic dimension comparison {compared} is inconclusive.")
+    if not is_symbolic(other) and other > 1:
+        warnings.warn(
+            f"the model is not for a size {size} of {other}, for which"
+            f" {frame.f_code.co_filename}:{frame.f_lineno} has code of its own",
+            stacklevel=5,
+        )
+    return False
+
+
+def _is_same(size: Any, other: Any) -> bool | None:
+    """Whether two sizes are equal, or None if that is open."""
+    if is_symbolic(other) and compat.scope_of(other) is not compat.scope_of(size):
+        return False
+    difference = size - other
+    with suppress(InconclusiveDim):
+        if difference > 0:
+            return False
+    with suppress(InconclusiveDim):
+        if difference < 0:
+            return False
+    with suppress(InconclusiveDim):
+        if difference >= 0 and difference <= 0:
+            return True
+    return is_zero(parse(difference), known_remainders(compat.constraints_of(size)))
+
+
+def _is_divided(size: Any) -> bool:
+    return any(name in str(size) for name in ("mod(", "floordiv("))
+
+
+def _is_array(other: Any) -> bool:
+    return isinstance(other, jax.Array | np.ndarray)
+
+
+_NEXT: dict[str, Callable[[float], int]] = {
+    "__lt__": math.ceil,
+    "__ge__": math.ceil,
+    "__le__": math.floor,
+    "__gt__": math.floor,
+}
+"""The integer that a size compares with as it does with a float."""
+
+_COMPARED: dict[str, Function] = {
+    "__lt__": jnp.less,
+    "__le__": jnp.less_equal,
+    "__gt__": jnp.greater,
+    "__ge__": jnp.greater_equal,
+}
+
+
+def _ordered(name: str) -> Callable[[Function], Function]:
+    """Of arrays, the comparison of their elements when the model runs."""
+
+    def replacement(original: Function) -> Function:
+        def compare(self: Any, other: Any) -> Any:
+            if _is_array(other):
+                return _COMPARED[name](self, other)
+            if isinstance(other, float):
+                if not math.isfinite(other):
+                    return getattr(0.0, name)(other)
+                other = _NEXT[name](other)
+            return original(self, other)
+
+        return compare
+
+    return replacement
+
+
+REPLACEMENTS = (
+    Replacement(SymbolicDim, "__eq__", _equal),
+    Replacement(SymbolicDim, "__ne__", _different),
+    Replacement(SymbolicDim, "__hash__", _hash),
+    Replacement(SymbolicDim, "__bool__", _truth, absent=_always),
+    *(Replacement(SymbolicDim, name, _ordered(name)) for name in _COMPARED),
+)
+"""Unlike patches, they are no help that may be missing: without them, results may be wrong."""

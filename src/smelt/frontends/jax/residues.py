@@ -1,0 +1,112 @@
+"""Whether an expression in sizes is zero, where their remainders tell.
+
+JAX decides by bounds. It does not see that ``N % 2`` is 0 where ``N % 8 == 0`` is given, nor that
+``2*N`` is never 3.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping
+
+LIMIT = 4096
+"""Remainders and values beyond so many are not listed."""
+
+Known = Mapping[str, tuple[int, int]]
+"""For a symbol, a modulus and the remainder that constraints give it."""
+
+_COMBINED: Mapping[str | type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: int.__add__,
+    ast.Sub: int.__sub__,
+    ast.Mult: int.__mul__,
+    "max": max,
+    "min": min,
+}
+
+
+def is_zero(tree: ast.expr, known: Known) -> bool | None:
+    """Whether ``tree``, as ``symbols.parse`` reads it, is 0: always, never, or None if it hangs on
+    the sizes or on what is not seen here."""
+    values = _values(tree, known)
+    if values is not None and len(values) <= 1:
+        return values == {0}
+    if values is not None and 0 not in values:
+        return False
+    numbers = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    moduli = {abs(int(number)) for number in numbers if isinstance(number, int)}
+    moduli |= {modulus for modulus, _ in known.values()}
+    if any(0 not in _residues(tree, k, known) for k in moduli if 1 < k <= LIMIT):
+        return False
+    return None
+
+
+def known_remainders(constraints: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """What ``constraints``, as JAX spells them, say of the remainders of symbols."""
+    known: dict[str, tuple[int, int]] = {}
+    for text in constraints:
+        left, equals, right = text.partition("==")
+        match ast.parse(left.strip().replace("^", "**"), mode="eval").body if equals else None:
+            case ast.Call(
+                func=ast.Name(id="mod"),
+                args=[ast.Name(id=name), ast.Constant(value=int(modulus))],
+            ) if right.strip().isdecimal() and name not in known:
+                known[name] = modulus, int(right)
+    return known
+
+
+def _values(tree: ast.expr, known: Known) -> set[int] | None:
+    """Every value that ``tree`` may have, and perhaps more; None where they are not so few."""
+    match tree:
+        case ast.Constant(value=int(number)):
+            return {number}
+        case ast.Call(func=ast.Name(id="mod"), args=[inner, ast.Constant(value=int(modulus))]):
+            return _residues(inner, modulus, known) if 0 < modulus <= LIMIT else None
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _COMBINED:
+            return _combined(_COMBINED[type(op)], _values(left, known), _values(right, known))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return _combined(int.__mul__, {-1}, _values(operand, known))
+        case ast.Call(func=ast.Name(id=("max" | "min") as name), args=[left, right]):
+            return _combined(_COMBINED[name], _values(left, known), _values(right, known))
+    return None
+
+
+def _combined(
+    combine: Callable[[int, int], int], a: set[int] | None, b: set[int] | None
+) -> set[int] | None:
+    if a is None or b is None or len(a) * len(b) > LIMIT:
+        return None
+    return {combine(x, y) for x, y in itertools.product(a, b)}
+
+
+def _residues(tree: ast.expr, k: int, known: Known) -> set[int]:
+    """Every remainder that ``tree`` may leave modulo ``k``, and perhaps more."""
+    every = set(range(k))
+    match tree:
+        case ast.Constant(value=int(number)):
+            return {number % k}
+        case ast.Name(id=name):
+            modulus, remainder = known.get(name, (1, 0))
+            step = math.gcd(modulus, k)
+            return set(range(remainder % step, k, step))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return {-value % k for value in _residues(operand, k, known)}
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _COMBINED:
+            pairs = _combined(
+                _COMBINED[type(op)], _residues(left, k, known), _residues(right, k, known)
+            )
+            return every if pairs is None else {value % k for value in pairs}
+        case ast.Call(func=ast.Name(id="mod"), args=[inner, ast.Constant(value=int(modulus))]):
+            if not 0 < modulus <= LIMIT:
+                return every
+            if modulus % k == 0:
+                return _residues(inner, k, known)
+            return {value % k for value in _residues(inner, modulus, known)}
+        case ast.Call(func=ast.Name(id="floordiv"), args=[inner, ast.Constant(value=int(by))]):
+            if not 0 < by * k <= LIMIT:
+                return every
+            return {value // by for value in _residues(inner, by * k, known)}
+        case ast.Call(func=ast.Name(id=("max" | "min")), args=[left, right]):
+            return _residues(left, k, known) | _residues(right, k, known)
+    return every
