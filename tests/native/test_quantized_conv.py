@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +12,9 @@ from quantized_arithmetic import convolved, factors, requantized
 
 WIDE = ("-std=c99", "-O2", "-Wall", "-Wextra", "-pedantic", "-Werror")
 """Flags with which the vectors of the CPU are chosen at run time."""
+
+AVX2 = (*STRICT, "-mavx2")
+"""Products of 16 bits, also where the CPU has those of bytes."""
 
 
 @dataclass(frozen=True)
@@ -31,17 +35,17 @@ class Case:
     pads: tuple[int, int, int, int] = (0, 0, 0, 0)
     dilations: tuple[int, int] = (1, 1)
     batch: int = 1
+    extreme: bool = False
 
     @property
     def values(self) -> dict[str, np.ndarray]:
         rng = np.random.default_rng(self.channels + self.filters)
         scales = rng.uniform(0.004, 0.02, self.filters if self.each else ()).astype(np.float32)
-        limits = np.iinfo(self.w)
         shape = (self.filters, self.channels // self.group, *self.kernel)
         found = {
             "xs": np.float32(0.03),
             "xz": np.asarray(117 if self.x == "uint8" else -9, self.x),
-            "w": rng.integers(limits.min, limits.max + 1, shape).astype(self.w),
+            "w": self._bytes(rng, self.w, shape),
             "ws": scales,
             "wz": np.full(scales.shape, 120 if self.w == "uint8" else 7 * self.w_zero, self.w),
             "ys": np.float32(0.1 * np.sqrt(np.prod(shape[1:]))),
@@ -80,9 +84,14 @@ class Case:
 
     @property
     def given(self) -> np.ndarray:
-        limits, rng = np.iinfo(self.x), np.random.default_rng(3)
         shape = (self.batch, self.channels, *self.image)
-        return rng.integers(limits.min, limits.max + 1, shape).astype(self.x)
+        return self._bytes(np.random.default_rng(3), self.x, shape)
+
+    def _bytes(self, rng: np.random.Generator, kind: str, shape: tuple[int, ...]) -> np.ndarray:
+        limits = np.iinfo(kind)
+        if self.extreme:
+            return rng.choice([limits.min, limits.max], shape).astype(kind)
+        return rng.integers(limits.min, limits.max + 1, shape).astype(kind)
 
     @property
     def wanted(self) -> np.ndarray:
@@ -112,6 +121,10 @@ CASES = {
     "one pixel": Case(40, (1, 1), 11, (1, 1), x="int8"),
     "uint8 weights": Case(6, (8, 8), 9, (3, 3), w="uint8", pads=(1, 1, 1, 1)),
     "weights with zero points": Case(6, (8, 8), 9, (3, 3), w_zero=True),
+    "extreme": Case(33, (7, 9), 7, (3, 3), pads=(1, 1, 1, 1), extreme=True),
+    "extreme, int8, stride": Case(
+        5, (9, 37), 7, (1, 1), x="int8", strides=(2, 2), pads=(0, 1, 0, 1), extreme=True
+    ),
     "one scale": Case(6, (8, 8), 9, (3, 3), each=False, bias=False),
     "groups": Case(6, (9, 9), 8, (3, 3), group=2, pads=(1, 1, 1, 1), batch=2),
     "one channel": Case(1, (14, 14), 8, (5, 5), pads=(2, 2, 2, 2)),
@@ -132,10 +145,12 @@ CASES = {
 
 @pytest.fixture(
     scope="module",
-    params=[STRICT, (*STRICT, "-DSUMS=1"), WIDE],
-    ids=["plain", "no vectors", "chosen at run time"],
+    params=[STRICT, (*STRICT, "-DSUMS=1"), WIDE, pytest.param(AVX2, marks=pytest.mark.slow)],
+    ids=["plain", "no vectors", "chosen at run time", "avx2"],
 )
 def library(request: pytest.FixtureRequest) -> Library:
+    if request.param is AVX2 and "avx2" not in Path("/proc/cpuinfo").read_text():
+        pytest.skip("this CPU has no AVX2")
     graphs = {name: case.graph for name, case in CASES.items()}
     return Library(graphs, flags=request.param, values={n: c.values for n, c in CASES.items()})
 

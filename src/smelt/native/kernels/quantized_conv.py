@@ -1,11 +1,13 @@
 """QLinearConv and ConvInteger with constant weights: bytes in memory, sums of 32 bits.
 
-Filters are rows of a tile and pixels its columns. The image is copied a band at a time as 16 bits
-less the zero point, two channels beside each other; the weights of six filters are widened once a
-band.
+Filters are rows of a tile and pixels its columns. The image is copied a band at a time, four
+channels beside each other. It keeps its zero point, whose part in the sums is taken from what they
+start with.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
@@ -18,6 +20,7 @@ from smelt.native.kernels.quantized import depthwise, neighbours
 from smelt.native.kernels.quantized.finish import Finish, finish_of
 from smelt.native.kernels.quantized.operands import (
     constant,
+    is_given,
     less_zero_point,
     places_of,
     refuse_operands,
@@ -25,11 +28,15 @@ from smelt.native.kernels.quantized.operands import (
     zero_text,
 )
 from smelt.native.kernels.quantized.plane import Band, band_of, emit_copy
+from smelt.native.kernels.quantized.quads import MOST_ROWS, widen
 from smelt.native.kernels.quantized.tables import int_table
 from smelt.native.kernels.quantized.tile import ROWS, VECTORS, convolution_tile
 from smelt.native.types import C_TYPES
 from smelt.program.run_sizes import is_empty
 from smelt.program.storage import Needs
+
+LEAD = 32
+"""Bytes before the plane, which tiles read from one byte before it on."""
 
 
 def _refuse(instance: Instance) -> str | None:
@@ -59,24 +66,64 @@ def _needs(instance: Instance) -> Needs:
     window, weights = window_of(instance), _weights(instance)
     if _is_depthwise(instance, window, weights):
         return Needs(workspace=depthwise.workspace(window))
-    if neighbours.takes(weights, window):
-        window, weights = neighbours.paired(window, weights)
-    band = band_of(window)
-    pairs = -(-weights.shape[2] // 2)
-    elements = band.elements(pairs)
-    if weights.dtype == np.int8:
-        elements += _block(weights)
-    return Needs(workspace=2 * elements)
+    return Needs(workspace=Layout.of(window, weights).bytes)
 
 
 def _is_depthwise(instance: Instance, window: Window, weights: np.ndarray) -> bool:
     return depthwise.takes(weights, window, places_of(instance).scales is not None)
 
 
-def _block(weights: np.ndarray) -> int:
-    """Elements of the weights of the rows of a tile."""
-    channels, positions = (int(size) for size in weights.shape[2:])
-    return ROWS * 2 * -(-channels // 2) * positions
+@dataclass(frozen=True)
+class Layout:
+    """What is computed, and where the scratch space holds what, in bytes.
+
+    The plane comes first, then the weights of a tile as 16 bits, a row of the image with its
+    padding, and what the sums of each filter start from.
+    """
+
+    band: Band
+    weights: np.ndarray
+    in_columns: bool
+
+    @staticmethod
+    def of(window: Window, weights: np.ndarray) -> Layout:
+        """Of a window and ``[group, filter, channel, position]``."""
+        in_columns = neighbours.takes(weights, window)
+        if in_columns:
+            window, weights = neighbours.in_quads(window, weights)
+        return Layout(band_of(window), weights, in_columns)
+
+    @property
+    def quads(self) -> int:
+        """Of channels."""
+        return -(-int(self.weights.shape[2]) // 4)
+
+    @property
+    def depth(self) -> int:
+        """Elements of a filter."""
+        return 4 * self.quads * int(self.weights.shape[3])
+
+    @property
+    def block(self) -> int:
+        """Where the weights of a tile are."""
+        return LEAD + self.band.quad_bytes(self.quads)
+
+    @property
+    def line(self) -> int:
+        """Where a row of the image is."""
+        wide = 2 * (ROWS * self.depth + 2 * MOST_ROWS)
+        return self.block + (wide if self.weights.dtype == np.int8 else 0)
+
+    @property
+    def start(self) -> int:
+        """Where the starts of sums are."""
+        return self.line + (-(-neighbours.row_bytes(self.band) // 4) * 4 if self.in_columns else 0)
+
+    @property
+    def bytes(self) -> int:
+        """All of them."""
+        group, filters = (int(size) for size in self.weights.shape[:2])
+        return self.start + 4 * group * filters
 
 
 @kernel(
@@ -96,18 +143,18 @@ def quantized_conv(cx: KernelContext) -> None:
         depthwise.emit(cx, window, weights, zero_text(cx))
         return
     group, filters, channels, _ = weights.shape
-    in_pairs = neighbours.takes(weights, window)
-    if in_pairs:
-        window, weights = neighbours.paired(window, weights)
-    band = band_of(window)
-    x, y, zero = cx.input(0), cx.output(), zero_text(cx)
-    packed = _pack(cx, weights)
-    finish = finish_of(cx, group * filters)
-    scratch = cx.scratch(C_TYPES[ir.DataType.INT16])
+    layout = Layout.of(window, weights)
+    band = layout.band
+    x, y = cx.input(0), cx.output()
+    packed, scratch = _pack(cx, layout), cx.scratch(C_TYPES[ir.DataType.UINT8])
+    plane = f"({scratch} + {LEAD})"
+    flip = 128 if x.type.signed else 0
+    finish = _finish(cx, layout, flip)
     size = int(np.prod(window.input))
-    body.line(f"const int16_t zero = (int16_t)({zero});")
+    body.line(f"const unsigned char pad = (unsigned char)({zero_text(cx)} + {flip});")
     with body.loops(("n", "g"), (x.shape[0], group)):
-        body.line(f"const {x.type.name} *image = {x.name} + (n * {group} + g) * {channels * size};")
+        first = f"(n * {group} + g) * {channels * size}"
+        body.line(f"const unsigned char *image = (const unsigned char *){x.name} + {first};")
         start = f"{y.name} + (n * {group} + g) * {filters * window.pixels}"
         body.line(f"{y.type.name} *out = {start};")
         by_band = band.height >= 2 * band.rows * body.parts
@@ -115,82 +162,112 @@ def quantized_conv(cx: KernelContext) -> None:
         if by_band:
             band_loop, filter_loop = filter_loop, band_loop
         with band_loop("h", band.height, step=band.rows):
-            if in_pairs:
-                neighbours.emit_copy(cx, band, scratch)
+            if layout.in_columns:
+                neighbours.emit_copy(cx, band, plane, f"({scratch} + {layout.line})", flip)
             else:
-                emit_copy(cx, band, channels, scratch)
+                emit_copy(cx, band, channels, plane, flip)
             body.line(f"const ptrdiff_t left = {band.height} - h;")
             body.line(f"const ptrdiff_t rows = left < {band.rows} ? left : {band.rows};")
             for part in even_parts(filters, ROWS):
                 end = part.first + part.length * part.count
                 with filter_loop("o", end, part.first, part.length):
-                    block = _emit_weights(cx, weights, band, packed, scratch, part.length)
-                    _emit_pixels(cx, band, weights, (scratch, block), finish, part.length)
+                    blocks = _emit_weights(cx, layout, packed, scratch, part.length)
+                    _emit_pixels(cx, layout, (plane, *blocks), finish, part.length)
 
 
-def _pack(cx: KernelContext, weights: np.ndarray) -> str:
-    """By rows of a tile: pair of channels, kernel position, row, channel of the pair."""
-    group, filters, channels, positions = weights.shape
-    even = np.pad(weights, ((0, 0), (0, 0), (0, channels % 2), (0, 0)))
-    pairs = even.reshape(group, filters, -1, 2, positions).transpose(0, 2, 4, 1, 3)
+def _finish(cx: KernelContext, layout: Layout, flip: int) -> Finish:
+    """The bias of each filter, less its weights times the zero point."""
+    group, filters, _, _ = layout.weights.shape
+    sums = layout.weights.astype(np.int64).sum((2, 3)).reshape(-1)
+    position = places_of(cx).x_zero
+    zero = constant(cx, position)
+    if zero is not None or not is_given(cx, position):
+        point = flip + (0 if zero is None else int(zero.reshape(-1)[0]))
+        return finish_of(cx, group * filters, -point * sums)
+    held = cx.constant(sums.astype(np.int32), C_TYPES[ir.DataType.INT32])
+    cx.body.line(f"int32_t *start = (int32_t *)(void *)(scratch + {layout.start});")
+    with cx.body.loop("o", group * filters):
+        cx.body.line(f"start[o] = -{held}[o] * ({zero_text(cx)} + {flip});")
+    return Finish("start", "")
+
+
+def _pack(cx: KernelContext, layout: Layout) -> str:
+    """By rows of a tile: quad of channels, kernel position, row, channel of the quad.
+
+    What does not fit bytes stands there as tiles read its halves.
+    """
+    group, filters, channels, positions = layout.weights.shape
+    even = np.pad(layout.weights, ((0, 0), (0, 0), (0, -channels % 4), (0, 0)))
+    quads = even.reshape(group, filters, -1, 4, positions).transpose(0, 2, 4, 1, 3)
     blocks = [
-        pairs[g, :, :, o : o + part.length].reshape(-1)
+        quads[g, :, :, o : o + part.length]
         for g in range(group)
         for part in even_parts(filters, ROWS)
         for o in range(part.first, part.first + part.length * part.count, part.length)
     ]
-    dtype = ir.DataType.INT8 if weights.dtype == np.int8 else ir.DataType.INT16
-    return cx.constant(np.concatenate(blocks), C_TYPES[dtype])
+    if layout.weights.dtype != np.int8:
+        blocks = [_halves(block) for block in blocks]
+    dtype = ir.DataType.INT8 if layout.weights.dtype == np.int8 else ir.DataType.INT16
+    flat = np.concatenate([block.reshape(-1) for block in blocks])
+    return cx.constant(np.pad(flat, (0, 4 * MOST_ROWS)), C_TYPES[dtype])
+
+
+def _halves(block: np.ndarray) -> np.ndarray:
+    """``[quad, position, row, 4]`` as ``[quad, position, half, row, 2]``."""
+    return np.stack([block[..., half::2] for half in (0, 1)], 2)
 
 
 def _emit_weights(
-    cx: KernelContext, weights: np.ndarray, band: Band, packed: str, scratch: str, rows: int
-) -> str:
-    """The weights of ``rows`` filters from ``o`` on as 16 bits: a pointer to them."""
-    depth = _block(weights) // ROWS
-    at = f"{packed} + (g * {weights.shape[1]} + o) * {depth}"
-    if weights.dtype != np.int8:
-        return at
-    cx.body.line(f"int16_t *block = {scratch} + {band.elements(-(-weights.shape[2] // 2))};")
-    cx.body.line(f"const int8_t *from = {at};")
-    with cx.body.loop("k", depth * rows):
-        cx.body.line("block[k] = from[k];")
-    return "block"
+    cx: KernelContext, layout: Layout, packed: str, scratch: str, rows: int
+) -> tuple[str, str]:
+    """The weights of ``rows`` filters from ``o`` on as bytes, if they are, and as 16 bits."""
+    at = f"{packed} + (g * {layout.weights.shape[1]} + o) * {layout.depth}"
+    if layout.weights.dtype != np.int8:
+        return "NULL", at
+    cx.body.line(f"const int8_t *whole = {at};")
+    cx.body.line(f"int16_t *apart = (int16_t *)(void *)({scratch} + {layout.block});")
+    cx.body.line("if (!HAS_QUADS)")
+    cx.body.line(f"    {widen(cx)}(whole, {layout.depth // 4}, {rows}, apart);")
+    return "whole", "apart"
+
+
+def _places(band: Band) -> list[int]:
+    """Where positions read quads, then where they read halves, in bytes."""
+    whole = [4 * place for place in band.places()]
+    return [*whole, *(place + half for place in whole for half in (-1, 0))]
 
 
 def _emit_pixels(
     cx: KernelContext,
-    band: Band,
-    weights: np.ndarray,
-    operands: tuple[str, str],
+    layout: Layout,
+    operands: tuple[str, ...],
     finish: Finish,
     rows: int,
 ) -> None:
     """All pixels of the band for ``rows`` filters, ``VECTORS`` groups of neighbours at a time."""
-    body, pairs, positions = cx.body, -(-weights.shape[2] // 2), weights.shape[3]
+    body, band, (_, filters, _, positions) = cx.body, layout.band, layout.weights.shape
     tile = convolution_tile(cx, rows, positions, finish.is_bytes)
-    places = int_table(cx, "places", band.places())
-    image, block = operands
+    places = int_table(cx, "places", _places(band))
+    image, *weights = operands
     body.line(f"ptrdiff_t count = 0, at[{VECTORS}], to[{VECTORS}], wide[{VECTORS}];")
     if not finish.is_bytes:
         body.line(f"int32_t results[{rows * VECTORS} * SUMS];")
     loop = f"for (ptrdiff_t q = 0; q < {band.wide}; q += SUMS)"
     with body.loop("r", "rows"), body.block(loop):
-        body.line(f"at[count] = 2 * (r * {band.pitch} + q);")
+        body.line(f"at[count] = 4 * (r * {band.pitch} + q);")
         body.line(f"to[count] = (h + r) * {band.wide} + q;")
         body.line(f"wide[count] = {band.wide} - q < SUMS ? {band.wide} - q : SUMS;")
         with body.block(f"if (++count < {VECTORS})"):
             body.line(f"if (r + 1 < rows || q + SUMS < {band.wide})")
             body.line("    continue;")
             body.line("at[1] = at[0], to[1] = to[0], wide[1] = 0;")
-        given = f"{pairs}, {band.plane}, {places}, {image}, at, {block}"
-        pixels = band.window.pixels
+        given = f"{layout.quads}, {4 * band.plane}, {places}, {image}, at, {', '.join(weights)}"
+        pixels, channel = band.window.pixels, f"g * {filters} + o"
         if finish.is_bytes:
-            out = f"out + o * {pixels}"
-            ends = finish.arguments(f"g * {weights.shape[1]} + o", out, str(pixels))
+            ends = finish.arguments(channel, f"out + o * {pixels}", str(pixels))
             body.line(f"{tile}({given}, {ends});")
         else:
-            body.line(f"{tile}({given}, results);")
+            body.line(f"{tile}({given}, {finish.bias} + {channel}, results);")
             with body.loop("m", rows), body.loop("v", "count"):
                 sums = f"results + (m * {VECTORS} + v) * SUMS"
                 to = f"out + (o + m) * {pixels} + to[v]"

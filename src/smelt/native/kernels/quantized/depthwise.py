@@ -77,7 +77,7 @@ class Taps:
 def taps_of(weights: np.ndarray, band: Band) -> Taps:
     """``[filter, pair, 2]``: positions that read neighbours share a pair."""
     flat = weights.reshape(-1, weights.shape[3])
-    position = {place // 2: number for number, place in enumerate(band.places())}
+    position = {place: number for number, place in enumerate(band.places())}
     left, places, columns = sorted(position), [], []
     while left:
         place = left.pop(0)
@@ -103,7 +103,7 @@ def workspace(window: Window) -> int:
 
 
 def _plane(size: Band) -> int:
-    return size.plane // 2 + 4 * MOST_SUMS
+    return size.plane + 4 * MOST_SUMS
 
 
 def _together(size: Band) -> int:

@@ -15,7 +15,8 @@ from smelt.native.types import C_TYPES
 
 @dataclass(frozen=True)
 class Finish:
-    """How sums are stored. ``bias`` and ``factors`` are arrays, or empty if sums are the result."""
+    """How sums are stored. ``bias`` and ``factors`` are arrays; those that a kernel does without
+    are empty: ``factors`` if sums are the result."""
 
     bias: str
     factors: str
@@ -31,20 +32,25 @@ class Finish:
         return f"{given}, (unsigned char *)({out}), {pitch}, {ends}"
 
 
-def finish_of(cx: KernelContext, count: int) -> Finish:
-    """Of ``count`` filters or columns; writes what the statements read."""
+def finish_of(cx: KernelContext, count: int, more: np.ndarray | None = None) -> Finish:
+    """Of ``count`` filters or columns; writes what the statements read.
+
+    ``more`` is added to each sum: what stands for the zero point of the left side.
+    """
     declare(cx)
     scaled = requantization(cx, count)
-    if scaled is None:
+    if scaled is None and more is None:
         return Finish("", "")
     given = constant(cx, places_of(cx).bias)
-    bias = np.zeros(count + 4 * MOST_SUMS, np.int32)
+    bias = np.zeros(count, np.int64) if given is None else given.reshape(-1).astype(np.int64)
+    bias = bias if more is None else bias + more
+    start = np.zeros(count + 4 * MOST_SUMS, np.int32)
+    start[:count] = bias.astype(np.int32)
+    name = cx.constant(start, C_TYPES[ir.DataType.INT32])
+    if scaled is None:
+        return Finish(name, "")
     factors = np.zeros(count + 4 * MOST_SUMS, np.float32)
-    bias[:count] = 0 if given is None else given.reshape(-1)
     factors[:count] = scaled.factors
     zero, flip = scaled.last
     cx.body.line(f"static const int32_t last[] = {{ {zero}, {flip} }};")
-    return Finish(
-        cx.constant(bias, C_TYPES[ir.DataType.INT32]),
-        cx.constant(factors, C_TYPES[ir.DataType.FLOAT]),
-    )
+    return Finish(name, cx.constant(factors, C_TYPES[ir.DataType.FLOAT]))

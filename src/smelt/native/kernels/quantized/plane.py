@@ -1,7 +1,8 @@
-"""An image of bytes as convolutions of integers read it: less its zero point, channels in pairs.
+"""An image of bytes as convolutions of integers read it: unsigned, four channels at each pixel.
 
-A band of rows is copied with its padding, which becomes 0, and split by stride into phases, so
-that neighbouring output pixels read neighbours. Two channels lie beside each other.
+A band of rows is copied with its padding, which becomes the zero point, and split by stride into
+phases, so that neighbouring output pixels read neighbours. Signed bytes become unsigned by 128
+more, and their zero point, too.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.lanes import MOST_SUMS
+from smelt.native.kernels.quantized.quads import declare
 
 BAND_PIXELS = 128
 """Output pixels of a band, about: weights are read once a band."""
@@ -33,8 +35,8 @@ class Band:
 
     @property
     def plane(self) -> int:
-        """Elements of two channels."""
-        return 2 * len(self.phases) * self.seen * self.pitch
+        """Pixels that are seen, of all phases."""
+        return len(self.phases) * self.seen * self.pitch
 
     def columns(self, phase: int) -> tuple[int, int, int]:
         """Where a row of a phase begins in the image, and which columns are of the image."""
@@ -43,21 +45,18 @@ class Band:
         low = min(max(0, -(first // step)), self.pitch)
         return first, low, max(low, min(self.pitch, (width - 1 - first) // step + 1))
 
-    def elements(self, pairs: int) -> int:
-        """Elements of so many pairs of channels, and what vectors read past them."""
-        return pairs * self.plane + 4 * MOST_SUMS
+    def quad_bytes(self, quads: int) -> int:
+        """Bytes of so many quads of channels, and what vectors read past them."""
+        return 4 * quads * self.plane + 8 * MOST_SUMS
 
     def places(self) -> list[int]:
-        """Where each position of the kernel reads, in elements."""
+        """Which pixel each position of the kernel reads."""
         (_, kh, kw), (_, down, step) = self.window.kernel, self.window.strides
         _, dh, dw = self.window.dilations
         return [
-            2
-            * (
-                (self.phases.index((y * dh % down, x * dw % step)) * self.seen + y * dh // down)
-                * self.pitch
-                + x * dw // step
-            )
+            (self.phases.index((y * dh % down, x * dw % step)) * self.seen + y * dh // down)
+            * self.pitch
+            + x * dw // step
             for y in range(kh)
             for x in range(kw)
         ]
@@ -85,61 +84,128 @@ def _in_rows(window: Window) -> Window:
     return replace(window, input=size, output=size)
 
 
-COPY = """static inline void copy_pair_T(const T *image, ptrdiff_t next, ptrdiff_t at,
-    int16_t *restrict to, ptrdiff_t low, ptrdiff_t high, ptrdiff_t pitch, ptrdiff_t step,
-    int16_t zero)
+COPY = """#if SUMS > 1
+typedef unsigned char bytes16 __attribute__((vector_size(16), aligned(1), may_alias));
+typedef uint16_t shorts8 __attribute__((vector_size(16), may_alias));
+typedef int64_t two_longs __attribute__((vector_size(16), may_alias));
+#if defined(__clang__)
+#define MIXED_BYTES(v, w, ...) ((bytes16)__builtin_shufflevector(v, w, __VA_ARGS__))
+#else
+#define MIXED_BYTES(v, w, ...) \\
+    ((bytes16)__builtin_shuffle(v, w, __extension__(bytes16){ __VA_ARGS__ }))
+#endif
+#define LOW_BYTES(v, w) \\
+    MIXED_BYTES(v, w, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define HIGH_BYTES(v, w) \\
+    MIXED_BYTES(v, w, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#define LOW_TWOS(v, w) \\
+    MIXED_BYTES(v, w, 0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23)
+#define HIGH_TWOS(v, w) \\
+    MIXED_BYTES(v, w, 8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31)
+static IF_CALLED inline bytes16 some_bytes(const unsigned char *p, ptrdiff_t step, ptrdiff_t n)
 {
-    ptrdiff_t q;
-    for (q = 0; q < 2 * low; ++q)
-        to[q] = 0;
-    if (step == 1)
-        for (q = low; q < high; ++q) {
-            to[2 * q] = (int16_t)(image[at + q] - zero);
-            to[2 * q + 1] = (int16_t)(image[at + next + q] - zero);
+    if (n == 16 && step == 1)
+        return *(const bytes16 *)p;
+    if (n == 16) {
+        const bytes16 v = *(const bytes16 *)p, w = *(const bytes16 *)(p + 15);
+        return MIXED_BYTES(v, w, 0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
+    }
+    const two_longs v = { *(const two_words *)p, step == 1 ? 0 : *(const two_words *)(p + 7) };
+    const bytes16 b = (bytes16)v;
+    return step == 1 ? b : MIXED_BYTES(b, b, 0, 2, 4, 6, 9, 11, 13, 15, 0, 0, 0, 0, 0, 0, 0, 0);
+}
+static IF_CALLED inline void mix_quads(const unsigned char *const *rows, ptrdiff_t q,
+    ptrdiff_t step, ptrdiff_t n, unsigned char flip, unsigned char *to)
+{
+    const bytes16 a = some_bytes(rows[0] + q * step, step, n);
+    const bytes16 b = some_bytes(rows[1] + q * step, step, n);
+    const bytes16 c = some_bytes(rows[2] + q * step, step, n);
+    const bytes16 d = some_bytes(rows[3] + q * step, step, n);
+    const bytes16 ab = LOW_BYTES(a, b) ^ flip, cd = LOW_BYTES(c, d) ^ flip;
+    *(bytes16 *)(to + 4 * q) = LOW_TWOS(ab, cd);
+    *(bytes16 *)(to + 4 * q + 16) = HIGH_TWOS(ab, cd);
+    if (n == 16) {
+        const bytes16 more = HIGH_BYTES(a, b) ^ flip, last = HIGH_BYTES(c, d) ^ flip;
+        *(bytes16 *)(to + 4 * q + 32) = LOW_TWOS(more, last);
+        *(bytes16 *)(to + 4 * q + 48) = HIGH_TWOS(more, last);
+    }
+}
+#endif
+static IF_CALLED void copy_quads(const unsigned char *const *rows, ptrdiff_t n, ptrdiff_t step,
+    unsigned char flip, unsigned char *restrict to)
+{
+    ptrdiff_t q = 0;
+#if SUMS > 1
+    if (step == 1) {
+        for (; q + 16 <= n; q += 16)
+            mix_quads(rows, q, 1, 16, flip, to);
+        if (n >= 8 && q < n) {
+            if (q + 8 <= n)
+                mix_quads(rows, q, 1, 8, flip, to);
+            mix_quads(rows, n - 8, 1, 8, flip, to);
+            return;
         }
-    else if (step == 2)
-        for (q = low; q < high; ++q) {
-            to[2 * q] = (int16_t)(image[at + q * 2] - zero);
-            to[2 * q + 1] = (int16_t)(image[at + next + q * 2] - zero);
+    } else if (step == 2) {
+        for (; q + 16 <= n; q += 16)
+            mix_quads(rows, q, 2, 16, flip, to);
+        if (n >= 8 && q < n) {
+            if (q + 8 <= n)
+                mix_quads(rows, q, 2, 8, flip, to);
+            mix_quads(rows, n - 8, 2, 8, flip, to);
+            return;
         }
-    else
-        for (q = low; q < high; ++q) {
-            to[2 * q] = (int16_t)(image[at + q * step] - zero);
-            to[2 * q + 1] = (int16_t)(image[at + next + q * step] - zero);
-        }
-    for (q = 2 * high; q < 2 * pitch; ++q)
-        to[q] = 0;
+    }
+#endif
+    for (; q < n; ++q)
+        for (ptrdiff_t i = 0; i < 4; ++i)
+            to[4 * q + i] = (unsigned char)(rows[i][q * step] ^ flip);
 }
 """
+"""Of every second byte, none is read beyond the last that is meant."""
 
 
-def copy_pair(cx: KernelContext) -> str:
-    """A function ``(image, next, at, to, low, high, pitch, step, zero)``: a row of pixels beside
-    those ``next`` after them, and 0 before ``low`` and from ``high`` on."""
-    name = cx.type(0).name
-    text = COPY.replace("_T(", f"_{name}(").replace("T *", f"{name} *")
-    return cx.call(f"copy_pair_{name}", text)
+def copy_quads(cx: KernelContext) -> str:
+    """A function ``(rows, n, step, flip, to)``: n pixels, ``step`` apart, of four rows of bytes,
+    beside each other."""
+    declare(cx)
+    return cx.call("copy_quads", COPY)
 
 
-def emit_copy(cx: KernelContext, band: Band, channels: int, to: str) -> None:
-    """Copy the band that output row ``h`` begins, from ``image`` less ``zero``, into ``to``.
+def emit_copy(cx: KernelContext, band: Band, channels: int, to: str, flip: int) -> None:
+    """Copy the band that output row ``h`` begins, from ``image``, into ``to``.
 
-    The last of an odd number of channels stands beside itself; weights there are 0.
+    After the last channels stands the first of their quad; weights there are 0.
     """
-    window, body, copy = band.window, cx.body, copy_pair(cx)
+    window, body, copy = band.window, cx.body, copy_quads(cx)
     (_, height, width), (_, down, step) = window.input, window.strides
-    with body.loop("c", channels, step=2):
-        body.line(f"int16_t *row = {to} + c / 2 * {band.plane};")
-        size = height * width
-        body.line(f"const ptrdiff_t next = c + 1 < {channels} ? {size} : 0;")
+    size = height * width
+    with body.loop("c", channels, step=4):
+        body.line(f"unsigned char *row = {to} + c * {band.plane};")
         for top, left in band.phases:
             first, low, high = band.columns(left)
             with body.loop("r", band.seen):
                 body.line(f"const ptrdiff_t y = (h + r) * {down} + ({top - window.begin[1]});")
-                body.line(f"const ptrdiff_t at = c * {size} + y * {width} + ({first});")
-                sizes = f"{low}, {high}, {band.pitch}, {step}"
-                body.line(f"if (y < 0 || y >= {height})")
-                body.line(f"    memset(row, 0, {4 * band.pitch});")
-                body.line("else")
-                body.line(f"    {copy}(image, next, at, row, {sizes}, zero);")
-                body.line(f"row += {2 * band.pitch};")
+                with body.block(f"if (y < 0 || y >= {height})"):
+                    body.line(f"memset(row, pad, {4 * band.pitch});")
+                with body.block("else"):
+                    at = f"c * {size} + y * {width} + ({first + low * step})"
+                    body.line(f"const unsigned char *from = image + {at};")
+                    rows = ", ".join(_rows(channels, size))
+                    body.line(f"const unsigned char *const rows[] = {{ {rows} }};")
+                    if low:
+                        body.line(f"memset(row, pad, {4 * low});")
+                    if high > low:
+                        sizes = f"{high - low}, {step}, {flip}"
+                        body.line(f"{copy}(rows, {sizes}, row + {4 * low});")
+                    if high < band.pitch:
+                        body.line(f"memset(row + {4 * high}, pad, {4 * (band.pitch - high)});")
+                body.line(f"row += {4 * band.pitch};")
+
+
+def _rows(channels: int, size: int) -> list[str]:
+    """Where four channels from ``c`` on lie, as C."""
+    rows = ["from"]
+    for i in range(1, 4):
+        always = channels % 4 == 0 or i < channels % 4
+        rows.append(f"from + {i * size if always else f'(c + {i} < {channels} ? {i * size} : 0)'}")
+    return rows

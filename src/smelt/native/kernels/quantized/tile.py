@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.lanes import declare
+from smelt.native.kernels.quantized.quads import declare as declare_quads
 from smelt.native.writer import Writer
 
 BYTES = """    const int32_t *restrict bias, const float *restrict factors,
@@ -20,52 +21,100 @@ ROWS, VECTORS = 6, 2
 """Twelve sums, two vectors and one pair: what sixteen registers hold."""
 
 
-def convolution_tile(cx: KernelContext, rows: int, positions: int, is_bytes: bool) -> str:
-    """A function ``(channels, plane, places, image, at, weights, ...)``; at its end ``results``, or
-    if it ``is_bytes``: ``bias, factors, last, out, pitch, to, wide``.
+IMAGE = """ptrdiff_t quads, ptrdiff_t plane, const int32_t *restrict places,
+    const unsigned char *restrict image, const ptrdiff_t *restrict at,"""
+RESULTS = "    const int32_t *restrict bias, int32_t *restrict results)"
 
-    ``channels`` counts pairs of them, ``plane`` apart in ``image``; ``places`` are where each
-    position of the kernel reads, from each of the two vectors ``at`` on. Weights lie by pair of
-    channels, position, row. The ``results`` are rows of both vectors. Bytes of a row are stored
-    ``pitch`` after those before, of each vector ``wide`` of them from ``to`` on.
+
+def convolution_tile(cx: KernelContext, rows: int, positions: int, is_bytes: bool) -> str:
+    """A function ``(quads, plane, places, image, at, whole, apart, bias, ...)``; at its end
+    ``results``, or if it ``is_bytes``: ``factors, last, out, pitch, to, wide``.
+
+    ``quads`` of channels lie ``plane`` bytes apart in ``image``; ``places`` are where each position
+    of the kernel reads, from each of the two vectors ``at`` on; then for each, where both of its
+    halves do. Weights lie by quad of channels,
+    position, row: ``whole`` are read if ``HAS_QUADS``, else ``apart``, which are 16 bits, first
+    all at even places of a quad. The ``results`` are rows of both vectors. Bytes of a row are
+    stored ``pitch`` after those before, of each vector ``wide`` of them from ``to`` on.
     """
     name = f"filters_{rows}" + ("" if positions > 1 else "_pointwise")
     name += "_bytes" if is_bytes else ""
+    given = "quads, plane, places, image, at"
+    rest = "bias, factors, last, out, pitch, to, wide" if is_bytes else "bias, results"
+    last = BYTES if is_bytes else RESULTS
     out = Writer()
-    out.line(f"static APART void {name}(ptrdiff_t channels, ptrdiff_t plane,")
-    out.line("    const int32_t *restrict places, const int16_t *restrict image,")
-    out.line("    const ptrdiff_t *restrict at, const int16_t *restrict w,")
-    out.line(BYTES if is_bytes else "    int32_t *restrict results)")
+    out.line("#if QUADS")
+    out.line(f"static APART WITH_QUADS void {name}_whole({IMAGE}")
+    out.line("    const int8_t *restrict w,")
+    out.line(last)
     with out.block(""):
-        _start(out, rows, "bias[{m}]" if is_bytes else "")
-        if positions > 1:
-            head = f"for (ptrdiff_t p = 0; p < {positions}; ++p)"
-        else:
-            head, plain = "", "(void)places;"
-            out.line(plain)
-        for v in range(VECTORS):
-            out.line(f"const int16_t *i{v} = image + at[{v}];")
-        with out.block("for (; channels > 0; --channels)"):
-            with out.block(head):
-                place = " + places[p]" if head else ""
-                for v in range(VECTORS):
-                    out.line(f"const pairs b{v} = *(const pairs *)(i{v}{place});")
-                for m in range(rows):
-                    out.line(f"const pairs a{m} = SAME_PAIR(w + {2 * m});")
-                    _multiply(out, m)
-                out.line(f"w += {2 * rows};")
-            for v in range(VECTORS):
-                out.line(f"i{v} += plane;")
-        if is_bytes:
-            for m in range(rows):
-                scaled = ", ".join(f"REAL(s{m}_{v}) * factors[{m}]" for v in range(2))
-                ends = "out + to[0], wide[0], out + to[1], wide[1]"
-                out.line(f"store_two({scaled}, last, {ends});")
-                out.line("out += pitch;")
-        else:
-            _end(out, rows)
-    declare(cx)
+        _convolve(out, rows, positions, is_bytes, halves=1)
+    out.line("#endif")
+    out.line(f"static APART void {name}_halves({IMAGE}")
+    out.line("    const int16_t *restrict w,")
+    out.line(last)
+    with out.block(""):
+        _convolve(out, rows, positions, is_bytes, halves=2)
+    out.line(f"static inline void {name}({IMAGE}")
+    out.line("    const int8_t *whole, const int16_t *apart,")
+    out.line(last)
+    with out.block(""):
+        out.line("#if QUADS")
+        with out.block("if (whole != NULL && HAS_QUADS)"):
+            out.line(f"{name}_whole({given}, whole, {rest});")
+            out.line("return;")
+        out.line("#endif")
+        out.line("(void)whole;")
+        out.line(f"{name}_halves({given}, apart, {rest});")
+    declare_quads(cx)
     return cx.call(name, out.text())
+
+
+def _convolve(out: Writer, rows: int, positions: int, is_bytes: bool, *, halves: int) -> None:
+    """The body of a tile; of two halves, the first is read from a byte before the quad on."""
+    _start(out, rows, "bias[{m}]")
+    in_loop = positions > 1
+    before = " - 1" if halves == 2 and not in_loop else ""
+    for v in range(VECTORS):
+        out.line(f"const unsigned char *i{v} = image + at[{v}]{before};")
+    if not in_loop:
+        out.line("(void)places;")
+    elif halves == 2:
+        out.line(f"places += {positions};")
+    if halves == 2 and not in_loop:
+        out.line("ptrdiff_t step = 1;")
+    with out.block(f"for (quads *= {1 if in_loop else halves}; quads > 0; --quads)"):
+        head = f"for (ptrdiff_t p = 0; p < {halves * positions}; ++p)" if in_loop else ""
+        with out.block(head):
+            _step(out, rows, " + places[p]" if in_loop else "", halves)
+        step = "step" if halves == 2 and not in_loop else "plane"
+        for v in range(VECTORS):
+            out.line(f"i{v} += {step};")
+        if step == "step":
+            out.line("step = plane - step;")
+    if not is_bytes:
+        _end(out, rows)
+        return
+    for m in range(rows):
+        scaled = ", ".join(f"REAL(s{m}_{v}) * factors[{m}]" for v in range(2))
+        out.line(f"store_two({scaled}, last, out + to[0], wide[0], out + to[1], wide[1]);")
+        out.line("out += pitch;")
+
+
+def _step(out: Writer, rows: int, place: str, halves: int) -> None:
+    type_, elements = ("sums", 4) if halves == 1 else ("pairs", 2)
+    for v in range(VECTORS):
+        read = f"*(const sums *)(i{v}{place})" if halves == 1 else f"SECONDS(i{v}{place})"
+        out.line(f"const {type_} b{v} = {read};")
+    for m in range(rows):
+        read = "same_word" if halves == 1 else "SAME_PAIR"
+        out.line(f"const {type_} a{m} = {read}(w + {elements * m});")
+        for v in range(VECTORS):
+            if halves == 1:
+                out.line(f"ADD_QUADS(s{m}_{v}, b{v}, a{m});")
+            else:
+                out.line(f"ADD_HALVES(s{m}_{v}, a{m}, b{v});")
+    out.line(f"w += {elements * rows};")
 
 
 def matrix_tile(
