@@ -88,6 +88,15 @@ SHOWN = [
         "Gemm<alpha=2.0>(r, w) y = Reshape(p, back) }",
     ),
     Shown(
+        "unmerge-matmul",
+        "passes.products.unmerge_matmul:_Lift.may",
+        "axis in (-1, 2)",
+        "axis",
+        "g (float[B,3,5,8] q) => (float[B,3,5,5] y) <int64[3] rows = {-1,5,8}, "
+        "int64[4] apart = {-1,3,5,5}> { m = Reshape(q, rows) t = Transpose<perm=[0,2,1]>(m) "
+        "s = MatMul(m, t) p = Softmax<axis=1>(s) y = Reshape(p, apart) }",
+    ),
+    Shown(
         "fuse-matmul-weight-bias",
         "passes.products.fuse_matmul_weight_bias:matmul_plus",
         "-array",

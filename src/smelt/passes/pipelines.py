@@ -73,6 +73,7 @@ FUSE = _listed(
     "fuse-conv-bias",
     "fuse-transpose-matmul",
     "unflatten-matmul",
+    "unmerge-matmul",
     "fuse-matmul-weight-bias",
     "fuse-linear-bias",
     "merge-constant-terms",

@@ -87,6 +87,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "fuse_transpose_matmul",
         "fuse_transpose_matmul_contrib",
         "unflatten_matmul",
+        "unmerge_matmul",
     ),
     "tensors": (
         "concat_to_pixel_shuffle",

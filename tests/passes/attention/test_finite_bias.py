@@ -43,6 +43,11 @@ FUSED = {
     "two masks that are added": (graph(
         "e = Where(m, low, c) h = Where(n, low, c) b = Add(e, h) w = Add(s, b)",
         "bool[5,7] m, bool[N,1,5,7] n"), "Where Where Add " + RAISED),
+    "two masks that are added, at least the lowest float": (graph(
+        "e = Where(m, low, c) h = Where(n, low, c) b = Add(e, h) a = Add(s, b) w = Max(a, low)",
+        "bool[5,7] m, bool[N,1,5,7] n"), "Where Where Add Max"),
+    "a mask, at least the lowest float": (graph(
+        "b = Where(m, c, low) a = Add(s, b) w = Max(a, low)", "bool[N,1,5,7] m"), "Where"),
     "a table, then a mask": (graph(
         "t = Gather<axis=1>(d, i) a = Add(s, t) e = Where(m, c, low) w = Add(a, e)",
         "int64[5,7] i, bool[N,1,5,7] m", TABLE).replace(
@@ -115,6 +120,8 @@ KEPT = {
         "f = Sqrt(m) b = Mul(f, c) w = Add(s, b)", "float[N,3,5,7] m"),
     "a mask that a factor makes infinite": graph(
         "b = Where(m, c, low) a = Add(s, b) w = Mul(a, e)", "bool[N,3,5,7] m", "float e = {4}"),
+    "scores that are raised": graph(
+        "a = Add(s, b) w = Max(a, e)", "bool[1] x", tensor("b", (5, 7)), "float e = {-2}"),
     "a negative factor": graph(
         "b = Where(m, c, low) a = Add(s, b) w = Mul(a, e)", "bool[N,3,5,7] m", "float e = {-1}"),
 }  # fmt: skip

@@ -37,6 +37,15 @@ FUSED = {
     "a mask for all keys": (graph(
         SCORES + "w = Where(m, s, low) " + END.format("w"),
         inputs=", bool[5,1] m"), "Transpose Where Expand Attention"),
+    "a mask for each head of all batches": (graph(
+        SCORES + "w = Where(m, s, low) " + END.format("w"),
+        inputs=", bool[3,1,7] m"), "Transpose Where Expand Attention"),
+    "a bias for each head of all batches": (graph(
+        SCORES + "w = Add(s, m) " + END.format("w"),
+        constants=tensor("m", (3, 5, 7))), "Transpose Unsqueeze Attention"),
+    "zeros": (graph(
+        SCORES + "w = Add(s, m) " + END.format("w"),
+        constants="float[3,1,7] m = {" + ",".join(["0"] * 21) + "}"), "Transpose Attention"),
     "a constant bias for all queries": (graph(
         SCORES + "w = Add(m, s) " + END.format("w"),
         constants=tensor("m", (1, 7))), "Transpose Expand Attention"),
@@ -259,8 +268,6 @@ KEPT = {
     "a mask that may repeat a single key": graph(
         SCORES + "w = Where(m, s, low) " + END.format("w"), inputs=", bool[5,7] m").replace(
             "[N,3,7,8] k", "[N,3,K,8] k"),
-    "a mask without a dim for batches": graph(
-        SCORES + "w = Where(m, s, low) " + END.format("w"), inputs=", bool[3,1,7] m"),
     "a table with an infinity": graph(
         "r = Gather<axis=0>(d, i) b = Unsqueeze(r, o) " + SCORES + "w = Add(s, b) " + END.format("w"), inputs=", int64[3,5,7] i",
         constants="float[3] d = {1,-4,inf}, int64[1] o = {0}"),

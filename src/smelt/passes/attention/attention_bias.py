@@ -1,8 +1,8 @@
 """What an ``Attention`` adds to the scores, from the masks and biases that models write.
 
 The values of the match say what is shown (``mask``) or hidden (``hidden``) by ``low``, what is
-added (``bias`` and ``more``), and by what scores are scaled behind that (``late_factor`` and
-``late_divisor``).
+added (``bias`` and ``more``), by what scores are scaled behind that (``late_factor`` and
+``late_divisor``), and what they are at least (``least``).
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     """
     hidden = m.get("hidden")
     mask = m.get("mask") if hidden is None else hidden
+    least = m.scalar("least") if m.get("least") is not None else -math.inf
+    if least is None or not least <= LOW:
+        return Miss("scores are raised to more than what hides one")
     added = _added(m, b)
     if added is None and mask is None:
         return ()
@@ -36,7 +39,7 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     if added is not None and not _missing_of(added, m):
         return Miss("the mask is not proved to broadcast to the scores")
     if added is not None:
-        added = finite_bias(added, m, b)
+        added = finite_bias(added, m, b, m.get("least") is not None)
         if added is None:
             return Miss("what is added may be infinite, or hide all keys of a row")
     if mask is not None:
@@ -52,13 +55,15 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
         return Miss("the mask is not proved to broadcast to the scores")
     if missing[1] and not _as_many(m["keys"], m["v"]):
         return Miss("it is not proved that there are as many values as keys")
-    return _expanded(added, missing, m, b)
+    (bias,) = _expanded(added, missing, m, b)
+    heads = bias.shape is not None and len(bias.shape) == 3
+    return (b.op("Unsqueeze", bias, b.const_i64([0])) if heads else bias,)
 
 
 def _added(m: Match, b: Builder) -> ir.Value | None:
     """One bias of all that is added, scaled as the scores are behind it."""
     bias, more = m.get("bias"), m.get("more")
-    if bias is None:
+    if bias is None or (more is None and _is_nothing(bias, m)):
         return None
     if more is not None:
         bias = b.op("Add", bias, more)
@@ -66,6 +71,12 @@ def _added(m: Match, b: Builder) -> ir.Value | None:
     if factor is not None:
         return b.op("Mul", bias, factor)
     return bias if divisor is None else b.op("Div", bias, divisor)
+
+
+def _is_nothing(bias: ir.Value, m: Match) -> bool:
+    """True for zeros, as ``torch.baddbmm`` is given to add nothing."""
+    array = m.array(bias, None)
+    return array is not None and not array.any() and _missing_of(bias, m) is not None
 
 
 def _hidden(
@@ -124,9 +135,9 @@ def _missing_of(mask: ir.Value, m: Match) -> tuple[bool, bool] | None:
     shape, q, keys = mask.shape, m["q"], m["keys"]
     if shape is None or q.shape is None or keys.shape is None:
         return None
-    if len(shape) not in (2, 4):
+    if len(shape) not in (2, 3, 4):
         return None
-    lead = zip(shape.dims[:-2], q.shape.dims[:2], strict=False)
+    lead = zip(shape.dims[:-2], q.shape.dims[4 - len(shape) : 2], strict=True)
     if not all(dim == 1 or same_dim(dim, of) for dim, of in lead):
         return None
     sizes = (q.shape[2], keys.shape[3])

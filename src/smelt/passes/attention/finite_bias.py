@@ -15,7 +15,7 @@ from smelt.ir.rule import Match
 from smelt.ir.walk import producer_of
 from smelt.passes.attention.causal_mask import FLOOR
 
-_MOVES = ("Transpose", "Unsqueeze", "Squeeze", "Reshape", "Expand", "Slice", "Gather")
+_MOVES = ("Transpose", "Unsqueeze", "Squeeze", "Reshape", "Expand", "Slice", "Gather", "Tile")
 """Operators whose results are elements of their first input."""
 
 _COMPUTED = ("Where", "Add", "Sub", "Mul", "Div", "Neg", "Cast", "ConstantOfShape")
@@ -29,10 +29,11 @@ DEEP = 16
 _Range = tuple[np.float32, np.float32]
 
 
-def finite_bias(bias: ir.Value, m: Match, b: Builder) -> ir.Value | None:
+def finite_bias(bias: ir.Value, m: Match, b: Builder, clamped: bool) -> ir.Value | None:
     """``bias`` without the lowest float; None if that would take long to see to.
 
-    A row of nothing but -inf stays one that gives NaN, where runtimes have zeros for it.
+    A row of nothing but -inf stays one that gives NaN, where runtimes have zeros for it, unless
+    sums are ``clamped`` to the lowest float, too.
     """
     array = m.array(bias, limit=None)
     if array is not None and _shows_each_row(array):
@@ -41,6 +42,8 @@ def finite_bias(bias: ir.Value, m: Match, b: Builder) -> ir.Value | None:
     raised = _raised(bias, m, b)
     if raised is not None or array is not None or not _is_for_all_heads(bias):
         return raised
+    if clamped:
+        return b.op("Max", bias, b.constant(np.asarray(FLOOR, np.float32)))
     highest = b.op("ReduceMax", bias, b.const_i64([-1]), keepdims=1)
     no_key = b.op("Mul", highest, b.constant(np.zeros((), np.float32)))  # NaN, where it is infinite
     return b.op("Add", b.op("Mul", bias, b.constant(np.asarray(RAISED, np.float32))), no_key)
@@ -57,7 +60,7 @@ def _shows_each_row(array: np.ndarray) -> bool:
 def _is_for_all_heads(bias: ir.Value) -> bool:
     """True if heads have it in common, so that it is small beside the scores."""
     shape = bias.shape
-    return shape is not None and (len(shape) == 2 or (len(shape) == 4 and shape[1] == 1))
+    return shape is not None and (len(shape) == 2 or shape[-3] == 1)
 
 
 def _raised(value: ir.Value | None, m: Match, b: Builder, depth: int = 0) -> ir.Value | None:

@@ -83,11 +83,12 @@ _added = one_of(
     _times(_biased, "late_factor", "late_divisor"),
     _capped,
 )
-_masked = one_of(
+_shown = one_of(
     op("Where", var("mask"), _added, const(name="low")),
     op("Where", var("hidden"), const(name="low"), _added),
     _added,
 )
+_masked = one_of(op("Max", _shown, const(name="least"), commutative=True), _shown)
 
 
 @rule(op("MatMul", op("Softmax", _masked, name="weights"), var("v")))  # keeps 2

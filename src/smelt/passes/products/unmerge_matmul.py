@@ -1,0 +1,173 @@
+"""Multiply matrices of batches and heads as they are, not merged into one dim first.
+
+    before   MatMul(Reshape(a: B,H,M,K to B*H,M,K), Reshape(b: B,H,K,N to B*H,K,N)) * 2
+             ─> Softmax ─> Reshape(B,H,M,N) ─> y
+    after    MatMul(a, b) * 2 ─> Softmax ─> y
+
+Models that were written for ``torch.bmm`` and ``torch.baddbmm``, which take three dims, merge and
+split them around each product of an attention. Between may stand Transposes of the last two dims,
+a Softmax over the last, and sums and products with numbers, constants, or values of B*H,M,N.
+
+Needs    (1) the same first two dims, proved, of all that is merged and of the result; (2) the last
+         two dims as they were; (3) for other values, sizes that are numbers or dims of inputs.
+Keeps    (1) what something else reads with its dims merged.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.pattern import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import Dim, same_dim
+from smelt.ir.walk import Walk, producer_of
+from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.layout.merge_consecutive_transposes import permutation
+from smelt.passes.simplify.merge_consecutive_reshapes import constant_shape
+from smelt.passes.told_size import told_shape
+
+PARTS_OF_SHAPE = 15
+"""The opset from which on Shape gives some of the dims."""
+
+LONGEST = 10
+"""Nodes between the last Reshape and those that merge."""
+
+_BY_ELEMENT = ("Add", "Sub", "Mul", "Div", "Max", "Min")
+
+
+@rule(op("Reshape", var("merged"), rest=True), needs=("MatMul",))
+def split_again(m: Match, b: Builder) -> Replacement:
+    result = m.root.outputs[0].shape
+    if result is None or len(result) != 4 or not _is_merged(result, m["merged"].shape):
+        return None
+    if producer_of(m["merged"], "MatMul", "Softmax", *_BY_ELEMENT) is None:
+        return None
+    lift = _Lift(m, b, result)
+    if not lift.may(m["merged"]) or not lift.has_product:  # needs 1, 2
+        return None
+    if against := m.replaces(lift.walk):  # keeps 1
+        return against
+    lifted = lift.built(m["merged"])
+    return Miss("no input tells a size") if lifted is None else lifted  # needs 3
+
+
+def _is_merged(apart: ir.Shape | None, merged: ir.Shape | None) -> bool:
+    """True for B,H,M,N and a shape of three dims whose last two are M,N."""
+    if apart is None or merged is None or len(apart) != 4 or len(merged) != 3:
+        return False
+    return all(map(same_dim, apart.dims[2:], merged.dims[1:]))
+
+
+class _Lift:
+    """What is computed with merged dims, with the first two dims of ``result`` instead."""
+
+    def __init__(self, m: Match, b: Builder, result: ir.Shape) -> None:
+        self.m = m
+        self.b = b
+        self.lead: list[Dim] = list(result.dims[:2])
+        self.walk: Walk = m.walk()
+        self.has_product = False
+        self.known: dict[ir.Value, ir.Value] = {}
+
+    def before_merge(self, value: ir.Value) -> ir.Value | None:
+        """What a Reshape makes ``value`` of by merging those two dims."""
+        node = producer_of(value, "Reshape")
+        source = node.inputs[0] if node is not None else None
+        if source is None or source.shape is None or not _is_merged(source.shape, value.shape):
+            return None
+        return source if all(map(same_dim, self.lead, source.shape.dims)) else None
+
+    def may(self, value: ir.Value | None, depth: int = 0) -> bool:
+        """True if ``value`` is made of what is merged; ``walk`` takes what makes it."""
+        if value is None or value.shape is None or len(value.shape) != 3 or depth > LONGEST:
+            return False
+        if self.before_merge(value) is not None:
+            return True
+        node = self.walk.up(value, "MatMul", "Transpose", "Softmax", *_BY_ELEMENT)
+        if node is None:
+            return False
+        if node.op_type == "MatMul":
+            self.has_product = True
+            return all(self.may(each, depth + 1) for each in node.inputs)
+        if node.op_type == "Transpose":
+            return permutation(node) == (0, 2, 1) and self.may(node.inputs[0], depth + 1)
+        if node.op_type == "Softmax":
+            axis = opset.attribute(node, "axis", self.m.opset)
+            return self.m.opset >= 13 and axis in (-1, 2) and self.may(node.inputs[0], depth + 1)
+        carried = self.carried(node)
+        return carried is not None and self.may(carried, depth + 1)
+
+    def carried(self, node: ir.Node) -> ir.Value | None:
+        """The operand that is lifted; the other is a number or a value of the same first dim."""
+        if len(node.inputs) != 2 or None in node.inputs:
+            return None
+        for carried, other in (node.inputs, node.inputs[::-1]):
+            if producer_of(carried, "MatMul", "Softmax", *_BY_ELEMENT) is None:
+                continue
+            assert carried is not None
+            assert other is not None
+            if self.m.scalar(other) is not None or self.has_first_dim(other, carried):
+                return carried
+        return None
+
+    def has_first_dim(self, other: ir.Value, carried: ir.Value) -> bool:
+        shapes = (other.shape, carried.shape)
+        if other.shape is None or carried.shape is None or {len(s or ()) for s in shapes} != {3}:
+            return False
+        return other.shape[0] == 1 or same_dim(other.shape[0], carried.shape[0])
+
+    def built(self, value: ir.Value) -> ir.Value | None:
+        """``value`` with four dims; None if a size of another operand cannot be told."""
+        if value not in self.known:
+            made = self.before_merge(value) or self._made(value)
+            if made is None:
+                return None
+            self.known[value] = made
+        return self.known[value]
+
+    def _made(self, value: ir.Value) -> ir.Value | None:
+        node = value.producer()
+        assert node is not None
+        carried = self.carried(node) if node.op_type in _BY_ELEMENT else None
+        operands = [
+            self.built(each) if carried is None or each is carried else self.other(each)
+            for each in node.inputs
+            if each is not None
+        ]
+        if None in operands:
+            return None
+        if node.op_type == "Transpose":
+            return self.b.op("Transpose", *operands, perm=[0, 1, 3, 2])
+        if node.op_type == "Softmax":
+            return self.b.op("Softmax", *operands, axis=-1)
+        return self.b.like(node, *operands)
+
+    def other(self, value: ir.Value) -> ir.Value | None:
+        """A number, or what has the same first dim, with four dims."""
+        number = self.m.scalar(value)
+        array = self.m.array(value, limit=None)
+        if number is not None and array is not None:
+            return self.b.constant(array.reshape(()))
+        source = self.before_merge(value)
+        if source is not None:
+            return source
+        assert value.shape is not None
+        if value.shape[0] == 1:
+            return self.b.op("Unsqueeze", value, self.b.const_i64([0]))
+        dims = [*self.lead, *value.shape.dims[1:]]
+        sizes = constant_shape(value.shape, ir.Shape(dims))
+        if sizes is not None:
+            return self.b.op("Reshape", value, self.b.const_i64(sizes))
+        told = told_shape(dims, self.b.graph, self.b) if self.m.opset >= PARTS_OF_SHAPE else None
+        return self.b.op("Reshape", value, told) if told is not None else None
+
+
+unmerge_matmul = rule_pass(
+    "unmerge_matmul",
+    __doc__,
+    [split_again],
+    exactness=EXACT,
+    before=("fuse_attention",),
+)

@@ -1,0 +1,103 @@
+"""Products of batches and heads that ``torch.bmm`` merges and a view splits again."""
+
+from __future__ import annotations
+
+import pytest
+from convolutions import tensor
+from rewrites import check_operators, check_unchanged
+
+from smelt import optimize
+from smelt.ir import text
+from smelt.passes.products.unmerge_matmul import unmerge_matmul
+
+Q = "q3 = Reshape(q, rows) k3 = Reshape(k, rows) t = Transpose<perm=[0,2,1]>(k3) "
+SHAPES = "int64[3] rows = {-1,5,8}, int64[4] apart = {-1,3,5,5}, float c = {0.35}"
+
+
+def graph(body: str, *constants: str, inputs: str = "") -> str:
+    listed = ", ".join((SHAPES, *constants))
+    return (
+        f"g (float[N,3,5,8] q, float[N,3,5,8] k{inputs}) => (float[N,3,5,5] y) "
+        f"<{listed}> {{ {body} }}"
+    )
+
+
+FACTOR = "a = Mul(s, c) y = Reshape(a, apart)"
+UNMERGED = {
+    "a product": (graph(Q + "s = MatMul(q3, t) y = Reshape(s, apart)"), "Transpose MatMul"),
+    "a factor": (graph(Q + "s = MatMul(q3, t) " + FACTOR), "Transpose MatMul Mul"),
+    "a divisor of one element": (graph(
+        Q + "s = MatMul(q3, t) a = Div(s, d) y = Reshape(a, apart)", "float[1,1] d = {3}"),
+        "Transpose MatMul Div"),
+    "a bias for all": (graph(
+        Q + "s = MatMul(q3, t) a = Add(s, m) y = Reshape(a, apart)", tensor("m", (1, 5, 5))),
+        "Transpose MatMul Unsqueeze Add"),
+    "a bias for each": (graph(
+        Q + "s = MatMul(q3, t) m = Reshape(m4, square) a = Add(s, m) "
+        "y = Reshape(a, apart)", "int64[3] square = {-1,5,5}", inputs=", float[N,3,5,5] m4"
+        ), "Transpose MatMul Add"),
+    "weights": (graph(
+        Q + "s = MatMul(q3, t) p = Softmax<axis=-1>(s) y = Reshape(p, apart)"),
+        "Transpose MatMul Softmax"),
+    "two products": (graph(
+        Q + "s = MatMul(q3, t) p = Softmax<axis=2>(s) o = MatMul(p, q3) u = Transpose<perm=[0,2,1]>(o)"
+        " r = MatMul(q3, u) y = Reshape(r, apart)"),
+        "Transpose MatMul Softmax MatMul Transpose MatMul"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after"), UNMERGED.values(), ids=UNMERGED.keys())
+def test_unmerges(before: str, after: str) -> None:
+    check_operators(unmerge_matmul, before, after.split())
+
+
+def test_a_bias_with_the_first_dim_of_the_product_is_split() -> None:
+    before = graph(
+        Q + "s = MatMul(q3, t) n = Tile(m, n3) a = Add(s, n) y = Reshape(a, apart)",
+        tensor("m", (1, 5, 5)), "int64[3] n3 = {6,1,1}",
+    ).replace("[N,", "[2,")  # fmt: skip
+    check_operators(unmerge_matmul, before, ["Tile", "Transpose", "MatMul", "Reshape", "Add"])
+
+
+KEPT = {
+    "other heads": graph(Q + "s = MatMul(q3, t) y = Reshape(s, apart)").replace(
+        "{-1,3,5,5}", "{3,-1,5,5}").replace("(float[N,3,5,5] y)", "(float[3,N,5,5] y)"),
+    "matrices split otherwise": graph(Q + "s = MatMul(q3, t) y = Reshape(s, apart)").replace(
+        "{-1,3,5,5}", "{-1,3,25,1}").replace("float[N,3,5,5] y", "float[N,3,25,1] y"),
+    "rows that are merged, too": graph(Q + "s = MatMul(q3, t) y = Reshape(s, apart)").replace(
+        "q3 = Reshape(q, rows)", "q0 = Transpose<perm=[0,2,1,3]>(q) q3 = Reshape(q0, rows)"),
+    "a softmax over the rows": graph(
+        Q + "s = MatMul(q3, t) p = Softmax<axis=1>(s) y = Reshape(p, apart)"),
+    "a softmax over what is merged": graph(
+        Q + "s = MatMul(q3, t) p = Softmax<axis=0>(s) y = Reshape(p, apart)"),
+    "a transpose of batches": graph(
+        Q + "s = MatMul(q3, t) p = Transpose<perm=[1,0,2]>(s) y = Reshape(p, apart)").replace(
+        "[N,", "[5,").replace("{-1,3,5,5}", "{5,3,5,5}"),
+    "no product": graph("q3 = Reshape(q, rows) a = Softmax(q3) y = Reshape(a, apart)").replace(
+        "y)", "y)").replace("{-1,3,5,5}", "{-1,3,5,8}").replace("float[N,3,5,5] y", "float[N,3,5,8] y"),
+    "merged scores that something else reads": graph(
+        Q + "s = MatMul(q3, t) y = Reshape(s, apart) z = Neg(s)").replace(
+        " y) <", " y, float[M,5,5] z) <"),
+    "merged scores that are an output": graph(
+        Q + "s = MatMul(q3, t) y = Reshape(s, apart)").replace(" y) <", " y, float[M,5,5] s) <"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("before", KEPT.values(), ids=KEPT.keys())
+def test_keeps(before: str) -> None:
+    check_unchanged(unmerge_matmul, before)
+
+
+def test_an_attention_by_bmm_is_one_node() -> None:
+    """As BLOOM and Diffusers write it, with ``torch.baddbmm`` and zeros for what is added."""
+    source = text.parse(
+        "g (float[N,5,24] x) => (float[N,5,24] y) <int64[4] d = {0,0,3,8}, int64[3] rows = {-1,5,8}, "
+        "int64[4] apart = {-1,3,5,8}, int64[3] r = {0,0,24}, float c = {0.35}, "
+        "float[1,5,5] z = {" + ",".join(["0"] * 25) + "}> "
+        "{ h = Reshape(x, d) q = Transpose<perm=[0,2,1,3]>(h) q3 = Reshape(q, rows) "
+        "t = Transpose<perm=[0,2,1]>(q3) s = MatMul(q3, t) a = Mul(s, c) w = Add(a, z) "
+        "p = Softmax<axis=-1>(w) o = MatMul(p, q3) u = Reshape(o, apart) "
+        "v = Transpose<perm=[0,2,1,3]>(u) y = Reshape(v, r) }",
+        23,
+    )
+    assert [node.op_type for node in optimize(source).graph] == ["Attention"]
