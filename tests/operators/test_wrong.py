@@ -6,6 +6,7 @@ import numpy as np
 import onnx_ir as ir
 import onnxruntime as ort
 import pytest
+from installed import ONNXRUNTIME
 
 import smelt
 from smelt.ir import text
@@ -38,6 +39,8 @@ CASES = {
     ("Sign", ir.DataType.FLOAT16): ("float16", "y = Sign(x)", (SPECIAL,), np.sign),
 }
 REDUCED = {"ReduceMax": np.max, "ReduceMin": np.min}
+MENDED = {key: (1, 32) for key in WRONG if key[0] != "Sign"}
+"""The release of ONNX Runtime that computes a row right, where there is one."""
 ROWS = LONG.reshape(-1, 10)
 
 
@@ -70,9 +73,10 @@ def test_each_row_has_a_case() -> None:
 
 @pytest.mark.parametrize("key", CASES, ids=str)
 def test_the_runtime_is_wrong_and_the_row_is_right(key) -> None:
-    """A row whose runtime became right may go."""
+    """A row may go when the oldest runtime that we support is right."""
     model, arrays, expected = elementwise(key)
-    assert not np.array_equal(run_plain(model, arrays), expected, equal_nan=True)
+    right = np.array_equal(run_plain(model, arrays), expected, equal_nan=True)
+    assert right == (key in MENDED and MENDED[key] <= ONNXRUNTIME)
     (y,) = OnnxRuntime(model)(*arrays)
     np.testing.assert_array_equal(y, expected)
     assert y.dtype == expected.dtype
@@ -81,7 +85,8 @@ def test_the_runtime_is_wrong_and_the_row_is_right(key) -> None:
 @pytest.mark.parametrize("op_type", REDUCED)
 def test_reductions_along_the_last_axis(op_type: str) -> None:
     expected = REDUCED[op_type](ROWS, axis=1)
-    assert not np.array_equal(run_plain(reduction(op_type), [ROWS]), expected)
+    right = np.array_equal(run_plain(reduction(op_type), [ROWS]), expected)
+    assert right == (MENDED[op_type, ir.DataType.INT64] <= ONNXRUNTIME)
     (y,) = OnnxRuntime(reduction(op_type))(ROWS)
     np.testing.assert_array_equal(y, expected)
     (kept,) = OnnxRuntime(reduction(op_type, keepdims=1))(ROWS)
