@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
 import onnx_ir as ir
 
+from smelt.ir.opset import versions
 from smelt.ir.signature import signature_of
 
 
@@ -68,3 +70,11 @@ def _of_result(node: ir.Node, value: ir.Value, opset: int) -> ir.DataType | ir.V
         if given is not None and formal.variable == result.variable
     ]
     return next((given for given in alike if given.dtype is not None), alike[0] if alike else None)
+
+
+@cache
+def first_opset(dtype: ir.DataType) -> int:
+    """The first opset that has numbers of ``dtype``, as its Cast says; 0 for what none casts."""
+    signatures = ((version, signature_of("Cast", version, "")) for version in versions("Cast"))
+    has = [v for v, signature in signatures if signature and dtype in signature.inputs[0].types]
+    return min(has, default=0)

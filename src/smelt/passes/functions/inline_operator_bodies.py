@@ -8,7 +8,8 @@ with which they are declared: on ``c``, a Cholesky factor is a loop over columns
 
 Needs    (1) a target that says which nodes it computes; (2) a function body in ONNX's schema,
          which may be made for the node and the types of its operands, of the opset of the model or
-         an earlier one that can be raised to it. A body of a later opset raises the model.
+         an earlier one that can be raised to it. A body of a later opset raises the model, and
+         so do operands of types that its opset lacks.
 Keeps    (1) what the target computes as it is; (2) everything where no target says so.
 """
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from smelt.ir.element_type import first_opset
 from smelt.ir.inlining import inline
 from smelt.ir.operator_body import body_of, has_body
 from smelt.ir.opset import opset_of
@@ -60,7 +62,9 @@ def _expand(rewriter: Rewriter, node: ir.Node, operator: Operator, stats: RuleSt
     b = rewriter.builder(node, [node], NAME)
     results = expand_node(b, node, operator) if operator.knows(node) else None
     if results is None:  # needs 2
-        raised = operator.opset if opset_of(rewriter.model) < operator.opset else 0
+        types = [value.dtype for value in node.inputs if value is not None and value.dtype]
+        needed = max(operator.opset, *map(first_opset, types))
+        raised = needed if opset_of(rewriter.model) < needed else 0
         stats.miss(NAME, "it has no body for these operands", node, raised)
         return
     try:

@@ -26,7 +26,7 @@ from smelt.targets.host.kernels.kernel import Array
 from smelt.targets.host.options import Options
 from smelt.targets.host.prepare import refusal
 from smelt.targets.host.runner import HostRunner, Layout, lay_out
-from smelt.targets.host.unpack_constants import unpack_constants
+from smelt.targets.host.unpack_constants import BYTES, unpack_constants
 from smelt.targets.host.views import views_of
 
 
@@ -100,12 +100,17 @@ def _check(program: Program) -> None:
 
 
 def computes(model: ir.Model, node: ir.Node) -> bool:
-    """True if ``node`` can be lowered as it stands; what kernels refuse, they say with sizes."""
+    """True if ``node`` can be lowered as it stands; what kernels refuse, they say with sizes.
+
+    The references of declared operators take no types of less than a byte; their bodies cast them.
+    """
     try:
         program = lower_alone(model, node)
         for body in program.bodies:
             _check(body.program)
     except (Unsupported, ErrorList):
+        return False
+    if node.domain and any(slot.dtype in BYTES for slot in program.slots):
         return False
     return not any(map(refusal, program.instructions))
 
