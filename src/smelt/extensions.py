@@ -16,7 +16,7 @@ from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
-from smelt.errors import SmeltError
+from smelt.errors import SmeltError, UsageError
 
 OWN = "smelt"
 """The package whose entry points are always there."""
@@ -127,3 +127,21 @@ def place_of(failure: BaseException) -> str:
     if last is None or last.filename in (metadata.__file__, os.__file__):
         return ""
     return f"{last.filename}:{last.lineno}"
+
+
+def blame(failure: Exception, function: object, what: str) -> None:
+    """Raise UsageError E653 if ``failure`` comes from a ``function`` of another package.
+
+    ``what`` names the function in the message. Errors of smelt's own kinds are left as they are.
+    """
+    module = getattr(function, "__module__", None) or type(function).__module__
+    own = (module, type(failure).__module__)
+    if any(name.partition(".")[0] == OWN for name in own) or isinstance(failure, MemoryError):
+        return
+    raise UsageError(
+        "E653",
+        f"{what} fails",
+        at=place_of(failure),
+        why=in_a_line(failure),
+        fix=f"report it to the authors of {module.partition('.')[0]!r}",
+    ) from failure

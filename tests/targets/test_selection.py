@@ -16,6 +16,7 @@ from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, Rule, rule
 from smelt.operators.declare import Attributes, Operator, Result
 from smelt.targets.base import Artifact, Plan, Target
+from smelt.targets.selection import select
 
 DOMAIN = "vendor.selection"
 
@@ -139,3 +140,25 @@ def test_options_choose_the_rules() -> None:
 
 def test_the_size_of_a_pattern_is_its_nodes() -> None:
     assert (take_exp.size, take_exp_relu.size) == (1, 2)
+
+
+def test_a_rule_for_an_operator_that_onnx_never_had_is_named() -> None:
+    misspelt = rule(op("Relu", op("Convv", var("x"), var("w"))), name="misspelt")(nothing)
+    with pytest.warns(UserWarning, match="misspelt can never fire.*'Convv'.*'Conv'"):
+        select(text.parse(PLAIN), [misspelt])
+
+
+def test_one_of_two_rules_for_the_same_is_named() -> None:
+    first, second = (
+        rule(op("Relu", var("x")), name=name)(lambda m, b: b.op("Abs", m["x"]))
+        for name in ("first", "second")
+    )
+    with pytest.warns(UserWarning, match="second never fired.*first took its node first"):
+        select(text.parse(PLAIN), [first, second])
+
+
+PLAIN = "g (float[3] x) => (float[3] y) { y = Relu(x) }"
+
+
+def nothing(m: Match, b: Builder) -> Replacement:
+    return None

@@ -39,9 +39,10 @@ def test_a_phase_that_breaks_the_program_is_told() -> None:
     from dataclasses import replace
 
     def backwards(plan) -> None:
+        c.schedule(plan)
         plan.steps.instructions.reverse()
 
-    broken = replace(c, around={"after schedule": (backwards,)})
+    broken = replace(c, schedule=backwards)
     with watching_phases(verify_phase), pytest.raises(InternalError) as caught:
         smelt.compile(text.parse(MODEL), target=broken)
     assert caught.value.code == "E963"

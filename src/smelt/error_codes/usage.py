@@ -240,6 +240,12 @@ CODES: Mapping[str, ErrorCode] = {
         "Two plugins patch the same function while tracing.",
         "uninstall one of the packages",
     ),
+    "E653": ErrorCode(
+        "a plug-in fails",
+        "A phase, a rule or another function of an installed package raised an error of Python, or"
+        " returned what it must not. The message names the function, the file and the line.",
+        "report it to the authors of the package",
+    ),
     "E660": ErrorCode(
         "a wrong option of a target",
         "The target has no such option, or the value is of another type, or is a name that cannot "

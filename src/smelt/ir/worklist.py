@@ -14,7 +14,8 @@ from typing import Any
 
 import onnx_ir as ir
 
-from smelt.errors import InternalError
+from smelt.errors import InternalError, UsageError
+from smelt.extensions import blame
 from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.index import NodeIndex
@@ -138,6 +139,14 @@ class Worklist:
             self.stats.miss(rule.name, f"the target does not compute {lacking}", match.root)
             return False
         values = replacement if isinstance(replacement, tuple) else (replacement,)
+        if not all(isinstance(value, ir.Value) for value in values):
+            raise UsageError(
+                "E653",
+                f"the rule {rule.name} returns neither values nor a Miss",
+                at=f"node {match.root.name!r} ({match.root.op_type})",
+                why=f"it returned {repr(replacement)[:60]}",
+                fix='return what stands for the root, None, or Miss("why")',
+            )
         _check_acyclic(rule, match.end, builder.created)
         try:
             touched = self.rewriter.replace(
@@ -198,6 +207,9 @@ def _built(rule: Rule, match: Match, builder: Builder) -> Replacement:
         return rule.build(match, builder)
     except BeyondInt64 as error:
         return Miss(error.what)
+    except Exception as error:
+        blame(error, rule.build, f"the rule {rule.name}")
+        raise
 
 
 def _check_acyclic(rule: Rule, end: ir.Node, created: Iterable[ir.Node]) -> None:

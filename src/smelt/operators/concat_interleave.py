@@ -84,6 +84,7 @@ OPERATOR = Operator(
     name="ConcatInterleave",
     summary="Tensors of one shape take turns along an axis",
     inputs=("x",),
+    variadic=True,
     outputs=("y",),
     attributes=(Attribute("axis", ir.AttributeType.INT, required=True),),
     infer=infer,

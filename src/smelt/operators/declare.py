@@ -83,11 +83,11 @@ Returns the results, or None, having built nothing, where ONNX cannot express th
 class Definition:
     """What an operator is called, what it takes, and its meaning in ONNX.
 
-    ``inputs`` and ``outputs`` are formal names; a trailing ``?`` marks an optional one.
-    ``version`` is that of the domain in which it first appears. ``any_rank``: whether the body can
-    be built from inputs of unknown rank. ``opset``: the lowest that the body is written for.
-    ``runtime`` is one that has a kernel of this name: what is written for it holds the operator
-    itself, and no function.
+    ``inputs`` and ``outputs`` are formal names; a trailing ``?`` marks an optional one. ``version``
+    is that of the domain in which it first appears. ``any_rank``: whether the body can be built
+    from inputs of unknown rank. ``opset``: the lowest that the body is written for. ``variadic``:
+    whether more inputs may follow, like the last. ``runtime`` is one that has a kernel of this
+    name: what is written for it holds the operator itself, and no function.
     """
 
     domain: str
@@ -100,6 +100,7 @@ class Definition:
     opset: int = 13
     version: int = 1
     runtime: str = ""
+    variadic: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -119,12 +120,29 @@ class Definition:
         """False for a node with an attribute that is not declared, as a later runtime may add."""
         return {attribute.name for attribute in self.attributes} >= node.attributes.keys()
 
+    def _check_counts(self, node: ir.Node) -> None:
+        given = [value is not None for value in node.inputs]
+        needed = [not name.endswith("?") for name in self.inputs]
+        lacks = any(n and not (i < len(given) and given[i]) for i, n in enumerate(needed))
+        if self.runtime:
+            return
+        more = any(given[len(needed) :]) and not self.variadic
+        if lacks or more or len(node.outputs) > len(self.outputs):
+            raise InvalidModel(
+                "E330",
+                f"{self.name} has other inputs or outputs than it is declared with",
+                at=f"node {node.name!r} ({self.domain}.{self.name})",
+                why=f"it takes ({', '.join(self.inputs)}) and returns ({', '.join(self.outputs)})",
+            )
+
     def attributes_of(self, node: ir.Node) -> Attributes:
         """The attributes of ``node``, defaults filled in, in declared order.
 
-        Raises InvalidModel E330 if one is missing, unknown or of another type.
+        Raises InvalidModel E330 if one is missing, unknown or of another type, or if the node has
+        other inputs or outputs than are declared.
         """
         declared = {attribute.name: attribute for attribute in self.attributes}
+        self._check_counts(node)
         at = f"node {node.name!r} ({self.domain}.{self.name})"
         for name in node.attributes:
             if name not in declared:

@@ -174,6 +174,7 @@ OPERATOR = Operator(
     name="Einsum",
     summary="Contraction of any operands over a semiring",
     inputs=("operands",),
+    variadic=True,
     outputs=("output",),
     attributes=(
         Attribute("equation", ir.AttributeType.STRING, required=True),

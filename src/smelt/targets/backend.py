@@ -9,13 +9,15 @@ from typing import Any
 
 import onnx_ir as ir
 
-from smelt.errors import UsageError, did_you_mean
+from smelt.errors import SmeltError, UsageError, did_you_mean
+from smelt.extensions import blame
 from smelt.ir.rule import Rule
 from smelt.spans import span
 from smelt.targets.base import Artifact, Plan, Target
+from smelt.targets.blaming import blaming, check_artifact, checked_load
 from smelt.targets.legality import check_limits
 from smelt.targets.selection import Selection
-from smelt.targets.watch import PHASES, ended
+from smelt.targets.watch import PHASES, ended, verify_phase
 
 POINTS = tuple(f"{side} {phase}" for phase in PHASES for side in ("before", "after"))
 """Where a target may have steps of its own."""
@@ -23,7 +25,10 @@ POINTS = tuple(f"{side} {phase}" for phase in PHASES for side in ("before", "aft
 
 def rules_of(target: Target[Any, Any], own: Any) -> Sequence[Rule]:
     """The rules by which ``target`` selects under its ``own`` options."""
-    return target.select(own) if callable(target.select) else target.select
+    if not callable(target.select):
+        return target.select
+    with blaming(target, "select"):
+        return target.select(own)
 
 
 def emit_selected(model: ir.Model, target: Target[Any, Any], own: Any) -> Artifact:
@@ -33,7 +38,7 @@ def emit_selected(model: ir.Model, target: Target[Any, Any], own: Any) -> Artifa
     """
     plan: Plan[Any, Any] = Plan(model, own)
     took: dict[str, float] = {}
-    made: list[Artifact] = []
+    made: list[object] = []
     check_points(target)
 
     def step(name: str, run: Callable[[], object]) -> None:
@@ -50,18 +55,14 @@ def emit_selected(model: ir.Model, target: Target[Any, Any], own: Any) -> Artifa
     ):
         for point in (f"before {phase}", phase, f"after {phase}"):
             if point == phase:
-                step(phase, run)
+                with blaming(target, phase):
+                    step(phase, run)
             for each in target.around.get(point, ()):
-                step(f"{point}: {getattr(each, '__name__', 'step')}", partial(each, plan))
+                name = f"{point}: {getattr(each, '__name__', 'step')}"
+                step(name, partial(run_step, target, point, each, plan))
         ended(phase, target, plan)
-    (artifact,) = made
-    if not isinstance(artifact, Artifact):
-        raise UsageError(
-            "E649",
-            f"`emit` of target {target.name!r} returned no Artifact",
-            why=f"it returned {repr(artifact)[:60]}",
-            fix="return Artifact(name, plan.model, files, plan)",
-        )
+    artifact = check_artifact(target, *made)
+    artifact.load = checked_load(target, artifact)
     artifact.report.setdefault("phases", {name: round(took[name], 6) for name in took})
     return artifact
 
@@ -76,12 +77,50 @@ def select_around(
     check_points(target)
     plan: Plan[Any, Any] = Plan(model, own)
     for each in target.around.get("before select", ()):
-        each(plan)
+        run_step(target, "before select", each, plan)
     selection = run()
     for each in target.around.get("after select", ()):
-        each(plan)
+        run_step(target, "after select", each, plan)
     ended("select", target, plan)
     return selection
+
+
+def run_step(
+    target: Target[Any, Any],
+    point: str,
+    each: Callable[[Plan[Any, Any]], None],
+    plan: Plan[Any, Any],
+) -> None:
+    """Let a step of the target's own see ``plan``; what it leaves is checked, and told by its name.
+
+    Raises UsageError E653 if the graph, its interface, the Program or the memory is broken then.
+    """
+    model, interface = plan.model, _interface(plan.model)
+    what = f"the step {getattr(each, '__name__', 'step')} {point} of target {target.name!r}"
+    try:
+        each(plan)
+    except Exception as error:
+        blame(error, each, what)
+        raise
+    why = ""
+    if plan.model is not model:
+        why = "it puts another model into the plan, which only its own later phases would see"
+    elif _interface(model) != interface:
+        why = "it changes the names, types or shapes of inputs or outputs"
+    else:
+        try:
+            for phase in ("select", "schedule", "allocate"):
+                verify_phase(phase, target, plan)
+        except SmeltError as error:
+            why = f"{error.code} {error.what}"
+    if why:
+        raise UsageError(
+            "E653", f"{what} leaves a broken plan", why=why, fix="mend the step, or leave it out"
+        )
+
+
+def _interface(model: ir.Model) -> list[str]:
+    return [repr((v.name, v.dtype, v.shape)) for v in (*model.graph.inputs, *model.graph.outputs)]
 
 
 def check_points(target: Target[Any, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import ErrorList, SmeltError, Unsupported, UsageError
@@ -14,6 +15,7 @@ from smelt.ir.dims import binding_advice, unnamed_dims
 from smelt.ir.partition import is_constant_node
 from smelt.program.legality import and_more, no_element_type, no_kernel
 from smelt.targets.base import Target
+from smelt.targets.blaming import blaming
 from smelt.targets.support import support
 
 NO_BOUNDS: Mapping[str, Bounds] = {}
@@ -79,11 +81,14 @@ def _beyond(
 
 
 def _not_accepted(target: Target[Any, Any], node: ir.Node) -> str:
-    answer = True if target.accepts is None else target.accepts(node)
-    if answer is None:
+    if target.accepts is None:
+        return ""
+    with blaming(target, "accepts"):
+        answer = target.accepts(node)
+    if not isinstance(answer, bool | np.bool_ | str):
         raise UsageError(
             "E649",
-            f"`accepts` of target {target.name!r} returned None",
+            f"`accepts` of target {target.name!r} returned {repr(answer)[:40]}",
             at=f"node {node.name!r} ({node.op_type})",
             fix="return True, or False, or the reason why not as text",
         )

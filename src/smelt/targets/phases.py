@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, SupportsFloat
 
 import onnx_ir as ir
 
+from smelt.errors import UsageError
 from smelt.ir import scope
 from smelt.ir.absent import refuse_absent
 from smelt.ir.bounds import told_bounds
@@ -16,6 +19,7 @@ from smelt.ir.partition import Part, partition
 from smelt.spans import span
 from smelt.targets.backend import emit_selected, rules_of, select_around
 from smelt.targets.base import Artifact, Target
+from smelt.targets.blaming import blaming
 from smelt.targets.legality import refusal
 from smelt.targets.parts import compose
 from smelt.targets.selection import select
@@ -44,7 +48,8 @@ def run_phases(
         with span("partition", target=target.name) as told:
             bounds = told_bounds(model.graph)
             refused = {node: refusal(target, node, bounds) for node in model.graph}
-            parts = partition(model.graph, lambda node: not refused[node], target.cost)
+            price = None if target.cost is None else partial(_price, target)
+            parts = partition(model.graph, lambda node: not refused[node], price)
             told.note(parts=len(parts))
     if fallback is None or all(part.taken for part in parts):
         artifact = emit_selected(model, target, own)
@@ -54,6 +59,21 @@ def run_phases(
         artifact.report["elsewhere"] = left
     artifact.report.setdefault("select", selection.to_json())
     return artifact
+
+
+def _price(target: Target[Any, Any], nodes: Sequence[ir.Node]) -> float:
+    """What ``cost`` of the target says of a region; UsageError E649 for what is no number."""
+    assert target.cost is not None
+    with blaming(target, "cost"):
+        price = target.cost(nodes)
+    if not isinstance(price, SupportsFloat) or math.isnan(price):
+        raise UsageError(
+            "E649",
+            f"`cost` of target {target.name!r} returned {repr(price)[:40]}",
+            at=f"a region of {len(nodes)} nodes from {nodes[0].name!r} on",
+            fix="return a number: above 0, the region goes to the fallback",
+        )
+    return float(price)
 
 
 def elsewhere(parts: Sequence[Part], refused: Mapping[ir.Node, str]) -> list[dict[str, Any]]:

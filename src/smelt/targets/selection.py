@@ -16,9 +16,12 @@ from typing import Any
 
 import onnx_ir as ir
 
-from smelt.errors import InternalError
+from smelt.errors import InternalError, did_you_mean
 from smelt.ir.constants import Constants
 from smelt.ir.index import NodeIndex
+from smelt.ir.opset import domains
+from smelt.ir.pattern import can_occur
+from smelt.ir.pattern import operators as operators_in
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Match, Rule, RuleSet
 from smelt.ir.shapes import ShapeInference
@@ -55,6 +58,8 @@ def select(model: ir.Model, rules: Sequence[Rule]) -> Selection:
     done = Selection()
     if not rules:
         return done
+    for rule in rules:
+        _warn_of_unknown(rule)
     shapes = ShapeInference(model)
     shapes.infer_model()
     rewriter = Rewriter(model, shapes, Constants())
@@ -62,13 +67,33 @@ def select(model: ir.Model, rules: Sequence[Rule]) -> Selection:
     _run(rewriter, _by_benefit(rules), done.stats)
     done.shadowed += _shadowed(candidates, rules, done.stats)
     for rule, node, others in done.shadowed:
-        if all(other.size < rule.size for other in others):
+        if all(other.size < rule.size or other.pattern == rule.pattern for other in others):
             warnings.warn(
                 f"the rule {rule.name} never fired: it matches at {node!r}, but {_taken_by(others)}"
                 " (a higher benefit lets it go first)",
                 stacklevel=2,
             )
     return done
+
+
+class _Known:
+    """Holds every operator but those of ONNX's domain that no version of ONNX has."""
+
+    def __contains__(self, key: object) -> bool:
+        domain, name = key if isinstance(key, tuple) else ("", "")
+        return domain != "" or "" in domains().get(name, ())
+
+
+def _warn_of_unknown(rule: Rule) -> None:
+    """Warn of a rule that can match in no model, for an operator in it that ONNX never had."""
+    if not can_occur(rule.pattern, _Known()):
+        wrong = sorted(key[1] for key in operators_in(rule.pattern) if key not in _Known())
+        near = did_you_mean(wrong[0], domains(), "")
+        warnings.warn(
+            f"the rule {rule.name} can never fire: ONNX has no operator {wrong[0]!r}"
+            + (f"; {near}" if near else ""),
+            stacklevel=3,
+        )
 
 
 def benefit(rule: Rule) -> int:

@@ -1,0 +1,137 @@
+"""What goes wrong in a function of a target is told as a mistake of that target.
+
+It would else look like one of smelt, and the place would be that of whatever stumbled over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import PurePosixPath
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import UsageError
+from smelt.extensions import OWN, blame
+from smelt.ir.bounds import Bounds, told_bounds
+from smelt.runtime.feed import feed
+from smelt.runtime.interface import Interface, Value, interface_of
+from smelt.runtime.run_bounds import sizes_of
+from smelt.targets.base import Artifact, Runner, Target
+from smelt.targets.settling import is_ready
+
+
+@contextmanager
+def blaming(target: Target[Any, Any], what: str, function: object = None) -> Iterator[None]:
+    """Tell an error of Python that ``function``, else the target's ``what``, raises as E653."""
+    try:
+        yield
+    except Exception as error:
+        named = getattr(target, what, None) if function is None else function
+        blame(error, named, f"`{what}` of target {target.name!r}")
+        raise
+
+
+def is_own(target: Target[Any, Any]) -> bool:
+    """True for a target of smelt itself."""
+    return bool(str(getattr(target.emit, "__module__", "")).partition(".")[0] == OWN)
+
+
+def check_artifact(target: Target[Any, Any], artifact: object) -> Artifact:
+    """What ``emit`` returned; raises UsageError E649 if no folder can hold it."""
+    if not isinstance(artifact, Artifact):
+        raise UsageError(
+            "E649",
+            f"`emit` of target {target.name!r} returned no Artifact",
+            why=f"it returned {repr(artifact)[:60]}",
+            fix="return Artifact(name, plan.model, files, plan)",
+        )
+    artifact.target = target.name
+    wrong = []
+    for name in artifact.files:
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or "\\" in name or not path.parts:
+            wrong.append(f"the file name {name!r} leaves the output folder")
+    if isinstance(artifact.files, dict):
+        wrong += [
+            f"the file {name!r} holds no bytes: {repr(data)[:40]}"
+            for name, data in artifact.files.items()
+            if not isinstance(data, bytes | bytearray | memoryview)
+        ]
+    if wrong:
+        raise UsageError(
+            "E649",
+            f"`emit` of target {target.name!r} returned an Artifact that cannot be kept",
+            at=wrong,
+            fix="name files by relative paths, and give them bytes",
+        )
+    return artifact
+
+
+class CheckedRunner:
+    """A runner of another package: what goes in fits the model, and so must what comes out."""
+
+    def __init__(self, target: Target[Any, Any], model: ir.Model, run: Runner) -> None:
+        self._target, self._run = target, run
+        self._interface = interface_of(model)
+        self._bounds: Mapping[str, Bounds] = told_bounds(model.graph)
+
+    def __call__(self, *inputs: Value) -> Sequence[Value]:
+        feed(self._interface, inputs)
+        if self._bounds:
+            sizes_of(self._interface, [np.asarray(value) for value in inputs], self._bounds)
+        with blaming(self._target, "load", self._run):
+            results = self._run(*inputs)
+        if isinstance(results, np.ndarray) or not isinstance(results, Sequence):
+            raise self._wrong(f"it returned {repr(results)[:60]}, no tuple with a value an output")
+        self._check(self._interface, results)
+        return results
+
+    def ready(self, timeout: float | None) -> bool:
+        """That of the runner."""
+        return is_ready(self._run, timeout)
+
+    def _check(self, interface: Interface, results: Sequence[Value]) -> None:
+        if len(results) != len(interface.outputs):
+            raise self._wrong(f"{len(results)} results for {len(interface.outputs)} outputs")
+        for port, value in zip(interface.outputs, results, strict=True):
+            if port.kind != "tensor" or port.dtype is None or not isinstance(value, np.ndarray):
+                continue
+            fits = port.dtype == ir.DataType.STRING or value.dtype == port.dtype.numpy()
+            if port.shape is not None:
+                fits &= len(port.shape) == value.ndim
+                sizes = zip(port.shape, value.shape, strict=False)
+                fits &= all(not isinstance(dim, int) or dim == size for dim, size in sizes)
+            if not fits:
+                given = f"{value.dtype}[{','.join(map(str, value.shape))}]"
+                raise self._wrong(f"output {port.name!r} is {port}, and it returned {given}")
+
+    def _wrong(self, why: str) -> UsageError:
+        return UsageError(
+            "E653",
+            f"what target {self._target.name!r} makes does not run as its model",
+            why=why,
+            fix="return one array an output, of its type and shape",
+        )
+
+
+def checked_load(target: Target[Any, Any], artifact: Artifact) -> Callable[[], Runner] | None:
+    """``artifact.load``, of which runs are checked; ours check their own."""
+    load, model = artifact.load, artifact.model
+    if load is None or is_own(target):
+        return load
+
+    def opened() -> Runner:
+        with blaming(target, "load", load):
+            run = load()
+        if not callable(run):
+            raise UsageError(
+                "E649",
+                f"`load` of target {target.name!r} returned {repr(run)[:40]}",
+                fix="return a function of one array an input, which returns one an output",
+            )
+        return CheckedRunner(target, model, run)
+
+    return opened

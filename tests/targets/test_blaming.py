@@ -1,0 +1,171 @@
+"""A mistake in a function of a target is told as one of that target, with file and line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+import smelt
+from smelt.errors import SmeltError
+from smelt.ir import text
+from smelt.ir.pattern import op, var
+from smelt.ir.rule import rule
+from smelt.operators.declare import Operator, Result
+from smelt.runtime.runner import open_runner
+from smelt.targets.base import Artifact, Limits, Plan, Target
+
+MODEL = "g (float[N,3] x) => (float[N,3] y) { a = Neg(x) b = Relu(a) y = Tanh(b) }"
+X = np.ones((2, 3), np.float32)
+
+
+def emit(plan: Plan[Any, Any]) -> Artifact:
+    return Artifact("mine", plan.model, {"a": b""}, plan, {}, lambda: open_runner(plan.model))
+
+
+def running(run: Callable[..., Any]) -> dict[str, Any]:
+    load = lambda: run  # noqa: E731
+    return {"emit": lambda plan: Artifact("mine", plan.model, {"a": b""}, plan, {}, load)}
+
+
+TARGET = Target(
+    name="mine",
+    summary="",
+    emit=emit,
+    limits=Limits(operators=frozenset({("", "Neg"), ("", "Relu")})),
+    fallback="host",
+)
+
+
+def slip(*given: object) -> Any:
+    raise LookupError("no such register")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"accepts": slip},
+        {"cost": slip},
+        {"select": slip},
+        {"schedule": slip},
+        {"allocate": slip},
+        {"emit": slip},
+        {"around": {"before select": (slip,)}},
+        {"around": {"after emit": (slip,)}},
+        {"select": (rule(op("Relu", var("x")))(slip),)},
+        {"emit": lambda plan: Artifact("mine", plan.model, {}, plan, {}, slip)},
+        running(slip),
+    ],
+)
+def test_an_error_of_python_names_target_and_line(changed: dict[str, Any]) -> None:
+    with pytest.raises(SmeltError, match="no such register") as caught:
+        smelt.compile(text.parse(MODEL), target=replace(TARGET, **changed))(X)
+    assert caught.value.code == "E653"
+    assert "test_blaming.py" in caught.value.at[0]
+    assert "slip" in str(caught.value) or "mine" in str(caught.value)
+
+
+@pytest.mark.parametrize("price", [float("nan"), None, "cheap"])
+def test_a_cost_is_a_number(price: Any) -> None:
+    with pytest.raises(SmeltError, match="`cost` of target 'mine' returned"):
+        smelt.compile(text.parse(MODEL), target=replace(TARGET, cost=lambda nodes: price))
+
+
+@pytest.mark.parametrize("price", [-3, float("-inf"), np.float32(0)])
+def test_a_cost_of_nothing_or_less_is_taken(price: Any) -> None:
+    artifact = smelt.compile(text.parse(MODEL), target=replace(TARGET, cost=lambda nodes: price))
+    assert artifact.plan.facts["nodes on mine"] == 2
+
+
+@pytest.mark.parametrize("files", [{"../a": b""}, {"/a": b""}, {"a": "text"}])
+def test_what_no_folder_can_hold_is_refused(files: Any) -> None:
+    wrong = replace(TARGET, emit=lambda plan: Artifact("mine", plan.model, files, plan))
+    with pytest.raises(SmeltError, match="cannot be kept"):
+        smelt.compile(text.parse(MODEL), target=wrong)
+
+
+@pytest.mark.parametrize(
+    ("results", "why"),
+    [
+        ((), "0 results for 1 outputs"),
+        (X, "no tuple"),
+        ((X.astype(np.float64),), "float64"),
+        ((X[:, :2],), r"float32\[2,2\]"),
+    ],
+)
+def test_what_a_run_returns_fits_the_model(results: Any, why: str) -> None:
+    artifact = smelt.compile(
+        text.parse(MODEL), target=replace(TARGET, **running(lambda x: results))
+    )
+    with pytest.raises(SmeltError, match=why) as caught:
+        artifact(X)
+    assert caught.value.code == "E653"
+
+
+def test_what_a_run_is_given_fits_the_model_and_its_bounds() -> None:
+    whole = replace(TARGET, limits=Limits(dynamic_dims=False, bounded_dims=True), fallback=None)
+    artifact = smelt.compile(text.parse(MODEL), target=whole, dims={"N": (1, 4)})
+    np.testing.assert_array_equal(artifact(X)[0], np.zeros((2, 3), np.float32))
+    for wrong, code in (
+        (X[:, :2], "E632"),
+        (X.astype(np.int32), "E632"),
+        (np.ones((5, 3)), "E632"),
+    ):
+        with pytest.raises(SmeltError) as caught:
+            artifact(wrong)
+        assert caught.value.code == code
+    with pytest.raises(SmeltError, match="N=5 is not from 1 to 4"):
+        artifact(np.ones((5, 3), np.float32))
+
+
+def drop(plan: Plan[Any, Any]) -> None:
+    plan.model.graph.remove(next(n for n in plan.model.graph if n.op_type == "Relu"))
+
+
+def retype(plan: Plan[Any, Any]) -> None:
+    plan.model.graph.outputs[0].dtype = ir.DataType.FLOAT16
+
+
+def forget_outputs(plan: Plan[Any, Any]) -> None:
+    plan.model.graph.outputs.clear()
+
+
+def exchange(plan: Plan[Any, Any]) -> None:
+    plan.model = plan.model.clone()
+
+
+@pytest.mark.parametrize("point", ["before select", "after select", "before schedule"])
+@pytest.mark.parametrize("step", [drop, retype, forget_outputs, exchange])
+def test_a_step_that_breaks_the_graph_is_named(point: str, step: Any) -> None:
+    whole = replace(TARGET, limits=Limits(), around={point: (step,)})
+    with pytest.raises(SmeltError, match=f"the step {step.__name__} {point} of target 'mine'"):
+        smelt.compile(text.parse(MODEL), target=whole)
+
+
+ACT = Operator(
+    domain="blamed",
+    name="Act",
+    inputs=("x",),
+    outputs=("y",),
+    infer=lambda inputs, attributes: (Result(inputs[0].dtype, inputs[0].shape),),  # type: ignore[union-attr]
+    reference=lambda inputs, attributes: (np.maximum(inputs[0], 0),),  # type: ignore[call-overload]
+)
+
+
+@pytest.mark.parametrize(
+    ("build", "why"),
+    [
+        (lambda m, b: 5, "neither values nor a Miss"),
+        (lambda m, b: b.op("Act", m["x"], m["x"], domain="blamed"), r"takes \(x\)"),
+        (lambda m, b: b.op("Act", domain="blamed"), r"takes \(x\)"),
+        (lambda m, b: b.op("Act", m["x"], domain="blamed", beta=1), "no attribute 'beta'"),
+    ],
+)
+def test_a_rule_builds_what_is_declared(build: Any, why: str) -> None:
+    wrong = replace(TARGET, operators=(ACT,), select=(rule(op("Relu", var("x")))(build),))
+    with pytest.raises(SmeltError, match=why):
+        smelt.compile(text.parse(MODEL), target=wrong)
