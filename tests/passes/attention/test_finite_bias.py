@@ -48,6 +48,9 @@ FUSED = {
         "bool[5,7] m, bool[N,1,5,7] n"), "Where Where Add Max"),
     "a mask, at least the lowest float": (graph(
         "b = Where(m, c, low) a = Add(s, b) w = Max(a, low)", "bool[N,1,5,7] m"), "Where"),
+    "positions by a network, as in Swin V2": (graph(
+        "f = Sigmoid(m) b = Mul(f, e) w = Add(s, b)", "float[3,5,7] m", "float e = {16}"),
+        "Sigmoid Mul Unsqueeze"),
     "a table, then a mask": (graph(
         "t = Gather<axis=1>(d, i) a = Add(s, t) e = Where(m, c, low) w = Add(a, e)",
         "int64[5,7] i, bool[N,1,5,7] m", TABLE).replace(

@@ -24,6 +24,9 @@ def graph(body: str, *, inputs: str = "", constants: str = "", heads: str = "3")
 FUSED = {
     "a factor": (graph(SCORES + "a = Mul(s, c) " + END.format("a")), "Transpose Attention"),
     "a divisor": (graph(SCORES + "a = Div(s, c) " + END.format("a")), "Transpose Attention"),
+    "a factor of each head": (graph(
+        SCORES + "a = Mul(s, e) w = Add(a, m) " + END.format("w"),
+        constants="float[3,1,1] e = {2,0.5,-1}, " + tensor("m", (5, 7))), "Transpose Mul Attention"),
     "no scale": (graph(SCORES + END.format("s")), "Transpose Attention"),
     "a mask": (graph(
         SCORES + "a = Mul(s, c) w = Where(m, a, low) " + END.format("w"),
@@ -283,6 +286,8 @@ KEPT = {
         SCORES + "a = Mul(s, e) " + END.format("a"), constants="float e = {-0.5}"),
     "a divisor of 0": graph(
         SCORES + "a = Div(s, e) " + END.format("a"), constants="float e = {0.0}"),
+    "scales of each query": graph(
+        SCORES + "a = Mul(s, e) " + END.format("a"), constants=tensor("e", (3, 5, 1))),
     "a vector of scales": graph(
         SCORES + "a = Mul(s, e) " + END.format("a"), constants=tensor("e", (7,))),
     "weights that are an output": graph(SCORES + END.format("s")).replace(

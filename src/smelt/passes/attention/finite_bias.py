@@ -7,6 +7,8 @@ constants that a bias is chosen from, if that is how it is made; else all number
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import onnx_ir as ir
 
@@ -23,10 +25,16 @@ _COMPUTED = ("Where", "Add", "Sub", "Mul", "Div", "Neg", "Cast", "ConstantOfShap
 RAISED = 1 - 2**-22
 """A factor that makes the lowest float another one and leaves infinities."""
 
+_Range = tuple[np.float32, np.float32]
+
+_SQUASHED: Mapping[str, _Range] = {
+    "Sigmoid": (np.float32(0), np.float32(1)),
+    "Tanh": (np.float32(-1), np.float32(1)),
+}
+"""Between which numbers the results of operators lie."""
+
 DEEP = 16
 """Operators between a bias and the constants that it is made of; models have about five."""
-
-_Range = tuple[np.float32, np.float32]
 
 
 def finite_bias(bias: ir.Value, m: Match, b: Builder, clamped: bool) -> ir.Value | None:
@@ -105,11 +113,13 @@ def _bounds(value: ir.Value | None, m: Match, depth: int) -> _Range | None:
         if array.dtype != np.float32 or not array.size or not np.isfinite(array).all():
             return None
         return array.min(), array.max()
-    node = producer_of(value, *_COMPUTED, *_MOVES)
+    node = producer_of(value, *_COMPUTED, *_SQUASHED, *_MOVES)
     if node is None or value is None or value.dtype != ir.DataType.FLOAT or depth == DEEP:
         return None
     if node.op_type == "Cast":
         return _bounds_of_type(node.inputs[0])
+    if node.op_type in _SQUASHED:
+        return _SQUASHED[node.op_type]
     if node.op_type == "ConstantOfShape":
         filled = node.attributes.get("value")
         number = np.float32(0) if filled is None else filled.as_tensor().numpy()[0]

@@ -25,15 +25,15 @@ told by what it holds, however it was made. The attribute ``softcap`` caps score
 ``Mul(Tanh(scores / c), c)`` does.
 
 Needs    (1) opset 23; (2) float32, or float16 without a mask; (3) a Softmax over the keys;
-         (4) equal batches and heads; (5) a positive scale; (6) no size that may be 0 where none of
-         the inputs is; (7) a mask that broadcasts to the scores, with ``low`` at most -1e30, beside
-         which every score vanishes, or what is added: one or two values, of finite constants,
-         integers and truth that are chosen, moved, added and multiplied, of which the lowest floats
-         are raised a little, or any value that all heads have in common; (8) for the attribute, a
-         causal mask of float32 without offset, window or padding, as long as it is wide; (9) keys
-         and values that are copied alike, each head next to its copies; (10) no mask and no bias
-         beside a cap: ONNX Runtime up to 1.26 adds them before it caps, so that hidden keys may be
-         seen.
+         (4) equal batches and heads; (5) a positive scale, or a number for each head; (6) no size
+         that may be 0 where none of the inputs is; (7) a mask that broadcasts to the scores, with
+         ``low`` at most -1e30, beside which every score vanishes, or what is added: one or two
+         values, of finite constants, integers and truth that are chosen, moved, added and
+         multiplied, of which the lowest floats are raised a little, or any value that all heads
+         have in common; (8) for the attribute, a causal mask of float32 without offset, window or
+         padding, as long as it is wide; (9) keys and values that are copied alike, each head next
+         to its copies; (10) no mask and no bias beside a cap: ONNX Runtime up to 1.26 adds them
+         before it caps, so that hidden keys may be seen.
 Keeps    (1) choices of -inf that may hide a row, for runtimes differ in what they make of it: a
          constant or a triangle must tell that each row has a key; (2) scores and weights that
          something else reads. What hides a score is added to it: a hidden key whose score is NaN or
@@ -42,6 +42,7 @@ Keeps    (1) choices of -inf that may hide a row, for runtimes differ in what th
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 
 from smelt.ir import opset
@@ -105,7 +106,8 @@ def attention(m: Match, b: Builder) -> Replacement:
         return Miss("scores are not capped by one positive number")
     if cap and any(m.get(name) is not None for name in ("mask", "hidden", "bias")):  # needs 10
         return Miss("scores are capped before a mask, which older runtimes cap, too")
-    scale = _scale(m)
+    by_head = _factor_by_head(m)
+    scale = _scale(m) if by_head is None else 1.0
     if scale is not None and any(m.get(name) is not None for name in LATE):
         scale = _scale(m, LATE, scale)
     if scale is not None and cap:
@@ -118,6 +120,7 @@ def attention(m: Match, b: Builder) -> Replacement:
     if m.opset < OPSET:  # needs 1
         return Miss(f"Attention begins with opset {OPSET}", opset=OPSET)
     k = b.op("Transpose", keys, perm=[0, 1, 3, 2])
+    q = q if by_head is None else b.op("Mul", q, by_head)
     attributes = [ir.AttrFloat32("scale", scale)]
     if cap:
         attributes.append(ir.AttrFloat32("softcap", float(cap)))
@@ -131,6 +134,17 @@ def _fit(q: ir.Value, keys: ir.Value, v: ir.Value) -> bool:
     if any(shape is None or len(shape) != 4 for shape in shapes):
         return False
     return all(same_dim(q.shape[i], s[i]) for s in shapes[1:] for i in (0, 1) if s and q.shape)
+
+
+def _factor_by_head(m: Match) -> ir.Value | None:
+    """The factor of the scores, if it has a number for each head, as in Swin V2."""
+    factor = m.get("factor")
+    array = m.array(factor, None) if factor is not None else None
+    if array is None or factor is None or array.size == 1 or not 3 <= array.ndim <= 4:
+        return None
+    heads = m["q"].shape[1] if m["q"].shape is not None else None
+    fits = array.shape[-3:] == (heads, 1, 1) and array.size == heads
+    return factor if fits and bool(np.isfinite(array).all()) else None
 
 
 def _scale(
