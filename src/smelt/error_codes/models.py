@@ -161,8 +161,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E341": ErrorCode(
         "an unreadable checkpoint",
-        "The file is damaged, or of a format that smelt does not read: safetensors, npz and the "
-        "folders of orbax.",
+        "The file is damaged, an index names files that are not there, or the format is none that "
+        "smelt reads: safetensors, npz and the folders of orbax.",
         "smelt convert pkg.mod:fn --input 'f32[B,8]' --weights weights.safetensors -o fn.onnx",
     ),
     "E342": ErrorCode(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,9 @@ from smelt.frontends.onnx.mapped import map_file
 
 LONGEST_HEADER = 100_000_000
 """Bytes of a header at most, as the library has it."""
+
+SHOWN = 5
+"""How many names an error lists."""
 
 DTYPES: Mapping[str, np.dtype] = {
     name: np.dtype(dtype)
@@ -46,7 +49,10 @@ DTYPES: Mapping[str, np.dtype] = {
 
 def shards(path: Path) -> list[Path]:
     """The files of the checkpoint at ``path``: itself, those that an index names, or those of a
-    folder; none if it is no such checkpoint."""
+    folder; none if it is no such checkpoint.
+
+    Raises InvalidModel E341 for an index that is damaged or names files that are not there.
+    """
     if path.is_dir():
         return sorted(path.glob("*.safetensors"))
     if path.name.endswith(".index.json"):
@@ -57,8 +63,22 @@ def shards(path: Path) -> list[Path]:
                 raise ValueError("it names files beyond its folder")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _damaged(path, str(error)) from error
+        _check_there(path, names)
         return [path.parent / name for name in names]
     return [path] if path.suffix == ".safetensors" else []
+
+
+def _check_there(index: Path, names: Sequence[str]) -> None:
+    missing = [name for name in names if not (index.parent / name).is_file()]
+    if missing:
+        more = f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
+        raise InvalidModel(
+            "E341",
+            f"cannot read {index.name!r}",
+            why=f"{len(missing)} of the {len(names)} files that it names are not beside it: "
+            f"{', '.join(missing[:SHOWN])}{more}",
+            fix="put all files of the checkpoint into the folder of the index",
+        )
 
 
 def open_safetensors(path: Path) -> dict[str, ir.TensorProtocol]:
