@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import tempfile
+import weakref
 from pathlib import Path
 
 import ml_dtypes
@@ -15,6 +16,11 @@ from smelt.ir.chunks import array_chunks
 from smelt.ir.spill import note_held, spilled
 
 LARGE = np.arange(600_000, dtype=np.float32).reshape(600, 1000)
+
+
+@pytest.fixture(autouse=True)
+def no_room_in_memory(monkeypatch):
+    monkeypatch.setattr(spill, "IN_MEMORY", 0)
 
 
 def open_files() -> int:
@@ -52,6 +58,18 @@ def test_small_arrays_and_views_of_what_is_held_stay():
     assert spilled(mapped) is mapped
     texts = np.array(["a"] * (1 << 20), dtype=object)
     assert spilled(texts) is texts
+
+
+def test_as_much_as_there_is_room_for_stays_in_memory(monkeypatch):
+    monkeypatch.setattr(spill, "_in_memory", weakref.WeakValueDictionary())
+    monkeypatch.setattr(spill, "IN_MEMORY", 2 * LARGE.nbytes)
+    first, second, third = (LARGE * number for number in (2, 3, 4))
+    assert spilled(first) is first
+    assert spilled(first) is first
+    assert spilled(second.T).base is second
+    assert spilled(third) is not third
+    del first
+    assert spilled(third) is third
 
 
 def test_the_file_goes_with_the_last_array():

@@ -1,8 +1,9 @@
 """Large constants that a rewrite computes wait for the end of a compile in a file, not in memory.
 
 A model may hold more weights than there is memory: those that it came with stay in their mapped
-file. A weight that a pass transposes or scales goes to a temporary file, which is mapped, too. It
-has no name, so it goes with the last array that reads it.
+file. Weights that passes transpose or scale stay in memory as long as all of them together are
+small; the others go to a temporary file, which is mapped, too. It has no name, so it goes with the
+last array that reads it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ import numpy as np
 from smelt.ir.chunks import array_chunks
 
 SPILLED = 1 << 20
-"""Bytes from which a constant is moved to a file."""
+"""Bytes from which a constant may be moved to a file."""
+
+IN_MEMORY = 1 << 26
+"""Bytes of large constants that stay in memory, in all of this process: to write and map them takes
+longer than to compute them."""
 
 SEGMENT = 1 << 28
 """Bytes of one file; an array that is larger gets its own. Each costs a file descriptor."""
@@ -29,6 +34,7 @@ ALIGNMENT = 64
 
 _lock = threading.Lock()
 _current: weakref.ref[_Segment] | None = None
+_in_memory: weakref.WeakValueDictionary[int, np.ndarray] = weakref.WeakValueDictionary()
 _held: weakref.WeakValueDictionary[int, np.ndarray] = weakref.WeakValueDictionary()
 
 
@@ -40,18 +46,22 @@ def note_held(array: np.ndarray) -> None:
 
 
 def spilled(array: np.ndarray) -> np.ndarray:
-    """``array``, or the same numbers in a mapped file if they are many and in memory of their own.
+    """``array``, or the same numbers in a mapped file if there is no room for them in memory.
 
     Views of constants that a model holds, and of mapped files, stay as they are; so does all
     where no file can be had.
     """
-    if array.nbytes < SPILLED or array.dtype.hasobject or not _is_new(_root(array)):
+    root = _root(array)
+    if array.nbytes < SPILLED or array.dtype.hasobject or not _is_new(root):
         return array
-    try:
-        with _lock:
+    with _lock:
+        if sum(other.nbytes for other in _in_memory.values()) + root.nbytes <= IN_MEMORY:
+            _in_memory[id(root)] = _held[id(root)] = root
+            return array
+        try:
             return _segment_for(array.nbytes).add(array)
-    except OSError:
-        return array
+        except OSError:
+            return array
 
 
 def _root(array: np.ndarray) -> np.ndarray:
