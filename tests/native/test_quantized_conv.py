@@ -139,6 +139,10 @@ CASES = {
     "depthwise": Case(6, (9, 9), 6, (3, 3), group=6, pads=(1, 1, 1, 1)),
     "depthwise, stride": Case(5, (15, 14), 5, (3, 3), x="int8", group=5, strides=(2, 2)),
     "depthwise, two filters": Case(4, (9, 33), 8, (5, 3), group=4, pads=(2, 1, 2, 1)),
+    "depthwise, extreme": Case(4, (7, 40), 4, (3, 3), group=4, pads=(1, 1, 1, 1), extreme=True),
+    "depthwise, five columns": Case(3, (8, 9), 3, (1, 5), x="int8", group=3, pads=(0, 2, 0, 2)),
+    "depthwise, uint8 weights": Case(3, (8, 40), 3, (3, 3), w="uint8", group=3, strides=(2, 2)),
+    "depthwise, bands": Case(2, (70, 45), 2, (3, 3), group=2, pads=(1, 1, 1, 1), batch=2),
     "depthwise, dilated": Case(3, (20, 20), 3, (3, 3), group=3, dilations=(2, 2), strides=(1, 3)),
 }
 

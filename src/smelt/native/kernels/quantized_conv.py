@@ -28,15 +28,12 @@ from smelt.native.kernels.quantized.operands import (
     zero_text,
 )
 from smelt.native.kernels.quantized.plane import Band, band_of, emit_copy
-from smelt.native.kernels.quantized.quads import MOST_ROWS, widen
+from smelt.native.kernels.quantized.quads import LEAD, MOST_ROWS, widen
 from smelt.native.kernels.quantized.tables import int_table
 from smelt.native.kernels.quantized.tile import ROWS, VECTORS, convolution_tile
 from smelt.native.types import C_TYPES
 from smelt.program.run_sizes import is_empty
 from smelt.program.storage import Needs
-
-LEAD = 32
-"""Bytes before the plane, which tiles read from one byte before it on."""
 
 
 def _refuse(instance: Instance) -> str | None:
@@ -140,7 +137,7 @@ def quantized_conv(cx: KernelContext) -> None:
     if is_empty(cx.output_shape()):
         return
     if _is_depthwise(cx, window, weights):
-        depthwise.emit(cx, window, weights, zero_text(cx))
+        depthwise.emit(cx, window, weights, int(zero_text(cx)))
         return
     group, filters, channels, _ = weights.shape
     layout = Layout.of(window, weights)

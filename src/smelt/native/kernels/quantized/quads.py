@@ -56,6 +56,9 @@ static IF_CALLED inline pairs every_second(const unsigned char *p)
 """``SECONDS`` are every second byte after ``p``, as 16 bits, of as many quads as a vector has sums.
 ``ADD_QUADS`` is for functions that are declared ``WITH_QUADS`` and called if ``HAS_QUADS``."""
 
+LEAD = 32
+"""Bytes before a plane, of which kernels read the last."""
+
 MOST_ROWS = 8
 """Rows of a tile at most."""
 
