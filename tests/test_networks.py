@@ -121,6 +121,14 @@ def test_arrays_that_are_not_contiguous() -> None:
     np.testing.assert_allclose(found, x.T @ y[::2, ::-2], rtol=1e-5)
 
 
+@pytest.mark.parametrize("shapes", [((0, 3), (3,)), ((2, 0), (0,)), ((0, 0), (0,))])
+def test_half_floats_of_size_0(shapes: tuple[tuple[int, ...], ...]) -> None:
+    arrays = [np.ones(shape, np.float16) for shape in shapes]
+    (got,) = smelt.compile_einsum("ab,b->a", shapes, "float16")(*arrays)
+    assert got.dtype == np.float16
+    np.testing.assert_array_equal(got, np.zeros(shapes[0][:1]))
+
+
 def test_symbolic_sizes() -> None:
     artifact = smelt.compile_einsum("nab,nbc->nac", [("N", 2, "K"), ("N", "K", 3)])
     for count in (0, 1, 5):

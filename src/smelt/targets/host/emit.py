@@ -74,10 +74,10 @@ class Binder:
         operands = [f"v{slot}" if slot >= 0 else "None" for slot in instruction.inputs]
         operands += [f"v{slot}" for slot in instruction.outputs]
         workspace = self.plan.assignment.scratch[step]
-        if workspace is not None:
-            for i, array in enumerate(arrays_in(self._bytes(workspace), work)):
-                self.names[f"s{step}_{i}"] = array
-                operands.append(f"s{step}_{i}")
+        memory = np.empty(0, np.uint8) if workspace is None else self._bytes(workspace)
+        for i, array in enumerate(arrays_in(memory, work)):  # empty ones need no memory
+            self.names[f"s{step}_{i}"] = array
+            operands.append(f"s{step}_{i}")
         self.names[f"k{step}"] = work.run
         self.lines.append(f"k{step}({', '.join(operands)})")
 
