@@ -8,6 +8,7 @@ from rewrites import check_rewrite, check_same_numbers, check_unchanged
 
 import smelt
 from smelt import optimize
+from smelt.compiler import optimize_model
 from smelt.ir import text
 from smelt.passes.attention.fuse_attention_cache import fuse_attention_cache
 from smelt.passes.base import EXACT
@@ -93,3 +94,13 @@ KEPT = {
 @pytest.mark.parametrize("source", KEPT.values(), ids=KEPT)
 def test_keeps(source: str) -> None:
     check_unchanged(fuse_attention_cache, source)
+
+
+@pytest.mark.parametrize("rewrites", [1, 2, 3])
+def test_stops_within_a_step_when_it_is_told_to(rewrites: int) -> None:
+    """As bisection asks, which looks for the edit at fault."""
+    source = text.parse(STEP, 23)
+    model = source.clone()
+    optimize_model(model, pipeline="fuse-attention-cache", rewrites=rewrites)
+    check_same_numbers(source, model, EXACT, modes=("normal",))
+    assert ("Concat" in [node.op_type for node in model.graph]) == (rewrites < 3)

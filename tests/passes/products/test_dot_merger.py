@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from convolutions import tensor
-from rewrites import check_operators, check_unchanged
+from rewrites import check_operators, check_same_numbers, check_unchanged
 
 from smelt.compiler import optimize_model
 from smelt.ir import text
@@ -103,3 +103,17 @@ def test_weights_are_put_together_when_they_are_read() -> None:
     (joined,) = {node.inputs[1].const_value for node in model.graph if node.op_type == "MatMul"}
     assert isinstance(joined, LazyConcat)
     np.testing.assert_array_equal(joined.numpy(), [[1, 2, 5, 6], [3, 4, 7, 8]])
+
+
+@pytest.mark.parametrize("rewrites", [0, 1, 2])
+def test_stops_within_a_group_when_it_is_told_to(rewrites: int) -> None:
+    """As bisection asks, which looks for the edit at fault."""
+    source = text.parse(
+        "g (float[N,2] x) => (float[N,2] y, float[N,2] z) <float[2,2] a = {1,2,3,4}, "
+        "float[2,2] b = {5,6,7,8}> { p = MatMul(x, a) q = MatMul(x, b) y = Relu(p) z = Neg(q) }",
+        17,
+    )
+    model = source.clone()
+    optimize_model(model, pipeline="dot-merger", rewrites=rewrites)
+    check_same_numbers(source, model, dot_merger.exactness)
+    assert ("Split" in [node.op_type for node in model.graph]) == (rewrites > 0)

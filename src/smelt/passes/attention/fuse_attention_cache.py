@@ -51,9 +51,11 @@ def fuse_attention_cache(
         inputs = [node.inputs[0], keys.new, values.new, bias, keys.past, values.past]
         fused = ir.Node("", "Attention", inputs, node.attributes.values(), num_outputs=3)
         y, present_keys, present_values = b.add(fused)
-        rewriter.replace(node, (y,))
-        rewriter.replace(keys.node, (present_keys,))
-        rewriter.replace(values.node, (present_values,))
+        made = ((node, y), (keys.node, present_keys), (values.node, present_values))
+        for replaced, value in made:
+            if rewriter.exhausted:  # the others still compute by themselves
+                break
+            rewriter.replace(replaced, (value,))
         stats.fired["past and present inside"] += 1
 
 
