@@ -32,6 +32,7 @@ Var = jex_core.Var
 DropVar = jex_core.DropVar
 ragged_dot_general: Callable[..., Any] = _ragged_dot_general_impl
 Primitive: Any = jex_core.Primitive
+_JAXPRS = (ClosedJaxpr, Jaxpr)
 _DEBUGGING = (debugging.DebugEffect, debugging.OrderedDebugEffect)
 user_context: Any = jax.make_user_context
 ShapedArray = jax.core.ShapedArray
@@ -165,9 +166,12 @@ def inner_jaxprs(equation: Equation) -> Iterator[ClosedJaxpr | Jaxpr]:
             yield equation.params["branches"][chosen]
         return
     for parameter in equation.params.values():
-        for item in parameter if isinstance(parameter, tuple | list) else (parameter,):
-            if isinstance(item, ClosedJaxpr | Jaxpr):
-                yield item
+        if isinstance(parameter, _JAXPRS):
+            yield parameter
+        elif isinstance(parameter, (tuple, list)):
+            for item in parameter:
+                if isinstance(item, _JAXPRS):
+                    yield item
 
 
 def has_effects(equation: Equation) -> bool:
