@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from smelt.errors import Unsupported, UsageError
+from smelt.errors import SmeltError, Unsupported, UsageError
 from smelt.frontends.jax import trace
 from smelt.frontends.jax.plugins.layers import layer_norm
 
@@ -163,3 +163,19 @@ def test_an_error_in_smelt_itself_is_not_the_users(monkeypatch):
     monkeypatch.setattr(layer_norm, "is_usual_epsilon", None)
     with pytest.raises(TypeError, match="not callable"):
         trace(norm, "f32[3,4]")
+
+
+def test_where_sizes_are_open_a_number_is_the_way_out():
+    def fn(x):
+        return jnp.arange(1.0, x.shape[0])
+
+    error = failure(fn, "f32[N,M]")
+    assert "give M or N as a number" in error.fix
+    assert "as a number" not in failure(raising, "f32[2,4]").fix
+
+
+def test_an_associative_scan_that_was_imported_by_name_says_how_to_call_it():
+    scan = jax.lax.associative_scan
+    with pytest.raises(SmeltError, match="E112") as caught:
+        trace(lambda x: scan(jnp.add, x), "f32[N]")
+    assert "jax.lax.associative_scan" in caught.value.fix

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.experimental import sparse
 from jax.interpreters import mlir
 
 from smelt.errors import SmeltError
@@ -99,3 +100,12 @@ def test_a_strict_trace_leaves_nothing_out():
 def test_a_check_that_fails_while_tracing_raises():
     with pytest.raises(SmeltError, match="of a wrong size"):
         trace(lambda x: eqx.error_if(x, x.shape[0] == 3, "of a wrong size"), "f32[3]")
+
+
+def test_sparse_matrices(check):
+    def fn(values, rows, x):
+        places = jnp.stack((rows % 4, rows % 3), -1)
+        matrix = sparse.BCOO((values, places), shape=(4, 3))
+        return matrix @ x, matrix.T.todense(), (2 * matrix).sum(0).todense()
+
+    check(fn, "f32[E]", "i32[E]", "f32[3,N]", sizes=({"E": 1, "N": 2}, {"E": 6, "N": 5}))

@@ -64,6 +64,12 @@ USERS: dict[LibraryFunction, Callable[[], Fn]] = {
     library_functions.SHUFFLE: lambda: lambda x: jax.random.permutation(KEY, x),
     library_functions.ASSOCIATIVE_SCAN: lambda: lambda x: jax.lax.associative_scan(jnp.add, x),
     library_functions.TOEPLITZ: lambda: lambda x: jax.scipy.linalg.toeplitz(x[0, 0]),
+    library_functions.DCT_INTERLEAVE: lambda: lambda x: jax.scipy.fft.dct(x[0, :2]),
+    library_functions.DCT_DEINTERLEAVE: lambda: lambda x: jax.scipy.fft.idct(x[0, :2]),
+    library_functions.PIVOTS_TO_PERMUTATION: lambda: (
+        lambda x: jax.scipy.linalg.lu_solve(jax.scipy.linalg.lu_factor(x[0, :2, :2]), x[1, 0, :2])
+    ),
+    library_functions.SOLVE: lambda: lambda x: jnp.linalg.solve(x[0, :2, :2], x[1, 0, :2]),
     library_functions.JAX_ATTENTION: lambda: _attention,
     library_functions.EQUINOX_ERROR_IF: lambda: _checked,
     library_functions.EQUINOX_ERROR_IF_JIT: lambda: _checked,

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from smelt.errors import SmeltError, UsageError
-from smelt.frontends.jax import failures
+from smelt.frontends.jax import compat, failures
+from smelt.frontends.jax.symbols import symbols_in
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,14 @@ class Arguments:
         except (SmeltError, MemoryError):
             raise
         except Exception as error:
-            raise failures.explain(error, self.parameters, self.mismatch) from error
+            sizes = open_sizes(values)
+            raise failures.explain(error, self.parameters, self.mismatch, sizes) from error
+
+
+def open_sizes(values: Sequence[Any]) -> list[str]:
+    """The symbols in the shapes of ``values``, sorted."""
+    dims = (dim for leaf in compat.leaves(values) for dim in getattr(leaf, "shape", ()))
+    return sorted({name for dim in dims for name in symbols_in(dim)})
 
 
 def bind(

@@ -15,11 +15,7 @@ import numpy as np
 from jax import export
 from jax._src import debugging, literals
 from jax._src.export.shape_poly import _DimExpr
-from jax._src.lax.lax import (
-    _ragged_dot_general_impl,
-    _sort_le_comparator,
-    _sort_lt_comparator,
-)
+from jax._src.lax.lax import _ragged_dot_general_impl, _sort_le_comparator, _sort_lt_comparator
 from jax.extend import core as jex_core
 from jax.extend.core import primitives
 from jax.interpreters import ad, batching, mlir
@@ -60,6 +56,10 @@ CONCRETE = "jax._src.core:concrete_or_error"
 FFT_SIZES = "jax._src.numpy.fft:map"
 SQUEEZE = "jax._src.numpy.lax_numpy:_squeeze"
 SHUFFLE = "jax._src.random.core:_shuffle"
+SOLVE = "jax._src.lax.linalg:_solve"
+PIVOTS_TO_PERMUTATION = "jax._src.lax.linalg:lu_pivots_to_permutation"
+DCT_INTERLEAVE = "jax._src.scipy.fft:_dct_interleave"
+DCT_DEINTERLEAVE = "jax._src.scipy.fft:_dct_deinterleave"
 TOEPLITZ = "jax._src.scipy.linalg:_toeplitz"
 
 sorts_before: Callable[..., Any] = _sort_lt_comparator

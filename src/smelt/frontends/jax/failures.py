@@ -41,14 +41,20 @@ AS_NUMBER = (
 )
 """What to do where Python needs a size that is not known before the model runs."""
 
+_SCANNED = (
+    "call it as jax.lax.associative_scan, by that whole name, which the model computes at any size;"
+    " or give that dim as a number"
+)
 _NEEDS_NUMBER = re.compile(
     r"_DimExpr|[Ss]ymbolic (dimension|number|shape)|shape polymorphism|non-constant size"
 )
 """What the messages of Python, NumPy and JAX call a symbolic size."""
 
 
-def explain(error: Exception, parameters: Sequence[str], mismatch: str) -> SmeltError:
-    """What to raise for ``error``, which the traced function raised.
+def explain(
+    error: Exception, parameters: Sequence[str], mismatch: str, sizes: Sequence[str]
+) -> SmeltError:
+    """What to raise for ``error``, which the traced function raised for symbolic ``sizes``.
 
     ``mismatch`` says why its signature does not take the arguments, or nothing: then a TypeError
     is E109. A symbolic size that JAX cannot compare, or that Python needs as a number, is E112,
@@ -73,9 +79,18 @@ def explain(error: Exception, parameters: Sequence[str], mismatch: str) -> Smelt
             "a symbolic size is used as a number",
             at=raised_at(error),
             why=_first_line(error),
-            fix=AS_NUMBER,
+            fix=_SCANNED if "associative scan" in str(error) else AS_NUMBER,
         )
-    return _raised(error, parameters)
+    return _raised(error, parameters, sizes)
+
+
+def _if_open(sizes: Sequence[str]) -> str:
+    """What to do about an error of which it is not known whether symbolic ``sizes`` are to blame;
+    nothing if there are none."""
+    if not sizes:
+        return ""
+    named = " or ".join(sizes)
+    return f"if it works for arrays, what fails is an open size: give {named} as a number"
 
 
 def _undecided(error: Exception) -> Unsupported | None:
@@ -99,13 +114,14 @@ def _undecided(error: Exception) -> Unsupported | None:
     return None
 
 
-def _raised(error: Exception, parameters: Sequence[str]) -> UsageError:
+def _raised(error: Exception, parameters: Sequence[str], sizes: Sequence[str]) -> UsageError:
     """E113 for all else, with what to do about it where that is known."""
     kind = type(error).__name__
     link = _LINK.search(str(error))
     advice = [
         ADVICE.get(kind, ""),
         which_is_greater(str(error)),
+        _if_open(sizes),
         f"see {link.group().rstrip('.')}" if link else "",
     ]
     return UsageError(

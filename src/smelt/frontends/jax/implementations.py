@@ -9,6 +9,7 @@ Python have no equations: their primitives stay, and are refused as having no lo
 from __future__ import annotations
 
 import functools
+import sys
 from typing import Any
 
 from smelt.frontends.jax import compat, frames, registry
@@ -19,6 +20,9 @@ from smelt.frontends.stablehlo.exported import evaluated
 EXPORTED = "call_exported"
 """The primitive that runs what ``jax.export`` gave."""
 
+SPARSE = "jax.experimental.sparse."
+"""Where JAX has primitives that code of its own computes, in the module that begins their names."""
+
 
 def inlined(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
     """``closed`` with what is implemented by JAX code as the equations of that code."""
@@ -26,17 +30,25 @@ def inlined(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
 
 
 def _is_implemented(equation: compat.Equation) -> bool:
-    """True if its primitive has no lowering, but an implementation that is not of JAX itself; or
-    if it calls an exported function, whose program can be read."""
+    """True if its primitive has no lowering, but an implementation that is not of JAX itself, or
+    of its sparse arrays; or if it calls an exported function, whose program can be read."""
     primitive = equation.primitive
     if primitive.name == EXPORTED:
         return True
     if primitive.name in REFUSED or registry.find(primitive.name) is not None:
         return False
-    function = frames.without_partials(primitive.impl)
+    function = frames.without_partials(_implementation(primitive))
     function = getattr(function, "__func__", function)
     module = getattr(function, "__module__", None) or ""
-    return module.partition(".")[0] not in ("jax", "jaxlib", "")
+    is_of_jax = module.partition(".")[0] in ("jax", "jaxlib", "")
+    return module.startswith(SPARSE) or not is_of_jax
+
+
+def _implementation(primitive: Any) -> Any:
+    """What computes ``primitive``. Of some, JAX runs the lowering of the function of this name."""
+    name = str(primitive.name)
+    module = sys.modules.get(SPARSE + name.partition("_")[0])
+    return getattr(module, f"_{name}_impl", primitive.impl)
 
 
 def _apply(equation: compat.Equation, values: list[Any], run: Run) -> list[Any]:
@@ -44,7 +56,7 @@ def _apply(equation: compat.Equation, values: list[Any], run: Run) -> list[Any]:
         # Programs may compute with 64 bits inside, as those do that draw random numbers.
         with compat.x64(True):
             return evaluated(equation.params["exported"], values)
-    implementation = functools.partial(equation.primitive.impl, **equation.params)
+    implementation = functools.partial(_implementation(equation.primitive), **equation.params)
     structs = tuple(compat.struct_of(atom.aval) for atom in equation.invars)
     try:
         traced, _ = compat.make_jaxpr(implementation, structs)

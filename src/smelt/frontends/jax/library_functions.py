@@ -40,6 +40,12 @@ SQUEEZE = LibraryFunction(compat.SQUEEZE, ("a", "axis"))
 SHUFFLE = LibraryFunction(compat.SHUFFLE, ("key", "x", "axis"))
 ASSOCIATIVE_SCAN = LibraryFunction("jax.lax:associative_scan", ("fn", "elems", "reverse", "axis"))
 TOEPLITZ = LibraryFunction(compat.TOEPLITZ, ("c", "r"))
+DCT_INTERLEAVE = LibraryFunction(compat.DCT_INTERLEAVE, ("x", "axis"))
+DCT_DEINTERLEAVE = LibraryFunction(compat.DCT_DEINTERLEAVE, ("x", "axis"))
+PIVOTS_TO_PERMUTATION = LibraryFunction(
+    compat.PIVOTS_TO_PERMUTATION, ("pivots", "permutation_size")
+)
+SOLVE = LibraryFunction(compat.SOLVE, ("a", "b"))
 JAX_ATTENTION = LibraryFunction(
     "jax.nn:dot_product_attention",
     (
@@ -89,6 +95,7 @@ EQUINOX_ATTENTION = LibraryFunction(
 ALL = (
     *(PLACE_OF, SCAN_LENGTH, JAX_ATTENTION),
     *(SEARCH_SORTED, DIAG_INDICES, DIAG_INDICES_INSIDE, CONVOLVE, TOEPLITZ),
+    *(DCT_INTERLEAVE, DCT_DEINTERLEAVE, PIVOTS_TO_PERMUTATION, SOLVE),
     *(CONCRETE, FFT_SIZES, RFFTFREQ, SQUEEZE, SHUFFLE, ASSOCIATIVE_SCAN),
     *(FLAX_PARAMETER, NNX_LAYER_NORM, NNX_GROUP_NORM, NNX_NORMALIZE),
     *(LINEN_LAYER_NORM, LINEN_GROUP_NORM, LINEN_NORMALIZE),

@@ -80,7 +80,8 @@ def _concrete(original: Function) -> Function:
     """Of a symbolic size that has to be an int, the size, as of windows and permutations."""
 
     def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
-        return val if force is int and is_symbolic(val) else original(force, val, context)
+        is_size = force in (int, operator.index) and is_symbolic(val)
+        return val if is_size else original(force, val, context)
 
     return concrete_or_error
 

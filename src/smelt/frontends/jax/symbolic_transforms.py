@@ -1,0 +1,80 @@
+"""Cosine transforms and row swaps of LU of symbolic sizes, which JAX writes for numbers.
+
+Where all sizes are numbers, JAX's own code is traced.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from smelt.frontends.jax.compat import is_symbolic
+from smelt.frontends.jax.library_functions import (
+    DCT_DEINTERLEAVE,
+    DCT_INTERLEAVE,
+    PIVOTS_TO_PERMUTATION,
+)
+from smelt.frontends.jax.patches import Patch, register
+from smelt.frontends.jax.replacement import Function
+
+
+def _interleave(original: Function) -> Function:
+    """The elements at even places, then those at odd places from the end."""
+
+    def interleave(x: Any, axis: int) -> Any:
+        size = x.shape[axis]
+        if not is_symbolic(size):
+            return original(x, axis)
+        places = jnp.arange(size)
+        after = 2 * (size - 1 - places) + 1
+        return _taken(x, jnp.where(2 * places < size, 2 * places, after), axis)
+
+    return interleave
+
+
+def _deinterleave(original: Function) -> Function:
+    def deinterleave(x: Any, axis: int) -> Any:
+        size = x.shape[axis]
+        if not is_symbolic(size):
+            return original(x, axis)
+        places = jnp.arange(size)
+        after = size - 1 - places // 2
+        return _taken(x, jnp.where(places % 2 == 0, places // 2, after), axis)
+
+    return deinterleave
+
+
+def _taken(x: Any, places: Any, axis: int) -> Any:
+    return jnp.take(x, places, axis, mode="clip")
+
+
+def _permutation(original: Function) -> Function:
+    """By one swap of rows after the other, in each matrix of a batch."""
+
+    def permutation(pivots: Any, permutation_size: Any) -> Any:
+        if not is_symbolic(permutation_size):
+            return original(pivots, permutation_size)
+
+        def swap(i: Any, rows: Any) -> Any:
+            there = lax.dynamic_slice_in_dim(pivots, i, 1, -1)
+            here = jnp.full_like(there, i)
+            pair = jnp.concatenate((here, there), -1)
+            swapped = jnp.take_along_axis(rows, pair[..., ::-1], -1)
+            return jnp.put_along_axis(rows, pair, swapped, -1, inplace=False)
+
+        rows = jnp.arange(permutation_size, dtype=np.int32)
+        rows = jnp.broadcast_to(rows, (*pivots.shape[:-1], permutation_size))
+        return lax.fori_loop(0, pivots.shape[-1], swap, rows)
+
+    return permutation
+
+
+for _function, _stand_in in (
+    (DCT_INTERLEAVE, _interleave),
+    (DCT_DEINTERLEAVE, _deinterleave),
+    (PIVOTS_TO_PERMUTATION, _permutation),
+):
+    register(Patch(_function.target, _stand_in, parameters=_function.parameters))
