@@ -20,6 +20,11 @@ COLUMNS = (
     "bs = Constant<value=float[2] {0.5,0.25}>() bz = Constant<value=K[2] {1,0}>() "
     "f = Constant<value=float[2] {1,-3}>() "
 )
+ATTENDED = (
+    f"f = Constant<value=float[24] {{{', '.join(f'{i / 16 - 1:.4f}' for i in range(24))}}}>() "
+    "s = Constant<value_float=0.025>() t = Constant<value_float=0.002>() "
+    "z = Constant<value=uint8 {120}>() u = Constant<value=int8 {3}>() "
+)
 SHARE = "r = Constant<value_float=0.00390625>() o = Constant<value=K {LOW}>() "
 
 OF_BYTES = {
@@ -95,6 +100,8 @@ OF_BYTES = {
     ),
 }
 OTHERS = {
+    "QAttention": f"(uint8[2,3,8] x, int8[8,24] w) => (float[2,3,8] y) {{ {ATTENDED} y = {M}.QAttention<num_heads=2>(x, w, f, s, t, , z, u) }}",
+    "QAttention with a past": f"(uint8[2,3,8] x, uint8[8,24] w, float[2,2,2,4,4] past) => (float[2,3,8] y) {{ {ATTENDED} v = Constant<value=uint8 {{100}}>() y, n = {M}.QAttention<num_heads=2, unidirectional=1>(x, w, f, s, t, , z, v, past) }}",
     "MatMulInteger16": f"(int16[4,3] x, int16[3,2] w) => (int32[4,2] y) {{ y = {M}.MatMulInteger16(x, w) }}",
     "QuantizeLinear": f"(float[4,3] x) => (uint16[4,3] y) {{ s = Constant<value_float=0.00013>() z = Constant<value=uint16 {{3000}}>() y = {M}.QuantizeLinear(x, s, z) }}",
     "QuantizeLinear of columns": f"(float[4,3] x, float[3] s, int16[3] z) => (int16[4,3] y) {{ y = {M}.QuantizeLinear<axis=-1>(x, s, z) }}",

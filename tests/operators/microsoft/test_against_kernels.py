@@ -45,6 +45,22 @@ CASES = {
     "MatMulNBits": f"(float[3,32] a, uint8[5,2,8] w, float[10] s) => (float[3,5] y) {{ y = {M}.MatMulNBits<K=32, N=5, bits=4, block_size=16>(a, w, s) }}",
     "MatMulNBits with zeros": f"(float[2,3,40] a, uint8[5,3,8] w, float[15] s, uint8[5,2] z) => (float[2,3,5] y) {{ y = {M}.MatMulNBits<K=40, N=5, bits=4, block_size=16>(a, w, s, z) }}",
     "MatMulNBits of bytes": f"(float[3,32] a, uint8[5,2,16] w, float[10] s, uint8[10] z) => (float[3,5] y) {{ y = {M}.MatMulNBits<K=32, N=5, bits=8, block_size=16>(a, w, s, z) }}",
+    "FusedConv": f'(float[2,4,9,7] x, float[6,2,3,3] w, float[6] b, float[2,6,5,4] z) => (float[2,6,5,4] y) {{ y = {M}.FusedConv<activation="Relu", group=2, kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,2]>(x, w, b, z) }}',
+    "FusedConv of no sum": f'(float[1,3,8] x, float[4,3,2] w) => (float[1,4,6] y) {{ y = {M}.FusedConv<activation="LeakyRelu", activation_params=[0.3], dilations=[2]>(x, w) }}',
+    "FusedConv between bounds": f'(float[1,3,8,8] x, float[4,3,3,3] w) => (float[1,4,8,8] y) {{ y = {M}.FusedConv<activation="Clip", activation_params=[-0.5, 0.75], auto_pad="SAME_UPPER">(x, w) }}',
+    "FusedGemm": f'(float[3,4] a, float[5,4] b, float[5] c) => (float[3,5] y) {{ y = {M}.FusedGemm<activation="LeakyRelu", activation_alpha=0.2, alpha=0.5, beta=2.0, transB=1>(a, b, c) }}',
+    "FusedGemm without a bias": f'(float[4,3] a, float[4,5] b) => (float[3,5] y) {{ y = {M}.FusedGemm<activation="Tanh", transA=1>(a, b) }}',
+    "Attention": f"(float[2,3,8] x, float[8,24] w, float[24] b) => (float[2,3,8] y) {{ y = {M}.Attention<num_heads=2>(x, w, b) }}",
+    "Attention of lengths": f"(float[2,3,8] x, float[8,24] w, float[24] b, int32[2] lengths) => (float[2,3,8] y) {{ y = {M}.Attention<num_heads=2>(x, w, b, lengths) }}",
+    "Attention masked": f"(float[2,3,8] x, float[8,24] w, float[24] b, int32[2,3] m) => (float[2,3,8] y) {{ y = {M}.Attention<num_heads=2, scale=0.2>(x, w, b, m) }}",
+    "Attention masked by rows": f"(float[2,3,8] x, float[8,24] w, float[24] b, int32[2,3,3] m) => (float[2,3,8] y) {{ y = {M}.Attention<num_heads=4>(x, w, b, m) }}",
+    "Attention with a past": f"(float[2,3,8] x, float[8,24] w, float[24] b, int32[2,7] m, float[2,2,2,4,4] l) => (float[2,3,8] y, float[2,2,2,7,4] n) {{ y, n = {M}.Attention<num_heads=2, unidirectional=1>(x, w, b, m, l) }}",
+    "Attention of sizes": f"(float[2,3,8] x, float[8,20] w, float[20] b, float[2,2,3,3] c) => (float[2,3,12] y) {{ y = {M}.Attention<num_heads=2, qkv_hidden_sizes=[4, 4, 12]>(x, w, b, , , c) }}",
+    "EmbedLayerNormalization": f"(int32[2,3] i, int32[2,3] k, float[7,8] w, float[5,8] q, float[2,8] s, float[8] g, float[8] b, int32[2,3] m) => (float[2,3,8] y, int32[2] n, float[2,3,8] t) {{ y, n, t = {M}.EmbedLayerNormalization(i, k, w, q, s, g, b, m) }}",
+    "EmbedLayerNormalization of words": f"(int32[2,3] i, float[7,8] w, float[5,8] q, float[8] g, float[8] b, int32[2,3] j) => (float[2,3,8] y, int32[2] n) {{ y, n = {M}.EmbedLayerNormalization<epsilon=1e-5>(i, , w, q, , g, b, , j) }}",
+    "QEmbedLayerNormalization": f"(int32[2,3] i, int32[2,3] k, uint8[7,8] w, uint8[5,8] q, uint8[2,8] s, uint8[8] g, uint8[8] b, float e, uint8 z) => (float[2,3,8] y, int32[2] n) {{ y, n = {M}.QEmbedLayerNormalization(i, k, w, q, s, g, b, , e, e, e, e, e, z, z, z, z, z) }}",
+    "MatMulBnb4": f"(float[2,3,32] a, uint8[80] w, float[10] s) => (float[2,3,5] y) {{ y = {M}.MatMulBnb4<K=32, N=5, block_size=16, quant_type=1>(a, w, s) }}",
+    "MatMulBnb4 of FP4": f"(float[3,33] a, uint8[83] w, float[11] s) => (float[3,5] y) {{ y = {M}.MatMulBnb4<K=33, N=5, block_size=16, quant_type=0>(a, w, s) }}",
 }
 WITHOUT_BODY = {"MultiHeadAttention biased", "MultiHeadAttention masked"}
 """Forms that are run and inferred, and not spelled by ONNX operators."""
@@ -65,7 +81,7 @@ def _inputs(model: ir.Model) -> list[np.ndarray]:
         elif arrays[place].dtype.kind != "f":
             limit = 9 if value.name == "p" else 2
             arrays[place] = (np.arange(arrays[place].size) % limit).reshape(arrays[place].shape)
-            arrays[place] = arrays[place].astype(value.dtype.numpy())
+            arrays[place] = arrays[place].astype(value.dtype.numpy()) + (value.name == "lengths")
     return arrays
 
 

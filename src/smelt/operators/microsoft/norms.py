@@ -47,9 +47,9 @@ def _body(
     total = total if bias is None else b.op("Add", total, bias)
     epsilon = attributes["epsilon"]
     assert isinstance(epsilon, int | float)
-    mean = _mean(b, total)
+    mean = mean_of_rows(b, total)
     centre = b.op("Sub", total, mean) if centred else total
-    spread = _mean(b, b.op("Mul", centre, centre))
+    spread = mean_of_rows(b, b.op("Mul", centre, centre))
     root = b.op("Sqrt", b.op("Add", spread, b.const_like(epsilon, total)))
     scale = b.op("Div", b.const_like(1, total), root)
     result = b.op("Mul", b.op("Mul", centre, scale), gamma)
@@ -59,7 +59,8 @@ def _body(
     return result, *statistics, total
 
 
-def _mean(b: Builder, x: ir.Value) -> ir.Value:
+def mean_of_rows(b: Builder, x: ir.Value) -> ir.Value:
+    """Means along the last axis, which is kept."""
     if b.model.opset_imports.get("", 1) >= 18:
         return b.op("ReduceMean", x, b.const_i64([-1]))
     return b.op("ReduceMean", x, axes=[-1])

@@ -23,9 +23,10 @@ def by_reference(operator: Operator) -> Callable[[Call], Step]:
 
         def run(*arrays: Array | None) -> None:
             results = operator.reference(arrays[:given], attributes)
-            for target, result in zip(arrays[given:], results, strict=True):
-                assert target is not None
-                np.copyto(target, result)
+            # A node may leave out the last results of its operator, and others that are optional.
+            for target, result in zip(arrays[given:], results, strict=False):
+                if target is not None:
+                    np.copyto(target, result)
 
         return Step(run)
 

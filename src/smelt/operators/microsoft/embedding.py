@@ -1,0 +1,163 @@
+"""``EmbedLayerNormalization``, also of bytes: the sum of a model's embeddings, and its norm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.operators.declare import Attributes, Computed, Given, Result
+from smelt.operators.microsoft.declared import Values, first, floats, given, ints, operator
+from smelt.operators.microsoft.norms import mean_of_rows
+from smelt.operators.microsoft.quantized import dequantized
+
+INT32 = ir.DataType.INT32
+EPSILON = float(np.float32(1e-12))
+
+
+def _infer(inputs: Values, table: ir.Value | None, dtype: ir.DataType | None) -> list[Result]:
+    """B,S,H twice, and one number a sequence."""
+    ids = first(inputs)
+    if ids.shape is None or table is None or table.shape is None:
+        return [Result(dtype, None), Result(INT32, None), Result(dtype, None)]
+    whole = ir.Shape([*ids.shape.dims, table.shape[-1]])
+    return [Result(dtype, whole), Result(INT32, ir.Shape(ids.shape.dims[:1])), Result(dtype, whole)]
+
+
+def _embedded(
+    ids: np.ndarray,
+    kinds: np.ndarray | None,
+    tables: Sequence[np.ndarray | None],
+    norm: Sequence[np.ndarray],
+    mask: np.ndarray | None,
+    places: np.ndarray | None,
+    attributes: Attributes,
+) -> Computed:
+    words, positions, segments = tables
+    assert words is not None
+    assert positions is not None
+    total = words[ids] + positions[np.arange(ids.shape[1]) if places is None else places]
+    if kinds is not None and segments is not None:
+        total = total + segments[kinds]
+    centre = total - total.mean(-1, keepdims=True)
+    spread = (centre**2).mean(-1, keepdims=True)
+    result = centre / np.sqrt(spread + attributes["epsilon"]) * norm[0] + norm[1]
+    kept = np.zeros(len(ids)) if mask is None else (mask == 1).sum(-1)
+    return result.astype(total.dtype), kept.astype(np.int32), total
+
+
+def _embedded_body(
+    b: Builder,
+    ids: ir.Value,
+    kinds: ir.Value | None,
+    tables: Sequence[ir.Value | None],
+    norm: Sequence[ir.Value | None],
+    mask: ir.Value | None,
+    places: ir.Value | None,
+    attributes: Attributes,
+) -> tuple[ir.Value, ...]:
+    """As ``_embedded``, of nodes."""
+    words, positions, segments = tables
+    if places is None:
+        length = b.op("Gather", b.op("Shape", ids), b.const_i64(1), axis=0)
+        places = b.op("Range", b.const_i64(0), length, b.const_i64(1))
+    chosen = b.op("Gather", words, ids, axis=0), b.op("Gather", positions, places, axis=0)
+    total = b.op("Add", *chosen)
+    if kinds is not None and segments is not None:
+        total = b.op("Add", total, b.op("Gather", segments, kinds, axis=0))
+    epsilon = attributes["epsilon"]
+    assert isinstance(epsilon, int | float)
+    centre = b.op("Sub", total, mean_of_rows(b, total))
+    spread = mean_of_rows(b, b.op("Mul", centre, centre))
+    root = b.op("Sqrt", b.op("Add", spread, b.const_like(epsilon, total)))
+    result = b.op("Add", b.op("Mul", b.op("Div", centre, root), norm[0]), norm[1])
+    return result, _kept(b, ids if mask is None else mask, mask is not None), total
+
+
+def _kept(b: Builder, numbers: ir.Value, counted: bool) -> ir.Value:
+    """How many of each row are 1; 0 unless they are ``counted``."""
+    ones = b.op("Cast", b.op("Equal", numbers, b.const_like(1, numbers)), to=int(INT32))
+    chosen = ones if counted else b.op("Mul", ones, b.constant(np.int32(0)))
+    return b.op("ReduceSum", chosen, b.const_i64([1]), keepdims=0)
+
+
+def _plain(inputs: Given, attributes: Attributes) -> Computed:
+    ids, kinds, words, positions, segments, gamma, beta, mask, places = (*inputs, None, None)[:9]
+    assert ids is not None
+    assert gamma is not None
+    assert beta is not None
+    tables = words, positions, segments
+    return _embedded(ids, kinds, tables, (gamma, beta), mask, places, attributes)
+
+
+def _plain_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    ids, kinds, words, positions, segments, gamma, beta, mask, places = (*inputs, None, None)[:9]
+    assert ids is not None
+    tables = words, positions, segments
+    return _embedded_body(b, ids, kinds, tables, (gamma, beta), mask, places, attributes)
+
+
+def _infer_plain(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    table = given(inputs, 2)
+    return _infer(inputs, table, None if table is None else table.dtype)
+
+
+def _bytes(inputs: Given, attributes: Attributes) -> Computed:
+    ids, kinds, *tables = inputs[:7]
+    assert ids is not None
+    several = zip(tables, inputs[8:13], inputs[13:18], strict=True)
+    reals = [None if each[0] is None else dequantized(*each) for each in several]
+    *tables, gamma, beta = reals
+    assert gamma is not None
+    assert beta is not None
+    return _embedded(ids, kinds, tables, (gamma, beta), inputs[7], None, attributes)[:2]
+
+
+def _bytes_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    ids, kinds, *tables = inputs[:7]
+    assert ids is not None
+    several = zip(tables, inputs[8:13], inputs[13:18], strict=True)
+    reals = [None if each[0] is None else b.op("DequantizeLinear", *each) for each in several]
+    *floats_of, gamma, beta = reals
+    norm = gamma, beta
+    return _embedded_body(b, ids, kinds, floats_of, norm, inputs[7], None, attributes)[:2]
+
+
+def _infer_bytes(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    return _infer(inputs, given(inputs, 2), ir.DataType.FLOAT)[:2]
+
+
+_TABLES = ("word_embedding", "position_embedding", "segment_embedding", "gamma", "beta")
+_MAY_LACK = {"segment_embedding": "?"}
+OPERATORS = (
+    operator(
+        "EmbedLayerNormalization",
+        "the layer norm of a sum of the embeddings of words, positions and segments",
+        inputs=(
+            *("input_ids", "segment_ids?", "word_embedding", "position_embedding"),
+            *("segment_embedding?", "gamma", "beta", "mask?", "position_ids?"),
+        ),
+        outputs=("output", "mask_index?", "embedding_sum?"),
+        attributes=(*floats(epsilon=EPSILON), *ints(mask_index_type=0)),
+        infer=_infer_plain,
+        reference=_plain,
+        body=_plain_body,
+    ),
+    operator(
+        "QEmbedLayerNormalization",
+        "EmbedLayerNormalization of tables of bytes",
+        inputs=(
+            *("input_ids", "segment_ids?", "word_embedding_quant", "position_embedding_quant"),
+            *("segment_embedding?", "gamma_quant", "beta_quant", "mask?"),
+            *(f"{name}_scale{_MAY_LACK.get(name, '')}" for name in _TABLES),
+            *(f"{name}_zero_point{_MAY_LACK.get(name, '')}" for name in _TABLES),
+        ),
+        outputs=("layernorm_out", "mask_index_out"),
+        attributes=floats(epsilon=EPSILON),
+        infer=_infer_bytes,
+        reference=_bytes,
+        body=_bytes_body,
+    ),
+)

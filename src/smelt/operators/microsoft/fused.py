@@ -1,0 +1,169 @@
+"""``FusedConv`` and ``FusedGemm``: the operator of ONNX, then an activation that is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.shapes import Dim
+from smelt.operators.declare import Attribute, Attributes, Computed, Given, Result, int_of
+from smelt.operators.microsoft.declared import Values, first, floats, given, ints, operator
+from smelt.operators.microsoft.products import infer_product
+from smelt.operators.microsoft.windows import ATTRIBUTES, DILATIONS, KERNEL, windows_of
+
+_FLOATS, _STRING = ir.AttributeType.FLOATS, ir.AttributeType.STRING
+_NAMED = (Attribute("activation", _STRING),)
+
+PARAMETERS: Mapping[str, Mapping[str, float]] = {
+    "": {},
+    "Relu": {},
+    "Tanh": {},
+    "Sigmoid": {},
+    "LeakyRelu": {"alpha": 0.01},
+    "Clip": {"min": float(np.finfo(np.float32).min), "max": float(np.finfo(np.float32).max)},
+    "HardSigmoid": {"alpha": 0.2, "beta": 0.5},
+}
+"""Activations, and what an attribute says of each, in order, with its default."""
+
+COMPUTED: Mapping[str, Callable[..., np.ndarray]] = {
+    "": lambda x: x,
+    "Relu": lambda x: np.maximum(x, 0),
+    "Tanh": np.tanh,
+    "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "LeakyRelu": lambda x, alpha: np.where(x < 0, alpha * x, x),
+    "Clip": lambda x, **ends: np.clip(x, ends["min"], ends["max"]),
+    "HardSigmoid": lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1),
+}
+
+
+def _parameters(attributes: Attributes) -> tuple[str, dict[str, float]] | None:
+    """The activation and its parameters; None if it is none of the table."""
+    name = str(attributes["activation"] or "")
+    if name not in PARAMETERS:
+        return None
+    several = attributes.get("activation_params")
+    single = (attributes.get(f"activation_{each}") for each in ("alpha", "beta", "gamma"))
+    said = [*several] if isinstance(several, tuple | list) else [*single]
+    known = dict(PARAMETERS[name])
+    for parameter, value in zip(known, said, strict=False):
+        if isinstance(value, int | float):
+            known[parameter] = float(value)
+    return name, known
+
+
+def _activated(x: np.ndarray, attributes: Attributes) -> np.ndarray:
+    found = _parameters(attributes)
+    if found is None:
+        raise ValueError(f"the activation {attributes['activation']!r} is not covered")
+    return np.asarray(COMPUTED[found[0]](x, **found[1]))
+
+
+def _activation(b: Builder, x: ir.Value, attributes: Attributes) -> ir.Value:
+    """Of an activation of the table."""
+    found = _parameters(attributes)
+    assert found is not None
+    name = found[0]
+    said: dict[str, Any] = {**found[1]}
+    if name == "Clip":
+        return b.op("Clip", x, *(b.const_like(said[end], x) for end in ("min", "max")))
+    return b.op(name, x, **said) if name else x
+
+
+def _infer_conv(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    x, w = first(inputs), given(inputs, 1)
+    if x.shape is None or w is None or w.shape is None:
+        return (Result(x.dtype, None),)
+    kernel = [dim for dim in w.shape.dims[2:] if isinstance(dim, int)]
+    if len(kernel) < len(w.shape) - 2:
+        return (Result(x.dtype, None),)
+    spatial: list[Dim] = windows_of(attributes, kernel).result(x.shape.dims[2:])
+    return (Result(x.dtype, ir.Shape([x.shape[0], w.shape[0], *spatial])),)
+
+
+def _conv(inputs: Given, attributes: Attributes) -> Computed:
+    x, w, bias, more = (*inputs, None, None)[:4]
+    assert x is not None
+    assert w is not None
+    views = windows_of(attributes, w.shape[2:]).views(x, 0)
+    groups, inner = int_of(attributes, "group"), tuple(range(-(w.ndim - 2), 0))
+    parts = zip(np.split(views, groups, 1), np.split(w, groups), strict=True)
+    axes = ((1, *inner), (1, *range(2, w.ndim)))
+    total = np.concatenate([np.tensordot(part, filters, axes) for part, filters in parts], -1)
+    total = np.moveaxis(total if bias is None else total + bias, -1, 1)
+    total = total if more is None else total + more
+    return (_activated(total, attributes).astype(x.dtype),)
+
+
+def _conv_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
+    if _parameters(attributes) is None:
+        return None
+    own: dict[str, Any] = {k: v for k, v in attributes.items() if "activation" not in k}
+    total = b.op("Conv", *(given(inputs, place) for place in range(3)), **own)
+    more = given(inputs, 3)
+    total = total if more is None else b.op("Add", total, more)
+    return (_activation(b, total, attributes),)
+
+
+def _infer_gemm(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    return infer_product(inputs[:2], {**attributes, "transBatchA": 0, "transBatchB": 0})
+
+
+def _gemm(inputs: Given, attributes: Attributes) -> Computed:
+    a, b, c = (*inputs, None)[:3]
+    assert a is not None
+    assert b is not None
+    left, right = (a.T if attributes["transA"] else a), (b.T if attributes["transB"] else b)
+    alpha, beta = attributes["alpha"], attributes["beta"]
+    assert isinstance(alpha, int | float)
+    assert isinstance(beta, int | float)
+    total = np.asarray(alpha * (left @ right))
+    total = total if c is None else total + beta * c
+    return (_activated(total, attributes).astype(a.dtype),)
+
+
+def _gemm_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
+    if _parameters(attributes) is None:
+        return None
+    own: dict[str, Any] = {name: attributes[name] for name in ("alpha", "beta", "transA", "transB")}
+    total = b.op("Gemm", *(given(inputs, place) for place in range(3)), **own)
+    return (_activation(b, total, attributes),)
+
+
+OPERATORS = (
+    operator(
+        "FusedConv",
+        "Conv, a sum with what has its shape, and an activation",
+        inputs=("X", "W", "B?", "Z?"),
+        outputs=("Y",),
+        attributes=(
+            *ATTRIBUTES,
+            DILATIONS,
+            Attribute(KERNEL.name, KERNEL.type),
+            *ints(group=1),
+            *_NAMED,
+            Attribute("activation_params", _FLOATS),
+        ),
+        infer=_infer_conv,
+        reference=_conv,
+        body=_conv_body,
+    ),
+    operator(
+        "FusedGemm",
+        "Gemm and an activation",
+        inputs=("A", "B", "C?"),
+        outputs=("Y",),
+        attributes=(
+            *floats(alpha=1.0, beta=1.0),
+            *ints(transA=0, transB=0),
+            *_NAMED,
+            *floats(activation_alpha=None, activation_beta=None, activation_gamma=None),
+        ),
+        infer=_infer_gemm,
+        reference=_gemm,
+        body=_gemm_body,
+    ),
+)
