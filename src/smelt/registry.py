@@ -87,6 +87,12 @@ class Registry(Mapping[Key, Thing]):
         """Add what ``load`` returns when somebody asks; a UsageError is its answer for good."""
         self._put(key, _Entry(owner, load))
 
+    def add_error(self, key: Key, error: UsageError) -> None:
+        """Let ``error`` be the answer to whoever asks for ``key``, which is there."""
+        entry: _Entry[Thing] = _Entry(self._entries[key].owner, None)
+        entry.error = error
+        self._entries[key] = entry
+
     def _put(self, key: Key, entry: _Entry[Thing]) -> None:
         with self._lock:
             known = self._entries.get(key)

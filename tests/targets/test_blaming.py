@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -120,6 +120,26 @@ def test_what_a_run_is_given_fits_the_model_and_its_bounds() -> None:
         assert caught.value.code == code
     with pytest.raises(SmeltError, match="N=5 is not from 1 to 4"):
         artifact(np.ones((5, 3), np.float32))
+
+
+@pytest.mark.parametrize(("budget", "taken"), [(100, 2), (3, 0)])
+def test_accepts_and_cost_may_see_the_options(budget: int, taken: int) -> None:
+    @dataclass(frozen=True)
+    class Options:
+        budget: int = 0
+        dear: bool = False
+
+    seeing = replace(
+        TARGET,
+        options=Options,
+        accepts=lambda node, options: node.outputs[0].shape.numpy()[1] < options.budget,
+        cost=lambda nodes, options: options.dear,
+    )
+    sized = text.parse(MODEL.replace("[N", "[2"))
+    artifact = smelt.compile(sized, target=seeing, budget=budget)
+    assert artifact.plan.facts["nodes on mine"] == taken
+    artifact = smelt.compile(sized, target=seeing, budget=budget, dear=True)
+    assert artifact.plan.facts["nodes on mine"] == 0
 
 
 def drop(plan: Plan[Any, Any]) -> None:

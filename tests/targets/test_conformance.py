@@ -140,6 +140,17 @@ def test_a_name_taken_twice_is_an_error(third_party: Path) -> None:
         "smelt.targets.onnx:onnx",
         "listing_target:listing",
     ]
+    assert find_target("host").name == "host"
+    assert find_target("listing").name == "listing"
+
+
+def test_a_target_has_the_name_of_its_entry_point(third_party: Path) -> None:
+    (third_party / "listing_target-1.0.dist-info" / "entry_points.txt").write_text(
+        "[smelt.targets]\nanother = listing_target:listing\n"
+    )
+    with registry.TARGETS.refilled(), pytest.raises(UsageError, match="called 'listing'") as caught:
+        find_target("another")
+    assert caught.value.code == "E615"
 
 
 def test_an_unknown_target_is_answered_with_the_nearest() -> None:

@@ -47,7 +47,7 @@ def emit_selected(model: ir.Model, target: Target[Any, Any], own: Any) -> Artifa
             run()
         took[name] = perf_counter() - started
 
-    step("check limits", lambda: check_limits(model, target))
+    step("check limits", lambda: check_limits(model, target, own))
     for phase, run in (
         ("schedule", lambda: target.schedule(plan)),
         ("allocate", lambda: target.allocate(plan)),

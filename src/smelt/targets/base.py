@@ -245,6 +245,7 @@ class Target(Generic[Steps, Memory]):
     budget; a text is the reason why not. ``fallback``: the target that runs what this one does not
     take, so that it refuses no model for one node; none if it stands alone. ``cost``: what a region
     of nodes costs more here than on the fallback, its call included: above 0, it stays there.
+    Both may take the options of a compile as a second argument.
     ``around``: further steps on the plan by the point where they run, in order: ``before`` or
     ``after`` one of ``select``, ``schedule``, ``allocate`` and ``emit``, as in ``"after select"``.
     ``memories``: what it computes in, for ``program.staging`` and reports; one arena if empty.
@@ -273,9 +274,9 @@ class Target(Generic[Steps, Memory]):
     element_types: Callable[[str, str], frozenset[ir.DataType] | None] = lambda domain, op: None
     schedule: Callable[[Plan[Steps, Memory]], None] = lambda plan: None
     allocate: Callable[[Plan[Steps, Memory]], None] = lambda plan: None
-    accepts: Callable[[ir.Node], bool | str] | None = None
+    accepts: Callable[..., bool | str] | None = None
     fallback: str | None = None
-    cost: Callable[[Sequence[ir.Node]], float] | None = None
+    cost: Callable[..., float] | None = None
     around: Mapping[str, Sequence[Callable[[Plan[Steps, Memory]], None]]] = field(
         default_factory=dict
     )

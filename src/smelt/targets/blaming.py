@@ -16,6 +16,7 @@ import onnx_ir as ir
 from smelt.errors import UsageError
 from smelt.extensions import OWN, blame
 from smelt.ir.bounds import Bounds, told_bounds
+from smelt.operators.declaration import takes
 from smelt.runtime.feed import feed
 from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.runtime.run_bounds import sizes_of
@@ -32,6 +33,11 @@ def blaming(target: Target[Any, Any], what: str, function: object = None) -> Ite
         named = getattr(target, what, None) if function is None else function
         blame(error, named, f"`{what}` of target {target.name!r}")
         raise
+
+
+def asked(function: Callable[..., Any], given: object, own: object) -> Any:
+    """``function(given)``, or ``function(given, own)`` if it takes the options, too."""
+    return function(given) if takes(function, 1) else function(given, own)
 
 
 def is_own(target: Target[Any, Any]) -> bool:

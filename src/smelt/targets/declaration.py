@@ -37,6 +37,9 @@ PARAMETERS = {
 }
 """What each function of a target is called with."""
 
+ASKED = ("accepts", "cost")
+"""Functions that may take the options of a compile, too."""
+
 OPTIONAL = ("accepts", "cost", "computes")
 """Functions that a target may go without, as None."""
 
@@ -132,7 +135,7 @@ def _functions(target: Target[Any, Any]) -> Iterator[str]:
             continue
         if not callable(function):
             yield f"{name}: {_shown(function)} is no function"
-        elif not takes(function, len(parameters)):
+        elif not takes(function, len(parameters)) and not (name in ASKED and takes(function, 2)):
             yield f"{name}: it cannot be called with ({', '.join(parameters)})"
     if callable(target.select) and not takes(target.select, 1):
         yield "select: it cannot be called with (options)"

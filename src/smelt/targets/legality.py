@@ -15,15 +15,18 @@ from smelt.ir.dims import binding_advice, unnamed_dims
 from smelt.ir.partition import is_constant_node
 from smelt.program.legality import and_more, no_element_type, no_kernel
 from smelt.targets.base import Target
-from smelt.targets.blaming import blaming
+from smelt.targets.blaming import asked, blaming
 from smelt.targets.support import support
 
 NO_BOUNDS: Mapping[str, Bounds] = {}
 NOT_PRODUCED = "no selection rule and no decomposition produces it"
 
 
-def check_limits(model: ir.Model, target: Target) -> None:
-    """Raise an ErrorList of all that ``target`` cannot take: E201, E401 to E404."""
+def check_limits(model: ir.Model, target: Target, own: Any = None) -> None:
+    """Raise an ErrorList of all that ``target`` cannot take: E201, E401 to E404.
+
+    ``own`` are its options.
+    """
     loose = list(_dims(model, target))
     problems = [
         *_opset(model, target),
@@ -31,24 +34,27 @@ def check_limits(model: ir.Model, target: Target) -> None:
         *_ranks(model, target),
         *_operators(model, target, bool(loose)),
         *_dtypes(model, target),
-        *_unaccepted(model, target),
+        *_unaccepted(model, target, own),
     ]
     if problems:
         raise ErrorList(problems)
 
 
 def refusal(
-    target: Target[Any, Any], node: ir.Node, bounds: Mapping[str, Bounds] = NO_BOUNDS
+    target: Target[Any, Any],
+    node: ir.Node,
+    bounds: Mapping[str, Bounds] = NO_BOUNDS,
+    own: Any = None,
 ) -> str:
     """Why ``target`` does not take ``node`` with all its graphs, empty if it does.
 
-    ``bounds`` are those of the sizes that it would be told.
+    ``bounds`` are those of the sizes that it would be told, ``own`` its options.
     """
     for each in (node, *scope.nested_nodes(node)):
         values = [value for value in (*each.inputs, *each.outputs) if value is not None]
         why = (
             _beyond(target, each, values, bounds)
-            or (each is node and _not_accepted(target, each))
+            or (each is node and _not_accepted(target, each, own))
             or ""
         )
         if why:
@@ -80,11 +86,11 @@ def _beyond(
     return ""
 
 
-def _not_accepted(target: Target[Any, Any], node: ir.Node) -> str:
+def _not_accepted(target: Target[Any, Any], node: ir.Node, own: Any) -> str:
     if target.accepts is None:
         return ""
     with blaming(target, "accepts"):
-        answer = target.accepts(node)
+        answer = asked(target.accepts, node, own)
     if not isinstance(answer, bool | np.bool_ | str):
         raise UsageError(
             "E649",
@@ -95,13 +101,13 @@ def _not_accepted(target: Target[Any, Any], node: ir.Node) -> str:
     return answer if isinstance(answer, str) else "" if answer else "it does not accept this node"
 
 
-def _unaccepted(model: ir.Model, target: Target[Any, Any]) -> Iterator[SmeltError]:
+def _unaccepted(model: ir.Model, target: Target[Any, Any], own: Any) -> Iterator[SmeltError]:
     """What is within the limits, but not as it stands: one error for an operator and a reason."""
     found: dict[tuple[str, str, str], list[ir.Node]] = {}
     for node in model.graph if target.accepts is not None else ():
         if not _takes(target, node, False) or is_constant_node(node):
             continue
-        why = _not_accepted(target, node)
+        why = _not_accepted(target, node, own)
         if why:
             found.setdefault((node.domain, node.op_type, why), []).append(node)
     for (domain, op_type, why), nodes in found.items():

@@ -19,7 +19,7 @@ from smelt.ir.partition import Part, partition
 from smelt.spans import span
 from smelt.targets.backend import emit_selected, rules_of, select_around
 from smelt.targets.base import Artifact, Target
-from smelt.targets.blaming import blaming
+from smelt.targets.blaming import asked, blaming
 from smelt.targets.legality import refusal
 from smelt.targets.parts import compose
 from smelt.targets.selection import select
@@ -47,8 +47,8 @@ def run_phases(
     if fallback is not None:
         with span("partition", target=target.name) as told:
             bounds = told_bounds(model.graph)
-            refused = {node: refusal(target, node, bounds) for node in model.graph}
-            price = None if target.cost is None else partial(_price, target)
+            refused = {node: refusal(target, node, bounds, own) for node in model.graph}
+            price = None if target.cost is None else partial(_price, target, own)
             parts = partition(model.graph, lambda node: not refused[node], price)
             told.note(parts=len(parts))
     if fallback is None or all(part.taken for part in parts):
@@ -61,11 +61,11 @@ def run_phases(
     return artifact
 
 
-def _price(target: Target[Any, Any], nodes: Sequence[ir.Node]) -> float:
+def _price(target: Target[Any, Any], own: Any, nodes: Sequence[ir.Node]) -> float:
     """What ``cost`` of the target says of a region; UsageError E649 for what is no number."""
     assert target.cost is not None
     with blaming(target, "cost"):
-        price = target.cost(nodes)
+        price = asked(target.cost, nodes, own)
     if not isinstance(price, SupportsFloat) or math.isnan(price):
         raise UsageError(
             "E649",

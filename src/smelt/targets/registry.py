@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib.metadata import EntryPoint
 
 from smelt import operators
 from smelt.errors import UsageError, did_you_mean
-from smelt.extensions import points, without_plugins
+from smelt.extensions import package_of, points, without_plugins
 from smelt.registry import Registry, named_by, owner_of_point
 from smelt.spans import span
 from smelt.targets.base import Target
@@ -15,9 +16,28 @@ ENTRY_POINTS = "smelt.targets"
 
 
 def _fill() -> None:
+    clashes: dict[str, UsageError] = {}
     for point in points(ENTRY_POINTS):
-        load = partial(named_by, point, Target, "target")
-        TARGETS.add_late(point.name, load, owner_of_point(point))
+        try:
+            TARGETS.add_late(point.name, partial(_named, point), owner_of_point(point))
+        except UsageError as clash:
+            clashes[point.name] = clash
+    for name, clash in clashes.items():
+        TARGETS.add_error(name, clash)  # Targets of other names are not to suffer from it.
+
+
+def _named(point: EntryPoint) -> Target:
+    """The target that ``point`` names; raises UsageError E615 if it calls itself otherwise."""
+    target = named_by(point, Target, "target")
+    if target.name != point.name:
+        raise UsageError(
+            "E615",
+            f"the target {point.name!r} cannot be loaded",
+            at=f"package {package_of(point)}",
+            why=f"{point.value} is called {target.name!r}",
+            fix="give the entry point the name of the target",
+        )
+    return target
 
 
 TARGETS: Registry[str, Target] = Registry(
