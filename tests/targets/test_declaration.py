@@ -33,7 +33,7 @@ SLIPS: dict[str, dict[str, Any]] = {
     "no function": {"emit": None},
     "a phase of two arguments": {"schedule": lambda plan, options: None},
     "a phase without arguments": {"allocate": lambda: None},
-    "a cost of two arguments": {"cost": lambda nodes, plan: 0.0},
+    "a cost of three arguments": {"cost": lambda nodes, options, plan: 0.0},
     "text for accepts": {"accepts": "Conv"},
     "limits in a mapping": {"limits": {"operators": ()}},
     "operators by name": {"operators": ("Conv",)},
