@@ -22,8 +22,8 @@ def _fill() -> None:
             TARGETS.add_late(point.name, partial(_named, point), owner_of_point(point))
         except UsageError as clash:
             clashes[point.name] = clash
-    for name, clash in clashes.items():
-        TARGETS.add_error(name, clash)  # Targets of other names are not to suffer from it.
+    for name, error in clashes.items():
+        TARGETS.add_error(name, error)  # Targets of other names are not to suffer from it.
 
 
 def _named(point: EntryPoint) -> Target:
