@@ -34,16 +34,30 @@ def _structs(aval: compat.Aval) -> list[Any]:
     return [compat.struct_of(aval)]
 
 
-def _apply(equation: compat.Equation, values: list[Value], _: Run) -> Sequence[Value]:
+def _apply(equation: compat.Equation, values: list[Value], run: Run) -> Sequence[Value]:
+    if equation.primitive.name == rules.SOLVE:
+        return _solved(equation, values, run)
     rule = rules.find(equation.primitive.name)
-    assert rule is not None  # It was refused if there is none.
+    if rule is None:
+        raise _refused(equation)
     return rule(equation, values)
+
+
+def _solved(equation: compat.Equation, values: list[Value], run: Run) -> Sequence[Value]:
+    """What its solver gives for the right sides, with the constants of that."""
+    lengths, jaxprs = equation.params["const_lengths"], equation.params["jaxprs"]
+    before = lengths.matvec + lengths.vecmat
+    constants = values[before : before + lengths.solve]
+    return run(jaxprs.solve, [*constants, *values[sum(lengths) :]])
 
 
 def _refusal(equation: compat.Equation) -> Unsupported | None:
     name = equation.primitive.name
-    if rules.find(name) is not None:
-        return None
+    return None if name in rules.names() else _refused(equation)
+
+
+def _refused(equation: compat.Equation) -> Unsupported:
+    name = equation.primitive.name
     return Unsupported(
         "E105",
         f"primitive {name!r} is not supported on complex numbers",

@@ -10,7 +10,7 @@ from jax import lax
 
 from smelt.errors import Unsupported
 from smelt.frontends.jax import compat
-from smelt.frontends.jax.complex_numbers import functions
+from smelt.frontends.jax.complex_numbers import factors, functions, spectra
 from smelt.frontends.jax.complex_numbers.eigen import eig, schur
 from smelt.frontends.jax.complex_numbers.fourier import transform
 from smelt.frontends.jax.complex_numbers.parts import (
@@ -116,9 +116,13 @@ SPECIAL: Mapping[str, Callable[[Mapping[str, Any], list[Any]], Sequence[Value]]]
 }
 
 
+SOLVE = "custom_linear_solve"
+"""Its rule runs the solver among its parameters, so it stands with the conversion."""
+
+
 def names() -> tuple[str, ...]:
     """Every primitive with a rule, sorted."""
-    return tuple(sorted({*LINEAR, *BILINEAR, *ELEMENTWISE, *SPECIAL, *OTHERS}))
+    return tuple(sorted({*LINEAR, *BILINEAR, *ELEMENTWISE, *SPECIAL, *OTHERS, SOLVE}))
 
 
 def find(name: str) -> Rule | None:
@@ -224,9 +228,15 @@ def _scatter_mul(equation: compat.Equation, values: list[Any]) -> list[Value]:
 
 
 OTHERS: Mapping[str, Rule] = {
+    "cholesky": factors.cholesky,
     "convert_element_type": _convert,
     "eig": eig,
+    "eigh": spectra.eigh,
+    "lu": factors.lu,
+    "qr": factors.qr,
     "schur": schur,
+    "svd": spectra.svd,
+    "triangular_solve": factors.triangular_solve,
     "iota": _iota,
     "scatter-mul": _scatter_mul,
     "sort": _sort,

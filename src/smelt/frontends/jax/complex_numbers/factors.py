@@ -1,0 +1,197 @@
+"""Triangular and orthogonal factors of complex matrices, computed on their parts.
+
+Loops over columns, as LAPACK's unblocked routines: getf2 for LU, geqr2 for QR, trsv for solves.
+Matrices are the last two dims, of any size; those before are batches.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from smelt.errors import Unsupported
+from smelt.frontends.jax import compat
+from smelt.frontends.jax.complex_numbers import functions
+from smelt.frontends.jax.complex_numbers.parts import Array, Parts, Value, real
+from smelt.frontends.jax.source_lines import place
+
+
+def where(test: Array, yes: Parts, no: Parts) -> Parts:
+    """Elements of ``yes`` where ``test`` holds, else of ``no``."""
+    return Parts(jnp.where(test, yes.re, no.re), jnp.where(test, yes.im, no.im))
+
+
+def product(a: Parts, b: Parts) -> Parts:
+    """The product of matrices."""
+    return Parts(a.re @ b.re - a.im @ b.im, a.re @ b.im + a.im @ b.re)
+
+
+def transposed(a: Parts) -> Parts:
+    """Rows become columns."""
+    return Parts(jnp.swapaxes(a.re, -1, -2), jnp.swapaxes(a.im, -1, -2))
+
+
+def adjoint(a: Parts) -> Parts:
+    """Rows become columns, conjugated."""
+    return transposed(a).conjugate()
+
+
+def line(a: Parts, k: Array, axis: int) -> Parts:
+    """Row ``k`` (``axis`` -2) or column ``k`` (-1), as a matrix of one."""
+    re, im = (lax.dynamic_index_in_dim(part, k, axis) for part in (a.re, a.im))
+    return Parts(re, im)
+
+
+def identity(a: Parts, size: Any) -> Parts:
+    """The identity of ``size`` for each matrix of ``a``."""
+    shape = (*a.re.shape[:-2], size, size)
+    return real(jnp.broadcast_to(jnp.eye(size, dtype=a.re.dtype), shape))
+
+
+def rows_and_columns(a: Parts) -> tuple[Array, Array]:
+    """Numbers of the rows, [rows, 1], and of the columns, [1, columns]."""
+    rows, columns = a.re.shape[-2:]
+    return jnp.arange(rows)[:, None], jnp.arange(columns)[None, :]
+
+
+def squared(a: Parts) -> Array:
+    """The squares of the magnitudes."""
+    return a.re * a.re + a.im * a.im
+
+
+def lu(equation: compat.Equation, values: list[Any]) -> list[Value]:
+    """As getf2: the pivot is the largest sum of the magnitudes of both parts."""
+    (a,) = values
+    r, c = rows_and_columns(a)
+    *batch, rows, columns = a.re.shape
+    count = min(rows, columns)
+    pivots = jnp.broadcast_to(jnp.arange(count, dtype=jnp.int32), (*batch, count))
+    order = jnp.broadcast_to(jnp.arange(rows, dtype=jnp.int32), (*batch, rows))
+
+    def step(k: Array, state: tuple[Parts, Array, Array]) -> tuple[Parts, Array, Array]:
+        a, pivots, order = state
+        column = line(a, k, -1)
+        candidates = jnp.where(r >= k, jnp.abs(column.re) + jnp.abs(column.im), -1)
+        pivot = jnp.argmax(candidates, -2, keepdims=True).astype(jnp.int32)
+        lifted = where(r == pivot, a, real(jnp.zeros_like(a.re)))
+        lifted = Parts(*(part.sum(-2, keepdims=True) for part in (lifted.re, lifted.im)))
+        a = where(r == k, lifted, where(r == pivot, line(a, k, -2), a))
+        head = line(lifted, k, -1)
+        zero = (head.re == 0) & (head.im == 0)
+        one = real(jnp.ones_like(head.re))
+        below = functions.divide(line(a, k, -1), where(zero, one, head))
+        a = where((r > k) & (c > k), a - below * lifted, a)
+        a = where((r > k) & (c == k), below, a)
+        first, places = pivot[..., 0], jnp.arange(rows)
+        kept = jnp.take_along_axis(order, first, -1)
+        at_k = lax.dynamic_index_in_dim(order, k, -1)
+        order = jnp.where(places == k, kept, jnp.where(places == first, at_k, order))
+        return a, jnp.where(jnp.arange(count) == k, first, pivots), order
+
+    factors, pivots, order = _repeat(count, step, (a, pivots, order))
+    return [factors, pivots, order]
+
+
+def _repeat(count: Any, step: Any, state: Any) -> Any:
+    """``step`` for 0, 1, ... below ``count``; its state may hold ``Parts``."""
+    if isinstance(count, int) and count == 0:  # an empty matrix has no column 0 to trace with
+        return state
+    split = [isinstance(value, Parts) for value in state]
+
+    def packed(values: Any) -> Any:
+        return tuple((v.re, v.im) if two else v for v, two in zip(values, split, strict=True))
+
+    def opened(values: Any) -> Any:
+        return tuple(Parts(*v) if two else v for v, two in zip(values, split, strict=True))
+
+    run = lax.fori_loop(0, count, lambda k, s: packed(step(k, opened(s))), packed(state))
+    return opened(run)
+
+
+def triangular_solve(equation: compat.Equation, values: list[Any]) -> list[Value]:
+    """Substitution, row by row of the unknowns, from the first or from the last."""
+    params = equation.params
+    a, b = (value if isinstance(value, Parts) else real(value) for value in values)
+    lower, from_left = params["lower"], params["left_side"]
+    if params["conjugate_a"]:
+        a = a.conjugate()
+    if params["transpose_a"] != (not from_left):  # x a = b is a^T x^T = b^T
+        a = transposed(a)
+    if params["transpose_a"]:
+        lower = not lower
+    if not from_left:
+        b, lower = transposed(b), not lower
+    r, c = rows_and_columns(a)
+    count = a.re.shape[-1]
+    strict = where(r > c if lower else r < c, a, real(jnp.zeros_like(a.re)))
+    places = jnp.arange(count)[:, None]
+
+    def step(i: Array, state: tuple[Parts]) -> tuple[Parts]:
+        (x,) = state
+        k = i if lower else count - 1 - i
+        rest = line(b, k, -2) - product(line(strict, k, -2), x)
+        if not params["unit_diagonal"]:
+            rest = functions.divide(rest, line(line(a, k, -2), k, -1))
+        return (where(places == k, rest, x),)
+
+    (x,) = _repeat(count, step, (real(jnp.zeros_like(b.re)),))
+    return [x if from_left else transposed(x)]
+
+
+def cholesky(equation: compat.Equation, values: list[Any]) -> list[Value]:
+    """The real factor of a matrix with a block [[re, -im], [im, re]] for each element.
+
+    Factors with a positive diagonal are unique, so that one has the same blocks.
+    """
+    (a,) = values
+    *batch, size, _ = a.re.shape
+    r, c = rows_and_columns(a)
+    im = jnp.where(r == c, 0, a.im)  # as LAPACK takes the diagonal
+    blocks = [jnp.stack([a.re, -im], -1), jnp.stack([im, a.re], -1)]
+    whole = jnp.stack(blocks, -3).reshape(*batch, 2 * size, 2 * size)
+    factor = lax.linalg.cholesky(whole, symmetrize_input=False)
+    factor = factor.reshape(*batch, size, 2, size, 2)
+    return [Parts(factor[..., 0, :, 0], factor[..., 1, :, 0])]
+
+
+def qr(equation: compat.Equation, values: list[Any]) -> list[Value]:
+    """As geqr2: reflections that make the diagonal of R real."""
+    params = equation.params
+    (a,) = values
+    if params["pivoting"]:
+        raise Unsupported(
+            "E105",
+            "qr with pivoting is not supported on complex numbers",
+            at=place(equation),
+            why="no rule writes this one with real numbers",
+            fix="leave pivoting=False",
+        )
+    rows, columns = a.re.shape[-2:]
+    count = min(rows, columns)
+    r, _ = rows_and_columns(a)
+
+    def step(k: Array, state: tuple[Parts, Parts]) -> tuple[Parts, Parts]:
+        a, q = state
+        column, alpha = line(a, k, -1), line(line(a, k, -1), k, -2)
+        below = jnp.where(r > k, squared(column), 0).sum(-2, keepdims=True)
+        norm = jnp.sqrt(below + squared(alpha))
+        beta = jnp.where(alpha.re < 0, norm, -norm)
+        none = (below == 0) & (alpha.im == 0)
+        safe = jnp.where(none, 1, beta)
+        tau = where(none, real(jnp.zeros_like(beta)), (real(beta) - alpha).scaled(1 / safe))
+        divisor = where(none, real(jnp.ones_like(beta)), alpha - real(beta))
+        vector = functions.divide(column, divisor)
+        vector = where(r > k, vector, real(jnp.where(r == k, 1, jnp.zeros_like(vector.re))))
+        a = a - (tau.conjugate() * vector) * product(adjoint(vector), a)
+        return a, q - product(q, vector) * (tau * adjoint(vector))
+
+    reduced, q = _repeat(count, step, (a, identity(a, rows)))
+    r, c = rows_and_columns(reduced)
+    triangle = where(r <= c, reduced, real(jnp.zeros_like(reduced.re)))
+    triangle = Parts(triangle.re, jnp.where(r == c, 0, triangle.im))
+    if not params["full_matrices"]:
+        q = Parts(q.re[..., :count], q.im[..., :count])
+        triangle = Parts(triangle.re[..., :count, :], triangle.im[..., :count, :])
+    return [q, triangle]
