@@ -34,13 +34,17 @@ KINDS = {
     "attention": ("Attention", "MultiHeadAttention"),
 }
 
+MASKS = {"torchscript_bert": {"Mul": 3}}
+"""What stands in an exported model for the mask that all its attentions share, and only once."""
+
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_nothing_falls_apart(path: Path) -> None:
     source = onnx.load(path)
     before, _ = open_in_the_end(source)
     after, _ = open_in_the_end(smelt.optimize(source))
-    assert {part: after[part] for part in PARTS if after[part] > before[part]} == {}
+    more = {part: after[part] for part in PARTS if after[part] > before[part]}
+    assert more == MASKS.get(path.stem, {})
     first, second = _by_kind(before), _by_kind(after)
     assert {kind: second[kind] for kind in KINDS if second[kind] < first[kind]} == {}
 

@@ -105,8 +105,8 @@ ATTENTION = (
 """Heads, what moves around them, and the operator: each step clears the way for the next."""
 
 EXPANDED = (
-    "fixpoint(fuse-group-norm,expand-attention,const-deduplication,remove-redundant-ops,"
-    "const-elimination,merge-consecutive-transposes,merge-consecutive-reshapes,"
+    "fixpoint(fuse-group-norm,expand-attention,sink-expand,const-deduplication,"
+    "remove-redundant-ops,const-elimination,merge-consecutive-transposes,merge-consecutive-reshapes,"
     "inline-operator-bodies,fold-control-flow,cast-optimization,noop-elimination,"
     f"dead-code-elimination){{max={ROUNDS}}},dedup-op-and-var-names"
 )
