@@ -139,7 +139,7 @@ class Worklist:
             self.stats.miss(rule.name, f"the target does not compute {lacking}", match.root)
             return False
         values = replacement if isinstance(replacement, tuple) else (replacement,)
-        if not all(isinstance(value, ir.Value) for value in values):
+        if not all(value is None or isinstance(value, ir.Value) for value in values):
             raise UsageError(
                 "E653",
                 f"the rule {rule.name} returns neither values nor a Miss",
