@@ -165,11 +165,14 @@ def quarter(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Weights(tmp_path_factory.mktemp("quarter"), 32).path
 
 
-@pytest.mark.parametrize("limit", [450, 500, 550])
+@pytest.mark.parametrize("limit", [500, 525, 550])
 def test_out_of_memory_is_a_refusal_and_the_old_file_stays(
     quarter: Path, tmp_path: Path, limit: int
 ) -> None:
-    """Wherever it ends: as the weights are mapped, as a module loads, as a fold takes memory."""
+    """Wherever it ends: as the weights are mapped, as a module loads, as a fold takes memory.
+
+    With less, glibc may end the process where a library's thread-local data find no room.
+    """
     destination = tmp_path / "o.onnx"
     destination.write_bytes(b"old")
     result = subprocess.run(

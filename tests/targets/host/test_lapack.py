@@ -100,7 +100,22 @@ def test_what_is_not_finite_has_none(agrees, name: str) -> None:
 def test_eigenvectors_in_pairs(agrees, dtype: str) -> None:
     turn = np.array([[0, -1, 0], [1, 0, 0], [0, 0, 2]])
     agrees("Eig", np.stack([turn, np.diag([3, 1, 2])]).astype(dtype))
-    agrees("Eig", matrices((2, 6, 6), dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_eigenvectors_up_to_their_signs(compile_host, dtype: str) -> None:
+    """Which the largest elements decide, and so the rounding of the LAPACK at hand."""
+    a = matrices((2, 6, 6), dtype)
+    tolerance = 1e-4 if dtype == "float32" else 1e-10
+    parts = compile_host(source("Eig", 6, a))(a)
+    values, left, right = (re + 1j * im for re, im in zip(parts[::2], parts[1::2], strict=True))
+    wanted = np.linalg.eigvals(a)
+    np.testing.assert_allclose(np.sort_complex(values), np.sort_complex(wanted), atol=tolerance)
+    np.testing.assert_allclose(a @ right, right * values[:, None, :], atol=tolerance)
+    before = left.conj().swapaxes(-1, -2)
+    np.testing.assert_allclose(before @ a, values[:, :, None] * before, atol=tolerance)
+    for vectors in (left, right):
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=-2), 1, atol=tolerance)
 
 
 @pytest.mark.slow
