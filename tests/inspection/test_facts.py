@@ -67,6 +67,20 @@ def test_dims_without_a_name_go_by_input_and_axis():
     assert bound.total.flops.value == 20
 
 
+def test_names_that_an_exporter_gave_sizes_of_outputs_are_told():
+    found = facts(
+        "g (float[B,4] x) => (float[n,m] y, float[r] z, int64[2,k] w) { y = Concat <axis = 1> (x, x)"
+        " shape = Constant <value_ints = [-1]> () z = Reshape(y, shape) w = NonZero(x) }"
+    )
+    assert {s.name: s.size for s in found.symbols} == {
+        "B": "",
+        "n": "B",
+        "m": "8",
+        "r": "8*B",
+        "k": "",
+    }
+
+
 def test_the_model_is_as_it_was():
     model = text.parse("g (float[?,B] x) => (float[?,B] y) { h = Relu(x) y = Exp(h) }")
     before = canonical(model), str(model)

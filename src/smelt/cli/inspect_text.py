@@ -57,6 +57,8 @@ def sections(facts: Facts) -> Iterator[tuple[str, str]]:
 
 def _symbol(symbol: Symbol) -> tuple[str, str]:
     if not symbol.inputs:
+        if symbol.size:
+            return symbol.name, f"is {symbol.size}, in {', '.join(symbol.outputs)}"
         return symbol.name, f"depends on values, of {', '.join(symbol.outputs)}"
     outputs = f"; in {', '.join(symbol.outputs)}" if symbol.outputs else ""
     return symbol.name, f"from {', '.join(symbol.inputs)}{outputs}"

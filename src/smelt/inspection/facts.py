@@ -14,7 +14,7 @@ from smelt.frontends.onnx.inline import inline_functions
 from smelt.inspection.depth import longest_chains
 from smelt.inspection.polynomial import Polynomial, total
 from smelt.inspection.quantized import QuantizedNode, quantized_nodes, quantized_weights
-from smelt.inspection.symbols import Symbol, symbols_in
+from smelt.inspection.symbols import Symbol, symbols_in, tell_sizes
 from smelt.inspection.weights import Weight, weights_of
 from smelt.inspection.work import Work, work_of
 from smelt.ir import scope
@@ -71,6 +71,8 @@ class Facts:
             ShapeInference(self.flat).infer_model()
         except InvalidModel as error:
             self.problem = self.problem or f"{error.what}, {', '.join(error.at)}"
+        else:
+            tell_sizes(self.symbols, self.interface, self.flat.graph)
 
     def __repr__(self) -> str:
         nodes = sum(self.operators.values())

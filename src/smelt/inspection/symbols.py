@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
 from smelt.ir.dims import symbols_of
-from smelt.runtime.interface import interface_of
+from smelt.runtime.interface import Interface, interface_of
 
 
 @dataclass
@@ -15,12 +16,15 @@ class Symbol:
     """A symbolic dim: the ``inputs`` that give it its size and the ``outputs`` that have it.
 
     Both are spelled ``x[0]``, with the dim behind it where that is an expression. Without inputs,
-    the size depends on values, as that of NonZero does, or nobody knows it.
+    ``size`` is what the operators tell, in numbers and dims of inputs, as where an exporter gave
+    the batch another name at an output; where it is empty, the size depends on values, as that of
+    NonZero does, or nobody knows it.
     """
 
     name: str
     inputs: list[str] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
+    size: str = ""
 
 
 def symbols_in(model: ir.Model) -> list[Symbol]:
@@ -34,6 +38,22 @@ def symbols_in(model: ir.Model) -> list[Symbol]:
         for name, place in _places(port.name, port.shape):
             found.setdefault(name, Symbol(name)).outputs.append(place)
     return list(found.values())
+
+
+def tell_sizes(symbols: Sequence[Symbol], declared: Interface, graph: ir.Graph) -> None:
+    """Write the sizes of symbols that no input gives, from the inferred shapes of ``graph``."""
+    given = {symbol.name for symbol in symbols if symbol.inputs}
+    told: dict[str, set[str]] = {}
+    for port, value in zip(declared.outputs, graph.outputs, strict=True):
+        if port.shape is None or value.shape is None:
+            continue
+        for name, dim in zip(port.shape, value.shape.dims, strict=False):
+            if isinstance(dim, int) or (dim.value is not None and symbols_of(dim) <= given):
+                told.setdefault(str(name), set()).add(str(dim))
+    for symbol in symbols:
+        sizes = told.get(symbol.name, set())
+        if not symbol.inputs and len(sizes) == 1:
+            symbol.size = sizes.pop()
 
 
 def _places(port: str, shape: tuple[int | ir.SymbolicDim, ...] | None) -> list[tuple[str, str]]:
