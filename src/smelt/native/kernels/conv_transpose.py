@@ -1,13 +1,17 @@
-"""ConvTranspose: every input pixel adds a scaled kernel to the output."""
+"""ConvTranspose: as a product, or every input pixel adds a scaled kernel to the output."""
 
 from __future__ import annotations
 
 import math
 
+from smelt.native.kernels.convolution import transposed
+from smelt.native.kernels.convolution.parts import strides_beside
 from smelt.native.kernels.convolution.window import refuse_window, window_of
+from smelt.native.kernels.finish import overwritable
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import FLOAT, KernelContext, kernel
 from smelt.program.run_sizes import is_empty
+from smelt.program.storage import Needs
 
 
 def _refuse(instance: Instance) -> str | None:
@@ -17,8 +21,26 @@ def _refuse(instance: Instance) -> str | None:
     return refuse_window(instance)
 
 
-@kernel("ConvTranspose", kinds=FLOAT, refuse=_refuse)
+def _needs(instance: Instance) -> Needs:
+    if not transposed.takes(instance):
+        return Needs()
+    return Needs(in_place=overwritable(instance), workspace=transposed.workspace(instance))
+
+
+def _finishes(instance: Instance, shape: tuple[int, ...]) -> bool:
+    return transposed.takes(instance) and strides_beside(instance, shape) is not None
+
+
+@kernel("ConvTranspose", kinds=FLOAT, needs=_needs, refuse=_refuse, finishes=_finishes, shared=True)
 def conv_transpose(cx: KernelContext) -> None:
+    """By way of a product where that pays."""
+    if transposed.takes(cx):
+        transposed.emit(cx)
+    else:
+        _scatter(cx)
+
+
+def _scatter(cx: KernelContext) -> None:
     """The bias first; then rows of the kernel, the part inside the output found for each row."""
     x, w, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
     bias, window, group = cx.optional(2), window_of(cx), cx.int("group")

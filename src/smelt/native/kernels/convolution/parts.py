@@ -46,6 +46,7 @@ def strides_beside(instance: Instance, shape: tuple[int, ...]) -> tuple[int, ...
 
 def finish_by_pixel(cx: KernelContext) -> Finish:
     """What becomes of the sums of group ``g`` of sample ``n``: rows are pixels, columns filters."""
+    filters = cx.output_shape()[1] // cx.int("group")
 
     def beside(position: int) -> Beside:
         operand = cx.input(position)
@@ -53,7 +54,7 @@ def finish_by_pixel(cx: KernelContext) -> Finish:
         assert strides is not None  # else its step would not be here
         sample, filter_, pixel = strides
         pointer = plus(operand.name, "n", sample)
-        return Beside(plus(pointer, f"g * {channels_of(cx)[1]}", filter_), pixel, filter_)
+        return Beside(plus(pointer, f"g * {filters}", filter_), pixel, filter_)
 
     return finish_of(cx, beside)
 

@@ -1,0 +1,276 @@
+"""ConvTranspose of floats as a product, whose rows are then added up where they lie in the result.
+
+The rows of the product are pairs of a filter and a kernel position, its columns the pixels of the
+image: filters are taken in blocks whose products stay near the processor. What a row of the result
+gets from a column of the kernel is a run of neighbours in steps of the stride, so the elements of
+each step are added up in a row of their own, and the rows then interleaved.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from smelt.native.kernels.convolution.parts import finish_by_filter
+from smelt.native.kernels.convolution.window import Window, window_of
+from smelt.native.kernels.even_parts import Part, even_parts
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.vector import MOST_LANES
+from smelt.native.kernels.vector_dot import Matrices, emit_packed, pack
+from smelt.native.kernels.vector_tile import STRIDED, Finish, Tile, packed_rows
+
+ROWS, VECTORS = 6, 2
+FEWEST_TERMS = 4
+"""Channels from which a product is worth its way through memory."""
+
+MOST_COLUMNS = 64
+"""Columns of a kernel, each of which is a loop in the text."""
+
+MOST_SUMS = 1 << 16
+"""Elements of a block of products, but for a single filter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What a group is: channels, filters, kernel positions, and pixels of the image."""
+
+    channels: int
+    filters: int
+    positions: int
+    pixels: int
+
+
+def sizes_of(instance: Instance, window: Window) -> Sizes:
+    """The sizes of a group of a ConvTranspose."""
+    channels, filters = instance.shape(1)[0] // instance.int("group"), instance.shape(1)[1]
+    return Sizes(channels, filters, math.prod(window.kernel), window.plane)
+
+
+def takes(instance: Instance) -> bool:
+    """Known sizes and channels enough; weights that are known, too, unless pixels fill a tile."""
+    numbers = (*instance.shape(0)[1:], *instance.shape(1), *instance.output_shape()[1:])
+    if not all(type(number) is int and number > 0 for number in numbers):
+        return False
+    window = window_of(instance)
+    sizes = sizes_of(instance, window)
+    return (
+        instance.type(0).name == instance.type(1).name == "float"
+        and sizes.channels >= FEWEST_TERMS
+        and window.kernel[2] <= MOST_COLUMNS
+        and (_is_wide(sizes) or _weights(instance) is not None)
+    )
+
+
+def workspace(instance: Instance) -> int:
+    """The products of a block of filters, and rows of the result."""
+    window = window_of(instance)
+    sizes = sizes_of(instance, window)
+    step = window.strides[2]
+    rows = step * -(-window.output[2] // step) + window.output[2]
+    return 4 * (_block(sizes, window) * sizes.positions * sizes.pixels + rows)
+
+
+def emit(cx: KernelContext) -> None:
+    """For each sample and group, blocks of filters: their products, then what these add up to."""
+    window, body, group = window_of(cx), cx.body, cx.int("group")
+    sizes, x, y = sizes_of(cx, window), cx.input(0), cx.output()
+    blocks = even_parts(sizes.filters, _block(sizes, window))
+    weights, packed = _weights(cx), ""
+    if weights is not None:
+        packed = cx.constant(_pack(weights, sizes, blocks), cx.type(1))
+    sums = cx.scratch(cx.type(0))
+    with body.loops(("n", "g"), (x.shape[0], group)):
+        at = f"(n * {group} + g)"
+        body.line(f"const float *image = {x.name} + {at} * {sizes.channels * sizes.pixels};")
+        body.line(f"float *out = {y.name} + {at} * {sizes.filters * window.pixels};")
+        first = "0"
+        for block in blocks:
+            filters, end = block.length, block.first + block.length * block.count
+            each = sum(part.size for part in _packed_parts(weights, sizes, block))
+            with body.shared_loop("f", end, block.first, filters):
+                place = f"g * {_pitch(weights, sizes, blocks)} + {first}"
+                taken = f"{packed} + {place} + (f - {block.first}) / {filters} * {each}"
+                _emit_product(cx, sizes, filters, taken if packed else "", sums)
+                with body.loop("m", f"f + {filters}", "f"):
+                    _emit_rows(cx, window, sizes, filters, sums)
+            first = f"{first} + {each * block.count}"
+
+
+def _is_wide(sizes: Sizes) -> bool:
+    """True if pixels fill the columns of a tile; else they are its rows."""
+    return sizes.pixels >= VECTORS * MOST_LANES
+
+
+def _block(sizes: Sizes, window: Window) -> int:
+    """Filters at a time: their products take an eighth of the result at most, if that is enough
+    for one filter."""
+    of_one = sizes.positions * sizes.pixels
+    budget = min(MOST_SUMS, sizes.filters * window.pixels // 8)
+    return max(1, min(sizes.filters, budget // of_one))
+
+
+def _weights(instance: Instance) -> np.ndarray | None:
+    """The weights as ``[channel, filter, kernel position]``; None if they are computed."""
+    array = instance.program.constants.get(instance.instruction.inputs[1])
+    shape = instance.shape(1)
+    return None if array is None else np.ascontiguousarray(array).reshape(*shape[:2], -1)
+
+
+def _packed_parts(weights: np.ndarray | None, sizes: Sizes, block: Part) -> list[np.ndarray]:
+    """The first block of filters as it is laid out, or nothing of computed ones."""
+    if weights is None:
+        return []
+    part = weights[: sizes.channels, block.first : block.first + block.length]
+    return _laid_out(part.reshape(sizes.channels, -1), sizes)
+
+
+def _laid_out(matrix: np.ndarray, sizes: Sizes) -> list[np.ndarray]:
+    """``[channel, row]`` as tiles read it."""
+    if not _is_wide(sizes):
+        return [pack(matrix, sizes.pixels)]
+    return [
+        matrix[:, at : at + part.length].reshape(-1)
+        for part in even_parts(matrix.shape[1], ROWS)
+        for at in range(part.first, part.first + part.length * part.count, part.length)
+    ]
+
+
+def _pitch(weights: np.ndarray | None, sizes: Sizes, blocks: list[Part]) -> int:
+    """Elements of the laid out weights of a group."""
+    return sum(
+        part.size * block.count for block in blocks for part in _packed_parts(weights, sizes, block)
+    )
+
+
+def _pack(weights: np.ndarray, sizes: Sizes, blocks: list[Part]) -> np.ndarray:
+    """All groups, and in each all blocks."""
+    found = []
+    for first in range(0, weights.shape[0], sizes.channels):
+        group = weights[first : first + sizes.channels]
+        for block in blocks:
+            for f in range(block.first, block.first + block.length * block.count, block.length):
+                part = group[:, f : f + block.length].reshape(sizes.channels, -1)
+                found += _laid_out(part, sizes)
+    return np.concatenate(found)
+
+
+def _emit_product(cx: KernelContext, sizes: Sizes, filters: int, packed: str, sums: str) -> None:
+    """``sums[row][pixel]``; if pixels are few, ``sums[pixel][row]``."""
+    rows, body, channels, pixels = (
+        filters * sizes.positions,
+        cx.body,
+        sizes.channels,
+        sizes.pixels,
+    )
+    if not _is_wide(sizes):
+        emit_packed(
+            cx,
+            Matrices(
+                *(pixels, rows, channels),
+                *("image", 1, pixels),
+                *(f"({packed})", rows, 1),
+                sums,
+                Finish(),
+            ),
+        )
+        return
+    wide, all_rows = f"{VECTORS} * LANES", sizes.filters * sizes.positions
+    with body.loop("j", pixels, step=wide):
+        body.line(f"const ptrdiff_t at = j + {wide} <= {pixels} ? j : {pixels} - {wide};")
+        for part in even_parts(rows, ROWS):
+            with body.loop("r", part.first + part.length * part.count, part.first, part.length):
+                if packed:
+                    arguments = [str(channels), f"{packed} + r * {channels}"]
+                    walk = packed_rows(part.length)
+                else:
+                    first = f"g * {channels * all_rows} + f * {sizes.positions} + r"
+                    walk = STRIDED
+                    arguments = [str(channels), f"{cx.input(1).name} + {first}", "1", str(all_rows)]
+                tile = Tile(part.length, VECTORS, walk)
+                arguments += ["image + at", str(pixels)]
+                tile.call(cx, arguments, f"{sums} + r * {pixels} + at", pixels, f"j - at, {wide}")
+
+
+def _emit_rows(cx: KernelContext, window: Window, sizes: Sizes, filters: int, sums: str) -> None:
+    """All rows of the result of filter ``m``."""
+    body, (depth, height, width) = cx.body, window.output
+    step, bias, finish = window.strides[2], cx.optional(2), finish_by_filter(cx)
+    pitch = -(-width // step)
+    rows = f"{sums} + {_block(sizes, window) * sizes.positions * sizes.pixels}"
+    with body.loops(("z", "h"), (depth, height)):
+        body.line(f"float *row = out + m * {window.pixels} + (z * {height} + h) * {width};")
+        plain = finish.text == "{0}" and not finish.lines
+        body.line(f"float *sum = {'row' if plain and step == 1 else rows};")
+        start = f"{bias.name}[g * {sizes.filters} + m]" if bias else "0"
+        with body.loop("l", step * pitch):
+            body.line(f"sum[l] = {start};")
+        with body.loops(("kz", "kh"), window.kernel[:2]):
+            for name, at, dim in (("z", "kz", 0), ("h", "kh", 1)):
+                seen = f"{name} + {window.begin[dim]} - {at} * {window.dilations[dim]}"
+                by, size = window.strides[dim], window.input[dim]
+                body.line(f"const ptrdiff_t s{name} = {seen};")
+                body.line(f"if (s{name} < 0 || s{name} % {by} != 0 || s{name} / {by} >= {size})")
+                body.line("    continue;")
+            _emit_columns(cx, window, sizes, filters, sums)
+        _interleave(cx, width, step, "row" if plain else f"sum + {step * pitch}")
+        if not plain:
+            _emit_finish(cx, finish, width, f"sum + {step * pitch if step > 1 else 0}", height)
+
+
+def _emit_columns(cx: KernelContext, window: Window, sizes: Sizes, filters: int, sums: str) -> None:
+    """What the columns of the kernel add, from one of its rows and a row of the image."""
+    body, rows = cx.body, filters * sizes.positions
+    (_, down, step), (_, in_height, in_width) = window.strides, window.input
+    _, kernel_rows, kernel_columns = window.kernel
+    width, pitch = window.output[2], -(-window.output[2] // step)
+    wide = _is_wide(sizes)
+    seen = f"(sz / {window.strides[0]} * {in_height} + sh / {down}) * {in_width}"
+    position = f"((m - f) * {sizes.positions} + (kz * {kernel_rows} + kh) * {kernel_columns})"
+    row, pitch_of = (position, sizes.pixels) if wide else (seen, rows)
+    body.line(f"const float *from = {sums} + {row} * {pitch_of} + {seen if wide else position};")
+    by_pixel, by_column = (1, sizes.pixels) if wide else (rows, 1)
+    for column in range(kernel_columns):
+        shift, phase = divmod(column * window.dilations[2] - window.begin[2], step)
+        low, high = max(0, shift), min(shift + in_width, -(-(width - phase) // step))
+        if low >= high:
+            continue
+        with body.loop("l", high, low):
+            at = f"(l - {shift}) * {by_pixel}" if shift >= 0 else f"(l + {-shift}) * {by_pixel}"
+            body.line(f"sum[l + {phase * pitch}] += from[{at} + {column * by_column}];")
+
+
+def _interleave(cx: KernelContext, width: int, step: int, to: str) -> None:
+    """Element ``i`` of each of the rows ``sum`` becomes one of neighbours."""
+    if step == 1:
+        return
+    pitch, whole = -(-width // step), width // step
+    cx.body.line(f"float *all = {to};")
+    with cx.body.loop("l", whole):
+        if step <= MOST_LANES:
+            for phase in range(step):
+                cx.body.line(f"all[l * {step} + {phase}] = sum[l + {phase * pitch}];")
+        else:
+            with cx.body.loop("s", step):
+                cx.body.line(f"all[l * {step} + s] = sum[l + s * {pitch}];")
+    for phase in range(width % step):
+        cx.body.line(f"all[{whole * step + phase}] = sum[{whole + phase * pitch}];")
+
+
+def _emit_finish(cx: KernelContext, finish: Finish, width: int, source: str, height: int) -> None:
+    """A row of sums as it is stored."""
+    here = finish.at("m", f"(z * {height} + h) * {width}")
+    for support in finish.support:
+        cx.call(*support)
+    cx.body.line(f"const float *given = {source};")
+    with cx.body.loop("l", width):
+        cx.body.line("const float v0 = given[l];")
+        names = ["v0"]
+        for number, beside in enumerate(here.beside, 1):
+            cx.body.line(f"const float v{number} = ({beside.pointer})[l * {beside.column}];")
+            names.append(f"v{number}")
+        for line in here.lines:
+            cx.body.line(line.format(*names))
+        cx.body.line(f"row[l] = {here.text.format(*names)};")
