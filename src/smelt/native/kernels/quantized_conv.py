@@ -17,10 +17,9 @@ from smelt.native.kernels.even_parts import even_parts
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.quantized import depthwise, neighbours
-from smelt.native.kernels.quantized.finish import Finish, finish_of
+from smelt.native.kernels.quantized.finish import SPARE, Finish, finish_less_zero_point
 from smelt.native.kernels.quantized.operands import (
     constant,
-    is_given,
     less_zero_point,
     places_of,
     refuse_operands,
@@ -120,7 +119,7 @@ class Layout:
     def bytes(self) -> int:
         """All of them."""
         group, filters = (int(size) for size in self.weights.shape[:2])
-        return self.start + 4 * group * filters
+        return self.start + 4 * (group * filters + SPARE)
 
 
 @kernel(
@@ -146,7 +145,8 @@ def quantized_conv(cx: KernelContext) -> None:
     packed, scratch = _pack(cx, layout), cx.scratch(C_TYPES[ir.DataType.UINT8])
     plane = f"({scratch} + {LEAD})"
     flip = 128 if x.type.signed else 0
-    finish = _finish(cx, layout, flip)
+    sums = layout.weights.astype(np.int64).sum((2, 3)).reshape(-1)
+    finish = finish_less_zero_point(cx, sums, flip, f"scratch + {layout.start}")
     size = int(np.prod(window.input))
     body.line(f"const unsigned char pad = (unsigned char)({zero_text(cx)} + {flip});")
     with body.loops(("n", "g"), (x.shape[0], group)):
@@ -170,22 +170,6 @@ def quantized_conv(cx: KernelContext) -> None:
                 with filter_loop("o", end, part.first, part.length):
                     blocks = _emit_weights(cx, layout, packed, scratch, part.length)
                     _emit_pixels(cx, layout, (plane, *blocks), finish, part.length)
-
-
-def _finish(cx: KernelContext, layout: Layout, flip: int) -> Finish:
-    """The bias of each filter, less its weights times the zero point."""
-    group, filters, _, _ = layout.weights.shape
-    sums = layout.weights.astype(np.int64).sum((2, 3)).reshape(-1)
-    position = places_of(cx).x_zero
-    zero = constant(cx, position)
-    if zero is not None or not is_given(cx, position):
-        point = flip + (0 if zero is None else int(zero.reshape(-1)[0]))
-        return finish_of(cx, group * filters, -point * sums)
-    held = cx.constant(sums.astype(np.int32), C_TYPES[ir.DataType.INT32])
-    cx.body.line(f"int32_t *start = (int32_t *)(void *)(scratch + {layout.start});")
-    with cx.body.loop("o", group * filters):
-        cx.body.line(f"start[o] = -{held}[o] * ({zero_text(cx)} + {flip});")
-    return Finish("start", "")
 
 
 def _pack(cx: KernelContext, layout: Layout) -> str:

@@ -1,8 +1,8 @@
 """QLinearMatMul and MatMulInteger by a constant matrix: bytes in memory, sums of 32 bits.
 
-Rows of the left side, as 16 bits less the zero point, are pairs of a tile; columns of the weights,
-laid out in panels and widened as they are read, are its vectors. QLinearMatMul may have a bias of
-its columns as a ninth input here.
+Four neighbours of a row of the left side meet four of a column of the weights, which are laid out
+in panels. The left side keeps its zero point, whose part in the sums is taken from what they start
+with. QLinearMatMul may have a bias of its columns as a ninth input here.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ import onnx_ir as ir
 from smelt.native.kernels.even_parts import even_parts
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
-from smelt.native.kernels.quantized.finish import Finish, finish_of
+from smelt.native.kernels.quantized.finish import SPARE, Finish, finish_less_zero_point
 from smelt.native.kernels.quantized.lanes import MOST_SUMS
+from smelt.native.kernels.quantized.matrix_tile import matrix_tile
 from smelt.native.kernels.quantized.operands import (
     constant,
     less_zero_point,
     places_of,
     refuse_operands,
     refuse_sums,
-    zero_text,
 )
-from smelt.native.kernels.quantized.tile import ROWS, VECTORS, matrix_tile
+from smelt.native.kernels.quantized.tile import ROWS, VECTORS
 from smelt.native.types import C_TYPES
 from smelt.program.run_sizes import highest
 from smelt.program.storage import Needs
 
-FEW_ROWS, FEW_ROWS_VECTORS = 2, 4
-"""So few rows are multiplied with more vectors at a time, which need not be loaded for others."""
+FEW_ROWS = {1: 8, 2: 4}
+"""Vectors of so few rows: more of them, which need not be loaded for others."""
 
 
 def _refuse(instance: Instance) -> str | None:
@@ -47,12 +47,24 @@ def _refuse(instance: Instance) -> str | None:
     return refuse_sums(less_zero_point(instance, 1), constant(instance, place.bias), (0,))
 
 
-def _pairs(instance: Instance) -> int:
-    return -(-instance.shape(places_of(instance).w)[0] // 2)
+def _quads(instance: Instance) -> int:
+    return -(-instance.shape(places_of(instance).w)[0] // 4)
+
+
+def _left_bytes(instance: Instance) -> int:
+    """Of the rows of a tile as 16 bits."""
+    return ROWS * 8 * _quads(instance)
 
 
 def _needs(instance: Instance) -> Needs:
-    return Needs(workspace=2 * ROWS * 2 * _pairs(instance))
+    columns = instance.shape(places_of(instance).w)[1]
+    return Needs(workspace=_left_bytes(instance) + 4 * (columns + SPARE))
+
+
+def _vectors(rows: int, columns: int) -> int:
+    """Of a tile: an even number, as many as there are columns for."""
+    most = FEW_ROWS.get(highest(rows), VECTORS)
+    return min(most, 2 * -(-columns // (2 * MOST_SUMS)))
 
 
 @kernel(
@@ -65,53 +77,68 @@ def _needs(instance: Instance) -> Needs:
 )
 def quantized_dot(cx: KernelContext) -> None:
     """Six rows at a time, and for them all panels of columns."""
-    x, y, body = cx.input(0), cx.output(), cx.body
-    weights, pairs = less_zero_point(cx, 1), _pairs(cx)
+    y, body, weights = cx.output(), cx.body, less_zero_point(cx, 1)
     depth, columns = weights.shape
     rows = y.size // columns if columns else 0
     if rows == 0:
         return
-    zero = zero_text(cx)
     wide = weights.dtype != np.int8
-    vectors = FEW_ROWS_VECTORS if highest(rows) <= FEW_ROWS else VECTORS
+    vectors = _vectors(rows, columns)
     type_ = C_TYPES[ir.DataType.INT16 if wide else ir.DataType.INT8]
-    packed = cx.constant(_pack(weights, MOST_SUMS * vectors), type_)
-    finish = finish_of(cx, columns)
-    scratch = cx.scratch(C_TYPES[ir.DataType.INT16])
+    packed = cx.constant(pack(weights, MOST_SUMS * vectors), type_)
+    flip = 128 if cx.input(0).type.signed else 0
+    scratch = cx.scratch(C_TYPES[ir.DataType.UINT8])
+    start = f"{scratch} + {_left_bytes(cx)}"
+    finish = finish_less_zero_point(cx, weights.astype(np.int64).sum(0), flip, start)
     by_column = highest(rows) < 2 * ROWS * body.parts
     row_loop, column_loop = body.loop, body.shared_loop
     if not by_column:
         row_loop, column_loop = column_loop, row_loop
-    body.line(f"const int16_t zero = (int16_t)({zero});")
     for part in even_parts(rows, ROWS):
         tile = matrix_tile(cx, part.length, wide, finish.is_bytes, vectors)
         with row_loop("i", part.first + part.length * part.count, part.first, part.length):
-            body.line(f"const {x.type.name} *from = {x.name} + i * {depth};")
-            with body.loop("m", part.length):
-                with body.loop("k", depth):
-                    at = f"m * {2 * pairs} + k"
-                    body.line(f"{scratch}[{at}] = (int16_t)(from[m * {depth} + k] - zero);")
-                if depth % 2:
-                    body.line(f"{scratch}[m * {2 * pairs} + {depth}] = 0;")
+            left = _emit_left(cx, part.length, depth, flip, wide)
             with column_loop("j", columns, step=f"{vectors} * SUMS"):
                 panel = MOST_SUMS * vectors
-                b = f"{packed} + j / {panel} * {2 * panel * pairs} + j % {panel} * 2"
-                given = f"{pairs}, {scratch}, {2 * pairs}, {b}, {2 * panel}"
+                place = f"j % {panel} * {2 if wide else 4}"
+                given = f"{packed} + j / {panel} * {4 * panel * _quads(cx)} + {place}"
                 body.line(f"const ptrdiff_t left = {columns} - j;")
                 out = f"{y.name} + i * {columns} + j"
-                _emit_tile(cx, (tile, given), finish, out, columns, (part.length, vectors))
+                calls = [(name, f"{rest}, {given}") for name, rest in zip(tile, left, strict=True)]
+                _emit_tile(cx, calls, finish, out, columns, (part.length, vectors))
+
+
+def _emit_left(cx: KernelContext, rows: int, depth: int, flip: int, wide: bool) -> tuple[str, str]:
+    """What functions of a tile are given of ``rows`` rows from ``i`` on: whole, and in halves.
+
+    Rows of unsigned bytes are read where they lie if they have whole quads.
+    """
+    x, body, quads = cx.input(0), cx.body, _quads(cx)
+    there = flip == 0 and depth % 4 == 0
+    body.line(f"const unsigned char *from = (const unsigned char *){x.name} + i * {depth};")
+    if not wide:
+        with body.block("if (HAS_QUADS)"):
+            if not there:
+                with body.loop("m", rows):
+                    to = f"scratch + m * {4 * quads}"
+                    body.line(f"flip_row(from + m * {depth}, {depth}, {flip}, {to});")
+    body.line("int16_t *halves = (int16_t *)(void *)scratch;")
+    with body.block("" if wide else "if (!HAS_QUADS)"), body.loop("m", rows):
+        body.line(f"halve_row(from + m * {depth}, {depth}, {flip}, halves + m * {4 * quads});")
+    whole = "from" if there else "scratch"
+    return f"{quads}, {whole}, {4 * quads}", f"{quads}, halves, {4 * quads}"
 
 
 def _emit_tile(
     cx: KernelContext,
-    tile: tuple[str, str],
+    calls: list[tuple[str, str]],
     finish: Finish,
     out: str,
     columns: int,
     size: tuple[int, int],
 ) -> None:
     """A call of a tile of rows and vectors, of whose columns some may be beyond the last."""
-    (name, given), body, (rows, vectors) = tile, cx.body, size
+    body, (rows, vectors) = cx.body, size
     if finish.is_bytes:
         places = ", ".join(f"{v} * SUMS" for v in range(vectors))
         body.line(f"const ptrdiff_t to[] = {{ {places} }};")
@@ -119,10 +146,10 @@ def _emit_tile(
         with body.loop("v", vectors):
             body.line("const ptrdiff_t rest = left - to[v];")
             body.line("wide[v] = rest < SUMS ? rest : SUMS;")
-        body.line(f"{name}({given}, {finish.arguments('j', out, str(columns))});")
+        _emit_calls(cx, calls, finish.arguments("j", out, str(columns)))
         return
     body.line(f"int32_t results[{rows * vectors} * SUMS];")
-    body.line(f"{name}({given}, results);")
+    _emit_calls(cx, calls, f"{finish.bias} + j, results")
     with body.loop("m", rows), body.loop("v", vectors):
         body.line("const ptrdiff_t rest = left - v * SUMS;")
         body.line("if (rest > 0)")
@@ -132,8 +159,26 @@ def _emit_tile(
         body.line(f"    memcpy({to}, {sums}, {count} * sizeof(int32_t));")
 
 
-def _pack(weights: np.ndarray, panel: int) -> np.ndarray:
-    """Panels of columns; in each, by pair of rows, column, row of the pair."""
+def _emit_calls(cx: KernelContext, calls: list[tuple[str, str]], rest: str) -> None:
+    (whole, given), (halves, halved) = calls
+    if not whole:
+        cx.body.line(f"{halves}({halved}, {rest});")
+        return
+    cx.body.line("#if QUADS")
+    cx.body.line("if (HAS_QUADS)")
+    cx.body.line(f"    {whole}({given}, {rest});")
+    cx.body.line("else")
+    cx.body.line("#endif")
+    cx.body.line(f"    {halves}({halved}, {rest});")
+
+
+def pack(weights: np.ndarray, panel: int) -> np.ndarray:
+    """Panels of columns; in each, by quad of rows, column, row of the quad, if they are bytes.
+
+    What does not fit bytes is by quad of rows, even and odd ones of them, column, row.
+    """
     depth, columns = weights.shape
-    even = np.pad(weights, ((0, depth % 2), (0, -columns % panel)))
-    return even.reshape(-1, 2, even.shape[1] // panel, panel).transpose(2, 0, 3, 1).reshape(-1)
+    even = np.pad(weights, ((0, -depth % 4), (0, -columns % panel)))
+    apart = even.reshape(-1, 2, 2, even.shape[1] // panel, panel)
+    order = (3, 0, 4, 1, 2) if weights.dtype == np.int8 else (3, 0, 2, 4, 1)
+    return apart.transpose(order).reshape(-1)

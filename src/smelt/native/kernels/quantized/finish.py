@@ -9,8 +9,17 @@ import onnx_ir as ir
 
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.lanes import MOST_SUMS, declare
-from smelt.native.kernels.quantized.operands import constant, places_of, requantization
+from smelt.native.kernels.quantized.operands import (
+    constant,
+    is_given,
+    places_of,
+    requantization,
+    zero_text,
+)
 from smelt.native.types import C_TYPES
+
+SPARE = 8 * MOST_SUMS
+"""Elements that vectors may read past the last."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +53,33 @@ def finish_of(cx: KernelContext, count: int, more: np.ndarray | None = None) -> 
     given = constant(cx, places_of(cx).bias)
     bias = np.zeros(count, np.int64) if given is None else given.reshape(-1).astype(np.int64)
     bias = bias if more is None else bias + more
-    start = np.zeros(count + 4 * MOST_SUMS, np.int32)
+    start = np.zeros(count + SPARE, np.int32)
     start[:count] = bias.astype(np.int32)
     name = cx.constant(start, C_TYPES[ir.DataType.INT32])
     if scaled is None:
         return Finish(name, "")
-    factors = np.zeros(count + 4 * MOST_SUMS, np.float32)
+    factors = np.zeros(count + SPARE, np.float32)
     factors[:count] = scaled.factors
     zero, flip = scaled.last
     cx.body.line(f"static const int32_t last[] = {{ {zero}, {flip} }};")
     return Finish(name, cx.constant(factors, C_TYPES[ir.DataType.FLOAT]))
+
+
+def finish_less_zero_point(cx: KernelContext, sums: np.ndarray, flip: int, start: str) -> Finish:
+    """Of filters or columns whose weights have these ``sums``: those times the zero point of the
+    left side, ``flip`` more than it is given, are taken away.
+
+    What comes at run time is multiplied at ``start``, an array of the scratch space.
+    """
+    position = places_of(cx).x_zero
+    zero = constant(cx, position)
+    if zero is not None or not is_given(cx, position):
+        point = flip + (0 if zero is None else int(zero.reshape(-1)[0]))
+        return finish_of(cx, sums.size, -point * sums)
+    declare(cx)
+    padded = np.pad(sums.astype(np.int32), (0, SPARE))
+    held = cx.constant(padded, C_TYPES[ir.DataType.INT32])
+    cx.body.line(f"int32_t *start = (int32_t *)(void *)({start});")
+    with cx.body.loop("o", padded.size):
+        cx.body.line(f"start[o] = -{held}[o] * ({zero_text(cx)} + {flip});")
+    return Finish("start", "")

@@ -30,7 +30,6 @@ INTEGERS = """#if defined(SUMS)
 typedef int32_t sums __attribute__((vector_size(4 * SUMS), aligned(4), may_alias));
 typedef float reals __attribute__((vector_size(4 * SUMS), aligned(4), may_alias));
 typedef int16_t pairs __attribute__((vector_size(4 * SUMS), aligned(2), may_alias));
-typedef int8_t narrow_pairs __attribute__((vector_size(2 * SUMS), aligned(1), may_alias));
 typedef int32_t word __attribute__((aligned(1), may_alias));
 typedef int64_t two_words __attribute__((aligned(1), may_alias));
 typedef int64_t words __attribute__((vector_size(4 * SUMS), may_alias));
@@ -52,9 +51,6 @@ typedef long long halves __attribute__((vector_size(16), may_alias));
 #define SECOND(v) ((chars)__builtin_ia32_psrldqi128((halves)(v), 64))
 #define WIDE_int8_t(v) ((sums)__builtin_ia32_pmovsxbd256(v))
 #define WIDE_uint8_t(v) ((sums)__builtin_ia32_pmovzxbd256(v))
-#define WIDENED(p) ((pairs)__builtin_ia32_pmovsxbw256(*(const chars *)(p)))
-#else
-#define WIDENED(p) __builtin_convertvector(*(const narrow_pairs *)(p), pairs)
 #endif
 #define REAL(s) __builtin_convertvector(s, reals)
 #if SUMS == 8
@@ -68,11 +64,6 @@ static IF_CALLED inline sums packed_bytes(sums a, sums b)
 typedef two_words vector_bytes;
 #define BYTES_OF(s, number) (((words)(s))[number])
 #define NOT_ABOVE(v, high) ((reals)__builtin_ia32_minps256(v, same_real(high)))
-#if defined(__AVX512VNNI__) && defined(__AVX512VL__) && defined(__clang__)
-#define ADD_PRODUCTS(s, a, b) s = (sums)__builtin_ia32_vpdpwssd256(s, (sums)(a), (sums)(b))
-#elif defined(__AVX512VNNI__) && defined(__AVX512VL__)
-#define ADD_PRODUCTS(s, a, b) s = (sums)__builtin_ia32_vpdpwssd_v8si(s, (sums)(a), (sums)(b))
-#endif
 #define HELD(v, low, high) ((reals)__builtin_ia32_minps256( \\
     __builtin_ia32_maxps256(v, same_real(low)), same_real(high)))
 #define NEAREST(v) ((sums)__builtin_ia32_cvtps2dq256(v))
@@ -150,12 +141,6 @@ typedef int32_t sums;
 typedef float reals;
 typedef struct { int16_t first, second; } pairs;
 #define SAME_PAIR(p) (*(const pairs *)(p))
-static IF_CALLED inline pairs widened(const int8_t *p)
-{
-    const pairs wide = { p[0], p[1] };
-    return wide;
-}
-#define WIDENED(p) widened(p)
 #define REAL(s) ((float)(s))
 #define MULTIPLIED(a, b) ((int32_t)(a).first * (b).first + (int32_t)(a).second * (b).second)
 #define HELD(v, low, high) ((v) < (low) ? (low) : (v) > (high) ? (high) : (v))
@@ -183,9 +168,6 @@ static IF_CALLED inline void store_in_turn(unsigned char *p, sums even, sums odd
     p[0] = (unsigned char)even;
     p[1] = (unsigned char)odd;
 }
-#endif
-#if !defined(ADD_PRODUCTS)
-#define ADD_PRODUCTS(s, a, b) s += MULTIPLIED(a, b)
 #endif
 """
 """``sums`` holds ``SUMS`` integers of 32 bits, ``pairs`` as many pairs of 16, at any address.

@@ -41,6 +41,8 @@ static IF_CALLED inline sums same_word(const void *p)
     return zero + *(const word *)p;
 }
 #define SECONDS(p) ((pairs)(*(const unsigned_pairs *)(p) >> 8))
+#define EVEN_BYTES(p) (*(const pairs *)(p) << 8 >> 8)
+#define ODD_BYTES(p) (*(const pairs *)(p) >> 8)
 #define ADDED(s, t) ((sums)((unsigned_sums)(s) + (unsigned_sums)(t)))
 #else
 static IF_CALLED inline pairs every_second(const unsigned char *p)
@@ -48,12 +50,20 @@ static IF_CALLED inline pairs every_second(const unsigned char *p)
     const pairs wide = { p[1], p[3] };
     return wide;
 }
+static IF_CALLED inline pairs two_bytes(const int8_t *p)
+{
+    const pairs wide = { p[0], p[2] };
+    return wide;
+}
 #define SECONDS(p) every_second(p)
+#define EVEN_BYTES(p) two_bytes(p)
+#define ODD_BYTES(p) two_bytes((p) + 1)
 #define ADDED(s, t) ((int32_t)((uint32_t)(s) + (uint32_t)(t)))
 #endif
 #define ADD_HALVES(s, a, b) s = ADDED(s, MULTIPLIED(a, b))
 """
-"""``SECONDS`` are every second byte after ``p``, as 16 bits, of as many quads as a vector has sums.
+"""``SECONDS`` are every second byte after ``p``, as 16 bits, of as many quads as a vector has sums;
+``EVEN_BYTES`` and ``ODD_BYTES`` those of signed ones, from the first or the second byte on.
 ``ADD_QUADS`` is for functions that are declared ``WITH_QUADS`` and called if ``HAS_QUADS``."""
 
 LEAD = 32

@@ -1,15 +1,13 @@
-"""The inner kernel of products of integers: a few rows by two vectors of sums in registers.
+"""The inner kernel of convolutions of integers: a few filters by two vectors of pixels.
 
-One side is vectors of pairs, the other one pair at a time, in all lanes alike. In a convolution,
-pixels are the vectors and filters the pairs; in a product of matrices, columns of constant weights
-are the vectors, widened as they are read, and rows of the left side the pairs.
+Pixels are vectors of quads, or of halves of quads as 16 bits; those of filters come one at a time,
+in all lanes alike.
 """
 
 from __future__ import annotations
 
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.quantized.lanes import declare
-from smelt.native.kernels.quantized.quads import declare as declare_quads
+from smelt.native.kernels.quantized.quads import declare
 from smelt.native.writer import Writer
 
 BYTES = """    const int32_t *restrict bias, const float *restrict factors,
@@ -66,13 +64,13 @@ def convolution_tile(cx: KernelContext, rows: int, positions: int, is_bytes: boo
         out.line("#endif")
         out.line("(void)whole;")
         out.line(f"{name}_halves({given}, apart, {rest});")
-    declare_quads(cx)
+    declare(cx)
     return cx.call(name, out.text())
 
 
 def _convolve(out: Writer, rows: int, positions: int, is_bytes: bool, *, halves: int) -> None:
     """The body of a tile; of two halves, the first is read from a byte before the quad on."""
-    _start(out, rows, "bias[{m}]")
+    start_sums(out, rows, "bias[{m}]")
     in_loop = positions > 1
     before = " - 1" if halves == 2 and not in_loop else ""
     for v in range(VECTORS):
@@ -93,7 +91,7 @@ def _convolve(out: Writer, rows: int, positions: int, is_bytes: bool, *, halves:
         if step == "step":
             out.line("step = plane - step;")
     if not is_bytes:
-        _end(out, rows)
+        end_in_sums(out, rows)
         return
     for m in range(rows):
         scaled = ", ".join(f"REAL(s{m}_{v}) * factors[{m}]" for v in range(2))
@@ -117,74 +115,19 @@ def _step(out: Writer, rows: int, place: str, halves: int) -> None:
     out.line(f"w += {elements * rows};")
 
 
-def matrix_tile(
-    cx: KernelContext, rows: int, wide: bool, is_bytes: bool, vectors: int = VECTORS
-) -> str:
-    """A function ``(pairs, a, stride, b, step, ...)``: rows of ``a`` by some vectors of ``b``.
-
-    ``b`` holds bytes, or 16 bits if ``wide``; ``step`` are its elements from pair to pair. At the
-    end ``results``, or if it ``is_bytes``: ``bias, factors, last, out, pitch, to, wide``, where
-    ``to`` and ``wide`` have an element for each vector.
-    """
-    name = f"rows_{rows}x{vectors}" + ("_wide" if wide else "") + ("_bytes" if is_bytes else "")
-    type_ = "int16_t" if wide else "int8_t"
-    out = Writer()
-    out.line(f"static APART void {name}(ptrdiff_t count, const int16_t *restrict a,")
-    out.line(f"    ptrdiff_t stride, const {type_} *restrict b, ptrdiff_t step,")
-    out.line(BYTES if is_bytes else "    int32_t *restrict results)")
-    with out.block(""):
-        _start(out, rows, "*(const sums *)(bias{at})" if is_bytes else "", vectors)
-        with out.block("for (; count > 0; --count)"):
-            for v in range(vectors):
-                at = "b" if v == 0 else f"b + {2 * v} * SUMS"
-                value = f"*(const pairs *)({at})" if wide else f"WIDENED({at})"
-                out.line(f"const pairs b{v} = {value};")
-            for m in range(rows):
-                at = "a" if m == 0 else f"a + {m} * stride"
-                out.line(f"const pairs a{m} = SAME_PAIR({at});")
-                _multiply(out, m, vectors)
-            out.line("a += 2, b += step;")
-        if rows == 1:
-            out.line("(void)stride;")
-        if is_bytes:
-            _end_in_bytes(out, rows, vectors)
-        else:
-            _end(out, rows, vectors)
-    declare(cx)
-    return cx.call(name, out.text())
-
-
-def _end_in_bytes(out: Writer, rows: int, vectors: int) -> None:
-    for v in range(vectors):
-        out.line(f"const reals factor{v} = *(const reals *)(factors{_vector(v)});")
-    for m in range(rows):
-        for v in range(0, vectors, 2):
-            if v:
-                out.line(f"if (wide[{v}] > 0)")
-            scaled = ", ".join(f"REAL(s{m}_{each}) * factor{each}" for each in (v, v + 1))
-            ends = f"out + to[{v}], wide[{v}], out + to[{v + 1}], wide[{v + 1}]"
-            out.line(f"store_two({scaled}, last, {ends});")
-        out.line("out += pitch;")
-
-
-def _start(out: Writer, rows: int, start: str = "", vectors: int = VECTORS) -> None:
+def start_sums(out: Writer, rows: int, start: str = "", vectors: int = VECTORS) -> None:
     for m in range(rows):
         for v in range(vectors):
             out.line(f"sums s{m}_{v} = {{ 0 }};")
             if start:
-                out.line(f"s{m}_{v} += {start.format(m=m, at=_vector(v))};")
+                out.line(f"s{m}_{v} += {start.format(m=m, at=vector(v))};")
 
 
-def _vector(v: int) -> str:
+def vector(v: int) -> str:
     return "" if v == 0 else " + SUMS" if v == 1 else f" + {v} * SUMS"
 
 
-def _multiply(out: Writer, m: int, vectors: int = VECTORS) -> None:
-    for v in range(vectors):
-        out.line(f"ADD_PRODUCTS(s{m}_{v}, a{m}, b{v});")
-
-
-def _end(out: Writer, rows: int, vectors: int = VECTORS) -> None:
+def end_in_sums(out: Writer, rows: int, vectors: int = VECTORS) -> None:
     for m in range(rows):
         for v in range(vectors):
             out.line(f"*(sums *)(results + {m * vectors + v} * SUMS) = s{m}_{v};")

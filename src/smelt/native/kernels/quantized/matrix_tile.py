@@ -1,0 +1,122 @@
+"""The inner kernel of products of matrices of bytes: a few rows by some vectors of columns.
+
+Columns of the right side are vectors of quads, four rows of it beside each other, signed. Quads of
+rows of the left side come one at a time, in all lanes alike: unsigned bytes where the CPU has
+products of quads, else 16 bits, in each row first all bytes at even places of a quad.
+"""
+
+from __future__ import annotations
+
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.quantized.lanes import MOST_SUMS
+from smelt.native.kernels.quantized.quads import declare
+from smelt.native.kernels.quantized.tile import BYTES, end_in_sums, start_sums, vector
+from smelt.native.writer import Writer
+
+LEFT = """static IF_CALLED void flip_row(const unsigned char *restrict from, ptrdiff_t depth,
+    unsigned char flip, unsigned char *restrict to)
+{
+    for (ptrdiff_t k = 0; k < depth; ++k)
+        to[k] = (unsigned char)(from[k] ^ flip);
+    for (ptrdiff_t k = depth; k % 4 != 0; ++k)
+        to[k] = 0;
+}
+static IF_CALLED void halve_row(const unsigned char *restrict from, ptrdiff_t depth,
+    unsigned char flip, int16_t *restrict to)
+{
+    int16_t *odd = to + (depth + 3) / 4 * 2;
+    ptrdiff_t k = 0;
+#if SUMS > 1
+    const pairs zero = { 0 };
+    const pairs flips = zero + flip;
+    for (; k + 4 * SUMS <= depth; k += 4 * SUMS) {
+        const unsigned_pairs both = *(const unsigned_pairs *)(from + k);
+        *(pairs *)(to + k / 2) = (pairs)(both & 255) ^ flips;
+        *(pairs *)(odd + k / 2) = (pairs)(both >> 8) ^ flips;
+    }
+#endif
+    for (; k < depth; k += 4) {
+        for (ptrdiff_t i = 0; i < 4; ++i)
+            (i % 2 ? odd : to)[k / 2 + i / 2] = (int16_t)(k + i < depth ? from[k + i] ^ flip : 0);
+    }
+}
+"""
+"""Rows of bytes, unsigned by ``flip``, as tiles read them; zeros follow up to a whole quad."""
+
+
+def matrix_tile(
+    cx: KernelContext, rows: int, wide: bool, is_bytes: bool, vectors: int
+) -> tuple[str, str]:
+    """Functions for CPUs with products of quads and for others, ``(quads, a, stride, b, ...)``:
+    rows of ``a`` by some vectors of ``b``. The first is empty if ``b`` is ``wide``: 16 bits.
+
+    ``b`` has by quad, column and row of the quad the columns of a panel, as many as ``vectors`` of
+    the widest kind have; if it is wide, first of all columns what lies at even places. At the end
+    ``bias, results``, or if it ``is_bytes``: ``bias, factors, last, out, pitch, to, wide``, where
+    ``to`` and ``wide`` have an element for each vector.
+    """
+    name = f"rows_{rows}x{vectors}" + ("_wide" if wide else "") + ("_bytes" if is_bytes else "")
+    out = Writer()
+    for suffix in ("_halves",) if wide else ("_whole", "_halves"):
+        whole = suffix == "_whole"
+        if whole:
+            out.line("#if QUADS")
+        left, right = "unsigned char" if whole else "int16_t", "int16_t" if wide else "int8_t"
+        head = "APART WITH_QUADS" if whole else "APART"
+        out.line(f"static {head} void {name}{suffix}(ptrdiff_t quads,")
+        out.line(f"    const {left} *restrict a, ptrdiff_t stride, const {right} *restrict b,")
+        out.line(BYTES if is_bytes else "    const int32_t *restrict bias, int32_t *results)")
+        with out.block(""):
+            _multiply(out, rows, vectors, whole, wide)
+            (_end_in_bytes if is_bytes else end_in_sums)(out, rows, vectors)
+        if whole:
+            out.line("#endif")
+    declare(cx)
+    cx.call("halve_row", LEFT)
+    cx.call(name, out.text())
+    return "" if wide else f"{name}_whole", f"{name}_halves"
+
+
+def _multiply(out: Writer, rows: int, vectors: int, whole: bool, wide: bool) -> None:
+    start_sums(out, rows, "*(const sums *)(bias{at})", vectors)
+    panel = vectors * MOST_SUMS
+    if not whole:
+        out.line("const int16_t *odd = a + 2 * quads;")
+    with out.block("for (; quads > 0; --quads)"):
+        for v in range(vectors):
+            at = "b" if v == 0 else f"b + {(2 if wide else 4) * v} * SUMS"
+            if whole:
+                out.line(f"const sums b{v} = *(const sums *)({at});")
+                continue
+            even = f"*(const pairs *)({at})" if wide else f"EVEN_BYTES({at})"
+            odd = f"*(const pairs *)({at} + {2 * panel})" if wide else f"ODD_BYTES({at})"
+            out.line(f"const pairs b{v} = {even}, c{v} = {odd};")
+        for m in range(rows):
+            row = "" if m == 0 else f" + {m} * stride"
+            if whole:
+                out.line(f"const sums a{m} = same_word(a{row});")
+            else:
+                out.line(f"const pairs a{m} = SAME_PAIR(a{row}), d{m} = SAME_PAIR(odd{row});")
+            for v in range(vectors):
+                if whole:
+                    out.line(f"ADD_QUADS(s{m}_{v}, a{m}, b{v});")
+                else:
+                    out.line(f"ADD_HALVES(s{m}_{v}, a{m}, b{v});")
+                    out.line(f"ADD_HALVES(s{m}_{v}, d{m}, c{v});")
+        out.line("a += 4;" if whole else "a += 2, odd += 2;")
+        out.line(f"b += {4 * panel};")
+    if rows == 1:
+        out.line("(void)stride;")
+
+
+def _end_in_bytes(out: Writer, rows: int, vectors: int) -> None:
+    for v in range(vectors):
+        out.line(f"const reals factor{v} = *(const reals *)(factors{vector(v)});")
+    for m in range(rows):
+        for v in range(0, vectors, 2):
+            if v:
+                out.line(f"if (wide[{v}] > 0)")
+            scaled = ", ".join(f"REAL(s{m}_{each}) * factor{each}" for each in (v, v + 1))
+            ends = f"out + to[{v}], wide[{v}], out + to[{v + 1}], wide[{v + 1}]"
+            out.line(f"store_two({scaled}, last, {ends});")
+        out.line("out += pitch;")
