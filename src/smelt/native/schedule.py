@@ -34,6 +34,7 @@ from smelt.program.passes import (
     layout_composition,
     operand_layout,
     quantized_groups,
+    quantized_lookups,
     transpose_folding,
 )
 from smelt.program.schedule import schedule
@@ -95,6 +96,7 @@ def in_integers(program: Program) -> None:
     for body in program.bodies:
         in_integers(body.program)
     quantized_groups.run(program, is_computed, {f"{DOMAIN}::ConvRelu": "Conv"})
+    quantized_lookups.run(program, is_computed)
     dead_code_elimination.run(program)
 
 

@@ -35,10 +35,13 @@ class Step:
         whole = np.clip(np.rint(held) + self.zero, low, high)
         return np.asarray(whole, self.dtype.numpy())
 
+    def every_byte(self) -> np.ndarray:
+        """All bytes in the order in which they lie in memory, as wide integers."""
+        return np.arange(256, dtype=np.uint8).view(self.dtype.numpy()).astype(np.int32)
+
     def every_number(self) -> np.ndarray:
         """What each byte stands for, in the order in which bytes lie in memory."""
-        codes = np.arange(256, dtype=np.uint8).view(self.dtype.numpy()).astype(np.int32)
-        return (codes - self.zero).astype(np.float32) * self.scale
+        return (self.every_byte() - self.zero).astype(np.float32) * self.scale
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ CONV = (
 )
 M = ", int8[5,144] m, float ms, float[5] v"
 GEMM = "f = Flatten(x0) m0 = DequantizeLinear(m, ms) y0 = Gemm<transB=1>(f, m0, v) "
+R = ", int8[6,6] r"
 BOTH = "q1 = QuantizeLinear(x, t, u) x1 = DequantizeLinear(q1, t, u) "
 
 GROUPS = {
@@ -61,6 +62,13 @@ GROUPS = {
         "d = Div(a, t0) e = Erf(d) y0 = Sub(t0, e) ",
         "smelt::Lookup",
     ),
+    "Softmax": ("", "[1,4,6,6]", "y0 = Softmax(x0) ", "smelt::QuantizedSoftmax"),
+    "repeated": (
+        R,
+        "[1,4,6,6]",
+        "r0 = DequantizeLinear(r, t) y0 = Add(x0, r0) ",
+        "smelt::QuantizedAdd",
+    ),
     "another scale": ("", "[1,4,6,6]", "y0 = Identity(x0) ", "smelt::Lookup"),
 }
 STEP = np.float32(0.02171)
@@ -83,6 +91,8 @@ def values_of(name: str, kind: str) -> dict[str, np.ndarray]:
     if "w" in GROUPS[name][0]:
         held |= {"w": rng.integers(-64, 65, (6, 4, 3, 3)).astype(np.int8), "ws": scales}
         held |= {"b": rng.integers(-3000, 3000, 6).astype(np.int32), "bs": scales * steps["s"]}
+    if name == "repeated":
+        held |= {"r": rng.integers(-100, 101, (6, 6)).astype(np.int8)}
     if "float ms" in GROUPS[name][0]:
         held |= {"m": rng.integers(-64, 65, (5, 144)).astype(np.int8), "ms": np.float32(0.002)}
         held |= {"v": rng.standard_normal(5).astype(np.float32)}

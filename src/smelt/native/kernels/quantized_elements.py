@@ -6,6 +6,10 @@ checked on all pairs of bytes: what is added to get the zero point is added befo
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Sequence
+
 import numpy as np
 import onnx_ir as ir
 
@@ -16,9 +20,12 @@ from smelt.native.kernels.quantized.rounded import rounded
 from smelt.native.kernels.quantized.runs import RUN, last_of, run_of_two
 from smelt.native.types import C_TYPES
 from smelt.program.quantized import ADD, LOOKUP, MEAN, MUL
-from smelt.program.run_sizes import same
+from smelt.program.run_sizes import lowest, same
 
 INT = frozenset({"int"})
+
+FEWEST = 16
+"""Elements that vectors are worth."""
 
 
 @kernel(LOOKUP, kinds=INT, needs=in_place, shared=True)
@@ -39,31 +46,42 @@ def add_or_multiply(cx: KernelContext) -> None:
     low = -128 if y.type.signed else 0
     scalar = text.replace("FLOAT", "(float)")
     value = f"({y.type.name}){rounded(cx, scalar, low, low + 255)}"
-    if all(_is_whole(operand.shape, y.shape) for operand in (a, b)):
-        _emit_runs(cx, text, value)
+    repeated = [_repeated(operand.shape, y.shape) for operand in (a, b)]
+    if None not in repeated and 0 in repeated:
+        _emit_runs(cx, text, value, [size or 0 for size in repeated])
         return
     reads = [operand.broadcast(y.shape) for operand in (a, b)]
     emit_map(cx.body, y.shape, y.access(), reads, value, shared=True)
 
 
-def _is_whole(shape: tuple[int, ...], result: tuple[int, ...]) -> bool:
-    """True if an operand has an element for each of the result, at all sizes of a run."""
-    return len(shape) == len(result) and all(map(same, shape, result))
+def _repeated(shape: tuple[int, ...], result: tuple[int, ...]) -> int | None:
+    """0 if an operand has an element for each of the result, at all sizes of a run; how many it
+    has if the result repeats them all, one after the other, and they fill vectors; else None."""
+    if len(shape) == len(result) and all(map(same, shape, result)):
+        return 0
+    own = list(itertools.dropwhile(lambda size: same(size, 1), shape))
+    size = math.prod(own)
+    ends = result[len(result) - len(own) :]
+    return size if all(map(same, own, ends)) and lowest(size) >= FEWEST else None
 
 
-def _emit_runs(cx: KernelContext, text: str, value: str) -> None:
-    """Operands of one shape: in vectors, then what is left of a run one by one."""
+def _emit_runs(cx: KernelContext, text: str, value: str, repeated: Sequence[int]) -> None:
+    """In vectors, then what is left of a run one by one; an operand may be the same in all runs."""
     a, b, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
     run = run_of_two(cx, text)
+    size = next((size for size in repeated if size), RUN)
+    names = list(zip((a.name, b.name), repeated, strict=True))
     body.line(last_of(0, y.type.signed))
-    with body.shared_loop("first", y.size, step=RUN):
+    with body.shared_loop("first", y.size, step=size):
         body.line(f"const ptrdiff_t left = {y.size} - first;")
-        body.line(f"const ptrdiff_t n = left < {RUN} ? left : {RUN};")
+        body.line(f"const ptrdiff_t n = left < {size} ? left : {size};")
         to = f"(unsigned char *)({y.name} + first)"
-        body.line(f"ptrdiff_t i = {run}({a.name} + first, {b.name} + first, n, last, {to});")
+        starts = [each + ("" if again else " + first") for each, again in names]
+        body.line(f"ptrdiff_t i = {run}({starts[0]}, {starts[1]}, n, last, {to});")
         with body.block("for (; i < n; ++i)"):
-            read = (f"{a.name}[first + i]", f"{b.name}[first + i]")
-            body.line(f"{y.name}[first + i] = {value.format(*read)};")
+            body.line(
+                f"{y.name}[first + i] = {value.format(*(f'({each})[i]' for each in starts))};"
+            )
 
 
 def _sum(scales: list[np.float32], zeros: list[int]) -> str:

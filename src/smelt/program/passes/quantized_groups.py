@@ -19,7 +19,7 @@ import numpy as np
 from smelt.program.instruction import Instruction, Program
 from smelt.program.passes import quantized_products as products
 from smelt.program.passes.quantized_links import Link, link
-from smelt.program.quantized import ADD, LOOKUP, MEAN, MUL
+from smelt.program.quantized import ADD, LOOKUP, MEAN, MUL, SOFTMAX
 from smelt.program.quantized_values import Quantized, Step, Values, instruction_of
 
 Computes = Callable[[Program, Instruction], bool]
@@ -34,6 +34,9 @@ MOVES = frozenset(
     }
 )
 """Instructions whose results are elements of their first input; of all inputs, for Concat."""
+
+WIDEST = 80.0
+"""The exponential of so much less than the largest number is still a normal float."""
 
 
 def run(program: Program, computes: Computes, fused: Mapping[str, str]) -> int:
@@ -136,6 +139,8 @@ class _Groups:
             return self._of_two(inner, group.step, output)
         if inner.op in MOVES and len(inner.outputs) == 1:
             return self._move(inner, group.step, output)
+        if inner.op == "Softmax":
+            return self._softmax(inner, group.step, output)
         return self._mean(inner, group.step, output)
 
     def _of_two(self, inner: Instruction, step: Step, output: int) -> list[Instruction] | None:
@@ -164,6 +169,22 @@ class _Groups:
             slots.append(slot)
         rest = inner.inputs[len(slots) :]
         return [*made, replace(inner, inputs=(*slots, *rest), outputs=(output,))]
+
+    def _softmax(self, inner: Instruction, step: Step, output: int) -> list[Instruction] | None:
+        x = self.values.quantized(inner.inputs[0])
+        if x is None or inner.attributes["axis"] != len(self.program.slots[output].shape) - 1:
+            return None
+        scale = float(x.step.scale)
+        from_max = 255 * scale > WIDEST
+        steps = np.arange(256) if from_max else x.step.every_byte()
+        table = np.exp((steps - steps.max()) * scale).astype(np.float32)
+        attributes = {
+            "from_max": int(from_max),
+            "y_scale": float(step.scale),
+            "y_zero": step.zero,
+        }
+        inputs = (x.slot, self.values.new_constant(table, "exponentials"))
+        return [instruction_of(inner.origin, SOFTMAX, inputs, output, **attributes)]
 
     def _mean(self, inner: Instruction, step: Step, output: int) -> list[Instruction] | None:
         x = self.values.quantized(inner.inputs[0]) if inner.inputs else None

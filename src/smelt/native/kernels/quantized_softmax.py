@@ -1,0 +1,78 @@
+"""Softmax of bytes along the last dim: a table has the exponentials, sums are float."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext, kernel
+from smelt.native.kernels.quantized.rounded import rounded
+from smelt.native.kernels.quantized.runs import last_of, quantize_run
+from smelt.native.types import C_TYPES
+from smelt.program.quantized import SOFTMAX
+from smelt.program.run_sizes import is_empty
+from smelt.program.storage import Needs
+
+EXPONENTIALS = """static float exponentials(const unsigned char *restrict x, ptrdiff_t n,
+    const float *restrict table, float *restrict e)
+{
+    float a = 0.0f, b = 0.0f, c = 0.0f, d = 0.0f;
+    ptrdiff_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        a += e[i] = table[x[i]];
+        b += e[i + 1] = table[x[i + 1]];
+        c += e[i + 2] = table[x[i + 2]];
+        d += e[i + 3] = table[x[i + 3]];
+    }
+    for (; i < n; ++i)
+        a += e[i] = table[x[i]];
+    return (a + b) + (c + d);
+}
+"""
+
+
+def _needs(instance: Instance) -> Needs:
+    return Needs(workspace=4 * instance.shape(0)[-1])
+
+
+def _refuse(instance: Instance) -> str | None:
+    return None if instance.shape(0) else "no dim to sum over"
+
+
+@kernel(SOFTMAX, kinds=frozenset({"int"}), needs=_needs, refuse=_refuse, shared=True)
+def softmax(cx: KernelContext) -> None:
+    """Row by row: exponentials and their sum, then bytes of their quotients."""
+    x, table, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
+    if is_empty(x.shape):
+        return
+    size = x.shape[-1]
+    scale = C_TYPES[ir.DataType.FLOAT].literal(float(np.float32(cx.float("y_scale"))))
+    zero, low = cx.int("y_zero"), -128 if y.type.signed else 0
+    read, run = cx.call("exponentials", EXPONENTIALS), quantize_run(cx)
+    near = rounded(cx, f"{cx.scratch(C_TYPES[ir.DataType.FLOAT])}[i] / all", 0, 512)
+    body.line(last_of(zero, y.type.signed))
+    with body.shared_loop("o", x.size // size):
+        body.line(f"const {x.type.name} *from = {x.name} + o * {size};")
+        body.line(f"{y.type.name} *to = {y.name} + o * {size};")
+        where = "(const unsigned char *)from"
+        if cx.int("from_max"):
+            where = _emit_less_largest(cx)
+        body.line(f"const float all = {read}({where}, {size}, {table.name}, scratch) * {scale};")
+        body.line(f"ptrdiff_t i = {run}(scratch, {size}, all, last, (unsigned char *)to);")
+        with body.block(f"for (; i < {size}; ++i)"):
+            body.line(f"const int32_t near = {near} + {zero};")
+            held = f"near < {low} ? {low} : near > {low + 255} ? {low + 255} : near"
+            body.line(f"to[i] = ({y.type.name})({held});")
+
+
+def _emit_less_largest(cx: KernelContext) -> str:
+    """Bytes of the row, so much more that the largest is 255, where its results will be."""
+    body, size = cx.body, cx.input(0).shape[-1]
+    body.line("int32_t most = from[0];")
+    with body.loop("i", size):
+        body.line("most = from[i] > most ? from[i] : most;")
+    body.line("unsigned char *moved = (unsigned char *)to;")
+    with body.loop("i", size):
+        body.line("moved[i] = (unsigned char)(from[i] - most + 255);")
+    return "moved"

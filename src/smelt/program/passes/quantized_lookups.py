@@ -1,0 +1,107 @@
+"""One table for what hangs on one byte: tables of tables, sums and products of two of them.
+
+    before   b = table[x];  c = other[b];  y = QuantizedMul(x, c)
+    after    y = table_of_all[x]
+
+An activation that is written out as several operators, each quantized, becomes one table of 256.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from smelt.program.instruction import Instruction, Program
+from smelt.program.quantized import ADD, LOOKUP, MUL, SOFTMAX
+from smelt.program.quantized_values import Values, instruction_of
+
+Computes = Callable[[Program, Instruction], bool]
+
+
+def run(program: Program, computes: Computes) -> int:
+    """Rewrite all instructions that read one byte only, by way of others, and say how many."""
+    values = Values(program)
+    known: dict[int, _Table] = {}
+    done: list[Instruction] = []
+    count = 0
+    for step in program.instructions:
+        table = _table_of(program, known, step)
+        if table is None:
+            done.append(_of_exponentials(values, known, step))
+            continue
+        known[step.outputs[0]] = table
+        made = step
+        if step.op != LOOKUP or step.inputs[0] != table.source:
+            slot = values.new_constant(table.bytes, "table")
+            made = instruction_of(step.origin, LOOKUP, (table.source, slot), step.outputs[0])
+        if made is not step and not computes(program, made):
+            made = step
+        count += made is not step
+        done.append(made)
+    program.instructions = done
+    return count
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The ``bytes`` that follow from each byte of the slot ``source``, as that lies in memory."""
+
+    source: int
+    bytes: np.ndarray
+
+
+def _table_of(program: Program, known: dict[int, _Table], step: Instruction) -> _Table | None:
+    """What ``step`` makes of one byte; None if it reads more than one, or is another operator."""
+    if step.op == LOOKUP:
+        table = program.constants.get(step.inputs[1])
+        if table is None:
+            return None
+        before = known.get(step.inputs[0])
+        if before is None:
+            return _Table(step.inputs[0], table)
+        return _Table(before.source, table[before.bytes.view(np.uint8)])
+    if step.op not in (ADD, MUL):
+        return None
+    a, b = (known.get(slot) or _itself(program, slot) for slot in step.inputs)
+    shapes = {program.slots[slot].shape for slot in (*step.inputs, *step.outputs)}
+    if a.source != b.source or len(shapes) > 1:
+        return None
+    return _Table(a.source, _of_two(program, step, a.bytes, b.bytes))
+
+
+def _of_exponentials(values: Values, known: dict[int, _Table], step: Instruction) -> Instruction:
+    """A Softmax with the table that it reads its numbers from in the one of exponentials; any
+    other instruction as it is."""
+    if step.op != SOFTMAX:
+        return step
+    before = known.get(step.inputs[0])
+    exponentials = values.program.constants.get(step.inputs[1])
+    if before is None or exponentials is None or step.attributes["from_max"]:
+        return step
+    table = values.new_constant(exponentials[before.bytes.view(np.uint8)], "exponentials")
+    return replace(step, inputs=(before.source, table))
+
+
+def _itself(program: Program, slot: int) -> _Table:
+    codes = np.arange(256, dtype=np.uint8).view(program.slots[slot].dtype.numpy())
+    return _Table(slot, codes)
+
+
+def _of_two(program: Program, step: Instruction, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The results of an addition or a multiplication, rounded as its kernel rounds."""
+    dtype = program.slots[step.outputs[0]].dtype.numpy()
+    names = ("a", "b", "y")
+    scales = [np.float32(step.attributes[f"{name}_scale"]) for name in names]  # type: ignore[arg-type]
+    zeros = [np.float32(step.attributes[f"{name}_zero"]) for name in names]  # type: ignore[arg-type]
+    first, second = a.astype(np.float32), b.astype(np.float32)
+    if step.op == ADD:
+        left, right = scales[0] / scales[2], scales[1] / scales[2]
+        fixed = zeros[2] - (left * zeros[0] + right * zeros[1])
+        exact = (fixed + first * left) + second * right
+    else:
+        factor = scales[0] * scales[1] / scales[2]
+        exact = (first - zeros[0]) * (second - zeros[1]) * factor + zeros[2]
+    limits = np.iinfo(dtype)
+    return np.clip(np.rint(exact), limits.min, limits.max).astype(dtype)
