@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from smelt.native.choose import choose
-from smelt.native.kernels import eigh_side_by_side, singular_values_side_by_side
+from smelt.native.kernels import eigh_side_by_side, svd_side_by_side
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.lapack import DOMAIN, NAMES, takes
 from smelt.program.instruction import Program
 
 MANY = {
     "Eigh": (eigh_side_by_side.takes, eigh_side_by_side.EIGH),
-    "SingularValues": (
-        singular_values_side_by_side.takes,
-        singular_values_side_by_side.SINGULAR_VALUES,
-    ),
+    "SVD": (svd_side_by_side.takes, svd_side_by_side.SVD),
+    "SingularValues": (svd_side_by_side.takes, svd_side_by_side.SINGULAR_VALUES),
 }
 """What small matrices are computed several at once by, with LAPACK for the last steps."""
 

@@ -154,6 +154,91 @@ def test_symmetric_matrices_of_a_kind(compile_host) -> None:
         assert np.isnan(found).all(-1).tolist() == [i == 8 for i in range(12)]
 
 
+@pytest.mark.parametrize("full", [0, 1])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (4, 4),
+        *(
+            pytest.param(shape, marks=pytest.mark.slow)
+            for shape in [(6, 4), (4, 6), (8, 3), (3, 8), (1, 1), (1, 4), (3, 1), (7, 7), (2, 2)]
+        ),
+    ],
+    ids=str,
+)
+def test_singular_vectors_have_the_signs_of_lapack(
+    lapack_agrees, shape: tuple[int, int], full: int
+) -> None:
+    """In double, as eigenvectors; squares, long and very long ones come by ways of their own."""
+    lapack_agrees("SVD", matrices((9, *shape), "float64"), full_matrices=full)
+
+
+def unitary(vectors: np.ndarray) -> np.ndarray:
+    """How far each matrix is from one."""
+    product = np.float64(vectors.swapaxes(-1, -2)) @ np.float64(vectors)
+    return np.abs(product - np.eye(vectors.shape[-1])).max((-1, -2))
+
+
+KINDS = {
+    "rows of many sizes": lambda a: a * 10.0 ** np.linspace(6, -6, a.shape[-2])[:, None],
+    "columns of many sizes": lambda a: a * 10.0 ** np.linspace(-9, 6, a.shape[-1]),
+    "rank 1": lambda a: a[..., :1] * a[..., :1, :],
+    "zeros": np.zeros_like,
+    "ones": np.ones_like,
+    "blocks": lambda a: a * (np.add.outer(np.arange(a.shape[-2]), np.arange(a.shape[-1])) % 2),
+    "a diagonal": lambda a: a * np.eye(*a.shape[-2:]),
+    "large": lambda a: a * 1e30,
+    "small": lambda a: a * 1e-30,
+    "integers": np.round,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [(8, 8), (25, 25), (20, 12), (5, 40)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_singular_vectors_of_every_kind(compile_host, dtype: str, shape: tuple[int, int]) -> None:
+    """All kinds side by side: no lane disturbs another."""
+    drawn = matrices((3, *shape), "float64")
+    a = np.concatenate([kind(drawn) for kind in KINDS.values()]).astype(dtype)
+    values, left, right = compile_host(source("SVD", 3, a, full_matrices=1))(a)
+    scale, count = np.abs(np.float64(a)).max((-1, -2)) + 1e-300, min(shape)
+    product = (left[..., :count] * (values / scale[:, None])[:, None, :]) @ right[:, :count]
+    near = np.finfo(dtype).eps * 8 * max(shape)
+    assert np.abs(product - a / scale[:, None, None]).max() < near
+    assert max(unitary(left).max(), unitary(right.swapaxes(-1, -2)).max()) < near
+    assert (values >= 0).all()
+    assert (np.diff(values) <= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "outputs", "attributes"),
+    [
+        ("SVD", 3, {"full_matrices": 0}),
+        *(
+            pytest.param(*each, marks=pytest.mark.slow)
+            for each in [
+                ("SingularValues", 1, {}),
+                ("Eigh", 2, {"lower": 1}),
+                ("Geqrf", 2, {}),
+                ("LU", 3, {}),
+                ("Cholesky", 1, {"lower": 1}),
+            ]
+        ),
+    ],
+)
+def test_a_matrix_has_the_same_bits_among_any_others(
+    compile_host, name: str, outputs: int, attributes: dict[str, int]
+) -> None:
+    a = matrices((16, 5, 5), "float32")
+    a[4] = a[4] @ a[4].T
+    a[2], a[3], a[6], a[9] = np.nan, 0, a[6] * 1e25, a[9] * 1e-30
+    call = compile_host(source(name, outputs, a, **attributes))
+    with np.errstate(all="ignore"):
+        among, copies = call(a), call(np.repeat(a[4:5], 16, 0))
+    for mixed, alike in zip(among, copies, strict=True):
+        np.testing.assert_array_equal(alike, np.repeat(mixed[4:5], 16, 0))
+
+
 def test_the_upper_triangle_and_larger_matrices_are_left_to_lapack(compile_host) -> None:
     for shape, lower in (((16, 4, 4), 0), ((16, 26, 26), 1), ((2, 4, 4), 1)):
         text = source("Eigh", 2, np.zeros(shape), lower=lower)

@@ -1,8 +1,7 @@
-"""Eigenvectors of many small symmetric matrices, which are made tridiagonal several at once.
+"""Eigenvectors of many small symmetric matrices, several of them at once.
 
-What comes before the QR steps takes LAPACK half of the time for matrices of 16 rows. The steps
-themselves, which end for each matrix when it is done, are those of its ``steqr``, which is what
-``syevd`` calls for matrices as small as these.
+They are made tridiagonal by reflections, then diagonal by the QL steps of LAPACK's ``steqr``, which
+is what ``syevd`` calls for matrices as small as these.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import math
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
-from smelt.native.kernels.lapack_calls import call
 from smelt.native.kernels.side_by_side import DOMAIN, Vectors
 from smelt.native.kernels.side_by_side_text import BYTES, lanes_of
 from smelt.program.storage import Needs
@@ -30,53 +28,59 @@ def takes(instance: Instance) -> bool:
 
 
 def _needs(instance: Instance) -> Needs:
-    """Three vectors of matrices, one of rows and of taus; one matrix and what ``steqr`` asks."""
-    n, size = instance.shape(0)[-1], instance.type(0).size
-    return Needs(workspace=BYTES * (3 * n * n + 2 * n) + size * (n * n + 3 * n))
+    """Three vectors of matrices and four of rows."""
+    n = instance.shape(0)[-1]
+    return Needs(workspace=BYTES * (3 * n * n + 4 * n))
 
 
-@kernel(EIGH, needs=_needs)
+@kernel(EIGH, needs=_needs, shared=True)
 def eigh(cx: KernelContext) -> None:
     """A triangle that is not finite gives NaN."""
     n, body, t, vectors = cx.shape(0)[-1], cx.body, cx.type(0).name, Vectors(cx)
     part, lanes = n - 1, vectors.lanes
-    a, q = vectors.room("a", n * n), vectors.room("q", n * n)
-    inner, w = vectors.room("inner", n * n), vectors.room("w", n)
-    body.line(f"{t} *const taus = ({t} *)room;")
-    body.line(f"{t} *const z = ({t} *)(room + {n}), *const e = z + {n * n};")
-    body.line(f"{t} *const work = e + {n};")
+    rooms = (("a", n * n), ("q", n * n), ("z", n * n), ("w", n), ("d", n), ("e", n), ("tau", n))
+    for name, count in rooms:
+        vectors.room(name, count)
+    body.line(f"{t} *const taus = ({t} *)tau;")
     with vectors.of_matrices():
-        vectors.call("together", f"{cx.input(0).name} + b * {n * n}", a, n * n)
-        body.line(f"{vectors.word} wrong = {{0}};")
-        with body.loop("i", n), body.loop("j", "i + 1"):
-            body.line(f"wrong += a[i * {n} + j] * 0;")
-        vectors.call("tridiagonal", a, "taus", w, n)
+        vectors.call("together", f"{cx.input(0).name} + b * {n * n}", "a", n * n)
+        body.line(f"{vectors.word} back;")
+        body.line(f"int skip[{lanes}];")
+        with body.loop("i", n), body.loop("j", "i"):
+            body.line(f"a[j * {n} + i] = a[i * {n} + j];")
+        vectors.call("near", "a", n * n, "&back", "skip")
+        vectors.call("tridiagonal", "a", "taus", "w", n)
         with body.loops(("i", "j"), (part, part)):
-            body.line(f"inner[i * {part} + j] = a[(i + 1) * {n} + j];")
-        vectors.call("multiply", inner, "taus", q, w, part, part, part)
+            body.line(f"z[i * {part} + j] = a[(i + 1) * {n} + j];")
+        vectors.call("multiply", "z", "taus", "q", "w", part, part, part)
+        with body.loop("i", n):
+            body.line(f"d[i] = a[i * {n + 1}];")
+            body.line(f"e[i] = i < {part} ? a[i * {n + 1} + {n}] : ({vectors.word}){{0}};")
+        with body.loops(("j", "i"), (n, n)):
+            body.line(f"z[j * {n} + i] = ({vectors.word}){{0}} + ({t})(i == j);")
+            body.line("if (i && j)")
+            body.line(f"    z[j * {n} + i] = q[(i - 1) * {part} + j - 1];")
+        body.line(f"const int failed = {vectors.function('ql')}(d, e, z, {n}, skip);")
+        cx.fail_if("failed")
         with body.loop("l", lanes):
-            _emit_steps(cx, n, lanes)
+            _emit_sorted(cx, n, lanes)
 
 
-def _emit_steps(cx: KernelContext, n: int, lanes: int) -> None:
-    """Of matrix ``b + l``: its diagonals, the product of its reflections, and its QR steps."""
-    body, t, part = cx.body, cx.type(0).name, n - 1
-    values = f"{cx.output(1).name} + (b + l) * {n}"
-    result = f"{cx.output(0).name} + (b + l) * {n * n}"
-    body.line(f"{t} *const d = {values}, *const y = {result};")
-    body.line("int info = 0;")
+def _emit_sorted(cx: KernelContext, n: int, lanes: int) -> None:
+    """Values of matrix ``b + l`` as they grow, and their vectors."""
+    body, t = cx.body, cx.type(0).name
+    body.line(f"{t} *const values = {cx.output(1).name} + (b + l) * {n};")
+    body.line(f"{t} *const y = {cx.output(0).name} + (b + l) * {n * n};")
+    body.line(f"ptrdiff_t order[{n}];")
     with body.loop("i", n):
-        body.line(f"d[i] = (({t} *)a)[(i * {n} + i) * {lanes} + l];")
-        body.line(f"e[i] = i < {part} ? (({t} *)a)[((i + 1) * {n} + i) * {lanes} + l] : 0;")
-    with body.loops(("j", "i"), (n, n)):
-        inside = f"(({t} *)q)[((i - 1) * {part} + j - 1) * {lanes} + l]"
-        body.line(f"z[j * {n} + i] = i && j ? {inside} : i == j;")
-    with body.block(f"if ((({t} *)&wrong)[l] == 0)"):
-        call(cx, "steqr", '"V"', n, "d", "e", "z", n, "work")
-        cx.fail_if("info != 0")
-    with body.block("else"):
-        body.line("info = 1;")
-    with body.loop("i", n):
-        body.line("d[i] = info ? NAN : d[i];")
-        with body.loop("j", n):
-            body.line(f"y[i * {n} + j] = info ? NAN : z[j * {n} + i];")
+        value = f"(({t} *)d)[i * {lanes} + l] * (({t} *)&back)[l]"
+        body.line(f"const {t} value = skip[l] ? NAN : {value};")
+        body.line("ptrdiff_t to = i;")
+        with body.block("for (; to > 0 && values[to - 1] > value; --to)"):
+            body.line("values[to] = values[to - 1];")
+            body.line("order[to] = order[to - 1];")
+        body.line("values[to] = value;")
+        body.line("order[to] = i;")
+    with body.loops(("i", "j"), (n, n)):
+        of_z = f"(({t} *)z)[(order[j] * {n} + i) * {lanes} + l]"
+        body.line(f"y[i * {n} + j] = skip[l] ? NAN : {of_z};")

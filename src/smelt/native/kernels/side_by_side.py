@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
-from smelt.native.kernels.side_by_side_text import BYTES, TEXTS, lanes_of
+from smelt.native.kernels.side_by_side_text import BYTES, TEXTS, filled, lanes_of
 from smelt.program.storage import Needs
 
 DOMAIN = "smelt.native.side_by_side"
@@ -57,8 +57,7 @@ class Vectors:
     def function(self, name: str) -> str:
         """Its name for this type, its text kept."""
         for needed, text in TEXTS[name]:
-            filled = text.replace("@t", self.type).replace("@l", str(self.lanes))
-            self.cx.call(needed.replace("@t", self.type), filled)
+            self.cx.call(filled(needed, self.type), filled(text, self.type))
         return f"{name}_{self.type}"
 
     def room(self, name: str, count: int) -> str:

@@ -49,22 +49,23 @@ TRIDIAGONAL = """static void tridiagonal_@t(lanes_@t *restrict a, @t *restrict t
 """
 
 BIDIAGONAL = """static void bidiagonal_@t(lanes_@t *restrict a, lanes_@t *restrict d,
-    lanes_@t *restrict e, lanes_@t *restrict w, ptrdiff_t m, ptrdiff_t n)
+    lanes_@t *restrict e, @t *restrict lefts, @t *restrict rights, lanes_@t *restrict w,
+    ptrdiff_t m, ptrdiff_t n)
 {
+    e[n - 1] = (lanes_@t){0};
     for (ptrdiff_t k = 0; k < n; ++k) {
         lanes_@t *const from = a + k * n + k, *const row = from + 1;
         const ptrdiff_t columns = n - 1 - k;
         lanes_@t by;
-        @t tau[@l];
-        reflection_@t(from, m - k, n, tau);
-        reflect_@t(from, n, tau, row, n, w, m - k, columns);
+        reflection_@t(from, m - k, n, lefts + k * @l);
+        reflect_@t(from, n, lefts + k * @l, row, n, w, m - k, columns);
         d[k] = from[0];
         if (columns == 0)
             break;
-        reflection_@t(row, columns, 1, tau);
+        reflection_@t(row, columns, 1, rights + k * @l);
         e[k] = row[0];
         for (ptrdiff_t l = 0; l < @l; ++l)
-            ((@t *)&by)[l] = tau[l];
+            ((@t *)&by)[l] = rights[k * @l + l];
         for (ptrdiff_t i = 1; i < m - k; ++i) {
             lanes_@t *const to = row + i * n;
             lanes_@t dot = to[0];

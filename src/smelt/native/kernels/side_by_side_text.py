@@ -7,7 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from smelt.native.kernels.side_by_side_bidiagonal_qr import BIDIAGONAL_QR, SHIFT, VALUES_OF_PAIR
 from smelt.native.kernels.side_by_side_diagonals import BIDIAGONAL, TRIDIAGONAL
+from smelt.native.kernels.side_by_side_ql import PAIR, QL
+from smelt.native.kernels.side_by_side_reflections import (
+    MULTIPLY,
+    REFLECT,
+    REFLECTION,
+    REFLECTIONS,
+    REFLECTIONS_TO,
+)
+from smelt.native.kernels.side_by_side_rotations import MASKS, NEAR, ROTATE, ROTATION
+from smelt.native.kernels.side_by_side_vectors import VECTORS
 
 BYTES = 64
 """Of a vector, whatever the CPU has: a compiler makes two of it where need be."""
@@ -53,7 +64,7 @@ CHOLESKY = """static void cholesky_@t(lanes_@t *restrict a, ptrdiff_t n, ptrdiff
         @t *const pivot = (@t *)&a[j * (r + c)], *const wrong = (@t *)&failed;
         for (ptrdiff_t l = 0; l < @l; ++l) {
             wrong[l] = pivot[l] > 0 ? wrong[l] : (@t)NAN;
-            pivot[l] = (@t)__builtin_sqrt((double)pivot[l]);
+            pivot[l] = __builtin_sqrt@s(pivot[l]);
         }
         const lanes_@t root = a[j * (r + c)];
         for (ptrdiff_t i = j + 1; i < n; ++i)
@@ -85,12 +96,12 @@ LU = """static void lu_@t(lanes_@t *restrict a, int32_t *restrict pivots, int32_
         @t best[@l];
         int32_t place[@l];
         for (ptrdiff_t l = 0; l < @l; ++l) {
-            best[l] = (@t)__builtin_fabs(at[(k * n + k) * @l + l]);
+            best[l] = __builtin_fabs@s(at[(k * n + k) * @l + l]);
             place[l] = (int32_t)k;
         }
         for (ptrdiff_t i = k + 1; i < m; ++i)
             for (ptrdiff_t l = 0; l < @l; ++l) {
-                const @t size = (@t)__builtin_fabs(at[(i * n + k) * @l + l]);
+                const @t size = __builtin_fabs@s(at[(i * n + k) * @l + l]);
                 place[l] = size > best[l] ? (int32_t)i : place[l];
                 best[l] = size > best[l] ? size : best[l];
             }
@@ -138,108 +149,6 @@ SUBSTITUTE = """static void substitute_@t(const lanes_@t *restrict a, lanes_@t *
 }
 """
 
-REFLECTION = """static void careful_@t(@t *restrict a, ptrdiff_t rows, ptrdiff_t step,
-    @t *restrict tau)
-{
-    @t most = 0, rest = 0, total = 0;
-    for (ptrdiff_t i = 1; i < rows; ++i)
-        rest = rest >= __builtin_fabs(a[i * step]) ? rest : (@t)__builtin_fabs(a[i * step]);
-    *tau = 0;
-    if (rest == 0)
-        return;
-    most = rest >= __builtin_fabs(a[0]) ? rest : (@t)__builtin_fabs(a[0]);
-    for (ptrdiff_t i = 0; i < rows; ++i)
-        total += (a[i * step] / most) * (a[i * step] / most);
-    const @t alpha = a[0] / most, norm = (@t)__builtin_sqrt((double)total);
-    const @t beta = alpha < 0 ? norm : -norm;
-    *tau = (beta - alpha) / beta;
-    for (ptrdiff_t i = 1; i < rows; ++i)
-        a[i * step] = a[i * step] / most / (alpha - beta);
-    a[0] = beta * most;
-}
-
-static void reflection_@t(lanes_@t *restrict a, ptrdiff_t rows, ptrdiff_t step,
-    @t *restrict tau)
-{
-    const @t least = sizeof(@t) == 4 ? (@t)1e-28 : (@t)1e-290;
-    const @t highest = sizeof(@t) == 4 ? (@t)1e37 : (@t)1e305;
-    lanes_@t rest = {0}, scale, beta;
-    for (ptrdiff_t i = 1; i < rows; ++i)
-        rest += a[i * step] * a[i * step];
-    int odd = 0;
-    for (ptrdiff_t l = 0; l < @l; ++l) {
-        const @t alpha = ((@t *)a)[l], r = ((@t *)&rest)[l], all = alpha * alpha + r;
-        const @t norm = (@t)__builtin_sqrt((double)all), b = alpha < 0 ? norm : -norm;
-        odd |= !(r >= least) | !(all <= highest);
-        ((@t *)&beta)[l] = b;
-        ((@t *)&scale)[l] = 1 / (alpha - b);
-        tau[l] = (b - alpha) / b;
-    }
-    if (!odd) {
-        a[0] = beta;
-        for (ptrdiff_t i = 1; i < rows; ++i)
-            a[i * step] *= scale;
-        return;
-    }
-    for (ptrdiff_t l = 0; l < @l; ++l)
-        careful_@t((@t *)a + l, rows, step * @l, tau + l);
-}
-"""
-
-REFLECT = """static void reflect_@t(const lanes_@t *restrict v, ptrdiff_t step,
-    const @t *restrict tau, lanes_@t *restrict a, ptrdiff_t n, lanes_@t *restrict w,
-    ptrdiff_t rows, ptrdiff_t columns)
-{
-    lanes_@t by;
-    for (ptrdiff_t l = 0; l < @l; ++l)
-        ((@t *)&by)[l] = tau[l];
-    for (ptrdiff_t j = 0; j < columns; ++j)
-        w[j] = a[j];
-    for (ptrdiff_t i = 1; i < rows; ++i) {
-        const lanes_@t share = v[i * step];
-        for (ptrdiff_t j = 0; j < columns; ++j)
-            w[j] += share * a[i * n + j];
-    }
-    for (ptrdiff_t j = 0; j < columns; ++j)
-        a[j] -= w[j] *= by;
-    for (ptrdiff_t i = 1; i < rows; ++i) {
-        const lanes_@t share = v[i * step];
-        for (ptrdiff_t j = 0; j < columns; ++j)
-            a[i * n + j] -= share * w[j];
-    }
-}
-"""
-
-REFLECTIONS = """static void reflections_@t(lanes_@t *restrict a, @t *restrict taus,
-    lanes_@t *restrict w, ptrdiff_t m, ptrdiff_t n)
-{
-    const ptrdiff_t count = m < n ? m : n;
-    for (ptrdiff_t k = 0; k < count; ++k) {
-        lanes_@t *const from = a + k * n + k;
-        @t tau[@l];
-        reflection_@t(from, m - k, n, tau);
-        for (ptrdiff_t l = 0; l < @l; ++l)
-            taus[l * count + k] = tau[l];
-        reflect_@t(from, n, tau, from + 1, n, w, m - k, n - 1 - k);
-    }
-}
-"""
-
-MULTIPLY = """static void multiply_@t(const lanes_@t *restrict a, const @t *restrict taus,
-    lanes_@t *restrict q, lanes_@t *restrict w, ptrdiff_t m, ptrdiff_t n, ptrdiff_t count)
-{
-    for (ptrdiff_t i = 0; i < m; ++i)
-        for (ptrdiff_t j = 0; j < n; ++j)
-            q[i * n + j] = (lanes_@t){0} + (@t)(i == j);
-    for (ptrdiff_t k = count - 1; k >= 0; --k) {
-        @t tau[@l];
-        for (ptrdiff_t l = 0; l < @l; ++l)
-            tau[l] = taus[l * count + k];
-        reflect_@t(a + k * n + k, n, tau, q + k * n + k, n, w, m - k, n - k);
-    }
-}
-"""
-
 _ALL: Sequence[tuple[str, str]] = (
     ("lanes", LANES),
     ("together", TOGETHER),
@@ -250,16 +159,72 @@ _ALL: Sequence[tuple[str, str]] = (
     ("reflection", REFLECTION),
     ("reflect", REFLECT),
     ("reflections", REFLECTIONS),
+    ("reflections_to", REFLECTIONS_TO),
     ("multiply", MULTIPLY),
     ("tridiagonal", TRIDIAGONAL),
     ("bidiagonal", BIDIAGONAL),
+    ("masks", MASKS),
+    ("near", NEAR),
+    ("rotation", ROTATION),
+    ("rotate", ROTATE),
+    ("pair", PAIR),
+    ("ql", QL),
+    ("values_of_pair", VALUES_OF_PAIR),
+    ("shift", SHIFT),
+    ("bidiagonal_qr", BIDIAGONAL_QR),
+    *((name, text) for name, (text, _) in VECTORS.items()),
 )
 _NEEDED = {
+    **{name: needed for name, (_, needed) in VECTORS.items()},
     "reflections": ("reflection", "reflect"),
+    "reflections_to": ("reflection", "reflect"),
     "multiply": ("reflect",),
     "tridiagonal": ("reflection",),
     "bidiagonal": ("reflection", "reflect"),
+    "near": ("masks",),
+    "bidiagonal_qr": ("masks", "rotation", "rotate", "values_of_pair", "shift"),
+    "ql": ("masks", "rotation", "rotate", "pair"),
 }
+
+OF_TYPE: Mapping[str, Mapping[str, str]] = {
+    "float": {
+        "@t": "float",
+        "@l": "16",
+        "@i": "int32_t",
+        "@u": "uint32_t",
+        "@s": "f",
+        "@m": "23",
+        "@e": "5.9604644775390625e-08",
+        "@z": "1.17549435e-38",
+        "@h": "1e9",
+        "@p": "120",
+        "@q": "10",
+    },
+    "double": {
+        "@t": "double",
+        "@l": "8",
+        "@i": "int64_t",
+        "@u": "uint64_t",
+        "@s": "",
+        "@m": "52",
+        "@e": "1.1102230246251565e-16",
+        "@z": "2.2250738585072014e-308",
+        "@h": "1e90",
+        "@p": "1000",
+        "@q": "98.70117501498424",
+    },
+}
+"""What stands in a text for an element type: names, the bits of a mantissa, half of the step from
+1 to the next number, the least normal number, how far from 1 numbers are left as they are, and the
+largest power of two that both a number and its inverse are."""
+
+
+def filled(text: str, type_: str) -> str:
+    """``text`` for this element type."""
+    for word, meant in OF_TYPE[type_].items():
+        text = text.replace(word, meant)
+    return text
+
 
 TEXTS: Mapping[str, Sequence[tuple[str, str]]] = {
     name: [

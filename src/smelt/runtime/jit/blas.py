@@ -9,7 +9,7 @@ from pathlib import Path
 SYMBOLS = {"gemm": "scipy_cblas_{}", "trsm": "scipy_cblas_{}"}
 """What a function is called in the library, by its name without the element type."""
 
-LAPACK = ("potrf", "getrf", "geqrf", "orgqr", "syevd", "steqr", "gesdd", "bdsqr", "geev")
+LAPACK = ("potrf", "getrf", "geqrf", "orgqr", "syevd", "gesdd", "geev")
 LAPACK_SYMBOL = "scipy_{}_"
 FUNCTIONS = tuple(letter + name for name in (*SYMBOLS, *LAPACK) for letter in "sd")
 """What the table holds, in order."""

@@ -1,0 +1,192 @@
+"""Singular values and vectors of many small matrices, several of them at once.
+
+The order of steps is that of LAPACK's ``gesdd``, so signs are its, too: what is much longer than
+wide is made triangular first, all are made bidiagonal by reflections, then diagonal by the steps of
+``bdsqr``; wide matrices are transposed, and their lower diagonal is brought up.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext, kernel
+from smelt.native.kernels.side_by_side import DOMAIN, Vectors
+from smelt.native.kernels.side_by_side_text import BYTES, lanes_of
+from smelt.program.storage import Needs
+
+SVD, SINGULAR_VALUES = f"{DOMAIN}::SVD", f"{DOMAIN}::SingularValues"
+MOST = 25
+"""Rows or columns beyond which ``gesdd`` divides matrices: vectors could have other signs."""
+MOST_VALUES = 32
+"""Without vectors: a lane has as many bits for its blocks."""
+LONGEST = 64
+"""Of the other side: larger matrices leave the nearest caches."""
+
+
+def takes(instance: Instance) -> bool:
+    """Batches of real matrices that fill a vector, small and not empty."""
+    shape, type_ = instance.shape(0), instance.type(0).name
+    if type_ not in ("float", "double") or 0 in shape:
+        return False
+    most = MOST if instance.instruction.op.endswith("SVD") else MOST_VALUES
+    small = min(shape[-2:]) <= most and max(shape[-2:]) <= LONGEST
+    return small and math.prod(shape[:-2]) >= lanes_of(type_)
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """Of ``m`` x ``n`` matrices, and whether they are first made triangular."""
+
+    m: int
+    n: int
+
+    @property
+    def least(self) -> int:
+        return min(self.m, self.n)
+
+    @property
+    def most(self) -> int:
+        return max(self.m, self.n)
+
+    @property
+    def triangular_first(self) -> bool:
+        return self.most >= self.least * 11 // 6
+
+    def rooms(self, vectors: bool) -> dict[str, int]:
+        """Vectors of each array in scratch space."""
+        square, area = self.least**2, self.m * self.n
+        rooms = {"given": area, "turned": area, "square": square}
+        rooms |= dict.fromkeys(("d", "e", "c", "s", "largest", "bound"), self.least)
+        rooms |= dict.fromkeys(("longest", "lefts", "rights"), self.least)
+        rooms["w"] = self.most
+        if vectors:
+            rooms |= {"left": square, "right": square, "out": self.most**2}
+        return rooms
+
+
+def _needs(instance: Instance) -> Needs:
+    vectors = instance.instruction.op == SVD
+    rooms = _Sizes(*instance.shape(0)[-2:]).rooms(vectors)
+    return Needs(workspace=BYTES * sum(rooms.values()))
+
+
+@kernel(SINGULAR_VALUES, needs=_needs, shared=True)
+def singular_values(cx: KernelContext) -> None:
+    """A matrix that is not finite gives NaN."""
+    sizes, vectors = _Sizes(*cx.shape(0)[-2:]), Vectors(cx)
+    for name, count in sizes.rooms(False).items():
+        vectors.room(name, count)
+    with vectors.of_matrices():
+        _emit_bidiagonal(cx, sizes, vectors)
+        _emit_steps(cx, sizes, vectors, with_vectors=False)
+        with cx.body.loop("l", vectors.lanes):
+            _emit_values(cx, sizes, vectors, cx.output().name)
+
+
+@kernel(SVD, needs=_needs, shared=True)
+def svd(cx: KernelContext) -> None:
+    """A matrix that is not finite gives NaN."""
+    sizes, vectors, t = _Sizes(*cx.shape(0)[-2:]), Vectors(cx), cx.type(0).name
+    for name, count in sizes.rooms(True).items():
+        vectors.room(name, count)
+    lanes, least = vectors.lanes, sizes.least
+    left, right = cx.output_shape(1)[-1], cx.output_shape(2)[-2]
+    with vectors.of_matrices():
+        body = cx.body
+        _emit_bidiagonal(cx, sizes, vectors)
+        with body.loops(("i", "j"), (least, least)):
+            body.line(f"left[i * {least} + j] = ({vectors.word}){{0}} + ({t})(i == j);")
+            body.line(f"right[i * {least} + j] = left[i * {least} + j];")
+        _emit_steps(cx, sizes, vectors, with_vectors=True)
+        body.line(f"ptrdiff_t orders[{lanes}][{least}];")
+        with body.loop("l", lanes):
+            body.line("ptrdiff_t *const order = orders[l];")
+            _emit_values(cx, sizes, vectors, cx.output(0).name)
+        _emit_vectors(cx, sizes, vectors, sizes.m, left, is_left=True)
+        _emit_vectors(cx, sizes, vectors, sizes.n, right, is_left=False)
+
+
+def _emit_bidiagonal(cx: KernelContext, sizes: _Sizes, vectors: Vectors) -> None:
+    """To ``d`` and ``e``, an upper bidiagonal matrix; ``whole``, ``reduced`` keep reflections."""
+    body, t, (m, n), least = cx.body, cx.type(0).name, (sizes.m, sizes.n), sizes.least
+    body.line(f"{vectors.word} back;")
+    body.line(f"int skip[{vectors.lanes}];")
+    vectors.call("together", f"{cx.input(0).name} + b * {m * n}", "given", m * n)
+    vectors.call("near", "given", m * n, "&back", "skip")
+    body.line(f"{vectors.word} *const whole = {'turned' if m < n else 'given'};")
+    if m < n:
+        with body.loops(("j", "i"), (n, m)):
+            body.line(f"turned[j * {m} + i] = given[i * {n} + j];")
+    body.line(f"{vectors.word} *reduced = whole;")
+    rows = sizes.most
+    if sizes.triangular_first:
+        vectors.call("reflections_to", "whole", f"({t} *)longest", "w", rows, least)
+        with body.loops(("i", "j"), (least, least)):
+            above = "whole[j * {0} + i]" if m < n else "whole[i * {0} + j]"
+            order = "j <= i" if m < n else "j >= i"
+            body.line(f"square[i * {least} + j] = {order} ? {above.format(least)}")
+            body.line(f"    : ({vectors.word}){{0}};")
+        body.line("reduced = square;")
+        rows = least
+    taus = f"({t} *)lefts", f"({t} *)rights"
+    vectors.call("bidiagonal", "reduced", "d", "e", *taus, "w", rows, least)
+    if m < n and not sizes.triangular_first:
+        vectors.call("raise", "d", "e", "c", "s", least)
+
+
+def _emit_steps(cx: KernelContext, sizes: _Sizes, vectors: Vectors, *, with_vectors: bool) -> None:
+    arrays = "left, right" if with_vectors else "d, d"
+    given = f"d, e, {arrays}, largest, bound, {sizes.least}, skip, &swapped, {int(with_vectors)}"
+    function = vectors.function("bidiagonal_qr")
+    cx.body.line(f"mask_{cx.type(0).name} swapped;")
+    cx.body.line(f"const int failed = {function}({given});")
+    cx.fail_if("failed")
+
+
+def _emit_values(cx: KernelContext, sizes: _Sizes, vectors: Vectors, name: str) -> None:
+    """Of matrix ``b + l``; ``order``, if there is one, tells their places."""
+    body, t, least = cx.body, cx.type(0).name, sizes.least
+    if cx.instruction.op == SINGULAR_VALUES:
+        body.line(f"ptrdiff_t order[{least}];")
+    body.line(f"{t} *const values = {name} + (b + l) * {least};")
+    body.line(f"const {t} by = skip[l] ? NAN : (({t} *)&back)[l];")
+    body.line(f"{vectors.function('sort')}(({t} *)d + l, values, order, {least}, by);")
+
+
+def _emit_vectors(
+    cx: KernelContext, sizes: _Sizes, vectors: Vectors, rows: int, columns: int, *, is_left: bool
+) -> None:
+    """Reflections times what the QR steps left, to the result: the right ones as rows."""
+    body, t, least, lanes = cx.body, cx.type(0).name, sizes.least, vectors.lanes
+    of_rows = is_left if sizes.m >= sizes.n or sizes.triangular_first else not is_left
+    is_long = is_left == (sizes.m >= sizes.n)
+    own, other = ("left", "right") if is_left else ("right", "left")
+    vectors.call("embed", own, other, "swapped", "out", least, rows, columns)
+    if is_left and sizes.m < sizes.n and not sizes.triangular_first:
+        vectors.call("lower", "out", "c", "s", least)
+    height = least if sizes.triangular_first else rows
+    if of_rows:
+        taus = f"({t} *)lefts"
+        vectors.call("return", "reduced", least, least, taus, least, "out", "w", height, columns)
+    else:
+        start, taus = f"out + {columns}", f"({t} *)rights"
+        vectors.call(
+            "return", "reduced + 1", 1, least, taus, least - 1, start, "w", least - 1, columns
+        )
+    if is_long and sizes.triangular_first:
+        taus = f"({t} *)longest"
+        vectors.call("return", "whole", least, least, taus, least, "out", "w", rows, columns)
+    result = cx.output(1 if is_left else 2).name
+    with body.loop("l", lanes):
+        body.line(f"{t} *const y = {result} + (b + l) * {rows * columns};")
+        with body.loop("j", columns):
+            body.line(f"const ptrdiff_t from = j < {least} ? orders[l][j] : j;")
+            body.line(f"{t} sign = skip[l] ? NAN : 1;")
+            if is_left == (least == 1):  # as ``bdsdc`` does it
+                body.line(f"if (j < {least} && (({t} *)d)[from * {lanes} + l] < 0)")
+                body.line("    sign = -sign;")
+            with body.loop("i", rows):
+                to = f"i * {columns} + j" if is_left else f"j * {rows} + i"
+                body.line(f"y[{to}] = sign * (({t} *)out)[(i * {columns} + from) * {lanes} + l];")
