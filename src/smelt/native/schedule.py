@@ -22,7 +22,7 @@ from smelt.native.operators import DOMAIN
 from smelt.native.run_time import in_order_of_sizes
 from smelt.native.storage_types import widen
 from smelt.native.types import C_TYPES
-from smelt.program.agreement import conditions_of
+from smelt.program.agreement import note_conditions
 from smelt.program.instruction import Instruction, Program
 from smelt.program.legality import check_program
 from smelt.program.lower import lower, lower_alone
@@ -56,7 +56,6 @@ def ordered(model: ir.Model, target: str, *, integers: bool = True) -> Program:
     if not is_static(program):
         settle(program, bounds_of(model.graph), declared(model.graph), CAPACITIES)
         check_sizes_known(program, NO_BOUND)
-    program.conditions = conditions_of(program)
     for value, number, open_ in zip(model.graph.outputs, program.outputs, shapes, strict=True):
         pairs = zip(program.slots[number].shape, open_, strict=True)
         value.shape = ir.Shape([dim if isinstance(dim, int) else name for dim, name in pairs])
@@ -77,6 +76,7 @@ def planned(
     join what is left after kernels took what they finish. No order is searched for that needs less
     than ``enough`` bytes. ``integers`` is that of ``ordered``. Raises as ``ordered`` does.
     """
+    note_conditions(program)
     fold_movement(program)
     if integers:
         in_integers(program)

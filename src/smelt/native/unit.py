@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from smelt.errors import Unsupported
 from smelt.ir.packed import packed
+from smelt.native.body_function import body_text, error_of
 from smelt.native.capacities import CAPACITIES
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.kernel import KernelContext, as_bytes
@@ -88,7 +88,7 @@ class Unit:
         self.fails: set[int] = set()
         self._name_of: dict[str, str] = around._name_of if around else {}
         self._open = list(program.conditions)
-        self._known = {str(each.size) for each in program.given}
+        self._known = set(self.sizes) if around else {str(each.size) for each in program.given}
         self._check_sizes()
         for step, instruction in enumerate(program.instructions):
             self._add(step, instruction)
@@ -98,11 +98,13 @@ class Unit:
     def _add(self, step: int, instruction: Instruction) -> None:
         if needs_of(self.program, instruction).view_of is not None or self._is_empty(instruction):
             return
+        bodies = [self._body(instruction, body) for body in instruction.bodies]
         cx = KernelContext(
             self.program,
             instruction,
             in_place=self._in_place(instruction),
-            body_names=tuple(self._body(instruction, body) for body in instruction.bodies),
+            body_names=tuple(name for name, _ in bodies),
+            body_fails=tuple(error for _, error in bodies),
             handed_on=self.handed_on,
         )
         parts = parts_of(self.program, instruction, self.parts)
@@ -167,6 +169,7 @@ class Unit:
         """End the run if a condition on sizes that are known by now does not hold."""
         for condition in [each for each in self._open if each.read <= self._known]:
             self._open.remove(condition)
+            self.fails.add(ERROR_SIZE)
             self.calls.append(f"if ({condition.broken}) return {ERROR_SIZE};")
 
     def _function(
@@ -189,8 +192,9 @@ class Unit:
         self.functions[name] = ROUNDS_EACH.format(function) if rounds_each else function
         return name
 
-    def _body(self, instruction: Instruction, body: Body) -> str:
-        """The name of the function of a body, whose kernels and weights are kept with ours."""
+    def _body(self, instruction: Instruction, body: Body) -> tuple[str, int]:
+        """The name of the function of a body, whose kernels and weights are kept with ours, and
+        the error of a run in which it returns other than 0; 0 if it returns nothing."""
         inner = Unit(
             self.prefix,
             body.program,
@@ -199,20 +203,9 @@ class Unit:
             tells_status=self.tells_status,
             around=self,
         )
-        if inner.checks or inner.fails:
-            raise Unsupported(
-                "E201",
-                f"operator {instruction.op} has no kernel in C",
-                at=f"node {instruction.origin!r}",
-                why="its body reads axes or sizes as it runs, which only the model itself checks",
-                fix="fold constants first, or fix the value in the model",
-            )
-        more = "".join(f", {declared}" for declared in self.handed_on.values())
-        head = "(const void *const *inputs, void *const *outputs, unsigned char *memory"
-        unused = [f"    (void){name};" for name in ("inputs", "outputs", "memory")]
-        unused += [f"    (void){name};" for name in self.handed_on]
-        lines = "\n".join([*unused, *(f"    {call}" for call in inner.calls)])
-        return self._function(instruction, f"{head}{more})\n{{\n{lines}\n}}\n", "Body")
+        error = error_of(instruction, inner)
+        name = self._function(instruction, body_text(inner), "Body", fails=bool(error))
+        return name, error
 
     def _is_empty(self, instruction: Instruction) -> bool:
         """True if there is no element to compute, and no size to find out."""

@@ -26,24 +26,23 @@ Pairs: TypeAlias = Iterable[tuple[Dim, Dim]]
 Shapes: TypeAlias = list[Shape]
 
 
-def conditions_of(program: Program) -> tuple[Condition, ...]:
-    """What has to hold of the sizes of a run, each once.
+def note_conditions(program: Program, *, certain: bool = True) -> None:
+    """Fill in ``conditions``: what has to hold of the sizes of a run, each once, and in bodies of
+    control flow what has to hold whenever they run.
 
-    Raises Unsupported E201 for operands that fit together in none.
+    Raises Unsupported E201 for operands that fit together in no run, unless it is not ``certain``
+    that the program runs: a branch may be there for other sizes.
     """
     found: dict[str, Condition] = {}
     for instruction in program.instructions:
         for each in _conditions(program, instruction):
-            if each.fails:
+            if each.fails and certain:
                 raise _never(instruction, each)
             if not each.holds:
                 found.setdefault(each.broken, each)
-    given = {str(size.size) for size in program.given}
-    loops = (each for each in program.instructions if each.op != "If")  # a branch may not run
-    for body in (body for each in loops for body in each.bodies):
-        inside = conditions_of(body.program)
-        found |= {each.broken: each for each in inside if each.read <= given}
-    return tuple(found.values())
+        for body in instruction.bodies:
+            note_conditions(body.program, certain=certain and instruction.op != "If")
+    program.conditions = tuple(found.values())
 
 
 def _conditions(program: Program, instruction: Instruction) -> Iterator[Condition]:
@@ -51,6 +50,8 @@ def _conditions(program: Program, instruction: Instruction) -> Iterator[Conditio
     fits = AT_MOST.get(instruction.op)
     read = [_shape(program, slot) for slot in instruction.inputs]
     made = [_shape(program, slot) for slot in instruction.outputs]
+    for size in (size for shape in made for size in shape if isinstance(size, Size)):
+        yield Condition(0, size, or_less=True)
     try:
         for one, other in equal(instruction, read, made) if equal else ():
             yield Condition(one, other)

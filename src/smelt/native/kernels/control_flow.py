@@ -59,7 +59,13 @@ def _call(cx: KernelContext, place: int, inputs: Sequence[str], outputs: Sequenc
         memory = f"{cx.scratch(BYTE)} + {_state_bytes(cx)}"
     read = _pointers(cx, "read", inputs, read=True)
     written = _pointers(cx, "written", outputs, read=False)
-    cx.body.line(f"{cx.body_names[place]}({read}, {written}, {memory}{cx.all_handed_on()});")
+    call = f"{cx.body_names[place]}({read}, {written}, {memory}{cx.all_handed_on()})"
+    if not cx.body_fails[place]:
+        cx.body.line(f"{call};")
+        return
+    cx.may_fail(cx.body_fails[place])
+    cx.body.line(f"if ({call} != 0)")
+    cx.body.line("    return 1;")
 
 
 @kernel("If", kinds=ANY, needs=_branch_needs, refuse=_refuse)

@@ -83,6 +83,8 @@ class KernelContext(Instance):
     """The error of a run in which the function returns other than 0; 0 if it never does."""
     body_names: tuple[str, ...] = ()
     """The functions of the bodies of the instruction, which take inputs, outputs and memory."""
+    body_fails: tuple[int, ...] = ()
+    """The error of a run in which one of them returns other than 0; 0 if it returns nothing."""
     handed_on: Mapping[str, str] = field(default_factory=dict)
     """What they take, too, by name as it is declared."""
 

@@ -21,6 +21,9 @@ from smelt.program.lower.movement_at_run_time import (
 )
 from smelt.program.lower.registry import lowers
 
+REST = 2**63 - 1
+"""An end of a Slice that takes all that is left, so an axis of another size gives another one."""
+
 
 @lowers("Transpose")
 def transpose(cx: ProgramBuilder, node: ir.Node) -> None:
@@ -135,7 +138,8 @@ def split(cx: ProgramBuilder, node: ir.Node) -> None:
         raise cx.refuse(f"{len(sizes)} sizes for {len(node.outputs)} outputs")
     start = 0
     for value, size in zip(node.outputs, sizes, strict=True):
-        bounds = {"starts": (start,), "ends": (start + size,), "axes": (axis,), "steps": (1,)}
+        end = start + size if value is not node.outputs[-1] else REST
+        bounds = {"starts": (start,), "ends": (end,), "axes": (axis,), "steps": (1,)}
         cx.emit("Slice", (source,), (cx.define(value),), **bounds)
         start += size
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from smelt.errors import InvalidModel, UsageError
+from smelt.errors import InvalidModel, Unsupported, UsageError
+from smelt.program.agreement import note_conditions
 from smelt.program.instruction import Program
 from smelt.program.memory import MemoryPlan, plan_memory
 from smelt.program.passes import optimize
@@ -46,6 +47,21 @@ def lay_out(program: Program) -> Layout:
     prepared = tuple(of[id(instruction)] for instruction in ordered.instructions)
     memory = plan_memory(ordered, lambda instruction: needs[id(instruction)])
     return Layout(ordered, prepared, memory)
+
+
+def _fitting(program: Program) -> Program:
+    """A static ``program``; raises UsageError E670 where sizes of operands do not fit together."""
+    try:
+        note_conditions(program)
+    except Unsupported as error:
+        raise UsageError(
+            "E670",
+            "the sizes of the inputs do not fit together",
+            at=error.at,
+            why=f"{error.what}: {error.why}",
+            fix="give inputs whose sizes the operators of the model take",
+        ) from error
+    return program
 
 
 class HostRunner:
@@ -113,7 +129,7 @@ class HostRunner:
     def _plan(self, shapes: Shapes) -> Bound:
         run = self._plans.get(shapes)
         if run is None:
-            static = specialize(self.program, shapes)
+            static = _fitting(specialize(self.program, shapes))
             layout = (
                 self._static
                 if self._static is not None
