@@ -8,22 +8,15 @@ sizes is a condition of a run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from math import prod
-from typing import TypeAlias, cast
+from collections.abc import Iterator
+from typing import cast
 
 from smelt.errors import Unsupported
 from smelt.operators.elementwise import ELEMENTWISE
+from smelt.program.agreeing_sizes import AT_MOST, EQUAL, Shape, broadcast
 from smelt.program.condition import Condition
-from smelt.program.instruction import DotDims, Instruction, Program
-from smelt.program.run_rows import count_rows
-from smelt.program.run_sizes import Dim, Size, Undecided, same
-
-Shape: TypeAlias = tuple[Dim, ...]
-
-
-Pairs: TypeAlias = Iterable[tuple[Dim, Dim]]
-Shapes: TypeAlias = list[Shape]
+from smelt.program.instruction import Instruction, Program
+from smelt.program.run_sizes import Dim, Size, Undecided
 
 
 def note_conditions(program: Program, *, certain: bool = True) -> None:
@@ -46,7 +39,7 @@ def note_conditions(program: Program, *, certain: bool = True) -> None:
 
 
 def _conditions(program: Program, instruction: Instruction) -> Iterator[Condition]:
-    equal = _broadcast if instruction.op in ELEMENTWISE else EQUAL.get(instruction.op)
+    equal = broadcast if instruction.op in ELEMENTWISE else EQUAL.get(instruction.op)
     fits = AT_MOST.get(instruction.op)
     read = [_shape(program, slot) for slot in instruction.inputs]
     made = [_shape(program, slot) for slot in instruction.outputs]
@@ -79,99 +72,3 @@ def _never(instruction: Instruction, condition: Condition) -> Unsupported:
 
 def _told(size: Dim) -> str:
     return size.told if isinstance(size, Size) else str(size)
-
-
-def _reshaped(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    yield prod(read[0]), prod(made[0])
-
-
-def _multiplied(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    dims = step.attributes["dims"]
-    assert isinstance(dims, DotDims)
-    left = (*dims.lhs_batch, *dims.lhs_contracting)
-    right = (*dims.rhs_batch, *dims.rhs_contracting)
-    return [(read[0][i], read[1][j]) for i, j in zip(left, right, strict=True)]
-
-
-def _joined(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    axis = step.attributes["axis"]
-    return [
-        (size, made[0][place])
-        for shape in read
-        for place, size in enumerate(shape)
-        if place != axis
-    ]
-
-
-def _cut(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    cuts = zip(*(step.ints(name) for name in ("starts", "ends", "steps")), strict=True)
-    pairs = zip(step.ints("axes"), cuts, strict=True)
-    return [(made[0][axis], count_rows(read[0][axis], cut)) for axis, cut in pairs]
-
-
-def _broadcast(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Each dim of an operand is 1, or that of the result."""
-    return [
-        (size, whole)
-        for shape in read
-        for size, whole in zip(reversed(shape), reversed(made[0]), strict=False)
-        if not same(size, 1)
-    ]
-
-
-def _by_channel(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    return [(shape[0], read[0][1]) for shape in read[1:] if shape]
-
-
-def _as_last(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Scales and shifts of the last dims."""
-    return [
-        (size, whole)
-        for shape in read[1:]
-        for size, whole in zip(reversed(shape), reversed(read[0]), strict=False)
-        if not same(size, 1)
-    ]
-
-
-def _scattered(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    data, places, updates = read
-    return zip(updates, (*places[:-1], *data[cast(int, places[-1]) :]), strict=True)
-
-
-def _scattered_apart(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    return zip(read[1], read[2], strict=True)
-
-
-def _inside(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Places beside each other along all axes but one."""
-    axis = step.attributes["axis"]
-    dims = enumerate(zip(read[1], read[0], strict=True))
-    return [pair for place, pair in dims if place != axis]
-
-
-def _of_no_more(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    return zip(made[0], read[0], strict=True)
-
-
-Rule: TypeAlias = Callable[[Instruction, Shapes, Shapes], Pairs]
-
-EQUAL: Mapping[str, Rule] = {
-    "Reshape": _reshaped,
-    "DotGeneral": _multiplied,
-    "Concat": _joined,
-    "Slice": _cut,
-    "BatchNormalization": _by_channel,
-    "InstanceNormalization": _by_channel,
-    "LayerNormalization": _as_last,
-    "RMSNormalization": _as_last,
-    "ScatterND": _scattered,
-    "ScatterElements": _scattered_apart,
-}
-"""Sizes that have to be equal, by instruction."""
-
-AT_MOST: Mapping[str, Rule] = {
-    "GatherElements": _inside,
-    "ScatterElements": _inside,
-    "TopK": _of_no_more,
-}
-"""Sizes of which the first may be no greater, by instruction."""

@@ -157,6 +157,9 @@ class Slot:
 
 RESULT, ABSENT = -1, -2
 
+REST = 2**63 - 1
+"""An end of a Slice that takes all that is left, so an axis of another size gives another one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Step:

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from smelt.ir.shapes import same_shape
 from smelt.ir.slice_shapes import at_run_time, window_sizes
-from smelt.program.instruction import EXPAND_AT_RUN_TIME, Dim
+from smelt.program.instruction import EXPAND_AT_RUN_TIME, REST, Dim
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.movement_at_run_time import (
     is_told_by_data,
@@ -20,9 +20,6 @@ from smelt.program.lower.movement_at_run_time import (
     tile_at_run_time,
 )
 from smelt.program.lower.registry import lowers
-
-REST = 2**63 - 1
-"""An end of a Slice that takes all that is left, so an axis of another size gives another one."""
 
 
 @lowers("Transpose")

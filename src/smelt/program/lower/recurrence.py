@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.scope import is_dead
-from smelt.program.instruction import Dim, DotDims
+from smelt.program.instruction import REST, Dim, DotDims
 from smelt.program.lower.builder import ABSENT, ProgramBuilder
 from smelt.program.lower.registry import lowers
 from smelt.program.recurrence import CELLS, Activation, activations
@@ -26,6 +26,7 @@ class _Layer:
     x: int
     batch_first: bool
     hidden: int
+    directions: int
 
     def part(self, index: int, direction: int) -> int:
         """Input ``index`` of one direction, without the dim of directions; ABSENT if not given."""
@@ -38,14 +39,15 @@ class _Layer:
             return self.cx.constant(np.take(array, direction, axis), value.name or "weight")
         slot = self.cx.slot(value)
         shape = self.cx.shape(slot)
-        cut = _cut(self.cx, slot, axis, direction, direction + 1)
+        end = direction + 1 if direction + 1 < self.directions else REST
+        cut = _cut(self.cx, slot, axis, direction, end, 1)
         return self.cx.emit_new("Reshape", (cut,), (*shape[:axis], *shape[axis + 1 :]))
 
 
-def _cut(cx: ProgramBuilder, slot: int, axis: int, start: int, end: int) -> int:
-    """Rows ``start`` to ``end`` along ``axis``."""
+def _cut(cx: ProgramBuilder, slot: int, axis: int, start: int, end: int, rows: int) -> int:
+    """The ``rows`` rows from ``start`` to ``end`` along ``axis``."""
     shape = list(cx.shape(slot))
-    shape[axis] = end - start
+    shape[axis] = rows
     return cx.emit_new(
         "Slice", (slot,), shape, starts=(start,), ends=(end,), axes=(axis,), steps=(1,)
     )
@@ -64,7 +66,7 @@ def recurrent(cx: ProgramBuilder, node: ir.Node) -> None:
     if batch_first:
         b, t, i = cx.shape(x)
         x = cx.emit_new("Transpose", (x,), (t, b, i), perm=(1, 0, 2))
-    layer = _Layer(cx, node, x, batch_first, weights[2])
+    layer = _Layer(cx, node, x, batch_first, weights[2], len(order))
     functions = _functions(cx, node, len(order))
     each = len(functions) // len(order)
     results = [
@@ -99,7 +101,7 @@ def _direction(
     apart = node.op_type == "GRU" and bool(node.attributes.get_int("linear_before_reset", 0))
     steps, batch, _ = cx.shape(layer.x)
     w, r = layer.part(1, d), layer.part(2, d)
-    rows = cx.shape(w)[0]
+    rows = CELLS[node.op_type].gates * layer.hidden
     dims = DotDims((2,), (1,))
     gates = cx.emit_new(
         "DotGeneral", (layer.x, w), (steps, batch, rows), dims=dims, semiring="sum_product"
@@ -136,11 +138,11 @@ def _biased(layer: _Layer, d: int, gates: int, apart: bool) -> tuple[int, int]:
     cx, bias = layer.cx, layer.part(3, d)
     if bias == ABSENT:
         return gates, ABSENT
-    size, hidden = cx.shape(gates)[-1], layer.hidden
-    assert isinstance(size, int)  # a multiple of the hidden size
+    hidden = layer.hidden
+    size = CELLS[layer.node.op_type].gates * hidden
 
     def cut(start: int, end: int) -> int:
-        return _cut(cx, bias, 0, start, end)
+        return _cut(cx, bias, 0, start, end if end < 2 * size else REST, end - start)
 
     inner = size - hidden if apart else size
     added = cx.emit_new("Add", (cut(0, inner), cut(size, size + inner)), (inner,))

@@ -1,0 +1,233 @@
+"""Which sizes of operands have to agree, by instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from math import prod
+from typing import TypeAlias, cast
+
+from smelt.program.instruction import DotDims, Instruction
+from smelt.program.recurrence import CELLS
+from smelt.program.run_rows import count_rows
+from smelt.program.run_sizes import Dim, same
+
+Shape: TypeAlias = tuple[Dim, ...]
+Shapes: TypeAlias = list[Shape]
+"""Those of all operands, or of all results. One that is absent has no dims."""
+
+Pairs: TypeAlias = Iterable[tuple[Dim, Dim]]
+Rule: TypeAlias = Callable[[Instruction, Shapes, Shapes], Pairs]
+"""Pairs of sizes, by the instruction and the shapes of what it reads and makes."""
+
+
+def _reshaped(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    yield prod(read[0]), prod(made[0])
+
+
+def _multiplied(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    dims = step.attributes["dims"]
+    assert isinstance(dims, DotDims)
+    left = (*dims.lhs_batch, *dims.lhs_contracting)
+    right = (*dims.rhs_batch, *dims.rhs_contracting)
+    yield from ((read[0][i], read[1][j]) for i, j in zip(left, right, strict=True))
+    free = [read[0][i] for i in dims.lhs_free(len(read[0]))]
+    free += [read[1][j] for j in dims.rhs_free(len(read[1]))]
+    yield from zip(made[0][len(dims.lhs_batch) :], free, strict=True)
+
+
+def _joined(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    axis = step.attributes["axis"]
+    return [
+        (size, made[0][place])
+        for shape in read
+        for place, size in enumerate(shape)
+        if place != axis
+    ]
+
+
+def _cut(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    cuts = zip(*(step.ints(name) for name in ("starts", "ends", "steps")), strict=True)
+    pairs = zip(step.ints("axes"), cuts, strict=True)
+    return [(made[0][axis], count_rows(read[0][axis], cut)) for axis, cut in pairs]
+
+
+def broadcast(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    """Each dim of an operand is 1, or that of the result."""
+    return [
+        (size, whole)
+        for shape in read
+        for size, whole in zip(reversed(shape), reversed(made[0]), strict=False)
+        if not same(size, 1)
+    ]
+
+
+def _by_channel(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    return [(shape[0], read[0][1]) for shape in read[1:] if shape]
+
+
+def _as_last(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    """Scales and shifts of the last dims."""
+    return [
+        (size, whole)
+        for shape in read[1:]
+        for size, whole in zip(reversed(shape), reversed(read[0]), strict=False)
+        if not same(size, 1)
+    ]
+
+
+def _scattered(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    data, places, updates = read
+    return zip(updates, (*places[:-1], *data[cast(int, places[-1]) :]), strict=True)
+
+
+def _scattered_apart(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    return zip(read[1], read[2], strict=True)
+
+
+def _inside(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    """Places beside each other along all axes but one."""
+    axis = step.attributes["axis"]
+    dims = enumerate(zip(read[1], read[0], strict=True))
+    return [pair for place, pair in dims if place != axis]
+
+
+def _of_no_more(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    return zip(made[0], read[0], strict=True)
+
+
+def _expanded(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    return broadcast(step, read[:1], made)
+
+
+def _convolved(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    """``x[N, groups * C, ...]`` by ``w[M, C, ...]``, and a bias for each of M filters."""
+    x, *others = (read[place] for place in _OPERANDS[step.op] if place < len(read))
+    w, *bias = (shape for shape in others if shape)
+    groups = step.attributes["group"]
+    assert isinstance(groups, int)
+    yield x[1], w[1] * groups
+    yield w[0], w[0] // groups * groups
+    yield from ((shape[0], w[0]) for shape in bias)
+    yield from zip(w[2:], step.ints("kernel_shape"), strict=True)
+
+
+def _spread(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    """A transposed convolution: ``x[N, groups * C, ...]`` by ``w[groups * C, M, ...]``."""
+    x, w, *bias = (shape for shape in read if shape)
+    groups = step.attributes["group"]
+    assert isinstance(groups, int)
+    yield x[1], w[0]
+    yield w[0], w[0] // groups * groups
+    yield from ((shape[0], w[1] * groups) for shape in bias)
+    yield from zip(w[2:], step.ints("kernel_shape"), strict=True)
+
+
+def _as_product(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    """As MatMul: columns of the left are rows of the right, and what is before broadcasts."""
+    left, right = (read[position] for position in _OPERANDS[step.op])
+    yield left[-1], right[-2] if len(right) > 1 else right[-1]
+    batch = made[0][: len(made[0]) - (len(left) > 1) - (len(right) > 1)]
+    yield from broadcast(step, [left[:-2], right[:-2]], [batch])
+
+
+def _scaled(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    """Scales and zero points: one, or one for each index of an axis."""
+    axis = step.attributes["axis"]
+    assert isinstance(axis, int)
+    return [
+        (shape[0], read[0][axis]) for shape in read[1:] if len(shape) == 1 and not same(shape[0], 1)
+    ]
+
+
+def _stepped(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    """Gates [steps, batch, rows], weights [hidden, rows], two states, peepholes, bias, lengths."""
+    gates, weights, *more = read
+    hidden = made[0][-1]
+    rows = CELLS[str(step.attributes["cell"])].gates * hidden
+    state = (gates[1], hidden)
+    wanted: tuple[Shape, ...] = (state, state, (3 * hidden,), (hidden,), (gates[1],))
+    yield from ((gates[2], rows), (weights[0], hidden), (weights[1], rows))
+    for shape, sizes in zip(more, wanted, strict=True):
+        yield from zip(shape, sizes, strict=False)  # none if it is absent
+
+
+def _suppressed(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    """Boxes [batch, count, 4] and scores [batch, classes, count]."""
+    boxes, scores = read[:2]
+    return ((boxes[0], scores[0]), (boxes[1], scores[2]), (boxes[2], 4))
+
+
+def _batched(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    batch = step.attributes["batch_dims"]
+    assert isinstance(batch, int)
+    return zip(read[0][:batch], read[1][:batch], strict=True)
+
+
+def _of_equal_rows(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    """All that is walked row by row has as many."""
+    states, count = step.attributes["states"], step.attributes["reads"]
+    assert isinstance(states, int)
+    assert isinstance(count, tuple)
+    first = 2 + states
+    return [(rows[0], read[first][0]) for rows in read[first : first + len(count)]]
+
+
+def _square(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    return ((read[0][-1], read[0][-2]),)
+
+
+def _solved(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    """A square matrix, and as many rows of the right side, or columns if it is from the right."""
+    matrix, right = read[:2]
+    yield from _square(step, read, made)
+    yield right[-2 if step.attributes["left_side"] else -1], matrix[-1]
+    yield from zip(matrix[:-2], right[:-2], strict=True)
+
+
+_OPERANDS: Mapping[str, tuple[int, ...]] = {
+    "Conv": (0, 1, 2),
+    "ConvInteger": (0, 1),
+    "QLinearConv": (0, 3, 8),
+    "MatMulInteger": (0, 1),
+    "QLinearMatMul": (0, 3),
+}
+"""Where the operands of a product stand, among scales and zero points."""
+
+EQUAL: Mapping[str, Rule] = {
+    "Reshape": _reshaped,
+    "Expand": _expanded,
+    "DotGeneral": _multiplied,
+    "MatMulInteger": _as_product,
+    "QLinearMatMul": _as_product,
+    "Conv": _convolved,
+    "ConvInteger": _convolved,
+    "QLinearConv": _convolved,
+    "ConvTranspose": _spread,
+    "QuantizeLinear": _scaled,
+    "DequantizeLinear": _scaled,
+    "Concat": _joined,
+    "Slice": _cut,
+    "BatchNormalization": _by_channel,
+    "InstanceNormalization": _by_channel,
+    "GroupNormalization": _by_channel,
+    "LayerNormalization": _as_last,
+    "RMSNormalization": _as_last,
+    "GatherND": _batched,
+    "ScatterND": _scattered,
+    "ScatterElements": _scattered_apart,
+    "Recurrence": _stepped,
+    "NonMaxSuppression": _suppressed,
+    "Loop": _of_equal_rows,
+    "Det": _square,
+    "smelt::Cholesky": _square,
+    "smelt::Eig": _square,
+    "smelt::TriangularSolve": _solved,
+}
+"""Sizes that have to be equal."""
+
+AT_MOST: Mapping[str, Rule] = {
+    "GatherElements": _inside,
+    "ScatterElements": _inside,
+    "TopK": _of_no_more,
+}
+"""Sizes of which the first may be no greater."""
