@@ -5,7 +5,7 @@ from __future__ import annotations
 from smelt.native.choose import choose
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.conv_panels import CONV, products_of
-from smelt.native.kernels.convolution import direct
+from smelt.native.kernels.convolution import direct, rows
 from smelt.native.kernels.convolution.window import window_of
 from smelt.native.kernels.instance import Instance
 from smelt.program.instruction import Program
@@ -25,7 +25,10 @@ def _is_worth(instance: Instance) -> bool:
     if instance.instruction.op != "Conv" or found is None or found.refuse(instance) is not None:
         return False
     filters, pixels, terms = products_of(instance)
-    if direct.fills(instance, window_of(instance)):
+    window = window_of(instance)
+    if direct.fills(instance, window):
+        return False
+    if direct.lies_well(instance, window) and not rows.takes(instance, window):
         return False
     return (
         min(filters, terms) >= FEWEST_FILTERS

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from c_library import random_inputs, with_constants
 
 from smelt.native.convolve_by_panels import convolve_by_panels
 from smelt.native.kernels.conv_panels import CONV
@@ -52,8 +53,31 @@ CASES = {
     "a last panel of most pixels": (1, 24, "5,12", 40, "3,3", "pads = [1,1,1,1]"),
     "more padding than image": (1, 16, "4,9", 32, "5,5", "pads = [6,6,6,6], dilations = [2,2]"),
     "strides of three": (1, 16, "40,40", 32, "3,3", "strides = [3,3], pads = [2,2,2,2]"),
+    "wide rows": (2, 24, "19,64", 40, "3,3", "pads = [1,1,1,1]"),
+    "rows of most of a panel": (1, 16, "9,65", 23, "3,3", "pads = [1,0,1,0]"),
+    "rows cut into blocks": (1, 64, "9,500", 33, "3,3", "pads = [1,1,1,1], strides = [2,1]"),
+    "wide rows far apart": (1, 40, "40,96", 24, "3,3", "pads = [9,4,9,4], dilations = [9,4]"),
+    "few rows far apart": (1, 8, "30,64", 32, "3,3", "pads = [3,2,3,2], dilations = [3,2]"),
+    "wide rows of groups": (1, 64, "20,48", 96, "3,5", "group = 2, pads = [2,2,0,2]"),
+    "rows of a long kernel": (1, 8, "1000", 40, "21", "pads = [10,10]"),
+    "more padding than a wide image": (1, 16, "5,64", 32, "3,3", "pads = [6,40,6,40]"),
     "pointwise with strides": (1, 128, "60,60", 64, "1,1", "strides = [2,2]"),
 }
+
+
+def source_of(name: str) -> str:
+    n, channels, image, filters, kernel, attributes = CASES[name]
+    groups = int((re.findall(r"group = (\d)", attributes) or ["1"])[0])
+    return CONVOLUTION.format(
+        n=n,
+        channels=channels,
+        image=image,
+        filters=filters,
+        inner=channels // groups,
+        kernel=kernel,
+        rank=",".join("ABCDE"[: 2 + len(image.split(","))]),
+        attributes=attributes or "group = 1",
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,17 +86,7 @@ CASES = {
 def test_a_convolution_of_every_kind(agree, compile_host, name: str) -> None:
     n, channels, image, filters, kernel, attributes = CASES[name]
     groups = int((re.findall(r"group = (\d)", attributes) or ["1"])[0])
-    rank = ",".join("ABCDE"[: 2 + len(image.split(","))])
-    source = CONVOLUTION.format(
-        n=n,
-        channels=channels,
-        image=image,
-        filters=filters,
-        inner=channels // groups,
-        kernel=kernel,
-        rank=rank,
-        attributes=attributes or "group = 1",
-    )
+    source = source_of(name)
     sizes = [int(size) for size in image.split(",")]
     window = [int(size) for size in kernel.split(",")]
     terms = channels // groups * int(np.prod(window))
@@ -80,6 +94,27 @@ def test_a_convolution_of_every_kind(agree, compile_host, name: str) -> None:
     given = some(n, channels, *sizes), weights, some(filters)
     agree(source, *given, rtol=1e-3, atol=1e-4)
     assert len(finishes(compile_host(source))) == 1
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n == "wide rows" else pytest.mark.slow) for n in CASES]
+)
+def test_weights_that_are_known(agree, name: str) -> None:
+    """They are laid out as the tiles read them."""
+    model = with_constants(source_of(name), 23, "w b")
+    agree(model, *(array / 8 for array in random_inputs(model)), rtol=1e-3, atol=1e-3)
+
+
+def test_rows_or_pixels_or_filters_by_what_fills_vectors(compile_host) -> None:
+    """Of constant weights: wide rows are read by panels; else filters are neighbours."""
+
+    def by_panels(name: str) -> bool:
+        return bool(finishes(compile_host(with_constants(source_of(name), 23, "w b"))))
+
+    assert by_panels("wide rows")
+    assert by_panels("pointwise")
+    assert by_panels("three dims")
+    assert not by_panels("padding")
 
 
 @pytest.mark.slow

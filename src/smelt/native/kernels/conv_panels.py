@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 
+from smelt.native.kernels.convolution import rows as by_rows
+from smelt.native.kernels.convolution.filters import Rows, tiles
 from smelt.native.kernels.convolution.panels import PANEL, gather_function
 from smelt.native.kernels.convolution.parts import (
     finish_by_filter,
@@ -17,12 +19,11 @@ from smelt.native.kernels.convolution.parts import (
     strides_beside,
 )
 from smelt.native.kernels.convolution.window import Window, channels_of, window_of
-from smelt.native.kernels.even_parts import WIDE, by_registers, even_parts
+from smelt.native.kernels.even_parts import WIDE
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.vector import MOST_LANES
-from smelt.native.kernels.vector_dot import ROWS, WIDE_ROWS
-from smelt.native.kernels.vector_tile import STRIDED, Tile, plus
+from smelt.native.kernels.vector_tile import STRIDED, Tile, packed_rows
 from smelt.program.storage import Needs
 
 CONV = "smelt.native::ConvByPanels"
@@ -46,6 +47,9 @@ def _gathered(instance: Instance) -> int:
 
 
 def _needs(instance: Instance) -> Needs:
+    window = window_of(instance)
+    if by_rows.takes(instance, window):
+        return Needs(workspace=by_rows.workspace(instance, window))
     return Needs(workspace=4 * products_of(instance)[2] * _gathered(instance))
 
 
@@ -57,35 +61,33 @@ def _finishes(instance: Instance, shape: tuple[int, ...]) -> bool:
 def conv_by_panels(cx: KernelContext) -> None:
     """For each sample and group, panels as many as stay in the cache, and all filters by them."""
     window, body = window_of(cx), cx.body
-    filters, pixels, terms = products_of(cx)
+    if by_rows.takes(cx, window):
+        by_rows.emit(cx, window)
+        return
+    _, pixels, terms = products_of(cx)
     scratch, many = cx.scratch(cx.type(0)), _gathered(cx)
     gather = gather_function(cx, window, channels_of(cx)[0], many)
     with groups(cx, window), body.shared_loop("p", pixels, step=many):
         body.line(f"const ptrdiff_t count = {pixels} - p < {many} ? {pixels} - p : {many};")
         body.line(f"{gather}(image, {scratch}, p, count);")
-        few, more = even_parts(filters, ROWS), even_parts(filters, WIDE_ROWS)
-        for when, parts in by_registers(body, few, more):
-            for part in parts:
-                end = part.first + part.length * part.count
-                with (
-                    body.loop("o", end, part.first, part.length),
-                    body.loop("q", "count", step=PANEL),
-                ):
-                    _emit_tiles(cx, part.length, terms, window, when)
+        for rows in tiles(cx, terms):
+            with body.loop("q", "count", step=PANEL):
+                _emit_tiles(cx, rows, terms, window)
 
 
-def _emit_tiles(cx: KernelContext, rows: int, terms: int, window: Window, when: str) -> None:
+def _emit_tiles(cx: KernelContext, rows: Rows, terms: int, window: Window) -> None:
     """The filters from ``o`` on by the panel from pixel ``p + q`` on."""
     filters = channels_of(cx)[1]
-    bias, body, pixels = cx.optional(2), cx.body, window.pixels
-    weights = plus(cx.input(1).name, f"(g * {filters} + o)", terms)
+    bias, body, pixels, when = cx.optional(2), cx.body, window.pixels, rows.when
     start = f"{bias.name} + g * {filters} + o" if bias else ""
     finish = finish_by_filter(cx).at("o", "p + q + l")
+    walk = packed_rows(rows.block) if rows.block else STRIDED
 
     def tile(vectors: int, stored: str, when: str) -> None:
-        made = Tile(rows, vectors, STRIDED, "row" if bias else "", finish, when=when)
+        made = Tile(rows.count, vectors, walk, "row" if bias else "", finish, when=when)
         panel = f"{cx.scratch(cx.type(0))} + q * {terms} + l"
-        arguments = [str(terms), weights, str(terms), "1", panel, str(PANEL)]
+        strides = [] if rows.block else [str(terms), "1"]
+        arguments = [str(terms), rows.weights, *strides, panel, str(PANEL)]
         made.call(cx, arguments, f"out + o * {pixels} + p + q + l", pixels, stored, start)
 
     body.line(f"const ptrdiff_t wide = count - q < {PANEL} ? count - q : {PANEL};")

@@ -45,6 +45,15 @@ def fills(instance: Instance, window: Window) -> bool:
     return takes(instance, window) and vectors * MOST_LANES > IDLE * window.pixels
 
 
+def lies_well(instance: Instance, window: Window) -> bool:
+    """True if it is taken here, and as fast as from gathered pixels: kernels see a pixel several
+    times, and filters leave few lanes idle.
+    """
+    filters = channels_of(instance)[1]
+    idle = -(-filters // MOST_LANES) * MOST_LANES / filters
+    return takes(instance, window) and not window.pointwise and idle <= IDLE
+
+
 def takes(instance: Instance, window: Window) -> bool:
     """One plane, constant weights, and filters enough to fill vectors."""
     filters = channels_of(instance)[1]

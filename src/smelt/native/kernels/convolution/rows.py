@@ -1,0 +1,204 @@
+"""Convolutions of wide images: filters are rows of a tile, neighbouring pixels its columns.
+
+The rows that a block of output pixels sees are copied with the padding around them, all channels
+next to each other. Each position of the kernel then reads the same copy from another place on, so
+nothing is gathered by position, and whole vectors are stored where they belong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from smelt.native.kernels.convolution.filters import Rows, tiles
+from smelt.native.kernels.convolution.parts import finish_by_filter, groups, is_float
+from smelt.native.kernels.convolution.window import Window, channels_of
+from smelt.native.kernels.even_parts import WIDE
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.vector import MOST_LANES
+from smelt.native.kernels.vector_tile import Tile, Walk
+
+PANEL = 2 * MOST_LANES
+IDLE = 1.07
+"""Lanes by pixels of a row up to which rows fill vectors."""
+
+UNROLLED = 8
+"""Columns of a kernel that are written one after the other; more are a loop."""
+
+COPIED = 1 << 16
+"""Elements of a copy at most, unless a panel sees more: it stays near the processor."""
+
+BLOCK = 1024
+"""Output pixels of a block, about: weights are read once a block."""
+
+
+def takes(instance: Instance, window: Window) -> bool:
+    """One plane, neighbours in the image for neighbours in the result, vectors that are filled."""
+    width = window.output[2]
+    vectors = -(-width // MOST_LANES)
+    return (
+        is_float(instance)
+        and window.flat
+        and not window.pointwise
+        and window.strides[2] == 1
+        and width >= PANEL
+        and vectors * MOST_LANES <= IDLE * width
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Output pixels that are computed from one copy: ``rows`` of ``width``.
+
+    The copy has ``seen`` rows of ``pitch`` of each channel, ``down`` from one that an output row
+    sees to that of the next, ``apart`` between rows that positions of the kernel see.
+    """
+
+    rows: int
+    width: int
+    seen: int
+    pitch: int
+    down: int
+    apart: int
+
+
+def block_of(instance: Instance, window: Window) -> Block:
+    """All of a width of whole panels, but for the last ones."""
+    channels = channels_of(instance)[0]
+    (_, height, width), (_, kh, kw) = window.output, window.kernel
+    (_, down, _), (_, dh, dw) = window.strides, window.dilations
+    more = (kw - 1) * dw
+
+    def seen(rows: int) -> int:
+        return kh if rows == 1 else (rows - 1) * down + (kh - 1) * dh + 1
+
+    wide = COPIED // (channels * kh) - more
+    columns = min(width, max(PANEL, min(wide, BLOCK) // PANEL * PANEL))
+    rows = 1
+    while columns == width and rows < height and rows * width < BLOCK:
+        if channels * seen(rows + 1) * (width + more) > COPIED:
+            break
+        rows += 1
+    single = rows == 1
+    return Block(rows, columns, seen(rows), columns + more, down, 1 if single else dh)
+
+
+def workspace(instance: Instance, window: Window) -> int:
+    """The copy, and what the last vector of a row reads beyond it."""
+    block = block_of(instance, window)
+    return 4 * (channels_of(instance)[0] * block.seen * block.pitch + PANEL)
+
+
+def emit(cx: KernelContext, window: Window) -> None:
+    """Blocks of pixels; in each, all tiles of filters, and for each all panels of pixels."""
+    body, (_, height, width) = cx.body, window.output
+    block = block_of(cx, window)
+    by_row = -(-height // block.rows) >= -(-width // block.width)
+    loops = (body.shared_loop, body.loop) if by_row else (body.loop, body.shared_loop)
+    with groups(cx, window), loops[0]("h", height, step=block.rows):
+        rest = f"{height} - h < {block.rows} ? {height} - h : {block.rows}"
+        body.line(f"const ptrdiff_t rows = {rest if height % block.rows else block.rows};")
+        with loops[1]("w", width, step=block.width):
+            rest = f"{width} - w < {block.width} ? {width} - w : {block.width}"
+            body.line(f"const ptrdiff_t wide = {rest if width % block.width else block.width};")
+            _emit_copy(cx, window, block)
+            for rows in tiles(cx, cx.input(1).size // cx.shape(1)[0]):
+                with (
+                    body.loop("r", "rows"),
+                    body.block("for (ptrdiff_t l = 0; l < wide; l += 2 * LANES)"),
+                ):
+                    _emit_tiles(cx, rows, window, block)
+
+
+COPY = """static void padded_part(const float *restrict image, float *restrict to, ptrdiff_t height,
+    ptrdiff_t width, ptrdiff_t y, ptrdiff_t x, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t pitch)
+{
+    ptrdiff_t low = x < 0 ? -x : 0, high = width - x < pitch ? width - x : pitch;
+    low = low < pitch ? low : pitch;
+    high = high < low ? low : high;
+    for (; rows > 0; --rows, y += step, to += pitch) {
+        const int inside = y >= 0 && y < height;
+        const ptrdiff_t first = inside ? low : pitch;
+        for (ptrdiff_t q = 0; q < first; ++q)
+            to[q] = 0;
+        if (!inside)
+            continue;
+        memcpy(to + low, image + (y * width + x + low), 4 * (size_t)(high - low));
+        for (ptrdiff_t q = high; q < pitch; ++q)
+            to[q] = 0;
+    }
+}
+"""
+"""Copies ``rows`` rows of ``pitch``, ``step`` apart, from ``(y, x)`` on; what lies outside is 0."""
+
+
+def _emit_copy(cx: KernelContext, window: Window, block: Block) -> None:
+    """What the block from output row ``h`` and column ``w`` on sees, of all channels."""
+    cx.call("padded_part", COPY)
+    _, height, width = window.input
+    step = window.dilations[1] if block.rows == 1 else 1
+    seen = str(block.seen)
+    if block.rows > 1:
+        seen = f"(rows - 1) * {block.down} + {block.seen - (block.rows - 1) * block.down}"
+    with cx.body.loop("i", channels_of(cx)[0]):
+        given = [
+            f"image + i * {height * width}",
+            f"{cx.scratch(cx.type(0))} + i * {block.seen * block.pitch}",
+            *(str(height), str(width)),
+            f"h * {block.down} - {window.begin[1]}",
+            f"w - {window.begin[2]}",
+            *(seen, str(step), str(block.pitch)),
+        ]
+        cx.body.line(f"padded_part({', '.join(given)});")
+
+
+def _emit_tiles(cx: KernelContext, rows: Rows, window: Window, block: Block) -> None:
+    """The filters from ``o`` on by the pixels from ``l`` on of row ``r`` of the block."""
+    channels, filters = channels_of(cx)
+    bias, pixels, when = cx.optional(2), window.pixels, rows.when
+    here = f"(h + r) * {window.output[2]} + w + l"
+    start = f"{bias.name} + g * {filters} + o" if bias else ""
+    finish = finish_by_filter(cx).at("o", here)
+    walk = _walk(window, rows.block)
+    source = f"{cx.scratch(cx.type(0))} + r * {block.down * block.pitch} + l"
+    arguments = [
+        *(str(channels), str(block.seen * block.pitch), str(block.apart * block.pitch)),
+        *(rows.weights, source),
+    ]
+    if not rows.block:
+        arguments.append(str(channels * window.kernel[1] * window.kernel[2]))
+
+    def tile(vectors: int, stored: str, when: str) -> None:
+        made = Tile(rows.count, vectors, walk, "row" if bias else "", finish, when=when)
+        made.call(cx, arguments, f"out + o * {pixels} + {here}", pixels, stored, start)
+
+    cx.body.line("const ptrdiff_t left = wide - l;")
+    if 0 < window.output[2] % PANEL <= MOST_LANES and when != f"!({WIDE})":
+        if not when:
+            cx.body.line(f"#if {WIDE}")
+        with cx.body.block("if (left <= LANES)"):
+            tile(1, "0, left", WIDE)
+        cx.body.line("else")
+        if not when:
+            cx.body.line("#endif")
+    tile(2, "0, left < 2 * LANES ? left : 2 * LANES", when)
+
+
+def _walk(window: Window, block: int) -> Walk:
+    """Channels, rows of the kernel, and its columns one after the other."""
+    (_, kh, kw), dw = window.kernel, window.dilations[2]
+    heads: tuple[str, ...] = (
+        "for (ptrdiff_t i = 0; i < cn; ++i)",
+        f"for (ptrdiff_t k = 0; k < {kh}; ++k)",
+    )
+    row, term = ("@", block) if block else ("@ * am", 1)
+    from_ = "const float *from = b + i * plane + k * pitch"
+    steps = tuple((f"a[{row} + {x * term}]", f"from + {x * dw}") for x in range(kw))
+    before, after = f"{from_};", f"a += {kw * term};"
+    if kw > UNROLLED:
+        heads += (f"for (ptrdiff_t x = 0; x < {kw}; ++x)",)
+        before, after = f"{from_} + x * {dw};", f"a += {term};"
+        steps = ((f"a[{row}]", "from"),)
+    parameters = "ptrdiff_t cn, ptrdiff_t plane, ptrdiff_t pitch, const float *restrict a, "
+    parameters += "const float *restrict b" + ("" if block else ", ptrdiff_t am")
+    return Walk(f"rows{kh}x{kw}", parameters, heads, steps, before, after)
