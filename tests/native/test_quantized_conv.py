@@ -10,7 +10,7 @@ import pytest
 from c_library import STRICT, Library, compile_c, ops, with_values
 from quantized_arithmetic import convolved, factors, requantized
 
-WIDE = ("-std=c99", "-O2", "-Wall", "-Wextra", "-pedantic", "-Werror")
+WIDE = (*(flag for flag in STRICT if flag != "-DSMELT_NO_DISPATCH"), "-O2")
 """Flags with which the vectors of the CPU are chosen at run time."""
 
 AVX2 = (*STRICT, "-mavx2")
@@ -147,14 +147,23 @@ CASES = {
 }
 
 
-@pytest.fixture(
-    scope="module",
-    params=[STRICT, (*STRICT, "-DSUMS=1"), WIDE, pytest.param(AVX2, marks=pytest.mark.slow)],
-    ids=["plain", "no vectors", "chosen at run time", "avx2"],
-)
-def library(request: pytest.FixtureRequest) -> Library:
-    if request.param is AVX2 and "avx2" not in Path("/proc/cpuinfo").read_text():
+BUILDS = {
+    "plain": STRICT,
+    "no vectors": (*STRICT, "-DSUMS=1"),
+    "chosen at run time": WIDE,
+    "avx2": pytest.param(AVX2, marks=pytest.mark.slow),
+}
+
+
+def skip_what_lacks(flags: tuple[str, ...]) -> None:
+    """Skip a build for vectors that this CPU does not have."""
+    if flags is AVX2 and "avx2" not in Path("/proc/cpuinfo").read_text():
         pytest.skip("this CPU has no AVX2")
+
+
+@pytest.fixture(scope="module", params=BUILDS.values(), ids=BUILDS.keys())
+def library(request: pytest.FixtureRequest) -> Library:
+    skip_what_lacks(request.param)
     graphs = {name: case.graph for name, case in CASES.items()}
     return Library(graphs, flags=request.param, values={n: c.values for n, c in CASES.items()})
 

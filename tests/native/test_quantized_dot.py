@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from c_library import STRICT, Library, ops
-from native.test_quantized_conv import WIDE
+from c_library import Library, ops
+from native.test_quantized_conv import BUILDS, skip_what_lacks
 from quantized_arithmetic import factors, requantized
 
 SIZES = {"rows": (7, 40, 21), "a row": (1, 33, 40), "narrow": (13, 5, 1), "deep": (2, 1001, 17)}
@@ -34,9 +34,9 @@ def graph(m: int, k: int, n: int, kind: str) -> str:
 
 
 CASES = {
-    (name, kind): (*size, kind, zero)
+    (name, kind, zero): (*size, kind, zero)
     for name, size in SIZES.items()
-    for kind, zero in (("int8", 0), ("uint8", 127))
+    for kind, zero in (("int8", 0), ("uint8", 127), ("uint8", 3))
 }
 
 
@@ -45,8 +45,9 @@ def case_values(k: int, n: int, kind: str, zero: int) -> dict[str, np.ndarray]:
     return found | ({"az": np.int8(7)} if kind == "int8" else {})
 
 
-@pytest.fixture(scope="module", params=[STRICT, WIDE], ids=["plain", "chosen at run time"])
+@pytest.fixture(scope="module", params=BUILDS.values(), ids=BUILDS.keys())
 def library(request: pytest.FixtureRequest) -> Library:
+    skip_what_lacks(request.param)
     graphs = {str(key): graph(m, k, n, kind) for key, (m, k, n, kind, _) in CASES.items()}
     held = {str(key): case_values(k, n, kind, z) for key, (_, k, n, kind, z) in CASES.items()}
     graphs["sums"] = (
@@ -58,7 +59,7 @@ def library(request: pytest.FixtureRequest) -> Library:
 
 
 @pytest.mark.parametrize("key", CASES, ids=str)
-def test_the_bits_are_those_of_exact_sums(library: Library, key: tuple[str, str]) -> None:
+def test_the_bits_are_those_of_exact_sums(library: Library, key: tuple[str, str, int]) -> None:
     m, k, n, kind, zero = CASES[key]
     v = case_values(k, n, kind, zero)
     limits = np.iinfo(kind)

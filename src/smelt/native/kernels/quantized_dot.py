@@ -122,11 +122,11 @@ def _emit_left(cx: KernelContext, rows: int, depth: int, flip: int, wide: bool) 
                 with body.loop("m", rows):
                     to = f"scratch + m * {4 * quads}"
                     body.line(f"flip_row(from + m * {depth}, {depth}, {flip}, {to});")
-    body.line("int16_t *halves = (int16_t *)(void *)scratch;")
+    body.line("int16_t *apart = (int16_t *)(void *)scratch;")
     with body.block("" if wide else "if (!HAS_QUADS)"), body.loop("m", rows):
-        body.line(f"halve_row(from + m * {depth}, {depth}, {flip}, halves + m * {4 * quads});")
+        body.line(f"halve_row(from + m * {depth}, {depth}, {flip}, apart + m * {4 * quads});")
     whole = "from" if there else "scratch"
-    return f"{quads}, {whole}, {4 * quads}", f"{quads}, halves, {4 * quads}"
+    return f"{quads}, {whole}, {4 * quads}", f"{quads}, apart, {4 * quads}"
 
 
 def _emit_tile(

@@ -18,14 +18,14 @@ EXPONENTIALS = """static float exponentials(const unsigned char *restrict x, ptr
     const float *restrict table, float *restrict e)
 {
     float a = 0.0f, b = 0.0f, c = 0.0f, d = 0.0f;
-    ptrdiff_t i = 0;
-    for (; i + 4 <= n; i += 4) {
+    const ptrdiff_t whole = n - n % 4;
+    for (ptrdiff_t i = 0; i < whole; i += 4) {
         a += e[i] = table[x[i]];
         b += e[i + 1] = table[x[i + 1]];
         c += e[i + 2] = table[x[i + 2]];
         d += e[i + 3] = table[x[i + 3]];
     }
-    for (; i < n; ++i)
+    for (ptrdiff_t i = whole; i < n; ++i)
         a += e[i] = table[x[i]];
     return (a + b) + (c + d);
 }

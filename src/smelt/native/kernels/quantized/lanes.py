@@ -45,8 +45,18 @@ static IF_CALLED inline reals same_real(float v)
     return zero + v;
 }
 #define SAME_PAIR(p) same_pair(p)
-#if SUMS == 8 && !defined(__clang__)
+#if SUMS == 8
 typedef char chars __attribute__((vector_size(16), aligned(1), may_alias));
+#endif
+#if SUMS == 8 && defined(__clang__)
+typedef int8_t signed_chars __attribute__((vector_size(16)));
+typedef uint8_t unsigned_chars __attribute__((vector_size(16)));
+#define FIRST_EIGHT(v) __builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7)
+#define SECOND(v) \\
+    __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15)
+#define WIDE_int8_t(v) __builtin_convertvector(FIRST_EIGHT((signed_chars)(v)), sums)
+#define WIDE_uint8_t(v) __builtin_convertvector(FIRST_EIGHT((unsigned_chars)(v)), sums)
+#elif SUMS == 8
 typedef long long halves __attribute__((vector_size(16), may_alias));
 #define SECOND(v) ((chars)__builtin_ia32_psrldqi128((halves)(v), 64))
 #define WIDE_int8_t(v) ((sums)__builtin_ia32_pmovsxbd256(v))

@@ -18,10 +18,10 @@ QUADS = """#if SUMS != 8 || !defined(__GNUC__)
 #define QUADS 1
 #define HAS_QUADS 1
 #define WITH_QUADS
-#elif !defined(__clang__) && __GNUC__ >= 9 && !defined(SMELT_NO_DISPATCH)
+#elif (__GNUC__ >= 9 || (defined(__clang__) && __clang_major__ >= 9)) && !defined(SMELT_NO_DISPATCH)
 #define QUADS 1
 #define HAS_QUADS (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl"))
-#define WITH_QUADS __attribute__((target("avx512vl,avx512vnni")))
+#define WITH_QUADS __attribute__((target("avx2,fma,avx512vl,avx512vnni")))
 #else
 #define QUADS 0
 #endif

@@ -33,7 +33,7 @@ QUANTIZE = """static IF_CALLED ptrdiff_t quantize_run(const float *restrict x, p
 OF_TWO = """static IF_CALLED ptrdiff_t NAME(const void *a, const void *b, ptrdiff_t n,
     const int32_t *last, unsigned char *y)
 {
-#if SUMS == 8 && !defined(__clang__)
+#if SUMS == 8
     const ptrdiff_t whole = n - n % 16;
     for (ptrdiff_t i = 0; i < whole; i += 16) {
         const chars c = *(const chars *)((const char *)a + i);
