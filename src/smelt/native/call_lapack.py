@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from smelt.native.choose import choose
-from smelt.native.kernels import eigh_side_by_side, svd_side_by_side
+from smelt.native.kernels import complex_lapack, eigh_side_by_side, svd_side_by_side
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.lapack import DOMAIN, NAMES, takes
 from smelt.program.instruction import Program
@@ -25,6 +25,8 @@ def _called(instance: Instance) -> str | None:
     domain, _, name = instance.instruction.op.rpartition("::")
     if domain == "smelt" and name in MANY and MANY[name][0](instance):
         return MANY[name][1]
+    if domain == "smelt" and name in complex_lapack.NAMES and complex_lapack.takes(instance):
+        return f"{DOMAIN}::{name}"
     if domain != "smelt" or name not in NAMES or not takes(instance, name):
         return None
     return f"{DOMAIN}::{name}"

@@ -142,3 +142,22 @@ def test_empty_matrices_are_left_to_numpy(compile_host, shape: tuple[int, ...]) 
 
 def test_the_names_are_operators() -> None:
     assert all(operators.find("smelt", name) is not None for name in NAMES)
+
+
+@pytest.mark.parametrize(
+    "shape", [(2, 3, 3), *(pytest.param(s, marks=pytest.mark.slow) for s in (TALL, WIDE, (1, 1)))]
+)
+@pytest.mark.parametrize("full", [0, 1])
+def test_complex_singular_vectors(agrees, shape: tuple[int, ...], full: int) -> None:
+    re, im = matrices((2, *shape), "float64")
+    agrees("ComplexSVD", re, im, full_matrices=full)
+    agrees("ComplexSingularValues", re, im)
+
+
+@pytest.mark.parametrize("lower", [0, 1])
+def test_complex_eigenvectors(agrees, lower: int) -> None:
+    """Of one triangle; a matrix of which it is not finite has none."""
+    re, im = matrices((2, 3, 5, 5), "float64")
+    im[0, 0, 4] = re[0, 4, 0] = np.nan
+    vectors, *_ = agrees("ComplexEigh", re, im, lower=lower)
+    assert np.isnan(vectors[0]).all()

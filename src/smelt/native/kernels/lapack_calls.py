@@ -29,18 +29,18 @@ FINITE = """static int finite_T(const T *x, ptrdiff_t n)
 """
 
 
-def letter(instance: Instance) -> str:
-    """The first of the name of a function for this element type."""
-    return "s" if instance.type(0).name == "float" else "d"
+def letter(instance: Instance, *, is_complex: bool = False) -> str:
+    """The first of the name of a function for this element type, or for pairs of it."""
+    return ("cz" if is_complex else "sd")[instance.type(0).name == "double"]
 
 
-def call(cx: KernelContext, name: str, *arguments: str | int) -> None:
+def call(cx: KernelContext, name: str, *arguments: str | int, is_complex: bool = False) -> None:
     """Call a subroutine of LAPACK; ``info``, a variable, is what it says in the end.
 
     Texts in quotes are characters, other texts pointers to elements, those that begin with
     ``(int`` pointers to integers.
     """
-    t, function = cx.type(0).name, f"{PREFIX}{letter(cx)}{name}"
+    t, function = cx.type(0).name, f"{PREFIX}{letter(cx, is_complex=is_complex)}{name}"
     types, given, numbers, ends = [], [], [], []
     for number, each in enumerate(arguments):
         if isinstance(each, int):

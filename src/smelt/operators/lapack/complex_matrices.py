@@ -11,38 +11,23 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
-from smelt.operators.linalg.batches import check_square, each
+from smelt.operators.linalg.batches import each
+from smelt.operators.linalg.complex_operands import parts_of
 
 Decomposition = Callable[[np.ndarray], Sequence[np.ndarray]]
 
 
 def infer_eig(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
     """Parts of the values, then of the left and of the right vectors."""
-    shape, dtype = _operand(inputs, "ComplexEig")
+    shape, dtype = parts_of(inputs, "ComplexEig", square=True)
     values = ir.Shape(shape.dims[:-1]) if shape is not None else None
     return [Result(dtype, values)] * 2 + [Result(dtype, shape)] * 4
 
 
 def infer_schur(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
     """Parts of the triangular form, then of the vectors."""
-    shape, dtype = _operand(inputs, "ComplexSchur")
+    shape, dtype = parts_of(inputs, "ComplexSchur", square=True)
     return [Result(dtype, shape)] * 4
-
-
-def _operand(
-    inputs: Sequence[ir.Value | None], name: str
-) -> tuple[ir.Shape | None, ir.DataType | None]:
-    """What is known of the matrices from either of their parts."""
-    re, im = inputs
-    if re is None or im is None:
-        raise ValueError(f"{name} takes two operands")
-    for part in (re, im):
-        check_square(part, name)
-    if re.dtype is not None and im.dtype is not None and re.dtype != im.dtype:
-        raise ValueError(f"the parts of {name} have the types {re.dtype} and {im.dtype}")
-    if re.shape is not None and im.shape is not None and len(re.shape) != len(im.shape):
-        raise ValueError(f"the parts of {name} have the ranks {len(re.shape)} and {len(im.shape)}")
-    return re.shape if re.shape is not None else im.shape, re.dtype or im.dtype
 
 
 def eig_reference(inputs: Given, attributes: Attributes) -> Computed:

@@ -10,8 +10,12 @@ SYMBOLS = {"gemm": "scipy_cblas_{}", "trsm": "scipy_cblas_{}"}
 """What a function is called in the library, by its name without the element type."""
 
 LAPACK = ("potrf", "getrf", "geqrf", "orgqr", "syevd", "gesdd", "geev")
+COMPLEX = ("heevd", "gesdd")
 LAPACK_SYMBOL = "scipy_{}_"
-FUNCTIONS = tuple(letter + name for name in (*SYMBOLS, *LAPACK) for letter in "sd")
+FUNCTIONS = (
+    *(letter + name for name in (*SYMBOLS, *LAPACK) for letter in "sd"),
+    *(letter + name for name in COMPLEX for letter in "cz"),
+)
 """What the table holds, in order."""
 
 SET_THREADS = "scipy_openblas_set_num_threads"

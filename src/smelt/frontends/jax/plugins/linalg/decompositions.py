@@ -8,6 +8,11 @@ import onnx_ir as ir
 
 from smelt.frontends.jax.compat import Dim, InconclusiveDim
 from smelt.frontends.jax.complex_numbers.eigen import COMPLEX_EIG, COMPLEX_SCHUR, EIG
+from smelt.frontends.jax.complex_numbers.spectra import (
+    COMPLEX_EIGH,
+    COMPLEX_SVD,
+    COMPLEX_VALUES,
+)
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.plugins.linalg.linalg import check_real
 from smelt.frontends.jax.registry import lowers
@@ -97,6 +102,23 @@ def complex_eig(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...
 @lowers(COMPLEX_SCHUR)
 def complex_schur(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...]:
     return _smelt(cx, "ComplexSchur", re, im, outputs=4)
+
+
+@lowers(COMPLEX_EIGH)
+def complex_eigh(cx: Lowering, re: ir.Value, im: ir.Value, *, lower: bool) -> tuple[ir.Value, ...]:
+    return _smelt(cx, "ComplexEigh", re, im, outputs=3, lower=int(lower))
+
+
+@lowers(COMPLEX_SVD)
+def complex_svd(
+    cx: Lowering, re: ir.Value, im: ir.Value, *, full_matrices: bool
+) -> tuple[ir.Value, ...]:
+    return _smelt(cx, "ComplexSVD", re, im, outputs=5, full_matrices=int(full_matrices))
+
+
+@lowers(COMPLEX_VALUES)
+def complex_singular_values(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...]:
+    return _smelt(cx, "ComplexSingularValues", re, im)
 
 
 @lowers("svd")

@@ -1,0 +1,133 @@
+"""Decompositions of complex matrices by LAPACK, which are given and returned by their parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext, kernel
+from smelt.native.kernels.lapack import BLOCK, DOMAIN
+from smelt.native.kernels.lapack_calls import call, fill_nan, finite
+from smelt.program.storage import Needs
+
+NAMES = ("ComplexEigh", "ComplexSVD", "ComplexSingularValues")
+
+
+def takes(instance: Instance) -> bool:
+    """Matrices that are not empty, whose parts have one shape."""
+    shapes = instance.shape(0), instance.shape(1)
+    real = all(instance.type(i).name in ("float", "double") for i in range(2))
+    return real and 0 not in shapes[0] and shapes[0] == shapes[1]
+
+
+def _work(name: str, m: int, n: int) -> tuple[int, int, int]:
+    """Complex numbers, real numbers and integers beside the matrices, as LAPACK's manual asks."""
+    least, most = min(m, n), max(m, n)
+    if name == "ComplexEigh":
+        return n * n + (2 + BLOCK) * n, 1 + 5 * n + 2 * n * n, 3 + 5 * n
+    numbers = 2 * least * least + 4 * least + 2 * most + BLOCK * (m + n)
+    reals = max(5 * least * least + 7 * least, 2 * most * least + 2 * least * least + least)
+    return numbers, reals, 8 * least
+
+
+def _needs(instance: Instance) -> Needs:
+    name, (m, n) = instance.instruction.op.rpartition("::")[2], instance.shape(0)[-2:]
+    numbers, reals, integers = _work(name, m, n)
+    vectors = m * m + n * n if name == "ComplexSVD" else 0
+    elements = 2 * (m * n + vectors + numbers) + reals
+    return Needs(workspace=elements * instance.type(0).size + 4 * integers)
+
+
+def _emit_joined(cx: KernelContext, m: int, n: int, read: str = "") -> None:
+    """Matrix ``b`` column by column to ``a``, 0 where ``read``, a condition, does not hold."""
+    body = cx.body
+    with body.loops(("j", "i"), (n, m)):
+        for part in range(2):
+            value = f"{cx.input(part).name}[b * {m * n} + i * {n} + j]"
+            body.line(
+                f"a[2 * (j * {m} + i) + {part}] = {f'{read} ? {value} : 0' if read else value};"
+            )
+
+
+def _emit_apart(cx: KernelContext, source: str, results: Sequence[str], m: int, n: int) -> None:
+    """A matrix of ``m`` x ``n`` that lies there column by column, to its parts."""
+    with cx.body.loops(("i", "j"), (m, n)):
+        for part, result in enumerate(results):
+            cx.body.line(f"({result})[i * {n} + j] = ({source})[2 * (j * {m} + i) + {part}];")
+
+
+def _at(cx: KernelContext, output: int, count: int) -> str:
+    return f"{cx.output(output).name} + b * {count}"
+
+
+@kernel(f"{DOMAIN}::ComplexEigh", needs=_needs)
+def eigh(cx: KernelContext) -> None:
+    """``heevd``; a triangle that is not finite gives NaN."""
+    n, body, t = cx.shape(0)[-1], cx.body, cx.type(0).name
+    lower = bool(cx.int("lower"))
+    numbers, reals, integers = _work("ComplexEigh", n, n)
+    body.line(f"{t} *const a = {cx.scratch(cx.type(0))}, *const work = a + {2 * n * n};")
+    body.line(f"{t} *const reals = work + {2 * numbers};")
+    vectors, values = [_at(cx, i, n * n) for i in range(2)], _at(cx, 2, n)
+    with body.loop("b", math.prod(cx.shape(0)[:-2])):
+        body.line("int info = 0;")
+        _emit_joined(cx, n, n, "j <= i" if lower else "j >= i")
+        with body.block(f"if (!{finite(cx, 'a', 2 * n * n)})"):
+            fill_nan(cx, [*((each, n * n) for each in vectors), (values, n)])
+            body.line("continue;")
+        room = f"(int *)(reals + {reals})"
+        given = ('"V"', '"L"' if lower else '"U"', n, "a", n, values)
+        call(cx, "heevd", *given, "work", numbers, "reals", reals, room, integers, is_complex=True)
+        cx.fail_if("info != 0")
+        _emit_apart(cx, "a", vectors, n, n)
+
+
+@kernel(f"{DOMAIN}::ComplexSVD", needs=_needs)
+def svd(cx: KernelContext) -> None:
+    """``gesdd``; a matrix that is not finite gives NaN."""
+    m, n = cx.shape(0)[-2:]
+    least, full = min(m, n), bool(cx.int("full_matrices"))
+    left, right = (m, n) if full else (least, least)
+    counts = (least, m * left, m * left, right * n, right * n)
+    results = [_at(cx, i, count) for i, count in enumerate(counts)]
+    u, vt = f"a + {2 * m * n}", f"a + {2 * (m * n + m * m)}"
+    used = 2 * (m * n + m * m + n * n)
+    with _decomposed(cx, '"A"' if full else '"S"', (u, m, vt, right), used, counts):
+        _emit_apart(cx, u, results[1:3], m, left)
+        _emit_apart(cx, vt, results[3:], right, n)
+
+
+@kernel(f"{DOMAIN}::ComplexSingularValues", needs=_needs)
+def singular_values(cx: KernelContext) -> None:
+    """``gesdd`` without vectors."""
+    m, n = cx.shape(0)[-2:]
+    with _decomposed(cx, '"N"', ("a", m, "a", n), 2 * m * n, (min(m, n),)):
+        pass
+
+
+@contextmanager
+def _decomposed(
+    cx: KernelContext,
+    job: str,
+    vectors: tuple[str, int, str, int],
+    used: int,
+    counts: Sequence[int],
+) -> Iterator[None]:
+    """Around what is done with the vectors of each matrix; ``used`` elements hold numbers then."""
+    body, (m, n), t = cx.body, cx.shape(0)[-2:], cx.type(0).name
+    numbers, reals, _ = _work(cx.instruction.op.rpartition("::")[2], m, n)
+    body.line(f"{t} *const a = {cx.scratch(cx.type(0))}, *const work = a + {used};")
+    body.line(f"{t} *const reals = work + {2 * numbers};")
+    with body.loop("b", math.prod(cx.shape(0)[:-2])):
+        body.line("int info = 0;")
+        _emit_joined(cx, m, n)
+        with body.block(f"if (!{finite(cx, 'a', 2 * m * n)})"):
+            fill_nan(cx, [(_at(cx, i, count), count) for i, count in enumerate(counts)])
+            body.line("continue;")
+        given = (job, m, n, "a", m, _at(cx, 0, counts[0]), *vectors)
+        room = f"(int *)(reals + {reals})"
+        call(cx, "gesdd", *given, "work", numbers, "reals", room, is_complex=True)
+        cx.fail_if("info != 0")
+        yield

@@ -1,0 +1,27 @@
+"""Types of operators whose matrices come as real and imaginary parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from smelt.operators.linalg.batches import check_matrices, check_square
+
+
+def parts_of(
+    inputs: Sequence[ir.Value | None], name: str, *, square: bool = False
+) -> tuple[ir.Shape | None, ir.DataType | None]:
+    """What is known of the matrices from either of their parts; ValueError if they differ."""
+    re, im = inputs
+    if re is None or im is None:
+        raise ValueError(f"{name} takes two operands")
+    for part in (re, im):
+        check_matrices(part, name)
+        if square:
+            check_square(part, name)
+    if re.dtype is not None and im.dtype is not None and re.dtype != im.dtype:
+        raise ValueError(f"the parts of {name} have the types {re.dtype} and {im.dtype}")
+    if re.shape is not None and im.shape is not None and len(re.shape) != len(im.shape):
+        raise ValueError(f"the parts of {name} have the ranks {len(re.shape)} and {len(im.shape)}")
+    return re.shape if re.shape is not None else im.shape, re.dtype or im.dtype

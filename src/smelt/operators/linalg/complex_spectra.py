@@ -1,0 +1,270 @@
+"""``smelt.ComplexEigh``, ``smelt.ComplexSVD``, ``smelt.ComplexSingularValues``, by parts.
+
+``a = x + iy`` acts on the parts of vectors as the symmetric ``[[x, -y], [y, x]]``, which has each
+eigenvalue twice. Of its 2n vectors, the bodies choose n that are orthonormal as complex ones. A
+matrix that is not finite gives NaN. Vectors are determined up to factors of absolute value 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
+from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.linalg import eigh
+from smelt.operators.linalg.batches import each, lesser
+from smelt.operators.linalg.complex_operands import parts_of
+from smelt.operators.linalg.matrices import (
+    column,
+    count_to,
+    filled,
+    in_double,
+    ints,
+    largest,
+    least,
+    places,
+    product,
+    size,
+    total,
+    transposed,
+)
+
+Pair: TypeAlias = tuple[Tensor, Tensor]
+END = np.iinfo(np.int64).max
+
+
+def infer_eigh(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
+    """Parts of the vectors, then the values."""
+    shape, dtype = parts_of(inputs, "ComplexEigh", square=True)
+    values = ir.Shape(shape.dims[:-1]) if shape is not None else None
+    return [Result(dtype, shape), Result(dtype, shape), Result(dtype, values)]
+
+
+def infer_svd(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
+    """The values, then parts of the left vectors and of the adjoint of the right ones."""
+    shape, dtype = parts_of(inputs, "ComplexSVD")
+    if shape is None:
+        return [Result(dtype, None)] * 5
+    *batch, rows, columns = shape.dims
+    count = lesser(rows, columns)
+    full = attributes.get("full_matrices", 0)
+    left = Result(dtype, ir.Shape([*batch, rows, rows if full else count]))
+    right = Result(dtype, ir.Shape([*batch, columns if full else count, columns]))
+    return [Result(dtype, ir.Shape([*batch, count])), left, left, right, right]
+
+
+def _complex(re: np.ndarray, im: np.ndarray) -> np.ndarray:
+    return re + np.complex64(1j) * im
+
+
+def eigh_reference(inputs: Given, attributes: Attributes) -> Computed:
+    """``heevd`` of LAPACK, on the triangle that is asked for; the diagonal's real part counts."""
+    re, im = inputs
+    assert re is not None
+    assert im is not None
+    lower = bool(attributes.get("lower", 1))
+
+    def decompose(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
+        a = np.tril(_complex(re, im)) if lower else np.triu(_complex(re, im))
+        if not np.isfinite(a).all():
+            return [np.full(a.shape[: 2 - (i == 2)], np.nan) for i in range(3)]
+        values, vectors = np.linalg.eigh(a, "L" if lower else "U")
+        return [vectors.real, vectors.imag, values]
+
+    shapes = (re.shape[-2:], re.shape[-2:], re.shape[-1:])
+    return each(decompose, shapes, (re.dtype,) * 3, (re, im), (2, 2))
+
+
+def svd_reference(inputs: Given, attributes: Attributes) -> Computed:
+    """``gesdd`` of LAPACK."""
+    re, im = inputs
+    assert re is not None
+    assert im is not None
+    rows, columns = re.shape[-2:]
+    count, full = min(rows, columns), bool(attributes.get("full_matrices", 0))
+    left, right = (rows, rows if full else count), (columns if full else count, columns)
+    shapes = ((count,), left, left, right, right)
+
+    def decompose(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
+        a = _complex(re, im)
+        if not np.isfinite(a).all():
+            return [np.full(shape, np.nan) for shape in shapes]
+        u, s, vt = np.linalg.svd(a, full_matrices=full)
+        return [s, u.real, u.imag, vt.real, vt.imag]
+
+    return each(decompose, shapes, (re.dtype,) * 5, (re, im), (2, 2))
+
+
+def eigh_steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
+    """By the symmetric matrix of twice the size."""
+    (re, im), values = _hermitian(m, (re, im), bool(attributes.get("lower", 1)))
+    return re, im, m.op("Squeeze", values, ints(m, -2))
+
+
+def svd_steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
+    """By the eigenvalues of ``[[0, a], [a^H, 0]]``: the singular values, and their negatives."""
+    rows, columns = size(m, re, -2), size(m, re, -1)
+    count = least(m, rows, columns)
+    vectors, sizes = _turned(m, (re, im), count)
+    noise = m.op("Cast", m.op("Max", rows, columns), to=int(ir.DataType.DOUBLE)) * 2.0**-49
+    kept = sizes > largest(m, sizes) * noise  # of the others only the space is known
+    full = bool(attributes.get("full_matrices", 0))
+    wrong = _some(m, m.op("IsNaN", sizes))
+    found = []
+    for first, length in ((rows * 0, rows), (rows, columns)):
+        part = _completed(m, vectors, kept, (first, length), length if full else count)
+        found.append([m.where(wrong, math.nan, each) for each in part])
+    (left, left_im), (right, right_im) = found
+    s = m.op("Squeeze", sizes, ints(m, -2))
+    return s, left, left_im, transposed(m, right), -transposed(m, right_im)
+
+
+def values_steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
+    """As ``svd_steps``."""
+    count = least(m, size(m, re, -2), size(m, re, -1))
+    return (m.op("Squeeze", _turned(m, (re, im), count)[1], ints(m, -2)),)
+
+
+def _some(m: Nodes, row: Tensor) -> Tensor:
+    """Of each row, whether any element is true; as a matrix of one element."""
+    return total(m, m.where(row, 1.0, 0.0), -1) > 0.0
+
+
+def _turned(m: Nodes, a: Pair, count: Tensor) -> tuple[Pair, Tensor]:
+    """Vectors of the Hermitian matrix, and its first ``count`` values; the largest come first."""
+    re, im = a
+    rows, columns = size(m, re, -2), size(m, re, -1)
+    above, below = filled(m, re, rows, rows, 0.0), filled(m, re, columns, columns, 0.0)
+    whole = [
+        m.op("Concat", m.op("Concat", above, part, axis=-1), m.op("Concat", other, below, axis=-1),
+             axis=-2)
+        for part, other in ((re, transposed(m, re)), (im, -transposed(m, im)))
+    ]  # fmt: skip
+    (v, w), values = _hermitian(m, (whole[0], whole[1]), True)
+    v, w, values = (_slice(m, each, -1, -END, -1, -1) for each in (v, w, values))
+    first = m.op("Slice", values, ints(m, 0), m.op("Unsqueeze", count, ints(m, 0)), ints(m, -1))
+    return (v, w), m.where(first < 0.0, 0.0, first)
+
+
+def _completed(
+    m: Nodes, vectors: Pair, kept: Tensor, part: tuple[Tensor, Tensor], count: Tensor
+) -> Pair:
+    """These rows of each vector that is kept, and unit vectors for what they leave."""
+    start, length = (m.op("Unsqueeze", each, ints(m, 0)) for each in part)
+    stop = m.op("Unsqueeze", size(m, kept, -1), ints(m, 0))
+    halves = []
+    for vector in vectors:
+        half = m.op("Slice", vector, start, start + length, ints(m, -2))
+        halves.append(m.where(kept, m.op("Slice", half, ints(m, 0), stop, ints(m, -1)), 0.0))
+    re, im = halves
+    square = total(m, re * re + im * im, -2)
+    by = 1.0 / m.sqrt(m.where(square > 0.0, square, 1.0))
+    none = filled(m, re, part[1], part[1], 0.0)
+    r, c = places(m, none)
+    unit = none + m.where(m.equal(r, c), 1.0, 0.0)
+    candidates = m.op("Concat", re * by, unit, axis=-1), m.op("Concat", im * by, none, axis=-1)
+    return _orthonormal(m, candidates, count)
+
+
+def _hermitian(m: Nodes, a: Pair, lower: bool) -> tuple[Pair, Tensor]:
+    """Orthonormal vectors in columns, and a row of eigenvalues that grow."""
+    re, im = a
+    r, c = places(m, re)
+    read = r >= c if lower else r <= c
+    re = m.where(read, re, transposed(m, re))
+    im = m.where(m.equal(r, c), 0.0, m.where(read, im, -transposed(m, im)))
+    rows = m.op("Concat", re, -im, axis=-1), m.op("Concat", im, re, axis=-1)
+    vectors, twice = eigh.steps(m, {"lower": 1}, m.op("Concat", *rows, axis=-2))
+    count = size(m, re, -1)
+    half = m.op("Unsqueeze", count, ints(m, 0))
+    candidates = (
+        m.op("Slice", vectors, ints(m, 0), half, ints(m, -2)),
+        m.op("Slice", vectors, half, ints(m, END), ints(m, -2)),
+    )
+    values = _slice(m, m.op("Unsqueeze", twice, ints(m, -2)), 0, END, -1, 2)
+    wrong = _some(m, m.op("IsNaN", values))
+    chosen = _orthonormal(m, candidates, count)
+    return (m.where(wrong, math.nan, chosen[0]), m.where(wrong, math.nan, chosen[1])), values
+
+
+def _orthonormal(m: Nodes, candidates: Pair, count: Tensor) -> Pair:
+    """The first ``count`` columns that are not combinations of those before, made orthonormal.
+
+    Columns of norm 1 whose squares cover the space leave, as long as one is missing, a candidate
+    of which a part of at least 1 / sqrt(rows) is new, so half of that tells new ones.
+    """
+    double = int(ir.DataType.DOUBLE)
+    re, im = candidates
+    rows = size(m, re, -2)
+    enough = 0.25 / m.op("Cast", m.op("Max", rows, 1), to=double)
+    limit = m.op("Cast", count, to=double)
+    places_of = m.op("Cast", count_to(m, count), to=double)
+    none = filled(m, re, rows, count, 0.0)
+
+    def step(k: Tensor, v: Tensor, w: Tensor, found: Tensor) -> tuple[Tensor, ...]:
+        x, y = column(m, re, k), column(m, im, k)
+        for _ in range(2):  # once more, for the rounding of the first
+            vt, wt = transposed(m, v), transposed(m, w)
+            along = product(m, vt, x) + product(m, wt, y)
+            across = product(m, vt, y) - product(m, wt, x)
+            x = x - product(m, v, along) + product(m, w, across)
+            y = y - product(m, v, across) - product(m, w, along)
+        square = total(m, x * x + y * y, -2)
+        accepted = (square > enough) & (found < limit)
+        by = 1.0 / m.sqrt(m.where(accepted, square, 1.0))
+        here = accepted & m.equal(places_of, found)
+        found = found + m.where(accepted, 1.0, 0.0)
+        return m.where(here, x * by, v), m.where(here, y * by, w), found
+
+    one = filled(m, re, count * 0 + 1, count * 0 + 1, 0.0)
+    v, w, _ = m.repeat(size(m, re, -1), step, (none, none, one))
+    return v, w
+
+
+def _slice(m: Nodes, a: Tensor, start: int, end: int, axis: int, by: int) -> Tensor:
+    return m.op("Slice", a, ints(m, start), ints(m, end), ints(m, axis), ints(m, by))
+
+
+FULL = Attribute("full_matrices", ir.AttributeType.INT, 0)
+OPERATORS = (
+    Operator(
+        domain="smelt",
+        name="ComplexEigh",
+        summary="Eigenvectors and ascending eigenvalues of Hermitian matrices, by parts",
+        inputs=("real", "imaginary"),
+        outputs=("vectors_real", "vectors_imaginary", "values"),
+        attributes=(Attribute("lower", ir.AttributeType.INT, 1),),
+        infer=infer_eigh,
+        reference=eigh_reference,
+        body=in_double(eigh_steps, 2, 2),
+        opset=18,
+    ),
+    Operator(
+        domain="smelt",
+        name="ComplexSVD",
+        summary="Singular values, descending, and vectors of complex matrices, by parts",
+        inputs=("real", "imaginary"),
+        outputs=("s", "u_real", "u_imaginary", "vt_real", "vt_imaginary"),
+        attributes=(FULL,),
+        infer=infer_svd,
+        reference=svd_reference,
+        body=in_double(svd_steps, 2, 2),
+        opset=18,
+    ),
+    Operator(
+        domain="smelt",
+        name="ComplexSingularValues",
+        summary="Singular values of complex matrices, descending",
+        inputs=("real", "imaginary"),
+        outputs=("s",),
+        infer=lambda inputs, attributes: infer_svd(inputs, attributes)[:1],
+        reference=lambda inputs, attributes: svd_reference(inputs, attributes)[:1],
+        body=in_double(values_steps, 2, 2),
+        opset=18,
+    ),
+)
