@@ -73,9 +73,8 @@ static IF_CALLED inline sums packed_bytes(sums a, sums b)
 }
 typedef two_words vector_bytes;
 #define BYTES_OF(s, number) (((words)(s))[number])
-#define NOT_ABOVE(v, high) ((reals)__builtin_ia32_minps256(v, same_real(high)))
-#define HELD(v, low, high) ((reals)__builtin_ia32_minps256( \\
-    __builtin_ia32_maxps256(v, same_real(low)), same_real(high)))
+#define LESSER(v, w) ((reals)__builtin_ia32_minps256(v, w))
+#define GREATER(v, w) ((reals)__builtin_ia32_maxps256(v, w))
 #define NEAREST(v) ((sums)__builtin_ia32_cvtps2dq256(v))
 static IF_CALLED inline void store_low_bytes(signed char *p, sums s)
 {
@@ -100,9 +99,8 @@ static IF_CALLED inline sums packed_bytes(sums a, sums b)
 }
 typedef word vector_bytes;
 #define BYTES_OF(s, number) ((s)[number])
-#define NOT_ABOVE(v, high) ((reals)__builtin_ia32_minps(v, same_real(high)))
-#define HELD(v, low, high) ((reals)__builtin_ia32_minps( \\
-    __builtin_ia32_maxps(v, same_real(low)), same_real(high)))
+#define LESSER(v, w) ((reals)__builtin_ia32_minps(v, w))
+#define GREATER(v, w) ((reals)__builtin_ia32_maxps(v, w))
 #define NEAREST(v) ((sums)__builtin_ia32_cvtps2dq(v))
 static IF_CALLED inline void store_low_bytes(signed char *p, sums s)
 {
@@ -117,6 +115,8 @@ static IF_CALLED inline void store_in_turn(unsigned char *p, sums even, sums odd
     *(two_words *)p = packed[0];
 }
 #endif
+#define NOT_ABOVE(v, high) LESSER(v, same_real(high))
+#define HELD(v, low, high) NOT_ABOVE(GREATER(v, same_real(low)), high)
 static IF_CALLED inline void store_some(unsigned char *p, const unsigned char *from, ptrdiff_t n)
 {
 #if SUMS == 8

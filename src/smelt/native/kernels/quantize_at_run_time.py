@@ -1,0 +1,68 @@
+"""DynamicQuantizeLinear: the range of the numbers and 0, then bytes, in two passes.
+
+As in ONNX Runtime, NaN is left out of the range, and the scale of zeros is 1.
+"""
+
+from __future__ import annotations
+
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext, kernel
+from smelt.native.kernels.quantized.lanes import declare
+from smelt.native.kernels.quantized.rounded import rounded
+from smelt.native.kernels.quantized.runs import quantize_run
+
+RANGE = """static IF_CALLED void range_of(const float *x, ptrdiff_t n, float *range)
+{
+    float low = 0.0f, high = 0.0f;
+#if SUMS > 1
+    const ptrdiff_t whole = n - n % (2 * SUMS);
+    reals least[2] = { { 0 } }, most[2] = { { 0 } };
+    for (ptrdiff_t i = 0; i < whole; i += 2 * SUMS) {
+        for (ptrdiff_t j = 0; j < 2; ++j) {
+            const reals v = *(const reals *)(x + i + j * SUMS);
+            least[j] = LESSER(v, least[j]);
+            most[j] = GREATER(v, most[j]);
+        }
+    }
+    for (ptrdiff_t j = 0; j < 2 * SUMS; ++j) {
+        const float v = least[j / SUMS][j % SUMS], w = most[j / SUMS][j % SUMS];
+        low = v < low ? v : low;
+        high = w > high ? w : high;
+    }
+#else
+    const ptrdiff_t whole = 0;
+#endif
+    for (ptrdiff_t i = whole; i < n; ++i) {
+        low = x[i] < low ? x[i] : low;
+        high = x[i] > high ? x[i] : high;
+    }
+    range[0] = low;
+    range[1] = high;
+}
+"""
+
+
+def _refuse(instance: Instance) -> str | None:
+    return None if instance.type(0).name == "float" else "a type other than float"
+
+
+@kernel("DynamicQuantizeLinear", refuse=_refuse)
+def dynamic_quantize(cx: KernelContext) -> None:
+    """Outputs: bytes, their scale and zero point."""
+    x, y, scale, zero, body = cx.input(0), cx.output(0), cx.output(1), cx.output(2), cx.body
+    run = quantize_run(cx)
+    declare(cx)
+    near = rounded(cx, "VALUE", 0, 255)
+    body.line("float range[2];")
+    body.line(f"{cx.call('range_of', RANGE)}({x.name}, {x.size}, range);")
+    body.line("const float wide = (range[1] - range[0]) / 255.0f;")
+    body.line("const float step = range[1] > range[0] ? wide : 1.0f;")
+    body.line(f"const int32_t point = {near.replace('VALUE', '-(range[0] / step)')};")
+    body.line("const int32_t last[] = { point, 0 };")
+    body.line(f"{scale.name}[0] = step;")
+    body.line(f"{zero.name}[0] = (uint8_t)point;")
+    body.line(f"ptrdiff_t i = {run}({x.name}, {x.size}, step, last, {y.name});")
+    with body.block(f"for (; i < {x.size}; ++i)"):
+        value = rounded(cx, f"{x.name}[i] / step", -512, 512)
+        body.line(f"const int32_t v = {value} + point;")
+        body.line(f"{y.name}[i] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);")
