@@ -120,3 +120,41 @@ def test_weights_are_folded_where_the_old_ones_die() -> None:
     old.replace_all_uses_with(weight)
     run_pass(const_elimination, model)
     assert [node.op_type for node in model.graph] == ["MatMul"]
+
+
+def _of_weight(graph: str) -> ir.Model:
+    """The model of ``graph`` whose input w, of 200 x 300 ones, is an initializer."""
+    model = text.parse(graph, 18)
+    old = next(value for value in model.graph.inputs if value.name == "w")
+    model.graph.inputs.remove(old)
+    old.const_value = ir.Tensor(np.ones((200, 300), np.float32), name="w")
+    model.graph.register_initializer(old)
+    return model
+
+
+CUT = (
+    "g (float[200,300] w, float[200,300] x) => (float[200,300] y) "
+    "<int64[1] zero = {0}, int64[1] half = {100}, int64[1] end = {200}> "
+    "{ a = Slice(w, zero, half, zero) b = Slice(w, half, end, zero) c = Concat<axis=0>(b, a) REST }"
+)
+
+
+def test_a_weight_whose_parts_change_places_is_folded() -> None:
+    model = _of_weight(CUT.replace("REST", "y = Add(x, c)"))
+    run_pass(const_elimination, model)
+    assert [node.op_type for node in model.graph] == ["Add"]
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "d = Add(x, w) y = Add(d, c)",
+        "e = Slice(w, zero, half, zero) f = Concat<axis=0>(e, e) d = Add(x, f) y = Add(d, c)",
+    ],
+    ids=["read as a whole, too", "parts that overlap"],
+)
+def test_parts_stay_where_weights_would_grow(rest: str) -> None:
+    model = _of_weight(CUT.replace("REST", rest))
+    before = len(model.graph)
+    run_pass(const_elimination, model)
+    assert len(model.graph) == before

@@ -8,6 +8,7 @@ Gather from the Shape of ``[B, 8, 64]``, and turns Constant nodes into initializ
 
 Needs    (1) inputs that are constants no caller can override, and a result that is not larger than
          ``grow-limit`` bytes or than what it replaces: weights made by ConstantOfShape stay so.
+         A constant that is only cut into parts, as the gates of an LSTM by PyTorch, is replaced.
 Keeps    (1) random operators, control flow, DequantizeLinear over a constant (it is the compressed
          weight), what differs between runtimes (division by zero, floats cast out of range), and
          results with more than ``skip-const-by-size`` elements.
@@ -15,6 +16,7 @@ Keeps    (1) random operators, control flow, DequantizeLinear over a constant (i
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,6 +41,9 @@ SHAPE_ARITHMETIC = frozenset(
 """Operators whose integer results may be read off shapes."""
 
 NEVER = frozenset({"DequantizeLinear", "QuantizeLinear", "Constant", *opset.CONTROL_FLOW})
+
+CUTS, MOST_CUTS = frozenset({"Slice", "Split"}), 64
+"""Operators that cut parts out of a constant, and how many of them are looked at."""
 
 
 ROUNDED = ", rounded"
@@ -190,12 +195,26 @@ class _Folder:
         freed = 0
         for value in {v: None for v in node.inputs if v is not None}:
             tensor = constants.tensor_of(value)
-            if tensor is not None and scope.has_one_use(value):
+            if tensor is not None and (scope.has_one_use(value) or self.is_cut(value, tensor)):
                 freed += tensor.nbytes
         if made > max(freed, self.options.grow_limit):  # needs 1
             self.stats.miss("const_elimination", "the result is over grow-limit", node)
             return False
         return True
+
+    def is_cut(self, value: ir.Value, tensor: ir.TensorProtocol) -> bool:
+        """True if all that reads a constant are parts of it, together not larger."""
+        if value.is_graph_output() or scope.num_uses(value) > MOST_CUTS:
+            return False
+        readers = scope.consumers(value)
+        if any(node.domain or node.op_type not in CUTS for node in readers):
+            return False
+        if not all(node.inputs[0] is value and self.reads_constants(node) for node in readers):
+            return False
+        shapes = [part.shape for node in readers for part in node.outputs]
+        if any(shape is None or not shape.is_static() for shape in shapes):
+            return False
+        return sum(math.prod(shape.numpy()) for shape in shapes if shape) <= tensor.size
 
 
 def _any_float(arrays: Sequence[np.ndarray]) -> bool:
