@@ -7,6 +7,7 @@ library.
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,8 @@ from smelt.native.vector_math import VECTOR_MATH
 from smelt.program.instruction import Program
 
 PREFIX = "smelt"
+LINE = 64
+"""Bytes of a line of the cache, which is as long as the widest vector."""
 FUNCTION = f"{PREFIX}_run"
 BIND_THREADS = f"{PREFIX}_take_threads"
 HEAD = """#include <math.h>
@@ -68,7 +71,8 @@ def source_of(program: Program, parts: int = 1) -> Source:
     if shared:
         texts += [_threads(parts, unit), *unit.part_functions.values()]
     texts += [run, binding(unit.support)]
-    weights = tuple(_aligned(weight.array) for weight in unit.weights.values())
+    kept = {id(_owner(array)) for array in program.constants.values()}
+    weights = tuple(_placed(unit.weights.pop(key).array, kept) for key in list(unit.weights))
     return Source("\n".join(texts), weights, memory.arena_bytes, shared)
 
 
@@ -85,5 +89,19 @@ def _threads(parts: int, unit: Unit) -> str:
     )
 
 
-def _aligned(array: np.ndarray) -> np.ndarray:
-    return np.require(array, requirements=("C", "A"))
+def _placed(array: np.ndarray, kept: Container[int]) -> np.ndarray:
+    """``array`` from a line of the cache on, where vectors that begin with it are read in one
+    access. What ``kept`` has is of the model, and stays where it is: others hold it, too.
+    """
+    array = np.require(array, requirements=("C", "A"))
+    if id(_owner(array)) in kept or array.ctypes.data % LINE == 0:
+        return array
+    room = np.empty(array.nbytes + LINE, np.uint8)
+    first = -room.ctypes.data % LINE
+    placed = room[first : first + array.nbytes].view(array.dtype).reshape(array.shape)
+    placed[...] = array
+    return placed
+
+
+def _owner(array: np.ndarray) -> object:
+    return array if array.base is None else array.base
