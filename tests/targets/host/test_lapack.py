@@ -154,6 +154,13 @@ def test_complex_singular_vectors(agrees, shape: tuple[int, ...], full: int) -> 
     agrees("ComplexSingularValues", re, im)
 
 
+@pytest.mark.parametrize(
+    "shape", [SQUARE, *(pytest.param(s, marks=pytest.mark.slow) for s in (TALL, WIDE, (70, 70)))]
+)
+def test_complex_factors(agrees, shape: tuple[int, ...]) -> None:
+    agrees("ComplexLU", *matrices((2, *shape), "float64"))
+
+
 @pytest.mark.parametrize("lower", [0, 1])
 def test_complex_eigenvectors(agrees, lower: int) -> None:
     """Of one triangle; a matrix of which it is not finite has none."""

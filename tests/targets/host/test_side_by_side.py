@@ -56,6 +56,13 @@ def test_factors_of_every_shape(agrees, name: str, dtype: str, shape: tuple[int,
     agrees(name, matrices((21, *shape), dtype))
 
 
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
+def test_complex_factors(agrees, dtype: str) -> None:
+    re, im = matrices((2, 21, 7, 5), dtype)
+    re[3], im[3] = 0, 0
+    agrees("ComplexLU", re, im)
+
+
 def test_pivots_of_zero_equal_and_undefined_numbers(agrees) -> None:
     a = matrices((16, 3, 3), "float64")
     a[0] = [[0, 1, 2], [0, 0, 3], [0, 4, 5]]

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
-from smelt.native.kernels.lapack import BLOCK, DOMAIN
+from smelt.native.kernels.lapack import BLOCK, DOMAIN, emit_order
 from smelt.native.kernels.lapack_calls import call, fill_nan, finite
 from smelt.program.storage import Needs
 
-NAMES = ("ComplexEigh", "ComplexSVD", "ComplexSingularValues")
+NAMES = ("ComplexLU", "ComplexEigh", "ComplexSVD", "ComplexSingularValues")
 
 
 def takes(instance: Instance) -> bool:
@@ -25,6 +25,8 @@ def takes(instance: Instance) -> bool:
 def _work(name: str, m: int, n: int) -> tuple[int, int, int]:
     """Complex numbers, real numbers and integers beside the matrices, as LAPACK's manual asks."""
     least, most = min(m, n), max(m, n)
+    if name == "ComplexLU":
+        return 0, 0, 0
     if name == "ComplexEigh":
         return n * n + (2 + BLOCK) * n, 1 + 5 * n + 2 * n * n, 3 + 5 * n
     numbers = 2 * least * least + 4 * least + 2 * most + BLOCK * (m + n)
@@ -60,6 +62,21 @@ def _emit_apart(cx: KernelContext, source: str, results: Sequence[str], m: int, 
 
 def _at(cx: KernelContext, output: int, count: int) -> str:
     return f"{cx.output(output).name} + b * {count}"
+
+
+@kernel(f"{DOMAIN}::ComplexLU", needs=_needs)
+def lu(cx: KernelContext) -> None:
+    """``getrf``; a zero pivot leaves its column as it is."""
+    body, (m, n), t = cx.body, cx.shape(0)[-2:], cx.type(0).name
+    body.line(f"{t} *const a = {cx.scratch(cx.type(0))};")
+    with body.loop("b", math.prod(cx.shape(0)[:-2])):
+        body.line("int info = 0;")
+        body.line(f"int32_t *const pivot = {_at(cx, 2, min(m, n))};")
+        body.line(f"int32_t *const order = {_at(cx, 3, m)};")
+        _emit_joined(cx, m, n)
+        call(cx, "getrf", m, n, "a", m, "(int *)pivot", is_complex=True)
+        _emit_apart(cx, "a", [_at(cx, i, m * n) for i in range(2)], m, n)
+        emit_order(cx, m, min(m, n))
 
 
 @kernel(f"{DOMAIN}::ComplexEigh", needs=_needs)

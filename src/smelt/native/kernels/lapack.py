@@ -121,12 +121,17 @@ def lu(cx: KernelContext) -> None:
         turned(cx, _at(x.name, m * n), scratch, m, n)
         call(cx, "getrf", m, n, scratch, m, "(int *)pivot")
         turned(cx, scratch, _at(y.name, m * n), n, m)
-        with body.loop("i", m):
-            body.line("order[i] = (int32_t)i;")
-        with body.loop("k", least):
-            body.line("const int32_t to = --pivot[k], from = order[k];")
-            body.line("order[k] = order[to];")
-            body.line("order[to] = from;")
+        emit_order(cx, m, least)
+
+
+def emit_order(cx: KernelContext, m: int, count: int) -> None:
+    """The order of rows from LAPACK's ``pivot``, which counts from 1 and now counts from 0."""
+    with cx.body.loop("i", m):
+        cx.body.line("order[i] = (int32_t)i;")
+    with cx.body.loop("k", count):
+        cx.body.line("const int32_t to = --pivot[k], from = order[k];")
+        cx.body.line("order[k] = order[to];")
+        cx.body.line("order[to] = from;")
 
 
 @kernel(f"{DOMAIN}::Geqrf", needs=_needs)

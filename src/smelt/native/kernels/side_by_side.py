@@ -23,12 +23,19 @@ DOMAIN = "smelt.native.side_by_side"
 MOST = 32
 """Rows and columns up to which it is worth it: larger ones leave the nearest cache."""
 
-TAKEN = {"Cholesky": 1, "LU": 1, "TriangularSolve": 2, "Geqrf": 1, "HouseholderProduct": 2}
+TAKEN = {
+    "Cholesky": 1,
+    "LU": 1,
+    "ComplexLU": 2,
+    "TriangularSolve": 2,
+    "Geqrf": 1,
+    "HouseholderProduct": 2,
+}
 """What is computed so, and its operands."""
 
 
 def takes(instance: Instance, name: str) -> bool:
-    """Batches of real matrices that fill a vector, small and not empty."""
+    """Batches of matrices that fill a vector, small and not empty; complex ones by their parts."""
     operands = [(instance.shape(i), instance.type(i).name) for i in range(TAKEN[name])]
     if any(type_ not in ("float", "double") or 0 in shape for shape, type_ in operands):
         return False
@@ -106,6 +113,21 @@ def lu(cx: KernelContext) -> None:
         vectors.call("together", f"{cx.input(0).name} + b * {m * n}", a, m * n)
         vectors.call("lu", a, pivots, order, m, n)
         vectors.call("apart", a, f"{cx.output().name} + b * {m * n}", m * n)
+
+
+@kernel(f"{DOMAIN}::ComplexLU", needs=_needs, shared=True)
+def complex_lu(cx: KernelContext) -> None:
+    """As of real matrices."""
+    (m, n), vectors = cx.shape(0)[-2:], Vectors(cx)
+    parts = [vectors.room(name, m * n) for name in ("re", "im")]
+    with vectors.of_matrices():
+        pivots = f"{cx.output(2).name} + b * {min(m, n)}"
+        order = f"{cx.output(3).name} + b * {m}"
+        for i, part in enumerate(parts):
+            vectors.call("together", f"{cx.input(i).name} + b * {m * n}", part, m * n)
+        vectors.call("complex_lu", *parts, pivots, order, m, n)
+        for i, part in enumerate(parts):
+            vectors.call("apart", part, f"{cx.output(i).name} + b * {m * n}", m * n)
 
 
 @kernel(f"{DOMAIN}::TriangularSolve", needs=_needs, shared=True)

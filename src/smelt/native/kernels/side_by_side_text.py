@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from smelt.native.kernels.side_by_side_bidiagonal_qr import BIDIAGONAL_QR, SHIFT, VALUES_OF_PAIR
+from smelt.native.kernels.side_by_side_complex import COMPLEX_LU
 from smelt.native.kernels.side_by_side_diagonals import BIDIAGONAL, TRIDIAGONAL
 from smelt.native.kernels.side_by_side_ql import PAIR, QL
 from smelt.native.kernels.side_by_side_reflections import (
@@ -165,6 +166,7 @@ _ALL: Sequence[tuple[str, str]] = (
     ("bidiagonal", BIDIAGONAL),
     ("masks", MASKS),
     ("near", NEAR),
+    ("complex_lu", COMPLEX_LU),
     ("rotation", ROTATION),
     ("rotate", ROTATE),
     ("pair", PAIR),
@@ -182,6 +184,7 @@ _NEEDED = {
     "tridiagonal": ("reflection",),
     "bidiagonal": ("reflection", "reflect"),
     "near": ("masks",),
+    "complex_lu": ("masks",),
     "bidiagonal_qr": ("masks", "rotation", "rotate", "values_of_pair", "shift"),
     "ql": ("masks", "rotation", "rotate", "pair"),
 }

@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
 from smelt.operators.linalg.batches import each
-from smelt.operators.linalg.complex_operands import parts_of
+from smelt.operators.linalg.complex_operands import complex_of, parts_of
 
 Decomposition = Callable[[np.ndarray], Sequence[np.ndarray]]
 
@@ -55,7 +55,7 @@ def _parts_of(
     shapes = [(n,) * rank for rank in ranks for _ in range(2)]
 
     def decompose(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
-        matrix = re + np.complex64(1j) * im
+        matrix = complex_of(re, im)
         if not np.isfinite(matrix).all():
             return [np.full(shape, np.nan) for shape in shapes]
         return [part for found in function(matrix) for part in (found.real, found.imag)]

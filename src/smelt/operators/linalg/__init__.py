@@ -7,6 +7,7 @@ which reach the same results at any size; what has no such body is in ``operator
 from __future__ import annotations
 
 from smelt.operators.linalg import (
+    complex_lu,
     complex_spectra,
     eigh,
     full_pivot_lu,
@@ -19,6 +20,7 @@ from smelt.operators.linalg import (
 )
 
 OPERATORS = (
+    complex_lu.OPERATOR,
     *complex_spectra.OPERATORS,
     eigh.OPERATOR,
     full_pivot_lu.OPERATOR,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import onnx_ir as ir
 
 from smelt.operators.linalg.batches import check_matrices, check_square
@@ -25,3 +26,8 @@ def parts_of(
     if re.shape is not None and im.shape is not None and len(re.shape) != len(im.shape):
         raise ValueError(f"the parts of {name} have the ranks {len(re.shape)} and {len(im.shape)}")
     return re.shape if re.shape is not None else im.shape, re.dtype or im.dtype
+
+
+def complex_of(re: np.ndarray, im: np.ndarray) -> np.ndarray:
+    """One array of complex numbers."""
+    return re + np.complex64(1j) * im

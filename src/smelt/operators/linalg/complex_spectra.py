@@ -18,7 +18,7 @@ from smelt.operators.declare import Attribute, Attributes, Computed, Given, Oper
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.linalg import eigh
 from smelt.operators.linalg.batches import each, lesser
-from smelt.operators.linalg.complex_operands import parts_of
+from smelt.operators.linalg.complex_operands import complex_of, parts_of
 from smelt.operators.linalg.matrices import (
     column,
     count_to,
@@ -58,10 +58,6 @@ def infer_svd(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list
     return [Result(dtype, ir.Shape([*batch, count])), left, left, right, right]
 
 
-def _complex(re: np.ndarray, im: np.ndarray) -> np.ndarray:
-    return re + np.complex64(1j) * im
-
-
 def eigh_reference(inputs: Given, attributes: Attributes) -> Computed:
     """``heevd`` of LAPACK, on the triangle that is asked for; the diagonal's real part counts."""
     re, im = inputs
@@ -70,7 +66,7 @@ def eigh_reference(inputs: Given, attributes: Attributes) -> Computed:
     lower = bool(attributes.get("lower", 1))
 
     def decompose(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
-        a = np.tril(_complex(re, im)) if lower else np.triu(_complex(re, im))
+        a = np.tril(complex_of(re, im)) if lower else np.triu(complex_of(re, im))
         if not np.isfinite(a).all():
             return [np.full(a.shape[: 2 - (i == 2)], np.nan) for i in range(3)]
         values, vectors = np.linalg.eigh(a, "L" if lower else "U")
@@ -91,7 +87,7 @@ def svd_reference(inputs: Given, attributes: Attributes) -> Computed:
     shapes = ((count,), left, left, right, right)
 
     def decompose(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
-        a = _complex(re, im)
+        a = complex_of(re, im)
         if not np.isfinite(a).all():
             return [np.full(shape, np.nan) for shape in shapes]
         u, s, vt = np.linalg.svd(a, full_matrices=full)

@@ -61,37 +61,26 @@ def squared(a: Parts) -> Array:
     return a.re * a.re + a.im * a.im
 
 
+COMPLEX_LU = "complex_lu_parts"
+
+
+def _lu_avals(re: compat.Aval, im: compat.Aval) -> list[compat.Aval]:
+    *batch, rows, columns = re.shape
+    factors = compat.ShapedArray(re.shape, re.dtype)
+    pivots = compat.ShapedArray((*batch, min(rows, columns)), jnp.int32)
+    return [factors, factors, pivots, compat.ShapedArray((*batch, rows), jnp.int32)]
+
+
+_complex_lu = compat.Primitive(COMPLEX_LU)
+_complex_lu.multiple_results = True
+_complex_lu.def_abstract_eval(_lu_avals)
+
+
 def lu(equation: compat.Equation, values: list[Any]) -> list[Value]:
-    """As getf2: the pivot is the largest sum of the magnitudes of both parts."""
+    """Factors, pivots and the order of the rows."""
     (a,) = values
-    r, c = rows_and_columns(a)
-    *batch, rows, columns = a.re.shape
-    count = min(rows, columns)
-    pivots = jnp.broadcast_to(jnp.arange(count, dtype=jnp.int32), (*batch, count))
-    order = jnp.broadcast_to(jnp.arange(rows, dtype=jnp.int32), (*batch, rows))
-
-    def step(k: Array, state: tuple[Parts, Array, Array]) -> tuple[Parts, Array, Array]:
-        a, pivots, order = state
-        column = line(a, k, -1)
-        candidates = jnp.where(r >= k, jnp.abs(column.re) + jnp.abs(column.im), -1)
-        pivot = jnp.argmax(candidates, -2, keepdims=True).astype(jnp.int32)
-        lifted = where(r == pivot, a, real(jnp.zeros_like(a.re)))
-        lifted = Parts(*(part.sum(-2, keepdims=True) for part in (lifted.re, lifted.im)))
-        a = where(r == k, lifted, where(r == pivot, line(a, k, -2), a))
-        head = line(lifted, k, -1)
-        zero = (head.re == 0) & (head.im == 0)
-        one = real(jnp.ones_like(head.re))
-        below = functions.divide(line(a, k, -1), where(zero, one, head))
-        a = where((r > k) & (c > k), a - below * lifted, a)
-        a = where((r > k) & (c == k), below, a)
-        first, places = pivot[..., 0], jnp.arange(rows)
-        kept = jnp.take_along_axis(order, first, -1)
-        at_k = lax.dynamic_index_in_dim(order, k, -1)
-        order = jnp.where(places == k, kept, jnp.where(places == first, at_k, order))
-        return a, jnp.where(jnp.arange(count) == k, first, pivots), order
-
-    factors, pivots, order = _repeat(count, step, (a, pivots, order))
-    return [factors, pivots, order]
+    re, im, pivots, order = _complex_lu.bind(a.re, a.im)
+    return [Parts(re, im), pivots, order]
 
 
 def _repeat(count: Any, step: Any, state: Any) -> Any:

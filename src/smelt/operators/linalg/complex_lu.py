@@ -1,0 +1,119 @@
+"""``smelt.ComplexLU``: triangular factors of complex matrices, by parts, with partial pivoting.
+
+As ``smelt.LU``. The pivot is the largest sum of the magnitudes of both parts, as in LAPACK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
+from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.linalg.batches import each, lesser
+from smelt.operators.linalg.complex_operands import complex_of, parts_of
+from smelt.operators.linalg.lu import counted, permutation_of, swapped
+from smelt.operators.linalg.matrices import (
+    column,
+    count_to,
+    in_double,
+    ints,
+    least,
+    places,
+    row,
+    size,
+    total,
+)
+
+
+def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
+    """Parts of the factors, and int32 for each pivot and each row."""
+    shape, dtype = parts_of(inputs, "ComplexLU")
+    integer = ir.DataType.INT32
+    if shape is None:
+        return [Result(dtype, None)] * 2 + [Result(integer, None)] * 2
+    *batch, rows, columns = shape.dims
+    pivots = Result(integer, ir.Shape([*batch, lesser(rows, columns)]))
+    order = Result(integer, ir.Shape([*batch, rows]))
+    return [Result(dtype, shape), Result(dtype, shape), pivots, order]
+
+
+def reference(inputs: Given, attributes: Attributes) -> Computed:
+    """Column by column, matrix by matrix."""
+    re, im = inputs
+    assert re is not None
+    assert im is not None
+    rows, columns = re.shape[-2:]
+    shapes = (rows, columns), (rows, columns), (min(rows, columns),), (rows,)
+    return each(_factor, shapes, (re.dtype, re.dtype, np.int32, np.int32), (re, im), (2, 2))
+
+
+def _factor(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
+    lu = complex_of(re, im)
+    pivots = np.zeros(min(lu.shape), np.int32)
+    for k in range(len(pivots)):
+        pivot = k + int(np.argmax(np.abs(lu[k:, k].real) + np.abs(lu[k:, k].imag)))
+        pivots[k] = pivot
+        lu[[k, pivot]] = lu[[pivot, k]]
+        if lu[k, k] != 0:
+            lu[k + 1 :, k] /= lu[k, k]
+        lu[k + 1 :, k + 1 :] -= np.outer(lu[k + 1 :, k], lu[k, k + 1 :])
+    return [lu.real, lu.imag, pivots, permutation_of(pivots, len(lu))]
+
+
+def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
+    """Column by column: the largest element comes to the diagonal and clears what is below it."""
+    r, c = places(m, re)
+    rows = size(m, re, -2)
+    count = least(m, rows, size(m, re, -1))
+    of_pivots = count_to(m, count)
+
+    def step(
+        k: Tensor, re: Tensor, im: Tensor, pivots: Tensor, permutation: Tensor
+    ) -> tuple[Tensor, ...]:
+        sizes = m.abs(column(m, re, k)) + m.abs(column(m, im, k))
+        pivot = m.op("ArgMax", m.where(r >= k, sizes, -1.0), axis=-2, keepdims=1)
+        chosen = m.equal(r, pivot)
+        x, y = (total(m, m.where(chosen, part, 0.0), -2) for part in (re, im))
+        re, im = (
+            m.where(m.equal(r, k), lifted, m.where(chosen, row(m, part, k), part))
+            for part, lifted in ((re, x), (im, y))
+        )
+        along, across = _quotient(m, (column(m, re, k), column(m, im, k)), (x, y), k)
+        inner, below = (r > k) & (c > k), (r > k) & m.equal(c, k)
+        re = m.where(inner, re - (along * x - across * y), m.where(below, along, re))
+        im = m.where(inner, im - (along * y + across * x), m.where(below, across, im))
+        flat = m.op("Squeeze", pivot, ints(m, -1))
+        pivots = m.where(m.equal(of_pivots, k), flat, pivots)
+        return re, im, pivots, swapped(m, permutation, k, flat)
+
+    start = (re, im, counted(m, re, count), counted(m, re, rows))
+    return m.repeat(count, step, start)
+
+
+def _quotient(
+    m: Nodes, a: tuple[Tensor, Tensor], lifted: tuple[Tensor, Tensor], k: Tensor
+) -> tuple[Tensor, Tensor]:
+    """``a`` by element ``k`` of the row ``lifted``, scaled first; ``a`` where that is 0."""
+    x, y = (column(m, part, k) for part in lifted)
+    size_of = m.op("Max", m.abs(x), m.abs(y))
+    zero = m.equal(size_of, 0.0)
+    scale = m.where(zero, 1.0, size_of)
+    x, y = m.where(zero, 1.0, x / scale), y / scale
+    by = scale * (x * x + y * y)
+    return (a[0] * x + a[1] * y) / by, (a[1] * x - a[0] * y) / by
+
+
+OPERATOR = Operator(
+    domain="smelt",
+    name="ComplexLU",
+    summary="Triangular factors of complex matrices with partial pivoting, by parts",
+    inputs=("real", "imaginary"),
+    outputs=("lu_real", "lu_imaginary", "pivots", "permutation"),
+    infer=infer,
+    reference=reference,
+    body=in_double(steps, 2, 2),
+    opset=18,
+)
