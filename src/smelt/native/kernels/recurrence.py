@@ -32,10 +32,10 @@ def recurrence(cx: KernelContext) -> None:
     x, weights, y = cx.input(0), cx.input(1), cx.output(0)
     body.line(f"{t.name} *gates = {cx.scratch(t)};")
     with body.loop("b", batch):
+        _length(cx, steps)
         _start(cx, "h", 1, 2, hidden)
         if cx.attributes["cell"] == "LSTM":
             _start(cx, "c", 2, 3, hidden)
-        _length(cx, steps)
         with body.loop("s", "length"):
             at = "length - 1 - s" if cx.attributes["reverse"] else "s"
             body.line(f"const ptrdiff_t at = ({at}) * {batch} + b;")
@@ -49,11 +49,16 @@ def recurrence(cx: KernelContext) -> None:
 
 
 def _start(cx: KernelContext, name: str, output: int, given: int, hidden: int) -> None:
-    """``name`` points at the state of sample ``b``, which begins as given or as zero."""
+    """``name`` points at the state of sample ``b``, which begins as given or as zero.
+
+    A sample told to have no steps ends in zero, as in ONNX Runtime: ONNX does not say.
+    """
     first = cx.optional(given)
     cx.body.line(f"{cx.type(0).name} *{name} = {cx.output(output).name} + b * {hidden};")
     with cx.body.loop("j", hidden):
         value = f"{first.name}[b * {hidden} + j]" if first else "0"
+        if first and cx.optional(6):
+            value = f"length > 0 ? {value} : 0"
         cx.body.line(f"{name}[j] = {value};")
 
 

@@ -30,7 +30,10 @@ def _functions(call: Call) -> list[Function]:
 
 @kernel("Recurrence", wide=True)
 def recurrence(call: Call) -> Step:
-    """Samples that have ended keep their state, and their steps are zero."""
+    """Samples that have ended keep their state, and their steps are zero.
+
+    A sample told to have no steps ends in zero, as in ONNX Runtime: ONNX does not say.
+    """
     steps, batch, _ = call.input(0).shape
     cell, reverse = call.text("cell"), call.attributes["reverse"]
     advance = {"RNN": _rnn, "GRU": _gru, "LSTM": _lstm}[cell](call, _functions(call))
@@ -44,6 +47,8 @@ def recurrence(call: Call) -> Step:
         if rest:
             c[...] = 0 if cell_first is None else cell_first
         end = np.full(batch, steps) if lengths is None else np.clip(lengths, 0, steps)
+        if lengths is not None:
+            h[end == 0] = c[end == 0] = 0
         y[...] = 0
         samples = np.arange(batch)
         for s in range(steps):
