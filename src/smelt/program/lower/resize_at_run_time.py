@@ -45,10 +45,10 @@ class Axis:
 def is_rounded(sampling: Sampling, dtype: ir.DataType) -> bool:
     """Whether integers are rounded to the nearest, as ONNX's reference does; else toward 0.
 
-    ONNX Runtime rounds toward 0 unless it smooths, and has kernels for three types only.
+    ONNX Runtime rounds toward 0 unless it smooths, and has linear kernels for three types only.
     """
     in_runtime = dtype in (ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT32)
-    return sampling.antialias or not in_runtime
+    return sampling.antialias or sampling.mode != "linear" or not in_runtime
 
 
 def resize_at_run_time(
