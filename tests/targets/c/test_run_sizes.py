@@ -53,6 +53,12 @@ MOVES = """g (float[B,S,4] x, float[B,P,4] past, int64[B,S] i, float[9,4] table,
     sizes = Shape(c) total = ReduceSum<keepdims=0>(e, two) best = ArgMax<axis=1,keepdims=0>(total)
     }""".replace("e, two", "e, last").replace("int64[1] step)", "int64[1] step, int64[1] last)")
 
+SAMPLED = """g (float[T,B,2] x, float[B,4] boxes, float[4,C,6,5] image, float[4,T,B,2] grid) =>
+    (float[T,B,2] r, float[4,C,T,B] s, float[B,C,2,3] a) {
+    i = ArgMax<axis=1,keepdims=0>(boxes) one = Constant<value_int=1>() n = Add(i, one)
+    r = ReverseSequence(x, n) s = GridSample<padding_mode="reflection">(image, grid)
+    a = RoiAlign<output_height=2,output_width=3,sampling_ratio=2>(image, boxes, i) }"""
+
 MASKED = """g (float[B,S,8] q, float[B,T,8] k, float[B,S,T] low, float[1,T] s, float[B,T,P] v)
     => (float[B,S,P] y, float[B,S,T] z) {
     kt = Transpose<perm=[0,2,1]>(k) scores = MatMul(q, kt) masked = Add(scores, low)
@@ -112,6 +118,7 @@ MODELS = {
             "more": np.array([2, 0, 3, 0]),
         },
     ),
+    "sampled": Sized(SAMPLED, {"T": (4, 7), "B": (1, 4), "C": (1, 3)}),
     "moves": Sized(
         MOVES,
         {"B": (1, 3), "S": (1, 9), "P": (2, 5)},

@@ -92,11 +92,13 @@ class Steps:
         """A value of the graph, which must be given, or a slot."""
         return Array(self, value if isinstance(value, int) else self.cx.slot(value))
 
-    def sizes(self, array: Array) -> tuple[int, ...]:
-        """The sizes of an array where a lowering needs numbers; refuses symbols."""
-        found = tuple(dim for dim in array.shape if isinstance(dim, int))
-        if len(found) < len(array.shape):
-            raise self.cx.refuse_size(f"the sizes {list(map(str, array.shape))} are not all known")
+    def sizes(self, array: Array, first: int = 0) -> tuple[int, ...]:
+        """The sizes of an array from dim ``first`` on, where a lowering needs numbers; refuses
+        symbols."""
+        dims = array.shape[first:]
+        found = tuple(dim for dim in dims if isinstance(dim, int))
+        if len(found) < len(dims):
+            raise self.cx.refuse_size(f"the sizes {list(map(str, dims))} are not all known")
         return found
 
     def constant(self, array: object, dtype: ir.DataType = ir.DataType.INT64) -> Array:

@@ -30,7 +30,8 @@ class Sampler:
 
     def __init__(self, m: Steps, image: Array) -> None:
         self.m = m
-        self.batch, self.channels, *self.sizes = m.sizes(image)
+        self.batch, self.channels, *_ = image.shape
+        self.sizes = m.sizes(image, 2)
         rank = len(self.sizes)
         last = image.transpose(0, *range(2, rank + 2), 1)
         self.pixels = math.prod(self.sizes)

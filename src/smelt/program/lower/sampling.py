@@ -37,20 +37,20 @@ def grid_sample(cx: ProgramBuilder, node: ir.Node) -> None:
         x = x.cast(ir.DataType.FLOAT)
     elif mode != "nearest" and kept not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
         raise cx.refuse("weighted sums of elements that are no floats")
-    batch, *places, rank = m.sizes(grid)
     sampler = Sampler(m, x)
-    if rank != len(sampler.sizes) or 0 in (*sampler.sizes, batch, *places):
+    batch, (_, *places, rank) = sampler.batch, grid.shape
+    if rank != len(sampler.sizes) or 0 in (*sampler.sizes, *grid.shape):
         raise cx.refuse("the grid does not fit the image, or one of them is empty")
     if mode == "cubic" and rank != 2:
         raise cx.refuse("cubic interpolation of other than images")
     flat = grid.cast(wide).reshape(batch, math.prod(places), rank)
     align = bool(node.attributes.get_int("align_corners", 0))
     padding = node.attributes.get_string("padding_mode", "zeros")
-    axes = []
+    axes, last = [], len(sampler.sizes) - 1
     for axis, size in enumerate(sampler.sizes):
-        column = flat.rows(rank - 1 - axis, rank - axis, 2).reshape(batch, math.prod(places))
+        column = flat.rows(last - axis, last - axis + 1, 2).reshape(batch, math.prod(places))
         axes.append(_taps(m, column, size, mode, padding, align))
-    numbers = m.constant(np.arange(batch).reshape(-1, 1))
+    numbers = m.numbers(batch).reshape(batch, 1)
     result = sampler.total(numbers, axes).cast(kept).transpose(0, 2, 1)
     m.give(node.outputs[0], result.reshape(batch, sampler.channels, *places))
 
@@ -113,7 +113,7 @@ def roi_align(cx: ProgramBuilder, node: ir.Node) -> None:
         node.attributes.get_string("coordinate_transformation_mode", _first_frame(cx))
         == "half_pixel"
     )
-    count = m.sizes(boxes)[0]
+    count = boxes.shape[0]
     scaled = boxes * node.attributes.get_float("spatial_scale", 1.0) - (0.5 if half else 0.0)
     axes = []
     for axis, pooled in enumerate((height, width)):

@@ -106,12 +106,12 @@ def reverse_sequence(cx: ProgramBuilder, node: ir.Node) -> None:
     """The first ``sequence_lens[b]`` rows of each sample in the other order."""
     m = Steps(cx)
     x, lengths = m.array(node.inputs[0]), m.array(node.inputs[1])
-    shape = m.sizes(x)
+    shape = x.shape
     batch = cx.axis(node.attributes.get_int("batch_axis", 1), len(shape))
     time = cx.axis(node.attributes.get_int("time_axis", 0), len(shape))
     if sorted((batch, time)) != [0, 1]:
         raise cx.refuse("axes other than the first two")
-    place = m.constant(np.arange(shape[time]).reshape(1, -1))
+    place = m.numbers(shape[time]).reshape(1, shape[time])
     ends = lengths.reshape(shape[batch], 1)
     rows = m.op("Where", m.op("Less", place, ends), ends - place - 1, place)
     rows = (rows if batch == 0 else rows.transpose(1, 0)).reshape(
