@@ -10,6 +10,7 @@ from smelt.program.instruction import Program
 
 MANY = {
     "Eigh": (eigh_side_by_side.takes, eigh_side_by_side.EIGH),
+    "ComplexEigh": (eigh_side_by_side.takes_parts, eigh_side_by_side.COMPLEX_EIGH),
     "SVD": (svd_side_by_side.takes, svd_side_by_side.SVD),
     "SingularValues": (svd_side_by_side.takes, svd_side_by_side.SINGULAR_VALUES),
 }

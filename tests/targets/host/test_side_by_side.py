@@ -126,6 +126,48 @@ def test_eigenvectors_have_the_signs_of_lapack(lapack_agrees, n: int) -> None:
     lapack_agrees("Eigh", a + a.swapaxes(-1, -2), lower=1)
 
 
+KINDS = {
+    "rows of many sizes": lambda a: a * 10.0 ** np.linspace(6, -6, a.shape[-2])[:, None],
+    "columns of many sizes": lambda a: a * 10.0 ** np.linspace(-9, 6, a.shape[-1]),
+    "rank 1": lambda a: a[..., :1] * a[..., :1, :],
+    "zeros": np.zeros_like,
+    "ones": np.ones_like,
+    "blocks": lambda a: a * (np.add.outer(np.arange(a.shape[-2]), np.arange(a.shape[-1])) % 2),
+    "a diagonal": lambda a: a * np.eye(*a.shape[-2:]),
+    "large": lambda a: a * 1e30,
+    "small": lambda a: a * 1e-30,
+    "integers": np.round,
+}
+
+
+@pytest.mark.parametrize("n", [4, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 7))])
+def test_complex_eigenvectors_are_those_of_lapack(lapack_agrees, n: int) -> None:
+    """Only the lower triangle is read, and of the diagonal the real part."""
+    re, im = matrices((2, 19, n, n), "float64")
+    re[5], im[5, 0, 1], im[7, 1, 0] = np.diag(np.arange(n)), np.nan, np.nan
+    vectors, *_ = lapack_agrees("ComplexEigh", re, im, lower=1)
+    assert np.isnan(vectors).all((-1, -2)).tolist() == [i == 7 for i in range(19)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [2, 16, 25])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_hermitian_matrices_of_every_kind(compile_host, dtype: str, n: int) -> None:
+    re, im = (
+        np.concatenate([kind(part) for kind in KINDS.values()]).astype(dtype)
+        for part in matrices((2, 3, n, n), "float64")
+    )
+    x, y, values = compile_host(source("ComplexEigh", 3, re, im, lower=1))(re, im)
+    below = np.tril(np.float64(re), -1) + 1j * np.tril(np.float64(im), -1)
+    whole = below + below.conj().swapaxes(-1, -2) + np.eye(n) * re
+    scale = np.abs(whole).max((-1, -2), keepdims=True) + 1e-300
+    vectors, near = np.float64(x) + 1j * y, np.finfo(dtype).eps * 12 * n
+    product = (whole / scale) @ vectors - vectors * (values[:, None, :] / scale)
+    assert np.abs(product).max() < near
+    assert np.abs(vectors.conj().swapaxes(-1, -2) @ vectors - np.eye(n)).max() < near
+    assert (np.diff(values) >= 0).all()
+
+
 def decompose(compile_host, a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Values, after it is seen that vectors are what they are defined to be."""
     vectors, values = compile_host(source("Eigh", 2, a, lower=1))(a)
@@ -184,20 +226,6 @@ def unitary(vectors: np.ndarray) -> np.ndarray:
     """How far each matrix is from one."""
     product = np.float64(vectors.swapaxes(-1, -2)) @ np.float64(vectors)
     return np.abs(product - np.eye(vectors.shape[-1])).max((-1, -2))
-
-
-KINDS = {
-    "rows of many sizes": lambda a: a * 10.0 ** np.linspace(6, -6, a.shape[-2])[:, None],
-    "columns of many sizes": lambda a: a * 10.0 ** np.linspace(-9, 6, a.shape[-1]),
-    "rank 1": lambda a: a[..., :1] * a[..., :1, :],
-    "zeros": np.zeros_like,
-    "ones": np.ones_like,
-    "blocks": lambda a: a * (np.add.outer(np.arange(a.shape[-2]), np.arange(a.shape[-1])) % 2),
-    "a diagonal": lambda a: a * np.eye(*a.shape[-2:]),
-    "large": lambda a: a * 1e30,
-    "small": lambda a: a * 1e-30,
-    "integers": np.round,
-}
 
 
 @pytest.mark.slow

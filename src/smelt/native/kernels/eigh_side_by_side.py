@@ -1,4 +1,4 @@
-"""Eigenvectors of many small symmetric matrices, several of them at once.
+"""Eigenvectors of many small symmetric and Hermitian matrices, several of them at once.
 
 They are made tridiagonal by reflections, then diagonal by the QL steps of LAPACK's ``steqr``, which
 is what ``syevd`` calls for matrices as small as these.
@@ -7,6 +7,7 @@ is what ``syevd`` calls for matrices as small as these.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
@@ -14,17 +15,22 @@ from smelt.native.kernels.side_by_side import DOMAIN, Vectors
 from smelt.native.kernels.side_by_side_text import BYTES, lanes_of
 from smelt.program.storage import Needs
 
-EIGH = f"{DOMAIN}::Eigh"
+EIGH, COMPLEX_EIGH = f"{DOMAIN}::Eigh", f"{DOMAIN}::ComplexEigh"
 MOST = 25
 """Rows beyond which ``syevd`` divides matrices: vectors could have other signs."""
 
 
 def takes(instance: Instance) -> bool:
-    """Batches of real matrices that fill a vector, given by their lower triangle."""
+    """Batches of matrices that fill a vector, given by their lower triangle."""
     shape, type_ = instance.shape(0), instance.type(0).name
     if type_ not in ("float", "double") or not instance.attributes["lower"]:
         return False
     return 2 <= shape[-1] <= MOST and math.prod(shape[:-2]) >= lanes_of(type_)
+
+
+def takes_parts(instance: Instance) -> bool:
+    """The same of matrices given by their parts, which have one shape."""
+    return takes(instance) and instance.shape(0) == instance.shape(1)
 
 
 def _needs(instance: Instance) -> Needs:
@@ -63,14 +69,48 @@ def eigh(cx: KernelContext) -> None:
         body.line(f"const int failed = {vectors.function('ql')}(d, e, z, {n}, skip);")
         cx.fail_if("failed")
         with body.loop("l", lanes):
-            _emit_sorted(cx, n, lanes)
+            _emit_sorted(cx, n, lanes, ("z",))
 
 
-def _emit_sorted(cx: KernelContext, n: int, lanes: int) -> None:
-    """Values of matrix ``b + l`` as they grow, and their vectors."""
+def _needs_of_parts(instance: Instance) -> Needs:
+    """Four vectors of matrices and six of rows."""
+    n = instance.shape(0)[-1]
+    return Needs(workspace=BYTES * (4 * n * n + 6 * n))
+
+
+@kernel(COMPLEX_EIGH, needs=_needs_of_parts, shared=True)
+def complex_eigh(cx: KernelContext) -> None:
+    """By complex reflections to a real matrix, then as of real ones: as ``heevd``."""
+    n, body, t, vectors = cx.shape(0)[-1], cx.body, cx.type(0).name, Vectors(cx)
+    for name, count in (*((x, n * n) for x in "acsz"), *((x, n) for x in "depqfg")):
+        vectors.room(name, count)
+    word, lanes = vectors.word, vectors.lanes
+    with vectors.of_matrices():
+        for i, part in enumerate("ac"):
+            vectors.call("together", f"{cx.input(i).name} + b * {n * n}", part, n * n)
+        body.line(f"{word} back;")
+        body.line(f"int skip[{lanes}];")
+        with body.loop("i", n):
+            body.line(f"c[i * {n + 1}] = ({word}){{0}};")
+            with body.loop("j", "i"):
+                body.line(f"a[j * {n} + i] = a[i * {n} + j];")
+                body.line(f"c[j * {n} + i] = -c[i * {n} + j];")
+        vectors.call("near", "a", 2 * n * n, "&back", "skip")
+        vectors.call("hermitian", "a", "c", "d", "e", "f", "g", "p", "q", n)
+        with body.loops(("j", "i"), (n, n)):
+            body.line(f"z[j * {n} + i] = ({word}){{0}} + ({t})(i == j);")
+            body.line(f"s[j * {n} + i] = ({word}){{0}};")
+        body.line(f"const int failed = {vectors.function('ql')}(d, e, z, {n}, skip);")
+        cx.fail_if("failed")
+        vectors.call("complex_return", "a", "c", "f", "g", "z", "s", n)
+        with body.loop("l", lanes):
+            _emit_sorted(cx, n, lanes, ("z", "s"))
+
+
+def _emit_sorted(cx: KernelContext, n: int, lanes: int, parts: Sequence[str]) -> None:
+    """Values of matrix ``b + l`` as they grow, and the parts of their vectors."""
     body, t = cx.body, cx.type(0).name
-    body.line(f"{t} *const values = {cx.output(1).name} + (b + l) * {n};")
-    body.line(f"{t} *const y = {cx.output(0).name} + (b + l) * {n * n};")
+    body.line(f"{t} *const values = {cx.output(len(parts)).name} + (b + l) * {n};")
     body.line(f"ptrdiff_t order[{n}];")
     with body.loop("i", n):
         value = f"(({t} *)d)[i * {lanes} + l] * (({t} *)&back)[l]"
@@ -82,5 +122,7 @@ def _emit_sorted(cx: KernelContext, n: int, lanes: int) -> None:
         body.line("values[to] = value;")
         body.line("order[to] = i;")
     with body.loops(("i", "j"), (n, n)):
-        of_z = f"(({t} *)z)[(order[j] * {n} + i) * {lanes} + l]"
-        body.line(f"y[i * {n} + j] = skip[l] ? NAN : {of_z};")
+        for position, part in enumerate(parts):
+            y = f"{cx.output(position).name}[(b + l) * {n * n} + i * {n} + j]"
+            moved = f"(({t} *){part})[(order[j] * {n} + i) * {lanes} + l]"
+            body.line(f"{y} = skip[l] ? NAN : {moved};")

@@ -54,3 +54,114 @@ COMPLEX_LU = """static void complex_lu_@t(lanes_@t *restrict a, lanes_@t *restri
     }
 }
 """
+
+COMPLEX_REFLECTION = """/* I - t v v^H makes all of a vector 0 but its first number, which
+   becomes real, as LAPACK's larfg; v[0] is 1. Squares are taken of numbers near 1. */
+static lanes_@t complex_reflection_@t(lanes_@t *restrict a, lanes_@t *restrict b,
+    ptrdiff_t rows, ptrdiff_t step, lanes_@t *restrict re, lanes_@t *restrict im)
+{
+    const @i exponents = (@i)((@u)2 * (sizeof(@t) == 4 ? 127 : 1023) << @m);
+    const lanes_@t zero = {0}, one = zero + (@t)1;
+    lanes_@t most = zero, rest = zero;
+    for (ptrdiff_t i = 0; i < rows; ++i) {
+        const lanes_@t x = size_@t(a[i * step]), y = size_@t(b[i * step]);
+        const lanes_@t more = pick_@t((mask_@t)(x > y), x, y);
+        most = pick_@t((mask_@t)(more > most), more, most);
+    }
+    const mask_@t power = (mask_@t)most & (@i)((@u)(sizeof(@t) == 4 ? 255 : 2047) << @m);
+    const lanes_@t by = (lanes_@t)(exponents - power), back = (lanes_@t)power;
+    const lanes_@t x = a[0] * by, y = b[0] * by;
+    for (ptrdiff_t i = 1; i < rows; ++i) {
+        const lanes_@t u = a[i * step] * by, v = b[i * step] * by;
+        rest += u * u + v * v;
+    }
+    const mask_@t none = (mask_@t)(rest == 0) & (mask_@t)(y == 0);
+    const lanes_@t length = signed_@t(root_@t(x * x + y * y + rest), x);
+    const lanes_@t beta = -pick_@t(none, one, length), left = x - beta;
+    const lanes_@t square = left * left + y * y;
+    const lanes_@t c = pick_@t(none, one, left / square * by);
+    const lanes_@t s = pick_@t(none, zero, y / square * by);
+    const lanes_@t value = pick_@t(none, a[0], beta * back);
+    *re = pick_@t(none, zero, (beta - x) / beta);
+    *im = pick_@t(none, zero, -y / beta);
+    for (ptrdiff_t i = 1; i < rows; ++i) {
+        const lanes_@t u = a[i * step], v = b[i * step];
+        a[i * step] = u * c + v * s;
+        b[i * step] = v * c - u * s;
+    }
+    a[0] = one;
+    b[0] = zero;
+    return value;
+}
+"""
+
+HERMITIAN = """/* To d and e, a real tridiagonal matrix; below the diagonal of a and b
+   stay the vectors of reflections, whose factors are re and im. The lower triangle is read. */
+static void hermitian_@t(lanes_@t *restrict a, lanes_@t *restrict b, lanes_@t *restrict d,
+    lanes_@t *restrict e, lanes_@t *restrict re, lanes_@t *restrict im, lanes_@t *restrict p,
+    lanes_@t *restrict q, ptrdiff_t n)
+{
+    for (ptrdiff_t i = 0; i + 1 < n; ++i) {
+        const ptrdiff_t rows = n - 1 - i;
+        lanes_@t *const x = a + (i + 1) * n + i, *const y = b + (i + 1) * n + i;
+        lanes_@t *const u = x + 1, *const v = y + 1;
+        lanes_@t along = {0}, across = {0};
+        e[i] = complex_reflection_@t(x, y, rows, n, re + i, im + i);
+        for (ptrdiff_t r = 0; r < rows; ++r)
+            p[r] = q[r] = (lanes_@t){0};
+        for (ptrdiff_t c = 0; c < rows; ++c)
+            for (ptrdiff_t r = 0; r < rows; ++r) {
+                const lanes_@t m = u[c * n + r], k = -v[c * n + r];
+                p[r] += m * x[c * n] - k * y[c * n];
+                q[r] += m * y[c * n] + k * x[c * n];
+            }
+        for (ptrdiff_t r = 0; r < rows; ++r) {
+            const lanes_@t s = p[r] * re[i] - q[r] * im[i], t = p[r] * im[i] + q[r] * re[i];
+            p[r] = s;
+            q[r] = t;
+            along += s * x[r * n] + t * y[r * n];
+            across += s * y[r * n] - t * x[r * n];
+        }
+        const lanes_@t k = (across * im[i] - along * re[i]) * (@t)0.5;
+        const lanes_@t h = -(along * im[i] + across * re[i]) * (@t)0.5;
+        for (ptrdiff_t r = 0; r < rows; ++r) {
+            p[r] += k * x[r * n] - h * y[r * n];
+            q[r] += k * y[r * n] + h * x[r * n];
+        }
+        for (ptrdiff_t r = 0; r < rows; ++r)
+            for (ptrdiff_t c = 0; c < rows; ++c) {
+                const lanes_@t f = x[c * n], g = y[c * n];
+                u[r * n + c] -= x[r * n] * p[c] + y[r * n] * q[c] + p[r] * f + q[r] * g;
+                v[r * n + c] -= y[r * n] * p[c] - x[r * n] * q[c] + q[r] * f - p[r] * g;
+            }
+    }
+    for (ptrdiff_t i = 0; i < n; ++i)
+        d[i] = a[i * (n + 1)];
+    e[n - 1] = (lanes_@t){0};
+}
+"""
+
+COMPLEX_RETURN = """/* The product of these reflections times the columns of s + it. */
+static void complex_return_@t(const lanes_@t *restrict a, const lanes_@t *restrict b,
+    const lanes_@t *restrict re, const lanes_@t *restrict im, lanes_@t *restrict s,
+    lanes_@t *restrict t, ptrdiff_t n)
+{
+    for (ptrdiff_t i = n - 2; i >= 0; --i) {
+        const lanes_@t *const x = a + (i + 1) * n + i, *const y = b + (i + 1) * n + i;
+        for (ptrdiff_t j = 0; j < n; ++j) {
+            lanes_@t *const u = s + j * n + i + 1, *const v = t + j * n + i + 1;
+            lanes_@t along = {0}, across = {0};
+            for (ptrdiff_t r = 0; r < n - 1 - i; ++r) {
+                along += x[r * n] * u[r] + y[r * n] * v[r];
+                across += x[r * n] * v[r] - y[r * n] * u[r];
+            }
+            const lanes_@t g = along * re[i] - across * im[i];
+            const lanes_@t h = along * im[i] + across * re[i];
+            for (ptrdiff_t r = 0; r < n - 1 - i; ++r) {
+                u[r] -= x[r * n] * g - y[r * n] * h;
+                v[r] -= x[r * n] * h + y[r * n] * g;
+            }
+        }
+    }
+}
+"""

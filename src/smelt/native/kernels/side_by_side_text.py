@@ -8,7 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from smelt.native.kernels.side_by_side_bidiagonal_qr import BIDIAGONAL_QR, SHIFT, VALUES_OF_PAIR
-from smelt.native.kernels.side_by_side_complex import COMPLEX_LU
+from smelt.native.kernels.side_by_side_complex import (
+    COMPLEX_LU,
+    COMPLEX_REFLECTION,
+    COMPLEX_RETURN,
+    HERMITIAN,
+)
 from smelt.native.kernels.side_by_side_diagonals import BIDIAGONAL, TRIDIAGONAL
 from smelt.native.kernels.side_by_side_ql import PAIR, QL
 from smelt.native.kernels.side_by_side_reflections import (
@@ -167,6 +172,9 @@ _ALL: Sequence[tuple[str, str]] = (
     ("masks", MASKS),
     ("near", NEAR),
     ("complex_lu", COMPLEX_LU),
+    ("complex_reflection", COMPLEX_REFLECTION),
+    ("hermitian", HERMITIAN),
+    ("complex_return", COMPLEX_RETURN),
     ("rotation", ROTATION),
     ("rotate", ROTATE),
     ("pair", PAIR),
@@ -185,6 +193,7 @@ _NEEDED = {
     "bidiagonal": ("reflection", "reflect"),
     "near": ("masks",),
     "complex_lu": ("masks",),
+    "hermitian": ("masks", "complex_reflection"),
     "bidiagonal_qr": ("masks", "rotation", "rotate", "values_of_pair", "shift"),
     "ql": ("masks", "rotation", "rotate", "pair"),
 }
