@@ -51,7 +51,7 @@ def macs(program: Program, instruction: Instruction) -> int:
         return result * math.prod(shapes[1][1:])
     if op == "QLinearConv":
         return result * math.prod(shapes[3][1:])
-    if op in ("QLinearMatMul", "MatMulInteger"):
+    if op in ("QLinearMatMul", "MatMulInteger", "MatMulNBits"):
         return result * shapes[0][-1]
     if op == "ConvTranspose":
         return math.prod(shapes[0]) * math.prod(shapes[1][1:])

@@ -152,6 +152,10 @@ typedef float reals;
 typedef struct { int16_t first, second; } pairs;
 #define SAME_PAIR(p) (*(const pairs *)(p))
 #define REAL(s) ((float)(s))
+static IF_CALLED inline reals same_real(float v)
+{
+    return v;
+}
 #define MULTIPLIED(a, b) ((int32_t)(a).first * (b).first + (int32_t)(a).second * (b).second)
 #define HELD(v, low, high) ((v) < (low) ? (low) : (v) > (high) ? (high) : (v))
 #define NEAREST(v) ((int32_t)lrintf(v))

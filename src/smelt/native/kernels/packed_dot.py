@@ -1,0 +1,148 @@
+"""MatMulNBits with constant weights of 4 bits, which become floats in registers only.
+
+Of each block of a column, the products with codes are summed first; then the sum of the left side
+times the zero point is taken away, and the scale multiplied. Weights stay 4 bits in the binary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.native.kernels.even_parts import even_parts
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext, kernel
+from smelt.native.kernels.quantized.lanes import MOST_SUMS
+from smelt.native.kernels.quantized.nibble_tile import NIBBLES, nibble_tile, padded_row
+from smelt.native.kernels.quantized.operands import constant, is_given
+from smelt.native.types import C_TYPES
+from smelt.program.run_sizes import highest, is_empty
+from smelt.program.storage import Needs
+
+ROWS, VECTORS = 4, 2
+ONE_ROW_VECTORS = 4
+SCALES, ZEROS, PLACES, BIAS = 2, 3, 4, 5
+"""Positions of inputs."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """``count`` blocks of ``size`` codes in each of ``columns``, of which ``depth`` are used."""
+
+    columns: int
+    depth: int
+    size: int
+
+    @staticmethod
+    def of(instance: Instance) -> Blocks:
+        """Those of an instruction."""
+        return Blocks(instance.int("N"), instance.int("K"), instance.int("block_size"))
+
+    @property
+    def count(self) -> int:
+        """Of a column."""
+        return -(-self.depth // self.size)
+
+    @property
+    def row(self) -> int:
+        """Elements of a row of the left side, whole blocks."""
+        return self.count * self.size
+
+
+def _refuse(instance: Instance) -> str | None:
+    blocks = Blocks.of(instance)
+    if instance.int("bits") != 4:
+        return "codes of other than 4 bits"
+    if blocks.size < NIBBLES or blocks.size % NIBBLES or min(blocks.columns, blocks.depth) < 1:
+        return "blocks that are no multiple of 8, or none"
+    if is_given(instance, PLACES):
+        return "blocks that are not in order"
+    given = [i for i in (1, SCALES, ZEROS, BIAS) if is_given(instance, i)]
+    if any(constant(instance, i) is None for i in given):
+        return "weights, scales, zero points or a bias that are no constants"
+    types = {i: instance.type(i).name for i in (0, *given)}
+    wanted = {0: "float", 1: "uint8_t", SCALES: "float", ZEROS: "uint8_t", BIAS: "float"}
+    return None if all(wanted[i] == name for i, name in types.items()) else "other types"
+
+
+def _needs(instance: Instance) -> Needs:
+    blocks = Blocks.of(instance)
+    return Needs(workspace=4 * ROWS * (blocks.row + blocks.count))
+
+
+@kernel("MatMulNBits", needs=_needs, refuse=_refuse, shared=True)
+def packed_dot(cx: KernelContext) -> None:
+    """A few rows at a time, and for them all panels of columns."""
+    x, y, body, blocks = cx.input(0), cx.output(), cx.body, Blocks.of(cx)
+    if is_empty(y.shape):
+        return
+    rows, scratch = y.size // blocks.columns, cx.scratch(C_TYPES[ir.DataType.FLOAT])
+    vectors = ONE_ROW_VECTORS if highest(rows) == 1 else VECTORS
+    weights, scales, zeros, bias = _constants(cx, blocks, MOST_SUMS * vectors)
+    by_column = highest(rows) < 2 * ROWS * body.parts
+    row_loop, column_loop = body.loop, body.shared_loop
+    if not by_column:
+        row_loop, column_loop = column_loop, row_loop
+    copy = padded_row(cx)
+    sums = f"{scratch} + {ROWS * blocks.row}"
+    for part in even_parts(rows, ROWS):
+        tile = nibble_tile(cx, part.length, vectors, bool(zeros))
+        with row_loop("i", part.first + part.length * part.count, part.first, part.length):
+            with body.loop("m", part.length):
+                to = f"{scratch} + m * {blocks.row}, {sums} + m * {blocks.count}"
+                row = f"{x.name} + (i + m) * {blocks.depth}"
+                body.line(f"{copy}({row}, {blocks.depth}, {blocks.size}, {blocks.count}, {to});")
+            with column_loop("j", blocks.columns, step=f"{vectors} * SUMS"):
+                body.line(f"float results[{part.length * vectors} * SUMS];")
+                size = blocks.size // NIBBLES
+                panel = f"j / {MOST_SUMS} * {blocks.count * MOST_SUMS}"
+                place = f"j % {MOST_SUMS}"
+                words = f"{weights} + {panel} * {size} + {place}"
+                given = [f"{scratch}, {sums}, {words}, {scales} + {panel} + {place}"]
+                if zeros:
+                    zero_words = -(-blocks.count // NIBBLES) * MOST_SUMS
+                    given.append(f"{zeros} + j / {MOST_SUMS} * {zero_words} + {place}")
+                given.append(f"{bias} + j, results")
+                body.line(f"{tile}({blocks.count}, {size}, {', '.join(given)});")
+                body.line(f"const ptrdiff_t left = {blocks.columns} - j;")
+                wide = f"{vectors} * SUMS"
+                body.line(f"const ptrdiff_t n = left < {wide} ? left : {wide};")
+                with body.loop("m", part.length):
+                    to = f"{y.name} + (i + m) * {blocks.columns} + j"
+                    body.line(f"memcpy({to}, results + m * {wide}, (size_t)n * sizeof(float));")
+
+
+def _constants(cx: KernelContext, blocks: Blocks, panel: int) -> tuple[str, str, str, str]:
+    """The weights, scales, zero points, if there are any, and the bias, in panels of columns."""
+    arrays = [constant(cx, i) for i in (1, SCALES, ZEROS, BIAS)]
+    codes, scales, zeros, bias = arrays
+    assert codes is not None
+    assert scales is not None
+    word, float_ = C_TYPES[ir.DataType.UINT32], C_TYPES[ir.DataType.FLOAT]
+    given = np.zeros(blocks.columns, np.float32) if bias is None else bias.reshape(-1)
+    spare = -blocks.columns % panel
+    names = [cx.constant(_words(codes, blocks.columns, blocks.row, panel), word)]
+    by_block = np.pad(scales.reshape(blocks.columns, -1), ((0, spare), (0, 0)))
+    by_panel = by_block.reshape(-1, MOST_SUMS, blocks.count).transpose(0, 2, 1)
+    names.append(cx.constant(by_panel.reshape(-1).astype(np.float32), float_))
+    if zeros is not None:
+        names.append(cx.constant(_words(zeros, blocks.columns, blocks.count, panel), word))
+    else:
+        names.append("")
+    names.append(cx.constant(np.pad(given, (0, spare)).astype(np.float32), float_))
+    weights, factors, points, start = names
+    return weights, factors, points, start
+
+
+def _words(packed: np.ndarray, columns: int, count: int, panel: int) -> np.ndarray:
+    """``count`` codes of each column, low ones first in a byte, as words of eight by panel of
+    columns, eight codes, column."""
+    rows = packed.reshape(columns, -1)
+    codes = np.stack([rows & 15, rows >> 4], -1).reshape(columns, -1)[:, :count]
+    even = np.pad(codes, ((0, -columns % panel), (0, -count % NIBBLES))).astype(np.uint32)
+    apart = even.reshape(-1, MOST_SUMS, even.shape[1] // NIBBLES, NIBBLES)
+    shifts = np.arange(NIBBLES, dtype=np.uint32) * 4
+    words = (apart << shifts).sum(-1, dtype=np.uint32)
+    return np.asarray(words.transpose(0, 2, 1).reshape(-1))

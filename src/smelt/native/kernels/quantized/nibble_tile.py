@@ -1,0 +1,121 @@
+"""The inner kernel of products with codes of 4 bits: a few rows by some vectors of columns."""
+
+from __future__ import annotations
+
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.quantized.lanes import MOST_SUMS
+from smelt.native.kernels.quantized.quads import declare
+from smelt.native.writer import Writer
+
+NIBBLES = 8
+"""Codes of a word, the first in its lowest bits."""
+
+ROW = """static IF_CALLED void padded_row(const float *restrict x, ptrdiff_t n, ptrdiff_t size,
+    ptrdiff_t blocks, float *restrict to, float *restrict of_blocks)
+{
+    static const float place[] = { 1.0f, 0.0625f, 0.00390625f, 0.000244140625f,
+        0.0000152587890625f, 0.00000095367431640625f, 0.000000059604644775390625f, 1.0f };
+    for (ptrdiff_t b = 0; b < blocks; ++b) {
+        float sum = 0.0f;
+        for (ptrdiff_t k = b * size; k < (b + 1) * size; ++k) {
+            const float v = k < n ? x[k] : 0.0f;
+            to[k] = v * place[k % 8];
+            sum += v;
+        }
+        of_blocks[b] = sum;
+    }
+}
+"""
+
+NIBBLE = """#if SUMS > 1
+#define NIBBLE(q, shift) REAL((sums)((unsigned_sums)(q) >> (shift) & 15))
+#else
+#define NIBBLE(q, shift) REAL((int32_t)((uint32_t)(q) >> (shift) & 15))
+#endif
+"""
+
+
+def padded_row(cx: KernelContext) -> str:
+    """A function ``(x, n, size, blocks, to, of_blocks)``: n floats, zeros up to whole blocks of a
+    size, and the sum of each block.
+
+    The floats are divided by what codes are multiplied with where they lie in a word, a power of 2;
+    the last code of a word is shifted down instead, for it lies where signs do.
+    """
+    declare(cx)
+    return cx.call("padded_row", ROW)
+
+
+def nibble_tile(cx: KernelContext, rows: int, vectors: int, zeros: bool) -> str:
+    """A function ``(blocks, size, a, of_blocks, w, scales, [zeros,] bias, results)``.
+
+    ``size`` are the words of a block. Rows of ``a`` and the sums ``of_blocks`` follow each
+    other; so do panels of columns in words of codes ``w`` and ``zeros``, and in ``scales``.
+    """
+    name = f"nibbles_{rows}x{vectors}" + ("_zeros" if zeros else "")
+    out = Writer()
+    out.line(f"static APART void {name}(ptrdiff_t blocks, ptrdiff_t size,")
+    out.line(
+        "    const float *restrict a, const float *restrict of_blocks, const uint32_t *restrict w,"
+    )
+    more = "const uint32_t *restrict zeros, " if zeros else ""
+    out.line(f"    const float *restrict scales, {more}const float *restrict bias,")
+    out.line("    float *restrict results)")
+    panel = MOST_SUMS
+    with out.block(""):
+        out.line(f"const ptrdiff_t row = blocks * size * {NIBBLES};")
+        out.line(f"const ptrdiff_t apart = blocks * size * {panel}, each = blocks * {panel};")
+        if zeros:
+            out.line(f"const ptrdiff_t points = (blocks + {NIBBLES - 1}) / {NIBBLES} * {panel};")
+        for v in range(vectors):
+            for m in range(rows):
+                out.line(f"reals t{m}_{v} = *(const reals *)(bias + {v} * SUMS);")
+        with out.block("for (ptrdiff_t b = 0; b < blocks; ++b)"):
+            _multiply(out, rows, vectors)
+            for v in range(vectors):
+                at = f"{v} * SUMS / {panel} * each + {v} * SUMS % {panel} + b * {panel}"
+                out.line(f"const reals f{v} = *(const reals *)(scales + {at});")
+                point = "same_real(8.0f)"
+                if zeros:
+                    at = f"{v} * SUMS / {panel} * points + {v} * SUMS % {panel}"
+                    at += f" + b / {NIBBLES} * {panel}"
+                    point = f"NIBBLE(*(const sums *)(zeros + {at}), b % {NIBBLES} * 4)"
+                out.line(f"const reals z{v} = {point};")
+            for m in range(rows):
+                for v in range(vectors):
+                    less = f"s{m}_{v} - z{v} * same_real(of_blocks[{m} * blocks + b])"
+                    out.line(f"t{m}_{v} += f{v} * ({less});")
+        for m in range(rows):
+            for v in range(vectors):
+                out.line(f"*(reals *)(results + {m * vectors + v} * SUMS) = t{m}_{v};")
+        out.line("(void)row;")
+    declare(cx)
+    cx.call("NIBBLE", NIBBLE)
+    return cx.call(name, out.text())
+
+
+def _multiply(out: Writer, rows: int, vectors: int) -> None:
+    """Sums of a block: codes times the left side."""
+    for m in range(rows):
+        for v in range(vectors):
+            out.line(f"reals s{m}_{v} = {{ 0 }};")
+    with out.block("for (ptrdiff_t k = 0; k < size; ++k)"):
+        for v in range(vectors):
+            at = f"{v} * SUMS / {MOST_SUMS} * apart + {v} * SUMS % {MOST_SUMS}"
+            out.line(f"const sums q{v} = *(const sums *)(w + {at});")
+        for i in range(NIBBLES):
+            with out.block(""):
+                _add_products(out, rows, vectors, i)
+        out.line(f"a += {NIBBLES}, w += {MOST_SUMS};")
+
+
+def _add_products(out: Writer, rows: int, vectors: int, i: int) -> None:
+    """Those of code ``i`` of each word."""
+    last = i == NIBBLES - 1
+    for v in range(vectors):
+        code = f"NIBBLE(q{v}, {4 * i})" if last else f"REAL(q{v} & {15 << 4 * i})"
+        out.line(f"const reals c{v} = {code};")
+    for m in range(rows):
+        out.line(f"const reals a{m} = same_real(a[{m} * row + {i}]);")
+        for v in range(vectors):
+            out.line(f"s{m}_{v} += a{m} * c{v};")
