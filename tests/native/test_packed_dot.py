@@ -104,9 +104,11 @@ def test_what_has_no_kernel_is_spelled_out(name: str) -> None:
     np.testing.assert_allclose(artifact(x)[0], want, rtol=1e-4, atol=1e-4)
 
 
-def given(case: Case) -> tuple[np.ndarray, np.ndarray]:
-    """The left side of a case, and its product."""
-    x, held = np.random.default_rng(0).normal(size=case.shape).astype(np.float32), case.values
+def given(case: Case, x: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """A left side of a case, and its product."""
+    held = case.values
+    if x is None:
+        x = np.random.default_rng(0).normal(size=case.shape).astype(np.float32)
     inputs = (x, held["b"], held["s"], *(held.get(key) for key in ("z", "p", "c")))
     return x, np.asarray(product(inputs, case.attributes)[0])
 
@@ -116,7 +118,14 @@ def test_the_weights_stay_4_bits(library: Library) -> None:
     assert library.models["long blocks"].artifact.plan.facts["weights_bytes"] < 1.5 * codes.size
 
 
-def test_infinities_and_nan_go_where_they_go_in_floats(library: Library) -> None:
-    x = np.ones((1, 64), np.float32)
-    x[0, 40] = np.nan
-    assert np.isnan(library.run("a row", [x])[0]).all()
+@pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("name", ["a row", "half a block"])
+def test_what_is_not_finite_goes_where_it_goes_in_floats(
+    library: Library, name: str, number: float
+) -> None:
+    x, _ = given(CASES[name])
+    x[0, 40] = number
+    want = given(CASES[name], x)[1]
+    (got,) = library.run(name, [x])
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+    assert not np.isfinite(want[0]).any()

@@ -88,12 +88,17 @@ def packed_dot(cx: KernelContext) -> None:
     copy = padded_row(cx)
     sums = f"{scratch} + {ROWS * blocks.row}"
     for part in even_parts(rows, ROWS):
-        tile = nibble_tile(cx, part.length, vectors, bool(zeros))
+        tiles = [
+            nibble_tile(cx, part.length, vectors, bool(zeros), finite=finite)
+            for finite in (True, False)
+        ]
         with row_loop("i", part.first + part.length * part.count, part.first, part.length):
+            body.line("int finite = 1;")
             with body.loop("m", part.length):
                 to = f"{scratch} + m * {blocks.row}, {sums} + m * {blocks.count}"
                 row = f"{x.name} + (i + m) * {blocks.depth}"
-                body.line(f"{copy}({row}, {blocks.depth}, {blocks.size}, {blocks.count}, {to});")
+                sizes = f"{blocks.depth}, {blocks.size}, {blocks.count}"
+                body.line(f"finite = {copy}({row}, {sizes}, {to}) && finite;")
             with column_loop("j", blocks.columns, step=f"{vectors} * SUMS"):
                 body.line(f"float results[{part.length * vectors} * SUMS];")
                 size = blocks.size // NIBBLES
@@ -105,7 +110,9 @@ def packed_dot(cx: KernelContext) -> None:
                     zero_words = -(-blocks.count // NIBBLES) * MOST_SUMS
                     given.append(f"{zeros} + j / {MOST_SUMS} * {zero_words} + {place}")
                 given.append(f"{bias} + j, results")
-                body.line(f"{tile}({blocks.count}, {size}, {', '.join(given)});")
+                arguments = f"{blocks.count}, {size}, {', '.join(given)}"
+                body.line(f"if (finite) {tiles[0]}({arguments});")
+                body.line(f"else {tiles[1]}({arguments});")
                 body.line(f"const ptrdiff_t left = {blocks.columns} - j;")
                 wide = f"{vectors} * SUMS"
                 body.line(f"const ptrdiff_t n = left < {wide} ? left : {wide};")

@@ -10,11 +10,12 @@ from smelt.native.writer import Writer
 NIBBLES = 8
 """Codes of a word, the first in its lowest bits."""
 
-ROW = """static IF_CALLED void padded_row(const float *restrict x, ptrdiff_t n, ptrdiff_t size,
+ROW = """static IF_CALLED int padded_row(const float *restrict x, ptrdiff_t n, ptrdiff_t size,
     ptrdiff_t blocks, float *restrict to, float *restrict of_blocks)
 {
     static const float place[] = { 1.0f, 0.0625f, 0.00390625f, 0.000244140625f,
         0.0000152587890625f, 0.00000095367431640625f, 0.000000059604644775390625f, 1.0f };
+    float none = 0.0f;
     for (ptrdiff_t b = 0; b < blocks; ++b) {
         float sum = 0.0f;
         for (ptrdiff_t k = b * size; k < (b + 1) * size; ++k) {
@@ -23,7 +24,9 @@ ROW = """static IF_CALLED void padded_row(const float *restrict x, ptrdiff_t n, 
             sum += v;
         }
         of_blocks[b] = sum;
+        none += sum * 0.0f;
     }
+    return none == 0.0f;
 }
 """
 
@@ -37,7 +40,7 @@ NIBBLE = """#if SUMS > 1
 
 def padded_row(cx: KernelContext) -> str:
     """A function ``(x, n, size, blocks, to, of_blocks)``: n floats, zeros up to whole blocks of a
-    size, and the sum of each block.
+    size, and the sum of each block. It says whether these are finite.
 
     The floats are divided by what codes are multiplied with where they lie in a word, a power of 2;
     the last code of a word is shifted down instead, for it lies where signs do.
@@ -46,13 +49,15 @@ def padded_row(cx: KernelContext) -> str:
     return cx.call("padded_row", ROW)
 
 
-def nibble_tile(cx: KernelContext, rows: int, vectors: int, zeros: bool) -> str:
+def nibble_tile(cx: KernelContext, rows: int, vectors: int, zeros: bool, *, finite: bool) -> str:
     """A function ``(blocks, size, a, of_blocks, w, scales, [zeros,] bias, results)``.
 
     ``size`` are the words of a block. Rows of ``a`` and the sums ``of_blocks`` follow each
-    other; so do panels of columns in words of codes ``w`` and ``zeros``, and in ``scales``.
+    other; so do panels of columns in words of codes ``w`` and ``zeros``, and in ``scales``. Of
+    ``finite`` rows the zero point is taken away once a block, of others once a code: infinity less
+    infinity is no number.
     """
-    name = f"nibbles_{rows}x{vectors}" + ("_zeros" if zeros else "")
+    name = f"nibbles_{rows}x{vectors}" + ("_zeros" if zeros else "") + ("" if finite else "_any")
     out = Writer()
     out.line(f"static APART void {name}(ptrdiff_t blocks, ptrdiff_t size,")
     out.line(
@@ -71,30 +76,33 @@ def nibble_tile(cx: KernelContext, rows: int, vectors: int, zeros: bool) -> str:
             for m in range(rows):
                 out.line(f"reals t{m}_{v} = *(const reals *)(bias + {v} * SUMS);")
         with out.block("for (ptrdiff_t b = 0; b < blocks; ++b)"):
-            _multiply(out, rows, vectors)
             for v in range(vectors):
-                at = f"{v} * SUMS / {panel} * each + {v} * SUMS % {panel} + b * {panel}"
-                out.line(f"const reals f{v} = *(const reals *)(scales + {at});")
                 point = "same_real(8.0f)"
                 if zeros:
                     at = f"{v} * SUMS / {panel} * points + {v} * SUMS % {panel}"
                     at += f" + b / {NIBBLES} * {panel}"
                     point = f"NIBBLE(*(const sums *)(zeros + {at}), b % {NIBBLES} * 4)"
                 out.line(f"const reals z{v} = {point};")
+            _multiply(out, rows, vectors, finite)
+            for v in range(vectors):
+                at = f"{v} * SUMS / {panel} * each + {v} * SUMS % {panel} + b * {panel}"
+                out.line(f"const reals f{v} = *(const reals *)(scales + {at});")
             for m in range(rows):
                 for v in range(vectors):
-                    less = f"s{m}_{v} - z{v} * same_real(of_blocks[{m} * blocks + b])"
-                    out.line(f"t{m}_{v} += f{v} * ({less});")
+                    less = f" - z{v} * same_real(of_blocks[{m} * blocks + b])" if finite else ""
+                    out.line(f"t{m}_{v} += f{v} * (s{m}_{v}{less});")
         for m in range(rows):
             for v in range(vectors):
                 out.line(f"*(reals *)(results + {m * vectors + v} * SUMS) = t{m}_{v};")
         out.line("(void)row;")
+        if not finite:
+            out.line("(void)of_blocks;")
     declare(cx)
     cx.call("NIBBLE", NIBBLE)
     return cx.call(name, out.text())
 
 
-def _multiply(out: Writer, rows: int, vectors: int) -> None:
+def _multiply(out: Writer, rows: int, vectors: int, finite: bool) -> None:
     """Sums of a block: codes times the left side."""
     for m in range(rows):
         for v in range(vectors):
@@ -105,16 +113,17 @@ def _multiply(out: Writer, rows: int, vectors: int) -> None:
             out.line(f"const sums q{v} = *(const sums *)(w + {at});")
         for i in range(NIBBLES):
             with out.block(""):
-                _add_products(out, rows, vectors, i)
+                _add_products(out, rows, vectors, i, finite)
         out.line(f"a += {NIBBLES}, w += {MOST_SUMS};")
 
 
-def _add_products(out: Writer, rows: int, vectors: int, i: int) -> None:
+def _add_products(out: Writer, rows: int, vectors: int, i: int, finite: bool) -> None:
     """Those of code ``i`` of each word."""
     last = i == NIBBLES - 1
     for v in range(vectors):
         code = f"NIBBLE(q{v}, {4 * i})" if last else f"REAL(q{v} & {15 << 4 * i})"
-        out.line(f"const reals c{v} = {code};")
+        less = "" if finite else f" - z{v} * same_real({1 if last else 16**i}.0f)"
+        out.line(f"const reals c{v} = {code}{less};")
     for m in range(rows):
         out.line(f"const reals a{m} = same_real(a[{m} * row + {i}]);")
         for v in range(vectors):
