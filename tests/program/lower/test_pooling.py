@@ -1,4 +1,4 @@
-"""Windows larger than the image are cut to it, where that changes nothing."""
+"""Windows larger than the image are cut to it, where that changes nothing; norms of whole images."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from both_targets import by_runtime, on_host
 from lowered import only
 
+import smelt
 from smelt.ir import text
 from smelt.ir.shapes import ShapeInference
 
@@ -53,3 +54,13 @@ def test_results_stay(pool: str) -> None:
 def test_other_windows_stay(pool: str) -> None:
     kernel = tuple(map(int, pool.split("kernel_shape=[")[1].split("]", maxsplit=1)[0].split(",")))
     assert only(_graph(pool))["kernel_shape"] == kernel
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_a_global_norm_is_that_of_each_channel(p: int) -> None:
+    x = np.random.default_rng(p).standard_normal((2, 3, 5, 7)).astype(np.float32)
+    run = smelt.compile(
+        text.parse(f"g (float[2,3,5,7] x) => (y) {{ y = GlobalLpPool<p={p}>(x) }}"), target="host"
+    )
+    expected = (np.abs(x) ** p).sum((2, 3), keepdims=True) ** (1 / p)
+    np.testing.assert_allclose(run(x)[0], expected, rtol=1e-5)

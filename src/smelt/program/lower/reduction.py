@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.program.instruction import REDUCE_AT_RUN_TIME, RUNNING_AT_RUN_TIME
+from smelt.program.lower.arrays import Steps
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.registry import lowers
 
@@ -72,6 +73,21 @@ def global_pool(cx: ProgramBuilder, node: ir.Node) -> None:
     assert source is not None
     op = "ReduceMean" if node.op_type == "GlobalAveragePool" else "ReduceMax"
     _reduce(cx, node, op, tuple(range(2, cx.rank(source))), 1)
+
+
+@lowers("GlobalLpPool")
+def global_norm(cx: ProgramBuilder, node: ir.Node) -> None:
+    """The ``p``-norm of each channel: 1 and 2 are reductions, others are powers, summed."""
+    source, p = node.inputs[0], node.attributes.get_int("p", 2)
+    assert source is not None
+    spatial = tuple(range(2, cx.rank(source)))
+    if p in (1, 2):
+        _reduce(cx, node, f"ReduceL{p}", spatial, 1)
+        return
+    m = Steps(cx)
+    powers = m.op("Pow", m.op("Abs", m.array(source)), p)
+    total = powers.reduce("ReduceSum", *spatial, keep=True)
+    m.give(node.outputs[0], m.op("Pow", total, 1 / p))
 
 
 @lowers("ArgMax", "ArgMin")
