@@ -136,7 +136,13 @@ REFUSED = {
         "t = Constant<value_int=1>() u = Cast<to=9>(t) y = Dropout(x, , u)",
         "random",
     ),
-    "an operator without a lowering": ("float[2] x", "y = Bernoulli(x)", "no lowering"),
+    "random numbers": ("float[2] x", "y = RandomNormalLike(x)", "random numbers"),
+    "a sequence": ("float[2] x", "s = SplitToSequence(x) y = SequenceAt(s, x)", "no memory can"),
+    "an operator without a lowering": (
+        "int64 a, float b",
+        "y = MelWeightMatrix(a, a, a, b, b)",
+        "no lowering",
+    ),
     "a function that is not inlined": ("float[2] x", "y = custom.Thing(x)", "declares no such"),
     "repeats for another rank": (
         "float[2] x",

@@ -13,6 +13,7 @@ from smelt.program.instruction import Dim
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.extension import lower_extension
 from smelt.program.lower.registry import lowering_of
+from smelt.program.lower.unlowered import why_unlowered
 
 
 def lower_body(
@@ -63,8 +64,5 @@ def dispatch(cx: ProgramBuilder, node: ir.Node) -> None:
             f"it has {unknown}, which its lowering does not know", "use the target 'onnx'"
         )
     if rule is None:
-        raise cx.refuse(
-            "no lowering is registered for this operator",
-            "end the graph before it, or use the target 'onnx'",
-        )
+        raise cx.refuse(*why_unlowered(node.op_type))
     rule(cx, node)
