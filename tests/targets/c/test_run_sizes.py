@@ -59,6 +59,13 @@ SAMPLED = """g (float[T,B,2] x, float[B,4] boxes, float[4,C,6,5] image, float[4,
     r = ReverseSequence(x, n) s = GridSample<padding_mode="reflection">(image, grid)
     a = RoiAlign<output_height=2,output_width=3,sampling_ratio=2>(image, boxes, i) }"""
 
+SPECTRA = """g (float[B,12,C] x, float[B,8,6] columns) =>
+    (float[B,C,9,2] y, float[B,2,4,3] image) {
+    t = Transpose<perm=[0,2,1]>(x) four = Constant<value_ints=[0,0,12,1]>() r = Reshape(t, four)
+    n = Constant<value_int=9>() y = DFT<axis=2>(r, n)
+    size = Constant<value_ints=[4,3]>() block = Constant<value_ints=[2,2]>()
+    image = Col2Im(columns, size, block) }"""
+
 MASKED = """g (float[B,S,8] q, float[B,T,8] k, float[B,S,T] low, float[1,T] s, float[B,T,P] v)
     => (float[B,S,P] y, float[B,S,T] z) {
     kt = Transpose<perm=[0,2,1]>(k) scores = MatMul(q, kt) masked = Add(scores, low)
@@ -119,6 +126,7 @@ MODELS = {
         },
     ),
     "sampled": Sized(SAMPLED, {"T": (4, 7), "B": (1, 4), "C": (1, 3)}),
+    "spectra": Sized(SPECTRA, {"B": (1, 4), "C": (1, 3)}),
     "moves": Sized(
         MOVES,
         {"B": (1, 3), "S": (1, 9), "P": (2, 5)},

@@ -101,6 +101,13 @@ class Steps:
             raise self.cx.refuse_size(f"the sizes {list(map(str, dims))} are not all known")
         return found
 
+    def size(self, array: Array, axis: int) -> int:
+        """One size of an array where a lowering needs a number; refuses a symbol."""
+        found = array.shape[axis]
+        if not isinstance(found, int):
+            raise self.cx.refuse_size(f"the size {found} of axis {axis} is not known")
+        return found
+
     def constant(self, array: object, dtype: ir.DataType = ir.DataType.INT64) -> Array:
         """A constant."""
         return Array(self, self.cx.constant(np.asarray(array).astype(dtype.numpy()), "constant"))
@@ -145,7 +152,7 @@ class Steps:
     def concat(self, arrays: Sequence[Array], axis: int) -> Array:
         """All of them, one after the other."""
         shape = list(arrays[0].shape)
-        shape[axis] = sum(self.sizes(array)[axis] for array in arrays)
+        shape[axis] = sum(self.size(array, axis) for array in arrays)
         return self.emit("Concat", arrays, shape, axis=axis)
 
     def dot(self, equation: str, a: Array, b: Array) -> Array:

@@ -30,18 +30,18 @@ def dft(cx: ProgramBuilder, node: ir.Node) -> None:
     """[..., n, ..., 1 or 2]: along ``axis``, cut or filled with zeros to ``dft_length``."""
     m = Steps(cx)
     x = m.array(node.inputs[0])
-    shape = m.sizes(x)
     given = cx.ints(node, "axis", 2)
     first = -2 if cx.opset >= 20 else 1
-    axis = cx.axis(given[0] if given else first, len(shape))
-    if axis == len(shape) - 1:
+    axis = cx.axis(given[0] if given else first, len(x.shape))
+    if axis == len(x.shape) - 1:
         raise cx.refuse("a transform along the dim of real and imaginary parts")
     inverse, onesided = (
         node.attributes.get_int("inverse", 0),
         node.attributes.get_int("onesided", 0),
     )
     asked = cx.ints(node, "dft_length", 1)
-    whole = 2 * (shape[axis] - 1) if inverse and onesided else shape[axis]
+    count = m.size(x, axis)
+    whole = 2 * (count - 1) if inverse and onesided else count
     length = asked[0] if asked else whole
     result = transform(m, x, axis, length, inverse=bool(inverse), onesided=bool(onesided))
     m.give(node.outputs[0], result)
@@ -51,11 +51,11 @@ def transform(
     m: Steps, x: Array, axis: int, length: int, *, inverse: bool, onesided: bool
 ) -> Array:
     """The transform along ``axis`` of real and imaginary parts in the last dim."""
-    shape, kept = list(m.sizes(x)), x.dtype
-    if length < 1 or 0 in shape:
+    shape, parts, kept = x.shape[:-1], m.size(x, -1), x.dtype
+    if length < 1 or 0 in x.shape:
         raise m.cx.refuse("a transform of no elements")
     x = x.cast(ir.DataType.FLOAT) if kept in NARROW else x
-    rank, parts = len(shape) - 1, shape.pop()
+    rank = len(shape)
     perm = [i for i in range(rank) if i != axis] + [axis]
     rows = [shape[i] for i in perm[:-1]]
     flat = x.transpose(rank, *perm).reshape(parts, math.prod(rows), shape[axis])
@@ -79,13 +79,13 @@ def transform(
 
 def _fitted(m: Steps, part: Array, length: int) -> Array:
     """[M, n] cut or filled with zeros to ``length``."""
-    _, rows, count = m.sizes(part)
+    rows, count = part.shape[1], m.size(part, 2)
     part = part.reshape(rows, count)
     if count > length:
         return part.rows(0, length, 1)
     if count == length:
         return part
-    return m.concat([part, m.constant(np.zeros((rows, length - count)), part.dtype)], 1)
+    return m.concat([part, m.constant(0, part.dtype).expand(rows, length - count)], 1)
 
 
 def _mirrored(m: Steps, pair: Pair, length: int) -> Pair:
@@ -115,7 +115,7 @@ def _transformed(m: Steps, pair: Pair, length: int, sign: float) -> tuple[Array,
         roots = _roots(length, length, length, sign)
         return _times(m, "mj,jk->mk", pair, roots, pair[0].dtype)
     inner = length // outer
-    rows = m.sizes(pair[0])[0]
+    rows = pair[0].shape[0]
     # j = j1 * inner + j2 and k = k1 + outer * k2: first over j1, turn, then over j2.
     split = [None if x is None else x.reshape(rows, outer, inner) for x in pair]
     assert split[0] is not None
@@ -170,7 +170,7 @@ def stft(cx: ProgramBuilder, node: ir.Node) -> None:
     step, given = cx.ints(node, "frame_step", 1), cx.ints(node, "frame_length", 3)
     weights = cx.input(node, 2)
     window = m.array(weights) if weights is not None else None
-    _, count, parts = m.sizes(signal)
+    count, parts = m.sizes(signal, 1)
     length = given[0] if given else m.sizes(window)[0] if window else count
     if not step or step[0] < 1 or not 1 <= length <= count:
         raise cx.refuse("frames that do not fit the signal")

@@ -23,7 +23,7 @@ def col2im(cx: ProgramBuilder, node: ir.Node) -> None:
     ones = (1,) * len(image)
     dilations, strides = cx.ints(node, "dilations") or ones, cx.ints(node, "strides") or ones
     pads = cx.ints(node, "pads") or (0,) * (2 * len(image))
-    batch, columns, count = m.sizes(x)
+    batch, (columns, count) = x.shape[0], m.sizes(x, 1)
     taps, pixels = math.prod(block), math.prod(image)
     steps = [
         (size + pads[i] + pads[len(image) + i] - dilations[i] * (block[i] - 1) - 1) // strides[i]
