@@ -36,6 +36,7 @@ from bench.networks import NETWORKS
 FLAGS: Mapping[str, tuple[str, ...]] = {
     "native": ("-O3", "-march=native"),
     "O2": ("-O2",),
+    "avx2": ("-O3", "-march=haswell", "-DSMELT_NO_DISPATCH"),
     "strict": ("-std=c99", "-O2"),
 }
 MOST_CALLS = 2000

@@ -27,7 +27,7 @@ import smelt
 from bench.c_models import build, caller, session_of, take_turns
 from bench.networks import NETWORKS
 
-MODELS = "mnist_cnn,dscnn_kws,resnet8,mbv2_035_96,mbv2_100_224,squeezenet"
+MODELS = "tiny_mlp,tiny_transformer,mnist_cnn,dscnn_kws,resnet8,mbv2_035_96,mbv2_100_224,squeezenet"
 TYPES = {"uint8": QuantType.QUInt8, "int8": QuantType.QInt8}
 
 
