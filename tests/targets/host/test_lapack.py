@@ -161,6 +161,15 @@ def test_complex_factors(agrees, shape: tuple[int, ...]) -> None:
     agrees("ComplexLU", *matrices((2, *shape), "float64"))
 
 
+def test_complex_cholesky(agrees) -> None:
+    re, im = matrices((2, 3, 5, 5), "float64")
+    root = re + 1j * im
+    a = root @ root.conj().swapaxes(-1, -2) + np.eye(5)
+    a[1, 2, 2] = -1
+    factor, _ = agrees("ComplexCholesky", a.real.copy(), a.imag.copy())
+    assert np.isnan(factor).sum((-1, -2)).tolist() == [0, 15, 0]
+
+
 @pytest.mark.parametrize("lower", [0, 1])
 def test_complex_eigenvectors(agrees, lower: int) -> None:
     """Of one triangle; a matrix of which it is not finite has none."""

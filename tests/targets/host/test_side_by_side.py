@@ -56,6 +56,21 @@ def test_factors_of_every_shape(agrees, name: str, dtype: str, shape: tuple[int,
     agrees(name, matrices((21, *shape), dtype))
 
 
+def positive(count: int, n: int, dtype: str) -> tuple[np.ndarray, np.ndarray]:
+    """Parts of Hermitian matrices, all but one with positive eigenvalues."""
+    re, im = matrices((2, count, n, n), "float64")
+    root = re + 1j * im
+    a = root @ root.conj().swapaxes(-1, -2) + np.eye(n)
+    a[1, 2, 2] = -1
+    return a.real.astype(dtype), a.imag.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
+def test_complex_cholesky(agrees, dtype: str) -> None:
+    factor, _ = agrees("ComplexCholesky", *positive(19, 5, dtype))
+    assert (np.isnan(factor).sum((-1, -2)) == 15).sum() == 1
+
+
 @pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
 def test_complex_factors(agrees, dtype: str) -> None:
     re, im = matrices((2, 21, 7, 5), dtype)

@@ -12,7 +12,7 @@ from smelt.native.kernels.lapack import BLOCK, DOMAIN, emit_order
 from smelt.native.kernels.lapack_calls import call, fill_nan, finite
 from smelt.program.storage import Needs
 
-NAMES = ("ComplexLU", "ComplexEigh", "ComplexSVD", "ComplexSingularValues")
+NAMES = ("ComplexCholesky", "ComplexLU", "ComplexEigh", "ComplexSVD", "ComplexSingularValues")
 
 
 def takes(instance: Instance) -> bool:
@@ -25,7 +25,7 @@ def takes(instance: Instance) -> bool:
 def _work(name: str, m: int, n: int) -> tuple[int, int, int]:
     """Complex numbers, real numbers and integers beside the matrices, as LAPACK's manual asks."""
     least, most = min(m, n), max(m, n)
-    if name == "ComplexLU":
+    if name in ("ComplexCholesky", "ComplexLU"):
         return 0, 0, 0
     if name == "ComplexEigh":
         return n * n + (2 + BLOCK) * n, 1 + 5 * n + 2 * n * n, 3 + 5 * n
@@ -62,6 +62,22 @@ def _emit_apart(cx: KernelContext, source: str, results: Sequence[str], m: int, 
 
 def _at(cx: KernelContext, output: int, count: int) -> str:
     return f"{cx.output(output).name} + b * {count}"
+
+
+@kernel(f"{DOMAIN}::ComplexCholesky", needs=_needs)
+def cholesky(cx: KernelContext) -> None:
+    """``potrf``; a failure turns its triangle into NaN."""
+    body, n, t = cx.body, cx.shape(0)[-1], cx.type(0).name
+    body.line(f"{t} *const a = {cx.scratch(cx.type(0))};")
+    with body.loop("b", math.prod(cx.shape(0)[:-2])):
+        body.line("int info = 0;")
+        _emit_joined(cx, n, n, "j <= i")
+        call(cx, "potrf", '"L"', n, "a", n, is_complex=True)
+        with body.loops(("i", "j"), (n, n)):
+            for part in range(2):
+                kept = f"a[2 * (j * {n} + i) + {part}]"
+                value = f"{cx.output(part).name}[b * {n * n} + i * {n} + j]"
+                body.line(f"{value} = j <= i && info ? NAN : {kept};")
 
 
 @kernel(f"{DOMAIN}::ComplexLU", needs=_needs)

@@ -27,6 +27,7 @@ TAKEN = {
     "Cholesky": 1,
     "LU": 1,
     "ComplexLU": 2,
+    "ComplexCholesky": 2,
     "TriangularSolve": 2,
     "Geqrf": 1,
     "HouseholderProduct": 2,
@@ -113,6 +114,19 @@ def lu(cx: KernelContext) -> None:
         vectors.call("together", f"{cx.input(0).name} + b * {m * n}", a, m * n)
         vectors.call("lu", a, pivots, order, m, n)
         vectors.call("apart", a, f"{cx.output().name} + b * {m * n}", m * n)
+
+
+@kernel(f"{DOMAIN}::ComplexCholesky", needs=_needs, shared=True)
+def complex_cholesky(cx: KernelContext) -> None:
+    """As of real matrices; the imaginary part of the diagonal is not read."""
+    n, vectors = cx.shape(0)[-1], Vectors(cx)
+    parts = [vectors.room(name, n * n) for name in ("re", "im")]
+    with vectors.of_matrices():
+        for i, part in enumerate(parts):
+            vectors.call("together", f"{cx.input(i).name} + b * {n * n}", part, n * n)
+        vectors.call("complex_cholesky", *parts, n)
+        for i, part in enumerate(parts):
+            vectors.call("apart", part, f"{cx.output(i).name} + b * {n * n}", n * n)
 
 
 @kernel(f"{DOMAIN}::ComplexLU", needs=_needs, shared=True)

@@ -55,6 +55,39 @@ COMPLEX_LU = """static void complex_lu_@t(lanes_@t *restrict a, lanes_@t *restri
 }
 """
 
+COMPLEX_CHOLESKY = """static void complex_cholesky_@t(lanes_@t *restrict a, lanes_@t *restrict b,
+    ptrdiff_t n)
+{
+    lanes_@t failed = {0};
+    for (ptrdiff_t j = 0; j < n; ++j) {
+        const lanes_@t pivot = a[j * (n + 1)], root = root_@t(pivot);
+        failed += pick_@t((mask_@t)(pivot > 0), (lanes_@t){0}, (lanes_@t){0} + (@t)NAN);
+        a[j * (n + 1)] = root;
+        b[j * (n + 1)] = (lanes_@t){0};
+        for (ptrdiff_t i = j + 1; i < n; ++i) {
+            a[i * n + j] /= root;
+            b[i * n + j] /= root;
+        }
+        for (ptrdiff_t i = j + 1; i < n; ++i) {
+            const lanes_@t x = a[i * n + j], y = b[i * n + j];
+            for (ptrdiff_t k = j + 1; k <= i; ++k) {
+                const lanes_@t u = a[k * n + j], v = b[k * n + j];
+                a[i * n + k] -= x * u + y * v;
+                b[i * n + k] -= y * u - x * v;
+            }
+        }
+    }
+    for (ptrdiff_t i = 0; i < n; ++i) {
+        for (ptrdiff_t j = 0; j <= i; ++j) {
+            a[i * n + j] += failed;
+            b[i * n + j] += failed;
+        }
+        for (ptrdiff_t j = i + 1; j < n; ++j)
+            a[i * n + j] = b[i * n + j] = (lanes_@t){0};
+    }
+}
+"""
+
 COMPLEX_REFLECTION = """/* I - t v v^H makes all of a vector 0 but its first number, which
    becomes real, as LAPACK's larfg; v[0] is 1. Squares are taken of numbers near 1. */
 static lanes_@t complex_reflection_@t(lanes_@t *restrict a, lanes_@t *restrict b,

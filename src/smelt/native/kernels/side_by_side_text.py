@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from smelt.native.kernels.side_by_side_bidiagonal_qr import BIDIAGONAL_QR, SHIFT, VALUES_OF_PAIR
 from smelt.native.kernels.side_by_side_complex import (
+    COMPLEX_CHOLESKY,
     COMPLEX_LU,
     COMPLEX_REFLECTION,
     COMPLEX_RETURN,
@@ -172,6 +173,7 @@ _ALL: Sequence[tuple[str, str]] = (
     ("masks", MASKS),
     ("near", NEAR),
     ("complex_lu", COMPLEX_LU),
+    ("complex_cholesky", COMPLEX_CHOLESKY),
     ("complex_reflection", COMPLEX_REFLECTION),
     ("hermitian", HERMITIAN),
     ("complex_return", COMPLEX_RETURN),
@@ -193,6 +195,7 @@ _NEEDED = {
     "bidiagonal": ("reflection", "reflect"),
     "near": ("masks",),
     "complex_lu": ("masks",),
+    "complex_cholesky": ("masks",),
     "hermitian": ("masks", "complex_reflection"),
     "bidiagonal_qr": ("masks", "rotation", "rotate", "values_of_pair", "shift"),
     "ql": ("masks", "rotation", "rotate", "pair"),

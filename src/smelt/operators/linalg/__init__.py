@@ -7,6 +7,7 @@ which reach the same results at any size; what has no such body is in ``operator
 from __future__ import annotations
 
 from smelt.operators.linalg import (
+    complex_cholesky,
     complex_lu,
     complex_spectra,
     eigh,
@@ -20,6 +21,7 @@ from smelt.operators.linalg import (
 )
 
 OPERATORS = (
+    complex_cholesky.OPERATOR,
     complex_lu.OPERATOR,
     *complex_spectra.OPERATORS,
     eigh.OPERATOR,

@@ -129,20 +129,22 @@ def triangular_solve(equation: compat.Equation, values: list[Any]) -> list[Value
     return [x if from_left else transposed(x)]
 
 
-def cholesky(equation: compat.Equation, values: list[Any]) -> list[Value]:
-    """The real factor of a matrix with a block [[re, -im], [im, re]] for each element.
+COMPLEX_CHOLESKY = "complex_cholesky_parts"
 
-    Factors with a positive diagonal are unique, so that one has the same blocks.
-    """
+
+def _cholesky_avals(re: compat.Aval, im: compat.Aval) -> list[compat.Aval]:
+    return [compat.ShapedArray(re.shape, re.dtype)] * 2
+
+
+_complex_cholesky = compat.Primitive(COMPLEX_CHOLESKY)
+_complex_cholesky.multiple_results = True
+_complex_cholesky.def_abstract_eval(_cholesky_avals)
+
+
+def cholesky(equation: compat.Equation, values: list[Any]) -> list[Value]:
+    """The lower factor."""
     (a,) = values
-    *batch, size, _ = a.re.shape
-    r, c = rows_and_columns(a)
-    im = jnp.where(r == c, 0, a.im)  # as LAPACK takes the diagonal
-    blocks = [jnp.stack([a.re, -im], -1), jnp.stack([im, a.re], -1)]
-    whole = jnp.stack(blocks, -3).reshape(*batch, 2 * size, 2 * size)
-    factor = lax.linalg.cholesky(whole, symmetrize_input=False)
-    factor = factor.reshape(*batch, size, 2, size, 2)
-    return [Parts(factor[..., 0, :, 0], factor[..., 1, :, 0])]
+    return [Parts(*_complex_cholesky.bind(a.re, a.im))]
 
 
 def qr(equation: compat.Equation, values: list[Any]) -> list[Value]:

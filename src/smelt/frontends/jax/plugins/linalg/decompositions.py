@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from smelt.frontends.jax.compat import Dim, InconclusiveDim
 from smelt.frontends.jax.complex_numbers.eigen import COMPLEX_EIG, COMPLEX_SCHUR, EIG
-from smelt.frontends.jax.complex_numbers.factors import COMPLEX_LU
+from smelt.frontends.jax.complex_numbers.factors import COMPLEX_CHOLESKY, COMPLEX_LU
 from smelt.frontends.jax.complex_numbers.spectra import (
     COMPLEX_EIGH,
     COMPLEX_SVD,
@@ -103,6 +103,11 @@ def complex_eig(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...
 @lowers(COMPLEX_SCHUR)
 def complex_schur(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...]:
     return _smelt(cx, "ComplexSchur", re, im, outputs=4)
+
+
+@lowers(COMPLEX_CHOLESKY)
+def complex_cholesky(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...]:
+    return _smelt(cx, "ComplexCholesky", re, im, outputs=2)
 
 
 @lowers(COMPLEX_LU)

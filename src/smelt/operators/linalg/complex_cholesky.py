@@ -1,0 +1,91 @@
+"""``smelt.ComplexCholesky``: the lower factor of positive definite Hermitian matrices, by parts.
+
+It reads the lower triangle and, of the diagonal, the real part, and gives L with ``a = L @ L^H``, 0
+above the diagonal. A matrix that is not positive definite gives NaN in the whole triangle.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
+from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.linalg.batches import each
+from smelt.operators.linalg.complex_operands import complex_of, parts_of
+from smelt.operators.linalg.matrices import (
+    column,
+    in_double,
+    places,
+    product,
+    row,
+    size,
+    total,
+    transposed,
+    zeros_like,
+)
+
+
+def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
+    """The type of the matrices, for each part of the factor."""
+    shape, dtype = parts_of(inputs, "ComplexCholesky", square=True)
+    return [Result(dtype, shape)] * 2
+
+
+def reference(inputs: Given, attributes: Attributes) -> Computed:
+    """Column by column, matrix by matrix."""
+    re, im = inputs
+    assert re is not None
+    assert im is not None
+    return each(_factor, (re.shape[-2:],) * 2, (re.dtype,) * 2, (re, im), (2, 2))
+
+
+def _factor(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
+    a = complex_of(re, im)
+    factor = np.zeros_like(a)
+    for j in range(len(a)):
+        below = a[j:, j] - factor[j:, :j] @ factor[j, :j].conj()
+        if not below[0].real > 0:
+            return [np.tril(np.full_like(re, np.nan))] * 2
+        root = np.sqrt(below[0].real)
+        factor[j:, j] = below / root
+        factor[j, j] = root
+    return [factor.real, factor.imag]
+
+
+def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
+    """Column by column; one of a pivot that is not positive spoils the matrix."""
+    r, c = places(m, re)
+    failed = total(m, zeros_like(m, re), -2, -1) > 0.0
+
+    def step(k: Tensor, x: Tensor, y: Tensor, failed: Tensor) -> tuple[Tensor, ...]:
+        u, v = transposed(m, row(m, x, k)), transposed(m, row(m, y, k))
+        along = column(m, re, k) - product(m, x, u) - product(m, y, v)
+        across = column(m, im, k) - product(m, y, u) + product(m, x, v)
+        pivot = row(m, along, k)
+        root = m.sqrt(pivot)
+        here = m.equal(c, k)
+        x = m.where(here, m.where(r >= k, along / root, 0.0), x)
+        y = m.where(here, m.where(r > k, across / root, 0.0), y)
+        return x, y, failed | ~(pivot > 0.0)
+
+    start = (zeros_like(m, re), zeros_like(m, re), failed)
+    x, y, failed = m.repeat(size(m, re, -1), step, start)
+    spoiled = failed & (r >= c)
+    return m.where(spoiled, math.nan, x), m.where(spoiled, math.nan, y)
+
+
+OPERATOR = Operator(
+    domain="smelt",
+    name="ComplexCholesky",
+    summary="Lower factor of positive definite Hermitian matrices, by parts; NaN for others",
+    inputs=("real", "imaginary"),
+    outputs=("factor_real", "factor_imaginary"),
+    infer=infer,
+    reference=reference,
+    body=in_double(steps, 2, 2),
+    opset=18,
+)
