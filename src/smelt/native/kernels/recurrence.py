@@ -1,31 +1,45 @@
 """Recurrence: the steps of an LSTM, GRU or RNN in one direction, as one loop.
 
 The products of the inputs are made before, for all steps at once. What is left of a step is the
-product of the state, row by row of its transposed weights, so that all gates of a row are
-neighbours, and then the cell.
+product of the state, and then the cell. Where all samples have all steps, the states of all are
+one matrix, and the product goes by vector tiles. Else it goes row by row of the transposed weights,
+so that all gates of a row are neighbours, one sample after the other.
 """
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import FLOAT, KernelContext, kernel
-from smelt.native.kernels.lane_math import in_lanes
-from smelt.native.kernels.statements import Statements, read_once
-from smelt.program.recurrence import CELLS, activate
+from smelt.native.kernels.recurrence_together import emit_together, is_together, start
+from smelt.native.kernels.recurrent_cells import (
+    gru_end,
+    gru_gates,
+    gru_reset,
+    lstm_cell,
+    rnn_cell,
+)
+from smelt.program.recurrence import CELLS
 from smelt.program.storage import Needs
 
 
 def _needs(instance: Instance) -> Needs:
-    """The gates of one step, and for GRU the reset state."""
-    _, _, rows = instance.shape(0)
-    return Needs(workspace=(rows + instance.shape(1)[0]) * instance.type(0).size)
+    """The gates of one step, and for GRU the reset state, of a sample or of all."""
+    _, batch, rows = instance.shape(0)
+    samples = batch if is_together(instance) else 1
+    return Needs(workspace=samples * (rows + instance.shape(1)[0]) * instance.type(0).size)
 
 
 @kernel("Recurrence", kinds=FLOAT, needs=_needs)
 def recurrence(cx: KernelContext) -> None:
-    """The state is kept where the last state is returned; one sample after the other."""
+    """The state is kept where the last state is returned."""
+    if is_together(cx):
+        emit_together(cx)
+    else:
+        _emit_apart(cx)
+
+
+def _emit_apart(cx: KernelContext) -> None:
+    """One sample after the other, as many steps as it has."""
     t, body = cx.type(0), cx.body
     steps, batch, rows = cx.shape(0)
     hidden = cx.shape(1)[0]
@@ -33,9 +47,9 @@ def recurrence(cx: KernelContext) -> None:
     body.line(f"{t.name} *gates = {cx.scratch(t)};")
     with body.loop("b", batch):
         _length(cx, steps)
-        _start(cx, "h", 1, 2, hidden)
+        start(cx, "h", 1, 2, hidden)
         if cx.attributes["cell"] == "LSTM":
-            _start(cx, "c", 2, 3, hidden)
+            start(cx, "c", 2, 3, hidden)
         with body.loop("s", "length"):
             at = "length - 1 - s" if cx.attributes["reverse"] else "s"
             body.line(f"const ptrdiff_t at = ({at}) * {batch} + b;")
@@ -46,20 +60,6 @@ def recurrence(cx: KernelContext) -> None:
                 body.line(f"{y.name}[at * {hidden} + j] = h[j];")
         with body.loop("s", steps, start="length"), body.loop("j", hidden):
             body.line(f"{y.name}[(s * {batch} + b) * {hidden} + j] = 0;")
-
-
-def _start(cx: KernelContext, name: str, output: int, given: int, hidden: int) -> None:
-    """``name`` points at the state of sample ``b``, which begins as given or as zero.
-
-    A sample told to have no steps ends in zero, as in ONNX Runtime: ONNX does not say.
-    """
-    first = cx.optional(given)
-    cx.body.line(f"{cx.type(0).name} *{name} = {cx.output(output).name} + b * {hidden};")
-    with cx.body.loop("j", hidden):
-        value = f"{first.name}[b * {hidden} + j]" if first else "0"
-        if first and cx.optional(6):
-            value = f"length > 0 ? {value} : 0"
-        cx.body.line(f"{name}[j] = {value};")
 
 
 def _length(cx: KernelContext, steps: int) -> None:
@@ -82,85 +82,32 @@ def _add_product(cx: KernelContext, state: str, weights: str, first: int, count:
             cx.body.line("gates[j] += v * row[j];")
 
 
-def _activate(cx: KernelContext, place: int, to: str, argument: str, *, gate: bool = True) -> None:
-    """``to = activation(argument)``, by activation ``place``; the argument of a gate is clipped.
-
-    What leaves the cell of an LSTM is not: so ONNX Runtime reads the specification.
-    """
-    t, attributes = cx.type(0), cx.attributes
-    keys = ("activations", "alphas", "betas")
-    name, alpha, beta = (cast("tuple[Any, ...]", attributes[key])[place] for key in keys)
-    m = Statements(t)
-    with cx.body.block(""):
-        cx.body.line(f"{t.name} v = {argument};")
-        clip = cx.float("clip")
-        if clip > 0 and gate:
-            bound = t.literal(clip)
-            cx.body.line(f"v = v > {bound} ? {bound} : v < -{bound} ? -{bound} : v;")
-        result = m.scalar(activate(m, (str(name), float(alpha), float(beta)), m.named("v")))
-        before, text = read_once(m.lines, result.name)
-        for line in before:
-            cx.body.line(in_lanes(cx, line))
-        cx.body.line(f"{to} = {in_lanes(cx, text)};")
-
-
 def _rnn(cx: KernelContext, weights: str, hidden: int) -> None:
     _add_product(cx, "h", weights, 0, hidden)
-    with cx.body.loop("j", hidden):
-        _activate(cx, 0, "h[j]", "gates[j]")
+    rnn_cell(cx, hidden)
 
 
 def _lstm(cx: KernelContext, weights: str, hidden: int) -> None:
-    """Gates input, output, forget, cell; peepholes in the order input, output, forget."""
     _add_product(cx, "h", weights, 0, CELLS["LSTM"].gates * hidden)
-    peep, t = cx.optional(4), cx.type(0).name
-
-    def gate(place: int, state: str) -> str:
-        seen = f" + {peep.name}[{place * hidden} + j] * {state}" if peep else ""
-        return f"gates[{place * hidden} + j]{seen}"
-
-    with cx.body.loop("j", hidden):
-        for name, place, function in (("in", 0, 0), ("keep", 2, 0), ("fresh", 3, 1)):
-            if name == "keep" and cx.attributes["input_forget"]:
-                cx.body.line(f"const {t} keep = 1 - in;")
-                continue
-            cx.body.line(f"{t} {name};")
-            argument = gate(place, "c[j]") if place < 3 else f"gates[{place * hidden} + j]"
-            _activate(cx, function, name, argument)
-        cx.body.line("c[j] = keep * c[j] + in * fresh;")
-        cx.body.line(f"{t} out;")
-        _activate(cx, 0, "out", gate(1, "c[j]"))
-        _activate(cx, 2, "h[j]", "c[j]", gate=False)
-        cx.body.line("h[j] *= out;")
+    lstm_cell(cx, hidden)
 
 
 def _gru(cx: KernelContext, weights: str, hidden: int) -> None:
     """Gates update, reset, hidden; a bias apart is inside of what the reset scales."""
-    t, apart = cx.type(0).name, cx.attributes["linear_before_reset"]
-    bias = cx.optional(5)
-    body = cx.body
+    t, bias, body = cx.type(0).name, cx.optional(5), cx.body
     _add_product(cx, "h", weights, 0, 2 * hidden)
-    body.line(f"{t} *reset = gates + {3 * hidden};")
-    with body.loop("j", 2 * hidden):
-        _activate(cx, 0, "gates[j]", "gates[j]")
-    with body.loop("j", hidden):
-        if apart:
+    body.line(f"{t} *reset = gates + {3 * hidden}, *last = gates + {2 * hidden};")
+    gru_gates(cx, hidden)
+    if cx.attributes["linear_before_reset"]:
+        with body.loop("j", hidden):
             body.line(f"reset[j] = {f'{bias.name}[j]' if bias else '0'};")
-        else:
-            body.line(f"reset[j] = gates[{hidden} + j] * h[j];")
-    if apart:
         with body.loop("k", hidden), body.loop("j", hidden):
             at = f"k * {3 * hidden} + {2 * hidden} + j"
             body.line(f"reset[j] += h[k] * {weights}[{at}];")
     else:
+        gru_reset(cx, hidden)
         _add_product(cx, "reset", weights, 2 * hidden, hidden)
-    with body.loop("j", hidden):
-        argument = f"gates[{2 * hidden} + j]"
-        if apart:
-            argument += f" + gates[{hidden} + j] * reset[j]"
-        body.line(f"{t} fresh;")
-        _activate(cx, 1, "fresh", argument)
-        body.line("h[j] = (1 - gates[j]) * fresh + gates[j] * h[j];")
+    gru_end(cx, hidden)
 
 
 _CELLS = {"RNN": _rnn, "GRU": _gru, "LSTM": _lstm}

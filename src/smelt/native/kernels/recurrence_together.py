@@ -1,0 +1,141 @@
+"""Recurrence of all samples at once: the states of a step are a matrix, multiplied by tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.recurrent_cells import (
+    gru_end,
+    gru_gates,
+    gru_reset,
+    lstm_cell,
+    rnn_cell,
+)
+from smelt.native.kernels.vector_dot import PANEL, Matrices, emit_packed, pack
+from smelt.native.kernels.vector_tile import Beside, Finish
+
+
+def is_together(instance: Instance) -> bool:
+    """True for floats, constant weights that fill panels, and the same number of steps for all."""
+    numbers = (*instance.shape(0), *instance.shape(1))
+    return (
+        all(type(number) is int and number > 0 for number in numbers)
+        and instance.type(0).name == "float"
+        and instance.slot(6) is None
+        and instance.instruction.inputs[1] in instance.program.constants
+        and instance.shape(1)[0] >= PANEL
+    )
+
+
+def start(cx: KernelContext, name: str, output: int, given: int, hidden: int) -> None:
+    """``name`` points at the state of sample ``b``, which begins as given or as zero.
+
+    A sample told to have no steps ends in zero, as in ONNX Runtime: ONNX does not say.
+    """
+    first = cx.optional(given)
+    cx.body.line(f"{cx.type(0).name} *{name} = {cx.output(output).name} + b * {hidden};")
+    with cx.body.loop("j", hidden):
+        value = f"{first.name}[b * {hidden} + j]" if first else "0"
+        if first and cx.optional(6):
+            value = f"length > 0 ? {value} : 0"
+        cx.body.line(f"{name}[j] = {value};")
+
+
+def emit_together(cx: KernelContext) -> None:
+    """Step by step, all samples in each."""
+    t, body = cx.type(0), cx.body
+    steps, batch, rows = cx.shape(0)
+    hidden, cell = cx.shape(1)[0], str(cx.attributes["cell"])
+    x, y = cx.input(0), cx.output(0)
+    body.line(f"{t.name} *all = {cx.scratch(t)};")
+    with body.loop("b", batch):
+        start(cx, "h", 1, 2, hidden)
+        if cell == "LSTM":
+            start(cx, "c", 2, 3, hidden)
+    with body.loop("s", steps):
+        now = f"({steps - 1} - s)" if cx.attributes["reverse"] else "s"
+        body.line(f"const {t.name} *given = {x.name} + {now} * {batch * rows};")
+        for products, write in _TOGETHER[cell](cx, hidden):
+            for product in products:
+                emit_packed(cx, product)
+            with body.loop("b", batch):
+                body.line(f"{t.name} *h = {cx.output(1).name} + b * {hidden};")
+                if cell == "LSTM":
+                    body.line(f"{t.name} *c = {cx.output(2).name} + b * {hidden};")
+                write()
+        source = f"{cx.output(1).name}, {batch * hidden * t.size}"
+        body.line(f"memcpy({y.name} + {now} * {batch * hidden}, {source});")
+
+
+Stage: TypeAlias = tuple[list[Matrices], Callable[[], None]]
+"""Products of all samples, and what then becomes of one."""
+
+
+def _product(
+    cx: KernelContext, state: str, columns: tuple[int, int], to: str, beside: Beside | None
+) -> Matrices:
+    """``to = state @ weights[:, columns]``, plus what is ``beside``."""
+    _, batch, _ = cx.shape(0)
+    hidden, (first, count) = cx.shape(1)[0], columns
+    part = np.asarray(cx.program.constants[cx.instruction.inputs[1]])[:, first : first + count]
+    packed = cx.constant(pack(part, batch), cx.type(1))
+    finish = Finish("{0} + {1}", (beside,)) if beside else Finish()
+    sides = (state, hidden, 1, packed, count, 1)
+    return Matrices(batch, count, hidden, *sides, to, finish)
+
+
+def _simple_together(cx: KernelContext, hidden: int) -> list[Stage]:
+    """RNN and LSTM: one product gives all gates."""
+    rows = cx.shape(0)[2]
+    state = cx.output(1).name
+    product = _product(cx, state, (0, rows), "all", Beside("given", rows, 1))
+
+    def write() -> None:
+        cx.body.line(f"const {cx.type(0).name} *gates = all + b * {rows};")
+        (lstm_cell if cx.attributes["cell"] == "LSTM" else rnn_cell)(cx, hidden)
+
+    return [([product], write)]
+
+
+def _gru_together(cx: KernelContext, hidden: int) -> list[Stage]:
+    """Update and reset, then the hidden gate: of the reset state, or reset after its product."""
+    t, (_, batch, rows), apart = cx.type(0).name, cx.shape(0), cx.attributes["linear_before_reset"]
+    state, bias = cx.output(1).name, cx.optional(5)
+    first, last = f"all + {2 * hidden * batch}", f"all + {3 * hidden * batch}"
+    gates = _product(cx, state, (0, 2 * hidden), "all", Beside("given", rows, 1))
+    inputs = Beside(f"given + {2 * hidden}", rows, 1)
+
+    def begin() -> None:
+        cx.body.line(f"{t} *gates = all + b * {2 * hidden}, *reset = {first} + b * {hidden};")
+        gru_gates(cx, hidden)
+        if not apart:
+            gru_reset(cx, hidden)
+
+    def end(argument: str) -> None:
+        cx.body.line(f"const {t} *last = {argument};")
+        gru_end(cx, hidden)
+
+    if apart:
+        by_column = Beside(bias.name, 0, 1) if bias else None
+        product = _product(cx, state, (2 * hidden, hidden), first, by_column)
+
+        def whole() -> None:
+            begin()
+            end(f"given + b * {rows} + {2 * hidden}")
+
+        return [([gates, product], whole)]
+
+    def rest() -> None:
+        cx.body.line(f"const {t} *gates = all + b * {2 * hidden};")
+        end(f"{last} + b * {hidden}")
+
+    product = _product(cx, first, (2 * hidden, hidden), last, inputs)
+    return [([gates], begin), ([product], rest)]
+
+
+_TOGETHER = {"RNN": _simple_together, "GRU": _gru_together, "LSTM": _simple_together}
