@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 import pytest
 from rewrites import (
@@ -12,8 +13,10 @@ from rewrites import (
     run_pass,
 )
 
+from smelt import optimize
 from smelt.ir import text
 from smelt.passes.norms.fuse_layernorm_or_instancenorm import fuse_layernorm_or_instancenorm
+from smelt.runtime.runner import open_runner
 
 CONSTANTS = (
     "<int64[1] last = {-1}, float eps = {1e-5}, float two = {2}, float one = {1}, float n = {4}, "
@@ -412,3 +415,25 @@ def test_a_factor_that_only_looks_like_an_inverse_may_be_read_elsewhere() -> Non
         ["Add", "Sqrt", "Reciprocal", "LayerNormalization"],
         modes=("normal",),
     )
+
+
+DOUBLE = (
+    "g (float16[B,4] x) => ({} y) <int64[1] last = {{-1}}, double two = {{2}}, double eps = {{1e-5}}> "
+    "{{ m = ReduceMean(x, last) d = Sub(x, m) w = Cast<to=11>(d) q = Pow(w, two) "
+    "v = ReduceMean(q, last) e = Add(v, eps) s = Sqrt(e) z = Div(w, s) y = Cast<to={}>(z) }}"
+)
+
+
+def test_half_floats_whose_variance_is_in_doubles() -> None:
+    """As TorchScript writes a LayerNorm of half floats below opset 17."""
+    source = DOUBLE.format("float16[B,4]", 10)
+    model = optimize(text.parse(source, 18))
+    assert [node.op_type for node in model.graph] == ["LayerNormalization"]
+    x = np.random.default_rng(0).standard_normal((5, 4)).astype(np.float16)
+    x[1], x[2, 0], x[3] = 3, np.nan, 60000
+    found, expected = (open_runner(m)(x)[0] for m in (model, text.parse(source, 18)))
+    np.testing.assert_allclose(found.astype(float), expected.astype(float), rtol=0, atol=4e-3)
+
+
+def test_keeps_doubles_that_are_read_as_such() -> None:
+    check_unchanged(fuse_layernorm_or_instancenorm, DOUBLE.format("float[B,4]", 1), opset=18)

@@ -18,28 +18,27 @@ from smelt.ir.rule import Match, Miss
 from smelt.ir.shapes import same_dim
 from smelt.passes.attention.causal_mask import FLOOR, LOW, on_diagonal
 from smelt.passes.attention.finite_bias import finite_bias
+from smelt.passes.attention.half_bias import LOWEST, half_bias
 from smelt.passes.told_size import told_shape
 
 
 def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
-    """What is added to the scores, if anything is; of float32, with the last dims of the scores.
+    """What is added to the scores, if anything is; of their type and with their last dims.
 
     A mask that is the same for all queries, or keys, is expanded, for runtimes take no other.
     """
     hidden = m.get("hidden")
     mask = m.get("mask") if hidden is None else hidden
     least = m.scalar("least") if m.get("least") is not None else -math.inf
-    if least is None or not least <= LOW:
+    if least is None or not least <= (LOW if m["q"].dtype == ir.DataType.FLOAT else -math.inf):
         return Miss("scores are raised to more than what hides one")
     added = _added(m, b)
     if added is None and mask is None:
         return ()
-    if m["q"].dtype != ir.DataType.FLOAT:
-        return Miss("a mask is not proved to outweigh scores in half precision")
     if added is not None and not _missing_of(added, m):
         return Miss("the mask is not proved to broadcast to the scores")
     if added is not None:
-        added = finite_bias(added, m, b, m.get("least") is not None)
+        added = _finite(added, m, b)
         if added is None:
             return Miss("what is added may be infinite, or hide all keys of a row")
     if mask is not None:
@@ -58,6 +57,13 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     (bias,) = _expanded(added, missing, m, b)
     heads = bias.shape is not None and len(bias.shape) == 3
     return (b.op("Unsqueeze", bias, b.const_i64([0])) if heads else bias,)
+
+
+def _finite(added: ir.Value, m: Match, b: Builder) -> ir.Value | None:
+    """``added`` as the operator takes it; None if that is not worth it."""
+    if m["q"].dtype == ir.DataType.FLOAT:
+        return finite_bias(added, m, b, m.get("least") is not None)
+    return half_bias(added, m, b)
 
 
 def _added(m: Match, b: Builder) -> ir.Value | None:
@@ -83,13 +89,14 @@ def _hidden(
     mask: ir.Value, shown: bool, added: ir.Value | None, m: Match, b: Builder
 ) -> ir.Value | Miss:
     """``added``, or 0, where ``mask`` shows a key, and what outweighs all scores elsewhere."""
-    low = m.scalar("low")
-    if low is None or not low <= LOW:  # fuse_attention needs 7
+    low, half = m.scalar("low"), m["q"].dtype != ir.DataType.FLOAT
+    if low is None or not low <= (LOWEST if half else LOW):  # fuse_attention needs 7
         return Miss("what hides a score is not below all scores")
-    if low == -math.inf and not _shows_each_row(mask, shown, m):  # fuse_attention keeps 1
-        return Miss("a row may be hidden by -inf")
-    bottom = b.constant(np.asarray(max(low, FLOOR), np.float32))
-    beside = b.constant(np.asarray(0, np.float32)) if added is None else added
+    if (half or low == -math.inf) and not _shows_each_row(mask, shown, m):  # fuse_attention keeps 1
+        return Miss("a row may be hidden whole")
+    numbers = np.float16 if half else np.float32
+    bottom = b.constant(np.asarray(-math.inf if half else max(low, FLOOR), numbers))
+    beside = b.constant(np.asarray(0, numbers)) if added is None else added
     return b.op("Where", mask, *((beside, bottom) if shown else (bottom, beside)))
 
 

@@ -12,10 +12,13 @@ Of one query, a Reshape alone merges heads, also those that share keys and stand
 of weights is NaN where all its keys are hidden, or where a score is no finite number. Which rows of
 a mask hide all keys is the same for all layers, so it is computed once.
 
-Needs    (1) a Softmax of float32 over the last dim; (2) without a mask, a product, scaled or not,
-         with at most a bias that leaves each row a key: a constant, or a choice between finite
-         numbers; (3) with one, opset 20, from which on ReduceMax takes bools; (4) a mask for all
-         heads, and -inf as the only number that hides.
+In half floats the largest number of a row of a mask is taken away from it, so that a row that hides
+all its keys by a finite number has weights, whatever its scores add up to.
+
+Needs    (1) a Softmax of float32 or float16 over the last dim; (2) without a mask, a product,
+         scaled or not, with at most a bias that leaves each row a key: a constant, or a choice
+         between finite numbers; (3) with -inf, float32 and opset 20, from which on ReduceMax takes
+         bools; (4) a mask for all heads, and -inf as the only number that hides.
 Keeps    (1) weights that something else reads. A row with scores that are NaN or infinite, of which
          the guard made zeros, shows it.
 """
@@ -32,7 +35,10 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import same_dim
 from smelt.ir.walk import Walk, producer_of
 from smelt.passes.attention.causal_mask import FLOOR
+from smelt.passes.attention.half_bias import half_bias, is_relative
 from smelt.passes.base import rounding, rule_pass
+
+HALF = ir.DataType.FLOAT16
 
 BOOLS = 20
 """The opset from which on ReduceMax and ReduceMin take bools."""
@@ -47,7 +53,21 @@ def guard_without_mask(m: Match, b: Builder) -> Replacement:
         return softmax
     if not _has_finite_rows(softmax.inputs[0], m):  # needs 2
         return Miss("a row may have no key, or scores that are not known to be finite")
-    return m["p"]
+    return m["p"] if m["p"].dtype == ir.DataType.FLOAT else _in_half(softmax, m, b)
+
+
+def _in_half(softmax: ir.Node, m: Match, b: Builder) -> Replacement:
+    """The weights of a bias, if there is one, of which no sum with a score is -inf in each row."""
+    add = producer_of(softmax.inputs[0], "Add")
+    if add is None or add.inputs[0] is None or add.inputs[1] is None:
+        return m["p"]
+    scores, bias = add.inputs if _hides_no_row(add.inputs[1], m) else add.inputs[::-1]
+    relative = half_bias(bias, m, b) if scores is not None and bias is not None else None
+    if relative is None:
+        return Miss("a row of half precision may have no key")
+    if relative is bias:
+        return m["p"]
+    return b.like(softmax, b.op("Add", scores, relative))
 
 
 _product = op("MatMul", _guarded, var("v"), name="product")
@@ -67,6 +87,8 @@ def guard_of_mask(m: Match, b: Builder) -> Replacement:
     softmax = _softmax(m, walk)
     if isinstance(softmax, Miss):
         return softmax
+    if m["p"].dtype == HALF:
+        return None
     add = walk.up(softmax.inputs[0], "Add")
     found = _hidden(add, m) if add is not None else None
     if found is None:
@@ -119,8 +141,8 @@ def _rank_of_merged(m: Match, mask: ir.Value | None) -> int | None:
 def _softmax(m: Match, walk: Walk) -> ir.Node | Miss:
     """The Softmax that makes the weights."""
     node, shape = walk.up(m["p"], "Softmax"), m["p"].shape
-    if node is None or shape is None or m["p"].dtype != ir.DataType.FLOAT:
-        return Miss("it guards no softmax of float32")
+    if node is None or shape is None or m["p"].dtype not in (ir.DataType.FLOAT, HALF):
+        return Miss("it guards no softmax of float32 or float16")
     if opset.attribute(node, "axis", m.opset) not in (-1, len(shape) - 1):  # needs 1
         return Miss("the softmax is not over the keys")
     return node
@@ -144,14 +166,15 @@ def _has_finite_rows(scores: ir.Value | None, m: Match) -> bool:
 
 
 def _hides_no_row(bias: ir.Value | None, m: Match) -> bool:
-    """True for a constant that leaves each row a key, or a choice between finite numbers."""
+    """True for a constant that leaves each row a key, a choice between finite numbers, or what
+    stands against the largest number of its row."""
     choice = producer_of(bias, "Where")
     if choice is not None:
         numbers = [m.scalar(value) for value in choice.inputs[1:]]
         return all(number is not None and np.isfinite(number) for number in numbers)
     array = m.array(bias, limit=None)
     if array is None or not array.size or array.dtype.kind != "f":
-        return False
+        return bias is not None and is_relative(bias, m.constants)
     hidden = np.atleast_1d(array == -np.inf)
     return bool(
         (np.isfinite(array) | hidden.reshape(array.shape)).all() and not hidden.all(-1).any()

@@ -33,6 +33,9 @@ _SQUASHED: Mapping[str, _Range] = {
 }
 """Between which numbers the results of operators lie."""
 
+_TYPES = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
+_NUMBERS = (np.float32, np.float16)
+
 DEEP = 16
 """Operators between a bias and the constants that it is made of; models have about five."""
 
@@ -98,23 +101,28 @@ def _raised(value: ir.Value | None, m: Match, b: Builder, depth: int = 0) -> ir.
     return raised
 
 
+def bounds_of(value: ir.Value | None, m: Match) -> _Range | None:
+    """Between which finite numbers, of float32 or float16, the elements lie; None if unknown."""
+    return _bounds(value, m, 0)
+
+
 def _is_within(value: ir.Value | None, m: Match, depth: int) -> bool:
     bounds = _bounds(value, m, depth)
     return bounds is not None and bool(bounds[0] >= FLOOR and bounds[1] <= -FLOOR)
 
 
 def _bounds(value: ir.Value | None, m: Match, depth: int) -> _Range | None:
-    """Between which finite numbers of float32 the elements lie; None if unknown.
+    """``bounds_of``.
 
     Sums and products of bounds are rounded as those of the elements are, which keeps their order.
     """
     array = m.array(value, limit=None)
     if array is not None:
-        if array.dtype != np.float32 or not array.size or not np.isfinite(array).all():
+        if array.dtype not in _NUMBERS or not array.size or not np.isfinite(array).all():
             return None
-        return array.min(), array.max()
+        return np.float32(array.min()), np.float32(array.max())
     node = producer_of(value, *_COMPUTED, *_SQUASHED, *_MOVES)
-    if node is None or value is None or value.dtype != ir.DataType.FLOAT or depth == DEEP:
+    if node is None or value is None or value.dtype not in _TYPES or depth == DEEP:
         return None
     if node.op_type == "Cast":
         return _bounds_of_type(node.inputs[0])
@@ -122,7 +130,7 @@ def _bounds(value: ir.Value | None, m: Match, depth: int) -> _Range | None:
         return _SQUASHED[node.op_type]
     if node.op_type == "ConstantOfShape":
         filled = node.attributes.get("value")
-        number = np.float32(0) if filled is None else filled.as_tensor().numpy()[0]
+        number = np.float32(0 if filled is None else filled.as_tensor().numpy()[0])
         return (number, number) if np.isfinite(number) else None
     read = node.inputs[1:] if node.op_type == "Where" else node.inputs
     read = node.inputs[:1] if node.op_type in _MOVES else read

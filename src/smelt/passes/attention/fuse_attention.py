@@ -15,6 +15,9 @@
     before   Attention(q: B,G*R,S,D, keys and values expanded from B,G,1,S,D and merged)
     after    Attention(q, keys and values B,G,S,D), where R queries share them
 
+    before   a mask of windows, added to their scores while images and windows are apart (Swin)
+    after    Add(scores, mask), which becomes a bias
+
     before   RMSNormalization(Transpose<perm=[0, 2, 1, 3]>(x)) of each head
     after    Transpose<perm=[0, 2, 1, 3]>(RMSNormalization(x)), which splits off inside, too
 
@@ -24,14 +27,16 @@ keys that all queries share. A factor of q, or of the keys, goes into s. The cau
 told by what it holds, however it was made. The attribute ``softcap`` caps scores, as
 ``Mul(Tanh(scores / c), c)`` does.
 
-Needs    (1) opset 23; (2) float32, or float16 without a mask; (3) a Softmax over the keys;
+Needs    (1) opset 23; (2) float32 or float16; (3) a Softmax over the keys;
          (4) equal batches and heads; (5) a positive scale, or a number for each head; (6) no size
          that may be 0 where none of the inputs is; (7) a mask that broadcasts to the scores, with
          ``low`` at most -1e30, beside which every score vanishes, or what is added: one or two
          values, of finite constants, integers and truth that are chosen, moved, added and
          multiplied, of which the lowest floats are raised a little, or any value that all heads
-         have in common; (8) for the attribute, a causal mask of float32 without offset, window or
-         padding, as long as it is wide; (9) keys and values that are copied alike, each head next
+         have in common; in float16, the largest number of a row is taken away from it, and a mask
+         that chooses has to show each row a key, and hides by -65504 or -inf; (8) for the
+         attribute, a causal mask of float32 without offset, window or padding, as long as it is
+         wide; (9) keys and values that are copied alike, each head next
          to its copies; (10) no mask and no bias beside a cap: ONNX Runtime up to 1.26 adds them
          before it caps, so that hidden keys may be seen.
 Keeps    (1) choices of -inf that may hide a row, for runtimes differ in what they make of it: a
@@ -56,6 +61,7 @@ from smelt.passes.attention.causal_attention import causal
 from smelt.passes.attention.grouped_heads import grouped
 from smelt.passes.attention.normed_heads import normed_heads
 from smelt.passes.attention.split_heads import rows_of
+from smelt.passes.attention.window_mask import window_mask
 from smelt.passes.base import rounding, rule_pass
 
 OPSET = 23
@@ -238,7 +244,10 @@ def scaled_operand(m: Match, b: Builder) -> Replacement:
 fuse_attention = rule_pass(
     "fuse_attention",
     __doc__,
-    [attention, normed_heads, heads_inside, cached_heads, scaled_operand, causal, grouped],
+    [
+        *(window_mask, attention, normed_heads, heads_inside, cached_heads),
+        *(scaled_operand, causal, grouped),
+    ],
     exactness=rounding(32, "sums go in blocks; a score that overflows shows through a mask"),
     after=("fuse_softmax",),
 )

@@ -13,7 +13,8 @@ Needs    (1) opset 17 (RMSNormalization 23); (2) known sizes where there is no s
          positive epsilon that a float32 attribute holds exactly, however small.
 Keeps    (1) parts that something else reads; (2) a mean and a variance of other values or over
          other axes; (3) sums over another n; (4) scales that vary along other axes. float16
-         between two Casts becomes one operator only while there is no scale to round.
+         between two Casts becomes one operator only while there is no scale to round; (5) what is
+         centred in float16 and divided in a wider type, unless it is read in float16 only.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir import opset
+from smelt.ir import opset, scope
 from smelt.ir.build import Builder
 from smelt.ir.pattern import one_of, op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
@@ -73,9 +74,23 @@ def _build(form: NormForm | None, walk: Walk, m: Match, b: Builder) -> Replaceme
     result = normalize(form.deviation, m, b)  # needs 1, 2, 3
     if isinstance(result, Miss):
         return result
+    if form.deviation.x.dtype != m.root.outputs[0].dtype:
+        return _widened(result, form, m, b)
     if form.scale is not None:
         result = b.op("Mul", result, form.scale)
     return result if form.bias is None else b.op("Add", result, form.bias)
+
+
+def _widened(result: ir.Value, form: NormForm, m: Match, b: Builder) -> Replacement:
+    """``result``, of which statistics were computed in a wider type, as TorchScript has it."""
+    narrow, out = form.deviation.x.dtype, m.root.outputs[0]
+    casts = [node for node in scope.consumers(out) if node.op_type == "Cast"]
+    read = len(casts) == len(list(scope.consumers(out))) and not out.is_graph_output()
+    if not read or any(node.outputs[0].dtype != narrow for node in casts):  # keeps 5
+        return Miss("a normalization is read in a wider type than what it normalizes")
+    if form.scale is not None or form.bias is not None or out.dtype is None:
+        return Miss("a scale or a bias in a wider type would be rounded")
+    return b.op("Cast", result, to=int(out.dtype))
 
 
 _norm = op(

@@ -108,7 +108,10 @@ class MomentReader:
 
     @attempt
     def centred(self, value: ir.Value | None) -> tuple[ir.Value, Axes] | None:
-        """``x`` and ``axes`` where ``value`` is x - mean(x)."""
+        """``x`` and ``axes`` where ``value`` is x - mean(x), perhaps in a wider type."""
+        wide = self.walk.up(value, "Cast")
+        if wide is not None and value is not None and widens(wide.inputs[0], value):
+            value = wide.inputs[0]
         node = self.walk.up(value, "Sub")
         found = self.mean(node.inputs[1]) if node is not None else None
         if node is None or found is None:
@@ -241,6 +244,14 @@ def _through_transpose(source: ir.Value, axes: Axes, x: ir.Value | None) -> _Mea
     if kept != sorted(kept):
         return None
     return x, tuple(place for place, axis in enumerate(perm) if axis in axes)
+
+
+def widens(value: ir.Value | None, wide: ir.Value) -> bool:
+    """True if each number of the type of ``value``, a float, is one of the type of ``wide``."""
+    floats = [v.dtype for v in (value, wide) if v is not None and v.dtype is not None]
+    if len(floats) < 2 or not all(dtype.is_floating_point() for dtype in floats):
+        return False
+    return floats[0].bitwidth < floats[1].bitwidth
 
 
 def _orders(node: ir.Node) -> tuple[tuple[ir.Value | None, ir.Value | None], ...]:

@@ -1,0 +1,60 @@
+"""What is added to scores in half precision, where no number outweighs all scores.
+
+A bias of -65504 beside a negative score is -inf, or rounds away what the scores of a row that hides
+all its keys say. A softmax doesn't see what is added to a whole row, so the largest number of each
+row is taken away from it: then every row shows a key, and hidden ones lie far below.
+
+    before   Where(mask, 0, -65504)
+    after    w = Where(mask, 0, -65504); Sub(w, ReduceMax<axis=-1>(w))
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.constants import Constants
+from smelt.ir.rule import Match
+from smelt.ir.walk import producer_of
+from smelt.passes.attention.finite_bias import bounds_of
+
+LOWEST = -65504
+"""The lowest float16."""
+
+
+def half_bias(bias: ir.Value, m: Match, b: Builder) -> ir.Value | None:
+    """``bias`` with 0 as the largest number of each row that might hide all its keys.
+
+    A row of nothing but -inf becomes one of NaN, as its softmax is. What is proved to lie above
+    half of the lowest number stays as it is. None for another bias that differs between heads, of
+    which the largest numbers would take as long as a softmax.
+    """
+    array = m.array(bias, limit=None)
+    if array is not None:
+        if array.dtype != np.float16 or not array.ndim or not array.size:
+            return None
+        highest = array.max(-1, keepdims=True)
+        if not np.isfinite(highest).all():
+            return None
+        shown = bool((highest > LOWEST / 2).all())
+        return bias if shown else b.constant((array - highest).astype(np.float16))
+    bounds = bounds_of(bias, m)
+    if is_relative(bias, m.constants) or (bounds is not None and bounds[0] > LOWEST / 2):
+        return bias
+    if bias.dtype != ir.DataType.FLOAT16 or bias.shape is None or len(bias.shape) < 2:
+        return None
+    if len(bias.shape) > 2 and bias.shape[-3] != 1:
+        return None
+    return b.op("Sub", bias, b.op("ReduceMax", bias, b.const_i64([-1]), keepdims=1))
+
+
+def is_relative(bias: ir.Value | None, constants: Constants) -> bool:
+    """True if ``bias`` is what ``half_bias`` makes."""
+    node = producer_of(bias, "Sub")
+    highest = producer_of(node.inputs[1], "ReduceMax") if node is not None else None
+    if node is None or highest is None or len(highest.inputs) < 2:
+        return False
+    if highest.inputs[0] is not node.inputs[0] or not highest.attributes.get_int("keepdims", 1):
+        return False
+    return constants.ints(highest.inputs[1]) == (-1,)

@@ -1,0 +1,57 @@
+"""The rule that adds the mask of windows to scores as they are, as in Swin (Liu et al. 2021).
+
+    before   Reshape(Add(Reshape(scores: B*W,H,S,S to B,W,H,S,S), mask: 1,W,1,S,S)) ─> Softmax
+    after    Add(scores, Reshape(Expand(mask, [B,1,1,1,1]): B*W,1,S,S)) ─> Softmax
+
+Then the scores are those of one ``Attention``, and what is added is the same for every layer that
+shifts such windows.
+"""
+
+from __future__ import annotations
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.pattern import const, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import same_dim, same_shape
+from smelt.passes.told_size import told_shape
+
+OPSET = 23
+"""From which on there is an ``Attention`` to add it."""
+
+_apart = op("Reshape", var("scores"), rest=True, name="apart")
+_masked = op("Add", _apart, const(name="mask"), commutative=True)
+_together = op("Reshape", _masked, rest=True, name="together")
+
+
+@rule(op("MatMul", op("Softmax", _together, name="weights"), var("v")))
+def window_mask(m: Match, b: Builder) -> Replacement:
+    scores, apart = m["scores"], m["apart"].shape
+    if not same_shape(scores.shape, m["together"].shape) or apart is None or len(apart) != 5:
+        return None
+    if scores.shape is None or len(scores.shape) != 4:
+        return None
+    kept = zip(apart.dims[2:], scores.shape.dims[1:], strict=True)
+    if not all(same_dim(one, other) for one, other in kept):
+        return None
+    if opset.attribute(m.node("weights"), "axis", m.opset) not in (-1, 3):
+        return Miss("the softmax is not over the keys")
+    mask, windows = m["mask"].shape, apart[1]
+    if mask is None or len(mask) != 5 or mask[0] != 1 or mask[1] != windows:
+        return Miss("the mask is not one of each window")
+    if not all(same_dim(mask[axis], apart[axis]) for axis in (3, 4)) or mask[2] not in (
+        1,
+        apart[2],
+    ):
+        return Miss("the mask is not one of each window")
+    if m.opset < OPSET:
+        return Miss(f"Attention begins with opset {OPSET}", opset=OPSET)
+    times = told_shape([apart[0], 1, 1, 1, 1], b.graph, b)
+    if times is None:
+        return Miss("no input tells how many images there are")
+    images = b.op("Expand", m["mask"], times)
+    flat = [-1, *(dim for dim in mask.dims[2:] if isinstance(dim, int))]
+    if len(flat) < 4 or 0 in flat:
+        return Miss("windows of a size that is not known")
+    masked = b.op("Add", scores, b.op("Reshape", images, b.const_i64(flat)))
+    return b.op("MatMul", b.like(m.node("weights"), masked), m["v"])
