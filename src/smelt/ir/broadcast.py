@@ -75,6 +75,8 @@ def _bound(cut: ir.SymbolicDim, whole: ir.SymbolicDim) -> int | None:
     """The number of Min(number, ``whole``)."""
     if cut.value is None or not cut.value.startswith("Min("):
         return None
+    if cut.value in (f"Min(1, {whole.value})", f"Min({whole.value}, 1)"):  # onnx_ir reads it as 1
+        return 1
     bounds = [bound for bound in expression_of(cut).args if str(bound) != whole.value]
     return int(bounds[0]) if len(bounds) == 1 and bounds[0].is_Integer else None
 

@@ -7,6 +7,8 @@ divides numbers only.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import accumulate
 from typing import TypeAlias
 
 import onnx_ir as ir
@@ -97,20 +99,83 @@ def _is_size(element: Dim) -> bool:
 
 def divided(theirs: ShapeRule) -> ShapeRule:
     """A rule for Div that divides sizes by numbers and sizes, rounded down: none is below 0."""
+    return _of_pairs(theirs, _divided)
+
+
+def left_over(theirs: ShapeRule) -> ShapeRule:
+    """A rule for Mod of sizes and numbers by sizes, as a roll by one row writes: ``Mod(-1, N)``."""
+    of_pairs = _of_pairs(theirs, _left_over)
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        (theirs if node.attributes.get_int("fmod", 0) else of_pairs)(context, node)
+
+    return infer
+
+
+def _of_pairs(theirs: ShapeRule, of: Callable[[Dim, Dim], Dim | None]) -> ShapeRule:
+    def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         theirs(context, node)
-        if node.outputs[0].dtype not in (ir.DataType.INT64, ir.DataType.INT32):
+        integers = node.outputs[0].dtype in (ir.DataType.INT64, ir.DataType.INT32)
+        if not integers or len(node.inputs) != 2:
             return
         sides = [context.get_symbolic_value(v) if v is not None else None for v in node.inputs]
         count = max((len(side) for side in sides if side is not None), default=0)
-        dividends, divisors = (_as_many(side, count) for side in sides)
-        if dividends is not None and divisors is not None:
-            found = map(_divided, dividends, divisors)
+        left, right = (_as_many(side, count) for side in sides)
+        if left is not None and right is not None:
+            found = map(of, left, right)
             known = [context.new_symbolic_dim() if one is None else one for one in found]
             context.set_symbolic_value(node.outputs[0], known)
 
     return infer
+
+
+def _left_over(dividend: Dim, divisor: Dim) -> Dim | None:
+    """The rest has the sign of the divisor, as ONNX and Python say it."""
+    if isinstance(divisor, int):
+        if isinstance(dividend, int):
+            return dividend % divisor if divisor else None
+        return None
+    name = divisor.value or ""
+    is_known = isinstance(dividend, int) or not is_invented(dividend.value or "_d0")
+    if not (is_known and name and _is_size(divisor)):
+        return None
+    return ir.SymbolicDim(f"Mod({dividend}, {name})")
+
+
+def larger(theirs: ShapeRule) -> ShapeRule:
+    """A rule for Max of two vectors of sizes; JAX keeps starts of slices within an axis by it."""
+    return _of_pairs(theirs, lambda a, b: _bounded("Max", max, a, b))
+
+
+def smaller(theirs: ShapeRule) -> ShapeRule:
+    """A rule for Min of two vectors of sizes."""
+    return _of_pairs(theirs, lambda a, b: _bounded("Min", min, a, b))
+
+
+MOST_BOUNDS = 4
+"""Calls of Max and Min in one element; the time that sympy takes grows fast with them."""
+
+
+def _bounded(name: str, of: Callable[[int, int], int], a: Dim, b: Dim) -> Dim | None:
+    if isinstance(a, int) and isinstance(b, int):
+        return of(a, b)
+    texts = [str(a), str(b)]
+    if "None" in texts or any(map(is_invented, texts)):
+        return None
+    if texts[0] == texts[1]:
+        return a
+    for one, other in ((a, b), (b, a)):
+        if name == "Max" and one == 0 and _is_bounded(str(other)):
+            return other
+    if sum(text.count("Max(") + text.count("Min(") for text in texts) >= MOST_BOUNDS:
+        return None
+    return ir.SymbolicDim(f"{name}({', '.join(texts)})")
+
+
+def _is_bounded(text: str) -> bool:
+    """True for ``Max(0, ...)`` and nothing behind it."""
+    depths = list(accumulate((c == "(") - (c == ")") for c in text))
+    return text.startswith("Max(0, ") and 0 not in depths[len("Max(") - 1 : -1]
 
 
 def _divided(dividend: Dim, divisor: Dim) -> Dim | None:

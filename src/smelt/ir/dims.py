@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
+from smelt.ir.dim_texts import is_plain
 from smelt.ir.invented_dims import is_invented
 
 Place = tuple[ir.Value, int]
@@ -78,6 +79,20 @@ def size_of(dim: int | ir.SymbolicDim, sizes: Mapping[str, int]) -> int | ir.Sym
     if dim.value is not None and dim.value in sizes:
         return sizes[dim.value]
     try:
-        return dim.evaluate(sizes)
-    except (ValueError, RecursionError):
+        return _without_empty(dim, sizes).evaluate(sizes)
+    except (ValueError, ZeroDivisionError, RecursionError):
         return dim
+
+
+_NAME = re.compile(r"[A-Za-z_][\w.]*")
+
+
+def _without_empty(dim: ir.SymbolicDim, sizes: Mapping[str, int]) -> ir.SymbolicDim:
+    """``dim`` with 0 written for each size that is 0.
+
+    onnx_ir takes every symbol for 1 or more, so it reads ``Max(0, N - 1)`` as ``N - 1``.
+    """
+    empty = {name for name, size in sizes.items() if size == 0}
+    if not empty or dim.value is None or not is_plain(dim.value):
+        return dim
+    return ir.SymbolicDim(_NAME.sub(lambda m: "0" if m[0] in empty else m[0], dim.value))

@@ -29,6 +29,54 @@ def rows_taken(size: int, cut: Cut) -> range:
     return range(min(max(start, 0), size - 1), min(max(end, -1), size - 1), step)
 
 
+LONGEST = 2**31 - 1
+"""No dim is longer, so an end from here on lies behind the last row."""
+
+
+def count_open_rows(size: str, cut: Cut) -> str | None:
+    """How many rows ``cut`` takes of an axis of an open ``size``, as the text of a dim.
+
+    A backward Slice takes the same rows as a forward one that ends and starts a row later. None for
+    what runtimes do not agree on: a step of 0, and backward Slices from before the last row, as
+    counted from behind, or to an end that means the last row.
+    """
+    start, end, step = cut
+    if step < 0:
+        if start < -1 or end >= LONGEST:
+            return None
+        start, end = _a_row_later(end), _a_row_later(start)
+    if not step:
+        return None
+    rows = _count_forward(size, start, end)
+    return (
+        rows if abs(step) == 1 or rows == "0" else f"floor(({rows} + {abs(step) - 1})/{abs(step)})"
+    )
+
+
+def _a_row_later(place: int) -> int:
+    """The place behind ``place``; behind the last row, counted from behind, is the end."""
+    return LONGEST if place == -1 else place + 1
+
+
+def _count_forward(size: str, start: int, end: int) -> str:
+    first = start <= -LONGEST or start == 0
+    if end >= LONGEST:
+        if first:
+            return size
+        return f"Min({-start}, {size})" if start < 0 else f"Max(0, {size} - {start})"
+    if end <= -LONGEST or not end:
+        return "0"
+    if first:
+        return f"Min({end}, {size})" if end >= 0 else f"Max(0, {size} - {-end})"
+    if (start < 0) == (end < 0):
+        last = f"Min({-start}, {size}) - {-end}" if start < 0 else f"Min({end}, {size}) - {start}"
+        return f"Max(0, {last})" if start < end else "0"
+    if start > 0:
+        return f"Max(0, {size} - {start - end})"
+    whole = size if size.isidentifier() else f"({size})"
+    return f"Max(0, Min({min(end, -start)}, {size}, {end - start} - {whole}))"
+
+
 def cut_of_rows(rows: range) -> Cut:
     """A start, end and step that take just ``rows``, whatever the size."""
     if not rows:

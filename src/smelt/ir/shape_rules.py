@@ -21,7 +21,7 @@ from onnx_shape_inference import (
 )
 
 from smelt.errors import InternalError, SmeltError
-from smelt.ir.chosen_sizes import chosen, divided
+from smelt.ir.chosen_sizes import chosen, divided, larger, left_over, smaller
 from smelt.ir.control_flow_shapes import infer_if, infer_loop, with_steady_states
 from smelt.ir.learned_shapes import register_learned
 from smelt.ir.opset import REDUCTIONS
@@ -262,6 +262,9 @@ _OWN: dict[str, OwnRule] = {
 
 _WRAPPED: dict[str, Callable[[ShapeRule], ShapeRule]] = {
     "Div": divided,
+    "Max": larger,
+    "Min": smaller,
+    "Mod": left_over,
     "Reshape": _counted_or_settled,
     "Scan": with_steady_states,
     "Slice": bounded,

@@ -6,13 +6,11 @@ import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir.element_ranges import ranges_of
-from smelt.ir.rows import UNBOUNDED, Cut, rows_taken
+from smelt.ir.rows import UNBOUNDED, Cut, count_open_rows, rows_taken
+from smelt.ir.rows_between import Dim, rows_between
 from smelt.ir.shape_registry import ShapeRule
 
 FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE)
-
-END = 2**31 - 1
-"""An end from here on means the end, whatever the size: no dim is longer."""
 
 
 def bounded(theirs: ShapeRule) -> ShapeRule:
@@ -36,7 +34,7 @@ def bounded(theirs: ShapeRule) -> ShapeRule:
             context.record_error(node, "a scalar has no axis to cut")
             return
         if any(at_run_time(node, index) for index in range(1, 5)):
-            output.shape = _computed(node, source.shape, output.shape)
+            output.shape = _computed(context, node, source.shape, output.shape)
             return
         ranges = _ranges(node, len(source.shape))
         dims: list[int | ir.SymbolicDim] = []
@@ -47,8 +45,9 @@ def bounded(theirs: ShapeRule) -> ShapeRule:
             if isinstance(before, int) or not (isinstance(after, int) or axis in ranges):
                 dims.append(after)
                 continue
-            size = None if _is_deep(before) else _rows(before, *ranges.get(axis, (-1, -1, -1)))
-            is_guess = isinstance(after, int) or _starts_before_all(ranges.get(axis))
+            cut = ranges.get(axis)
+            size = _rows(before, cut) if cut is not None and not _is_deep(before) else None
+            is_guess = isinstance(after, int) or (cut is not None and cut[2] < 0)
             guess = context.new_symbolic_dim() if is_guess else after
             dims.append(guess if size is None else size)
         output.shape = ir.Shape(dims)
@@ -84,7 +83,7 @@ def _plainly_cut(context: ShapeInferenceContext, node: ir.Node) -> ir.Shape | No
         if isinstance(before, int):
             dims[axis] = len(rows_taken(before, cut))
             continue
-        rows = _rows(before, *cut)
+        rows = _rows(before, cut)
         if rows is None:
             return None
         is_new = rows is not before and not isinstance(rows, int) and _is_deep(before)
@@ -131,24 +130,43 @@ def _known_rows(size: int, cut: Cut, theirs: int | ir.SymbolicDim) -> int | ir.S
     return theirs if not step or (step < 0 and end in UNBOUNDED) else len(rows_taken(size, cut))
 
 
-def _starts_before_all(cut: Cut | None) -> bool:
-    """True for a backward Slice from before the first row, of which the library says all rows."""
-    return cut is not None and cut[2] < 0 and cut[0] <= -END
-
-
-def _computed(node: ir.Node, source: ir.Shape, guess: ir.Shape) -> ir.Shape:
-    """Bounds that are computed: only what they cut is a guess, and not even that if it is seen."""
+def _computed(
+    context: ShapeInferenceContext, node: ir.Node, source: ir.Shape, guess: ir.Shape
+) -> ir.Shape:
+    """Bounds that are computed: only what they cut is a guess, and not even that if it is seen, or
+    if they are known to be sizes.
+    """
     axes = _axes(node, len(source))
     if axes is None:
         return guess
-    seen = window_sizes(node) or {}
+    known: dict[int, Dim] = {
+        **_between_sizes(context, node, source, axes),
+        **(window_sizes(node) or {}),
+    }
     pairs = enumerate(zip(source, guess, strict=True))
     return ir.Shape(
         [
-            after if axis in axes and axis not in seen else seen.get(axis, before)
+            after if axis in axes and axis not in known else known.get(axis, before)
             for axis, (before, after) in pairs
         ]
     )
+
+
+def _between_sizes(
+    context: ShapeInferenceContext, node: ir.Node, source: ir.Shape, axes: list[int]
+) -> dict[int, Dim]:
+    """The rows from one size to another, by axis, such as ``x[N - 1 :]``; forward only."""
+    if len(node.inputs) > 4 and node.inputs[4] is not None:
+        return {}
+    starts, ends = (
+        context.get_symbolic_value(value) if value is not None else None
+        for value in node.inputs[1:3]
+    )
+    if starts is None or ends is None or not len(starts) == len(ends) == len(axes):
+        return {}
+    rows = zip(axes, starts, ends, strict=True)
+    found = {axis: rows_between(source[axis], start, end) for axis, start, end in rows}
+    return {axis: size for axis, size in found.items() if size is not None}
 
 
 def window_sizes(node: ir.Node) -> dict[int, int] | None:
@@ -217,16 +235,12 @@ def _window(node: ir.Node) -> list[tuple[int, int | None]] | None:
     return window
 
 
-def _rows(dim: ir.SymbolicDim, start: int, end: int, step: int) -> int | ir.SymbolicDim | None:
-    """How many rows ``[start:end]`` leaves of an unknown dim; None unless it runs forward."""
-    if step != 1 or start < 0 or end < 0 or dim.value is None:
-        return None
-    if start >= end:
-        return 0
-    if end >= END:
-        return dim if start == 0 else ir.SymbolicDim(f"Max(0, {dim.value} - {start})")
-    last = f"Min({end}, {dim.value})"
-    return ir.SymbolicDim(last if start == 0 else f"Max(0, {last} - {start})")
+def _rows(dim: ir.SymbolicDim, cut: Cut) -> int | ir.SymbolicDim | None:
+    """How many rows are left of an open dim; None where that is not known."""
+    rows = count_open_rows(dim.value, cut) if dim.value is not None else None
+    if rows is None or rows == dim.value:
+        return None if rows is None else dim
+    return int(rows) if rows.isdigit() else ir.SymbolicDim(rows)
 
 
 def _ranges(node: ir.Node, rank: int) -> dict[int, tuple[int, int, int]]:

@@ -255,6 +255,8 @@ def _quotient(size: Size, by: Dim) -> Dim:
     """``size // by``: a polynomial where every term is divided without a rest."""
     if lowest(by) <= 0:
         raise Undecided(f"what divides by {_told(by)}")
+    if same(by, 1):
+        return size
     if highest(size) <= 0:
         above = -size + by - 1
         return -(above // by)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any, TypeAlias, cast
 
 import onnx_ir as ir
@@ -207,7 +208,7 @@ def size_in(dim: Dim, sizes: Mapping[str, int | Size]) -> Dim | Size:
         return dim
     if dim.value in sizes:
         return sizes[dim.value]
-    if not symbols_of(dim) <= sizes.keys() or not symbols_of(dim):
+    if not symbols_of(dim) <= sizes.keys():
         return dim
     try:
         found = _evaluate(expression_of(dim), sizes)
@@ -253,9 +254,8 @@ def _apply(sympy: Any, expression: Any, operands: list[int | Size]) -> int | Siz
         return _product(operands)
     if expression.is_Pow and isinstance(operands[1], int) and 0 <= operands[1] <= 8:
         return _product([operands[0]] * operands[1])
-    if isinstance(expression, sympy.Max | sympy.Min) and len(operands) == 2:
-        choose = larger if isinstance(expression, sympy.Max) else smaller
-        return choose(*operands)
+    if isinstance(expression, sympy.Max | sympy.Min):
+        return reduce(larger if isinstance(expression, sympy.Max) else smaller, operands)
     if isinstance(expression, sympy.Mod):
         return operands[0] % operands[1]
     return None

@@ -1,0 +1,54 @@
+"""How many rows a Slice leaves between two places that are sizes themselves."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import onnx_ir as ir
+
+from smelt.ir.invented_dims import is_invented
+from smelt.ir.onnx_ir_private import expression_of
+from smelt.ir.rows import LONGEST
+
+Dim: TypeAlias = int | ir.SymbolicDim
+
+
+def rows_between(size: Dim, start: Dim, end: Dim) -> Dim | None:
+    """Rows of an axis of ``size`` from ``start`` to ``end``; None where one may be below 0."""
+    whole = _text(size)
+    if whole is None or not (_is_a_place(start) and _is_a_place(end)):
+        return None
+    first, last = (_within(place, size, whole) for place in (start, end))
+    if first == "0":
+        text = last
+    else:
+        text = f"{whole} - {first}" if last == whole else f"Max(0, {last} - {first})"
+    return ir.SymbolicDim(text)
+
+
+def _text(dim: Dim) -> str | None:
+    """The dim as part of a sum."""
+    if isinstance(dim, int):
+        return str(dim)
+    name = dim.value
+    return name if name is None or name.isidentifier() else f"({name})"
+
+
+def _within(place: Dim, size: Dim, whole: str) -> str:
+    """``place``, or the end where that comes first."""
+    if place == size or (isinstance(place, int) and place >= LONGEST):
+        return whole
+    return "0" if place == 0 else f"Min({place}, {whole})"
+
+
+def _is_a_place(dim: Dim) -> bool:
+    """True for what is surely no less than 0; a made-up symbol may stand for any element."""
+    if isinstance(dim, int):
+        return dim >= 0
+    if is_invented(dim.value or "_d0"):
+        return False
+    try:
+        expression = expression_of(dim)
+    except (ValueError, TypeError, ArithmeticError):
+        return False
+    return bool(expression is not None and expression.is_nonnegative)

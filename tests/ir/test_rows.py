@@ -1,0 +1,75 @@
+"""Rows that a Slice takes, counted for numbers and for open sizes."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import onnx_ir as ir
+import pytest
+
+from smelt.ir.dims import size_of
+from smelt.ir.rows import FIRST, LAST, LONGEST, count_open_rows, rows_taken
+from smelt.ir.rows_between import rows_between
+
+STARTS = (0, 1, 2, 5, -1, -2, -3, LAST, FIRST, LONGEST)
+ENDS = (0, 1, 3, 6, -1, -2, -4, LAST, FIRST, LONGEST)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, -1, -2, -3])
+def test_open_rows_are_those_of_each_size(step: int) -> None:
+    functions = {"Min": min, "Max": max, "floor": int}
+    counted = 0
+    for start, end in product(STARTS, ENDS):
+        text = count_open_rows("N", (start, end, step))
+        if text is None:
+            continue
+        counted += 1
+        for size in range(9):
+            rows = eval(text, {"__builtins__": {}}, {**functions, "N": size})
+            assert rows == len(rows_taken(size, (start, end, step))), (text, size)
+    assert counted == (len(STARTS) * len(ENDS) if step > 0 else 56)
+
+
+@pytest.mark.parametrize(
+    ("cut", "text"),
+    {
+        (0, LAST, 1): "N",
+        (-1, FIRST, -1): "N",
+        (-1, FIRST, -2): "floor((N + 1)/2)",
+        (0, -1, 1): "Max(0, N - 1)",
+        (-3, LAST, 1): "Min(3, N)",
+        (2, 5, 1): "Max(0, Min(5, N) - 2)",
+        (1, LAST, 2): "floor((Max(0, N - 1) + 1)/2)",
+        (0, LAST, 0): None,
+        (-2, FIRST, -1): None,
+        (5, LAST, -1): None,
+    }.items(),
+)
+def test_texts(cut: tuple[int, int, int], text: str | None) -> None:
+    assert count_open_rows("N", cut) == text
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "rows"),
+    [
+        (0, "N", "N"),
+        ("Mod(-1, N)", "N", "N - Min(Mod(-1, N), N)"),
+        (0, "Mod(-1, N)", "Min(Mod(-1, N), N)"),
+        ("M", LAST, "N - Min(M, N)"),
+        ("M", "K", "Max(0, Min(K, N) - Min(M, N))"),
+        ("M - 3", "N", None),
+        ("_d0", "N", None),
+        (-1, "N", None),
+    ],
+)
+def test_rows_between_sizes(start: int | str, end: int | str, rows: str | None) -> None:
+    first, last = (ir.SymbolicDim(x) if isinstance(x, str) else x for x in (start, end))
+    found = rows_between(ir.SymbolicDim("N"), first, last)
+    assert (None if found is None else str(found)) == rows
+
+
+def test_a_size_of_none_is_put_in_before_the_text_is_simplified() -> None:
+    for text, size in {"Max(0, N - 1)": 0, "Min(1, N)": 0, "N + M": 2, "Max(0, M - N)": 2}.items():
+        assert size_of(ir.SymbolicDim(text), {"N": 0, "M": 2}) == size
+    assert size_of(ir.SymbolicDim("Max(0, N - 1)"), {"N": 3}) == 2
+    assert isinstance(size_of(ir.SymbolicDim("Mod(1, N)"), {"N": 0}), ir.SymbolicDim)
