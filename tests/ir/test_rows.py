@@ -53,8 +53,8 @@ def test_texts(cut: tuple[int, int, int], text: str | None) -> None:
     ("start", "end", "rows"),
     [
         (0, "N", "N"),
-        ("Mod(-1, N)", "N", "N - Min(Mod(-1, N), N)"),
-        (0, "Mod(-1, N)", "Min(Mod(-1, N), N)"),
+        ("Mod(-3, N)", "N", "N - Min(Mod(-3, N), N)"),
+        (0, "Mod(-3, N)", "Min(Mod(-3, N), N)"),
         ("M", LAST, "N - Min(M, N)"),
         ("M", "K", "Max(0, Min(K, N) - Min(M, N))"),
         ("M - 3", "N", None),

@@ -53,8 +53,17 @@ def conflicts(shapes: Iterable[ir.Shape | None], skip: int = 0) -> dict[int, ir.
             continue
         symbols = {dim.value: dim for dim in dims if not isinstance(dim, int)}
         if len(symbols) > 1:
-            found[axis] = _largest(list(symbols.values()))
+            found[axis] = _alike(symbols.values()) or _largest(list(symbols.values()))
     return found
+
+
+def _alike(symbols: Iterable[ir.SymbolicDim]) -> ir.SymbolicDim | None:
+    """The first of ``symbols`` if all mean the same, as ``N - 1`` and ``Max(0, N - 1)`` do."""
+    first, *others = symbols
+    if first.value is None or first.value.isidentifier():
+        return None
+    same = all(each.value is not None and each + 0 == first + 0 for each in others)
+    return first + 0 if same else None
 
 
 def _largest(symbols: list[ir.SymbolicDim]) -> ir.SymbolicDim | None:

@@ -21,8 +21,10 @@ def rows_between(size: Dim, start: Dim, end: Dim) -> Dim | None:
     first, last = (_within(place, size, whole) for place in (start, end))
     if first == "0":
         text = last
+    elif last == whole:
+        text = f"Max(0, {whole} - {start})" if isinstance(start, int) else f"{whole} - {first}"
     else:
-        text = f"{whole} - {first}" if last == whole else f"Max(0, {last} - {first})"
+        text = f"Max(0, {last} - {first})"
     return ir.SymbolicDim(text)
 
 
@@ -38,7 +40,19 @@ def _within(place: Dim, size: Dim, whole: str) -> str:
     """``place``, or the end where that comes first."""
     if place == size or (isinstance(place, int) and place >= LONGEST):
         return whole
-    return "0" if place == 0 else f"Min({place}, {whole})"
+    if place == 0:
+        return "0"
+    return str(place) if _is_less(place, size) else f"Min({place}, {whole})"
+
+
+def _is_less(place: Dim, size: Dim) -> bool:
+    """True for a size less a number, as ``N - 1`` of N."""
+    try:
+        less = size - place
+    except (ValueError, TypeError, ArithmeticError):
+        return False
+    number = less.value if isinstance(less, ir.SymbolicDim) else str(less)
+    return number is not None and number.isdecimal()
 
 
 def _is_a_place(dim: Dim) -> bool:

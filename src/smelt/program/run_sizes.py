@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from operator import index
 from typing import NoReturn, TypeAlias
 
-Monomial: TypeAlias = tuple[str, ...]
-"""Factors in order of their names; none for the constant."""
+from smelt.program.monomials import Monomial, constants_last, product_text
 
 Bounds: TypeAlias = tuple[int, int]
 
@@ -81,6 +80,11 @@ class Size:
         return self - self // other * other
 
     def __rmod__(self, other: Dim) -> Dim:
+        if isinstance(other, int) and other < 0 < self.low:  # / and % of C round towards 0
+            if -other < self.low:
+                return self + other
+            rest = f"(({self} - {-other} % {self}) % {self})"
+            return Size.named(rest, 0, self.high - 1)
         return other - other // self * self
 
     # Comparisons
@@ -126,7 +130,7 @@ class Size:
     # Texts
 
     def __str__(self) -> str:
-        terms = [_term(*term) for term in sorted(self.terms.items(), key=_constants_last)]
+        terms = [product_text(*each) for each in sorted(self.terms.items(), key=constants_last)]
         text = " + ".join(terms).replace("+ -", "- ")
         return text if text in self.atoms else f"({text})"
 
@@ -286,17 +290,3 @@ def _exact_quotient(size: Size, by: Dim) -> Dim | None:
         terms[tuple(left)] = factor // number
     ends = [a // b for a in (size.low, size.high) for b in (divisor.low, divisor.high)]
     return _simplified(terms, size.atoms, (min(ends), max(ends)))
-
-
-def _constants_last(term: tuple[Monomial, int]) -> tuple[bool, bool, Monomial]:
-    monomial, factor = term
-    return not monomial, factor < 0, monomial
-
-
-def _term(monomial: Monomial, factor: int) -> str:
-    factors = list(monomial)
-    if factor != 1 or not factors:
-        factors.append(str(factor))
-    if factor < 0 and monomial:
-        return "-" + " * ".join([*monomial, *([str(-factor)] if factor != -1 else [])])
-    return " * ".join(factors)

@@ -95,6 +95,7 @@ class Symbols:
         self._dims: dict[str, ir.SymbolicDim] = {}
         self._shapes: dict[tuple[str, ...], ir.Shape] = {}
         self._values: dict[str, ir.Value] = {}
+        self._counts: set[ir.Value] = set()  # those that are surely 0 or more
 
     def dim(self, dim: Dim) -> int | ir.SymbolicDim:
         """``dim`` as ONNX writes it."""
@@ -155,21 +156,28 @@ class Symbols:
         key = str(number)
         if key not in self._values:
             self._values[key] = self._builder.const_i64([number])
+            if number >= 0:
+                self._counts.add(self._values[key])
         return self._values[key]
 
     def _apply(self, operation: str, a: ir.Value, b: ir.Value) -> ir.Value:
         build = self._builder.op
-        if operation == "//":
+        counts = [each in self._counts for each in (a, b)]
+        if operation == "//" and not all(counts):
             # ONNX Div truncates; a - mod(a, b) is a multiple of b, so truncation is floor.
             return build("Div", build("Sub", a, build("Mod", a, b)), b)
         names = {"+": "Add", "-": "Sub", "*": "Mul", "%": "Mod", "max": "Max", "min": "Min"}
-        return build(names[operation], a, b)
+        result = build({**names, "//": "Div"}[operation], a, b)
+        if operation != "-" and (all(counts) or (operation == "max" and any(counts))):
+            self._counts.add(result)
+        return result
 
     def symbol(self, name: str) -> ir.Value:
         """The symbol ``name`` at run time, an int64 vector of one element."""
         known = self._values.get(name)
         if known is None:
             known = self._values[name] = self._solve(name)
+            self._counts.add(known)
         return known
 
     def _solve(self, name: str) -> ir.Value:
