@@ -15,6 +15,7 @@ from smelt.frontends.jax import trace
 
 SIZES = [{"N": size} for size in (1, 4, 7)]
 MEMBERS = {1, 3}
+SCALES = {1: 2, 3: 5}
 
 
 def matched(n):
@@ -23,6 +24,17 @@ def matched(n):
             return True
         case _:
             return False
+
+
+def entry(n):
+    try:
+        return SCALES[n] == 2
+    except KeyError:
+        return False
+
+
+class Tables:
+    scales = SCALES
 
 
 @dataclasses.dataclass
@@ -46,6 +58,12 @@ ASKED = {
     "of a set": (lambda n: n in {1, 3}, "N >= 4"),
     "of a named set": (lambda n: n in MEMBERS, "N >= 4"),
     "of no set": (lambda n: n not in MEMBERS, "N >= 4"),
+    "got from a table": (lambda n: SCALES.get(n, 0) == 2, "N >= 4"),
+    "got from a table of an object": (lambda n: Tables.scales.get(n) is not None, "N >= 4"),
+    "got from a written table": (lambda n: {4: True, 9: True}.get(n, False), "N >= 10"),
+    "an entry": (entry, "N >= 4"),
+    "an entry for two": (lambda n: {(4, 3): True}.get((n, 3), False), "N >= 5"),
+    "a set with a number": (lambda n: len({n, 4}) == 2, "N >= 5"),
     "a shape": (lambda n: (n, 3) == (4, 3), "N >= 5"),
     "a shape in another": (lambda n: (n, 3) in [(4, 3)], "N >= 5"),
     "a place": (lambda n: (n, 3).index(3) == 1, "N >= 4"),

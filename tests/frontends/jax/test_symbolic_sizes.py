@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -62,6 +64,15 @@ def test_convolutions(check, fn, mode):
         first = 1 if mode == "full" else least
         fit = [size for size in sizes if size["N"] >= first]
         check(order, "f32[N]", sizes=fit, constraints=(f"N >= {first}",))
+
+
+@pytest.mark.parametrize("fn", [jnp.convolve, jnp.correlate])
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_convolutions_of_two_open_sizes(check, fn, mode):
+    sizes = [{"N": n, "M": m} for n, m in ((1, 1), (5, 2), (5, 5), (6, 3))]
+    longer = () if mode == "full" else ("N >= M",)
+    either = [{"N": 2, "M": 5}] if mode == "full" else []
+    check(partial(fn, mode=mode), "f32[N]", "f32[M]", sizes=sizes + either, constraints=longer)
 
 
 def test_a_convolution_whose_longer_side_is_open_says_what_to_state():

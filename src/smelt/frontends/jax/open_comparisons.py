@@ -11,11 +11,10 @@ number above 1, of which it has a special case; remainders and quotients are ref
 
 from __future__ import annotations
 
-import dis
 import math
 import operator
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 from typing import Any
@@ -27,6 +26,7 @@ import numpy as np
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.askers import Asker, asker_of, asking_frame
 from smelt.frontends.jax.compat import InconclusiveDim, SymbolicDim, is_symbolic
+from smelt.frontends.jax.looked_up import numbers_looked_among
 from smelt.frontends.jax.replacement import Function, Replacement
 from smelt.frontends.jax.residues import is_zero, known_remainders
 from smelt.frontends.jax.symbols import parse
@@ -67,32 +67,17 @@ def _truth(original: Function) -> Function:
 
 
 def _hash(original: Function) -> Function:
-    """Of a size that is looked for in a set, the hash of the member that it equals."""
+    """Of a size that is looked for in a set or dict, the hash of the key that it equals."""
 
     def hashed(self: Any) -> int:
         frame = asking_frame()
         if asker_of(frame) is Asker.USER:
-            for member in _looked_into(frame):
-                if isinstance(member, int) and _answer(self, member, "==", frame):
-                    return hash(member)
+            for number in numbers_looked_among(frame):
+                if _answer(self, number, "==", frame):
+                    return hash(number)
         return int(original(self))
 
     return hashed
-
-
-def _looked_into(frame: FrameType) -> Collection[Any]:
-    """The set or dict on the right of the ``in`` that ``frame`` computes, if that is a name or a
-    constant; else nothing."""
-    before: dis.Instruction | None = None
-    for instruction in dis.get_instructions(frame.f_code):
-        if instruction.offset >= frame.f_lasti:
-            break
-        before = instruction
-    if before is None or instruction.opname != "CONTAINS_OP":
-        return ()
-    value, names = before.argval, {**frame.f_globals, **frame.f_locals}
-    found = value if before.opname == "LOAD_CONST" else names.get(str(value))
-    return found if isinstance(found, set | frozenset | dict) else ()
 
 
 def _always(_: Any) -> bool:

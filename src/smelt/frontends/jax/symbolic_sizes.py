@@ -154,6 +154,8 @@ def _is_longer(size: Any, other: Any, mode: str, op: str) -> bool:
     try:
         return not bool(other >= size)
     except compat.InconclusiveDim:
+        if mode == "full":
+            return False
         # Arrays of one size change places without a trace, but in a centred correlation.
         if (op, mode) != ("correlate", "same"):
             with suppress(compat.InconclusiveDim):
@@ -166,9 +168,21 @@ def _slid(x: Any, kernel: Any, mode: str, precision: Any) -> Any:
     pads = {"valid": (0, 0), "same": (width // 2, width - width // 2 - 1), "full": (width - 1,) * 2}
     if mode not in pads:
         raise ValueError("mode must be one of ['full', 'same', 'valid']")
+    if is_symbolic(width):
+        return _slid_by_windows(x, kernel, pads[mode], precision)
     return lax.conv_general_dilated(
         x[None, None], kernel[None, None], (1,), [pads[mode]], precision=precision
     )[0, 0]
+
+
+def _slid_by_windows(x: Any, kernel: Any, pads: tuple[Any, Any], precision: Any) -> Any:
+    """All windows times the kernel: ``Conv`` needs a kernel whose size is a number."""
+    size, width = x.shape[0], kernel.shape[0]
+    begins = jnp.arange(size + sum(pads) - width + 1) - pads[0]
+    places = begins[:, None] + jnp.arange(width)
+    windows = jnp.take(x, jnp.clip(places, 0, size - 1), mode="clip")
+    windows = jnp.where((places >= 0) & (places < size), windows, 0)
+    return jnp.matmul(windows, kernel, precision=precision)
 
 
 def _toeplitz(original: Function) -> Function:
