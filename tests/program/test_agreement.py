@@ -119,6 +119,12 @@ def test_what_holds_in_no_run_is_refused() -> None:
         smelt.compile(text.parse(graph, 21), target="c", dims={"N": (2, 9)})
 
 
+def test_a_result_that_is_declared_with_too_few_dims_hides_no_mismatch() -> None:
+    graph = "g (float[65] x, float[7] w) => (float y) { y = Add(x, w) }"
+    with pytest.raises((SmeltError, ErrorList), match="7 is never equal to 65"):
+        smelt.compile(text.parse(graph, 21), target="c")
+
+
 def test_a_shape_that_loses_elements_is_refused() -> None:
     """A 0 keeps the first size: six elements of a tensor without any."""
     graph = (

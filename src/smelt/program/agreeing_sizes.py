@@ -52,13 +52,16 @@ def _cut(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
 
 
 def broadcast(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Each dim of an operand is 1, or that of the result."""
-    return [
-        (size, whole)
-        for shape in read
-        for size, whole in zip(reversed(shape), reversed(made[0]), strict=False)
-        if not same(size, 1)
-    ]
+    """Each dim of an operand is 1, or that of the result.
+
+    A result that is declared with fewer dims than an operand has is that of operands that fit
+    nowhere; then these are held against each other.
+    """
+    widest = max(made[:1] + read, key=len)
+    for shape in read:
+        for size, whole in zip(reversed(shape), reversed(widest), strict=False):
+            if not same(size, 1):
+                yield size, whole
 
 
 def _by_channel(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
