@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from smelt.frontends.onnx.extract import extract
     from smelt.frontends.weights import fill_weights
     from smelt.inspection import inspect
-    from smelt.networks import compile_einsum
-    from smelt.operators.over_semiring import over_semiring
+    from smelt.networks import compile_einsum, over_semiring
     from smelt.operators.semiring import Semiring
     from smelt.targets.base import Artifact, Target
     from smelt.targets.saved import open_saved as load_artifact
@@ -42,7 +41,7 @@ _HOMES = {
     "fill_weights": ("smelt.frontends.weights", "fill_weights"),
     "compile_einsum": ("smelt.networks", "compile_einsum"),
     "Semiring": ("smelt.operators.semiring", "Semiring"),
-    "over_semiring": ("smelt.operators.over_semiring", "over_semiring"),
+    "over_semiring": ("smelt.networks", "over_semiring"),
     "extract": ("smelt.frontends.onnx.extract", "extract"),
     "reduce": ("smelt.check.reduce", "reduce"),
     "run": ("smelt.candidate", "run"),

@@ -1,7 +1,8 @@
-"""Tensor networks: contractions of any number of operands, compiled from their equation."""
+"""Tensor networks compiled from their equation, and whole models over an algebra."""
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from operator import index
@@ -10,8 +11,9 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from smelt.compiler import compile_model
+from smelt.compiler import Source, compile_model
 from smelt.errors import UsageError
+from smelt.frontends import onnx as onnx_frontend
 from smelt.ir.complex_pairs import mark_pairs
 from smelt.ir.shapes import Dim
 from smelt.operators import expand
@@ -26,6 +28,7 @@ from smelt.operators.contraction import (
 )
 from smelt.operators.contraction_slices import Slices, within
 from smelt.operators.einsum import OPERATOR as EINSUM
+from smelt.operators.over_semiring import over_semiring as of_model
 from smelt.operators.semiring import Semiring, semiring_of
 from smelt.operators.sliced_einsum import build_loop
 from smelt.targets.base import Artifact, Target
@@ -105,6 +108,20 @@ def compile_einsum(
         return compile_model(model, target=chosen, pipeline="", **options)
     expand(model, [EINSUM])
     return compile_model(model, target=chosen, **options)
+
+
+def over_semiring(model: Source, semiring: str | Semiring) -> Any:
+    """``model`` with the plus and times of ``semiring`` for its own, as
+    ``smelt.operators.over_semiring`` says it.
+
+    ``model`` is what ``smelt.optimize`` takes; a ModelProto or bytes give a ModelProto. Raises
+    UsageError E692 for what is no semiring, and an ErrorList of Unsupported E694 for operators that
+    have no meaning over it.
+    """
+    if isinstance(model, ir.Model):
+        return of_model(model, semiring)
+    changed = of_model(onnx_frontend.load(model), semiring)
+    return changed if isinstance(model, str | pathlib.Path) else onnx_frontend.to_proto(changed)
 
 
 def _shows_inputs(target: Target) -> bool:

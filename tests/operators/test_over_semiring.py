@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import jax.numpy as jnp
 import numpy as np
+import onnx
 import onnx_ir as ir
 import pytest
 
@@ -55,6 +58,15 @@ def test_the_eager_run_and_numpy_agree(model: ir.Model, name: str) -> None:
     for one, other, wanted in zip(eager, planned, expected, strict=True):
         np.testing.assert_allclose(one, wanted, rtol=1e-5)
         np.testing.assert_allclose(other, wanted, rtol=1e-5)
+
+
+def test_a_model_may_be_a_file_or_a_proto(model: ir.Model, tmp_path: Path) -> None:
+    smelt.save(model, tmp_path / "model.onnx")
+    wanted = text.canonical(smelt.over_semiring(smelt.load(tmp_path / "model.onnx"), "max_plus"))
+    of_file = smelt.over_semiring(tmp_path / "model.onnx", "max_plus")
+    of_proto = smelt.over_semiring(smelt.to_proto(model), "max_plus")
+    assert isinstance(of_proto, onnx.ModelProto)
+    assert text.canonical(of_file) == text.canonical(smelt.load(of_proto)) == wanted
 
 
 @pytest.mark.slow  # compiles C
