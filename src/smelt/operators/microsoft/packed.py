@@ -53,7 +53,8 @@ def product(inputs: Given, attributes: Attributes) -> Computed:
     block_of = np.arange(k) // block if places is None else places.astype(np.int64)[:k]
     factors = scales.reshape(n, blocks).astype(np.float64)
     weights = (numbers[:, :k] - offsets[:, block_of]) * factors[:, block_of]
-    result = a.astype(np.float64) @ weights.T
+    with np.errstate(invalid="ignore"):  # infinity by 0 is NaN, as in the kernel
+        result = a.astype(np.float64) @ weights.T
     result = result if bias is None else result + bias
     return (result.astype(a.dtype),)
 
