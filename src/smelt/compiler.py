@@ -226,7 +226,7 @@ def compile_model(
     own = read_options(chosen, options)
     steps = language.parse_all(pipeline, chosen.passes)
     with paused_collector():
-        model = _source_model(
+        model = source_model(
             source, specs, opset, {"x64": x64, "strict": strict, **(tracing or {})}
         )
         if model.functions and not chosen.functions:
@@ -262,12 +262,14 @@ def _ready(part: ir.Model, target: Target, fallback: Target | None) -> None:
     select(part, rules_of(fallback, fallback.options() if fallback.options is not None else None))
 
 
-def _source_model(
+def source_model(
     source: Any, specs: tuple[Any, ...], opset: int | None, tracing: dict[str, Any]
 ) -> ir.Model:
-    if is_exported(source):
-        return trace(source, *specs, **tracing | ({} if opset is None else {"opset": opset}))
-    if callable(source) and not isinstance(source, ir.Model):
+    """What is compiled, as a model of our own: a function or an exported program is traced.
+
+    Raises what ``trace`` and ``load`` do, and UsageError E608 for specs beside an ONNX model.
+    """
+    if is_exported(source) or (callable(source) and not isinstance(source, ir.Model)):
         return trace(source, *specs, **tracing | ({} if opset is None else {"opset": opset}))
     if specs or tracing.keys() - {"x64", "strict"}:
         what = "input specs and checkpoints belong to a JAX function, not to an ONNX model"

@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.export
+import jax.numpy as jnp
 import pytest
 
 from smelt.frontends.onnx import to_proto
@@ -53,6 +56,15 @@ def test_a_model_is_tuned_as_it_is_compiled(smelt: Any, document: Any, tmp_path:
     )
     assert told["tune"]["threads"] == 1
     assert {path.name for path in folder.iterdir()} == {"model.onnx", "session.json"}
+
+
+def test_an_exported_program_is_tuned(smelt: Any, document: Any, tmp_path: Path) -> None:
+    function = jax.jit(lambda x: jnp.tanh(x) * 2)
+    exported = jax.export.export(function)(jax.ShapeDtypeStruct((4, 8), jnp.float32))
+    program = tmp_path / "program.jaxexport"
+    program.write_bytes(bytes(exported.serialize()))
+    arguments = ("--target", "ort", "--tune", "1", "-o", tmp_path / "out", "--json")
+    assert document(smelt("compile", program, *arguments))["tune"]["threads"] == 1
 
 
 def test_other_targets_are_not_tuned(smelt: Any, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ class Tuning:
 
         Raises UsageError E637 for a target that runs elsewhere than in ONNX Runtime.
         """
-        from smelt.compiler import load, trace
+        from smelt.compiler import source_model
         from smelt.tuning import tune_model
 
         assert self.tune is not None
@@ -63,11 +63,8 @@ class Tuning:
                 "--tune times sessions of ONNX Runtime",
                 fix="--target ort, and no --fallback",
             )
-        if callable(source):
-            more: dict[str, Any] = {} if opset is None else {"opset": opset}
-            model = trace(source, *specs, x64=x64, strict=strict, **(tracing or {}), **more)
-        else:
-            model = load(source, opset=opset)
+        tracing = {"x64": x64, "strict": strict, **(tracing or {})}
+        model = source_model(source, specs, opset, tracing)
         return tune_model(
             model,
             seconds=self.tune,
