@@ -8,13 +8,13 @@ divides numbers only.
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import accumulate
 from typing import TypeAlias
 
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir.invented_dims import is_invented
+from smelt.ir.rows_between import inside_bound
 from smelt.ir.shape_registry import ShapeRule
 from smelt.ir.tracked_elements import LARGEST
 
@@ -159,23 +159,17 @@ MOST_BOUNDS = 4
 def _bounded(name: str, of: Callable[[int, int], int], a: Dim, b: Dim) -> Dim | None:
     if isinstance(a, int) and isinstance(b, int):
         return of(a, b)
-    texts = [str(a), str(b)]
+    texts = [str(each) for each in ((b, a) if b == 0 else (a, b))]
     if "None" in texts or any(map(is_invented, texts)):
         return None
     if texts[0] == texts[1]:
         return a
     for one, other in ((a, b), (b, a)):
-        if name == "Max" and one == 0 and _is_bounded(str(other)):
+        if name == "Max" and one == 0 and inside_bound(str(other)):
             return other
     if sum(text.count("Max(") + text.count("Min(") for text in texts) >= MOST_BOUNDS:
         return None
     return ir.SymbolicDim(f"{name}({', '.join(texts)})")
-
-
-def _is_bounded(text: str) -> bool:
-    """True for ``Max(0, ...)`` and nothing behind it."""
-    depths = list(accumulate((c == "(") - (c == ")") for c in text))
-    return text.startswith("Max(0, ") and 0 not in depths[len("Max(") - 1 : -1]
 
 
 def _divided(dividend: Dim, divisor: Dim) -> Dim | None:

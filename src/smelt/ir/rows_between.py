@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TypeAlias
 
 import onnx_ir as ir
@@ -19,6 +20,9 @@ def rows_between(size: Dim, start: Dim, end: Dim) -> Dim | None:
     if whole is None or not (_is_a_place(start) and _is_a_place(end)):
         return None
     first, last = (_within(place, size, whole) for place in (start, end))
+    kept = _kept_from_behind(size, start) if last == whole else None
+    if kept is not None:
+        return ir.SymbolicDim(f"Min({kept}, {size})")
     if first == "0":
         text = last
     elif last == whole:
@@ -26,6 +30,25 @@ def rows_between(size: Dim, start: Dim, end: Dim) -> Dim | None:
     else:
         text = f"Max(0, {last} - {first})"
     return ir.SymbolicDim(text)
+
+
+def inside_bound(text: str) -> str:
+    """X of ``Max(0, X)``; empty for another text."""
+    depths = list(accumulate((c == "(") - (c == ")") for c in text))
+    is_one_call = text.startswith("Max(0, ") and 0 not in depths[len("Max(") - 1 : -1]
+    return text.removeprefix("Max(0, ")[:-1] if is_one_call else ""
+
+
+def _kept_from_behind(size: Dim, start: Dim) -> str | None:
+    """The rows K of ``x[max(0, size - K) :]``, as a table of positions is cut to its last ones."""
+    left_out = inside_bound(str(start)) if isinstance(start, ir.SymbolicDim) else ""
+    if not left_out:
+        return None
+    try:
+        kept = size - ir.SymbolicDim(left_out)
+    except (ValueError, TypeError, ArithmeticError):
+        return None
+    return str(kept) if str(kept).isidentifier() or str(kept).isdecimal() else None
 
 
 def _text(dim: Dim) -> str | None:

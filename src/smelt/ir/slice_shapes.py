@@ -156,7 +156,8 @@ def _between_sizes(
     context: ShapeInferenceContext, node: ir.Node, source: ir.Shape, axes: list[int]
 ) -> dict[int, Dim]:
     """The rows from one size to another, by axis, such as ``x[N - 1 :]``; forward only."""
-    if len(node.inputs) > 4 and node.inputs[4] is not None:
+    stepped = len(node.inputs) > 4 and node.inputs[4] is not None
+    if stepped and set(_constant_ints(node, 4) or [0]) != {1}:
         return {}
     starts, ends = (
         context.get_symbolic_value(value) if value is not None else None
