@@ -87,6 +87,13 @@ def test_what_is_added_is_overwritten() -> None:
     library.check("m", random_inputs(built.source), rtol=1e-4, atol=1e-5)
 
 
+def test_products_take_no_more_memory_than_what_they_are_made_of() -> None:
+    """One filter of 4x4 has 16 products a pixel, and its image 8 numbers: 64 KiB for one of 32."""
+    graph = "g (float[1,8,32,32] x, float[8,1,4,4] w) => (float[1,1,66,66] y) { y = ConvTranspose<strides = [2,2]>(x, w) }"
+    artifact = smelt.compile(with_constants(graph, 23, "w"), target="c")
+    assert artifact.report["arena_bytes"] == 0
+
+
 def test_infinity_stays_where_it_is_seen() -> None:
     """No other element of the result sees it, not even times 0."""
     graph = "g (float[1,4,5,7] x, float[4,2,2,2] w) => (float[1,2,10,14] y) { y = ConvTranspose<strides = [2,2]>(x, w) }"

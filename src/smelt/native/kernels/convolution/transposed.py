@@ -50,16 +50,21 @@ def sizes_of(instance: Instance, window: Window) -> Sizes:
 
 
 def takes(instance: Instance) -> bool:
-    """Known sizes and channels enough; weights that are known, too, unless pixels fill a tile."""
+    """Known sizes and channels enough; weights that are known, too, unless pixels fill a tile.
+
+    The products of one filter may take no more memory than an image and its result do.
+    """
     numbers = (*instance.shape(0)[1:], *instance.shape(1), *instance.output_shape()[1:])
     if not all(type(number) is int and number > 0 for number in numbers):
         return False
     window = window_of(instance)
     sizes = sizes_of(instance, window)
+    ends = math.prod(instance.shape(0)[1:]) + math.prod(instance.output_shape()[1:])
     return (
         instance.type(0).name == instance.type(1).name == "float"
         and sizes.channels >= FEWEST_TERMS
         and window.kernel[2] <= MOST_COLUMNS
+        and sizes.positions * sizes.pixels <= ends
         and (_is_wide(sizes) or _weights(instance) is not None)
     )
 
