@@ -7,6 +7,7 @@ from itertools import product
 import onnx_ir as ir
 import pytest
 
+from smelt.ir.dim_texts import is_arithmetic, symbolic_dim
 from smelt.ir.dims import size_of
 from smelt.ir.rows import FIRST, LAST, LONGEST, count_open_rows, rows_taken
 from smelt.ir.rows_between import rows_between
@@ -69,6 +70,16 @@ def test_rows_between_sizes(start: int | str, end: int | str, rows: str | None) 
     first, last = (ir.SymbolicDim(x) if isinstance(x, str) else x for x in (start, end))
     found = rows_between(ir.SymbolicDim("N"), first, last)
     assert (None if found is None else str(found)) == rows
+
+
+@pytest.mark.parametrize("name", ["9**9**9**9", "batch size", "a,b", "1/0", "N)", "x" * 2000])
+def test_names_that_are_no_arithmetic_are_not_computed_with(name: str) -> None:
+    """They would read as another size, or take forever to read."""
+    assert rows_between(symbolic_dim(name), 1, LAST) in (
+        None,
+        ir.SymbolicDim(f"Max(0, {name} - 1)"),
+    )
+    assert is_arithmetic(symbolic_dim(name)) == name.isidentifier()
 
 
 def test_a_size_of_none_is_put_in_before_the_text_is_simplified() -> None:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
+from smelt.ir.dim_texts import is_arithmetic
 from smelt.ir.invented_dims import is_invented
 from smelt.ir.rows_between import inside_bound
 from smelt.ir.shape_registry import ShapeRule
@@ -135,11 +136,14 @@ def _left_over(dividend: Dim, divisor: Dim) -> Dim | None:
         if isinstance(dividend, int):
             return dividend % divisor if divisor else None
         return None
-    name = divisor.value or ""
-    is_known = isinstance(dividend, int) or not is_invented(dividend.value or "_d0")
-    if not (is_known and name and _is_size(divisor)):
+    if not (_is_known(dividend) and _is_known(divisor) and _is_size(divisor)):
         return None
-    return ir.SymbolicDim(f"Mod({dividend}, {name})")
+    return ir.SymbolicDim(f"Mod({dividend}, {divisor})")
+
+
+def _is_known(dim: Dim) -> bool:
+    """True for what is computed of sizes of the model, in words that can be computed with."""
+    return isinstance(dim, int) or (is_arithmetic(dim) and not is_invented(str(dim)))
 
 
 def larger(theirs: ShapeRule) -> ShapeRule:
@@ -160,7 +164,7 @@ def _bounded(name: str, of: Callable[[int, int], int], a: Dim, b: Dim) -> Dim | 
     if isinstance(a, int) and isinstance(b, int):
         return of(a, b)
     texts = [str(each) for each in ((b, a) if b == 0 else (a, b))]
-    if "None" in texts or any(map(is_invented, texts)):
+    if not (_is_known(a) and _is_known(b)):
         return None
     if texts[0] == texts[1]:
         return a

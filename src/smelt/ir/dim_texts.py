@@ -46,6 +46,21 @@ def is_plain(text: str) -> bool:
     return True
 
 
+def is_arithmetic(dim: ir.SymbolicDim) -> bool:
+    """True if the text of ``dim`` may be written into that of another: it is no name such as
+    ``a,b``, which would read as two."""
+    text = dim.value or ""
+    if text.isidentifier():
+        return True
+    if not is_plain(text):
+        return False
+    try:
+        expression = expression_of(dim)
+    except (ValueError, TypeError, ArithmeticError):
+        return False
+    return expression is not None and not expression.is_Symbol
+
+
 def symbolic_dim(text: str) -> ir.SymbolicDim:
     """The dim that ``text`` means: arithmetic if it is plain, else a symbol of its own."""
     dim = ir.SymbolicDim(text)

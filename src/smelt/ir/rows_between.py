@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
+from smelt.ir.dim_texts import is_arithmetic
 from smelt.ir.invented_dims import is_invented
 from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.rows import LONGEST
@@ -52,11 +53,12 @@ def _kept_from_behind(size: Dim, start: Dim) -> str | None:
 
 
 def _text(dim: Dim) -> str | None:
-    """The dim as part of a sum."""
+    """The dim as part of a sum; None for a name that is no arithmetic."""
     if isinstance(dim, int):
         return str(dim)
-    name = dim.value
-    return name if name is None or name.isidentifier() else f"({name})"
+    if not is_arithmetic(dim):
+        return None
+    return str(dim) if str(dim).isidentifier() else f"({dim})"
 
 
 def _within(place: Dim, size: Dim, whole: str) -> str:
@@ -82,10 +84,6 @@ def _is_a_place(dim: Dim) -> bool:
     """True for what is surely no less than 0; a made-up symbol may stand for any element."""
     if isinstance(dim, int):
         return dim >= 0
-    if is_invented(dim.value or "_d0"):
+    if not is_arithmetic(dim) or is_invented(str(dim)):
         return False
-    try:
-        expression = expression_of(dim)
-    except (ValueError, TypeError, ArithmeticError):
-        return False
-    return bool(expression is not None and expression.is_nonnegative)
+    return bool(expression_of(dim).is_nonnegative)

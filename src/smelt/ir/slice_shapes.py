@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
+from smelt.ir.dim_texts import is_arithmetic
 from smelt.ir.element_ranges import ranges_of
 from smelt.ir.rows import UNBOUNDED, Cut, count_open_rows, rows_taken
 from smelt.ir.rows_between import Dim, rows_between
@@ -238,7 +239,7 @@ def _window(node: ir.Node) -> list[tuple[int, int | None]] | None:
 
 def _rows(dim: ir.SymbolicDim, cut: Cut) -> int | ir.SymbolicDim | None:
     """How many rows are left of an open dim; None where that is not known."""
-    rows = count_open_rows(dim.value, cut) if dim.value is not None else None
+    rows = count_open_rows(str(dim), cut) if is_arithmetic(dim) else None
     if rows is None or rows == dim.value:
         return None if rows is None else dim
     return int(rows) if rows.isdigit() else ir.SymbolicDim(rows)
