@@ -168,11 +168,11 @@ def test_a_slice_of_an_unknown_dim(bounds: str, dim: str | None) -> None:
 
 
 def test_the_last_positions_of_a_table_fit_the_tokens_where_they_broadcast() -> None:
-    """MPT cuts its biases of 64 positions to the last S: ``biases[max(0, 64 - S):]``."""
+    """``biases[max(0, 64 - S):]`` are the last S of 64."""
     graph = (
         "g (float[B,S] x, float[64] biases) => () { s = Shape<start=1>(x) w = Constant<value_ints=[64]>() "
-        "zero = Constant<value_ints=[0]>() one = Constant<value_ints=[1]>() end = Constant<value_ints=[9223372036854775807]>() "
-        "d = Sub(w, s) first = Max(d, zero) cut = Slice(biases, first, end, zero, one) y = Add(x, cut) }"
+        "zero = Constant<value_ints=[0]>() end = Constant<value_ints=[9223372036854775807]>() "
+        "d = Sub(w, s) first = Max(d, zero) cut = Slice(biases, first, end, zero) y = Add(x, cut) }"
     )
     assert shapes_of(graph)["cut"] == "Min(S, 64)"
     assert shapes_of(graph)["y"] == "B,S"

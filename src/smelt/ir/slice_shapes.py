@@ -157,8 +157,7 @@ def _between_sizes(
     context: ShapeInferenceContext, node: ir.Node, source: ir.Shape, axes: list[int]
 ) -> dict[int, Dim]:
     """The rows from one size to another, by axis, such as ``x[N - 1 :]``; forward only."""
-    stepped = len(node.inputs) > 4 and node.inputs[4] is not None
-    if stepped and set(_constant_ints(node, 4) or [0]) != {1}:
+    if len(node.inputs) > 4 and node.inputs[4] is not None:
         return {}
     starts, ends = (
         context.get_symbolic_value(value) if value is not None else None
