@@ -213,6 +213,27 @@ def test_semirings_on_other_targets(target: str) -> None:
     np.testing.assert_allclose(artifact(x, y)[0], (x[:, :, None] + y).max(1), rtol=1e-6)
 
 
+@pytest.mark.parametrize("semiring", ["max_times", "min_plus", "Min,Max,9,-9"])
+@pytest.mark.parametrize("options", [{"engine": "numpy"}, {"engine": "native"}, {"target": "ort"}])
+def test_a_sum_over_an_open_size_of_0_is_the_zero(semiring: str, options: dict[str, str]) -> None:
+    total = smelt.compile_einsum("ab->b", [("N", 3)], semiring=semiring, **options)
+    zero = {"max_times": 0, "min_plus": math.inf}.get(semiring, 9)
+    assert total(np.ones((0, 3), np.float32))[0].tolist() == [zero] * 3
+    assert total(np.full((2, 3), 2, np.float32))[0].tolist() == [2] * 3
+
+
+@pytest.mark.parametrize(
+    ("semiring", "dtype", "zero"),
+    [("sum_product", np.float32, 0), ("min_plus", np.int64, 2**63 - 1)],
+)
+def test_nothing_is_zero_whatever_it_is_multiplied_by(
+    semiring: str, dtype: type, zero: int
+) -> None:
+    contract = smelt.compile_einsum("aa,bc->b", [(0, 0), (2, 3)], dtype, semiring=semiring)
+    other = np.full((2, 3), np.inf if dtype is np.float32 else -3, dtype)
+    assert contract(np.zeros((0, 0), dtype), other)[0].tolist() == [zero] * 2
+
+
 def test_a_semiring_of_ones_own_pickles() -> None:
     own = smelt.Semiring(plus="Max", times="Mul", zero=0, one=1)
     assert pickle.loads(pickle.dumps(own)) == own
@@ -234,6 +255,8 @@ REFUSED = {
     "complex maximum": (("ab->a", [(2, 3)], np.complex64), {"semiring": "max_plus"}, "E691"),
     "texts": (("ab->a", [(2, 3)], "U5"), {}, "E691"),
     "ranks of NumPy": (("...->...", [(1,) * 65]), {}, "E691"),
+    "a zero of no byte": (("ab->a", [(2, 3)], "uint8"), {"semiring": "Max,Min,-9,9"}, "E691"),
+    "a zero of no integer": (("ab->a", [(2, 3)], "int8"), {"semiring": "Max,Min,-0.5,9"}, "E691"),
     "semiring": (("ab->a", [(2, 3)]), {"semiring": "plus"}, "E692"),
     "path": (("ab,bc,cd->ad", [(2, 2)] * 3), {"optimize": [(0, 3), (0, 1)]}, "E693"),
 }

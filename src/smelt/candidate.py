@@ -99,7 +99,10 @@ def run(
     ``seed``; symbolic dims have the sizes of the arrays, else those of ``dims``, else 1. Raises
     UsageError E632 for inputs that the model does not take, E633 for a dim that it does not have.
     """
-    return run_once(candidate(source, "the source", target, dims=dims), inputs or {}, dims, seed)[0]
+    given = {} if inputs is None else inputs
+    if not isinstance(given, Mapping):
+        raise UsageError("E632", "inputs are arrays by name", fix="a dict: {'x': array}")
+    return run_once(candidate(source, "the source", target, dims=dims), given, dims, seed)[0]
 
 
 def run_once(

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smelt import operators
-from smelt.errors import InvalidModel
+from smelt.errors import ErrorList, InvalidModel
 from smelt.ir import text
 from smelt.ir.shapes import ShapeInference
 from smelt.operators.dot_general import OPERATOR, infer
+from smelt.program.lower import lower
 from smelt.runtime.runner import run
 
 DEFAULTS = {attribute.name: attribute.default for attribute in OPERATOR.attributes}
@@ -131,6 +132,7 @@ WRONG = {
     "contracting and batch": "smelt.DotGeneral<lhs_contracting=[1], rhs_contracting=[0], lhs_batch=[1], rhs_batch=[1]>(x, y)",
     "sizes differ": "smelt.DotGeneral<lhs_contracting=[0], rhs_contracting=[0]>(x, y)",
     "no semiring": 'smelt.DotGeneral<lhs_contracting=[1], rhs_contracting=[0], semiring="max_over">(x, y)',
+    "numbers are no truths": 'smelt.DotGeneral<lhs_contracting=[1], rhs_contracting=[0], semiring="or_and">(x, y)',
 }
 
 
@@ -141,6 +143,14 @@ def test_refuses_dims_that_cannot_be(node: str) -> None:
         ShapeInference(model).infer_model()
     assert caught.value.code == "E317"
     assert caught.value.why
+
+
+@pytest.mark.parametrize("node", WRONG.values(), ids=WRONG.keys())
+def test_lowering_refuses_them_in_a_model_that_nobody_checked(node: str) -> None:
+    model = text.parse(f"g (float[2,3] x, float[3,4] y) => (float[2,4] z) {{ z = {node} }}")
+    with pytest.raises(ErrorList, match="E201") as caught:
+        lower(model)
+    assert caught.value.errors[0].why
 
 
 def test_an_unknown_attribute_is_an_error() -> None:

@@ -10,7 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import NETWORKS, Draft
 
+import smelt
+from smelt.errors import Unsupported
+from smelt.ir import text
 from smelt.program.instruction import Instruction, Program
+from smelt.program.lower import lower
+from smelt.program.memories import Memory, plan_spaces
 from smelt.program.memory import MemoryPlan, plan_memory
 from smelt.program.storage import Needs, Owner
 
@@ -199,12 +204,18 @@ def test_long_programs_take_linear_time() -> None:
     assert plan.arena_bytes == plan.bound_bytes
 
 
-def test_a_program_whose_last_uses_are_not_known_is_not_planned() -> None:
-    draft = Draft(4)
-    program = draft.done(draft.step(4, draft.step(4, 0)))
-    program.instructions[1].last_use = ()
-    with pytest.raises(ValueError, match="the pass last_use has not run"):
-        plan_memory(program)
+def test_last_uses_are_found_where_nobody_did() -> None:
+    model = text.parse("g (float[3,4] x) => (float[3,4] y) { a = Exp(x) y = Tanh(a) }")
+    program = lower(smelt.optimize(model))
+    assert not any(instruction.last_use for instruction in program.instructions)
+    assert plan_spaces(program, [Memory("")]).used == {"": 64}
+
+
+def test_a_program_of_open_sizes_is_not_planned() -> None:
+    model = text.parse("g (float[B,4] x) => (float[B,4] y) { a = Exp(x) y = Tanh(a) }")
+    with pytest.raises(Unsupported, match="the size B of 'x' is not known") as caught:
+        plan_memory(lower(smelt.optimize(model)))
+    assert caught.value.code == "E411"
 
 
 def test_storage_ends_where_last_use_says() -> None:

@@ -136,7 +136,7 @@ def find_path(
             path = [tuple(int(i) for i in pair) for pair in optimize]
         except (TypeError, ValueError) as error:
             raise UsageError("E693", f"{optimize!r} is no path", fix="pairs of numbers") from error
-        _check_path(path, count)
+        check_path(path, count)
         return path
     trivial: list[tuple[int, ...]] = [(0, 1)] if count == 2 else []
     if count < 3 and optimize == "auto":
@@ -151,7 +151,7 @@ def find_path(
     out = frozenset(number[label] for label in equation.out)
     found = [tuple(pair) for pair in finder(inputs, out, counts, memory_limit)]
     if callable(optimize) and all(len(pair) < 3 for pair in found):
-        _check_path(found, count)
+        check_path(found, count)
     if any(len(pair) > 2 for pair in found):
         raise UsageError(
             "E693",
@@ -177,7 +177,8 @@ def _finder(name: str) -> Finder:
     raise UsageError("E693", why, fix="auto, greedy, dp, ...")
 
 
-def _check_path(path: Sequence[tuple[int, ...]], count: int) -> None:
+def check_path(path: Path, count: int) -> None:
+    """Raises UsageError E693 if ``path`` does not leave one of ``count`` operands."""
     left = count
     for pair in path:
         if len(set(pair)) != 2 or not all(0 <= i < left for i in pair):

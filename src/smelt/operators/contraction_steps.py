@@ -128,8 +128,16 @@ def plan_of(
     """The steps that contract operands by ``path``, and the number of what is the result.
 
     ``sizes`` tell which dims are 1, so that a sum is none. With ``small_right``, the smaller one of
-    two operands comes second where their order is free.
+    two operands comes second where their order is free. Dims of size 0 are summed last:
+    then a sum of nothing is zero, whatever it would be multiplied by.
     """
+    empty = [label for label in _summed(equation) if sizes[label] == 0]
+    if empty:
+        whole = Equation(equation.terms, (*equation.out, *empty))
+        steps, held = plan_of(whole, path, sizes, small_right=small_right)
+        axes = tuple(range(len(equation.out), len(whole.out)))
+        steps.append(Step(REDUCE, (held,), equation.out, axes))
+        return steps, len(equation.terms) + len(steps) - 1
     made = _Planner(sizes, list(equation.terms))
     alive = [made.diagonal(number) for number in range(len(equation.terms))]
     counts: dict[str, int] = dict.fromkeys(equation.out, 1)
@@ -150,6 +158,11 @@ def plan_of(
         perm = tuple(made.labels[result].index(label) for label in equation.out)
         result = made.add(TRANSPOSE, (result,), equation.out, axes=perm)
     return made.steps, result
+
+
+def _summed(equation: Equation) -> list[str]:
+    every = dict.fromkeys(label for term in equation.terms for label in term)
+    return [label for label in every if label not in equation.out]
 
 
 class _Tree:

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from smelt.errors import UsageError
 from smelt.ir.build import Builder
 from smelt.ir.shapes import Dim
 from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
-from smelt.operators.semiring import Semiring, semiring_of
+from smelt.operators.semiring import Semiring, semiring_of, semiring_on
 
 WIDE = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64)
 """Element types that every runtime contracts; narrower ones are widened first."""
@@ -70,9 +69,9 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     lhs, rhs = inputs
     if lhs is None or rhs is None:
         raise ValueError("DotGeneral takes two operands")
-    _semiring(attributes)
     preferred = attributes["dtype"]
     dtype = ir.DataType(preferred) if isinstance(preferred, int) else lhs.dtype
+    semiring_on(attributes["semiring"], None if dtype is None else dtype.numpy())
     if preferred is None and None not in (lhs.dtype, rhs.dtype) and lhs.dtype != rhs.dtype:
         raise ValueError(
             f"element types {lhs.dtype} and {rhs.dtype} differ, and dtype is not given"
@@ -91,14 +90,6 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     ]
     free = [left[i] for i in parts.lhs_free] + [right[j] for j in parts.rhs_free]
     return (Result(dtype, ir.Shape([*batch, *free])),)
-
-
-def _semiring(attributes: Attributes) -> Semiring:
-    """Raises ValueError if there is no such semiring."""
-    try:
-        return semiring_of(attributes["semiring"])
-    except UsageError as error:
-        raise ValueError(str(error)) from error
 
 
 def _known(a: Dim, b: Dim) -> Dim:
@@ -199,7 +190,16 @@ def reduced(b: Builder, terms: ir.Value, axes: Iterable[int], semiring: Semiring
         if all(isinstance(dim, int) for dim in kept):
             zero = b.constant(semiring.zero_in(terms.dtype.numpy()))
             return b.op("Expand", zero, b.const_i64([int(str(dim)) for dim in kept]))
-    return b.op(semiring.reduction, terms, b.const_i64(along), keepdims=0)
+    made = b.op(semiring.reduction, terms, b.const_i64(along), keepdims=0)
+    if semiring.bound is None or (shape is not None and not may_be_empty(shape, along)):
+        return made
+    return b.op(semiring.bound, made, b.constant(semiring.zero_in(terms.dtype.numpy())))
+
+
+def may_be_empty(shape: Iterable[Dim], axes: Iterable[int]) -> bool:
+    """Whether nothing might be summed along ``axes``."""
+    sizes = tuple(shape)
+    return any(not isinstance(sizes[axis], int) or sizes[axis] == 0 for axis in axes)
 
 
 def _moved(b: Builder, value: ir.Value, perm: tuple[int, ...]) -> ir.Value:

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from smelt.errors import UsageError
 from smelt.ir.build import Builder
 from smelt.ir.shapes import Dim
 from smelt.operators import dot_general
-from smelt.operators.contraction import Path, find_path, parse, sizes_of
+from smelt.operators.contraction import Path, check_path, find_path, parse, sizes_of
 from smelt.operators.contraction_steps import (
     COMBINE,
     DIAGONAL,
@@ -36,31 +37,54 @@ from smelt.operators.declare import (
     Result,
     ints_of,
 )
-from smelt.operators.semiring import Semiring, semiring_of
+from smelt.operators.semiring import Semiring, semiring_of, semiring_on
 
 
 def path_in(attributes: Attributes) -> Path | None:
-    """The pairs of the attribute ``path``; None without one."""
+    """The pairs of the attribute ``path``; None without one. Raises ValueError for half a pair."""
     flat = ints_of(attributes, "path")
+    if len(flat) % 2:
+        raise ValueError(f"path {list(flat)} does not consist of pairs")
     return list(zip(flat[::2], flat[1::2], strict=True)) if flat else None
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
     """The element type of the operands, and the sizes of the labels of the result."""
     values = [value for value in inputs if value is not None]
-    semiring_of(attributes["semiring"])
-    dtypes = {value.dtype for value in values}
-    dtype = dtypes.pop() if len(dtypes) == 1 else None
     pairs = bool(attributes["pairs"])
-    shapes = [
-        value.shape.dims[: -1 if pairs else None] for value in values if value.shape is not None
-    ]
+    dtype = _element_type(values, attributes)
+    _check_path(path_in(attributes), len(values))
+    whole = [value.shape.dims for value in values if value.shape is not None]
+    if pairs and any(not dims or (isinstance(dims[-1], int) and dims[-1] != 2) for dims in whole):
+        raise ValueError("the last dim of complex operands has the two parts of each number")
+    shapes = [dims[: -1 if pairs else None] for dims in whole]
     if len(shapes) < len(inputs):
         return (Result(dtype, None),)
     equation = parse(str(attributes["equation"]), [len(shape) for shape in shapes])
     sizes = sizes_of(equation.terms, shapes)
     shape = [sizes[label] for label in equation.out]
     return (Result(dtype, ir.Shape([*shape, 2] if pairs else shape)),)
+
+
+def _check_path(path: Path | None, operands: int) -> None:
+    try:
+        if path is not None:
+            check_path(path, operands)
+    except UsageError as error:
+        raise ValueError(error.what) from error
+
+
+def _element_type(values: Sequence[ir.Value], attributes: Attributes) -> ir.DataType | None:
+    dtypes = {value.dtype for value in values}
+    known = sorted(str(dtype) for dtype in dtypes - {None})
+    if len(known) > 1:
+        raise ValueError(f"element types {' and '.join(known)} of operands differ")
+    dtype = dtypes.pop() if len(dtypes) == 1 else None
+    elements = None if dtype is None else dtype.numpy()
+    if attributes["pairs"] and elements is not None:
+        elements = np.result_type(elements, np.complex64)
+    semiring_on(attributes["semiring"], elements)
+    return dtype
 
 
 def _steps(shapes: Sequence[Sequence[Dim]], attributes: Attributes) -> tuple[list[Step], int]:

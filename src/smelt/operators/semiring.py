@@ -93,10 +93,12 @@ class Semiring:
         return PLUS[self.plus].reduction
 
     def takes(self, dtype: np.dtype) -> bool:
-        """Whether it is defined on such elements."""
+        """Whether it is defined on such elements, its zero and one among them."""
         if dtype.kind == COMPLEX and self.times != "Mul":
             return False
-        return dtype.kind in PLUS[self.plus].kinds
+        if dtype.kind not in PLUS[self.plus].kinds:
+            return False
+        return all(_is_among(number, dtype) for number in (self.zero, self.one))
 
     def combine(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """The product of each pair of elements, by broadcasting."""
@@ -115,6 +117,16 @@ class Semiring:
         dtype = terms.dtype if self.plus == "Add" else None
         return np.asarray(PLUS[self.plus].ufunc.reduce(terms, axes, dtype))
 
+    @property
+    def bound(self) -> str | None:
+        """The operator that makes ``zero`` of what the reduction gives where nothing is summed.
+
+        It changes no other sum, for ``zero`` is neutral. None where the reduction gives ``zero``.
+        """
+        if self.zero == PLUS[self.plus].neutral:
+            return None
+        return "Min" if self.plus == "Min" else "Max"
+
     def zero_in(self, dtype: np.dtype) -> np.ndarray:
         """``zero`` as a rank-0 array; infinity of integers is their lowest or highest number."""
         return _number(self.zero, dtype)
@@ -128,6 +140,14 @@ class Semiring:
             if known == self:
                 return name
         return f"{self.plus},{self.times},{self.zero!r},{self.one!r}"
+
+
+def _is_among(value: float, dtype: np.dtype) -> bool:
+    """Whether elements of ``dtype`` can be ``value``; see ``zero_in`` for infinities."""
+    if dtype.kind not in "iu" or math.isinf(value):
+        return True
+    limits = np.iinfo(dtype)
+    return value == int(value) and limits.min <= value <= limits.max
 
 
 def _number(value: float, dtype: np.dtype) -> np.ndarray:
@@ -175,3 +195,19 @@ def semiring_of(text: object) -> Semiring:
             f"{text!r} is no semiring",
             fix=f"one of {', '.join(SEMIRINGS)}, or plus,times,zero,one as in Max,Mul,0,1",
         ) from error
+
+
+def semiring_on(text: object, dtype: np.dtype | None) -> Semiring:
+    """``semiring_of(text)`` for elements of ``dtype``, if that is known, in an operator of a model.
+
+    Raises ValueError for what is none, or not defined on them. Booleans are contracted by
+    ``sum_product`` as XLA does it, whose sum of them is Or.
+    """
+    try:
+        semiring = semiring_of(text)
+    except UsageError as error:
+        raise ValueError(error.what) from error
+    of_truths = dtype is not None and dtype.kind == TRUTHS and semiring == SEMIRINGS["sum_product"]
+    if dtype is not None and not of_truths and not semiring.takes(dtype):
+        raise ValueError(f"the semiring {semiring} is not defined on {dtype}")
+    return semiring

@@ -12,7 +12,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
+import onnx_ir as ir
+
+from smelt.errors import Unsupported
 from smelt.program.instruction import Instruction, Program
+from smelt.program.passes import last_use
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +115,28 @@ def assign_storage(
 ) -> Assignment:
     """Give every slot of ``program`` a storage, in one pass over its instructions.
 
-    Storage ends where ``last_use`` says, so that pass has run on the order at hand (ValueError
-    otherwise). With ``outputs_in_arena``, results stay in the arena until the end instead of being
-    written to buffers of the caller. Slots must have static shapes (ValueError otherwise).
+    Storage ends where ``last_use`` says, for the order at hand; the pass runs here if it never has.
+    With ``outputs_in_arena``, results stay in the arena until the end instead of being written to
+    buffers of the caller.
+
+    Raises Unsupported E411 for slots with symbolic dims.
     """
+    _check_sizes(program)
+    if any(len(each.last_use) != len(each.inputs) for each in program.instructions):
+        last_use.run(program)
     return _Assigner(program, outputs_in_arena).run(needs_of)
+
+
+def _check_sizes(program: Program) -> None:
+    for slot in program.slots:
+        unknown = [dim for dim in slot.shape if isinstance(dim, ir.SymbolicDim)]
+        if unknown:
+            raise Unsupported(
+                "E411",
+                f"the size {unknown[0]} of {slot.name!r} is not known, so nothing can be planned",
+                fix="plan a specialize(program, shapes) for shapes of the inputs, or what settle() "
+                "makes of bounded dims",
+            )
 
 
 class _Assigner:
@@ -223,8 +244,6 @@ def _last_reads(program: Program) -> Sequence[int]:
     """The step of the flagged read of each slot; -1 for outputs and for what nobody reads."""
     last = [-1] * len(program.slots)
     for step, instruction in enumerate(program.instructions):
-        if len(instruction.last_use) != len(instruction.inputs):
-            raise ValueError(f"step {step} ({instruction.op}): the pass last_use has not run")
         for slot, ends in zip(instruction.inputs, instruction.last_use, strict=True):
             if ends:
                 last[slot] = step

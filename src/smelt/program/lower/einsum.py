@@ -19,10 +19,12 @@ from smelt.operators.contraction_steps import (
 from smelt.operators.contraction_steps import (
     DIAGONAL as EQUAL_PLACES,
 )
+from smelt.operators.dot_general import may_be_empty
 from smelt.operators.einsum import OPERATOR, path_in
 from smelt.operators.semiring import SEMIRINGS, Semiring, semiring_of
 from smelt.program.instruction import DIAGONAL, Dim, DotDims
 from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.extension import fitting_attributes
 from smelt.program.lower.pairs import matrices, on_pairs, product
 from smelt.program.lower.registry import lowers
 
@@ -30,7 +32,7 @@ from smelt.program.lower.registry import lowers
 @lowers("smelt::Einsum")
 def einsum_over(cx: ProgramBuilder, node: ir.Node) -> None:
     """Over a semiring, by the path that the node has, if any."""
-    attributes = OPERATOR.attributes_of(node)
+    attributes = fitting_attributes(cx, node, OPERATOR)
     slots = cx.inputs(node)
     pairs = bool(attributes["pairs"])
     equation = equation_of(cx, str(attributes["equation"]), slots, pairs=pairs)
@@ -129,9 +131,13 @@ def _emit(
     op, attributes = _instruction(step, semiring)
     if op == DIAGONAL:
         _check_diagonal(cx, read[0], step)
-    if step.op == REDUCE and 0 in (cx.shape(read[0])[axis] for axis in step.axes):
-        dtype = cx.dtype(read[0]).numpy()
-        read, op, attributes = (cx.constant(semiring.zero_in(dtype), "zero"),), "Expand", {}
+    if step.op == REDUCE and may_be_empty(cx.shape(read[0]), step.axes):
+        zero = cx.constant(semiring.zero_in(cx.dtype(read[0]).numpy()), "zero")
+        if 0 in (cx.shape(read[0])[axis] for axis in step.axes):
+            read, op, attributes = (zero,), "Expand", {}
+        elif semiring.bound is not None:
+            read = (cx.emit_new(op, read, shape, **attributes), zero)
+            op, attributes = semiring.bound, {}
     if target < 0:
         return cx.emit_new(op, read, shape, **attributes)
     cx.emit(op, read, (target,), **attributes)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import onnx_ir as ir
 
 from smelt import operators
+from smelt.operators.declare import Attributes, Operator
 from smelt.program.instruction import DotDims
 from smelt.program.lower.builder import ProgramBuilder
 
@@ -19,7 +20,7 @@ def lower_extension(cx: ProgramBuilder, node: ir.Node) -> None:
             "its domain declares no such operator, and functions are not inlined here",
             "inline functions first, or register the operator: docs/add-an-operator.md",
         )
-    attributes = operator.attributes_of(node)
+    attributes = fitting_attributes(cx, node, operator)
     inputs, outputs = cx.inputs(node), [cx.define(value) for value in node.outputs]
     if operator.key == ("smelt", "DotGeneral"):
         groups = ("lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch")
@@ -27,6 +28,19 @@ def lower_extension(cx: ProgramBuilder, node: ir.Node) -> None:
         cx.emit("DotGeneral", inputs, outputs, dims=dims, semiring=attributes["semiring"])
         return
     cx.emit(f"{node.domain}::{node.op_type}", inputs, outputs, **attributes)
+
+
+def fitting_attributes(cx: ProgramBuilder, node: ir.Node, operator: Operator) -> Attributes:
+    """The attributes of ``node``; raises Unsupported E201 if its shape rule finds a mistake.
+
+    What ``smelt.compile`` lowers was seen by that rule already; other models need not have been.
+    """
+    attributes = operator.attributes_of(node)
+    try:
+        operator.infer(tuple(node.inputs), attributes)
+    except ValueError as error:
+        raise cx.refuse(str(error)) from error
+    return attributes
 
 
 def extensions_among(instructions: Iterable[str]) -> frozenset[tuple[str, str]]:
