@@ -179,3 +179,29 @@ def test_an_associative_scan_that_was_imported_by_name_says_how_to_call_it():
     with pytest.raises(SmeltError, match="E112") as caught:
         trace(lambda x: scan(jnp.add, x), "f32[N]")
     assert "jax.lax.associative_scan" in caught.value.fix
+
+
+def test_arrays_of_another_trace():
+    kept = []
+
+    def fn(x):
+        if not kept:
+            kept.append(jnp.full(3, 2.0))
+        return x + kept[0]
+
+    trace(fn, "f32[3]")
+    with pytest.raises(UsageError, match=r"array of another trace, float32\[3\]") as raised:
+        trace(fn, "f32[2,3]")
+    assert raised.value.code == "E113"
+
+
+def test_quotients_that_do_not_fit():
+    """As of layers that halve an image and double it again."""
+
+    def fn(x):
+        halves = x[: x.shape[0] // 2 // 3]
+        return jnp.concatenate([x, jnp.repeat(halves, 6, 0)], 1)
+
+    with pytest.raises(UsageError, match=r"say so in the specs: 6\*N;"):
+        trace(fn, "f32[N,2]")
+    trace(fn, "f32[6*N,2]")

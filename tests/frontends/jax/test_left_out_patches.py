@@ -66,9 +66,9 @@ USERS: dict[LibraryFunction, Callable[[], Fn]] = {
     library_functions.TOEPLITZ: lambda: lambda x: jax.scipy.linalg.toeplitz(x[0, 0]),
     library_functions.DCT_INTERLEAVE: lambda: lambda x: jax.scipy.fft.dct(x[0, :2]),
     library_functions.DCT_DEINTERLEAVE: lambda: lambda x: jax.scipy.fft.idct(x[0, :2]),
-    library_functions.PIVOTS_TO_PERMUTATION: lambda: (
-        lambda x: jax.scipy.linalg.lu_solve(jax.scipy.linalg.lu_factor(x[0, :2, :2]), x[1, 0, :2])
-    ),
+    library_functions.SPLIT: lambda: lambda x: jnp.array_split(x, 3, axis=1),
+    library_functions.PAD_WRAP: lambda: lambda x: jnp.pad(x, 2, mode="wrap"),
+    library_functions.PAD_MIRROR: lambda: lambda x: jnp.pad(x, 2, mode="reflect"),
     library_functions.SOLVE: lambda: lambda x: jnp.linalg.solve(x[0, :2, :2], x[1, 0, :2]),
     library_functions.JAX_ATTENTION: lambda: _attention,
     library_functions.EQUINOX_ERROR_IF: lambda: _checked,

@@ -153,3 +153,7 @@ def test_a_slice_of_open_size_that_does_not_fit_says_what_to_state(check):
         trace(fn, "f32[N]")
     assert "'N >= 2'" in caught.value.fix
     check(fn, "f32[N]", constraints=("N >= 2",), sizes=SIZES[1:])
+
+
+def test_fitted_polynomials(check):
+    check(lambda x, y: jnp.polyfit(x, y, 1), *["f32[N]"] * 2, sizes=[{"N": 4}, {"N": 7}], rtol=1e-3)

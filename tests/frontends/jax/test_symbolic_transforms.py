@@ -37,6 +37,16 @@ def test_rows_swapped_by_lu(check):
     check(fn, "f32[2,N,N]", sizes=SIZES[1:], rtol=1e-2, atol=1e-3)
 
 
+def test_pivots(check):
+    """More rows than pivots, in a batch."""
+
+    def fn(x):
+        pivots = jax.lax.linalg.lu(x + 3 * jnp.eye(x.shape[-1])[::-1])[1]
+        return jax.lax.linalg.lu_pivots_to_permutation(pivots, 2 * x.shape[-1])
+
+    check(fn, "f32[2,N,N]", sizes=SIZES)
+
+
 @pytest.mark.slow
 def test_sizes_that_random_matrices_take(check):
     def fn(x):

@@ -46,22 +46,6 @@ Aval: TypeAlias = Any
 """A ``ShapedArray``: ``shape`` holds dims, ``dtype`` a NumPy or ml_dtypes dtype."""
 
 
-SCAN_LENGTH = "jax._src.lax.control_flow.loops:_infer_scan_length"
-"""Where the function is that says how often a scan runs."""
-
-SEARCH_SORTED = "jax._src.numpy.hijax:searchsorted_via_expand"
-CONVOLVE = "jax._src.numpy.lax_numpy:_conv"
-DIAG_INDICES = "jax._src.numpy.lax_numpy:diag_indices"
-CONCRETE = "jax._src.core:concrete_or_error"
-FFT_SIZES = "jax._src.numpy.fft:map"
-SQUEEZE = "jax._src.numpy.lax_numpy:_squeeze"
-SHUFFLE = "jax._src.random.core:_shuffle"
-SOLVE = "jax._src.lax.linalg:_solve"
-PIVOTS_TO_PERMUTATION = "jax._src.lax.linalg:lu_pivots_to_permutation"
-DCT_INTERLEAVE = "jax._src.scipy.fft:_dct_interleave"
-DCT_DEINTERLEAVE = "jax._src.scipy.fft:_dct_deinterleave"
-TOEPLITZ = "jax._src.scipy.linalg:_toeplitz"
-
 sorts_before: Callable[..., Any] = _sort_lt_comparator
 sorts_before_or_with: Callable[..., Any] = _sort_le_comparator
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
+import jax
 import numpy as np
 import onnx_ir as ir
 
+from smelt.errors import UsageError
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.compat import Aval
 from smelt.ir.build import Builder
@@ -40,7 +42,19 @@ class ConstantPool:
         return known
 
     def captured(self, constant: object, aval: Aval) -> ir.Value:
-        """A constant of a jaxpr in the dtype of ``aval``; one object is one initializer."""
+        """A constant of a jaxpr in the dtype of ``aval``; one object is one initializer.
+
+        Raises UsageError E113 if it is no array, but stands for one in another trace.
+        """
+        if isinstance(constant, jax.core.Tracer):
+            raise UsageError(
+                "E113",
+                f"your function uses an array of another trace, {aval.str_short()}",
+                why="it was computed while something else was traced, and kept; so are the arrays"
+                " of a module that is imported while a function is traced",
+                fix="compute such arrays, and import what makes them, before the function is"
+                " traced; what kept one has to be made anew, as by a new process",
+            )
         identity = compat.identity(constant)
         known = self._by_identity.get((identity, aval.dtype))
         if known is not None:

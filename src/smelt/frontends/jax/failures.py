@@ -12,7 +12,12 @@ from typing import Any
 
 from smelt.errors import SmeltError, Unsupported, UsageError
 from smelt.frontends.jax import compat
-from smelt.frontends.jax.size_advice import to_decide, which_is_greater
+from smelt.frontends.jax.size_advice import (
+    as_multiples,
+    to_decide,
+    which_is_enough,
+    which_is_greater,
+)
 from smelt.frontends.jax.source_lines import defined_at, is_own, raised_at
 
 LINES = 6
@@ -121,6 +126,8 @@ def _raised(error: Exception, parameters: Sequence[str], sizes: Sequence[str]) -
     advice = [
         ADVICE.get(kind, ""),
         which_is_greater(str(error)),
+        which_is_enough(str(error)),
+        as_multiples(str(error)),
         _if_open(sizes),
         f"see {link.group().rstrip('.')}" if link else "",
     ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from smelt.frontends.jax import compat, frames
+from smelt.frontends.jax import frames
 
 
 @dataclass(frozen=True)
@@ -23,29 +23,37 @@ NORMALIZED = ("x", "mean", "var")
 SCALED = ("reduction_axes", "feature_axes", "dtype")
 
 PLACE_OF = LibraryFunction(frames.PLACE_OF, ("fun",))
-SCAN_LENGTH = LibraryFunction(compat.SCAN_LENGTH, ("xs_flat", "xs_avals", "length"))
+SCAN_LENGTH = LibraryFunction(
+    "jax._src.lax.control_flow.loops:_infer_scan_length", ("xs_flat", "xs_avals", "length")
+)
 SEARCH_SORTED = LibraryFunction(
-    compat.SEARCH_SORTED,
+    "jax._src.numpy.hijax:searchsorted_via_expand",
     ("sorted_arr", "query", "side", "dimension", "batch_dims", "method", "dtype"),
 )
 DIAG_INDICES = LibraryFunction("jax.numpy:diag_indices", ("n", "ndim"))
-DIAG_INDICES_INSIDE = LibraryFunction(compat.DIAG_INDICES, ("n", "ndim"))
+DIAG_INDICES_INSIDE = LibraryFunction("jax._src.numpy.lax_numpy:diag_indices", ("n", "ndim"))
 CONVOLVE = LibraryFunction(
-    compat.CONVOLVE, ("x", "y", "mode", "op", "precision", "preferred_element_type")
+    "jax._src.numpy.lax_numpy:_conv",
+    ("x", "y", "mode", "op", "precision", "preferred_element_type"),
 )
-CONCRETE = LibraryFunction(compat.CONCRETE, ("force", "val", "context"))
-FFT_SIZES = LibraryFunction(compat.FFT_SIZES, ())
+CONCRETE = LibraryFunction("jax._src.core:concrete_or_error", ("force", "val", "context"))
+FFT_SIZES = LibraryFunction("jax._src.numpy.fft:map", ())
 RFFTFREQ = LibraryFunction("jax.numpy.fft:rfftfreq", ("n", "d", "dtype", "device"))
-SQUEEZE = LibraryFunction(compat.SQUEEZE, ("a", "axis"))
-SHUFFLE = LibraryFunction(compat.SHUFFLE, ("key", "x", "axis"))
-ASSOCIATIVE_SCAN = LibraryFunction("jax.lax:associative_scan", ("fn", "elems", "reverse", "axis"))
-TOEPLITZ = LibraryFunction(compat.TOEPLITZ, ("c", "r"))
-DCT_INTERLEAVE = LibraryFunction(compat.DCT_INTERLEAVE, ("x", "axis"))
-DCT_DEINTERLEAVE = LibraryFunction(compat.DCT_DEINTERLEAVE, ("x", "axis"))
-PIVOTS_TO_PERMUTATION = LibraryFunction(
-    compat.PIVOTS_TO_PERMUTATION, ("pivots", "permutation_size")
+SQUEEZE = LibraryFunction("jax._src.numpy.lax_numpy:_squeeze", ("a", "axis"))
+SPLIT = LibraryFunction(
+    "jax._src.numpy.lax_numpy:_split", ("op", "ary", "indices_or_sections", "axis")
 )
-SOLVE = LibraryFunction(compat.SOLVE, ("a", "b"))
+PAD_WRAP = LibraryFunction("jax._src.numpy.lax_numpy:_pad_wrap", ("array", "pad_width"))
+PAD_MIRROR = LibraryFunction(
+    "jax._src.numpy.lax_numpy:_pad_symmetric_or_reflect",
+    ("array", "pad_width", "mode", "reflect_type"),
+)
+SHUFFLE = LibraryFunction("jax._src.random.core:_shuffle", ("key", "x", "axis"))
+ASSOCIATIVE_SCAN = LibraryFunction("jax.lax:associative_scan", ("fn", "elems", "reverse", "axis"))
+TOEPLITZ = LibraryFunction("jax._src.scipy.linalg:_toeplitz", ("c", "r"))
+DCT_INTERLEAVE = LibraryFunction("jax._src.scipy.fft:_dct_interleave", ("x", "axis"))
+DCT_DEINTERLEAVE = LibraryFunction("jax._src.scipy.fft:_dct_deinterleave", ("x", "axis"))
+SOLVE = LibraryFunction("jax._src.lax.linalg:_solve", ("a", "b"))
 JAX_ATTENTION = LibraryFunction(
     "jax.nn:dot_product_attention",
     (
@@ -95,7 +103,7 @@ EQUINOX_ATTENTION = LibraryFunction(
 ALL = (
     *(PLACE_OF, SCAN_LENGTH, JAX_ATTENTION),
     *(SEARCH_SORTED, DIAG_INDICES, DIAG_INDICES_INSIDE, CONVOLVE, TOEPLITZ),
-    *(DCT_INTERLEAVE, DCT_DEINTERLEAVE, PIVOTS_TO_PERMUTATION, SOLVE),
+    *(DCT_INTERLEAVE, DCT_DEINTERLEAVE, SOLVE, SPLIT, PAD_WRAP, PAD_MIRROR),
     *(CONCRETE, FFT_SIZES, RFFTFREQ, SQUEEZE, SHUFFLE, ASSOCIATIVE_SCAN),
     *(FLAX_PARAMETER, NNX_LAYER_NORM, NNX_GROUP_NORM, NNX_NORMALIZE),
     *(LINEN_LAYER_NORM, LINEN_GROUP_NORM, LINEN_NORMALIZE),

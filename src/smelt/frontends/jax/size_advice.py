@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 
 AT_RUN_TIME = (
     "compute both results and choose by jnp.where(jnp.equal(a, b), ...), or by jax.lax.cond"
@@ -14,6 +16,10 @@ _REMAINDER = re.compile(r"mod\(([^()]+), (\d+)\)")
 _QUOTIENT = re.compile(r"floordiv\(([^()]+), (\d+)\)")
 _OPEN_SIZE = re.compile(r"\b(?:min|max)\(([^(),]+), ([^(),]+)\)")
 """How JAX writes the size of a slice that the symbols leave open, such as ``min(N, 27)``."""
+
+_DIVISION = re.compile(r"\b(?:floordiv|mod)\(")
+_MIRRORED = re.compile(r"axis size \(= (\w+)\) is larger than 1 .* padding length \(= (\d+)\)")
+"""How JAX says of which sizes it can mirror an axis."""
 
 _DECIDING = {
     "<": (("<=", -1), (">=", 0)),
@@ -53,6 +59,53 @@ def which_is_greater(message: str) -> str:
         size, bound = bound, size
     which = f"'{size} >= {bound}' or '{size} <= {bound}'"
     return f"if {found.group()} is a size, say which by a constraint, {which}"
+
+
+def which_is_enough(message: str) -> str:
+    """What to state where ``message`` is that of a pad that mirrors an axis of an open size."""
+    found = _MIRRORED.search(message)
+    return f"say so by a constraint, '{found[1]} >= {int(found[2]) + 1}'" if found else ""
+
+
+def as_multiples(message: str) -> str:
+    """Which dims to give as multiples, where sizes in ``message`` are quotients without rest."""
+    divisors: dict[str, int] = {}
+    for found in _DIVISION.finditer(message):
+        tree = _balanced(message[found.start() :])
+        for name, divisor in _divisors(tree, 1) if tree is not None else ():
+            divisors[name] = max(divisor, divisors.get(name, 1))
+    if not divisors:
+        return ""
+    multiples = ", ".join(f"{divisor}*{name}" for name, divisor in divisors.items())
+    return f"where those sizes are quotients without a rest, say so in the specs: {multiples}"
+
+
+def _balanced(text: str) -> ast.expr | None:
+    """The call at the beginning of ``text``; None if it does not end there."""
+    for found in re.finditer(r"\)", text):
+        call = text[: found.end()]
+        if call.count("(") == call.count(")"):
+            return ast.parse(call.replace("^", "**"), mode="eval").body
+    return None
+
+
+def _divisors(tree: ast.expr, by: int) -> Iterator[tuple[str, int]]:
+    """The symbols in ``tree``, and by what each is divided in all."""
+    match tree:
+        case ast.Name(id=name):
+            yield name, by
+        case ast.Call(
+            func=ast.Name(id="floordiv" | "mod"), args=[inner, ast.Constant(value=int(divisor))]
+        ):
+            yield from _divisors(inner, by * divisor)
+        case ast.Call(args=parts):
+            for part in parts:
+                yield from _divisors(part, by)
+        case ast.BinOp(left=left, right=right):
+            yield from _divisors(left, by)
+            yield from _divisors(right, by)
+        case ast.UnaryOp(operand=operand):
+            yield from _divisors(operand, by)
 
 
 def _of_remainder(size: str, bound: str) -> list[str]:

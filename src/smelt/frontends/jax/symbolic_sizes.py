@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -30,6 +31,9 @@ from smelt.frontends.jax.library_functions import (
 )
 from smelt.frontends.jax.patches import Patch, register
 from smelt.frontends.jax.replacement import Function
+
+RCOND = "rcond must be float"
+"""What JAX's polyfit says of its bound for singular values."""
 
 
 def _search_sorted(original: Function) -> Function:
@@ -77,11 +81,13 @@ def _len(original: Function) -> Function:
 
 
 def _concrete(original: Function) -> Function:
-    """Of a symbolic size that has to be an int, the size, as of windows and permutations."""
+    """Of a symbolic size that has to be an int, the size, as of windows and permutations; and the
+    ``rcond`` of polyfit, an array if it is computed from the size, with which JAX compares."""
 
     def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
         is_size = force in (int, operator.index) and is_symbolic(val)
-        return val if is_size else original(force, val, context)
+        is_bound = force is float and context == RCOND and isinstance(val, jax.Array)
+        return val if is_size or is_bound else original(force, val, context)
 
     return concrete_or_error
 

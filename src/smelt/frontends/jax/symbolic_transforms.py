@@ -15,7 +15,6 @@ from smelt.frontends.jax.compat import is_symbolic
 from smelt.frontends.jax.library_functions import (
     DCT_DEINTERLEAVE,
     DCT_INTERLEAVE,
-    PIVOTS_TO_PERMUTATION,
 )
 from smelt.frontends.jax.patches import Patch, register
 from smelt.frontends.jax.replacement import Function
@@ -51,30 +50,24 @@ def _taken(x: Any, places: Any, axis: int) -> Any:
     return jnp.take(x, places, axis, mode="clip")
 
 
-def _permutation(original: Function) -> Function:
-    """By one swap of rows after the other, in each matrix of a batch."""
+def swapped_rows(pivots: Any, size: Any) -> Any:
+    """The order of ``size`` rows after the swaps that ``pivots [..., k]`` tell, one after the
+    other: int32 ``[..., size]``."""
 
-    def permutation(pivots: Any, permutation_size: Any) -> Any:
-        if not is_symbolic(permutation_size):
-            return original(pivots, permutation_size)
+    places = jnp.arange(size, dtype=np.int32)
 
-        def swap(i: Any, rows: Any) -> Any:
-            there = lax.dynamic_slice_in_dim(pivots, i, 1, -1)
-            here = jnp.full_like(there, i)
-            pair = jnp.concatenate((here, there), -1)
-            swapped = jnp.take_along_axis(rows, pair[..., ::-1], -1)
-            return jnp.put_along_axis(rows, pair, swapped, -1, inplace=False)
+    def swap(i: Any, rows: Any) -> Any:
+        other = lax.dynamic_slice_in_dim(pivots, i, 1, -1)
+        here = lax.dynamic_slice_in_dim(rows, i, 1, -1)
+        there = jnp.take_along_axis(rows, other, -1)
+        return jnp.where(places == i, there, jnp.where(places == other, here, rows))
 
-        rows = jnp.arange(permutation_size, dtype=np.int32)
-        rows = jnp.broadcast_to(rows, (*pivots.shape[:-1], permutation_size))
-        return lax.fori_loop(0, pivots.shape[-1], swap, rows)
-
-    return permutation
+    rows = jnp.broadcast_to(places, (*pivots.shape[:-1], size))
+    return lax.fori_loop(0, pivots.shape[-1], swap, rows)
 
 
 for _function, _stand_in in (
     (DCT_INTERLEAVE, _interleave),
     (DCT_DEINTERLEAVE, _deinterleave),
-    (PIVOTS_TO_PERMUTATION, _permutation),
 ):
     register(Patch(_function.target, _stand_in, parameters=_function.parameters))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import onnx_ir as ir
 
-from smelt.frontends.jax.compat import Dim, InconclusiveDim
+from smelt.frontends.jax.compat import Dim, InconclusiveDim, is_symbolic
 from smelt.frontends.jax.complex_numbers.eigen import COMPLEX_EIG, COMPLEX_SCHUR, EIG
 from smelt.frontends.jax.complex_numbers.factors import COMPLEX_CHOLESKY, COMPLEX_LU
 from smelt.frontends.jax.complex_numbers.spectra import (
@@ -15,8 +16,10 @@ from smelt.frontends.jax.complex_numbers.spectra import (
     COMPLEX_VALUES,
 )
 from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.plugins.linalg.linalg import check_real
 from smelt.frontends.jax.registry import lowers
+from smelt.frontends.jax.symbolic_transforms import swapped_rows
 
 
 @lowers("lu")
@@ -25,9 +28,11 @@ def lu(cx: Lowering, a: ir.Value) -> tuple[ir.Value, ...]:
 
 
 @lowers("lu_pivots_to_permutation")
-def lu_pivots_to_permutation(cx: Lowering, pivots: ir.Value, *, permutation_size: Dim) -> ir.Value:
-    if not isinstance(permutation_size, int):
-        raise cx.unsupported("the number of rows is symbolic")
+def lu_pivots_to_permutation(
+    cx: Lowering, pivots: ir.Value, *, permutation_size: Dim
+) -> ir.Value | list[Operand]:
+    if is_symbolic(permutation_size):
+        return cx.inline_traced(partial(swapped_rows, size=permutation_size))
     return cx.op("PivotsToPermutation", pivots, domain="smelt", permutation_size=permutation_size)
 
 

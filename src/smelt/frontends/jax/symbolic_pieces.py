@@ -1,0 +1,102 @@
+"""Padding by what is there, and equal parts, of axes of symbolic sizes.
+
+JAX pads by copies of slices whose number hangs on the size. Here each place of the result says
+which element it takes, which is right at every size of 1 or more. Where all sizes are numbers,
+JAX's own code is traced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from smelt.frontends.jax.compat import is_symbolic
+from smelt.frontends.jax.library_functions import PAD_MIRROR, PAD_WRAP, SPLIT
+from smelt.frontends.jax.patches import Patch, register
+from smelt.frontends.jax.replacement import Function
+
+Fold = Callable[[Any, Any], Any]
+"""Which elements of an axis stand at places, negative ones too, given those and its size."""
+
+
+def _wrapped(places: Any, size: Any) -> Any:
+    return jnp.remainder(places, size)
+
+
+def _symmetric(places: Any, size: Any) -> Any:
+    """Back from the edge, which stands there twice."""
+    within = jnp.remainder(places, 2 * size)
+    return jnp.minimum(within, 2 * size - 1 - within)
+
+
+def _reflected(places: Any, size: Any) -> Any:
+    """Back from the edge, which stands there once; one element alone is repeated."""
+    period = jnp.maximum(2 * size - 2, 1)
+    within = jnp.remainder(places, period)
+    return jnp.minimum(within, period - within)
+
+
+def _pad_wrap(original: Function) -> Function:
+    def pad_wrap(array: Any, pad_width: Any) -> Any:
+        return _padded(array, pad_width, _wrapped, original)
+
+    return pad_wrap
+
+
+def _pad_mirror(original: Function) -> Function:
+    def pad_symmetric_or_reflect(array: Any, pad_width: Any, mode: str, reflect_type: str) -> Any:
+        def numbers(array: Any, pad_width: Any) -> Any:
+            return original(array, pad_width, mode, reflect_type)
+
+        if reflect_type != "even":
+            return numbers(array, pad_width)
+        return _padded(array, pad_width, _FOLDS[mode], numbers)
+
+    return pad_symmetric_or_reflect
+
+
+_FOLDS = {"symmetric": _symmetric, "reflect": _reflected}
+
+
+def _padded(array: Any, pad_width: Any, fold: Fold, numbers: Function) -> Any:
+    """``array`` with ``pad_width`` pairs of pads; ``numbers`` pads the axes whose size and pads
+    are all numbers."""
+    pads = [(before, after) for before, after in pad_width]
+    is_open = [any(map(is_symbolic, (array.shape[i], *pad))) for i, pad in enumerate(pads)]
+    array = numbers(array, [(0, 0) if is_open[i] else pad for i, pad in enumerate(pads)])
+    for axis, (before, after) in enumerate(pads):
+        size = array.shape[axis]
+        if is_open[axis] and (before, after) != (0, 0):
+            places = jnp.arange(before + size + after) - before
+            array = jnp.take(array, fold(places, jnp.asarray(size)), axis, mode="clip")
+    return array
+
+
+def _split(original: Function) -> Function:
+    """Into parts that differ by one element at most; the first ones are the longer."""
+
+    def split(op: str, ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+        ary = jnp.asarray(ary)
+        parts = indices_or_sections
+        size = ary.shape[axis]
+        if op != "array_split" or not isinstance(parts, int) or not is_symbolic(size):
+            return original(op, ary, parts, axis=axis)
+        sizes = [(size + (parts - 1 - i)) // parts for i in range(parts)]
+        begins = [i * (size // parts) + jnp.minimum(i, size % parts) for i in range(parts)]
+        return [
+            lax.dynamic_slice_in_dim(ary, begin, length, axis)
+            for begin, length in zip(begins, sizes, strict=True)
+        ]
+
+    return split
+
+
+for _function, _stand_in in (
+    (PAD_WRAP, _pad_wrap),
+    (PAD_MIRROR, _pad_mirror),
+    (SPLIT, _split),
+):
+    register(Patch(_function.target, _stand_in, parameters=_function.parameters))

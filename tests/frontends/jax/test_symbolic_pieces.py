@@ -1,0 +1,43 @@
+"""Axes of symbolic sizes, padded by what they hold or taken apart."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import pytest
+
+from smelt.errors import UsageError
+from smelt.frontends.jax import trace
+
+SIZES = [{"N": size} for size in (1, 2, 3, 7)]
+
+
+@pytest.mark.parametrize("mode", ["reflect", "symmetric", "wrap", "edge"])
+def test_pads(check, mode):
+    """More places than the axis has elements, and as many as it has."""
+
+    def fn(x):
+        return (
+            jnp.pad(x, ((2, 5), (0, 1)), mode=mode),
+            jnp.pad(x, ((0, 0), (0, x.shape[0])), mode=mode),
+        )
+
+    check(fn, "f32[N,3]", sizes=SIZES)
+
+
+def test_odd_reflections(check):
+    """Where the size is known to be enough, JAX's own code; else the constraint is told."""
+
+    def fn(x):
+        return jnp.pad(x, 2, mode="reflect", reflect_type="odd")
+
+    with pytest.raises(UsageError, match="'N >= 3'"):
+        trace(fn, "f32[N]")
+    check(fn, "f32[N]", constraints=("N >= 3",), sizes=SIZES[2:])
+
+
+@pytest.mark.parametrize("parts", [1, 3, 4])
+def test_parts(check, parts):
+    def fn(x):
+        return jnp.array_split(x, parts), jnp.array_split(x.T, parts, axis=-1)
+
+    check(fn, "f32[N,2]", sizes=SIZES)
