@@ -17,8 +17,10 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.element_type import ElementTypes
 from smelt.ir.opset import attribute_names, default_attribute
+from smelt.operators import empty_einsum
 from smelt.operators.declare import Attribute, Attributes, Body, Definition
 from smelt.operators.elementwise import ROWS as ROWS_OF_ELEMENTS
+from smelt.operators.empty_einsum import has_empty_operand
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.special import error, trigonometric
 from smelt.operators.wrong import WRONG, is_wrong
@@ -160,7 +162,7 @@ def _rows() -> Iterator[tuple[tuple[str, ir.DataType], Body]]:
 LACKING: Mapping[tuple[str, ir.DataType], Body] = dict(_rows())
 """What computes the same; `tests/operators` holds the table against the installed runtime."""
 
-ROWS = frozenset(op_type for op_type, _ in (*LACKING, *WRONG))
+ROWS = frozenset(op_type for op_type, _ in (*LACKING, *WRONG)) | {"Einsum"}
 
 
 def typed_input(op_type: str) -> int:
@@ -183,6 +185,8 @@ def stand_in(node: ir.Node, types: ElementTypes) -> Definition | None:
         return None
     key = node.op_type, dtype
     body = WRONG[key] if is_wrong(node, dtype) else LACKING.get(key)
+    if has_empty_operand(node):
+        body = empty_einsum.zeros
     if body is None:
         return None
     return Definition(

@@ -1,0 +1,49 @@
+"""An Einsum with an empty operand, at some of which ONNX Runtime ends the process.
+
+It divides by the size of the last dim of an operand that it transposes for a product (seen in
+1.31). Whatever an equation sums over nothing is 0, so a body in its stead makes zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.operators.contraction import parse
+from smelt.operators.declare import Attributes
+
+
+def has_empty_operand(node: ir.Node) -> bool:
+    """True if ``node`` is an Einsum of operands of known ranks, one of which holds nothing."""
+    shapes = [None if value is None else value.shape for value in node.inputs]
+    known = [shape for shape in shapes if shape is not None]
+    empty = any(dim == 0 for shape in known for dim in shape)
+    return node.op_type == "Einsum" and not node.domain and empty and len(known) == len(shapes)
+
+
+def zeros(
+    b: Builder, given: Sequence[ir.Value | None], attributes: Attributes
+) -> tuple[ir.Value, ...] | None:
+    """The result of such an Einsum; None for an equation that does not fit."""
+    values = [value for value in given if value is not None]
+    shapes = [value.shape.dims for value in values if value.shape is not None]
+    try:
+        equation = parse(str(attributes["equation"]), [len(shape) for shape in shapes])
+    except ValueError:
+        return None
+    sizes: dict[str, ir.Value] = {}
+    for value, term, shape in zip(values, equation.terms, shapes, strict=True):
+        for axis, (label, dim) in enumerate(zip(term, shape, strict=True)):
+            if label not in equation.out or (label in sizes and dim == 1):
+                continue
+            at = b.const_i64([axis])
+            sizes[label] = (
+                b.const_i64([dim])
+                if isinstance(dim, int)
+                else b.op("Gather", b.op("Shape", value), at)
+            )
+    of_result = [sizes[label] for label in equation.out]
+    result = b.op("Concat", *of_result, axis=0) if of_result else b.const_i64([])
+    return (b.op("Expand", b.const_like(0, values[0]), result),)
