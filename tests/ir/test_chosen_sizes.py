@@ -104,3 +104,20 @@ def test_outputs_named_by_an_exporter_learn_what_inputs_tell() -> None:
     assert str(everything.shape) == "[Concat_3_dim_0,Concat_3_dim_1,4]"
     done = smelt.optimize(text.parse(graph, 18), verify="each")
     assert str(done.graph.outputs[0].shape) == "[Concat_3_dim_0,Concat_3_dim_1,4]"
+
+
+@pytest.mark.parametrize(
+    ("places", "size"),
+    {
+        "Sub(n, i)": ["B"],
+        "Identity(n)": ["B + 1"],
+        "Sub(n, eight)": ["?"],  # B - 7 may be below 0
+    }.items(),
+)
+def test_rows_counted_backwards(places: str, size: list[str]) -> None:
+    """A flip that is written as a Gather: its places are ``Range(B - 1, -1, -1)``."""
+    body = (
+        "b = Shape<end=1>(x) i = Squeeze(one) n = Squeeze(b) minus_one = Neg(i)"
+        f" last = {places} y = Range(last, minus_one, minus_one)"
+    )
+    assert shape_of(body, "y") == size

@@ -156,6 +156,25 @@ def smaller(theirs: ShapeRule) -> ShapeRule:
     return _of_pairs(theirs, lambda a, b: _bounded("Min", min, a, b))
 
 
+def counted_down(theirs: ShapeRule) -> ShapeRule:
+    """A rule for Range by -1, as ``Range(N - 1, -1, -1)`` counts the rows of an axis backwards.
+
+    The library counts symbolic places upwards only.
+    """
+
+    def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        theirs(context, node)
+        given = [context.get_symbolic_value(v) if v is not None else None for v in node.inputs]
+        known = [elements[0] for elements in given if elements is not None and len(elements) == 1]
+        if len(known) < 3 or known[2] != -1:
+            return
+        size = known[0] - known[1]
+        if isinstance(size, ir.SymbolicDim) and _is_known(size) and _is_size(size):
+            context.set_shape(node.outputs[0], ir.Shape([size]))
+
+    return infer
+
+
 MOST_BOUNDS = 4
 """Calls of Max and Min in one element; the time that sympy takes grows fast with them."""
 

@@ -21,7 +21,7 @@ from onnx_shape_inference import (
 )
 
 from smelt.errors import InternalError, SmeltError
-from smelt.ir.chosen_sizes import chosen, divided, larger, left_over, smaller
+from smelt.ir.chosen_sizes import chosen, counted_down, divided, larger, left_over, smaller
 from smelt.ir.control_flow_shapes import infer_if, infer_loop, with_steady_states
 from smelt.ir.learned_shapes import register_learned
 from smelt.ir.opset import REDUCTIONS
@@ -265,6 +265,7 @@ _WRAPPED: dict[str, Callable[[ShapeRule], ShapeRule]] = {
     "Max": larger,
     "Min": smaller,
     "Mod": left_over,
+    "Range": counted_down,
     "Reshape": _counted_or_settled,
     "Scan": with_steady_states,
     "Slice": bounded,
