@@ -17,18 +17,20 @@ setup: .venv/.installed ## install smelt and its tools into .venv
 demo: setup ## compile real models and print what became of them
 	$(BIN)/python -m examples.demo
 
-test: check ## format, lint, types, layers, then the tests that CI runs
-	$(BIN)/python -m pytest -n 2 --dist worksteal -rs -m 'not slow'
+test: check ## format, lint, types, layers, then the tests that CI runs, and what they cover
+	@mkdir -p build
+	$(BIN)/python -m slipcover --json --out build/coverage.json \
+		-m pytest -n 2 --dist worksteal -rs -m 'not slow' --coverage-floor 96
 
-.venv/.ray .venv/.docs .venv/.coverage: .venv/.%: .venv/.installed
+.venv/.ray .venv/.docs: .venv/.%: .venv/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
 	@touch $@
 
 test-all: check .venv/.ray .venv/.docs ## the same with the slow tests, and what those need
 	$(BIN)/python -m pytest -n 2 --dist worksteal -rs
 
-coverage: .venv/.coverage ## lines of src/ that the tests of CI run; the tests take half as long again
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow' --cov --cov-report=term:skip-covered
+coverage: setup ## the lines of src/ that the tests of CI do not run, by file
+	$(BIN)/python -m slipcover --skip-covered -m pytest -n 2 --dist worksteal -m 'not slow'
 
 check: setup
 	$(BIN)/ruff format --check

@@ -6,6 +6,7 @@ import gc
 import os
 from collections.abc import Iterator
 
+import coverage_floor
 import pytest
 
 # JAX computes what models are compared with. Most of its tests' time was spent in optimizing
@@ -26,6 +27,24 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     os.environ.pop("COLUMNS", None)
     os.unsetenv("COLUMNS")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option of ``make test`` that holds what the tests cover."""
+    what = "percent of the lines of src/ that the tests have to run"
+    parser.addoption(coverage_floor.OPTION, type=float, help=what)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run that covers less than its floor."""
+    percent, floor = coverage_floor.covered(session), session.config.getoption("coverage_floor")
+    if percent is None:
+        return
+    reporter = session.config.pluginmanager.getplugin("terminalreporter")
+    reporter.write_line(f"\ncoverage: {percent:.2f} % of the lines of src/, floor {floor:g} %")
+    if percent < floor and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -18,7 +18,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 PINS = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE))
 TESTED = {canonicalize_name(name): version for name, version in PINS.items()}
 EXTRAS = PROJECT["optional-dependencies"]
-OF_DEVELOPERS = ("dev", "bench", "wild", "coverage")
+OF_DEVELOPERS = ("dev", "bench", "wild")
 """Tools, which constraints.txt pins; nobody's results depend on them."""
 
 
