@@ -17,22 +17,15 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from smelt.errors import InvalidModel, UsageError
+from smelt.errors import UsageError
 from smelt.ir import scope
-from smelt.ir.build import Builder
 from smelt.ir.element_type import ElementTypes
 from smelt.ir.fingerprint import fingerprint
 from smelt.ir.opset import opset_of
-from smelt.ir.shapes import ShapeInference
+from smelt.operators.built_functions import IN_PLACE_OF, MARK, built_function
 from smelt.operators.declare import Definition
 from smelt.operators.lacking import DOMAIN, ROWS, stand_in
 from smelt.operators.registry import find
-
-MARK = "smelt.operator"
-"""The metadata of a function that stands for the operator it names."""
-
-IN_PLACE_OF = "smelt.in_place_of"
-"""The metadata of a function that stands for the operator of ONNX that it names."""
 
 MAX_DEPTH = 32
 """Bodies within bodies; beyond it an operator is taken to need itself."""
@@ -116,7 +109,7 @@ class _Attachment:
                 at=" -> ".join(self.open[-4:]),
                 fix="build the body of ONNX operators, or of extension operators that have bodies",
             )
-        function = _function(self.model, operator, node)
+        function = built_function(self.model, operator, node)
         if function is not None and self.attach_below(function.graph, function.opset_imports):
             function = None
         self.open.pop()
@@ -196,67 +189,3 @@ def _body_digest(graph: ir.Graph) -> bytes:
     finally:
         for value, shape in zip(values, shapes, strict=True):
             value.shape = shape
-
-
-def _function(model: ir.Model, operator: Definition, node: ir.Node) -> ir.Function | None:
-    """The body as a function of inputs with the dtypes and ranks of ``node``, sizes unknown."""
-    values = operator.attributes_of(node)
-    _check_inputs(operator, node)
-    if not _is_typed(operator, node):
-        return None
-    inputs = [_formal(operator, i, value) for i, value in enumerate(node.inputs)]
-    given = [value for value in inputs if value is not None]
-    graph = ir.Graph(given, [], nodes=[], opset_imports={"": model.opset_imports.get("", 1)})
-    builder = Builder(model, graph, ShapeInference(model), in_function=True)
-    results = operator.build_body(builder, inputs, values)
-    if results is None:
-        return None
-    for result in results:
-        # A body may hand back an input or one value twice; a function's outputs are its own.
-        taken = result in graph.outputs or result.producer() is None
-        graph.outputs.append(builder.op("Identity", result) if taken else result)
-    _name_values(graph)
-    for used in (node.domain for inner in scope.graphs_below(graph) for node in inner):
-        if used:
-            graph.opset_imports[used] = model.opset_imports[used]
-    # The values of this instance as defaults, so that a node may spell them out or leave them out.
-    attributes = [
-        ir.Attr(attribute.name, attribute.type, values[attribute.name])
-        for attribute in operator.attributes
-        if values[attribute.name] is not None
-    ]
-    function = ir.Function(operator.domain, operator.name, graph=graph, attributes=attributes)
-    function.metadata_props[MARK if node.domain else IN_PLACE_OF] = operator.name
-    return function
-
-
-def _check_inputs(operator: Definition, node: ir.Node) -> None:
-    needed = [name for name in operator.inputs if not name.endswith("?")]
-    for index, name in enumerate(needed):
-        if index >= len(node.inputs) or node.inputs[index] is None:
-            at = f"node {node.name!r} ({operator.domain}.{operator.name})"
-            raise InvalidModel("E330", f"input {name!r} is missing", at=at)
-
-
-def _is_typed(operator: Definition, node: ir.Node) -> bool:
-    """True if as much is known of the inputs as the body needs."""
-    given = [value for value in node.inputs if value is not None]
-    ranked = operator.any_rank or all(value.shape is not None for value in given)
-    return ranked and all(value.dtype is not None for value in given)
-
-
-def _formal(operator: Definition, index: int, value: ir.Value | None) -> ir.Value | None:
-    if value is None:
-        return None
-    names = operator.inputs
-    name = names[index].rstrip("?") if index < len(names) else f"{names[-1]}{index}"
-    shape = None if value.shape is None else ir.Shape([None] * len(value.shape))
-    dtype = value.dtype
-    return ir.Value(name=name, type=None if dtype is None else ir.TensorType(dtype), shape=shape)
-
-
-def _name_values(graph: ir.Graph) -> None:
-    for i, node in enumerate(graph):
-        node.name = f"n{i}"
-        for j, value in enumerate(node.outputs):
-            value.name = f"t{i}_{j}"

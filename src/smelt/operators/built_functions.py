@@ -1,0 +1,141 @@
+"""The function that stands for an extension operator in a model: its body, with formal inputs.
+
+A body hangs on its operator, attributes, element types and ranks, and the opset, and takes long to
+build, node by node. So the last bodies are kept, and copied for the next model that is written.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+import onnx_ir as ir
+
+from smelt.errors import InvalidModel
+from smelt.ir import scope
+from smelt.ir.build import Builder
+from smelt.ir.invented_dims import without_invented
+from smelt.ir.shapes import ShapeInference
+from smelt.operators.declare import Definition
+
+MARK = "smelt.operator"
+"""The metadata of a function that stands for the operator it names."""
+
+IN_PLACE_OF = "smelt.in_place_of"
+"""The metadata of a function that stands for the operator of ONNX that it names."""
+
+KEPT = 64
+"""Bodies that are kept, the last ones that were used."""
+
+_kept: OrderedDict[tuple[object, ...], tuple[Definition, ir.Function]] = OrderedDict()
+_lock = threading.Lock()
+
+
+def built_function(model: ir.Model, operator: Definition, node: ir.Node) -> ir.Function | None:
+    """The body as a function of inputs with the dtypes and ranks of ``node``, sizes unknown.
+
+    None where ONNX cannot express it, or not enough is known of the inputs. ``model`` gets the
+    imports that the body needs.
+    """
+    values = operator.attributes_of(node)
+    _check_inputs(operator, node)
+    if not _is_typed(operator, node):
+        return None
+    if any(isinstance(value, ir.TensorProtocol | ir.Graph) for value in values.values()):
+        return _built(model, operator, node)
+    key = _key(model, operator, node)
+    with _lock:
+        kept = _kept.get(key)
+        if kept is not None:
+            _kept.move_to_end(key)
+    if kept is None:
+        function = _built(model, operator, node)
+        if function is not None:
+            with _lock:
+                _kept[key] = operator, function.clone()
+                while len(_kept) > KEPT:
+                    _kept.popitem(last=False)
+        return function
+    for domain, version in kept[1].opset_imports.items():
+        model.opset_imports.setdefault(domain, version)
+    return kept[1].clone()
+
+
+def _key(model: ir.Model, operator: Definition, node: ir.Node) -> tuple[object, ...]:
+    """All that a body may hang on. The operator by identity, since another may have its name."""
+    types = tuple(
+        None if v is None else (v.dtype, None if v.shape is None else len(v.shape))
+        for v in node.inputs
+    )
+    attributes = tuple(operator.attributes_of(node).items())
+    imports = tuple(sorted(model.opset_imports.items()))
+    return id(operator), node.domain, attributes, types, len(node.outputs), imports
+
+
+def _built(model: ir.Model, operator: Definition, node: ir.Node) -> ir.Function | None:
+    values = operator.attributes_of(node)
+    inputs = [_formal(operator, i, value) for i, value in enumerate(node.inputs)]
+    given = [value for value in inputs if value is not None]
+    graph = ir.Graph(given, [], nodes=[], opset_imports={"": model.opset_imports.get("", 1)})
+    builder = Builder(model, graph, ShapeInference(model), in_function=True)
+    results = operator.build_body(builder, inputs, values)
+    if results is None:
+        return None
+    for result in results:
+        # A body may hand back an input or one value twice; a function's outputs are its own.
+        taken = result in graph.outputs or result.producer() is None
+        graph.outputs.append(builder.op("Identity", result) if taken else result)
+    _name_values(graph)
+    _forget_invented(graph)
+    for used in (node.domain for inner in scope.graphs_below(graph) for node in inner):
+        if used:
+            graph.opset_imports[used] = model.opset_imports[used]
+    # The values of this instance as defaults, so that a node may spell them out or leave them out.
+    attributes = [
+        ir.Attr(attribute.name, attribute.type, values[attribute.name])
+        for attribute in operator.attributes
+        if values[attribute.name] is not None
+    ]
+    function = ir.Function(operator.domain, operator.name, graph=graph, attributes=attributes)
+    function.metadata_props[MARK if node.domain else IN_PLACE_OF] = operator.name
+    return function
+
+
+def _check_inputs(operator: Definition, node: ir.Node) -> None:
+    needed = [name for name in operator.inputs if not name.endswith("?")]
+    for index, name in enumerate(needed):
+        if index >= len(node.inputs) or node.inputs[index] is None:
+            at = f"node {node.name!r} ({operator.domain}.{operator.name})"
+            raise InvalidModel("E330", f"input {name!r} is missing", at=at)
+
+
+def _is_typed(operator: Definition, node: ir.Node) -> bool:
+    """True if as much is known of the inputs as the body needs."""
+    given = [value for value in node.inputs if value is not None]
+    ranked = operator.any_rank or all(value.shape is not None for value in given)
+    return ranked and all(value.dtype is not None for value in given)
+
+
+def _formal(operator: Definition, index: int, value: ir.Value | None) -> ir.Value | None:
+    if value is None:
+        return None
+    names = operator.inputs
+    name = names[index].rstrip("?") if index < len(names) else f"{names[-1]}{index}"
+    shape = None if value.shape is None else ir.Shape([None] * len(value.shape))
+    dtype = value.dtype
+    return ir.Value(name=name, type=None if dtype is None else ir.TensorType(dtype), shape=shape)
+
+
+def _forget_invented(graph: ir.Graph) -> None:
+    """Names that inference made up for sizes say nothing in another model."""
+    for inner in scope.graphs_below(graph):
+        for value in (*inner.inputs, *(result for node in inner for result in node.outputs)):
+            if value.shape is not None:
+                value.shape = without_invented(value.shape, frozenset())
+
+
+def _name_values(graph: ir.Graph) -> None:
+    for i, node in enumerate(graph):
+        node.name = f"n{i}"
+        for j, value in enumerate(node.outputs):
+            value.name = f"t{i}_{j}"
