@@ -132,6 +132,7 @@ def _shows_inputs(target: Target) -> bool:
 def _dtype(dtype: Any) -> np.dtype:
     try:
         found: np.dtype = np.dtype(dtype)
+        ir.DataType.from_numpy(found)
         return found
     except TypeError as error:
         raise UsageError("E691", f"{dtype!r} is no element type") from error
@@ -139,6 +140,8 @@ def _dtype(dtype: Any) -> np.dtype:
 
 def _dims(shape: Sequence[int | str]) -> list[Dim]:
     try:
+        if isinstance(shape, str):
+            raise TypeError("a text is no sequence of names here")
         return [ir.SymbolicDim(n) if isinstance(n, str) else _size(index(n)) for n in shape]
     except TypeError as error:
         fix = "a tuple of numbers or names for each operand"

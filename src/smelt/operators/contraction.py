@@ -149,7 +149,11 @@ def find_path(
     counts = {number[k]: d if isinstance(d, int) else UNKNOWN_SIZE for k, d in sizes.items()}
     inputs = [frozenset(number[label] for label in term) for term in equation.terms]
     out = frozenset(number[label] for label in equation.out)
-    found = [tuple(pair) for pair in finder(inputs, out, counts, memory_limit)]
+    answer = finder(inputs, out, counts, memory_limit)
+    try:
+        found = [tuple(int(i) for i in pair) for pair in answer]
+    except (TypeError, ValueError) as error:
+        raise UsageError("E693", f"{answer!r} is no path", fix="pairs of numbers") from error
     if callable(optimize) and all(len(pair) < 3 for pair in found):
         check_path(found, count)
     if any(len(pair) > 2 for pair in found):
