@@ -40,6 +40,13 @@ def test_what_is_none_is_refused(text: str, why: str) -> None:
     assert caught.value.code == "E692"
 
 
+@pytest.mark.parametrize("zero", ["low", 0j, None])
+def test_zero_and_one_are_numbers(zero: float) -> None:
+    with pytest.raises(UsageError, match="is no zero or one") as caught:
+        Semiring("Max", "Add", zero, 0)
+    assert caught.value.code == "E692"
+
+
 @pytest.mark.parametrize(
     ("name", "zero"), [("sum_product", 0), ("max_plus", -128), ("min_plus", 127)]
 )

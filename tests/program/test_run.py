@@ -11,6 +11,7 @@ from written import Written, counting, evaluate
 
 import smelt.program
 from smelt.errors import Unsupported, UsageError
+from smelt.ir import text
 from smelt.operators.semiring import semiring_of
 from smelt.program.instruction import DotDims, Instruction
 from smelt.program.passes import optimize
@@ -126,3 +127,10 @@ def test_what_does_not_fit_is_said() -> None:
     w = Written()
     with pytest.raises(Unsupported, match="E202"):
         smelt.program.run(w.program(w.op("vendor::Unknown", w.input(2))), np.ones(2, np.float32))
+
+
+def test_a_model_is_no_program() -> None:
+    model = text.parse("g (float[2] x) => (float[2] y) { y = Exp(x) }")
+    with pytest.raises(UsageError, match="Model is no Program") as caught:
+        smelt.program.run(model, np.ones(2, np.float32))
+    assert "lower" in caught.value.fix

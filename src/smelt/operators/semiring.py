@@ -71,6 +71,13 @@ class Semiring:
         if (self.times in ("And", "Or")) != self.is_of_truths:
             why = f"{self.plus} and {self.times} are not of the same elements"
             raise UsageError("E692", "plus and times do not go together", why=why)
+        for number in (self.zero, self.one):
+            if not isinstance(number, int | float | np.number) or isinstance(
+                number, np.complexfloating
+            ):
+                raise UsageError(
+                    "E692", f"{number!r} is no zero or one of a semiring", fix="a number"
+                )
         for role, neutral, combine in (
             ("zero", self.zero, PLUS[self.plus].ufunc),
             ("one", self.one, TIMES[self.times]),

@@ -226,6 +226,8 @@ def test_external_data_without_a_folder(folder: Path) -> None:
 
 def test_no_such_file(tmp_path: Path) -> None:
     assert code_of(tmp_path / "none.onnx") == "E609"
+    assert code_of(lambda x: x) == "E301"
+    assert code_of(None) == "E301"
     assert code_of(tmp_path) == "E609"
 
 

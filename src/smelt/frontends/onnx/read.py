@@ -35,14 +35,23 @@ class Read(NamedTuple):
 def read_proto(source: onnx.ModelProto | bytes | str | Path) -> Read:
     """The protobuf that ``source`` is, holds or leads to.
 
-    Raises UsageError E609 if there is no such file, InvalidModel E301 if it is no protobuf, E302 if
-    it holds no model, ResourceLimit E503 or E512 if it is too large.
+    Raises UsageError E609 if there is no such file, InvalidModel E301 if it is no protobuf and
+    leads to none, E302 if it holds no model, ResourceLimit E503 or E512 if it is too large.
     """
     if isinstance(source, onnx.ModelProto):
         return Read(_checked(source, "the ModelProto"), None, Inside())
     if isinstance(source, bytes):
         return _parse(Inside(source), "the bytes given", None)
-    path = Path(source)
+    try:
+        path = Path(source)
+    except TypeError as error:
+        raise InvalidModel(
+            "E301",
+            f"{type(source).__name__} {str(source)[:60]!r} is no ONNX model",
+            fix="smelt.trace(function, *specs) makes one of a JAX function"
+            if callable(source)
+            else "give a path, bytes, a ModelProto or an onnx_ir.Model",
+        ) from error
     return _parse(Inside(_read_file(path)), repr(path.name), path.parent)
 
 

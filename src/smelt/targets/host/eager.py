@@ -33,6 +33,9 @@ def run(program: Program, *inputs: Array, watch: Watch | None = None) -> tuple[A
     Raises UsageError E670 or E671 for arrays that do not fit, Unsupported E202 for an instruction
     that no kernel of NumPy computes, InvalidModel E321 for an index out of range.
     """
+    if not isinstance(program, Program):
+        what = f"{type(program).__name__} is no Program"
+        raise UsageError("E671", what, fix="smelt.program.lower.lower(model) makes one of a model")
     if len(inputs) != len(program.inputs):
         raise UsageError("E671", f"{len(inputs)} arrays for {len(program.inputs)} inputs")
     described = (program.slots[slot] for slot in program.inputs)
