@@ -8,6 +8,7 @@ import onnx_ir as ir
 import pytest
 from onnx_shape_inference import ShapeInferenceContext
 
+from smelt.ir import text
 from smelt.ir.reshape_shapes import exact_quotient, quotient, reshaped
 from smelt.ir.shapes import ShapeInference
 
@@ -108,3 +109,19 @@ def _by_library(dims: Sequence[int | str], target: Sequence[int]) -> list[str]:
     result = node.outputs[0].shape
     assert result is not None
     return [str(dim) for dim in result]
+
+
+def test_a_cut_size_is_the_whole_one_where_no_element_is_left_out() -> None:
+    """As GPT-Neo merges heads by the size of a mask that is cut to 64 positions."""
+    source = (
+        "g (float[B,S,2,8] x, float[B,M,2,8] z) => () { b = Shape<start=0, end=1>(x) "
+        "s = Shape<start=1, end=2>(x) most = Constant<value_ints=[64]>() "
+        "c = Min(s, most) h = Constant<value_ints=[16]>() t = Concat<axis=0>(b, c, h) "
+        "u = Concat<axis=0>(b, b, h) y = Reshape(x, t) w = Reshape(z, t) v = Reshape(x, u) }"
+    )
+    model = text.parse(source)
+    ShapeInference(model).infer_model()
+    shapes = {v.name: v.shape for n in model.graph for v in n.outputs}
+    assert shapes["y"] == ["B", "S", 16]
+    assert shapes["w"] == ["B", "Min(S, 64)", 16]
+    assert shapes["v"] == ["B", "B", 16]

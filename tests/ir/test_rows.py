@@ -61,6 +61,8 @@ def test_texts(cut: tuple[int, int, int], text: str | None) -> None:
         ("Max(0, N - K)", LAST, "Min(K, N)"),
         ("Max(0, N - K) + 1", LAST, "N - Min(Max(0, N - K) + 1, N)"),
         ("M", "K", "Max(0, Min(K, N) - Min(M, N))"),
+        ("Max(0, N - K - 1)", LAST, "Min(K + 1, N)"),
+        ("Max(0, N - K + 1)", LAST, "N - Min(Max(0, N - K + 1), N)"),
         ("M - 3", "N", None),
         ("_d0", "N", None),
         (-1, "N", None),
@@ -70,6 +72,24 @@ def test_rows_between_sizes(start: int | str, end: int | str, rows: str | None) 
     first, last = (ir.SymbolicDim(x) if isinstance(x, str) else x for x in (start, end))
     found = rows_between(ir.SymbolicDim("N"), first, last)
     assert (None if found is None else str(found)) == rows
+
+
+@pytest.mark.parametrize(
+    ("size", "start", "end", "rows"),
+    [
+        ("N + 1", 1, LAST, "N"),
+        ("M + N + 3", 2, "M + N + 3", "M + N + 1"),
+        ("2*N + 2", 2, LAST, "2*N"),
+        ("N + 1", 2, LAST, "Max(0, (N + 1) - 2)"),
+        ("N - 1", 1, LAST, "Max(0, (N - 1) - 1)"),
+        ("N", 1, LAST, "Max(0, N - 1)"),
+    ],
+)
+def test_rows_of_a_sum_that_surely_has_those_left_out(
+    size: str, start: int, end: int | str, rows: str
+) -> None:
+    last = ir.SymbolicDim(end) if isinstance(end, str) else end
+    assert str(rows_between(ir.SymbolicDim(size), start, last)) == rows
 
 
 @pytest.mark.parametrize("name", ["9**9**9**9", "batch size", "a,b", "1/0", "N)", "x" * 2000])

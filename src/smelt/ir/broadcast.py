@@ -14,7 +14,7 @@ from itertools import zip_longest
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
-from smelt.ir.onnx_ir_private import expression_of
+from smelt.ir.cut_dims import is_cut, largest
 from smelt.ir.shape_registry import registry, rewrap
 
 ELEMENTWISE = (
@@ -37,67 +37,28 @@ Infer = Callable[[ShapeInferenceContext, ir.Node], None]
 ShapesOf = Callable[[ShapeInferenceContext, ir.Node], "list[ir.Shape | None]"]
 
 
-def conflicts(shapes: Iterable[ir.Shape | None], skip: int = 0) -> dict[int, ir.SymbolicDim | None]:
+def conflicts(
+    shapes: Iterable[ir.Shape | None], skip: int = 0
+) -> dict[int, int | ir.SymbolicDim | None]:
     """Axes, counted from the end from 1, on which different symbols meet; the last ``skip`` not.
 
     Each with what the result has there, None if that is not known.
     """
     known = [shape.dims[::-1] for shape in shapes if shape is not None]
-    found: dict[int, ir.SymbolicDim | None] = {}
+    met: dict[int, list[int | ir.SymbolicDim]] = {}
     if all(dims == known[0] for dims in known):
-        return found
+        return {}
     for axis, dims in enumerate(zip_longest(*known, fillvalue=1), start=1):
         # Asking for int first matters: onnx_ir's SymbolicDim is a Protocol, slow to ask for.
         sizes = [dim for dim in dims if isinstance(dim, int)]
-        if axis <= skip or len(dims) - len(sizes) < 2 or any(size != 1 for size in sizes):
+        if axis <= skip or len(dims) == len(sizes) or any(size != 1 for size in sizes):
             continue
         symbols = {dim.value: dim for dim in dims if not isinstance(dim, int)}
         if len(symbols) > 1:
-            found[axis] = _alike(symbols.values()) or _largest(list(symbols.values()))
-    return found
-
-
-def _alike(symbols: Iterable[ir.SymbolicDim]) -> ir.SymbolicDim | None:
-    """The first of ``symbols`` if all mean the same, as ``N - 1`` and ``Max(0, N - 1)`` do."""
-    first, *others = symbols
-    if first.value is None or first.value.isidentifier():
-        return None
-    same = all(each.value is not None and each + 0 == first + 0 for each in others)
-    return first + 0 if same else None
-
-
-def _largest(symbols: list[ir.SymbolicDim]) -> ir.SymbolicDim | None:
-    """S of two dims S and Min(512, S): wherever these broadcast, they give S.
-
-    Positions that are cut to a table of 512 have the second.
-    """
-    if len(symbols) != 2:
-        return None
-    for whole, cut in (symbols, symbols[::-1]):
-        bound = _bound(cut, whole)
-        if bound is not None and bound >= 1:
-            return whole
-    return None
-
-
-def _bound(cut: ir.SymbolicDim, whole: ir.SymbolicDim) -> int | None:
-    """The number of Min(number, ``whole``)."""
-    if cut.value is None or not cut.value.startswith("Min("):
-        return None
-    if cut.value in (f"Min(1, {whole.value})", f"Min({whole.value}, 1)"):  # onnx_ir reads it as 1
-        return 1
-    bounds = [bound for bound in expression_of(cut).args if str(bound) != whole.value]
-    return int(bounds[0]) if len(bounds) == 1 and bounds[0].is_Integer else None
-
-
-def equal_if_broadcast(dim: int | ir.SymbolicDim, whole: int | ir.SymbolicDim) -> bool:
-    """True if ``dim`` is ``whole`` wherever it broadcasts to it: as S is, and Min(512, S)."""
-    if isinstance(dim, int) or isinstance(whole, int):
-        return isinstance(dim, int) and isinstance(whole, int) and dim == whole
-    if dim.value == whole.value:
-        return dim.value is not None
-    bound = _bound(dim, whole)
-    return bound is not None and bound > 1
+            met[axis] = list(symbols.values())
+        elif sizes and is_cut(*symbols.values()):
+            met[axis] = [1, *symbols.values()]
+    return largest(met) if met else {}
 
 
 def register_sound_broadcasting() -> None:

@@ -190,6 +190,8 @@ def _bounded(name: str, of: Callable[[int, int], int], a: Dim, b: Dim) -> Dim | 
     for one, other in ((a, b), (b, a)):
         if name == "Max" and one == 0 and inside_bound(str(other)):
             return other
+        if name == "Max" and one == 0 and not isinstance(other, int) and _is_size(0 - other):
+            return 0
     if sum(text.count("Max(") + text.count("Min(") for text in texts) >= MOST_BOUNDS:
         return None
     return ir.SymbolicDim(f"{name}({', '.join(texts)})")

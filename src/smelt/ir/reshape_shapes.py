@@ -15,6 +15,7 @@ from typing import TypeAlias
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
+from smelt.ir.cut_dims import bound_of
 from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.shape_registry import ShapeRule
 
@@ -29,6 +30,7 @@ def counted_first(theirs: ShapeRule) -> ShapeRule:
         if dims is None:
             theirs(context, node)
             _divide_exactly(node)
+            _take_whole(node)
             return
         dtype = node.inputs[0].dtype if node.inputs[0] is not None else None
         context.set_shape_and_dtype(node.outputs[0], ir.Shape(dims), dtype)
@@ -47,6 +49,28 @@ def _divide_exactly(node: ir.Node) -> None:
             dims[place] = exact_quotient(data.shape.dims, dims[:place] + dims[place + 1 :]) or dim
     if dims != list(result.shape.dims):
         result.shape = ir.Shape(dims)
+
+
+def _take_whole(node: ir.Node) -> None:
+    """The one dim that is left of both shapes is the same: N where the result says Min(64, N).
+
+    Positions that are cut to a table of 64 have such a dim; N beyond 64 is refused as the model
+    runs, as there are no elements to spare. Sizes of inputs are taken to be positive.
+    """
+    data, result = node.inputs[0], node.outputs[0]
+    if data is None or data.shape is None or result.shape is None:
+        return
+    sides = [[*shape.dims] for shape in (data.shape, result.shape)]
+    if prod(d for d in sides[0] if isinstance(d, int)) != prod(
+        d for d in sides[1] if isinstance(d, int)
+    ):
+        return
+    left, right = ([d for d in side if not isinstance(d, int)] for side in sides)
+    wholes = [d for d in left if d not in right]
+    cuts = [d for d in right if d not in left]
+    if len(left) == len(right) and len(wholes) == len(cuts) == 1 and bound_of(*cuts, *wholes):
+        place = sides[1].index(cuts[0])
+        result.shape = ir.Shape([*sides[1][:place], wholes[0], *sides[1][place + 1 :]])
 
 
 def exact_quotient(dims: Sequence[Dim], others: Sequence[Dim]) -> Dim | None:

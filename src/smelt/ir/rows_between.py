@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -13,6 +14,9 @@ from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.rows import LONGEST
 
 Dim: TypeAlias = int | ir.SymbolicDim
+
+_SUM_LESS_ROWS = re.compile(r"\([\w+* ]+\) - ")
+"""A sum of names and numbers, of which something is taken away."""
 
 
 def rows_between(size: Dim, start: Dim, end: Dim) -> Dim | None:
@@ -30,7 +34,7 @@ def rows_between(size: Dim, start: Dim, end: Dim) -> Dim | None:
         text = f"Max(0, {whole} - {start})" if isinstance(start, int) else f"{whole} - {first}"
     else:
         text = f"Max(0, {last} - {first})"
-    return ir.SymbolicDim(text)
+    return ir.SymbolicDim(without_bound(text))
 
 
 def inside_bound(text: str) -> str:
@@ -38,6 +42,18 @@ def inside_bound(text: str) -> str:
     depths = list(accumulate((c == "(") - (c == ")") for c in text))
     is_one_call = text.startswith("Max(0, ") and 0 not in depths[len("Max(") - 1 : -1]
     return text.removeprefix("Max(0, ")[:-1] if is_one_call else ""
+
+
+def without_bound(text: str) -> str:
+    """N for ``Max(0, (N + 1) - 1)``: what is left where the sum is seen to be no less than 0."""
+    bounded = inside_bound(text)
+    if not _SUM_LESS_ROWS.match(bounded):
+        return text
+    try:
+        rest = str(ir.SymbolicDim(bounded) + 0)
+    except (ValueError, TypeError, ArithmeticError):
+        return text
+    return text if "-" in rest else rest
 
 
 def _kept_from_behind(size: Dim, start: Dim) -> str | None:
@@ -49,7 +65,7 @@ def _kept_from_behind(size: Dim, start: Dim) -> str | None:
         kept = size - ir.SymbolicDim(left_out)
     except (ValueError, TypeError, ArithmeticError):
         return None
-    return str(kept) if str(kept).isidentifier() or str(kept).isdecimal() else None
+    return None if "-" in str(kept) or "(" in str(kept) else str(kept)
 
 
 def _text(dim: Dim) -> str | None:

@@ -8,7 +8,7 @@ from onnx_shape_inference import ShapeInferenceContext
 from smelt.ir.dim_texts import is_arithmetic
 from smelt.ir.element_ranges import ranges_of
 from smelt.ir.rows import UNBOUNDED, Cut, count_open_rows, rows_taken
-from smelt.ir.rows_between import Dim, rows_between
+from smelt.ir.rows_between import Dim, rows_between, without_bound
 from smelt.ir.shape_registry import ShapeRule
 
 FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE)
@@ -157,7 +157,8 @@ def _between_sizes(
     context: ShapeInferenceContext, node: ir.Node, source: ir.Shape, axes: list[int]
 ) -> dict[int, Dim]:
     """The rows from one size to another, by axis, such as ``x[N - 1 :]``; forward only."""
-    if len(node.inputs) > 4 and node.inputs[4] is not None:
+    stepped = len(node.inputs) > 4 and node.inputs[4] is not None
+    if stepped and set(_constant_ints(node, 4) or [0]) != {1}:
         return {}
     starts, ends = (
         context.get_symbolic_value(value) if value is not None else None
@@ -241,7 +242,7 @@ def _rows(dim: ir.SymbolicDim, cut: Cut) -> int | ir.SymbolicDim | None:
     rows = count_open_rows(str(dim), cut) if is_arithmetic(dim) else None
     if rows is None or rows == dim.value:
         return None if rows is None else dim
-    return int(rows) if rows.isdigit() else ir.SymbolicDim(rows)
+    return int(rows) if rows.isdigit() else ir.SymbolicDim(without_bound(rows))
 
 
 def _ranges(node: ir.Node, rank: int) -> dict[int, tuple[int, int, int]]:

@@ -70,6 +70,12 @@ FUSED = {
             "[3,", "[1,3,")), "Where"),
     "a bias, then what is hidden": (graph(
         "a = Add(s, b) w = Where(m, low, a)", "bool[N,1,5,7] m", tensor("b", (5, 7))), "Where"),
+    "what is shown, then a mask, as in GPT-Neo": (graph(
+        "a = Where(m, s, low) w = Add(a, b)", "bool[1,1,5,7] m, float[N,1,1,7] b"),
+        "Where Add " + RAISED),
+    "what is hidden, then a mask": (graph(
+        "a = Where(m, low, s) w = Add(b, a)", "bool[5,7] m, float[N,1,5,7] b"),
+        "Where Add " + RAISED),
 }  # fmt: skip
 
 
@@ -104,6 +110,19 @@ def test_rows_that_a_given_mask_hides(low: float) -> None:
     assert np.isnan(found[1, :, 3]).all()
 
 
+def test_rows_that_two_masks_hide_as_one_follows_the_other() -> None:
+    """A key that both hide is -inf, one that either hides the lowest float, whatever its score."""
+    shown = np.tri(5, 7, dtype=np.bool_)[None, None]
+    shown[..., 3, :] = False
+    padding = np.zeros((2, 1, 1, 7), np.float32)
+    padding[0, ..., :3], padding[1, ...] = LOWEST, LOWEST
+    before = FUSED["what is shown, then a mask, as in GPT-Neo"][0]
+    found, expected = (run(before, shown, padding, fused=fused) for fused in (True, False))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    assert np.isnan(found[1, :, 3]).all()
+    assert np.isfinite(found[0]).all()
+
+
 @pytest.mark.parametrize("number", [0, 1, 2, -1, 7])
 def test_integers_that_are_no_mask(number: int) -> None:
     """A product with the lowest float is infinite for some, which a row of 0 and 1 does not say."""
@@ -125,6 +144,12 @@ KEPT = {
         "b = Where(m, c, low) a = Add(s, b) w = Mul(a, e)", "bool[N,3,5,7] m", "float e = {4}"),
     "scores that are raised": graph(
         "a = Add(s, b) w = Max(a, e)", "bool[1] x", tensor("b", (5, 7)), "float e = {-2}"),
+    "hidden by little, then a mask": graph(
+        "a = Where(m, s, e) w = Add(a, b)", "bool[5,7] m, float[N,1,5,7] b", "float e = {-100}"),
+    "hidden by -inf, then a mask": graph(
+        "a = Where(m, s, e) w = Add(a, b)", "bool[5,7] m, float[N,1,5,7] b", "float e = {-inf}"),
+    "what is shown, then a mask of each head": graph(
+        "a = Where(m, s, low) w = Add(a, b)", "bool[5,7] m, float[N,3,5,7] b"),
     "a negative factor": graph(
         "b = Where(m, c, low) a = Add(s, b) w = Mul(a, e)", "bool[N,3,5,7] m", "float e = {-1}"),
 }  # fmt: skip

@@ -95,6 +95,9 @@ KEPT = {
     "scores that are replaced, where a row may be hidden whole": graph(
         "w = Where(m, s, low)", MASK
     ),
+    "scores that are replaced, then a mask": graph(
+        "a = Where(m, s, low) w = Add(a, b)", MASK + ", float16[N,1,1,7] b"
+    ),
     "scores that are raised": graph("a = Add(s, m) w = Max(a, low)", "float16[N,1,5,7] m"),
 }
 

@@ -13,6 +13,7 @@ SAME = {
     "equal to 1": "c = Cast<to=6>(p) y = Equal(one, c)",
     "more than a half": "c = Cast<to=1>(p) y = Greater(c, half)",
     "equal to true": "y = Equal(p, true)",
+    "a number that is not 0, as truth": "c = Where(p, half, zero) y = Cast<to=9>(c)",
 }
 OPPOSITE = {
     "less than 1": "c = Cast<to=6>(p) y = Less(c, one)",
@@ -21,10 +22,13 @@ OPPOSITE = {
     "equal to 0": "c = Cast<to=6>(p) y = Equal(c, i)",
     "equal to false": "y = Equal(false, p)",
     "less than a half": "c = Cast<to=1>(p) y = Less(c, half)",
+    "0, or the lowest number, as truth": "c = Where(p, zero, low) y = Cast<to=9>(c)",
+    "-0 and NaN": "c = Where(p, minus, nan) y = Cast<to=9>(c)",
 }
 G = (
     "g (bool[N] p) => (bool[N] y) <int32 one = {1}, int32 i = {0}, float half = {0.5}, "
-    "bool true = {1}, bool false = {0}>"
+    "bool true = {1}, bool false = {0}, float zero = {0}, float low = {-3.4e38}, "
+    "float minus = {-0.0}, float nan = {nan}>"
 )
 HEAD = "g (bool[N] p) => (bool[N] y)"
 
@@ -69,6 +73,9 @@ KEPT = {
     "{ c = Cast<to=6>(p) y = Less(c, one) }",
     "a constant of higher rank": "g (bool[N] p) => (bool[1,N] y) <int32[1,1] one = {1}> "
     "{ c = Cast<to=6>(p) y = Less(c, one) }",
+    "a choice of higher rank": "g (bool[N] p) => (bool[1,N] y) <int32[1,1] o = {1}, int32 z = {0}> "
+    "{ c = Where(p, o, z) y = Cast<to=9>(c) }",
+    "a choice between two that are not 0": f"{G} {{ c = Where(p, half, low) y = Cast<to=9>(c) }}",
     "two constants": "g (bool[2] p) => (bool[2] y) <int32[2] o = {1, 0}> "
     "{ c = Cast<to=6>(p) y = Less(c, o) }",
     "not a constant": "g (bool[N] p, int32 o) => (bool[N] y) { c = Cast<to=6>(p) y = Less(c, o) }",

@@ -34,6 +34,11 @@ CONSTANT = {
         f"{{ {DIM_0} s = Concat<axis=0>(d, c) y = Reshape(x, s) }}",
         "g (float[B,H,W] x) => (float[B,N] y) <int64[2] k = {0,-1}> { y = Reshape(x, k) }",
     ),
+    "a dim that is cut to a table, where no element is left out": (
+        f"g (float[B,S,3,4] x) => (float[B,S,12] y) <int64[1] c = {{12}}, int64[1] most = {{64}}> "
+        f"{{ {DIM_0} {DIM_1} f = Min(e, most) s = Concat<axis=0>(d, f, c) y = Reshape(x, s) }}",
+        "g (float[B,S,3,4] x) => (float[B,S,12] y) <int64[3] k = {0,0,12}> { y = Reshape(x, k) }",
+    ),
     "an Expand of other dims": (
         f"g (float[B,1,4] x) => (float[B,3,4] y) <int64[2] c = {{3,4}}> "
         f"{{ {DIM_0} s = Concat<axis=0>(d, c) y = Expand(x, s) }}",

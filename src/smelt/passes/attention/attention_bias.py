@@ -2,7 +2,8 @@
 
 The values of the match say what is shown (``mask``) or hidden (``hidden``) by ``low``, what is
 added (``bias`` and ``more``), by what scores are scaled behind that (``late_factor`` and
-``late_divisor``), and what they are at least (``least``).
+``late_divisor``), what is added where some are hidden already (``then``), and what they are at
+least (``least``).
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.broadcast import equal_if_broadcast
+from smelt.ir.affine_moves import is_one
+from smelt.ir.cut_dims import all_equal_if_broadcast
 from smelt.ir.build import Builder
 from smelt.ir.rule import Match, Miss
 from smelt.ir.shapes import same_dim
@@ -32,6 +34,8 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     least = m.scalar("least") if m.get("least") is not None else -math.inf
     if least is None or not least <= (LOW if m["q"].dtype == ir.DataType.FLOAT else -math.inf):
         return Miss("scores are raised to more than what hides one")
+    if m.get("then") is not None:
+        return _bias_behind_mask(m, b)
     added = _added(m, b)
     if added is None and mask is None:
         return ()
@@ -49,6 +53,33 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
             return chosen
         added = chosen
     assert added is not None
+    return _as_operand(added, m, b)
+
+
+def _bias_behind_mask(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
+    """``low`` where a score is hidden, plus what is added to all of them, as in GPT-Neo.
+
+    Keys that both hide are further down than those that one hides, which is all that tells keys
+    apart in a row that shows none; in float16 their scores would, too.
+    """
+    hidden, then, low = m.get("hidden"), m["then"], m.scalar("low")
+    if m["q"].dtype != ir.DataType.FLOAT:
+        return Miss("a row may be hidden whole")
+    if low is None or not -math.inf < low <= LOW:  # fuse_attention needs 7
+        return Miss("what hides a score is not below all scores")
+    mask = m["mask"] if hidden is None else hidden
+    if not (_missing_of(mask, m) and _missing_of(then, m)):
+        return Miss("the mask is not proved to broadcast to the scores")
+    bottom, zero = (b.constant(np.asarray(n, np.float32)) for n in (low, 0))
+    chosen = b.op("Where", mask, *((zero, bottom) if hidden is None else (bottom, zero)))
+    added = _finite(b.op("Add", chosen, then), m, b)
+    if added is None:
+        return Miss("what is added may be infinite, or hide all keys of a row")
+    return _as_operand(added, m, b)
+
+
+def _as_operand(added: ir.Value, m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
+    """``added`` with the last dims of the scores."""
     missing = _missing_of(added, m)
     if missing is None:
         return Miss("the mask is not proved to broadcast to the scores")
@@ -148,8 +179,8 @@ def _missing_of(mask: ir.Value, m: Match) -> tuple[bool, bool] | None:
     if not all(dim == 1 or same_dim(dim, of) for dim, of in lead):
         return None
     sizes = (q.shape[2], keys.shape[3])
-    full = [equal_if_broadcast(dim, size) for dim, size in zip(shape[-2:], sizes, strict=True)]
-    if not full[0] and shape[-2] != 1:
+    full = all_equal_if_broadcast(shape.dims[-2:], sizes)
+    if not full[0] and not is_one(shape[-2]):
         return None
     if isinstance(shape[-1], int) and isinstance(sizes[1], int) and shape[-1] not in (1, sizes[1]):
         return None

@@ -3,6 +3,9 @@
     before   Softmax(Where(mask, MatMul(q, Transpose(k)) * s, low)) ─> p ─> MatMul(p, v) ─> y
     after    Attention<scale=s>(q, k, v, Where(mask, 0, low)) ─> y
 
+    before   Softmax(Add(Where(shown, MatMul(q, Transpose(k)) * s, low), mask))
+    after    Attention<scale=s>(q, k, v, Add(Where(shown, 0, low), mask)), of float32
+
     before   Softmax(Add(Add(MatMul(q, Transpose(k)) * s, table), mask)), or Softmax(... * t)
     after    Attention<scale=s>(q, k, v, Add(table, mask)), or of scale s * t and (...) * t
 
@@ -95,7 +98,12 @@ _shown = one_of(
     op("Where", var("hidden"), const(name="low"), _added),
     _added,
 )
-_masked = one_of(op("Max", _shown, const(name="least"), commutative=True), _shown)
+_replaced = one_of(
+    op("Where", var("mask"), _capped, const(name="low")),
+    op("Where", var("hidden"), const(name="low"), _capped),
+)
+_replaced_first = op("Add", _replaced, var("then"), commutative=True)
+_masked = one_of(op("Max", _shown, const(name="least"), commutative=True), _replaced_first, _shown)
 
 
 @rule(op("MatMul", op("Softmax", _masked, name="weights"), var("v")))  # keeps 2

@@ -2,8 +2,10 @@
 
     before   p: bool ─> Cast(int32) ─> Less(·, 1) ─> y     after   p ─> Not ─> y
     before   p: bool ─> Equal(·, true) ─> y                after   p ─> y
+    before   Where(p, 0, -3e38) ─> Cast(bool) ─> y         after   p ─> Not ─> y
 
-So ``jax.lax.cond`` turns its predicate into the number of a branch, and back.
+So ``jax.lax.cond`` turns its predicate into the number of a branch, and back; PyTorch, the mask of
+some attention.
 
 Needs    (1) a constant of one element on either side, which does not raise the rank; (2) a
          comparison that tells 0 from 1.
@@ -44,7 +46,7 @@ def compared_truth(m: Match, b: Builder) -> Replacement:
     p, constant = m["p"], m.array("constant")
     if p.dtype != ir.DataType.BOOL or constant is None or constant.size != 1:  # needs 1, keeps 2
         return None
-    if constant.dtype.kind not in "biuf" and not is_float(constant.dtype):
+    if not _is_number(constant):
         return Miss("the constant is no number")
     truths = np.asarray([False, True]).astype(constant.dtype)
     number = constant.reshape(())
@@ -57,4 +59,24 @@ def compared_truth(m: Match, b: Builder) -> Replacement:
     return b.op("Not", p) if holds == [True, False] else Miss("it does not tell 0 from 1")
 
 
-fold_bool_compare = rule_pass("fold_bool_compare", __doc__, [compared_truth], exactness=EXACT)
+def _is_number(array: np.ndarray) -> bool:
+    return array.dtype.kind in "biuf" or is_float(array.dtype)
+
+
+_either = op("Where", var("p"), const(name="then"), const(name="otherwise"), shared=True)
+
+
+@rule(op("Cast", _either, to=ir.DataType.BOOL))
+def chosen_truth(m: Match, b: Builder) -> Replacement:
+    sides = [m.array(m[name]) for name in ("then", "otherwise")]
+    if any(side is None or side.size != 1 or not _is_number(side) for side in sides):
+        return None  # needs 1
+    holds = [bool(side.reshape(()).item()) for side in sides if side is not None]
+    if holds == [True, False]:
+        return m["p"]
+    return b.op("Not", m["p"]) if holds == [False, True] else Miss("it does not tell 0 from 1")
+
+
+fold_bool_compare = rule_pass(
+    "fold_bool_compare", __doc__, [compared_truth, chosen_truth], exactness=EXACT
+)

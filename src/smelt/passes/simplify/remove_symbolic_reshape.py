@@ -33,6 +33,9 @@ def symbolic_reshape(m: Match, b: Builder) -> Replacement:
     if elements is None:  # needs 1
         return Miss("inference does not know the elements of the shape")
     zero_is_zero = m.root.attributes.get_int("allowzero", 0) == 1
+    result = m.root.outputs[0].shape
+    if result is not None and len(result) == len(elements):
+        elements = [n if isinstance(n, int) else d for n, d in zip(elements, result, strict=True)]
     target = reshape_operand(m["x"].shape, elements, zero_is_zero)
     if target is None:
         return Miss("no constant says the shape")

@@ -1,0 +1,124 @@
+"""Dims that are cut to a table: S, and Min(512, S), which is S wherever the two broadcast.
+
+Positions beyond a table fail as the model runs. What one axis of a broadcast tells, such as that
+S + P is at most 64, holds for the others, too: ``table[P : P + S, : P + S]`` has S rows beside
+scores of S rows and P + S columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import onnx_ir as ir
+
+from smelt.ir.onnx_ir_private import expression_of
+
+Dim: TypeAlias = int | ir.SymbolicDim
+
+_Bounds: TypeAlias = Sequence[tuple[ir.SymbolicDim, int]]
+"""Dims and what they are at most."""
+
+
+def largest(met: Mapping[int, Sequence[Dim]]) -> dict[int, Dim | None]:
+    """What different dims that meet on axes broadcast to, by axis; None if that is not known.
+
+    Of 1 and a cut dim only what the other axes tell of them is said.
+    """
+    found: dict[int, Dim | None] = {}
+    for axis, dims in met.items():
+        symbols = [dim for dim in dims if not isinstance(dim, int)]
+        if len(symbols) == len(dims):
+            found[axis] = _alike(symbols) or _whole(symbols)
+    bounds = _bounds((cut, whole) for axis, whole in found.items() for cut in met[axis])
+    for axis, dims in met.items():
+        if bounds and found.get(axis) is None and len(dims) == 2:
+            whole = next(
+                (one for one, cut in (dims, dims[::-1]) if _is_uncut(cut, one, bounds)), None
+            )
+            if whole is not None:
+                found[axis] = whole
+    return found
+
+
+def is_cut(dim: ir.SymbolicDim) -> bool:
+    """True if something in ``dim`` is kept to a number."""
+    return dim.value is not None and "Min(" in dim.value
+
+
+def all_equal_if_broadcast(dims: Sequence[Dim], wholes: Sequence[Dim]) -> list[bool]:
+    """For each of ``dims`` whether it is the whole one wherever all of them broadcast to those."""
+    pairs = list(zip(dims, wholes, strict=True))
+    bounds = _bounds(pairs)
+    return [equal_if_broadcast(*pair) or _is_uncut(*pair, bounds) for pair in pairs]
+
+
+def equal_if_broadcast(dim: Dim, whole: Dim) -> bool:
+    """True if ``dim`` is ``whole`` wherever it broadcasts to it: as S is, and Min(512, S)."""
+    if isinstance(dim, int) or isinstance(whole, int):
+        return isinstance(dim, int) and isinstance(whole, int) and dim == whole
+    if dim.value == whole.value:
+        return dim.value is not None
+    bound = bound_of(dim, whole)
+    return bound is not None and bound > 1
+
+
+def bound_of(cut: ir.SymbolicDim, whole: ir.SymbolicDim) -> int | None:
+    """The number of Min(number, ``whole``)."""
+    if cut.value is None or not cut.value.startswith("Min("):
+        return None
+    if cut.value in (f"Min(1, {whole.value})", f"Min({whole.value}, 1)"):  # onnx_ir reads it as 1
+        return 1
+    bounds = [bound for bound in expression_of(cut).args if str(bound) != whole.value]
+    return int(bounds[0]) if len(bounds) == 1 and bounds[0].is_Integer else None
+
+
+def _alike(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
+    """The first of ``symbols`` if all mean the same, as ``N - 1`` and ``Max(0, N - 1)`` do."""
+    first, *others = symbols
+    if first.value is None or first.value.isidentifier():
+        return None
+    same = all(each.value is not None and each + 0 == first + 0 for each in others)
+    return first + 0 if same else None
+
+
+def _whole(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
+    """S of two dims S and Min(512, S): wherever these broadcast, they give S."""
+    if len(symbols) != 2:
+        return None
+    for whole, cut in (symbols, symbols[::-1]):
+        bound = bound_of(cut, whole)
+        if bound is not None and bound >= 1:
+            return whole
+    return None
+
+
+def _bounds(pairs: Iterable[tuple[Dim, Dim | None]]) -> _Bounds:
+    """What whole dims are at most where cut ones broadcast to them; a single row always does."""
+    found = []
+    for cut, whole in pairs:
+        if isinstance(cut, ir.SymbolicDim) and isinstance(whole, ir.SymbolicDim) and cut != whole:
+            bound = bound_of(cut, whole)
+            found += [(whole, bound)] if bound is not None and bound > 1 else []
+    return found
+
+
+def _is_uncut(dim: Dim, whole: Dim, bounds: _Bounds) -> bool:
+    """True if ``dim`` is ``whole`` as dims have these bounds: each Min in it keeps all of a size
+    that is no more than one of those.
+    """
+    if isinstance(dim, int) or not bounds or not is_cut(dim):
+        return False
+    import sympy  # type: ignore[import-untyped]
+
+    expression = expression_of(dim)
+    kept = {}
+    for cut in expression.atoms(sympy.Min):
+        number, *sizes = sorted(cut.args, key=lambda arg: not arg.is_Integer)
+        if len(sizes) == 1 and number.is_Integer:
+            for most, bound in bounds:
+                if number >= bound and (expression_of(most) - sizes[0]).is_nonnegative:
+                    kept[cut] = sizes[0]
+    uncut = expression.xreplace(kept) if kept else expression
+    other = whole if isinstance(whole, int) else expression_of(whole)
+    return bool(kept) and sympy.simplify(uncut - other) == 0
