@@ -71,6 +71,7 @@ FUSE = _listed(
     "fuse-conv-batchnorm",
     "fuse-conv-scale",
     "fuse-conv-bias",
+    "einsum-to-matmul",
     "fuse-transpose-matmul",
     "unflatten-matmul",
     "unmerge-matmul",

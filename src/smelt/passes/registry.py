@@ -80,6 +80,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
     ),
     "products": (
         "dot_merger",
+        "einsum_to_matmul",
         "expand_dynamic_linear",
         "fuse_linear_bias",
         "fuse_linear_scale",

@@ -14,8 +14,8 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.affine_moves import is_one
-from smelt.ir.cut_dims import all_equal_if_broadcast
 from smelt.ir.build import Builder
+from smelt.ir.cut_dims import all_equal_if_broadcast
 from smelt.ir.rule import Match, Miss
 from smelt.ir.shapes import same_dim
 from smelt.passes.attention.causal_mask import FLOOR, LOW, on_diagonal

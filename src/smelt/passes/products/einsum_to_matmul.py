@@ -1,0 +1,140 @@
+"""Write an Einsum of two operands as a product of matrices.
+
+    before   Einsum<"bhqd,bhkd->bhqk">(x, y)     after   MatMul(x, Transpose<perm=[0,1,3,2]>(y))
+    before   Einsum<"bsd,df->bsf">(x, w)         after   MatMul(x, w)
+
+So other passes see the products of attention, and weights.
+
+Needs    (1) one label that is summed over, and one that each operand has for itself, or several of
+         the first beside a matrix; (2) labels that occur once in a term; (3) floats; (4) equal
+         sizes of one label, since an Einsum may broadcast.
+Keeps    (1) what takes more than one Transpose, except beside a Softmax of batches and heads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.build import Builder
+from smelt.ir.pattern import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import same_dim
+from smelt.ir.walk import producer_of
+from smelt.operators.contraction import Equation, Labels, parse
+from smelt.passes.base import rounding, rule_pass
+
+BEFORE_SOFTMAX = ("Mul", "Div", "Add", "Where", "Cast", "Max")
+"""What scales, masks and biases scores."""
+
+FEW = 6
+"""Of those."""
+
+
+@rule(op("Einsum", var("x"), var("y")), same_shape=True)
+def product(m: Match, b: Builder) -> Replacement:
+    x, y = m["x"], m["y"]
+    if x.shape is None or y.shape is None or x.dtype != y.dtype:
+        return None
+    if x.dtype is None or not x.dtype.is_floating_point():  # needs 3
+        return Miss("the operands are not known to be floats")
+    equation = _equation(m.root, [len(x.shape), len(y.shape)])
+    if equation is None or not _sizes_agree(equation, x.shape, y.shape):  # needs 2, needs 4
+        return Miss("a label occurs twice in a term, or its sizes are not proved equal")
+    ways = [
+        way
+        for order in ((0, 1), (1, 0))
+        if (way := _as_matrices([equation.terms[i] for i in order], equation.out, order))
+    ]
+    if not ways:  # needs 1
+        return Miss("it is no product of matrices")
+    way = min(ways, key=lambda each: each.moves)
+    if way.moves > 1 and not _is_beside_softmax(m.root):  # keeps 1
+        return Miss("it takes more than one Transpose")
+    left, right = (
+        _moved(b, (x, y)[i], equation.terms[i], to)
+        for i, to in zip(way.order, way.operands, strict=True)
+    )
+    return _moved(b, b.op("MatMul", left, right), way.result, equation.out)
+
+
+@dataclass(frozen=True)
+class _Way:
+    """Labels of both operands and of the result as a MatMul has them, ``order`` saying which of
+    the Einsum's operands is the left one, and how many Transposes that takes."""
+
+    order: tuple[int, int]
+    operands: tuple[Labels, Labels]
+    result: Labels
+    moves: int
+
+
+def _equation(node: ir.Node, ranks: Sequence[int]) -> Equation | None:
+    try:
+        equation = parse(node.attributes["equation"].as_string(), ranks)
+    except ValueError:
+        return None
+    return equation if all(len(set(term)) == len(term) for term in equation.terms) else None
+
+
+def _sizes_agree(equation: Equation, x: ir.Shape, y: ir.Shape) -> bool:
+    first, second = equation.terms
+    sizes = dict(zip(first, x, strict=True))
+    return all(
+        label not in sizes or same_dim(sizes[label], size)
+        for label, size in zip(second, y, strict=True)
+    )
+
+
+def _as_matrices(terms: Sequence[Labels], out: Labels, order: tuple[int, int]) -> _Way | None:
+    x, y = terms
+    both = [label for label in x if label in y]
+    stack = tuple(label for label in out if label in both)
+    summed = tuple(label for label in both if label not in out)
+    rows = tuple(label for label in out if label in x and label not in y)
+    columns = tuple(label for label in out if label in y and label not in x)
+    if len(summed) != 1 or len(columns) != 1 or not rows or (stack and len(rows) > 1):
+        return None
+    operands, result = (
+        ((*stack, *rows, *summed), (*stack, *summed, *columns)),
+        stack + rows + columns,
+    )
+    if [*map(len, operands)] != [*map(len, terms)]:
+        return None  # labels of one operand are summed over
+    pairs = zip((*operands, result), (*terms, out), strict=True)
+    return _Way(order, operands, result, sum(to != labels for to, labels in pairs))
+
+
+def _is_beside_softmax(node: ir.Node) -> bool:
+    """True for the scores and for the weighted sum of an attention of batches and heads."""
+    shape = node.outputs[0].shape
+    if shape is None or len(shape) != 4:
+        return False
+    if any(producer_of(value, "Softmax") is not None for value in node.inputs):
+        return True
+    value = node.outputs[0]
+    for _ in range(FEW):
+        if not scope.has_one_use(value):
+            return False
+        (reader,) = scope.consumers(value)
+        if reader.op_type == "Softmax" or reader.op_type not in BEFORE_SOFTMAX:
+            return reader.op_type == "Softmax"
+        value = reader.outputs[0]
+    return False
+
+
+def _moved(b: Builder, value: ir.Value, labels: Labels, to: Labels) -> ir.Value:
+    if labels == to:
+        return value
+    return b.op("Transpose", value, perm=[labels.index(label) for label in to])
+
+
+einsum_to_matmul = rule_pass(
+    "einsum_to_matmul",
+    __doc__,
+    [product],
+    exactness=rounding(8, "kernels of matrix products sum in their own order"),
+)
