@@ -70,6 +70,14 @@ FUSED = {
             "[3,", "[1,3,")), "Where"),
     "a bias, then what is hidden": (graph(
         "a = Add(s, b) w = Where(m, low, a)", "bool[N,1,5,7] m", tensor("b", (5, 7))), "Where"),
+    "a product of queries and distances": (graph(
+        "d = MatMul(q, e) b = GatherElements<axis=3>(d, i) w = Add(s, b)", "int64[N,3,5,7] i",
+        tensor("e", (8, 9))), "MatMul GatherElements"),
+    "decomposed positions, then a mask": (graph(
+        'd = Einsum<equation="bhqc,kc->bhqk">(q, e) a = Add(s, d) b = Where(m, c, low) w = Add(a, b)',
+        "bool[N,1,5,7] m", tensor("e", (7, 8))), "Einsum Where Add"),
+    "what is shown, else -1e9": (graph("w = Where(m, s, e)", "bool[N,1,5,7] m", "float e = {-1e9}"),
+        "Where"),
     "what is shown, then a mask, as in GPT-Neo": (graph(
         "a = Where(m, s, low) w = Add(a, b)", "bool[1,1,5,7] m, float[N,1,1,7] b"),
         "Where Add " + RAISED),
@@ -123,6 +131,15 @@ def test_rows_that_two_masks_hide_as_one_follows_the_other() -> None:
     assert np.isfinite(found[0]).all()
 
 
+def test_rows_that_are_hidden_by_a_thousand_millions() -> None:
+    """Such a row has the average of all values, whatever its scores."""
+    shown = np.random.default_rng(1).random((2, 1, 5, 7)) < 0.5
+    shown[0, 0, 1], shown[1, 0, 2] = False, np.arange(7) == 3
+    before = FUSED["what is shown, else -1e9"][0]
+    found, expected = (run(before, shown, fused=fused) for fused in (True, False))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("number", [0, 1, 2, -1, 7])
 def test_integers_that_are_no_mask(number: int) -> None:
     """A product with the lowest float is infinite for some, which a row of 0 and 1 does not say."""
@@ -150,6 +167,13 @@ KEPT = {
         "a = Where(m, s, e) w = Add(a, b)", "bool[5,7] m, float[N,1,5,7] b", "float e = {-inf}"),
     "what is shown, then a mask of each head": graph(
         "a = Where(m, s, low) w = Add(a, b)", "bool[5,7] m, float[N,3,5,7] b"),
+    "what is shown of a bias, else -1e9": graph(
+        "a = Add(s, b) w = Where(m, a, e)", "bool[N,1,5,7] m, float[N,1,5,7] b", "float e = {-1e9}"),
+    "what is shown, else -1e8": graph("w = Where(m, s, e)", "bool[N,1,5,7] m", "float e = {-1e8}"),
+    "a root of a product of each head": graph(
+        "d = MatMul(q, e) f = Sqrt(d) w = Add(s, f)", "bool[1] x", tensor("e", (8, 7))),
+    "a product of each head, times the lowest float": graph(
+        "d = MatMul(q, e) f = Mul(d, low) w = Add(s, f)", "bool[1] x", tensor("e", (8, 7))),
     "a negative factor": graph(
         "b = Where(m, c, low) a = Add(s, b) w = Mul(a, e)", "bool[N,3,5,7] m", "float e = {-1}"),
 }  # fmt: skip

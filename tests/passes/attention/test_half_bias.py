@@ -98,6 +98,7 @@ KEPT = {
     "scores that are replaced, then a mask": graph(
         "a = Where(m, s, low) w = Add(a, b)", MASK + ", float16[N,1,1,7] b"
     ),
+    "a product of each head": graph("d = MatMul(q, e) w = Add(s, d)", "float16[N,3,8,7] e"),
     "scores that are raised": graph("a = Add(s, m) w = Max(a, low)", "float16[N,1,5,7] m"),
 }
 

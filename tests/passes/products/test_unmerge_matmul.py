@@ -29,6 +29,10 @@ UNMERGED = {
     "a divisor of one element": (graph(
         Q + "s = MatMul(q3, t) a = Div(s, d) y = Reshape(a, apart)", "float[1,1] d = {3}"),
         "Transpose MatMul Div"),
+    "a factor of the keys": (graph(
+        Q + "f = Mul(t, c) s = MatMul(q3, f) y = Reshape(s, apart)"), "Transpose Mul MatMul"),
+    "a factor of the queries": (graph(
+        Q + "f = Mul(q3, c) s = MatMul(f, t) y = Reshape(s, apart)"), "Mul Transpose MatMul"),
     "a bias for all": (graph(
         Q + "s = MatMul(q3, t) a = Add(s, m) y = Reshape(a, apart)", tensor("m", (1, 5, 5))),
         "Transpose MatMul Unsqueeze Add"),

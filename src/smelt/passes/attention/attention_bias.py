@@ -23,6 +23,9 @@ from smelt.passes.attention.finite_bias import finite_bias
 from smelt.passes.attention.half_bias import LOWEST, half_bias
 from smelt.passes.told_size import told_shape
 
+LOW_ENOUGH = -1e9
+"""No score is as low as that, so what replaces one hides it; what is added only rounds it."""
+
 
 def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     """What is added to the scores, if anything is; of their type and with their last dims.
@@ -121,12 +124,14 @@ def _hidden(
 ) -> ir.Value | Miss:
     """``added``, or 0, where ``mask`` shows a key, and what outweighs all scores elsewhere."""
     low, half = m.scalar("low"), m["q"].dtype != ir.DataType.FLOAT
-    if low is None or not low <= (LOWEST if half else LOW):  # fuse_attention needs 7
+    least = LOWEST if half else LOW if added is not None else LOW_ENOUGH
+    if low is None or not low <= least:  # fuse_attention needs 7
         return Miss("what hides a score is not below all scores")
     if (half or low == -math.inf) and not _shows_each_row(mask, shown, m):  # fuse_attention keeps 1
         return Miss("a row may be hidden whole")
     numbers = np.float16 if half else np.float32
-    bottom = b.constant(np.asarray(-math.inf if half else max(low, FLOOR), numbers))
+    lowest = -math.inf if half else max(low, FLOOR) if low <= LOW else FLOOR
+    bottom = b.constant(np.asarray(lowest, numbers))
     beside = b.constant(np.asarray(0, numbers)) if added is None else added
     return b.op("Where", mask, *((beside, bottom) if shown else (bottom, beside)))
 

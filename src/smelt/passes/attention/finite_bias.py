@@ -3,6 +3,7 @@
 Beside the lowest float ONNX Runtime takes a row to have no keys, and gives zeros for it, where a
 softmax gives the average. So the lowest numbers are raised a little, to ``FLOOR``: among the
 constants that a bias is chosen from, if that is how it is made; else all numbers by ``RAISED``.
+Products of matrices are no lower than scores are.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.rule import Match
 from smelt.ir.walk import producer_of
-from smelt.passes.attention.causal_mask import FLOOR
+from smelt.passes.attention.causal_mask import FLOOR, LOW
 
-_MOVES = ("Transpose", "Unsqueeze", "Squeeze", "Reshape", "Expand", "Slice", "Gather", "Tile")
+_MOVES = (
+    *("Transpose", "Unsqueeze", "Squeeze", "Reshape", "Expand", "Slice", "Gather", "Tile"),
+    "GatherElements",
+)
 """Operators whose results are elements of their first input."""
 
 _COMPUTED = ("Where", "Add", "Sub", "Mul", "Div", "Neg", "Cast", "ConstantOfShape")
@@ -25,7 +29,13 @@ _COMPUTED = ("Where", "Add", "Sub", "Mul", "Div", "Neg", "Cast", "ConstantOfShap
 RAISED = 1 - 2**-22
 """A factor that makes the lowest float another one and leaves infinities."""
 
+_PRODUCTS = ("MatMul", "Einsum")
+"""What makes scores, and biases of queries and distances, such as decomposed positions."""
+
 _Range = tuple[np.float32, np.float32]
+
+_SCORES: _Range = (np.float32(LOW), np.float32(-LOW))
+"""Scores lie between them, as the causal mask takes for granted, too."""
 
 _SQUASHED: Mapping[str, _Range] = {
     "Sigmoid": (np.float32(0), np.float32(1)),
@@ -121,9 +131,11 @@ def _bounds(value: ir.Value | None, m: Match, depth: int) -> _Range | None:
         if array.dtype not in _NUMBERS or not array.size or not np.isfinite(array).all():
             return None
         return np.float32(array.min()), np.float32(array.max())
-    node = producer_of(value, *_COMPUTED, *_SQUASHED, *_MOVES)
+    node = producer_of(value, *_COMPUTED, *_SQUASHED, *_PRODUCTS, *_MOVES)
     if node is None or value is None or value.dtype not in _TYPES or depth == DEEP:
         return None
+    if node.op_type in _PRODUCTS:
+        return _SCORES if value.dtype == ir.DataType.FLOAT else None
     if node.op_type == "Cast":
         return _bounds_of_type(node.inputs[0])
     if node.op_type in _SQUASHED:

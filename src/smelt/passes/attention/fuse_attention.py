@@ -33,11 +33,13 @@ told by what it holds, however it was made. The attribute ``softcap`` caps score
 Needs    (1) opset 23; (2) float32 or float16; (3) a Softmax over the keys;
          (4) equal batches and heads; (5) a positive scale, or a number for each head; (6) no size
          that may be 0 where none of the inputs is; (7) a mask that broadcasts to the scores, with
-         ``low`` at most -1e30, beside which every score vanishes, or what is added: one or two
-         values, of finite constants, integers and truth that are chosen, moved, added and
-         multiplied, of which the lowest floats are raised a little, or any value that all heads
-         have in common; in float16, the largest number of a row is taken away from it, and a mask
-         that chooses has to show each row a key, and hides by -65504 or -inf; (8) for the
+         ``low`` at most -1e30, beside which every score vanishes, or -1e9 where it replaces scores
+         to which nothing is added, or what is added: one or two
+         values, of finite constants, integers, truth and, in float32, products of matrices, that
+         are chosen, moved, added and multiplied, of which the lowest floats are raised a little, or
+         any value that all heads have in common; in float16, the largest number of a row is taken
+         away from it, and a mask that chooses has to show each row a key, and hides by -65504 or
+         -inf; (8) for the
          attribute, a causal mask of float32 without offset, window or padding, as long as it is
          wide; (9) keys and values that are copied alike, each head next
          to its copies; (10) no mask and no bias beside a cap: ONNX Runtime up to 1.26 adds them

@@ -104,11 +104,13 @@ class _Lift:
         if len(node.inputs) != 2 or None in node.inputs:
             return None
         for carried, other in (node.inputs, node.inputs[::-1]):
-            if producer_of(carried, "MatMul", "Softmax", *_BY_ELEMENT) is None:
-                continue
             assert carried is not None
             assert other is not None
-            if self.m.scalar(other) is not None or self.has_first_dim(other, carried):
+            is_number = self.m.scalar(other) is not None
+            moved = ("Transpose", "Reshape") if is_number else ()
+            if producer_of(carried, "MatMul", "Softmax", *_BY_ELEMENT, *moved) is None:
+                continue
+            if is_number or self.has_first_dim(other, carried):
                 return carried
         return None
 
