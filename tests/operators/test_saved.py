@@ -41,6 +41,7 @@ ARRAYS: dict[str, tuple[np.ndarray, ...]] = {
     **dict.fromkeys(("SingularValues", "Hessenberg", "Tridiagonal"), (POSITIVE,)),
     **dict.fromkeys(("ComplexCholesky", "ComplexEigh", "ComplexSVD"), (POSITIVE, SKEW)),
     "TriangularSolve": (POSITIVE, uniform(2, 3, 2)),
+    "ComplexTriangularSolve": (POSITIVE, SKEW, uniform(2, 3, 2), uniform(2, 3, 2)),
     "TridiagonalSolve": (uniform(2, 3), uniform(2, 3) + 3, uniform(2, 3), uniform(2, 3, 2)),
     "HouseholderProduct": (uniform(2, 3, 3), uniform(2, 3)),
     "PivotsToPermutation": (np.array([[2, 2, 3, 3]], np.int32),),

@@ -161,6 +161,20 @@ def test_complex_factors(agrees, shape: tuple[int, ...]) -> None:
     agrees("ComplexLU", *matrices((2, *shape), "float64"))
 
 
+@pytest.mark.parametrize(
+    "flags",
+    [
+        (0, 1, 1, 1, 0),
+        *(pytest.param((1, i, j, k, 0), marks=pytest.mark.slow) for i, j, k in np.ndindex(2, 2, 2)),
+    ],
+)
+def test_complex_systems(agrees, flags: tuple[int, ...]) -> None:
+    names = ("left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")
+    a, b = matrices((2, 2, 5, 5), "float64"), matrices((2, 2, 5, 5), "float64") + 1
+    given = dict(zip(names, flags, strict=True))
+    agrees("ComplexTriangularSolve", *(a + 3 * np.eye(5)), *b, **given)
+
+
 def test_complex_cholesky(agrees) -> None:
     re, im = matrices((2, 3, 5, 5), "float64")
     root = re + 1j * im

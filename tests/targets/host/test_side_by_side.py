@@ -71,6 +71,23 @@ def test_complex_cholesky(agrees, dtype: str) -> None:
     assert (np.isnan(factor).sum((-1, -2)) == 15).sum() == 1
 
 
+@pytest.mark.parametrize(
+    ("flags", "columns"),
+    [
+        ((1, 1, 0, 0, 0), 3),
+        *(
+            pytest.param(flags, 1, marks=pytest.mark.slow)
+            for flags in itertools.product((0, 1), repeat=5)
+        ),
+    ],
+)
+def test_complex_systems(agrees, flags: tuple[int, ...], columns: int) -> None:
+    shape = (19, 6, columns) if flags[0] else (19, columns, 6)
+    a = [part + 3 * np.eye(6, dtype=np.float32) for part in matrices((2, 19, 6, 6), "float32")]
+    given = dict(zip((*FLAGS, "conjugate_a"), flags, strict=True))
+    agrees("ComplexTriangularSolve", *a, *matrices((2, *shape), "float32"), **given)
+
+
 @pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
 def test_complex_factors(agrees, dtype: str) -> None:
     re, im = matrices((2, 21, 7, 5), dtype)

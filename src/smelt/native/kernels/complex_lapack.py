@@ -6,20 +6,25 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from smelt.native.kernels.blas import ROWS
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.lapack import BLOCK, DOMAIN, emit_order
-from smelt.native.kernels.lapack_calls import call, fill_nan, finite
+from smelt.native.kernels.lapack_calls import PREFIX, call, fill_nan, finite, letter
 from smelt.program.storage import Needs
 
-NAMES = ("ComplexCholesky", "ComplexLU", "ComplexEigh", "ComplexSVD", "ComplexSingularValues")
+NAMES = (
+    *("ComplexCholesky", "ComplexLU", "ComplexEigh", "ComplexSVD", "ComplexSingularValues"),
+    "ComplexTriangularSolve",
+)
 
 
 def takes(instance: Instance) -> bool:
     """Matrices that are not empty, whose parts have one shape."""
-    shapes = instance.shape(0), instance.shape(1)
-    real = all(instance.type(i).name in ("float", "double") for i in range(2))
-    return real and 0 not in shapes[0] and shapes[0] == shapes[1]
+    operands = range(len(instance.instruction.inputs))
+    shapes = [instance.shape(i) for i in operands]
+    real = all(instance.type(i).name in ("float", "double") for i in operands)
+    return real and not any(0 in shape for shape in shapes) and shapes[::2] == shapes[1::2]
 
 
 def _work(name: str, m: int, n: int) -> tuple[int, int, int]:
@@ -32,6 +37,11 @@ def _work(name: str, m: int, n: int) -> tuple[int, int, int]:
     numbers = 2 * least * least + 4 * least + 2 * most + BLOCK * (m + n)
     reals = max(5 * least * least + 7 * least, 2 * most * least + 2 * least * least + least)
     return numbers, reals, 8 * least
+
+
+def _needs_of_systems(instance: Instance) -> Needs:
+    elements = sum(math.prod(instance.shape(i)[-2:]) for i in range(4))
+    return Needs(workspace=elements * instance.type(0).size)
 
 
 def _needs(instance: Instance) -> Needs:
@@ -93,6 +103,34 @@ def lu(cx: KernelContext) -> None:
         call(cx, "getrf", m, n, "a", m, "(int *)pivot", is_complex=True)
         _emit_apart(cx, "a", [_at(cx, i, m * n) for i in range(2)], m, n)
         emit_order(cx, m, min(m, n))
+
+
+SOLVE = "int, int, int, int, int, int, int, const void *, const void *, int, void *, int"
+
+
+@kernel(f"{DOMAIN}::ComplexTriangularSolve", needs=_needs_of_systems)
+def triangular_solve(cx: KernelContext) -> None:
+    """``trsm`` on rows; it divides by a zero on the diagonal."""
+    body, n, (rows, columns), t = cx.body, cx.shape(0)[-1], cx.shape(2)[-2:], cx.type(0).name
+    name = f"{PREFIX}{letter(cx, is_complex=True)}trsm"
+    function = cx.call(name, f"static void (*{name})({SOLVE});\n")
+    flags = [ROWS, 141 if cx.int("left_side") else 142, 122 if cx.int("lower") else 121]
+    flags += [112 if cx.int("transpose_a") else 111, 132 if cx.int("unit_diagonal") else 131]
+    sign = "-" if cx.int("conjugate_a") else ""
+    body.line(f"{t} *const a = {cx.scratch(cx.type(0))}, *const x = a + {2 * n * n};")
+    body.line(f"const {t} one[2] = {{1, 0}};")
+    with body.loop("b", math.prod(cx.shape(0)[:-2])):
+        for room, first, count, minus in (("a", 0, n * n, sign), ("x", 2, rows * columns, "")):
+            with body.loop("i", count):
+                body.line(f"{room}[2 * i] = {cx.input(first).name}[b * {count} + i];")
+                body.line(
+                    f"{room}[2 * i + 1] = {minus}{cx.input(first + 1).name}[b * {count} + i];"
+                )
+        given = f"{', '.join(map(str, flags))}, {rows}, {columns}, one, a, {n}, x, {columns}"
+        body.line(f"{function}({given});")
+        with body.loop("i", rows * columns):
+            for part in range(2):
+                body.line(f"{cx.output(part).name}[b * {rows * columns} + i] = x[2 * i + {part}];")
 
 
 @kernel(f"{DOMAIN}::ComplexEigh", needs=_needs)

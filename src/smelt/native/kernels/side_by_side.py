@@ -29,6 +29,7 @@ TAKEN = {
     "ComplexLU": 2,
     "ComplexCholesky": 2,
     "TriangularSolve": 2,
+    "ComplexTriangularSolve": 4,
     "Geqrf": 1,
     "HouseholderProduct": 2,
 }
@@ -43,14 +44,18 @@ def takes(instance: Instance, name: str) -> bool:
     if name == "HouseholderProduct" and operands[0][0][-1] > operands[0][0][-2]:
         return False
     (first, type_), (last, _) = operands[0], operands[-1]
-    small = max(*first[-2:], *last[-2 if name == "TriangularSolve" else -1 :]) <= MOST
+    small = max(*first[-2:], *last[-2 if name.endswith("TriangularSolve") else -1 :]) <= MOST
     return small and math.prod(first[:-2]) >= lanes_of(type_)
 
 
 def _needs(instance: Instance) -> Needs:
-    """Room for a vector of the first operand, of the result, and of one more row."""
+    """Room for a vector of the first operand, of the result, and of one more row.
+
+    Of complex numbers the operands and results are the parts.
+    """
     shapes = (instance.shape(0), instance.output_shape())
-    return Needs(workspace=BYTES * (sum(math.prod(shape[-2:]) for shape in shapes) + MOST))
+    parts = 2 if instance.instruction.op.endswith("ComplexTriangularSolve") else 1
+    return Needs(workspace=BYTES * (parts * sum(math.prod(shape[-2:]) for shape in shapes) + MOST))
 
 
 class Vectors:
@@ -146,21 +151,38 @@ def complex_lu(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::TriangularSolve", needs=_needs, shared=True)
 def triangular_solve(cx: KernelContext) -> None:
-    """Substitution. A system from the right is one from the left of both transposed."""
-    n, (rows, columns), left = cx.shape(0)[-1], cx.shape(1)[-2:], bool(cx.int("left_side"))
+    """Substitution."""
+    _solve(cx, "substitute", 1)
+
+
+@kernel(f"{DOMAIN}::ComplexTriangularSolve", needs=_needs, shared=True)
+def complex_triangular_solve(cx: KernelContext) -> None:
+    """As of real matrices."""
+    _solve(cx, "complex_substitute", 2)
+
+
+def _solve(cx: KernelContext, function: str, parts: int) -> None:
+    """A system from the right is one from the left of both transposed."""
+    n, (rows, columns), left = cx.shape(0)[-1], cx.output().shape[-2:], bool(cx.int("left_side"))
     turned = bool(cx.int("transpose_a")) == left
     lower = bool(cx.int("lower")) != turned
     vectors = Vectors(cx)
-    a, x = vectors.room("a", n * n), vectors.room("x", rows * columns)
+    counts = [n * n] * parts + [rows * columns] * parts
+    names = ("a", "x") if parts == 1 else ("re", "im", "along", "across")
+    rooms = [vectors.room(*each) for each in zip(names, counts, strict=True)]
     of_a = (1, n) if turned else (n, 1)
     of_x = (columns, 1) if left else (1, columns)
-    other = columns if left else rows
+    flags = int(lower), cx.int("unit_diagonal")
     with vectors.of_matrices():
-        vectors.call("together", f"{cx.input(0).name} + b * {n * n}", a, n * n)
-        vectors.call("together", f"{cx.input(1).name} + b * {rows * columns}", x, rows * columns)
-        unit = cx.int("unit_diagonal")
-        vectors.call("substitute", a, x, n, other, *of_a, *of_x, int(lower), unit)
-        vectors.call("apart", x, f"{cx.output().name} + b * {rows * columns}", rows * columns)
+        for i, (room, count) in enumerate(zip(rooms, counts, strict=True)):
+            vectors.call("together", f"{cx.input(i).name} + b * {count}", room, count)
+        if parts == 2 and cx.int("conjugate_a"):
+            with cx.body.loop("i", n * n):
+                cx.body.line(f"{rooms[1]}[i] = -{rooms[1]}[i];")
+        vectors.call(function, *rooms, n, columns if left else rows, *of_a, *of_x, *flags)
+        for i, room in enumerate(rooms[parts:]):
+            result = f"{cx.output(i).name} + b * {rows * columns}"
+            vectors.call("apart", room, result, rows * columns)
 
 
 @kernel(f"{DOMAIN}::Geqrf", needs=_needs, shared=True)

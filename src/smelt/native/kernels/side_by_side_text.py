@@ -13,6 +13,7 @@ from smelt.native.kernels.side_by_side_complex import (
     COMPLEX_LU,
     COMPLEX_REFLECTION,
     COMPLEX_RETURN,
+    COMPLEX_SUBSTITUTE,
     HERMITIAN,
 )
 from smelt.native.kernels.side_by_side_diagonals import BIDIAGONAL, TRIDIAGONAL
@@ -174,6 +175,7 @@ _ALL: Sequence[tuple[str, str]] = (
     ("near", NEAR),
     ("complex_lu", COMPLEX_LU),
     ("complex_cholesky", COMPLEX_CHOLESKY),
+    ("complex_substitute", COMPLEX_SUBSTITUTE),
     ("complex_reflection", COMPLEX_REFLECTION),
     ("hermitian", HERMITIAN),
     ("complex_return", COMPLEX_RETURN),
@@ -196,6 +198,7 @@ _NEEDED = {
     "near": ("masks",),
     "complex_lu": ("masks",),
     "complex_cholesky": ("masks",),
+    "complex_substitute": ("masks",),
     "hermitian": ("masks", "complex_reflection"),
     "bidiagonal_qr": ("masks", "rotation", "rotate", "values_of_pair", "shift"),
     "ql": ("masks", "rotation", "rotate", "pair"),

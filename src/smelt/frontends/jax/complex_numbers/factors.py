@@ -1,7 +1,7 @@
 """Triangular and orthogonal factors of complex matrices, computed on their parts.
 
-Loops over columns, as LAPACK's unblocked routines: getf2 for LU, geqr2 for QR, trsv for solves.
-Matrices are the last two dims, of any size; those before are batches.
+QR is a loop over columns, as LAPACK's unblocked geqr2; the others are operators on parts. Matrices
+are the last two dims, of any size; those before are batches.
 """
 
 from __future__ import annotations
@@ -99,34 +99,22 @@ def _repeat(count: Any, step: Any, state: Any) -> Any:
     return opened(run)
 
 
+COMPLEX_SOLVE = "complex_triangular_solve_parts"
+
+
+def _solve_avals(*parts: compat.Aval, **flags: bool) -> list[compat.Aval]:
+    return [compat.ShapedArray(parts[2].shape, parts[2].dtype)] * 2
+
+
+_complex_solve = compat.Primitive(COMPLEX_SOLVE)
+_complex_solve.multiple_results = True
+_complex_solve.def_abstract_eval(_solve_avals)
+
+
 def triangular_solve(equation: compat.Equation, values: list[Any]) -> list[Value]:
-    """Substitution, row by row of the unknowns, from the first or from the last."""
-    params = equation.params
+    """Of a system of which one side may be real."""
     a, b = (value if isinstance(value, Parts) else real(value) for value in values)
-    lower, from_left = params["lower"], params["left_side"]
-    if params["conjugate_a"]:
-        a = a.conjugate()
-    if params["transpose_a"] != (not from_left):  # x a = b is a^T x^T = b^T
-        a = transposed(a)
-    if params["transpose_a"]:
-        lower = not lower
-    if not from_left:
-        b, lower = transposed(b), not lower
-    r, c = rows_and_columns(a)
-    count = a.re.shape[-1]
-    strict = where(r > c if lower else r < c, a, real(jnp.zeros_like(a.re)))
-    places = jnp.arange(count)[:, None]
-
-    def step(i: Array, state: tuple[Parts]) -> tuple[Parts]:
-        (x,) = state
-        k = i if lower else count - 1 - i
-        rest = line(b, k, -2) - product(line(strict, k, -2), x)
-        if not params["unit_diagonal"]:
-            rest = functions.divide(rest, line(line(a, k, -2), k, -1))
-        return (where(places == k, rest, x),)
-
-    (x,) = _repeat(count, step, (real(jnp.zeros_like(b.re)),))
-    return [x if from_left else transposed(x)]
+    return [Parts(*_complex_solve.bind(a.re, a.im, b.re, b.im, **equation.params))]
 
 
 COMPLEX_CHOLESKY = "complex_cholesky_parts"

@@ -9,7 +9,11 @@ import onnx_ir as ir
 
 from smelt.frontends.jax.compat import Dim, InconclusiveDim, is_symbolic
 from smelt.frontends.jax.complex_numbers.eigen import COMPLEX_EIG, COMPLEX_SCHUR, EIG
-from smelt.frontends.jax.complex_numbers.factors import COMPLEX_CHOLESKY, COMPLEX_LU
+from smelt.frontends.jax.complex_numbers.factors import (
+    COMPLEX_CHOLESKY,
+    COMPLEX_LU,
+    COMPLEX_SOLVE,
+)
 from smelt.frontends.jax.complex_numbers.spectra import (
     COMPLEX_EIGH,
     COMPLEX_SVD,
@@ -118,6 +122,12 @@ def complex_cholesky(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value
 @lowers(COMPLEX_LU)
 def complex_lu(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...]:
     return _smelt(cx, "ComplexLU", re, im, outputs=4)
+
+
+@lowers(COMPLEX_SOLVE)
+def complex_triangular_solve(cx: Lowering, *parts: ir.Value, **flags: bool) -> tuple[ir.Value, ...]:
+    spelled = {name: int(flag) for name, flag in flags.items()}
+    return _smelt(cx, "ComplexTriangularSolve", *parts, outputs=2, **spelled)
 
 
 @lowers(COMPLEX_EIGH)

@@ -1,0 +1,95 @@
+"""``smelt.ComplexTriangularSolve``: ``TriangularSolve`` of complex numbers, given by their parts.
+
+``a`` is [..., m, m] with the batch dims of ``b``, which is [..., m, n] if ``left_side``, else
+[..., n, m]. With ``conjugate_a``, ``a`` stands for its conjugate. A zero on the diagonal gives NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.operators import triangular_solve
+from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
+from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.linalg.complex_operands import complex_of, parts_of
+from smelt.operators.linalg.matrices import (
+    column,
+    in_double,
+    places,
+    product,
+    row,
+    size,
+    transposed,
+    zeros_like,
+)
+
+
+def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
+    """The type of ``b``, for each part of the solution."""
+    parts_of(inputs[:2], "ComplexTriangularSolve", square=True)
+    parts_of(inputs[2:], "ComplexTriangularSolve")
+    return [*triangular_solve.infer((inputs[0], inputs[2]), attributes)] * 2
+
+
+def reference(inputs: Given, attributes: Attributes) -> Computed:
+    """Substitution, row by row, over the whole batch at once."""
+    a_re, a_im, b_re, b_im = inputs
+    assert a_re is not None
+    assert a_im is not None
+    assert b_re is not None
+    assert b_im is not None
+    a = complex_of(a_re, -a_im if attributes["conjugate_a"] else a_im)
+    (x,) = triangular_solve.reference((a, complex_of(b_re, b_im)), attributes)
+    return np.ascontiguousarray(x.real), np.ascontiguousarray(x.imag)
+
+
+def steps(
+    m: Nodes, attributes: Attributes, a_re: Tensor, a_im: Tensor, b_re: Tensor, b_im: Tensor
+) -> tuple[Tensor, ...]:
+    """Substitution, row by row; of what it divides by, the larger part is taken out first."""
+    lower, left = bool(attributes["lower"]), bool(attributes["left_side"])
+    a, b = (a_re, -a_im if attributes["conjugate_a"] else a_im), (b_re, b_im)
+    # x @ m = b  is  m^T @ x^T = b^T
+    if bool(attributes["transpose_a"]) == left:
+        a, lower = (transposed(m, a[0]), transposed(m, a[1])), not lower
+    if not left:
+        b = transposed(m, b[0]), transposed(m, b[1])
+    columns, r, count = places(m, a[0])[1], places(m, b[0])[0], size(m, a[0], -1)
+
+    def step(k: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        i = k if lower else count - 1 - k
+        inside = columns < i if lower else columns > i
+        f, g = (m.where(inside, row(m, part, i), 0.0) for part in a)
+        u = row(m, b[0], i) - product(m, f, x) + product(m, g, y)
+        v = row(m, b[1], i) - product(m, f, y) - product(m, g, x)
+        if not attributes["unit_diagonal"]:
+            re, im = (column(m, row(m, part, i), i) for part in a)
+            scale = m.op("Max", m.op("Abs", re), m.op("Abs", im))
+            c, s = re / scale, im / scale
+            divisor = scale * (c * c + s * s)
+            u, v = (u * c + v * s) / divisor, (v * c - u * s) / divisor
+        here = m.equal(r, i)
+        return m.where(here, u, x), m.where(here, v, y)
+
+    x, y = m.repeat(count, step, (zeros_like(m, b[0]), zeros_like(m, b[0])))
+    return (x, y) if left else (transposed(m, x), transposed(m, y))
+
+
+OPERATOR = Operator(
+    domain="smelt",
+    name="ComplexTriangularSolve",
+    summary="Solution of a triangular system of complex numbers, by parts",
+    inputs=("a_real", "a_imaginary", "b_real", "b_imaginary"),
+    outputs=("x_real", "x_imaginary"),
+    attributes=(
+        *triangular_solve.OPERATOR.attributes,
+        Attribute("conjugate_a", ir.AttributeType.INT, 0),
+    ),
+    infer=infer,
+    reference=reference,
+    body=in_double(steps, 2, 2, 2, 2),
+    opset=18,
+)
