@@ -83,7 +83,7 @@ def test_names_in_order(convert):
 
 
 def test_constraints(convert):
-    result, _ = convert("first", "--input", "f32[S]")
+    result, _ = convert("first", "--input", "f32[S]", "--strict")
     assert result.exit_code == 4
     assert "E112" in result.stderr
     given = ("--constraint", "S % 2 == 0", "--constraint", "S >= 4")

@@ -72,9 +72,9 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E112": ErrorCode(
         "a symbolic size that has to be known",
-        "The traced function depends on how symbolic sizes compare, and JAX cannot decide "
-        "it for every size that they may have; or Python needs one as a number, as math.sqrt and "
-        "range do.",
+        "The traced function depends on how symbolic sizes compare, which is not the same for "
+        "all of them, and cannot become cases of one model; or Python needs a size as a number, "
+        "as math.sqrt and range do.",
         'smelt.trace(fn, "f32[S]", constraints=["S >= 2"])',
     ),
     "E113": ErrorCode(

@@ -68,7 +68,12 @@ def scope_of(dim: Dim) -> SymbolicScope:
 
 def constraints_of(dim: Dim) -> list[str]:
     """What is given of the symbols around ``dim``, as JAX spells it: ``mod(S, 8) == 0``."""
-    return [line.strip() for line in str(scope_of(dim)).splitlines()[1:]]
+    return constraints_in(scope_of(dim))
+
+
+def constraints_in(scope: SymbolicScope) -> list[str]:
+    """What is given of the symbols of ``scope``, as JAX spells it."""
+    return [line.strip() for line in str(scope).splitlines()[1:]]
 
 
 def has_x64() -> bool:

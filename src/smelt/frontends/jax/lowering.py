@@ -136,10 +136,11 @@ class Lowering(Nodes):
         return self.inline(compat.make_jaxpr(fn, structs)[0], self.operands)
 
     def branch(self, inputs: Sequence[ir.Value] = (), name: str = "body") -> Lowering:
-        """A Lowering for a new subgraph with ``inputs``, inside this equation."""
+        """A Lowering for a new subgraph with ``inputs``, inside this equation if there is one."""
         graph = ir.Graph(list(inputs), [], nodes=[], name=self.fresh(name))
         inner = Lowering(self.builder.below(graph), self.shared, self.call)
-        inner.equation = self.equation
+        if "equation" in vars(self):
+            inner.equation = self.equation
         return inner
 
     def finish(self, outputs: Sequence[tuple[ir.Value, Aval]]) -> ir.Graph:

@@ -3,7 +3,8 @@
 JAX says of two sizes that it cannot compare that they differ, and of every size that it is not
 zero: its own code relies on that where it broadcasts, and it hashes sizes. Code of a user such as
 ``if x.shape[0] % 2 == 0`` would take one branch for all sizes, without a word. So what is true or
-false of every size is answered, and the rest refused, as JAX refuses ``<``.
+false of every size is answered, and the rest refused, as JAX refuses ``<``; see ``size_cases.py``
+for what becomes of such questions.
 
 Code of installed libraries compares whole sizes as JAX does, with a warning where it asks for a
 number above 1, of which it has a special case; remainders and quotients are refused there, too.
@@ -14,8 +15,9 @@ from __future__ import annotations
 import math
 import operator
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from types import FrameType
 from typing import Any
 
@@ -30,6 +32,18 @@ from smelt.frontends.jax.looked_up import numbers_looked_among
 from smelt.frontends.jax.replacement import Function, Replacement
 from smelt.frontends.jax.residues import is_zero, known_remainders
 from smelt.frontends.jax.symbols import parse
+
+_ASSUMED: ContextVar[frozenset[str]] = ContextVar("assumed", default=frozenset())
+
+
+@contextmanager
+def assuming(different: str) -> Iterator[None]:
+    """For the time of a ``with`` block, the equality ``different``, such as ``N == 4``, is false."""
+    token = _ASSUMED.set(_ASSUMED.get() | {different})
+    try:
+        yield
+    finally:
+        _ASSUMED.reset(token)
 
 
 def _equal(original: Function) -> Function:
@@ -97,6 +111,8 @@ def _answer(size: Any, other: Any, asked: str, frame: FrameType) -> bool:
     answer = _is_same(size, other)
     if answer is not None:
         return answer
+    if f"{size} == {other}" in _ASSUMED.get():
+        return False
     if asker_of(frame) is Asker.USER or _is_divided(size) or _is_divided(other):
         compared = f"'{size}' {asked} '{other}'"
         raise InconclusiveDim(f"Symbolic dimension comparison {compared} is inconclusive.")

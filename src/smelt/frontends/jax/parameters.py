@@ -42,27 +42,38 @@ class Parameters:
         """The names of ``arrays`` that no pattern makes inputs: weights without numbers."""
         return [name for name in self.arrays if not _is_chosen(name, self.patterns)]
 
-    def read(self, closed: compat.ClosedJaxpr) -> tuple[compat.ClosedJaxpr, list[str]]:
-        """``closed``, whose last inputs are ``arrays``, without those that it never reads.
+    def read(self, cases: Sequence[compat.ClosedJaxpr]) -> list[str]:
+        """The names of those of ``arrays``, the last inputs of each of ``cases``, that some read.
 
-        Also gives the names of the others. Raises UsageError E110 for a pattern of arrays that
-        are never read, and for an array that is read by some other way too: as an input it would
-        then be half a constant.
+        Raises UsageError E110 for a pattern of arrays that are never read, and for an array that
+        is read by some other way too: as an input it would then be half a constant.
         """
-        jaxpr = closed.jaxpr
-        count = len(jaxpr.invars) - len(self.arrays)
+        used = {name for closed in cases for name in self._used(closed.jaxpr)}
+        kept = [name for name in self.arrays if name in used]
+        for closed in cases:
+            self._check(closed, kept)
+        return kept
+
+    def _used(self, jaxpr: compat.Jaxpr) -> list[str]:
         used = {
             atom
             for atoms in (*(e.invars for e in live_equations(jaxpr)), jaxpr.outvars)
             for atom in atoms
             if not isinstance(atom, compat.Literal)
         }
+        count = len(jaxpr.invars) - len(self.arrays)
         pairs = zip(self.arrays, jaxpr.invars[count:], strict=True)
-        kept = {name: variable for name, variable in pairs if variable in used}
-        self._check(closed, kept)
-        return compat.with_inputs(closed, (*jaxpr.invars[:count], *kept.values())), list(kept)
+        return [name for name, variable in pairs if variable in used]
 
-    def _check(self, closed: compat.ClosedJaxpr, kept: Mapping[str, Any]) -> None:
+    def with_inputs(self, closed: compat.ClosedJaxpr, read: Sequence[str]) -> compat.ClosedJaxpr:
+        """``closed`` with those of ``arrays`` alone as inputs that are ``read``."""
+        inputs = closed.jaxpr.invars
+        count = len(inputs) - len(self.arrays)
+        variables = dict(zip(self.arrays, inputs[count:], strict=True))
+        kept = (*inputs[:count], *(variables[name] for name in read))
+        return compat.with_inputs(closed, kept)
+
+    def _check(self, closed: compat.ClosedJaxpr, kept: Sequence[str]) -> None:
         for pattern in self.patterns:
             if not any(fnmatchcase(name, pattern) for name in kept):
                 raise UsageError("E110", f"the function never reads what {pattern!r} matches")

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+
+from smelt.errors import SmeltError
 
 AT_RUN_TIME = (
     "compute both results and choose by jnp.where(jnp.equal(a, b), ...), or by jax.lax.cond"
@@ -14,6 +17,9 @@ AT_RUN_TIME = (
 _COMPARED = re.compile(r"comparison '(.+?)' (<=?|>=?|==|!=) '(.+?)' is inconclusive")
 _REMAINDER = re.compile(r"mod\(([^()]+), (\d+)\)")
 _QUOTIENT = re.compile(r"floordiv\(([^()]+), (\d+)\)")
+_TERM = re.compile(r"\w+|(?:mod|floordiv)\([^()]+\)")
+"""What JAX takes for the left side of an equality."""
+
 _OPEN_SIZE = re.compile(r"\b(?:min|max)\(([^(),]+), ([^(),]+)\)")
 """How JAX writes the size of a slice that the symbols leave open, such as ``min(N, 27)``."""
 
@@ -33,12 +39,52 @@ _DECIDING = {
 size, and what is added to the bound."""
 
 
+@dataclass(frozen=True)
+class Way:
+    """One of the ways that sizes can go: ``text`` says when, as in ``N <= 3``.
+
+    That is said to JAX by ``constraints``, or by ``assumed``: an equality that does not hold.
+    """
+
+    text: str
+    constraints: tuple[str, ...] = ()
+    assumed: str = ""
+
+
+def ways_of(error: SmeltError) -> tuple[Way, ...]:
+    """The ways that sizes can go where they make ``error``; together, all. None if it is not known
+    that an open size makes it."""
+    asked = _COMPARED.search(error.what)
+    if asked is not None:
+        return _ways(*asked.groups())
+    found = _OPEN_SIZE.search(error.why) if error.code == "E113" else None
+    if found is None:
+        return ()
+    return _ways(found.group(1), ">=", found.group(2))
+
+
+def _ways(size: str, compared: str, bound: str) -> tuple[Way, ...]:
+    if compared not in ("==", "!="):
+        bounds = ((how, _more(bound, step)) for how, step in _DECIDING[compared])
+        return tuple(_bounded(f"{size} {how} {limit}") for how, limit in bounds)
+    same = f"{size} == {bound}"
+    if _TERM.fullmatch(size):
+        equal = Way(same, (same,))
+    else:
+        equal = Way(same, (f"{size} >= {bound}", f"{size} <= {bound}"))
+    return equal, Way(f"{size} != {bound}", assumed=same)
+
+
+def _bounded(text: str) -> Way:
+    return Way(text, (text,))
+
+
 def to_decide(message: str) -> str:
     """What to do about a comparison that JAX says, by ``message``, is inconclusive."""
     asked = _COMPARED.search(message)
     if asked is None:
         return "give the dim as a number"
-    size, compared, bound = (_QUOTIENT.sub(_divided, part) for part in asked.groups())
+    size, compared, bound = map(as_python, asked.groups())
     is_equality = compared in ("==", "!=")
     advice = _of_remainder(size, bound if is_equality else "0") or _of_bounds(size, compared, bound)
     advice.append("give the dim as a number")
@@ -121,6 +167,11 @@ def _of_remainder(size: str, bound: str) -> list[str]:
         f"make the dim a multiple, as in 'f32[{by}*{divided},3]'",
         f"say more by a constraint, '{divided} % {by} == {bound}'{more}",
     ]
+
+
+def as_python(text: str) -> str:
+    """What JAX writes of sizes, in the spelling of Python."""
+    return _QUOTIENT.sub(_divided, text)
 
 
 def _divided(found: re.Match[str]) -> str:

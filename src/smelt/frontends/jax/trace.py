@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from smelt.frontends.jax import (
     names,
     patches,
     registry,
+    size_choices,
     specs,
     support,
 )
@@ -32,6 +34,15 @@ from smelt.frontends.jax.open_comparisons import REPLACEMENTS
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.parameters import Parameters, choose
 from smelt.frontends.jax.replacement import replaced
+from smelt.frontends.jax.size_cases import (
+    Case,
+    alone,
+    by_sizes,
+    input_types,
+    leaves_of,
+    result_types,
+    with_jaxprs,
+)
 from smelt.frontends.jax.state import state_of
 from smelt.frontends.jax.symbols import Symbols
 from smelt.frontends.jax.weights import Weights, weights_of
@@ -91,8 +102,10 @@ def trace(
     and arguments whose names match ``weights`` become weights of the model, named by their paths;
     ``checkpoint`` fills those without numbers at once, as ``smelt.fill_weights`` does later, whose
     options ``filling`` has.
+    Code that asks about open sizes, as ``if x.shape[0] > 3`` does, becomes cases among which the
+    model chooses; a warning names them, and ``constraints`` leave one.
     A model does without checks of ``equinox.error_if``, of which a warning tells, and without
-    prints; ``strict`` refuses a function that has some by E101.
+    prints; ``strict`` refuses a function that has some by E101, and such cases by E112.
 
     Raises UsageError E104 for a bad spec, E115 for ``weights``, E107 for an opset out of range,
     E108 for names, E109 for arguments that ``fn`` does not take, E110 for ``input_params``, E111
@@ -115,10 +128,13 @@ def trace(
     # Calls that stay calls come last, so they call what stands in for code of libraries.
     helping = patches.replacements(strict=strict)
     with replaced([*REPLACEMENTS, *helping, *selection.choose(functions)]):
-        closed, out = _traced(fn, arguments, parameters, structs, x64, strict)
-    modules.check_drawn(closed, state)
-    closed, read = parameters.read(closed)
-    meant = closed.jaxpr
+        of_sizes = partial(_traced, fn, arguments, parameters, x64, strict)
+        case = alone(of_sizes, structs) if strict else by_sizes(of_sizes, structs)
+    for leaf in leaves_of(case):
+        modules.check_drawn(leaf.closed, state)
+    read = parameters.read([leaf.closed for leaf in leaves_of(case)])
+    case = with_jaxprs(case, partial(parameters.with_inputs, read=read))
+    meant, out = leaves_of(case)[-1].closed.jaxpr, leaves_of(case)[-1].out
     chosen = (weights,) if isinstance(weights, str) else tuple(weights)
     held = weights_of(arguments, chosen, parameters, read)
     inputs = names.input_names(arguments.parameters, structs)
@@ -127,16 +143,13 @@ def trace(
     outputs = names.renamed(names.output_names(out, inputs), output_names, "output")
     names.check_apart(inputs, outputs)
     with compat.x64(x64):
-        closed = with_pairs(keys.without_keys(closed))
-        _check_interface(closed.jaxpr)
-        closed = without_complex(closed)
-    support.check_supported(closed.jaxpr)
+        case = with_jaxprs(case, _in_types_of_onnx)
     constants = names.unique(list(state.arrays), {*inputs, *outputs, *held.names.values()})
     known = dict(zip(map(compat.identity, state.arrays.values()), constants, strict=True))
 
     model = _empty_model(name or _name_of(fn), inputs, opset)
     with compat.x64(x64), span("lower"):
-        _lower(model, closed, known, held, outputs)
+        _lower(model, case, compat.leaves(structs), known, held, outputs)
     _describe(model.graph.inputs, held.without(meant.invars))
     _describe(model.graph.outputs, meant.outvars)
     if checkpoint is not None:
@@ -144,27 +157,38 @@ def trace(
     return model
 
 
+def _in_types_of_onnx(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
+    """``closed`` with arrays in place of keys and of complex numbers, all of which has lowerings."""
+    closed = with_pairs(keys.without_keys(closed))
+    _check_interface(closed.jaxpr)
+    closed = without_complex(closed)
+    support.check_supported(closed.jaxpr)
+    return closed
+
+
 def _lower(
     model: ir.Model,
-    closed: compat.ClosedJaxpr,
+    case: Case,
+    structs: Sequence[Any],
     constants: Mapping[Hashable, str],
     weights: Weights,
     outputs: list[str],
 ) -> None:
-    """Fill ``model`` with what ``closed`` computes; ``constants``: array names by identity."""
+    """Fill ``model`` with what ``case`` computes of inputs that were specified as ``structs``;
+    ``constants``: array names by identity."""
     builder = Builder(model, model.graph, ShapeInference(model))
     bodies = library.Library()
     shared = Shared(builder, Symbols(builder), ConstantPool(builder, constants), bodies)
     cx = Lowering(builder, shared)
     values = iter(model.graph.inputs)
     operands = []
-    for place, variable in enumerate(closed.jaxpr.invars):
+    for place, aval in enumerate(input_types(case, structs)):
         if place in weights.leaves:
-            operands.append(weights.operand(builder, place, variable.aval))
+            operands.append(weights.operand(builder, place, aval))
         else:
-            operands.append(_input(cx, next(values), variable.aval))
-    results = cx.run(closed.jaxpr, closed.consts, operands)
-    _return(cx, results, closed.jaxpr.outvars, outputs)
+            operands.append(_input(cx, next(values), aval))
+    types = result_types(case)
+    _return(cx, size_choices.lower(cx, case, operands, types), types, outputs)
     library.inline_called_once(model, bodies, builder.shapes)
     forget_unread(model)
     model.graph.meta[EXPECTED] = weights.expected
@@ -180,9 +204,9 @@ def _traced(
     fn: Callable[..., Any],
     arguments: Arguments,
     parameters: Parameters,
-    structs: tuple[Any, ...],
     x64: bool,
     strict: bool,
+    structs: tuple[Any, ...],
 ) -> tuple[compat.ClosedJaxpr, Any]:
     """The jaxpr of ``fn``, its inputs those of ``arguments`` and then ``parameters``."""
 
@@ -244,14 +268,14 @@ def _input(cx: Lowering, value: ir.Value, aval: Any) -> Operand:
 
 
 def _return(
-    cx: Lowering, results: list[Operand], atoms: list[compat.Atom], names: list[str]
+    cx: Lowering, results: list[Operand], types: Sequence[compat.Aval], names: list[str]
 ) -> None:
     """Name the results and return them; each output is the result of a node of its own."""
-    for operand, atom, name in zip(results, atoms, names, strict=True):
-        value = cx.broadcast_operand(operand, atom).value
+    for operand, aval, name in zip(results, types, names, strict=True):
+        value = operand.value
         if value.producer() is None or value.is_graph_output():
             value = cx.op("Identity", value)
-            cx.set_type(Operand(value, tuple(atom.aval.shape)), atom.aval, "out")
+            cx.set_type(Operand(value, tuple(aval.shape)), aval, "out")
         value.name = name
         cx.builder.graph.outputs.append(value)
 

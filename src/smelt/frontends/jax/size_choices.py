@@ -1,0 +1,54 @@
+"""The cases of sizes of a function as nested Ifs, which ask about the sizes of inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from smelt.frontends.jax import compat
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.size_advice import Way
+from smelt.frontends.jax.size_cases import Case, Choice, Leaf
+from smelt.frontends.jax.size_examples import sides
+
+
+def lower(
+    cx: Lowering, case: Case, operands: Sequence[Operand], types: Sequence[compat.Aval]
+) -> list[Operand]:
+    """The results of ``case``, of ``types``, for the inputs ``operands``."""
+    if isinstance(case, Leaf):
+        # Dims of another scope are none that compare with those here.
+        given = [
+            Operand(operand.value, tuple(variable.aval.shape))
+            for operand, variable in zip(operands, case.closed.jaxpr.invars, strict=True)
+        ]
+        results = cx.run(case.closed.jaxpr, case.closed.consts, given)
+        atoms = case.closed.jaxpr.outvars
+        return [cx.broadcast_operand(r, atom) for r, atom in zip(results, atoms, strict=True)]
+    if len(case.cases) == 1:
+        return lower(cx, case.cases[0], operands, types)
+    others = Choice(case.ways[1:], case.cases[1:])
+    graphs = {}
+    for name, inner in (("then_branch", case.cases[0]), ("else_branch", others)):
+        branch = cx.branch(name=name)
+        values = [result.value for result in lower(branch, inner, operands, types)]
+        graphs[name] = branch.finish(list(zip(values, types, strict=True)))
+    goes = _goes(cx, case.ways[0])
+    chosen = cx.ops("If", goes, outputs=len(types), **graphs)
+    pairs = zip(chosen, types, strict=True)
+    return [Operand(value, tuple(aval.shape)) for value, aval in pairs]
+
+
+def _goes(cx: Lowering, way: Way) -> ir.Value:
+    """Whether the sizes go ``way``, a bool."""
+    left, compared, right = sides(way.text)
+    operands = cx.symbols.value(left), cx.symbols.value(right)
+    build = cx.shared.builder.op
+    if compared in ("==", "!="):
+        equal = build("Equal", *operands)
+        answer = build("Not", equal) if compared == "!=" else equal
+    else:
+        answer = build({"<=": "LessOrEqual", ">=": "GreaterOrEqual"}[compared], *operands)
+    return build("Squeeze", answer)
