@@ -113,7 +113,8 @@ def test_operators_beyond_onnx(explained):
     assert explained("smelt.Eig")[1]["targets"]["c"]["takes"] is True
     assert explained("smelt.Schur")[1]["targets"]["c"]["takes"] is False
     assert "Triangular factors" in text
-    assert explained("smelt.Eig")[1]["targets"]["onnx"]["takes"] is False
+    assert explained("smelt.Eig")[1]["targets"]["onnx"]["why"] == "by its body of ONNX operators"
+    assert explained("smelt.Schur")[1]["targets"]["onnx"]["takes"] is False
     assert explained("smelt.c.ConvRelu")[1]["targets"]["c"]["why"] == "its own"
 
 

@@ -38,7 +38,7 @@ _ASSUMED: ContextVar[frozenset[str]] = ContextVar("assumed", default=frozenset()
 
 @contextmanager
 def assuming(different: str) -> Iterator[None]:
-    """For the time of a ``with`` block, the equality ``different``, such as ``N == 4``, is false."""
+    """For a ``with`` block, the equality ``different``, such as ``N == 4``, is false."""
     token = _ASSUMED.set(_ASSUMED.get() | {different})
     try:
         yield

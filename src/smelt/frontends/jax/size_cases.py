@@ -123,9 +123,7 @@ class _Search:
                 raise
         return chosen
 
-    def _along(
-        self, way: Way, structs: Any, scope: SymbolicScope, asked: frozenset[str]
-    ) -> Found:
+    def _along(self, way: Way, structs: Any, scope: SymbolicScope, asked: frozenset[str]) -> Found:
         """The cases of sizes that go ``way``, or why there are none; None if the function raises
         for those sizes."""
         said = stated([*compat.constraints_in(scope), *way.constraints])
@@ -185,11 +183,11 @@ def _chosen(ways: Sequence[Way], found: Sequence[Found]) -> Found:
     return Choice(tuple(way for way, _ in pairs), tuple(case for _, case in pairs))
 
 
-def _helped_by(
-    error: SmeltError, ways: Sequence[Way], found: Sequence[Found]
-) -> SmeltError:
+def _helped_by(error: SmeltError, ways: Sequence[Way], found: Sequence[Found]) -> SmeltError:
     """``error``, whose ways out are those of ``ways`` for which cases were ``found``."""
-    working = [way for way, case in zip(ways, found, strict=True) if isinstance(case, Choice | Leaf)]
+    working = [
+        way for way, case in zip(ways, found, strict=True) if isinstance(case, Choice | Leaf)
+    ]
     helpful = [f"'{as_python(text)}'" for way in working for text in way.constraints[:1]]
     if error.code == "E112" and len(helpful) < len(ways):
         said = f"say more by a constraint, {' or '.join(helpful)}; or " if helpful else ""

@@ -158,7 +158,7 @@ def trace(
 
 
 def _in_types_of_onnx(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
-    """``closed`` with arrays in place of keys and of complex numbers, all of which has lowerings."""
+    """``closed`` with arrays in place of keys and complex numbers, all of it with lowerings."""
     closed = with_pairs(keys.without_keys(closed))
     _check_interface(closed.jaxpr)
     closed = without_complex(closed)

@@ -1,7 +1,7 @@
-"""Decompositions by LAPACK without a body of ONNX nodes.
+"""Eigenvalues and Schur's forms of general matrices, by LAPACK on ``host``, and ``Eig`` on ``c``.
 
-Only a target that takes them as they are has them: ``host``, and ``c`` for ``Eig``. They reach
-smelt as those of any package do, by the entry point group ``smelt.operators``; nothing here imports
+Elsewhere rotations in loops compute them, but for the real form of Schur. They reach smelt as
+operators of any package do, by the entry point group ``smelt.operators``; nothing here imports
 them.
 """
 

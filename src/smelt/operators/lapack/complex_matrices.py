@@ -1,4 +1,4 @@
-"""``smelt.ComplexEig`` and ``smelt.ComplexSchur``: of complex matrices, by LAPACK, without a body.
+"""``smelt.ComplexEig`` and ``smelt.ComplexSchur``: of complex matrices, by LAPACK or rotations.
 
 Matrices come and go as real and imaginary parts, since ONNX computes with real numbers only.
 """
@@ -12,7 +12,9 @@ import onnx_ir as ir
 
 from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
 from smelt.operators.linalg.batches import each
+from smelt.operators.linalg.complex_eigenvectors import complex_eig_steps, schur_steps
 from smelt.operators.linalg.complex_operands import complex_of, parts_of
+from smelt.operators.linalg.matrices import in_double
 
 Decomposition = Callable[[np.ndarray], Sequence[np.ndarray]]
 
@@ -75,6 +77,8 @@ OPERATORS = (
         ),
         infer=infer_eig,
         reference=eig_reference,
+        body=in_double(complex_eig_steps),
+        opset=18,
     ),
     Operator(
         domain="smelt",
@@ -84,5 +88,7 @@ OPERATORS = (
         outputs=("form_real", "form_imaginary", "vectors_real", "vectors_imaginary"),
         infer=infer_schur,
         reference=schur_reference,
+        body=in_double(schur_steps),
+        opset=18,
     ),
 )

@@ -1,6 +1,6 @@
-"""``smelt.Eig``: eigenvalues and eigenvectors of general matrices, by LAPACK, without a body.
+"""``smelt.Eig``: eigenvalues and eigenvectors of general matrices, by LAPACK or rotations.
 
-They come from Schur's form, whose shifted QR steps deflate block by block; a target must have it.
+Their order is not determined, nor are factors of absolute value 1 of the vectors.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import onnx_ir as ir
 
 from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
 from smelt.operators.linalg.batches import check_square, each
+from smelt.operators.linalg.complex_eigenvectors import eig_steps
+from smelt.operators.linalg.matrices import in_double
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
@@ -53,4 +55,6 @@ OPERATOR = Operator(
     ),
     infer=infer,
     reference=reference,
+    body=in_double(eig_steps),
+    opset=18,
 )

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from smelt.errors import ErrorList
+import onnx_ir as ir
+
+from smelt.errors import ErrorList, Unsupported
 from smelt.frontends.onnx.bodies import attach_bodies
 from smelt.frontends.onnx.save import ModelFiles
 from smelt.program.legality import no_kernel
 from smelt.targets.base import Artifact, Plan, Runner
 
 NOT_EXPRESSED = "ONNX has no operator for it, and no function body that computes it"
+ON_HOST = "; target 'host' computes it"
+"""What is true of all operators of smelt's own domain."""
+
+
+def _refused(node: ir.Node) -> Unsupported:
+    why = NOT_EXPRESSED + (ON_HOST if node.domain == "smelt" else "")
+    return no_kernel("onnx", f"{node.domain}.{node.op_type}", f"node {node.name!r}", why)
 
 
 def write_model(plan: Plan[None, None]) -> Artifact:
@@ -19,8 +28,7 @@ def write_model(plan: Plan[None, None]) -> Artifact:
     model = plan.model
     lacking = attach_bodies(model)
     if lacking:
-        names = ((f"{node.domain}.{node.op_type}", f"node {node.name!r}") for node in lacking)
-        raise ErrorList(no_kernel("onnx", *name, NOT_EXPRESSED) for name in names)
+        raise ErrorList(map(_refused, lacking))
     files = ModelFiles(model, f"{plan.options.name}.onnx")
     plan.facts["bytes"] = files.size
 

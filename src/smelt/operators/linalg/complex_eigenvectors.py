@@ -1,0 +1,154 @@
+"""Schur's form, eigenvalues and eigenvectors of general matrices, as function bodies."""
+
+from __future__ import annotations
+
+from smelt.operators.declare import Attributes
+from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.linalg.complex_schur_form import PRECISION, schur_form
+from smelt.operators.linalg.matrices import ints, places, product, row, size, transposed
+from smelt.operators.linalg.unitary_rotations import LAST
+
+HUGE = 1e100
+"""Vectors of matrices that do not have as many as rows grow beyond this, and are scaled."""
+
+Pair = tuple[Tensor, Tensor]
+
+
+def schur_steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
+    """Parts of the triangular form, then of the vectors."""
+    given = [_batched(m, part) for part in (re, im)]
+    form, scale = schur_form(m, *given)
+    matrix = [part * scale for part in _parts(m, form.matrix)]
+    vectors = [part * (scale / scale) for part in _parts(m, transposed(m, form.rows))]
+    return tuple(_as_given(m, _inner(m, part, -2, -1), re) for part in (*matrix, *vectors))
+
+
+def complex_eig_steps(
+    m: Nodes, attributes: Attributes, re: Tensor, im: Tensor
+) -> tuple[Tensor, ...]:
+    """Parts of the values, then of the left and of the right vectors."""
+    given = [_batched(m, part) for part in (re, im)]
+    values, left, right = _eigen(m, *given)
+    return _results(m, re, values, left, right)
+
+
+def eig_steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
+    """As ``complex_eig_steps``; what belongs to a value that is real is real."""
+    given = _batched(m, a)
+    (re, im), left, right = _eigen(m, given, given * 0.0)
+    length = m.op("ReduceMax", m.op("Max", m.abs(re), m.abs(im)), ints(m, -1), keepdims=1)
+    is_real = m.abs(im) <= length * (PRECISION * 64.0)
+    im = m.where(is_real, im * 0.0, im)
+    left, right = ((x, m.where(is_real, y * 0.0, y)) for x, y in (left, right))
+    return _results(m, a, (re, im), left, right)
+
+
+def _results(m: Nodes, given: Tensor, values: Pair, left: Pair, right: Pair) -> tuple[Tensor, ...]:
+    rows = [m.op("Squeeze", _inner(m, part, -1), ints(m, -2)) for part in values]
+    vectors = [_inner(m, part, -2, -1) for part in (*left, *right)]
+    return tuple(_as_given(m, part, given) for part in (*rows, *vectors))
+
+
+def _eigen(m: Nodes, re: Tensor, im: Tensor) -> tuple[Pair, Pair, Pair]:
+    """Values as rows, and vectors as columns, each with one more for the row of zeros."""
+    form, scale = schur_form(m, re, im)
+    matrix, basis = _parts(m, form.matrix), _parts(m, transposed(m, form.rows))
+    r, c = places(m, matrix[0])
+    diagonal = [_down(m, m.where(m.equal(r, c), part, 0.0)) for part in matrix]
+    right = _unit(m, _times(m, basis, _triangular_vectors(m, matrix)), scale)
+    # Left vectors are those of the adjoint, which is triangular with both orders reversed.
+    re, im = (_turned(m, transposed(m, part)) for part in matrix)
+    reversed_ = _triangular_vectors(m, (re, -im))
+    left = _unit(m, _times(m, basis, (_turned(m, reversed_[0]), _turned(m, reversed_[1]))), scale)
+    return (diagonal[0] * scale, diagonal[1] * scale), left, right
+
+
+def _triangular_vectors(m: Nodes, matrix: Pair) -> Pair:
+    """Eigenvectors of triangular matrices, columns with 1 on the diagonal: row by row from below,
+    for all values at once. Values that are equal count as ones that almost are, as in LAPACK."""
+    r, c = places(m, matrix[0])
+    count = size(m, matrix[0], -1)
+    values = [_down(m, m.where(m.equal(r, c), part, 0.0)) for part in matrix]
+    one = matrix[0] * 0.0 + m.where(m.equal(r, c), 1.0, 0.0)
+    length = m.op(
+        "Max", *(m.op("ReduceMax", m.abs(p), ints(m, -2, -1), keepdims=1) for p in matrix)
+    )
+    least = m.where(length > 0.0, length, 1.0) * PRECISION
+
+    def step(turn: Tensor, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
+        i = count - 1 - turn
+        above = [m.where(c > i, row(m, part, i), 0.0) for part in matrix]
+        total = _times(m, (above[0], above[1]), (re, im))
+        place = m.op("Unsqueeze", i, ints(m, 0))
+        own = [m.op("Gather", part, place, axis=-1) for part in values]
+        x, y = (of_all - one_value for of_all, one_value in zip(values, own, strict=True))
+        near = m.abs(x) + m.abs(y) < least
+        x, y = m.where(near, least, x), m.where(near, 0.0, y)
+        square = x * x + y * y
+        new = (total[0] * x + total[1] * y) / square, (total[1] * x - total[0] * y) / square
+        here = m.equal(r, i) & (c > i)
+        re, im = (m.where(here, new, old) for new, old in zip(new, (re, im), strict=True))
+        largest = m.op(
+            "Max", *(m.op("ReduceMax", m.abs(p), ints(m, -2), keepdims=1) for p in (re, im))
+        )
+        divisor = m.where(largest > HUGE, largest, 1.0)
+        return re / divisor, im / divisor
+
+    re, im = m.repeat(count, step, (one, one * 0.0))
+    return re, im
+
+
+def _unit(m: Nodes, vectors: Pair, scale: Tensor) -> Pair:
+    """Columns of length 1 whose largest element is real; NaN where ``scale`` is."""
+    re, im = vectors
+    largest = m.op("ReduceMax", m.op("Max", m.abs(re), m.abs(im)), ints(m, -2), keepdims=1)
+    re, im = re / largest, im / largest
+    squares = re * re + im * im
+    length = m.sqrt(m.op("ReduceSum", squares, ints(m, -2), keepdims=1)) * (scale / scale)
+    top = m.op("ArgMax", squares, axis=-2, keepdims=1)
+    x, y = (m.op("GatherElements", part, top, axis=-2) for part in (re, im))
+    size_of_top = m.sqrt(x * x + y * y)
+    x, y = x / (size_of_top * length), y / (size_of_top * length)
+    turned = re * x + im * y, im * x - re * y
+    return turned[0], m.where(m.equal(places(m, re)[0], top), turned[1] * 0.0, turned[1])
+
+
+def _times(m: Nodes, a: Pair, b: Pair) -> Pair:
+    re = product(m, a[0], b[0]) - product(m, a[1], b[1])
+    return re, product(m, a[0], b[1]) + product(m, a[1], b[0])
+
+
+def _down(m: Nodes, a: Tensor) -> Tensor:
+    """The sums over the rows."""
+    return m.op("ReduceSum", a, ints(m, -2), keepdims=1)
+
+
+def _turned(m: Nodes, a: Tensor) -> Tensor:
+    """Rows and columns in reverse order."""
+    back = ints(m, -1, -1)
+    return m.op("Slice", a, back, ints(m, -LAST, -LAST), ints(m, -2, -1), back)
+
+
+def _parts(m: Nodes, a: Tensor) -> Pair:
+    """The parts of complex matrices ``[batch, 2, n, n]``."""
+    re, im = m.ops("Split", a, outputs=2, axis=1, num_outputs=2)
+    return m.op("Squeeze", re, ints(m, 1)), m.op("Squeeze", im, ints(m, 1))
+
+
+def _inner(m: Nodes, a: Tensor, *axes: int) -> Tensor:
+    """``a`` without the last row or column of the axes."""
+    starts, ends = ints(m, *[0] * len(axes)), ints(m, *[-1] * len(axes))
+    return m.op("Slice", a, starts, ends, ints(m, *axes))
+
+
+def _batched(m: Nodes, a: Tensor) -> Tensor:
+    return m.op("Unsqueeze", a, ints(m, 0)) if _has_no_batch(a) else a
+
+
+def _as_given(m: Nodes, result: Tensor, given: Tensor) -> Tensor:
+    return m.op("Squeeze", result, ints(m, 0)) if _has_no_batch(given) else result
+
+
+def _has_no_batch(a: Tensor) -> bool:
+    assert a.value.shape is not None
+    return len(a.value.shape) == 2

@@ -1,0 +1,186 @@
+"""The triangular form of Schur of complex matrices: rotations in a loop, as a function body.
+
+First to the form of Hessenberg, then by QR steps with the shift of Wilkinson, each matrix of a
+batch in its own window between elements that have become nothing. G. Golub and C. Van Loan,
+"Matrix Computations", 7.5, and LAPACK's ``zlahqr``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import onnx_ir as ir
+
+from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.linalg.matrices import ints, largest, places, size
+from smelt.operators.linalg.unitary_rotations import Complex, Form, element, parts, rotated
+
+STEPS = 40
+"""QR steps for each row after which a matrix counts as not converging; three are usual."""
+
+UNUSUAL = 10
+"""After so many steps in a row without an eigenvalue, another shift is taken, as LAPACK does."""
+
+PRECISION = 2.0**-52
+
+
+def schur_form(m: Nodes, re: Tensor, im: Tensor) -> tuple[Form, Tensor]:
+    """The triangular form of ``[batch, n, n]`` parts, scaled to at most 1, and the scale.
+
+    The scale is NaN where a matrix is not finite or does not converge. The form has a row and a
+    column of zeros more, for ONNX Runtime does not reduce matrices without elements.
+    """
+    scale = m.op("Max", largest(m, re), largest(m, im))
+    usable = scale < math.inf
+    scale = m.where(usable & (scale > 0.0), scale, 1.0)
+    count = size(m, re, -1)
+    scaled = [m.op("Unsqueeze", m.where(usable, p / scale, 0.0), ints(m, 1)) for p in (re, im)]
+    given = m.op("Concat", *scaled, axis=1)
+    matrix = m.op("Pad", given, ints(m, 0, 0, 1, 1), 0.0, ints(m, -2, -1))
+    r, c = places(m, matrix)
+    one = m.op("Unsqueeze", m.where(m.equal(r, c), 1.0, 0.0), ints(m, 0))
+    rows = matrix * 0.0 + m.op("Concat", one, one * 0.0, axis=0)
+    form = _hessenberg(m, Form(matrix, rows), count)
+    form, open_still = _triangular(m, form, count)
+    failed = m.op("Squeeze", open_still, ints(m, 1))
+    matrix = m.where(r <= c, form.matrix, 0.0)
+    return Form(matrix, form.rows), m.where(failed | ~usable, math.nan, scale)
+
+
+def _hessenberg(m: Nodes, form: Form, count: Tensor) -> Form:
+    """Zeros below the first subdiagonal, column by column and from the bottom up."""
+
+    def column(k: Tensor, matrix: Tensor, rows: Tensor) -> tuple[Tensor, ...]:
+        def step(i: Tensor, matrix: Tensor, rows: Tensor) -> tuple[Tensor, ...]:
+            p = count - 2 - i
+            pair = element(m, matrix, p, k), element(m, matrix, p + 1, k)
+            after = rotated(m, Form(matrix, rows), p, *pair)
+            return _cleared(m, after.matrix, p + 1, k), after.rows
+
+        return matrix.m.repeat(count - 2 - k, step, (matrix, rows))
+
+    return Form(*m.repeat(m.op("Max", count - 2, count * 0), column, form))
+
+
+def _cleared(m: Nodes, matrix: Tensor, row: Tensor, column: Tensor) -> Tensor:
+    """``matrix`` with 0 at one place, so rounding leaves nothing there."""
+    r, c = places(m, matrix)
+    cleared: Tensor = m.where(m.equal(r, row) & m.equal(c, column), 0.0, matrix)
+    return cleared
+
+
+def _triangular(m: Nodes, form: Form, count: Tensor) -> tuple[Form, Tensor]:
+    """QR steps until no matrix has a window; and which still have one."""
+    turn = count * 0
+    limit = count * STEPS
+    matrix, low, high = _window(m, form.matrix)
+    never = high * 0.0
+
+    def go_on(
+        turn: Tensor, matrix: Tensor, rows: Tensor, low: Tensor, high: Tensor, stuck: Tensor
+    ) -> Tensor:
+        return (high > 0.0) & (turn < limit)
+
+    def step(
+        turn: Tensor, matrix: Tensor, rows: Tensor, low: Tensor, high: Tensor, stuck: Tensor
+    ) -> tuple[Tensor, ...]:
+        shift = _shift(m, matrix, high, stuck)
+        first, last = _extent(m, low, high)
+
+        def chase(i: Tensor, matrix: Tensor, rows: Tensor) -> tuple[Tensor, ...]:
+            p = first + i
+            at = m.op("Cast", p, to=int(ir.DataType.DOUBLE))
+            begins = m.equal(at, low) & (high > 0.0)
+            inside = (at > low) & (at < high)
+            before = m.op("Max", p - 1, p * 0)
+            x, y = element(m, matrix, p, p), element(m, matrix, p + 1, p)
+            u, v = element(m, matrix, p, before), element(m, matrix, p + 1, before)
+            x = Complex(*(m.where(begins, a - b, c) for a, b, c in zip(x, shift, u, strict=True)))
+            y = Complex(
+                *(m.where(begins, a, m.where(inside, b, 0.0)) for a, b in zip(y, v, strict=True))
+            )
+            after = rotated(m, Form(matrix, rows), p, x, y)
+            cleared = _cleared(m, after.matrix, p + 1, before)
+            return m.where(inside, cleared, after.matrix), after.rows
+
+        matrix, rows = matrix.m.repeat(last - first, chase, (matrix, rows))
+        matrix, low, next_high = _window(m, matrix)
+        stuck = m.where(m.equal(next_high, high), stuck + 1.0, 0.0)
+        return turn + 1, matrix, rows, low, next_high, stuck
+
+    start = (turn, matrix, form.rows, low, high, never)
+    _, matrix, rows, _, high, _ = m.loop(go_on, step, start)
+    return Form(matrix, rows), high > 0.0
+
+
+def _window(m: Nodes, matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """``matrix`` without what is nothing on its subdiagonal, and the first and last row of the last
+    block that is not triangular, ``[batch, 1, 1, 1]``; 0 and 0 if there is none."""
+    r, c = places(m, matrix)
+    sizes = _total(m, m.abs(matrix), 1)
+    diagonal = _total(m, m.where(m.equal(r, c), sizes, 0.0), -2)
+    own = _total(m, m.where(m.equal(r, c), diagonal, 0.0), -1)
+    above = _total(m, m.where(m.equal(r, c + 1), diagonal, 0.0), -1)
+    side = _total(m, m.where(m.equal(r, c + 1), sizes, 0.0), -1)
+    around = own + above
+    live = side > m.where(around > 0.0, around, 1.0) * PRECISION
+    matrix = m.where(m.equal(r, c + 1) & ~live, 0.0, matrix)
+    place = m.op("Cast", r, to=int(ir.DataType.DOUBLE))
+    high = largest(m, m.where(live, place, 0.0))
+    low = largest(m, m.where(~live & (place <= high), place, 0.0))
+    return matrix, m.where(high > 0.0, low, 0.0), high
+
+
+def _total(m: Nodes, a: Tensor, axis: int) -> Tensor:
+    return m.op("ReduceSum", a, ints(m, axis), keepdims=1)
+
+
+def _extent(m: Nodes, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+    """The first and the last row of all windows, as rank-0 integers."""
+    last = m.op("ReduceMax", high, keepdims=0)
+    first = m.op("ReduceMin", m.where(high > 0.0, low, last), keepdims=0)
+    return _as_place(m, first), _as_place(m, last)
+
+
+def _as_place(m: Nodes, a: Tensor) -> Tensor:
+    return m.op("Cast", a, to=int(ir.DataType.INT64))
+
+
+def _shift(m: Nodes, matrix: Tensor, high: Tensor, stuck: Tensor) -> Complex:
+    """The eigenvalue of the last two rows of the window that is nearer to its last element."""
+    r, c = places(m, matrix)
+    index = _as_place(m, high)
+
+    def at(up: int, left: int) -> Complex:
+        here = m.equal(r, index - up) & m.equal(c, index - left)
+        return parts(m, _total(m, _total(m, m.where(here, matrix, 0.0), -1), -2))
+
+    a, b, c_, d = at(1, 1), at(1, 0), at(0, 1), at(0, 0)
+    product = _times(b, c_)
+    half = Complex((a.re - d.re) * 0.5, (a.im - d.im) * 0.5)
+    square = _times(half, half)
+    root = _root(m, Complex(square.re + product.re, square.im + product.im))
+    same = half.re * root.re + half.im * root.im >= 0.0
+    root = Complex(*(m.where(same, part, -part) for part in root))
+    below = Complex(half.re + root.re, half.im + root.im)
+    length = below.re * below.re + below.im * below.im
+    none = m.equal(length, 0.0)
+    length = m.where(none, 1.0, length)
+    conjugate = Complex(below.re, -below.im)
+    quotient = _times(product, conjugate)
+    usual = Complex(*(x - m.where(none, 0.0, q / length) for x, q in zip(d, quotient, strict=True)))
+    unusual = m.equal(m.op("Mod", stuck + 1.0, float(UNUSUAL), fmod=1), 0.0)
+    other = Complex(d.re + 0.75 * (m.abs(c_.re) + m.abs(c_.im)), d.im)
+    return Complex(*(m.where(unusual, o, u) for o, u in zip(other, usual, strict=True)))
+
+
+def _times(x: Complex, y: Complex) -> Complex:
+    return Complex(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re)
+
+
+def _root(m: Nodes, z: Complex) -> Complex:
+    """A square root."""
+    length = m.sqrt(z.re * z.re + z.im * z.im)
+    re = m.sqrt(m.op("Max", (length + z.re) * 0.5, 0.0))
+    im = m.sqrt(m.op("Max", (length - z.re) * 0.5, 0.0))
+    return Complex(re, m.where(z.im < 0.0, -im, im))

@@ -1,0 +1,94 @@
+"""Rotations of two neighbouring rows and columns of complex matrices, which keep eigenvalues.
+
+A complex array has an axis of 2 for its parts: matrices are ``[batch, 2, rows, columns]``, and a
+number of each is ``[batch, 2, 1, 1]``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.linalg.matrices import ints, transposed
+
+LAST = np.iinfo(np.int64).max
+
+
+class Complex(NamedTuple):
+    """Numbers by their parts, ``[batch, 1, 1, 1]`` each."""
+
+    re: Tensor
+    im: Tensor
+
+
+class Form(NamedTuple):
+    """``vectors^H a vectors`` of a matrix ``a``, and the vectors as rows."""
+
+    matrix: Tensor
+    rows: Tensor
+
+
+def element(m: Nodes, a: Tensor, row: Tensor, column: Tensor) -> Complex:
+    """The numbers at ``row`` and ``column``, rank-0 integers, of each matrix."""
+    row, column = (m.op("Unsqueeze", place, ints(m, 0)) for place in (row, column))
+    return parts(m, m.op("Gather", m.op("Gather", a, row, axis=-2), column, axis=-1))
+
+
+def parts(m: Nodes, number: Tensor) -> Complex:
+    """A number of each matrix by its parts."""
+    return Complex(*m.ops("Split", number, outputs=2, axis=1, num_outputs=2))
+
+
+def rotated(m: Nodes, form: Form, p: Tensor, x: Complex, y: Complex) -> Form:
+    """``form`` with rows ``p`` and ``p + 1`` rotated by what turns ``(x, y)`` to ``(r, 0)``.
+
+    ``p`` is a rank-0 integer. Where ``y`` is 0, nothing turns. The first coefficient is real: G.
+    Golub and C. Van Loan, "Matrix Computations", 5.1.13.
+    """
+    left, right = m.abs(x.re) + m.abs(x.im), m.abs(y.re) + m.abs(y.im)
+    rests = m.equal(right, 0.0)
+    scale = m.where(left > right, left, right)
+    scale = m.where(scale > 0.0, scale, 1.0)
+    x, y = (Complex(z.re / scale, z.im / scale) for z in (x, y))
+    short, other = m.sqrt(x.re * x.re + x.im * x.im), y.re * y.re + y.im * y.im
+    length = m.sqrt(short * short + other)
+    length = m.where(rests, 1.0, length)
+    is_zero = m.equal(short, 0.0)
+    divisor = m.where(is_zero, 1.0, short) * length
+    phase = Complex(m.where(is_zero, 1.0, x.re) / divisor, m.where(is_zero, 0.0, x.im) / divisor)
+    c = m.where(rests, 1.0, short / length)
+    # The sine is phase * conj(y).
+    sine = phase.re * y.re + phase.im * y.im
+    turn = phase.im * y.re - phase.re * y.im
+    zero = c - c
+    numbers = [
+        *(c, sine, zero, -turn),
+        *(-sine, c, -turn, zero),
+        *(zero, turn, c, sine),
+        *(turn, zero, -sine, c),
+    ]
+    flat = m.op("Concat", *numbers, axis=-1)
+    rotation = m.op("Reshape", flat, ints(m, -1, 4, 4))
+    signs = np.kron([[1.0, -1.0], [-1.0, 1.0]], np.ones((2, 2)))
+    conjugate = rotation * m.tensor(m.builder.constant(signs))
+    matrix = _rows_times(m, form.matrix, p, rotation)
+    matrix = transposed(m, _rows_times(m, transposed(m, matrix), p, conjugate))
+    return Form(matrix, _rows_times(m, form.rows, p, conjugate))
+
+
+def _rows_times(m: Nodes, a: Tensor, p: Tensor, rotation: Tensor) -> Tensor:
+    """``a`` with its rows ``p`` and ``p + 1`` multiplied from the left by ``rotation``."""
+    first = m.op("Unsqueeze", p, ints(m, 0))
+    after = first + 2
+    row = ints(m, -2)
+    taken = m.op("Slice", a, first, after, row)
+    shape = m.op("Shape", taken)
+    flat = m.op(
+        "Reshape", taken, m.op("Concat", ints(m, -1, 4), m.op("Shape", a, start=-1), axis=0)
+    )
+    turned = m.op("Reshape", m.op("MatMul", rotation, flat), shape)
+    before = m.op("Slice", a, ints(m, 0), first, row)
+    behind = m.op("Slice", a, after, ints(m, LAST), row)
+    return m.op("Concat", before, turned, behind, axis=-2)
