@@ -22,7 +22,11 @@ WITH_BODY = [o for o in operators.all_operators() if o.body is not None and not 
 SIGNS = ("Eigh", "SVD")
 """Operators whose vectors may point either way."""
 
-PHASES = {"ComplexEigh": ((0, 1),), "ComplexSVD": ((1, 2), (3, 4))}
+PHASES = {
+    "ComplexEigh": ((0, 1),),
+    "ComplexSVD": ((1, 2), (3, 4)),
+    **dict.fromkeys(("Eig", "ComplexEig"), ((2, 3), (4, 5))),
+}
 """Real and imaginary parts of vectors that may be turned by any phase."""
 
 
@@ -33,6 +37,9 @@ def uniform(*shape: int) -> np.ndarray:
 ROOT = uniform(2, 3, 3)
 POSITIVE = ROOT @ ROOT.transpose(0, 2, 1) + np.eye(3, dtype=np.float32)
 SKEW = (ROOT - ROOT.transpose(0, 2, 1)) / 4
+TRIANGULAR = np.triu(ROOT) + np.diag(np.arange(3, dtype=np.float32))
+"""Its eigenvalues have an order."""
+
 WORDS = np.arange(1, 6, dtype=np.uint32)
 
 ARRAYS: dict[str, tuple[np.ndarray, ...]] = {
@@ -40,6 +47,8 @@ ARRAYS: dict[str, tuple[np.ndarray, ...]] = {
     **dict.fromkeys(("Cholesky", "Eigh", "LU", "Geqrf", "Geqp3", "SVD"), (POSITIVE,)),
     **dict.fromkeys(("SingularValues", "Hessenberg", "Tridiagonal"), (POSITIVE,)),
     **dict.fromkeys(("ComplexCholesky", "ComplexEigh", "ComplexSVD"), (POSITIVE, SKEW)),
+    "Eig": (TRIANGULAR,),
+    **dict.fromkeys(("ComplexEig", "ComplexSchur"), (TRIANGULAR, TRIANGULAR / 2)),
     "TriangularSolve": (POSITIVE, uniform(2, 3, 2)),
     "ComplexTriangularSolve": (POSITIVE, SKEW, uniform(2, 3, 2), uniform(2, 3, 2)),
     "TridiagonalSolve": (uniform(2, 3), uniform(2, 3) + 3, uniform(2, 3), uniform(2, 3, 2)),
