@@ -198,12 +198,19 @@ def largest(program: Program) -> Program:
 def _replaced(value: Any, sizes: Sizes) -> Any:
     """An attribute with the sizes of a run in place of symbols that it hangs on."""
     if isinstance(value, tuple) and _open(value):
-        return tuple(size_in(item, sizes) for item in value)
+        return tuple(_number_in(item, sizes) for item in value)
     return value
 
 
 def size_in(dim: Dim, sizes: Mapping[str, int | Size]) -> Dim | Size:
-    """``dim`` with ``sizes`` in place of its symbols; itself if some are not known."""
+    """``dim`` with ``sizes`` in place of its symbols; itself if some are not known, or if it is no
+    size in any run."""
+    found = _number_in(dim, sizes)
+    return dim if not isinstance(found, ir.SymbolicDim) and highest(found) < 0 else found
+
+
+def _number_in(dim: Dim, sizes: Mapping[str, int | Size]) -> Dim | Size:
+    """The same for any number of an attribute, such as the start -N of a Slice."""
     if not isinstance(dim, ir.SymbolicDim) or dim.value is None:
         return dim
     if dim.value in sizes:
@@ -214,7 +221,7 @@ def size_in(dim: Dim, sizes: Mapping[str, int | Size]) -> Dim | Size:
         found = _evaluate(expression_of(dim), sizes)
     except Undecided:
         return dim
-    return found if found is not None and highest(found) >= 0 else dim
+    return found if found is not None else dim
 
 
 def _evaluate(expression: Any, sizes: Mapping[str, int | Size]) -> int | Size | None:

@@ -123,10 +123,10 @@ def _rows_of(instance: Instance) -> list[tuple[int, int]]:
     names = ("starts", "ends", "axes", "steps")
     for start, end, axis, step in zip(*(instance.ints(name) for name in names), strict=True):
         size = cast(Dim, shape[axis])
-        if isinstance(size, Size):
-            found[axis] = cast(int, first_row(size, (start, end, step))), step
-        else:
+        if isinstance(size, int) and isinstance(start, int) and isinstance(end, int):
             found[axis] = rows_taken(size, (start, end, step)).start, step
+        else:
+            found[axis] = cast(int, first_row(size, (start, end, step))), step
     return found
 
 
