@@ -129,6 +129,14 @@ def test_half_floats_of_size_0(shapes: tuple[tuple[int, ...], ...]) -> None:
     np.testing.assert_array_equal(got, np.zeros(shapes[0][:1]))
 
 
+@pytest.mark.parametrize("options", [{"engine": "numpy"}, {"engine": "native"}], ids=str)
+def test_diagonals_of_symbolic_sizes(options: dict[str, str]) -> None:
+    contract = smelt.compile_einsum("nnb,nb->b", [("N", "N", 2), ("N", 2)], **options)
+    for n in (3, 1, 0):
+        x, y = operands([(n, n, 2), (n, 2)])
+        np.testing.assert_allclose(contract(x, y)[0], np.einsum("nnb,nb->b", x, y), rtol=1e-5)
+
+
 def test_symbolic_sizes() -> None:
     artifact = smelt.compile_einsum("nab,nbc->nac", [("N", 2, "K"), ("N", "K", 3)])
     for count in (0, 1, 5):

@@ -7,6 +7,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from smelt.ir.shapes import same_dim
 from smelt.operators.contraction import Equation, Path, find_path, parse, sizes_of, with_ones_apart
 from smelt.operators.contraction_steps import (
     COMBINE,
@@ -167,6 +168,7 @@ def _instruction(step: Step, semiring: Semiring) -> tuple[str, dict[str, Any]]:
 
 
 def _check_diagonal(cx: ProgramBuilder, slot: int, step: Step) -> None:
-    for dim, axis in zip(cx.shape(slot), step.axes, strict=True):
-        if step.axes.count(axis) > 1 and not isinstance(dim, int):
+    dims = cx.shape(slot)
+    for dim, axis in zip(dims, step.axes, strict=True):
+        if not same_dim(dim, dims[step.axes.index(axis)]):
             raise cx.refuse_size(f"the diagonal of {dim} rows takes a known size")
