@@ -30,6 +30,9 @@ LAST_ROWS = "Max(0, Min(P + S, 64) - Min(P, 64))"
         (("R", LAST_ROWS), ("P + S", "Min(P + S, 64)"), (None, "P + S")),
         (("S", LAST_ROWS), ("P + S", "Min(1, P + S)"), (None, "P + S")),
         (("S", LAST_ROWS), ("P + S", "T"), (None, None)),
+        (("N - 1", "Max(0, N - 1)"), ("M", "Min(M, 8)"), ("N - 1", "M")),
+        (("Max(0, N - M)", "N - M"), ("M", "Min(M, 8)"), ("N - M", "M")),
+        (("Max(0, N - 2)", "N - 1"), ("M", "Min(M, 8)"), (None, "M")),
     ],
 )
 def test_what_one_axis_tells_of_another(

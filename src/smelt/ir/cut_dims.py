@@ -13,6 +13,7 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from smelt.ir.onnx_ir_private import expression_of
+from smelt.ir.rows_between import inside_bound
 
 Dim: TypeAlias = int | ir.SymbolicDim
 
@@ -79,7 +80,16 @@ def _alike(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
     if first.value is None or first.value.isidentifier():
         return None
     same = all(each.value is not None and each + 0 == first + 0 for each in others)
-    return first + 0 if same else None
+    return first + 0 if same else _bounded(symbols)
+
+
+def _bounded(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
+    """X of two dims X and Max(0, X): as the first is a size, it is no less than 0."""
+    for size, bounded in (symbols, symbols[::-1]) if len(symbols) == 2 else ():
+        inside = inside_bound(bounded.value or "")
+        if inside and ir.SymbolicDim(inside) + 0 == size + 0:
+            return size
+    return None
 
 
 def _whole(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:

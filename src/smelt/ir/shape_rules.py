@@ -23,6 +23,7 @@ from onnx_shape_inference import (
 from smelt.errors import InternalError, SmeltError
 from smelt.ir.chosen_sizes import chosen, counted_down, divided, larger, left_over, smaller
 from smelt.ir.control_flow_shapes import infer_if, infer_loop, with_steady_states
+from smelt.ir.floors import flattened
 from smelt.ir.learned_shapes import register_learned
 from smelt.ir.opset import REDUCTIONS
 from smelt.ir.pool_shapes import counted_windows
@@ -261,6 +262,7 @@ _OWN: dict[str, OwnRule] = {
 }
 
 _WRAPPED: dict[str, Callable[[ShapeRule], ShapeRule]] = {
+    "Conv": flattened,
     "Div": divided,
     "Max": larger,
     "Min": smaller,
@@ -270,5 +272,7 @@ _WRAPPED: dict[str, Callable[[ShapeRule], ShapeRule]] = {
     "Scan": with_steady_states,
     "Slice": bounded,
     "Where": chosen,
-    **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), counted_windows),
+    **dict.fromkeys(
+        ("AveragePool", "LpPool", "MaxPool"), lambda rule: flattened(counted_windows(rule))
+    ),
 }

@@ -1,0 +1,57 @@
+"""Sizes that are divided and rounded down again and again, as strided convolutions leave them.
+
+``floor(floor(N/5)/2)`` is ``floor(N/10)``: for whole numbers c and q > 0, the floor of
+``(floor(x) + c)/q`` is that of ``(x + c)/q`` (Graham, Knuth, Patashnik: Concrete Mathematics,
+3.11). Exporters write the second, and both have to be seen as one size.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx_ir as ir
+from onnx_shape_inference import ShapeInferenceContext
+
+from smelt.ir.dim_texts import is_plain
+from smelt.ir.onnx_ir_private import expression_of
+from smelt.ir.shape_registry import ShapeRule
+
+
+def flattened(theirs: ShapeRule) -> ShapeRule:
+    """A rule whose sizes have no floor directly within another."""
+
+    def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        theirs(context, node)
+        for output in node.outputs:
+            if output.shape is not None and any(_is_deep(dim) for dim in output.shape.dims):
+                output.shape = ir.Shape([one_floor(dim) for dim in output.shape.dims])
+
+    return infer
+
+
+def _is_deep(dim: int | ir.SymbolicDim) -> bool:
+    return isinstance(dim, ir.SymbolicDim) and (dim.value or "").count("floor(") > 1
+
+
+def one_floor(dim: int | ir.SymbolicDim) -> int | ir.SymbolicDim:
+    """``dim`` without floors in quotients that are rounded down themselves."""
+    if isinstance(dim, int) or not _is_deep(dim) or not is_plain(dim.value or ""):
+        return dim
+    import sympy  # type: ignore[import-untyped]
+
+    expression = expression_of(dim)
+    flat = expression.replace(sympy.floor, lambda inside: sympy.floor(_without_floor(inside)))
+    return dim if flat == expression else ir.SymbolicDim(flat)
+
+
+def _without_floor(inside: Any) -> Any:
+    """``(x + c)/q`` for ``(floor(x) + c)/q``, where c and q are whole numbers, and q > 0."""
+    import sympy
+
+    over, under = sympy.fraction(sympy.together(inside))
+    terms = sympy.Add.make_args(sympy.expand(over))
+    floors = [term for term in terms if isinstance(term, sympy.floor)]
+    whole = all(term.is_Integer for term in terms if term not in floors)
+    if len(floors) != 1 or not whole or not (under.is_Integer and under > 0):
+        return inside
+    return (sum(terms) - floors[0] + floors[0].args[0]) / under
