@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from smelt.errors import InvalidModel
 from smelt.tuning.race import REBUILT, Standing, race
 from smelt.tuning.search import HARMLESS, PAYS, QUICKER, _pays
 
@@ -67,3 +68,22 @@ def test_a_session_that_opens_sooner_pays_if_it_is_no_slower() -> None:
     assert _pays(_standing(SOURCE, opening=QUICKER * 0.99))
     assert not _pays(_standing(SOURCE, opening=QUICKER * 1.05))
     assert not _pays(_standing(SOURCE * (HARMLESS + 0.002), opening=0.1))
+
+
+class Broken:
+    def run(self, names: object, feeds: object) -> None:
+        raise RuntimeError("FAIL: an index is out of range")
+
+
+def _refused() -> Any:
+    raise RuntimeError("FAIL: no such type")
+
+
+@pytest.mark.parametrize(
+    ("opened", "code", "said"), [(_refused, "E320", "type"), (Broken, "E321", "index")]
+)
+def test_what_does_not_run_is_told_by_code(opened: Any, code: str, said: str) -> None:
+    with pytest.raises(InvalidModel) as caught:
+        race([opened], {}, 0, 1)
+    assert caught.value.code == code
+    assert said in caught.value.why

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.errors import SmeltError
+from smelt.errors import InvalidModel, SmeltError
 from smelt.ir import text
 from smelt.runtime.session import SessionAdvice
 from smelt.targets.ort.saved import read_advice
@@ -178,3 +178,31 @@ def test_sizes_of_unknown_dims_are_refused() -> None:
     with pytest.raises(SmeltError) as caught:
         tune_model(MODEL, seconds=1, sizes={"M": 2})
     assert caught.value.code == "E633"
+
+
+def test_a_model_of_bfloat16_is_timed() -> None:
+    model = text.parse("g (bfloat16[4] x) => (bfloat16[4] y) { e = Exp(x) y = Neg(e) }")
+    assert tune_model(model, seconds=0).report["tune"]["tried"]
+
+
+RESHAPE = "g (float[8,4] x, int64[2] s) => (float[A,B] y) { y = Reshape(x, s) }"
+
+
+def test_made_up_inputs_that_the_source_refuses_are_told() -> None:
+    with pytest.raises(SmeltError) as caught:
+        tune_model(text.parse(RESHAPE), seconds=0)
+    assert caught.value.code == "E321"
+    assert "inputs=" in caught.value.fix
+    given = {"s": np.array([4, 8])}
+    assert tune_model(text.parse(RESHAPE), seconds=0, inputs=given).report["tune"]["tried"]
+
+
+def test_a_candidate_that_does_not_run_is_not_taken(judged: Callable[[Judge], None]) -> None:
+    def judge(one: Any, other: Any) -> float:
+        if other.advice.level == "basic":
+            raise InvalidModel("E320", "ONNX Runtime refuses the model", why="no such level")
+        return 0.9
+
+    judged(judge)
+    (basic,) = (e for e in _tuned().report["tune"]["tried"] if e["what"] == "level basic")
+    assert basic == {"what": "level basic", "taken": False, "why": "it fails: no such level"}

@@ -86,7 +86,7 @@ class OnnxRuntime:
         except (SmeltError, MemoryError):
             raise
         except Exception as error:
-            raise _run_error(str(error), stopped=bool(options.terminate)) from error
+            raise run_error(str(error), stopped=bool(options.terminate)) from error
         finally:
             watchdog.cancel()
 
@@ -150,10 +150,11 @@ def _open(
     except MemoryError:
         raise
     except Exception as error:
-        raise _load_error(str(error)) from error
+        raise load_error(str(error)) from error
 
 
-def _load_error(message: str) -> SmeltError:
+def load_error(message: str) -> SmeltError:
+    """The error for what ONNX Runtime says as it opens a model."""
     if any(words in message for words in NO_MEMORY):
         return ResourceLimit("E510", "the model needs more memory than there is", why=message)
     if any(part in message for part in NO_KERNEL):
@@ -161,7 +162,8 @@ def _load_error(message: str) -> SmeltError:
     return InvalidModel("E320", "ONNX Runtime refuses the model", why=message)
 
 
-def _run_error(message: str, *, stopped: bool) -> SmeltError:
+def run_error(message: str, *, stopped: bool = False) -> SmeltError:
+    """The error for what ONNX Runtime says as it runs; ``stopped`` where a time limit ended it."""
     if stopped:
         return ResourceLimit("E511", "the run was stopped at its time limit", why=message)
     if any(words in message for words in NO_MEMORY):

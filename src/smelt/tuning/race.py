@@ -12,8 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from smelt.errors import SmeltError, Unsupported
+from smelt.runtime.interface import Interface
 from smelt.runtime.latency import take_turns
+from smelt.runtime.onnxruntime import load_error, run_error
 from smelt.runtime.session import Session
+from smelt.runtime.values import is_native, to_ort
 
 Open = Callable[[], Session]
 Clock = Callable[[], float]
@@ -46,6 +50,8 @@ def race(
 
     Of one thread it is the time of the processor that counts, so that other work does not; of
     several, and by the second of ``clocks``, that of the day. Opening is timed by the first.
+
+    Raises Unsupported E220, InvalidModel E320 or E321, or ResourceLimit E510 if one does not run.
     """
     clock = clocks[0] if threads == 1 else clocks[1]
     ratios: list[list[float]] = [[] for _ in opens]
@@ -54,9 +60,10 @@ def race(
         runs: dict[int, Callable[[], object]] = {}
         for place in np.random.default_rng(turn).permutation(len(opens)).tolist():
             begin = clocks[0]()
-            session = opens[place]()
+            session = opened_session(opens[place])
             opened[place].append(clocks[0]() - begin)
-            runs[place] = partial(session.run, None, feeds)
+            run_once(session, feeds)
+            runs[place] = _run_of(session, feeds)
         ordered = [runs[place] for place in range(len(opens))]
         timings = take_turns(ordered, seconds=seconds / REBUILT, clock=clock)
         for place, timing in enumerate(timings):
@@ -67,3 +74,46 @@ def race(
         Standing(statistics.median(found), min(found), max(found), created)
         for found, created in zip(ratios, creation, strict=True)
     ]
+
+
+def opened_session(open_one: Open) -> Session:
+    """What ``open_one`` opens; raises Unsupported E220, InvalidModel E320, ResourceLimit E510."""
+    try:
+        return open_one()
+    except (SmeltError, MemoryError):
+        raise
+    except Exception as error:  # ONNX Runtime raises a type for each status
+        raise load_error(str(error)) from error
+
+
+def as_fed(interface: Interface, values: Mapping[str, Any]) -> dict[str, Any]:
+    """``values`` as sessions take them: arrays, or where NumPy lacks a type of the model, values of
+    ONNX Runtime over the memory of the arrays, which must outlive them.
+
+    Raises Unsupported E220 for sequences beside such a type.
+    """
+    ports = (*interface.inputs, *interface.outputs)
+    if all(is_native(port.dtype) for port in ports):
+        return dict(values)
+    types = {port.name: port.dtype for port in interface.inputs}
+    if any(port.kind != "tensor" for port in ports):
+        raise Unsupported("E220", "sequences beside element types beyond NumPy are not timed")
+    return {n: to_ort(v, dtype) for n, v in values.items() if (dtype := types[n]) is not None}
+
+
+def _run_of(session: Session, feeds: Mapping[str, Any]) -> Callable[[], object]:
+    """One run; fed with values of the runtime it gives such values, too."""
+    if any(hasattr(value, "element_type") for value in feeds.values()):
+        names = [output.name for output in session.get_outputs()]
+        return partial(session.run_with_ort_values, names, dict(feeds))
+    return partial(session.run, None, dict(feeds))
+
+
+def run_once(session: Session, feeds: Mapping[str, Any]) -> None:
+    """Run it; raises Unsupported E220, InvalidModel E321 or ResourceLimit E510 if that fails."""
+    try:
+        _run_of(session, feeds)()
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise run_error(str(error)) from error

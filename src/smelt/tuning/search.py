@@ -14,6 +14,7 @@ from typing import Any
 import onnx_ir as ir
 
 from smelt.compiler import Source, load
+from smelt.errors import InvalidModel, SmeltError
 from smelt.frontends.onnx import clone
 from smelt.ir.bounds import note_bounds
 from smelt.ir.text import canonical
@@ -23,7 +24,7 @@ from smelt.runtime.interface import interface_of
 from smelt.runtime.named_inputs import Given, choose_inputs
 from smelt.runtime.session import SessionAdvice
 from smelt.targets.ort.artifact import OrtArtifact
-from smelt.tuning.race import Standing, race
+from smelt.tuning.race import Standing, as_fed, opened_session, race, run_once
 from smelt.tuning.setup import Setup
 
 PAYS = 0.99
@@ -61,7 +62,8 @@ def tune_model(
     further ones of the target. What was tried, and what each took, is in
     ``artifact.report["tune"]``.
 
-    Raises the errors of a compile, and InvalidModel E321 if the source does not run.
+    Raises the errors of a compile, and InvalidModel E321 if the source does not run, for instance
+    on made-up inputs that are indices of something.
     """
     model = clone(source) if isinstance(source, ir.Model) else load(source)
     if dims:
@@ -91,15 +93,18 @@ class _Search:
         self.tried: list[dict[str, Any]] = []
         self.compiled: dict[Setup, OrtArtifact] = {}
         make = lambda at, seed, mode: random_inputs(model, at, seed, mode)  # noqa: E731
-        chosen = choose_inputs(interface_of(model), inputs, make, sizes)
-        names = [port.name for port in interface_of(model).inputs]
-        self.feeds = {n: v for n, v in zip(names, chosen.values, strict=True) if v is not None}
+        interface = interface_of(model)
+        chosen = choose_inputs(interface, inputs, make, sizes)
+        names = [port.name for port in interface.inputs]
+        self.values = {n: v for n, v in zip(names, chosen.values, strict=True) if v is not None}
+        self.feeds = as_fed(interface, self.values)
         self.sizes = chosen.sizes
 
     def found(self, first: Setup) -> OrtArtifact:
         """The artifact of the best setup, its report with what was tried."""
         untouched = Setup(untouched=True, advice=SessionAdvice(threads=self.threads))
         source = self.made(untouched)
+        self._run(source)
         best, artifact = untouched, source
         best, artifact = self.better(best, artifact, [("as compiled", first)])
         best, artifact = self.better(best, artifact, best.sessions_beside())
@@ -118,6 +123,18 @@ class _Search:
         }
         return artifact
 
+    def _run(self, source: OrtArtifact) -> None:
+        """Run the source once: what fails there is no fault of a candidate."""
+        try:
+            run_once(opened_session(source.opener()), self.feeds)
+        except InvalidModel as error:
+            raise InvalidModel(
+                error.code,
+                "the model does not run on the inputs that it would be timed with",
+                why=error.why,
+                fix="smelt.tuning.tune_model(..., inputs={name: array}), or compile without --tune",
+            ) from error
+
     def better(
         self, best: Setup, artifact: OrtArtifact, candidates: Iterable[tuple[str, Setup]]
     ) -> tuple[Setup, OrtArtifact]:
@@ -133,7 +150,11 @@ class _Search:
             if changed.advice == best.advice and _same(made, artifact):
                 self.tried.append({"what": what, "taken": False, "why": "it is the same graph"})
                 continue
-            standing = self.against(artifact, made, self.slice)
+            try:
+                standing = self.against(artifact, made, self.slice)
+            except SmeltError as error:  # such as a level at which the runtime lacks a kernel
+                self.tried.append({"what": what, "taken": False, "why": f"it fails: {error.why}"})
+                continue
             taken = _pays(standing) and _pays(self.against(artifact, made, self.slice))
             self.tried.append({"what": what, "taken": taken, **standing.to_json()})
             if taken:
