@@ -74,7 +74,7 @@ CODES: Mapping[str, ErrorCode] = {
         "a symbolic size that has to be known",
         "The traced function depends on how symbolic sizes compare, which is not the same for "
         "all of them, and cannot become cases of one model; or Python needs a size as a number, "
-        "as math.sqrt and range do.",
+        "as int and range do.",
         'smelt.trace(fn, "f32[S]", constraints=["S >= 2"])',
     ),
     "E113": ErrorCode(

@@ -58,6 +58,11 @@ USERS: dict[LibraryFunction, Callable[[], Fn]] = {
     ),
     library_functions.CONVOLVE: lambda: lambda x: jnp.convolve(x[0, 0], x[0, :, 0]),
     library_functions.CONCRETE: lambda: lambda x: jnp.hanning(x.shape[0]) * x[:, 0, 0],
+    library_functions.ATTENTION_RANGE: lambda: (
+        lambda x: jax.nn.dot_product_attention(
+            *[x[:, :, None]] * 3, is_causal=True, local_window_size=(1, 0)
+        )
+    ),
     library_functions.FFT_SIZES: lambda: lambda x: jnp.fft.rfft(x, n=6).real,
     library_functions.RFFTFREQ: lambda: lambda x: jnp.fft.rfftfreq(x.shape[0]),
     library_functions.SQUEEZE: lambda: lambda x: x[:1].squeeze(),

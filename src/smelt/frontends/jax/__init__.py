@@ -7,6 +7,7 @@ from smelt.frontends.jax import (  # noqa: F401 - each registers what it has
     scan_length,
     shortcuts,
     symbolic_loops,
+    symbolic_numbers,
     symbolic_pieces,
     symbolic_sizes,
     symbolic_transforms,

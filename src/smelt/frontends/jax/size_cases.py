@@ -93,7 +93,7 @@ def by_sizes(trace: Trace, structs: Any) -> Case:
         asked = " or ".join(way.text for way in case.ways)
         warnings.warn(
             f"the model holds {len(leaves_of(case))} cases of sizes, because {asked} makes a"
-            f" difference at {' '.join(search.first.at)}; a constraint leaves one of them",
+            f" difference{' at '.join(('', *search.first.at))}; a constraint leaves one of them",
             stacklevel=5,
         )
     return case

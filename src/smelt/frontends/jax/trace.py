@@ -18,11 +18,13 @@ from smelt.frontends.jax import (
     keys,
     modules,
     names,
+    open_comparisons,
     patches,
     registry,
     size_choices,
     specs,
     support,
+    symbolic_numbers,
 )
 from smelt.frontends.jax.arguments import Arguments, bind
 from smelt.frontends.jax.complex_numbers import is_complex, with_pairs, without_complex
@@ -30,7 +32,6 @@ from smelt.frontends.jax.constants import ConstantPool
 from smelt.frontends.jax.functions import library, selection
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.nodes import Shared
-from smelt.frontends.jax.open_comparisons import REPLACEMENTS
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.parameters import Parameters, choose
 from smelt.frontends.jax.replacement import replaced
@@ -55,6 +56,9 @@ from smelt.ir.complex_pairs import mark_pairs
 from smelt.ir.shapes import ShapeInference
 from smelt.operators import all_operators
 from smelt.spans import span
+
+SIZES = (*open_comparisons.REPLACEMENTS, *symbolic_numbers.REPLACEMENTS)
+"""What symbolic sizes do while smelt traces."""
 
 IR_VERSIONS = {18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12, 25: 13}
 """The ONNX file format of each opset, as ONNX released them together."""
@@ -127,7 +131,7 @@ def trace(
     structs, _ = specs.resolve(arguments.specs, constraints, x64)
     # Calls that stay calls come last, so they call what stands in for code of libraries.
     helping = patches.replacements(strict=strict)
-    with replaced([*REPLACEMENTS, *helping, *selection.choose(functions)]):
+    with replaced([*SIZES, *helping, *selection.choose(functions)]):
         of_sizes = partial(_traced, fn, arguments, parameters, x64, strict)
         case = alone(of_sizes, structs) if strict else by_sizes(of_sizes, structs)
     for leaf in leaves_of(case):

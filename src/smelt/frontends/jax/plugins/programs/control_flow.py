@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx_ir as ir
@@ -13,6 +14,9 @@ from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.plugins.elementwise.arithmetic import where
 from smelt.frontends.jax.registry import lowers
+from smelt.ir.shapes import is_positive
+
+Results: TypeAlias = tuple[ir.Value, ...]
 
 
 @lowers("platform_index")
@@ -99,10 +103,46 @@ def scan(
 ) -> tuple[ir.Value, ...]:
     """A Scan where there is something to scan, else a Loop that only counts."""
     given = _operands(operands, cx.avals_in)
+    if len(given) > num_consts + num_carry and not is_positive(cx.symbols.dim(length)):
+        carry = given[num_consts : num_consts + num_carry]
+        if isinstance(length, int):
+            return _no_steps(cx, carry, cx.avals_out)
+        # ONNX Runtime does not scan what is empty.
+        taken = partial(_scanned, given=given, avals=cx.avals_out, reverse=reverse, length=length)
+        taken = partial(taken, jaxpr=jaxpr, num_consts=num_consts, num_carry=num_carry)
+        return _if_any(cx, length, taken, partial(_no_steps, carry=carry, avals=cx.avals_out))
+    return _scanned(cx, given, cx.avals_out, reverse, length, jaxpr, num_consts, num_carry)
+
+
+def _if_any(
+    cx: Lowering,
+    length: Any,
+    some: Callable[[Lowering], Results],
+    none: Callable[[Lowering], Results],
+) -> Results:
+    """What ``some`` gives where there are steps, or else what ``none`` does."""
+    graphs = {}
+    for name, build in (("then_branch", some), ("else_branch", none)):
+        inner = cx.branch(name=name)
+        graphs[name] = inner.finish(list(zip(build(inner), cx.avals_out, strict=True)))
+    any_steps = cx.op("Greater", cx.dim_scalar(length), cx.const_i64(0))
+    return cx.ops("If", any_steps, outputs=len(cx.avals_out), **graphs)
+
+
+def _scanned(
+    cx: Lowering,
+    given: Sequence[Operand],
+    avals: Sequence[Aval],
+    reverse: bool,
+    length: Any,
+    jaxpr: ClosedJaxpr,
+    num_consts: int,
+    num_carry: int,
+) -> Results:
     constants, carry = given[:num_consts], given[num_consts : num_consts + num_carry]
     xs = given[num_consts + num_carry :]
     if isinstance(length, int) and length == 0:
-        return _no_steps(cx, carry)
+        return _no_steps(cx, carry, avals)
     inner_avals = [variable.aval for variable in jaxpr.jaxpr.outvars]
     slices = [variable.aval for variable in jaxpr.jaxpr.invars[num_consts + num_carry :]]
     carried_avals = inner_avals[:num_carry]
@@ -110,7 +150,7 @@ def scan(
     results = body.inline(jaxpr, [*constants, *inputs[0 if xs else 2 :]])
     outputs = list(zip(_values(body, results, inner_avals), inner_avals, strict=True))
     values = [operand.value for operand in (*carry, *xs)]
-    count, stacked = len(cx.avals_out), len(cx.avals_out) - num_carry
+    count, stacked = len(avals), len(avals) - num_carry
     if xs:
         graph = body.finish(outputs)
         return cx.ops(
@@ -135,11 +175,13 @@ def _reversed(cx: Lowering, x: ir.Value) -> ir.Value:
     return cx.slice(x, [-1], [np.iinfo(np.int64).min], [0], [-1])
 
 
-def _no_steps(cx: Lowering, carry: Sequence[Operand]) -> tuple[ir.Value, ...]:
+def _no_steps(
+    cx: Lowering, carry: Sequence[Operand], avals: Sequence[Aval]
+) -> tuple[ir.Value, ...]:
     """The carry as it is, and empty results."""
     empty = [
         cx.expand(cx.constant(np.zeros((), np.dtype(aval.dtype))), aval.shape)
-        for aval in cx.avals_out[len(carry) :]
+        for aval in avals[len(carry) :]
     ]
     return (*(operand.value for operand in carry), *empty)
 

@@ -1,0 +1,68 @@
+"""Symbolic sizes where code computes with a number: the model computes it."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from smelt.errors import SmeltError
+from smelt.frontends.jax import trace
+
+SIZES = [{"N": size} for size in (1, 2, 5)]
+
+
+def test_functions_of_math(check):
+    def fn(x):
+        n = x.shape[0]
+        logs = math.log(n), math.log2(2 * n), math.exp(-n), math.log1p(n)
+        return x / math.sqrt(n), x * logs[0] + logs[1], logs[2:], x[: math.ceil(n)]
+
+    check(fn, "f32[N]", sizes=SIZES)
+    with pytest.raises(TypeError):
+        math.sqrt("4")
+
+
+def test_powers_and_functions_of_numpy(check):
+    def fn(x):
+        n = x.shape[0]
+        return x * n**-0.5, x * n**1.5, x * n**2, x / np.sqrt(n), x * np.log(n), x[:1] * n**-1
+
+    check(fn, "f32[N]", sizes=SIZES)
+
+
+def test_numbers_of_sizes_are_weak_in_type():
+    assert trace(lambda x: x / math.sqrt(x.shape[0]), "f16[N]").graph.outputs[0].dtype.name == (
+        "FLOAT16"
+    )
+
+
+def test_sizes_are_converted_as_numbers_of_numpy_are(check):
+    check(lambda x: x * np.max(x.shape).astype(x.dtype), "f32[N,2]", sizes=SIZES)
+    check(jnp.linalg.matrix_rank, "f32[N,3]", sizes=SIZES[:1])
+    with pytest.raises(AttributeError):
+        jax.export.symbolic_shape("N")[0].astype(np.float32)
+
+
+def test_attention_within_a_window(check):
+    def fn(q):
+        return jax.nn.dot_product_attention(q, q, q, is_causal=True, local_window_size=(2, 0))
+
+    check(fn, "f32[2,N,2,4]", sizes=SIZES)
+
+
+def test_what_needs_an_int_is_refused():
+    with pytest.raises(SmeltError, match="E112"):
+        trace(lambda x: x * sum(range(x.shape[0])), "f32[N]")
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_scan_may_have_nothing_to_scan(check, reverse):
+    def fn(x):
+        step = lambda carry, row: (carry + row, carry * row)  # noqa: E731 - as people write it
+        return jax.lax.scan(step, x[0], x[1:], reverse=reverse)
+
+    check(fn, "f32[N,3]", sizes=SIZES)
