@@ -76,6 +76,11 @@ FUSED = {
     "decomposed positions, then a mask": (graph(
         'd = Einsum<equation="bhqc,kc->bhqk">(q, e) a = Add(s, d) b = Where(m, c, low) w = Add(a, b)',
         "bool[N,1,5,7] m", tensor("e", (7, 8))), "Einsum Where Add"),
+    "distances that are padded, joined and cut": (graph(
+        "d = MatMul(q, e) f = Pad(d, pads) h = Concat<axis=3>(f, d) b = Slice(h, at, to, last) "
+        "w = Add(s, b)", "bool[1] x", tensor("e", (8, 4)),
+        "int64[8] pads = {0,0,0,0,0,0,0,1}, int64[1] at = {1}, int64[1] to = {8}, int64[1] last = {3}"),
+        "MatMul Pad Concat Slice"),
     "what is shown, else -1e9": (graph("w = Where(m, s, e)", "bool[N,1,5,7] m", "float e = {-1e9}"),
         "Where"),
     "what is shown, then a mask, as in GPT-Neo": (graph(
@@ -170,6 +175,12 @@ KEPT = {
     "what is shown of a bias, else -1e9": graph(
         "a = Add(s, b) w = Where(m, a, e)", "bool[N,1,5,7] m, float[N,1,5,7] b", "float e = {-1e9}"),
     "what is shown, else -1e8": graph("w = Where(m, s, e)", "bool[N,1,5,7] m", "float e = {-1e8}"),
+    "distances that are padded with -inf": graph(
+        "d = MatMul(q, e) b = Pad(d, pads, none) w = Add(s, b)", "bool[1] x", tensor("e", (8, 6)),
+        "int64[8] pads = {0,0,0,0,0,0,0,1}, float none = {-inf}"),
+    "distances beside what no product makes": graph(
+        "d = MatMul(q, e) b = Concat<axis=3>(d, x) w = Add(s, b)", "float[N,3,5,1] x",
+        tensor("e", (8, 6))),
     "a root of a product of each head": graph(
         "d = MatMul(q, e) f = Sqrt(d) w = Add(s, f)", "bool[1] x", tensor("e", (8, 7))),
     "a product of each head, times the lowest float": graph(

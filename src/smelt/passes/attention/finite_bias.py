@@ -24,7 +24,10 @@ _MOVES = (
 )
 """Operators whose results are elements of their first input."""
 
-_COMPUTED = ("Where", "Add", "Sub", "Mul", "Div", "Neg", "Cast", "ConstantOfShape")
+_COMPUTED = (
+    *("Where", "Add", "Sub", "Mul", "Div", "Neg", "Cast", "ConstantOfShape"),
+    *("Pad", "Concat"),
+)
 
 RAISED = 1 - 2**-22
 """A factor that makes the lowest float another one and leaves infinities."""
@@ -146,11 +149,22 @@ def _bounds(value: ir.Value | None, m: Match, depth: int) -> _Range | None:
         return (number, number) if np.isfinite(number) else None
     read = node.inputs[1:] if node.op_type == "Where" else node.inputs
     read = node.inputs[:1] if node.op_type in _MOVES else read
-    parts = [_bounds(part, m, depth + 1) for part in read]
+    parts = [_bounds(part, m, depth + 1) for part in read if node.op_type != "Pad"]
+    if node.op_type == "Pad":
+        parts = [_bounds(node.inputs[0], m, depth + 1), _padding(node, m)]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None
     return _combined(node.op_type, known)
+
+
+def _padding(node: ir.Node, m: Match) -> _Range | None:
+    """The number that a Pad puts beside its operand; copies of its elements lie within theirs."""
+    value = node.inputs[2] if len(node.inputs) > 2 else None
+    number = 0 if value is None else m.scalar(value)
+    if number is None or not np.isfinite(np.float32(number)):
+        return None
+    return np.float32(number), np.float32(number)
 
 
 def _bounds_of_type(value: ir.Value | None) -> _Range | None:
@@ -170,7 +184,7 @@ def _combined(kind: str, parts: list[_Range]) -> _Range | None:
     (low, high), (other_low, other_high) = parts[0], parts[-1]
     if kind == "Div" and other_low <= 0 <= other_high:
         return None
-    corners = [low, high, other_low, other_high]
+    corners = [end for part in parts for end in part]
     with np.errstate(all="ignore"):
         if kind == "Add":
             corners = [low + other_low, high + other_high]
