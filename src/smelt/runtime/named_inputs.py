@@ -58,9 +58,9 @@ def choose_inputs(
     all at once, E633 for a size that no input has.
     """
     arrays = {
-        port.name: fitted(port, given[port.name])  # type: ignore[arg-type]
+        port.name: fitted(port, array)
         for port in interface.inputs
-        if isinstance(given.get(port.name), np.ndarray)
+        if (array := _array(port.name, given.get(port.name))) is not None
     }
     _check_dims(interface, sizes or {})
     bound, clashes = _bind(interface, arrays, sizes or {})
@@ -82,6 +82,16 @@ def choose_inputs(
     made = _make(interface, wanted, make, full)
     values = [arrays.get(port.name, made.get(port.name)) for port in interface.inputs]
     return Chosen(values, full, wanted)
+
+
+def _array(name: str, given: object) -> np.ndarray | None:
+    """What is given as an array, a number or a list, too; None for what is made up or left out."""
+    if given is None or isinstance(given, MadeUp):
+        return None
+    try:
+        return np.asarray(given)
+    except ValueError as error:
+        raise UsageError("E632", f"{name!r} is given what is no array", why=str(error)) from error
 
 
 def in_words(array: np.ndarray) -> str:
