@@ -124,6 +124,8 @@ def test_functions_stand_on_either_side():
     assert not verify(wrong, graph).ok
     x = np.float32([[1, 2]])
     assert verify(np.tanh, np.tanh, inputs=[x]).ok
+    with pytest.raises(UsageError, match="one array an input, in order"):
+        verify(right, graph, inputs={"x": x})
 
 
 def test_a_function_of_integers_and_an_artifact_are_allowed_what_rounding_moves():

@@ -168,6 +168,9 @@ def _open(a: Checkable, b: Checkable, names: tuple[str, str]) -> tuple[Subject, 
 
 
 def _on_pairs(first: Subject, second: Subject, inputs: Sequence[Value]) -> Sequence[Value]:
+    if isinstance(inputs, Mapping):
+        what = "inputs= takes one array an input, in order"
+        raise UsageError("E632", what, fix="samples=[{name: array}] takes them by name")
     interface = first.interface or second.interface
     return inputs if interface is None else all_as_pairs(interface.inputs, inputs)
 
