@@ -17,6 +17,11 @@ from smelt.program.run_sizes import if_any, is_empty, same
 from smelt.program.storage import Needs
 
 
+COLUMNS = 64
+"""Rows of a Softmax that are computed side by side where their elements are not neighbours: their
+sums take half a kilobyte of the stack."""
+
+
 def _in_place(instance: Instance) -> Needs:
     return Needs(in_place=(0,))
 
@@ -69,25 +74,44 @@ def softmax(cx: KernelContext) -> None:
     if same(inner, 1):
         _emit_softmax_rows(cx, outer, count)
         return
-    body, at = cx.body, f"[i * {inner}]"
-    with body.loops(("o", "k"), (outer, inner), body.widest((outer, inner))):
+    _emit_softmax_columns(cx, outer, count, inner)
+
+
+def _emit_softmax_columns(cx: KernelContext, outer: int, count: int, inner: int) -> None:
+    """Elements of a row lie ``inner`` apart: as many rows side by side as ``COLUMNS``, so that
+    each loop is over neighbours."""
+    source, output, t, body = cx.input(0), cx.output(), cx.type(0), cx.body
+    width = min(inner, COLUMNS) if isinstance(inner, int) else COLUMNS
+    shared = body.widest((outer, -(-inner // width))) if body.parts > 1 else None
+    across, along = (body.shared_loop if shared == dim else body.loop for dim in (0, 1))
+    with across("o", outer), along("k", inner, 0, width):
         offset = index((count * inner, 1), ("o", "k"))
         body.line(f"const {t.name} *x = {source.name} + {offset};")
         body.line(f"{t.name} *y = {output.name} + {offset};")
-        body.line(f"{t.name} top = x[0], sum = 0;")
-        with body.loop("i", count, start=1):
-            body.line(f"top = (x{at} > top || x{at} != x{at}) ? x{at} : top;")
-        with body.loop("i", count):
+        body.line(f"{t.name} top[{width}], sum[{width}];")
+        end = width if isinstance(inner, int) and inner % width == 0 else "columns"
+        if end != width:
+            body.line(f"const ptrdiff_t left = {inner} - k;")
+            body.line(f"const ptrdiff_t columns = left < {width} ? left : {width};")
+        with body.loop("j", end):
+            body.line("top[j] = x[j], sum[j] = 0;")
+        with body.loop("i", count, start=1), body.loop("j", end):
+            body.line(f"const {t.name} v = x[i * {inner} + j];")
+            body.line("top[j] = ((v > top[j]) | (v != v)) ? v : top[j];")
+        with body.loop("i", count), body.loop("j", end):
+            e = in_lanes(cx, f"exp{t.f}(x[i * {inner} + j] - top[j])")
+            body.line(f"const {t.name} e = {e};")
             if cx.instruction.op == "Softmax":
-                body.line(f"const {t.name} e = exp{t.f}(x{at} - top);")
-                body.line(f"y{at} = e;")
-                body.line("sum += e;")
-            else:
-                body.line(f"sum += exp{t.f}(x{at} - top);")
-        if cx.instruction.op == "LogSoftmax":
-            body.line(f"sum = log{t.f}(sum);")
-        with body.loop("i", count):
-            scaled = f"y{at} / sum" if cx.instruction.op == "Softmax" else f"x{at} - top - sum"
+                body.line(f"y[i * {inner} + j] = e;")
+            body.line("sum[j] += e;")
+        with body.loop("j", end):
+            last = "1 / sum[j]" if cx.instruction.op == "Softmax" else f"log{t.f}(sum[j])"
+            body.line(f"sum[j] = {last};")
+        with body.loop("i", count), body.loop("j", end):
+            at = f"[i * {inner} + j]"
+            scaled = (
+                f"y{at} * sum[j]" if cx.instruction.op == "Softmax" else f"x{at} - top[j] - sum[j]"
+            )
             body.line(f"y{at} = {scaled};")
 
 
