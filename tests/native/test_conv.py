@@ -40,6 +40,17 @@ CONVS = {
     "in bands": ("[1,2,40,17]", "[8,2,3,3]", "pads = [1,2,1,0], strides = [1,2]"),
     "patches": ("[1,3,30,20]", "[9,3,10,10]", "strides = [10,10]"),
     "grouped strided": ("[1,8,9,9]", "[10,4,3,3]", "group = 2, strides = [2,2], pads = [1,1,1,1]"),
+    "dilated far": (
+        "[2,3,17,19]",
+        "[20,3,3,3]",
+        "dilations = [8,9], pads = [8,9,8,9]",
+    ),
+    "dilated beyond": (
+        "[1,2,5,4]",
+        "[10,1,3,4]",
+        "group = 2, dilations = [6,3], pads = [6,9,7,5], strides = [2,3]",
+    ),
+    "dilated line": ("[2,3,21]", "[5,3,5]", "dilations = [7], pads = [14,10]"),
     "no samples": ("[0,3,8,8]", "[5,3,3,3]", ""),
 }
 
@@ -75,6 +86,19 @@ def test_agrees_with_onnx_runtime(library: Library, name: str) -> None:
     built = library.models[name]
     assert ops(built.artifact) == (["smelt.c::ConvRelu"] if "relu" in name else ["Conv"])
     library.check(name, random_inputs(built.source), rtol=1e-4, atol=1e-5)
+
+
+def test_weights_that_are_not_finite_meet_the_padding() -> None:
+    conv = "Conv<dilations = [1,16], pads = [0,16,0,16]>(x, w)"
+    weights = ", ".join(["nan"] + ["0.5"] * 11)
+    graph = (
+        f"g (float[1,1,1,40] x) => (float[1,4,1,40] y) <float[4,1,1,3] w = {{{weights}}}> "
+        f"{{ y = {conv} }}"
+    )
+    library = Library({"conv": graph})
+    y = library.run("conv", [np.ones((1, 1, 1, 40), np.float32)])[0]
+    assert np.isnan(y[0, 0]).all()
+    assert np.isfinite(y[0, 1:]).all()
 
 
 POOLS = {

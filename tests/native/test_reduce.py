@@ -44,6 +44,11 @@ GRAPHS |= {
     "global max": "g (float[2,3,5,7] x) => (float[2,3,1,1] y) { y = GlobalMaxPool(x) }",
     "softmax": "g (float[4,33] x) => (float[4,33] y) { y = Softmax(x) }",
     "softmax inside": "g (float[4,3,5] x) => (float[4,3,5] y) { y = Softmax<axis = 1>(x) }",
+    "softmax of many rows": "g (float[2,5,9,15] x) => (float[2,5,9,15] y) { y = Softmax<axis = 1>(x) }",
+    "log softmax of many rows": "g (float[5,128] x) => (float[5,128] y) { y = LogSoftmax<axis = 0>(x) }",
+    "softmax of rows in place": (
+        "g (float[3,70] x) => (float[3,70] y) { t = Neg(x) s = Softmax<axis = 0>(t) y = Neg(s) }"
+    ),
     "softmax of one": "g (float[4,1] x) => (float[4,1] y) { y = Softmax(x) }",
     "log softmax": "g (float[4,33] x) => (float[4,33] y) { y = LogSoftmax(x) }",
     "softmax in place": "g (float[4,33] x) => (float[4,33] y) { t = Neg(x) s = Softmax(t) y = Neg(s) }",

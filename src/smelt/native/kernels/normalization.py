@@ -16,7 +16,6 @@ from smelt.native.types import CType
 from smelt.program.run_sizes import if_any, is_empty, same
 from smelt.program.storage import Needs
 
-
 COLUMNS = 64
 """Rows of a Softmax that are computed side by side where their elements are not neighbours: their
 sums take half a kilobyte of the stack."""
@@ -64,8 +63,7 @@ def sum_of(cx: KernelContext, type_: CType, expression: str, stem: str) -> str:
 @kernel("Softmax", "LogSoftmax", needs=_in_place, shared=True)
 def softmax(cx: KernelContext) -> None:
     """Relative to the largest element of each row, so that nothing overflows."""
-    source, output = cx.input(0), cx.output()
-    shape, axis, t = source.shape, cx.int("axis"), source.type
+    shape, axis = cx.input(0).shape, cx.int("axis")
     if is_empty(shape):
         return
     count = shape[axis] if shape else 1

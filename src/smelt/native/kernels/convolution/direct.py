@@ -11,6 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from smelt.native.kernels.convolution.inside import (
+    INSIDE,
+    declare_columns,
+    declare_rows,
+    inside_walk,
+    skips,
+)
 from smelt.native.kernels.convolution.parts import (
     constant_bias,
     constant_weights,
@@ -92,7 +99,7 @@ def emit(cx: KernelContext, window: Window) -> None:
     if computed is not None:
         pointer = f"{computed.name} + g * {channels_of(cx)[1]}"
         finish = finish.after("{0} + {1}", Beside(pointer, 0, 1))
-    weights = Filters(_pack(cx), bias, finish)
+    weights = Filters(_pack(cx), bias, finish, skips(cx, window))
     band = band_of(window)
     height = window.output[1]
     bands = even_parts(height, band.rows)
@@ -104,6 +111,8 @@ def emit(cx: KernelContext, window: Window) -> None:
             end = part.first + part.length * part.count
             with loop("h", end, part.first, part.length):
                 source = _source(cx, window, band, part.length)
+                if weights.skipped:
+                    declare_rows(cx.body, window, part.length)
                 _emit_panels(cx, window, source, weights, part.length, by_panel=not by_band)
 
 
@@ -135,11 +144,13 @@ def _source(cx: KernelContext, window: Window, band: Band, rows: int) -> Source:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The laid out weights and bias ("" without), and what becomes of the sums."""
+    """The laid out weights and bias ("" without), what becomes of the sums, and whether positions
+    that see padding only are skipped."""
 
     packed: str
     bias: str
     finish: Finish
+    skipped: bool
 
 
 def _emit_panels(
@@ -171,6 +182,8 @@ def _emit_panels(
                 for part in parts:
                     with body.loop("t", part.count):
                         body.line(f"ptrdiff_t at[{part.length}];")
+                        if weights.skipped:
+                            declare_columns(body, window, part.length)
                         with body.loop("m", part.length):
                             body.line("at[m] = next;")
                             body.line(f"next += ++q == {wide} ? {turn} : {step};")
@@ -203,11 +216,12 @@ def _emit_tile(
         b = f"{weights.packed} + ({panel}) * {channels * window.kernel[1] * window.kernel[2]} + l"
         row = source.pitch * window.dilations[1]
         arguments = [str(channels), str(source.plane), str(row), source.pointer, "at", b]
+        if weights.skipped:
+            arguments += INSIDE
         start = f"{weights.bias} + {panel} + l" if weights.bias else ""
         finish = weights.finish.at(here, "o + l")
-        tile = Tile(
-            rows, vectors, _walk(window, width), "column" if start else "", finish, pixels, when
-        )
+        walk = inside_walk(window, width) if weights.skipped else _walk(window, width)
+        tile = Tile(rows, vectors, walk, "column" if start else "", finish, pixels, when)
         stored = f"0, left < {lanes} ? left : {lanes}"
         tile.call(cx, arguments, f"out + (o + l) * {pixels} + {here}", 1, stored, start)
 

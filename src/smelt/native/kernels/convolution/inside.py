@@ -1,0 +1,79 @@
+"""Positions of a dilated kernel that see the image: those that see padding only are skipped.
+
+Kernels dilated by 18 over an image of 33 x 33 see padding at every second position. Which rows of
+the kernel see the image is found for a band of output rows, and which columns for a tile of pixels.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smelt.native.kernels.convolution.parts import constant_weights
+from smelt.native.kernels.convolution.window import Window
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.vector_tile import Walk
+from smelt.native.writer import Writer
+
+INSIDE = ("low1", "high1", "low2", "high2")
+"""The variables that hold the first row and column of the kernel that see the image, and the ones
+after the last."""
+
+WORTH = 8
+"""It is worth to ask where the padding takes this part of a dim of the image or more."""
+
+
+def skips(instance: Instance, window: Window) -> bool:
+    """True if the kernel is dilated, the padding wide beside the image, and all weights are finite,
+    for a product of others with 0 is NaN."""
+    weights = constant_weights(instance)
+    dims = zip(window.input, window.begin, window.dilations, window.kernel, strict=True)
+    wide = any(
+        isinstance(size, int) and step > 1 < kernel and WORTH * begin >= size
+        for size, begin, step, kernel in dims
+    )
+    return wide and weights is not None and bool(np.isfinite(weights).all())
+
+
+def declare_rows(body: Writer, window: Window, rows: int) -> None:
+    """``low1`` and ``high1`` for ``rows`` of the output from ``h`` on."""
+    down = window.strides[1]
+    first = f"h * {down} - {window.begin[1]}"
+    _declare(body, window, 1, first, f"{first} + {(rows - 1) * down}")
+
+
+def declare_columns(body: Writer, window: Window, pixels: int) -> None:
+    """``low2`` and ``high2`` for ``pixels`` from column ``q`` on, of this row and the next ones."""
+    step, begin, wide = window.strides[2], window.begin[2], window.output[2]
+    body.line(f"const int turns = q + {pixels} > {wide};")
+    last = f"(turns ? {wide - 1} : q + {pixels - 1})"
+    _declare(body, window, 2, f"(turns ? 0 : q) * {step} - {begin}", f"{last} * {step} - {begin}")
+
+
+def _declare(body: Writer, window: Window, dim: int, least: str, most: str) -> None:
+    """The bounds along ``dim`` for windows that begin from ``least`` to ``most``."""
+    size, kernel, step = window.input[dim], window.kernel[dim], window.dilations[dim]
+    body.line(f"const ptrdiff_t least{dim} = {least}, most{dim} = {most};")
+    body.line(f"const ptrdiff_t low{dim} = most{dim} < 0 ? ({step - 1} - most{dim}) / {step} : 0;")
+    seen = f"({size - 1} - least{dim}) / {step} + 1"
+    body.line(f"const ptrdiff_t seen{dim} = least{dim} < {size} ? {seen} : 0;")
+    body.line(f"const ptrdiff_t high{dim} = seen{dim} < {kernel} ? seen{dim} : {kernel};")
+
+
+def inside_walk(window: Window, width: int) -> Walk:
+    """Channels and the positions inside, over panels of ``width`` filters."""
+    (_, kh, kw), step = window.kernel, window.dilations[2]
+    return Walk(
+        name=f"inside{kh}x{kw}",
+        parameters="ptrdiff_t cn, ptrdiff_t plane, ptrdiff_t pitch, const float *restrict a, "
+        "const ptrdiff_t *restrict at, const float *restrict b, "
+        + ", ".join(f"ptrdiff_t {name}" for name in INSIDE),
+        heads=(
+            "for (ptrdiff_t i = 0; i < cn; ++i)",
+            "for (ptrdiff_t k = low1; k < high1; ++k)",
+            "for (ptrdiff_t x = low2; x < high2; ++x)",
+        ),
+        steps=(("a@[o]", "w"),),
+        before=f"const ptrdiff_t o = i * plane + k * pitch + x * {step};\n    "
+        f"    const float *w = b + ((i * {kh} + k) * {kw} + x) * {width};",
+        row_start="const float *a@ = a + at[@];",
+    )
