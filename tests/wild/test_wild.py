@@ -240,6 +240,95 @@ def _diffrax_gradient(diffrax):
     return lambda x: jax.value_and_grad(end)(jnp.ones(4), x)
 
 
+def _diffrax_adaptive(diffrax):
+    """Errors are scaled by ``math.sqrt`` of the number of elements, which is open."""
+    controller = diffrax.PIDController(rtol=1e-3, atol=1e-6)
+
+    def ends(x):
+        term = diffrax.ODETerm(lambda t, y, _: -y)
+        return [
+            diffrax.diffeqsolve(
+                term, solver, 0.0, 1.0, 0.1, x, stepsize_controller=controller, max_steps=64
+            ).ys
+            for solver in (diffrax.Bosh3(), diffrax.Kvaerno3())
+        ]
+
+    return ends
+
+
+def _lanczos(matfree):
+    """Raises where there are fewer rows than steps."""
+    from matfree import decomp
+
+    tridiagonal = decomp.tridiag_sym(3, materialize=True)
+
+    def decomposed(x):
+        matrix = x @ x.T + 3 * jnp.eye(x.shape[0])
+        return jax.tree.leaves(tridiagonal(lambda v: matrix @ v, jnp.ones(x.shape[0])))[1]
+
+    return decomposed
+
+
+def _soft_sort(ott):
+    from ott.tools import soft_sort
+
+    return lambda x: (soft_sort.sort(x[:, 0], topk=2), soft_sort.quantile(x[:, 0], 0.5))
+
+
+def _connectionist_loss(optax):
+    labels = jnp.array([[1, 2, 1]])
+
+    def loss(x):
+        return optax.ctc_loss(x[None], jnp.zeros((1, x.shape[0])), labels, jnp.zeros((1, 3)))
+
+    return loss
+
+
+def _returns(rlax):
+    def returns(x):
+        rewards, values = x[:, 0], x[:, 1]
+        discounts = 0.9 * jnp.ones_like(rewards)
+        return (
+            rlax.n_step_bootstrapped_returns(rewards, discounts, values, 3),
+            rlax.truncated_generalized_advantage_estimation(
+                rewards[:-1], discounts[:-1], 0.95, values
+            ),
+        )
+
+    return returns
+
+
+def _square_roots(flax):
+    """Of matrices, with their eigenvalues, by rotations in loops."""
+
+    def roots(x):
+        matrix = x @ x.T + jnp.eye(x.shape[0])
+        values = jnp.linalg.eigvals(matrix - jnp.tril(matrix, -2))
+        return jax.scipy.linalg.sqrtm(matrix).real, jnp.sort(jnp.abs(values))
+
+    return roots
+
+
+def _by_length(flax):
+    """A causal block that pads to even lengths and takes another path for short ones."""
+    mix = jax.random.normal(jax.random.key(1), (4, 12)) / 2
+
+    def block(x):
+        length = x.shape[0]
+        if length % 2:
+            x = jnp.pad(x, ((0, 1), (0, 0)))
+        q, k, v = jnp.split(x @ mix, 3, axis=-1)
+        scores = q @ k.T * k.shape[-1] ** -0.5 / np.sqrt(length)
+        if length > 4:
+            places = jnp.arange(x.shape[0])
+            scores = jnp.where(places[:, None] - places < 4, scores, -1e9)
+        return (jax.nn.softmax(jnp.where(jnp.tri(x.shape[0], dtype=bool), scores, -1e9)) @ v)[
+            :length
+        ]
+
+    return block
+
+
 def _mamba(flax):
     """The selective scan of a state-space model."""
     mix = jax.random.normal(jax.random.key(1), (4, 3))
@@ -270,7 +359,11 @@ def _flax(flax):
     return lambda x: network.apply(variables, x)
 
 
-QUICK = {"equinox": Case("equinox", _equinox), "flax": Case("flax", _flax)}
+QUICK = {
+    "equinox": Case("equinox", _equinox),
+    "flax": Case("flax", _flax),
+    "cases of lengths": Case("flax", _by_length),
+}
 CASES = {
     "haiku": Case("haiku", _haiku),
     "haiku unrolled": Case("haiku", _haiku_lstm),
@@ -292,6 +385,12 @@ CASES = {
     "lineax": Case("lineax", _lineax, tolerance=1e-3),
     "optimistix": Case("optimistix", _optimistix, tolerance=1e-3),
     "diffrax": Case("diffrax", _diffrax, tolerance=1e-3),
+    "diffrax adaptive": Case("diffrax", _diffrax_adaptive, tolerance=1e-2),
+    "lanczos": Case("matfree", _lanczos, tolerance=1e-2),
+    "soft sort": Case("ott", _soft_sort, tolerance=1e-3),
+    "connectionist loss": Case("optax", _connectionist_loss, tolerance=1e-3),
+    "returns": Case("rlax", _returns),
+    "square roots": Case("flax", _square_roots, tolerance=1e-3),
     "diffrax gradient": Case("diffrax", _diffrax_gradient, tolerance=1e-3),
 }
 
