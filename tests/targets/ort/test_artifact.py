@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 
 import smelt
@@ -39,6 +40,39 @@ def test_a_session_is_opened_as_advised() -> None:
     assert session.get_session_options().intra_op_num_threads == 1
     (result,) = session.run(None, {"x": X})
     np.testing.assert_allclose(result, artifact(X)[0], rtol=1e-5)
+
+
+WEIGHTS = np.linspace(-1, 1, 64 * 64, dtype=np.float32).reshape(64, 64)
+
+
+def _weighty(**options: object) -> OrtArtifact:
+    model = text.parse("g (float[N,64] x, float[64,64] w) => (float[N,64] y) { y = MatMul(x, w) }")
+    weight = model.graph.inputs.pop()
+    weight.const_value = ir.tensor(WEIGHTS, name="w")
+    model.graph.register_initializer(weight)
+    artifact = smelt.compile(model, target=ort, **options)
+    assert isinstance(artifact, OrtArtifact)
+    return artifact
+
+
+def test_weights_beyond_the_limit_stand_beside_the_model(tmp_path: Path) -> None:
+    assert set(_weighty().files) == {"model.onnx", "session.json"}
+    artifact = _weighty(inline_limit=WEIGHTS.nbytes - 1)
+    assert set(artifact.files) == {"model.onnx", "model.onnx.data", "session.json"}
+    opened = artifact.opener(threads=1)
+    artifact.save(tmp_path)
+    saved = open_folder(tmp_path)
+    assert isinstance(saved, SavedForOrt)
+    for session in (opened(), opened(), artifact.session(threads=1), saved.session(threads=1)):
+        np.testing.assert_allclose(
+            session.run(None, {"x": X})[0], X @ WEIGHTS, rtol=1e-4, atol=1e-5
+        )
+
+
+def test_a_limit_below_zero_is_refused() -> None:
+    with pytest.raises(SmeltError) as caught:
+        _weighty(inline_limit=-1)
+    assert caught.value.code == "E660"
 
 
 def test_the_folder_keeps_the_advice(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from smelt.errors import ErrorList
 from smelt.frontends.onnx.bodies import attach_bodies
-from smelt.frontends.onnx.save import ModelFiles
+from smelt.frontends.onnx.save import INLINE_LIMIT, ModelFiles
 from smelt.ir.approximation import approximation_of
 from smelt.program.legality import no_kernel
 from smelt.runtime.session import Session, SessionAdvice, open_session
@@ -29,7 +29,8 @@ class OrtFiles(ModelFiles):
     """The files of the model, and ``session.json``, which holds ``advice``."""
 
     def __init__(self, plan: Plan[None, None], advice: SessionAdvice) -> None:
-        super().__init__(plan.model, f"{plan.options.name}.onnx")
+        limit = min(plan.options.inline_limit, INLINE_LIMIT)
+        super().__init__(plan.model, f"{plan.options.name}.onnx", inline_limit=limit)
         self.advice = advice
         self.contents[ADVICE] = self._write_advice
 
@@ -74,13 +75,10 @@ class OrtArtifact(Artifact):
         if len(self.files) == 2:
             return partial(open_session, self.files[name], advice)
 
-        def from_folder() -> Session:
-            # Weights of more than a protobuf holds are read from the file beside the model.
-            with tempfile.TemporaryDirectory() as folder:
-                self.save(folder)
-                return open_session(Path(folder) / name, advice)
-
-        return from_folder
+        # Weights beside the model are read from their file, which lives as long as the opener.
+        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        self.save(folder.name)
+        return lambda: open_session(Path(folder.name) / name, advice)
 
 
 def write_model(plan: Plan[None, None]) -> OrtArtifact:
