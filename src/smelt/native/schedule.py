@@ -26,6 +26,7 @@ from smelt.program.agreement import note_conditions
 from smelt.program.instruction import Instruction, Program
 from smelt.program.legality import check_program
 from smelt.program.lower import lower, lower_alone
+from smelt.program.open_broadcasts import spell_out_broadcasts
 from smelt.program.passes import (
     dead_code_elimination,
     dot_decomposer,
@@ -54,8 +55,9 @@ def ordered(model: ir.Model, target: str, *, integers: bool = True) -> Program:
     bind_declared(program, declared(model.graph))
     shapes = [program.slots[number].shape for number in program.outputs]
     if not is_static(program):
+        spell_out_broadcasts(program)
         settle(program, bounds_of(model.graph), declared(model.graph), CAPACITIES)
-        check_sizes_known(program, NO_BOUND)
+        check_sizes_known(program, NO_BOUND, settled=True)
     for value, number, open_ in zip(model.graph.outputs, program.outputs, shapes, strict=True):
         pairs = zip(program.slots[number].shape, open_, strict=True)
         value.shape = ir.Shape([dim if isinstance(dim, int) else name for dim, name in pairs])

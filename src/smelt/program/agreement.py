@@ -16,7 +16,7 @@ from smelt.operators.elementwise import ELEMENTWISE
 from smelt.program.agreeing_sizes import AT_MOST, EQUAL, Shape, broadcast
 from smelt.program.condition import Condition
 from smelt.program.instruction import Instruction, Program
-from smelt.program.run_sizes import Dim, Size, Undecided
+from smelt.program.run_sizes import Dim, Size, Undecided, maybe_one
 
 
 def note_conditions(program: Program, *, certain: bool = True) -> None:
@@ -47,7 +47,7 @@ def _conditions(program: Program, instruction: Instruction) -> Iterator[Conditio
         yield Condition(0, size, or_less=True)
     try:
         for one, other in equal(instruction, read, made) if equal else ():
-            yield Condition(one, other)
+            yield Condition(one, other, or_one=instruction.op == "Expand" and maybe_one(one))
         for one, other in fits(instruction, read, made) if fits else ():
             yield Condition(one, other, or_less=True)
     except Undecided:

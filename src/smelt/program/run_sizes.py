@@ -167,6 +167,11 @@ def same(a: object, b: object) -> bool:
         return False
 
 
+def maybe_one(size: Dim) -> bool:
+    """True if it is 1 in some runs only."""
+    return isinstance(size, Size) and size.low <= 1 <= size.high
+
+
 def is_empty(shape: Iterable[Dim]) -> bool:
     """True if a tensor of this shape has no element in any run."""
     return any(highest(size) == 0 for size in shape)

@@ -16,11 +16,10 @@ import onnx_ir as ir
 from smelt.errors import Unsupported
 from smelt.ir.dims import symbols_of
 from smelt.ir.onnx_ir_private import expression_of
+from smelt.program.computed_sizes import Sizes, computed_sizes, is_open, is_symbol, product
 from smelt.program.instruction import Dim, Instruction, Program, RunSize
-from smelt.program.run_rows import count_rows
 from smelt.program.run_sizes import Bounds, Size, Undecided, ceil_div, highest, larger, smaller
 
-Sizes: TypeAlias = dict[str, "int | Size"]
 Capacity: TypeAlias = Callable[[Program, Instruction, int], "int | None"]
 """The most that one dim of an output can be; None if nothing tells."""
 
@@ -57,8 +56,7 @@ def settle(
         new = _found(program, instruction, bounds, told, capacities, len(sizes))
         sizes |= {each.symbol: each.size for each in new}
         found += new
-        if instruction.op in COMPUTED:
-            sizes |= COMPUTED[instruction.op](program, instruction)
+        sizes = computed_sizes(program, instruction) | sizes
         _replace(program, sizes, instruction)
     _replace(program, sizes)
     program.given, program.found = tuple(given.values()), tuple(found)
@@ -91,14 +89,9 @@ def _told(program: Program, declared: Sequence[Sequence[Dim] | None]) -> dict[st
     for number, dims in zip(program.outputs, declared, strict=True):
         shape = program.slots[number].shape
         for dim, name in zip(shape, dims or (), strict=False):
-            if _is_symbol(dim) and isinstance(name, ir.SymbolicDim) and name.value is not None:
+            if is_symbol(dim) and isinstance(name, ir.SymbolicDim) and name.value is not None:
                 names.setdefault(str(dim), name.value)
     return names
-
-
-def _is_symbol(dim: object) -> bool:
-    """True for a dim that is one name."""
-    return isinstance(dim, ir.SymbolicDim) and symbols_of(dim) == frozenset([dim.value])
 
 
 def _found(
@@ -116,7 +109,7 @@ def _found(
     new: dict[str, RunSize] = {}
     shapes = [program.slots[slot].shape for slot in instruction.outputs if slot >= 0]
     for axis, dim in ((axis, dim) for shape in shapes for axis, dim in enumerate(shape)):
-        if not _is_symbol(dim) or str(dim) in new:
+        if not is_symbol(dim) or str(dim) in new:
             continue
         name = str(dim)
         declared = bounds.get(told.get(name, name))
@@ -133,53 +126,10 @@ def _found(
     return list(new.values())
 
 
-def _divided(program: Program, instruction: Instruction) -> Sizes:
-    """The one unknown size that a Reshape makes: what is left of the elements."""
-    before, after = (program.slots[n] for n in (instruction.inputs[0], instruction.outputs[0]))
-    unknown = [dim for dim in after.shape if isinstance(dim, ir.SymbolicDim)]
-    if len(unknown) != 1 or not _is_symbol(unknown[0]) or _open(before.shape):
-        return {}
-    known = [cast("int | Size", dim) for dim in after.shape if dim is not unknown[0]]
-    try:
-        return {str(unknown[0]): _product(before.shape) // _product(known)}
-    except (Undecided, ZeroDivisionError):
-        return {}
-
-
-def _sliced(program: Program, instruction: Instruction) -> Sizes:
-    """The rows that a Slice takes, where inference has no expression for them."""
-    before, after = (program.slots[n] for n in (instruction.inputs[0], instruction.outputs[0]))
-    cuts = zip(*(instruction.ints(name) for name in ("starts", "ends", "steps")), strict=True)
-    found: Sizes = {}
-    for axis, cut in zip(instruction.ints("axes"), cuts, strict=True):
-        size, dim = before.shape[axis], after.shape[axis]
-        if _is_symbol(dim) and not isinstance(size, ir.SymbolicDim):
-            found[str(dim)] = count_rows(size, cut)
-    return found
-
-
-COMPUTED: Mapping[str, Callable[[Program, Instruction], Sizes]] = {
-    "Reshape": _divided,
-    "Slice": _sliced,
-}
-"""Instructions whose results have sizes that are counted here."""
-
-
-def _open(shape: Sequence[object]) -> bool:
-    return any(isinstance(dim, ir.SymbolicDim) for dim in shape)
-
-
-def _product(shape: Sequence[object]) -> int | Size:
-    total: int | Size = 1
-    for dim in shape:
-        total = total * cast("int | Size", dim)
-    return total
-
-
 def _replace(program: Program, sizes: Sizes, only: Instruction | None = None) -> None:
     slots = only.outputs if only is not None else range(len(program.slots))
     for number in slots:
-        if number >= 0 and _open(program.slots[number].shape):
+        if number >= 0 and is_open(program.slots[number].shape):
             slot = program.slots[number]
             shape = tuple(cast(Dim, size_in(dim, sizes)) for dim in slot.shape)
             program.slots[number] = replace(slot, shape=shape)
@@ -197,7 +147,7 @@ def largest(program: Program) -> Program:
 
 def _replaced(value: Any, sizes: Sizes) -> Any:
     """An attribute with the sizes of a run in place of symbols that it hangs on."""
-    if isinstance(value, tuple) and _open(value):
+    if isinstance(value, tuple) and is_open(value):
         return tuple(_number_in(item, sizes) for item in value)
     return value
 
@@ -258,9 +208,9 @@ def _apply(sympy: Any, expression: Any, operands: list[int | Size]) -> int | Siz
             total = total + each
         return total
     if expression.is_Mul:
-        return _product(operands)
+        return product(operands)
     if expression.is_Pow and isinstance(operands[1], int) and 0 <= operands[1] <= 8:
-        return _product([operands[0]] * operands[1])
+        return product([operands[0]] * operands[1])
     if isinstance(expression, sympy.Max | sympy.Min):
         return reduce(larger if isinstance(expression, sympy.Max) else smaller, operands)
     if isinstance(expression, sympy.Mod):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import cast
 
 import onnx_ir as ir
 
 from smelt.errors import ErrorList, InvalidModel, Unsupported, UsageError
 from smelt.ir.dims import names_of, size_of, symbols_of
+from smelt.program.computed_sizes import computed_sizes, computed_symbols, is_open
 from smelt.program.instruction import AT_RUN_TIME, AttributeValue, Body, Dim, DotDims, Program
 
 CHECKED = ("Reshape", "NonZero", "Compress", "Unique", "NonMaxSuppression", "Loop", *AT_RUN_TIME)
@@ -81,11 +83,11 @@ def _bind(program: Program, sizes: Mapping[str, int]) -> None:
         _bind(body.program, sizes)
 
 
-def check_sizes_known(program: Program, advice: str = "") -> None:
+def check_sizes_known(program: Program, advice: str = "", *, settled: bool = False) -> None:
     """Raise E411 for each size that does not follow from the shapes of the inputs.
 
     It names the first value that has it, because the others come from that one. ``advice`` says
-    how to bind the inputs.
+    how to bind the inputs. Where sizes are ``settled``, no ``specialize`` computes more of them.
     """
     bound: set[str | None] = {
         dim.value
@@ -93,14 +95,18 @@ def check_sizes_known(program: Program, advice: str = "") -> None:
         for dim in program.slots[slot].shape
         if isinstance(dim, ir.SymbolicDim)
     }
-    errors = _unknown_sizes(program, bound, advice)
+    errors = _unknown_sizes(program, bound, advice, settled)
     if errors:
         raise ErrorList(errors)
 
 
-def _unknown_sizes(program: Program, bound: set[str | None], advice: str) -> list[Unsupported]:
+def _unknown_sizes(
+    program: Program, bound: set[str | None], advice: str, settled: bool
+) -> list[Unsupported]:
     errors = []
     for instruction in program.instructions:
+        if not settled:
+            bound |= computed_symbols(program, instruction)
         for number in instruction.outputs:
             slot = program.slots[number]
             for dim in slot.shape:
@@ -108,7 +114,7 @@ def _unknown_sizes(program: Program, bound: set[str | None], advice: str) -> lis
                     errors.append(_unknown(slot.name, dim, instruction.origin, advice))
                     bound |= symbols_of(dim)
         for body in instruction.bodies:
-            errors += _unknown_sizes(body.program, bound, advice)
+            errors += _unknown_sizes(body.program, bound, advice, settled)
     return errors
 
 
@@ -148,19 +154,26 @@ def specialize(program: Program, shapes: Sequence[tuple[int, ...]]) -> Program:
     return static
 
 
-def _with_sizes(program: Program, sizes: Mapping[str, int]) -> Program:
-    slots = [
-        replace(s, shape=tuple(_evaluate(dim, sizes) for dim in s.shape)) for s in program.slots
-    ]
-    instructions = [
-        replace(
-            one,
-            attributes={name: _number(value, sizes) for name, value in one.attributes.items()},
-            bodies=tuple(Body(_with_sizes(b.program, sizes)) for b in one.bodies),
-        )
-        for one in program.instructions
-    ]
-    return replace(program, slots=slots, instructions=instructions)
+def _with_sizes(program: Program, given: Mapping[str, int]) -> Program:
+    sizes, slots = dict(given), list(program.slots)
+    static = replace(program, slots=slots, instructions=[])
+    for number, slot in enumerate(slots):
+        slots[number] = replace(slot, shape=tuple(_evaluate(dim, sizes) for dim in slot.shape))
+    for one in program.instructions:
+        numbers = {name: _number(value, sizes) for name, value in one.attributes.items()}
+        step = replace(one, attributes=numbers)
+        static.instructions.append(step)
+        if any(is_open(slots[number].shape) for number in one.outputs if number >= 0):
+            sizes = cast("dict[str, int]", computed_sizes(static, step)) | sizes
+            for number in one.outputs:
+                known = tuple(_evaluate(dim, sizes) for dim in slots[number].shape)
+                slots[number] = replace(slots[number], shape=known)
+        step.bodies = tuple(Body(_with_sizes(b.program, sizes)) for b in one.bodies)
+    for slot in slots:
+        for dim in slot.shape:
+            if isinstance(dim, ir.SymbolicDim):
+                raise _no_size(dim, sizes)
+    return static
 
 
 def _number(value: AttributeValue | DotDims, sizes: Mapping[str, int]) -> AttributeValue | DotDims:
@@ -176,18 +189,21 @@ def _is_name(dim: ir.SymbolicDim) -> bool:
     return symbols_of(dim) <= {dim.value} or not symbols_of(dim)
 
 
-def _evaluate(dim: Dim, sizes: Mapping[str, int]) -> int:
-    if isinstance(dim, int):
-        return dim
-    size = size_of(dim, sizes)
-    if not isinstance(size, int) or size < 0:
-        raise UsageError(
-            "E670",
-            f"{dim} is no size",
-            why=f"the sizes of the inputs are {dict(sorted(sizes.items()))}",
-            fix="give inputs that fit the constraints of the model",
-        )
+def _evaluate(dim: Dim, sizes: Mapping[str, int]) -> Dim:
+    """The size that ``dim`` is; itself as long as ``sizes`` do not tell."""
+    size = dim if isinstance(dim, int) else size_of(dim, sizes)
+    if isinstance(size, int) and size < 0:
+        raise _no_size(dim, sizes)
     return size
+
+
+def _no_size(dim: Dim, sizes: Mapping[str, int]) -> UsageError:
+    return UsageError(
+        "E670",
+        f"{dim} is no size",
+        why=f"the sizes of the inputs are {dict(sorted(sizes.items()))}",
+        fix="give inputs that fit the constraints of the model",
+    )
 
 
 def _misfit(name: str, shape: Sequence[int], expected: Sequence[Dim]) -> UsageError:

@@ -240,13 +240,6 @@ def test_a_size_that_no_run_can_solve_is_refused() -> None:
         smelt.compile(model, target="c", dims={"N": (1, 4)})
 
 
-def test_dims_that_may_broadcast_are_refused_not_guessed() -> None:
-    """Were N 1 and M 3, an element of x would be read three times; were both 3, each once."""
-    graph = "g (float[N] x, float[M] z) => (float[K] y) { y = Add(x, z) }"
-    with pytest.raises((SmeltError, ErrorList), match=r"E411|E201"):
-        Sized(graph, {"N": (1, 3), "M": (1, 3)}).compile()
-
-
 def test_memory_is_planned_for_the_largest_run() -> None:
     static = smelt.compile(MODELS["cnn"].model, target="c", dims={"B": 16})
     open_ = MODELS["cnn"].compile()

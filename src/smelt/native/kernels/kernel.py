@@ -50,9 +50,10 @@ class Operand:
         """A walk over the operand by its strides unless others are given."""
         return Access(self.name, self.type, tuple(strides or self.strides), offset)
 
-    def broadcast(self, shape: Sequence[int]) -> Access:
-        """A walk over the operand as if it had ``shape``."""
-        return Access(self.name, self.type, broadcast_strides(self.shape, shape, self.strides))
+    def broadcast(self, shape: Sequence[int], *, by_run: bool = False) -> Access:
+        """A walk over the operand as if it had ``shape``, as ``broadcast_strides`` has it."""
+        strides = broadcast_strides(self.shape, shape, self.strides, by_run=by_run)
+        return Access(self.name, self.type, strides)
 
 
 @dataclass

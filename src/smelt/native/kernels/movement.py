@@ -67,7 +67,8 @@ def diagonal(cx: KernelContext) -> None:
 def expand(cx: KernelContext) -> None:
     """Reads with stride 0 along broadcast dims."""
     source, output = cx.walked(0), cx.output()
-    emit_map(cx.body, output.shape, output.access(), [source.broadcast(output.shape)], "{0}")
+    read = source.broadcast(output.shape, by_run=True)
+    emit_map(cx.body, output.shape, output.access(), [read], "{0}")
 
 
 @kernel(EXPAND_AT_RUN_TIME, kinds=ANY)

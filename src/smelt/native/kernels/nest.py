@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from smelt.native.kernels.blocks import blocked, turned_loop
 from smelt.native.types import CType
 from smelt.native.writer import Writer
-from smelt.program.run_sizes import Size, Undecided, is_empty, same
+from smelt.program.run_sizes import Size, Undecided, is_empty, maybe_one, same
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +58,28 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def broadcast_strides(
-    shape: Sequence[int], to: Sequence[int], strides: Sequence[int] | None = None
+    shape: Sequence[int],
+    to: Sequence[int],
+    strides: Sequence[int] | None = None,
+    *,
+    by_run: bool = False,
 ) -> tuple[int, ...]:
     """Strides that walk a tensor of ``shape``, dense unless it has ``strides``, as if it had been
-    broadcast to ``to``."""
+    broadcast to ``to``. ``by_run``, a run decides where it has one element."""
     own = row_major(shape) if strides is None else strides
     ahead = len(to) - len(shape)
     kept = [
-        0 if _repeats(size, wide) else stride
+        _stride(size, stride, wide, by_run=by_run)
         for size, stride, wide in zip(shape, own, to[ahead:], strict=True)
     ]
     return (0,) * ahead + tuple(kept)
+
+
+def _stride(size: int, stride: int, wide: int, *, by_run: bool) -> int:
+    """``stride``, but 0 where a dim of ``size`` has one element for all of ``wide``."""
+    if by_run and maybe_one(size) and not same(size, wide):
+        return cast(int, stride * Size.named(f"({size} != 1)", 0, 1))
+    return 0 if _repeats(size, wide) else stride
 
 
 def _repeats(size: int, wide: int) -> bool:

@@ -72,14 +72,16 @@ def product_to(cx: ProgramBuilder, lhs: int, rhs: int, output: ir.Value | int) -
     out = [*batch, *(["m"] if lhs_rank > 1 else []), *(["n"] if rhs_rank > 1 else [])]
     a, b = Labelled(lhs, tuple(left)), Labelled(rhs, tuple(right))
     for label in [label for label in left[:-2] if label in right]:
-        a, b = _drop_broadcast(cx, a, b, label)
+        dims = cx.shape(output) if isinstance(output, int) else (output.shape or ())
+        a, b = _drop_broadcast(cx, a, b, label, dims[out.index(label)])
     dot_to(cx, a, b, out, output)
 
 
 def _drop_broadcast(
-    cx: ProgramBuilder, a: Labelled, b: Labelled, label: str
+    cx: ProgramBuilder, a: Labelled, b: Labelled, label: str, whole: Dim
 ) -> tuple[Labelled, Labelled]:
-    """Take ``label`` off the operand that has size 1 there, if the other has another size."""
+    """Take ``label`` off the operand that has size 1 there, if the other has another size; both
+    have the size ``whole`` of the result where a run decides which that is."""
     x, y = _size(cx, a, label), _size(cx, b, label)
     if same_dim(x, y):
         return a, b
@@ -87,7 +89,23 @@ def _drop_broadcast(
         return _drop(cx, a, label), b
     if y == 1:
         return a, _drop(cx, b, label)
-    raise cx.refuse_size(f"batch dims {x} and {y} are not known to be equal")
+    if isinstance(whole, ir.SymbolicDim) and whole.value is None:
+        raise cx.refuse_size(f"batch dims {x} and {y} are not known to be equal")
+    return _expanded(cx, a, label, y, whole), _expanded(cx, b, label, x, whole)
+
+
+def _expanded(
+    cx: ProgramBuilder, operand: Labelled, label: str, other: Dim, whole: Dim
+) -> Labelled:
+    """``operand`` broadcast along ``label`` against a size ``other``."""
+    at, shape = operand.labels.index(label), list(cx.shape(operand.slot))
+    if same_dim(shape[at], whole):
+        return operand
+    shape[at] = whole
+    against: list[Dim] = [1] * len(shape)
+    against[at] = other
+    slot = cx.emit_new("Expand", (operand.slot,), tuple(shape), against=tuple(against))
+    return Labelled(slot, operand.labels)
 
 
 def _size(cx: ProgramBuilder, operand: Labelled, label: str) -> Dim:

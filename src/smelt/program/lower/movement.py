@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import onnx_ir as ir
 
+from smelt.ir.invented_dims import is_invented
 from smelt.ir.shapes import same_shape
 from smelt.ir.slice_shapes import at_run_time, window_sizes
 from smelt.program.instruction import EXPAND_AT_RUN_TIME, REST, Dim
@@ -56,8 +57,15 @@ def _expand(cx: ProgramBuilder, node: ir.Node, source: int, sizes: ir.Value | No
     output = cx.define(node.outputs[0])
     if cx.by_data(sizes):
         cx.emit(EXPAND_AT_RUN_TIME, (source, cx.slot(sizes)), (output,))
-    else:
+        return
+    shape, wanted = cx.shape(output), None
+    if sizes is not None and any(is_invented(str(dim)) for dim in shape):
+        wanted = cx.elements(sizes)
+    if wanted is None or len(wanted) > len(shape):
         cx.emit("Expand", (source,), (output,))
+        return
+    against = (*(1,) * (len(shape) - len(wanted)), *wanted)
+    cx.emit("Expand", (source,), (output,), against=against)
 
 
 @lowers("Tile")

@@ -1,0 +1,135 @@
+"""Sizes of results that follow from those of operands, where shape inference has none.
+
+They are numbers in a program for one set of shapes, and ``run_sizes.Size`` where each run has its
+own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
+from typing import TypeAlias, cast
+
+import onnx_ir as ir
+
+from smelt.ir.dims import symbols_of
+from smelt.operators.elementwise import ELEMENTWISE
+from smelt.program.instruction import Dim, Instruction, Program
+from smelt.program.run_rows import count_rows
+from smelt.program.run_sizes import Size, Undecided, highest, lowest, same
+
+Sizes: TypeAlias = dict[str, "int | Size"]
+Rule: TypeAlias = Callable[[Program, Instruction], Sizes]
+
+
+def computed_sizes(program: Program, instruction: Instruction) -> Sizes:
+    """By symbol, the sizes that ``instruction`` makes of operands whose sizes are all known."""
+    rule = _rule(instruction)
+    shapes = [program.slots[slot].shape for slot in instruction.outputs if slot >= 0]
+    return rule(program, instruction) if rule is not None and any(map(is_open, shapes)) else {}
+
+
+def computed_symbols(program: Program, instruction: Instruction) -> frozenset[str]:
+    """The symbols that ``computed_sizes`` can tell once the sizes of operands are known."""
+    after = program.slots[instruction.outputs[0]].shape
+    unknown = [str(dim) for dim in after if is_symbol(dim)]
+    if _rule(instruction) is None or (instruction.op == "Reshape" and len(unknown) > 1):
+        return frozenset()
+    return frozenset(unknown)
+
+
+def _rule(instruction: Instruction) -> Rule | None:
+    if instruction.op == "Expand" and "against" not in instruction.attributes:
+        return None
+    return _broadcast if instruction.op in ELEMENTWISE else _RULES.get(instruction.op)
+
+
+def _divided(program: Program, instruction: Instruction) -> Sizes:
+    """The one unknown size that a Reshape makes: what is left of the elements."""
+    before, after = (program.slots[n] for n in (instruction.inputs[0], instruction.outputs[0]))
+    unknown = [dim for dim in after.shape if isinstance(dim, ir.SymbolicDim)]
+    if len(unknown) != 1 or not is_symbol(unknown[0]) or is_open(before.shape):
+        return {}
+    known = [cast("int | Size", dim) for dim in after.shape if dim is not unknown[0]]
+    try:
+        return {str(unknown[0]): product(before.shape) // product(known)}
+    except (Undecided, ZeroDivisionError):
+        return {}
+
+
+def _sliced(program: Program, instruction: Instruction) -> Sizes:
+    """The rows that a Slice takes, where inference has no expression for them."""
+    before, after = (program.slots[n] for n in (instruction.inputs[0], instruction.outputs[0]))
+    cuts = zip(*(instruction.ints(name) for name in ("starts", "ends", "steps")), strict=True)
+    found: Sizes = {}
+    for axis, cut in zip(instruction.ints("axes"), cuts, strict=True):
+        size, dim = before.shape[axis], after.shape[axis]
+        if is_symbol(dim) and not isinstance(size, ir.SymbolicDim):
+            found[str(dim)] = count_rows(size, cut)
+    return found
+
+
+def _broadcast(program: Program, instruction: Instruction) -> Sizes:
+    """What operands of one element along an axis have there with others."""
+    shapes = [program.slots[slot].shape for slot in instruction.inputs if slot >= 0]
+    after = program.slots[instruction.outputs[0]].shape
+    return _met(shapes, after)
+
+
+def _expanded(program: Program, instruction: Instruction) -> Sizes:
+    """The same of an operand and the shapes ``against`` which it is broadcast, one after another,
+    each with as many sizes as the result."""
+    before, after = (
+        program.slots[n].shape for n in (instruction.inputs[0], instruction.outputs[0])
+    )
+    against = cast("tuple[Dim, ...]", instruction.attributes["against"])
+    rank = len(after)
+    others = [against[i : i + rank] for i in range(0, len(against), max(rank, 1))]
+    return _met([before, *others], after)
+
+
+def _met(shapes: Sequence[Sequence[Dim]], after: Sequence[Dim]) -> Sizes:
+    found: Sizes = {}
+    backwards = zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)
+    for dims, dim in zip(backwards, reversed(after), strict=False):
+        if is_symbol(dim) and not is_open(dims):
+            size = cast("int | Size", dims[0])
+            for other in dims[1:]:
+                size = broadcast_size(size, cast("int | Size", other))
+            found[str(dim)] = size
+    return found
+
+
+_RULES: Mapping[str, Rule] = {"Reshape": _divided, "Slice": _sliced, "Expand": _expanded}
+
+
+def broadcast_size(a: int | Size, b: int | Size) -> int | Size:
+    """The size of two that are equal, or one of them 1, as conditions of a run hold them to be."""
+    if same(a, b) or same(b, 1):
+        return a
+    if not isinstance(a, Size):
+        return b if a == 1 else a
+    if lowest(a) > 1:
+        return a
+    if not isinstance(b, Size) or lowest(b) > 1:
+        return b
+    ends = (min(lowest(a), lowest(b)), max(highest(a), highest(b)))
+    return Size.named(f"({a} == 1 ? {b} : {a})", *ends)
+
+
+def is_symbol(dim: object) -> bool:
+    """True for a dim that is one name."""
+    return isinstance(dim, ir.SymbolicDim) and symbols_of(dim) == frozenset([dim.value])
+
+
+def is_open(shape: Sequence[object]) -> bool:
+    """True if a dim is symbolic still."""
+    return any(isinstance(dim, ir.SymbolicDim) for dim in shape)
+
+
+def product(shape: Sequence[object]) -> int | Size:
+    """The elements of a tensor whose sizes are known."""
+    total: int | Size = 1
+    for dim in shape:
+        total = total * cast("int | Size", dim)
+    return total
