@@ -183,23 +183,52 @@ def test_weights_are_bytes_in_memory() -> None:
     assert artifact.plan.facts["weights_bytes"] < 1.05 * case.values["w"].size
 
 
-SUMS = (
-    "g (uint8[1,4,6,6] x, int8[5,4,3,3] w{more}) => (int32[1,5,4,4] y) "
-    "{{ y = ConvInteger(x, w{operand}) }}"
-)
+SUMMED = {
+    "whole": Case(4, (6, 6), 5, (3, 3)),
+    "depthwise": Case(6, (9, 35), 6, (3, 3), group=6, pads=(1, 1, 1, 1), batch=2),
+    "depthwise, bands": Case(2, (70, 45), 4, (5, 3), x="int8", group=2, pads=(2, 1, 2, 1)),
+    "depthwise, stride": Case(5, (15, 14), 5, (3, 3), w="uint8", group=5, strides=(2, 2)),
+    "depthwise, extreme": Case(3, (7, 40), 3, (1, 5), group=3, extreme=True),
+}
 
 
-@pytest.mark.parametrize("zero", [None, 130])
-def test_sums_are_the_result_of_conv_integer(zero: int | None) -> None:
-    """Its zero point may come at run time."""
-    more = ("", "") if zero is None else (", uint8 z", ", z")
-    graph = SUMS.format(more=more[0], operand=more[1])
-    w = np.random.default_rng(0).integers(-128, 128, (5, 4, 3, 3)).astype(np.int8)
-    library = Library({"y": graph}, values={"y": {"w": w}})
-    x = np.random.default_rng(1).integers(0, 256, (1, 4, 6, 6)).astype(np.uint8)
-    given = [x] if zero is None else [x, np.asarray(zero, np.uint8)]
-    (got,) = library.run("y", given)
-    np.testing.assert_array_equal(got, convolved(x.astype(int) - (zero or 0), w))
+def summed(case: Case, zero: str) -> str:
+    """As ConvInteger, with weights less their zero point and a ``zero`` point of the image."""
+    v = case.values
+    given, weights = (a.dtype.name + str(list(a.shape)) for a in (case.given, v["w"]))
+    sums = convolved(case.given, v["w"], **case.window)
+    attributes = ", ".join(
+        f"{name}={list(value) if isinstance(value, tuple) else value}"
+        for name, value in case.window.items()
+    )
+    return (
+        f"g ({given} x, {weights} w, {case.w} wz, {case.x} z) => (int32{list(sums.shape)} y) "
+        f"{{ y = ConvInteger<{attributes}>(x, w, {zero}, wz) }}"
+    )
+
+
+@pytest.fixture(scope="module", params=[STRICT, WIDE], ids=["plain", "chosen at run time"])
+def sums(request: pytest.FixtureRequest) -> Library:
+    graphs, values = {}, {}
+    for name, case in SUMMED.items():
+        zero_of_weights = case.values["wz"].reshape(-1)[0]
+        for told, zero in (("told", "z"), ("zero", "")):
+            graphs[f"{name} {told}"] = summed(case, zero)
+            values[f"{name} {told}"] = {"w": case.values["w"], "wz": zero_of_weights}
+    return Library(graphs, flags=request.param, values=values)
+
+
+@pytest.mark.parametrize("told", ["told", "zero"])
+@pytest.mark.parametrize("name", SUMMED)
+def test_sums_are_the_result_of_conv_integer(sums: Library, name: str, told: str) -> None:
+    """The zero point of its image may come at run time."""
+    case = SUMMED[name]
+    zero = np.asarray(-77 if case.x == "int8" else 130, case.x)
+    x = case.given.astype(int) - (int(zero) if told == "told" else 0)
+    w = case.values["w"].astype(int) - int(case.values["wz"].reshape(-1)[0])
+    (got,) = sums.run(f"{name} {told}", [case.given, zero])
+    np.testing.assert_array_equal(got, convolved(x, w, **case.window))
+    assert ops(sums.models[f"{name} {told}"].artifact) == ["ConvInteger"]
 
 
 def test_sums_that_may_exceed_32_bits_are_spelled_out() -> None:

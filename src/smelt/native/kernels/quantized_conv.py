@@ -60,13 +60,9 @@ def _weights(instance: Instance) -> np.ndarray:
 
 def _needs(instance: Instance) -> Needs:
     window, weights = window_of(instance), _weights(instance)
-    if _is_depthwise(instance, window, weights):
-        return Needs(workspace=depthwise.workspace(window))
+    if depthwise.takes(weights, window):
+        return Needs(workspace=depthwise.layout_of(instance, window, weights).bytes)
     return Needs(workspace=Layout.of(window, weights).bytes)
-
-
-def _is_depthwise(instance: Instance, window: Window, weights: np.ndarray) -> bool:
-    return depthwise.takes(weights, window, places_of(instance).scales is not None)
 
 
 @dataclass(frozen=True)
@@ -135,8 +131,8 @@ def quantized_conv(cx: KernelContext) -> None:
     window, weights, body = window_of(cx), _weights(cx), cx.body
     if is_empty(cx.output_shape()):
         return
-    if _is_depthwise(cx, window, weights):
-        depthwise.emit(cx, window, weights, int(zero_text(cx)))
+    if depthwise.takes(weights, window):
+        depthwise.emit(cx, window, weights)
         return
     group, filters, channels, _ = weights.shape
     layout = Layout.of(window, weights)

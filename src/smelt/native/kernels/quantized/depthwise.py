@@ -1,5 +1,6 @@
 """Depthwise convolutions of bytes: neighbouring positions of the kernel are a quad.
 
+Results are bytes, or the sums themselves.
 Read from each of four neighbouring pixels on, quads of pixels give the sums of every fourth pixel.
 Rows follow each other at the pitch of the padded plane; what is computed between them is dropped.
 """
@@ -13,9 +14,12 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.native.kernels.convolution.window import Window
+from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.quantized.finish import finish_of
+from smelt.native.kernels.quantized.finish import SPARE, finish_less_zero_point
+from smelt.native.kernels.quantized.fourths import AS_BYTES, AS_SUMS, Stored
 from smelt.native.kernels.quantized.lanes import MOST_SUMS
+from smelt.native.kernels.quantized.operands import places_of, zero_text
 from smelt.native.kernels.quantized.plane import Band, band_of, copy_quads
 from smelt.native.kernels.quantized.quads import LEAD, MOST_ROWS, widen
 from smelt.native.types import C_TYPES
@@ -52,30 +56,11 @@ COPY = """static IF_CALLED inline void copy_row(const unsigned char *from, ptrdi
 }
 """
 
-STORE = """static IF_CALLED inline sums near_bytes(sums s, int32_t bias, float factor,
-    const int32_t *last)
-{
-    const reals scaled = REAL(s + bias) * factor;
-    const sums near = NEAREST(HELD(scaled, (float)-last[0], (float)(255 - last[0]))) + last[0];
-    return near ^ (last[1] & 255);
-}
-static IF_CALLED inline void store_four(unsigned char *p, sums a, sums b, sums c, sums d)
-{
-#if SUMS > 1
-    *(sums *)p = a | b << 8 | c << 16 | d << 24;
-#else
-    p[0] = (unsigned char)a, p[1] = (unsigned char)b;
-    p[2] = (unsigned char)c, p[3] = (unsigned char)d;
-#endif
-}
-"""
 
-
-def takes(weights: np.ndarray, window: Window, requantized: bool) -> bool:
-    """One channel a group, on one plane, with bytes as the result."""
+def takes(weights: np.ndarray, window: Window) -> bool:
+    """One channel a group, on one plane."""
     group, _, channels, positions = weights.shape
-    single = channels == 1 and group > 1
-    return single and window.flat and requantized and positions <= MOST_POSITIONS
+    return channels == 1 and group > 1 and window.flat and positions <= MOST_POSITIONS
 
 
 @dataclass(frozen=True)
@@ -111,10 +96,35 @@ def band(window: Window) -> Band:
     return band_of(window, BAND_PIXELS)
 
 
-def workspace(window: Window) -> int:
-    """Bytes of the padded planes and of the results of a band."""
-    size = band(window)
-    return LEAD + _together(size) * _plane(size) + size.rows * size.pitch + 4 * MOST_SUMS
+@dataclass(frozen=True)
+class Layout:
+    """Where the scratch space holds what, in bytes: planes, results of a band, starts of sums."""
+
+    band: Band
+    stored: Stored
+    filters: int
+
+    @property
+    def results(self) -> int:
+        """Where those of a band are."""
+        return LEAD + _together(self.band) * _plane(self.band)
+
+    @property
+    def start(self) -> int:
+        """Where the starts of sums are."""
+        pixels = self.band.rows * self.band.pitch + 4 * MOST_SUMS
+        return self.results + -(-pixels * self.stored.size // 4) * 4
+
+    @property
+    def bytes(self) -> int:
+        """All of them."""
+        return self.start + 4 * (self.filters + SPARE)
+
+
+def layout_of(instance: Instance, window: Window, weights: np.ndarray) -> Layout:
+    """Of ``[group, filter, 1, position]``."""
+    stored = AS_SUMS if places_of(instance).scales is None else AS_BYTES
+    return Layout(band(window), stored, int(np.prod(weights.shape[:2])))
 
 
 def _plane(size: Band) -> int:
@@ -128,22 +138,26 @@ def _together(size: Band) -> int:
     return max(1, TOGETHER // _plane(size))
 
 
-def emit(cx: KernelContext, window: Window, weights: np.ndarray, zero: int) -> None:
+def emit(cx: KernelContext, window: Window, weights: np.ndarray) -> None:
     """Planes of the output; those that they see are copied once, some at a time."""
-    size, body, (group, filters, _, _) = band(window), cx.body, weights.shape
+    body, (group, filters, _, _) = cx.body, weights.shape
+    layout = layout_of(cx, window, weights)
+    size, stored = layout.band, layout.stored
     taps = taps_of(weights, size)
     x, y = cx.input(0), cx.output()
     flip = 128 if x.type.signed else 0
     sums = weights.astype(np.int64).sum((2, 3)).reshape(-1)
-    finish = finish_of(cx, group * filters, -(zero + flip) * sums)
+    finish = finish_less_zero_point(cx, sums, flip, f"scratch + {layout.start}")
     packed, scratch = _pack(cx, taps), cx.scratch(C_TYPES[ir.DataType.UINT8])
-    tile = _tile(cx, taps)
+    tile = _tile(cx, taps, stored)
     most, plane = min(_together(size), group), _plane(size)
     at_once = size.rows == size.height
+    body.line(f"const int pad = {zero_text(cx)} + {flip};")
     body.line(f"unsigned char *planes = {scratch} + {LEAD};")
-    body.line(f"unsigned char *results = planes + {most * plane};")
+    held = f"({stored.type} *)(void *)({scratch} + {layout.results})"
+    body.line(f"{stored.type} *results = {held};")
     if at_once:
-        body.line(f"memset(planes, {zero + flip}, {most * plane});")
+        body.line(f"memset(planes, pad, {most * plane});")
     with body.loop("n", x.shape[0]), body.shared_loop("first", group, step=most):
         last = f"first + {most} < {group} ? first + {most} : {group}"
         body.line(f"const ptrdiff_t end = {last};")
@@ -153,7 +167,7 @@ def emit(cx: KernelContext, window: Window, weights: np.ndarray, zero: int) -> N
                 at = f"(n * {group} + c) * {inside}"
                 body.line(f"const unsigned char *image = (const unsigned char *){x.name} + {at};")
                 body.line(f"unsigned char *plane = planes + (c - first) * {plane};")
-                _emit_copy(cx, size, flip, None if at_once else zero + flip)
+                _emit_copy(cx, size, flip, padded=at_once)
             body.line(f"const ptrdiff_t left = {size.height} - h;")
             body.line(f"const ptrdiff_t rows = left < {size.rows} ? left : {size.rows};")
             with body.loop("o", f"end * {filters}", f"first * {filters}"):
@@ -163,11 +177,11 @@ def emit(cx: KernelContext, window: Window, weights: np.ndarray, zero: int) -> N
                 start = f"{y.name} + (n * {group * filters} + o) * {window.pixels}"
                 body.line(f"{y.type.name} *out = {start} + h * {size.wide};")
                 given = f"plane, rows * {size.pitch}, {packed} + o * {taps.weights[0].size}"
-                ends = f"{finish.bias}[o], {finish.factors}[o], last, results"
-                body.line(f"{tile}({given}, {ends});")
+                ends = f", {finish.factors}[o], last" if finish.is_bytes else ""
+                body.line(f"{tile}({given}, {finish.bias}[o]{ends}, results);")
                 with body.loop("r", "rows"):
                     to, from_ = f"out + r * {size.wide}", f"results + r * {size.pitch}"
-                    body.line(f"memcpy({to}, {from_}, {size.wide});")
+                    body.line(f"memcpy({to}, {from_}, {size.wide * stored.size});")
 
 
 def _pack(cx: KernelContext, taps: Taps) -> str:
@@ -178,8 +192,8 @@ def _pack(cx: KernelContext, taps: Taps) -> str:
     return cx.constant(np.pad(weights.reshape(-1), (0, 4 * MOST_ROWS)), C_TYPES[type_])
 
 
-def _emit_copy(cx: KernelContext, size: Band, flip: int, pad: int | None) -> None:
-    """Rows of ``image`` into ``plane``, which holds the padding if ``pad`` is None."""
+def _emit_copy(cx: KernelContext, size: Band, flip: int, *, padded: bool) -> None:
+    """Rows of ``image`` into ``plane``, which holds ``pad`` around them already if ``padded``."""
     window, body = size.window, cx.body
     copy_quads(cx)
     copy = cx.call("copy_row", COPY)
@@ -188,33 +202,34 @@ def _emit_copy(cx: KernelContext, size: Band, flip: int, pad: int | None) -> Non
         first, low, high = size.columns(left)
         top = phase - window.begin[1]
         begin, end = 0, size.seen
-        if pad is None:
+        if padded:
             begin = min(max(0, -(top // down)), end)
             end = max(begin, min(end, (height - 1 - top) // down + 1))
         with body.loop("r", end, begin):
             body.line(f"const ptrdiff_t y = (h + r) * {down} + ({top});")
             body.line(f"unsigned char *row = plane + ({number * size.seen} + r) * {size.pitch};")
-            if pad is not None:
-                body.line(f"memset(row, {pad}, {size.pitch});")
+            if not padded:
+                body.line(f"memset(row, pad, {size.pitch});")
                 body.line(f"if (y >= 0 && y < {height})")
             from_ = f"image + y * {width} + ({first + low * step})"
             body.line(f"    {copy}({from_}, {high - low}, {step}, {flip}, row + {low});")
 
 
-def _tile(cx: KernelContext, taps: Taps) -> str:
-    """A function ``(plane, n, weights, bias, factor, last, results)``: n pixels of a filter."""
+def _tile(cx: KernelContext, taps: Taps, stored: Stored) -> str:
+    """A function ``(plane, n, weights, bias, ..., results)``: n pixels of a filter."""
     narrow = taps.weights.dtype == np.int8
     type_ = "int8_t" if narrow else "int16_t"
     head = f"(const unsigned char *plane, ptrdiff_t n, const {type_} *w,"
-    rest = "    int32_t bias, float factor, const int32_t *last, unsigned char *results)"
+    rest = f"    {stored.parameters}, {stored.type} *results)"
+    names = ", ".join(part.rpartition(" ")[2].strip("*") for part in stored.parameters.split(","))
     out, widen_quads = Writer(), widen(cx)
-    cx.call("near_bytes", STORE)
+    cx.call(stored.name, stored.text)
     if narrow:
         out.line("#if QUADS")
         out.line(f"static APART WITH_QUADS void TILE_whole{head}")
         out.line(rest)
         with out.block(""):
-            _emit_sums(out, taps, halves=False)
+            _emit_sums(out, taps, stored, halves=False)
         out.line("#endif")
     out.line(f"static APART void TILE{head}")
     out.line(rest)
@@ -222,19 +237,19 @@ def _tile(cx: KernelContext, taps: Taps) -> str:
         if narrow:
             out.line("#if QUADS")
             with out.block("if (HAS_QUADS)"):
-                out.line("TILE_whole(plane, n, w, bias, factor, last, results);")
+                out.line(f"TILE_whole(plane, n, w, {names}, results);")
                 out.line("return;")
             out.line("#endif")
             out.line(f"int16_t k[{4 * len(taps.places) + 4 * MOST_ROWS}];")
             out.line(f"{widen_quads}(w, {len(taps.places)}, 1, k);")
         else:
             out.line("const int16_t *k = w;")
-        _emit_sums(out, taps, halves=True)
+        _emit_sums(out, taps, stored, halves=True)
     name = f"depthwise_{hashlib.sha256(out.text().encode()).hexdigest()[:8]}"
     return cx.call(name, out.text().replace("TILE", name))
 
 
-def _emit_sums(out: Writer, taps: Taps, *, halves: bool) -> None:
+def _emit_sums(out: Writer, taps: Taps, stored: Stored, *, halves: bool) -> None:
     with out.block("for (ptrdiff_t p = 0; p < n; p += 4 * SUMS)"):
         out.line("sums s0 = { 0 }, s1 = { 0 }, s2 = { 0 }, s3 = { 0 };")
         for j, (place, count) in enumerate(zip(taps.places, taps.counts, strict=True)):
@@ -250,5 +265,5 @@ def _emit_sums(out: Writer, taps: Taps, *, halves: bool) -> None:
                 out.line(f"ADD_HALVES(s{i}, v{j}_{i}, SAME_PAIR(k + {4 * j}));")
                 if count > 1:
                     out.line(f"ADD_HALVES(s{i}, v{j}_{i + 1}, SAME_PAIR(k + {4 * j + 2}));")
-        near = (f"near_bytes(s{i}, bias, factor, last)" for i in range(4))
-        out.line(f"store_four(results + p, {', '.join(near)});")
+        finished = "near_bytes({}, bias, factor, last)" if stored is AS_BYTES else "{} + bias"
+        out.line(stored.call.format(", ".join(finished.format(f"s{i}") for i in range(4))))
