@@ -1,11 +1,12 @@
 """Quantized networks in C beside our own floats and ONNX Runtime's int8, one thread.
 
     python -m bench.quantized_models [--models a,b] [--compiler gcc] [--flags native]
-                                     [--activations uint8] [--tensors] [--seconds 1]
+                                     [--activations uint8] [--tensors] [--dynamic] [--seconds 1]
 
 Networks of ``bench.networks`` are quantized by ONNX Runtime's tools, weights int8 with a scale for
-each channel, or for each tensor. Times are minima of CPU time in turns. On CPUs without VNNI, ONNX
-Runtime multiplies uint8 by int8 in 16 bits that saturate, so its results are off where ours aren't.
+each channel, or for each tensor; ``--dynamic``: activations as the model runs. Times are minima of
+CPU time in turns. On CPUs without VNNI, ONNX Runtime multiplies uint8 by int8 in 16 bits that
+saturate, so its results are off where ours aren't.
 """
 
 from __future__ import annotations
@@ -19,7 +20,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnx.version_converter
-from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
+from onnxruntime.quantization import (
+    CalibrationDataReader,
+    QuantType,
+    quantize_dynamic,
+    quantize_static,
+)
 from rich.console import Console
 from rich.table import Table
 
@@ -47,8 +53,9 @@ class Noise(CalibrationDataReader):
         return next(self.left, None)
 
 
-def quantized(model: onnx.ModelProto, activations: str, per_channel: bool) -> onnx.ModelProto:
-    """``model`` with QuantizeLinear and DequantizeLinear around its operators.
+def quantized(model: onnx.ModelProto, given: argparse.Namespace) -> onnx.ModelProto:
+    """``model`` with QuantizeLinear and DequantizeLinear around its operators, or with operators
+    on integers whose activations are quantized as the model runs.
 
     Scales for each channel are of opset 13. onnx's converter takes initializers that are no inputs
     as undefined in models of before IR version 4.
@@ -60,12 +67,16 @@ def quantized(model: onnx.ModelProto, activations: str, per_channel: bool) -> on
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "float.onnx", Path(folder) / "int8.onnx"
         onnx.save(onnx.shape_inference.infer_shapes(model), source)
+        if given.dynamic:
+            kinds = ["Conv", "MatMul", "Gemm"]
+            quantize_dynamic(source, target, kinds, weight_type=QuantType.QInt8)
+            return onnx.load(target)
         quantize_static(
             source,
             target,
             Noise(model),
-            per_channel=per_channel,
-            activation_type=TYPES[activations],
+            per_channel=not given.tensors,
+            activation_type=TYPES[given.activations],
             weight_type=QuantType.QInt8,
         )
         return onnx.load(target)
@@ -74,7 +85,7 @@ def quantized(model: onnx.ModelProto, activations: str, per_channel: bool) -> on
 def measure(name: str, given: argparse.Namespace) -> list[str]:
     """A row of the table."""
     floats = NETWORKS[name]()
-    models = {"int8": quantized(floats, given.activations, not given.tensors), "float": floats}
+    models = {"int8": quantized(floats, given), "float": floats}
     sessions = {kind: session_of(model) for kind, model in models.items()}
     port = sessions["int8"].get_inputs()[0]
     x = np.random.default_rng(0).normal(size=port.shape).astype(np.float32)
@@ -110,6 +121,7 @@ def main() -> None:
     parser.add_argument("--flags", default="native")
     parser.add_argument("--activations", choices=TYPES, default="uint8")
     parser.add_argument("--tensors", action="store_true")
+    parser.add_argument("--dynamic", action="store_true")
     parser.add_argument("--seconds", type=float, default=1.0)
     given = parser.parse_args()
     table = Table("model", "ms", "time/float", "time/ORT", "weights", "arena", "off ORT")

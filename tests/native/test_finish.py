@@ -131,7 +131,8 @@ def test_is_one_instruction(library: Library, name: str) -> None:
     """But for convolutions of weights that are computed, whose pixels are gathered."""
     product, *others = library.models[name].artifact.plan.steps.instructions
     gathered = name.startswith("direct") and "w" not in library.constant
-    steps = [step.op for step in product.finish] + [other.op for other in others]
+    apart = [part.op for other in others for part in other.parts or (other,)]
+    steps = [step.op for step in product.finish] + apart
     assert steps == FINISHED[name][1]
     assert bool(others) == gathered
 

@@ -13,6 +13,7 @@ from smelt.ir.declared import declared
 from smelt.native import run_time
 from smelt.native.capacities import CAPACITIES
 from smelt.native.fold_movement import fold_movement
+from smelt.native.fuse_elementwise import fuse_elementwise
 from smelt.native.fuse_finish import fuse_finishes
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.dot_layout import is_product
@@ -61,7 +62,7 @@ def ordered(model: ir.Model, target: str, *, integers: bool = True) -> Program:
     for value, number, open_ in zip(model.graph.outputs, program.outputs, shapes, strict=True):
         pairs = zip(program.slots[number].shape, open_, strict=True)
         value.shape = ir.Shape([dim if isinstance(dim, int) else name for dim, name in pairs])
-    return planned(program, target, integers=integers)
+    return planned(program, target, groups=(fuse_elementwise,), integers=integers)
 
 
 def planned(
