@@ -23,6 +23,7 @@ from smelt.operators.microsoft import (
     quantized_elements,
     quantized_images,
     quantized_products,
+    quantized_recurrence,
     rotary,
     self_attention,
 )
@@ -41,6 +42,7 @@ OPERATORS = (
     *quantized_elements.OPERATORS,
     *quantized_images.OPERATORS,
     *quantized_products.OPERATORS,
+    *quantized_recurrence.OPERATORS,
     *rotary.OPERATORS,
     *self_attention.OPERATORS,
 )

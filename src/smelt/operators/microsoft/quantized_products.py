@@ -62,7 +62,7 @@ def _to_float_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[
     return (_scaled(b, sums, b.op("Mul", a_scale, b_scale), bias),)
 
 
-def _quantized_at_run_time(a: np.ndarray) -> tuple[np.ndarray, np.float32, np.ndarray]:
+def quantized_at_run_time(a: np.ndarray) -> tuple[np.ndarray, np.float32, np.ndarray]:
     """As DynamicQuantizeLinear has it: bytes, their scale and zero point."""
     low, high = np.float32(a.min(initial=0)), np.float32(a.max(initial=0))
     scale = (high - low) / np.float32(255) if high > low else np.float32(1)
@@ -73,7 +73,7 @@ def _quantized_at_run_time(a: np.ndarray) -> tuple[np.ndarray, np.float32, np.nd
 def _dynamic(inputs: Given, attributes: Attributes) -> Computed:
     a, b, b_scale, b_zero, bias = (*inputs, *(None,) * 5)[:5]
     assert a is not None
-    codes, scale, zero = _quantized_at_run_time(a)
+    codes, scale, zero = quantized_at_run_time(a)
     return _to_float((codes, b, np.asarray(scale), b_scale, zero, b_zero, bias), attributes)
 
 

@@ -1,0 +1,173 @@
+"""``DynamicQuantizeLSTM``: an LSTM whose weights are bytes, as dynamic quantization writes it.
+
+Weights come transposed: W is D,I,4*H and R is D,H,4*H, for D directions, I features of the input
+and H hidden units; a scale and a zero point each direction, or each of its 4*H columns. Here X
+meets W in the steps of DynamicQuantizeLinear, as in ONNX Runtime's CPU kernel. The kernel also
+rounds the hidden state to bytes at every step, by the range of the samples that one of its threads
+has; the body keeps the state in float, so that results differ from the kernel's by such rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.shapes import Dim
+from smelt.operators.declare import Attribute, Attributes, Computed, Given, Result
+from smelt.operators.microsoft.declared import Values, first, floats, given, ints, operator
+from smelt.operators.microsoft.quantized_products import quantized_at_run_time
+
+FLOAT = ir.DataType.FLOAT
+DEFAULT = ("sigmoid", "tanh", "tanh")
+KINDS = ir.AttributeType
+
+
+def _directions(attributes: Attributes) -> int:
+    return 2 if attributes["direction"] == "bidirectional" else 1
+
+
+def _infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    x, r = first(inputs), given(inputs, 2)
+    if x.shape is None or r is None or r.shape is None:
+        return (Result(FLOAT, None),) * 3
+    count = _directions(attributes)
+    steps, batch, hidden = x.shape[0], x.shape[1], r.shape[1]
+    every: list[Dim] = [steps, count, batch, hidden]
+    last = Result(FLOAT, ir.Shape([count, batch, hidden]))
+    return (Result(FLOAT, ir.Shape(every)), last, last)
+
+
+def _weights(
+    codes: np.ndarray | None, scale: np.ndarray | None, zero: np.ndarray | None
+) -> np.ndarray:
+    """Of each direction, what the bytes stand for."""
+    assert codes is not None
+    assert scale is not None
+    assert zero is not None
+    count = len(codes)
+    centred = codes.astype(np.float32) - zero.astype(np.float32).reshape(count, 1, -1)
+    return np.asarray(centred * scale.reshape(count, 1, -1))
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    return np.asarray((1 + np.tanh(x / 2)) / 2)
+
+
+def _run(
+    gates: np.ndarray,
+    r: np.ndarray,
+    peepholes: np.ndarray,
+    state: tuple[np.ndarray, np.ndarray],
+    order: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """One direction: the state after each step, in place, and the last state and cell.
+
+    ``order`` has, for each step and sample, the row of the sequence, or -1 beyond its end.
+    """
+    h, c = state
+    y = np.zeros((*gates.shape[:2], r.shape[0]), np.float32)
+    for rows in order:
+        now = np.flatnonzero(rows >= 0)
+        at = rows[now]
+        i, o, f, g = np.split(gates[at, now] + h[now] @ r, 4, -1)
+        to_i, to_o, to_f = np.split(peepholes, 3)
+        forget = _sigmoid(f + to_f * c[now])
+        c[now] = forget * c[now] + _sigmoid(i + to_i * c[now]) * np.tanh(g)
+        h[now] = y[at, now] = _sigmoid(o + to_o * c[now]) * np.tanh(c[now])
+    return y, h, c
+
+
+def _plain(attributes: Attributes) -> bool:
+    """Whether the functions are those of an LSTM that says none, and nothing is clipped."""
+    names = attributes["activations"]
+    told = tuple(str(name).lower() for name in names) if isinstance(names, tuple) else DEFAULT
+    usual = told == DEFAULT * (len(told) // 3)
+    return usual and not attributes["clip"] and not attributes["input_forget"]
+
+
+def _order(lengths: np.ndarray, steps: int, backward: bool) -> np.ndarray:
+    step = np.arange(steps)[:, None]
+    rows = lengths - 1 - step if backward else step
+    return np.where(step < lengths, rows, -1)
+
+
+def _reference(inputs: Given, attributes: Attributes) -> Computed:
+    """Raises ValueError for other functions than an LSTM has by itself."""
+    if not _plain(attributes):
+        raise ValueError("the reference has no other functions than Sigmoid, Tanh, Tanh")
+    x, w, r, bias, lengths, h, c, peepholes, *scales = inputs
+    assert x is not None
+    codes, scale, zero = quantized_at_run_time(x)
+    real = (codes.astype(np.float32) - zero.astype(np.float32)) * scale
+    left, right = _weights(w, *scales[:2]), _weights(r, *scales[2:])
+    count, hidden = right.shape[:2]
+    steps, batch = x.shape[:2]
+    ends = np.full(batch, steps) if lengths is None else lengths
+    shape = (count, batch, hidden)
+    first_h, first_c = (np.zeros(shape, np.float32) if a is None else a.copy() for a in (h, c))
+    added = np.zeros((count, 2, 4 * hidden), np.float32) if bias is None else bias
+    added = added.reshape(count, 2, 4 * hidden).sum(1)
+    held = np.zeros((count, 3 * hidden), np.float32) if peepholes is None else peepholes
+    y = np.zeros((steps, count, batch, hidden), np.float32)
+    for d in range(count):
+        backward = d == 1 or attributes["direction"] == "reverse"
+        order = _order(ends, steps, backward)
+        gates = real @ left[d] + added[d]
+        y[:, d], *_ = _run(gates, right[d], held[d], (first_h[d], first_c[d]), order)
+    return y, first_h, first_c
+
+
+def _dense(b: Builder, operands: Values, count: int) -> ir.Value:
+    """Bytes as floats, in the order that LSTM has them."""
+    codes, scale, zero = operands
+    column = b.constant(np.array([count, 1, -1]))
+    real = b.op("Cast", codes, to=int(FLOAT))
+    centre = b.op("Reshape", b.op("Cast", zero, to=int(FLOAT)), column)
+    scaled = b.op("Mul", b.op("Sub", real, centre), b.op("Reshape", scale, column))
+    return b.op("Transpose", scaled, perm=[0, 2, 1])
+
+
+def _body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
+    x, w, r = first(inputs), inputs[1], inputs[2]
+    assert r is not None
+    if r.shape is None or not isinstance(hidden := r.shape[1], int):
+        return None
+    codes, scale, zero = b.ops("DynamicQuantizeLinear", x, outputs=3)
+    count = _directions(attributes)
+    operands = (
+        b.op("DequantizeLinear", codes, scale, zero),
+        _dense(b, (w, *inputs[8:10]), count),
+        _dense(b, (r, *inputs[10:12]), count),
+        *inputs[3:8],
+    )
+    said: dict[str, Any] = {**attributes, "hidden_size": hidden}
+    return b.ops("LSTM", *operands, outputs=3, **said)
+
+
+OPERATORS = (
+    operator(
+        "DynamicQuantizeLSTM",
+        "LSTM with weights of bytes, an input that is quantized as it comes, and a state in float",
+        inputs=(
+            *("X", "W", "R", "B?", "sequence_lens?", "initial_h?", "initial_c?", "P?"),
+            *("W_scale", "W_zero_point", "R_scale", "R_zero_point"),
+        ),
+        outputs=("Y?", "Y_h?", "Y_c?"),
+        attributes=(
+            Attribute("direction", KINDS.STRING, "forward"),
+            Attribute("hidden_size", KINDS.INT),
+            Attribute("activation_alpha", KINDS.FLOATS),
+            Attribute("activation_beta", KINDS.FLOATS),
+            Attribute("activations", KINDS.STRINGS),
+            *floats(clip=None),
+            *ints(input_forget=0),
+        ),
+        infer=_infer,
+        reference=_reference,
+        body=_body,
+    ),
+)
