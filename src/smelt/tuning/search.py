@@ -132,7 +132,8 @@ class _Search:
                 error.code,
                 "the model does not run on the inputs that it would be timed with",
                 why=error.why,
-                fix="smelt.tuning.tune_model(..., inputs={name: array}), or compile without --tune",
+                fix="--tune-dim NAME=SIZE with sizes that go together, or "
+                "smelt.tuning.tune_model(..., inputs={name: array})",
             ) from error
 
     def better(
