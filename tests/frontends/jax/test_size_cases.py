@@ -84,6 +84,17 @@ def test_sizes_for_which_the_function_raises_are_no_case(check):
     assert not [node for node in model.graph if node.op_type == "If"]
 
 
+def test_pairs_of_rows_are_some_where_there_are_two_rows(check):
+    """The median of none raises, and N * (N - 1) // 2 is none for one row alone."""
+
+    def fn(x):
+        rows, columns = jnp.triu_indices(x.shape[0], k=1)
+        return jnp.median(x[rows] - x[columns])
+
+    with pytest.warns(UserWarning, match="not for sizes"):
+        check(fn, "f32[N]", sizes=SIZES[1:4])
+
+
 def test_dims_of_results_are_named_where_all_cases_have_them():
     def fn(x):
         return (x, x[:1]) if x.shape[0] == 1 else (2 * x, x[1:])

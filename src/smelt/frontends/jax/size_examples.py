@@ -19,6 +19,9 @@ EVERY = (*range(1, 257), *(10**power for power in range(3, 10)))
 TRIED = range(24, 0, -1)
 """The sizes that are tried for each of several symbols."""
 
+SMALL = 12
+"""Products of such numbers, as in ``floordiv(N, 12) <= 12``, are well within ``EVERY``."""
+
 FEW = 4
 """Sizes of which each may get a case."""
 
@@ -40,6 +43,7 @@ _ARITHMETIC: Mapping[str, Callable[[int, int], int]] = {
     "min": min,
 }
 _NAME = re.compile(r"[^\W\d]\w*")
+_NUMBER = re.compile(r"\d+")
 _SAID = re.compile(r"(.+?) (<=|>=|==|!=) (.+)")
 _COMPARED: Mapping[str, Callable[[int, int], bool]] = {
     "<=": operator.le,
@@ -59,7 +63,8 @@ def sides(said: str) -> tuple[str, str, str]:
 
 def stated(texts: Sequence[str]) -> list[str] | None:
     """``texts``, which are said of sizes, as equalities where they leave one: of those JAX makes
-    the most. None if they want some size to be negative, and none is."""
+    the most. None if no size is such, as none is negative; with numbers up to ``SMALL`` alone, the
+    sizes of which they are true would be among ``EVERY``."""
     texts = list(texts)
     names = {text: _names(text) for text in texts}
     for name in sorted(set().union(*names.values())):
@@ -68,9 +73,15 @@ def stated(texts: Sequence[str]) -> list[str] | None:
         left = [size for size in EVERY if all(holds({name: size}) for holds in held)]
         if not left and any(text.endswith(NEGATIVE) for text in of_it):
             return None
+        if not left and of_it and _has_small_numbers(of_it):
+            return None
         if len(left) == 1:
             texts = [f"{name} == {left[0]}", *(text for text in texts if text not in of_it)]
     return _as_equal(texts)
+
+
+def _has_small_numbers(texts: Sequence[str]) -> bool:
+    return all(int(number) <= SMALL for text in texts for number in _NUMBER.findall(text))
 
 
 def few_left(said: str, texts: Sequence[str]) -> list[str]:
