@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from both_targets import BothTargets, by_reference, by_runtime
 from c_library import compile_text, random_inputs
+from onnx import parser
 
+import smelt
 from smelt.errors import SmeltError
 
 UP, DOWN, AXES = "float[4] s = {1,1,2,1.7}", "float[4] s = {1,1,0.6,0.5}", "float[2] s = {1.3,2.6}"
@@ -108,3 +110,12 @@ def test_the_same_before_resize_named_its_coordinates() -> None:
 def test_sizes_that_come_at_run_time_need_a_bound() -> None:
     with pytest.raises(SmeltError, match="E411 the size _d0 of 'y'"):
         compile_text("g (float[3] x, int64[1] s) => (float[A] y) { y = Resize(x, , , s) }")
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_host_resizes_an_axis_to_nothing(mode: str) -> None:
+    text = f"""<ir_version: 10, opset_import: ["" : 22]> g (float[1,2,3,1] x) => (float[a,b,c,d] y)
+        <float[4] s = {{1.0, 1.0, 1.0, 0.7}}>
+        {{ y = Resize<mode="{mode}", coordinate_transformation_mode="asymmetric">(x, , s) }}"""
+    (y,) = smelt.compile(parser.parse_model(text), target="host")(np.ones((1, 2, 3, 1), np.float32))
+    assert np.shape(y) == (1, 2, 3, 0)

@@ -30,8 +30,9 @@ def resample(call: Call) -> Step:
             fill(target)
 
         return Step(pick)
-    weights = read.weights.astype(out.dtype).T.reshape(-1, count, *[1] * (out.ndim - axis - 1))
     rows = np.ascontiguousarray(read.rows.T)
+    column = (len(rows), count, *[1] * (out.ndim - axis - 1))
+    weights = read.weights.astype(out.dtype).T.reshape(column)
 
     def run(x: Array, target: Array, part: Array) -> None:
         np.take(x, rows[0], axis=axis, out=target, mode="clip")
