@@ -234,4 +234,6 @@ def _attribute(name: str, value: Attribute) -> ir.Attr:
     # The library asks a sequence whether it is a graph or a tensor, by protocol, at great cost.
     if isinstance(value, tuple | list) and value and all(isinstance(item, int) for item in value):
         return ir.AttrInt64s(name, value)
+    if isinstance(value, ir.Tensor):
+        return ir.AttrTensor(name, value)
     return ir.convenience.convert_attribute(name, value)

@@ -65,7 +65,8 @@ class _Walk:
         elif kind == ir.AttributeType.GRAPHS:
             yield from (token for graph in attr.as_graphs() for token in self.graph(graph))
         elif kind == ir.AttributeType.TENSOR:
-            yield from _tensor(attr.as_tensor())
+            # as_tensor checks the value against a protocol, which takes longer than all else here.
+            yield from _tensor(attr.value)
         elif kind == ir.AttributeType.TENSORS:
             yield from _tensors(attr.as_tensors())
         elif kind in (ir.AttributeType.FLOAT, ir.AttributeType.FLOATS):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from operator import itemgetter
 
 import onnx_ir as ir
@@ -42,9 +42,9 @@ class NodeIndex:
         return any(("", op_type) in self._by_key for op_type in op_types)
 
     @property
-    def operators(self) -> set[Key]:
-        """The ``(domain, op_type)`` of all nodes."""
-        return set(self._by_key)
+    def operators(self) -> Set[Key]:
+        """The ``(domain, op_type)`` of all nodes, as long as the index follows them."""
+        return self._by_key.keys()
 
     def nodes(self, keys: Iterable[Key]) -> list[ir.Node]:
         """The nodes with one of ``keys`` as ``(domain, op_type)``, in the order of the model.

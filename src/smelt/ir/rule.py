@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -210,13 +210,16 @@ class RuleSet:
         self.rules = tuple(rules)
         self.depth = max((rule.depth for rule in self.rules), default=1)
         self._by_root: dict[str, dict[str, list[tuple[Rule, Look]]]] = {}
+        self._roots = {root for rule_ in self.rules for root in rule_.roots}
         for rule_ in self.rules:
             for domain, op_type in rule_.roots:
                 found = self._by_root.setdefault(op_type, {}).setdefault(domain, [])
                 found.append((rule_, rule_.look(op_type)))
 
-    def within(self, operators: Container[tuple[str, str]]) -> RuleSet:
+    def within(self, operators: Set[tuple[str, str]]) -> RuleSet:
         """The rules that can match in a model of these ``(domain, op_type)``."""
+        if self._roots.isdisjoint(operators):
+            return _NO_RULES
         possible = [rule for rule in self.rules if rule.can_match_in(operators)]
         return self if len(possible) == len(self.rules) else RuleSet(possible)
 
@@ -230,3 +233,6 @@ class RuleSet:
         """The rules whose root can be ``node``, each with what to ask before it is matched."""
         domains = self._by_root.get(node.op_type)
         return domains.get(node.domain, ()) if domains is not None else ()
+
+
+_NO_RULES = RuleSet(())

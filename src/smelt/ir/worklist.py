@@ -162,7 +162,7 @@ class Worklist:
         if builder.created:
             made = {(node.domain, node.op_type) for node in builder.created}
             if not made <= self._operators:
-                self._operators |= made
+                self._operators = self._operators | made
                 self.rules = self._every.within(self._operators)
             self.rewriter.remove_dead(builder.created)
         self._push_affected(touched, builder.created)

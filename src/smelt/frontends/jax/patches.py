@@ -89,6 +89,7 @@ def _replacement(patch: Patch) -> Replacement | None:
     return Replacement(owner, name, _Guarded(patch), patch.after)
 
 
+@functools.lru_cache(maxsize=256)
 def _parameters(function: Function) -> tuple[str, ...]:
     return tuple(inspect.signature(function).parameters)
 
