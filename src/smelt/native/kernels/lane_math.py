@@ -1,4 +1,4 @@
-"""exp, tanh and erf of floats without branches, which compilers turn into vectors in loops.
+"""exp, tanh, erf, expm1 and log1p of floats without branches: vectors in loops of compilers.
 
 Each is within 4 units in the last place of the true value, keeps NaN, infinities and the sign
 of 0, and needs no option that loosens floating point. The polynomials are minimax fits of our
@@ -86,10 +86,69 @@ ERF = """static IN_LOOPS float lane_erf(float x)
 }
 """
 
-FUNCTIONS = {"expf": (EXP,), "tanhf": (EXP, TANH), "erff": (EXP, ERF)}
+EXPM1 = """static IN_LOOPS float lane_expm1(float x)
+{
+    /* As lane_exp, with r and 2^n less 1 on their own; from 2^25 on, 1 is less than what rounds. */
+    const float low = x < -104.0f ? -104.0f : x, c = low > 17.0f ? 17.0f : low;
+    const float shifted = c * 1.44269504f + 12582912.0f, n = shifted - 12582912.0f;
+    const float r = (c - n * 0.693359375f) + n * 2.12194440e-4f, far = lane_exp(x);
+    float p = 1.99157366e-4f, power;
+    uint32_t bits;
+    p = p * r + 1.39464473e-3f;
+    p = p * r + 8.33326951e-3f;
+    p = p * r + 4.16662656e-2f;
+    p = p * r + 1.66666672e-1f;
+    p = p * r + 0.5f;
+    p = p * r * r + r;
+    memcpy(&bits, &shifted, 4);
+    bits -= 0x4b400000u;
+    bits = (bits + 127u) << 23;
+    memcpy(&power, &bits, 4);
+    p = power * p + (power - 1.0f);
+    p = x < -20.0f ? -1.0f : p;
+    p = x > 17.0f ? far : p;
+    return x == 0 ? x : p;
+}
+"""
+
+LOG1P = """static IN_LOOPS float lane_log1p(float x)
+{
+    /* 1 + x = 2^n m with m between the roots of 1/2 and 2; what the sum lost comes last. */
+    const float u = 1.0f + x, lost = (x - (u - 1.0f)) / u;
+    float m, f, z, p = 8.70145052e-2f, n;
+    uint32_t bits;
+    memcpy(&bits, &u, 4);
+    bits += 0x3f800000u - 0x3f3504f3u;
+    n = (float)(int32_t)(bits >> 23) - 127.0f;
+    bits = (bits & 0x007fffffu) + 0x3f3504f3u;
+    memcpy(&m, &bits, 4);
+    f = m - 1.0f;
+    z = f * f;
+    p = p * f - 1.42691333e-1f;
+    p = p * f + 1.49151517e-1f;
+    p = p * f - 1.65774116e-1f;
+    p = p * f + 1.99630156e-1f;
+    p = p * f - 2.50013413e-1f;
+    p = p * f + 3.33339118e-1f;
+    p = (p * f - 0.5f) * z + (lost - n * 2.12194440e-4f);
+    p = (p + f) + n * 0.693359375f;
+    p = u > 0 ? p : u < 0 ? NAN : -INFINITY;
+    p = u > 3.4028234e38f ? x : p;
+    p = x == 0 ? x : p;
+    return x != x ? x : p;
+}
+"""
+
+FUNCTIONS = {
+    "expf": (EXP,),
+    "tanhf": (EXP, TANH),
+    "erff": (EXP, ERF),
+    "expm1f": (EXP, EXPM1),
+    "log1pf": (LOG1P,),
+}
 """What stands in for a function of math.h; exp comes first where others call it."""
 
-_CALL = re.compile(r"\b(expf|tanhf|erff)\(")
+_CALL = re.compile(rf"\b({'|'.join(FUNCTIONS)})\(")
 _NAME = re.compile(r"(lane_\w+)\(")
 
 

@@ -1,4 +1,4 @@
-"""Softmax and the normalizations: a few passes over each row of a tensor."""
+"""The normalizations: a few passes over each row of a tensor."""
 
 from __future__ import annotations
 
@@ -9,159 +9,15 @@ from typing import cast
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, Operand, kernel
-from smelt.native.kernels.lane_math import in_lanes
 from smelt.native.kernels.nest import broadcast_strides, index
-from smelt.native.kernels.reduce import LANES
+from smelt.native.kernels.row_sums import sum_of
 from smelt.native.types import CType
-from smelt.program.run_sizes import if_any, is_empty, same
+from smelt.program.run_sizes import if_any, is_empty
 from smelt.program.storage import Needs
-
-COLUMNS = 64
-"""Rows of a Softmax that are computed side by side where their elements are not neighbours: their
-sums take half a kilobyte of the stack."""
 
 
 def _in_place(instance: Instance) -> Needs:
     return Needs(in_place=(0,))
-
-
-def _joined(step: str) -> str:
-    """C that joins lanes by halves, each an operation on vectors."""
-    widths = [LANES >> i for i in range(1, LANES.bit_length())]
-    loops = [f"    for (ptrdiff_t j = 0; j < {w}; ++j)\n        {step.format(w)}" for w in widths]
-    return "\n".join(loops)
-
-
-def sum_of(cx: KernelContext, type_: CType, expression: str, stem: str) -> str:
-    """A support function ``stem(x, n, c)``: the sum of ``expression`` over ``x``, in partial sums.
-
-    The expression is in ``v``, an element, and ``c``.
-    """
-    name = f"{stem}_{type_.name}"
-    t = type_.name
-    text = f"""static {t} {name}(const {t} *x, ptrdiff_t n, {t} c)
-{{
-    {t} lane[{LANES}] = {{ 0 }}, sum = 0;
-    const ptrdiff_t whole = n - n % {LANES};
-    for (ptrdiff_t i = 0; i < whole; i += {LANES})
-        for (ptrdiff_t j = 0; j < {LANES}; ++j) {{
-            const {t} v = x[i + j];
-            lane[j] += {expression};
-        }}
-    for (ptrdiff_t i = whole; i < n; ++i) {{
-        const {t} v = x[i];
-        sum += {expression};
-    }}
-{_joined("lane[j] += lane[j + {}];")}
-    (void)c;
-    return sum + lane[0];
-}}
-"""
-    return cx.call(name, text)
-
-
-@kernel("Softmax", "LogSoftmax", needs=_in_place, shared=True)
-def softmax(cx: KernelContext) -> None:
-    """Relative to the largest element of each row, so that nothing overflows."""
-    shape, axis = cx.input(0).shape, cx.int("axis")
-    if is_empty(shape):
-        return
-    count = shape[axis] if shape else 1
-    inner = math.prod(shape[axis + 1 :])
-    outer = cast(int, if_any(math.prod(shape[:axis]), count))
-    if same(inner, 1):
-        _emit_softmax_rows(cx, outer, count)
-        return
-    _emit_softmax_columns(cx, outer, count, inner)
-
-
-def _emit_softmax_columns(cx: KernelContext, outer: int, count: int, inner: int) -> None:
-    """Elements of a row lie ``inner`` apart: as many rows side by side as ``COLUMNS``, so that
-    each loop is over neighbours."""
-    source, output, t, body = cx.input(0), cx.output(), cx.type(0), cx.body
-    width = min(inner, COLUMNS) if isinstance(inner, int) else COLUMNS
-    shared = body.widest((outer, -(-inner // width))) if body.parts > 1 else None
-    across, along = (body.shared_loop if shared == dim else body.loop for dim in (0, 1))
-    with across("o", outer), along("k", inner, 0, width):
-        offset = index((count * inner, 1), ("o", "k"))
-        body.line(f"const {t.name} *x = {source.name} + {offset};")
-        body.line(f"{t.name} *y = {output.name} + {offset};")
-        body.line(f"{t.name} top[{width}], sum[{width}];")
-        end = width if isinstance(inner, int) and inner % width == 0 else "columns"
-        if end != width:
-            body.line(f"const ptrdiff_t left = {inner} - k;")
-            body.line(f"const ptrdiff_t columns = left < {width} ? left : {width};")
-        with body.loop("j", end):
-            body.line("top[j] = x[j], sum[j] = 0;")
-        with body.loop("i", count, start=1), body.loop("j", end):
-            body.line(f"const {t.name} v = x[i * {inner} + j];")
-            body.line("top[j] = ((v > top[j]) | (v != v)) ? v : top[j];")
-        with body.loop("i", count), body.loop("j", end):
-            e = in_lanes(cx, f"exp{t.f}(x[i * {inner} + j] - top[j])")
-            body.line(f"const {t.name} e = {e};")
-            if cx.instruction.op == "Softmax":
-                body.line(f"y[i * {inner} + j] = e;")
-            body.line("sum[j] += e;")
-        with body.loop("j", end):
-            last = "1 / sum[j]" if cx.instruction.op == "Softmax" else f"log{t.f}(sum[j])"
-            body.line(f"sum[j] = {last};")
-        with body.loop("i", count), body.loop("j", end):
-            at = f"[i * {inner} + j]"
-            scaled = (
-                f"y{at} * sum[j]" if cx.instruction.op == "Softmax" else f"x{at} - top[j] - sum[j]"
-            )
-            body.line(f"y{at} = {scaled};")
-
-
-def _emit_softmax_rows(cx: KernelContext, outer: int, count: int) -> None:
-    """Rows of neighbours: each pass is a loop without a chain from element to element."""
-    source, output, t, body = cx.input(0), cx.output(), cx.type(0), cx.body
-    e = in_lanes(cx, f"exp{t.f}(x[i] - top)")
-    with body.shared_loop("o", outer):
-        body.line(f"const {t.name} *x = {source.name} + o * {count};")
-        body.line(f"{t.name} *y = {output.name} + o * {count};")
-        body.line(f"const {t.name} top = {_largest_of(cx, t)}(x, {count});")
-        if cx.instruction.op == "Softmax":
-            with body.loop("i", count):
-                body.line(f"y[i] = {e};")
-            body.line(f"const {t.name} sum = {sum_of(cx, t, 'v', 'sum')}(y, {count}, 0);")
-            # The sum is 1 or more, so its inverse is as good a factor.
-            body.line(f"const {t.name} share = 1 / sum;")
-            with body.loop("i", count):
-                body.line("y[i] *= share;")
-            return
-        total = sum_of(cx, t, in_lanes(cx, f"exp{t.f}(v - c)"), "sum_exp")
-        body.line(f"const {t.name} sum = log{t.f}({total}(x, {count}, top));")
-        with body.loop("i", count):
-            body.line("y[i] = x[i] - top - sum;")
-
-
-def _largest_of(cx: KernelContext, type_: CType) -> str:
-    """A support function of ``(x, n)``: the largest element, NaN if there is one."""
-    t, name = type_.name, f"largest_{type_.name}"
-    text = f"""static {t} {name}(const {t} *x, ptrdiff_t n)
-{{
-    {t} lane[{LANES}], top = x[0];
-    const ptrdiff_t whole = n - n % {LANES};
-    for (ptrdiff_t j = 0; j < {LANES}; ++j)
-        lane[j] = top;
-    for (ptrdiff_t i = 0; i < whole; i += {LANES})
-        for (ptrdiff_t j = 0; j < {LANES}; ++j) {{
-            const {t} v = x[i + j];
-            lane[j] = ((v > lane[j]) | (v != v)) ? v : lane[j];
-        }}
-    for (ptrdiff_t i = whole; i < n; ++i)
-        top = ((x[i] > top) | (x[i] != x[i])) ? x[i] : top;
-{
-        _joined(
-            "lane[j] = ((lane[j + {0}] > lane[j]) | (lane[j + {0}] != lane[j + {0}]))"
-            " ? lane[j + {0}] : lane[j];"
-        )
-    }
-    return ((lane[0] > top) | (lane[0] != lane[0])) ? lane[0] : top;
-}}
-"""
-    return cx.call(name, text)
 
 
 @kernel("BatchNormalization", needs=_in_place)

@@ -1,0 +1,157 @@
+"""Softmax and LogSoftmax: a few passes over each row of a tensor."""
+
+from __future__ import annotations
+
+import math
+from typing import cast
+
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext, kernel
+from smelt.native.kernels.lane_math import in_lanes
+from smelt.native.kernels.nest import index
+from smelt.native.kernels.reduce import LANES
+from smelt.native.kernels.row_sums import joined, sum_of
+from smelt.native.kernels.vector import PRELUDE
+from smelt.native.types import CType
+from smelt.program.run_sizes import if_any, is_empty, same
+from smelt.program.storage import Needs
+
+COLUMNS = 64
+"""Rows of a Softmax that are computed side by side where their elements are not neighbours: their
+sums take half a kilobyte of the stack."""
+
+
+def _in_place(instance: Instance) -> Needs:
+    return Needs(in_place=(0,))
+
+
+@kernel("Softmax", "LogSoftmax", needs=_in_place, shared=True)
+def softmax(cx: KernelContext) -> None:
+    """Relative to the largest element of each row, so that nothing overflows."""
+    shape, axis = cx.input(0).shape, cx.int("axis")
+    if is_empty(shape):
+        return
+    count = shape[axis] if shape else 1
+    inner = math.prod(shape[axis + 1 :])
+    outer = cast(int, if_any(math.prod(shape[:axis]), count))
+    if same(inner, 1):
+        _emit_softmax_rows(cx, outer, count)
+        return
+    _emit_softmax_columns(cx, outer, count, inner)
+
+
+def _emit_softmax_columns(cx: KernelContext, outer: int, count: int, inner: int) -> None:
+    """Elements of a row lie ``inner`` apart: as many rows side by side as ``COLUMNS``, so that
+    each loop is over neighbours."""
+    source, output, t, body = cx.input(0), cx.output(), cx.type(0), cx.body
+    width = min(inner, COLUMNS) if isinstance(inner, int) else COLUMNS
+    shared = body.widest((outer, -(-inner // width))) if body.parts > 1 else None
+    across, along = (body.shared_loop if shared == dim else body.loop for dim in (0, 1))
+    with across("o", outer), along("k", inner, 0, width):
+        offset = index((count * inner, 1), ("o", "k"))
+        body.line(f"const {t.name} *x = {source.name} + {offset};")
+        body.line(f"{t.name} *y = {output.name} + {offset};")
+        body.line(f"{t.name} top[{width}], sum[{width}];")
+        end = width if isinstance(inner, int) and inner % width == 0 else "columns"
+        if end != width:
+            body.line(f"const ptrdiff_t left = {inner} - k;")
+            body.line(f"const ptrdiff_t columns = left < {width} ? left : {width};")
+        with body.loop("j", end):
+            body.line("top[j] = x[j], sum[j] = 0;")
+        with body.loop("i", count, start=1), body.loop("j", end):
+            body.line(f"const {t.name} v = x[i * {inner} + j];")
+            body.line("top[j] = v > top[j] ? v : top[j];")
+        with body.loop("i", count), body.loop("j", end):
+            e = in_lanes(cx, f"exp{t.f}(x[i * {inner} + j] - top[j])")
+            body.line(f"const {t.name} e = {e};")
+            if cx.instruction.op == "Softmax":
+                body.line(f"y[i * {inner} + j] = e;")
+            body.line("sum[j] += e;")
+        with body.loop("j", end):
+            last = "1 / sum[j]" if cx.instruction.op == "Softmax" else f"log{t.f}(sum[j])"
+            body.line(f"sum[j] = {last};")
+        with body.loop("i", count), body.loop("j", end):
+            at = f"[i * {inner} + j]"
+            scaled = (
+                f"y{at} * sum[j]" if cx.instruction.op == "Softmax" else f"x{at} - top[j] - sum[j]"
+            )
+            body.line(f"y{at} = {scaled};")
+
+
+def _emit_softmax_rows(cx: KernelContext, outer: int, count: int) -> None:
+    """Rows of neighbours: each pass is a loop without a chain from element to element."""
+    source, output, t, body = cx.input(0), cx.output(), cx.type(0), cx.body
+    with body.shared_loop("o", outer):
+        body.line(f"const {t.name} *x = {source.name} + o * {count};")
+        body.line(f"{t.name} *y = {output.name} + o * {count};")
+        body.line(f"const {t.name} top = {_largest_of(cx, t)}(x, {count});")
+        if cx.instruction.op == "Softmax":
+            body.line(f"{_powers(cx, t)}(x, {count}, top, y);")
+            body.line(f"const {t.name} sum = {sum_of(cx, t, 'v', 'sum')}(y, {count}, 0);")
+            # The sum is 1 or more, so its inverse is as good a factor.
+            body.line(f"const {t.name} share = 1 / sum;")
+            with body.loop("i", count):
+                body.line("y[i] *= share;")
+            return
+        total = _sum_of_powers(cx, t)
+        body.line(f"const {t.name} sum = log{t.f}({total}(x, {count}, top));")
+        with body.loop("i", count):
+            body.line("y[i] = x[i] - top - sum;")
+
+
+def _powers(cx: KernelContext, type_: CType) -> str:
+    """A support function ``(x, n, c, y)``: ``exp(x[i] - c)`` of each. It stands ``APART``, for
+    clang 14 makes no vectors of it where it knows how ``c`` came about."""
+    t, power = type_.name, in_lanes(cx, f"exp{type_.f}(x[i] - c)")
+    cx.call("LANES", PRELUDE)
+    text = f"""static APART void powers_{t}(const {t} *restrict x, ptrdiff_t n, {t} c,
+    {t} *restrict y)
+{{
+    for (ptrdiff_t i = 0; i < n; ++i)
+        y[i] = {power};
+}}
+"""
+    return cx.call(f"powers_{t}", text)
+
+
+def _sum_of_powers(cx: KernelContext, type_: CType) -> str:
+    """A support function of ``(x, n, c)``: the sum of ``exp(x[i] - c)``, which stand in an array
+    for a moment: computed in the loop that adds them, they are no vectors."""
+    t, count = type_.name, 512 // type_.size
+    total = sum_of(cx, type_, "v", "sum")
+    text = f"""static {t} sum_exp_{t}(const {t} *x, ptrdiff_t n, {t} c)
+{{
+    {t} e[{count}], sum = 0;
+    for (ptrdiff_t b = 0; b < n; b += {count}) {{
+        const ptrdiff_t m = n - b < {count} ? n - b : {count};
+        {_powers(cx, type_)}(x + b, m, c, e);
+        sum += {total}(e, m, 0);
+    }}
+    return sum;
+}}
+"""
+    return cx.call(f"sum_exp_{t}", text)
+
+
+def _largest_of(cx: KernelContext, type_: CType) -> str:
+    """A support function of ``(x, n)``: the largest element but NaN, or NaN, if there is one.
+
+    The power of a NaN is NaN, whatever it is relative to, and so is the sum of its row.
+    """
+    t, name = type_.name, f"largest_{type_.name}"
+    text = f"""static {t} {name}(const {t} *x, ptrdiff_t n)
+{{
+    {t} lane[{LANES}];
+    const ptrdiff_t whole = n - n % {LANES};
+    for (ptrdiff_t j = 0; j < {LANES}; ++j)
+        lane[j] = x[0];
+    for (ptrdiff_t i = 0; i < whole; i += {LANES})
+        for (ptrdiff_t j = 0; j < {LANES}; ++j)
+            lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
+    for (ptrdiff_t i = whole; i < n; ++i)
+        lane[i - whole] = x[i] > lane[i - whole] ? x[i] : lane[i - whole];
+{joined("lane[j] = lane[j + {0}] > lane[j] ? lane[j + {0}] : lane[j];")}
+    return lane[0];
+}}
+"""
+    return cx.call(name, text)
