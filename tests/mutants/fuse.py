@@ -68,6 +68,14 @@ SHOWN = [
         "t) }",
     ),
     Shown(
+        "einsum-to-matmul",
+        "passes.products.einsum_to_matmul:_moved",
+        "[labels.index(label) for label in to]",
+        "[to.index(label) for label in labels]",
+        "g (float[3,3,3] x, float[3,3,3] w) => (float[3,3,3] y) { y = "
+        'Einsum<equation="bij,bjk->kbi">(x, w) }',
+    ),
+    Shown(
         "fuse-transpose-matmul",
         "passes.products.fuse_transpose_matmul:_gemm",
         "[] if bias is None else [bias]",
