@@ -9,7 +9,7 @@ from smelt import operators
 from smelt.frontends.onnx import to_proto
 from smelt.ir import text
 from smelt.operators import built_functions
-from smelt.operators.declare import Operator
+from smelt.operators.declare import Definition
 
 SVD = "g (float[_d0,N] x) => (s, u, v) { s, u, v = smelt.SVD(x) }"
 
@@ -18,13 +18,13 @@ SVD = "g (float[_d0,N] x) => (s, u, v) { s, u, v = smelt.SVD(x) }"
 def built(monkeypatch):
     """The names of the operators whose bodies were built."""
     names = []
-    build = Operator.build_body
+    build = Definition.build_body
 
     def watched(operator, *given):
         names.append(operator.name)
         return build(operator, *given)
 
-    monkeypatch.setattr(Operator, "build_body", watched)
+    monkeypatch.setattr(Definition, "build_body", watched)
     built_functions._kept.clear()
     return names
 
@@ -80,3 +80,20 @@ def test_the_last_ones_are_kept(built, monkeypatch):
     attached("g (float[N] x) => (y) { y = smelt.Digamma(x) }")
     assert built.count("Digamma") == 2
     assert len(built_functions._kept) == 1
+
+
+def test_what_a_runtime_lacks_is_built_once(built):
+    """Its definition is made anew for each node, and equals the one before."""
+    source = "g (double[N] x) => (y) { y = Atan(x) }"
+    attached(source)
+    count = len(built)
+    attached(source)
+    assert count == len(built) == len(built_functions._kept) == 1
+
+
+def test_zeros_of_two_signs_are_two_attributes(built):
+    source = (
+        "g (double[N] x) => (y, z) { y = LeakyRelu<alpha=0.0>(x) z = LeakyRelu<alpha=-0.0>(x) }"
+    )
+    names = {function.name for function in attached(source).functions.values()}
+    assert len(names) == len(built) == 2

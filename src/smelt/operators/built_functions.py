@@ -27,7 +27,7 @@ IN_PLACE_OF = "smelt.in_place_of"
 KEPT = 64
 """Bodies that are kept, the last ones that were used."""
 
-_kept: OrderedDict[tuple[object, ...], tuple[Definition, ir.Function]] = OrderedDict()
+_kept: OrderedDict[tuple[object, ...], ir.Function] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -41,9 +41,10 @@ def built_function(model: ir.Model, operator: Definition, node: ir.Node) -> ir.F
     _check_inputs(operator, node)
     if not _is_typed(operator, node):
         return None
-    if any(isinstance(value, ir.TensorProtocol | ir.Graph) for value in values.values()):
-        return _built(model, operator, node)
     key = _key(model, operator, node)
+    is_large = any(isinstance(value, ir.TensorProtocol | ir.Graph) for value in values.values())
+    if is_large or not _has_hash(key):
+        return _built(model, operator, node)
     with _lock:
         kept = _kept.get(key)
         if kept is not None:
@@ -52,24 +53,39 @@ def built_function(model: ir.Model, operator: Definition, node: ir.Node) -> ir.F
         function = _built(model, operator, node)
         if function is not None:
             with _lock:
-                _kept[key] = operator, function.clone()
+                _kept[key] = function.clone()
                 while len(_kept) > KEPT:
                     _kept.popitem(last=False)
         return function
-    for domain, version in kept[1].opset_imports.items():
+    for domain, version in kept.opset_imports.items():
         model.opset_imports.setdefault(domain, version)
-    return kept[1].clone()
+    return kept.clone()
 
 
-def _key(model: ir.Model, operator: Definition, node: ir.Node) -> tuple[object, ...]:
-    """All that a body may hang on. The operator by identity, since another may have its name."""
+def _has_hash(key: tuple[object, ...]) -> bool:
+    """False if a default of the operator is a list, for one."""
+    try:
+        hash(key)
+    except TypeError:
+        return False
+    return True
+
+
+def instance_of(operator: Definition, node: ir.Node) -> tuple[object, ...]:
+    """What the body for ``node`` hangs on beside its operator: the attributes, by their texts as
+    well, for 0.0 equals -0.0; element types and ranks of inputs; how many results there are."""
+    attributes = tuple((*item, repr(item[1])) for item in operator.attributes_of(node).items())
     types = tuple(
         None if v is None else (v.dtype, None if v.shape is None else len(v.shape))
         for v in node.inputs
     )
-    attributes = tuple(operator.attributes_of(node).items())
+    return node.domain, operator.key, attributes, types, len(node.outputs)
+
+
+def _key(model: ir.Model, operator: Definition, node: ir.Node) -> tuple[object, ...]:
+    """All that a body may hang on. The operator itself, since another may have its name."""
     imports = tuple(sorted(model.opset_imports.items()))
-    return id(operator), node.domain, attributes, types, len(node.outputs), imports
+    return operator, imports, *instance_of(operator, node)
 
 
 def _built(model: ir.Model, operator: Definition, node: ir.Node) -> ir.Function | None:

@@ -22,7 +22,7 @@ from smelt.ir import scope
 from smelt.ir.element_type import ElementTypes
 from smelt.ir.fingerprint import fingerprint
 from smelt.ir.opset import opset_of
-from smelt.operators.built_functions import IN_PLACE_OF, MARK, built_function
+from smelt.operators.built_functions import IN_PLACE_OF, MARK, built_function, instance_of
 from smelt.operators.declare import Definition
 from smelt.operators.lacking import DOMAIN, ROWS, stand_in
 from smelt.operators.registry import find
@@ -98,7 +98,7 @@ class _Attachment:
         return found
 
     def function_for(self, operator: Definition, node: ir.Node) -> ir.Function | None:
-        instance = _instance(operator, node)
+        instance = instance_of(operator, node)
         if instance in self.functions:
             return self.functions[instance]
         self.open.append(f"{operator.domain}.{operator.name}")
@@ -162,16 +162,6 @@ def _stands_for(function: ir.Function) -> tuple[str, str] | None:
         return (function.domain, name) if find(function.domain, name) is not None else None
     name = function.metadata_props.get(IN_PLACE_OF, "")
     return ("", name) if function.domain == DOMAIN and name in ROWS else None
-
-
-def _instance(operator: Definition, node: ir.Node) -> Instance:
-    """What a body may depend on."""
-    attributes = tuple(operator.attributes_of(node).items())
-    types = tuple(
-        None if v is None else (v.dtype, None if v.shape is None else len(v.shape))
-        for v in node.inputs
-    )
-    return node.domain, operator.key, attributes, types, len(node.outputs)
 
 
 def _dtypes(node: ir.Node) -> tuple[ir.DataType | None, ...]:
