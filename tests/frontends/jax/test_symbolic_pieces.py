@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from smelt.errors import UsageError
@@ -35,9 +36,17 @@ def test_odd_reflections(check):
     check(fn, "f32[N]", constraints=("N >= 3",), sizes=SIZES[2:])
 
 
-@pytest.mark.parametrize("parts", [1, 3, 4])
+@pytest.mark.parametrize("parts", [1, 3, np.int64(4)])
 def test_parts(check, parts):
     def fn(x):
         return jnp.array_split(x, parts), jnp.array_split(x.T, parts, axis=-1)
 
     check(fn, "f32[N,2]", sizes=SIZES)
+
+
+def test_no_parts_are_a_mistake_as_in_jax():
+    def fn(x):
+        return x.sum(), *jnp.array_split(x, 0)
+
+    with pytest.raises(UsageError, match="ZeroDivisionError"):
+        trace(fn, "f32[N]")

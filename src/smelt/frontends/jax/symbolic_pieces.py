@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from smelt.frontends.jax.compat import is_symbolic
@@ -79,11 +81,12 @@ def _split(original: Function) -> Function:
     """Into parts that differ by one element at most; the first ones are the longer."""
 
     def split(op: str, ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
-        ary = jnp.asarray(ary)
         parts = indices_or_sections
-        size = ary.shape[axis]
-        if op != "array_split" or not isinstance(parts, int) or not is_symbolic(size):
+        counted = isinstance(parts, int | np.integer) and parts > 0
+        is_array = isinstance(ary, jax.Array | np.ndarray)
+        if op != "array_split" or not counted or not is_array or not is_symbolic(ary.shape[axis]):
             return original(op, ary, parts, axis=axis)
+        size, parts = ary.shape[axis], int(parts)
         sizes = [(size + (parts - 1 - i)) // parts for i in range(parts)]
         begins = [i * (size // parts) + jnp.minimum(i, size % parts) for i in range(parts)]
         return [
