@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from typing import TypeAlias
 
 import onnx_ir as ir
 
@@ -27,23 +28,27 @@ IN_PLACE_OF = "smelt.in_place_of"
 KEPT = 64
 """Bodies that are kept, the last ones that were used."""
 
+Instance: TypeAlias = tuple[object, ...]
+
 _kept: OrderedDict[tuple[object, ...], ir.Function] = OrderedDict()
 _lock = threading.Lock()
 
 
-def built_function(model: ir.Model, operator: Definition, node: ir.Node) -> ir.Function | None:
-    """The body as a function of inputs with the dtypes and ranks of ``node``, sizes unknown.
+def built_function(
+    model: ir.Model, operator: Definition, node: ir.Node, instance: Instance
+) -> ir.Function | None:
+    """The body as a function of inputs with the dtypes and ranks of ``node``, sizes unknown; its
+    ``instance`` is that of ``instance_of``.
 
     None where ONNX cannot express it, or not enough is known of the inputs. ``model`` gets the
     imports that the body needs.
     """
-    values = operator.attributes_of(node)
     _check_inputs(operator, node)
     if not _is_typed(operator, node):
         return None
-    key = _key(model, operator, node)
-    is_large = any(isinstance(value, ir.TensorProtocol | ir.Graph) for value in values.values())
-    if is_large or not _has_hash(key):
+    # The operator itself, since another may have its name.
+    key = (operator, tuple(sorted(model.opset_imports.items())), *instance)
+    if _is_large(node) or not _has_hash(key):
         return _built(model, operator, node)
     with _lock:
         kept = _kept.get(key)
@@ -62,6 +67,12 @@ def built_function(model: ir.Model, operator: Definition, node: ir.Node) -> ir.F
     return kept.clone()
 
 
+def _is_large(node: ir.Node) -> bool:
+    """True if an attribute is a tensor or a graph, which nothing should keep alive."""
+    kinds = (ir.AttributeType.TENSOR, ir.AttributeType.GRAPH)
+    return any(attribute.type in kinds for attribute in node.attributes.values())
+
+
 def _has_hash(key: tuple[object, ...]) -> bool:
     """False if a default of the operator is a list, for one."""
     try:
@@ -71,7 +82,7 @@ def _has_hash(key: tuple[object, ...]) -> bool:
     return True
 
 
-def instance_of(operator: Definition, node: ir.Node) -> tuple[object, ...]:
+def instance_of(operator: Definition, node: ir.Node) -> Instance:
     """What the body for ``node`` hangs on beside its operator: the attributes, by their texts as
     well, for 0.0 equals -0.0; element types and ranks of inputs; how many results there are."""
     attributes = tuple((*item, repr(item[1])) for item in operator.attributes_of(node).items())
@@ -80,12 +91,6 @@ def instance_of(operator: Definition, node: ir.Node) -> tuple[object, ...]:
         for v in node.inputs
     )
     return node.domain, operator.key, attributes, types, len(node.outputs)
-
-
-def _key(model: ir.Model, operator: Definition, node: ir.Node) -> tuple[object, ...]:
-    """All that a body may hang on. The operator itself, since another may have its name."""
-    imports = tuple(sorted(model.opset_imports.items()))
-    return operator, imports, *instance_of(operator, node)
 
 
 def _built(model: ir.Model, operator: Definition, node: ir.Node) -> ir.Function | None:

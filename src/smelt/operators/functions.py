@@ -13,7 +13,6 @@ same way, and are themselves again after loading.
 from __future__ import annotations
 
 import re
-from typing import TypeAlias
 
 import onnx_ir as ir
 
@@ -22,15 +21,19 @@ from smelt.ir import scope
 from smelt.ir.element_type import ElementTypes
 from smelt.ir.fingerprint import fingerprint
 from smelt.ir.opset import opset_of
-from smelt.operators.built_functions import IN_PLACE_OF, MARK, built_function, instance_of
+from smelt.operators.built_functions import (
+    IN_PLACE_OF,
+    MARK,
+    Instance,
+    built_function,
+    instance_of,
+)
 from smelt.operators.declare import Definition
 from smelt.operators.lacking import DOMAIN, ROWS, stand_in
 from smelt.operators.registry import find
 
 MAX_DEPTH = 32
 """Bodies within bodies; beyond it an operator is taken to need itself."""
-
-Instance: TypeAlias = tuple[object, ...]
 
 
 def attach_functions(model: ir.Model, *, fill_gaps: bool = True) -> tuple[ir.Node, ...]:
@@ -109,7 +112,7 @@ class _Attachment:
                 at=" -> ".join(self.open[-4:]),
                 fix="build the body of ONNX operators, or of extension operators that have bodies",
             )
-        function = built_function(self.model, operator, node)
+        function = built_function(self.model, operator, node, instance)
         if function is not None and self.attach_below(function.graph, function.opset_imports):
             function = None
         self.open.pop()
