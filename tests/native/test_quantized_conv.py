@@ -63,14 +63,18 @@ class Case:
             for name, a in values.items()
         )
         sums = convolved(self.given, values["w"], **self.window)
-        attributes = ", ".join(
-            f"{name}={list(value) if isinstance(value, tuple) else value}"
-            for name, value in self.window.items()
-        )
         return (
             f"g ({self.x}{list(self.given.shape)} x{declared}) => "
-            f"({self.x}{list(sums.shape)} y) {{ y = QLinearConv<{attributes}>"
+            f"({self.x}{list(sums.shape)} y) {{ y = QLinearConv<{self.attributes}>"
             f"(x, xs, xz, w, ws, wz, ys, yz{', b' if self.bias else ''}) }}"
+        )
+
+    @property
+    def attributes(self) -> str:
+        """The window in ONNX text."""
+        return ", ".join(
+            f"{name}={list(value) if isinstance(value, tuple) else value}"
+            for name, value in self.window.items()
         )
 
     @property
@@ -197,13 +201,9 @@ def summed(case: Case, zero: str) -> str:
     v = case.values
     given, weights = (a.dtype.name + str(list(a.shape)) for a in (case.given, v["w"]))
     sums = convolved(case.given, v["w"], **case.window)
-    attributes = ", ".join(
-        f"{name}={list(value) if isinstance(value, tuple) else value}"
-        for name, value in case.window.items()
-    )
     return (
         f"g ({given} x, {weights} w, {case.w} wz, {case.x} z) => (int32{list(sums.shape)} y) "
-        f"{{ y = ConvInteger<{attributes}>(x, w, {zero}, wz) }}"
+        f"{{ y = ConvInteger<{case.attributes}>(x, w, {zero}, wz) }}"
     )
 
 
