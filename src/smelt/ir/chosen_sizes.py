@@ -104,7 +104,8 @@ def divided(theirs: ShapeRule) -> ShapeRule:
 
 
 def left_over(theirs: ShapeRule) -> ShapeRule:
-    """A rule for Mod of sizes and numbers by sizes, as a roll by one row writes: ``Mod(-1, N)``."""
+    """A rule for Mod of sizes and numbers: a roll by one row writes ``Mod(-1, N)``, a Pad to a
+    multiple of 32 ``Mod(-N, 32)``."""
     of_pairs = _of_pairs(theirs, _left_over)
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
@@ -132,11 +133,9 @@ def _of_pairs(theirs: ShapeRule, of: Callable[[Dim, Dim], Dim | None]) -> ShapeR
 
 def _left_over(dividend: Dim, divisor: Dim) -> Dim | None:
     """The rest has the sign of the divisor, as ONNX and Python say it."""
-    if isinstance(divisor, int):
-        if isinstance(dividend, int):
-            return dividend % divisor if divisor else None
-        return None
-    if not (_is_known(dividend) and _is_known(divisor) and _is_size(divisor)):
+    if isinstance(divisor, int) and isinstance(dividend, int):
+        return dividend % divisor if divisor else None
+    if divisor == 0 or not (_is_known(dividend) and _is_known(divisor) and _is_size(divisor)):
         return None
     return ir.SymbolicDim(f"Mod({dividend}, {divisor})")
 

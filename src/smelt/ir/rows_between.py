@@ -22,7 +22,11 @@ _SUM_LESS_ROWS = re.compile(r"\([\w+* ]+\) - ")
 def rows_between(size: Dim, start: Dim, end: Dim) -> Dim | None:
     """Rows of an axis of ``size`` from ``start`` to ``end``; None where one may be below 0."""
     whole = _text(size)
-    if whole is None or not (_is_a_place(start) and _is_a_place(end)):
+    if whole is None or not _is_a_place(start):
+        return None
+    if start == 0 and isinstance(end, ir.SymbolicDim) and _without_two(size, end):
+        return ir.SymbolicDim(f"Max(0, {end})")
+    if not _is_a_place(end):
         return None
     first, last = (_within(place, size, whole) for place in (start, end))
     kept = _kept_from_behind(size, start) if last == whole else None
@@ -94,6 +98,14 @@ def _is_less(place: Dim, size: Dim) -> bool:
         return False
     number = less.value if isinstance(less, ir.SymbolicDim) else str(less)
     return number is not None and number.isdecimal()
+
+
+def _without_two(size: Dim, end: ir.SymbolicDim) -> bool:
+    """True for an end N - 2 of N rows: of one row it is -1, which leaves none, too."""
+    try:
+        return is_arithmetic(end) and size - end == 2
+    except (ValueError, TypeError, ArithmeticError):
+        return False
 
 
 def _is_a_place(dim: Dim) -> bool:

@@ -31,6 +31,7 @@ from smelt.ir.reduce_shapes import infer_reduction
 from smelt.ir.reshape_shapes import counted_first
 from smelt.ir.resize_shapes import infer_resize
 from smelt.ir.shape_registry import ShapeRule, registry, rewrap
+from smelt.ir.sizes_from_sizes import infer_one_hot, infer_pad, infer_split
 from smelt.ir.slice_shapes import at_run_time, bounded
 from smelt.ir.tracked_elements import MAX_ELEMENTS, check_elements, check_sizes
 
@@ -141,23 +142,6 @@ def _choose(own: OwnRule, theirs: ShapeRule) -> ShapeRule:
     return infer
 
 
-def _split(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    if not at_run_time(node, 1):
-        return False
-    source = node.inputs[0]
-    if source is None:
-        return False
-    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
-    for output in node.outputs:
-        shape = None
-        if source.shape is not None and -len(source.shape) <= axis < len(source.shape):
-            dims = list(source.shape.dims)
-            dims[axis] = context.new_symbolic_dim()
-            shape = ir.Shape(dims)
-        context.set_shape_and_dtype(output, shape, source.dtype)
-    return True
-
-
 def _squeeze(context: ShapeInferenceContext, node: ir.Node) -> bool:
     source = node.inputs[0]
     if source is None:
@@ -252,9 +236,11 @@ _OWN: dict[str, OwnRule] = {
     "ConstantOfShape": _constant_of_shape,
     "If": infer_if,
     "Loop": infer_loop,
+    "OneHot": infer_one_hot,
+    "Pad": infer_pad,
     "Resize": infer_resize,
     "Scan": _scan,
-    "Split": _split,
+    "Split": infer_split,
     "Squeeze": _squeeze,
     "Unique": _unique,
     "Upsample": infer_resize,

@@ -134,9 +134,8 @@ def _known_rows(size: int, cut: Cut, theirs: int | ir.SymbolicDim) -> int | ir.S
 def _computed(
     context: ShapeInferenceContext, node: ir.Node, source: ir.Shape, guess: ir.Shape
 ) -> ir.Shape:
-    """Bounds that are computed: only what they cut is a guess, and not even that if it is seen, or
-    if they are known to be sizes.
-    """
+    """Bounds that are computed: only what they cut is not known, and not even that if it is seen,
+    or if they are known to be sizes."""
     axes = _axes(node, len(source))
     if axes is None:
         return guess
@@ -144,13 +143,14 @@ def _computed(
         **_between_sizes(context, node, source, axes),
         **(window_sizes(node) or {}),
     }
-    pairs = enumerate(zip(source, guess, strict=True))
-    return ir.Shape(
-        [
-            after if axis in axes and axis not in known else known.get(axis, before)
-            for axis, (before, after) in pairs
-        ]
-    )
+    dims: list[int | ir.SymbolicDim] = []
+    for axis, before in enumerate(source):
+        if axis in axes and axis not in known:
+            # The library takes an end N - 4 for one from the front, but of 3 rows it is the last.
+            dims.append(context.new_symbolic_dim())
+        else:
+            dims.append(known.get(axis, before))
+    return ir.Shape(dims)
 
 
 def _between_sizes(

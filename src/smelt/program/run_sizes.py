@@ -77,7 +77,10 @@ class Size:
         return _quotient(_polynomial(other), self)
 
     def __mod__(self, other: Dim) -> Dim:
-        return self - self // other * other
+        rest = self - self // other * other
+        if not isinstance(rest, Size) or lowest(other) <= 0:
+            return rest
+        return Size(rest.terms, rest.atoms, max(rest.low, 0), min(rest.high, highest(other) - 1))
 
     def __rmod__(self, other: Dim) -> Dim:
         if isinstance(other, int) and other < 0 < self.low:  # / and % of C round towards 0
@@ -272,8 +275,9 @@ def _quotient(size: Size, by: Dim) -> Dim:
     exact = _exact_quotient(size, by)
     if exact is not None:
         return exact
-    if size.low < 0:
-        raise Undecided(f"a part of {size.told}")
+    if size.low < 0:  # / of C rounds towards 0
+        more = -(size.low // lowest(by))
+        return (size + by * more) // by - more
     divided = _polynomial(by)
     return Size.named(f"({size} / {by})", size.low // divided.high, size.high // divided.low)
 

@@ -17,7 +17,7 @@ from smelt.native.types import C_TYPES
 from smelt.program.instruction import DIAGONAL, EXPAND_AT_RUN_TIME
 from smelt.program.overlap import STORE
 from smelt.program.run_rows import first_row
-from smelt.program.run_sizes import Dim, Size, larger, same
+from smelt.program.run_sizes import Dim, Size, larger, lowest, same, smaller
 from smelt.program.storage import Needs
 
 
@@ -156,7 +156,7 @@ def _pad_refusal(instance: Instance) -> str | None:
     pads = instance.ints("pads")
     if mode == "constant":
         return None
-    if min(pads, default=0) < 0:
+    if any(lowest(pad) < 0 for pad in pads):
         return f"mode {mode!r} with a negative pad"
     if mode not in ("reflect", "edge", "wrap"):
         return f"mode {mode!r}"
@@ -180,9 +180,9 @@ def pad(cx: KernelContext) -> None:
     kept, read_at, write_at = [], 0, 0
     for dim, size in enumerate(source.shape):
         before, after = pads[dim], pads[rank + dim]
-        kept.append(cast(int, larger(0, size + min(before, 0) + min(after, 0))))
-        read_at += max(-before, 0) * source.strides[dim]
-        write_at += max(before, 0) * output.strides[dim]
+        kept.append(cast(int, larger(0, size + smaller(before, 0) + smaller(after, 0))))
+        read_at += cast(int, larger(-before, 0)) * source.strides[dim]
+        write_at += cast(int, larger(before, 0)) * output.strides[dim]
     write = output.access(output.strides, write_at)
     emit_map(cx.body, kept, write, [source.access(source.strides, read_at)], "{0}")
 
@@ -196,7 +196,7 @@ def _pad_by_places(cx: KernelContext, before: Sequence[int]) -> None:
         stride = source.strides[dim]
         if same(size, wide):
             terms.append(f"i{dim} * {stride}")
-        elif isinstance(cast(object, size), Size):
+        elif any(isinstance(cast(object, each), Size) for each in (size, wide, before[dim])):
             cx.need_some(size)
             computed[dim] = size
             terms.append(f"p{dim} * {stride}")

@@ -8,8 +8,17 @@ import numpy as np
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
+from smelt.native.kernels.resample_of_run import (
+    Tables,
+    is_of_run,
+    make_tables,
+    refusal,
+    table_bytes,
+)
 from smelt.native.types import INDEX
 from smelt.program.resampling import Sampling, taps
+from smelt.program.run_sizes import is_empty, same
+from smelt.program.storage import Needs
 
 UNROLLED = 8
 """Taps that are written out in one expression; more are a loop."""
@@ -17,37 +26,51 @@ UNROLLED = 8
 
 def _refuse(instance: Instance) -> str | None:
     axis = instance.int("axis")
-    if instance.shape(0)[axis] == 0 and 0 not in instance.output_shape():
+    if same(instance.shape(0)[axis], 0) and not is_empty(instance.output_shape()):
         return "an axis without rows to read"
-    nearest = instance.attributes["mode"] == "nearest"
-    return None if nearest or instance.type(0).kind == "float" else "weighted sums of integers"
+    sampling = Sampling.of(instance.attributes)
+    if sampling.mode != "nearest" and instance.type(0).kind != "float":
+        return "weighted sums of integers"
+    return refusal(sampling) if is_of_run(instance) else None
 
 
-@kernel("Resample", kinds=ANY, refuse=_refuse)
+def _needs(instance: Instance) -> Needs:
+    return Needs(workspace=table_bytes(instance) if is_of_run(instance) else 0)
+
+
+@kernel("Resample", kinds=ANY, refuse=_refuse, needs=_needs)
 def resample(cx: KernelContext) -> None:
-    """Which rows and their weights are tables, made when the code is."""
+    """Which rows and their weights are tables, made when the code is, or by a run that decides the
+    sizes."""
     x, y, axis, t = cx.input(0), cx.output(), cx.int("axis"), cx.type(0)
     size, count, inner = x.shape[axis], y.shape[axis], math.prod(y.shape[axis + 1 :])
     sampling = Sampling.of(cx.attributes)
-    read = taps(sampling, size, count)
-    width = read.rows.shape[1]
-    rows = cx.constant(read.rows.astype(np.int32), INDEX)
+    tables = make_tables(cx) if is_of_run(cx) else _constants(cx, sampling, size, count)
     with cx.body.loops(("o", "i"), (math.prod(y.shape[:axis]), count)):
         cx.body.line(f"const {t.name} *from = {x.name} + o * {size * inner};")
         cx.body.line(f"{t.name} *to = {y.name} + (o * {count} + i) * {inner};")
-        if read.outside.any():
-            flags = cx.constant(read.outside.astype(np.int32), INDEX)
+        if tables.outside:
             fill = t.literal(sampling.extrapolation)
-            with cx.body.block(f"if ({flags}[i])"):
+            with cx.body.block(f"if ({tables.outside}[i])"):
                 with cx.body.loop("k", inner):
                     cx.body.line(f"to[k] = {fill};")
                 cx.body.line("continue;")
         if sampling.mode == "nearest":
             with cx.body.loop("k", inner):
-                cx.body.line(f"to[k] = from[{rows}[i] * {inner} + k];")
+                cx.body.line(f"to[k] = from[{tables.rows}[i] * {inner} + k];")
             return
+        _sums(cx, tables.rows, tables.weights, tables.width, inner)
+
+
+def _constants(cx: KernelContext, sampling: Sampling, size: int, count: int) -> Tables:
+    read = taps(sampling, size, count)
+    rows = cx.constant(read.rows.astype(np.int32), INDEX)
+    outside, weights, t = "", "", cx.type(0)
+    if read.outside.any():
+        outside = cx.constant(read.outside.astype(np.int32), INDEX)
+    if sampling.mode != "nearest":
         weights = cx.constant(read.weights.astype(f"f{t.size}"), t)
-        _sums(cx, rows, weights, width, inner)
+    return Tables(rows, weights, outside, read.rows.shape[1])
 
 
 def _sums(cx: KernelContext, rows: str, weights: str, width: int, inner: int) -> None:

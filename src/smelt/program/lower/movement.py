@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from smelt.ir.invented_dims import is_invented
 from smelt.ir.shapes import same_shape
+from smelt.ir.sizes_from_sizes import UNEVEN, split_evenly
 from smelt.ir.slice_shapes import at_run_time, window_sizes
 from smelt.program.instruction import EXPAND_AT_RUN_TIME, REST, Dim
 from smelt.program.lower.builder import ProgramBuilder
@@ -141,21 +142,24 @@ def split(cx: ProgramBuilder, node: ir.Node) -> None:
     sizes = cx.ints(node, "split", 1) or _equal_parts(cx, node, cx.shape(source)[axis])
     if len(sizes) != len(node.outputs):
         raise cx.refuse(f"{len(sizes)} sizes for {len(node.outputs)} outputs")
-    start = 0
+    start: Dim = 0
     for value, size in zip(node.outputs, sizes, strict=True):
         end = start + size if value is not node.outputs[-1] else REST
         bounds = {"starts": (start,), "ends": (end,), "axes": (axis,), "steps": (1,)}
         cx.emit("Slice", (source,), (cx.define(value),), **bounds)
-        start += size
+        start = end
 
 
-def _equal_parts(cx: ProgramBuilder, node: ir.Node, size: Dim) -> tuple[int, ...]:
-    """Equal parts; the last is smaller if they do not come out even (opset 18)."""
+def _equal_parts(cx: ProgramBuilder, node: ir.Node, size: Dim) -> tuple[Dim, ...]:
+    """Equal parts; the last are smaller if they do not come out even (opset 18)."""
     count = node.attributes.get_int("num_outputs", len(node.outputs))
-    if not isinstance(size, int):
-        raise cx.refuse_size(f"the size {size} of the split axis is symbolic")
-    part = math.ceil(size / count)
-    return tuple(max(0, min(part, size - part * i)) for i in range(count))
+    if isinstance(size, int):
+        part = math.ceil(size / count)
+        return tuple(max(0, min(part, size - part * i)) for i in range(count))
+    if count != len(node.outputs):
+        raise cx.refuse(f"{count} parts for {len(node.outputs)} outputs")
+    # Ends beyond the axis are its end, so the last parts need no other size than the first.
+    return (split_evenly(size, count, uneven=cx.opset >= UNEVEN)[0],) * count
 
 
 @lowers("Pad")
@@ -166,14 +170,14 @@ def pad(cx: ProgramBuilder, node: ir.Node) -> None:
         return
     data = _data(node)
     rank = cx.rank(data)
-    given = cx.ints(node, "pads", 1)
+    given = cx.places(node, "pads", 1)
     if given is None:
         raise cx.refuse("pads are missing")
     listed = cx.ints(node, "axes", 3)
     axes = cx.axes(range(rank) if listed is None else listed, rank)
     if len(given) != 2 * len(axes):
         raise cx.refuse(f"{len(given)} pads for {len(axes)} axes")
-    pads = [0] * (2 * rank)
+    pads: list[Dim] = [0] * (2 * rank)
     for i, axis in enumerate(axes):
         pads[axis], pads[rank + axis] = given[i], given[len(axes) + i]
     # The attribute of opsets before 11 was called "value", the input "constant_value".

@@ -24,13 +24,15 @@ def top_k(cx: ProgramBuilder, node: ir.Node) -> None:
         inputs = (cx.slot(source), cx.slot(node.inputs[1]))
         cx.emit(TOP_K_AT_RUN_TIME, inputs, outputs, axis=axis, largest=largest)
         return
-    counts = cx.ints(node, "k", 1)
+    counts = cx.places(node, "k", 1)
     if not counts:
         raise cx.refuse("k is computed as the model runs", "fix k in the model")
     slot = cx.slot(source)
     shape = tuple(counts[0] if i == axis else dim for i, dim in enumerate(cx.shape(slot)))
     size = cx.shape(slot)[axis]
-    if counts[0] < 0 or (isinstance(size, int) and counts[0] > size):
+    if isinstance(counts[0], int) and (
+        counts[0] < 0 or (isinstance(size, int) and counts[0] > size)
+    ):
         raise cx.refuse(f"k is {counts[0]}, of {size} elements")
     for value, dtype in zip(node.outputs, (cx.dtype(slot), ir.DataType.INT64), strict=True):
         value.shape, value.type = ir.Shape(shape), ir.TensorType(dtype)

@@ -1,0 +1,125 @@
+"""Sizes of Split, Pad and OneHot that follow from other sizes.
+
+They are equal parts of an open axis, and pads and depths that a model computes from shapes.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import onnx_ir as ir
+from onnx_shape_inference import ShapeInferenceContext
+
+from smelt.ir.dim_texts import is_arithmetic
+from smelt.ir.slice_shapes import at_run_time
+
+Dim: TypeAlias = int | ir.SymbolicDim
+
+UNEVEN = 18
+"""The opset since which the last part of a Split may be smaller."""
+
+
+def infer_split(context: ShapeInferenceContext, node: ir.Node) -> bool:
+    """Parts of an axis of open size, or of sizes that a run tells."""
+    source = node.inputs[0]
+    if source is None:
+        return False
+    told = at_run_time(node, 1)
+    axis = node.attributes.get_int("axis", 0)
+    shape = source.shape
+    if shape is None or not -len(shape) <= axis < len(shape):
+        return told and _unknown(context, node, source.dtype)
+    parts = None if told else _equal_parts(context, node, shape[axis])
+    if parts is None and not told:
+        return False
+    for i, output in enumerate(node.outputs):
+        dims = list(shape.dims)
+        dims[axis] = context.new_symbolic_dim() if parts is None else parts[i]
+        context.set_shape_and_dtype(output, ir.Shape(dims), source.dtype)
+    return True
+
+
+def _unknown(context: ShapeInferenceContext, node: ir.Node, dtype: ir.DataType | None) -> bool:
+    for output in node.outputs:
+        context.set_shape_and_dtype(output, None, dtype)
+    return True
+
+
+def _equal_parts(context: ShapeInferenceContext, node: ir.Node, size: Dim) -> list[Dim] | None:
+    """The sizes of parts of an open ``size``; None for other Splits."""
+    given = "split" in node.attributes or (len(node.inputs) > 1 and node.inputs[1] is not None)
+    if isinstance(size, int) or given or not is_arithmetic(size):
+        return None
+    return split_evenly(size, len(node.outputs), uneven=context.opset >= UNEVEN)
+
+
+def split_evenly(size: Dim, count: int, *, uneven: bool) -> list[Dim]:
+    """``size`` in ``count`` equal parts; ``uneven`` ones have the quotient rounded up, and the last
+    ones what is left."""
+    if not uneven:
+        return [size // count] * count
+    part = (size + (count - 1)) // count
+    if count == 2:
+        return [part, size // 2]
+    return [part, *(_at_most(part, size - part * i) for i in range(1, count))]
+
+
+def _at_most(part: Dim, left: Dim) -> Dim:
+    if isinstance(part, int) and isinstance(left, int):
+        return min(part, max(left, 0))
+    return ir.SymbolicDim(f"Min({part}, Max(0, {left}))")
+
+
+def infer_pad(context: ShapeInferenceContext, node: ir.Node) -> bool:
+    """Pads that are computed from sizes."""
+    source = node.inputs[0]
+    if source is None or source.shape is None or not at_run_time(node, 1):
+        return False
+    pads, axes = _elements(context, node, 1), _axes(context, node, len(source.shape))
+    if pads is None or axes is None or len(pads) != 2 * len(axes):
+        return False
+    dims = list(source.shape.dims)
+    for before, after, axis in zip(pads, pads[len(axes) :], axes, strict=False):
+        if before == 0 and after == 0:
+            continue
+        whole = (dims[axis], before, after)
+        known = all(isinstance(dim, int) or is_arithmetic(dim) for dim in whole)
+        dims[axis] = dims[axis] + before + after if known else context.new_symbolic_dim()
+    context.set_shape_and_dtype(node.outputs[0], ir.Shape(dims), source.dtype)
+    return True
+
+
+def _axes(context: ShapeInferenceContext, node: ir.Node, rank: int) -> list[int] | None:
+    """The axes that are padded, from the front; None for what is not known or none."""
+    if len(node.inputs) < 4 or node.inputs[3] is None:
+        return list(range(rank))
+    tensor = ir.convenience.get_const_tensor(node.inputs[3])
+    listed = [] if tensor is None else [int(axis) for axis in tensor.numpy().reshape(-1)]
+    axes = [axis + rank if axis < 0 else axis for axis in listed]
+    fits = all(0 <= axis < rank for axis in axes) and len(set(axes)) == len(axes)
+    return axes if tensor is not None and not at_run_time(node, 3) and fits else None
+
+
+def infer_one_hot(context: ShapeInferenceContext, node: ir.Node) -> bool:
+    """A depth that is computed from sizes."""
+    indices, values = node.inputs[0], node.inputs[2]
+    if indices is None or indices.shape is None or values is None or not at_run_time(node, 1):
+        return False
+    depth, rank = _elements(context, node, 1), len(indices.shape) + 1
+    axis = node.attributes.get_int("axis", -1)
+    if depth is None or len(depth) != 1 or not -rank <= axis < rank:
+        return False
+    if isinstance(depth[0], int) and depth[0] < 0:
+        return False
+    dims = list(indices.shape.dims)
+    dims.insert(axis % rank, depth[0])
+    context.set_shape_and_dtype(node.outputs[0], ir.Shape(dims), values.dtype)
+    return True
+
+
+def _elements(context: ShapeInferenceContext, node: ir.Node, index: int) -> list[Dim] | None:
+    """What an input holds, if each element has a number or a name."""
+    value = node.inputs[index]
+    found: list[Dim] | None = context.get_symbolic_value(value) if value is not None else None
+    named = found is not None and all(isinstance(d, int) or d.value is not None for d in found)
+    return found if named else None

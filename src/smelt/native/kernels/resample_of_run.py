@@ -1,0 +1,165 @@
+"""Which rows a Resample reads along an axis whose sizes each run has of its own.
+
+The tables that other Resamples have as constants are made at the beginning of each run, in scratch
+space, by the same formulas: ``smelt.program.resampling``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import onnx_ir as ir
+
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.statements import Scalar, Statements, read_lines
+from smelt.native.types import C_TYPES, INDEX, CType
+from smelt.program.resampling import CROP, Sampling, nearest_of, place_of, weight_of
+from smelt.program.run_sizes import Size, highest, lowest
+
+WIDE = C_TYPES[ir.DataType.DOUBLE]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """C names of the rows and weights of ``width`` taps a row of the result, row after row, and of
+    what says which rows are outside; empty where there is nothing to say."""
+
+    rows: str
+    weights: str
+    outside: str
+    width: int
+
+
+def is_of_run(instance: Instance) -> bool:
+    """True if a run decides a size of the axis."""
+    axis = instance.int("axis")
+    sizes = (instance.shape(0)[axis], instance.output_shape()[axis])
+    return any(isinstance(cast(object, size), Size) for size in sizes)
+
+
+def refusal(sampling: Sampling) -> str | None:
+    """Why no tables are made for it, None if they are."""
+    if sampling.antialias and sampling.scale is None:
+        return "antialias by a scale that a run decides sums as many rows"
+    return None
+
+
+def table_bytes(instance: Instance) -> int:
+    """Scratch space in the largest run."""
+    sampling = Sampling.of(instance.attributes)
+    count, width = highest(instance.output_shape()[instance.int("axis")]), _width(sampling)
+    weights = 0 if sampling.mode == "nearest" else instance.type(0).size
+    return count * (width * (weights + INDEX.size) + INDEX.size)
+
+
+def _width(sampling: Sampling) -> int:
+    return 1 if sampling.mode == "nearest" else 2 - 2 * sampling.first_tap(_shrunk(sampling))
+
+
+def _shrunk(sampling: Sampling) -> float:
+    return min(sampling.scale or 1.0, 1.0) if sampling.antialias else 1.0
+
+
+def make_tables(cx: KernelContext) -> Tables:
+    """Write the loop that fills them."""
+    sampling, axis = Sampling.of(cx.attributes), cx.int("axis")
+    size, count = cx.shape(0)[axis], cx.output_shape()[axis]
+    cx.rounds_each = True
+    if lowest(size) == 0:
+        cx.may_fail()
+        cx.body.line(f"if ({size} == 0 && {count} > 0)")
+        cx.body.line("    return 1;")
+    tables = _named(cx, sampling, count)
+    with cx.body.loop("i", count):
+        m = Statements(C_TYPES[ir.DataType.FLOAT] if sampling.in_float32 else WIDE)
+        last = f"({m.type.name}){size} - 1"
+        if sampling.mode != "nearest":
+            cx.body.line("double at;")
+        with cx.body.block(""):
+            at = _place(m, sampling, size, count)
+            if tables.outside:
+                m.write(f"outside[i] = {at.name} < 0 || {at.name} > {last};")
+            if sampling.mode == "nearest":
+                chosen = m.scalar(nearest_of(m, sampling.nearest, at)).name
+                _write(cx, m, f"rows[i] = {_within(chosen, last)};")
+            else:
+                _write(cx, m, f"at = {at.name};")
+        if sampling.mode != "nearest":
+            _weigh(cx, sampling, size, tables.width)
+    return tables
+
+
+def _named(cx: KernelContext, sampling: Sampling, count: int) -> Tables:
+    """Weights before rows, for those are never of a wider type."""
+    body, width = cx.body, _width(sampling)
+    if sampling.mode == "nearest":
+        body.line(f"int32_t *const rows = {cx.scratch(INDEX)};")
+    else:
+        t: CType = cx.type(0)
+        body.line(f"{t.name} *const weights = {cx.scratch(t)};")
+        body.line(f"int32_t *const rows = (int32_t *)(weights + {count * width});")
+    outside = sampling.coordinates == CROP
+    if outside:
+        body.line(f"int32_t *const outside = rows + {count * width};")
+    return Tables("rows", "weights", "outside" if outside else "", width)
+
+
+def _place(m: Statements, sampling: Sampling, size: int, count: int) -> Scalar:
+    """Where row ``i`` of the result lies in the source, by statements."""
+    t = m.type.name
+    before, after, i = m.define(f"({t}){size}"), m.define(f"({t}){count}"), m.define(f"({t})i")
+    scale = after / before if sampling.scale is None else m.scalar(sampling.scale)
+    length = after if sampling.scale is None else scale * before
+    start, end = m.scalar(sampling.start), m.scalar(sampling.end)
+    return m.scalar(place_of(m, sampling.coordinates, i, before, after, scale, length, start, end))
+
+
+def _within(place: str, last: str) -> str:
+    return f"{place} > 0 ? (int32_t)({place} < {last} ? {place} : {last}) : 0"
+
+
+def _write(cx: KernelContext, m: Statements, *more: str) -> None:
+    for text in more:
+        m.write(text)
+    for line in read_lines(m.lines):
+        cx.body.line("    " * line.depth + line.text)
+
+
+def _weigh(cx: KernelContext, sampling: Sampling, size: int, width: int) -> None:
+    """The taps around ``at``: none of weight 0, none on the row of another.
+
+    A list that is shorter ends with its last row again, for a part of its weight: with a weight of
+    0, an infinite element would become NaN.
+    """
+    body, t = cx.body, cx.type(0).name
+    shrunk = _shrunk(sampling)
+    body.line(f"int32_t found[{width}], used = 0, kept = 0;")
+    body.line(f"double shares[{width}], total = 0;")
+    with body.loop("j", width):
+        body.line(f"const double row = ceil(at) - 1 + ({sampling.first_tap(shrunk)}) + (double)j;")
+        body.line(f"const double apart = fabs(row - at) * {WIDE.literal(shrunk)};")
+        m = Statements(WIDE)
+        weight = m.scalar(weight_of(m, sampling.mode, m.named("apart"), sampling.cubic)).name
+        if sampling.exclude_outside:
+            weight = f"row < 0 || row >= (double){size} ? 0 : {weight}"
+        _write(cx, m, f"const double weight = {weight};")
+        body.line(f"const int32_t place = {_within('row', f'(double){size} - 1')};")
+        body.line("int32_t same = 0;")
+        body.line("while (same < used && found[same] != place) ++same;")
+        with body.block("if (same == used)"):
+            body.line("found[used] = place;")
+            body.line("shares[used++] = 0;")
+        body.line("shares[same] += weight;")
+        body.line("total += weight;")
+    with body.loop("j", "used"), body.block("if (shares[j] != 0)"):
+        body.line("found[kept] = found[j];")
+        body.line("shares[kept++] = shares[j] / (total != 0 ? total : 1);")
+    with body.block("if (kept == 0)"):
+        body.line("shares[kept++] = 0;")
+    with body.loop("j", width):
+        body.line("const ptrdiff_t tap = j < kept ? j : kept - 1;")
+        body.line(f"const double parts = tap + 1 < kept ? 1.0 : (double)({width} - tap);")
+        body.line(f"rows[i * {width} + j] = found[tap];")
+        body.line(f"weights[i * {width} + j] = ({t})(shares[tap] / parts);")
