@@ -74,15 +74,15 @@ def test_a_pipeline_file_goes_before_the_passes_of_a_target(tmp_path: Path) -> N
 
 
 def test_a_target_that_lacks_a_size_says_how_to_bind_it() -> None:
-    graph = """g (float[B,S] x) => (float[B,S] y) {
-        a, b = Split<axis=1, num_outputs=2>(x) y = Concat<axis=1>(b, a)
+    graph = """g (float[1,1,B,S] x) => (float[1,1,P,Q] y) <int64[2] n = {4, 4}> {
+        y = Resize<axes=[2, 3], keep_aspect_ratio_policy="not_larger">(x, , , n)
     }"""
     with pytest.raises(SmeltError) as caught:
         smelt.compile(text.parse(graph, 20), target="host")
     assert "fix   bind them, for instance: --dim B=1 --dim S=1" in str(caught.value)
-    artifact = smelt.compile(text.parse(graph, 20), target="host", dims={"B": 1, "S": 3})
-    (y,) = artifact(np.array([[0, 1, 2]], np.float32))
-    assert y.tolist() == [[2, 0, 1]]
+    artifact = smelt.compile(text.parse(graph, 20), target="host", dims={"B": 1, "S": 2})
+    (y,) = artifact(np.array([[[[0, 1]]]], np.float32))
+    assert y.tolist() == [[[[0, 0, 1, 1]] * 2]]
 
 
 def test_no_binding_is_proposed_where_none_is_missing() -> None:
