@@ -14,8 +14,9 @@ from smelt.errors import UsageError, not_installed
 from smelt.frontends import onnx as onnx_frontend
 from smelt.frontends.onnx.inline import inline_functions
 from smelt.frontends.stablehlo.detect import is_exported
-from smelt.ir.bounds import note_bounds
+from smelt.ir.bounds import empty_names, note_bounds
 from smelt.ir.collector import paused_collector
+from smelt.ir.empty_dims import may_be_empty
 from smelt.ir.out_of_memory import explains_memory
 from smelt.operators import expand
 from smelt.passes import pipeline as language
@@ -235,20 +236,23 @@ def compile_model(
         if dims:
             with span("bind dims"):
                 bind_dims(model, {name: n for name, n in dims.items() if not isinstance(n, tuple)})
-                note_bounds(model, {name: n for name, n in dims.items() if isinstance(n, tuple)})
+                ranges = {name: n for name, n in dims.items() if isinstance(n, tuple)}
+                note_bounds(model, ranges, least=int(_is_traced(source)))
         operators = frozenset(operator.key for operator in chosen.operators)
         highest = min(HIGHEST_OPSET, chosen.limits.opset[1])
-        reports = optimize_model(
-            model,
-            pipeline=steps,
-            operators=operators,
-            kernels=kernels_of(chosen, other),
-            computes=computes_of(chosen, other),
-            opset=opset,
-            highest_opset=highest,
-            observers=observers,
-        )
-        artifact = run_phases(model, chosen, own, other, lambda part: _ready(part, chosen, other))
+        with may_be_empty(empty_names(model.graph)):
+            reports = optimize_model(
+                model,
+                pipeline=steps,
+                operators=operators,
+                kernels=kernels_of(chosen, other),
+                computes=computes_of(chosen, other),
+                opset=opset,
+                highest_opset=highest,
+                observers=observers,
+            )
+            ready = partial(_ready, target=chosen, fallback=other)
+            artifact = run_phases(model, chosen, own, other, ready)
     artifact.report.setdefault("passes", [report.to_json() for report in reports])
     return artifact
 
@@ -269,7 +273,7 @@ def source_model(
 
     Raises what ``trace`` and ``load`` do, and UsageError E608 for specs beside an ONNX model.
     """
-    if is_exported(source) or (callable(source) and not isinstance(source, ir.Model)):
+    if _is_traced(source):
         return trace(source, *specs, **tracing | ({} if opset is None else {"opset": opset}))
     if specs or tracing.keys() - {"x64", "strict"}:
         what = "input specs and checkpoints belong to a JAX function, not to an ONNX model"
@@ -279,6 +283,11 @@ def source_model(
         onnx_frontend.check_model(model)
         return model
     return onnx_frontend.load(source, opset=opset, keep_opset=True)
+
+
+def _is_traced(source: Any) -> bool:
+    """True for a JAX function, and for a program that JAX exported."""
+    return is_exported(source) or (callable(source) and not isinstance(source, ir.Model))
 
 
 def _evaluator(model: ir.Model) -> Any:

@@ -13,8 +13,10 @@ BOUNDS = "smelt.bounds"
 Bounds = tuple[int, int]
 
 
-def note_bounds(model: ir.Model, bounds: Mapping[str, Bounds]) -> None:
+def note_bounds(model: ir.Model, bounds: Mapping[str, Bounds], least: int = 0) -> None:
     """Note the least and the greatest size of symbols; dims without a name get the one they go by.
+
+    Nothing was assumed yet of sizes of inputs but that they are ``least`` or more.
 
     Raises UsageError E633 for a name that no input or output has, and for bounds that are none.
     """
@@ -32,11 +34,12 @@ def note_bounds(model: ir.Model, bounds: Mapping[str, Bounds]) -> None:
                 f"no input or output has a dim called {name!r}",
                 why=f"the symbolic dims are {', '.join(known) or 'none'}",
             )
-        if not (1 if name in given else 0) <= low <= high:
+        if not (least if name in given else 0) <= low <= high or (name in given and high < 1):
             raise UsageError(
                 "E633",
                 f"the dim {name!r} cannot be from {low} to {high}",
-                why="the least size of an input is 1 or more, and no greater than the greatest",
+                why=f"the least size of an input is {least} or more, the greatest 1 or more, not "
+                f"below it{'; JAX takes every size for 1 or more' if least else ''}",
                 fix=f"for instance: --dim {name}=1..{max(low, high, 16)}",
             )
     model.graph.meta[BOUNDS] = dict(bounds)
@@ -54,6 +57,12 @@ def bounds_of(graph: ir.Graph) -> Mapping[str, Bounds]:
     """What was noted, by symbol."""
     found: Mapping[str, Bounds] = graph.meta.get(BOUNDS) or {}
     return found
+
+
+def empty_names(graph: ir.Graph) -> list[str]:
+    """The symbols in dims of inputs that may be 0."""
+    given = _names(graph.inputs)
+    return [name for name, (low, _) in bounds_of(graph).items() if low == 0 and name in given]
 
 
 def keep_bounds(graph: ir.Graph, part: ir.Graph) -> None:

@@ -14,6 +14,7 @@ import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir.dim_texts import is_arithmetic
+from smelt.ir.empty_dims import loses_a_bound
 from smelt.ir.invented_dims import is_invented
 from smelt.ir.rows_between import inside_bound
 from smelt.ir.shape_registry import ShapeRule
@@ -193,7 +194,8 @@ def _bounded(name: str, of: Callable[[int, int], int], a: Dim, b: Dim) -> Dim | 
             return 0
     if sum(text.count("Max(") + text.count("Min(") for text in texts) >= MOST_BOUNDS:
         return None
-    return ir.SymbolicDim(f"{name}({', '.join(texts)})")
+    bounded = ir.SymbolicDim(f"{name}({', '.join(texts)})")
+    return None if loses_a_bound(bounded) else bounded
 
 
 def _divided(dividend: Dim, divisor: Dim) -> Dim | None:

@@ -9,8 +9,8 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from smelt.ir.dim_texts import is_arithmetic
+from smelt.ir.empty_dims import expression_from_zero
 from smelt.ir.invented_dims import is_invented
-from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.rows import LONGEST
 
 Dim: TypeAlias = int | ir.SymbolicDim
@@ -32,6 +32,9 @@ def rows_between(size: Dim, start: Dim, end: Dim) -> Dim | None:
     kept = _kept_from_behind(size, start) if last == whole else None
     if kept is not None:
         return ir.SymbolicDim(f"Min({kept}, {size})")
+    less = _less(start, size) if last == whole else None
+    if less is not None:
+        return less
     if first == "0":
         text = last
     elif last == whole:
@@ -87,25 +90,22 @@ def _within(place: Dim, size: Dim, whole: str) -> str:
         return whole
     if place == 0:
         return "0"
-    return str(place) if _is_less(place, size) else f"Min({place}, {whole})"
+    return f"({place})" if _less(place, size) is not None else f"Min({place}, {whole})"
 
 
-def _is_less(place: Dim, size: Dim) -> bool:
-    """True for a size less a number, as ``N - 1`` of N."""
+def _less(place: Dim, size: Dim) -> int | None:
+    """The number by which ``place`` is less than ``size``, as 1 for ``N - 1`` of N."""
     try:
         less = size - place
     except (ValueError, TypeError, ArithmeticError):
-        return False
+        return None
     number = less.value if isinstance(less, ir.SymbolicDim) else str(less)
-    return number is not None and number.isdecimal()
+    return int(number) if number is not None and number.isdecimal() else None
 
 
 def _without_two(size: Dim, end: ir.SymbolicDim) -> bool:
     """True for an end N - 2 of N rows: of one row it is -1, which leaves none, too."""
-    try:
-        return is_arithmetic(end) and size - end == 2
-    except (ValueError, TypeError, ArithmeticError):
-        return False
+    return is_arithmetic(end) and _less(end, size) == 2
 
 
 def _is_a_place(dim: Dim) -> bool:
@@ -114,4 +114,4 @@ def _is_a_place(dim: Dim) -> bool:
         return dim >= 0
     if not is_arithmetic(dim) or is_invented(str(dim)):
         return False
-    return bool(expression_of(dim).is_nonnegative)
+    return bool(expression_from_zero(dim).is_nonnegative)

@@ -24,8 +24,8 @@ from smelt.ir.broadcast import register_sound_broadcasting
 from smelt.ir.control_flow_shapes import is_open, start_anew, varying_dims
 from smelt.ir.declared import note_declared
 from smelt.ir.dims import symbols_of
+from smelt.ir.empty_dims import expression_from_zero
 from smelt.ir.invented_dims import every_value, invented_names, is_invented, without_invented
-from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.shape_context import ShapeContext, forget_elements
 from smelt.ir.shape_registry import ShapeRule, infer_everything, registry, take_over
 from smelt.ir.shape_rules import (
@@ -258,12 +258,13 @@ def same_dim(a: Dim, b: Dim) -> bool:
 
 
 def is_positive(dim: Dim) -> bool:
-    """True if the dim is 1 or more wherever the sizes of inputs are; what is counted may be 0."""
+    """True if the dim is 1 or more wherever the sizes of inputs are; what is counted may be 0, and
+    so are dims that runs may leave empty (``empty_dims``)."""
     if isinstance(dim, int):
         return dim > 0
     if dim.value is None or is_invented(dim.value):
         return False
-    expression = expression_of(dim)
+    expression = expression_from_zero(dim)
     return expression is not None and bool(expression.is_positive)
 
 

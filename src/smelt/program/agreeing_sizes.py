@@ -37,12 +37,16 @@ def _multiplied(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
 
 def _joined(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
     axis = step.attributes["axis"]
-    return [
-        (size, made[0][place])
-        for shape in read
-        for place, size in enumerate(shape)
-        if place != axis
-    ]
+    assert isinstance(axis, int)
+    yield sum(shape[axis] for shape in read), made[0][axis]
+    for shape in read:
+        yield from (pair for at, pair in enumerate(zip(shape, made[0], strict=True)) if at != axis)
+
+
+def _padded(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    pads, rank = step.ints("pads"), len(made[0])
+    for axis, (size, whole) in enumerate(zip(read[0], made[0], strict=True)):
+        yield size + pads[axis] + pads[rank + axis], whole
 
 
 def _cut(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
@@ -209,6 +213,7 @@ EQUAL: Mapping[str, Rule] = {
     "QuantizeLinear": _scaled,
     "DequantizeLinear": _scaled,
     "Concat": _joined,
+    "Pad": _padded,
     "Slice": _cut,
     "BatchNormalization": _by_channel,
     "InstanceNormalization": _by_channel,

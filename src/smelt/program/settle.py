@@ -15,10 +15,19 @@ import onnx_ir as ir
 
 from smelt.errors import Unsupported
 from smelt.ir.dims import symbols_of
-from smelt.ir.onnx_ir_private import expression_of
+from smelt.ir.empty_dims import MORE, expression_from_zero
 from smelt.program.computed_sizes import Sizes, computed_sizes, is_open, is_symbol, product
 from smelt.program.instruction import Dim, Instruction, Program, RunSize
-from smelt.program.run_sizes import Bounds, Size, Undecided, ceil_div, highest, larger, smaller
+from smelt.program.run_sizes import (
+    Bounds,
+    Size,
+    Undecided,
+    ceil_div,
+    highest,
+    larger,
+    lowest,
+    smaller,
+)
 
 Capacity: TypeAlias = Callable[[Program, Instruction, int], "int | None"]
 """The most that one dim of an output can be; None if nothing tells."""
@@ -168,10 +177,22 @@ def _number_in(dim: Dim, sizes: Mapping[str, int | Size]) -> Dim | Size:
     if not symbols_of(dim) <= sizes.keys():
         return dim
     try:
-        found = _evaluate(expression_of(dim), sizes)
+        found = _evaluate(*_read(dim, sizes))
     except Undecided:
         return dim
     return found if found is not None else dim
+
+
+def _read(
+    dim: ir.SymbolicDim, sizes: Mapping[str, int | Size]
+) -> tuple[Any, Mapping[str, int | Size]]:
+    """The expression of ``dim``, and the sizes of its symbols.
+
+    SymPy takes each for 1 or more, so it has another one for a size that may be 0.
+    """
+    empty = [name for name in symbols_of(dim) if lowest(sizes[name]) == 0]
+    more = {f"{name}{MORE}": sizes[name] + 1 for name in empty}
+    return expression_from_zero(dim, empty), {**sizes, **more}
 
 
 def _evaluate(expression: Any, sizes: Mapping[str, int | Size]) -> int | Size | None:

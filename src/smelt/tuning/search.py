@@ -68,7 +68,7 @@ def tune_model(
     model = clone(source) if isinstance(source, ir.Model) else load(source)
     if dims:
         bind_dims(model, {name: n for name, n in dims.items() if not isinstance(n, tuple)})
-        note_bounds(model, {name: n for name, n in dims.items() if isinstance(n, tuple)})
+        note_bounds(model, {name: n for name, n in dims.items() if isinstance(n, tuple)}, 1)
     search = _Search(model, seconds, sizes or {}, inputs or {}, threads, dict(options or {}))
     search.say = say
     return search.found(Setup(pipeline, advice=SessionAdvice(threads=threads)))

@@ -80,6 +80,21 @@ MODELS = {
         )
         for rows in (1, 2, 3, 4, 7)
     },
+    **{
+        f"the last {rows} to {end}": Sized(
+            "g (float[2,N] x, int64[1] e, int64[1] a, int64[1] k) => (float[2,M] y) "
+            "{ d = Shape<start=1>(x) s = Sub(d, k) z = Slice(x, s, e, a) y = Neg(z) }",
+            N,
+            {"e": np.array([end]), "a": ONE, "k": np.array([rows])},
+        )
+        for rows, end in ((1, 99), (1, 2**63 - 1), (2, 99))
+    },
+    "the last to the size": Sized(
+        "g (float[2,N] x, int64[1] a, int64[1] k) => (float[2,M] y) "
+        "{ d = Shape<start=1>(x) s = Sub(d, k) z = Slice(x, s, d, a) y = Neg(z) }",
+        N,
+        {"a": ONE, "k": ONE},
+    ),
     "the last four": Sized(
         "g (float[2,N] x, int64[1] e, int64[1] a, int64[1] k) => (float[2,M] y) "
         "{ d = Shape<start=1>(x) s = Sub(d, k) z = Slice(x, s, e, a) y = Neg(z) }",
