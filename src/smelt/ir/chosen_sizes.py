@@ -183,7 +183,7 @@ def _bounded(name: str, of: Callable[[int, int], int], a: Dim, b: Dim) -> Dim | 
     if isinstance(a, int) and isinstance(b, int):
         return of(a, b)
     texts = [str(each) for each in ((b, a) if b == 0 else (a, b))]
-    if not (_is_known(a) and _is_known(b)):
+    if not (_is_known(a) and _is_known(b)) and not (name == "Min" and _is_capped(a, b)):
         return None
     if texts[0] == texts[1]:
         return a
@@ -196,6 +196,14 @@ def _bounded(name: str, of: Callable[[int, int], int], a: Dim, b: Dim) -> Dim | 
         return None
     bounded = ir.SymbolicDim(f"{name}({', '.join(texts)})")
     return None if loses_a_bound(bounded) else bounded
+
+
+def _is_capped(a: Dim, b: Dim) -> bool:
+    """True for a made-up symbol and a number of which SymPy makes nothing, whatever the sign of the
+    symbol: ``Min(_d0, 100)``, as the best of what was found are taken."""
+    number, other = (a, b) if isinstance(a, int) else (b, a)
+    is_symbol = isinstance(other, ir.SymbolicDim) and (other.value or "").isidentifier()
+    return is_symbol and isinstance(number, int) and number > 1
 
 
 def _divided(dividend: Dim, divisor: Dim) -> Dim | None:

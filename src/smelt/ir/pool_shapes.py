@@ -1,4 +1,5 @@
-"""The sizes that pools give in ceil mode, where the size of the image is a symbol.
+"""The sizes that pools give in ceil mode and under ``auto_pad``, where the size of the image is a
+symbol.
 
 A window that would begin in the padding at the end is none. The library leaves it out only where
 the size is a number.
@@ -24,7 +25,12 @@ def counted_windows(theirs: ShapeRule) -> ShapeRule:
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         theirs(context, node)
         image, result = node.inputs[0] if node.inputs else None, node.outputs[0]
-        if not _is_ceiled(node) or image is None or image.shape is None or result.shape is None:
+        if image is None or image.shape is None or result.shape is None:
+            return
+        if _is_same(node):
+            _keep_size(node, image.shape, result.shape)
+            return
+        if not _is_ceiled(node):
             return
         kernel = list(node.attributes["kernel_shape"].as_ints())
         count = len(kernel)
@@ -43,6 +49,26 @@ def counted_windows(theirs: ShapeRule) -> ShapeRule:
                 output.shape = ir.Shape(dims)
 
     return infer
+
+
+def _is_same(node: ir.Node) -> bool:
+    auto = node.attributes.get_string("auto_pad", "NOTSET") or "NOTSET"
+    return auto.startswith("SAME")
+
+
+def _keep_size(node: ir.Node, image: ir.Shape, result: ir.Shape) -> None:
+    """``auto_pad``: a window at each stride, whatever the kernel."""
+    strides = _ints(node, "strides", [1] * (len(image) - 2))
+    if len(strides) != len(image) - 2 or len(image) != len(result) or min(strides, default=0) < 1:
+        return
+    dims = list(result.dims)
+    for axis, stride in enumerate(strides, start=2):
+        size = image[axis]
+        if isinstance(size, ir.SymbolicDim):
+            dims[axis] = size if stride == 1 else math.ceil(size / stride)
+    for output in node.outputs:
+        if output.shape is not None:
+            output.shape = ir.Shape(dims)
 
 
 def _is_ceiled(node: ir.Node) -> bool:

@@ -40,7 +40,8 @@ def rows_between(size: Dim, start: Dim, end: Dim) -> Dim | None:
     elif last == whole:
         text = f"Max(0, {whole} - {start})" if isinstance(start, int) else f"{whole} - {first}"
     else:
-        text = f"Max(0, {last} - {first})"
+        taken = f"({first})" if _less(start, size) is not None else first
+        text = f"Max(0, {last} - {taken})"
     return ir.SymbolicDim(without_bound(text))
 
 
@@ -90,7 +91,7 @@ def _within(place: Dim, size: Dim, whole: str) -> str:
         return whole
     if place == 0:
         return "0"
-    return f"({place})" if _less(place, size) is not None else f"Min({place}, {whole})"
+    return str(place) if _less(place, size) is not None else f"Min({place}, {whole})"
 
 
 def _less(place: Dim, size: Dim) -> int | None:

@@ -130,11 +130,6 @@ def test_instructions_name_where_they_come_from() -> None:
 
 REFUSED = {
     "steps of the run": ("float[1,8,1] x, int64 a", "y = STFT(x, a, , a)", "computed while"),
-    "a depth to blocks of a symbolic size": (
-        "float[1,1,N,4] x",
-        "y = SpaceToDepth<blocksize=2>(x)",
-        "not known to divide",
-    ),
     "training": (
         "float[2] x",
         "t = Constant<value_int=1>() u = Cast<to=9>(t) y = Dropout(x, , u)",

@@ -50,6 +50,20 @@ MODELS = {
         {"m": np.array([3]), "o": np.float32([0.3]), "two": TWO, "z": AXIS},
     ),
 }
+MODELS |= {
+    "the best of what is found": Sized(
+        "g (float[1,B,4] b, float[1,2,B] s, int64[1] m, float[1] o, int64 two, int64[1] z, int64[1] most) "
+        "=> (float[K] t, float[K,4] y) { k = NonMaxSuppression(b, s, m, o) v = GatherND(s, k) "
+        "c = Gather<axis=1>(k, two) f = Squeeze(b, z) g = Gather(f, c) n = Shape(v) l = Min(n, most) "
+        "t, i = TopK(v, l) y = Gather(g, i) }",
+        {"B": (1, 9)},
+        {"m": np.array([3]), "o": np.float32([0.3]), "two": TWO, "z": AXIS, "most": np.array([4])},
+    ),
+    "unique of an open axis": Sized(
+        "g (float[2,B] x) => (float[N] y, int64[M] v) { r = Round(x) y, i, v, c = Unique(r) }",
+        {"B": (1, 9)},
+    ),
+}
 TOLD = {
     "slice": Sized(
         "g (float[B,6] x, int64[2] s, int64[2] e, int64[2] a, int64[2] t) => (float[N,M] y, float[N,M] z) "

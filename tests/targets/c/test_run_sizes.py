@@ -127,6 +127,13 @@ MODELS = {
     ),
     "sampled": Sized(SAMPLED, {"T": (4, 7), "B": (1, 4), "C": (1, 3)}),
     "spectra": Sized(SPECTRA, {"B": (1, 4), "C": (1, 3)}),
+    "frames of a signal": Sized(
+        "g (float[B,N,1] x, int64 step, float[4] w) => (float[B,F,3] y, float[B,G,8,2] z) "
+        "<int64 length = {8}, int64[1] a = {-1}> { s = STFT(x, step, w) q = Mul(s, s) "
+        "y = ReduceSum<keepdims=0>(q, a) z = STFT<onesided=0>(x, step, , length) }",
+        {"B": (1, 3), "N": (8, 20)},
+        weights(w=(4,)) | {"step": np.array(3)},
+    ),
     "moves": Sized(
         MOVES,
         {"B": (1, 3), "S": (1, 9), "P": (2, 5)},

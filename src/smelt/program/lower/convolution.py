@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import cast
 
+import numpy as np
 import onnx_ir as ir
 
+from smelt.ir.dim_texts import is_arithmetic
 from smelt.ir.scope import is_dead
 from smelt.program.instruction import AttributeValue, Dim
 from smelt.program.lower.builder import ProgramBuilder
@@ -20,7 +24,38 @@ def conv(cx: ProgramBuilder, node: ir.Node) -> None:
     ``group``.
     """
     kernel = cx.ints(node, "kernel_shape") or _static(cx, cx.shape(cx.slot(node.inputs[1]))[2:])
-    cx.keep(node, **window_attributes(cx, node, kernel), group=node.attributes.get_int("group", 1))
+    window, source = _spelled_out(cx, node, window_attributes(cx, node, kernel))
+    inputs = [source, *(cx.slot(value) for value in node.inputs[1:] if value is not None)]
+    group = node.attributes.get_int("group", 1)
+    cx.emit("Conv", inputs, (cx.define(node.outputs[0]),), **window, group=group)
+
+
+def _spelled_out(
+    cx: ProgramBuilder, node: ir.Node, window: dict[str, AttributeValue]
+) -> tuple[dict[str, AttributeValue], int]:
+    """``window``, and the slot of the image, padded before where widths hang on open sizes."""
+    source, pads = cx.slot(node.inputs[0]), cast("tuple[Dim, ...]", window["pads"])
+    if not any(isinstance(pad, ir.SymbolicDim) for pad in pads):
+        return window, source
+    shape, rank = cx.shape(source), len(pads) // 2
+    sums = zip(shape[2:], pads[:rank], pads[rank:], strict=True)
+    padded = (*shape[:2], *(size + a + b for size, a, b in sums))
+    around = (0, 0, *pads[:rank], 0, 0, *pads[rank:])
+    value = _unseen(cx, node)
+    source = cx.emit_new("Pad", (source,), padded, pads=around, mode="constant", value=value)
+    return {**window, "pads": (0,) * len(pads)}, source
+
+
+def _unseen(cx: ProgramBuilder, node: ir.Node) -> float:
+    """What padding holds that a window does not see."""
+    if node.op_type == "AveragePool" and not node.attributes.get_int("count_include_pad", 0):
+        raise cx.refuse_size("auto_pad leaves out of a mean what hangs on the size of the image")
+    if node.op_type != "MaxPool":
+        return 0.0
+    if any(not is_dead(value) for value in node.outputs[1:]):
+        raise cx.refuse_size("the places in the image of what auto_pad makes larger")
+    dtype = cx.dtype(cx.slot(node.inputs[0]))
+    return -math.inf if dtype.is_floating_point() else float(np.iinfo(dtype.numpy()).min)
 
 
 @lowers("ConvTranspose")
@@ -92,12 +127,14 @@ def pool(cx: ProgramBuilder, node: ir.Node) -> None:
         attributes["count_include_pad"] = node.attributes.get_int("count_include_pad", 0)
     else:
         attributes["p"] = node.attributes.get_int("p", 2)
-    window = _without_idle_taps(cx, node, window_attributes(cx, node, kernel))
+    window = window_attributes(cx, node, kernel)
+    window, source = _spelled_out(cx, node, window)
+    window = _without_idle_taps(cx, node, window)
     outputs = list(node.outputs[:1])
     outputs += [value for value in node.outputs[1:] if not is_dead(value)]
     cx.emit(
         node.op_type,
-        (cx.slot(node.inputs[0]),),
+        (source,),
         [cx.define(value) for value in outputs],
         **window,
         **attributes,
@@ -141,7 +178,7 @@ def window_attributes(
     ones = (1,) * len(kernel)
     strides = cx.ints(node, "strides") or ones
     dilations = cx.ints(node, "dilations") or ones
-    pads = cx.ints(node, "pads") or (0,) * (2 * len(kernel))
+    pads: tuple[Dim, ...] = cx.ints(node, "pads") or (0,) * (2 * len(kernel))
     auto = node.attributes.get_string("auto_pad", "NOTSET") or "NOTSET"
     sizes = cx.shape(cx.slot(node.inputs[0]))[2:]
     if not len(sizes) == len(strides) == len(dilations) == len(pads) // 2 == len(kernel):
@@ -158,17 +195,22 @@ def window_attributes(
 
 def _same_pads(
     cx: ProgramBuilder, axes: Sequence[tuple[Dim, int, int, int]], *, upper: bool
-) -> tuple[int, ...]:
+) -> tuple[Dim, ...]:
     """Pads for ``ceil(size / stride)`` outputs; an odd one goes to the end if ``upper``."""
-    begins, ends = [], []
+    begins: list[Dim] = []
+    ends: list[Dim] = []
+    total: Dim
     for size, kernel, stride, dilation in axes:
         reach = dilation * (kernel - 1) + 1
         if isinstance(size, int):
             total = max(0, (-(-size // stride) - 1) * stride + reach - size)
         elif stride == 1:
             total = reach - 1
+        elif is_arithmetic(size):
+            left_out = size - ((size + (stride - 1)) // stride - 1) * stride
+            total = ir.SymbolicDim(f"Max(0, {reach} - ({left_out}))")
         else:
-            raise cx.refuse_size(f"auto_pad with a stride needs a fixed size, not {size}")
+            raise cx.refuse_size(f"auto_pad with a stride needs a size, not {size}")
         small, large = total // 2, total - total // 2
         begins.append(small if upper else large)
         ends.append(large if upper else small)

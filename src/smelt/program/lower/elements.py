@@ -1,38 +1,72 @@
-"""What small vectors of integers hold, in terms of the symbolic dims of the inputs of a model."""
+"""What small vectors of integers hold, in terms of sizes of inputs of a model and of results."""
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 
 import onnx_ir as ir
 
 from smelt.ir.dims import names_of, symbols_of
+from smelt.ir.invented_dims import every_value, is_invented
 from smelt.ir.shapes import ShapeInference
 from smelt.program.instruction import Dim
 
+FOUND = ("NonZero", "Compress", "Unique", "NonMaxSuppression")
+"""Operators whose results have as many elements as the data of a run say."""
+
+_NAME = re.compile(r"\b_d\d+\b")
+
 
 class Elements:
-    """Answers by the inference of shapes, which runs when something is asked for first."""
+    """Answers by the inference of shapes, which runs when something is asked for first.
+
+    It makes up names of its own for dims; answers have those that the values have already.
+    """
 
     def __init__(self, model: ir.Model) -> None:
         self._model = model
+        self._names: dict[str, str] = {}
 
     def __call__(self, value: ir.Value) -> tuple[Dim, ...] | None:
-        """The elements of ``value``, each told by the sizes of inputs; None if one is not."""
+        """The elements of ``value``, each told by the sizes of inputs, or of results that a run
+        finds out; None if one is not."""
         found = self._shapes.elements(value)
-        if found is None or any(not symbols_of(dim) <= self._told for dim in found):
+        if found is None:
             return None
-        known = (isinstance(dim, int) or dim.value is not None for dim in found)
-        return tuple(found) if all(known) else None
+        dims = tuple(map(self._renamed, found))
+        if any(not symbols_of(dim) <= self._told for dim in dims):
+            return None
+        known = (isinstance(dim, int) or dim.value is not None for dim in dims)
+        return dims if all(known) else None
+
+    def _renamed(self, dim: Dim) -> Dim:
+        if isinstance(dim, int) or dim.value is None or not is_invented(dim.value):
+            return dim
+        return ir.SymbolicDim(_NAME.sub(lambda m: self._names.get(m[0], m[0]), dim.value))
 
     @cached_property
     def _shapes(self) -> ShapeInference:
+        before = {value: value.shape for value in every_value(self._model)}
         shapes = ShapeInference(self._model)
         shapes.infer_model()
+        for value, shape in before.items():
+            if shape is None or value.shape is None or len(shape) != len(value.shape):
+                continue
+            for new, old in zip(value.shape.dims, shape.dims, strict=True):
+                if (
+                    isinstance(new, ir.SymbolicDim)
+                    and isinstance(old, ir.SymbolicDim)
+                    and old.value
+                ):
+                    self._names.setdefault(str(new), old.value)
+            value.shape = shape
         return shapes
 
     @cached_property
     def _told(self) -> frozenset[str]:
-        """The dims that the sizes of the inputs tell."""
-        shapes = (value.shape for value in self._model.graph.inputs if value.shape is not None)
+        """The dims that sizes of inputs tell, and those of results as large as the data say."""
+        graph = self._model.graph
+        found = (value for node in graph if node.op_type in FOUND for value in node.outputs)
+        shapes = (value.shape for value in (*graph.inputs, *found) if value.shape is not None)
         return frozenset(name for shape in shapes for dim in shape.dims for name in names_of(dim))

@@ -192,6 +192,7 @@ def depth_to_space(cx: ProgramBuilder, node: ir.Node) -> None:
     """Reshape, Transpose, Reshape."""
     block = node.attributes.get_int("blocksize", 1)
     n, c, h, w = cx.shape(cx.slot(node.inputs[0]))
+    blocks: tuple[Dim, ...]
     if node.attributes.get_string("mode", "DCR") == "DCR":
         blocks, perm = (n, block, block, _div(cx, c, block**2), h, w), (0, 3, 4, 1, 5, 2)
     else:
@@ -209,9 +210,10 @@ def space_to_depth(cx: ProgramBuilder, node: ir.Node) -> None:
     _through(cx, node, blocks, (0, 3, 5, 1, 2, 4) if depth_first else (0, 1, 3, 5, 2, 4))
 
 
-def _div(cx: ProgramBuilder, size: Dim, by: int) -> int:
-    if not isinstance(size, int) or by < 1 or size % by:
-        raise cx.refuse_size(f"size {size} is not known to divide into blocks of {by}")
+def _div(cx: ProgramBuilder, size: Dim, by: int) -> Dim:
+    """How many blocks there are; a run ends in which an open size has no whole number of them."""
+    if by < 1 or (isinstance(size, int) and size % by):
+        raise cx.refuse_size(f"size {size} does not divide into blocks of {by}")
     return size // by
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from smelt.ir.scope import is_dead
+from smelt.ir.sizes import dim_product
 from smelt.program.instruction import Dim
 from smelt.program.lower.arrays import Array, Steps
 from smelt.program.lower.builder import ABSENT, ProgramBuilder
@@ -44,16 +45,9 @@ def compress(cx: ProgramBuilder, node: ir.Node) -> None:
     if "axis" in node.attributes:
         axis = cx.axis(node.attributes.get_int("axis", 0), len(x.shape))
     elif len(x.shape) != 1:
-        x = x.reshape(_count(m, x))
+        x = x.reshape(dim_product(x.shape))
     output = cx.define(node.outputs[0])
     cx.emit("Compress", (x.slot, condition.slot), (output,), axis=axis)
-
-
-def _count(m: Steps, x: Array) -> Dim:
-    count = 1
-    for size in m.sizes(x):
-        count *= size
-    return count
 
 
 @lowers("Unique")
@@ -65,7 +59,7 @@ def unique(cx: ProgramBuilder, node: ir.Node) -> None:
     by_axis = "axis" in node.attributes
     axis = cx.axis(node.attributes.get_int("axis", 0), len(x.shape)) if by_axis else 0
     perm = (axis, *(i for i in range(len(x.shape)) if i != axis))
-    rows = x.transpose(*perm) if by_axis else x.reshape(_count(m, x))
+    rows = x.transpose(*perm) if by_axis else x.reshape(dim_product(x.shape))
     found = _open_dim(output, axis)
     first = cx.new(rows.dtype, (found, *rows.shape[1:]), output.name or "unique")
     lists = [(found, 1), (rows.shape[0], 2), (found, 3)]

@@ -11,6 +11,7 @@ import math
 import numpy as np
 import onnx_ir as ir
 
+from smelt.ir.sizes import dim_product
 from smelt.program.lower.arrays import Array, Steps
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.registry import lowers
@@ -58,7 +59,7 @@ def transform(
     rank = len(shape)
     perm = [i for i in range(rank) if i != axis] + [axis]
     rows = [shape[i] for i in perm[:-1]]
-    flat = x.transpose(rank, *perm).reshape(parts, math.prod(rows), shape[axis])
+    flat = x.transpose(rank, *perm).reshape(parts, dim_product(rows), shape[axis])
     pair = [_fitted(m, flat.rows(i, i + 1, 0), length) for i in range(parts)]
     given: Pair = (pair[0], pair[1] if parts == 2 else None)
     if inverse and onesided:
@@ -170,15 +171,15 @@ def stft(cx: ProgramBuilder, node: ir.Node) -> None:
     step, given = cx.ints(node, "frame_step", 1), cx.ints(node, "frame_length", 3)
     weights = cx.input(node, 2)
     window = m.array(weights) if weights is not None else None
-    count, parts = m.sizes(signal, 1)
-    length = given[0] if given else m.sizes(window)[0] if window else count
-    if not step or step[0] < 1 or not 1 <= length <= count:
+    count, parts = signal.shape[1], m.size(signal, 2)
+    length = given[0] if given else m.sizes(window)[0] if window else m.size(signal, 1)
+    if not step or step[0] < 1 or length < 1 or (isinstance(count, int) and length > count):
         raise cx.refuse("frames that do not fit the signal")
     if window is not None and m.sizes(window)[0] != length:
         raise cx.refuse("a window of another length than the frames")
-    frames = 1 + (count - length) // step[0]
-    places = np.arange(frames).reshape(-1, 1) * step[0] + np.arange(length)
-    cut = signal.gather(m.constant(places), 1)
+    frames = (count - length) // step[0] + 1
+    places = m.numbers(frames).reshape(frames, 1) * step[0] + m.constant(np.arange(length))
+    cut = signal.gather(places, 1)
     if window is not None:
         cut = cut * window.reshape(length, 1)
     onesided = bool(node.attributes.get_int("onesided", 1))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from smelt.program.lower.arrays import Array, Steps
+from smelt.program.lower.arrays import Steps
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.registry import lowers
 
@@ -126,8 +126,10 @@ def eye_like(cx: ProgramBuilder, node: ir.Node) -> None:
     """Ones on diagonal ``k`` of a matrix of the size of the input."""
     m = Steps(cx)
     x, output = m.array(node.inputs[0]), node.outputs[0]
-    rows, columns = m.sizes(x)
-    eye: Array = m.constant(
-        np.eye(rows, columns, node.attributes.get_int("k", 0)), output.dtype or x.dtype
-    )
-    m.give(output, eye)
+    (rows, columns), k = x.shape, node.attributes.get_int("k", 0)
+    dtype = output.dtype or x.dtype
+    if isinstance(rows, int) and isinstance(columns, int):
+        m.give(output, m.constant(np.eye(rows, columns, k), dtype))
+        return
+    on = m.op("Equal", m.numbers(rows).reshape(rows, 1) + k, m.numbers(columns))
+    m.give(output, on.cast(dtype))
