@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import mul
+from typing import TypeAlias
 
 import onnx_ir as ir
 
+from smelt.ir.sizes import dim_product
 from smelt.program.lower.arrays import Array, Steps
 
 NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 CUBIC = -0.75
 """The free coefficient of the cubic kernel, as PyTorch and ONNX choose it."""
+
+
+Extent: TypeAlias = "int | Array"
+"""The size of an axis."""
 
 
 @dataclass(frozen=True)
@@ -28,15 +35,29 @@ class Tap:
 class Sampler:
     """Reads an image [N, C, sizes...] at places; coordinates are arrays [N, P], one an axis."""
 
-    def __init__(self, m: Steps, image: Array) -> None:
+    def __init__(self, m: Steps, image: Array, wide: ir.DataType) -> None:
+        """``sizes`` are numbers, or scalars of type ``wide``, that of places, where a run has its
+        own."""
         self.m = m
-        self.batch, self.channels, *_ = image.shape
-        self.sizes = m.sizes(image, 2)
-        rank = len(self.sizes)
-        last = image.transpose(0, *range(2, rank + 2), 1)
-        self.pixels = math.prod(self.sizes)
-        self.rows = last.reshape(self.batch * self.pixels, self.channels)
+        self.batch, self.channels, *dims = image.shape
+        counts = [self._count(image, axis) for axis in range(2, len(image.shape))]
+        self.sizes = [each.cast(wide) if isinstance(each, Array) else each for each in counts]
+        last = image.transpose(0, *range(2, len(image.shape)), 1)
+        self.strides = [self._product(counts[axis:]) for axis in range(1, len(counts) + 1)]
+        self.pixels = self._product(counts)
+        self.rows = last.reshape(dim_product((self.batch, *dims)), self.channels)
         self.dtype = image.dtype
+
+    def _count(self, image: Array, axis: int) -> Extent:
+        size = image.shape[axis]
+        if isinstance(size, int):
+            return size
+        found = self.m.emit("Shape", (image,), (1,), ir.DataType.INT64, start=axis, end=axis + 1)
+        return found.reshape()
+
+    @staticmethod
+    def _product(counts: Sequence[Extent]) -> Extent:
+        return reduce(mul, counts) if counts else 1
 
     def read(self, samples: Array, taps: Sequence[Tap]) -> Array:
         """[N, P, C]: one tap an axis, of the images that ``samples`` [N, 1] name by number.
@@ -45,9 +66,9 @@ class Sampler:
         """
         m, index = self.m, samples * self.pixels
         inside: Array | None = None
-        for axis, (tap, size) in enumerate(zip(taps, self.sizes, strict=True)):
+        for tap, size, stride in zip(taps, self.sizes, self.strides, strict=True):
             place = m.op("Min", m.op("Max", tap.place, 0), size - 1).cast(ir.DataType.INT64)
-            index = index + place * math.prod(self.sizes[axis + 1 :])
+            index = index + place * stride
             if tap.inside is not None:
                 inside = tap.inside if inside is None else m.op("And", inside, tap.inside)
         values = self.rows.gather(index)
@@ -98,6 +119,6 @@ def around(m: Steps, x: Array, mode: str) -> list[tuple[Array, Array | None]]:
     return [(floor + (i - 1.0), weight) for i, weight in enumerate(weights)]
 
 
-def within(m: Steps, place: Array, size: int) -> Array:
+def within(m: Steps, place: Array, size: Extent) -> Array:
     below = m.op("LessOrEqual", place, size - 1)
     return m.op("And", m.op("GreaterOrEqual", place, 0), below)

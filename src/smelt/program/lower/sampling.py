@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import onnx_ir as ir
 
+from smelt.ir.sizes import dim_product
 from smelt.program.lower.arrays import Array, Steps
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.convolution import window_attributes
 from smelt.program.lower.movement_at_run_time import is_told_by_data, size_to_find
 from smelt.program.lower.registry import lowers
-from smelt.program.lower.sampler import NARROW, Sampler, Tap, around, within
+from smelt.program.lower.sampler import NARROW, Extent, Sampler, Tap, around, within
 
 MODES = {"bilinear": "linear", "bicubic": "cubic"}
 """Names of opset 16."""
@@ -37,25 +38,26 @@ def grid_sample(cx: ProgramBuilder, node: ir.Node) -> None:
         x = x.cast(ir.DataType.FLOAT)
     elif mode != "nearest" and kept not in (ir.DataType.FLOAT, ir.DataType.DOUBLE):
         raise cx.refuse("weighted sums of elements that are no floats")
-    sampler = Sampler(m, x)
+    sampler = Sampler(m, x, wide)
     batch, (_, *places, rank) = sampler.batch, grid.shape
-    if rank != len(sampler.sizes) or 0 in (*sampler.sizes, *grid.shape):
+    if rank != len(sampler.sizes) or 0 in (*x.shape[2:], *grid.shape):
         raise cx.refuse("the grid does not fit the image, or one of them is empty")
     if mode == "cubic" and rank != 2:
         raise cx.refuse("cubic interpolation of other than images")
-    flat = grid.cast(wide).reshape(batch, math.prod(places), rank)
+    count = dim_product(places)
+    flat = grid.cast(wide).reshape(batch, count, rank)
     align = bool(node.attributes.get_int("align_corners", 0))
     padding = node.attributes.get_string("padding_mode", "zeros")
     axes, last = [], len(sampler.sizes) - 1
     for axis, size in enumerate(sampler.sizes):
-        column = flat.rows(last - axis, last - axis + 1, 2).reshape(batch, math.prod(places))
+        column = flat.rows(last - axis, last - axis + 1, 2).reshape(batch, count)
         axes.append(_taps(m, column, size, mode, padding, align))
     numbers = m.numbers(batch).reshape(batch, 1)
     result = sampler.total(numbers, axes).cast(kept).transpose(0, 2, 1)
     m.give(node.outputs[0], result.reshape(batch, sampler.channels, *places))
 
 
-def _taps(m: Steps, n: Array, size: int, mode: str, padding: str, align: bool) -> list[Tap]:
+def _taps(m: Steps, n: Array, size: Extent, mode: str, padding: str, align: bool) -> list[Tap]:
     """The pixels along an axis of ``size`` that coordinates ``n`` from -1 to 1 read."""
     x = (n + 1) * ((size - 1) / 2) if align else ((n + 1) * size - 1) / 2
     low, high = (0.0, size - 1.0) if align else (-0.5, size - 0.5)
@@ -78,14 +80,17 @@ def _taps(m: Steps, n: Array, size: int, mode: str, padding: str, align: bool) -
     return [Tap(edge(place) if edge else place, None, weight) for place, weight in taps]
 
 
-def _reflected(m: Steps, x: Array, low: float, high: float) -> Array:
+def _reflected(m: Steps, x: Array, low: float, high: float | Array) -> Array:
     """``x`` thrown back by both ends until it lies between them."""
-    length = high - low
-    if length == 0:
+    whole = high - low
+    if not isinstance(whole, Array) and whole == 0:
         return x * 0 + low
+    one = isinstance(whole, Array)
+    length = m.op("Where", m.op("Equal", whole, 0), 1, whole) if one else whole
     away = x - low
     away = away - m.op("Floor", away / (2 * length)) * (2 * length)
-    return (low + length) - m.op("Abs", away - length)
+    inside = (low + length) - m.op("Abs", away - length)
+    return m.op("Where", m.op("Equal", whole, 0), low, inside) if one else inside
 
 
 @lowers("RoiAlign")
@@ -106,8 +111,8 @@ def roi_align(cx: ProgramBuilder, node: ir.Node) -> None:
     kept = x.dtype
     wide = ir.DataType.FLOAT if kept in NARROW else kept
     x, boxes = x.cast(wide), boxes.cast(wide)
-    sampler = Sampler(m, x)
-    if 0 in sampler.sizes:
+    sampler = Sampler(m, x, wide)
+    if 0 in x.shape[2:]:
         raise cx.refuse("an image without pixels")
     half = (
         node.attributes.get_string("coordinate_transformation_mode", _first_frame(cx))
@@ -170,7 +175,7 @@ def deform_conv(cx: ProgramBuilder, node: ir.Node) -> None:
     wide = ir.DataType.FLOAT if x.dtype in NARROW else x.dtype
     kept, x, w = x.dtype, x.cast(wide), w.cast(wide)
     count, share = math.prod(out), channels // offsets
-    sampler = Sampler(m, x.reshape(batch * offsets, share, *sizes))
+    sampler = Sampler(m, x.reshape(batch * offsets, share, *sizes), wide)
     moved = offset.cast(wide).reshape(batch * offsets, taps, rank, count)
     axes = []
     for axis in range(rank):
