@@ -26,12 +26,22 @@ def _eigh(results: Arrays) -> Arrays:
     return [w, (v * w[..., None, :]) @ np.swapaxes(v, -1, -2), _gram(v)]
 
 
+def _schur(results: Arrays) -> Arrays:
+    """Each vector has a factor of absolute value 1 that is free; the diagonal is not."""
+    if len(results) != 2:
+        return results
+    form, vectors = results
+    adjoint = np.swapaxes(vectors, -1, -2).conj()
+    diagonal = np.diagonal(form, axis1=-2, axis2=-1)
+    return [diagonal, vectors @ form @ adjoint, vectors @ adjoint]
+
+
 def _gram(columns: np.ndarray) -> np.ndarray:
     return np.swapaxes(columns, -1, -2) @ columns
 
 
-SPECIFIED: dict[str, Callable[[Arrays], Arrays]] = {"svd": _svd, "eigh": _eigh}
-"""What is specified of the results, by name: singular vectors have a sign that is free."""
+SPECIFIED: dict[str, Callable[[Arrays], Arrays]] = {"svd": _svd, "eigh": _eigh, "schur": _schur}
+"""What is specified of the results, by name: vectors have a sign that is free."""
 
 
 def differs(want: np.ndarray, got: np.ndarray, loose: bool = False) -> str:

@@ -47,7 +47,7 @@ ARRAYS: dict[str, tuple[np.ndarray, ...]] = {
     **dict.fromkeys(("Cholesky", "Eigh", "LU", "Geqrf", "Geqp3", "SVD"), (POSITIVE,)),
     **dict.fromkeys(("SingularValues", "Hessenberg", "Tridiagonal"), (POSITIVE,)),
     **dict.fromkeys(("ComplexCholesky", "ComplexEigh", "ComplexSVD"), (POSITIVE, SKEW)),
-    "Eig": (TRIANGULAR,),
+    **dict.fromkeys(("Eig", "Schur"), (TRIANGULAR,)),
     **dict.fromkeys(("ComplexEig", "ComplexSchur"), (TRIANGULAR, TRIANGULAR / 2)),
     "TriangularSolve": (POSITIVE, uniform(2, 3, 2)),
     "ComplexTriangularSolve": (POSITIVE, SKEW, uniform(2, 3, 2), uniform(2, 3, 2)),

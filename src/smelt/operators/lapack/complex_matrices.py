@@ -14,7 +14,7 @@ from smelt.operators.declare import Attributes, Computed, Given, Operator, Resul
 from smelt.operators.linalg.batches import each
 from smelt.operators.linalg.complex_eigenvectors import complex_eig_steps, schur_steps
 from smelt.operators.linalg.complex_operands import complex_of, parts_of
-from smelt.operators.linalg.matrices import in_double
+from smelt.operators.linalg.own_precision import in_own_precision
 
 Decomposition = Callable[[np.ndarray], Sequence[np.ndarray]]
 
@@ -77,7 +77,7 @@ OPERATORS = (
         ),
         infer=infer_eig,
         reference=eig_reference,
-        body=in_double(complex_eig_steps),
+        body=in_own_precision(complex_eig_steps),
         opset=18,
     ),
     Operator(
@@ -88,7 +88,7 @@ OPERATORS = (
         outputs=("form_real", "form_imaginary", "vectors_real", "vectors_imaginary"),
         infer=infer_schur,
         reference=schur_reference,
-        body=in_double(schur_steps),
+        body=in_own_precision(schur_steps),
         opset=18,
     ),
 )

@@ -1,6 +1,7 @@
-"""``smelt.Eig``: eigenvalues and eigenvectors of general matrices, by LAPACK or rotations.
+"""``smelt.Eig``: eigenvalues and eigenvectors of general matrices, by LAPACK or QR steps.
 
-Their order is not determined, nor are factors of absolute value 1 of the vectors.
+Values come in the order in which QR steps find them, those of a pair side by side. Factors
+of absolute value 1 of the vectors are not determined.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import onnx_ir as ir
 
 from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
 from smelt.operators.linalg.batches import check_square, each
-from smelt.operators.linalg.complex_eigenvectors import eig_steps
-from smelt.operators.linalg.matrices import in_double
+from smelt.operators.linalg.own_precision import in_own_precision
+from smelt.operators.linalg.real_eigenvectors import eig_steps
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
@@ -55,6 +56,6 @@ OPERATOR = Operator(
     ),
     infer=infer,
     reference=reference,
-    body=in_double(eig_steps),
+    body=in_own_precision(eig_steps),
     opset=18,
 )

@@ -1,7 +1,4 @@
-"""``smelt.Schur``: the real form of Schur of general matrices, by LAPACK, without a body.
-
-It needs shifted QR steps that deflate block by block; a target must have it.
-"""
+"""``smelt.Schur``: the real form of Schur of general matrices, by LAPACK or QR steps."""
 
 from __future__ import annotations
 
@@ -12,6 +9,8 @@ import onnx_ir as ir
 
 from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
 from smelt.operators.linalg.batches import check_square, each
+from smelt.operators.linalg.own_precision import in_own_precision
+from smelt.operators.linalg.real_schur_form import schur_steps
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
@@ -47,4 +46,6 @@ OPERATOR = Operator(
     outputs=("form", "vectors"),
     infer=infer,
     reference=reference,
+    body=in_own_precision(schur_steps),
+    opset=18,
 )

@@ -1,12 +1,18 @@
-"""Schur's form, eigenvalues and eigenvectors of general matrices, as function bodies."""
+"""Schur's form, eigenvalues and eigenvectors of complex matrices, as function bodies."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from smelt.operators.declare import Attributes
 from smelt.operators.formula import Nodes, Tensor
-from smelt.operators.linalg.complex_schur_form import PRECISION, schur_form
+from smelt.operators.linalg.complex_schur_form import schur_form
 from smelt.operators.linalg.matrices import ints, places, product, row, size, transposed
-from smelt.operators.linalg.unitary_rotations import LAST
+
+LAST = np.iinfo(np.int64).max
+
+LEAST = 2.0**-52
+"""Of the largest element: by how much values differ that are equal."""
 
 HUGE = 1e100
 """Vectors of matrices that do not have as many as rows grow beyond this, and are scaled."""
@@ -14,45 +20,31 @@ HUGE = 1e100
 Pair = tuple[Tensor, Tensor]
 
 
-def schur_steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
+def schur_steps(
+    m: Nodes, attributes: Attributes, re: Tensor, im: Tensor, precision: float
+) -> tuple[Tensor, ...]:
     """Parts of the triangular form, then of the vectors."""
-    given = [_batched(m, part) for part in (re, im)]
-    form, scale = schur_form(m, *given)
+    form, scale = schur_form(m, _batched(m, re), _batched(m, im), precision)
     matrix = [part * scale for part in _parts(m, form.matrix)]
     vectors = [part * (scale / scale) for part in _parts(m, transposed(m, form.rows))]
-    return tuple(_as_given(m, _inner(m, part, -2, -1), re) for part in (*matrix, *vectors))
+    return tuple(_as_given(m, inner(m, part, -2, -1), re) for part in (*matrix, *vectors))
 
 
 def complex_eig_steps(
-    m: Nodes, attributes: Attributes, re: Tensor, im: Tensor
+    m: Nodes, attributes: Attributes, re: Tensor, im: Tensor, precision: float
 ) -> tuple[Tensor, ...]:
     """Parts of the values, then of the left and of the right vectors."""
-    given = [_batched(m, part) for part in (re, im)]
-    values, left, right = _eigen(m, *given)
-    return _results(m, re, values, left, right)
+    form, scale = schur_form(m, _batched(m, re), _batched(m, im), precision)
+    basis = _parts(m, transposed(m, form.rows))
+    values, left, right = of_triangular(m, _parts(m, form.matrix), basis, scale)
+    rows = [m.op("Squeeze", inner(m, part, -1), ints(m, -2)) for part in values]
+    vectors = [inner(m, part, -2, -1) for part in (*left, *right)]
+    return tuple(_as_given(m, part, re) for part in (*rows, *vectors))
 
 
-def eig_steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """As ``complex_eig_steps``; what belongs to a value that is real is real."""
-    given = _batched(m, a)
-    (re, im), left, right = _eigen(m, given, given * 0.0)
-    length = m.op("ReduceMax", m.op("Max", m.abs(re), m.abs(im)), ints(m, -1), keepdims=1)
-    is_real = m.abs(im) <= length * (PRECISION * 64.0)
-    im = m.where(is_real, im * 0.0, im)
-    left, right = ((x, m.where(is_real, y * 0.0, y)) for x, y in (left, right))
-    return _results(m, a, (re, im), left, right)
-
-
-def _results(m: Nodes, given: Tensor, values: Pair, left: Pair, right: Pair) -> tuple[Tensor, ...]:
-    rows = [m.op("Squeeze", _inner(m, part, -1), ints(m, -2)) for part in values]
-    vectors = [_inner(m, part, -2, -1) for part in (*left, *right)]
-    return tuple(_as_given(m, part, given) for part in (*rows, *vectors))
-
-
-def _eigen(m: Nodes, re: Tensor, im: Tensor) -> tuple[Pair, Pair, Pair]:
-    """Values as rows, and vectors as columns, each with one more for the row of zeros."""
-    form, scale = schur_form(m, re, im)
-    matrix, basis = _parts(m, form.matrix), _parts(m, transposed(m, form.rows))
+def of_triangular(m: Nodes, matrix: Pair, basis: Pair, scale: Tensor) -> tuple[Pair, Pair, Pair]:
+    """Values as rows, then left and right vectors as columns, of ``basis matrix basis^H`` times
+    ``scale``: ``matrix`` is triangular, of at most 1, and its last row and column are zeros."""
     r, c = places(m, matrix[0])
     diagonal = [_down(m, m.where(m.equal(r, c), part, 0.0)) for part in matrix]
     right = _unit(m, _times(m, basis, _triangular_vectors(m, matrix)), scale)
@@ -73,7 +65,7 @@ def _triangular_vectors(m: Nodes, matrix: Pair) -> Pair:
     length = m.op(
         "Max", *(m.op("ReduceMax", m.abs(p), ints(m, -2, -1), keepdims=1) for p in matrix)
     )
-    least = m.where(length > 0.0, length, 1.0) * PRECISION
+    least = m.where(length > 0.0, length, 1.0) * LEAST
 
     def step(turn: Tensor, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
         i = count - 1 - turn
@@ -135,7 +127,7 @@ def _parts(m: Nodes, a: Tensor) -> Pair:
     return m.op("Squeeze", re, ints(m, 1)), m.op("Squeeze", im, ints(m, 1))
 
 
-def _inner(m: Nodes, a: Tensor, *axes: int) -> Tensor:
+def inner(m: Nodes, a: Tensor, *axes: int) -> Tensor:
     """``a`` without the last row or column of the axes."""
     starts, ends = ints(m, *[0] * len(axes)), ints(m, *[-1] * len(axes))
     return m.op("Slice", a, starts, ends, ints(m, *axes))

@@ -21,10 +21,8 @@ STEPS = 40
 UNUSUAL = 10
 """After so many steps in a row without an eigenvalue, another shift is taken, as LAPACK does."""
 
-PRECISION = 2.0**-52
 
-
-def schur_form(m: Nodes, re: Tensor, im: Tensor) -> tuple[Form, Tensor]:
+def schur_form(m: Nodes, re: Tensor, im: Tensor, precision: float) -> tuple[Form, Tensor]:
     """The triangular form of ``[batch, n, n]`` parts, scaled to at most 1, and the scale.
 
     The scale is NaN where a matrix is not finite or does not converge. The form has a row and a
@@ -41,7 +39,7 @@ def schur_form(m: Nodes, re: Tensor, im: Tensor) -> tuple[Form, Tensor]:
     one = m.op("Unsqueeze", m.where(m.equal(r, c), 1.0, 0.0), ints(m, 0))
     rows = matrix * 0.0 + m.op("Concat", one, one * 0.0, axis=0)
     form = _hessenberg(m, Form(matrix, rows), count)
-    form, open_still = _triangular(m, form, count)
+    form, open_still = _triangular(m, form, count, precision)
     failed = m.op("Squeeze", open_still, ints(m, 1))
     matrix = m.where(r <= c, form.matrix, 0.0)
     return Form(matrix, form.rows), m.where(failed | ~usable, math.nan, scale)
@@ -69,11 +67,11 @@ def _cleared(m: Nodes, matrix: Tensor, row: Tensor, column: Tensor) -> Tensor:
     return cleared
 
 
-def _triangular(m: Nodes, form: Form, count: Tensor) -> tuple[Form, Tensor]:
+def _triangular(m: Nodes, form: Form, count: Tensor, precision: float) -> tuple[Form, Tensor]:
     """QR steps until no matrix has a window; and which still have one."""
     turn = count * 0
     limit = count * STEPS
-    matrix, low, high = _window(m, form.matrix)
+    matrix, low, high = _window(m, form.matrix, precision)
     never = high * 0.0
 
     def go_on(
@@ -104,7 +102,7 @@ def _triangular(m: Nodes, form: Form, count: Tensor) -> tuple[Form, Tensor]:
             return m.where(inside, cleared, after.matrix), after.rows
 
         matrix, rows = matrix.m.repeat(last - first, chase, (matrix, rows))
-        matrix, low, next_high = _window(m, matrix)
+        matrix, low, next_high = _window(m, matrix, precision)
         stuck = m.where(m.equal(next_high, high), stuck + 1.0, 0.0)
         return turn + 1, matrix, rows, low, next_high, stuck
 
@@ -113,7 +111,7 @@ def _triangular(m: Nodes, form: Form, count: Tensor) -> tuple[Form, Tensor]:
     return Form(matrix, rows), high > 0.0
 
 
-def _window(m: Nodes, matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _window(m: Nodes, matrix: Tensor, precision: float) -> tuple[Tensor, Tensor, Tensor]:
     """``matrix`` without what is nothing on its subdiagonal, and the first and last row of the last
     block that is not triangular, ``[batch, 1, 1, 1]``; 0 and 0 if there is none."""
     r, c = places(m, matrix)
@@ -123,7 +121,7 @@ def _window(m: Nodes, matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     above = _total(m, m.where(m.equal(r, c + 1), diagonal, 0.0), -1)
     side = _total(m, m.where(m.equal(r, c + 1), sizes, 0.0), -1)
     around = own + above
-    live = side > m.where(around > 0.0, around, 1.0) * PRECISION
+    live = side > m.where(around > 0.0, around, 1.0) * precision
     matrix = m.where(m.equal(r, c + 1) & ~live, 0.0, matrix)
     place = m.op("Cast", r, to=int(ir.DataType.DOUBLE))
     high = largest(m, m.where(live, place, 0.0))

@@ -11,9 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from smelt.operators.formula import Nodes, Tensor
-from smelt.operators.linalg.matrices import ints, transposed
-
-LAST = np.iinfo(np.int64).max
+from smelt.operators.linalg.matrices import ints, places, transposed
 
 
 class Complex(NamedTuple):
@@ -81,14 +79,11 @@ def rotated(m: Nodes, form: Form, p: Tensor, x: Complex, y: Complex) -> Form:
 def _rows_times(m: Nodes, a: Tensor, p: Tensor, rotation: Tensor) -> Tensor:
     """``a`` with its rows ``p`` and ``p + 1`` multiplied from the left by ``rotation``."""
     first = m.op("Unsqueeze", p, ints(m, 0))
-    after = first + 2
-    row = ints(m, -2)
-    taken = m.op("Slice", a, first, after, row)
-    shape = m.op("Shape", taken)
-    flat = m.op(
-        "Reshape", taken, m.op("Concat", ints(m, -1, 4), m.op("Shape", a, start=-1), axis=0)
-    )
-    turned = m.op("Reshape", m.op("MatMul", rotation, flat), shape)
-    before = m.op("Slice", a, ints(m, 0), first, row)
-    behind = m.op("Slice", a, after, ints(m, LAST), row)
-    return m.op("Concat", before, turned, behind, axis=-2)
+    taken = m.op("Gather", a, m.op("Concat", first, first + 1, axis=0), axis=-2)
+    parts_of_rows = m.op("Concat", ints(m, -1, 4), m.op("Shape", a, start=-1), axis=0)
+    flat = m.op("Reshape", taken, parts_of_rows)
+    turned = m.op("Reshape", m.op("MatMul", rotation, flat), m.op("Shape", taken))
+    upper, lower = m.ops("Split", turned, outputs=2, axis=-2, num_outputs=2)
+    r = places(m, a)[0]
+    found: Tensor = m.where(m.equal(r, p), upper, m.where(m.equal(r, p + 1), lower, a))
+    return found

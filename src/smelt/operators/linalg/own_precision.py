@@ -1,0 +1,32 @@
+"""Bodies of iterations that compute in double and end by the precision of the dtype they are given.
+
+QR steps that go on to the precision of double may find eigenvalues in another order than LAPACK
+does in single: of 200 normal matrices of 8 rows 34 did, and one that ends as LAPACK would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.operators.declare import Attributes, Body
+from smelt.operators.formula import Tensor
+from smelt.operators.linalg.matrices import in_double
+
+PRECISION = {ir.DataType.FLOAT: 2.0**-23, ir.DataType.DOUBLE: 2.0**-52}
+
+
+def in_own_precision(steps: Callable[..., Sequence[Tensor]]) -> Body:
+    """The body that computes ``steps(m, attributes, *matrices, precision=...)`` in double."""
+
+    def body(
+        b: Builder, given: Sequence[ir.Value | None], attributes: Attributes
+    ) -> Sequence[ir.Value] | None:
+        dtype = given[0].dtype if given[0] is not None else None
+        precision = PRECISION[dtype or ir.DataType.DOUBLE]
+        return in_double(partial(steps, precision=precision))(b, given, attributes)
+
+    return body

@@ -1,0 +1,61 @@
+"""Eigenvalues and eigenvectors of general real matrices, as a function body.
+
+The real form of Schur has a block of two rows for each pair. A unitary matrix of such blocks makes
+it triangular; pairs come as exact conjugates, the one above the real axis first, as in LAPACK.
+"""
+
+from __future__ import annotations
+
+from smelt.operators.declare import Attributes
+from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.linalg.complex_eigenvectors import Pair, inner, of_triangular
+from smelt.operators.linalg.francis_steps import bands, before, behind
+from smelt.operators.linalg.matrices import ints, places, product
+from smelt.operators.linalg.real_schur_form import real_schur_form
+
+
+def eig_steps(m: Nodes, attributes: Attributes, a: Tensor, precision: float) -> tuple[Tensor, ...]:
+    """Parts of the values, then of the left and of the right vectors."""
+    form, vectors, scale = real_schur_form(m, a, precision)
+    matrix, basis, half = _triangular(m, form, vectors)
+    (re, _), left, right = of_triangular(m, matrix, basis, scale)
+    rows = [m.op("Squeeze", inner(m, part, -1), ints(m, -2)) for part in (re, half * scale)]
+    pairs = (_in_pairs(m, pair, half) for pair in (left, right))
+    return *rows, *(inner(m, part, -2, -1) for pair in pairs for part in pair)
+
+
+def _triangular(m: Nodes, form: Tensor, vectors: Tensor) -> tuple[Pair, Pair, Tensor]:
+    """The triangular form, its vectors, and the imaginary part of each value, as a row.
+
+    A block ``[[a, b], [c, a]]`` has the values ``a + iw`` and ``a - iw`` with ``w`` the root of
+    ``-bc``. The first has the vector ``(x, is)`` with ``x`` and ``s`` the roots of ``|b|`` and
+    ``|c|`` over their sum, and the sign of ``b``; ``(is, x)`` is at right angles to it.
+    """
+    r, c = places(m, form)
+    b = bands(m, form, (r, c))
+    above, left = m.abs(b.above), m.abs(b.left)
+    seconds = left > 0.0
+    sums = m.where(seconds, above + left, 1.0)
+    x = m.where(seconds, m.sqrt(above / sums), 0.0)
+    x = m.where(b.above < 0.0, -x, x)
+    s = m.where(seconds, m.sqrt(left / sums), 0.0)
+    w = m.where(seconds, m.sqrt(above) * m.sqrt(left), 0.0)
+    x_of_first, s_of_first, w_of_first = (behind(m, row) for row in (x, s, w))
+    firsts = behind(m, left) > 0.0
+    half = w_of_first - w
+    real = m.where(m.equal(r, c), m.where(firsts, x_of_first, m.where(seconds, x, 1.0)), 0.0)
+    other = m.where(m.equal(r + 1, c), s, m.where(m.equal(r, c + 1), s_of_first, 0.0))
+    by_real, by_other = product(m, form, real), product(m, form, other)
+    re = product(m, real, by_real) + product(m, other, by_other)
+    im = product(m, real, by_other) - product(m, other, by_real)
+    re, im = m.where(r <= c, re, 0.0), m.where(r < c, im, m.where(m.equal(r, c), half, 0.0))
+    re = m.where(m.equal(r, c), b.diagonal, re)
+    return (re, im), (product(m, vectors, real), product(m, vectors, other)), half
+
+
+def _in_pairs(m: Nodes, vectors: Pair, half: Tensor) -> Pair:
+    """Vectors of real values are real, and those of the second of a pair conjugates."""
+    re, im = vectors
+    from_left = before(m, re), before(m, im)
+    re = m.where(half < 0.0, from_left[0], re)
+    return re, m.where(half < 0.0, -from_left[1], m.where(half > 0.0, im, im * 0.0))

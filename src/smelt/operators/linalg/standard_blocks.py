@@ -1,0 +1,96 @@
+"""The standard form of a real block of two rows: triangular, or with equal diagonal elements.
+
+A rotation brings it there; the elements off the diagonal then have different signs if the
+eigenvalues are a pair. After LAPACK's ``dlanv2``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from smelt.operators.formula import Nodes, Tensor
+
+
+class Block(NamedTuple):
+    """``[[a, b], [c, d]]``, and the cosine and sine of the rotation that made it."""
+
+    a: Tensor
+    b: Tensor
+    c: Tensor
+    d: Tensor
+    cosine: Tensor
+    sine: Tensor
+
+
+def standard(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor, precision: float) -> Block:
+    """The standard form of ``[[a, b], [c, d]]``, rank-0 numbers.
+
+    Eigenvalues that differ by less than ``precision`` are equal.
+    """
+    zero = a * 0.0
+    one = zero + 1.0
+    general = _general(m, a, b, c, d, precision)
+    as_it_is = Block(a, b, c, d, one, zero)
+    swapped = Block(d, -c, zero, a, zero, one)
+    is_standard = m.equal(a, d) & m.op("Xor", b < 0.0, c < 0.0)
+    chosen = _either(m, is_standard, as_it_is, general)
+    chosen = _either(m, m.equal(b, 0.0), swapped, chosen)
+    return _either(m, m.equal(c, 0.0), as_it_is, chosen)
+
+
+def _either(m: Nodes, mask: Tensor, x: Block, y: Block) -> Block:
+    return Block(*(m.where(mask, one, other) for one, other in zip(x, y, strict=True)))
+
+
+def _general(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor, precision: float) -> Block:
+    """Of a block without zeros off the diagonal."""
+    half = (a - d) * 0.5
+    most, least = m.op("Max", m.abs(b), m.abs(c)), m.op("Min", m.abs(b), m.abs(c))
+    signed = m.where(m.op("Xor", b < 0.0, c < 0.0), -least, least)
+    scale = m.op("Max", m.abs(half), most)
+    square = half / scale * half + most / scale * signed
+    real = _apart(m, (a, b, c, d), half, m.sqrt(scale) * m.sqrt(m.abs(square)), most * signed)
+    return _either(m, square >= 4.0 * precision, real, _together(m, a, b, c, d))
+
+
+def _apart(
+    m: Nodes, block: tuple[Tensor, ...], half: Tensor, root: Tensor, product: Tensor
+) -> Block:
+    """With eigenvalues that are real and apart: triangular."""
+    _, b, c, d = block
+    z = half + _with_sign(m, root, half)
+    length = m.sqrt(c * c + z * z)
+    return Block(d + z, b - c, c * 0.0, d - product / z, z / length, c / length)
+
+
+def _together(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Block:
+    """With a pair, or eigenvalues that are nearly equal: first equal diagonal elements."""
+    difference, sigma = a - d, b + c
+    length = m.sqrt(sigma * sigma + difference * difference)
+    length = m.where(length > 0.0, length, 1.0)
+    cs = m.sqrt(0.5 * (1.0 + m.abs(sigma) / length))
+    sn = -_with_sign(m, 0.5 * difference / (length * cs), sigma)
+    aa, bb, cc, dd = a * cs + b * sn, b * cs - a * sn, c * cs + d * sn, d * cs - c * sn
+    b, c = bb * cs + dd * sn, cc * cs - aa * sn
+    middle = 0.5 * ((aa * cs + cc * sn) + (dd * cs - bb * sn))
+    pair = Block(middle, b, c, middle, cs, sn)
+    x, y = m.sqrt(m.abs(b)), m.sqrt(m.abs(c))
+    part = _with_sign(m, x * y, c)
+    sums = m.abs(b + c)
+    by = 1.0 / m.sqrt(m.where(sums > 0.0, sums, 1.0))
+    turn, slope = x * by, y * by
+    apart = Block(
+        *(middle + part, b - c, c * 0.0, middle - part),
+        *(cs * turn - sn * slope, cs * slope + sn * turn),
+    )
+    swapped = Block(middle, -c, c * 0.0, middle, -sn, cs)
+    alike = ~m.op("Xor", b < 0.0, c < 0.0)
+    found = _either(m, alike, apart, pair)
+    found = _either(m, m.equal(b, 0.0), swapped, found)
+    return _either(m, m.equal(c, 0.0), pair, found)
+
+
+def _with_sign(m: Nodes, size: Tensor, other: Tensor) -> Tensor:
+    """``size`` times the sign of ``other``."""
+    found: Tensor = m.where(other < 0.0, -size, size)
+    return found
