@@ -198,6 +198,25 @@ def test_a_loop_that_appends() -> None:
     assert shapes["z"] not in ("1", "2")
 
 
+def test_loops_in_loops_are_inferred_anew_from_better_operands() -> None:
+    """Rows of what both carry depend on nothing else, so only how they start tells their number."""
+    model = text.parse("""
+        g (float[?,?] x, float[4,4] w, int64 n, bool c) => (float[?,?] y) {
+            y = Loop(n, c, x) <body = outer (int64 i, bool k, float[?,?] p) => (bool m, float[?,?] q) {
+                m = Identity(k)
+                q = Loop(n, c, p) <body = inner (int64 j, bool l, float[?,?] r) => (bool o, float[?,?] s) {
+                    o = Identity(l)
+                    s = MatMul(r, w)
+                }>
+            }>
+        }""")
+    ShapeInference(model).infer_model()
+    model.graph.inputs[0].shape = ir.Shape([3, 4])
+    ShapeInference(model).infer_model()
+    (loop,) = model.graph
+    assert loop.outputs[0].shape == ir.Shape([3, 4])
+
+
 def test_what_is_declared_for_inner_results_may_be_wrong() -> None:
     model = text.parse("g (float[2,3] x) => (float[2,3] y) { a = Neg(x) y = Neg(a) }")
     inner = model.graph[0].outputs[0]

@@ -99,15 +99,23 @@ def is_open(node: ir.Node) -> bool:
 
 
 def start_anew(model: ir.Model) -> None:
-    """Let the bodies of Loops be inferred from what the loops start with, as if never before."""
-    for node in scope.nodes(model):
-        body = _body(node) if node.op_type == "Loop" else None
-        if body is None:
-            continue
-        for start, before, _ in _carry(node, body):
-            before.meta.pop(VARYING, None)
-            if start is not None and start.shape is not None:
-                before.shape = None
+    """Let the bodies of Loops be inferred from what the loops start with, as if never before.
+
+    A loop inside another may start with what the outer one carries, which is forgotten, too.
+    """
+    bodies = [
+        (node, body)
+        for node in scope.nodes(model)
+        if node.op_type == "Loop" and (body := _body(node)) is not None
+    ]
+    carries = [carry for node, body in bodies for carry in _carry(node, body)]
+    forgotten = [
+        before for start, before, _ in carries if start is not None and start.shape is not None
+    ]
+    for _, before, _ in carries:
+        before.meta.pop(VARYING, None)
+    for before in forgotten:
+        before.shape = None
 
 
 def with_steady_states(theirs: ShapeRule) -> ShapeRule:
