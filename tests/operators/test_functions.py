@@ -82,7 +82,7 @@ def test_a_function_of_that_name_that_is_not_ours_stays() -> None:
 
 
 def test_operators_without_a_body_are_reported() -> None:
-    model = inferred("g (float[3,3] a) => (t, v) { t, v = smelt.Schur(a) }")
+    model = inferred("g (float[3,3] a) => (lu) { lu = smelt.ValidateNonsingular(a) }")
     (node,) = operators.attach_functions(model)
-    assert node.op_type == "Schur"
+    assert node.op_type == "ValidateNonsingular"
     assert not model.functions

@@ -187,11 +187,11 @@ def test_a_tridiagonal_form_in_plain_onnx_is_that_of_jax(lower):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
-def test_plain_onnx_refuses_the_form_of_schur():
-    with pytest.raises(smelt.SmeltError) as caught:
-        smelt.compile(sl.schur, "f32[3,3]", target="onnx")
-    assert caught.value.code == "E201"
-    assert "choose another target" in str(caught.value)
+def test_the_form_of_schur_in_plain_onnx():
+    form, vectors = onnx(sl.schur, POSITIVE)
+    np.testing.assert_allclose(
+        vectors @ form @ np.swapaxes(vectors, 1, 2), POSITIVE, rtol=1e-4, atol=1e-4
+    )
 
 
 def parts_of_eig(a):
