@@ -72,6 +72,7 @@ def test_no_type_of_these_operators_is_forgotten() -> None:
 
 GRAPHS = {
     "BitShift": '({0}[2,6] x, {0}[6] z) => ({0}[2,6] y) {{ y = BitShift<direction="LEFT">(x, z) }}',
+    "Clip": "({0}[2,6] x, {0} a, {0} b) => ({0}[2,6] y) {{ y = Clip(x, a, b) }}",
     "DepthToSpace": "({0}[1,4,2,3] x) => ({0}[1,1,4,6] y) {{ y = DepthToSpace<blocksize=2>(x) }}",
     "SpaceToDepth": "({0}[1,1,4,6] x) => ({0}[1,4,2,3] y) {{ y = SpaceToDepth<blocksize=2>(x) }}",
     "Max": "({0}[2,6] x, {0}[6] z, {0} s) => ({0}[2,6] y) {{ y = Max(x, z, s) }}",

@@ -85,6 +85,7 @@ OUTPUTS = {"TopK": 2}
 
 AS: Mapping[str, Mapping[ir.DataType, ir.DataType]] = {
     "BitShift": {T.UINT16: T.UINT32},
+    "Clip": {T.INT16: T.INT32, T.UINT16: T.INT32},
     "DepthToSpace": {
         T.BOOL: T.UINT8,
         **dict.fromkeys((T.INT16, T.UINT16), T.FLOAT),

@@ -42,16 +42,24 @@ def complex_eig_steps(
     return tuple(_as_given(m, part, re) for part in (*rows, *vectors))
 
 
-def of_triangular(m: Nodes, matrix: Pair, basis: Pair, scale: Tensor) -> tuple[Pair, Pair, Pair]:
+def of_triangular(
+    m: Nodes, matrix: Pair, basis: Pair, scale: Tensor, kept: Tensor | None = None
+) -> tuple[Pair, Pair, Pair]:
     """Values as rows, then left and right vectors as columns, of ``basis matrix basis^H`` times
-    ``scale``: ``matrix`` is triangular, of at most 1, and its last row and column are zeros."""
+    ``scale``: ``matrix`` is triangular, of at most 1, and its last row and column are zeros.
+
+    As LAPACK has it for real matrices, vectors of the values of the row ``kept`` are only scaled,
+    and the largest element of others may be negative.
+    """
     r, c = places(m, matrix[0])
     diagonal = [_down(m, m.where(m.equal(r, c), part, 0.0)) for part in matrix]
-    right = _unit(m, _times(m, basis, _triangular_vectors(m, matrix)), scale)
+    right = _unit(m, _times(m, basis, _triangular_vectors(m, matrix)), scale, kept)
     # Left vectors are those of the adjoint, which is triangular with both orders reversed.
     re, im = (_turned(m, transposed(m, part)) for part in matrix)
     reversed_ = _triangular_vectors(m, (re, -im))
-    left = _unit(m, _times(m, basis, (_turned(m, reversed_[0]), _turned(m, reversed_[1]))), scale)
+    left = _unit(
+        m, _times(m, basis, (_turned(m, reversed_[0]), _turned(m, reversed_[1]))), scale, kept
+    )
     return (diagonal[0] * scale, diagonal[1] * scale), left, right
 
 
@@ -90,8 +98,11 @@ def _triangular_vectors(m: Nodes, matrix: Pair) -> Pair:
     return re, im
 
 
-def _unit(m: Nodes, vectors: Pair, scale: Tensor) -> Pair:
-    """Columns of length 1 whose largest element is real; NaN where ``scale`` is."""
+def _unit(m: Nodes, vectors: Pair, scale: Tensor, kept: Tensor | None) -> Pair:
+    """Columns of length 1 whose largest element is real; NaN where ``scale`` is.
+
+    Those of the row ``kept`` are only scaled, and the others turned by the smaller angle.
+    """
     re, im = vectors
     largest = m.op("ReduceMax", m.op("Max", m.abs(re), m.abs(im)), ints(m, -2), keepdims=1)
     re, im = re / largest, im / largest
@@ -100,7 +111,11 @@ def _unit(m: Nodes, vectors: Pair, scale: Tensor) -> Pair:
     top = m.op("ArgMax", squares, axis=-2, keepdims=1)
     x, y = (m.op("GatherElements", part, top, axis=-2) for part in (re, im))
     size_of_top = m.sqrt(x * x + y * y)
-    x, y = x / (size_of_top * length), y / (size_of_top * length)
+    x, y = x / size_of_top, y / size_of_top
+    if kept is not None:
+        back = x < 0.0
+        x, y = m.where(kept, 1.0, m.where(back, -x, x)), m.where(kept, 0.0, m.where(back, -y, y))
+    x, y = x / length, y / length
     turned = re * x + im * y, im * x - re * y
     return turned[0], m.where(m.equal(places(m, re)[0], top), turned[1] * 0.0, turned[1])
 

@@ -18,7 +18,7 @@ def eig_steps(m: Nodes, attributes: Attributes, a: Tensor, precision: float) -> 
     """Parts of the values, then of the left and of the right vectors."""
     form, vectors, scale = real_schur_form(m, a, precision)
     matrix, basis, half = _triangular(m, form, vectors)
-    (re, _), left, right = of_triangular(m, matrix, basis, scale)
+    (re, _), left, right = of_triangular(m, matrix, basis, scale, m.equal(half, 0.0))
     rows = [m.op("Squeeze", inner(m, part, -1), ints(m, -2)) for part in (re, half * scale)]
     pairs = (_in_pairs(m, pair, half) for pair in (left, right))
     return *rows, *(inner(m, part, -2, -1) for pair in pairs for part in pair)
@@ -29,7 +29,8 @@ def _triangular(m: Nodes, form: Tensor, vectors: Tensor) -> tuple[Pair, Pair, Te
 
     A block ``[[a, b], [c, a]]`` has the values ``a + iw`` and ``a - iw`` with ``w`` the root of
     ``-bc``. The first has the vector ``(x, is)`` with ``x`` and ``s`` the roots of ``|b|`` and
-    ``|c|`` over their sum, and the sign of ``b``; ``(is, x)`` is at right angles to it.
+    ``|c|`` over their sum, and the sign of ``b`` at the smaller; ``(is, x)`` is at right angles to
+    it.
     """
     r, c = places(m, form)
     b = bands(m, form, (r, c))
@@ -37,8 +38,9 @@ def _triangular(m: Nodes, form: Tensor, vectors: Tensor) -> tuple[Pair, Pair, Te
     seconds = left > 0.0
     sums = m.where(seconds, above + left, 1.0)
     x = m.where(seconds, m.sqrt(above / sums), 0.0)
-    x = m.where(b.above < 0.0, -x, x)
     s = m.where(seconds, m.sqrt(left / sums), 0.0)
+    negative, wide = b.above < 0.0, above >= left
+    x, s = m.where(negative & ~wide, -x, x), m.where(negative & wide, -s, s)
     w = m.where(seconds, m.sqrt(above) * m.sqrt(left), 0.0)
     x_of_first, s_of_first, w_of_first = (behind(m, row) for row in (x, s, w))
     firsts = behind(m, left) > 0.0

@@ -17,12 +17,14 @@ from smelt.frontends.jax.plugins.windows.windows import Window, patches
 Padding: TypeAlias = Sequence[tuple[Dim, Dim]]
 
 MULTIPLIED = {
+    ir.DataType.BOOL: ir.DataType.INT32,
     ir.DataType.INT8: ir.DataType.INT32,
     ir.DataType.INT16: ir.DataType.INT32,
     ir.DataType.UINT8: ir.DataType.INT32,
     ir.DataType.UINT16: ir.DataType.INT32,
 }
-"""What MatMul takes instead; integers wrap to the same bits when cast back."""
+"""What MatMul takes instead; cast back, integers wrap to the same bits, and a count says whether
+any product is true."""
 
 
 @dataclass(frozen=True)
