@@ -19,6 +19,7 @@ from smelt.ir import opset, text
 from smelt.operators.lacking import LACKING, typed_input
 from smelt.runtime.onnxruntime import OnnxRuntime
 from smelt.runtime.reference import Reference
+from smelt.runtime.runner import open_runner
 
 OPSET = 23
 NO_END = 2**31 - 1
@@ -163,3 +164,24 @@ def test_attributes_of_unknown_operators_tell_no_type(attribute: str) -> None:
         x = mine.Op<{attribute}>(a) y = mine.Op<{attribute}>(a) z = Where(c, x, y)
     }}"""
     assert not smelt.to_proto(text.parse(graph, 18)).functions
+
+
+@pytest.mark.parametrize("dtype", ["int16", "uint16"])
+@pytest.mark.parametrize(
+    ("call", "wanted"),
+    [
+        ("Clip(x, , most)", [1, 3, 3]),
+        ("Clip(x, most)", [3, 3, 5]),
+        ("Pad(x, pads, , axes)", [0, 1, 3, 5]),
+    ],
+)
+def test_optional_inputs_may_be_left_out_before_others(
+    dtype: str, call: str, wanted: list[int]
+) -> None:
+    model = text.parse(
+        f"g ({dtype}[3] x, {dtype} most) => ({dtype}[N] y) "
+        f"<int64[2] pads = {{1, 0}}, int64[1] axes = {{0}}> {{ y = {call} }}"
+    )
+    x, most = np.array([1, 3, 5], dtype), np.array(3, dtype)
+    (y,) = open_runner(model, "onnxruntime")(x, most)
+    assert y.tolist() == wanted

@@ -95,9 +95,10 @@ def instance_of(operator: Definition, node: ir.Node) -> Instance:
 
 def _built(model: ir.Model, operator: Definition, node: ir.Node) -> ir.Function | None:
     values = operator.attributes_of(node)
-    inputs = [_formal(operator, i, value) for i, value in enumerate(node.inputs)]
-    given = [value for value in inputs if value is not None]
-    graph = ir.Graph(given, [], nodes=[], opset_imports={"": model.opset_imports.get("", 1)})
+    # Those that the node leaves out are formal ones, too, for operands are told by their place.
+    formal = [_formal(operator, i, value) for i, value in enumerate(node.inputs)]
+    inputs = [f if v is not None else None for f, v in zip(formal, node.inputs, strict=True)]
+    graph = ir.Graph(formal, [], nodes=[], opset_imports={"": model.opset_imports.get("", 1)})
     builder = Builder(model, graph, ShapeInference(model), in_function=True)
     results = operator.build_body(builder, inputs, values)
     if results is None:
@@ -123,9 +124,9 @@ def _built(model: ir.Model, operator: Definition, node: ir.Node) -> ir.Function 
 
 
 def _check_inputs(operator: Definition, node: ir.Node) -> None:
-    needed = [name for name in operator.inputs if not name.endswith("?")]
-    for index, name in enumerate(needed):
-        if index >= len(node.inputs) or node.inputs[index] is None:
+    given = [*node.inputs, *[None] * len(operator.inputs)]
+    for name, value in zip(operator.inputs, given, strict=False):
+        if value is None and not name.endswith("?"):
             at = f"node {node.name!r} ({operator.domain}.{operator.name})"
             raise InvalidModel("E330", f"input {name!r} is missing", at=at)
 
@@ -137,11 +138,11 @@ def _is_typed(operator: Definition, node: ir.Node) -> bool:
     return ranked and all(value.dtype is not None for value in given)
 
 
-def _formal(operator: Definition, index: int, value: ir.Value | None) -> ir.Value | None:
-    if value is None:
-        return None
+def _formal(operator: Definition, index: int, value: ir.Value | None) -> ir.Value:
     names = operator.inputs
     name = names[index].rstrip("?") if index < len(names) else f"{names[-1]}{index}"
+    if value is None:
+        return ir.Value(name=name)
     shape = None if value.shape is None else ir.Shape([None] * len(value.shape))
     dtype = value.dtype
     return ir.Value(name=name, type=None if dtype is None else ir.TensorType(dtype), shape=shape)
