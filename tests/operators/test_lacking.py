@@ -60,7 +60,7 @@ def test_no_type_of_these_operators_is_forgotten() -> None:
     """Numbers of 64 bits that no other type holds in order stay lacking, and so do texts."""
     left = {"ArgMax": {"uint64"}, "ArgMin": {"uint64"}, "Pad": {"string"}, "Trilu": {"string"}}
     left |= {name: {"int64", "uint64", "string"} for name in ("DepthToSpace", "SpaceToDepth")}
-    left |= {"TopK": {"uint64"}}
+    left |= {"TopK": {"uint64"}, "Pow": {"uint64"}}
     left |= {"NonZero": {"string"}, "ReduceMax": {"uint64"}, "ReduceMin": {"uint64"}}
     for op_type in {op_type for op_type, _ in LACKING}:
         schema = opset.schema(op_type, OPSET)
@@ -85,6 +85,7 @@ GRAPHS = {
     "TopK": "({0}[2,6] x) => ({0}[2,3] y, int64[2,3] i) <int64[1] k = {{3}}> "
     "{{ y, i = TopK(x, k) }}",
     "Trilu": "({0}[4,6] x) => ({0}[4,6] y) {{ y = Trilu<upper=0>(x) }}",
+    "Pow": "(double[2,6] x, {0}[6] z) => (double[2,6] y) {{ y = Pow(x, z) }}",
     "PRelu": "({0}[2,6] x, {0}[6] z) => ({0}[2,6] y) {{ y = PRelu(x, z) }}",
     "Where": "(bool[2,1] c, {0}[2,6] x, {0}[6] z) => ({0}[2,6] y) {{ y = Where(c, x, z) }}",
     "ArgMax": "({0}[2,6] x) => (int64[2,1] y) {{ y = ArgMax<axis=1>(x) }}",

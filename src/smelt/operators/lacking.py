@@ -108,12 +108,17 @@ AS: Mapping[str, Mapping[ir.DataType, ir.DataType]] = {
 }
 """Computed on another type, whose numbers are as many; the results are cast back."""
 
-PLACES_AS: Mapping[str, Mapping[ir.DataType, ir.DataType]] = {
+KEEPING_AS: Mapping[str, Mapping[ir.DataType, ir.DataType]] = {
     "ArgMax": {T.INT16: T.INT32, T.UINT16: T.INT32, T.UINT32: T.INT64},
     "ArgMin": {T.INT16: T.INT32, T.UINT16: T.INT32, T.UINT32: T.INT64},
     "NonZero": dict.fromkeys((T.DOUBLE, T.INT8, T.INT16, T.UINT16, T.UINT32, T.UINT64), T.BOOL),
+    "Pow": {
+        **dict.fromkeys((T.INT8, T.UINT8, T.INT16, T.UINT16), T.INT32),
+        T.UINT32: T.INT64,
+    },
 }
-"""The same for operators that give places of elements, which keep their type."""
+"""The same for operators whose results have another type: places of elements, or powers, which
+have that of the base."""
 
 DOUBLES = (*trigonometric.OPERATORS, *error.OPERATORS[:1])
 """Operators that say by a formula what runtimes compute in single precision only."""
@@ -144,7 +149,7 @@ def _by_formula(name: str) -> Body:
 
 
 def _rows() -> Iterator[tuple[tuple[str, ir.DataType], Body]]:
-    for table, cast_back in ((AS, True), (PLACES_AS, False)):
+    for table, cast_back in ((AS, True), (KEEPING_AS, False)):
         for op_type, types in table.items():
             for dtype, other in types.items():
                 yield (op_type, dtype), _as(op_type, other, cast_back=cast_back)
@@ -168,7 +173,7 @@ ROWS = frozenset(op_type for op_type, _ in (*LACKING, *WRONG)) | {"Einsum"}
 
 def typed_input(op_type: str) -> int:
     """The input whose element type tells whether an operator is lacking."""
-    return 1 if op_type == "Where" else 0
+    return 1 if op_type in ("Where", "Pow") else 0
 
 
 def stand_in(node: ir.Node, types: ElementTypes) -> Definition | None:
