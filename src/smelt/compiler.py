@@ -143,7 +143,7 @@ def optimize_model(
     """
     if verify not in ("off", "final", "each"):
         raise UsageError("E607", f"verify={verify!r} is none of off, final, each")
-    steps = language.parse(pipeline) if isinstance(pipeline, str) else pipeline
+    steps = pipeline if isinstance(pipeline, tuple) else language.parse(pipeline)
     watching = list(observers)
     with paused_collector(), span("optimize", nodes_before=count_nodes(model)) as told:
         if verify != "off":
@@ -222,6 +222,8 @@ def compile_model(
     that cannot be taken, before any file exists.
     """
     chosen = find_target(target)
+    if not isinstance(dims or {}, Mapping):
+        raise UsageError("E633", f"dims cannot be {dims!r}", fix='give sizes by name: {"B": 1}')
     named = None if strict else fallback or chosen.fallback
     other = None if named is None else find_target(named)
     own = read_options(chosen, options)

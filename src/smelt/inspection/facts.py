@@ -11,6 +11,8 @@ import onnx_ir as ir
 
 from smelt.errors import InvalidModel, SmeltError
 from smelt.frontends.onnx.inline import inline_functions
+from smelt.frontends.onnx.load import load
+from smelt.frontends.onnx.read import Source
 from smelt.inspection.depth import longest_chains
 from smelt.inspection.polynomial import Polynomial, total
 from smelt.inspection.quantized import QuantizedNode, quantized_nodes, quantized_weights
@@ -142,14 +144,14 @@ class Facts:
         return quantized_weights(self.model)
 
 
-def inspect(model: ir.Model, dims: Mapping[str, int] | None = None, *, own: bool = False) -> Facts:
+def inspect(model: Source, dims: Mapping[str, int] | None = None, *, own: bool = False) -> Facts:
     """The facts of ``model``, with symbolic ``dims`` bound to sizes.
 
     The model is not changed unless it is the caller's ``own``, which saves a copy: then inferred
     shapes may be written into it. Raises UsageError E633 for a dim that no input has and for an
-    impossible size.
+    impossible size, InvalidModel E301 for what is no model.
     """
-    return Facts(model, dims, own)
+    return Facts(model if isinstance(model, ir.Model) else load(model, as_is=True), dims, own)
 
 
 def _name_dims(model: ir.Model) -> None:

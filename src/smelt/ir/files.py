@@ -24,6 +24,14 @@ Content: TypeAlias = "bytes | bytearray | memoryview | Callable[[BinaryIO], None
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
+def destination(path: str | Path) -> Path:
+    """Where to write; raises UsageError E614 for what is no path."""
+    try:
+        return Path(path)
+    except TypeError as error:
+        raise UsageError("E614", f"cannot write to {path!r}", why="it is no path") from error
+
+
 def write_atomically(path: str | Path, content: Content) -> Path:
     """Replace the file at ``path`` by ``content`` and return the path.
 

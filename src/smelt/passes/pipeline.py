@@ -95,6 +95,9 @@ def to_text(steps: Steps) -> str:
 
 
 def _read(text: str) -> str:
+    if not isinstance(text, str):
+        what = f"a pipeline is a text, not {type(text).__name__} {text!r:.60}"
+        raise UsageError("E602", what, fix="name passes, such as 'default'")
     if not text.startswith("@"):
         return text
     path = Path(text[1:])

@@ -148,11 +148,12 @@ class Artifact:
     def save(self, directory: str | Path) -> list[Path]:
         """Write every file below ``directory``: all are complete before one appears.
 
-        Whatever fails, the files that stood there survive, and no new folder is left.
+        Whatever fails, the files that stood there survive, and no new folder is left. Raises
+        UsageError E614 where no folder can be.
         """
-        from smelt.runtime.files import write_together
+        from smelt.runtime.files import destination, write_together
 
-        root = Path(directory)
+        root = destination(directory)
         made = [folder for folder in (root, *root.parents) if not folder.exists()]
         contents = getattr(self.files, "contents", self.files)
         try:
@@ -164,10 +165,14 @@ class Artifact:
                 folder.mkdir(parents=True)
             with span("save", file=str(root)):
                 return write_together({root / name: data for name, data in contents.items()})
-        except BaseException:
+        except BaseException as error:
             for folder in made:
                 with contextlib.suppress(OSError):
                     folder.rmdir()
+            if isinstance(error, OSError):
+                why = error.strerror or str(error)
+                what = f"cannot write to {str(root)!r}"
+                raise UsageError("E614", what, why=why) from error
             raise
 
 

@@ -58,13 +58,13 @@ def find_target(target: str | Target) -> Target:
     if isinstance(target, Target):
         operators.register(*target.operators)
         return target
-    if target not in TARGETS:
+    if not isinstance(target, str) or target not in TARGETS:
         raise UsageError(
             "E611",
             f"there is no target {target!r}",
             why=f"installed are {', '.join(target_names()) or 'none'}"
             + ("; plug-ins are left out (--no-plugins)" if without_plugins() else ""),
-            fix=did_you_mean(target, target_names(), "`smelt targets` lists all"),
+            fix=did_you_mean(str(target), target_names(), "`smelt targets` lists all"),
         )
     with span("import target", target=target):
         loaded = TARGETS[target]

@@ -15,6 +15,8 @@ def open_saved(folder: str | Path) -> Saved:
 
     Raises UsageError E616 if none does.
     """
+    if not isinstance(folder, str | Path):
+        raise UsageError("E616", f"{folder!r} is no path", fix="name the folder of Artifact.save")
     root = Path(folder)
     whole = open_parts(root, _of_target)
     if whole is not None:

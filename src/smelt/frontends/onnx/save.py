@@ -22,12 +22,13 @@ from smelt.frontends.onnx.encode import Encoded, check_size, encode
 from smelt.frontends.onnx.load import load
 from smelt.frontends.onnx.map_types import proto_of
 from smelt.frontends.onnx.mapped import CAME_BESIDE
+from smelt.frontends.onnx.read import Source
 from smelt.ir import provenance as origins
 from smelt.ir import scope
 from smelt.ir.absent import refuse_absent
 from smelt.ir.collector import paused_collector
 from smelt.ir.defaults import restore_defaults
-from smelt.ir.files import Content, write_together
+from smelt.ir.files import Content, destination, write_together
 from smelt.ir.names import name_values
 from smelt.ir.out_of_memory import explains_memory
 from smelt.spans import span
@@ -39,7 +40,7 @@ INLINE_LIMIT = 1_500_000_000
 @explains_memory("to_proto")
 @paused_collector()
 def to_proto(
-    model: ir.Model,
+    model: Source,
     *,
     provenance_in_metadata: bool = False,
     keep_bare: bool = False,
@@ -51,8 +52,10 @@ def to_proto(
 
     Operators beyond ONNX bring their bodies. ``keep_bare`` writes those that have none, too; only
     smelt can load such a model. Raises ResourceLimit E504 if the weights do not fit into one,
-    Unsupported E203 for operators without a body.
+    Unsupported E203 for operators without a body, InvalidModel E301 for what is no model.
     """
+    if not isinstance(model, ir.Model):
+        model, spent = load(model, as_is=True), True
     check_size(scope.weight_bytes(model))
     copy = _prepared(model, provenance_in_metadata, keep_bare, spent)
     for graph in copy.graphs():
@@ -66,7 +69,7 @@ def to_proto(
 @explains_memory("save")
 @paused_collector()
 def save(
-    model: ir.Model | onnx.ModelProto,
+    model: Source,
     path: str | Path,
     *,
     provenance: bool = False,
@@ -74,7 +77,7 @@ def save(
     inline_limit: int = INLINE_LIMIT,
     keep_bare: bool = False,
 ) -> Path:
-    """Write ``model`` to ``path``; returns the path. A ModelProto is checked as ``load`` does.
+    """Write ``model`` to ``path``; returns the path. What is no ir.Model is read as ``load`` does.
 
     Operators beyond ONNX bring their bodies, so any runtime loads the file; for those that have
     none it raises Unsupported E203. ``keep_bare`` writes them all the same, for smelt alone.
@@ -86,11 +89,11 @@ def save(
     any failure: both files are complete before either appears. Raises ResourceLimit E505 if the
     disk is full.
     """
-    path = Path(path)
+    path = destination(path)
     with span("save", file=str(path)):
         if path.is_dir() or not path.parent.is_dir():
             raise UsageError("E614", f"cannot write to {str(path)!r}", why="no such folder")
-        if isinstance(model, onnx.ModelProto):
+        if not isinstance(model, ir.Model):
             model = load(model, as_is=True)
         if external_data is None:
             external_data = _belongs_beside(model, inline_limit)

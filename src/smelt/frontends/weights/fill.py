@@ -62,8 +62,11 @@ def fill_weights(
     Raises InvalidModel E340, which lists names that are missing, with the nearest of the others,
     names that the model does not have and weights of another shape or element type; E341 for an
     unreadable checkpoint; UsageError E609 if there is none, and E115 if no weight waits for
-    numbers.
+    numbers, InvalidModel E301 for what is no model.
     """
+    if not isinstance(model, ir.Model):
+        what = f"{type(model).__name__} is no model in memory"
+        raise InvalidModel("E301", what, fix="smelt.load(path) reads one of a file")
     waiting = absent_weights(model)
     if not waiting:
         raise UsageError(
