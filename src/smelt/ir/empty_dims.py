@@ -19,9 +19,23 @@ from smelt.ir.onnx_ir_private import expression_of
 
 _NAMES: ContextVar[frozenset[str]] = ContextVar("dims that may be 0", default=frozenset())
 
+_NEVER = "smelt.never_empty"
+"""The key in the ``meta`` of a model's graph whose source takes no empty inputs, as JAX takes none
+of an open size."""
+
 _NAME = re.compile(r"[A-Za-z_][\w.]*(?!\w*\()")
 MORE = "_and_one"
 """Ends the name of the symbol that is one more than the dim."""
+
+
+def note_never_empty(model: ir.Model) -> None:
+    """Say that no run of ``model`` has an input with an open dim of 0."""
+    model.graph.meta[_NEVER] = True
+
+
+def is_never_empty(model: ir.Model) -> bool:
+    """True if ``note_never_empty`` said so, of this model or of what it is a copy of."""
+    return bool(model.graph.meta.get(_NEVER))
 
 
 @contextmanager

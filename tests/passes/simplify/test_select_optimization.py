@@ -9,7 +9,9 @@ from rewrites import check_rewrite, check_same_numbers, check_unchanged, run_pas
 
 from smelt import optimize
 from smelt.ir import text
+from smelt.ir.empty_dims import note_never_empty
 from smelt.passes.simplify.select_optimization import select_optimization
+from smelt.runtime.runner import open_runner
 
 G = "g (float[N,2] a, float[N,2] b) => (float[N,2] y)"
 KNOWN = {
@@ -169,12 +171,23 @@ SOME = {
 
 @pytest.mark.parametrize("condition", SOME.values(), ids=SOME.keys())
 def test_there_is_something(condition: str) -> None:
-    """So ``jnp.var`` asks whether there is anything to average."""
-    check_rewrite(
-        select_optimization,
-        f"{G} <float zero = {{0}}, float k = {{nan}}> {{ {condition} w = Where(z, a, k) y = Neg(w) }}",
-        f"{G} {{ y = Neg(a) }}",
+    """So ``jnp.var`` asks whether there is anything to average; JAX takes no empty inputs."""
+    body = f"{condition} w = Where(z, a, k) y = Neg(w)"
+    model = text.parse(f"{G} <float zero = {{0}}, float k = {{nan}}> {{ {body} }}", 23)
+    note_never_empty(model)
+    run_pass(select_optimization, model)
+    assert [node.op_type for node in model.graph] == ["Neg"]
+    assert model.graph[0].inputs == (model.graph.inputs[0],)
+
+
+def test_an_input_of_another_source_may_be_empty() -> None:
+    model = text.parse(
+        "g (float[N] x, float a, float b) => (float y) <int64 zero = {0}> "
+        "{ n = Size(x) z = Greater(n, zero) y = Where(z, a, b) }"
     )
+    run = open_runner(optimize(model), "onnxruntime")
+    given = np.float32(1), np.float32(2)
+    assert [run(np.zeros(n, np.float32), *given)[0] for n in (0, 3)] == [2, 1]
 
 
 MAYBE = {

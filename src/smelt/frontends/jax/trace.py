@@ -53,6 +53,7 @@ from smelt.frontends.weights import fill_weights
 from smelt.ir.absent import EXPECTED, forget_unread
 from smelt.ir.build import Builder
 from smelt.ir.complex_pairs import mark_pairs
+from smelt.ir.empty_dims import note_never_empty
 from smelt.ir.shapes import ShapeInference
 from smelt.operators import all_operators
 from smelt.spans import span
@@ -251,7 +252,9 @@ def _empty_model(name: str, inputs: list[str], opset: int) -> ir.Model:
         name=name,
         opset_imports={"": opset},
     )
-    return ir.Model(graph, ir_version=IR_VERSIONS[opset], producer_name="smelt")
+    model = ir.Model(graph, ir_version=IR_VERSIONS[opset], producer_name="smelt")
+    note_never_empty(model)
+    return model
 
 
 def _describe(values: Sequence[ir.Value], atoms: Sequence[compat.Atom]) -> None:

@@ -8,9 +8,10 @@
 The last form only with the option ``assume-finite``: where b is infinite or NaN under the mask,
 the sum is NaN. Adding -0 keeps every bit of b, +0 would not.
 
-Needs    (1) a constant condition, or a number of elements computed from sizes of inputs, which are
-         not 0; (2) a result of the shape of the operand that is chosen, since the others may
-         broadcast it. For the sum a constant filled with infinities, on either side.
+Needs    (1) a constant condition, or a number of elements computed from sizes of inputs, where the
+         source says that those are never 0, as JAX does; (2) a result of the shape of the operand
+         that is chosen, since the others may broadcast it. For the sum a constant filled with
+         infinities, on either side.
 Keeps    (1) conditions that are true at some places only; (2) masks whose sum would need a
          constant larger than condition and infinities are now.
 """
@@ -22,6 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from smelt.ir.build import Builder
+from smelt.ir.dims import symbols_of
+from smelt.ir.empty_dims import is_never_empty
 from smelt.ir.floats import is_float
 from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
@@ -63,7 +66,11 @@ def something_there(m: Match, b: Builder) -> Replacement:
     size = size_of(m["size"], b.shapes)
     if size is None:
         return None
-    return m["a"] if is_positive(size) else Miss("the size may be 0")
+    if not is_positive(size):
+        return Miss("the size may be 0")
+    if symbols_of(size) and not is_never_empty(b.model):  # needs 1
+        return Miss("an input of an open size may be empty, and this asks whether it is")
+    return m["a"]
 
 
 @rule(one_of(op("Where", _mask, _infinite, var("x")), op("Where", _mask, var("x"), _infinite)))
