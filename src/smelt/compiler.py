@@ -16,7 +16,7 @@ from smelt.frontends.onnx.inline import inline_functions
 from smelt.frontends.stablehlo.detect import is_exported
 from smelt.ir.bounds import empty_names, note_bounds
 from smelt.ir.collector import paused_collector
-from smelt.ir.empty_dims import may_be_empty
+from smelt.ir.empty_dims import is_never_empty, may_be_empty
 from smelt.ir.out_of_memory import explains_memory
 from smelt.operators import expand
 from smelt.passes import pipeline as language
@@ -239,7 +239,7 @@ def compile_model(
             with span("bind dims"):
                 bind_dims(model, {name: n for name, n in dims.items() if not isinstance(n, tuple)})
                 ranges = {name: n for name, n in dims.items() if isinstance(n, tuple)}
-                note_bounds(model, ranges, least=int(_is_traced(source)))
+                note_bounds(model, ranges, least=int(is_never_empty(model)))
         operators = frozenset(operator.key for operator in chosen.operators)
         highest = min(HIGHEST_OPSET, chosen.limits.opset[1])
         with may_be_empty(empty_names(model.graph)):
@@ -275,7 +275,7 @@ def source_model(
 
     Raises what ``trace`` and ``load`` do, and UsageError E608 for specs beside an ONNX model.
     """
-    if _is_traced(source):
+    if is_exported(source) or (callable(source) and not isinstance(source, ir.Model)):
         return trace(source, *specs, **tracing | ({} if opset is None else {"opset": opset}))
     if specs or tracing.keys() - {"x64", "strict"}:
         what = "input specs and checkpoints belong to a JAX function, not to an ONNX model"
@@ -285,11 +285,6 @@ def source_model(
         onnx_frontend.check_model(model)
         return model
     return onnx_frontend.load(source, opset=opset, keep_opset=True)
-
-
-def _is_traced(source: Any) -> bool:
-    """True for a JAX function, and for a program that JAX exported."""
-    return is_exported(source) or (callable(source) and not isinstance(source, ir.Model))
 
 
 def _evaluator(model: ir.Model) -> Any:

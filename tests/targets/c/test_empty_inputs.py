@@ -91,5 +91,8 @@ def test_a_bound_that_only_an_empty_input_meets_is_not_forgotten() -> None:
 
 
 def test_jax_takes_every_size_for_one_or_more() -> None:
-    with pytest.raises(UsageError, match=r"E633.*\n.*JAX takes every size for 1 or more"):
-        smelt.compile(jnp.mean, "f32[N]", target="c", dims={"N": (0, 4)})
+    """So does what was traced before, and its copies."""
+    traced = smelt.trace(jnp.mean, "f32[N]")
+    for source in ((jnp.mean, "f32[N]"), (traced,), (smelt.optimize(traced),)):
+        with pytest.raises(UsageError, match=r"E633.*\n.*JAX takes every size for 1 or more"):
+            smelt.compile(*source, target="c", dims={"N": (0, 4)})
