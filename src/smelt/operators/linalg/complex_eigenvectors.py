@@ -24,22 +24,22 @@ def schur_steps(
     m: Nodes, attributes: Attributes, re: Tensor, im: Tensor, precision: float
 ) -> tuple[Tensor, ...]:
     """Parts of the triangular form, then of the vectors."""
-    form, scale = schur_form(m, _batched(m, re), _batched(m, im), precision)
+    form, scale = schur_form(m, batched(m, re), batched(m, im), precision)
     matrix = [part * scale for part in _parts(m, form.matrix)]
     vectors = [part * (scale / scale) for part in _parts(m, transposed(m, form.rows))]
-    return tuple(_as_given(m, inner(m, part, -2, -1), re) for part in (*matrix, *vectors))
+    return tuple(as_given(m, inner(m, part, -2, -1), re) for part in (*matrix, *vectors))
 
 
 def complex_eig_steps(
     m: Nodes, attributes: Attributes, re: Tensor, im: Tensor, precision: float
 ) -> tuple[Tensor, ...]:
     """Parts of the values, then of the left and of the right vectors."""
-    form, scale = schur_form(m, _batched(m, re), _batched(m, im), precision)
+    form, scale = schur_form(m, batched(m, re), batched(m, im), precision)
     basis = _parts(m, transposed(m, form.rows))
     values, left, right = of_triangular(m, _parts(m, form.matrix), basis, scale)
     rows = [m.op("Squeeze", inner(m, part, -1), ints(m, -2)) for part in values]
     vectors = [inner(m, part, -2, -1) for part in (*left, *right)]
-    return tuple(_as_given(m, part, re) for part in (*rows, *vectors))
+    return tuple(as_given(m, part, re) for part in (*rows, *vectors))
 
 
 def of_triangular(
@@ -101,7 +101,8 @@ def _triangular_vectors(m: Nodes, matrix: Pair) -> Pair:
 def _unit(m: Nodes, vectors: Pair, scale: Tensor, kept: Tensor | None) -> Pair:
     """Columns of length 1 whose largest element is real; NaN where ``scale`` is.
 
-    Those of the row ``kept`` are only scaled, and the others turned by the smaller angle.
+    With ``kept``, the columns of that row are only scaled, and the others turned by less than a
+    right angle, so their largest element may be negative.
     """
     re, im = vectors
     largest = m.op("ReduceMax", m.op("Max", m.abs(re), m.abs(im)), ints(m, -2), keepdims=1)
@@ -148,11 +149,13 @@ def inner(m: Nodes, a: Tensor, *axes: int) -> Tensor:
     return m.op("Slice", a, starts, ends, ints(m, *axes))
 
 
-def _batched(m: Nodes, a: Tensor) -> Tensor:
+def batched(m: Nodes, a: Tensor) -> Tensor:
+    """``a`` with a batch, of one where it is a matrix."""
     return m.op("Unsqueeze", a, ints(m, 0)) if _has_no_batch(a) else a
 
 
-def _as_given(m: Nodes, result: Tensor, given: Tensor) -> Tensor:
+def as_given(m: Nodes, result: Tensor, given: Tensor) -> Tensor:
+    """``result`` without the batch that ``batched`` put before ``given``."""
     return m.op("Squeeze", result, ints(m, 0)) if _has_no_batch(given) else result
 
 

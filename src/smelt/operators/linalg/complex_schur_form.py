@@ -12,7 +12,7 @@ import math
 import onnx_ir as ir
 
 from smelt.operators.formula import Nodes, Tensor
-from smelt.operators.linalg.matrices import ints, largest, places, size
+from smelt.operators.linalg.matrices import ints, is_finite, largest, places, size
 from smelt.operators.linalg.unitary_rotations import Complex, Form, element, parts, rotated
 
 STEPS = 40
@@ -29,7 +29,7 @@ def schur_form(m: Nodes, re: Tensor, im: Tensor, precision: float) -> tuple[Form
     column of zeros more, for ONNX Runtime does not reduce matrices without elements.
     """
     scale = m.op("Max", largest(m, re), largest(m, im))
-    usable = scale < math.inf
+    usable = is_finite(m, re) & is_finite(m, im)
     scale = m.where(usable & (scale > 0.0), scale, 1.0)
     count = size(m, re, -1)
     scaled = [m.op("Unsqueeze", m.where(usable, p / scale, 0.0), ints(m, 1)) for p in (re, im)]

@@ -2,15 +2,19 @@
 
 After LAPACK's ``dlahqr``, so that eigenvalues come in its order: J. G. F. Francis, "The QR
 transformation", 1961 and 1962; deflation after M. Ahues and F. Tisseur, LAPACK Working Note 122.
-A matrix is ``[n + 1, n + 1]``; its last row and column are zeros, so no reduction is of nothing.
+Matrices are ``[batch, n + 1, n + 1]``; their last row and column are zeros, so no reduction is of
+nothing. A number of each matrix is ``[batch, 1, 1]``. Each matrix has a block of its own at work,
+and all take their steps side by side.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import onnx_ir as ir
+
 from smelt.operators.formula import Nodes, Tensor
-from smelt.operators.linalg.matrices import ints, places, product, transposed
+from smelt.operators.linalg.matrices import column, ints, largest, places, product, row, transposed
 from smelt.operators.linalg.standard_blocks import standard
 
 STEPS = 30
@@ -22,13 +26,12 @@ UNUSUAL = 10
 LEAST = 2.0**-970
 """What counts as nothing below the diagonal of a matrix whose largest element is 1."""
 
-
 Indexes = tuple[Tensor, Tensor]
 """Those of the rows, as a column, and of the columns, as a row: found once, outside of loops."""
 
 
 class Bands(NamedTuple):
-    """The diagonal, and what is left of it and above it, as rows ``[1, n + 1]``."""
+    """The diagonal, and what is left of it and above it, as rows ``[batch, 1, n + 1]``."""
 
     diagonal: Tensor
     left: Tensor
@@ -36,15 +39,23 @@ class Bands(NamedTuple):
 
 
 class Shifts(NamedTuple):
-    """Two shifts: a pair of conjugates ``x + iy`` and ``x2 - iy``, or real ones if ``y`` is 0."""
+    """Two shifts: a pair of conjugates ``x + iy`` and ``x - iy``, or twice ``x`` if ``y`` is 0."""
 
     x: Tensor
     y: Tensor
-    x2: Tensor
 
 
-class Chased(NamedTuple):
-    """The state while a bulge moves down: the form, and vectors as columns."""
+class Block(NamedTuple):
+    """Rows ``first`` to ``last`` of each matrix, on which it works; ``steps``: whether with a step,
+    for where none is left to do, or one or two rows, there is none."""
+
+    first: Tensor
+    last: Tensor
+    steps: Tensor
+
+
+class Decomposed(NamedTuple):
+    """The form, and vectors as columns."""
 
     form: Tensor
     vectors: Tensor
@@ -52,31 +63,40 @@ class Chased(NamedTuple):
 
 def real_schur(
     m: Nodes, form: Tensor, vectors: Tensor, count: Tensor, precision: float
-) -> tuple[Chased, Tensor]:
-    """The form of Schur of a Hessenberg form, its vectors, and whether steps did not end.
+) -> tuple[Decomposed, Tensor]:
+    """The form of Schur of Hessenberg forms, its vectors, and where steps did not end.
 
     ``count``, n, is a rank-0 int64. What is less than ``precision`` of its neighbours is nothing.
-    Each turn of the loop is one step over the last block that is not done, or sets off what is:
-    one row, or two in standard form.
+    Each turn of the loop is one step over the last block of a matrix that is not done, or sets off
+    what is: one row, or two in standard form.
     """
     limit = m.op("Max", count, 10) * STEPS
     indexes = r, c = places(m, form)
 
-    def go_on(last: Tensor, stuck: Tensor, form: Tensor, vectors: Tensor) -> Tensor:
+    def is_open(last: Tensor, stuck: Tensor) -> Tensor:
         return (last >= 0) & (stuck <= limit)
 
+    def go_on(last: Tensor, stuck: Tensor, form: Tensor, vectors: Tensor) -> Tensor:
+        return is_open(last, stuck)
+
     def turn(last: Tensor, stuck: Tensor, form: Tensor, vectors: Tensor) -> tuple[Tensor, ...]:
-        first = _first_of_block(m, bands(m, form, indexes), last, c, precision)
-        form = m.where(m.equal(r, first) & m.equal(c, first - 1), 0.0, form)
+        works = is_open(last, stuck)
+        b = bands(m, form, indexes)
+        first = _first_of_block(m, b, last, c, precision)
+        form = m.where(m.equal(r, first) & m.equal(c, first - 1) & works, 0.0, form)
         is_done = first >= last - 1
         stuck = stuck + 1
-        after = _step(m, Chased(form, vectors), indexes, first, last, stuck, is_done, precision)
-        after = _set_off(m, after, indexes, last, m.equal(first, last - 1), precision)
+        block = Block(first, last, works & ~is_done)
+        after = _step(m, Decomposed(form, vectors), b, indexes, block, stuck, precision)
+        is_pair = works & m.equal(first, last - 1)
+        after = _set_off(m, after, b, indexes, last, is_pair, precision)
         stuck = m.where(is_done, stuck * 0, stuck)
-        return m.where(is_done, first - 1, last), stuck, *after
+        return m.where(works & is_done, first - 1, last), stuck, *after
 
-    last, _, form, vectors = form.m.loop(go_on, turn, (count - 1, count * 0, form, vectors))
-    return Chased(m.where(r <= c + 1, form, 0.0), vectors), last >= 0
+    none = m.op("Cast", largest(m, form) * 0.0, to=int(ir.DataType.INT64))
+    start = none + count - 1, none, form, vectors
+    last, _, form, vectors = form.m.loop(go_on, turn, start)
+    return Decomposed(m.where(r <= c + 1, form, 0.0), vectors), last >= 0
 
 
 def bands(m: Nodes, form: Tensor, indexes: Indexes) -> Bands:
@@ -114,22 +134,21 @@ def _first_of_block(m: Nodes, b: Bands, last: Tensor, c: Tensor, precision: floa
     bound = m.op("Max", LEAST, near * (far / sums) * precision)
     nothing = (size <= around * precision) & (least * (most / sums) <= bound)
     begins = ((size <= LEAST) | nothing) & (c <= last)
-    return m.op("ReduceMax", m.where(begins, c, 0), keepdims=0)
+    return m.op("ReduceMax", m.where(begins, c, 0), ints(m, -1), keepdims=1)
 
 
-def _at(m: Nodes, row: Tensor, place: Tensor) -> Tensor:
-    """The rank-0 number of a row at ``place``, a rank-0 integer."""
-    return m.op("Gather", m.op("Squeeze", row, ints(m, 0)), place)
+def _at(m: Nodes, numbers: Tensor, place: Tensor, c: Tensor) -> Tensor:
+    """The number of each row at its ``place``; 0 where that is outside."""
+    return m.op("ReduceSum", m.where(m.equal(c, place), numbers, 0.0), ints(m, -1), keepdims=1)
 
 
-def _shifts(m: Nodes, b: Bands, first: Tensor, last: Tensor, stuck: Tensor) -> Shifts:
+def _shifts(m: Nodes, b: Bands, block: Block, stuck: Tensor, c: Tensor) -> Shifts:
     """Eigenvalues of the last two rows of the block; now and then others, from either end."""
-    up = m.op("Max", last - 1, 0)
-    d, side = _at(m, b.diagonal, last), _at(m, b.left, last)
-    usual = (_at(m, b.diagonal, up), _at(m, b.above, last), side, d)
-    low = m.abs(side) + m.abs(_at(m, b.left, up))
-    second, third = m.op("Min", first + 1, last), m.op("Min", first + 2, last)
-    top = m.abs(_at(m, b.left, second)) + m.abs(_at(m, b.left, third))
+    first, last = block.first, block.last
+    d, side = _at(m, b.diagonal, last, c), _at(m, b.left, last, c)
+    usual = _at(m, b.diagonal, last - 1, c), _at(m, b.above, last, c), side, d
+    low = m.abs(side) + m.abs(_at(m, b.left, last - 1, c))
+    top = m.abs(_at(m, b.left, first + 1, c)) + m.abs(_at(m, b.left, first + 2, c))
 
     def other(size: Tensor, corner: Tensor) -> tuple[Tensor, ...]:
         x = 0.75 * size + corner
@@ -139,7 +158,7 @@ def _shifts(m: Nodes, b: Bands, first: Tensor, last: Tensor, stuck: Tensor) -> S
     from_below = m.equal(m.op("Mod", stuck, 2 * UNUSUAL), 0)
     chosen = usual
     for mask, others in (
-        (from_top, other(top, _at(m, b.diagonal, first))),
+        (from_top, other(top, _at(m, b.diagonal, first, c))),
         (from_below, other(low, d)),
     ):
         chosen = tuple(m.where(mask, x, y) for x, y in zip(others, chosen, strict=True))
@@ -157,55 +176,59 @@ def _eigenvalues(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Shifts
     one, two = middle + root, middle - root
     real = m.where(m.abs(one - d) <= m.abs(two - d), one, two)
     x = m.where(minor >= 0.0, middle, real) * scale
-    return Shifts(x, m.where(minor >= 0.0, root, 0.0) * scale, x)
+    return Shifts(x, m.where(minor >= 0.0, root, 0.0) * scale)
 
 
 def _start(
-    m: Nodes, b: Bands, s: Shifts, first: Tensor, last: Tensor, c: Tensor, precision: float
+    m: Nodes, b: Bands, s: Shifts, block: Block, c: Tensor, precision: float
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The row from which a step may begin, two small elements above it, and its first vector."""
+    """The row from which a step begins, which has two small elements above it or is the first of
+    the block, and what is reflected there."""
     d, below = b.diagonal, behind(m, b.left)
     after = behind(m, d)
-    size = m.abs(d - s.x2) + m.abs(s.y) + m.abs(below)
+    size = m.abs(d - s.x) + m.abs(s.y) + m.abs(below)
     size = m.where(size > 0.0, size, 1.0)
     part = below / size
-    x = part * behind(m, b.above) + (d - s.x) * ((d - s.x2) / size) + s.y * (s.y / size)
-    y = part * (d + after - s.x - s.x2)
+    x = part * behind(m, b.above) + (d - s.x) * ((d - s.x) / size) + s.y * (s.y / size)
+    y = part * (d + after - s.x - s.x)
     z = part * behind(m, below)
     total = m.abs(x) + m.abs(y) + m.abs(z)
     total = m.where(total > 0.0, total, 1.0)
     x, y, z = x / total, y / total, z / total
     around = m.abs(before(m, d)) + m.abs(d) + m.abs(after)
     small = m.abs(b.left) * (m.abs(y) + m.abs(z)) <= precision * m.abs(x) * around
-    allowed = small & (c > first) & (c <= last - 2)
-    row = m.op("Max", first, m.op("ReduceMax", m.where(allowed, c, 0), keepdims=0))
-    return row, tuple(_at(m, each, row) for each in (x, y, z))
+    allowed = small & (c > block.first) & (c <= block.last - 2)
+    last_of_them = m.op("ReduceMax", m.where(allowed, c, 0), ints(m, -1), keepdims=1)
+    begin = m.op("Max", block.first, last_of_them)
+    return begin, tuple(_at(m, each, begin, c) for each in (x, y, z))
 
 
 def _step(
     m: Nodes,
-    at: Chased,
+    at: Decomposed,
+    b: Bands,
     indexes: Indexes,
-    first: Tensor,
-    last: Tensor,
+    block: Block,
     stuck: Tensor,
-    is_done: Tensor,
     precision: float,
-) -> Chased:
-    """One step with two shifts over rows ``first`` to ``last``; nothing if that is done."""
+) -> Decomposed:
+    """One step with two shifts over each block: a bulge moves down from where it begins."""
     r, c = indexes
-    b = bands(m, at.form, indexes)
-    begin, vector = _start(m, b, _shifts(m, b, first, last, stuck), first, last, c, precision)
+    shifts = _shifts(m, b, block, stuck, c)
+    begin, vector = _start(m, b, shifts, block, c, precision)
+    low = m.op("ReduceMin", m.where(block.steps, begin, block.last + 1), keepdims=0)
+    high = m.op("ReduceMax", m.where(block.steps, block.last, 0), keepdims=0)
 
     def chase(i: Tensor, form: Tensor, vectors: Tensor) -> tuple[Tensor, ...]:
-        k = begin + i
-        column = m.op("Gather", form, m.op("Max", k - 1, 0), axis=-1)
-        own = [m.op("Gather", column, k + j) for j in (0, 1)]
-        third = m.where(k + 2 <= last, m.op("Gather", column, m.op("Min", k + 2, last)), 0.0)
-        starts = m.equal(i, 0)
-        x, y, z = (m.where(starts, u, v) for u, v in zip(vector, (*own, third), strict=True))
-        z = m.where(k + 2 <= last, z, 0.0)
-        along, by, kept = _reflection(m, x, y, z)
+        k = low + i
+        moves = block.steps & (k >= begin) & (k < block.last)
+        starts = m.equal(begin, k)
+        left_of = column(m, form, m.op("Max", k - 1, 0))
+        own = (row(m, left_of, k + j) for j in range(3))
+        x, y, z = (m.where(starts, u, v) for u, v in zip(vector, own, strict=True))
+        z = m.where(k + 2 <= block.last, z, 0.0)
+        along, tau, kept = _reflection(m, x, y, z)
+        by = m.where(moves, tau, 0.0)
         v = m.where(m.equal(r, k), 1.0, 0.0)
         for j, number in enumerate(along, 1):
             v = m.where(m.equal(r, k + j), number, v)
@@ -213,12 +236,12 @@ def _step(
         form = form - by * v * product(m, vt, form)
         form = form - product(m, form, v) * (by * vt)
         vectors = vectors - product(m, vectors, v) * (by * vt)
-        cleared = (r > k) & (r <= k + 2)
-        in_column = m.equal(c, k - 1)
-        form = m.where(in_column & cleared, 0.0, form)
+        in_column = m.equal(c, k - 1) & moves
+        form = m.where(in_column & (r > k) & (r <= k + 2), 0.0, form)
         return m.where(in_column & m.equal(r, k) & ~starts, kept, form), vectors
 
-    return Chased(*at.form.m.repeat(m.where(is_done, 0, last - begin), chase, at))
+    turns = m.op("Max", high - low, 0)
+    return Decomposed(*at.form.m.repeat(turns, chase, at))
 
 
 def _reflection(
@@ -238,32 +261,43 @@ def _reflection(
 
 
 def _set_off(
-    m: Nodes, at: Chased, indexes: Indexes, last: Tensor, is_pair: Tensor, precision: float
-) -> Chased:
-    """The last two rows of the block in standard form, if it has two."""
+    m: Nodes,
+    at: Decomposed,
+    b: Bands,
+    indexes: Indexes,
+    last: Tensor,
+    is_pair: Tensor,
+    precision: float,
+) -> Decomposed:
+    """The last two rows of each block that ``is_pair`` in standard form."""
     r, c = indexes
-    p = m.op("Max", last - 1, 0)
-    q = p + 1
-
-    def element(row: Tensor, column: Tensor) -> Tensor:
-        return m.op("Gather", m.op("Gather", at.form, row), column)
-
-    block = standard(m, element(p, p), element(p, q), element(q, p), element(q, q), precision)
-    cosine, sine = m.where(is_pair, block.cosine, 1.0), m.where(is_pair, block.sine, 0.0)
-    turn = p, cosine, sine
-    form = _turned(m, _turned(m, at.form, r, *turn, axis=0), c, *turn, axis=1)
-    for (row, column), number in zip(((p, p), (p, q), (q, p), (q, q)), block, strict=False):
-        form = m.where(m.equal(r, row) & m.equal(c, column) & is_pair, number, form)
-    return Chased(form, _turned(m, at.vectors, c, *turn, axis=1))
+    p = last - 1
+    corners = _at(m, b.diagonal, p, c), _at(m, b.diagonal, last, c)
+    beside = _at(m, b.above, last, c), _at(m, b.left, last, c)
+    block = standard(m, corners[0], *beside, corners[1], precision)
+    turn = p, is_pair, block.cosine, block.sine
+    form = _turned(m, _turned(m, at.form, r, *turn, axis=-2), c, *turn, axis=-1)
+    for (i, j), number in zip(((p, p), (p, last), (last, p), (last, last)), block, strict=False):
+        form = m.where(m.equal(r, i) & m.equal(c, j) & is_pair, number, form)
+    return Decomposed(form, _turned(m, at.vectors, c, *turn, axis=-1))
 
 
 def _turned(
-    m: Nodes, a: Tensor, place: Tensor, p: Tensor, cosine: Tensor, sine: Tensor, axis: int
+    m: Nodes,
+    a: Tensor,
+    place: Tensor,
+    p: Tensor,
+    mask: Tensor,
+    cosine: Tensor,
+    sine: Tensor,
+    axis: int,
 ) -> Tensor:
     """``a`` with its rows, or columns, ``p`` and ``p + 1`` rotated; their indexes are ``place``."""
+    here, there = m.equal(place, p) & mask, m.equal(place, p + 1) & mask
     x, y = (
-        m.op("Unsqueeze", m.op("Gather", a, each, axis=axis), ints(m, axis)) for each in (p, p + 1)
+        m.op("ReduceSum", m.where(each, a, 0.0), ints(m, axis), keepdims=1)
+        for each in (here, there)
     )
-    first = m.where(m.equal(place, p), x * cosine + y * sine, a)
-    both: Tensor = m.where(m.equal(place, p + 1), y * cosine - x * sine, first)
+    first = m.where(here, x * cosine + y * sine, a)
+    both: Tensor = m.where(there, y * cosine - x * sine, first)
     return both

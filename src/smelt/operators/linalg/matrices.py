@@ -6,6 +6,7 @@ a step costs as much as the update of a whole matrix, which it needs anyway.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -133,6 +134,12 @@ def largest(m: Nodes, a: Tensor) -> Tensor:
     """The largest absolute value of each matrix, 0 of an empty one; as a matrix of one element."""
     padded = m.op("Pad", m.abs(a), ints(m, 0, 0, 1, 1), 0.0, ints(m, -2, -1))
     return m.op("ReduceMax", padded, ints(m, -2, -1), keepdims=1)
+
+
+def is_finite(m: Nodes, a: Tensor) -> Tensor:
+    """Of each matrix, whether all elements are; runtimes differ in what the largest of NaN is."""
+    found: Tensor = m.equal(largest(m, m.where(m.abs(a) < math.inf, 0.0, 1.0)), 0.0)
+    return found
 
 
 def transposed(m: Nodes, a: Tensor) -> Tensor:

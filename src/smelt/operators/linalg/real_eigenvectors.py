@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from smelt.operators.declare import Attributes
 from smelt.operators.formula import Nodes, Tensor
-from smelt.operators.linalg.complex_eigenvectors import Pair, inner, of_triangular
+from smelt.operators.linalg.complex_eigenvectors import (
+    Pair,
+    as_given,
+    batched,
+    inner,
+    of_triangular,
+)
 from smelt.operators.linalg.francis_steps import bands, before, behind
 from smelt.operators.linalg.matrices import ints, places, product
 from smelt.operators.linalg.real_schur_form import real_schur_form
@@ -16,12 +22,13 @@ from smelt.operators.linalg.real_schur_form import real_schur_form
 
 def eig_steps(m: Nodes, attributes: Attributes, a: Tensor, precision: float) -> tuple[Tensor, ...]:
     """Parts of the values, then of the left and of the right vectors."""
-    form, vectors, scale = real_schur_form(m, a, precision)
+    form, vectors, scale = real_schur_form(m, batched(m, a), precision)
     matrix, basis, half = _triangular(m, form, vectors)
     (re, _), left, right = of_triangular(m, matrix, basis, scale, m.equal(half, 0.0))
     rows = [m.op("Squeeze", inner(m, part, -1), ints(m, -2)) for part in (re, half * scale)]
     pairs = (_in_pairs(m, pair, half) for pair in (left, right))
-    return *rows, *(inner(m, part, -2, -1) for pair in pairs for part in pair)
+    found = *rows, *(inner(m, part, -2, -1) for pair in pairs for part in pair)
+    return tuple(as_given(m, part, a) for part in found)
 
 
 def _triangular(m: Nodes, form: Tensor, vectors: Tensor) -> tuple[Pair, Pair, Tensor]:
