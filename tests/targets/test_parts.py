@@ -23,6 +23,7 @@ from smelt.runtime.interface import interface_of
 from smelt.runtime.runner import open_runner
 from smelt.targets import registry
 from smelt.targets.base import Artifact, Limits, Plan, Saved, Target
+from smelt.targets.phases import NothingTaken
 from smelt.targets.saved import open_saved
 
 DOMAIN = "vendor.parts"
@@ -263,6 +264,14 @@ def test_why_nodes_go_to_the_fallback_is_in_the_report() -> None:
         ("Tanh", "no selection rule and no decomposition produces it", 1),
         ("Abs", "its region costs more than it saves", 1),
     ]
+
+
+def test_a_target_that_takes_no_node_says_why() -> None:
+    with pytest.warns(NothingTaken, match="'vendor' takes no node.*'host' runs all.*Tanh 'Tanh_0'"):
+        artifact = smelt.compile(
+            text.parse("g (float[4] x) => (float[4] y) { y = Tanh(x) }"), target=vendor
+        )
+    assert artifact.plan.facts["nodes on vendor"] == 0
 
 
 def test_no_pass_makes_what_a_target_that_lists_its_kernels_lacks() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, SupportsFloat
@@ -23,6 +24,10 @@ from smelt.targets.blaming import asked, blaming
 from smelt.targets.legality import refusal
 from smelt.targets.parts import compose
 from smelt.targets.selection import select
+
+
+class NothingTaken(UserWarning):
+    """A target with a fallback took no node of a model."""
 
 
 def run_phases(
@@ -55,6 +60,8 @@ def run_phases(
         artifact = emit_selected(model, target, own)
     else:
         left = elsewhere(parts, refused)
+        if left and not any(part.taken for part in parts):
+            _warn_of_nothing_taken(target, fallback, left)
         artifact = compose(model, parts, (target, own), fallback, prepare)
         artifact.report["elsewhere"] = left
     artifact.report.setdefault("select", selection.to_json())
@@ -88,6 +95,19 @@ def elsewhere(parts: Sequence[Part], refused: Mapping[ir.Node, str]) -> list[dic
         {"operator": name, "why": why, "count": len(nodes), "node": nodes[0].name}
         for (name, why), nodes in found.items()
     ]
+
+
+def _warn_of_nothing_taken(
+    target: Target[Any, Any], fallback: Target[Any, Any], left: Sequence[Mapping[str, Any]]
+) -> None:
+    """Warn that all of a model went to ``fallback``, with the most frequent reason."""
+    most = max(left, key=lambda entry: int(entry["count"]))
+    warnings.warn(
+        f"target {target.name!r} takes no node of this model, so {fallback.name!r} runs all of it:"
+        f" {most['operator']} {most['node']!r}: {most['why']}",
+        NothingTaken,
+        stacklevel=2,
+    )
 
 
 def phases(target: Target[Any, Any]) -> dict[str, str]:

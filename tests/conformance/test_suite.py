@@ -103,6 +103,7 @@ def test_a_target_is_held_to_what_it_declares() -> None:
         conform(late, CASES[1])
 
 
+@pytest.mark.filterwarnings("error")
 def test_what_only_the_fallback_runs_is_not_the_targets() -> None:
     wanted = [case for case in CASES if case.name in ("int8", "elementwise")]
     found = conform_all(npu, wanted)

@@ -1,0 +1,47 @@
+"""A kernel of C from outside, held against the reference of its operator."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.compiler import compile_model
+from smelt.errors import Mismatch
+from smelt.native.kernels.foreign import CKernel, add
+
+
+def check_kernel(kernel: CKernel) -> None:
+    """Build ``kernel`` with a C compiler and run its examples against the operator's reference.
+
+    Raises Mismatch E705 for other numbers; NaN agrees with NaN.
+    """
+    add(kernel)
+    operator = kernel.operator
+    for arrays, attributes in kernel.examples:
+        spelled = {a.name: attributes.get(a.name, a.default) for a in operator.attributes}
+        absent = (None,) * (len(operator.inputs) - len(arrays))
+        expected = operator.reference((*arrays, *absent), spelled)
+        inputs = [
+            ir.Value(name=name.rstrip("?"), type=ir.TensorType(dtype), shape=ir.Shape(array.shape))
+            for name, array in zip(operator.inputs, arrays, strict=False)
+            for dtype in [ir.DataType.from_numpy(array.dtype)]
+        ]
+        given = [ir.convenience.convert_attribute(*pair) for pair in attributes.items()]
+        node = ir.Node(
+            operator.domain, operator.name, inputs, given, num_outputs=len(operator.outputs)
+        )
+        imports = {"": 21, operator.domain: operator.version}
+        for name, value, result in zip(operator.outputs, node.outputs, expected, strict=True):
+            value.name = f"{name.rstrip('?')}_out"
+            value.type = ir.TensorType(ir.DataType.from_numpy(result.dtype))
+            value.shape = ir.Shape(result.shape)
+        graph = ir.Graph(inputs, node.outputs, nodes=[node], opset_imports=imports, name="kernel")
+        artifact = compile_model(ir.Model(graph, ir_version=10), target="c")
+        for got, wanted in zip(artifact(*arrays), expected, strict=True):
+            assert isinstance(got, np.ndarray)
+            if not np.allclose(got, wanted, rtol=1e-5, atol=1e-6, equal_nan=True):
+                raise Mismatch(
+                    "E705",
+                    f"the C kernel of {operator.domain}.{operator.name} is not its reference",
+                    why=f"it gives {got.reshape(-1)[:4]} for {np.asarray(wanted).reshape(-1)[:4]}",
+                )
