@@ -7,16 +7,22 @@ from collections.abc import Mapping
 from smelt.error_codes import (
     batches,
     contractions,
+    extensions,
     internal,
     jax_functions,
     limits,
     models,
     operators,
+    pipelines,
     resources,
     results,
+    targets,
     usage,
 )
 from smelt.error_codes.code import ErrorCode
+
+_USAGE_PARTS = (usage, pipelines, targets, extensions, contractions, batches)
+_USAGE = dict(sorted(entry for part in _USAGE_PARTS for entry in part.CODES.items()))
 
 FAMILIES: Mapping[str, tuple[str, Mapping[str, ErrorCode]]] = {
     "E1": ("JAX functions", jax_functions.CODES),
@@ -24,7 +30,7 @@ FAMILIES: Mapping[str, tuple[str, Mapping[str, ErrorCode]]] = {
     "E3": ("invalid models", models.CODES),
     "E4": ("limits of a target", limits.CODES),
     "E5": ("resource limits", resources.CODES),
-    "E6": ("usage", {**usage.CODES, **contractions.CODES, **batches.CODES}),
+    "E6": ("usage", _USAGE),
     "E7": ("results that differ", results.CODES),
     "E9": ("mistakes of smelt", internal.CODES),
 }

@@ -1,0 +1,57 @@
+"""Usage of targets, of what they need here, and of what they made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from smelt.error_codes.code import ErrorCode
+
+CODES: Mapping[str, ErrorCode] = {
+    "E611": ErrorCode(
+        "unknown target",
+        "No installed package registers a target of that name.",
+        "`smelt targets`",
+    ),
+    "E616": ErrorCode(
+        "a folder that cannot be run",
+        "No installed target wrote the folder, or some of its files are missing or changed.",
+        "`smelt compile MODEL --target c --dim B=1 -o out/` writes one that can",
+    ),
+    "E660": ErrorCode(
+        "a wrong option of a target",
+        "The target has no such option, or the value is of another type, or is a name that cannot "
+        "name what the target writes.",
+        "--option name=my_model",
+    ),
+    "E661": ErrorCode(
+        "no C compiler",
+        "To run a compiled model on this machine it is built first.",
+        "install gcc, clang or smelt[host-cc], or name one in the environment variable CC",
+    ),
+    "E662": ErrorCode(
+        "no table of costs",
+        "A file named as costs of a target was not written by `smelt tune`, or is of another form.",
+        "smelt tune --target ort -o costs.json",
+    ),
+    "E663": ErrorCode(
+        "no advice for a session",
+        "The options of a session of ONNX Runtime, such as those in session.json, are not known "
+        "or of another type.",
+        "compile the model again, or leave out what is not listed in docs/for-onnx-runtime.md",
+    ),
+    "E664": ErrorCode(
+        "nothing to measure",
+        "The target does not choose by measured costs.",
+        "smelt tune --target ort -o costs.json",
+    ),
+    "E670": ErrorCode(
+        "inputs that do not fit a program",
+        "The shape of an array is not one that the model takes.",
+        "give an array of the shape in the message",
+    ),
+    "E671": ErrorCode(
+        "wrong inputs for an artifact",
+        "An array is missing, or has another element type than the model takes.",
+        "pass one array an input, of the element type in the message",
+    ),
+}
