@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -11,26 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from smelt.cli.arguments import (
-    STANDARD,
-    bounded_dims,
-    find_function,
-    is_function,
-    parse_options,
-)
+from smelt.cli.arguments import STANDARD, bounded_dims, parse_options
 from smelt.cli.command import Pipeline, RunDims, Target, command, note, print_json
-from smelt.cli.comparing import called, compared, trials
+from smelt.cli.comparing import compared, trials
 from smelt.cli.dry_run import show_dry_run
 from smelt.cli.given import Samples
 from smelt.cli.layout import table
 from smelt.cli.progress import size_of
-from smelt.cli.tracing import Input, Static, parse_inputs, parse_static
+from smelt.cli.source import Source
+from smelt.cli.tracing import Input, Static
 from smelt.cli.tuning import Tuning
 from smelt.cli.watching import Watching
 from smelt.cli.weights import Weights
 from smelt.errors import UsageError
 
 if TYPE_CHECKING:
+    from smelt.check.verification import Report
     from smelt.targets.base import Artifact
     from smelt.targets.watch import Watcher
 
@@ -88,7 +83,7 @@ def compile_(
 
     --dim binds a symbolic dim to a size, or bounds it, which targets with planned memory need.
     """
-    from smelt.compiler import compile_model, trace
+    from smelt.compiler import compile_model
     from smelt.targets.watch import watching_phases
 
     if samples and verify == "off":
@@ -96,15 +91,11 @@ def compile_(
     if fallback and strict:
         raise UsageError("E637", "--strict forbids a --fallback", fix="leave one of them out")
     options = {**_own_options(option), **weights.stored()}
-    filled = weights.tracing()
     if watching.dry_run:
         show_dry_run(pipeline, watching.as_json, target, options)
         return
     sizes = bounded_dims(dim)
-    positional, keyword = parse_inputs(specs)
-    values = parse_static(static)
-    given = _given(source)
-    tracing = {"kwargs": keyword, "static": values, **filled}
+    given = Source.read(source, specs, static, x64, weights.tracing())
     doing = f"reading {source}{size_of(source)}"
     watchers = _watchers(print_after_phase, verify_phases, watching.print_limit)
     with (
@@ -113,14 +104,14 @@ def compile_(
     ):
         make = compile_model if tuning.tune is None else partial(tuning.compile, seen.shown.say)
         artifact = make(
-            given,
-            *positional,
+            given.model,
+            *given.positional,
             target=target,
             pipeline=pipeline,
             dims=sizes or None,
             opset=opset,
-            x64=x64 or None,
-            tracing=tracing if keyword or values or filled else None,
+            x64=given.x64,
+            tracing=given.tracing() or None,
             observers=seen.observers,
             fallback=fallback,
             strict=strict,
@@ -130,26 +121,29 @@ def compile_(
         verified = None
         if verify != "off":
             seen.shown.say("comparing")
-            arguments = positional, keyword, values, x64 or None
-            own: Any = given
-            if filled:  # the function has no numbers to be called with, its trace has
-                own = trace(given, *positional, x64=x64 or None, **tracing)
-            elif callable(given):
-                own = called(given, *arguments)
-            verified = compared(own, artifact, trials(artifact, sizes), samples)
+            verified = compared(given.reference(), artifact, trials(artifact, sizes), samples)
             seen.report.verification = verified
             verified.check()
         seen.shown.say(f"writing {output}")
         files = _saved(artifact, output)
     if watching.as_json:
-        paths = [str(path) for path in files]
-        evidence = {"verification": verified.to_json()} if verified else {}
-        facts = {**artifact.report, **evidence, **seen.clock.facts()}
-        print_json({"schema": "smelt.compile/1", "files": paths, **facts})
+        _print_facts(artifact, files, verified, seen.clock.facts())
         return
     _show(artifact, files, output)
     if verified is not None:
         note(f"verified: {verified.summary()}")
+
+
+def _print_facts(
+    artifact: Artifact,
+    files: list[Path],
+    verified: Report | None,
+    clock: Mapping[str, Any],
+) -> None:
+    """The document of ``--json``."""
+    evidence = {"verification": verified.to_json()} if verified else {}
+    facts = {**artifact.report, **evidence, **clock}
+    print_json({"schema": "smelt.compile/1", "files": [str(path) for path in files], **facts})
 
 
 def _show(artifact: Artifact, files: list[Path], output: str | None) -> None:
@@ -186,12 +180,6 @@ def _own_options(items: list[str] | None) -> Mapping[str, Any]:
         if name in options:
             raise UsageError("E636", f"{name!r} is no option of a target", fix=f"--{name}")
     return options
-
-
-def _given(source: str) -> Any:
-    if is_function(source):
-        return find_function(source)
-    return sys.stdin.buffer.read() if source == STANDARD else source
 
 
 def _saved(artifact: Artifact, output: str | None) -> list[Path]:
