@@ -64,7 +64,7 @@ def partition(
         if not parts or parts[-1].taken:
             parts.append(Part(False))
         parts[-1].extra = list(dict.fromkeys(returned))
-    _connect(graph, parts)
+    connect(graph, parts)
     bounds = bounds_of(graph)
     for part in parts if bounds else ():
         _tell_sizes(part, graph, bounds)
@@ -138,7 +138,7 @@ def _is_known(value: ir.Value, free: set[ir.Node]) -> bool:
     return constants.tensor_of(value) is not None or value.producer() in free
 
 
-def _connect(graph: ir.Graph, parts: Sequence[Part]) -> None:
+def connect(graph: ir.Graph, parts: Sequence[Part]) -> None:
     """Set what each part reads from outside, and writes for others or the caller."""
     place = {node: i for i, part in enumerate(parts) for node in part.nodes}
     needed: dict[ir.Value, None] = dict.fromkeys(graph.outputs)
@@ -166,6 +166,25 @@ def cut(model: ir.Model, parts: Sequence[Part]) -> list[ir.Model]:
         model.graph.remove(part.nodes)
     model.graph.outputs.clear()
     return [_model(model, part, f"part{i}") for i, part in enumerate(parts)]
+
+
+def body_of(model: ir.Model, graph: ir.Graph) -> tuple[ir.Model, list[ir.Value]]:
+    """``graph``, which a node of ``model`` carries and which is used up, as a model of its own.
+
+    Its inputs are those of the graph, and then what it captures: these values, constants left out.
+    """
+    own = {*graph.inputs, *(value for node in graph for value in node.outputs)}
+    read = [value for node in graph for value in read_by(node)]
+    captured = [
+        value
+        for value in dict.fromkeys([*read, *graph.outputs])
+        if value not in own and constants.tensor_of(value) is None
+    ]
+    nodes, writes = list(graph), list(graph.outputs)
+    graph.remove(nodes)
+    graph.outputs.clear()
+    part = Part(False, nodes, [*graph.inputs, *captured], writes)
+    return _model(model, part, graph.name or "body"), captured
 
 
 def _model(model: ir.Model, part: Part, name: str) -> ir.Model:

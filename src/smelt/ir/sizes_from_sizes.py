@@ -1,4 +1,4 @@
-"""Sizes of Split, Pad and OneHot that follow from other sizes.
+"""Sizes of Split, Pad, Tile and OneHot that follow from other sizes.
 
 They are equal parts of an open axis, and pads and depths that a model computes from shapes.
 """
@@ -68,6 +68,18 @@ def _at_most(part: Dim, left: Dim) -> Dim:
     if isinstance(part, int) and isinstance(left, int):
         return min(part, max(left, 0))
     return ir.SymbolicDim(f"Min({part}, Max(0, {left}))")
+
+
+def infer_tile(context: ShapeInferenceContext, node: ir.Node) -> bool:
+    """As many dims as the operand has, where a run tells the repeats."""
+    source = node.inputs[0]
+    if source is None or source.shape is None or len(node.inputs) != 2 or not at_run_time(node, 1):
+        return False
+    if _elements(context, node, 1) is not None:
+        return False
+    dims = [context.new_symbolic_dim() for _ in source.shape]
+    context.set_shape_and_dtype(node.outputs[0], ir.Shape(dims), source.dtype)
+    return True
 
 
 def infer_pad(context: ShapeInferenceContext, node: ir.Node) -> bool:

@@ -33,8 +33,12 @@ def computed_symbols(program: Program, instruction: Instruction) -> frozenset[st
     """The symbols that ``computed_sizes`` can tell once the sizes of operands are known."""
     after = program.slots[instruction.outputs[0]].shape
     unknown = [str(dim) for dim in after if is_symbol(dim)]
-    if _rule(instruction) is None or (instruction.op == "Reshape" and len(unknown) > 1):
+    if _rule(instruction) is None:
         return frozenset()
+    if instruction.op == "Reshape":  # which tells one size, where no other hangs on it
+        hanging = [dim for dim in after if not isinstance(dim, int) and str(dim) not in unknown]
+        if len(unknown) > 1 or any(symbols_of(dim) & set(unknown) for dim in hanging):
+            return frozenset()
     return frozenset(unknown)
 
 

@@ -95,14 +95,15 @@ def check_sizes_known(program: Program, advice: str = "", *, settled: bool = Fal
         for dim in program.slots[slot].shape
         if isinstance(dim, ir.SymbolicDim)
     }
-    errors = _unknown_sizes(program, bound, advice, settled)
+    errors = unknown_sizes(program, bound, advice, settled)
     if errors:
         raise ErrorList(errors)
 
 
-def _unknown_sizes(
-    program: Program, bound: set[str | None], advice: str, settled: bool
+def unknown_sizes(
+    program: Program, bound: set[str | None], advice: str = "", settled: bool = False
 ) -> list[Unsupported]:
+    """E411 for each size that does not follow from ``bound``, which grows by what is found."""
     errors = []
     for instruction in program.instructions:
         if not settled:
@@ -114,7 +115,7 @@ def _unknown_sizes(
                     errors.append(_unknown(slot.name, dim, instruction.origin, advice))
                     bound |= symbols_of(dim)
         for body in instruction.bodies:
-            errors += _unknown_sizes(body.program, bound, advice, settled)
+            errors += unknown_sizes(body.program, bound, advice, settled)
     return errors
 
 
@@ -143,14 +144,14 @@ def specialize(program: Program, shapes: Sequence[tuple[int, ...]]) -> Program:
     for number, shape in zip(program.inputs, shapes, strict=True):
         slot = program.slots[number]
         if len(shape) != len(slot.shape):
-            raise _misfit(slot.name, shape, slot.shape)
+            raise misfit(slot.name, shape, slot.shape)
         for dim, size in zip(slot.shape, shape, strict=True):
             if isinstance(dim, ir.SymbolicDim) and dim.value is not None and _is_name(dim):
                 sizes.setdefault(dim.value, size)
     static = _with_sizes(program, sizes)
     for number, shape in zip(program.inputs, shapes, strict=True):
         if static.slots[number].shape != shape:
-            raise _misfit(static.slots[number].name, shape, program.slots[number].shape)
+            raise misfit(static.slots[number].name, shape, program.slots[number].shape)
     return static
 
 
@@ -206,7 +207,8 @@ def _no_size(dim: Dim, sizes: Mapping[str, int]) -> UsageError:
     )
 
 
-def _misfit(name: str, shape: Sequence[int], expected: Sequence[Dim]) -> UsageError:
+def misfit(name: str, shape: Sequence[int], expected: Sequence[Dim]) -> UsageError:
+    """E670 for an input whose shape is not what is ``expected``."""
     wanted = ", ".join(str(dim) for dim in expected)
     return UsageError(
         "E670",

@@ -180,10 +180,6 @@ def test_an_index_out_of_range(compile_host) -> None:
 REFUSED = {
     "an operator": ("g (float[3] x) => (y) { y = Bernoulli(x) }", "E201"),
     "an element type": ("g (string[3] x) => (string[3] y) { y = Identity(x) }", "E402"),
-    "a size that only data decide": (
-        "g (float[4] x, int64[2] s) => (y) { r = Reshape(x, s) y = Neg(r) }",
-        "E411",
-    ),
 }
 
 

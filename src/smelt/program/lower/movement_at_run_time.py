@@ -62,12 +62,13 @@ def split_at_run_time(cx: ProgramBuilder, node: ir.Node, axis: int) -> None:
 
 def name_sizes(cx: ProgramBuilder, value: ir.Value) -> None:
     """Give names to sizes of ``value`` that have none, for a run to find out."""
-    value.shape = ir.Shape(
-        [
-            ir.SymbolicDim(f"_run{len(cx.program.slots)}_{axis}") if _is_unknown(dim) else dim
-            for axis, dim in enumerate(value.shape.dims if value.shape is not None else ())
-        ]
-    )
+    if value.shape is not None:
+        value.shape = ir.Shape(
+            [
+                ir.SymbolicDim(f"_run{len(cx.program.slots)}_{axis}") if _is_unknown(dim) else dim
+                for axis, dim in enumerate(value.shape.dims)
+            ]
+        )
 
 
 def size_to_find(cx: ProgramBuilder, value: ir.Value, axis: int) -> Dim:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -20,6 +20,10 @@ from smelt.program.lower import lower, lower_alone
 from smelt.program.passes import optimize
 from smelt.program.specialize import bind_declared, check_sizes_known, is_static
 from smelt.targets.base import Artifact, Plan
+from smelt.targets.host.any_sizes import AnySizesRunner
+from smelt.targets.host.any_sizes.decided import is_hopeless
+from smelt.targets.host.any_sizes.model import Planner
+from smelt.targets.host.any_sizes.planning import Runner
 from smelt.targets.host.compiled import Compiled
 from smelt.targets.host.files import Files
 from smelt.targets.host.kernels.kernel import Array
@@ -32,9 +36,13 @@ from smelt.targets.host.views import views_of
 
 @dataclass(slots=True)
 class HostProgram(Program):
-    """The Program that NumPy runs, and what is ``compiled`` of it, unless that is all."""
+    """The Program that NumPy runs, and what is ``compiled`` of it, unless that is all.
+
+    Where data decide sizes, it has the inputs alone, and ``parts`` runs the model.
+    """
 
     compiled: Compiled | None = None
+    parts: AnySizesRunner | None = None
 
 
 HostPlan: TypeAlias = Plan[HostProgram, Layout | None]
@@ -66,27 +74,58 @@ DTYPES = frozenset(
 def plan_steps(plan: HostPlan) -> None:
     """Lower the model; with symbolic dims the dot passes wait for the sizes.
 
+    A model in which data decide sizes is planned as these are found.
+    """
+    try:
+        plan.steps = _program(plan.model, _options(plan))
+    except (Unsupported, ErrorList):
+        parts = None if is_hopeless(plan.model) else _in_parts(plan)
+        if parts is None:
+            raise
+        plan.steps = HostProgram(plan.model.graph.name or "model", [], (), (), {}, [], parts=parts)
+    plan.facts["instructions"] = len(plan.steps.instructions)
+
+
+def _in_parts(plan: HostPlan) -> AnySizesRunner | None:
+    """What runs the model whatever decides its sizes; None if nothing does."""
+    options = _options(plan)
+
+    def runner(model: ir.Model, of_call: bool) -> Runner:
+        own = replace(options, engine="numpy") if of_call else options
+        part: HostPlan = Plan(model, replace(own, views=False))
+        part.steps = _program(model, own)
+        plan_arena(part)
+        return runner_of(part)
+
+    try:
+        return AnySizesRunner(plan.model, Planner(runner, computes), _defaults(plan.model))
+    except (Unsupported, ErrorList):
+        return None
+
+
+def _program(model: ir.Model, options: Options) -> HostProgram:
+    """The Program of ``model``; raises Unsupported or an ErrorList of it.
+
     Sizes are inferred anew, so that dims of inputs without a name have one, and declared shapes of
     outputs, which may be wrong, decide nothing.
     """
-    shapes = ShapeInference(plan.model)
+    shapes = ShapeInference(model)
     shapes.infer_model()
     try:
-        program = lower(plan.model)
-        bind_declared(program, declared(plan.model.graph))
+        program = lower(model)
+        bind_declared(program, declared(model.graph))
     finally:
         shapes.restore_interface()
-    options, compiled = _options(plan), None
+    compiled = None
     if options.engine != "numpy":
         waits = options.engine == "native"
         compiled = Compiled(program.copy(), waits=waits, threads=options.threads)
     unpack_constants(program)
     optimize(program, decompose=is_static(program), strided=is_static(program))
     _check(program)
-    check_sizes_known(program, binding_advice(plan.model.graph.inputs))
+    check_sizes_known(program, binding_advice(model.graph.inputs))
     parts = {field.name: getattr(program, field.name) for field in fields(program)}
-    plan.steps = HostProgram(**parts, compiled=compiled)
-    plan.facts["instructions"] = len(program.instructions)
+    return HostProgram(**parts, compiled=compiled)
 
 
 def _options(plan: HostPlan) -> Options:
@@ -118,7 +157,7 @@ def computes(model: ir.Model, node: ir.Node) -> bool:
 def plan_arena(plan: HostPlan) -> None:
     """Lay out static programs; others are laid out for the shapes of each call."""
     program = plan.steps
-    plan.memory = lay_out(program) if is_static(program) else None
+    plan.memory = lay_out(program) if program.parts is None and is_static(program) else None
     if plan.memory is None:
         return
     layout = plan.memory
@@ -135,9 +174,11 @@ def write_folder(plan: HostPlan) -> Artifact:
     return Artifact("host", plan.model, files, plan, report=dict(plan.facts), load=load)
 
 
-def runner_of(plan: HostPlan) -> HostRunner:
+def runner_of(plan: HostPlan) -> HostRunner | AnySizesRunner:
     """What calls run."""
     program, shows = plan.steps, None
+    if program.parts is not None:
+        return program.parts
     if _options(plan).views and is_static(program):
         shows = views_of(program)
     return HostRunner(program, _defaults(plan.model), plan.memory, program.compiled, shows)

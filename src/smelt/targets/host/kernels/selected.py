@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -52,18 +53,7 @@ def unique(call: Call) -> Step:
     by_value = bool(call.integer("sorted"))
 
     def run(x: Array, out: Array, places: Array, inverse: Array, counts: Array) -> None:
-        flat = x.reshape(len(x), -1)
-        columns = [np.unique(column, return_inverse=True)[1] for column in flat.T]
-        keys = np.stack(columns, 1) if columns else np.zeros((len(x), 0), np.int64)
-        order = np.lexsort(keys.T[::-1]) if columns else np.arange(len(x))
-        new = np.ones(len(x), bool)
-        new[1:] = (keys[order[1:]] != keys[order[:-1]]).any(1)
-        number = np.empty(len(x), np.int64)
-        number[order] = np.cumsum(new) - 1
-        first = order[new]
-        if not by_value:
-            turn = np.argsort(first)
-            number, first = np.argsort(turn)[number] if len(first) else number, first[turn]
+        first, number = rows_found(x, by_value)
         checked("Unique", (len(first),), counts.shape)
         np.copyto(out, x[first])
         np.copyto(places, first)
@@ -71,6 +61,24 @@ def unique(call: Call) -> Step:
         np.copyto(counts, np.bincount(number, minlength=len(first)))
 
     return Step(run)
+
+
+def rows_found(x: Array, by_value: bool) -> tuple[Array, Array]:
+    """The first place of each different row of ``x``, in the order of their values or of these
+    places, and for each row the number of its kind."""
+    flat = x.reshape(len(x), math.prod(x.shape[1:]))
+    columns = [np.unique(column, return_inverse=True)[1] for column in flat.T]
+    keys = np.stack(columns, 1) if columns else np.zeros((len(x), 0), np.int64)
+    order = np.lexsort(keys.T[::-1]) if columns else np.arange(len(x))
+    new = np.ones(len(x), bool)
+    new[1:] = (keys[order[1:]] != keys[order[:-1]]).any(1)
+    number = np.empty(len(x), np.int64)
+    number[order] = np.cumsum(new) - 1
+    first = order[new]
+    if not by_value:
+        turn = np.argsort(first)
+        number, first = np.argsort(turn)[number] if len(first) else number, first[turn]
+    return first, number
 
 
 @kernel("NonMaxSuppression")
@@ -86,20 +94,31 @@ def non_max_suppression(call: Call) -> Step:
         least: Array | None,
         out: Array,
     ) -> None:
-        limit = 0.0 if overlap is None else overlap.item()
-        floor = None if least is None else least.item()
-        corners = _corners(boxes, centred)
-        found = [
-            (sample, label, box)
-            for sample, label in np.ndindex(scores.shape[:2])
-            for box in _chosen(
-                corners[sample], scores[sample, label], int(most.item()), limit, floor
-            )
-        ]
-        checked("NonMaxSuppression", (len(found), 3), out.shape)
-        np.copyto(out, np.asarray(found, np.int64).reshape(-1, 3))
+        found = boxes_found(boxes, scores, most, overlap, least, centred)
+        checked("NonMaxSuppression", found.shape, out.shape)
+        np.copyto(out, found)
 
     return Step(run)
+
+
+def boxes_found(
+    boxes: Array,
+    scores: Array,
+    most: Array,
+    overlap: Array | None,
+    least: Array | None,
+    centred: bool,
+) -> Array:
+    """Sample, class and place [N, 3] of each box that is chosen."""
+    limit = 0.0 if overlap is None else overlap.item()
+    floor = None if least is None else least.item()
+    corners = _corners(boxes, centred)
+    found = [
+        (sample, label, box)
+        for sample, label in np.ndindex(scores.shape[:2])
+        for box in _chosen(corners[sample], scores[sample, label], int(most.item()), limit, floor)
+    ]
+    return np.asarray(found, np.int64).reshape(-1, 3)
 
 
 def _corners(boxes: Array, centred: bool) -> Array:

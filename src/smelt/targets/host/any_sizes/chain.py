@@ -1,0 +1,105 @@
+"""A model cut at the nodes whose sizes data decide, and run part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import constants
+from smelt.ir.dims import symbols_of
+from smelt.ir.names import name_values
+from smelt.ir.partition import Part, connect, cut, partition
+from smelt.targets.host.any_sizes.node import runner_of_node
+from smelt.targets.host.any_sizes.planning import Runner
+from smelt.targets.host.kernels.kernel import Array
+
+if TYPE_CHECKING:
+    from smelt.targets.host.any_sizes.model import Planner
+
+
+@dataclass(frozen=True)
+class Step:
+    """A part: numbers of what it reads and writes, and of what nobody reads afterwards."""
+
+    run: Runner
+    reads: Sequence[int]
+    writes: Sequence[int]
+    drops: Sequence[int]
+
+
+class Chain:
+    """Runs the parts of ``model``, which is used up; ``decided`` nodes are parts of their own."""
+
+    def __init__(self, model: ir.Model, decided: set[ir.Node], planner: Planner) -> None:
+        name_values(model)
+        parts = _parts(model, decided)
+        numbers = {value: i for i, value in enumerate(model.graph.inputs)}
+        for part in parts:
+            for value in part.writes:
+                numbers.setdefault(value, len(numbers))
+        self._fixed: dict[int, Array] = {}
+        for value in model.graph.outputs:
+            tensor = constants.tensor_of(value)
+            if tensor is not None and value not in numbers:
+                numbers[value] = len(numbers)
+                self._fixed[numbers[value]] = np.asarray(tensor.numpy())
+        self._outputs = [numbers[value] for value in model.graph.outputs]
+        flows = [
+            ([numbers[v] for v in part.reads], [numbers[v] for v in part.writes]) for part in parts
+        ]
+        runs = [
+            planner.of_part(each) if part.taken else runner_of_node(each, planner)
+            for part, each in zip(parts, cut(model, parts), strict=True)
+        ]
+        self._steps = _steps(runs, flows, set(self._outputs))
+
+    def __call__(self, *arrays: Array) -> Sequence[Array]:
+        held = {**self._fixed, **dict(enumerate(arrays))}
+        for step in self._steps:
+            results = step.run(*(held[number] for number in step.reads))
+            held.update(zip(step.writes, results, strict=True))
+            for number in step.drops:
+                held.pop(number, None)
+        return tuple(held[number] for number in self._outputs)
+
+
+def _steps(
+    runs: Sequence[Runner], flows: Sequence[tuple[list[int], list[int]]], kept: set[int]
+) -> list[Step]:
+    steps: list[Step] = []
+    seen = set(kept)
+    for run, (reads, writes) in zip(reversed(runs), reversed(flows), strict=True):
+        drops = [number for number in (*reads, *writes) if number not in seen]
+        seen.update(reads)
+        steps.append(Step(run, reads, writes, drops))
+    return steps[::-1]
+
+
+def _parts(model: ir.Model, decided: set[ir.Node]) -> list[Part]:
+    """The parts in order, each of the ``decided`` nodes by itself."""
+    found: list[Part] = []
+    for part in partition(model.graph, lambda node: node not in decided):
+        single = [Part(False, [node]) for node in part.nodes]
+        found += [Part(True, part.nodes)] if part.taken else single
+    connect(model.graph, found)
+    known = list(model.graph.inputs)
+    for part in found:
+        _tell_sizes(part, known)
+        known += part.writes
+    return found
+
+
+def _tell_sizes(part: Part, known: Sequence[ir.Value]) -> None:
+    """Let a part read a value that has each of its open sizes alone, so that they can be told."""
+    values = {*part.reads, *(value for node in part.nodes for value in node.outputs)}
+    wanted = {name for value in values for dim in value.shape or () for name in symbols_of(dim)}
+    wanted -= {str(dim) for value in part.reads for dim in value.shape or ()}
+    for value in known if part.taken and wanted else ():
+        more = {str(dim) for dim in value.shape or ()} & wanted
+        if more:
+            part.reads.append(value)
+            wanted -= more

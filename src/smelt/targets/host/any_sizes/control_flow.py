@@ -1,0 +1,207 @@
+"""If, Loop and Scan whose bodies are models of any sizes, as specified by ONNX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import UsageError
+from smelt.ir.partition import body_of
+from smelt.targets.host.any_sizes.planning import Runner, forget_sizes
+from smelt.targets.host.kernels.kernel import Array
+
+if TYPE_CHECKING:
+    from smelt.targets.host.any_sizes.model import Planner
+    from smelt.targets.host.any_sizes.node import Operands
+
+FIRST_WITHOUT_BATCH = 9
+"""The opset since which Scan has no batches."""
+
+
+class Body:
+    """A graph of a node of ``model``: called with its own inputs, then the inputs of the model.
+
+    ``shapes`` are those of the first of its inputs in every round, None where that is not known.
+    """
+
+    def __init__(
+        self, model: ir.Model, graph: ir.Graph, planner: Planner, shapes: Sequence[ir.Shape | None]
+    ) -> None:
+        places = {value: i for i, value in enumerate(model.graph.inputs)}
+        part, captured = body_of(model, graph)
+        self._captured = [places[value] for value in captured]
+        forget_sizes(part)
+        for value, shape in zip(part.graph.inputs, shapes, strict=False):
+            value.shape = shape
+        self._run: Runner | None = None
+        self._part, self._planner = part, planner
+
+    def __call__(self, own: Sequence[Array], around: Sequence[Array]) -> Sequence[Array]:
+        if self._run is None:  # a branch that is never taken needs no plan
+            self._run = self._planner.of_part(self._part)
+        return self._run(*own, *(around[place] for place in self._captured))
+
+
+def _needed(model: ir.Model, node: ir.Node) -> list[int]:
+    """Places of the outputs of ``node`` that the model returns."""
+    places = {value: i for i, value in enumerate(node.outputs)}
+    return [places[value] for value in model.graph.outputs]
+
+
+class Branch:
+    """An If: results are as large as the branch says that is taken."""
+
+    def __init__(
+        self, model: ir.Model, node: ir.Node, operands: Operands, planner: Planner
+    ) -> None:
+        self._operands, self._needed = operands, _needed(model, node)
+        graphs = [node.attributes[f"{name}_branch"].as_graph() for name in ("then", "else")]
+        self._then, self._other = (Body(model, graph, planner, ()) for graph in graphs)
+
+    def __call__(self, *arrays: Array) -> Sequence[Array]:
+        condition = self._operands(arrays)[0]
+        taken = condition is not None and bool(condition.all())
+        results = (self._then if taken else self._other)((), arrays)
+        return [results[place] for place in self._needed]
+
+
+def _kept(before: ir.Value | None, after: ir.Value, place: int) -> ir.Shape | None:
+    """The shape that a state has in every round: numbers only if it begins and ends with them."""
+    shape = before.shape if before is not None else None
+    if shape is not None and shape == after.shape and shape.is_static():
+        return shape
+    if after.shape is None or shape is None or len(shape) != len(after.shape):
+        return None
+    return ir.Shape([ir.SymbolicDim(f"_state{place}_{axis}") for axis in range(len(shape))])
+
+
+class Rounds:
+    """A Loop: states may have other sizes in each round."""
+
+    def __init__(
+        self, model: ir.Model, node: ir.Node, operands: Operands, planner: Planner
+    ) -> None:
+        self._operands, self._needed = operands, _needed(model, node)
+        graph = node.attributes["body"].as_graph()
+        self._states = len(graph.inputs) - 2
+        pairs = zip(node.inputs[2:], node.outputs[: self._states], strict=True)
+        states = [_kept(before, after, i) for i, (before, after) in enumerate(pairs)]
+        self._rows = [value.shape for value in node.outputs[self._states :]]
+        self._dtypes = [value.dtype for value in node.outputs[self._states :]]
+        self._body = Body(model, graph, planner, (ir.Shape([]), ir.Shape([]), *states))
+
+    def __call__(self, *arrays: Array) -> Sequence[Array]:
+        count, condition, *states = self._operands(arrays)
+        limit = None if count is None else int(count.reshape(()))
+        going = condition is None or bool(condition.all())
+        rows: list[list[Array]] = [[] for _ in self._rows]
+        i = 0
+        while going and (limit is None or i < limit):
+            head = (np.array(i, np.int64), np.array(going))
+            last, *results = self._body((*head, *map(_given, states)), arrays)
+            going, states = bool(last.all()), list(results[: self._states])
+            for found, row in zip(rows, results[self._states :], strict=True):
+                found.append(row)
+            i += 1
+        ends = [*map(_given, states), *map(_stacked, rows, self._rows, self._dtypes)]
+        return [ends[place] for place in self._needed]
+
+
+def _given(array: Array | None) -> Array:
+    if array is None:
+        raise UsageError("E671", "a state of a Loop or Scan is missing")
+    return array
+
+
+def _stacked(rows: Sequence[Array], shape: ir.Shape | None, dtype: ir.DataType | None) -> Array:
+    """All ``rows``; without any, sizes that are not known are 0, as in ONNX Runtime."""
+    if not rows:
+        dims = shape.dims[1:] if shape is not None else ()
+        sizes = [dim if isinstance(dim, int) else 0 for dim in dims]
+        return np.zeros((0, *sizes), (dtype or ir.DataType.FLOAT).numpy())
+    if len({row.shape for row in rows}) > 1:
+        raise UsageError(
+            "E670",
+            f"rows of a Loop or Scan have the shapes {sorted({row.shape for row in rows})}",
+            why="they are stacked, so all have one shape",
+            fix="give data that leads to rows of one shape",
+        )
+    return np.stack(rows)
+
+
+class Scanned:
+    """A Scan: a body over rows, forwards or backwards, and before opset 9 over batches."""
+
+    def __init__(
+        self, model: ir.Model, node: ir.Node, operands: Operands, planner: Planner
+    ) -> None:
+        self._operands, self._needed = operands, _needed(model, node)
+        graph = node.attributes["body"].as_graph()
+        self._count = node.attributes.get_int("num_scan_inputs", 0)
+        self._batched = model.opset_imports.get("", FIRST_WITHOUT_BATCH) < FIRST_WITHOUT_BATCH
+        self._states = len(graph.inputs) - self._count
+        self._node, scanned = node, len(graph.outputs) - self._states
+        names = ("directions",) if self._batched else ("scan_input_directions", "scan_input_axes")
+        self._back, self._axes = (
+            _numbers(node, name, self._count) for name in (*names, "scan_input_axes")[:2]
+        )
+        self._turned = _numbers(node, "scan_output_directions", scanned)
+        self._placed = _numbers(node, "scan_output_axes", scanned)
+        self._rows = [value.shape for value in node.outputs[self._states :]]
+        self._dtypes = [value.dtype for value in node.outputs[self._states :]]
+        given = node.inputs[1:] if self._batched else node.inputs
+        pairs = zip(given[: self._states], node.outputs[: self._states], strict=True)
+        states = [
+            None if self._batched else _kept(before, after, i)
+            for i, (before, after) in enumerate(pairs)
+        ]
+        self._body = Body(model, graph, planner, states)
+
+    def __call__(self, *arrays: Array) -> Sequence[Array]:
+        given = self._operands(arrays)
+        ends = self._batches(given, arrays) if self._batched else self._walk(given, arrays)
+        return [ends[place] for place in self._needed]
+
+    def _walk(self, given: Sequence[Array | None], around: Sequence[Array]) -> list[Array]:
+        states = [_given(each) for each in given[: self._states]]
+        operands = [_given(each) for each in given[self._states :]]
+        pairs = zip(operands, self._axes, self._back, strict=True)
+        lists = [
+            np.flip(np.moveaxis(x, axis, 0), 0) if back else np.moveaxis(x, axis, 0)
+            for x, axis, back in pairs
+        ]
+        rows: list[list[Array]] = [[] for _ in self._rows]
+        for each in zip(*lists, strict=True):
+            results = self._body((*states, *map(np.ascontiguousarray, each)), around)
+            states = list(results[: self._states])
+            for found, row in zip(rows, results[self._states :], strict=True):
+                found.append(row)
+        for found, back in zip(rows, self._turned, strict=True):
+            found[:] = found[::-1] if back else found
+        stacked = map(_stacked, rows, self._rows, self._dtypes)
+        moved = [np.moveaxis(x, 0, axis) for x, axis in zip(stacked, self._placed, strict=True)]
+        return [*states, *map(np.ascontiguousarray, moved)]
+
+    def _batches(self, given: Sequence[Array | None], around: Sequence[Array]) -> list[Array]:
+        """Each sample by itself; rows behind its end are 0."""
+        lengths, rest = given[0], [_given(each) for each in given[1:]]
+        longest = rest[self._states].shape[1]
+        found: list[list[Array]] = []
+        for sample in range(rest[0].shape[0]):
+            length = longest if lengths is None else int(lengths[sample])
+            own = [x[sample] for x in rest]
+            cut = [*own[: self._states], *(x[:length] for x in own[self._states :])]
+            ends = self._walk(cut, around)
+            for place in range(self._states, len(ends)):
+                missing = [(0, longest - length), *[(0, 0)] * (ends[place].ndim - 1)]
+                ends[place] = np.pad(ends[place], missing)
+            found.append(ends)
+        return [np.stack(each) for each in zip(*found, strict=True)]
+
+
+def _numbers(node: ir.Node, name: str, count: int) -> Sequence[int]:
+    attr = node.attributes.get(name)
+    return (0,) * count if attr is None else tuple(attr.as_ints())

@@ -1,0 +1,110 @@
+"""Which nodes make results whose sizes, or even ranks, only the data of a run tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import onnx_ir as ir
+
+from smelt.errors import ErrorList, Unsupported
+from smelt.ir import scope
+from smelt.ir.dims import names_of
+from smelt.ir.partition import is_constant_node
+from smelt.program.lower import lower_alone
+from smelt.program.lower.registry import lowering_of
+from smelt.program.specialize import unknown_sizes
+
+FOUND = ("NonZero", "Compress", "Unique", "NonMaxSuppression")
+"""Operators that find out how much they give."""
+
+_REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
+
+DECIDING: Mapping[str, Sequence[int]] = {
+    **dict.fromkeys(("Reshape", "Expand", "Tile", "TopK", "Split", "Squeeze", "Unsqueeze"), (1,)),
+    **dict.fromkeys((f"Reduce{name}" for name in _REDUCTIONS), (1,)),
+    **dict.fromkeys(("ConstantOfShape", "HannWindow", "HammingWindow", "BlackmanWindow"), (0,)),
+    **dict.fromkeys(("OneHot", "AffineGrid", "CenterCropPad", "Upsample", "Trilu"), (1,)),
+    **dict.fromkeys(("CumSum", "CumProd", "Dropout"), (1,)),
+    "Range": (0, 1, 2),
+    "Slice": (1, 2, 3, 4),
+    "Pad": (1, 3),
+    "Resize": (1, 2, 3),
+    "DFT": (1, 2),
+    "STFT": (1, 3),
+    "MelWeightMatrix": (0, 1, 2, 3, 4),
+    "Col2Im": (1, 2),
+    "MaxUnpool": (2,),
+}
+"""By operator: the inputs of which the elements decide sizes, axes or places."""
+
+
+FOLDED = ("MelWeightMatrix",)
+"""Operators that have no lowering, and are constants once their operands are."""
+
+
+def decided_nodes(model: ir.Model) -> set[ir.Node]:
+    """The nodes of the main graph whose sizes do not follow from those of the inputs and of what
+    such nodes before them give. Shapes must be inferred. Linear."""
+    known: set[str | None] = set()
+    for value in model.graph.inputs:
+        known |= _names(value)
+    found = set()
+    for node in model.graph:
+        if is_constant_node(node):
+            continue
+        if not _follows(model, node, known):
+            found.add(node)
+        for value in node.outputs:
+            known |= _names(value)
+    return found
+
+
+def _names(value: ir.Value) -> set[str | None]:
+    dims = value.shape.dims if value.shape is not None else ()
+    return {name for dim in dims for name in names_of(dim)}
+
+
+def _follows(model: ir.Model, node: ir.Node, known: set[str | None]) -> bool:
+    try:
+        program = lower_alone(model, node)
+    except (Unsupported, ErrorList):
+        return False
+    return not unknown_sizes(program, set(known))
+
+
+def is_hopeless(model: ir.Model) -> bool:
+    """True if a node is refused whatever sizes it has: there is no lowering, or all are known, or
+    it makes or takes no tensors."""
+    if not all(map(_is_tensor, model.graph.inputs)):
+        return True
+    for node in scope.nodes(model):
+        if not all(map(_is_tensor, node.outputs)):
+            return True
+        if is_constant_node(node) or node.op_type in scope.GRAPH_CARRIERS:
+            continue
+        if not node.domain and lowering_of(node.op_type) is None and node.op_type not in FOLDED:
+            return True
+    return any(_is_refused(model, node) for node in model.graph)
+
+
+def _is_refused(model: ir.Model, node: ir.Node) -> bool:
+    if is_constant_node(node) or not (node.domain or all(map(_is_known, _values(node)))):
+        return False
+    try:
+        lower_alone(model, node)
+    except (Unsupported, ErrorList):
+        return True
+    return False
+
+
+def _values(node: ir.Node) -> Iterator[ir.Value]:
+    for each in (node, *scope.nested_nodes(node)):
+        yield from (value for value in (*each.inputs, *each.outputs) if value is not None)
+
+
+def _is_tensor(value: ir.Value) -> bool:
+    return value.type is None or isinstance(value.type, ir.TensorType)
+
+
+def _is_known(value: ir.Value) -> bool:
+    return value.shape is not None and all(isinstance(dim, int) for dim in value.shape.dims)

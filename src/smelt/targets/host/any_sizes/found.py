@@ -1,0 +1,62 @@
+"""Operators of ONNX that find out how much they give, on arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import UsageError
+from smelt.targets.host.kernels.kernel import Array
+from smelt.targets.host.kernels.selected import boxes_found, rows_found
+
+Arrays = Sequence["Array | None"]
+
+
+def _non_zero(node: ir.Node, given: Arrays) -> Sequence[Array]:
+    x = _present(node, given, 0)
+    return (np.stack(np.nonzero(x)) if x.ndim else np.zeros((0, int(x != 0)), np.int64),)
+
+
+def _compress(node: ir.Node, given: Arrays) -> Sequence[Array]:
+    x, condition = _present(node, given, 0), _present(node, given, 1)
+    by_axis = "axis" in node.attributes
+    x = x if by_axis else x.reshape(-1)
+    axis = node.attributes.get_int("axis", 0) if by_axis else 0
+    return (np.compress(condition[: x.shape[axis]], x, axis),)
+
+
+def _unique(node: ir.Node, given: Arrays) -> Sequence[Array]:
+    x = _present(node, given, 0)
+    by_axis = "axis" in node.attributes
+    axis = node.attributes.get_int("axis", 0) if by_axis else 0
+    rows = np.moveaxis(x, axis, 0) if by_axis else x.reshape(-1)
+    first, number = rows_found(rows, bool(node.attributes.get_int("sorted", 1)))
+    counts = np.bincount(number, minlength=len(first)).astype(np.int64)
+    return np.moveaxis(rows[first], 0, axis if by_axis else 0), first, number, counts
+
+
+def _boxes(node: ir.Node, given: Arrays) -> Sequence[Array]:
+    boxes, scores = _present(node, given, 0), _present(node, given, 1)
+    most, overlap, least = (given[i] if i < len(given) else None for i in (2, 3, 4))
+    centred = bool(node.attributes.get_int("center_point_box", 0))
+    if most is None:
+        return (np.zeros((0, 3), np.int64),)
+    return (boxes_found(boxes, scores, most, overlap, least, centred),)
+
+
+def _present(node: ir.Node, given: Arrays, position: int) -> Array:
+    array = given[position] if position < len(given) else None
+    if array is None:
+        raise UsageError("E671", f"input {position} of {node.op_type} is missing")
+    return array
+
+
+FIND: Mapping[str, Callable[[ir.Node, Arrays], Sequence[Array]]] = {
+    "NonZero": _non_zero,
+    "Compress": _compress,
+    "Unique": _unique,
+    "NonMaxSuppression": _boxes,
+}
+"""By operator: the results of a node, all of them, for its operands."""

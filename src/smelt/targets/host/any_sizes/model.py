@@ -1,0 +1,98 @@
+"""What runs one model, or one part of it, at any sizes of its inputs."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from smelt.errors import ErrorList, Unsupported
+from smelt.ir.partition import is_constant_node
+from smelt.ir.shapes import ShapeInference
+from smelt.targets.host.any_sizes.chain import Chain
+from smelt.targets.host.any_sizes.decided import decided_nodes
+from smelt.targets.host.any_sizes.planning import (
+    Computes,
+    Plan,
+    Runner,
+    bound,
+    prepare,
+    with_own_dims,
+)
+from smelt.targets.host.kernels.kernel import Array
+
+KEPT = 16
+"""Plans for sizes of calls that are kept; the one used longest ago goes first."""
+
+Shapes = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Planner:
+    """How models become runners."""
+
+    plan: Plan
+    computes: Computes
+
+    def of_part(self, model: ir.Model) -> Runner:
+        """What runs a part of a model, or a body."""
+        return AnySizes(with_own_dims(model), self)
+
+    def of_call(self, model: ir.Model, node: str = "") -> Runner:
+        """What runs a model of known sizes, or ``node`` alone once it has values as constants."""
+        try:
+            return self.plan(model, True)
+        except (Unsupported, ErrorList):
+            prepare(model, self.computes)
+        return AnySizes(model, self, node)
+
+
+class AnySizes:
+    """One Program if there is one for open sizes, a chain of parts if data decide some; else a
+    Program for the sizes of each call.
+
+    ``node`` is the operator that ``model`` is an attempt to run, which must not be all of it again.
+    Raises Unsupported, or an ErrorList of it, for what has no program although all is known.
+    """
+
+    def __init__(self, model: ir.Model, planner: Planner, node: str = "") -> None:
+        self._planner = planner
+        self._model = model.clone()
+        self._run: Runner | None = None
+        self._plans: OrderedDict[Shapes, Runner] = OrderedDict()
+        self._known = all(map(_has_sizes, model.graph.inputs))
+        try:
+            self._run = planner.plan(model, self._known)
+        except (Unsupported, ErrorList) as error:
+            self._cut(error, node)
+
+    def _cut(self, error: Exception, node: str) -> None:
+        if any(value.shape is None for value in self._model.graph.inputs):
+            return  # ranks are known in a call
+        model = self._model.clone()
+        ShapeInference(model).infer_model()
+        decided = decided_nodes(model)
+        left = [each for each in model.graph if not is_constant_node(each)]
+        if decided and not (len(left) == 1 and left[0].op_type == node):
+            self._run = Chain(model, decided, self._planner)
+        elif self._known:
+            raise error
+
+    def __call__(self, *arrays: Array) -> Sequence[Array]:
+        """Raises UsageError E670 for sizes that do not fit, InvalidModel E321."""
+        if self._run is not None:
+            return self._run(*arrays)
+        shapes = tuple(array.shape for array in arrays)
+        run = self._plans.get(shapes)
+        if run is None:
+            run = self._plans[shapes] = self._planner.of_call(bound(self._model, arrays))
+            if len(self._plans) > KEPT:
+                self._plans.popitem(last=False)
+        self._plans.move_to_end(shapes)
+        return run(*arrays)
+
+
+def _has_sizes(value: ir.Value) -> bool:
+    return value.shape is not None and all(isinstance(dim, int) for dim in value.shape.dims)

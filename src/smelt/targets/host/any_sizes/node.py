@@ -1,0 +1,98 @@
+"""One node whose sizes data decide, as a part of a model."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import constants
+from smelt.ir.partition import is_constant_node
+from smelt.targets.host.any_sizes.control_flow import Branch, Rounds, Scanned
+from smelt.targets.host.any_sizes.decided import DECIDING
+from smelt.targets.host.any_sizes.found import FIND
+from smelt.targets.host.any_sizes.planning import Runner, bound, fix_values
+from smelt.targets.host.kernels.kernel import Array
+
+if TYPE_CHECKING:
+    from smelt.targets.host.any_sizes.model import Planner
+
+KEPT = 16
+"""Plans of a node for different sizes and deciding values."""
+
+MOST_DECIDING = 1 << 10
+"""Elements of a value up to which it may decide sizes; a table of data is none."""
+
+
+class Operands:
+    """The operands of the only node of a model, for what the inputs of the model are."""
+
+    def __init__(self, model: ir.Model, node: ir.Node) -> None:
+        places = {value: i for i, value in enumerate(model.graph.inputs)}
+        self.places = [None if value is None else places.get(value) for value in node.inputs]
+        tensors = [None if v is None else constants.tensor_of(v) for v in node.inputs]
+        self._fixed = [None if t is None else np.asarray(t.numpy()) for t in tensors]
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array | None]:
+        return [
+            fixed if place is None else arrays[place]
+            for place, fixed in zip(self.places, self._fixed, strict=True)
+        ]
+
+
+def runner_of_node(model: ir.Model, planner: Planner) -> Runner:
+    """What runs ``model``, which has one node beside constants."""
+    (node,) = (each for each in model.graph if not is_constant_node(each))
+    operands = Operands(model, node)
+    if not node.domain and node.op_type == "If":
+        return Branch(model, node, operands, planner)
+    if not node.domain and node.op_type == "Loop":
+        return Rounds(model, node, operands, planner)
+    if not node.domain and node.op_type == "Scan":
+        return Scanned(model, node, operands, planner)
+    if not node.domain and node.op_type in FIND:
+        return Finding(model, node, operands)
+    return Told(model, node, operands, planner)
+
+
+class Finding:
+    """A node that finds out how much it gives."""
+
+    def __init__(self, model: ir.Model, node: ir.Node, operands: Operands) -> None:
+        self._node, self._operands = node, operands
+        results = {value: i for i, value in enumerate(node.outputs)}
+        self._results = [results[value] for value in model.graph.outputs]
+
+    def __call__(self, *arrays: Array) -> Sequence[Array]:
+        results = FIND[self._node.op_type](self._node, self._operands(arrays))
+        return [np.ascontiguousarray(results[place]) for place in self._results]
+
+
+class Told:
+    """A node of known sizes once those values are constants that decide its own."""
+
+    def __init__(
+        self, model: ir.Model, node: ir.Node, operands: Operands, planner: Planner
+    ) -> None:
+        self._model, self._planner, self._op = model, planner, node.op_type
+        at = DECIDING.get(node.op_type, ()) if not node.domain else ()
+        places = (operands.places[i] for i in at if i < len(operands.places))
+        self._deciding = sorted({place for place in places if place is not None})
+        self._plans: OrderedDict[tuple[Any, ...], Runner] = OrderedDict()
+
+    def __call__(self, *arrays: Array) -> Sequence[Array]:
+        values = {i: arrays[i] for i in self._deciding if arrays[i].size <= MOST_DECIDING}
+        shapes = tuple(array.shape for array in arrays)
+        key = (shapes, *(array.tobytes() for array in values.values()))
+        run = self._plans.get(key)
+        if run is None:
+            model = bound(self._model, arrays)
+            fix_values(model, values)
+            run = self._plans[key] = self._planner.of_call(model, self._op)
+            if len(self._plans) > KEPT:
+                self._plans.popitem(last=False)
+        self._plans.move_to_end(key)
+        return run(*(array for i, array in enumerate(arrays) if i not in values))

@@ -1,0 +1,83 @@
+"""Calls of a model whose sizes data decide."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import InvalidModel, UsageError
+from smelt.ir.dims import symbols_of
+from smelt.program.instruction import Slot
+from smelt.program.specialize import misfit
+from smelt.targets.host.any_sizes.model import AnySizes, Planner
+from smelt.targets.host.kernels.kernel import Array
+from smelt.targets.host.taken import taken
+
+
+class AnySizesRunner:
+    """Calls with one array an input return fresh arrays; inputs are never written.
+
+    One call runs at a time. ``defaults`` are the arrays of inputs that may be given as None. Raises
+    Unsupported, or an ErrorList of it, for a model that has no program at any sizes.
+    """
+
+    def __init__(self, model: ir.Model, planner: Planner, defaults: Mapping[int, Array]) -> None:
+        self._run = AnySizes(model.clone(), planner)
+        self._defaults = defaults
+        self._slots = [
+            Slot(value.dtype or ir.DataType.FLOAT, tuple(value.shape or ()), value.name or "")
+            for value in model.graph.inputs
+        ]
+        self._ranked = [value.shape is not None for value in model.graph.inputs]
+        self._lock = threading.Lock()
+
+    def __call__(self, *inputs: Array | None) -> tuple[Array, ...]:
+        """Raises UsageError E670 or E671 for inputs that do not fit, InvalidModel E321."""
+        arrays = self._arrays(inputs)
+        with self._lock:
+            try:
+                with np.errstate(all="ignore"):
+                    results = self._run(*arrays)
+            except IndexError as error:
+                raise InvalidModel(
+                    "E321", "an index is out of range as the model runs", why=str(error)
+                ) from error
+        return _fresh(results, arrays)
+
+    def _arrays(self, inputs: Sequence[Array | None]) -> list[Array]:
+        if len(inputs) != len(self._slots):
+            raise UsageError("E671", f"{len(inputs)} arrays for {len(self._slots)} inputs")
+        sizes: dict[str, int] = {}
+        arrays = []
+        for i, (slot, value) in enumerate(zip(self._slots, inputs, strict=True)):
+            array = taken(slot, self._defaults.get(i) if value is None else value)
+            if self._ranked[i] and not _fits(slot, array.shape, sizes):
+                raise misfit(slot.name, array.shape, slot.shape)
+            arrays.append(array)
+        return arrays
+
+
+def _fits(slot: Slot, shape: Sequence[int], sizes: dict[str, int]) -> bool:
+    """Whether numbers are as declared, and equal names stand for equal sizes."""
+    if len(shape) != len(slot.shape):
+        return False
+    for dim, size in zip(slot.shape, shape, strict=True):
+        if isinstance(dim, int) and dim != size:
+            return False
+        named = isinstance(dim, ir.SymbolicDim) and symbols_of(dim) == {dim.value}
+        if named and sizes.setdefault(str(dim), size) != size:
+            return False
+    return True
+
+
+def _fresh(results: Sequence[Array], inputs: Sequence[Array]) -> tuple[Array, ...]:
+    """``results``, each with memory of its own."""
+    found: list[Array] = []
+    for result in results:
+        shared = any(np.may_share_memory(result, other) for other in (*inputs, *found))
+        owned = result.flags.writeable and result.flags.c_contiguous
+        found.append(result if owned and not shared else np.array(result, order="C"))
+    return tuple(found)
