@@ -89,7 +89,7 @@ class Library:
     """Graphs in ONNX text by name, compiled by smelt and then by the C compiler, in one go.
 
     Inputs called as in ``constant`` become initializers; those of a graph that ``values`` have,
-    too.
+    too. ``options`` are those of the target.
     """
 
     def __init__(
@@ -99,6 +99,7 @@ class Library:
         flags=STRICT,
         constant: str = "",
         values: Mapping[str, Mapping[str, np.ndarray]] | None = None,
+        **options: object,
     ) -> None:
         files: dict[str, bytes] = {}
         self.graphs, self.opset, self.constant = graphs, opset, constant
@@ -109,7 +110,7 @@ class Library:
             else:
                 sources = [with_values(graph, opset, values[name]) for _ in range(2)]
             source, copy = sources
-            artifact = compile_c(copy, name=f"m{number}")
+            artifact = compile_c(copy, name=f"m{number}", **options)
             files.update(artifact.files)
             self.models[name] = Built(source, artifact, f"m{number}_run")
         self._folder = tempfile.TemporaryDirectory()

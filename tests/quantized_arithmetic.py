@@ -6,6 +6,8 @@ judge of weights of eight bits.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 
@@ -16,6 +18,26 @@ def requantized(
     scaled = sums.astype(np.int32).astype(np.float32) * np.asarray(factor, np.float32)
     limits = np.iinfo(dtype)
     return np.clip(np.rint(scaled) + int(zero), limits.min, limits.max).astype(dtype)
+
+
+def in_fixed_point(
+    sums: np.ndarray, factor: np.ndarray, zero: np.ndarray, dtype: np.dtype
+) -> np.ndarray:
+    """``sums * factor`` as gemmlowp has it: a product of 62 bits, rounded twice, plus ``zero``."""
+    limits = np.iinfo(dtype)
+    pairs = np.broadcast(sums.astype(np.int64), np.asarray(factor, np.float64))
+    scaled = [_by_multiplier(int(value), float(each)) + int(zero) for value, each in pairs]
+    shape = pairs.shape
+    return np.clip(np.array(scaled).reshape(shape), limits.min, limits.max).astype(dtype)
+
+
+def _by_multiplier(value: int, factor: float) -> int:
+    part, shift = math.frexp(factor)
+    product = value * 2 ** max(shift, 0) * round(part * 2**31)
+    high = (abs(product) + 2**30) // 2**31
+    by = 2 ** max(-shift, 0)
+    rounded = (2 * high + by) // (2 * by)  # halves away from zero
+    return rounded if product >= 0 else -rounded
 
 
 def convolved(

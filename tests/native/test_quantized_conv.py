@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from c_library import STRICT, Library, compile_c, ops, with_values
-from quantized_arithmetic import convolved, factors, requantized
+from quantized_arithmetic import convolved, factors, in_fixed_point, requantized
 
 WIDE = (*(flag for flag in STRICT if flag != "-DSMELT_NO_DISPATCH"), "-O2")
 """Flags with which the vectors of the CPU are chosen at run time."""
@@ -98,7 +98,7 @@ class Case:
         return rng.integers(limits.min, limits.max + 1, shape).astype(kind)
 
     @property
-    def wanted(self) -> np.ndarray:
+    def sums(self) -> np.ndarray:
         v = self.values
         x = self.given.astype(int) - int(v["xz"])
         weights = v["w"].astype(int) - v["wz"].astype(int).reshape(
@@ -107,9 +107,14 @@ class Case:
         sums = convolved(x, weights, **self.window)
         if self.bias:
             sums = sums + v["b"].reshape(1, -1, 1, 1)
+        return sums
+
+    @property
+    def wanted(self) -> np.ndarray:
+        v = self.values
         factor = factors(v["xs"], v["ws"], v["ys"])
         factor = factor.reshape(1, -1, 1, 1) if self.each else factor
-        return requantized(sums, factor, v["yz"], np.dtype(self.x))
+        return requantized(self.sums, factor, v["yz"], np.dtype(self.x))
 
 
 CASES = {
@@ -179,6 +184,24 @@ def test_the_bits_are_those_of_exact_sums(library: Library, name: str) -> None:
     np.testing.assert_array_equal(got, case.wanted)
     assert len(np.unique(got)) > 8
     assert ops(library.models[name].artifact) == ["QLinearConv"]
+
+
+@pytest.fixture(scope="module")
+def fixed() -> Library:
+    graphs = {name: case.graph for name, case in CASES.items()}
+    values = {name: case.values for name, case in CASES.items()}
+    return Library(graphs, flags=WIDE, values=values, quantized="fixed")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_multipliers_and_shifts_are_those_of_gemmlowp(fixed: Library, name: str) -> None:
+    case, v = CASES[name], CASES[name].values
+    factor = np.float64(v["xs"]) * np.asarray(v["ws"], np.float64) / np.float64(v["ys"])
+    factor = factor.reshape(1, -1, 1, 1) if case.each else factor
+    wanted = in_fixed_point(case.sums, factor, v["yz"], np.dtype(case.x))
+    (got,) = fixed.run(name, [case.given])
+    np.testing.assert_array_equal(got, wanted)
+    assert np.abs(got.astype(int) - case.wanted).max() <= 1
 
 
 def test_weights_are_bytes_in_memory() -> None:

@@ -18,6 +18,7 @@ from smelt.native.fuse_finish import fuse_finishes
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.dot_layout import is_product
 from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.quantized.fixed_point import use_fixed_point
 from smelt.native.memory import allocate, needs_of
 from smelt.native.operators import DOMAIN
 from smelt.native.run_time import in_order_of_sizes
@@ -46,10 +47,13 @@ from smelt.program.specialize import bind_declared, check_sizes_known, is_static
 NO_BOUND = "fix it in the model, or bound it by its name in the outputs: --dim NAME=1..64"
 
 
-def ordered(model: ir.Model, target: str, *, integers: bool = True) -> Program:
+def ordered(
+    model: ir.Model, target: str, *, integers: bool = True, fixed_point: bool = False
+) -> Program:
     """The program of ``model`` in the order that needs the least memory.
 
-    Groups between quantized numbers are computed in ``integers``, or in floats as they stand.
+    Groups between quantized numbers are computed in ``integers``, or in floats as they stand; in
+    ``fixed_point``, sums become bytes without floats.
     Raises an ErrorList of everything that has no kernel; ``target`` is the name of who lacks it.
     """
     program = lower(model, is_computed)
@@ -62,7 +66,8 @@ def ordered(model: ir.Model, target: str, *, integers: bool = True) -> Program:
     for value, number, open_ in zip(model.graph.outputs, program.outputs, shapes, strict=True):
         pairs = zip(program.slots[number].shape, open_, strict=True)
         value.shape = ir.Shape([dim if isinstance(dim, int) else name for dim, name in pairs])
-    return planned(program, target, groups=(fuse_elementwise,), integers=integers)
+    groups = (fuse_elementwise,)
+    return planned(program, target, (), groups, integers=integers, fixed_point=fixed_point)
 
 
 def planned(
@@ -72,17 +77,21 @@ def planned(
     groups: Sequence[Callable[[Program], None]] = (),
     enough: int = 0,
     integers: bool = True,
+    fixed_point: bool = False,
 ) -> Program:
     """A static ``program``, which is used up, in kernels of this engine and in their order.
 
     ``choices`` are steps that choose other kernels where a machine has them, ``groups`` those that
     join what is left after kernels took what they finish. No order is searched for that needs less
-    than ``enough`` bytes. ``integers`` is that of ``ordered``. Raises as ``ordered`` does.
+    than ``enough`` bytes. ``integers`` and ``fixed_point`` are those of ``ordered``, as is what it
+    raises.
     """
     note_conditions(program)
     fold_movement(program)
     if integers:
         in_integers(program)
+    if fixed_point:
+        use_fixed_point(program)
     widen(program)
     simplify(program)
     for choose in choices:

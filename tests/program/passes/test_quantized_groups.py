@@ -99,11 +99,12 @@ def values_of(name: str, kind: str) -> dict[str, np.ndarray]:
     return held
 
 
-@pytest.fixture(scope="module")
-def library() -> Library:
+@pytest.fixture(scope="module", params=["integers", "fixed"])
+def library(request: pytest.FixtureRequest) -> Library:
     keys = [(name, kind) for name in GROUPS for kind in KINDS]
     graphs = {f"{name} {kind}": graph_of(name, kind) for name, kind in keys}
-    return Library(graphs, values={f"{name} {kind}": values_of(name, kind) for name, kind in keys})
+    values = {f"{name} {kind}": values_of(name, kind) for name, kind in keys}
+    return Library(graphs, values=values, quantized=request.param)
 
 
 def image() -> np.ndarray:

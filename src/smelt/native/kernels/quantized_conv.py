@@ -248,5 +248,5 @@ def _emit_pixels(
             with body.loop("m", rows), body.loop("v", "count"):
                 sums = f"results + (m * {VECTORS} + v) * SUMS"
                 to = f"out + (o + m) * {pixels} + to[v]"
-                body.line(f"memcpy({to}, {sums}, (size_t)wide[v] * sizeof(int32_t));")
+                finish.store(body, to, cx.output().type.name, sums, "wide[v]", f"{channel} + m")
         body.line("count = 0;")

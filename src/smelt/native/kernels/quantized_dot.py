@@ -152,11 +152,11 @@ def _emit_tile(
     _emit_calls(cx, calls, f"{finish.bias} + j, results")
     with body.loop("m", rows), body.loop("v", vectors):
         body.line("const ptrdiff_t rest = left - v * SUMS;")
-        body.line("if (rest > 0)")
         sums = f"results + (m * {vectors} + v) * SUMS"
-        count = "(size_t)(rest < SUMS ? rest : SUMS)"
         to = f"{out} + m * {columns} + v * SUMS"
-        body.line(f"    memcpy({to}, {sums}, {count} * sizeof(int32_t));")
+        with body.block("if (rest > 0)"):
+            body.line("const ptrdiff_t few = rest < SUMS ? rest : SUMS;")
+            finish.store(body, to, cx.output().type.name, sums, "few", "j + v * SUMS + e")
 
 
 def _emit_calls(cx: KernelContext, calls: list[tuple[str, str]], rest: str) -> None:

@@ -16,6 +16,7 @@ import onnx_ir as ir
 from smelt.native.kernels.elementwise import in_place
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.nest import emit_map
+from smelt.native.kernels.quantized.fixed_point import declare, is_fixed, scaled, scaled_byte
 from smelt.native.kernels.quantized.rounded import rounded
 from smelt.native.kernels.quantized.runs import RUN, last_of, run_of_two
 from smelt.native.types import C_TYPES
@@ -23,6 +24,9 @@ from smelt.program.quantized import ADD, LOOKUP, MEAN, MUL
 from smelt.program.run_sizes import lowest, same
 
 INT = frozenset({"int"})
+
+PARTS = 1 << 20
+"""Of a step, in which operands of a sum are added."""
 
 FEWEST = 16
 """Elements that vectors are worth."""
@@ -40,6 +44,10 @@ def lookup(cx: KernelContext) -> None:
 def add_or_multiply(cx: KernelContext) -> None:
     """Inputs a, b; attributes the scales and zero points of a, b and the result."""
     a, b, y = cx.input(0), cx.input(1), cx.output()
+    if is_fixed(cx):
+        reads = [operand.broadcast(y.shape) for operand in (a, b)]
+        emit_map(cx.body, y.shape, y.access(), reads, _fixed(cx), shared=True)
+        return
     scales = [np.float32(cx.float(name)) for name in ("a_scale", "b_scale", "y_scale")]
     zeros = [cx.int(name) for name in ("a_zero", "b_zero", "y_zero")]
     text = (_sum if cx.instruction.op == ADD else _product)(scales, zeros)
@@ -98,6 +106,23 @@ def _product(scales: list[np.float32], zeros: list[int]) -> str:
     return f"FLOAT({difference}) * {_literal(factor)} + {_literal(np.float32(zeros[2]))}"
 
 
+def _fixed(cx: KernelContext) -> str:
+    """A sum of operands in parts of a step, or their product, by a multiplier and a shift."""
+    declare(cx)
+    a, b, y = (cx.float(f"{name}_scale") for name in ("a", "b", "y"))
+    left, right, zero = (cx.int(f"{name}_zero") for name in ("a", "b", "y"))
+    type_ = cx.output().type
+    first, second = f"({{0}} - {_int(left)})", f"({{1}} - {_int(right)})"
+    if cx.instruction.op == MUL:
+        byte = scaled_byte(f"{first} * {second}", a * b / y, zero, type_.signed)
+        return f"({type_.name}){byte}"
+    twice = 2 * max(a, b)
+    total = " + ".join(
+        scaled(f"{each} * {PARTS}", scale / twice) for each, scale in ((first, a), (second, b))
+    )
+    return f"({type_.name}){scaled_byte(total, twice / (PARTS * y), zero, type_.signed)}"
+
+
 def _literal(number: np.float32) -> str:
     return C_TYPES[ir.DataType.FLOAT].literal(float(number))
 
@@ -111,12 +136,18 @@ def mean(cx: KernelContext) -> None:
     """The mean of each run of ``inner`` bytes, as one factor of their sum."""
     x, y = cx.input(0), cx.output()
     size = x.size // max(y.size, 1)
-    factor = np.float32(cx.float("x_scale")) / (np.float32(cx.float("y_scale")) * np.float32(size))
-    low = (-128 if y.type.signed else 0) - cx.int("y_zero")
+    zero, low = cx.int("y_zero"), -128 if y.type.signed else 0
+    if is_fixed(cx):
+        declare(cx)
+        factor = cx.float("x_scale") / (cx.float("y_scale") * size)
+        byte = scaled_byte("sum", factor, zero, y.type.signed)
+    else:
+        one = np.float32(cx.float("x_scale")) / (np.float32(cx.float("y_scale")) * np.float32(size))
+        held = rounded(cx, f"(float)sum * {_literal(one)}", low - zero, low - zero + 255)
+        byte = f"({held} + {_int(zero)})"
     with cx.body.loop("o", y.size):
         cx.body.line(f"const {x.type.name} *from = {x.name} + o * {size};")
         cx.body.line(f"int32_t sum = {-cx.int('x_zero') * size};")
         with cx.body.loop("i", size):
             cx.body.line("sum += from[i];")
-        value = rounded(cx, f"(float)sum * {_literal(factor)}", low, low + 255)
-        cx.body.line(f"{y.name}[o] = ({y.type.name})({value} + {_int(cx.int('y_zero'))});")
+        cx.body.line(f"{y.name}[o] = ({y.type.name}){byte};")

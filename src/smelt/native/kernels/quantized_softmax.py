@@ -7,6 +7,8 @@ import onnx_ir as ir
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
+from smelt.native.kernels.quantized.fixed_point import is_fixed
+from smelt.native.kernels.quantized.fixed_softmax import fixed_softmax
 from smelt.native.kernels.quantized.rounded import rounded
 from smelt.native.kernels.quantized.runs import last_of, quantize_run
 from smelt.native.types import C_TYPES
@@ -43,10 +45,14 @@ def _refuse(instance: Instance) -> str | None:
 @kernel(SOFTMAX, kinds=frozenset({"int"}), needs=_needs, refuse=_refuse, shared=True)
 def softmax(cx: KernelContext) -> None:
     """Row by row: exponentials and their sum, then bytes of their quotients."""
-    x, table, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
+    x, y, body = cx.input(0), cx.output(), cx.body
     if is_empty(x.shape):
         return
     size = x.shape[-1]
+    if is_fixed(cx):
+        _emit_fixed(cx, size)
+        return
+    table = cx.input(1)
     scale = C_TYPES[ir.DataType.FLOAT].literal(float(np.float32(cx.float("y_scale"))))
     zero, low = cx.int("y_zero"), -128 if y.type.signed else 0
     read, run = cx.call("exponentials", EXPONENTIALS), quantize_run(cx)
@@ -64,6 +70,21 @@ def softmax(cx: KernelContext) -> None:
             body.line(f"const int32_t near = {near} + {zero};")
             held = f"near < {low} ? {low} : near > {low + 255} ? {low + 255} : near"
             body.line(f"to[i] = ({y.type.name})({held});")
+
+
+def _emit_fixed(cx: KernelContext, size: int) -> None:
+    x, y, body = cx.input(0), cx.output(), cx.body
+    table = cx.program.constants[cx.instruction.inputs[1]]
+    function, given = fixed_softmax(cx, table, cx.float("y_scale"))
+    zero, low = cx.int("y_zero"), -128 if y.type.signed else 0
+    with body.shared_loop("o", x.size // size):
+        body.line(f"const {x.type.name} *from = {x.name} + o * {size};")
+        body.line(f"{y.type.name} *to = {y.name} + o * {size};")
+        where = "(const unsigned char *)from"
+        if cx.int("from_max"):
+            where = _emit_less_largest(cx)
+        ends = f"{zero}, {low}, (unsigned char *)to"
+        body.line(f"{function}({where}, {size}, {given}, {ends});")
 
 
 def _emit_less_largest(cx: KernelContext) -> str:

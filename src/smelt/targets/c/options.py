@@ -10,7 +10,7 @@ from smelt.targets.c.cpus import CPUS
 
 WEIGHTS = ("auto", "hex", "string", "incbin", "bin")
 PROJECTS = ("none", "main", "cmake", "zephyr")
-QUANTIZED = ("integers", "floats")
+QUANTIZED = ("integers", "floats", "fixed")
 ALIGNMENTS = (8, 4096)
 """Bytes: the widest element, and a page."""
 
@@ -37,7 +37,8 @@ class Options:
     image network are computed in bands of rows, some rows twice. ``profile``: each step asks the
     clock of the caller, ``NAME_clock``, and ``NAME_ticks`` sums what passed. ``quantized``: what
     stands between DequantizeLinear and QuantizeLinear is computed in ``integers``, off by one step
-    at most, or in ``floats`` as it stands.
+    at most; in ``fixed`` points, integers whose scales are multipliers and shifts, too, off by one
+    step more, without floats; or in ``floats`` as it stands.
     """
 
     name: str = "model"

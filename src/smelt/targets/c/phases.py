@@ -20,7 +20,10 @@ def order(plan: CPlan) -> None:
 
     Raises an ErrorList of everything that has no kernel.
     """
-    plan.steps = schedule.ordered(plan.model, "c", integers=plan.options.quantized == "integers")
+    how = plan.options.quantized
+    plan.steps = schedule.ordered(
+        plan.model, "c", integers=how != "floats", fixed_point=how == "fixed"
+    )
 
 
 def allocate(plan: CPlan) -> None:

@@ -17,6 +17,7 @@ from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.finish import SPARE, finish_less_zero_point
+from smelt.native.kernels.quantized.fixed_point import is_fixed
 from smelt.native.kernels.quantized.fourths import AS_BYTES, AS_SUMS, Stored
 from smelt.native.kernels.quantized.lanes import MOST_SUMS
 from smelt.native.kernels.quantized.operands import places_of, zero_text
@@ -123,7 +124,8 @@ class Layout:
 
 def layout_of(instance: Instance, window: Window, weights: np.ndarray) -> Layout:
     """Of ``[group, filter, 1, position]``."""
-    stored = AS_SUMS if places_of(instance).scales is None else AS_BYTES
+    in_sums = places_of(instance).scales is None or is_fixed(instance)
+    stored = AS_SUMS if in_sums else AS_BYTES
     return Layout(band(window), stored, int(np.prod(weights.shape[:2])))
 
 
@@ -181,7 +183,10 @@ def emit(cx: KernelContext, window: Window, weights: np.ndarray) -> None:
                 body.line(f"{tile}({given}, {finish.bias}[o]{ends}, results);")
                 with body.loop("r", "rows"):
                     to, from_ = f"out + r * {size.wide}", f"results + r * {size.pitch}"
-                    body.line(f"memcpy({to}, {from_}, {size.wide * stored.size});")
+                    if finish.is_bytes:
+                        body.line(f"memcpy({to}, {from_}, {size.wide});")
+                    else:
+                        finish.store(body, to, y.type.name, from_, str(size.wide), "o")
 
 
 def _pack(cx: KernelContext, taps: Taps) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.quantized.fixed_point import FixedPoint, fixed_point, is_fixed
 from smelt.native.kernels.quantized.lanes import MOST_SUMS, declare
 from smelt.native.kernels.quantized.operands import (
     constant,
@@ -17,6 +18,7 @@ from smelt.native.kernels.quantized.operands import (
     zero_text,
 )
 from smelt.native.types import C_TYPES
+from smelt.native.writer import Writer
 
 SPARE = 8 * MOST_SUMS
 """Elements that vectors may read past the last."""
@@ -25,15 +27,26 @@ SPARE = 8 * MOST_SUMS
 @dataclass(frozen=True)
 class Finish:
     """How sums are stored. ``bias`` and ``factors`` are arrays; those that a kernel does without
-    are empty: ``factors`` if sums are the result."""
+    are empty: ``factors`` if sums are the result, or become bytes by ``fixed`` points."""
 
     bias: str
     factors: str
+    fixed: FixedPoint | None = None
 
     @property
     def is_bytes(self) -> bool:
-        """Whether bytes are the result."""
+        """Whether tiles store bytes."""
         return bool(self.factors)
+
+    def store(self, body: Writer, to: str, type_: str, sums: str, count: str, channel: str) -> None:
+        """Store ``count`` neighbours from ``sums`` on: as they are, or as bytes of a ``channel``,
+        which may hang on ``e``, the number of the neighbour."""
+        if self.fixed is None:
+            body.line(f"memcpy({to}, {sums}, (size_t)({count}) * sizeof(int32_t));")
+            return
+        with body.loop("e", count):
+            value = self.fixed.byte(f"({sums})[e]", channel)
+            body.line(f"({to})[e] = ({type_}){value};")
 
     def arguments(self, channel: str, out: str, pitch: str, ends: str = "to, wide") -> str:
         """Those of a tile of bytes, whose first row or column is that of a ``channel``."""
@@ -58,6 +71,8 @@ def finish_of(cx: KernelContext, count: int, more: np.ndarray | None = None) -> 
     name = cx.constant(start, C_TYPES[ir.DataType.INT32])
     if scaled is None:
         return Finish(name, "")
+    if is_fixed(cx):
+        return Finish(name, "", fixed_point(cx, scaled.exact.tolist(), scaled.zero, scaled.signed))
     factors = np.zeros(count + SPARE, np.float32)
     factors[:count] = scaled.factors
     zero, flip = scaled.last

@@ -121,9 +121,11 @@ def zero_text(cx: KernelContext) -> str:
 
 @dataclass(frozen=True)
 class Requantization:
-    """``factors``: one float a filter or column. The result is ``signed`` or not."""
+    """``factors``: one float a filter or column, and as they are in doubles. The result is
+    ``signed`` or not."""
 
     factors: np.ndarray
+    exact: np.ndarray
     zero: int
     signed: bool
 
@@ -141,10 +143,12 @@ def requantization(instance: Instance, count: int) -> Requantization | None:
     arrays = [constant(instance, position) for position in places.scales]
     x, w, y = (np.asarray(array, np.float32).reshape(-1) for array in arrays)
     factors = (x * w / y).astype(np.float32)
+    exact = x.astype(np.float64) * w / y
     zero = constant(instance, places.y_zero)
     dtype = instance.program.slots[instance.instruction.outputs[0]].dtype
     return Requantization(
         np.broadcast_to(factors, (count,)),
+        np.broadcast_to(exact, (count,)),
         0 if zero is None else int(zero.reshape(-1)[0]),
         dtype == ir.DataType.INT8,
     )

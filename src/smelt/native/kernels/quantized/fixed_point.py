@@ -1,0 +1,119 @@
+"""Requantization without floats: an integer multiplier and a shift for each scale.
+
+As in gemmlowp and TensorFlow Lite: the high half of the doubled product is rounded, then the shift
+rounds again, each to the nearest, halves away from zero. So a byte is within one step of what the
+floats give. Integer CPUs without a unit for floats need no library of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.types import C_TYPES
+from smelt.program.instruction import Program
+from smelt.program.quantized import ADD, MEAN, MUL, SOFTMAX
+
+FIXED = "fixed_point"
+"""The attribute of an instruction that is computed so."""
+
+OPERATORS = frozenset({"QLinearConv", "QLinearMatMul", ADD, MUL, MEAN, SOFTMAX})
+
+SCALED = """static inline int32_t high_product(int32_t a, int32_t b)
+{
+    const int64_t product = (int64_t)a * b;
+    const int64_t half = product >= 0 ? (int64_t)1 << 30 : 1 - ((int64_t)1 << 30);
+    return (int32_t)((product + half) / ((int64_t)1 << 31));
+}
+static inline int32_t fixed_point(int32_t value, int32_t multiplier, int32_t shift)
+{
+    if (shift > 0) {
+        const int64_t wide = (int64_t)value * ((int64_t)1 << shift);
+        value = wide > INT32_MAX ? INT32_MAX : wide < INT32_MIN ? INT32_MIN : (int32_t)wide;
+        return high_product(value, multiplier);
+    }
+    const int32_t high = high_product(value, multiplier);
+    const int32_t ones = (int32_t)(((int64_t)1 << -shift) - 1);
+    return (high >> -shift) + ((high & ones) > (ones >> 1) + (high < 0));
+}
+static inline int32_t fixed_byte(int32_t value, int32_t multiplier, int32_t shift, int32_t zero,
+    int32_t low)
+{
+    const int32_t scaled = fixed_point(value, multiplier, shift);
+    const int32_t least = low - zero, most = low + 255 - zero;
+    return (scaled < least ? least : scaled > most ? most : scaled) + zero;
+}
+"""
+
+
+def use_fixed_point(program: Program) -> None:
+    """Let each instruction on quantized numbers be computed so, in bodies, too."""
+    for body in program.bodies:
+        use_fixed_point(body.program)
+    for step in program.instructions:
+        if step.op in OPERATORS:
+            step.attributes = {**step.attributes, FIXED: 1}
+
+
+def is_fixed(instance: Instance) -> bool:
+    """Whether an instruction is computed so."""
+    return bool(instance.instruction.attributes.get(FIXED))
+
+
+def multiplier_of(factor: float) -> tuple[int, int]:
+    """A multiplier below 2**31 and a shift, to the left if it is above 0: ``factor`` is
+    ``multiplier * 2**(shift - 31)``. One too small for a difference is 0."""
+    part, shift = math.frexp(factor)
+    multiplier = round(part * 2**31)
+    if multiplier == 2**31:
+        multiplier, shift = 2**30, shift + 1
+    if shift < -31:
+        return 0, 0
+    return (2**31 - 1, 30) if shift > 30 else (multiplier, shift)
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """Names of arrays of multipliers and shifts, one a filter or column, and where bytes lie."""
+
+    multipliers: str
+    shifts: str
+    zero: int
+    low: int
+
+    def byte(self, value: str, channel: str) -> str:
+        """The byte of a sum, as C."""
+        scale = f"{self.multipliers}[{channel}], {self.shifts}[{channel}]"
+        return f"fixed_byte({value}, {scale}, {self.zero}, {self.low})"
+
+
+def fixed_point(cx: KernelContext, factors: Sequence[float], zero: int, signed: bool) -> FixedPoint:
+    """Of these ``factors``; the kernel may call ``fixed_byte``."""
+    declare(cx)
+    pairs = np.array([multiplier_of(float(factor)) for factor in factors], np.int32)
+    type_ = C_TYPES[ir.DataType.INT32]
+    multipliers, shifts = (cx.constant(pairs[:, i].copy(), type_) for i in range(2))
+    return FixedPoint(multipliers, shifts, zero, -128 if signed else 0)
+
+
+def declare(cx: KernelContext) -> None:
+    """Let the kernel call ``fixed_point`` and ``fixed_byte``."""
+    cx.call("fixed_point", SCALED)
+
+
+def scaled(value: str, factor: float) -> str:
+    """``value`` by one factor, as C."""
+    multiplier, shift = multiplier_of(factor)
+    return f"fixed_point({value}, {multiplier}, {shift})"
+
+
+def scaled_byte(value: str, factor: float, zero: int, signed: bool) -> str:
+    """The byte of ``value`` by one factor, as C."""
+    multiplier, shift = multiplier_of(factor)
+    return f"fixed_byte({value}, {multiplier}, {shift}, {zero}, {-128 if signed else 0})"
