@@ -62,6 +62,8 @@ def expression_from_zero(dim: ir.SymbolicDim, names: Iterable[str] | None = None
 def loses_a_bound(dim: ir.SymbolicDim) -> bool:
     """True if what ``dim`` is bounded by counts only in runs in which a dim is 0: computing with it
     would forget that."""
+    if not _NAMES.get():
+        return False  # SymPy takes milliseconds to read a Max or Min.
     plain, whole = expression_of(dim), expression_from_zero(dim)
     if plain is whole or plain is None or whole is None:
         return False
