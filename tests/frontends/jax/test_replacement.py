@@ -97,3 +97,23 @@ def test_what_cannot_be_installed_leaves_nothing_behind():
         raise AssertionError("unreachable")
     assert Base()("x") == "base(x)"
     assert not is_tracing()
+
+
+def test_what_stands_in_is_made_once_for_a_function_and_anew_for_another(monkeypatch):
+    made = []
+    library = types.ModuleType("library")
+    library.double = lambda x: 2 * x
+
+    def make(function):
+        made.append(function)
+        return lambda x: -function(x)
+
+    once = Replacement(library, "double", make)
+    for _ in range(3):
+        with replaced([once]):
+            assert library.double(2) == -4
+    assert len(made) == 1
+    monkeypatch.setattr(library, "double", lambda x: 3 * x)
+    with replaced([once]):
+        assert library.double(2) == -6
+    assert len(made) == 2

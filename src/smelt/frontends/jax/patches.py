@@ -77,21 +77,23 @@ def _replacement(patch: Patch) -> Replacement | None:
     *parents, name = path.split(".")
     try:
         owner = functools.reduce(getattr, parents, import_module(module))
-        function = original(owner, name)
-        if not _is_of_library(function, module):
-            return None
-        if patch.parameters and (found := _parameters(function)) != patch.parameters:
-            _leave_out(patch, f"it takes {', '.join(found)}")
-            return None
+        return _replacement_of(patch, owner, name, original(owner, name))
     except (AttributeError, ImportError, TypeError, ValueError) as error:
         _leave_out(patch, f"{type(error).__name__}: {error}")
         return None
-    return Replacement(owner, name, _Guarded(patch), patch.after)
 
 
 @functools.lru_cache(maxsize=256)
-def _parameters(function: Function) -> tuple[str, ...]:
-    return tuple(inspect.signature(function).parameters)
+def _replacement_of(patch: Patch, owner: Any, name: str, function: Function) -> Replacement | None:
+    """The same for ``function``, which ``owner`` has under ``name``; one for all traces."""
+    if not _is_of_library(function, patch.target.partition(":")[0]):
+        return None
+    if patch.parameters:
+        found = tuple(inspect.signature(function).parameters)
+        if found != patch.parameters:
+            _leave_out(patch, f"it takes {', '.join(found)}")
+            return None
+    return Replacement(owner, name, _Guarded(patch), patch.after)
 
 
 def _leave_out(patch: Patch, why: str) -> None:

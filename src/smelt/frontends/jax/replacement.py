@@ -12,7 +12,7 @@ import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -35,6 +35,26 @@ class Replacement:
     make: Callable[[Function], Function]
     after: type[Exception] | None = None
     absent: Function | None = None
+    _hash: int = field(init=False, repr=False, compare=False)
+    _made: dict[Function, Function] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        # Every call of the attribute asks whether the replacement is in use in its thread.
+        fields = self.owner, self.name, self.make, self.after, self.absent
+        object.__setattr__(self, "_hash", hash(fields))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def instead_of(self, function: Function) -> Function:
+        """What is put in the place of ``function``; the last one is kept for the next trace."""
+        made = self._made.get(function)
+        if made is None:
+            self._made.clear()
+            made = self._made[function] = _dispatcher(self, function)
+        return made
 
 
 class _Attribute:
@@ -62,7 +82,7 @@ class _Attribute:
         if self.users:
             function = self.original
             for each in self.users:
-                function = _dispatcher(each, function)
+                function = each.instead_of(function)
             setattr(self.owner, self.name, function)
         elif self.is_own:
             setattr(self.owner, self.name, self.held)
