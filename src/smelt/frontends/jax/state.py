@@ -127,7 +127,13 @@ class _Search:
         leaves, tree = jax.tree_util.tree_flatten_with_path(state)
         self.keys += jax.tree.leaves(nnx.filter_state(state, nnx.RngKey))
         self.has_modules = True
-        return leaves, lambda new: nnx.merge(definition, jax.tree.unflatten(tree, new))
+
+        def assemble(new: Sequence[Any]) -> Copy:
+            state = jax.tree.unflatten(tree, new)
+            held = {path: content_of(variable) for path, variable in nnx.to_flat_state(state)}
+            return nnx.merge(definition, state), held
+
+        return leaves, assemble
 
     def _leaf(self, name: str, leaf: Any) -> Rebuild | None:
         if _is_array(leaf):
@@ -157,14 +163,13 @@ def _rebuild(
     return rebuild
 
 
-def _noted(rebuild: Rebuild) -> Rebuild:
+def _noted(rebuild: Callable[[Substitution], Copy]) -> Rebuild:
     """``rebuild``, which makes nnx modules, with what their variables hold at first noted."""
 
     def noted(substitution: Substitution) -> Any:
-        made = rebuild(substitution)
-        held = {path: content_of(variable) for path, variable in variables_of(made)}
-        substitution.copies.append((made, held))
-        return made
+        copy = rebuild(substitution)
+        substitution.copies.append(copy)
+        return copy[0]
 
     return noted
 
