@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from operator import itemgetter
 
 import onnx_ir as ir
@@ -26,6 +26,7 @@ class NodeIndex:
         self.around: dict[ir.Graph, ir.Graph] = {}
         self.count = 0
         self._by_key: dict[Key, dict[ir.Node, int]] = {}
+        self._operators: frozenset[Key] | None = None
         for root, imports in (
             (model.graph, model.opset_imports),
             *((f.graph, f.opset_imports) for f in model.functions.values()),
@@ -42,9 +43,11 @@ class NodeIndex:
         return any(("", op_type) in self._by_key for op_type in op_types)
 
     @property
-    def operators(self) -> Set[Key]:
-        """The ``(domain, op_type)`` of all nodes, as long as the index follows them."""
-        return self._by_key.keys()
+    def operators(self) -> frozenset[Key]:
+        """The ``(domain, op_type)`` of all nodes."""
+        if self._operators is None:
+            self._operators = frozenset(self._by_key)
+        return self._operators
 
     def nodes(self, keys: Iterable[Key]) -> list[ir.Node]:
         """The nodes with one of ``keys`` as ``(domain, op_type)``, in the order of the model.
@@ -59,6 +62,7 @@ class NodeIndex:
         """Take in what ``builders`` made, each where the node stands that it builds before, then
         drop what is ``removed``. False if graphs came or went too: then the index is void.
         """
+        self._operators = None
         for builder in builders:
             if not builder.created:
                 continue

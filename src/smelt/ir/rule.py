@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Set
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -203,6 +203,10 @@ def rule(
     return decorate
 
 
+KEPT = 64
+"""Sets of operators for which a RuleSet remembers its rules: models come to the same ones again."""
+
+
 class RuleSet:
     """Rules indexed by the ``(domain, op_type)`` of their roots, in the order given."""
 
@@ -211,17 +215,24 @@ class RuleSet:
         self.depth = max((rule.depth for rule in self.rules), default=1)
         self._by_root: dict[str, dict[str, list[tuple[Rule, Look]]]] = {}
         self._roots = {root for rule_ in self.rules for root in rule_.roots}
+        self._within: dict[frozenset[tuple[str, str]], RuleSet] = {}
         for rule_ in self.rules:
             for domain, op_type in rule_.roots:
                 found = self._by_root.setdefault(op_type, {}).setdefault(domain, [])
                 found.append((rule_, rule_.look(op_type)))
 
-    def within(self, operators: Set[tuple[str, str]]) -> RuleSet:
+    def within(self, operators: frozenset[tuple[str, str]]) -> RuleSet:
         """The rules that can match in a model of these ``(domain, op_type)``."""
         if self._roots.isdisjoint(operators):
             return _NO_RULES
-        possible = [rule for rule in self.rules if rule.can_match_in(operators)]
-        return self if len(possible) == len(self.rules) else RuleSet(possible)
+        known = self._within.get(operators)
+        if known is None:
+            possible = [rule for rule in self.rules if rule.can_match_in(operators)]
+            known = self if len(possible) == len(self.rules) else RuleSet(possible)
+            if len(self._within) >= KEPT:
+                self._within.clear()
+            self._within[operators] = known
+        return known
 
     @property
     def roots(self) -> Iterable[tuple[str, str]]:

@@ -180,7 +180,7 @@ class Pass:
     makes: tuple[tuple[str, str], ...] = ()
     source: str = ""
     declares: Callable[[Options, RuleStats], Exactness] | None = field(default=None, compare=False)
-    rules: tuple[Rule, ...] = field(default=(), compare=False)
+    rule_set: RuleSet | None = field(default=None, compare=False)
 
     def exactness_of(self, stats: RuleStats, options: Options = None) -> Exactness:
         """What a run with ``options``, None for the defaults, promises that did ``stats``."""
@@ -189,6 +189,11 @@ class Pass:
         if options is None and self.options_type is not None:
             options = self.options_type()
         return self.declares(options, stats)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules that it runs; none for a function over the model."""
+        return self.rule_set.rules if self.rule_set is not None else ()
 
     @property
     def spelling(self) -> str:
@@ -205,6 +210,8 @@ class Pass:
         stats = RuleStats()
         if any(operator not in cx.operators for operator in self.makes):
             return stats
+        if self.rule_set is not None and not self.rule_set.within(cx.index().operators).rules:
+            return stats
         if options is None and self.options_type is not None:
             options = self.options_type()
         rewriter = cx.rewriter()
@@ -212,7 +219,7 @@ class Pass:
             self.body(cx, rewriter, stats, options)
         finally:
             rewriter.flush()
-            cx.edited(rewriter, by_rules=bool(self.rules))
+            cx.edited(rewriter, by_rules=self.rule_set is not None)
         stats.rewrites = rewriter.count
         return stats
 
@@ -232,7 +239,7 @@ def rule_pass(
     def body(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options) -> None:
         Worklist(rewriter, indexed, stats, cx.index(), options).run()
 
-    return Pass(name, page or "", body, rules=indexed.rules, **facts)
+    return Pass(name, page or "", body, rule_set=indexed, **facts)
 
 
 def graph_pass(name: str, page: str | None, **facts: Any) -> Callable[[Body], Pass]:

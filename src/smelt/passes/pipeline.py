@@ -14,7 +14,7 @@ import dataclasses
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
@@ -35,6 +35,10 @@ class Step:
     options: Any = None
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         if self.options is None:
             return self.pass_.spelling
         defaults = type(self.options)()

@@ -116,7 +116,7 @@ class _Run:
             told.note(nodes_after=after, rewrites=stats.rewrites)
         seconds = time.process_time() - started
         self.edits += stats.rewrites - stats.unseen
-        if not stats.rewrites or (step.pass_.rules and not stats.skipped):
+        if not stats.rewrites or (step.pass_.rule_set is not None and not stats.skipped):
             self.settled[text] = self.edits
         promised = step.pass_.exactness_of(stats, step.options)
         report = PassReport(step.pass_.name, text, seconds, before, after, stats, promised)
