@@ -23,7 +23,7 @@ from smelt.ir.chunks import array_chunks
 SPILLED = 1 << 20
 """Bytes from which a constant may be moved to a file."""
 
-IN_MEMORY = 1 << 26
+IN_MEMORY = 1 << 27
 """Bytes of large constants that stay in memory, in all of this process: to write and map them takes
 longer than to compute them."""
 

@@ -47,6 +47,8 @@ def is_run(shape: Sequence[Dim], dims: Sequence[int]) -> bool:
 
 def contracting_order(lhs: Side, rhs: Side, pairs: Sequence[Pair]) -> list[Pair]:
     """``pairs`` of contracting dims as they are, or as they lie on a side: what moves the least."""
+    if len(pairs) < 2:
+        return list(pairs)
 
     def moved(order: Sequence[Pair]) -> int:
         return sum(
@@ -56,4 +58,4 @@ def contracting_order(lhs: Side, rhs: Side, pairs: Sequence[Pair]) -> list[Pair]
         )
 
     orders = [list(pairs), sorted(pairs), sorted(pairs, key=lambda pair: pair[1])]
-    return min(orders, key=moved) if pairs else []
+    return min(orders, key=moved)

@@ -6,6 +6,7 @@ channel ``g * (M/groups) + j`` is row ``j`` of the block of group ``g``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -131,20 +132,38 @@ def round_product(array: np.ndarray, factor: np.ndarray, dtype: np.dtype) -> np.
     """``array * factor`` in float64, rounded as ``round_to`` does; ``factor`` is broadcast.
 
     NumPy multiplies its own floats piece by piece: no copy of the whole array in float64 is made,
-    which for weights costs more than the product.
+    which for weights costs more than the product. The product of two float32 is exact in float64,
+    so rounded once it is what float32 gives, four times as fast.
     """
     if array.dtype.kind != "f" or dtype.kind != "f":
         with np.errstate(all="ignore"):
             return round_to(array.astype(np.float64) * factor, dtype)
     with np.errstate(all="ignore"):
         rounded = np.empty_like(array, dtype=dtype)
-        np.multiply(array, factor, out=rounded, dtype=np.float64, casting="same_kind")
-        tiny = float(float_info(dtype).smallest_normal)
-        small = (rounded < tiny) & (rounded > -tiny)
-        if not np.isfinite(rounded).all():
-            return None
+        single = factor.astype(np.float32)
+        if array.dtype == dtype == np.float32 and bool((single == factor).all()):
+            np.multiply(array, single, out=rounded)
+        else:
+            np.multiply(array, factor, out=rounded, dtype=np.float64, casting="same_kind")
+    tiny = float(float_info(dtype).smallest_normal)
+    if not all(np.isfinite(block).all() for block in _blocks(rounded)):
+        return None
+    if all((np.abs(block) >= tiny).all() for block in _blocks(rounded)):
+        return rounded
+    small = np.abs(rounded) < tiny
+    with np.errstate(all="ignore"):
         given = array[small].astype(np.float64) * np.broadcast_to(factor, array.shape)[small]
     return rounded if _are_kept(given, rounded[small]) else None
+
+
+BLOCK = 1 << 16
+"""Elements that are looked at together: what is made of them stays in the cache of a core."""
+
+
+def _blocks(array: np.ndarray) -> Iterator[np.ndarray]:
+    """All elements of ``array``, in some order."""
+    flat = array.ravel(order="K")
+    return (flat[start : start + BLOCK] for start in range(0, flat.size, BLOCK))
 
 
 def _are_kept(given: np.ndarray, left: np.ndarray) -> bool:
