@@ -1,5 +1,7 @@
 """Batches of small matrices on the host beside NumPy, PyTorch and JAX: microseconds of process CPU.
 
+Where NumPy has no such function, SciPy's stands for it.
+
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 XLA_FLAGS=--xla_cpu_multi_thread_eigen=false \\
         python -m bench.linear_algebra [--only qr,svd] [--sizes 4,16] [--batches 32,256]
         [--dtypes float32,complex64] [--rounds 20] [--json FILE]
@@ -21,6 +23,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.linalg
 
 import smelt
 from bench.programs import Call, measure
@@ -48,6 +51,11 @@ def positive(rng: np.random.Generator, batch: int, n: int, dtype: np.dtype) -> n
     return a @ a.conj().swapaxes(-1, -2) + n * np.eye(n, dtype=dtype)
 
 
+def triangular(rng: np.random.Generator, batch: int, n: int, dtype: np.dtype) -> np.ndarray:
+    """Lower triangular ones that are far from singular."""
+    return np.tril(general(rng, batch, n, dtype)) + n * np.eye(n, dtype=dtype)
+
+
 Draw = Callable[[np.random.Generator, int, int, np.dtype], np.ndarray]
 
 OPERATIONS: dict[str, tuple[str, Sequence[Draw]]] = {
@@ -59,8 +67,26 @@ OPERATIONS: dict[str, tuple[str, Sequence[Draw]]] = {
     "eigh": ("eigh", (hermitian,)),
     "svd": ("svd", (general,)),
     "svdvals": ("svdvals", (general,)),
+    "lu": ("lu", (general,)),
+    "triangular_solve": ("solve_triangular", (triangular, general)),
 }
-"""By name: the function of ``linalg`` that all have, and what it is given."""
+"""By name: the function of ``linalg``, and what it is given."""
+
+
+def _lower(solve: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda a, b: solve(a, b, lower=True)
+
+
+JAX: dict[str, Callable[..., Any]] = {
+    "lu": jax.vmap(jax.scipy.linalg.lu),
+    "triangular_solve": _lower(jax.scipy.linalg.solve_triangular),
+}
+NUMPY: dict[str, Callable[..., Any]] = {
+    "lu": scipy.linalg.lu,
+    "triangular_solve": _lower(scipy.linalg.solve_triangular),
+}
+TORCH = {"solve_triangular": {"upper": False}}
+"""What is called in another way, or of another name."""
 
 
 def check(name: str, given: Made, found: Made) -> None:
@@ -95,6 +121,10 @@ def check(name: str, given: Made, found: Made) -> None:
         near(adjoint(found[1]) @ found[1], np.broadcast_to(np.eye(n), a.shape))
     elif name == "svd":
         near(found[0] * found[1][..., None, :] @ found[2], a)
+    elif name == "lu":
+        near(found[0] @ found[1] @ found[2], a)
+    elif name == "triangular_solve":
+        near(a @ found[0], given[1], conditions)
     else:
         near(found[0], np.linalg.svd(a, compute_uv=False))
 
@@ -104,7 +134,7 @@ def contenders(name: str, arrays: Made) -> dict[str, Call]:
     function = OPERATIONS[name][0]
     wide = arrays[0].dtype in (np.dtype("float64"), np.dtype("complex128"))
     with jax.enable_x64(wide):
-        by_jax = jax.jit(getattr(jnp.linalg, function))
+        by_jax = jax.jit(JAX.get(name) or getattr(jnp.linalg, function))
         specs = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays]
         model = smelt.trace(by_jax, *specs)
 
@@ -113,7 +143,7 @@ def contenders(name: str, arrays: Made) -> dict[str, Call]:
             return tuple(map(np.asarray, jax.tree.leaves(by_jax(*given))))
 
     def call_numpy(*given: np.ndarray) -> Made:
-        found = getattr(np.linalg, function)(*given)
+        found = (NUMPY.get(name) or getattr(np.linalg, function))(*given)
         return tuple(found) if isinstance(found, tuple) else (found,)
 
     return {
@@ -132,7 +162,8 @@ def _by_torch(function: str) -> Call:
 
     def call(*given: np.ndarray) -> Made:
         with torch.inference_mode():
-            found = of_torch(*(torch.from_numpy(array) for array in given))
+            options = TORCH.get(function, {})
+            found = of_torch(*(torch.from_numpy(array) for array in given), **options)
             one = isinstance(found, torch.Tensor)
             # Of one that says it is the conjugate of what lies there, the numbers are made.
             parts = (found,) if one else tuple(found)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from smelt.native.choose import choose
-from smelt.native.kernels import complex_lapack, eigh_side_by_side, svd_side_by_side
+from smelt.native.kernels import (
+    complex_lapack,
+    eigh_side_by_side,
+    general_lapack,
+    svd_side_by_side,
+)
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.lapack import DOMAIN, NAMES, takes
 from smelt.program.instruction import Program
@@ -27,6 +32,8 @@ def _called(instance: Instance) -> str | None:
     if domain == "smelt" and name in MANY and MANY[name][0](instance):
         return MANY[name][1]
     if domain == "smelt" and name in complex_lapack.NAMES and complex_lapack.takes(instance):
+        return f"{DOMAIN}::{name}"
+    if domain == "smelt" and name in general_lapack.NAMES and general_lapack.takes(instance, name):
         return f"{DOMAIN}::{name}"
     if domain != "smelt" or name not in NAMES or not takes(instance, name):
         return None

@@ -183,6 +183,11 @@ def _square(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
     return ((read[0][-1], read[0][-2]),)
 
 
+def _square_by_parts(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    yield from _square(step, read, made)
+    yield from zip(read[0], read[1], strict=True)
+
+
 def _solved(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
     """A square matrix, and as many rows of the right side, or columns if it is from the right."""
     matrix, right = read[:2]
@@ -229,6 +234,9 @@ EQUAL: Mapping[str, Rule] = {
     "Det": _square,
     "smelt::Cholesky": _square,
     "smelt::Eig": _square,
+    "smelt::Schur": _square,
+    "smelt::ComplexEig": _square_by_parts,
+    "smelt::ComplexSchur": _square_by_parts,
     "smelt::TriangularSolve": _solved,
 }
 """Sizes that have to be equal."""

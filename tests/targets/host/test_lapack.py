@@ -191,3 +191,15 @@ def test_complex_eigenvectors(agrees, lower: int) -> None:
     im[0, 0, 4] = re[0, 4, 0] = np.nan
     vectors, *_ = agrees("ComplexEigh", re, im, lower=lower)
     assert np.isnan(vectors[0]).all()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Schur", *(pytest.param(n, marks=pytest.mark.slow) for n in ("ComplexSchur", "ComplexEig"))],
+)
+def test_forms_of_schur_and_complex_eigenvalues(agrees, name: str) -> None:
+    """Two matrices, and one that is not finite."""
+    re, im = matrices((2, 3, 5, 5), "float64")
+    re[1, 2, 0] = np.inf
+    found = agrees(name, *((re,) if name == "Schur" else (re, im)))
+    assert all(np.isnan(each[1]).all() and np.isfinite(each[[0, 2]]).all() for each in found)

@@ -52,7 +52,7 @@ def _needs(instance: Instance) -> Needs:
     return Needs(workspace=elements * instance.type(0).size + 4 * integers)
 
 
-def _emit_joined(cx: KernelContext, m: int, n: int, read: str = "") -> None:
+def emit_joined(cx: KernelContext, m: int, n: int, read: str = "") -> None:
     """Matrix ``b`` column by column to ``a``, 0 where ``read``, a condition, does not hold."""
     body = cx.body
     with body.loops(("j", "i"), (n, m)):
@@ -63,7 +63,7 @@ def _emit_joined(cx: KernelContext, m: int, n: int, read: str = "") -> None:
             )
 
 
-def _emit_apart(cx: KernelContext, source: str, results: Sequence[str], m: int, n: int) -> None:
+def emit_apart(cx: KernelContext, source: str, results: Sequence[str], m: int, n: int) -> None:
     """A matrix of ``m`` x ``n`` that lies there column by column, to its parts."""
     with cx.body.loops(("i", "j"), (m, n)):
         for part, result in enumerate(results):
@@ -81,7 +81,7 @@ def cholesky(cx: KernelContext) -> None:
     body.line(f"{t} *const a = {cx.scratch(cx.type(0))};")
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
         body.line("int info = 0;")
-        _emit_joined(cx, n, n, "j <= i")
+        emit_joined(cx, n, n, "j <= i")
         call(cx, "potrf", '"L"', n, "a", n, is_complex=True)
         with body.loops(("i", "j"), (n, n)):
             for part in range(2):
@@ -99,9 +99,9 @@ def lu(cx: KernelContext) -> None:
         body.line("int info = 0;")
         body.line(f"int32_t *const pivot = {_at(cx, 2, min(m, n))};")
         body.line(f"int32_t *const order = {_at(cx, 3, m)};")
-        _emit_joined(cx, m, n)
+        emit_joined(cx, m, n)
         call(cx, "getrf", m, n, "a", m, "(int *)pivot", is_complex=True)
-        _emit_apart(cx, "a", [_at(cx, i, m * n) for i in range(2)], m, n)
+        emit_apart(cx, "a", [_at(cx, i, m * n) for i in range(2)], m, n)
         emit_order(cx, m, min(m, n))
 
 
@@ -144,7 +144,7 @@ def eigh(cx: KernelContext) -> None:
     vectors, values = [_at(cx, i, n * n) for i in range(2)], _at(cx, 2, n)
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
         body.line("int info = 0;")
-        _emit_joined(cx, n, n, "j <= i" if lower else "j >= i")
+        emit_joined(cx, n, n, "j <= i" if lower else "j >= i")
         with body.block(f"if (!{finite(cx, 'a', 2 * n * n)})"):
             fill_nan(cx, [*((each, n * n) for each in vectors), (values, n)])
             body.line("continue;")
@@ -152,7 +152,7 @@ def eigh(cx: KernelContext) -> None:
         given = ('"V"', '"L"' if lower else '"U"', n, "a", n, values)
         call(cx, "heevd", *given, "work", numbers, "reals", reals, room, integers, is_complex=True)
         cx.fail_if("info != 0")
-        _emit_apart(cx, "a", vectors, n, n)
+        emit_apart(cx, "a", vectors, n, n)
 
 
 @kernel(f"{DOMAIN}::ComplexSVD", needs=_needs)
@@ -166,8 +166,8 @@ def svd(cx: KernelContext) -> None:
     u, vt = f"a + {2 * m * n}", f"a + {2 * (m * n + m * m)}"
     used = 2 * (m * n + m * m + n * n)
     with _decomposed(cx, '"A"' if full else '"S"', (u, m, vt, right), used, counts):
-        _emit_apart(cx, u, results[1:3], m, left)
-        _emit_apart(cx, vt, results[3:], right, n)
+        emit_apart(cx, u, results[1:3], m, left)
+        emit_apart(cx, vt, results[3:], right, n)
 
 
 @kernel(f"{DOMAIN}::ComplexSingularValues", needs=_needs)
@@ -193,7 +193,7 @@ def _decomposed(
     body.line(f"{t} *const reals = work + {2 * numbers};")
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
         body.line("int info = 0;")
-        _emit_joined(cx, m, n)
+        emit_joined(cx, m, n)
         with body.block(f"if (!{finite(cx, 'a', 2 * m * n)})"):
             fill_nan(cx, [(_at(cx, i, count), count) for i, count in enumerate(counts)])
             body.line("continue;")

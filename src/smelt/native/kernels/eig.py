@@ -1,75 +1,170 @@
-"""Eigenvalues and eigenvectors of general matrices without LAPACK."""
+"""Eigenvalues, eigenvectors and forms of Schur of general matrices without LAPACK.
+
+Steps end by the precision of the element type, as those of the operators' bodies do.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 import onnx_ir as ir
 
-from smelt.native.kernels.eig_text import TEXTS
+from smelt.native.kernels import eig_balance_text, eig_complex_text, eig_real_text
+from smelt.native.kernels.eig_vectors_text import PAIRS, VECTOR
 from smelt.native.kernels.instance import Instance
-from smelt.native.kernels.kernel import FLOAT, KernelContext, kernel
+from smelt.native.kernels.kernel import FLOAT, KernelContext, Operand, kernel
 from smelt.native.kernels.lapack_calls import fill_nan, finite
 from smelt.native.types import C_TYPES
+from smelt.operators.linalg.own_precision import PRECISION
 from smelt.program.run_sizes import is_empty
 from smelt.program.storage import Needs
 
-NUMBER = 16
+BALANCE = {"eig_balance": eig_balance_text.BALANCE}
+NUMBERS = {"eig_number": eig_complex_text.NUMBERS}
+REAL = {**eig_balance_text.TEXTS, **eig_real_text.TEXTS}
+COMPLEX = {**NUMBERS, **eig_balance_text.TEXTS, **eig_complex_text.TEXTS}
+
+SIZE = 16
 """Bytes of a complex number in double."""
 
 
 def _needs(instance: Instance) -> Needs:
-    """Schur's form, its vectors, two vectors, and a sign for each eigenvalue."""
+    """A form of Schur, its vectors, two vectors, a scale and a mark of each row."""
     n = instance.shape(0)[-1]
-    return Needs(workspace=NUMBER * (2 * n * n + 3 * n))
+    return Needs(workspace=SIZE * (2 * n * n + 3 * n))
+
+
+def _call(cx: KernelContext, texts: Iterable[Mapping[str, str]]) -> None:
+    for each in texts:
+        for name, text in each.items():
+            cx.call(name, text)
+
+
+@contextmanager
+def _schur(cx: KernelContext, *, is_complex: bool, balanced: bool) -> Iterator[None]:
+    """Around what is done with the form ``t`` of each matrix ``b``, its vectors ``z``, the numbers
+    ``by`` which it was balanced by and ``power``, by which it was scaled.
+
+    A matrix that is not finite, or that steps do not end for, gives NaN.
+    """
+    body, n = cx.body, cx.shape(0)[-1]
+    inputs = [cx.input(i) for i in range(1 + is_complex)]
+    outputs: list[Operand] = [cx.output(i) for i in range(len(cx.instruction.outputs))]
+    parts, suffix, number = (2, "_complex", "eig_number") if is_complex else (1, "", "double")
+    scratch, rank = cx.scratch(C_TYPES[ir.DataType.DOUBLE]), len(inputs[0].shape)
+    eps = PRECISION[ir.DataType.FLOAT if cx.type(0).name == "float" else ir.DataType.DOUBLE]
+    body.line(f"const double eps = {eps!r};")
+    body.line(f"double *const t = {scratch}, *const z = t + {2 * n * n};")
+    body.line(
+        f"double *const x = z + {2 * n * n}, *const v = x + {2 * n}, *const by = v + {2 * n};"
+    )
+    with body.loop("b", math.prod(inputs[0].shape[:-2])):
+        checks = [finite(cx, f"{each.name} + b * {n * n}", n * n) for each in inputs]
+        body.line("ptrdiff_t lo = 0, hi = 0;")
+        body.line(f"int power = 0, failed = !({' && '.join(checks)});")
+        with body.block("if (!failed)"):
+            with body.loop("i", n * n):
+                for part, each in enumerate(inputs):
+                    place = f"{parts} * i + {part}" if is_complex else "i"
+                    body.line(f"t[{place}] = (double){each.name}[b * {n * n} + i];")
+            body.line(f"power = eig_scale({parts * n * n}, t);")
+            body.line(f"eig_isolate({n}, {parts}, t, by, &lo, &hi);")
+            if balanced:
+                body.line(f"eig_balance({n}, {parts}, t, by, lo, hi);")
+            pointers = ", ".join(f"({number} *){each}" if is_complex else each for each in "tzx")
+            body.line(f"eig_hessenberg{suffix}({n}, lo, hi, {pointers});")
+            pointers = ", ".join(f"({number} *){each}" if is_complex else each for each in "tz")
+            body.line(f"failed = eig_schur{suffix}({n}, lo, hi, {pointers}, eps);")
+        with body.block("if (failed)"):
+            counts = [math.prod(each.shape[rank - 2 :]) for each in outputs]
+            targets = zip(outputs, counts, strict=True)
+            fill_nan(cx, [(f"{each.name} + b * {count}", count) for each, count in targets])
+            body.line("continue;")
+        yield
 
 
 @kernel("smelt::Eig", kinds=FLOAT, needs=_needs)
 def eig(cx: KernelContext) -> None:
-    """A matrix that is not finite, or that steps do not end for, gives NaN."""
-    a, body, n = cx.input(0), cx.body, cx.shape(0)[-1]
-    if is_empty(a.shape):
+    """Blocks of two rows are made triangular; vectors of the second of a pair are conjugates."""
+    n, body = cx.shape(0)[-1], cx.body
+    if is_empty(cx.shape(0)):
         return
-    outputs = [cx.output(i) for i in range(6)]
-    values = [f"{each.name} + b * {n}" for each in outputs[:2]]
-    vectors = [f"{each.name} + b * {n * n}" for each in outputs[2:]]
-    scratch, t = cx.scratch(C_TYPES[ir.DataType.DOUBLE]), a.type.name
-    for name, text in TEXTS.items():
-        cx.call(name, text)
-    is_finite = finite(cx, f"{a.name} + b * {n * n}", n * n)
-    body.line(f"eig_number *const h = (eig_number *){scratch}, *const z = h + {n * n};")
-    body.line(f"eig_number *const x = z + {n * n}, *const v = x + {n};")
-    body.line(f"int *const sign = (int *)(v + {n});")
-    with body.loop("b", math.prod(a.shape[:-2])):
-        with body.loop("i", n * n):
-            body.line(f"h[i].re = (double){a.name}[b * {n * n} + i];")
-            body.line("h[i].im = 0;")
-        body.line(f"int failed = !{is_finite};")
-        with body.block("if (!failed)"):
-            body.line(f"eig_hessenberg({n}, h, z, v);")
-            body.line(f"failed = eig_schur({n}, h, z);")
-        with body.block("if (failed)"):
-            fill_nan(cx, [*((each, n) for each in values), *((each, n * n) for each in vectors)])
-            body.line("continue;")
-        body.line(f"eig_pairs({n}, h, sign);")
-        body.line("ptrdiff_t to = 0;")
+    _call(cx, (NUMBERS, REAL, BALANCE, {"eig_pairs": PAIRS, "eig_vector": VECTOR}))
+    with _schur(cx, is_complex=False, balanced=True):
+        body.line("eig_number *const form = (eig_number *)t, *const basis = (eig_number *)z;")
+        body.line(f"int *const pair = (int *)(by + {n});")
+        body.line(f"eig_widen({n * n}, form);")
+        body.line(f"eig_widen({n * n}, basis);")
+        body.line(f"eig_pairs({n}, form, basis, pair);")
         with body.loop("k", n):
-            body.line("if (sign[k] < 0)")
-            body.line("    continue;")
-            _emit_pair(cx, n, values, vectors, t)
-            body.line("to += sign[k] > 0 ? 2 : 1;")
+            _emit_value(cx, n)
+            with body.block("if (pair[k] >= 0)"):
+                _emit_vectors(cx, n, "pair", "c > 0 ? -v[2 * i + 1] : v[2 * i + 1]")
 
 
-def _emit_pair(cx: KernelContext, n: int, values: list[str], vectors: list[str], t: str) -> None:
-    """Eigenvalue ``k`` and its vectors, and their conjugates after them if it is of a pair."""
-    body = cx.body
-    body.line(f"const double turned = h[k * {n} + k].im < 0 ? -1 : 1;")
-    with body.loop("c", "(sign[k] > 0 ? 2 : 1)"):
-        body.line(f"({values[0]})[to + c] = ({t})h[k * {n} + k].re;")
-        body.line(f"const double part = turned * h[k * {n} + k].im;")
-        body.line(f"({values[1]})[to + c] = ({t})(sign[k] == 0 ? 0 : c > 0 ? -part : part);")
-    for left, (re, im) in ((1, vectors[:2]), (0, vectors[2:])):
-        body.line(f"eig_vector({n}, h, z, k, {left}, sign[k] == 0, x, v);")
-        with body.loop("i", n), body.loop("c", "(sign[k] > 0 ? 2 : 1)"):
-            body.line(f"({re})[i * {n} + to + c] = ({t})v[i].re;")
-            body.line(f"({im})[i * {n} + to + c] = ({t})((c > 0 ? -turned : turned) * v[i].im);")
+@kernel("smelt::ComplexEig", kinds=FLOAT, needs=_needs)
+def complex_eig(cx: KernelContext) -> None:
+    """Vectors by the triangular form."""
+    n, body = cx.shape(0)[-1], cx.body
+    if is_empty(cx.shape(0)):
+        return
+    _call(cx, (COMPLEX, BALANCE, {"eig_vector": VECTOR}))
+    with _schur(cx, is_complex=True, balanced=True):
+        body.line("eig_number *const form = (eig_number *)t, *const basis = (eig_number *)z;")
+        with body.loop("k", n):
+            _emit_value(cx, n)
+            _emit_vectors(cx, n, "NULL", "v[2 * i + 1]")
+
+
+def _emit_value(cx: KernelContext, n: int) -> None:
+    """Value ``k``."""
+    for output, part in zip(map(cx.output, range(2)), ("re", "im"), strict=True):
+        value = f"ldexp(form[k * {n} + k].{part}, power)"
+        cx.body.line(f"{output.name}[b * {n} + k] = ({output.type.name}){value};")
+
+
+def _emit_vectors(cx: KernelContext, n: int, pair: str, imaginary: str) -> None:
+    """The left and the right vector of value ``k``, and of a pair those after them."""
+    body, is_real = cx.body, pair != "NULL"
+    own = f"{pair} + k" if is_real else pair
+    for left in (1, 0):
+        body.line(f"eig_solve({n}, form, {pair}, k, {left}, eps, (eig_number *)x);")
+        given = f"{n}, lo, hi, basis, by, {left}, {own}, (eig_number *)x, (eig_number *)v"
+        body.line(f"eig_vector({given});")
+        re, im = (cx.output(i) for i in ((2, 3) if left else (4, 5)))
+        with body.loop("i", n), body.loop("c", "(pair[k] ? 2 : 1)" if is_real else 1):
+            place = f"b * {n * n} + i * {n} + k + c"
+            body.line(f"{re.name}[{place}] = ({re.type.name})v[2 * i];")
+            body.line(f"{im.name}[{place}] = ({im.type.name})({imaginary});")
+
+
+@kernel("smelt::Schur", kinds=FLOAT, needs=_needs)
+def schur(cx: KernelContext) -> None:
+    """What was exchanged before steps began is exchanged back in the vectors."""
+    if not is_empty(cx.shape(0)):
+        _call(cx, (REAL,))
+        with _schur(cx, is_complex=False, balanced=False):
+            _emit_form(cx, ("",))
+
+
+@kernel("smelt::ComplexSchur", kinds=FLOAT, needs=_needs)
+def complex_schur(cx: KernelContext) -> None:
+    """As ``Schur``."""
+    if not is_empty(cx.shape(0)):
+        _call(cx, (COMPLEX,))
+        with _schur(cx, is_complex=True, balanced=False):
+            _emit_form(cx, ("2 * ", "2 * "))
+
+
+def _emit_form(cx: KernelContext, parts: tuple[str, ...]) -> None:
+    body, n, count = cx.body, cx.shape(0)[-1], len(parts)
+    body.line(f"eig_put_back({n}, lo, hi, by, z, {count * n});")
+    with body.loop("i", n * n):
+        for part, by in enumerate(parts):
+            form, vectors = cx.output(part), cx.output(count + part)
+            place = f"{by}i + {part}" if by else "i"
+            t = form.type.name
+            body.line(f"{form.name}[b * {n * n} + i] = ({t})ldexp(t[{place}], power);")
+            body.line(f"{vectors.name}[b * {n * n} + i] = ({t})z[{place}];")

@@ -1,6 +1,6 @@
-"""Eigenvalues and Schur's forms of general matrices, by LAPACK on ``host``, and ``Eig`` on ``c``.
+"""Eigenvalues and Schur's forms of general matrices, by LAPACK on ``host``.
 
-Elsewhere reflections and QR steps in loops compute them. They reach smelt as
+Elsewhere reflections and QR steps compute them, on ``c`` by kernels. They reach smelt as
 operators of any package do, by the entry point group ``smelt.operators``; nothing here imports
 them.
 """

@@ -1,0 +1,108 @@
+"""Eigenvalues and forms of Schur of general matrices by LAPACK, beside ``lapack.eig``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from smelt.native.kernels.complex_lapack import emit_apart, emit_joined
+from smelt.native.kernels.complex_lapack import takes as takes_parts
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext, kernel
+from smelt.native.kernels.lapack import BLOCK, DOMAIN
+from smelt.native.kernels.lapack import takes as takes_real
+from smelt.native.kernels.lapack_calls import call, fill_nan, finite, turned
+from smelt.program.storage import Needs
+
+NAMES = ("Schur", "ComplexSchur", "ComplexEig")
+NO_ORDER = "(int *)NULL"
+"""In place of the function that says which values come first."""
+
+
+def takes(instance: Instance, name: str) -> bool:
+    """Matrices that are not empty, whose parts have one shape."""
+    return takes_real(instance, name) if name == "Schur" else takes_parts(instance)
+
+
+def _needs(instance: Instance) -> Needs:
+    """Three matrices, work space and integers, at least as many as LAPACK's manual asks for."""
+    n = instance.shape(0)[-1]
+    elements = 2 * (3 * n * n + (4 + BLOCK) * n) + 2 * n
+    return Needs(workspace=elements * instance.type(0).size + 4 * (n + 1))
+
+
+@contextmanager
+def _decomposed(
+    cx: KernelContext, inputs: int, results: Sequence[tuple[str, int]]
+) -> Iterator[tuple[str, str, str, str, str]]:
+    """Around the call for each matrix ``b``, which lies at the first of the pointers: to three
+    matrices, to a row of values and to work space, ``(4 + BLOCK) n`` numbers."""
+    body, n, t = cx.body, cx.shape(0)[-1], cx.type(0).name
+    size = inputs * n * n
+    names = ("a", "left", "right", "values", "work")
+    places = (0, size, 2 * size, 3 * size, 3 * size + 2 * n)
+    body.line(f"{t} *const room = {cx.scratch(cx.type(0))};")
+    for name, place in zip(names, places, strict=True):
+        body.line(f"{t} *const {name} = room + {place};")
+    with body.loop("b", math.prod(cx.shape(0)[:-2])):
+        body.line("int info = 0;")
+        if inputs == 2:
+            emit_joined(cx, n, n)
+        else:
+            turned(cx, f"{cx.input(0).name} + b * {n * n}", "a", n, n)
+        with body.block(f"if (!{finite(cx, 'a', size)})"):
+            fill_nan(cx, results)
+            body.line("continue;")
+        yield "a", "left", "right", "values", "work"
+
+
+def _results(cx: KernelContext, *counts: int) -> list[tuple[str, int]]:
+    return [(f"{cx.output(i).name} + b * {count}", count) for i, count in enumerate(counts)]
+
+
+@kernel(f"{DOMAIN}::Schur", needs=_needs)
+def schur(cx: KernelContext) -> None:
+    """``gees`` in real form."""
+    n = cx.shape(0)[-1]
+    results, room = _results(cx, n * n, n * n), (4 + BLOCK) * n
+    with _decomposed(cx, 1, results) as (a, left, _, values, work):
+        end = f"(int *)({work} + {room})"
+        order = ('"V"', '"N"', NO_ORDER, n, a, n, end)
+        call(cx, "gees", *order, values, f"{values} + {n}", left, n, work, room, f"{end} + 1")
+        cx.fail_if("info != 0")
+        for each, (result, _) in zip((a, left), results, strict=True):
+            turned(cx, each, result, n, n)
+
+
+@kernel(f"{DOMAIN}::ComplexSchur", needs=_needs)
+def complex_schur(cx: KernelContext) -> None:
+    """``gees`` of complex matrices."""
+    n = cx.shape(0)[-1]
+    results, room = _results(cx, *((n * n,) * 4)), (2 + BLOCK) * n
+    with _decomposed(cx, 2, results) as (a, left, _, values, work):
+        reals = f"{work} + {2 * room}"
+        end = f"(int *)({reals} + {n})"
+        order = ('"V"', '"N"', NO_ORDER, n, a, n, end)
+        given = (values, left, n, work, room, reals, f"{end} + 1")
+        call(cx, "gees", *order, *given, is_complex=True)
+        cx.fail_if("info != 0")
+        for each, parts in ((a, results[:2]), (left, results[2:])):
+            emit_apart(cx, each, [result for result, _ in parts], n, n)
+
+
+@kernel(f"{DOMAIN}::ComplexEig", needs=_needs)
+def complex_eig(cx: KernelContext) -> None:
+    """``geev`` of complex matrices."""
+    n, body = cx.shape(0)[-1], cx.body
+    results, room = _results(cx, n, n, *((n * n,) * 4)), (2 + BLOCK) * n
+    with _decomposed(cx, 2, results) as (a, left, right, values, work):
+        reals = f"{work} + {2 * room}"
+        given = (n, a, n, values, left, n, right, n, work, room, reals)
+        call(cx, "geev", '"V"', '"V"', *given, is_complex=True)
+        cx.fail_if("info != 0")
+        with body.loop("i", n):
+            for part, (result, _) in enumerate(results[:2]):
+                body.line(f"({result})[i] = {values}[2 * i + {part}];")
+        for each, parts in ((left, results[2:4]), (right, results[4:])):
+            emit_apart(cx, each, [result for result, _ in parts], n, n)
