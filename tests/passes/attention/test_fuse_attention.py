@@ -1,5 +1,6 @@
 """Scaled dot-product attention in every spelling becomes one operator."""
 
+import onnx_ir as ir
 import pytest
 from convolutions import tensor
 from rewrites import check_operators, check_same_numbers, check_unchanged
@@ -243,6 +244,37 @@ def test_a_triangle_of_infinities_is_the_causal_mask(size: str) -> None:
     model = optimize(source)
     (node,) = model.graph
     assert (node.op_type, node.attributes["is_causal"].as_int()) == ("Attention", 1)
+    check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))
+
+
+def _adds_infinities(size: str, side: int) -> ir.Model:
+    """A triangle whose right side, from diagonal ``side`` on, is hidden by what is added."""
+    return text.parse(
+        f"g (float[N,3,{size},8] q, float[N,3,{size},8] k, float[N,3,{size},6] v) => "
+        f"(float[N,3,{size},6] y) <float inf = {{-inf}}, float no = {{0}}, float[1] one = {{1}}, "
+        f"int64 low = {{{side - 1}}}> "
+        "{ n = Shape<start=2, end=3>(q) z = Concat<axis=0>(n, n) o = Expand(one, z) "
+        "u = Trilu<upper=0>(o, low) h = Equal(u, no) m = Where(h, inf, no) "
+        "t = Transpose<perm=[0,1,3,2]>(k) s = MatMul(q, t) "
+        "w = Add(s, m) p = Softmax(w) y = MatMul(p, v) }",
+        23,
+    )
+
+
+@pytest.mark.parametrize("size", ["7", "S"])
+def test_a_triangle_that_adds_infinities_is_the_causal_mask(size: str) -> None:
+    """As PyTorch's TorchScript exporter writes a causal attention."""
+    source = _adds_infinities(size, 1)
+    model = optimize(source)
+    (node,) = model.graph
+    assert (node.op_type, node.attributes["is_causal"].as_int()) == ("Attention", 1)
+    check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))
+
+
+def test_a_triangle_that_hides_a_row_by_infinities_keeps_its_nan() -> None:
+    source = _adds_infinities("S", 0)
+    model = optimize(source)
+    assert "ReduceMax" in [node.op_type for node in model.graph]
     check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))
 
 

@@ -88,3 +88,52 @@ def test_an_empty_batch_still_runs() -> None:
     assert run_pass(remove_symbolic_reshape, model).rewrites == 1
     (y,) = open_runner(model)(np.zeros((0, 5, 12), np.float32))
     assert y.shape == (0, 5, 3, 4)
+
+
+BATCH = f"{DIM_0} s = Concat<axis=0>(d, c)"
+KEPT_MODE = 'mode="linear", coordinate_transformation_mode="{}"'
+
+
+@pytest.mark.parametrize("mode", ["half_pixel", "align_corners", "asymmetric"])
+def test_a_resize_is_given_the_sizes_that_change(mode: str) -> None:
+    given = KEPT_MODE.format(mode)
+    check_rewrite(
+        remove_symbolic_reshape,
+        "g (float[B,3,8,8] x) => (float[B,3,16,20] y) <int64[3] c = {3,16,20}> "
+        f"{{ {BATCH} y = Resize<{given}>(x, , , s) }}",
+        "g (float[B,3,8,8] x) => (float[B,3,16,20] y) <int64[2] k = {16,20}> "
+        f"{{ y = Resize<{given}, axes=[2,3]>(x, , , k) }}",
+        opset=18,
+    )
+
+
+def test_a_resize_along_named_axes_names_fewer() -> None:
+    check_rewrite(
+        remove_symbolic_reshape,
+        "g (float[B,3,8,8] x) => (float[B,3,8,20] y) <int64[1] c = {20}> "
+        f"{{ {DIM_0} s = Concat<axis=0>(d, c) y = Resize<axes=[0,-1]>(x, , , s) }}",
+        "g (float[B,3,8,8] x) => (float[B,3,8,20] y) <int64[1] k = {20}> "
+        "{ y = Resize<axes=[3]>(x, , , k) }",
+        opset=18,
+    )
+
+
+KEPT_RESIZE = {
+    "before axes": ("half_pixel", "B", "3,16,20", 17),
+    "a crop": ("tf_crop_and_resize", "B", "3,16,20", 18),
+    "the sizes of another value": ("half_pixel", "N", "3,16,20", 18),
+}
+
+
+@pytest.mark.parametrize("case", KEPT_RESIZE)
+def test_a_resize_keeps_its_sizes(case: str) -> None:
+    mode, batch, sizes, opset = KEPT_RESIZE[case]
+    roi = "r" if "crop" in mode else ""
+    check_unchanged(
+        remove_symbolic_reshape,
+        f"g (float[B,3,8,8] x, float[{batch},1] z) => (float[M,3,16,20] y) "
+        f"<int64[3] c = {{{sizes}}}, float[8] r = {{0,0,0,0,1,1,1,1}}> "
+        "{ d = Shape<start=0,end=1>(z) s = Concat<axis=0>(d, c) "
+        f"y = Resize<{KEPT_MODE.format(mode)}>(x, {roi}, , s) }}",
+        opset=opset,
+    )

@@ -18,6 +18,7 @@ from smelt.ir.build import Builder
 from smelt.ir.cut_dims import all_equal_if_broadcast
 from smelt.ir.rule import Match, Miss
 from smelt.ir.shapes import same_dim
+from smelt.ir.walk import producer_of
 from smelt.passes.attention.causal_mask import FLOOR, LOW, on_diagonal
 from smelt.passes.attention.finite_bias import finite_bias
 from smelt.passes.attention.half_bias import LOWEST, half_bias
@@ -45,7 +46,7 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     if added is not None and not _missing_of(added, m):
         return Miss("the mask is not proved to broadcast to the scores")
     if added is not None:
-        added = _finite(added, m, b)
+        added = _finite(_hidden_by_number(added, m, b), m, b)
         if added is None:
             return Miss("what is added may be infinite, or hide all keys of a row")
     if mask is not None:
@@ -57,6 +58,26 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
         added = chosen
     assert added is not None
     return _as_operand(added, m, b)
+
+
+def _hidden_by_number(added: ir.Value, m: Match, b: Builder) -> ir.Value:
+    """``added`` with a finite number for -inf, where it chooses -inf or 0 and no row is all -inf.
+
+    As PyTorch's TorchScript exporter writes the triangle of a causal attention.
+    """
+    node = producer_of(added, "Where")
+    if node is None or added.dtype != ir.DataType.FLOAT:
+        return added
+    numbers = [m.scalar(value) for value in node.inputs[1:]]
+    if set(numbers) != {0, -math.inf}:
+        return added
+    if not _shows_each_row(node.inputs[0], numbers[0] == 0, m):  # fuse_attention keeps 1
+        return added
+    floor = b.constant(np.asarray(FLOOR, np.float32))
+    chosen = [
+        floor if number else value for number, value in zip(numbers, node.inputs[1:], strict=True)
+    ]
+    return b.op("Where", node.inputs[0], *chosen)
 
 
 def _bias_behind_mask(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:

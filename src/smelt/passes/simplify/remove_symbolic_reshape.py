@@ -4,12 +4,13 @@
     after    x: B,S,768 ─> Reshape([0, 0, 12, 64]) ─> y
 
 In a Reshape a dim that x has at the same place becomes 0, and one other unknown dim becomes -1.
-In an Expand a dim that x has at the same place becomes 1.
+In an Expand a dim that x has at the same place becomes 1. A Resize is given its sizes along those
+axes alone that get another size, if these are numbers.
 
 Needs    (1) a shape that inference follows through Shape, Gather, Slice, Concat and arithmetic.
 Keeps    (1) a shape where -1 would stand beside another unknown dim, unless it already did: with
          an empty tensor -1 is ambiguous. With ``allowzero`` a literal 0, which means something
-         else.
+         else; (2) a Resize that crops or keeps the aspect ratio, and any before opset 18.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import Dim, same_dim
 from smelt.passes.base import EXACT, rule_pass
+
+AXES_OPSET = 18
 
 
 @rule(op("Reshape", var("x"), var("shape")), same_shape=True)
@@ -61,6 +64,33 @@ def symbolic_expand(m: Match, b: Builder) -> Replacement:
     return b.op("Expand", m["x"], b.const_i64(target))
 
 
+@rule(op("Resize", var("x"), rest=True), same_shape=True)
+def symbolic_resize(m: Match, b: Builder) -> Replacement:
+    node, source = m.root, m["x"].shape
+    sizes = node.inputs[3] if len(node.inputs) > 3 else None
+    if sizes is None or source is None or m.constants.get(sizes) is not None:
+        return None
+    if node.attributes.get_string("keep_aspect_ratio_policy", "stretch") != "stretch":
+        return Miss("it may take another size than it is given")  # keeps 2
+    if node.attributes.get_string("coordinate_transformation_mode") == "tf_crop_and_resize":
+        return Miss("it may crop")
+    elements = b.shapes.elements(sizes)
+    given = node.attributes.get("axes")
+    axes = [a % len(source) for a in given.as_ints()] if given else list(range(len(source)))
+    if elements is None or len(elements) != len(axes):  # needs 1
+        return Miss("inference does not know the elements of the sizes")
+    other = [(a, n) for a, n in zip(axes, elements, strict=True) if not same_dim(source[a], n)]
+    numbers = [n for _, n in other if isinstance(n, int)]
+    if not other or len(numbers) < len(other):
+        return Miss("an unknown size is not one of the input") if other else None
+    if m.opset < AXES_OPSET:
+        return Miss(f"Resize has axes from opset {AXES_OPSET} on")
+    kept = [a for a in node.attributes.values() if a.name != "axes"]
+    attributes = [*kept, ir.AttrInt64s("axes", [a for a, _ in other])]
+    inputs = [m["x"], None, None, b.const_i64(numbers)]
+    return b.add(ir.Node("", "Resize", inputs, attributes))[0]
+
+
 def reshape_operand(
     source: ir.Shape | None, elements: Sequence[Dim], zero_is_zero: bool
 ) -> list[int] | None:
@@ -85,7 +115,7 @@ def reshape_operand(
 remove_symbolic_reshape = rule_pass(
     "remove_symbolic_reshape",
     __doc__,
-    [symbolic_reshape, symbolic_expand],
+    [symbolic_reshape, symbolic_expand, symbolic_resize],
     exactness=EXACT,
     source="Core ML MIL: common::remove_symbolic_reshape",
 )
