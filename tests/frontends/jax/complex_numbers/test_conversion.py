@@ -252,3 +252,22 @@ def test_counting_in_complex_numbers(check):
         return (x * lax.iota(jnp.complex64, 4)).imag, lax.iota(jnp.complex64, 4).real
 
     check(counted, "f32[4]")
+
+
+GRADIENTS = {
+    "of parts of one number": jax.grad(lambda x: _parts_of_a_product(x).sum()),
+    "of absolute values": jax.grad(lambda x: jnp.abs(x * (1 + 2j) + x[::-1] * 1j).sum()),
+    "through a branch": jax.grad(
+        lambda x: lax.cond(x[0, 0] > 0, lambda z: z * z, lambda z: z, x * (1 + 1j)).real.sum()
+    ),
+}
+
+
+def _parts_of_a_product(x):
+    z = lax.complex(x, x[::-1]) ** 2
+    return z.real * z.imag
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_derivatives_of_parts_are_numbers_that_broadcast(check, name):
+    check(GRADIENTS[name], "f32[3,4]", **NEAR)

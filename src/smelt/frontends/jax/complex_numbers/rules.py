@@ -62,6 +62,7 @@ LINEAR = frozenset(
         "scatter-sub",
         "reduce_window_sum",
         "empty",
+        "empty2",
         "full_like",
     )
 )
@@ -100,7 +101,7 @@ ELEMENTWISE: Mapping[str, Callable[[Parts], Value]] = {
 }
 
 SPECIAL: Mapping[str, Callable[[Mapping[str, Any], list[Any]], Sequence[Value]]] = {
-    "complex": lambda _, values: [Parts(*values)],
+    "complex": lambda _, values: [_joined(*values)],
     "div": lambda _, values: [functions.divide(*values)],
     "pow": lambda _, values: [functions.power(*map(_as_complex, values))],
     "integer_pow": lambda params, values: [functions.integer_power(values[0], int(params["y"]))],
@@ -140,6 +141,12 @@ def find(name: str) -> Rule | None:
 
 def _as_complex(value: Value) -> Parts:
     return value if isinstance(value, Parts) else real(value)
+
+
+def _joined(re: Any, im: Any) -> Parts:
+    """Of two real arrays; derivatives of ``real`` and ``imag`` leave one of them a number."""
+    shape = re.shape if re.ndim else im.shape
+    return Parts(*(part if part.ndim else jnp.broadcast_to(part, shape) for part in (re, im)))
 
 
 def _same(a: Parts, b: Parts) -> Any:
