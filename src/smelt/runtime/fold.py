@@ -24,6 +24,7 @@ from smelt.operators.formula import Elementwise
 from smelt.operators.registry import find
 from smelt.runtime.fold_limits import SIZE_LIMIT, Inputs, is_bounded, is_undefined
 from smelt.runtime.integer_cast import cast_integers, is_integer_cast
+from smelt.runtime.movement import moved
 from smelt.runtime.reference_operators import in_double
 
 if TYPE_CHECKING:
@@ -144,7 +145,8 @@ def _results(node: ir.Node, inputs: Inputs, opset: int) -> list[np.ndarray] | No
     source, target = inputs[0] if inputs else None, node.outputs[0].dtype
     if source is not None and target is not None and is_integer_cast(node, source):
         return [cast_integers(source, target)]
-    return _run(node, inputs, opset)
+    view = moved(node, inputs)
+    return _run(node, inputs, opset) if view is None else [_own(view, inputs)]
 
 
 FAILURES = (
