@@ -97,19 +97,20 @@ def _sample(value: ir.Value) -> bytes:
     """Some of the elements, all of them of a short constant."""
     tensor = constants.tensor_of(value)
     assert tensor is not None
-    if tensor.nbytes < LONG:
+    size = tensor.size
+    if size * tensor.dtype.bitwidth < 8 * LONG:
         return tensor.tobytes()
     if isinstance(tensor, LazyConcat):
         return tensor.sample(SAMPLED)
     # A flat iterator copies nothing else, even of weights that are views of others.
-    return tensor.numpy().flat[:: max(1, tensor.size // SAMPLED)].tobytes()
+    return tensor.numpy().flat[:: max(1, size // SAMPLED)].tobytes()
 
 
 def _key(value: ir.Value) -> Hashable:
     """What equal constants have in common."""
     tensor = constants.tensor_of(value)
     assert tensor is not None
-    return tensor.dtype, tuple(tensor.shape), tensor.nbytes  # needs 1
+    return tensor.dtype, tuple(tensor.shape.numpy())  # needs 1
 
 
 class _Search:
@@ -146,15 +147,18 @@ class _Search:
         tensor = constants.tensor_of(value)
         if tensor is None or tensor.dtype == ir.DataType.STRING or scope.is_dead(value):
             return
-        if tensor.size < self.threshold:  # keeps 2
+        if self.threshold and tensor.size < self.threshold:  # keeps 2
             return
-        kind = self.kinds.setdefault(_key(value), _Kind())
+        key = _key(value)
+        kind = self.kinds.get(key)
+        if kind is None:
+            kind = self.kinds[key] = _Kind()
         other = self.equal(value, kind.add(value))
         if other is not None:
             kind.remove(value)
             self.merge(value, other)
             return
-        left = self.left.get(_key(value))
+        left = self.left.get(key)
         other = self.equal(value, left.like(value)) if left is not None else None
         fixed = value.is_graph_output() or self.rewriter.exhausted
         if left is not None and other is not None and not fixed:
