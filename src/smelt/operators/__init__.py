@@ -21,7 +21,7 @@ from smelt.operators import (
 )
 from smelt.operators.expand import expand, expansion_rule
 from smelt.operators.functions import attach_functions, restore_operators
-from smelt.operators.registry import all_operators, find, register
+from smelt.operators.registry import all_operators, find, register, register_all
 
 __all__ = [
     "all_operators",
@@ -30,6 +30,7 @@ __all__ = [
     "expansion_rule",
     "find",
     "register",
+    "register_all",
     "restore_operators",
 ]
 

@@ -27,6 +27,11 @@ def all_operators() -> tuple[Operator, ...]:
     return tuple(OPERATORS[key] for key in sorted(OPERATORS))
 
 
+def register_all() -> None:
+    """Register every operator and its shape rule, those of installed packages, too."""
+    OPERATORS.fill()
+
+
 def register(*operators: Operator, package: str = "") -> None:
     """Add operators and their shape rules; ``package`` is what declares them, for messages.
 

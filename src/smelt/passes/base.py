@@ -15,7 +15,7 @@ from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Rule, RuleSet
 from smelt.ir.shapes import ShapeInference
 from smelt.ir.worklist import RuleStats, Worklist
-from smelt.operators import all_operators
+from smelt.operators import register_all
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class PassContext:
     @classmethod
     def of(cls, model: ir.Model, evaluate: Evaluate | None = None) -> PassContext:
         """A context for ``model`` with every shape inferred."""
-        all_operators()
+        register_all()
         shapes = ShapeInference(model)
         shapes.infer_model()
         return cls(model, shapes, Constants(), evaluate)

@@ -55,7 +55,7 @@ from smelt.ir.build import Builder
 from smelt.ir.complex_pairs import mark_pairs
 from smelt.ir.empty_dims import note_never_empty
 from smelt.ir.shapes import ShapeInference
-from smelt.operators import all_operators
+from smelt.operators import register_all
 from smelt.spans import span
 
 SIZES = (*open_comparisons.REPLACEMENTS, *symbolic_numbers.REPLACEMENTS)
@@ -244,7 +244,7 @@ def _check_interface(jaxpr: compat.Jaxpr) -> None:
 
 
 def _empty_model(name: str, inputs: list[str], opset: int) -> ir.Model:
-    all_operators()  # Registers the shape rules of operators beyond ONNX.
+    register_all()
     graph = ir.Graph(
         [ir.Value(name=input_name) for input_name in inputs],
         [],
