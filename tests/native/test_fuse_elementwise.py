@@ -46,9 +46,9 @@ FUSED = {
     ),
 }
 APART = {
-    "functions, which have loops of their own": (
+    "functions of math.h, which have loops of their own": (
         "g (float[9] x) => (y) { a = Exp(x) b = Neg(a) c = Abs(b) d = Log(c) y = Sqrt(d) }",
-        ["Exp", "Neg+Abs", "Log", "Sqrt"],
+        ["Exp+Neg+Abs", "Log", "Sqrt"],
     ),
     "a result that is returned": (
         "g (float[9] x) => (a, y) { a = Sqrt(x) y = Neg(a) }",
@@ -131,7 +131,7 @@ def test_groups_compute_what_their_parts_do() -> None:
     inputs = (x, s, x.copy(), n, d, u, np.array(-0.5, np.float32))
     plain = planned(program_of(EVERYTHING), "test")
     fused = planned(program_of(EVERYTHING), "test", (), (fuse_elementwise.fuse_elementwise,))
-    assert len(fused.instructions) == 11 < len(plain.instructions)
+    assert len(fused.instructions) == 8 < len(plain.instructions)
     results = compile_program(program_of(EVERYTHING))(*inputs)
     with np.errstate(all="ignore"):
         expected = list(reference(*inputs))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from smelt.native.kernels.lane_math import ERF, EXP, EXPM1, IN_LOOPS, LOG1P, TANH
+from smelt.native.kernels.lane_math import ERF, EXP, EXPM1, IN_LOOPS, LANE_FMA, LOG1P, TANH
 from smelt.runtime.c_library import build
 
 FUNCTIONS = {
@@ -32,7 +32,7 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         f"{{ for (ptrdiff_t i = 0; i < n; ++i) y[i] = lane_{name}(x[i]); }}\n"
         for name in FUNCTIONS
     )
-    text = head + IN_LOOPS + EXP + TANH + ERF + EXPM1 + LOG1P + loops
+    text = head + IN_LOOPS + LANE_FMA + EXP + TANH + ERF + EXPM1 + LOG1P + loops
     flags = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", *request.param.split())
     folder: Path = tmp_path_factory.mktemp("lanes")
     return ctypes.CDLL(str(build({"model.c": text.encode()}, folder, flags)))
@@ -44,7 +44,8 @@ def test_they_stay_in_their_loops_however_many_there_are(tmp_path: Path) -> None
         f"void f{i}(float *x) {{ for (int i = 0; i < 64; ++i) x[i] = {i} + lane_erf(x[i]); }}\n"
         for i in range(30)
     )
-    text = f"#include <math.h>\n#include <stdint.h>\n#include <string.h>\n{IN_LOOPS}{EXP}{ERF}"
+    head = "#include <math.h>\n#include <stdint.h>\n#include <string.h>\n"
+    text = f"{head}{IN_LOOPS}{LANE_FMA}{EXP}{ERF}"
     library = build({"model.c": (text + loops).encode()}, tmp_path, ("-O2",))
     assert b"lane_e" not in library.read_bytes()
 

@@ -69,7 +69,10 @@ def _inputs(steps: list[Instruction]) -> tuple[int, ...]:
 
 
 def _fused(steps: list[Instruction]) -> Instruction:
+    return as_group(steps) if len(steps) > 1 else steps[0]
+
+
+def as_group(steps: list[Instruction]) -> Instruction:
+    """One instruction that computes ``steps``, of which the last is stored."""
     last = steps[-1]
-    if len(steps) == 1:
-        return last
     return Instruction(MAP, _inputs(steps), last.outputs, origin=last.origin, parts=tuple(steps))

@@ -54,12 +54,16 @@ def emit_each(cx: KernelContext, text: str, before: list[str] | None = None) -> 
 
 
 def in_place(instance: Instance) -> Needs:
-    """Any input of the size and element type of the output may be overwritten."""
+    """Any input of the size and element type of the output may be overwritten, unless elements are
+    read of it at other places than they are written to."""
     output = instance.program.slots[instance.instruction.outputs[0]]
+    inputs = instance.instruction.inputs
+    elsewhere = {slot for position, slot in enumerate(inputs) if instance.view(position)}
     usable = [
         position
-        for position in range(len(instance.instruction.inputs))
+        for position in range(len(inputs))
         if (slot := instance.slot(position)) is not None
+        and inputs[position] not in elsewhere
         and slot.dtype == output.dtype
         and same(slot.shape, output.shape)
     ]

@@ -21,11 +21,8 @@ MAP = "smelt.native::Map"
 
 
 def is_elementwise(program: Program, step: Instruction) -> bool:
-    """True if ``step`` may be a part: it is computed element by element, and calls no function.
-
-    exp, tanh and erf take products and sums as one operation, which a group rounds apart: among
-    other parts, they take up to twice as long as in a loop of their own.
-    """
+    """True if ``step`` may be a part: it is computed element by element, and calls no function but
+    those of ``lane_math``, which are vectors in any loop."""
     found = _kernel(step.op)
     if found is None or found.element is None or len(step.outputs) != 1 or step.finish:
         return False
@@ -42,7 +39,7 @@ def is_elementwise(program: Program, step: Instruction) -> bool:
 
 
 _FUNCTION = re.compile(
-    r"\b(lane_\w+|a?(sin|cos|tan)h?f?|(exp|expm1|exp2|log|log1p|log2|erf|pow|[lt]gamma|cbrt)f?)\("
+    r"\b(a?(sin|cos|tan)h?f?|(exp|expm1|exp2|log|log1p|log2|erf|pow|[lt]gamma|cbrt)f?)\("
 )
 
 
@@ -58,14 +55,19 @@ def fused(cx: KernelContext) -> None:
     cx.rounds_each = True
     output = cx.output()
     reads = [cx.walked(i).broadcast(output.shape) for i in range(len(cx.instruction.inputs))]
-    names = {slot: f"{{{i}}}" for i, slot in enumerate(cx.instruction.inputs)}
+    lines, result = part_lines(cx)
+    emit_map(cx.body, output.shape, output.access(), reads, result, lines, shared=True)
+
+
+def part_lines(cx: KernelContext) -> tuple[list[str], str]:
+    """The statements of all parts on one element of each input, and what they make."""
+    names = {slot: f"{{{i}}}" for i, slot in enumerate(cx.stand_for)}
     lines: list[str] = []
     for number, part in enumerate(cx.instruction.parts):
         inner = KernelContext(cx.program, part, support=cx.support)
         lines += _part(inner, f"part{number}", [names.get(slot, "") for slot in part.inputs])
         names[part.outputs[0]] = f"part{number}"
-    result = names[cx.instruction.outputs[0]]
-    emit_map(cx.body, output.shape, output.access(), reads, result, lines, shared=True)
+    return lines, names[cx.instruction.parts[-1].outputs[0]]
 
 
 def _part(cx: KernelContext, name: str, operands: Sequence[str]) -> list[str]:

@@ -28,6 +28,18 @@ class Instance:
             return None
         return self.program.slots[inputs[position]]
 
+    def view(self, position: int) -> tuple[int, ...]:
+        """Where a loop reads an input that ``read_slices`` made of a Slice: the first element, then
+        the strides. Nothing for another, which is read as it lies."""
+        name = f"view{position}"
+        return self.ints(name) if name in self.instruction.attributes else ()
+
+    @property
+    def stand_for(self) -> tuple[int, ...]:
+        """The slots that the inputs stand for: themselves, or slices of them."""
+        stand_for = "reads" in self.instruction.attributes
+        return self.ints("reads") if stand_for else self.instruction.inputs
+
     def shape(self, position: int) -> tuple[int, ...]:
         """The shape of an input that is present."""
         slot = self.slot(position)

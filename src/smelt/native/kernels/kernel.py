@@ -28,13 +28,14 @@ class Operand:
     """One tensor that a kernel reads or writes: its C name, type and shape.
 
     A size that each run has of its own stands in the shape for a number. It is dense unless
-    ``steps`` are given, a stride for each dim.
+    ``steps`` are given, a stride for each dim, and starts at element ``first``.
     """
 
     name: str
     type: CType
     shape: tuple[int, ...]
     steps: tuple[int, ...] | None = None
+    first: int = 0
 
     @property
     def size(self) -> int:
@@ -48,12 +49,12 @@ class Operand:
 
     def access(self, strides: Sequence[int] | None = None, offset: int = 0) -> Access:
         """A walk over the operand by its strides unless others are given."""
-        return Access(self.name, self.type, tuple(strides or self.strides), offset)
+        return Access(self.name, self.type, tuple(strides or self.strides), self.first + offset)
 
     def broadcast(self, shape: Sequence[int], *, by_run: bool = False) -> Access:
         """A walk over the operand as if it had ``shape``, as ``broadcast_strides`` has it."""
         strides = broadcast_strides(self.shape, shape, self.strides, by_run=by_run)
-        return Access(self.name, self.type, strides)
+        return Access(self.name, self.type, strides, self.first)
 
 
 @dataclass
@@ -104,8 +105,11 @@ class KernelContext(Instance):
 
     def walked(self, position: int) -> Operand:
         """Input ``position`` for kernels that go by its strides: they are 0 along the dims that a
-        constant repeats, which it holds once."""
+        constant repeats, which it holds once, and those of a slice in what it is cut from."""
         number = self.instruction.inputs[position]
+        if view := self.view(position):
+            shape = static(self.program.slots[self.stand_for[position]])
+            return replace(self.input(position), shape=shape, steps=view[1:], first=view[0])
         array, slot = self.program.constants.get(number), self.program.slots[number]
         if array is None or not is_repeated(array) or slot.dtype.bitwidth < 8:
             return self.input(position)

@@ -19,21 +19,30 @@ IN_LOOPS = """#if defined(__GNUC__) && defined(__OPTIMIZE__) && !defined(__OPTIM
 """
 """GCC stops to inline where a file grows by a third; a loop that calls is ten times as slow."""
 
+LANE_FMA = """#undef LANE_FMA
+#if defined(__FMA__) && defined(__GNUC__) && !defined(__clang__)
+#define LANE_FMA(a, b, c) __builtin_fmaf((a), (b), (c))
+#else
+#define LANE_FMA(a, b, c) ((a) * (b) + (c))
+#endif
+"""
+"""A product and a sum rounded once where the CPU does so, also in loops that round others apart."""
+
 EXP = """static IN_LOOPS float lane_exp(float x)
 {
     /* x = n log 2 + r with |r| <= log 2 / 2; adding 1.5 * 2^23 rounds to n. */
     const float low = x < -104.0f ? -104.0f : x, c = low > 89.0f ? 89.0f : low;
-    const float shifted = c * 1.44269504f + 12582912.0f, n = shifted - 12582912.0f;
-    const float r = (c - n * 0.693359375f) + n * 2.12194440e-4f;
+    const float shifted = LANE_FMA(c, 1.44269504f, 12582912.0f), n = shifted - 12582912.0f;
+    const float r = LANE_FMA(n, 2.12194440e-4f, LANE_FMA(n, -0.693359375f, c));
     float p = 1.99157366e-4f;
     uint32_t bits, one, other;
     float first, second;
-    p = p * r + 1.39464473e-3f;
-    p = p * r + 8.33326951e-3f;
-    p = p * r + 4.16662656e-2f;
-    p = p * r + 1.66666672e-1f;
-    p = p * r + 0.5f;
-    p = p * r * r + r + 1.0f;
+    p = LANE_FMA(p, r, 1.39464473e-3f);
+    p = LANE_FMA(p, r, 8.33326951e-3f);
+    p = LANE_FMA(p, r, 4.16662656e-2f);
+    p = LANE_FMA(p, r, 1.66666672e-1f);
+    p = LANE_FMA(p, r, 0.5f);
+    p = LANE_FMA(p * r, r, r) + 1.0f;
     /* 2^n in two factors, either of which is a normal number. */
     memcpy(&bits, &shifted, 4);
     bits -= 0x4b400000u;
@@ -52,11 +61,11 @@ TANH = """static IN_LOOPS float lane_tanh(float x)
     const float a = fabsf(x), z = x * x;
     const float e = 1.0f - 2.0f / (lane_exp(2.0f * a) + 1.0f), far = x < 0 ? -e : e;
     float p = -5.71701349e-3f;
-    p = p * z + 2.06503306e-2f;
-    p = p * z - 5.37434891e-2f;
-    p = p * z + 1.33314908e-1f;
-    p = p * z - 3.33332837e-1f;
-    p = (p * z + 1.0f) * x;
+    p = LANE_FMA(p, z, 2.06503306e-2f);
+    p = LANE_FMA(p, z, -5.37434891e-2f);
+    p = LANE_FMA(p, z, 1.33314908e-1f);
+    p = LANE_FMA(p, z, -3.33332837e-1f);
+    p = LANE_FMA(p, z, 1.0f) * x;
     return a < 0.625f ? p : far;
 }
 """
@@ -66,20 +75,20 @@ ERF = """static IN_LOOPS float lane_erf(float x)
     /* Beyond 1, erf is 1 - exp(-q) with a polynomial q; beyond 4, 1. */
     const float a = fabsf(x), z = x * x, t = (a > 4.0f ? 4.0f : a) - 1.0f;
     float p = 7.88911057e-5f, q = -2.51381977e-7f, far;
-    p = p * z - 8.02083872e-4f;
-    p = p * z + 5.18953521e-3f;
-    p = p * z - 2.68544443e-2f;
-    p = p * z + 1.12836003e-1f;
-    p = p * z - 3.76126260e-1f;
-    p = p * z + 1.12837911f;
-    q = q * t + 2.33045394e-5f;
-    q = q * t - 2.93622317e-4f;
-    q = q * t + 2.01719208e-3f;
-    q = q * t - 1.00500379e-2f;
-    q = q * t + 4.15647849e-2f;
-    q = q * t + 8.43106866e-1f;
-    q = q * t + 2.63896751f;
-    q = q * t + 1.84960556f;
+    p = LANE_FMA(p, z, -8.02083872e-4f);
+    p = LANE_FMA(p, z, 5.18953521e-3f);
+    p = LANE_FMA(p, z, -2.68544443e-2f);
+    p = LANE_FMA(p, z, 1.12836003e-1f);
+    p = LANE_FMA(p, z, -3.76126260e-1f);
+    p = LANE_FMA(p, z, 1.12837911f);
+    q = LANE_FMA(q, t, 2.33045394e-5f);
+    q = LANE_FMA(q, t, -2.93622317e-4f);
+    q = LANE_FMA(q, t, 2.01719208e-3f);
+    q = LANE_FMA(q, t, -1.00500379e-2f);
+    q = LANE_FMA(q, t, 4.15647849e-2f);
+    q = LANE_FMA(q, t, 8.43106866e-1f);
+    q = LANE_FMA(q, t, 2.63896751f);
+    q = LANE_FMA(q, t, 1.84960556f);
     far = 1.0f - lane_exp(-q);
     far = x < 0 ? -far : far;
     return a < 1.0f ? p * x : far;
@@ -90,21 +99,21 @@ EXPM1 = """static IN_LOOPS float lane_expm1(float x)
 {
     /* As lane_exp, with r and 2^n less 1 on their own; from 2^25 on, 1 is less than what rounds. */
     const float low = x < -104.0f ? -104.0f : x, c = low > 17.0f ? 17.0f : low;
-    const float shifted = c * 1.44269504f + 12582912.0f, n = shifted - 12582912.0f;
-    const float r = (c - n * 0.693359375f) + n * 2.12194440e-4f, far = lane_exp(x);
+    const float shifted = LANE_FMA(c, 1.44269504f, 12582912.0f), n = shifted - 12582912.0f;
+    const float r = LANE_FMA(n, 2.12194440e-4f, LANE_FMA(n, -0.693359375f, c)), far = lane_exp(x);
     float p = 1.99157366e-4f, power;
     uint32_t bits;
-    p = p * r + 1.39464473e-3f;
-    p = p * r + 8.33326951e-3f;
-    p = p * r + 4.16662656e-2f;
-    p = p * r + 1.66666672e-1f;
-    p = p * r + 0.5f;
-    p = p * r * r + r;
+    p = LANE_FMA(p, r, 1.39464473e-3f);
+    p = LANE_FMA(p, r, 8.33326951e-3f);
+    p = LANE_FMA(p, r, 4.16662656e-2f);
+    p = LANE_FMA(p, r, 1.66666672e-1f);
+    p = LANE_FMA(p, r, 0.5f);
+    p = LANE_FMA(p * r, r, r);
     memcpy(&bits, &shifted, 4);
     bits -= 0x4b400000u;
     bits = (bits + 127u) << 23;
     memcpy(&power, &bits, 4);
-    p = power * p + (power - 1.0f);
+    p = LANE_FMA(power, p, power - 1.0f);
     p = x < -20.0f ? -1.0f : p;
     p = x > 17.0f ? far : p;
     return x == 0 ? x : p;
@@ -124,14 +133,14 @@ LOG1P = """static IN_LOOPS float lane_log1p(float x)
     memcpy(&m, &bits, 4);
     f = m - 1.0f;
     z = f * f;
-    p = p * f - 1.42691333e-1f;
-    p = p * f + 1.49151517e-1f;
-    p = p * f - 1.65774116e-1f;
-    p = p * f + 1.99630156e-1f;
-    p = p * f - 2.50013413e-1f;
-    p = p * f + 3.33339118e-1f;
-    p = (p * f - 0.5f) * z + (lost - n * 2.12194440e-4f);
-    p = (p + f) + n * 0.693359375f;
+    p = LANE_FMA(p, f, -1.42691333e-1f);
+    p = LANE_FMA(p, f, 1.49151517e-1f);
+    p = LANE_FMA(p, f, -1.65774116e-1f);
+    p = LANE_FMA(p, f, 1.99630156e-1f);
+    p = LANE_FMA(p, f, -2.50013413e-1f);
+    p = LANE_FMA(p, f, 3.33339118e-1f);
+    p = LANE_FMA(LANE_FMA(p, f, -0.5f), z, LANE_FMA(n, -2.12194440e-4f, lost));
+    p = LANE_FMA(n, 0.693359375f, p + f);
     p = u > 0 ? p : u < 0 ? NAN : -INFINITY;
     p = u > 3.4028234e38f ? x : p;
     p = x == 0 ? x : p;
@@ -157,6 +166,7 @@ def in_lanes(cx: KernelContext, text: str) -> str:
 
     def replaced(match: re.Match[str]) -> str:
         cx.call("IN_LOOPS", IN_LOOPS)
+        cx.call("LANE_FMA", LANE_FMA)
         for function in FUNCTIONS[match[1]]:
             name = _NAME.search(function)
             assert name is not None

@@ -117,7 +117,7 @@ def concat(cx: KernelContext) -> None:
         start += source.shape[axis]
 
 
-def _rows_of(instance: Instance) -> list[tuple[int, int]]:
+def rows_of(instance: Instance) -> list[tuple[int, int]]:
     """The first row that a Slice takes of each dim of the input, and the step."""
     shape = instance.shape(0)
     found = [(0, 1) for _ in shape]
@@ -135,7 +135,7 @@ def _rows_of(instance: Instance) -> list[tuple[int, int]]:
 def slice_(cx: KernelContext) -> None:
     """Reads with an offset, and strides times the steps."""
     source, output = cx.walked(0), cx.output()
-    pairs = list(zip(_rows_of(cx), source.strides, strict=True))
+    pairs = list(zip(rows_of(cx), source.strides, strict=True))
     strides = tuple(step * stride for (_, step), stride in pairs)
     offset = sum(first * stride for (first, _), stride in pairs)
     read = source.access(strides, offset)

@@ -23,8 +23,10 @@ from smelt.native.call_lapack import call_lapack
 from smelt.native.convolve_by_panels import convolve_by_panels
 from smelt.native.factor_side_by_side import factor_side_by_side
 from smelt.native.fuse_elementwise import fuse_elementwise
+from smelt.native.fuse_reductions import fuse_reductions
 from smelt.native.in_process import BIND_THREADS, FUNCTION, source_of
 from smelt.native.kernels.blas import BIND
+from smelt.native.read_slices import read_slices
 from smelt.native.schedule import planned
 from smelt.native.sum_rows import sum_rows
 from smelt.program.instruction import Program
@@ -163,6 +165,9 @@ class Compiled:
             self._warning = FAILED.format(error)
 
 
+GROUPS = (fuse_elementwise, read_slices, fuse_reductions)
+"""What joins instructions that one loop computes."""
+
 FAILED = "a program could not be compiled, so NumPy runs it: {}"
 
 
@@ -193,7 +198,7 @@ def compile_program(
     table = blas.table()
     libraries = (call_blas, call_lapack) if table else ()
     choices = (convolve_by_panels, sum_rows, factor_side_by_side, *libraries)
-    ordered = planned(program.copy(), "host", choices, (fuse_elementwise,), IN_CACHE)
+    ordered = planned(program.copy(), "host", choices, GROUPS, IN_CACHE)
     source = source_of(ordered, threads)
     if only_kept and not is_kept(source.text):
         return None

@@ -1,0 +1,57 @@
+"""Reductions of what elementwise instructions compute for them alone become one with these.
+
+    before   d = Sub(x, y)   s = Mul(d, d)   r = ReduceSum(s)
+    after    r = MapReduce(x, y)
+
+What is reduced, often many times as large as all that is read, then is never in memory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from smelt.native.fuse_elementwise import as_group
+from smelt.native.kernels.fused import MAP, is_elementwise
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.reduce import FLOATS
+from smelt.native.kernels.reduced_map import MAP_REDUCE, walk_of, way_of
+from smelt.native.types import C_TYPES
+from smelt.program.instruction import Instruction, Program
+
+
+def fuse_reductions(program: Program) -> None:
+    """Join them, in place, and those of bodies."""
+    for body in program.bodies:
+        fuse_reductions(body.program)
+    reads = Counter(slot for step in program.instructions for slot in step.inputs)
+    reads.update(program.outputs)
+    maker = {slot: step for step in program.instructions for slot in step.outputs}
+    joined: set[int] = set()
+    kept: list[Instruction] = []
+    for step in program.instructions:
+        made = maker.get(step.inputs[0]) if step.op in FLOATS else None
+        if made is None or reads[step.inputs[0]] > 1 or not _may_join(program, made, step):
+            kept.append(step)
+            continue
+        joined.add(id(made))
+        kept.append(_joined(made, step))
+    program.instructions = [step for step in kept if id(step) not in joined]
+
+
+def _may_join(program: Program, made: Instruction, step: Instruction) -> bool:
+    if made.op != MAP and not is_elementwise(program, made):
+        return False
+    slots = [program.slots[slot] for slot in (*made.inputs, *made.outputs, *step.outputs)]
+    if not all(isinstance(size, int) for slot in slots for size in slot.shape):
+        return False
+    if C_TYPES[slots[-1].dtype].kind != "float" or not slots[len(made.inputs)].size:
+        return False
+    walk = walk_of(KernelContext(program, _joined(made, step)))
+    return way_of(walk.sizes, [stride == 0 for stride in walk.write.strides]) is not None
+
+
+def _joined(made: Instruction, step: Instruction) -> Instruction:
+    group = made if made.op == MAP else as_group([made])
+    told = {**group.attributes, "reduction": step.op, "axes": step.ints("axes")}
+    return replace(group, op=MAP_REDUCE, outputs=step.outputs, origin=step.origin, attributes=told)

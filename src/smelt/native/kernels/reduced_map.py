@@ -1,0 +1,162 @@
+"""``smelt.native::MapReduce``: elementwise operators, of whose results only a reduction is stored.
+
+Three ways to walk: in partial results of a vector where the innermost loop is reduced and long;
+with the steps of a short one written out, so that the loop around it fills vectors; and row by row
+in pieces that stay in the first cache where the innermost loop is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from smelt.native.kernels.fused import part_lines
+from smelt.native.kernels.kernel import ANY, KernelContext, kernel
+from smelt.native.kernels.nest import Access, collapse
+from smelt.native.kernels.reduce import FLOATS, LANES, Reducer
+from smelt.native.kernels.row_sums import joined
+from smelt.program.instruction import Instruction
+from smelt.program.run_sizes import is_empty
+
+MAP_REDUCE = "smelt.native::MapReduce"
+PIECE = 256
+"""Results of a row that grow at once."""
+
+
+@dataclass(frozen=True)
+class Walk:
+    """The loops over the elements of a map, as few as possible: which are reduced, and what they
+    read and write. ``lines`` are the statements on one element, and ``value`` what they make."""
+
+    sizes: tuple[int, ...]
+    write: Access
+    reads: Sequence[Access]
+    lines: Sequence[str]
+    value: str
+    reducer: Reducer
+
+    def where(self, reduced: bool) -> list[int]:
+        """The loops that are, or are not, reduced."""
+        return [i for i, stride in enumerate(self.write.strides) if (stride == 0) is reduced]
+
+    def grow(self, cx: KernelContext, result: str, variables: Sequence[str]) -> None:
+        """Take in the element at ``variables``."""
+        body, texts = cx.body, (*self.lines, self.value)
+        for number, read in enumerate(self.reads):
+            if any(f"{{{number}}}" in text for text in texts):
+                body.line(f"const {read.type.name} v{number} = {read.at(variables)};")
+        values = [f"v{number}" for number in range(len(self.reads))]
+        for line in self.lines:
+            body.line(line.format(*values))
+        body.line(f"const {self.reducer.type.name} v = {self.value.format(*values)};")
+        body.line(f"{result} = {self.reducer.step(result, 'v')};")
+
+
+def walk_of(cx: KernelContext) -> Walk:
+    """The walk of an instruction."""
+    last = cx.instruction.parts[-1]
+    shape = cx.program.slots[last.outputs[0]].sizes
+    axes, output = cx.ints("axes"), cx.output()
+    strides, step = [0] * len(shape), 1
+    for axis in reversed([axis for axis in range(len(shape)) if axis not in axes]):
+        strides[axis] = step
+        step *= shape[axis]
+    reads = [cx.walked(i).broadcast(shape) for i in range(len(cx.instruction.inputs))]
+    sizes, (write, *walked) = collapse(shape, (output.access(strides), *reads))
+    lines, value = part_lines(cx)
+    reduction = str(cx.attributes["reduction"])
+    stored = Instruction(reduction, last.outputs, cx.instruction.outputs)
+    reducer = Reducer(
+        KernelContext(cx.program, stored), FLOATS[reduction], math.prod(shape[i] for i in axes)
+    )
+    return Walk(sizes, write, walked, lines, value, reducer)
+
+
+def way_of(sizes: Sequence[int], reduced: Sequence[bool]) -> Callable[..., None] | None:
+    """How to walk such loops, None where a map and a reduction apart fill vectors better."""
+    if not sizes or not any(reduced):
+        return None
+    if not reduced[-1]:
+        return _emit_rows if sizes[-1] >= LANES // 2 else None
+    if sizes[-1] >= LANES:
+        return _emit_lanes
+    around = [size for size, each in zip(sizes, reduced, strict=True) if not each]
+    return _emit_written_out if reduced.count(True) == 1 and around[-1:] > [LANES] else None
+
+
+@kernel(MAP_REDUCE, kinds=ANY, shared=True)
+def reduced_map(cx: KernelContext) -> None:
+    """Nothing is computed twice, and each operator rounds as if its result were stored."""
+    cx.rounds_each = True
+    if is_empty(cx.output_shape()):
+        return
+    walk = walk_of(cx)
+    way = way_of(walk.sizes, [stride == 0 for stride in walk.write.strides])
+    assert way is not None  # else they would not have become one
+    way(cx, walk)
+
+
+def _names(walk: Walk) -> list[str]:
+    return [f"i{i}" for i in range(len(walk.sizes))]
+
+
+def _around(cx: KernelContext, walk: Walk, dims: Sequence[int], stack: ExitStack) -> None:
+    """Loops over kept dims, of which parts of a run share one."""
+    sizes = [walk.sizes[i] for i in dims]
+    stack.enter_context(cx.body.loops([f"i{i}" for i in dims], sizes, cx.body.widest(sizes)))
+
+
+def _emit_lanes(cx: KernelContext, walk: Walk) -> None:
+    body, names, type_ = cx.body, _names(walk), walk.reducer.type.name
+    *outer, inner = walk.where(True)
+    whole = walk.sizes[inner] - walk.sizes[inner] % LANES
+    with ExitStack() as stack:
+        _around(cx, walk, walk.where(False), stack)
+        body.line(f"{type_} lane[{LANES}];")
+        with body.loop("j", LANES):
+            body.line(f"lane[j] = {walk.reducer.start};")
+        with body.loops([names[i] for i in outer], [walk.sizes[i] for i in outer]):
+            names[inner] = "(i + j)"
+            with body.loop("i", whole, step=LANES), body.loop("j", LANES):
+                walk.grow(cx, "lane[j]", names)
+            names[inner] = f"({whole} + j)"
+            if whole < walk.sizes[inner]:
+                with body.loop("j", walk.sizes[inner] - whole):
+                    walk.grow(cx, "lane[j]", names)
+        body.lines(joined(f"lane[j] = {walk.reducer.join('lane[j]', 'lane[j + {0}]')};"))
+        body.line(f"{walk.write.at(names)} = {walk.reducer.finish('lane[0]')};")
+
+
+def _emit_written_out(cx: KernelContext, walk: Walk) -> None:
+    body, names = cx.body, _names(walk)
+    with ExitStack() as stack:
+        _around(cx, walk, walk.where(False), stack)
+        body.line(f"{walk.reducer.type.name} a = {walk.reducer.start};")
+        for place in range(walk.sizes[-1]):
+            names[-1] = str(place)
+            with body.block(""):
+                walk.grow(cx, "a", names)
+        body.line(f"{walk.write.at(names)} = {walk.reducer.finish('a')};")
+
+
+def _emit_rows(cx: KernelContext, walk: Walk) -> None:
+    body, names, row = cx.body, _names(walk), walk.sizes[-1]
+    reduced, piece = walk.where(True), min(PIECE, row)
+    names[-1] = "(c + j)"
+    with ExitStack() as stack:
+        _around(cx, walk, walk.where(False)[:-1], stack)
+        stack.enter_context(body.loop("c", row, step=piece))
+        body.line(f"{walk.reducer.type.name} a[{piece}];")
+        end = str(piece)
+        if row % piece:
+            end = "end"
+            body.line(f"const ptrdiff_t end = {row} - c < {piece} ? {row} - c : {piece};")
+        with body.loop("j", end):
+            body.line(f"a[j] = {walk.reducer.start};")
+        inner = body.loops([names[i] for i in reduced], [walk.sizes[i] for i in reduced])
+        with inner, body.loop("j", end):
+            walk.grow(cx, "a[j]", names)
+        with body.loop("j", end):
+            body.line(f"{walk.write.at(names)} = {walk.reducer.finish('a[j]')};")
