@@ -85,3 +85,34 @@ def test_a_count_of_the_run_is_refused_on_host() -> None:
     with pytest.raises(SmeltError, match="not known before the model runs") as caught:
         smelt.compile(text.parse(COUNT, 23), target="host")
     assert caught.value.code == "E411"
+
+
+MANY = ("float", "double", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("largest", [0, 1])
+@pytest.mark.parametrize("dtype", MANY)
+def test_whole_rows_are_sorted(dtype: str, largest: int, target: str) -> None:
+    """Rows with many equal elements, and with those at both ends of what the type holds."""
+    rng = np.random.default_rng(0)
+    kind = np.dtype({"float": "float32", "double": "float64"}.get(dtype, dtype))
+    x = rng.integers(0, 100, (3, 150)).astype(kind)
+    if kind.kind == "f":
+        x = (rng.standard_normal(x.shape) * 10.0 ** rng.integers(-30, 30, x.shape)).astype(kind)
+        x[0, ::7], x[0, 1::7], x[1, ::9], x[2] = 0.0, -0.0, NAN, 1.5
+        x[1, 1::9], x[1, 2::9], x[2, 9] = INF, -INF, np.finfo(kind).smallest_subnormal
+    else:
+        x[0, ::5], x[0, 1::5] = np.iinfo(kind).max, np.iinfo(kind).min
+        x[1] = rng.integers(np.iinfo(kind).min, np.iinfo(kind).max, 150, kind)
+    graph = (
+        f"g ({dtype}[3,150] x, {dtype}[150,3] y) => (a, b, c, d) "
+        f"<int64[1] all = {{150}}, int64[1] most = {{120}}> "
+        f"{{ a, b = TopK<axis=1, largest={largest}>(x, all) "
+        f"c, d = TopK<axis=0, largest={largest}>(y, most) }}"
+    )
+    y = np.ascontiguousarray(x.T)
+    got = smelt.compile(text.parse(graph, 24), target=target, pipeline="")(x, y)
+    expected = (*best(x, 150, 1, bool(largest)), *best(y, 120, 0, bool(largest)))
+    for ours, wanted in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(ours, wanted)

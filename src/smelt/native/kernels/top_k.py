@@ -1,6 +1,7 @@
-"""The largest or smallest elements along an axis: a list of the best so far, kept in order.
+"""The largest or smallest elements along an axis.
 
-That takes n * k steps for a row in the worst order, and about n for one in a random order.
+Where few are asked for, a list of the best so far is kept in order: n * k steps for a row in the
+worst order, about n for one in a random order. Where more are, all places are sorted.
 """
 
 from __future__ import annotations
@@ -8,9 +9,15 @@ from __future__ import annotations
 import math
 from typing import cast
 
+import onnx_ir as ir
+
+from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import NUMBER, KernelContext, kernel
+from smelt.native.kernels.sorted_places import sort_row
+from smelt.native.types import C_TYPES
 from smelt.program.instruction import TOP_K_AT_RUN_TIME
 from smelt.program.run_sizes import if_any, is_empty
+from smelt.program.storage import Needs
 
 
 @kernel(TOP_K_AT_RUN_TIME, kinds=NUMBER)
@@ -25,7 +32,39 @@ def top_k_at_run_time(cx: KernelContext) -> None:
     top_k(cx)
 
 
-@kernel("TopK", kinds=NUMBER)
+def _sorts(instance: Instance) -> bool:
+    """True if the steps of a list, in a random order, are more than those of a sort."""
+    count = cast(object, instance.shape(0)[instance.int("axis")])
+    kept = cast(object, instance.output_shape()[instance.int("axis")])
+    if not isinstance(count, int) or not isinstance(kept, int) or kept < 2:
+        return False
+    listed = kept * kept * (1 + math.log(count / kept)) / 2
+    return listed > 4 * count * math.log2(count)
+
+
+def _needs(instance: Instance) -> Needs:
+    """Places of a row, and room to move them."""
+    if not _sorts(instance):
+        return Needs()
+    return Needs(workspace=2 * 8 * instance.shape(0)[instance.int("axis")])
+
+
+def _sort(cx: KernelContext, outer: int, inner: int) -> None:
+    x, values, places, t = cx.input(0), cx.output(0), cx.output(1), cx.type(0)
+    count, kept = x.shape[cx.int("axis")], values.shape[cx.int("axis")]
+    name = sort_row(cx, _before(cx, "a", "b"))
+    room = cx.scratch(C_TYPES[ir.DataType.INT64])
+    with cx.body.loops(("o", "j"), (outer, inner)):
+        cx.body.line(f"const {t.name} *const row = {x.name} + o * {count * inner} + j;")
+        best = f"{name}(row, {inner}, {count}, {room}, {room} + {count})"
+        cx.body.line(f"const int64_t *const best = {best};")
+        with cx.body.loop("i", kept):
+            at = f"o * {kept * inner} + i * {inner} + j"
+            cx.body.line(f"{places.name}[{at}] = best[i];")
+            cx.body.line(f"{values.name}[{at}] = row[best[i] * {inner}];")
+
+
+@kernel("TopK", kinds=NUMBER, needs=_needs)
 def top_k(cx: KernelContext) -> None:
     """The second output is the list: places in the row, of which values are read at the end."""
     x, values, places, t = cx.input(0), cx.output(0), cx.output(1), cx.type(0)
@@ -33,6 +72,9 @@ def top_k(cx: KernelContext) -> None:
     count, kept = x.shape[axis], values.shape[axis]
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     if is_empty(values.shape):
+        return
+    if _sorts(cx):
+        _sort(cx, outer, inner)
         return
     body = cx.body
     with body.loops(("o", "j"), (cast(int, if_any(outer, kept)), inner)):
