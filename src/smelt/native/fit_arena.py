@@ -1,21 +1,30 @@
-"""An arena with a limit: first layers in bands of rows, as few as need be."""
+"""An arena with a limit: first layers in bands of rows, as few as need be; if that is too little,
+layers wherever too much is live."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import islice
 
 from smelt.native.row_bands import candidates
+from smelt.native.segments import Segment, live_bytes, segments
 from smelt.native.work import macs
 from smelt.program.instruction import Program
 from smelt.program.memories import Memory, too_small
 from smelt.program.memory import MemoryPlan
 from smelt.program.settle import largest
 
+MOST_PEAKS, MOST_TRIED = 16, 80
+"""Largest live memories that are cut, one after the other, and what is tried at each."""
+
+SHARES = (1, 0.75)
+"""Of the limit that peaks are cut to: where one stays too high, others may do that are lower."""
+
 
 @dataclass(frozen=True)
 class Choice:
-    """So many first ``layers`` in so many ``bands``: bytes of arena, products in all."""
+    """So many ``layers`` in so many ``bands``: bytes of arena, products in all."""
 
     layers: int
     bands: int
@@ -54,20 +63,66 @@ def fit(program: Program, budget: int, planned: Callable[[Program], MemoryPlan])
     choices = tuple(_best(each for each, _, _ in found))
     fitting = [each for each in choices if each.arena_bytes <= budget]
     if not fitting:
-        least = choices[-1]
+        for share in SHARES:
+            found.append(_cut_peaks(program, int(share * budget), planned))
+            if found[-1][0].arena_bytes <= budget:
+                break
+        choices = tuple(_best(each for each, _, _ in found))
+        fitting = [each for each in choices if each.arena_bytes <= budget]
+    if not fitting:
+        least = min(choices, key=lambda each: each.arena_bytes)
         plan = next(plan for choice, _, plan in found if choice == least)
         arena = Memory("arena", budget, plan.alignment)
         error = too_small(arena, plan.program, plan.assignment.arena, plan.arena_bytes)
         error.why = f"it takes {whole.arena_bytes} bytes" + (
-            f", and {least.arena_bytes} with its first {least.layers} layers in {least.bands} bands"
+            f", and {least.arena_bytes} with {least.layers} layers in {least.bands} bands"
             if least.layers
-            else ", and there are no first layers that bands of rows would make smaller"
+            else ", and there are no layers that bands of rows would make smaller"
         )
         error.fix = "give it more, or make the input smaller"
         raise error
     chosen = fitting[0]
     _, banded, plan = next(each for each in found if each[0] == chosen)
     return Fitted(banded, plan, chosen, choices)
+
+
+def _cut_peaks(
+    program: Program, budget: int, planned: Callable[[Program], MemoryPlan]
+) -> tuple[Choice, Program, MemoryPlan]:
+    """``program`` with layers in bands wherever more than ``budget`` bytes are live, one peak after
+    the other, as far as that helps."""
+    plan = planned(program)
+    layers, bands, best = 0, 1, (plan, program)
+    for _ in range(MOST_PEAKS):
+        if plan.arena_bytes <= budget:
+            break
+        segment = _least_work(plan, budget, planned)
+        if segment is None:
+            break
+        program = segment.program
+        plan = planned(program)
+        layers, bands = layers + segment.layers, max(bands, segment.bands)
+        if plan.arena_bytes <= best[0].arena_bytes:
+            best = plan, program
+    plan, program = best
+    return Choice(layers, bands, plan.arena_bytes, _work(program)), program, plan
+
+
+def _least_work(
+    plan: MemoryPlan, budget: int, planned: Callable[[Program], MemoryPlan]
+) -> Segment | None:
+    """The layers around the largest live memory that fit in bands by the least work; if none do,
+    those of which the least is live. None if bands make nothing smaller."""
+    best: tuple[tuple[bool, int, int, int], Segment] | None = None
+    for segment in islice(segments(plan, budget), MOST_TRIED):
+        peak = segment.peak(planned(segment.program), plan.program)
+        work = _work(segment.program)
+        key = (False, work, segment.bands, peak) if peak <= budget else (True, peak, work, 0)
+        if best is None or key < best[0]:
+            best = key, segment
+    if best is None or (best[0][0] and best[0][1] >= max(live_bytes(plan))):
+        return None
+    return best[1]
 
 
 def _best(choices: Iterable[Choice]) -> Iterator[Choice]:

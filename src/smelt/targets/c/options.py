@@ -34,7 +34,8 @@ class Options:
     module of Zephyr. ``threads``: into how many parts costly kernels are cut, which a caller of
     ``<name>_run_parallel`` computes at the same time; the bits are those of one thread.
     ``arena``: the most bytes that the arena may have; where it would have more, first layers of an
-    image network are computed in bands of rows, some rows twice. ``profile``: each step asks the
+    image network, or layers wherever too much is live, are computed in bands, some rows twice.
+    ``profile``: each step asks the
     clock of the caller, ``NAME_clock``, and ``NAME_ticks`` sums what passed. ``quantized``: what
     stands between DequantizeLinear and QuantizeLinear is computed in ``integers``, off by one step
     at most; in ``fixed`` points, integers whose scales are multipliers and shifts, too, off by one

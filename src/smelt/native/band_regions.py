@@ -1,0 +1,135 @@
+"""What bands of results need of operands, for operators that ``tile_regions`` leaves to targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from smelt.program.instruction import Instruction, Program
+from smelt.program.quantized import ADD, LOOKUP, MUL
+from smelt.program.tile_regions import REGIONS, Region, RegionOf, convolution, elementwise
+
+IMAGE_ROWS = 2
+"""The axis of an image that a quantized convolution is cut along."""
+
+
+def _quantized(
+    program: Program, instruction: Instruction, axis: int, start: int, stop: int
+) -> Region | None:
+    return convolution(program, instruction, axis, start, stop) if axis == IMAGE_ROWS else None
+
+
+def _along_others(
+    program: Program, instruction: Instruction, axis: int, start: int, stop: int
+) -> Region | None:
+    """Each row by itself: what is computed along one axis is not cut along it, nor behind it."""
+    own = instruction.attributes["axis"]
+    assert isinstance(own, int)
+    return Region({0: {axis: (start, stop)}}) if axis < own else None
+
+
+def _joined(
+    program: Program, instruction: Instruction, axis: int, start: int, stop: int
+) -> Region | None:
+    if axis == instruction.attributes["axis"]:
+        return None
+    return Region({position: {axis: (start, stop)} for position in range(len(instruction.inputs))})
+
+
+def _resampled(
+    program: Program, instruction: Instruction, axis: int, start: int, stop: int
+) -> Region | None:
+    if axis == instruction.attributes["axis"]:
+        return None
+    return Region({0: {axis: (start, stop)}})
+
+
+def _transposed(
+    program: Program, instruction: Instruction, axis: int, start: int, stop: int
+) -> Region | None:
+    return Region({0: {instruction.ints("perm")[axis]: (start, stop)}})
+
+
+def _sliced(
+    program: Program, instruction: Instruction, axis: int, start: int, stop: int
+) -> Region | None:
+    return None if axis in instruction.ints("axes") else Region({0: {axis: (start, stop)}})
+
+
+def _reshaped(
+    program: Program, instruction: Instruction, axis: int, start: int, stop: int
+) -> Region | None:
+    """The dim of the operand that has as many elements before it, and the same size."""
+    before, after = (
+        program.slots[n].sizes for n in (instruction.inputs[0], instruction.outputs[0])
+    )
+    for own, size in enumerate(before):
+        if size == after[axis] and prod(before[:own]) == prod(after[:axis]):
+            return Region({0: {own: (start, stop)}})
+    return None
+
+
+def _spread(
+    program: Program, instruction: Instruction, axis: int, start: int, stop: int
+) -> Region | None:
+    """A transposed convolution: the rows whose windows reach ``start`` to ``stop``, and what of
+    theirs is cropped."""
+    kernel, strides, dilations, pads = (
+        instruction.ints(name) for name in ("kernel_shape", "strides", "dilations", "pads")
+    )
+    place, rank = axis - 2, len(kernel)
+    if place < 0:
+        return None
+    step, reach = strides[place], dilations[place] * (kernel[place] - 1) + 1
+    size = program.slots[instruction.inputs[0]].sizes[axis]
+    first, last = start + pads[place], stop - 1 + pads[place]
+    low, high = max(0, -((reach - 1 - first) // step)), min(size, last // step + 1)
+    begin = first - low * step
+    end = (high - 1) * step + reach - 1 - last
+    if low >= high or begin < 0 or end < 0:
+        return None
+    left = list(pads)
+    left[place], left[rank + place] = begin, end
+    return Region({0: {axis: (low, high)}}, {"pads": tuple(left)})
+
+
+def with_finish(region_of: RegionOf) -> RegionOf:
+    """``region_of`` an operator that finishes with others, which read rows of their operands."""
+
+    def found(
+        program: Program, instruction: Instruction, axis: int, start: int, stop: int
+    ) -> Region | None:
+        region = region_of(program, instruction, axis, start, stop)
+        rank = len(program.slots[instruction.outputs[0]].shape)
+        for step in instruction.finish if region is not None else ():
+            for position in step.operands:
+                shape = program.slots[instruction.inputs[position]].shape if position >= 0 else ()
+                own = axis - rank + len(shape)
+                if 0 <= own < len(shape) and shape[own] != 1:
+                    assert region is not None
+                    region.boxes[position] = {own: (start, stop)}
+        return region
+
+    return found
+
+
+BY_ELEMENT = ("QuantizeLinear", "DequantizeLinear", LOOKUP)
+WINDOWED = {**REGIONS, "QLinearConv": _quantized, **dict.fromkeys(BY_ELEMENT, elementwise)}
+ROW_REGIONS: Mapping[str, RegionOf] = {op: with_finish(each) for op, each in WINDOWED.items()}
+"""What rows of an image need: those of a quantized convolution as those of any other."""
+
+_MORE: Mapping[str, RegionOf] = {
+    **dict.fromkeys((ADD, MUL), elementwise),
+    **dict.fromkeys(("LayerNormalization", "Softmax"), _along_others),
+    "Concat": _joined,
+    "Resample": _resampled,
+    "Transpose": _transposed,
+    "Slice": _sliced,
+    "Reshape": _reshaped,
+    "ConvTranspose": _spread,
+}
+BAND_REGIONS: Mapping[str, RegionOf] = {
+    **ROW_REGIONS,
+    **{op: with_finish(each) for op, each in _MORE.items()},
+}
+"""What bands of tensors of any rank need, along any axis."""

@@ -1,0 +1,128 @@
+"""Layers around the largest live memory of a program that may be computed in bands.
+
+Any run of neighbouring instructions will do whose results can be cut: the first layers of an image
+network, a stage of a U-Net whose result is read again later, signals, the feed-forward part and the
+scores of a transformer by rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from smelt.native.band_regions import BAND_REGIONS
+from smelt.native.bands import in_bands
+from smelt.program.instruction import Instruction, Program
+from smelt.program.memory import MemoryPlan, aligned, live_from
+
+BANDS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
+"""Into how many bands layers are cut, as far as there are rows."""
+
+MOST_LAYERS = 12
+"""On either side of the largest live memory."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Instructions ``first`` to ``stop`` of a program in ``bands`` bands, and what became of it."""
+
+    first: int
+    stop: int
+    bands: int
+    program: Program
+
+    @property
+    def layers(self) -> int:
+        """How many layers are cut."""
+        return self.stop - self.first
+
+    def peak(self, plan: MemoryPlan, before: Program) -> int:
+        """The most that is live while the bands are computed, by a plan of the program."""
+        behind = len(before.instructions) - self.stop
+        live = live_bytes(plan)
+        return max(live[self.first : len(live) - behind])
+
+
+def live_bytes(plan: MemoryPlan) -> list[int]:
+    """The bytes that are live at each instruction."""
+    live, changes = 0, live_from(plan.assignment.arena, plan.alignment)
+    found = []
+    for step in range(len(plan.program.instructions)):
+        live = changes.get(step, live)
+        found.append(live)
+    return found
+
+
+def segments(plan: MemoryPlan, budget: int) -> Iterator[Segment]:
+    """Runs of layers around the first instruction at which most is live, in more and more bands,
+    those left out around which more than ``budget`` bytes are live anyway."""
+    program = plan.program
+    live = live_bytes(plan)
+    peak = live.index(max(live))
+    low = high = peak
+    while low > 0 and peak - low < MOST_LAYERS and _is_layer(program, low - 1):
+        low -= 1
+    while high < len(live) and high - peak < MOST_LAYERS and _is_layer(program, high):
+        high += 1
+    for layers in range(1, high - low + 1):
+        for first in range(max(low, peak - layers + 1), min(peak, high - layers) + 1):
+            yield from _banded(plan, first, first + layers, budget)
+
+
+def _banded(plan: MemoryPlan, first: int, stop: int, budget: int) -> Iterator[Segment]:
+    program = plan.program
+    layers = program.instructions[first:stop]
+    returned = _returned(program, layers, stop)
+    result = layers[-1].outputs[0]
+    if result not in returned or _around(plan, first, stop) > budget:
+        return
+    others = [slot for slot in returned if slot != result]
+    sizes = program.slots[result].sizes
+    for axis in _axes(sizes):
+        for count in (each for each in BANDS if each <= sizes[axis]):
+            size = ceil(sizes[axis] / count)
+            made = in_bands(program, layers, size, axis, BAND_REGIONS, others)
+            if made is None:
+                break
+            yield Segment(first, stop, ceil(sizes[axis] / size), made)
+
+
+def _axes(sizes: Sequence[int]) -> list[int]:
+    """Rows of images, of signals, of matrices."""
+    rank = len(sizes)
+    wanted = (2,) if rank >= 4 else (rank - 2, rank - 1) if rank > 1 else (0,)
+    return [axis for axis in wanted if 0 <= axis < rank and sizes[axis] > 1]
+
+
+def _returned(program: Program, layers: Sequence[Instruction], stop: int) -> list[int]:
+    """The results of ``layers`` that are read behind them, or returned."""
+    behind = {slot for each in program.instructions[stop:] for slot in each.inputs}
+    behind |= set(program.outputs)
+    return [each.outputs[0] for each in layers if each.outputs[0] in behind]
+
+
+def _around(plan: MemoryPlan, first: int, stop: int) -> int:
+    """The bytes of the arena that are live beside the layers, bands or not: what was there before
+    and what they leave."""
+    total = 0
+    for storage in plan.assignment.arena:
+        spans = list(storage.spans())
+        if any(begin < first and end >= first for begin, end, _ in spans) or any(
+            begin < stop <= end for begin, end, _ in spans
+        ):
+            total += aligned(min(size for _, _, size in spans), plan.alignment)
+    return total
+
+
+def _is_layer(program: Program, place: int) -> bool:
+    """Whether an instruction has one result of known sizes and may be cut."""
+    instruction = program.instructions[place]
+    if len(instruction.outputs) != 1 or instruction.bodies or instruction.parts:
+        return False
+    if instruction.op not in BAND_REGIONS:
+        return False
+    slots = [s for s in (*instruction.inputs, *instruction.outputs) if s >= 0]
+    return all(
+        isinstance(dim, int) and dim > 0 for slot in slots for dim in program.slots[slot].shape
+    )
