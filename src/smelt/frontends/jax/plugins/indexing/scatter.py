@@ -16,6 +16,7 @@ from smelt.frontends.jax.plugins.indexing import indices
 from smelt.frontends.jax.plugins.indexing.dynamic_slicing import same_size
 from smelt.frontends.jax.plugins.indexing.padding import edged
 from smelt.frontends.jax.plugins.indexing.scatter_apply import applied
+from smelt.frontends.jax.plugins.indexing.scatter_window import Box, box_of, cut_out, put_in
 from smelt.frontends.jax.plugins.programs.creation import counted
 from smelt.frontends.jax.registry import lowers
 
@@ -113,6 +114,9 @@ def _scatter(
         return updates if reduction == "none" else cx.op(WHOLE[reduction], x, updates)
     if not roles.indexed:
         raise cx.unsupported("it has no indexed dims")
+    box = box_of(cx, starts, roles.mapped, roles.indexed, roles.windows)
+    if box is not None and not roles.batching:
+        return _put_in(cx, (x, updates), roles, box, reduction)
     order = [*roles.indexed, *roles.full]
     data = cx.transpose(x, order)
     index, dropped = _index(cx, starts, numbers, roles, mode)
@@ -128,6 +132,21 @@ def _scatter(
     if dropped:
         data = cx.slice(data, [0], [shape[order[0]]], [0])
     return indices.rearranged(cx, data, order, range(len(shape)))
+
+
+def _put_in(
+    cx: Lowering, operands: tuple[ir.Value, ir.Value], roles: Roles, box: Box, reduction: str
+) -> ir.Value:
+    """The operand with one window of it replaced by what it and the updates make."""
+    x, updates = operands
+    gone = [dim for dim in range(len(cx.avals_in[0].shape)) if dim not in roles.windows]
+    window = cx.unsqueeze(updates, gone) if gone else updates
+    if reduction != "none":
+        assert x.dtype is not None
+        wide = ir.DataType.INT32 if x.dtype is ir.DataType.BOOL else x.dtype
+        both = (cx.cast(each, wide) for each in (cut_out(cx, x, box), window))
+        window = cx.cast(cx.op(WHOLE[reduction], *both), x.dtype)
+    return put_in(cx, x, window, box)
 
 
 def _combined(

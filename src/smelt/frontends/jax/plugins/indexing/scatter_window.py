@@ -1,0 +1,72 @@
+"""A scatter of one window whose place is known, such as ``x.at[1:-1, 1:-1].add(y)``: slices joined.
+
+An index of every element would be a constant as large as the window, read element by element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import TypeAlias
+
+import onnx_ir as ir
+
+from smelt.frontends.jax.compat import Dim, is_symbolic
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.plugins.indexing.dynamic_slicing import FEW_ROWS, LONG_ROW
+
+Box: TypeAlias = Mapping[int, tuple[int, int]]
+"""Where the window begins and ends along each dim that it is cut from."""
+
+
+def box_of(
+    cx: Lowering,
+    starts: ir.Value,
+    mapped: Sequence[int],
+    cut: Sequence[int],
+    windows: Mapping[int, Dim],
+) -> Box | None:
+    """The window of a scatter at ``starts``, a column for each dim ``mapped``; ``cut`` are all dims
+    of which it is a part, ``windows`` its sizes, 1 unless said. None unless there is one window,
+    known to lie inside, that slices join no slower than ScatterND places its rows.
+    """
+    known, shape = cx.known(starts), cx.avals_in[0].shape
+    if known is None or known.ndim != 1:
+        return None
+    first = dict(zip(mapped, known.tolist(), strict=True))
+    box = {dim: (first.get(dim, 0), first.get(dim, 0) + windows.get(dim, 1)) for dim in sorted(cut)}
+    if any(is_symbolic(shape[dim]) or is_symbolic(box[dim][1]) for dim in cut):
+        return None
+    if any(start < 0 or end > shape[dim] for dim, (start, end) in box.items()):
+        return None
+    rows = prod(end - start for start, end in box.values())
+    row = prod(size for dim, size in enumerate(shape) if dim not in box and not is_symbolic(size))
+    in_order = list(box) == list(range(len(box)))
+    scattered = rows <= FEW_ROWS or row >= LONG_ROW
+    return None if not rows or rows * row == 1 or (in_order and scattered) else box
+
+
+def cut_out(cx: Lowering, x: ir.Value, box: Box) -> ir.Value:
+    """The window of ``x``."""
+    starts, ends = zip(*box.values(), strict=True)
+    return cx.slice(x, list(starts), list(ends), list(box))
+
+
+def put_in(cx: Lowering, x: ir.Value, window: ir.Value, box: Box) -> ir.Value:
+    """``x`` with ``window`` in its place: before, window and after; with several dims, inside the
+    slice of the first."""
+    if not box:
+        return window
+    (dim, (start, end)), *rest = box.items()
+    size = cx.avals_in[0].shape[dim]
+
+    def piece(begin: int, stop: int) -> ir.Value:
+        return cx.slice(x, [begin], [stop], [dim])
+
+    within = piece(start, end) if rest and end - start < size else x
+    pieces = [put_in(cx, within, window, dict(rest))]
+    if start > 0:
+        pieces.insert(0, piece(0, start))
+    if end < size:
+        pieces.append(piece(end, size))
+    return pieces[0] if len(pieces) == 1 else cx.op("Concat", *pieces, axis=dim)
