@@ -9,6 +9,7 @@ from smelt.program.instruction import (
     EXPAND_AT_RUN_TIME,
     PAD_AT_RUN_TIME,
     RANGE_AT_RUN_TIME,
+    RESHAPE_AT_RUN_TIME,
     SLICE_AT_RUN_TIME,
     TILE_AT_RUN_TIME,
     TOP_K_AT_RUN_TIME,
@@ -54,6 +55,7 @@ CAPACITIES: Mapping[str, Capacity] = {
     TILE_AT_RUN_TIME: _as_declared,
     EXPAND_AT_RUN_TIME: _as_declared,
     RANGE_AT_RUN_TIME: _as_declared,
+    RESHAPE_AT_RUN_TIME: _as_declared,
     "Loop": _as_declared,
 }
 """By instruction. Where an operand says how many, the model or ``--dim`` has to bound it."""

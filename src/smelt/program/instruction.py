@@ -47,6 +47,9 @@ PAD_AT_RUN_TIME = "smelt::PadAtRunTime"
 TILE_AT_RUN_TIME = "smelt::TileAtRunTime"
 """Those whose further inputs hold what ONNX gives them as such."""
 
+RESHAPE_AT_RUN_TIME = "smelt::ReshapeAtRunTime"
+"""A Reshape whose second input holds the sizes. Attribute ``allowzero``."""
+
 TOP_K_AT_RUN_TIME = "smelt::TopKAtRunTime"
 """A TopK whose second input holds how many."""
 
@@ -57,6 +60,7 @@ RUNNING_AT_RUN_TIME = "smelt::RunningAtRunTime"
 AT_RUN_TIME = (
     REDUCE_AT_RUN_TIME,
     EXPAND_AT_RUN_TIME,
+    RESHAPE_AT_RUN_TIME,
     RANGE_AT_RUN_TIME,
     SLICE_AT_RUN_TIME,
     PAD_AT_RUN_TIME,

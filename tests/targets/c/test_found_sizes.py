@@ -88,6 +88,11 @@ TOLD = {
     "edge": Sized(
         'g (float[4,5] x, int64[4] p) => (float[N,M] y) { y = Pad<mode="edge">(x, p) }', BOUNDED
     ),
+    "reshape": Sized(
+        "g (float[B,6] x, int64[3] s) => (float[N,M,K] y, float[N,M,K] z) "
+        "{ a = Abs(x) y = Reshape(a, s) z = Neg(y) }",
+        {"B": (1, 4), "N": (0, 24), "M": (0, 24), "K": (0, 24)},
+    ),
     "tile": Sized("g (int8[2,3] x, int64[2] r) => (int8[N,M] y) { y = Tile(x, r) }", BOUNDED),
     "top k": Sized(
         "g (float[B,6] x, int64[1] k) => (float[B,M] y, int64[B,M] i) { y, i = TopK(x, k) }",
@@ -217,6 +222,19 @@ def test_repeats_counts_and_limits_told_by_the_run(library: SizedLibrary) -> Non
     )[0].tolist() == [1, 2, 3]
 
 
+@pytest.mark.parametrize(
+    "sizes", [(2, 3, 2), (-1, 2, 3), (0, 2, -1), (12, 1, 1), (1, -1, 4), (0, 0, 1)]
+)
+def test_sizes_of_a_reshape_told_by_the_run(
+    library: SizedLibrary, sizes: tuple[int, int, int]
+) -> None:
+    x = X[:2].copy()
+    shape = [x.shape[i] if size == 0 else size for i, size in enumerate(sizes)]
+    y, z = library.run("reshape", x, np.array(sizes))
+    np.testing.assert_array_equal(y, x.reshape(shape))
+    np.testing.assert_array_equal(z, -y)
+
+
 @pytest.mark.parametrize("count", [0, 1, 6])
 def test_rows_of_a_loop_that_the_run_counts(library: SizedLibrary, count: int) -> None:
     last, rows = library.run("loop", np.array(count), np.float32([1, 3]))
@@ -235,6 +253,11 @@ def test_rows_of_a_loop_that_the_run_counts(library: SizedLibrary, count: int) -
         ("pad", (X[:4, :5].copy(), np.array([-5, 0, 0, 0]))),
         ("reflect", (X[:4, :5].copy(), np.array([-1, 0, 0, 0]))),
         ("tile", (np.zeros((2, 3), np.int8), np.array([7, 1]))),
+        ("reshape", (X[:2].copy(), np.array([5, -1, 1]))),
+        ("reshape", (X[:2].copy(), np.array([2, 3, 3]))),
+        ("reshape", (X[:2].copy(), np.array([-1, -1, 3]))),
+        ("reshape", (X[:2].copy(), np.array([2, 6, 0]))),
+        ("reshape", (X[:2].copy(), np.array([2**40, 2**40, 2**40]))),
         ("tile", (np.zeros((2, 3), np.int8), np.array([-1, 1]))),
         ("tile", (np.zeros((2, 3), np.int8), np.array([2**63 - 1, 1]))),
         ("top k", (X[:2].copy(), np.array([7]))),

@@ -1,4 +1,4 @@
-"""Slice, Pad and Tile by places, widths and repeats that come as a run goes.
+"""Slice, Pad, Tile and Reshape by places, widths, repeats and sizes that come as a run goes.
 
 Each finds out its sizes first; a run whose sizes are not those declared, or beyond their bounds,
 ends there. Then every element of the result is read where it comes from.
@@ -12,7 +12,12 @@ from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, KernelContext, Operand, kernel
 from smelt.native.kernels.movement import shown
 from smelt.native.kernels.nest import index
-from smelt.program.instruction import PAD_AT_RUN_TIME, SLICE_AT_RUN_TIME, TILE_AT_RUN_TIME
+from smelt.program.instruction import (
+    PAD_AT_RUN_TIME,
+    RESHAPE_AT_RUN_TIME,
+    SLICE_AT_RUN_TIME,
+    TILE_AT_RUN_TIME,
+)
 
 MOST = 1 << 40
 """Pads and repeats beyond this, or below its negative, fit no memory."""
@@ -144,3 +149,37 @@ def tile_at_run_time(cx: KernelContext) -> None:
         places = [f"({name} % size[{dim}])" for dim, name in enumerate(names)]
         read = f"{source.name}[{index(source.strides, places)}]"
         body.line(f"{output.access().at(names)} = {read};")
+
+
+@kernel(RESHAPE_AT_RUN_TIME, kinds=ANY)
+def reshape_at_run_time(cx: KernelContext) -> None:
+    """A 0 stands for the size of the data there, unless zeros are allowed, and one -1 for what is
+    left of the elements."""
+    source, shape, output, body = cx.input(0), cx.input(1), cx.output(), cx.body
+    rank, own = len(output.shape), len(source.shape)
+    cx.may_fail()
+    body.line(f"const int64_t whole = {source.size};")
+    body.line(f"const ptrdiff_t size[] = {{ {', '.join(map(str, (*source.shape, 0)))} }};")
+    body.line(f"ptrdiff_t count[{rank}], open = -1;")
+    body.line("int64_t known = 1;")
+    with body.loop("d", rank):
+        body.line(f"int64_t n = {shape.name}[d];")
+        if not cx.int("allowzero"):
+            body.line(f"n = n == 0 ? (d < {own} ? size[d] : -2) : n;")
+        body.line(f"if (n < -1 || n > {MOST} || known > {MOST} || (n == -1 && open >= 0))")
+        body.line("    return 1;")
+        body.line("open = n == -1 ? d : open;")
+        body.line("n = n == -1 ? 1 : n;")
+        body.line("count[d] = (ptrdiff_t)n;")
+        body.line("known *= n;")
+    with body.block("if (open >= 0)"):
+        body.line("if (known == 0 || whole % known != 0)")
+        body.line("    return 1;")
+        body.line("count[open] = (ptrdiff_t)(whole / known);")
+        body.line("known = whole;")
+    body.line("if (known != whole)")
+    body.line("    return 1;")
+    body.line("(void)size;")
+    _settle(cx, output)
+    with body.loop("i", "whole"):
+        body.line(f"{output.name}[i] = {source.name}[i];")

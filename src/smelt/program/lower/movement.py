@@ -17,6 +17,7 @@ from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.movement_at_run_time import (
     is_told_by_data,
     pad_at_run_time,
+    reshape_at_run_time,
     slice_at_run_time,
     split_at_run_time,
     tile_at_run_time,
@@ -44,6 +45,8 @@ def reshape(cx: ProgramBuilder, node: ir.Node) -> None:
     data, output = _data(node), node.outputs[0]
     if same_shape(data.shape, output.shape):
         cx.alias(output, cx.slot(data))
+        return
+    if node.op_type == "Reshape" and reshape_at_run_time(cx, node):
         return
     cx.emit("Reshape", (cx.slot(data),), (cx.define(output),))
 

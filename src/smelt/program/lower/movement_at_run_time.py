@@ -1,4 +1,4 @@
-"""Slice, Split, Pad and Tile whose places, sizes, widths or repeats the data of a run tells."""
+"""Slice, Split, Pad, Tile, Reshape whose places, sizes, widths, repeats the data of a run tells."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Iterable
 import onnx_ir as ir
 
 from smelt.ir.declared import declared
+from smelt.ir.invented_dims import is_invented
 from smelt.program.instruction import (
     PAD_AT_RUN_TIME,
+    RESHAPE_AT_RUN_TIME,
     SLICE_AT_RUN_TIME,
     TILE_AT_RUN_TIME,
     AttributeValue,
@@ -37,6 +39,23 @@ def pad_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
 def tile_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
     """Inputs: data and repeats, one number a dim."""
     _emit(cx, node, TILE_AT_RUN_TIME, [cx.input(node, i) for i in range(2)])
+
+
+def reshape_at_run_time(cx: ProgramBuilder, node: ir.Node) -> bool:
+    """Inputs: data and sizes. False, with nothing done, where all sizes but one are known: what is
+    left of the elements says that one."""
+    output = node.outputs[0]
+    dims = output.shape.dims if output.shape is not None else ()
+    told = [declared_size(cx, output, axis) for axis in range(len(dims))]
+    unknown = [dim for dim in dims if _is_unknown(dim) or is_invented(str(dim))]
+    known = all(isinstance(dim, int) for dim in told)
+    if len(unknown) < 2 or known or not is_told_by_data(cx, node, [1]):
+        return False
+    name_sizes(cx, output)
+    slots = [cx.slot(node.inputs[0]), cx.slot(node.inputs[1])]
+    allowzero = node.attributes.get_int("allowzero", 0)
+    cx.emit(RESHAPE_AT_RUN_TIME, slots, (cx.define(output),), allowzero=allowzero)
+    return True
 
 
 def split_at_run_time(cx: ProgramBuilder, node: ir.Node, axis: int) -> None:

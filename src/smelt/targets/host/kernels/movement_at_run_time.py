@@ -5,6 +5,7 @@ Results must have the sizes that the model declares; a run that finds others fai
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from smelt.errors import UsageError
 from smelt.ir.rows import rows_taken
 from smelt.program.instruction import (
     PAD_AT_RUN_TIME,
+    RESHAPE_AT_RUN_TIME,
     SLICE_AT_RUN_TIME,
     TILE_AT_RUN_TIME,
     TOP_K_AT_RUN_TIME,
@@ -86,6 +88,23 @@ def tile_at_run_time(call: Call) -> Step:
         sizes = zip(x.shape, repeats, strict=True)
         checked("Tile", tuple(size * int(times) for size, times in sizes), out.shape)
         np.copyto(out, np.tile(x, [int(times) for times in repeats]))
+
+    return Step(run)
+
+
+@kernel(RESHAPE_AT_RUN_TIME)
+def reshape_at_run_time(call: Call) -> Step:
+    """The same elements; a 0 stands for the size of the data there unless zeros are allowed."""
+    zeros = bool(call.integer("allowzero"))
+
+    def run(x: Array, shape: Array, out: Array) -> None:
+        sizes = [int(size) for size in shape]
+        if not zeros:
+            sizes = [x.shape[i] if size == 0 else size for i, size in enumerate(sizes)]
+        rest = math.prod(size for size in sizes if size != -1)
+        found = [x.size // max(rest, 1) if size == -1 else size for size in sizes]
+        checked("Reshape", found, out.shape)
+        np.copyto(out, x.reshape(out.shape))
 
     return Step(run)
 
