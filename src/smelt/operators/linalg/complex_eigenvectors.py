@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
 from smelt.operators.declare import Attributes
 from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.linalg.balancing import Balanced
 from smelt.operators.linalg.complex_schur_form import schur_form
 from smelt.operators.linalg.matrices import ints, places, product, row, size, transposed
 
@@ -20,13 +24,23 @@ HUGE = 1e100
 Pair = tuple[Tensor, Tensor]
 
 
+class Pairs(NamedTuple):
+    """Of a real matrix, as rows: which values are real, and which are the first of a pair whose
+    block has a negative number above the diagonal."""
+
+    is_real: Tensor
+    negative: Tensor
+
+
 def schur_steps(
     m: Nodes, attributes: Attributes, re: Tensor, im: Tensor, precision: float
 ) -> tuple[Tensor, ...]:
     """Parts of the triangular form, then of the vectors."""
-    form, scale = schur_form(m, batched(m, re), batched(m, im), precision)
+    given = batched(m, re), batched(m, im)
+    form, balance, scale = schur_form(m, *given, precision, scaling=False)
     matrix = [part * scale for part in _parts(m, form.matrix)]
-    vectors = [part * (scale / scale) for part in _parts(m, transposed(m, form.rows))]
+    basis = _parts(m, transposed(m, form.rows))
+    vectors = [balance.restored(m, part, left=False) * (scale / scale) for part in basis]
     return tuple(as_given(m, inner(m, part, -2, -1), re) for part in (*matrix, *vectors))
 
 
@@ -34,38 +48,54 @@ def complex_eig_steps(
     m: Nodes, attributes: Attributes, re: Tensor, im: Tensor, precision: float
 ) -> tuple[Tensor, ...]:
     """Parts of the values, then of the left and of the right vectors."""
-    form, scale = schur_form(m, batched(m, re), batched(m, im), precision)
+    given = batched(m, re), batched(m, im)
+    form, balance, scale = schur_form(m, *given, precision, scaling=True)
     basis = _parts(m, transposed(m, form.rows))
-    values, left, right = of_triangular(m, _parts(m, form.matrix), basis, scale)
+    values, left, right = of_triangular(m, _parts(m, form.matrix), basis, balance, scale)
     rows = [m.op("Squeeze", inner(m, part, -1), ints(m, -2)) for part in values]
     vectors = [inner(m, part, -2, -1) for part in (*left, *right)]
     return tuple(as_given(m, part, re) for part in (*rows, *vectors))
 
 
 def of_triangular(
-    m: Nodes, matrix: Pair, basis: Pair, scale: Tensor, kept: Tensor | None = None
+    m: Nodes,
+    matrix: Pair,
+    basis: Pair,
+    balance: Balanced,
+    scale: Tensor,
+    pairs: Pairs | None = None,
 ) -> tuple[Pair, Pair, Pair]:
     """Values as rows, then left and right vectors as columns, of ``basis matrix basis^H`` times
-    ``scale``: ``matrix`` is triangular, of at most 1, and its last row and column are zeros.
+    ``scale``, before it was balanced: ``matrix`` is triangular, and its last row and column are
+    zeros.
 
-    As LAPACK has it for real matrices, vectors of the values of the row ``kept`` are only scaled,
-    and the largest element of others may be negative.
+    As LAPACK has it for real matrices, vectors of real values are only scaled, and the largest
+    element of others may be negative.
     """
     r, c = places(m, matrix[0])
     diagonal = [_down(m, m.where(m.equal(r, c), part, 0.0)) for part in matrix]
-    right = _unit(m, _times(m, basis, _triangular_vectors(m, matrix)), scale, kept)
+    is_real = pairs and pairs.is_real
+    found = _times(m, basis, _triangular_vectors(m, matrix, is_real))
+    right = _unit(m, [balance.restored(m, each, left=False) for each in found], scale, is_real)
     # Left vectors are those of the adjoint, which is triangular with both orders reversed.
     re, im = (_turned(m, transposed(m, part)) for part in matrix)
-    reversed_ = _triangular_vectors(m, (re, -im))
-    left = _unit(
-        m, _times(m, basis, (_turned(m, reversed_[0]), _turned(m, reversed_[1]))), scale, kept
-    )
+    backwards = None if is_real is None else _backwards(m, is_real)
+    reversed_ = _triangular_vectors(m, (re, -im), backwards)
+    found = _times(m, basis, (_turned(m, reversed_[0]), _turned(m, reversed_[1])))
+    of_left = [balance.restored(m, each, left=True) for each in found]
+    if pairs is not None:
+        of_left = [m.where(pairs.negative, -each, each) for each in of_left]
+    left = _unit(m, of_left, scale, is_real)
     return (diagonal[0] * scale, diagonal[1] * scale), left, right
 
 
-def _triangular_vectors(m: Nodes, matrix: Pair) -> Pair:
+def _triangular_vectors(m: Nodes, matrix: Pair, is_real: Tensor | None) -> Pair:
     """Eigenvectors of triangular matrices, columns with 1 on the diagonal: row by row from below,
-    for all values at once. Values that are equal count as ones that almost are, as in LAPACK."""
+    for all values at once. Values that are equal count as ones that almost are, as in LAPACK.
+
+    Where ``is_real``, a row, says so, a value and what does not belong to a pair of its vector are
+    real, whatever rounding leaves.
+    """
     r, c = places(m, matrix[0])
     count = size(m, matrix[0], -1)
     values = [_down(m, m.where(m.equal(r, c), part, 0.0)) for part in matrix]
@@ -83,8 +113,11 @@ def _triangular_vectors(m: Nodes, matrix: Pair) -> Pair:
         own = [m.op("Gather", part, place, axis=-1) for part in values]
         x, y = (of_all - one_value for of_all, one_value in zip(values, own, strict=True))
         near = m.abs(x) + m.abs(y) < least
-        x, y = m.where(near, least, x), m.where(near, 0.0, y)
+        x, y = m.where(near, -least, x), m.where(near, 0.0, y)
         square = x * x + y * y
+        if is_real is not None:
+            own_is_real = m.op("Gather", is_real, place, axis=-1)
+            total = total[0], m.where(is_real & own_is_real, 0.0, total[1])
         new = (total[0] * x + total[1] * y) / square, (total[1] * x - total[0] * y) / square
         here = m.equal(r, i) & (c > i)
         re, im = (m.where(here, new, old) for new, old in zip(new, (re, im), strict=True))
@@ -98,7 +131,7 @@ def _triangular_vectors(m: Nodes, matrix: Pair) -> Pair:
     return re, im
 
 
-def _unit(m: Nodes, vectors: Pair, scale: Tensor, kept: Tensor | None) -> Pair:
+def _unit(m: Nodes, vectors: Sequence[Tensor], scale: Tensor, kept: Tensor | None) -> Pair:
     """Columns of length 1 whose largest element is real; NaN where ``scale`` is.
 
     With ``kept``, the columns of that row are only scaled, and the others turned by less than a
@@ -135,6 +168,11 @@ def _turned(m: Nodes, a: Tensor) -> Tensor:
     """Rows and columns in reverse order."""
     back = ints(m, -1, -1)
     return m.op("Slice", a, back, ints(m, -LAST, -LAST), ints(m, -2, -1), back)
+
+
+def _backwards(m: Nodes, row: Tensor) -> Tensor:
+    """A row in reverse order."""
+    return m.op("Slice", row, ints(m, -1), ints(m, -LAST), ints(m, -1), ints(m, -1))
 
 
 def _parts(m: Nodes, a: Tensor) -> Pair:

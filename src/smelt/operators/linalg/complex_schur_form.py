@@ -12,6 +12,7 @@ import math
 import onnx_ir as ir
 
 from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.linalg.balancing import Balanced, balanced, power_of_two
 from smelt.operators.linalg.matrices import ints, is_finite, largest, places, size
 from smelt.operators.linalg.unitary_rotations import Complex, Form, element, parts, rotated
 
@@ -22,19 +23,29 @@ UNUSUAL = 10
 """After so many steps in a row without an eigenvalue, another shift is taken, as LAPACK does."""
 
 
-def schur_form(m: Nodes, re: Tensor, im: Tensor, precision: float) -> tuple[Form, Tensor]:
-    """The triangular form of ``[batch, n, n]`` parts, scaled to at most 1, and the scale.
+LEAST = 2.0**-970
+"""What counts as nothing below the diagonal of a matrix whose largest element is near 1."""
+
+
+def schur_form(
+    m: Nodes, re: Tensor, im: Tensor, precision: float, *, scaling: bool
+) -> tuple[Form, Balanced, Tensor]:
+    """The triangular form of what the parts ``[batch, n, n]`` are balanced to, scaled to less than
+    2, how they are balanced, and the scale.
 
     The scale is NaN where a matrix is not finite or does not converge. The form has a row and a
     column of zeros more, for ONNX Runtime does not reduce matrices without elements.
     """
     scale = m.op("Max", largest(m, re), largest(m, im))
     usable = is_finite(m, re) & is_finite(m, im)
-    scale = m.where(usable & (scale > 0.0), scale, 1.0)
+    scale = power_of_two(m, m.where(usable & (scale > 0.0), scale, 1.0))
     count = size(m, re, -1)
-    scaled = [m.op("Unsqueeze", m.where(usable, p / scale, 0.0), ints(m, 1)) for p in (re, im)]
-    given = m.op("Concat", *scaled, axis=1)
-    matrix = m.op("Pad", given, ints(m, 0, 0, 1, 1), 0.0, ints(m, -2, -1))
+    scaled = [
+        m.op("Pad", m.where(usable, p / scale, 0.0), ints(m, 0, 0, 1, 1), 0.0, ints(m, -2, -1))
+        for p in (re, im)
+    ]
+    balance = balanced(m, scaled, count, scaling=scaling)
+    matrix = m.op("Concat", *(m.op("Unsqueeze", p, ints(m, 1)) for p in balance.parts), axis=1)
     r, c = places(m, matrix)
     one = m.op("Unsqueeze", m.where(m.equal(r, c), 1.0, 0.0), ints(m, 0))
     rows = matrix * 0.0 + m.op("Concat", one, one * 0.0, axis=0)
@@ -42,7 +53,7 @@ def schur_form(m: Nodes, re: Tensor, im: Tensor, precision: float) -> tuple[Form
     form, open_still = _triangular(m, form, count, precision)
     failed = m.op("Squeeze", open_still, ints(m, 1))
     matrix = m.where(r <= c, form.matrix, 0.0)
-    return Form(matrix, form.rows), m.where(failed | ~usable, math.nan, scale)
+    return Form(matrix, form.rows), balance, m.where(failed | ~usable, math.nan, scale)
 
 
 def _hessenberg(m: Nodes, form: Form, count: Tensor) -> Form:
@@ -83,13 +94,14 @@ def _triangular(m: Nodes, form: Form, count: Tensor, precision: float) -> tuple[
         turn: Tensor, matrix: Tensor, rows: Tensor, low: Tensor, high: Tensor, stuck: Tensor
     ) -> tuple[Tensor, ...]:
         shift = _shift(m, matrix, high, stuck)
-        first, last = _extent(m, low, high)
+        start = _start(m, matrix, shift, low, high, precision)
+        first, last = _extent(m, start, high)
 
         def chase(i: Tensor, matrix: Tensor, rows: Tensor) -> tuple[Tensor, ...]:
             p = first + i
             at = m.op("Cast", p, to=int(ir.DataType.DOUBLE))
-            begins = m.equal(at, low) & (high > 0.0)
-            inside = (at > low) & (at < high)
+            begins = m.equal(at, start) & (high > 0.0)
+            inside = (at > start) & (at < high)
             before = m.op("Max", p - 1, p * 0)
             x, y = element(m, matrix, p, p), element(m, matrix, p + 1, p)
             u, v = element(m, matrix, p, before), element(m, matrix, p + 1, before)
@@ -99,7 +111,8 @@ def _triangular(m: Nodes, form: Form, count: Tensor, precision: float) -> tuple[
             )
             after = rotated(m, Form(matrix, rows), p, x, y)
             cleared = _cleared(m, after.matrix, p + 1, before)
-            return m.where(inside, cleared, after.matrix), after.rows
+            clears = (at > low) & (at < high)
+            return m.where(clears, cleared, after.matrix), after.rows
 
         matrix, rows = matrix.m.repeat(last - first, chase, (matrix, rows))
         matrix, low, next_high = _window(m, matrix, precision)
@@ -115,18 +128,58 @@ def _window(m: Nodes, matrix: Tensor, precision: float) -> tuple[Tensor, Tensor,
     """``matrix`` without what is nothing on its subdiagonal, and the first and last row of the last
     block that is not triangular, ``[batch, 1, 1, 1]``; 0 and 0 if there is none."""
     r, c = places(m, matrix)
-    sizes = _total(m, m.abs(matrix), 1)
-    diagonal = _total(m, m.where(m.equal(r, c), sizes, 0.0), -2)
-    own = _total(m, m.where(m.equal(r, c), diagonal, 0.0), -1)
-    above = _total(m, m.where(m.equal(r, c + 1), diagonal, 0.0), -1)
-    side = _total(m, m.where(m.equal(r, c + 1), sizes, 0.0), -1)
-    around = own + above
-    live = side > m.where(around > 0.0, around, 1.0) * precision
-    matrix = m.where(m.equal(r, c + 1) & ~live, 0.0, matrix)
+    on, below = m.equal(r, c), m.equal(r, c + 1)
+
+    def size(numbers: Tensor) -> Tensor:
+        return _total(m, m.abs(numbers), 1)
+
+    diagonal, right = (
+        _total(m, m.where(mask, matrix, 0.0), -2) for mask in (on, m.equal(r + 1, c))
+    )
+    own, before, over = (
+        _total(m, m.where(mask, line, 0.0), -1)
+        for mask, line in ((on, diagonal), (below, diagonal), (on, right))
+    )
+    side = _total(m, m.where(below, matrix, 0.0), -1)
+    side, over = m.sqrt(_total(m, side * side, 1)), size(over)
+    most, least = m.op("Max", side, over), m.op("Min", side, over)
+    apart, around = size(before - own), size(own) + size(before)
+    far, near = m.op("Max", size(own), apart), m.op("Min", size(own), apart)
+    sums = m.where(far + most > 0.0, far + most, 1.0)
+    bound = m.op("Max", LEAST, near * (far / sums) * precision)
+    small = side <= m.where(around > 0.0, around, 1.0) * precision
+    live = (side > LEAST) & ~(small & (least * (most / sums) <= bound))
+    matrix = m.where(below & ~live, 0.0, matrix)
     place = m.op("Cast", r, to=int(ir.DataType.DOUBLE))
     high = largest(m, m.where(live, place, 0.0))
     low = largest(m, m.where(~live & (place <= high), place, 0.0))
     return matrix, m.where(high > 0.0, low, 0.0), high
+
+
+def _start(
+    m: Nodes, matrix: Tensor, shift: Complex, low: Tensor, high: Tensor, precision: float
+) -> Tensor:
+    """The row from which a step begins: the last above which an element and the next are so small
+    that what they make is nothing, or the first of the window."""
+    r, c = places(m, matrix)
+
+    def line(mask: Tensor, a: Tensor, axis: int = -1) -> Tensor:
+        return _total(m, m.where(mask, a, 0.0), axis)
+
+    def length(a: Tensor) -> Tensor:
+        found: Tensor = m.sqrt(_total(m, a * a, 1))
+        return found
+
+    on, below = m.equal(r, c), m.equal(r, c + 1)
+    diagonal = line(on, matrix, -2)
+    own, after = line(on, diagonal), line(m.equal(r + 1, c), diagonal)
+    side, under = length(line(below, matrix)), length(line(on, line(below, matrix, -2)))
+    left = _total(m, m.abs(own - m.op("Concat", *shift, axis=1)), 1)
+    around = _total(m, m.abs(own) + m.abs(after), 1)
+    place = m.op("Cast", r, to=int(ir.DataType.DOUBLE))
+    allowed = (place > low) & (place < high) & (side * under <= precision * left * around)
+    begin: Tensor = m.op("Max", low, largest(m, m.where(allowed, place, 0.0)))
+    return begin
 
 
 def _total(m: Nodes, a: Tensor, axis: int) -> Tensor:

@@ -10,35 +10,39 @@ from smelt.operators.declare import Attributes
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.linalg.complex_eigenvectors import (
     Pair,
+    Pairs,
     as_given,
     batched,
     inner,
     of_triangular,
 )
-from smelt.operators.linalg.francis_steps import bands, before, behind
+from smelt.operators.linalg.francis_steps import Decomposed, bands, before, behind
 from smelt.operators.linalg.matrices import ints, places, product
 from smelt.operators.linalg.real_schur_form import real_schur_form
 
 
 def eig_steps(m: Nodes, attributes: Attributes, a: Tensor, precision: float) -> tuple[Tensor, ...]:
     """Parts of the values, then of the left and of the right vectors."""
-    form, vectors, scale = real_schur_form(m, batched(m, a), precision)
-    matrix, basis, half = _triangular(m, form, vectors)
-    (re, _), left, right = of_triangular(m, matrix, basis, scale, m.equal(half, 0.0))
+    done, balance, scale = real_schur_form(m, batched(m, a), precision, scaling=True)
+    matrix, basis, half, negative = _triangular(m, done)
+    own = Pairs(m.equal(half, 0.0), negative)
+    (re, _), left, right = of_triangular(m, matrix, basis, balance, scale, own)
     rows = [m.op("Squeeze", inner(m, part, -1), ints(m, -2)) for part in (re, half * scale)]
     pairs = (_in_pairs(m, pair, half) for pair in (left, right))
     found = *rows, *(inner(m, part, -2, -1) for pair in pairs for part in pair)
     return tuple(as_given(m, part, a) for part in found)
 
 
-def _triangular(m: Nodes, form: Tensor, vectors: Tensor) -> tuple[Pair, Pair, Tensor]:
-    """The triangular form, its vectors, and the imaginary part of each value, as a row.
+def _triangular(m: Nodes, done: Decomposed) -> tuple[Pair, Pair, Tensor, Tensor]:
+    """The triangular form, its vectors, and as rows the imaginary part of each value, and where
+    the first of a pair has a negative number above the diagonal.
 
     A block ``[[a, b], [c, a]]`` has the values ``a + iw`` and ``a - iw`` with ``w`` the root of
     ``-bc``. The first has the vector ``(x, is)`` with ``x`` and ``s`` the roots of ``|b|`` and
     ``|c|`` over their sum, and the sign of ``b`` at the smaller; ``(is, x)`` is at right angles to
     it.
     """
+    form, vectors = done
     r, c = places(m, form)
     b = bands(m, form, (r, c))
     above, left = m.abs(b.above), m.abs(b.left)
@@ -59,7 +63,8 @@ def _triangular(m: Nodes, form: Tensor, vectors: Tensor) -> tuple[Pair, Pair, Te
     im = product(m, real, by_other) - product(m, other, by_real)
     re, im = m.where(r <= c, re, 0.0), m.where(r < c, im, m.where(m.equal(r, c), half, 0.0))
     re = m.where(m.equal(r, c), b.diagonal, re)
-    return (re, im), (product(m, vectors, real), product(m, vectors, other)), half
+    basis = product(m, vectors, real), product(m, vectors, other)
+    return (re, im), basis, half, firsts & (behind(m, b.above) < 0.0)
 
 
 def _in_pairs(m: Nodes, vectors: Pair, half: Tensor) -> Pair:

@@ -6,6 +6,7 @@ import math
 
 from smelt.operators.declare import Attributes
 from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.linalg.balancing import Balanced, balanced, power_of_two
 from smelt.operators.linalg.complex_eigenvectors import as_given, batched, inner
 from smelt.operators.linalg.francis_steps import Decomposed, real_schur
 from smelt.operators.linalg.matrices import (
@@ -25,23 +26,27 @@ def schur_steps(
     m: Nodes, attributes: Attributes, a: Tensor, precision: float
 ) -> tuple[Tensor, ...]:
     """The form, then the vectors as columns."""
-    form, vectors, scale = real_schur_form(m, batched(m, a), precision)
-    found = form * scale, vectors * (scale / scale)
+    (form, vectors), before, scale = real_schur_form(m, batched(m, a), precision, scaling=False)
+    found = form * scale, before.restored(m, vectors, left=False) * (scale / scale)
     return tuple(as_given(m, inner(m, each, -2, -1), a) for each in found)
 
 
-def real_schur_form(m: Nodes, a: Tensor, precision: float) -> tuple[Tensor, Tensor, Tensor]:
-    """The form and the vectors of ``[batch, n, n]``, scaled to at most 1, and the scale.
+def real_schur_form(
+    m: Nodes, a: Tensor, precision: float, *, scaling: bool
+) -> tuple[Decomposed, Balanced, Tensor]:
+    """The form and the vectors of what ``[batch, n, n]`` is balanced to, scaled to less than 2, how
+    it is balanced, and the scale.
 
     The scale is NaN where a matrix is not finite or steps do not end. The form and the vectors
     have a row and a column of zeros more.
     """
     scale, usable = largest(m, a), is_finite(m, a)
-    scale = m.where(usable & (scale > 0.0), scale, 1.0)
+    scale = power_of_two(m, m.where(usable & (scale > 0.0), scale, 1.0))
     matrix = m.op("Pad", m.where(usable, a / scale, 0.0), ints(m, 0, 0, 1, 1), 0.0, ints(m, -2, -1))
     count = size(m, a, -1)
-    done, failed = real_schur(m, *_hessenberg(m, matrix, count), count, precision)
-    return *done, m.where(failed | ~usable, math.nan, scale)
+    before = balanced(m, [matrix], count, scaling=scaling)
+    done, failed = real_schur(m, *_hessenberg(m, before.parts[0], count), count, precision)
+    return done, before, m.where(failed | ~usable, math.nan, scale)
 
 
 def _hessenberg(m: Nodes, matrix: Tensor, count: Tensor) -> Decomposed:

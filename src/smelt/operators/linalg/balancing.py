@@ -1,0 +1,138 @@
+"""Matrices brought to a form whose eigenvalues are found with less error, as ``geev`` does.
+
+Rows and columns with nothing off the diagonal are exchanged to the ends; of the others, each row
+and its column are scaled by a power of two until they are of like length. After LAPACK's ``gebal``:
+B. Parlett and C. Reinsch, "Balancing a matrix", 1969.
+
+Matrices are ``[batch, n + 1, n + 1]``, a list of the parts; their last row and column are zeros
+and stay where they are. A number of each row is ``[batch, n + 1, 1]``, of each matrix
+``[batch, 1, 1]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.linalg.matrices import column, ints, largest, places, product, row, transposed
+
+POWERS = 2.0 ** np.arange(41)
+"""By which a row is scaled at once, at most."""
+
+GAIN = 0.95
+"""A row is scaled where that makes it and its column shorter than so much of what they were."""
+
+FAR = 1e75
+"""More than this no row is scaled by in all, nor less than its inverse."""
+
+
+class Balanced(NamedTuple):
+    """``by^-1 order^T a order by`` of a matrix ``a``, by parts; ``by`` is a number of each row."""
+
+    parts: Sequence[Tensor]
+    order: Tensor
+    by: Tensor
+
+    def restored(self, m: Nodes, vectors: Tensor, *, left: bool) -> Tensor:
+        """Vectors of ``a`` from those of what is balanced."""
+        return product(m, self.order, vectors / self.by if left else vectors * self.by)
+
+
+def power_of_two(m: Nodes, scale: Tensor) -> Tensor:
+    """A power of two that is near ``scale``, which is positive: to divide by it rounds nothing."""
+    exponent = m.op("Floor", m.op("Log", scale) / np.log(2.0))
+    return m.op("Pow", exponent * 0.0 + 2.0, exponent)
+
+
+def balanced(m: Nodes, parts: Sequence[Tensor], count: Tensor, *, scaling: bool) -> Balanced:
+    """Of n = ``count`` rows; without ``scaling``, ``by`` is 1."""
+    squares = _squares(parts)
+    r, c = places(m, squares)
+    beside = m.where(m.equal(r, c) | m.equal(squares, 0.0), 0.0, 1.0)
+    zero = m.op("Cast", largest(m, squares) * 0.0, to=int(ir.DataType.INT64))
+    place, end = _set_off(m, beside, zero + r, zero, zero + count)
+    # What is pushed to the front is pushed to the end of the transposed matrix in reverse.
+    turned = transposed(m, beside)
+    place, last = _set_off(m, turned, count - place, count - end + 1, zero + count + 1)
+    place, first = count - place, count + 1 - last
+    order = m.where(m.equal(place, c), 1.0, 0.0)
+    parts = [product(m, transposed(m, order), product(m, part, order)) for part in parts]
+    inside = m.where((r >= first) & (r < end), 1.0, 0.0)
+    by = inside * 0.0 + 1.0
+    if scaling:
+        by = _scaled(m, _squares(parts) * inside * transposed(m, inside), by, r, count)
+        parts = [part / by * transposed(m, by) for part in parts]
+    return Balanced(parts, order, by)
+
+
+def _squares(parts: Sequence[Tensor]) -> Tensor:
+    found = parts[0] * parts[0]
+    for part in parts[1:]:
+        found = found + part * part
+    return found
+
+
+def _set_off(
+    m: Nodes, beside: Tensor, place: Tensor, low: Tensor, high: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Where rows stand when those at places from ``low`` to ``high`` with nothing beside the
+    diagonal are exchanged to the end, and where that begins.
+
+    ``beside`` is 1 where something is, and 0 elsewhere; rows are tried from below, again and again.
+    """
+
+    def go_on(place: Tensor, high: Tensor, below: Tensor, found: Tensor) -> Tensor:
+        return below >= 0
+
+    def step(place: Tensor, high: Tensor, below: Tensor, found: Tensor) -> tuple[Tensor, ...]:
+        inside = (place >= low) & (place < high)
+        columns = transposed(m, m.where(inside, 1.0, 0.0))
+        others = m.op("ReduceSum", beside * columns, ints(m, -1), keepdims=1)
+        alone = inside & m.equal(others, 0.0) & (place < below)
+        chosen = m.op("ReduceMax", m.where(alone, place, -1), ints(m, -2), keepdims=1)
+        hit, end = chosen >= 0, high - 1
+        others = m.where(m.equal(place, end) & hit, chosen, place)
+        place = m.where(m.equal(place, chosen) & hit, end, others)
+        again = m.where(found, high, -1)
+        return place, m.where(hit, end, high), m.where(hit, chosen, again), hit
+
+    place, high, *_ = m.loop(go_on, step, (place, high, high, high < 0))
+    return place, high
+
+
+def _scaled(m: Nodes, squares: Tensor, by: Tensor, r: Tensor, count: Tensor) -> Tensor:
+    """``by`` after as many sweeps over the rows as change something."""
+    powers = m.tensor(m.builder.constant(POWERS))
+    steps = m.tensor(m.builder.constant(4.0 * POWERS[:-1].reshape(1, 1, -1) ** 4))
+
+    def times(condition: Tensor) -> Tensor:
+        """The power of two to the number of steps for which it holds."""
+        ones = m.op("Cast", condition, to=int(ir.DataType.INT64))
+        return m.op("Gather", powers, m.op("ReduceSum", ones, ints(m, -1), keepdims=1))
+
+    def go_on(by: Tensor, changed: Tensor) -> Tensor:
+        return changed
+
+    def sweep(by: Tensor, changed: Tensor) -> tuple[Tensor, ...]:
+        def step(i: Tensor, by: Tensor, changed: Tensor) -> tuple[Tensor, ...]:
+            own, weights = row(m, by, i), by * by
+            down, across = column(m, squares, i), transposed(m, row(m, squares, i))
+            down, across = (
+                m.op("ReduceSum", numbers, ints(m, -2), keepdims=1)
+                for numbers in (down / weights * (own * own), across * weights / (own * own))
+            )
+            factor = times(down * steps < across) / times(down >= across * steps)
+            x, y = m.sqrt(down), m.sqrt(across)
+            total = own * factor
+            allowed = (down > 0.0) & (across > 0.0) & (total < FAR) & (total > 1.0 / FAR)
+            better = allowed & (x * factor + y / factor < (x + y) * GAIN)
+            return m.where(m.equal(r, i) & better, total, by), changed | better
+
+        return by.m.repeat(count, step, (by, changed & ~changed))
+
+    by, _ = m.loop(go_on, sweep, (by, largest(m, squares) >= 0.0))
+    return by
