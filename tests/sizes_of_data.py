@@ -150,6 +150,14 @@ TOLD: dict[str, tuple[str, Feeds]] = {
         "{ c = ConstantOfShape<value=float[1] {2.5}>(s) y = Sqrt(c) }",
         ((ints(2, 3),), (ints(0, 3),)),
     ),
+    "bands of a spectrum": (
+        "g (int64 n, int64 l, int64 r, float a, float b) => (float[P,Q] y) "
+        "{ y = MelWeightMatrix(n, l, r, a, b) }",
+        (
+            (number(8), number(16), number(8192), np.float32(0), np.float32(4096)),
+            (number(40), number(512), number(16000), np.float32(20), np.float32(8000)),
+        ),
+    ),
     "one hot": (
         "g (int64[B] i, int64 d) => (float[B,N] y) "
         "{ v = Constant<value_floats=[0.0,1.0]>() y = OneHot(i, d, v) }",

@@ -147,3 +147,23 @@ def test_a_pad_may_leave_nothing() -> None:
     model = text.parse(graph)
     ShapeInference(model).infer_model()
     assert model.graph.outputs[0].shape == [0, 3]
+
+
+TOLD_BY_NUMBERS = {
+    "bands of a spectrum": (
+        "n = Constant<value_int=8>() l = Constant<value_int=16>() y = MelWeightMatrix(n, l, l, a, a)",
+        "9,8",
+    ),
+    "bands of any spectrum": ("y = MelWeightMatrix(k, k, k, a, a)", "_,_"),
+    "any repeats": ("y = Tile(x, r)", "_,_"),
+    "repeats": ("t = Constant<value_ints=[2,3]>() y = Tile(x, t)", "4,9"),
+}
+
+
+@pytest.mark.parametrize(("body", "dims"), TOLD_BY_NUMBERS.values(), ids=TOLD_BY_NUMBERS.keys())
+def test_sizes_that_numbers_tell(body: str, dims: str) -> None:
+    model = text.parse(f"g (float[2,3] x, int64[2] r, int64 k, float a) => (y) {{ {body} }}")
+    ShapeInference(model).infer_model()
+    shape = model.graph.outputs[0].shape
+    assert shape is not None
+    assert ",".join(str(d) if isinstance(d, int) else "_" for d in shape.dims) == dims

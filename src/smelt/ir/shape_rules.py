@@ -31,7 +31,7 @@ from smelt.ir.reduce_shapes import infer_reduction
 from smelt.ir.reshape_shapes import counted_first
 from smelt.ir.resize_shapes import infer_resize
 from smelt.ir.shape_registry import ShapeRule, registry, rewrap
-from smelt.ir.sizes_from_sizes import infer_one_hot, infer_pad, infer_split, infer_tile
+from smelt.ir.sizes_from_sizes import infer_mel, infer_one_hot, infer_pad, infer_split, infer_tile
 from smelt.ir.slice_shapes import at_run_time, bounded
 from smelt.ir.tracked_elements import MAX_ELEMENTS, check_elements, check_sizes
 
@@ -236,6 +236,7 @@ _OWN: dict[str, OwnRule] = {
     "ConstantOfShape": _constant_of_shape,
     "If": infer_if,
     "Loop": infer_loop,
+    "MelWeightMatrix": infer_mel,
     "OneHot": infer_one_hot,
     "Pad": infer_pad,
     "Resize": infer_resize,

@@ -1,4 +1,4 @@
-"""Sizes of Split, Pad, Tile and OneHot that follow from other sizes.
+"""Sizes of Split, Pad, Tile, OneHot and MelWeightMatrix that follow from other sizes.
 
 They are equal parts of an open axis, and pads and depths that a model computes from shapes.
 """
@@ -79,6 +79,18 @@ def infer_tile(context: ShapeInferenceContext, node: ir.Node) -> bool:
         return False
     dims = [context.new_symbolic_dim() for _ in source.shape]
     context.set_shape_and_dtype(node.outputs[0], ir.Shape(dims), source.dtype)
+    return True
+
+
+def infer_mel(context: ShapeInferenceContext, node: ir.Node) -> bool:
+    """Half of the length of a spectrum and one row, and the bands; the library takes them whole and
+    the other way round."""
+    bands, length = (_elements(context, node, index) for index in (0, 1))
+    known = [bool(each) and all(isinstance(d, int) for d in each or ()) for each in (length, bands)]
+    rows = length[0] // 2 + 1 if length and known[0] else context.new_symbolic_dim()
+    columns = bands[0] if bands and known[1] else context.new_symbolic_dim()
+    to = node.attributes.get_int("output_datatype", ir.DataType.FLOAT.value)
+    context.set_shape_and_dtype(node.outputs[0], ir.Shape([rows, columns]), ir.DataType(to))
     return True
 
 

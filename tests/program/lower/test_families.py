@@ -138,8 +138,8 @@ REFUSED = {
     "random numbers": ("float[2] x", "y = RandomNormalLike(x)", "random numbers"),
     "a sequence": ("float[2] x", "s = SplitToSequence(x) y = SequenceAt(s, x)", "no memory can"),
     "an operator without a lowering": (
-        "int64 a, float b",
-        "y = MelWeightMatrix(a, a, a, b, b)",
+        "float[1,1,4,4] x, float[1,5] r",
+        "y = MaxRoiPool<pooled_shape=[2,2]>(x, r)",
         "no lowering",
     ),
     "a function that is not inlined": ("float[2] x", "y = custom.Thing(x)", "declares no such"),

@@ -93,6 +93,11 @@ TOLD = {
         "{ a = Abs(x) y = Reshape(a, s) z = Neg(y) }",
         {"B": (1, 4), "N": (0, 24), "M": (0, 24), "K": (0, 24)},
     ),
+    "mel": Sized(
+        "g (int64 n, int64 l, int64 r, float a, float b) => (float[N,M] y) "
+        "{ y = MelWeightMatrix(n, l, r, a, b) }",
+        {"N": (1, 129), "M": (1, 40)},
+    ),
     "tile": Sized("g (int8[2,3] x, int64[2] r) => (int8[N,M] y) { y = Tile(x, r) }", BOUNDED),
     "top k": Sized(
         "g (float[B,6] x, int64[1] k) => (float[B,M] y, int64[B,M] i) { y, i = TopK(x, k) }",
@@ -233,6 +238,23 @@ def test_sizes_of_a_reshape_told_by_the_run(
     y, z = library.run("reshape", x, np.array(sizes))
     np.testing.assert_array_equal(y, x.reshape(shape))
     np.testing.assert_array_equal(z, -y)
+
+
+@pytest.mark.parametrize(
+    ("bands", "length", "rate", "low", "high"),
+    [(8, 16, 8192, 0, 4096), (23, 256, 8000, 64, 3800), (5, 8, 100, 0, 50), (1, 2, 10, 1, 4)],
+)
+def test_bands_of_a_spectrum_told_by_the_run(
+    library: SizedLibrary, bands: int, length: int, rate: int, low: float, high: float
+) -> None:
+    """Bins, ends of which are the same where bands are narrower, to the bit of ONNX Runtime."""
+    given = (*(np.array(each) for each in (bands, length, rate)), *map(_float, (low, high)))
+    (wanted,) = OnnxRuntime(TOLD["mel"].model)(*given)
+    np.testing.assert_array_equal(library.run("mel", *given)[0], wanted)
+
+
+def _float(number: float) -> np.ndarray:
+    return np.array(number, np.float32)
 
 
 @pytest.mark.parametrize("count", [0, 1, 6])

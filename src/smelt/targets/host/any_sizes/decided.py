@@ -10,6 +10,7 @@ from smelt.errors import ErrorList, Unsupported
 from smelt.ir import scope
 from smelt.ir.dims import names_of
 from smelt.ir.partition import is_constant_node
+from smelt.passes.pipelines import EXPANDED_OPERATORS
 from smelt.program.lower import lower_alone
 from smelt.program.lower.registry import lowering_of
 from smelt.program.specialize import unknown_sizes
@@ -36,10 +37,6 @@ DECIDING: Mapping[str, Sequence[int]] = {
     "MaxUnpool": (2,),
 }
 """By operator: the inputs of which the elements decide sizes, axes or places."""
-
-
-FOLDED = ("MelWeightMatrix",)
-"""Operators that have no lowering, and are constants once their operands are."""
 
 
 def decided_nodes(model: ir.Model) -> set[ir.Node]:
@@ -73,8 +70,8 @@ def _follows(model: ir.Model, node: ir.Node, known: set[str | None]) -> bool:
 
 
 def is_hopeless(model: ir.Model) -> bool:
-    """True if a node is refused whatever sizes it has: there is no lowering, or all are known, or
-    it makes or takes no tensors."""
+    """True if a node is refused whatever sizes it has: there is neither a lowering nor a body, or
+    all are known, or it makes or takes no tensors."""
     if not all(map(_is_tensor, model.graph.inputs)):
         return True
     for node in scope.nodes(model):
@@ -82,7 +79,8 @@ def is_hopeless(model: ir.Model) -> bool:
             return True
         if is_constant_node(node) or node.op_type in scope.GRAPH_CARRIERS:
             continue
-        if not node.domain and lowering_of(node.op_type) is None and node.op_type not in FOLDED:
+        known = lowering_of(node.op_type) is not None or node.op_type in EXPANDED_OPERATORS
+        if not node.domain and not known:
             return True
     return any(_is_refused(model, node) for node in model.graph)
 

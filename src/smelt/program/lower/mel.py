@@ -1,0 +1,59 @@
+"""MelWeightMatrix: how much of each bin of a spectrum falls into each band of the mel scale.
+
+Rounded where ONNX Runtime rounds: ends of the scale and its step to float32, frequencies in double.
+"""
+
+from __future__ import annotations
+
+import math
+
+import onnx_ir as ir
+
+from smelt.program.lower.arrays import Array, Steps
+from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.movement_at_run_time import is_told_by_data, size_to_find
+from smelt.program.lower.registry import lowers
+
+FLOAT, DOUBLE, INT64 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT64
+
+PER_DECADE, CORNER = 2595.0, 700.0
+"""Mels of a factor of ten above the corner frequency, and that in hertz."""
+
+
+@lowers("MelWeightMatrix")
+def mel_weight_matrix(cx: ProgramBuilder, node: ir.Node) -> None:
+    """[dft_length / 2 + 1, num_mel_bins]: triangles between neighbouring bands."""
+    m = Steps(cx)
+    bands, length, rate, low, high = (m.array(value).reshape() for value in node.inputs)
+    rows = _numbers(cx, m, node, 0, length.cast(INT64) / 2 + 1)
+    columns = _numbers(cx, m, node, 1, bands.cast(INT64))
+    begin = _mels(m, low)
+    step = (_mels(m, high) - begin) / (bands.cast(FLOAT) + 2.0)
+
+    def bin_of(offset: int) -> Array:
+        mels = (columns + offset).cast(FLOAT) * step + begin
+        hertz = (m.op("Exp", mels.cast(DOUBLE) * (math.log(10) / PER_DECADE)) - 1.0) * CORNER
+        return m.op("Floor", hertz * (length.cast(DOUBLE) + 1.0) / rate.cast(DOUBLE))
+
+    first, middle, last = (bin_of(offset) for offset in range(3))
+    place = rows.cast(DOUBLE).reshape(rows.shape[0], 1)
+    rise, fall = m.op("Max", middle - first, 1.0), m.op("Max", last - middle, 1.0)
+    up = m.op("Where", m.op("Equal", first, middle), 1.0, (place - first) / rise)
+    weights = m.op("Where", place > middle, (last - place) / fall, up)
+    inside = (place >= first) & ((place < last) | m.op("Equal", place, middle))
+    to = ir.DataType(node.attributes.get_int("output_datatype", FLOAT.value))
+    m.give(node.outputs[0], m.op("Where", inside, weights, 0.0).cast(to))
+
+
+def _numbers(cx: ProgramBuilder, m: Steps, node: ir.Node, axis: int, limit: Array) -> Array:
+    """``[0, 1, ...]`` along an axis of the result, as many as ``limit`` says."""
+    output = node.outputs[0]
+    size = size_to_find(cx, output, axis)
+    if isinstance(size, int) and not is_told_by_data(cx, node, [1 - axis]):
+        return m.numbers(size)
+    return m.numbers_below(limit, size, output)
+
+
+def _mels(m: Steps, hertz: Array) -> Array:
+    scale = m.op("Log", hertz.cast(FLOAT) / CORNER + 1.0) * (PER_DECADE / math.log(10))
+    return scale.cast(FLOAT)
