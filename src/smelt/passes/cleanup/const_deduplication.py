@@ -129,7 +129,8 @@ class _Search:
         self.left: dict[Hashable, _Kind] = {}
         self.digests: dict[ir.Value, bytes] = {}
 
-    def graph(self, graph: ir.Graph) -> None:
+    def graph(self, graph: ir.Graph) -> list[tuple[_Kind, ir.Value]]:
+        """Walk over ``graph`` and all below it; its constants that no earlier one stands for."""
         found: list[tuple[_Kind, ir.Value]] = []
         for value in list(graph.initializers.values()):
             self.visit(value, found)
@@ -137,10 +138,14 @@ class _Search:
             if node.op_type == "Constant" and not node.domain:
                 self.visit(node.outputs[0], found)
             for inner in scope.subgraphs(node):
-                self.graph(inner)
+                self.leave(self.graph(inner))
+        return found
+
+    def leave(self, found: list[tuple[_Kind, ir.Value]]) -> None:
+        """Let the constants of an inner graph serve no others as they are."""
         for kind, value in found:
             kind.remove(value)
-            if self.top not in (None, graph) and not value.is_graph_output():
+            if self.top is not None and not value.is_graph_output():
                 self.left.setdefault(_key(value), _Kind()).add(value)
 
     def visit(self, value: ir.Value, found: list[tuple[_Kind, ir.Value]]) -> None:
