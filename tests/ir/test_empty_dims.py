@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
+from smelt.ir import empty_dims
 from smelt.ir.empty_dims import expression_from_zero, loses_a_bound, may_be_empty
 from smelt.ir.shapes import is_positive
 
@@ -29,6 +30,16 @@ def test_bounds_that_arithmetic_would_forget(text: str, lost: bool) -> None:
     assert not loses_a_bound(ir.SymbolicDim(text))
     with may_be_empty(["P"]):
         assert loses_a_bound(ir.SymbolicDim(text)) == lost
+
+
+def test_no_bound_is_read_where_no_dim_may_be_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(dim: ir.SymbolicDim) -> None:
+        raise AssertionError(f"SymPy is given {dim}")
+
+    monkeypatch.setattr(empty_dims, "expression_of", read)
+    assert not loses_a_bound(ir.SymbolicDim("Max(1, P)"))
+    with may_be_empty(["P"]), pytest.raises(AssertionError):
+        loses_a_bound(ir.SymbolicDim("Max(1, P)"))
 
 
 @pytest.mark.parametrize("size", [0, 1, 5])

@@ -12,7 +12,7 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.ir.pattern import const, op, var
 from smelt.ir.rewrite import Refused, Rewriter
-from smelt.ir.rule import Match, Miss, Replacement, Rule, rule
+from smelt.ir.rule import KEPT, Match, Miss, Replacement, Rule, RuleSet, rule
 from smelt.ir.shapes import ShapeInference
 from smelt.ir.worklist import FANOUT, RuleStats, Worklist
 
@@ -279,3 +279,16 @@ def test_a_rule_that_needs_an_operator_is_not_asked_without_it() -> None:
     assert not asked
     rewrite("g (float[2] x) => (float[2] y) { r = Sqrt(x) y = Neg(r) }", beyond)
     assert asked == ["Neg"]
+
+
+def test_rules_are_chosen_once_for_a_set_of_operators() -> None:
+    rules = RuleSet([double_negation, times_one])
+    negations = rules.within(frozenset({("", "Neg"), ("", "Relu")}))
+    assert negations.rules == (double_negation,)
+    assert rules.within(frozenset({("", "Relu"), ("", "Neg")})) is negations
+    assert rules.within(frozenset({("", "Neg"), ("", "Mul")})) is rules
+    assert not rules.within(frozenset({("", "Relu")})).rules
+    for number in range(2 * KEPT):
+        named = frozenset({("", "Neg"), ("", f"Other{number}")})
+        assert rules.within(named).rules == (double_negation,)
+    assert len(rules._within) <= KEPT
