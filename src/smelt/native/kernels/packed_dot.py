@@ -21,7 +21,7 @@ from smelt.native.types import C_TYPES
 from smelt.program.run_sizes import highest, is_empty
 from smelt.program.storage import Needs
 
-ROWS, VECTORS = 4, 2
+ROWS, VECTORS = 6, 2
 ONE_ROW_VECTORS = 4
 SCALES, ZEROS, PLACES, BIAS = 2, 3, 4, 5
 """Positions of inputs."""
