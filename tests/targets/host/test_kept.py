@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +49,16 @@ def program(factor: float = 2.0) -> Program:
     plan = Plan(text.parse(SCALED.format(factor=factor)), Options(engine="native"))
     host.schedule(plan)
     return plan.steps.compiled.program
+
+
+def test_another_process_has_the_same_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where BLAS was not imported yet, finding it makes objects at other addresses each time."""
+    names, held = set(), []
+    for _ in range(3):
+        monkeypatch.delitem(sys.modules, "scipy_openblas32", raising=False)
+        names.add(note_of(program(), 1))
+        held.append(find_spec("scipy_openblas32"))
+    assert len(names) == 1
 
 
 def check(factor: float, **options: int) -> None:

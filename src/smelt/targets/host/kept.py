@@ -66,7 +66,9 @@ def note_of(program: Program, threads: int) -> str:
     if _is_whole(program):
         for slot in sorted(program.constants):
             constants.update(program.bytes_of(slot))
-    versions = (sys.version, np.__version__, str(find_spec("scipy_openblas32")), _this_package())
+    blas = find_spec("scipy_openblas32")  # whose own text holds an address
+    where = str(blas.origin if blas else None)
+    versions = (sys.version, np.__version__, where, _this_package())
     about = (digest(program), constants.hexdigest(), str(threads))
     return this_toolchain().key("program", *about, *versions)
 
