@@ -1,8 +1,9 @@
-"""Networks of the transformers library as PyTorch exports them, layer by layer after the default
-pipeline, with symbolic sizes throughout.
+"""Networks of PyTorch and the transformers library as PyTorch exports them, layer by layer after the default
+pipeline, with symbolic sizes.
 
 ``bench/export_architectures.py`` wrote the files (--dims dynamic --width 16 --heads 2 --length 6
---image 32 --words 20 --positions 16); metadata and long names were dropped from them. A layer
+--image 32 --words 20 --positions 16), but for
+``nn.TransformerEncoder`` by TorchScript, which only takes the length that it saw; metadata and long names were dropped from them. A layer
 begins where its Attention stands, or the Softmax of one that is not fused.
 """
 
@@ -38,6 +39,7 @@ GEMMA2 = (
 """Capped scores under a mask stay as they are: older runtimes mask before they cap."""
 PHI = f"Attention MatMul Add Gelu {AFTER} Add {NORM} {QKV} {ROTATED}"
 GPTJ = f"Attention MatMul MatMul Add Gelu {AFTER} Add {NORM} MatMul Split {ROTATED}"
+TORCH = f"Attention {AFTER} {NORM} MatMul Add Relu {AFTER} {NORM} {QKV}"
 T5 = "Attention MatMul Add RMSNormalization MatMul Relu MatMul Add RMSNormalization MatMul Split"
 
 LAYERS: dict[str, tuple[int, str]] = {
@@ -54,6 +56,8 @@ LAYERS: dict[str, tuple[int, str]] = {
     "llama_dynamo": (19, ROTARY),
     "llama_cache_dynamo": (23, ROTARY),
     "t5_encoder_dynamo": (32, T5),
+    "torch_encoder_dynamo": (16, TORCH),
+    "torch_encoder_torchscript": (12, TORCH),
     "vit_dynamo": (12, ENCODER),
     "vit_torchscript": (16, ENCODER),
     "whisper_encoder_dynamo": (11, ENCODER + " MatMul"),

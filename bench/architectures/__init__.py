@@ -16,7 +16,8 @@ ARCHITECTURES: dict[str, Callable[[Size], Network]] = {
     maker.__name__: maker
     for maker in (
         *(encoders.bert, encoders.bert_unmasked, encoders.distilbert, encoders.roberta),
-        *(encoders.t5_encoder, encoders.lstm, decoders.gpt2, decoders.gpt2_masked),
+        *(encoders.t5_encoder, encoders.lstm, encoders.torch_encoder, encoders.torch_decoder),
+        *(decoders.gpt2, decoders.gpt2_masked),
         *(decoders.gpt2_cache, decoders.phi, decoders.gptj, decoders.mamba),
         *(pictures.vit, pictures.deit, pictures.swin, pictures.convnext, pictures.efficientnet),
         *(pictures.mobilenet_v1, pictures.mobilenet_v2, pictures.resnet, pictures.segformer),

@@ -8,7 +8,7 @@ import torch
 import transformers as hf
 from torch import nn
 
-from bench.architectures.network import Call, Network, Size, bert_like, tokens_of
+from bench.architectures.network import Call, Names, Network, Size, bert_like, tokens_of
 
 
 def _encoder(kind: str, size: Size, masked: bool = True, **given: Any) -> Network:
@@ -53,6 +53,41 @@ def t5_encoder(size: Size) -> Network:
     )
     inputs, dims = tokens_of(size)
     return Network(Call(hf.T5EncoderModel(config), tuple(dims), "last_hidden_state"), inputs, dims)
+
+
+class _Padded(nn.Module):
+    """``nn.TransformerEncoder``, and a decoder behind it, on rows of which some are padding."""
+
+    def __init__(self, size: Size, decoder: bool) -> None:
+        super().__init__()
+        given = (size.width, size.heads, 4 * size.width)
+        layer = nn.TransformerEncoderLayer(*given, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, size.depth(6), enable_nested_tensor=False)
+        last = nn.TransformerDecoderLayer(*given, batch_first=True)
+        self.decoder = nn.TransformerDecoder(last, size.depth(6)) if decoder else None
+
+    def forward(self, x: torch.Tensor, hidden: torch.Tensor) -> torch.Tensor:
+        rows = self.encoder(x, src_key_padding_mask=hidden)
+        if self.decoder is None:
+            return rows
+        return self.decoder(x, rows, memory_key_padding_mask=hidden)
+
+
+def _padded(size: Size, decoder: bool) -> Network:
+    torch.backends.mha.set_fastpath_enabled(False)  # exporters have no operator for it
+    hidden = torch.zeros(2, size.length, dtype=torch.bool)
+    hidden[1, -3:] = True
+    inputs = (torch.randn(2, size.length, size.width), hidden)
+    dims: Names = {"x": ("batch", "length", None), "hidden": ("batch", "length")}
+    return Network(_Padded(size, decoder), inputs, dims)
+
+
+def torch_encoder(size: Size) -> Network:
+    return _padded(size, decoder=False)
+
+
+def torch_decoder(size: Size) -> Network:
+    return _padded(size, decoder=True)
 
 
 class _Tagger(nn.Module):

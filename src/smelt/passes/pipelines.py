@@ -29,6 +29,7 @@ SIMPLIFY = _listed(
     "fuse-squeeze-expand-dims",
     "fuse-reduce-keepdims",
     "fuse-stack-split",
+    "gather-to-split-fusion",
     "merge-consecutive-slices",
     "merge-consecutive-concats",
     "fuse-onehot-matmul-to-gather",
@@ -50,6 +51,7 @@ SIMPLIFY = _listed(
     "merge-consecutive-reshapes",
     "merge-consecutive-transposes",
     "reduce-transposes",
+    "hoist-transposes",
     "remove-redundant-ops",
     "divide-to-multiply",
 )

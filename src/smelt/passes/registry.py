@@ -96,6 +96,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "expand_high_rank_reshape_and_transpose",
         "fold_affine_indices",
         "fuse_onehot_matmul_to_gather",
+        "gather_to_split_fusion",
         "guard_negative_gather_indices",
         "rank0_expand_dims_swap",
         "replace_stack_reshape",
@@ -103,6 +104,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
     ),
     "functions": ("inline_operator_bodies",),
     "layout": (
+        "hoist_transposes",
         "merge_consecutive_transposes",
         "reduce_transposes",
         "transpose_to_reshape",

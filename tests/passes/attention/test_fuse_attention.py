@@ -148,6 +148,29 @@ def test_heads_are_split_inside() -> None:
     check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))
 
 
+SEQUENCE_FIRST = (
+    "g (float[5,N,12] x) => (float[5,N,12] y) <int64[3] d = {5,-1,4}, int64[4] h = {-1,3,5,4}, "
+    "int64[3] r = {5,-1,12}, float c = {0.35}> { k = Neg(x) v = Abs(x) "
+    "q1 = Reshape(x, d) q2 = Transpose<perm=[1,0,2]>(q1) q3 = Reshape(q2, h) "
+    "k1 = Reshape(k, d) k2 = Transpose<perm=[1,0,2]>(k1) k3 = Reshape(k2, h) "
+    "v1 = Reshape(v, d) v2 = Transpose<perm=[1,0,2]>(v1) v3 = Reshape(v2, h) "
+    "t = Transpose<perm=[0,1,3,2]>(k3) s = MatMul(q3, t) a = Mul(s, c) p = Softmax(a) "
+    "o = MatMul(p, v3) b = Transpose<perm=[2,0,1,3]>(o) y = Reshape(b, r) }"
+)
+
+
+def test_a_sequence_that_comes_first_changes_places_with_the_batch_once() -> None:
+    """As in PyTorch's nn.MultiheadAttention."""
+    source = text.parse(SEQUENCE_FIRST, 23)
+    model = optimize(source)
+    kinds = [node.op_type for node in model.graph]
+    moved = [kind for kind in kinds if kind not in ("Neg", "Abs")]
+    assert moved == ["Transpose", "Transpose", "Transpose", "Attention", "Transpose"]
+    (node,) = [node for node in model.graph if node.op_type == "Attention"]
+    assert node.attributes["q_num_heads"].as_int() == 3
+    check_same_numbers(source, model, fuse_attention.exactness, modes=("normal",))
+
+
 NORMED = (
     "g (float[N,5,3,8] x, float[8] w, float[N,3,5,8] k) => (float[N,3,5,8] y) {{ h = Transpose<perm=[0,2,1,3]>(x) "
     "q = RMSNormalization<axis={axis}>(h, w) y = Attention<scale=1.0>(q, k, k) }}"

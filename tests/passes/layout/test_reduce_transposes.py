@@ -30,7 +30,12 @@ REDUCED = {
     ),
     "a constant for each channel": (
         f"c = Constant<value = float[3,1,1] {{1,2,3}}>() t = {TO}(x) a = Add(t, c) y = {BACK}(a)",
-        "c = Constant<value = float[1,1,1,3] {1,2,3}>() y = Add(x, c)",
+        "c = Constant<value = float[3] {1,2,3}>() y = Add(x, c)",
+    ),
+    "a product with a matrix, of rows that stay rows": (
+        "w = Constant<value = float[3,2] {1,2,3,4,5,6}>() "
+        "t = Transpose<perm=[0,2,1,3]>(x) a = MatMul(t, w) y = Transpose<perm=[0,2,1,3]>(a)",
+        "w = Constant<value = float[3,2] {1,2,3,4,5,6}>() y = MatMul(x, w)",
     ),
     "a scalar": (
         f"c = Constant<value = float[1] {{2}}>() t = {TO}(x) a = Mul(c, t) y = {BACK}(a)",

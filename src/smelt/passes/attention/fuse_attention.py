@@ -12,6 +12,9 @@
     before   Reshape and Transpose of each operand from B,S,H*D to B,H,S,D, and back of y
     after    Attention<q_num_heads=H, kv_num_heads=H>(q, k, v, ...) ─> y: B,S,H*D
 
+    before   the same from S,B,H*D, and back
+    after    Transpose<perm=[1, 0, 2]> of q, k and v, and of the result B,S,H*D
+
     before   Attention(q, k, v, Where(GreaterOrEqual(row, column), 0, low)) ─> y
     after    Attention<is_causal=1>(q, k, v) ─> y
 
@@ -183,11 +186,16 @@ _split_heads = op(
 @rule(
     one_of(
         op("Reshape", op("Transpose", _split_heads, perm=(0, 2, 1, 3), name="moved"), rest=True),
+        op("Reshape", op("Transpose", _split_heads, perm=(2, 0, 1, 3), name="turned"), rest=True),
         op("Reshape", _split_heads, rest=True),
     )
 )
 def heads_inside(m: Match, b: Builder) -> Replacement:
-    """Operands B,S,H,D as they are before the heads go first, and the result as B,S,H*D."""
+    """Operands B,S,H,D as they are before the heads go first, and the result as B,S,H*D.
+
+    A sequence that comes first, as in PyTorch's ``nn.MultiheadAttention``, changes places with the
+    batch outside.
+    """
     node, result = m.node("attention"), m.root.outputs[0].shape
     if "q_num_heads" in node.attributes:
         return None
@@ -197,18 +205,20 @@ def heads_inside(m: Match, b: Builder) -> Replacement:
     q, k, v = (row for row in rows if row is not None)
     if k.heads != v.heads:
         return Miss("keys and values have different heads")
-    if m.get("moved") is None and q.heads != 1:
+    first = m.get("turned") is not None
+    if m.get("moved") is None and not first and q.heads != 1:
         return Miss("heads are merged with what is not beside them")
-    queries = q.source.shape
-    if result[-1] != q.heads * v.size or queries is None:
+    if result[-1] != q.heads * v.size or q.length is None:
         return Miss("the result is not one row of all heads for each query")
-    if len(result) == 3 and not same_dim(result[1], queries[1]):
+    if len(result) == 3 and not same_dim(result[0 if first else 1], q.length):
         return Miss("the result is not one row of all heads for each query")
     merged = [row.merged(b) for row in (q, k, v)]
     heads = [ir.AttrInt64("q_num_heads", q.heads), ir.AttrInt64("kv_num_heads", k.heads)]
     bias = [value] if (value := m.get("bias")) is not None else []
     attributes = [*node.attributes.values(), *heads]
     rows_of_heads = b.add(ir.Node("", "Attention", [*merged, *bias], attributes))[0]
+    if first:
+        rows_of_heads = b.op("Transpose", rows_of_heads, perm=[1, 0, 2])
     return rows_of_heads if len(result) == 3 else b.op("Reshape", rows_of_heads, m.root.inputs[1])
 
 

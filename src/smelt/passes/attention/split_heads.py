@@ -7,22 +7,30 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.ir.shapes import same_dim
+from smelt.ir.shapes import Dim, same_dim
 from smelt.ir.walk import producer_of
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 
 
 @dataclass(frozen=True)
 class Rows:
-    """``source``: B,S,H,D, or B,S,D for one head."""
+    """``source``: B,S,H,D, or B,S,D for one head; S,B,H,D where the sequence comes first."""
 
     source: ir.Value
     heads: int
     size: int
+    sequence_first: bool = False
+
+    @property
+    def length(self) -> Dim | None:
+        """The dim S; None if the rank is unknown."""
+        shape = self.source.shape
+        return None if shape is None else shape[0 if self.sequence_first else 1]
 
     def merged(self, b: Builder) -> ir.Value:
         """B,S,H*D."""
-        return b.op("Reshape", self.source, b.const_i64([0, 0, self.heads * self.size]))
+        rows = b.op("Reshape", self.source, b.const_i64([0, 0, self.heads * self.size]))
+        return b.op("Transpose", rows, perm=[1, 0, 2]) if self.sequence_first else rows
 
 
 def rows_of(value: ir.Value) -> Rows | None:
@@ -38,8 +46,8 @@ def rows_of(value: ir.Value) -> Rows | None:
     if not isinstance(heads, int) or not isinstance(size, int):
         return None
     if node.op_type == "Transpose":
-        if permutation(node) == (0, 2, 1, 3):
-            return Rows(source, heads, size)
+        if permutation(node) in ((0, 2, 1, 3), (1, 2, 0, 3)):
+            return Rows(source, heads, size, sequence_first=permutation(node) == (1, 2, 0, 3))
         back = _turned_twice(node) if heads == 1 else None
         return Rows(back, 1, size) if back is not None else None
     batch, length = shape[0], shape[2]

@@ -10,7 +10,8 @@ against those that its other readers then need.
 
 Needs    (1) operators that commute with Transpose: elementwise, reductions, ArgMax, TopK, CumSum,
          Softmax, Concat, Split, Slice, Gather, Pad, Tile, Expand, Resize, Squeeze, Unsqueeze,
-         QuantizeLinear and DequantizeLinear by tensor or axis, Shape. Constants are permuted with
+         QuantizeLinear and DequantizeLinear by tensor or axis, Shape, MatMul with one matrix where
+         rows stay rows. Constants are permuted with
          them, quantized ones too, and other operands of a broadcast are reshaped if that suffices.
 Keeps    (1) regions where nothing is won; (2) outputs keep their layout, by a Transpose if need be.
          Scales of blocks, a TopK in no order, Resize where no runtime interpolates in the other

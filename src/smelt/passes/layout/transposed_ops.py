@@ -15,14 +15,18 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.ir.known_forms import is_known
 from smelt.operators.elementwise import ELEMENTWISE, FIRST_ONLY
-from smelt.passes.layout import transposed_axes, transposed_elements
+from smelt.passes.layout import transposed_axes, transposed_elements, transposed_products
 from smelt.passes.layout.commuted import Commuted, Operands, Perm
 from smelt.passes.layout.untransposed_operand import Make, untransposed_operand
 
 _SEVERAL_RESULTS = ("Split", "TopK")
 """All of them in the layout of the operand; others mean something by their number of results."""
 
-_HANDLERS = {**transposed_axes.HANDLERS, **transposed_elements.HANDLERS}
+_HANDLERS = {
+    **transposed_axes.HANDLERS,
+    **transposed_elements.HANDLERS,
+    **transposed_products.HANDLERS,
+}
 
 
 def commute(node: ir.Node, perms: Mapping[ir.Value, Perm], constants: Constants) -> Commuted | None:

@@ -6,11 +6,15 @@
     before   Reshape(Transpose<perm=[0, 2, 1]>(Reshape(x: B,G,R,S,D to B*H,S,D)) to B,H,D,S)
     after    Transpose<perm=[0, 1, 3, 2]>(Reshape(x to B,H,S,D))
 
-PyTorch's exporter writes so for keys of an attention.
+    before   Reshape(Transpose<perm=[1, 0, 2]>(Reshape(x: S,B,H*D to S,B*H,D)) to B,H,S,D)
+    after    Transpose<perm=[1, 2, 0, 3]>(Reshape(x to S,B,H,D))
 
-Needs    (1) one group of neighbouring dims merged, all others as they are; (2) no size that may be
-         0, or every size a number; (3) the result split as before, or for the second one group
-         split into dims of which all but one are numbers.
+PyTorch's exporters write so for keys of an attention, and for ``nn.MultiheadAttention``.
+
+Needs    (1) for the first, one group of neighbouring dims merged, all others as they are; (2) no
+         size that may be 0, or every size a number, or 0 for a dim that stays; (3) the result split
+         as before, or one group split into dims of which all but one are numbers, or stay where
+         they are in x.
 Keeps    (1) Reshapes that something else reads.
 """
 
@@ -20,6 +24,7 @@ from collections.abc import Sequence
 from math import prod
 
 import numpy as np
+import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
@@ -40,7 +45,7 @@ def transpose_of_merged(m: Match, b: Builder) -> Replacement:
         return Miss("a rank is unknown")
     groups = merged_groups(before.dims, merged.dims)
     if groups is None:  # needs 1
-        return Miss("more than one group of neighbouring dims is merged")
+        return _split_otherwise(m, b, perm)
     axes = [axis for index in perm for axis in groups[index]]
     moved = [before[axis] for axis in axes]
     if len(result) != len(moved) or not all(map(same_dim, result, moved)):  # needs 3
@@ -56,13 +61,20 @@ def _split_otherwise(m: Match, b: Builder, perm: Sequence[int]) -> Replacement:
         return Miss("the dims are not split as they were")
     order = [group for _, group in sorted(zip(perm, groups, strict=True))]
     dims = [result[axis] for group in order for axis in group]
-    unknown = [dim for dim in dims if not isinstance(dim, int)]
-    if len(unknown) > 1 or not all(map(is_positive, dims)):  # needs 2, 3
+    sizes = [_size(dim, axis, m["x"]) for axis, dim in enumerate(dims)]
+    if sizes.count(-1) > 1 or (-1 in sizes and not all(map(is_positive, dims))):  # needs 2, 3
         return Miss("the dims of the result are not numbers")
-    sizes = [dim if isinstance(dim, int) else -1 for dim in dims]
     starts = np.cumsum([0, *(len(group) for group in order)])
     axes = [int(starts[index]) + i for index in perm for i in range(len(order[index]))]
     return b.op("Transpose", b.op("Reshape", m["x"], b.const_i64(sizes)), perm=axes)
+
+
+def _size(dim: Dim, axis: int, source: ir.Value) -> int:
+    """The size that a Reshape of ``source`` is given: a number, 0 for a dim that stays, or -1."""
+    if isinstance(dim, int):
+        return dim
+    before = source.shape.dims if source.shape is not None else ()
+    return 0 if axis < len(before) and same_dim(before[axis], dim) else -1
 
 
 def merged_groups(dims: Sequence[Dim], merged: Sequence[Dim]) -> list[list[int]] | None:

@@ -42,11 +42,17 @@ def untransposed_operand(value: ir.Value, perm: Perm, constants: Constants) -> M
 
 
 def untransposed(array: np.ndarray, perm: Perm) -> np.ndarray:
-    """A broadcasting constant in the layout before the Transpose; scalars stay as they are."""
+    """A broadcasting constant in the layout before the Transpose; scalars stay as they are.
+
+    It has no dims of 1 in front, for some kernels take the row that they add as a vector only.
+    """
     if array.size == 1:
         return array.reshape(()) if array.ndim else array
     full = array.reshape((1,) * (len(perm) - array.ndim) + array.shape)
-    return np.ascontiguousarray(full.transpose(inverse(perm)))
+    moved = np.ascontiguousarray(full.transpose(inverse(perm)))
+    while moved.ndim > 1 and moved.shape[0] == 1:
+        moved = moved[0]
+    return moved
 
 
 def _dequantized(value: ir.Value, perm: Perm, constants: Constants) -> Make | None:

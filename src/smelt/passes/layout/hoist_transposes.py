@@ -1,0 +1,130 @@
+"""Transpose once what a Split parts, where each part is transposed.
+
+    before   x ─> MatMul(W) ─> Add(row) ─> Split ─> Transpose(p) each ─> q, k, v
+    after    x ─> Transpose(p) ─> MatMul(W) ─> Add(row) ─> Split ─> q, k, v
+
+Queries, keys and values are such parts where the sequence comes before the batch, as in PyTorch's
+``nn.MultiheadAttention``. The Transpose goes before a product and the row that is added to it if
+that moves no more elements.
+
+Needs    (1) one permutation of all parts, each of them read; (2) for a product, a matrix at the
+         right that is no narrower than x, and rows that stay rows; (3) for a sum, a value of rank 1
+         at most.
+Keeps    (1) a part that is an output, or that anything but a Transpose reads; (2) products and sums
+         that something else reads or a graph returns.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.known_forms import is_known
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.shapes import static_shape
+from smelt.ir.worklist import RuleStats
+from smelt.passes.base import EXACT, Options, PassContext, graph_pass
+from smelt.passes.layout.commuted import Perm, is_identity
+from smelt.passes.layout.merge_consecutive_transposes import permutation
+from smelt.passes.layout.reduce_transposes import OTHER_PLACES
+
+PARTS, PRODUCT = "parts", "parts of a product"
+
+
+@graph_pass(
+    "hoist_transposes",
+    __doc__,
+    exactness=OTHER_PLACES,
+    declares=lambda options, stats: OTHER_PLACES if PRODUCT in stats.fired else EXACT,
+    after=("reduce_transposes",),
+)
+def hoist_transposes(
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
+) -> None:
+    if not cx.index().has("Transpose"):
+        return
+    for split in cx.index().nodes([("", "Split")]):
+        if rewriter.exhausted:
+            break
+        perm = _permutation_of_parts(split)
+        if perm is not None:
+            chain = _chain(split, perm)
+            _hoist(split, chain, perm, rewriter)
+            products = any(node.op_type == "MatMul" for node in chain)
+            stats.fired[PRODUCT if products else PARTS] += 1
+
+
+def _permutation_of_parts(split: ir.Node) -> Perm | None:
+    """The permutation by which every part of ``split`` is transposed; None if there is none."""
+    source = split.inputs[0]
+    if not is_known(split) or source is None or source.shape is None or len(split.outputs) < 2:
+        return None
+    perms = set()
+    for part in split.outputs:
+        readers = scope.consumers(part)
+        if part.is_graph_output() or not readers:  # keeps 1, needs 1
+            return None
+        for reader in readers:
+            if (reader.domain, reader.op_type) != ("", "Transpose") or not is_known(reader):
+                return None  # keeps 1
+            if reader.graph is not split.graph:
+                return None
+            perms.add(permutation(reader))
+    perm = perms.pop()
+    if perms or perm is None or is_identity(perm):  # needs 1
+        return None
+    return perm
+
+
+def _chain(split: ir.Node, perm: Perm) -> list[ir.Node]:
+    """The product that ``split`` parts, and the sum behind it, which may go below the Transpose."""
+    chain: list[ir.Node] = []
+    value = split.inputs[0]
+    while value is not None and perm[-1] == len(perm) - 1:
+        node = value.producer()
+        alone = scope.has_one_use(value) and not value.is_graph_output()  # keeps 2
+        if node is None or not alone or node.graph is not split.graph or not is_known(node):
+            break
+        value = _operand_below(node)
+        if value is not None:
+            chain.insert(0, node)
+    while chain and chain[0].op_type == "Add":  # nothing is won by going before a sum
+        chain.pop(0)
+    return chain
+
+
+def _operand_below(node: ir.Node) -> ir.Value | None:
+    """The operand of ``node`` that may be transposed instead of its result."""
+    if node.domain or node.op_type not in ("Add", "MatMul"):
+        return None
+    first, second = node.inputs
+    if first is None or second is None or first.shape is None or second.shape is None:
+        return None
+    if node.op_type == "MatMul":  # needs 2
+        sizes = static_shape(second)
+        return first if sizes is not None and len(sizes) == 2 and sizes[0] <= sizes[1] else None
+    if len(second.shape) <= 1 < len(first.shape):  # needs 3
+        return first
+    return second if len(first.shape) <= 1 < len(second.shape) else None
+
+
+def _hoist(split: ir.Node, chain: list[ir.Node], perm: Perm, rewriter: Rewriter) -> None:
+    readers = [reader for part in split.outputs for reader in scope.consumers(part)]
+    b = rewriter.builder(split, [*chain, split, *readers], "hoist_transposes")
+    top = _operand_below(chain[0]) if chain else split.inputs[0]
+    assert top is not None
+    old, new = top, b.op("Transpose", top, perm=perm)
+    for node in chain:
+        operands = [new if value is old else value for value in node.inputs]
+        old, new = node.outputs[0], b.like(node, *operands)
+    place = split.attributes.get_int("axis", 0) % len(perm)
+    kept = [attribute for attribute in split.attributes.values() if attribute.name != "axis"]
+    axis = ir.AttrInt64("axis", perm.index(place))
+    made = ir.Node(
+        "", "Split", [new, *split.inputs[1:]], [*kept, axis], num_outputs=len(split.outputs)
+    )
+    for part, moved in zip(split.outputs, b.add(made), strict=True):
+        for reader in scope.consumers(part):
+            if rewriter.exhausted:
+                return
+            rewriter.replace(reader, (moved,), trust_shape=True)

@@ -1,0 +1,23 @@
+"""How a product with a matrix commutes with Transpose: the rows change places, and stay whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from smelt.ir.constants import Constants
+from smelt.passes.layout.commuted import Commuted, Handler, Perm, Perms, first_is_data, rebuilt
+
+
+def _matmul(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+    """Any matrix at the right, which all rows of the left operand are multiplied with."""
+    matrix = node.inputs[1]
+    if matrix is None or matrix.shape is None or len(matrix.shape) != 2:
+        return None
+    if len(perm) < 2 or perm[-1] != len(perm) - 1:
+        return None
+    return Commuted(perm, lambda b, operands: rebuilt(b, node, operands))
+
+
+HANDLERS: Mapping[str, Handler] = {"MatMul": first_is_data(_matmul)}
