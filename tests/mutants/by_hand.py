@@ -35,6 +35,23 @@ SHOWN = [
         "s = Concat<axis=0>(p, q, r) z = Gather<axis=0>(s, i) y = Neg(z) }",
     ),
     Shown(
+        "gather-to-split-fusion",
+        "passes.tensors.gather_to_split_fusion:_stack",
+        "reader: index % count",
+        "reader: abs(index)",
+        "g (float[2,12] x) => (float[2,4] p, float[2,4] q) "
+        "<int64[3] s = {2,3,4}, int64 i = {0}, int64 j = {-1}> "
+        "{ k = Reshape(x, s) p = Gather<axis=1>(k, i) q = Gather<axis=1>(k, j) }",
+    ),
+    Shown(
+        "hoist-transposes",
+        "passes.layout.hoist_transposes:_hoist",
+        "zip(split.outputs, b.add(made), strict=True)",
+        "zip(split.outputs, reversed(b.add(made)), strict=True)",
+        "g (float[3,8] x) => (float[4,3] p, float[4,3] q) <int64[2] z = {4,4}> "
+        "{ a, b = Split<axis=1>(x, z) p = Transpose(a) q = Transpose(b) }",
+    ),
+    Shown(
         "unroll-sequences",
         "passes.simplify.unroll_sequences:one_of_a_sequence",
         "items[int(position)](b)",
