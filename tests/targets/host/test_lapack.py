@@ -203,3 +203,10 @@ def test_forms_of_schur_and_complex_eigenvalues(agrees, name: str) -> None:
     re[1, 2, 0] = np.inf
     found = agrees(name, *((re,) if name == "Schur" else (re, im)))
     assert all(np.isnan(each[1]).all() and np.isfinite(each[[0, 2]]).all() for each in found)
+
+
+@pytest.mark.parametrize("shape", [TALL, pytest.param(WIDE, marks=pytest.mark.slow)], ids=str)
+@pytest.mark.parametrize("full", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_complex_factors_by_reflections(agrees, shape: tuple[int, ...], full: int) -> None:
+    re, im = matrices((2, *shape), "float64")
+    agrees("ComplexQR", re, im, full_matrices=full)

@@ -16,6 +16,7 @@ from smelt.program.storage import Needs
 NAMES = (
     *("ComplexCholesky", "ComplexLU", "ComplexEigh", "ComplexSVD", "ComplexSingularValues"),
     "ComplexTriangularSolve",
+    "ComplexQR",
 )
 
 
@@ -34,6 +35,8 @@ def _work(name: str, m: int, n: int) -> tuple[int, int, int]:
         return 0, 0, 0
     if name == "ComplexEigh":
         return n * n + (2 + BLOCK) * n, 1 + 5 * n + 2 * n * n, 3 + 5 * n
+    if name == "ComplexQR":
+        return least + m * m + BLOCK * most, 0, 0
     numbers = 2 * least * least + 4 * least + 2 * most + BLOCK * (m + n)
     reals = max(5 * least * least + 7 * least, 2 * most * least + 2 * least * least + least)
     return numbers, reals, 8 * least
@@ -103,6 +106,28 @@ def lu(cx: KernelContext) -> None:
         call(cx, "getrf", m, n, "a", m, "(int *)pivot", is_complex=True)
         emit_apart(cx, "a", [_at(cx, i, m * n) for i in range(2)], m, n)
         emit_order(cx, m, min(m, n))
+
+
+@kernel(f"{DOMAIN}::ComplexQR", needs=_needs)
+def qr(cx: KernelContext) -> None:
+    """``geqrf``, then ``ungqr`` of a copy of the reflections' vectors."""
+    body, (m, n), t = cx.body, cx.shape(0)[-2:], cx.type(0).name
+    inner, least = cx.output(0).shape[-1], min(m, n)
+    body.line(f"{t} *const a = {cx.scratch(cx.type(0))}, *const q = a + {2 * m * n};")
+    body.line(f"{t} *const tau = q + {2 * m * m}, *const work = tau + {2 * least};")
+    results = [_at(cx, i, inner * (m if i < 2 else n)) for i in range(4)]
+    room = BLOCK * max(m, n)
+    with body.loop("b", math.prod(cx.shape(0)[:-2])):
+        body.line("int info = 0;")
+        emit_joined(cx, m, n)
+        call(cx, "geqrf", m, n, "a", m, "tau", "work", room, is_complex=True)
+        body.line(f"memcpy(q, a, {2 * m * least * cx.type(0).size});")
+        with body.loops(("i", "j"), (inner, n)):
+            for part, result in enumerate(results[2:]):
+                upper = f"i {'<' if part else '<='} j"
+                body.line(f"({result})[i * {n} + j] = {upper} ? a[2 * (j * {m} + i) + {part}] : 0;")
+        call(cx, "ungqr", m, inner, least, "q", m, "tau", "work", room, is_complex=True)
+        emit_apart(cx, "q", results[:2], m, inner)
 
 
 SOLVE = "int, int, int, int, int, int, int, const void *, const void *, int, void *, int"

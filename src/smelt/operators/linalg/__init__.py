@@ -9,6 +9,7 @@ from __future__ import annotations
 from smelt.operators.linalg import (
     complex_cholesky,
     complex_lu,
+    complex_qr,
     complex_spectra,
     complex_triangular_solve,
     eigh,
@@ -24,6 +25,7 @@ from smelt.operators.linalg import (
 OPERATORS = (
     complex_cholesky.OPERATOR,
     complex_lu.OPERATOR,
+    complex_qr.OPERATOR,
     *complex_spectra.OPERATORS,
     complex_triangular_solve.OPERATOR,
     eigh.OPERATOR,

@@ -13,7 +13,6 @@ from jax import lax
 
 from smelt.errors import Unsupported
 from smelt.frontends.jax import compat
-from smelt.frontends.jax.complex_numbers import functions
 from smelt.frontends.jax.complex_numbers.parts import Array, Parts, Value, real
 from smelt.frontends.jax.source_lines import place
 
@@ -135,6 +134,21 @@ def cholesky(equation: compat.Equation, values: list[Any]) -> list[Value]:
     return [Parts(*_complex_cholesky.bind(a.re, a.im))]
 
 
+COMPLEX_QR = "complex_qr_parts"
+
+
+def _qr_avals(re: compat.Aval, im: compat.Aval, *, full_matrices: bool) -> list[compat.Aval]:
+    *batch, rows, columns = re.shape
+    inner = rows if full_matrices else min(rows, columns)
+    unitary = compat.ShapedArray((*batch, rows, inner), re.dtype)
+    return [unitary] * 2 + [compat.ShapedArray((*batch, inner, columns), re.dtype)] * 2
+
+
+_complex_qr = compat.Primitive(COMPLEX_QR)
+_complex_qr.multiple_results = True
+_complex_qr.def_abstract_eval(_qr_avals)
+
+
 def qr(equation: compat.Equation, values: list[Any]) -> list[Value]:
     """As geqr2: reflections that make the diagonal of R real."""
     params = equation.params
@@ -147,30 +161,5 @@ def qr(equation: compat.Equation, values: list[Any]) -> list[Value]:
             why="no rule writes this one with real numbers",
             fix="leave pivoting=False",
         )
-    rows, columns = a.re.shape[-2:]
-    count = min(rows, columns)
-    r, _ = rows_and_columns(a)
-
-    def step(k: Array, state: tuple[Parts, Parts]) -> tuple[Parts, Parts]:
-        a, q = state
-        column, alpha = line(a, k, -1), line(line(a, k, -1), k, -2)
-        below = jnp.where(r > k, squared(column), 0).sum(-2, keepdims=True)
-        norm = jnp.sqrt(below + squared(alpha))
-        beta = jnp.where(alpha.re < 0, norm, -norm)
-        none = (below == 0) & (alpha.im == 0)
-        safe = jnp.where(none, 1, beta)
-        tau = where(none, real(jnp.zeros_like(beta)), (real(beta) - alpha).scaled(1 / safe))
-        divisor = where(none, real(jnp.ones_like(beta)), alpha - real(beta))
-        vector = functions.divide(column, divisor)
-        vector = where(r > k, vector, real(jnp.where(r == k, 1, jnp.zeros_like(vector.re))))
-        a = a - (tau.conjugate() * vector) * product(adjoint(vector), a)
-        return a, q - product(q, vector) * (tau * adjoint(vector))
-
-    reduced, q = _repeat(count, step, (a, identity(a, rows)))
-    r, c = rows_and_columns(reduced)
-    triangle = where(r <= c, reduced, real(jnp.zeros_like(reduced.re)))
-    triangle = Parts(triangle.re, jnp.where(r == c, 0, triangle.im))
-    if not params["full_matrices"]:
-        q = Parts(q.re[..., :count], q.im[..., :count])
-        triangle = Parts(triangle.re[..., :count, :], triangle.im[..., :count, :])
-    return [q, triangle]
+    q_re, q_im, re, im = _complex_qr.bind(a.re, a.im, full_matrices=params["full_matrices"])
+    return [Parts(q_re, q_im), Parts(re, im)]

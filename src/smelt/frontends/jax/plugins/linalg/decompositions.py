@@ -12,6 +12,7 @@ from smelt.frontends.jax.complex_numbers.eigen import COMPLEX_EIG, COMPLEX_SCHUR
 from smelt.frontends.jax.complex_numbers.factors import (
     COMPLEX_CHOLESKY,
     COMPLEX_LU,
+    COMPLEX_QR,
     COMPLEX_SOLVE,
 )
 from smelt.frontends.jax.complex_numbers.spectra import (
@@ -117,6 +118,13 @@ def complex_schur(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, .
 @lowers(COMPLEX_CHOLESKY)
 def complex_cholesky(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...]:
     return _smelt(cx, "ComplexCholesky", re, im, outputs=2)
+
+
+@lowers(COMPLEX_QR)
+def complex_qr(
+    cx: Lowering, re: ir.Value, im: ir.Value, *, full_matrices: bool
+) -> tuple[ir.Value, ...]:
+    return _smelt(cx, "ComplexQR", re, im, outputs=4, full_matrices=int(full_matrices))
 
 
 @lowers(COMPLEX_LU)
