@@ -1,10 +1,11 @@
-"""Speed of compiled C beside ONNX Runtime on one thread, over networks of ``bench.networks``.
+"""Speed of compiled C beside ONNX Runtime on one thread, over those of ``bench.networks``.
 
     python -m bench.c_models [--models a,b] [--flags native,O2] [--compilers gcc,clang]
                              [--seconds 1] [--json FILE]
 
-All builds of a model and ONNX Runtime take turns in one process, each call timed in CPU time of
-its thread. The ratios are those of the minima and of the medians. Weights are compiled once.
+``--models more`` stands for those of ``bench.more_networks``. All builds of a model and ONNX
+Runtime take turns in one process, each call timed in CPU time of its thread. The ratios are those
+of the minima and of the medians. Weights are compiled once.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from rich.console import Console
 from rich.table import Table
 
 import smelt
+from bench.more_networks import MORE
 from bench.networks import NETWORKS
 
 FLAGS: Mapping[str, tuple[str, ...]] = {
@@ -164,8 +166,9 @@ def main() -> None:
     given = parser.parse_args()
     compilers, flags = given.compilers.split(","), given.flags.split(",")
     results = {}
-    for name in given.models.split(","):
-        results[name] = measure(NETWORKS[name](), compilers, flags, given.seconds)
+    known = {**NETWORKS, **MORE}
+    for name in given.models.replace("more", ",".join(MORE)).split(","):
+        results[name] = measure(known[name](), compilers, flags, given.seconds)
         Console(width=200).print(show({name: results[name]}))
         if given.json:
             given.json.write_text(json.dumps(results, indent=1))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from smelt.native.kernels.blas import binding
+from smelt.native.kernels.vector import WHOLE_VECTORS, WHOLE_VECTORS_END
 from smelt.native.memory import allocate
 from smelt.native.sharing import PARALLEL_FOR, task, task_value
 from smelt.native.unit import Unit
@@ -67,10 +68,15 @@ def source_of(program: Program, parts: int = 1) -> Source:
     ]
     run = "\n    ".join([f"{SIGNATURE}\n{{", *body]) + "\n}\n"
     functions = (unit.support, unit.tests, unit.functions)
-    texts = [HEAD, VECTOR_MATH, *(text for each in functions for text in each.values())]
+    texts = [
+        HEAD,
+        VECTOR_MATH,
+        WHOLE_VECTORS,
+        *(text for each in functions for text in each.values()),
+    ]
     if shared:
         texts += [_threads(parts, unit), *unit.part_functions.values()]
-    texts += [run, binding(unit.support)]
+    texts += [run, WHOLE_VECTORS_END, binding(unit.support)]
     kept = {id(_owner(array)) for array in program.constants.values()}
     weights = tuple(_placed(unit.weights.pop(key).array, kept) for key in list(unit.weights))
     return Source("\n".join(texts), weights, memory.arena_bytes, shared)

@@ -1,11 +1,8 @@
-"""Operators that depend on where an element stands along an axis: arg-reductions, running sums."""
+"""Operators that depend on where an element stands: triangles, ranges, neighbouring channels."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import cast
 
 from smelt.native.kernels.elementwise import combine
 from smelt.native.kernels.kernel import (
@@ -16,106 +13,7 @@ from smelt.native.kernels.kernel import (
     kernel,
 )
 from smelt.native.kernels.nest import index
-from smelt.program.instruction import RANGE_AT_RUN_TIME, RUNNING_AT_RUN_TIME
-from smelt.program.run_sizes import if_any, is_empty
-
-
-@contextmanager
-def _rows(cx: KernelContext, axis: int) -> Iterator[tuple[int, str]]:
-    """Loops over the rows along ``axis``: their length, and element ``i`` of a row as C."""
-    source = cx.input(0)
-    shape = source.shape or (1,)
-    count, inner = shape[axis], math.prod(shape[axis + 1 :])
-    with cx.body.loops(("o", "k"), (cast(int, if_any(math.prod(shape[:axis]), count)), inner)):
-        cx.body.line(f"const ptrdiff_t row = {index((count * inner, 1), ('o', 'k'))};")
-        yield count, f"row + i * {inner}"
-
-
-def _find(cx: KernelContext, count: int, at: str, sign: str, *, last: bool) -> None:
-    """Declare ``best``, the position of the largest or smallest element; NaN beats all."""
-    x, t = cx.input(0).name, cx.type(0)
-    cx.body.line(f"{t.name} top = {x}[row];")
-    cx.body.line("ptrdiff_t best = 0;")
-    with cx.body.loop("i", count, start=1):
-        cx.body.line(f"const {t.name} v = {x}[{at}];")
-        test = f"v {sign}{'=' if last else ''} top"
-        if t.kind == "float":
-            test = f"(top == top && ({test} || v != v))" + (" || (v != v)" if last else "")
-        with cx.body.block(f"if ({test})"):
-            cx.body.line("top = v;")
-            cx.body.line("best = i;")
-
-
-@kernel("ArgMax", "ArgMin", kinds=NUMBER)
-def arg_reduce(cx: KernelContext) -> None:
-    """The first position of the extreme, or the last if ``select_last_index``."""
-    output = cx.output()
-    if is_empty(output.shape):
-        return
-    cx.need_some((cx.shape(0) or (1,))[cx.int("axis")])
-    sign = ">" if cx.instruction.op == "ArgMax" else "<"
-    shape, axis = cx.shape(0) or (1,), cx.int("axis")
-    inner = math.prod(shape[axis + 1 :])
-    with _rows(cx, axis) as (count, at):
-        _find(cx, count, at, sign, last=bool(cx.int("select_last_index")))
-        cx.body.line(f"{output.name}[o * {inner} + k] = best;")
-
-
-@kernel("Hardmax", kinds=FLOAT)
-def hardmax(cx: KernelContext) -> None:
-    """1 at the first largest element of each row, 0 elsewhere."""
-    output = cx.output()
-    if is_empty(output.shape):
-        return
-    with _rows(cx, cx.int("axis")) as (count, at):
-        _find(cx, count, at, ">", last=False)
-        with cx.body.loop("i", count):
-            cx.body.line(f"{output.name}[{at}] = i == best;")
-
-
-RUNNING = {"CumSum": ("Add", 0), "CumProd": ("Mul", 1)}
-
-
-@kernel(*RUNNING, kinds=NUMBER)
-def running(cx: KernelContext) -> None:
-    """From either end; ``exclusive`` leaves the element itself out."""
-    source, output, t = cx.input(0), cx.output(), cx.type(0)
-    op, start = RUNNING[cx.instruction.op]
-    grown = combine(op, t, "sum", f"{source.name}[at]")
-    with _rows(cx, cx.int("axis")) as (count, at):
-        cx.body.line(f"{t.name} sum = {start};")
-        with cx.body.loop("j", count):
-            cx.body.line(f"const ptrdiff_t i = {f'{count - 1} - j' if cx.int('reverse') else 'j'};")
-            cx.body.line(f"const ptrdiff_t at = {at};")
-            lines = [f"sum = {grown};", f"{output.name}[at] = sum;"]
-            for line in reversed(lines) if cx.int("exclusive") else lines:
-                cx.body.line(line)
-
-
-@kernel(RUNNING_AT_RUN_TIME, kinds=NUMBER)
-def running_at_run_time(cx: KernelContext) -> None:
-    """Three loops, whose lengths follow from the axis; one out of range ends the run."""
-    source, axis, output, t = cx.input(0), cx.input(1), cx.output(), cx.type(0)
-    op, start = RUNNING[str(cx.instruction.attributes["running"])]
-    sizes, body = source.shape or (1,), cx.body
-    cx.may_fail()
-    body.line(f"const ptrdiff_t size[{len(sizes)}] = {{ {', '.join(map(str, sizes))} }};")
-    body.line(f"const int64_t a = {axis.name}[0] + ({axis.name}[0] < 0 ? {len(sizes)} : 0);")
-    body.line(f"if (a < 0 || a >= {len(sizes)})")
-    body.line("    return 1;")
-    body.line("ptrdiff_t outer = 1, inner = 1;")
-    with body.loop("d", len(sizes)):
-        body.line("outer *= d < a ? size[d] : 1;")
-        body.line("inner *= d > a ? size[d] : 1;")
-    with body.loop("o", "outer"), body.loop("k", "inner"):
-        body.line(f"{t.name} sum = {start};")
-        with body.loop("j", "size[a]"):
-            body.line(f"const ptrdiff_t i = {'size[a] - 1 - j' if cx.int('reverse') else 'j'};")
-            body.line("const ptrdiff_t at = (o * size[a] + i) * inner + k;")
-            grown = combine(op, t, "sum", f"{source.name}[at]")
-            lines = [f"sum = {grown};", f"{output.name}[at] = sum;"]
-            for line in reversed(lines) if cx.int("exclusive") else lines:
-                body.line(line)
+from smelt.program.instruction import RANGE_AT_RUN_TIME
 
 
 @kernel("Trilu", kinds=ANY)

@@ -42,15 +42,19 @@ def conversion(cx: KernelContext, source: CType, target: CType) -> str:
 def _checked(cx: KernelContext, source: CType, target: CType) -> str:
     """A function from float to an integer at least as wide as ``target``, for every float."""
     if target.name == "uint64_t":
-        wide, low, high, odd = "uint64_t", "(-1)", "18446744073709551616.0", "0"
-    elif target.name == "int32_t":
-        wide, low, high, odd = "int32_t", "(-2147483649.0)", "2147483648.0", "INT32_MIN"
+        wide, low, high, odd = "uint64_t", "> (-1.0@)", "18446744073709551616.0@", "0"
+    elif target.name == "int32_t" or (target.size == 1 and source.f):
+        # The lowest bits of a float beyond these integers are 0.
+        wide, low, high, odd = "int32_t", "> (-2147483649.0)", "2147483648.0@", "INT32_MIN"
+        low = ">= (-2147483648.0f)" if source.f else low
     else:
-        wide, low, high, odd = "int64_t", "(-9223372036854777856.0)", "9223372036854775808.0", ""
-        odd = "INT64_MIN"
+        wide, high, odd = "int64_t", "9223372036854775808.0@", "INT64_MIN"
+        low = ">= (-9223372036854775808.0@)"
     name = f"{source.name}_to_{wide}"
     text = (
         f"static {wide} {name}({source.name} x)\n{{\n"
-        f"    return (double)x > {low} && (double)x < {high} ? ({wide})x : {odd};\n}}\n"
-    )
+        f"    const int inside = (x {low}) & (x < {high});\n"
+        f"    const {wide} near = ({wide})(inside ? x : 0);\n"
+        f"    return inside ? near : {odd};\n}}\n"
+    ).replace("@", source.f)
     return cx.call(name, text)

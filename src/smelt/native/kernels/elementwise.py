@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from smelt.native.kernels.constant_power import power_text
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.integer import divide, modulo, power, shift
 from smelt.native.kernels.kernel import Kernel, KernelContext
@@ -37,6 +38,8 @@ def expression(cx: KernelContext, row: Row) -> tuple[list[str], str]:
     if row.name in COMPUTED and type_.kind == "int":
         return [], fill_types(COMPUTED[row.name](cx), type_)
     text = text_of(row, type_)
+    if row.name == "Pow" and type_.kind == "float":
+        text = power_text(cx) or text
     if text or row.formula is None:
         return [], fill_types(text, type_)
     m = Statements(type_)

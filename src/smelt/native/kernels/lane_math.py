@@ -1,4 +1,4 @@
-"""exp, tanh, erf, expm1 and log1p of floats without branches: vectors in loops of compilers.
+"""exp, tanh, erf, expm1, log and log1p of floats without branches: vectors in loops of compilers.
 
 Each is within 4 units in the last place of the true value, keeps NaN, infinities and the sign
 of 0, and needs no option that loosens floating point. The polynomials are minimax fits of our
@@ -56,10 +56,30 @@ EXP = """static IN_LOOPS float lane_exp(float x)
 }
 """
 
+NARROW_EXP = """static IN_LOOPS float lane_narrow_exp(float x)
+{
+    /* As lane_exp, between -80 and 80. */
+    const float shifted = LANE_FMA(x, 1.44269504f, 12582912.0f), n = shifted - 12582912.0f;
+    const float r = LANE_FMA(n, 2.12194440e-4f, LANE_FMA(n, -0.693359375f, x));
+    float p = 1.99157366e-4f, power;
+    uint32_t bits;
+    p = LANE_FMA(p, r, 1.39464473e-3f);
+    p = LANE_FMA(p, r, 8.33326951e-3f);
+    p = LANE_FMA(p, r, 4.16662656e-2f);
+    p = LANE_FMA(p, r, 1.66666672e-1f);
+    p = LANE_FMA(p, r, 0.5f);
+    p = LANE_FMA(p * r, r, r) + 1.0f;
+    memcpy(&bits, &shifted, 4);
+    bits = (bits - 0x4b400000u + 127u) << 23;
+    memcpy(&power, &bits, 4);
+    return p * power;
+}
+"""
+
 TANH = """static IN_LOOPS float lane_tanh(float x)
 {
-    const float a = fabsf(x), z = x * x;
-    const float e = 1.0f - 2.0f / (lane_exp(2.0f * a) + 1.0f), far = x < 0 ? -e : e;
+    const float a = fabsf(x), z = x * x, c = a > 10.0f ? 10.0f : a;
+    const float e = 1.0f - 2.0f / (lane_narrow_exp(2.0f * c) + 1.0f), far = x < 0 ? -e : e;
     float p = -5.71701349e-3f;
     p = LANE_FMA(p, z, 2.06503306e-2f);
     p = LANE_FMA(p, z, -5.37434891e-2f);
@@ -89,7 +109,7 @@ ERF = """static IN_LOOPS float lane_erf(float x)
     q = LANE_FMA(q, t, 8.43106866e-1f);
     q = LANE_FMA(q, t, 2.63896751f);
     q = LANE_FMA(q, t, 1.84960556f);
-    far = 1.0f - lane_exp(-q);
+    far = 1.0f - lane_narrow_exp(-q);
     far = x < 0 ? -far : far;
     return a < 1.0f ? p * x : far;
 }
@@ -120,6 +140,17 @@ EXPM1 = """static IN_LOOPS float lane_expm1(float x)
 }
 """
 
+_SERIES = """    f = m - 1.0f;
+    z = f * f;
+    p = LANE_FMA(p, f, -1.42691333e-1f);
+    p = LANE_FMA(p, f, 1.49151517e-1f);
+    p = LANE_FMA(p, f, -1.65774116e-1f);
+    p = LANE_FMA(p, f, 1.99630156e-1f);
+    p = LANE_FMA(p, f, -2.50013413e-1f);
+    p = LANE_FMA(p, f, 3.33339118e-1f);
+"""
+"""Of the logarithm of m, but for its last steps."""
+
 LOG1P = """static IN_LOOPS float lane_log1p(float x)
 {
     /* 1 + x = 2^n m with m between the roots of 1/2 and 2; what the sum lost comes last. */
@@ -131,29 +162,42 @@ LOG1P = """static IN_LOOPS float lane_log1p(float x)
     n = (float)(int32_t)(bits >> 23) - 127.0f;
     bits = (bits & 0x007fffffu) + 0x3f3504f3u;
     memcpy(&m, &bits, 4);
-    f = m - 1.0f;
-    z = f * f;
-    p = LANE_FMA(p, f, -1.42691333e-1f);
-    p = LANE_FMA(p, f, 1.49151517e-1f);
-    p = LANE_FMA(p, f, -1.65774116e-1f);
-    p = LANE_FMA(p, f, 1.99630156e-1f);
-    p = LANE_FMA(p, f, -2.50013413e-1f);
-    p = LANE_FMA(p, f, 3.33339118e-1f);
-    p = LANE_FMA(LANE_FMA(p, f, -0.5f), z, LANE_FMA(n, -2.12194440e-4f, lost));
+SERIES    p = LANE_FMA(LANE_FMA(p, f, -0.5f), z, LANE_FMA(n, -2.12194440e-4f, lost));
     p = LANE_FMA(n, 0.693359375f, p + f);
     p = u > 0 ? p : u < 0 ? NAN : -INFINITY;
     p = u > 3.4028234e38f ? x : p;
     p = x == 0 ? x : p;
     return x != x ? x : p;
 }
-"""
+""".replace("SERIES", _SERIES)
+
+LOG = """static IN_LOOPS float lane_log(float x)
+{
+    /* As lane_log1p, of a number that is normal after a factor of 2^23 at most. */
+    const int few = x < 1.17549435e-38f;
+    const float u = few ? x * 8388608.0f : x;
+    float m, f, z, p = 8.70145052e-2f, n;
+    uint32_t bits;
+    memcpy(&bits, &u, 4);
+    bits += 0x3f800000u - 0x3f3504f3u;
+    n = (float)(int32_t)(bits >> 23) - (few ? 150.0f : 127.0f);
+    bits = (bits & 0x007fffffu) + 0x3f3504f3u;
+    memcpy(&m, &bits, 4);
+SERIES    p = LANE_FMA(LANE_FMA(p, f, -0.5f), z, n * -2.12194440e-4f);
+    p = LANE_FMA(n, 0.693359375f, p + f);
+    p = x > 0 ? p : x < 0 ? NAN : -INFINITY;
+    p = x > 3.4028234e38f ? x : p;
+    return x != x ? x : p;
+}
+""".replace("SERIES", _SERIES)
 
 FUNCTIONS = {
     "expf": (EXP,),
-    "tanhf": (EXP, TANH),
-    "erff": (EXP, ERF),
+    "tanhf": (NARROW_EXP, TANH),
+    "erff": (NARROW_EXP, ERF),
     "expm1f": (EXP, EXPM1),
     "log1pf": (LOG1P,),
+    "logf": (LOG,),
 }
 """What stands in for a function of math.h; exp comes first where others call it."""
 

@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.rows import rows_taken
+from smelt.native.kernels import turn
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import emit_map, row_major
@@ -49,8 +50,11 @@ def transpose(cx: KernelContext) -> None:
     """Reads with permuted strides."""
     source, output = cx.walked(0), cx.output()
     strides = tuple(source.strides[axis] for axis in cx.ints("perm"))
-    reads = [source.access(strides)]
-    emit_map(cx.body, output.shape, output.access(), reads, "{0}", shared=True)
+    read = source.access(strides)
+    if turn.takes(cx, output.access(), read):
+        turn.emit(cx, output.access(), read)
+        return
+    emit_map(cx.body, output.shape, output.access(), [read], "{0}", shared=True)
 
 
 @kernel(DIAGONAL, kinds=ANY)
@@ -204,12 +208,46 @@ def _pad_by_places(cx: KernelContext, before: Sequence[int]) -> None:
             table = _source_index(mode, np.arange(wide) - before[dim], size)
             name = cx.constant(table, C_TYPES[ir.DataType.INT64])
             terms.append(f"{name}[i{dim}] * {stride}")
+    last = len(variables) - 1
+    if last >= 0 and f"[i{last}] *" in terms[last] and before[last] >= 0:
+        _pad_rows(cx, variables, terms, computed, before[last])
+        return
     with cx.body.loops(variables, output.shape):
-        for dim, size in computed.items():
-            cx.body.line(f"ptrdiff_t p{dim} = i{dim} - {before[dim]};")
-            shown(cx, mode, f"p{dim}", f"{size}")
-        read = f"{source.name}[{' + '.join(terms) or '0'}]"
-        cx.body.line(f"{output.access().at(variables)} = {read};")
+        _pad_elements(cx, variables, terms, computed)
+
+
+def _pad_elements(
+    cx: KernelContext, variables: Sequence[str], terms: Sequence[str], computed: dict[int, int]
+) -> None:
+    """One element, once the places along dims that a run decides are ``computed``."""
+    mode = str(cx.instruction.attributes["mode"])
+    for dim, size in computed.items():
+        cx.body.line(f"ptrdiff_t p{dim} = i{dim} - {cx.ints('pads')[dim]};")
+        shown(cx, mode, f"p{dim}", f"{size}")
+    read = f"{cx.input(0).name}[{' + '.join(terms) or '0'}]"
+    cx.body.line(f"{cx.output().access().at(variables)} = {read};")
+
+
+def _pad_rows(
+    cx: KernelContext,
+    variables: Sequence[str],
+    terms: Sequence[str],
+    computed: dict[int, int],
+    before: int,
+) -> None:
+    """Row by row: what is ahead of the row itself, the row, which is copied, and what is behind."""
+    shape, row = cx.output().shape, variables[-1]
+    copied = [*terms[:-1], f"({row} - {before})"]
+    kept = before + cx.shape(0)[-1]
+    with cx.body.loops(variables[:-1], shape[:-1]):
+        for start, stop, read in (
+            (0, before, terms),
+            (before, kept, copied),
+            (kept, shape[-1], terms),
+        ):
+            if not same(start, stop):
+                with cx.body.loop(row, stop, start):
+                    _pad_elements(cx, variables, read, computed)
 
 
 def shown(cx: KernelContext, mode: str, place: str, size: str) -> None:

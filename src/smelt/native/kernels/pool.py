@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from smelt.native.kernels import pool_vectors
 from smelt.native.kernels.convolution.window import Window, refuse_window, window_of
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import FLOAT, NUMBER, KernelContext, kernel
 from smelt.native.kernels.pool_rows import emit_rows, takes
+from smelt.native.kernels.vector import PRELUDE
 from smelt.program.run_sizes import is_empty
 
 
@@ -41,29 +43,57 @@ def _max_and_places(cx: KernelContext, window: Window) -> None:
 @kernel("MaxPool", kinds=NUMBER, refuse=_refuse_max)
 def max_pool(cx: KernelContext) -> None:
     """The largest element of each window; NaN if it holds one."""
-    window, type_ = window_of(cx), cx.type(0)
+    window = window_of(cx)
     if len(cx.instruction.outputs) > 1:
         _max_and_places(cx, window)
         return
-    nan = " || v != v" if type_.kind == "float" else ""
+    if _fits_vectors(cx) and pool_vectors.takes(window):
+        with _by_vectors(cx, lambda: _largest(cx, window)):
+            cx.body.line("int odd = 0;")
+            pool_vectors.emit(cx, window, pool_vectors.LARGEST, "a")
+            with cx.body.block("if (odd)"), _pixels(cx, window):
+                _emit_largest(cx, window)
+        return
+    _largest(cx, window)
+
+
+def _largest(cx: KernelContext, window: Window) -> None:
+    type_ = cx.type(0)
     if takes(window):
         # The inner choice is one instruction, and the outer falls the same way all the time.
-        step = "v == v ? (v > a ? v : a) : v" if nan else "v > a ? v : a"
+        step = "v == v ? (v > a ? v : a) : v" if type_.kind == "float" else "v > a ? v : a"
         emit_rows(cx, window, type_.lowest(), step, "a")
         return
     with _output_pixels(cx, window):
-        cx.body.line(f"{type_.name} best = {type_.lowest()};")
-        with _positions(cx, window):
-            cx.body.line(f"best = v > best{nan} ? v : best;")
-        cx.body.line("*out++ = best;")
+        _emit_largest(cx, window)
+
+
+def _emit_largest(cx: KernelContext, window: Window) -> None:
+    """The largest element of the window of a pixel."""
+    type_ = cx.type(0)
+    nan = " || v != v" if type_.kind == "float" else ""
+    cx.body.line(f"{type_.name} best = {type_.lowest()};")
+    with _positions(cx, window):
+        cx.body.line(f"best = v > best{nan} ? v : best;")
+    cx.body.line("*out++ = best;")
 
 
 @kernel("AveragePool", kinds=FLOAT, refuse=refuse_window)
 def average_pool(cx: KernelContext) -> None:
     """The mean of each window, over the image or, if so asked, over the padded image."""
-    window, type_ = window_of(cx), cx.type(0)
+    window = window_of(cx)
+    if _fits_vectors(cx) and pool_vectors.takes_sum(window):
+        with _by_vectors(cx, lambda: _mean(cx, window)):
+            counts = [_counts(cx, window, i, place) for i, place in enumerate(("o", "h + r", "q"))]
+            pool_vectors.emit(cx, window, pool_vectors.SUM, f"a / (float)({' * '.join(counts)})")
+        return
+    _mean(cx, window)
+
+
+def _mean(cx: KernelContext, window: Window) -> None:
+    type_ = cx.type(0)
     if takes(window):
-        down, along = (_counts(cx, window, i) for i in (1, 2))
+        down, along = (_counts(cx, window, i, place) for i, place in ((1, "h"), (2, "q")))
         emit_rows(cx, window, "0", "a + v", f"a / ({type_.name})({down} * {along})")
         return
     with _output_pixels(cx, window):
@@ -74,6 +104,23 @@ def average_pool(cx: KernelContext) -> None:
         if cx.int("count_include_pad"):
             counts = [_padded_count(cx, window, i) for i in range(3)]
         cx.body.line(f"*out++ = sum / ({type_.name})({' * '.join(counts)});")
+
+
+def _fits_vectors(cx: KernelContext) -> bool:
+    return cx.type(0).name == "float" and not is_empty(cx.output_shape())
+
+
+@contextmanager
+def _by_vectors(cx: KernelContext, otherwise: Callable[[], None]) -> Iterator[None]:
+    """A loop over the planes where there are vectors, else what ``otherwise`` writes."""
+    body, shape = cx.body, cx.output_shape()
+    cx.call("LANES", PRELUDE)
+    body.line(f"#if {pool_vectors.WHEN}")
+    with body.loop("c", shape[0] * shape[1]):
+        yield
+    body.line("#else")
+    otherwise()
+    body.line("#endif")
 
 
 @kernel("LpPool", kinds=FLOAT, refuse=refuse_window)
@@ -88,8 +135,8 @@ def lp_pool(cx: KernelContext) -> None:
         cx.body.line(f"*out++ = pow{t.f}(sum, {root});")
 
 
-def _counts(cx: KernelContext, window: Window, i: int) -> str:
-    """How many positions of the window count along dim ``i``, as C in ``h`` or ``q``."""
+def _counts(cx: KernelContext, window: Window, i: int, place: str) -> str:
+    """How many positions of the window count along dim ``i``, as C in ``place``."""
     size, kernel, step = window.input[i], window.kernel[i], window.dilations[i]
     low, high = 0, size
     if cx.int("count_include_pad"):
@@ -100,7 +147,7 @@ def _counts(cx: KernelContext, window: Window, i: int) -> str:
         return str(counts[0])
     name = f"counts_{hashlib.sha256(str(counts).encode()).hexdigest()[:8]}"
     cx.call(name, f"static const int32_t {name}[] = {{ {', '.join(map(str, counts))} }};\n")
-    return f"{name}[{'h' if i == 1 else 'q'}]"
+    return f"{name}[{place}]"
 
 
 def _padded_count(cx: KernelContext, window: Window, i: int) -> str:
@@ -120,8 +167,15 @@ def _output_pixels(cx: KernelContext, window: Window) -> Iterator[None]:
         body.line("(void)out;")
     with body.loop("c", y.shape[0] * y.shape[1]):
         body.line(f"const {x.type.name} *image = {x.name} + c * {math.prod(window.input)};")
-        with _dim(cx, window, 0), _dim(cx, window, 1), _dim(cx, window, 2):
+        with _pixels(cx, window):
             yield
+
+
+@contextmanager
+def _pixels(cx: KernelContext, window: Window) -> Iterator[None]:
+    """Loops over the output pixels of a plane."""
+    with _dim(cx, window, 0), _dim(cx, window, 1), _dim(cx, window, 2):
+        yield
 
 
 @contextmanager

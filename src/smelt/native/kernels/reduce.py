@@ -12,6 +12,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import cast
 
+from smelt.native.kernels.extremes import extreme_of
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import Access, collapse
@@ -53,6 +54,7 @@ INTEGERS: Mapping[str, Reduction] = {
     "ReduceProd": Reduction("1", "(@t)((@m){a} * (@m){v})"),
     "ReduceSumSquare": Reduction("0", _ADD, element=_MULTIPLY),
 }
+EXTREMES = {"ReduceMax": ">", "ReduceMin": "<"}
 BOOLEANS = {name: INTEGERS[name] for name in ("ReduceMax", "ReduceMin")}
 TABLES = {"float": FLOATS, "int": INTEGERS, "bool": BOOLEANS}
 
@@ -160,7 +162,7 @@ def reduce(cx: KernelContext) -> None:
         _emit_scalars(cx, reducer, loops)
 
 
-def _names(count: int) -> list[str]:
+def loop_names(count: int) -> list[str]:
     return [f"i{i}" for i in range(count)]
 
 
@@ -170,7 +172,7 @@ def _emit_rows(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
     Sums that wrap around grow as unsigned numbers in memory: where each step went from signed to
     unsigned and back, gcc 12.2 lost all rows but the last (4 rows of 3 int64, -O3).
     """
-    body, names, last = cx.body, _names(len(loops.sizes)), len(loops.sizes) - 1
+    body, names, last = cx.body, loop_names(len(loops.sizes)), len(loops.sizes) - 1
     target, value = loops.write.at(names), loops.read.at(names)
     grown_at, grow = target, reducer
     if reducer.type.signed and reducer.type.kind == "int" and "@m" in reducer.reduction.step:
@@ -205,7 +207,7 @@ def _has_short_rows(loops: Loops) -> bool:
 
 def _emit_short_rows(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
     """As many rows at once as ``LANES`` has room for, such as parts of complex numbers."""
-    body, names = cx.body, _names(len(loops.sizes))
+    body, names = cx.body, loop_names(len(loops.sizes))
     count, row = loops.sizes[-2:]
     kept, reduced = loops.where(False, len(names) - 1), loops.where(True)[:-1]
     with body.loops([names[i] for i in kept], [loops.sizes[i] for i in kept]):
@@ -221,7 +223,7 @@ def _emit_short_rows(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
 
 
 def _emit_scalars(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
-    body, names = cx.body, _names(len(loops.sizes))
+    body, names, op = cx.body, loop_names(len(loops.sizes)), cx.instruction.op
     kept, reduced = loops.where(False), loops.where(True)
     with body.loops([names[i] for i in kept], [loops.sizes[i] for i in kept]):
         body.line(f"{reducer.type.name} a = {reducer.start};")
@@ -231,7 +233,14 @@ def _emit_scalars(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
         with ExitStack() as stack:
             for i in reduced[:-1] if lanes else reduced:
                 stack.enter_context(body.loop(names[i], loops.sizes[i]))
-            if lanes:
+            if lanes and op in EXTREMES and loops.read.strides[inner] == 1:
+                row = loops.read.at(["0" if i == inner else name for i, name in enumerate(names)])
+                function = extreme_of(cx, reducer.type, EXTREMES[op])
+                body.line(
+                    f"const {reducer.type.name} v = {function}(&{row}, {loops.sizes[inner]});"
+                )
+                body.line(f"a = {reducer.join('a', 'v')};")
+            elif lanes:
                 _emit_lanes(cx, reducer, loops, names, inner)
             else:
                 body.line(f"const {reducer.type.name} v = {loops.read.at(names)};")
@@ -277,22 +286,3 @@ def _join_lanes(cx: KernelContext, reducer: Reducer, left: int) -> None:
     body = cx.body
     with body.block(f"for (ptrdiff_t w = {LANES // 2}; w >= {left}; w /= 2)"), body.loop("j", "w"):
         body.line(f"lane[j] = {reducer.join('lane[j]', 'lane[j + w]')};")
-
-
-@kernel("ReduceLogSumExp")
-def log_sum_exp(cx: KernelContext) -> None:
-    """Relative to the largest element, so that nothing overflows."""
-    body, loops, type_ = cx.body, loops_of(cx), cx.type(0)
-    names = _names(len(loops.sizes))
-    kept, reduced = loops.where(False), loops.where(True)
-    inner = ([names[i] for i in reduced], [loops.sizes[i] for i in reduced])
-    with body.loops([names[i] for i in kept], [loops.sizes[i] for i in kept]):
-        body.line(f"{type_.name} top = -INFINITY, sum = 0;")
-        with body.loops(*inner):
-            body.line(f"const {type_.name} v = {loops.read.at(names)};")
-            body.line("top = (v > top || v != v) ? v : top;")
-        body.line("if (top == INFINITY || top == -INFINITY)")
-        body.line("    top = 0;")
-        with body.loops(*inner):
-            body.line(f"sum += exp{type_.f}({loops.read.at(names)} - top);")
-        body.line(f"{loops.write.at(names)} = top + log{type_.f}(sum);")

@@ -45,6 +45,8 @@ def resample(cx: KernelContext) -> None:
     x, y, axis, t = cx.input(0), cx.output(), cx.int("axis"), cx.type(0)
     size, count, inner = x.shape[axis], y.shape[axis], math.prod(y.shape[axis + 1 :])
     sampling = Sampling.of(cx.attributes)
+    if same(inner, 1) and not is_of_run(cx) and _emit_last(cx, sampling, size, count):
+        return
     tables = make_tables(cx) if is_of_run(cx) else _constants(cx, sampling, size, count)
     with cx.body.loops(("o", "i"), (math.prod(y.shape[:axis]), count)):
         cx.body.line(f"const {t.name} *from = {x.name} + o * {size * inner};")
@@ -60,6 +62,42 @@ def resample(cx: KernelContext) -> None:
                 cx.body.line(f"to[k] = from[{tables.rows}[i] * {inner} + k];")
             return
         _sums(cx, tables.rows, tables.weights, tables.width, inner)
+
+
+def _emit_last(cx: KernelContext, sampling: Sampling, size: int, count: int) -> bool:
+    """Rows of one element: loops over the results, with a table for each tap. False if they are
+    too many, or some are outside."""
+    x, y, t, body = cx.input(0), cx.output(), cx.type(0), cx.body
+    read = taps(sampling, size, count)
+    width = read.rows.shape[1]
+    if read.outside.any() or width > UNROLLED:
+        return False
+    outer = math.prod(y.shape[: cx.int("axis")])
+    times = count // max(size, 1)
+    with body.loop("o", outer):
+        body.line(f"const {t.name} *from = {x.name} + o * {size};")
+        body.line(f"{t.name} *to = {y.name} + o * {count};")
+        nearest = sampling.mode == "nearest"
+        if nearest and 2 <= times <= UNROLLED and _repeats(read.rows[:, 0], size, times):
+            with body.loop("i", size), body.loop("j", times):
+                body.line(f"to[i * {times} + j] = from[i];")
+            return True
+        parts = []
+        for tap in range(width):
+            rows = cx.constant(np.ascontiguousarray(read.rows[:, tap], np.int32), INDEX)
+            weight = ""
+            if not nearest:
+                column = np.ascontiguousarray(read.weights[:, tap], f"f{t.size}")
+                weight = f"{cx.constant(column, t)}[i] * "
+            parts.append(f"{weight}from[{rows}[i]]")
+        with body.loop("i", count):
+            body.line(f"to[i] = {' + '.join(parts)};")
+    return True
+
+
+def _repeats(rows: np.ndarray, size: int, times: int) -> bool:
+    """True if each row is read so many times, one after the other."""
+    return np.array_equal(rows, np.repeat(np.arange(size), times))
 
 
 def _constants(cx: KernelContext, sampling: Sampling, size: int, count: int) -> Tables:

@@ -14,13 +14,12 @@ def joined(step: str) -> str:
     return "\n".join(loops)
 
 
-def sum_of(cx: KernelContext, type_: CType, expression: str, stem: str) -> str:
+def sum_of(cx: KernelContext, type_: CType, expression: str, stem: str, when: str = "") -> str:
     """A support function ``stem(x, n, c)``: the sum of ``expression`` over ``x``, in partial sums.
 
-    The expression is in ``v``, an element, and ``c``.
+    The expression is in ``v``, an element, and ``c``. ``when`` is a condition of the preprocessor.
     """
-    name = f"{stem}_{type_.name}"
-    t = type_.name
+    name, t = f"{stem}_{type_.name}", type_.name
     text = f"""static {t} {name}(const {t} *x, ptrdiff_t n, {t} c)
 {{
     {t} lane[{LANES}] = {{ 0 }}, sum = 0;
@@ -39,4 +38,15 @@ def sum_of(cx: KernelContext, type_: CType, expression: str, stem: str) -> str:
     return sum + lane[0];
 }}
 """
-    return cx.call(name, text)
+    return call_when(cx, name, text, when)
+
+
+def call_when(cx: KernelContext, name: str, text: str, when: str) -> str:
+    """Let the body call a function that is compiled under ``when`` only, if there is a condition.
+
+    It has a name of its own there, for others may call the function everywhere.
+    """
+    if not when:
+        return cx.call(name, text)
+    other = f"{name}_or"
+    return cx.call(other, f"#if {when}\n{text.replace(name, other, 1)}#endif\n")

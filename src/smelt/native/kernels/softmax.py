@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import cast
 
+from smelt.native.kernels import softmax_vectors
+from smelt.native.kernels.extremes import extreme_of
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.lane_math import in_lanes
 from smelt.native.kernels.nest import index
-from smelt.native.kernels.reduce import LANES
-from smelt.native.kernels.row_sums import joined, sum_of
+from smelt.native.kernels.row_sums import call_when, sum_of
 from smelt.native.kernels.vector import PRELUDE
 from smelt.native.types import CType
 from smelt.program.run_sizes import if_any, is_empty, same
@@ -84,22 +85,35 @@ def _emit_softmax_rows(cx: KernelContext, outer: int, count: int) -> None:
     with body.shared_loop("o", outer):
         body.line(f"const {t.name} *x = {source.name} + o * {count};")
         body.line(f"{t.name} *y = {output.name} + o * {count};")
-        body.line(f"const {t.name} top = {_largest_of(cx, t)}(x, {count});")
-        if cx.instruction.op == "Softmax":
-            body.line(f"{_powers(cx, t)}(x, {count}, top, y);")
-            body.line(f"const {t.name} sum = {sum_of(cx, t, 'v', 'sum')}(y, {count}, 0);")
-            # The sum is 1 or more, so its inverse is as good a factor.
-            body.line(f"const {t.name} share = 1 / sum;")
-            with body.loop("i", count):
-                body.line("y[i] *= share;")
+        if not softmax_vectors.takes(t, count):
+            _emit_row(cx, count)
             return
-        total = _sum_of_powers(cx, t)
-        body.line(f"const {t.name} sum = log{t.f}({total}(x, {count}, top));")
+        body.line(f"#if {softmax_vectors.WHEN}")
+        softmax_vectors.emit(cx, count)
+        body.line("#else")
+        _emit_row(cx, count, f"!({softmax_vectors.WHEN})")
+        body.line("#endif")
+
+
+def _emit_row(cx: KernelContext, count: int, when: str = "") -> None:
+    """One row at ``x``, to ``y``, which may be the same; ``when`` is where it is compiled."""
+    t, body = cx.type(0), cx.body
+    body.line(f"const {t.name} top = {extreme_of(cx, t, '>')}(x, {count});")
+    if cx.instruction.op == "Softmax":
+        body.line(f"{_powers(cx, t, when)}(x, {count}, top, y);")
+        body.line(f"const {t.name} sum = {sum_of(cx, t, 'v', 'sum', when)}(y, {count}, 0);")
+        # The sum is 1 or more, so its inverse is as good a factor.
+        body.line(f"const {t.name} share = 1 / sum;")
         with body.loop("i", count):
-            body.line("y[i] = x[i] - top - sum;")
+            body.line("y[i] *= share;")
+        return
+    total = _sum_of_powers(cx, t, when)
+    body.line(f"const {t.name} sum = log{t.f}({total}(x, {count}, top));")
+    with body.loop("i", count):
+        body.line("y[i] = x[i] - top - sum;")
 
 
-def _powers(cx: KernelContext, type_: CType) -> str:
+def _powers(cx: KernelContext, type_: CType, when: str) -> str:
     """A support function ``(x, n, c, y)``: ``exp(x[i] - c)`` of each. It stands ``APART``, for
     clang 14 makes no vectors of it where it knows how ``c`` came about."""
     t, power = type_.name, in_lanes(cx, f"exp{type_.f}(x[i] - c)")
@@ -111,47 +125,23 @@ def _powers(cx: KernelContext, type_: CType) -> str:
         y[i] = {power};
 }}
 """
-    return cx.call(f"powers_{t}", text)
+    return call_when(cx, f"powers_{t}", text, when)
 
 
-def _sum_of_powers(cx: KernelContext, type_: CType) -> str:
+def _sum_of_powers(cx: KernelContext, type_: CType, when: str) -> str:
     """A support function of ``(x, n, c)``: the sum of ``exp(x[i] - c)``, which stand in an array
     for a moment: computed in the loop that adds them, they are no vectors."""
     t, count = type_.name, 512 // type_.size
-    total = sum_of(cx, type_, "v", "sum")
+    total = sum_of(cx, type_, "v", "sum", when)
     text = f"""static {t} sum_exp_{t}(const {t} *x, ptrdiff_t n, {t} c)
 {{
     {t} e[{count}], sum = 0;
     for (ptrdiff_t b = 0; b < n; b += {count}) {{
         const ptrdiff_t m = n - b < {count} ? n - b : {count};
-        {_powers(cx, type_)}(x + b, m, c, e);
+        {_powers(cx, type_, when)}(x + b, m, c, e);
         sum += {total}(e, m, 0);
     }}
     return sum;
 }}
 """
-    return cx.call(f"sum_exp_{t}", text)
-
-
-def _largest_of(cx: KernelContext, type_: CType) -> str:
-    """A support function of ``(x, n)``: the largest element but NaN, or NaN, if there is one.
-
-    The power of a NaN is NaN, whatever it is relative to, and so is the sum of its row.
-    """
-    t, name = type_.name, f"largest_{type_.name}"
-    text = f"""static {t} {name}(const {t} *x, ptrdiff_t n)
-{{
-    {t} lane[{LANES}];
-    const ptrdiff_t whole = n - n % {LANES};
-    for (ptrdiff_t j = 0; j < {LANES}; ++j)
-        lane[j] = x[0];
-    for (ptrdiff_t i = 0; i < whole; i += {LANES})
-        for (ptrdiff_t j = 0; j < {LANES}; ++j)
-            lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
-    for (ptrdiff_t i = whole; i < n; ++i)
-        lane[i - whole] = x[i] > lane[i - whole] ? x[i] : lane[i - whole];
-{joined("lane[j] = lane[j + {0}] > lane[j] ? lane[j + {0}] : lane[j];")}
-    return lane[0];
-}}
-"""
-    return cx.call(name, text)
+    return call_when(cx, f"sum_exp_{t}", text, when)

@@ -9,6 +9,18 @@ from __future__ import annotations
 MOST_LANES = 16
 """Lanes of the widest vectors: how far kernels may read past what they use."""
 
+_SIXTEEN = """#if defined(__clang__) && \\
+    (defined(__AVX512F__) || (defined(LANES) && LANES == 16))
+{}
+#endif"""
+WHOLE_VECTORS = _SIXTEEN.format(
+    "#pragma clang attribute push(__attribute__((min_vector_width(512))), apply_to = function)\n"
+    '#pragma clang attribute push(__attribute__((target("tune=x86-64"))), apply_to = function)'
+)
+WHOLE_VECTORS_END = _SIXTEEN.format("\n".join(["#pragma clang attribute pop"] * 2))
+"""Around all functions: else clang 14 makes two of each vector of 16 floats, and then has too few
+registers for them."""
+
 PRELUDE = """#if defined(__GNUC__)
 #define APART __attribute__((noinline))
 #else

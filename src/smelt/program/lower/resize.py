@@ -24,7 +24,8 @@ COORDINATES = "coordinate_transformation_mode"
 def resize(cx: ProgramBuilder, node: ir.Node) -> None:
     """``Resample`` has the attributes of ``Sampling`` and ``axis``; integers go through floats.
 
-    Axes that shrink most go first, so that the others have less to do.
+    Axes that shrink most go first, so that the others have less to do, and of two that grow alike
+    the inner one, after which rows lie together.
     """
     if is_told_by_data(cx, node, range(1, 4)):
         resize_at_run_time(cx, node, _axes(cx, node, cx.rank(_data(node))), _sampling(cx, node))
@@ -39,7 +40,7 @@ def resize(cx: ProgramBuilder, node: ir.Node) -> None:
     if not steps:
         cx.alias(node.outputs[0], source)
         return
-    steps.sort(key=lambda step: _growth(sizes[step[0]], goal[step[0]]))
+    steps.sort(key=lambda step: (_growth(sizes[step[0]], goal[step[0]]), -step[0]))
     dtype = cx.dtype(output)
     through = steps[0][1].mode != "nearest" and not dtype.is_floating_point()
     if through:

@@ -12,7 +12,7 @@ from smelt.program.memory import ALIGNMENT
 class Cpu:
     """How code for one CPU differs.
 
-    ``is_chosen_at_run_time``: there is a second version for AVX2, which is asked for in each run.
+    ``is_chosen_at_run_time``: there are the versions of ``versions.py``, for which each run asks.
     ``lanes``: floats of a vector, None if the C compiler's flags say so. ``alignment``: bytes at
     which the arena and what lies in it begin unless the caller says otherwise: a line of the cache,
     or a double or a vector where there is none.

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from smelt.errors import not_installed
+from smelt.native.kernels.vector import WHOLE_VECTORS, WHOLE_VECTORS_END
 from smelt.native.names import comment
 from smelt.native.sharing import PARALLEL_FOR, task, task_value
 from smelt.native.types import C_TYPES
@@ -27,6 +28,7 @@ from smelt.targets.c.options import Options
 from smelt.targets.c.phases import CPlan
 from smelt.targets.c.project import project_files
 from smelt.targets.c.report_file import clock_file
+from smelt.targets.c.versions import VERSIONS
 
 if TYPE_CHECKING:
     import jinja2
@@ -103,6 +105,9 @@ def _fields(plan: CPlan, unit: Unit, form: str, blob_bytes: int) -> dict[str, ob
         "blob_alignment": BLOB_ALIGNMENT,
         "p2align": BLOB_ALIGNMENT.bit_length() - 1,
         "functions": functions,
+        "versions": VERSIONS,
+        "whole_vectors": WHOLE_VECTORS,
+        "whole_vectors_end": WHOLE_VECTORS_END,
         "dispatched": CPUS[options.cpu].is_chosen_at_run_time,
         "cpu": options.cpu,
         "lanes": CPUS[options.cpu].lanes,

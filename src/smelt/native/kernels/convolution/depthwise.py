@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from smelt.native.kernels.convolution import depthwise_rows
 from smelt.native.kernels.convolution.parts import finish_by_filter, is_float, padded_rows
 from smelt.native.kernels.convolution.window import Window, channels_of
+from smelt.native.kernels.even_parts import even_parts
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import MOST_LANES, PRELUDE
@@ -63,7 +65,10 @@ def layout_of(window: Window) -> Layout:
 def workspace(instance: Instance, window: Window) -> int:
     """The padded plane and a band of results."""
     layout = layout_of(window)
-    return 4 * (len(layout.phases) * layout.phase + 2 * MOST_LANES + layout.results)
+    results = layout.results
+    if depthwise_rows.takes(window):
+        results = min(depthwise_rows.ROWS, window.output[1]) * depthwise_rows.pitch_of(window)
+    return 4 * (len(layout.phases) * layout.phase + 2 * MOST_LANES + results)
 
 
 def emit(cx: KernelContext, window: Window) -> None:
@@ -82,6 +87,9 @@ def emit(cx: KernelContext, window: Window) -> None:
             body.line(f"const float *k = {w.name} + o * {positions};")
             body.line(f"float *out = {y.name} + (n * {group * filters} + o) * {window.pixels};")
             body.line(f"const float start = {f'{bias.name}[o]' if bias else 0};")
+            if depthwise_rows.takes(window):
+                _emit_rows(cx, window, layout, scratch)
+                return
             with body.loop("h", window.output[1], step=layout.band):
                 _emit_band(cx, window, layout, scratch)
 
@@ -94,11 +102,24 @@ def _emit_padding(cx: KernelContext, window: Window, layout: Layout, scratch: st
         cx.body.line(f"{copy}(image, {to}, {phase[0] - window.begin[1]}, {layout.rows});")
 
 
+def _emit_rows(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:
+    """A few output rows at a time, of nearly equal numbers."""
+    for part in even_parts(window.output[1], depthwise_rows.ROWS):
+        end = part.first + part.length * part.count
+        with cx.body.loop("h", end, part.first, part.length):
+            cx.body.line(f"const ptrdiff_t rows = {part.length};")
+            cx.body.line(f"const float *from = {scratch} + h * {layout.pitch};")
+            depthwise_rows.emit(cx, window, part.length, layout.pitch)
+            _emit_store(cx, window, depthwise_rows.pitch_of(window), finish_by_filter(cx))
+
+
 def _emit_band(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:
-    body, (_, height, wide) = cx.body, window.output
+    body, height = cx.body, window.output[1]
     (_, kh, kw), (_, down, step), (_, dh, dw) = window.kernel, window.strides, window.dilations
     finish = finish_by_filter(cx)
     relu = finish == Finish(RELU)
+    if relu:
+        finish = Finish()
     left = f"{height} - h"
     rows = f"{left} < {layout.band} ? {left} : {layout.band}"
     body.line(f"const ptrdiff_t rows = {str(height) if layout.band == height else rows};")
@@ -116,17 +137,23 @@ def _emit_band(cx: KernelContext, window: Window, layout: Layout, scratch: str) 
         for s in range(2):
             value = f"NOT_BELOW_0(s{s})" if relu else f"s{s}"
             body.line(f"*(vec *)(results + p{' + LANES' if s else ''}) = {value};")
-    if finish != Finish() and not relu and not any(one.column for one in finish.beside):
-        with body.loop("p", f"rows * {layout.pitch}"):
+    _emit_store(cx, window, layout.pitch, finish)
+
+
+def _emit_store(cx: KernelContext, window: Window, pitch: int, finish: Finish) -> None:
+    """Finish ``rows`` of results, ``pitch`` apart, and store them from output row ``h`` on."""
+    body, wide = cx.body, window.output[2]
+    if finish != Finish() and not any(one.column for one in finish.beside):
+        with body.loop("p", f"rows * {pitch}"):
             _emit_finish(cx, finish.at(f"(o - g * {channels_of(cx)[1]})", "0"), "results[p]", "p")
         finish = Finish()
-    if finish in (Finish(), Finish(RELU)):
+    if finish == Finish():
         with body.loop("r", "rows"):
-            body.line(f"memcpy(out + (h + r) * {wide}, results + r * {layout.pitch}, {4 * wide});")
+            body.line(f"memcpy(out + (h + r) * {wide}, results + r * {pitch}, {4 * wide});")
         return
     finish = finish.at(f"(o - g * {channels_of(cx)[1]})", f"(h + r) * {wide}")
     with body.loop("r", "rows"), body.loop("q", wide):
-        sum_ = f"results[r * {layout.pitch} + q]"
+        sum_ = f"results[r * {pitch} + q]"
         _emit_finish(cx, finish, sum_, "q", f"out[(h + r) * {wide} + q]")
 
 

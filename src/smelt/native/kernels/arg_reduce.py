@@ -1,0 +1,157 @@
+"""ArgMax, ArgMin and Hardmax: where the extreme of a row stands; NaN beats all numbers.
+
+Of neighbours, the extreme is looked for first and then its place, each by vectors. Of rows whose
+elements lie apart, some are gone through side by side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import cast
+
+from smelt.native.kernels.extremes import extreme_of
+from smelt.native.kernels.kernel import FLOAT, NUMBER, KernelContext, kernel
+from smelt.native.kernels.nest import index
+from smelt.native.kernels.vector import PRELUDE
+from smelt.native.types import CType
+from smelt.program.run_sizes import Size, if_any, is_empty, same, surely_below
+
+FEW = 16
+"""Elements of a row below which one loop is as fast as two."""
+
+BESIDE = 512
+"""Bytes of numbers, and of places, of rows that are gone through side by side."""
+
+_PLACE = """static APART ptrdiff_t NAME(const @t *x, ptrdiff_t n, @t top)
+{
+    ptrdiff_t i = 0;
+    if (top != top) {
+        while (i < n && x[i] == x[i])
+            ++i;
+        return i;
+    }
+    for (; i + 64 <= n; i += 64) {
+        int any = 0;
+        for (ptrdiff_t j = 0; j < 64; ++j)
+            any |= x[i + j] == top;
+        if (any)
+            break;
+    }
+    while (i < n && x[i] != top)
+        ++i;
+    return i;
+}
+"""
+
+
+@contextmanager
+def _rows(cx: KernelContext, axis: int) -> Iterator[tuple[int, str]]:
+    """Loops over the rows along ``axis``: their length, and element ``i`` of a row as C."""
+    source = cx.input(0)
+    shape = source.shape or (1,)
+    count, inner = shape[axis], math.prod(shape[axis + 1 :])
+    with cx.body.loops(("o", "k"), (cast(int, if_any(math.prod(shape[:axis]), count)), inner)):
+        cx.body.line(f"const ptrdiff_t row = {index((count * inner, 1), ('o', 'k'))};")
+        yield count, f"row + i * {inner}"
+
+
+def _find(cx: KernelContext, count: int, at: str, sign: str, *, last: bool) -> None:
+    """Declare ``best``, the position of the largest or smallest element; NaN beats all."""
+    x, t, body = cx.input(0).name, cx.type(0), cx.body
+    near = at == "row + i * 1"
+    if near and not last and t.kind == "float" and not surely_below(count, FEW):
+        top = f"{extreme_of(cx, t, sign)}({x} + row, {count})"
+        body.line(f"const ptrdiff_t best = {_place_of(cx, t)}({x} + row, {count}, {top});")
+        return
+    body.line(f"{t.name} top = {x}[row];")
+    body.line("ptrdiff_t best = 0;")
+    with body.loop("i", count, start=1):
+        body.line(f"const {t.name} v = {x}[{at}];")
+        body.line(f"const int better = {_better(t, sign, 'top', last=last)};")
+        body.line("top = better ? v : top;")
+        body.line("best = better ? i : best;")
+
+
+def _better(type_: CType, sign: str, top: str, *, last: bool) -> str:
+    """Whether ``v`` takes the place of ``top``, as C without a branch."""
+    test = f"v {sign}{'=' if last else ''} {top}"
+    if type_.kind == "float":
+        test = f"((({top} == {top}) & (({test}) | (v != v))){' | (v != v)' if last else ''})"
+    return test
+
+
+@kernel("ArgMax", "ArgMin", kinds=NUMBER)
+def arg_reduce(cx: KernelContext) -> None:
+    """The first position of the extreme, or the last if ``select_last_index``."""
+    output = cx.output()
+    if is_empty(output.shape):
+        return
+    cx.need_some((cx.shape(0) or (1,))[cx.int("axis")])
+    sign = ">" if cx.instruction.op == "ArgMax" else "<"
+    shape, axis, last = cx.shape(0) or (1,), cx.int("axis"), bool(cx.int("select_last_index"))
+    count, inner = shape[axis], math.prod(shape[axis + 1 :])
+    outer = cast(int, if_any(math.prod(shape[:axis]), count))
+    if not same(inner, 1):
+        _emit_beside(cx, (outer, count, inner), sign, last=last)
+        return
+    if surely_below(count, FEW):
+        _emit_beside(cx, (1, count, outer), sign, last=last, apart=count)
+        return
+    with _rows(cx, axis) as (_, at):
+        _find(cx, count, at, sign, last=last)
+        cx.body.line(f"{output.name}[o * {inner} + k] = best;")
+
+
+def _place_of(cx: KernelContext, type_: CType) -> str:
+    """A support function of ``(x, n, top)``: the first element that is ``top``, or NaN as it is."""
+    name = f"place_in_{type_.name}"
+    return cx.call(name, _PLACE.replace("NAME", name).replace("@t", type_.name))
+
+
+def _emit_beside(
+    cx: KernelContext, sizes: tuple[int, int, int], sign: str, *, last: bool, apart: int = 1
+) -> None:
+    """Elements of a row lie ``inner`` apart: each loop is over neighbours, of several rows.
+
+    Short rows that lie one after the other are gone through in the same way, their elements
+    ``apart``.
+    """
+    (outer, count, inner), body, t = sizes, cx.body, cx.type(0)
+    x, y, width = cx.input(0).name, cx.output().name, BESIDE // max(t.size, 4)
+    cx.call("LANES", PRELUDE)
+    place = "ptrdiff_t" if t.size == 8 or isinstance(cast(object, count), Size) else "int32_t"
+    with body.loop("o", outer), body.loop("k", inner, step=width):
+        body.line(f"const {t.name} *from = {x} + o * {count * inner} + k * {apart};")
+        body.line(f"const ptrdiff_t left = {inner} - k, columns = left < {width} ? left : {width};")
+        body.line(f"{t.name} top[{width}];")
+        body.line(f"{place} best[{width}];")
+        with body.loop("j", "columns"):
+            body.line(f"top[j] = from[j * {apart}], best[j] = 0;")
+        with body.loop("i", count, start=1):
+            body.line(f"const {t.name} *row = from + i * {inner if same(apart, 1) else 1};")
+            with body.loop("j", "columns"):
+                held = t.name == "float" and not same(apart, 1)
+                body.line(f"{'' if held else 'const '}{t.name} v = row[j * {apart}];")
+                if held:
+                    body.line("HOLD(v);")  # gcc 12 gathers these to vectors, which takes ten times
+                body.line(f"const {t.name} t = top[j];")
+                body.line(f"const int better = {_better(t, sign, 't', last=last)};")
+                body.line("top[j] = better ? v : t;")
+                body.line(f"best[j] = better ? ({place})i : best[j];")
+        with body.loop("j", "columns"):
+            body.line(f"{y}[o * {inner} + k + j] = best[j];")
+
+
+@kernel("Hardmax", kinds=FLOAT)
+def hardmax(cx: KernelContext) -> None:
+    """1 at the first largest element of each row, 0 elsewhere."""
+    output = cx.output()
+    if is_empty(output.shape):
+        return
+    with _rows(cx, cx.int("axis")) as (count, at):
+        _find(cx, count, at, ">", last=False)
+        with cx.body.loop("i", count):
+            cx.body.line(f"{output.name}[{at}] = 0;")
+        cx.body.line(f"{output.name}[{at.replace('i *', 'best *')}] = 1;")

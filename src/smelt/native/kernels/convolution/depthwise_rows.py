@@ -1,0 +1,61 @@
+"""Depthwise convolutions with tall kernels: each vector that is read serves several output rows."""
+
+from __future__ import annotations
+
+from smelt.native.kernels.convolution.window import Window
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.vector import MOST_LANES
+from smelt.native.writer import Writer
+
+ROWS = 7
+"""Output rows at a time: their sums, the weights of a column and what is read fit 16 registers."""
+
+FEWEST, MOST = 5, 8
+"""Rows of the kernel: of fewer, vectors are read as fast as they are multiplied."""
+
+
+def takes(window: Window) -> bool:
+    """Neighbouring rows for neighbouring results."""
+    (_, kh, _), (_, down, step), (_, dh, _) = window.kernel, window.strides, window.dilations
+    return FEWEST <= kh <= MOST and down == step == dh == 1
+
+
+def pitch_of(window: Window) -> int:
+    """Elements from a row of results to the next: whole vectors."""
+    return -(-window.output[2] // MOST_LANES) * MOST_LANES
+
+
+def emit(cx: KernelContext, window: Window, rows: int, pitch: int) -> None:
+    """``results`` of so many output rows, from what the first one sees at ``from`` on, with rows
+    ``pitch`` apart."""
+    (_, _, kw), dw = window.kernel, window.dilations[2]
+    name = _declare(cx, window.kernel[1], rows)
+    with cx.body.block(f"for (ptrdiff_t q = 0; q < {window.output[2]}; q += LANES)"):
+        given = f"from + q, {pitch}, k, {kw}, {dw}, start, results + q, {pitch_of(window)}"
+        cx.body.line(f"{name}({given});")
+
+
+def _declare(cx: KernelContext, tall: int, rows: int) -> str:
+    """The function for a kernel so ``tall``: column by column of it."""
+    out, name = Writer(), f"depthwise_{tall}_{rows}"
+    out.line(f"static APART void {name}(const float *restrict from, ptrdiff_t pitch,")
+    out.line("    const float *restrict k, ptrdiff_t kn, ptrdiff_t apart, float start,")
+    with out.block("    float *restrict to, ptrdiff_t next)"):
+        for r in range(rows):
+            out.line(f"vec s{r} = {{ 0 }};")
+        for r in range(rows):
+            out.line(f"s{r} += start;")
+        with out.loop("x", "kn"):
+            out.line("const float *f = from + x * apart;")
+            for y in range(tall):
+                out.line(f"vec k{y} = {{ 0 }};")
+            for y in range(tall):
+                out.line(f"k{y} += k[{y} * kn + x];")
+                out.line(f"HOLD(k{y});")
+            for i in range(rows + tall - 1):
+                out.line(f"const vec v{i} = *(const vec *)(f + {i} * pitch);")
+                for r in range(max(0, i - tall + 1), min(rows, i + 1)):
+                    out.line(f"s{r} += k{i - r} * v{i};")
+        for r in range(rows):
+            out.line(f"*(vec *)(to + {r} * next) = s{r};")
+    return cx.call(name, out.text())

@@ -1,0 +1,25 @@
+"""ReduceLogSumExp, in two passes."""
+
+from __future__ import annotations
+
+from smelt.native.kernels.kernel import KernelContext, kernel
+from smelt.native.kernels.reduce import loop_names, loops_of
+
+
+@kernel("ReduceLogSumExp")
+def log_sum_exp(cx: KernelContext) -> None:
+    """Relative to the largest element, so that nothing overflows."""
+    body, loops, type_ = cx.body, loops_of(cx), cx.type(0)
+    names = loop_names(len(loops.sizes))
+    kept, reduced = loops.where(False), loops.where(True)
+    inner = ([names[i] for i in reduced], [loops.sizes[i] for i in reduced])
+    with body.loops([names[i] for i in kept], [loops.sizes[i] for i in kept]):
+        body.line(f"{type_.name} top = -INFINITY, sum = 0;")
+        with body.loops(*inner):
+            body.line(f"const {type_.name} v = {loops.read.at(names)};")
+            body.line("top = (v > top || v != v) ? v : top;")
+        body.line("if (top == INFINITY || top == -INFINITY)")
+        body.line("    top = 0;")
+        with body.loops(*inner):
+            body.line(f"sum += exp{type_.f}({loops.read.at(names)} - top);")
+        body.line(f"{loops.write.at(names)} = top + log{type_.f}(sum);")

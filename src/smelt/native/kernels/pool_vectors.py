@@ -1,0 +1,292 @@
+"""Pooling of floats by vectors: bands of rows, first down the rows of a window, then along them.
+
+Down the rows, an image is read where it lies, and what a band comes to stands in an array with the
+padding around it. Along the rows, a window of stride 1 grows from one of a third of its size at
+most, for which it does not matter that a largest number is met twice; sums meet each number once.
+Stride 2 takes vectors apart into even and odd places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from smelt.native.kernels.convolution.window import Window
+from smelt.native.kernels.extremes import LARGER
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.vector import MOST_LANES, PRELUDE, SECONDS
+from smelt.program.run_sizes import Size
+
+WHEN = "LANES >= 8"
+"""Where there are such vectors, and stack enough for the array."""
+
+KEPT = 2048
+"""Elements of the array, about."""
+
+MOST_SUMMED = 16
+"""Columns of a window of a mean at most: each is an addition."""
+
+ODDS = """#if LANES == 16 && !defined(__clang__)
+#define ODDS(v, w) __builtin_shuffle(v, w, __extension__(mask){ \\
+    1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31 })
+#elif LANES == 16
+#define ODDS(v, w) __builtin_shufflevector(v, w, \\
+    1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)
+#elif LANES == 8 && !defined(__clang__)
+#define ODDS(v, w) __builtin_shuffle(v, w, __extension__(mask){ 1, 3, 5, 7, 9, 11, 13, 15 })
+#elif LANES == 8
+#define ODDS(v, w) __builtin_shufflevector(v, w, 1, 3, 5, 7, 9, 11, 13, 15)
+#endif
+"""
+
+DOWN = """#if LANES >= 8
+static APART int NAME(const float *from, ptrdiff_t deep, ptrdiff_t plane, ptrdiff_t high,
+    ptrdiff_t row, float *to, ptrdiff_t left, ptrdiff_t n, ptrdiff_t pitch)
+{
+    typedef int32_t four_masks __attribute__((vector_size(16), aligned(4), may_alias));
+    mask odd = { 0 };
+    four_masks odd_four = { 0 };
+    int found = 0;
+    for (ptrdiff_t j = 0; j < left; ++j)
+        to[j] = START;
+    if (deep <= 0 || high <= 0)
+        n = 0;
+    to += left;
+    for (ptrdiff_t i = 0; i < n && n >= LANES; i += LANES) {
+        i = i + LANES > n ? n - LANES : i;
+        vec a = { 0 };
+        a += START;
+        for (ptrdiff_t d = 0; d < deep; ++d)
+            for (ptrdiff_t k = 0; k < high; ++k) {
+                const vec v = *(const vec *)(from + d * plane + k * row + i);
+                a = STEP;
+            }
+        *(vec *)(to + i) = a;
+    }
+    for (ptrdiff_t i = 0; i < n && n >= 4 && n < LANES; i += 4) {
+        i = i + 4 > n ? n - 4 : i;
+        four a = { 0 };
+        a += START;
+        for (ptrdiff_t d = 0; d < deep; ++d)
+            for (ptrdiff_t k = 0; k < high; ++k) {
+                const four v = *(const four *)(from + d * plane + k * row + i);
+                a = FEW;
+            }
+        *(four *)(to + i) = a;
+    }
+    for (ptrdiff_t i = 0; i < n && n < 4; ++i) {
+        float a = START;
+        for (ptrdiff_t d = 0; d < deep; ++d)
+            for (ptrdiff_t k = 0; k < high; ++k) {
+                const float v = from[d * plane + k * row + i];
+                a = ONE;
+            }
+        to[i] = a;
+    }
+    for (ptrdiff_t j = n; j < pitch - left; ++j)
+        to[j] = START;
+ENDING}
+#endif
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """How two numbers become one: as vectors, as four and as one, ``a`` and ``v``; what it
+    ``starts`` from; and whether numbers ``repeat`` without changing it."""
+
+    name: str
+    vectors: str
+    four: str
+    one: str
+    start: str
+    repeats: bool
+
+
+LARGEST = Joining(
+    "largest", "LARGER(v, a)", "LARGER_FOUR(v, a)", "v > a || v != v ? v : a", "(-INFINITY)", True
+)
+SUM = Joining("sum", "a + v", "a + v", "a + v", "0", False)
+
+
+def takes(window: Window) -> bool:
+    """Sizes that are known before the run, and rows of which some fit the array."""
+    if any(isinstance(size, Size) for size in (*window.input, *window.output)):
+        return False
+    return pitch_of(window) <= KEPT
+
+
+def pitch_of(window: Window) -> int:
+    """Columns that the windows of a row see."""
+    reach = (window.kernel[2] - 1) * window.dilations[2] + 1
+    return (window.output[2] - 1) * window.strides[2] + reach
+
+
+def takes_sum(window: Window) -> bool:
+    """The same for sums, which do not grow by thirds."""
+    return takes(window) and window.kernel[2] <= MOST_SUMMED
+
+
+def emit(cx: KernelContext, window: Window, joining: Joining, result: str) -> None:
+    """The planes of the output; ``result`` is made of ``a`` in column ``q`` of row ``h`` of ``o``.
+
+    After it, ``odd`` says whether the plane ``c`` has a NaN in a window, where that matters.
+    """
+    body, x, y = cx.body, cx.input(0), cx.output()
+    cx.call("LANES", PRELUDE)
+    cx.call("larger", LARGER)
+    deep, tall, wide = window.output
+    pitch = pitch_of(window)
+    band = max(1, min(tall, KEPT // pitch))
+    body.line(f"const float *image = {x.name} + c * {window.plane};")
+    body.line(f"float *out = {y.name} + c * {window.pixels};")
+    body.line(f"float kept[{band * pitch + 2 * MOST_LANES + _reach(window)}];")
+    with body.loop("o", deep), body.loop("h", tall, step=band):
+        rows = f"{tall} - h < {band} ? {tall} - h : {band}"
+        body.line(f"const ptrdiff_t rows = {rows if tall % band else band};")
+        _emit_down(cx, window, joining, pitch)
+        body.line(f"float *to = out + (o * {tall} + h) * {wide};")
+        _emit_along(cx, window, joining, pitch, result)
+
+
+def _reach(window: Window) -> int:
+    return (window.kernel[2] - 1) * window.dilations[2]
+
+
+def _first_last(cx: KernelContext, window: Window, i: int, place: str) -> None:
+    """Which positions of the window lie inside along dim ``i``."""
+    size, kernel, step = window.input[i], window.kernel[i], window.dilations[i]
+    body = cx.body
+    body.line(f"const ptrdiff_t start{i} = {place} * {window.strides[i]} - {window.begin[i]};")
+    low = f"start{i} < 0 ? (-start{i} + {step - 1}) / {step} : 0"
+    body.line(f"const ptrdiff_t low{i} = {low};")
+    most = f"start{i} < {size} ? ({size - 1} - start{i}) / {step} + 1 : 0"
+    body.line(f"const ptrdiff_t most{i} = {most};")
+    body.line(f"const ptrdiff_t high{i} = most{i} < {kernel} ? most{i} : {kernel};")
+
+
+def _emit_down(cx: KernelContext, window: Window, joining: Joining, pitch: int) -> None:
+    """``kept`` is what the rows of each window come to."""
+    body, (_, height, width) = cx.body, window.input
+    left = min(window.begin[2], pitch)
+    n = max(0, min(pitch - left, width))
+    down = _declare_down(cx, joining)
+    _first_last(cx, window, 0, "o")
+    with body.loop("r", "rows"):
+        _first_last(cx, window, 1, "(h + r)")
+        plane, row = window.dilations[0] * height * width, window.dilations[1] * width
+        first = f"((start0 + low0 * {window.dilations[0]}) * {height} + start1 "
+        first += f"+ low1 * {window.dilations[1]}) * {width}"
+        call = f"{down}(image + ({first}), high0 - low0, {plane}, high1 - low1, {row}"
+        call += f", kept + r * {pitch}, {left}, {n}, {pitch});"
+        body.line(f"odd |= {call}" if joining.repeats else call)
+
+
+def _declare_down(cx: KernelContext, joining: Joining) -> str:
+    """The function that joins rows, and says whether it met a NaN where that changes the rest."""
+    name = f"{joining.name}_down"
+    text = DOWN.replace("NAME", name).replace("START", joining.start)
+    vectors, four, one, ending = joining.vectors, joining.four, joining.one, ""
+    if joining.repeats:
+        test = "v != v"
+        text = text.replace(
+            "                a = STEP;",
+            f"                odd |= (mask)({test});\n                a = STEP;",
+        )
+        text = text.replace(
+            "                a = FEW;",
+            f"                odd_four |= (four_masks)({test});\n                a = FEW;",
+        )
+        text = text.replace(
+            "                a = ONE;",
+            f"                found |= {test};\n                a = ONE;",
+        )
+        ending = """    for (ptrdiff_t j = 0; j < LANES; ++j)
+        found |= odd[j];
+    for (ptrdiff_t j = 0; j < 4; ++j)
+        found |= odd_four[j];
+    return found;
+"""
+    else:
+        unused = ("    typedef int32_t", "    mask odd", "    four_masks odd", "    int found")
+        text = "".join(
+            line for line in text.splitlines(keepends=True) if not line.startswith(unused)
+        ).replace("static APART int", "static APART void")
+    text = text.replace("STEP", vectors).replace("FEW", four).replace("ONE", one)
+    return cx.call(name, text.replace("ENDING", ending))
+
+
+def _steps(kernel: int) -> Iterator[tuple[int, ...]]:
+    """The places that are joined, pass by pass, until a window of ``kernel`` neighbours is."""
+    size = 1
+    while size < kernel:
+        wide = min(3 * size, kernel)
+        yield (0, wide - size) if wide <= 2 * size else (0, size, wide - size)
+        size = wide
+
+
+def _emit_along(
+    cx: KernelContext, window: Window, joining: Joining, pitch: int, result: str
+) -> None:
+    body, wide, kernel = cx.body, window.output[2], window.kernel[2]
+    step, apart = window.strides[2], window.dilations[2]
+    if step == 1:
+        passes = list(_steps(kernel)) if joining.repeats else [tuple(range(kernel))][: kernel - 1]
+        for places in passes:
+            with body.block(f"for (ptrdiff_t i = 0; i < rows * {pitch}; i += LANES)"):
+                body.line("vec a = *(const vec *)(kept + i);")
+                for place in places[1:]:
+                    at = f"*(const vec *)(kept + i + {place * apart})"
+                    body.line(f"{{ const vec v = {at}; a = {joining.vectors}; }}")
+                body.line("*(vec *)(kept + i) = a;")
+        if result == "a":
+            with body.loop("r", "rows"):
+                body.line(f"memcpy(to + r * {wide}, kept + r * {pitch}, {4 * wide});")
+            return
+    by_two = step == 2 and kernel <= MOST_SUMMED
+    if by_two:
+        _emit_by_two(cx, window, joining, pitch)
+        if result == "a":
+            return
+    with body.loop("r", "rows"):
+        body.line(f"const float *from = kept + r * {pitch};")
+        with body.loop("q", wide):
+            if by_two:
+                body.line(f"const float a = to[r * {wide} + q];")
+            else:
+                body.line(f"float a = from[q * {step}];")
+            for k in range(1, 1 if by_two or step == 1 else kernel):
+                at = f"from[q * {step} + {k * apart}]"
+                body.line(f"{{ const float v = {at}; a = {joining.one}; }}")
+            body.line(f"to[r * {wide} + q] = {result};")
+        if by_two:
+            body.line("(void)from;")
+
+
+def _emit_by_two(cx: KernelContext, window: Window, joining: Joining, pitch: int) -> None:
+    """Vectors of results go beyond the end of a row, but not of the band: the next writes there."""
+    body, wide, apart = cx.body, window.output[2], window.dilations[2]
+    cx.call("copy_seconds", SECONDS)
+    cx.call("odds", ODDS)
+    places = [k * apart for k in range(window.kernel[2])]
+    with body.loop("r", "rows"):
+        body.line(f"const float *row = kept + r * {pitch};")
+        with body.block(f"for (ptrdiff_t q = 0; q < {wide}; q += LANES)"):
+            first = True
+            for pair in sorted({place // 2 for place in places}):
+                at = f"row + 2 * q + {2 * pair}"
+                body.line(f"const vec near{pair} = *(const vec *)({at});")
+                body.line(f"const vec far{pair} = *(const vec *)({at} + LANES);")
+                for half, taken in ((0, "EVENS"), (1, "ODDS")):
+                    if 2 * pair + half in places:
+                        value = f"{taken}(near{pair}, far{pair})"
+                        if first:
+                            body.line(f"vec a = {value};")
+                        else:
+                            body.line(f"{{ const vec v = {value}; a = {joining.vectors}; }}")
+                        first = False
+            body.line(f"const ptrdiff_t left = (rows - r) * {wide} - q;")
+            body.line("if (left >= LANES)")
+            body.line(f"    *(vec *)(to + r * {wide} + q) = a;")
+            body.line("else")
+            body.line(f"    memcpy(to + r * {wide} + q, &a, 4 * (size_t)left);")

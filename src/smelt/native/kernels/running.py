@@ -1,0 +1,108 @@
+"""Running sums and products, from either end; ``exclusive`` leaves the element itself out.
+
+Each element is the one before it and one more, in the order of the axis. What is computed at the
+same time belongs to other rows: neighbours where rows lie side by side, else a few rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import cast
+
+from smelt.native.kernels.elementwise import combine
+from smelt.native.kernels.kernel import NUMBER, KernelContext, kernel
+from smelt.program.instruction import RUNNING_AT_RUN_TIME
+from smelt.program.run_sizes import if_any, is_empty, same
+
+RUNNING = {"CumSum": ("Add", 0), "CumProd": ("Mul", 1)}
+ROWS = 8
+"""Rows at a time: an addition takes four steps, in which others begin."""
+
+
+@kernel(*RUNNING, kinds=NUMBER)
+def running(cx: KernelContext) -> None:
+    """By rows of neighbours, or row by row along the axis."""
+    if is_empty(cx.output_shape()):
+        return
+    shape, axis = cx.shape(0) or (1,), cx.int("axis")
+    outer, count, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
+    if same(inner, 1):
+        _emit_rows(cx, outer, count)
+        return
+    _emit_beside(cx, (cast(int, if_any(outer, count)), count, inner))
+
+
+def _emit_rows(cx: KernelContext, outer: int, count: int) -> None:
+    """Several rows at a time, then those that are left."""
+    x, y, t, body = cx.input(0).name, cx.output().name, cx.type(0), cx.body
+    op, start = RUNNING[cx.instruction.op]
+    body.line("ptrdiff_t o = 0;")
+    for rows in (ROWS, 1):
+        with body.block(f"for (; o + {rows} <= {outer}; o += {rows})"):
+            body.line(f"const {t.name} *from = {x} + o * {count};")
+            body.line(f"{t.name} *to = {y} + o * {count};")
+            body.line(f"{t.name} sum[{rows}];")
+            with body.loop("r", rows):
+                body.line(f"sum[r] = {start};")
+            with _along(cx, count), body.loop("r", rows):
+                body.line(f"const ptrdiff_t at = r * {count} + i;")
+                grown = f"sum[r] = {combine(op, t, 'sum[r]', 'from[at]')};"
+                _in_turn(cx, grown, "to[at] = sum[r];")
+
+
+def _emit_beside(cx: KernelContext, sizes: tuple[int, int, int]) -> None:
+    """Each row of neighbours is the one before it and one of the input."""
+    (outer, count, inner), body, t = sizes, cx.body, cx.type(0)
+    op, start = RUNNING[cx.instruction.op]
+    first, step = (f"{count} - 1", "(-1)") if cx.int("reverse") else ("0", "1")
+    with body.loop("o", outer):
+        body.line(f"const {t.name} *x = {cx.input(0).name} + o * {count * inner};")
+        body.line(f"{t.name} *y = {cx.output().name} + o * {count * inner};")
+        body.line(f"const ptrdiff_t first = ({first}) * {inner};")
+        with body.loop("k", inner):
+            value = combine(op, t, f"({t.name}){start}", "x[first + k]")
+            body.line(f"y[first + k] = {start if cx.int('exclusive') else value};")
+        with body.loop("j", count, start=1):
+            body.line(f"const ptrdiff_t at = first + j * {step} * {inner};")
+            body.line(f"const ptrdiff_t before = at - {step} * {inner};")
+            read = "before" if cx.int("exclusive") else "at"
+            with body.loop("k", inner):
+                body.line(f"y[at + k] = {combine(op, t, 'y[before + k]', f'x[{read} + k]')};")
+
+
+@contextmanager
+def _along(cx: KernelContext, count: int | str) -> Iterator[None]:
+    """A loop over the places ``i`` of the axis in their order."""
+    with cx.body.loop("j", count):
+        cx.body.line(f"const ptrdiff_t i = {f'{count} - 1 - j' if cx.int('reverse') else 'j'};")
+        yield
+
+
+def _in_turn(cx: KernelContext, grown: str, stored: str) -> None:
+    for line in (stored, grown) if cx.int("exclusive") else (grown, stored):
+        cx.body.line(line)
+
+
+@kernel(RUNNING_AT_RUN_TIME, kinds=NUMBER)
+def running_at_run_time(cx: KernelContext) -> None:
+    """Three loops, whose lengths follow from the axis; one out of range ends the run."""
+    source, axis, output, t = cx.input(0), cx.input(1), cx.output(), cx.type(0)
+    op, start = RUNNING[str(cx.instruction.attributes["running"])]
+    sizes, body = source.shape or (1,), cx.body
+    cx.may_fail()
+    body.line(f"const ptrdiff_t size[{len(sizes)}] = {{ {', '.join(map(str, sizes))} }};")
+    body.line(f"const int64_t a = {axis.name}[0] + ({axis.name}[0] < 0 ? {len(sizes)} : 0);")
+    body.line(f"if (a < 0 || a >= {len(sizes)})")
+    body.line("    return 1;")
+    body.line("ptrdiff_t outer = 1, inner = 1;")
+    with body.loop("d", len(sizes)):
+        body.line("outer *= d < a ? size[d] : 1;")
+        body.line("inner *= d > a ? size[d] : 1;")
+    with body.loop("o", "outer"), body.loop("k", "inner"):
+        body.line(f"{t.name} sum = {start};")
+        with _along(cx, "size[a]"):
+            body.line("const ptrdiff_t at = (o * size[a] + i) * inner + k;")
+            grown = f"sum = {combine(op, t, 'sum', f'{source.name}[at]')};"
+            _in_turn(cx, grown, f"{output.name}[at] = sum;")

@@ -1,0 +1,118 @@
+"""Rows of a Softmax by vectors of floats: the last one of a row is filled up with what adds 0."""
+
+from __future__ import annotations
+
+from smelt.native.kernels.extremes import extreme_of
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.lane_math import in_lanes
+from smelt.native.types import CType
+from smelt.program.run_sizes import surely_below
+
+WHEN = "LANES >= 8"
+
+EXP = """#if LANES == 16
+#define PLACES { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 }
+#elif LANES == 8
+#define PLACES { 0, 1, 2, 3, 4, 5, 6, 7 }
+#endif
+#if LANES >= 8
+typedef uint32_t words_of_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+static IN_LOOPS vec vec_exp(vec x)
+{
+    const vec zero = { 0 }, c = SMALLER(zero + 89.0f, LARGER(zero - 104.0f, x));
+    const vec shifted = c * 1.44269504f + 12582912.0f, n = shifted - 12582912.0f;
+    const vec r = (c - n * 0.693359375f) + n * 2.12194440e-4f;
+    const words_of_vec bits = (words_of_vec)shifted - 0x4b400000u;
+    const words_of_vec one = ((bits + 256u) >> 1) - 128u;
+    vec p = r * 1.99157366e-4f + 1.39464473e-3f;
+    p = p * r + 8.33326951e-3f;
+    p = p * r + 4.16662656e-2f;
+    p = p * r + 1.66666672e-1f;
+    p = p * r + 0.5f;
+    p = p * r * r + r + 1.0f;
+    return p * (vec)((one + 127u) << 23) * (vec)((bits - one + 127u) << 23);
+}
+#endif
+"""
+"""As ``lane_math.EXP``, of all lanes."""
+
+_SUM = """#if LANES >= 8
+static APART float NAME(const float *x, ptrdiff_t n, float topPARAMETER)
+{
+    float lane[LANES] = { 0 }, sum = 0;
+    if (n < LANES) {
+        for (ptrdiff_t i = 0; i < n; ++i) {
+            const float e = lane_exp(x[i] - top);
+            ONEsum += e;
+        }
+        return sum;
+    }
+    const vec end = vec_exp(*(const vec *)(x + n - LANES) - top), zero = { 0 };
+    vec s0 = zero, s1 = zero;
+    ptrdiff_t i = 0;
+    four f;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        const vec e0 = vec_exp(*(const vec *)(x + i) - top);
+        const vec e1 = vec_exp(*(const vec *)(x + i + LANES) - top);
+        STOREs0 += e0;
+        s1 += e1;
+    }
+    if (i + LANES <= n) {
+        const vec e0 = vec_exp(*(const vec *)(x + i) - top);
+        KEEPs0 += e0;
+        i += LANES;
+    }
+    if (i < n) {
+        const mask places = PLACES;
+        s1 += (vec)((mask)end & (places >= (int32_t)(LANES - (n - i))));
+        END
+    }
+    *(vec *)lane = s0 + s1;
+    f = *(const four *)lane + *(const four *)(lane + 4);
+#if LANES == 16
+    f += *(const four *)(lane + 8) + *(const four *)(lane + 12);
+#endif
+    return (f[0] + f[1]) + (f[2] + f[3]);
+}
+#endif
+"""
+"""What is left of a row are the last lanes of a vector that was read before anything is stored,
+for a row may be written over itself."""
+
+_STORE = """*(vec *)(y + i) = e0;
+        *(vec *)(y + i + LANES) = e1;
+        """
+
+
+FEWEST = 16
+"""Elements of a row from which vectors are filled."""
+
+
+def takes(type_: CType, count: int) -> bool:
+    """Floats of 32 bits, in rows that fill vectors, if it is known."""
+    return type_.name == "float" and not surely_below(count, FEWEST)
+
+
+def emit(cx: KernelContext, count: int) -> None:
+    """One row of ``count`` at ``x``, to ``y``, which may be the same."""
+    body, top = cx.body, extreme_of(cx, cx.type(0), ">")
+    in_lanes(cx, "expf(x)")
+    cx.call("vec_exp", EXP)
+    body.line(f"const float top = {top}(x, {count});")
+    if cx.instruction.op == "Softmax":
+        text = _SUM.replace("PARAMETER", ", float *y").replace("STORE", _STORE)
+        text = text.replace("KEEP", "*(vec *)(y + i) = e0;\n        ")
+        text = text.replace("END", "*(vec *)(y + n - LANES) = end;").replace(
+            "ONE", "y[i] = e;\n            "
+        )
+        name = cx.call("vec_powers", text.replace("NAME", "vec_powers"))
+        body.line(f"const float share = 1 / {name}(x, {count}, top, y);")
+        with body.loop("i", count):
+            body.line("y[i] *= share;")
+        return
+    text = _SUM.replace("PARAMETER", "").replace("STORE", "").replace("KEEP", "")
+    text = text.replace("        END\n", "").replace("ONE", "")
+    name = cx.call("vec_sum_exp", text.replace("NAME", "vec_sum_exp"))
+    body.line(f"const float less = logf({name}(x, {count}, top));")
+    with body.loop("i", count):
+        body.line("y[i] = x[i] - top - less;")

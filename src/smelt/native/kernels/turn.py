@@ -1,0 +1,143 @@
+"""Copies that turn planes: what is read along one dim is written along another.
+
+Four rows of four elements of 32 bits are turned in registers. Where one side has two or three,
+vectors of four go beyond them: what is stored too much is written over by the next ones.
+"""
+
+from __future__ import annotations
+
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.nest import Access, collapse, index
+from smelt.native.kernels.vector import PRELUDE, TURN
+from smelt.program.run_sizes import Size, is_empty, same
+
+FEWEST = 16
+"""Elements of a plane from which a call pays."""
+
+PLANE = """static APART void turn_plane(const float *restrict from, ptrdiff_t step,
+    float *restrict to, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t columns)
+{
+#if LANES > 1
+    const ptrdiff_t tall = rows - rows % 4, wide = columns - columns % 4;
+    for (ptrdiff_t first = 0; first < tall; first += 16) {
+        const ptrdiff_t end = tall - first < 16 ? tall : first + 16;
+        for (ptrdiff_t c = 0; c < wide; c += 4)
+            for (ptrdiff_t r = first; r < end; r += 4)
+                turn_four(from + r * step + c, step, to + c * pitch + r, pitch);
+    }
+#else
+    const ptrdiff_t tall = 0, wide = 0;
+#endif
+    for (ptrdiff_t c = wide; c < columns; ++c)
+        for (ptrdiff_t r = 0; r < tall; ++r)
+            to[c * pitch + r] = from[r * step + c];
+    for (ptrdiff_t r = tall; r < rows; ++r)
+        for (ptrdiff_t c = 0; c < columns; ++c)
+            to[c * pitch + r] = from[r * step + c];
+}
+"""
+
+FEW_ROWS = """static APART void turn_FEW_rows(const float *restrict from, ptrdiff_t step,
+    float *restrict to, ptrdiff_t pitch, ptrdiff_t columns)
+{
+    ptrdiff_t c = 0;
+#if LANES > 1
+    for (; c + 8 <= columns; c += 4) {
+        const four r0 = *(const four *)(from + c), r1 = *(const four *)(from + step + c);
+        const four r2 = *(const four *)(from + LAST * step + c);
+        const four low0 = MIXED(r0, r1, 0, 4, 1, 5), high0 = MIXED(r0, r1, 2, 6, 3, 7);
+        const four low1 = MIXED(r2, r2, 0, 4, 1, 5), high1 = MIXED(r2, r2, 2, 6, 3, 7);
+        *(four *)(to + c * pitch) = MIXED(low0, low1, 0, 1, 4, 5);
+        *(four *)(to + (c + 1) * pitch) = MIXED(low0, low1, 2, 3, 6, 7);
+        *(four *)(to + (c + 2) * pitch) = MIXED(high0, high1, 0, 1, 4, 5);
+        *(four *)(to + (c + 3) * pitch) = MIXED(high0, high1, 2, 3, 6, 7);
+    }
+#endif
+    for (; c < columns; ++c)
+        for (ptrdiff_t r = 0; r < FEW; ++r)
+            to[c * pitch + r] = from[r * step + c];
+}
+"""
+"""For rows that are written one right after the other."""
+
+FEW_COLUMNS = """static APART void turn_FEW_columns(const float *restrict from, ptrdiff_t step,
+    float *restrict to, ptrdiff_t pitch, ptrdiff_t rows)
+{
+    ptrdiff_t r = 0;
+#if LANES > 1
+    for (; r + 8 <= rows; r += 4) {
+        const four r0 = *(const four *)(from + r * step);
+        const four r1 = *(const four *)(from + (r + 1) * step);
+        const four r2 = *(const four *)(from + (r + 2) * step);
+        const four r3 = *(const four *)(from + (r + 3) * step);
+        const four low0 = MIXED(r0, r1, 0, 4, 1, 5), low1 = MIXED(r2, r3, 0, 4, 1, 5);
+        *(four *)(to + r) = MIXED(low0, low1, 0, 1, 4, 5);
+        *(four *)(to + pitch + r) = MIXED(low0, low1, 2, 3, 6, 7);
+THIRD    }
+#endif
+    for (; r < rows; ++r)
+        for (ptrdiff_t c = 0; c < FEW; ++c)
+            to[c * pitch + r] = from[r * step + c];
+}
+"""
+"""For rows that are read one right after the other."""
+
+_THIRD = """        {
+            const four high0 = MIXED(r0, r1, 2, 6, 3, 7), high1 = MIXED(r2, r3, 2, 6, 3, 7);
+            *(four *)(to + 2 * pitch + r) = MIXED(high0, high1, 0, 1, 4, 5);
+        }
+"""
+
+
+def takes(cx: KernelContext, write: Access, read: Access) -> bool:
+    """True if this writes the copy ``write[...] = read[...]`` over the shape of the output."""
+    sizes, (to, source) = collapse(cx.output_shape(), (write, read))
+    return write.type.size == 4 and _turned(sizes, to, source) is not None
+
+
+def _turned(sizes: tuple[int, ...], to: Access, source: Access) -> int | None:
+    """The loop along which the copy reads neighbours, while it writes them along the last."""
+    if len(sizes) < 2 or is_empty(sizes) or not same(to.strides[-1], 1):
+        return None
+    step = source.strides[-1]
+    if isinstance(step, int) and step < 2:
+        return None
+    for dim, stride in enumerate(source.strides[:-1]):
+        area = sizes[dim] * sizes[-1]
+        if same(stride, 1) and (isinstance(area, Size) or area >= FEWEST):
+            return dim
+    return None
+
+
+def emit(cx: KernelContext, write: Access, read: Access) -> None:
+    """Planes one by one."""
+    sizes, (to, source) = collapse(cx.output_shape(), (write, read))
+    turned = _turned(sizes, to, source)
+    assert turned is not None  # it was asked before
+    others = [dim for dim in range(len(sizes) - 1) if dim != turned]
+    names = [f"i{dim}" for dim in others]
+    first = index([source.strides[dim] for dim in others], names, source.offset)
+    there = index([to.strides[dim] for dim in others], names, to.offset)
+    rows, columns = sizes[-1], sizes[turned]
+    step, pitch = source.strides[-1], to.strides[turned]
+    given = f"(const float *)({source.array} + {first}), {step}, "
+    given += f"(float *)({to.array} + {there}), {pitch}"
+    cx.call("LANES", PRELUDE)
+    counts = [sizes[dim] for dim in others]
+    with cx.body.loops(names, counts, cx.body.widest(counts)):
+        if _is_few(rows) and same(pitch, rows):
+            text = FEW_ROWS.replace("FEW", str(rows)).replace("LAST", str(rows - 1))
+            name = cx.call(f"turn_{rows}_rows", text)
+            cx.body.line(f"{name}({given}, {columns});")
+        elif _is_few(columns) and same(step, columns):
+            text = FEW_COLUMNS.replace("THIRD", _THIRD if columns == 3 else "")
+            name = cx.call(f"turn_{columns}_columns", text.replace("FEW", str(columns)))
+            cx.body.line(f"{name}({given}, {rows});")
+        else:
+            cx.call("turn_four", TURN)
+            cx.body.line(f"{cx.call('turn_plane', PLANE)}({given}, {rows}, {columns});")
+
+
+def _is_few(size: int) -> bool:
+    """True for two or three, whatever a run says."""
+    return same(size, 2) or same(size, 3)

@@ -1,0 +1,36 @@
+"""The versions of a library for x86 that a run chooses from, narrowest vectors first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Version:
+    """What a version is called, the features that it needs of a CPU, and the floats of a vector."""
+
+    name: str
+    features: tuple[str, ...]
+    lanes: int
+
+    @property
+    def gcc(self) -> str:
+        """The features as a target of GCC."""
+        return ",".join(self.features)
+
+    @property
+    def clang(self) -> str:
+        """The features as an attribute of clang."""
+        return f'__attribute__((target("{",".join(self.features)}")))'
+
+    @property
+    def test(self) -> str:
+        """True on CPUs that have the features, as C."""
+        return " && ".join(f'__builtin_cpu_supports("{feature}")' for feature in self.features)
+
+
+AVX2 = ("avx2", "fma")
+VERSIONS = (
+    Version("wide", AVX2, 8),
+    Version("widest", (*AVX2, "avx512f", "avx512vl", "avx512bw", "avx512dq"), 16),
+)
