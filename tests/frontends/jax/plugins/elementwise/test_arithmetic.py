@@ -108,6 +108,29 @@ def test_booleans(check, fn):
     check(fn, "bool[4]", "bool[4]", inputs=[BOOLEANS])
 
 
+MASKED = {
+    "booleans": lambda x, m: (x * m, m * x, x * (x > 1)),
+    "half floats": lambda x, m: x.astype(jnp.float16) * m,
+    "converted": lambda x, m: x * m.astype(jnp.float32),
+    "broadcast": lambda x, m: (x[:, None] * m, x * m[3]),
+    "integers between": lambda x, m: x * m.astype(jnp.int32),
+    "two masks": lambda x, m: m.astype(jnp.float32) * (x > 0),
+}
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_nan_times_false_is_nothing_where_xla_says_so(check, name):
+    for mask in (np.arange(8) % 2 == 0, np.arange(8) % 2 == 1):
+        check(MASKED[name], "f32[8]", "bool[8]", inputs=[[FLOATS, mask]], compiled=True)
+
+
+def test_a_product_with_booleans_is_a_choice(check):
+    model = check(lambda x, m: x * m, "f32[B,4]", "bool[B,4]")
+    assert [node.op_type for node in model.graph if node.op_type != "Cast"] == ["Where"]
+    model = check(lambda x, m: x * m, "i32[B,4]", "bool[B,4]")
+    assert [node.op_type for node in model.graph] == ["Cast", "Mul"]
+
+
 def test_clamp_hands_nan_on(check):
     check(lambda x: lax.clamp(jnp.float32(-1), x, jnp.float32(2)), "f32[8]", inputs=[[FLOATS]])
     check(lax.clamp, "f32[4]", "f32[4]", "f32[4]")

@@ -80,6 +80,14 @@ def test_indexing(check, fn):
     check(fn, "f32[5,6]", "i32[7]", inputs=[[X, OUT], [X, np.abs(OUT) % 4]], rtol=0)
 
 
+def test_gradients_of_places_out_of_bounds_are_dropped(check):
+    """JAX promises that they are inside, and its runtime skips those that are not."""
+    factors = jnp.arange(1.0, 5.0)[:, None]
+    gradient = jax.grad(lambda x, i: (x[i] * factors).sum())
+    check(gradient, "f32[3,2]", "i32[4]", inputs=[[np.ones((3, 2)), [0, 3, -5, 2]]])
+    check(gradient, "f32[N,2]", "i32[4]", inputs=[[np.ones((4, 2)), [9, -1, -9, 2]]])
+
+
 @pytest.mark.parametrize("fn", ["set", "add", "subtract", "multiply", "min", "max"])
 @pytest.mark.parametrize("mode", ["drop", "clip", "promise_in_bounds"])
 def test_scatter_of_rows(check, fn, mode):

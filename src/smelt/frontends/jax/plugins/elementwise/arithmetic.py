@@ -65,7 +65,30 @@ def extreme(cx: Lowering, name: str, a: ir.Value, b: ir.Value) -> ir.Value:
 def mul(cx: Lowering, a: ir.Value, b: ir.Value, *, out_dtype: object) -> ir.Value:
     """In the type of the result, which may be wider than that of the operands."""
     to = np.dtype(cx.avals_out[0].dtype)
+    if to in MASKED:
+        for place, other in ((0, b), (1, a)):
+            if (mask := _mask(cx, place)) is not None:
+                other = cx.cast(other, to)  # noqa: PLW2901 - the number that is kept or left out
+                return cx.op("Where", mask, other, cx.const_like(0, other))
     return cx.op("And" if a.dtype == BOOL else "Mul", cx.cast(a, to), cx.cast(b, to))
+
+
+MASKED = frozenset(map(np.dtype, ("float16", "float32", "float64")))
+"""The types in which XLA takes a product with booleans for a choice: NaN times False is 0.
+
+With bfloat16, which it computes in float32, and with booleans that are broadcast after they were
+converted, it multiplies.
+"""
+
+
+def _mask(cx: Lowering, place: int) -> ir.Value | None:
+    """The booleans that the operand at ``place`` was converted from, if it has the full shape."""
+    operand = cx.operands[place]
+    node = operand.value.producer()
+    if node is None or node.op_type != "Cast" or operand.shape != tuple(cx.avals_out[0].shape):
+        return None
+    source = node.inputs[0]
+    return source if source is not None and source.dtype == BOOL else None
 
 
 @lowers("ne", broadcasts=True)

@@ -208,7 +208,8 @@ def _bounded(
     how = indices.mode_of(cx, mode)
     limits = [cx.avals_in[0].shape[dim] for dim in roles.mapped]
     sizes = [roles.windows.get(dim, 1) for dim in roles.mapped]
-    if how == indices.PROMISE or not limits or indices.in_bounds(cx, index, limits, sizes):
+    # A promise to be in bounds still drops where it is broken, as gradients of ``x[i]`` do.
+    if not limits or indices.in_bounds(cx, index, limits, sizes):
         return index, None
     last = indices.last_starts(cx, limits, sizes)
     if how == indices.CLIP:
