@@ -38,3 +38,31 @@ def test_a_function_of_that_name_may_compute_something_else():
 
     given = export.export(jax.jit(draw))(jax.ShapeDtypeStruct((2,), jnp.uint32))
     np.testing.assert_array_equal(smelt.compile(given)(KEY)[0], draw(KEY))
+
+
+TYPED = {
+    "a key": (lambda k, x: x + jax.random.normal(k, x.shape), ()),
+    "a key out": (lambda k, x: (jax.random.split(k, 3)[1], x), ()),
+    "many keys": (lambda k, x: jax.vmap(jax.random.uniform)(k) + x.sum(), (2,)),
+    "a carried key": (
+        lambda k, x: jax.lax.scan(lambda k, v: (jax.random.fold_in(k, 1), v), k, x)[0],
+        (),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_typed_keys_go_in_and_out(name):
+    draw, shape = TYPED[name]
+    keys = jax.random.split(jax.random.key(3), shape) if shape else jax.random.key(3)
+    (size,) = export.symbolic_shape("B")
+    structs = jax.typeof(keys), jax.ShapeDtypeStruct((size,), jnp.float32)
+    run = smelt.compile(export.export(jax.jit(draw))(*structs))
+    for length in (1, 4):
+        x = np.arange(length, dtype=np.float32)
+        expected = [
+            jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
+            for leaf in jax.tree.leaves(draw(keys, x))
+        ]
+        for got, want in zip(run(jax.random.key_data(keys), x), expected, strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-5)

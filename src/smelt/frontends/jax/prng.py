@@ -31,6 +31,19 @@ def plain_array(constant: Any) -> Any:
         return prng.random_unwrap(constant)
 
 
+def opened(array: Any) -> Any:
+    """What ``plain_array`` gives, of a traced array too."""
+    is_typed = hasattr(array, "dtype") and is_extended(array.dtype)
+    return prng.random_unwrap(array) if is_typed else array
+
+
+def closed(array: Any, dtype: Any) -> Any:
+    """Integers as the PRNG keys of ``dtype`` that they are; an array of numbers in that type."""
+    if is_extended(dtype):
+        return prng.random_wrap(array, impl=dtype._impl)
+    return jax.lax.convert_element_type(array, dtype)
+
+
 def without_keys(tree: Any) -> Any:
     """``tree`` with the integers of each array of PRNG keys in its place."""
     return jax.tree.map(plain_array, tree)

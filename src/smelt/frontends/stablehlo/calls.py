@@ -103,6 +103,12 @@ PASSED_ON = (
 """Calls that say where and how an array lies."""
 
 
+@reads("sdy.sharding_constraint")
+def _placed(cx: Any, op: Operation, x: Any) -> Any:
+    """Of one device, as those of programs that are read, all arrays lie there."""
+    return x
+
+
 @reads("custom_call")
 def _custom_call(cx: Any, op: Operation, *operands: Any) -> Any:
     target = op.word("call_target_name")

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 from smelt.errors import InvalidModel, Unsupported
-from smelt.frontends.jax import compat
+from smelt.frontends.jax import compat, prng
 from smelt.frontends.stablehlo import jax_names
 
 _ROOT = re.compile(r'loc\("(\w+)')
@@ -81,13 +81,14 @@ def evaluated(exported: Any, arrays: Sequence[Any]) -> list[Any]:
         )
     module = jax_names.module_of(exported)
     evaluator = Evaluator(module)
-    given = [array for i, array in enumerate(arrays) if i in set(exported.module_kept_var_idx)]
+    kept = set(exported.module_kept_var_idx)
+    given = [prng.opened(array) for i, array in enumerate(arrays) if i in kept]
     if len(exported.platforms) > 1:
         chosen = compat.platform_choice([[name] for name in exported.platforms]) or 0
         given = [np.asarray(chosen, np.int32), *given]
     results = evaluator.function("main", given)
     return [
-        jax.lax.convert_element_type(as_array(result), aval.dtype)
+        prng.closed(as_array(result), aval.dtype)
         for result, aval in zip(results, exported.out_avals, strict=True)
     ]
 
