@@ -6,26 +6,11 @@ development extra has, are tested in the quick suite.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
-import smelt
-
-SIZES = (3, 7)
-
-
-class Case(NamedTuple):
-    """``make`` gives the function; its arguments are float32 of ``shapes``, in which N is open."""
-
-    library: str
-    make: Callable[[Any], Callable[..., Any]]
-    shapes: tuple[tuple[Any, ...], ...] = (("N", 4),)
-    tolerance: float = 1e-4
+from wild.agreement import Case, agrees
 
 
 def _haiku(hk):
@@ -393,24 +378,6 @@ CASES = {
     "square roots": Case("flax", _square_roots, tolerance=1e-3),
     "diffrax gradient": Case("diffrax", _diffrax_gradient, tolerance=1e-3),
 }
-
-
-def agrees(case: Case) -> None:
-    """The function of ``case`` gives what JAX gives, optimized, at every size."""
-    library = pytest.importorskip(case.library, reason="the extra wild is not installed")
-    fn = case.make(library)
-    specs = [f"f32[{','.join(map(str, shape))}]" for shape in case.shapes]
-    run = smelt.compile(fn, *specs)
-    for seed, size in enumerate(SIZES):
-        rng = np.random.default_rng(seed)
-        shapes = [[size if dim == "N" else dim for dim in shape] for shape in case.shapes]
-        arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
-        expected = jax.tree.leaves(jax.jit(fn)(*arrays))
-        for got, want in zip(run(*arrays), expected, strict=True):
-            scale = float(np.abs(want).max(initial=1.0))
-            np.testing.assert_allclose(
-                got, want, rtol=case.tolerance, atol=case.tolerance * scale / 10
-            )
 
 
 @pytest.mark.slow

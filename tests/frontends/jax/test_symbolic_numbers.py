@@ -54,6 +54,16 @@ def test_attention_within_a_window(check):
     check(fn, "f32[2,N,2,4]", sizes=SIZES)
 
 
+def test_places_that_are_sizes(check):
+    def fn(x, y):
+        n, m = x.shape[0], y.shape[0]
+        read = x[n // 2], x[-n], x[..., n - 1, 0], x[n // 2, jnp.array([0, 1])], x[n // 2 :, 1]
+        changed = x.at[n // 2].set(5.0), x.at[n - 1, 1].add(2.0), x.at[m].multiply(3.0)
+        return read, changed, x[m], x[n], x[-2 * n], x.at[2 * n].get(mode="fill", fill_value=7.0)
+
+    check(fn, "f32[N,2]", "f32[M]", sizes=[{"N": n, "M": m} for n, m in ((1, 1), (5, 2), (3, 6))])
+
+
 def test_what_needs_an_int_is_refused():
     with pytest.raises(SmeltError, match="E112"):
         trace(lambda x: x * sum(range(x.shape[0])), "f32[N]")

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from smelt.errors import UsageError
+from smelt.errors import SmeltError, UsageError
 from smelt.frontends.jax import trace
 
 SIZES = [{"N": size} for size in (1, 2, 3, 7)]
@@ -50,3 +50,27 @@ def test_no_parts_are_a_mistake_as_in_jax():
 
     with pytest.raises(UsageError, match="ZeroDivisionError"):
         trace(fn, "f32[N]")
+
+
+TWICE_SPELLED = {
+    "neighbours": lambda u: u[2:] - 2 * u[1:-1] + u[:-2],
+    "differences": lambda u: (jnp.diff(u, n=2), jnp.diff(jnp.diff(u))),
+    "in place": lambda u: u.at[1:-1].add(jnp.diff(jnp.diff(u))),
+    "later": lambda u: u[3:] * u[:-3] + u[1:-2],
+    "turned": lambda u: (
+        jnp.concatenate([u[2:], u[:2]]) + u,
+        jnp.concatenate([u[:-2], u[-2:]]) * u,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TWICE_SPELLED)
+def test_slices_are_of_one_size_however_it_is_spelled(check, name):
+    check(TWICE_SPELLED[name], "f32[N]", sizes=[{"N": size} for size in (1, 2, 3, 8)])
+
+
+def test_sizes_that_differ_somewhere_are_not_equal():
+    with pytest.raises(SmeltError, match="E113"):
+        trace(lambda u: u[2:] + u[:-3], "f32[N]")
+    with pytest.raises(SmeltError, match="E113"):
+        trace(lambda u, v: u[2:] + v[:-2], "f32[N]", "f32[M]")

@@ -147,7 +147,7 @@ def test_squeezing_all_asks_whether_an_open_size_is_more_than_1(check):
 
 def test_a_slice_of_open_size_that_does_not_fit_says_what_to_state(check):
     def fn(x):
-        return x[2:] + jnp.arange(x.shape[0] - 2)
+        return x[:2] + jnp.arange(2.0)
 
     with pytest.raises(SmeltError, match="E113") as caught:
         trace(fn, "f32[N]", strict=True)

@@ -40,6 +40,7 @@ CONCRETE = LibraryFunction("jax._src.core:concrete_or_error", ("force", "val", "
 FFT_SIZES = LibraryFunction("jax._src.numpy.fft:map", ())
 ATTENTION_RANGE = LibraryFunction("jax._src.nn.functions:range", ())
 RFFTFREQ = LibraryFunction("jax.numpy.fft:rfftfreq", ("n", "d", "dtype", "device"))
+INDICES = LibraryFunction("jax._src.numpy.indexing:_parse_indices", ("indices", "shape"))
 SQUEEZE = LibraryFunction("jax._src.numpy.lax_numpy:_squeeze", ("a", "axis"))
 SPLIT = LibraryFunction(
     "jax._src.numpy.lax_numpy:_split", ("op", "ary", "indices_or_sections", "axis")
@@ -105,7 +106,8 @@ ALL = (
     *(PLACE_OF, SCAN_LENGTH, JAX_ATTENTION),
     *(SEARCH_SORTED, DIAG_INDICES, DIAG_INDICES_INSIDE, CONVOLVE, TOEPLITZ),
     *(DCT_INTERLEAVE, DCT_DEINTERLEAVE, SOLVE, SPLIT, PAD_WRAP, PAD_MIRROR),
-    *(CONCRETE, FFT_SIZES, ATTENTION_RANGE, RFFTFREQ, SQUEEZE, SHUFFLE, ASSOCIATIVE_SCAN),
+    *(CONCRETE, FFT_SIZES, ATTENTION_RANGE, RFFTFREQ, SQUEEZE, INDICES),
+    *(SHUFFLE, ASSOCIATIVE_SCAN),
     *(FLAX_PARAMETER, NNX_LAYER_NORM, NNX_GROUP_NORM, NNX_NORMALIZE),
     *(LINEN_LAYER_NORM, LINEN_GROUP_NORM, LINEN_NORMALIZE),
     *(EQUINOX_LAYER_NORM, EQUINOX_ATTENTION, EQUINOX_ERROR_IF, EQUINOX_ERROR_IF_JIT),

@@ -28,6 +28,7 @@ import numpy as np
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.askers import Asker, asker_of, asking_frame
 from smelt.frontends.jax.compat import InconclusiveDim, SymbolicDim, is_symbolic
+from smelt.frontends.jax.extremes import is_respelled
 from smelt.frontends.jax.looked_up import numbers_looked_among
 from smelt.frontends.jax.replacement import Function, Replacement
 from smelt.frontends.jax.residues import is_zero, known_remainders
@@ -50,6 +51,8 @@ def _equal(original: Function) -> Function:
     def equal(self: Any, other: Any) -> Any:
         if original(self, other):
             return True
+        if is_respelled(self, other):
+            return True
         frame = asking_frame()
         if asker_of(frame) is Asker.JAX:
             return False
@@ -60,7 +63,7 @@ def _equal(original: Function) -> Function:
 
 def _different(original: Function) -> Function:
     def different(self: Any, other: Any) -> Any:
-        if not original(self, other):
+        if not original(self, other) or is_respelled(self, other):
             return False
         frame = asking_frame()
         if asker_of(frame) is Asker.JAX:

@@ -115,7 +115,8 @@ def examples(structs: Any, texts: Sequence[str]) -> list[Sizes]:
     """Small and larger numbers for the symbols of ``structs`` for which ``texts``, such as
     ``N <= 3``, are true; none if none of those tried are such."""
     dims = [dim for leaf in compat.leaves(structs) for dim in leaf.shape]
-    names = sorted({name for dim in dims for name in symbols_in(dim)})
+    # A text such as ``N == 1`` may have left no N in the dims.
+    names = sorted({name for dim in dims for name in symbols_in(dim)}.union(*map(_names, texts)))
     if len(names) > SYMBOLS:
         return []
     held = [_holder(text) for text in texts]

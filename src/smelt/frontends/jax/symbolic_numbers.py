@@ -11,7 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from smelt.frontends.jax.compat import SymbolicDim, is_symbolic
-from smelt.frontends.jax.library_functions import ATTENTION_RANGE
+from smelt.frontends.jax.library_functions import ATTENTION_RANGE, INDICES
 from smelt.frontends.jax.patches import Patch, register
 from smelt.frontends.jax.replacement import Function, Replacement
 
@@ -49,6 +49,17 @@ def _range(original: Function) -> Function:
     return ranged
 
 
+def _indices(original: Function) -> Function:
+    """Of ``x[n // 2]`` and ``x.at[n - 1].set(y)``, the place as an array, which JAX brings inside
+    the array as it does with a number."""
+
+    def parse_indices(indices: Any, shape: Any) -> Any:
+        places = [jnp.asarray(place) if is_symbolic(place) else place for place in indices]
+        return original(tuple(places), shape)
+
+    return parse_indices
+
+
 def _method(name: str) -> Callable[[Function], Function]:
     """What NumPy calls of an object that its function ``name`` gets: ``np.sqrt(x.shape[0])``."""
 
@@ -84,6 +95,7 @@ for _name in OF_MATH:
 for _name in ("ceil", "floor", "trunc"):
     register(Patch(f"math:{_name}", _whole, after=TypeError))
 register(Patch(ATTENTION_RANGE.target, _range))
+register(Patch(INDICES.target, _indices, parameters=INDICES.parameters))
 
 REPLACEMENTS = (
     Replacement(SymbolicDim, "astype", _as_type, absent=_lacking),
