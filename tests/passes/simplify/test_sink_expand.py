@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from fixpoint import check_text
 from rewrites import check_rewrite, check_unchanged
 
 from smelt.passes.simplify.sink_expand import sink_expand
@@ -77,3 +78,13 @@ KEPT = {
 @pytest.mark.parametrize("source", KEPT.values(), ids=KEPT)
 def test_keeps(source: str) -> None:
     check_unchanged(sink_expand, source)
+
+
+def test_what_lost_its_other_reader_is_tried_again() -> None:
+    """The sum reads the row itself in the end, and leaves the Expand to the power alone."""
+    check_text(
+        "g (float[N,1] x) => (float[N,4] y) <float three = {3}, float k = {0.5}, "
+        "int64[2] wide = {1, 4}> "
+        "{ e = Expand(x, wide) p = Pow(e, three) m = Mul(p, k) y = Add(e, m) }",
+        20,
+    )
