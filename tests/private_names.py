@@ -25,7 +25,9 @@ PLACES: Mapping[str, tuple[str, ...]] = {
     "flax": (LIBRARY_FUNCTIONS,),
     "equinox": (LIBRARY_FUNCTIONS,),
     "onnx_ir": ("ir/onnx_ir_private.py",),
-    "onnx_shape_inference": ("ir/shape_context.py", "ir/shape_registry.py"),
+    "onnx_shape_inference": (
+        *("ir/shape_context.py", "ir/shape_registry.py", "ir/onnx_ir_private.py"),
+    ),
     "onnx": ("runtime/fold.py",),
     "onnxruntime": ("runtime/values.py",),
 }
@@ -41,6 +43,10 @@ def _onnx_ir() -> Any:
 
 def _shapes() -> Any:
     return importlib.import_module("onnx_shape_inference")
+
+
+def _reader(library: str) -> Any:
+    return importlib.import_module(f"{library}._symbolic_shapes").sympy
 
 
 def _ort_value() -> Any:
@@ -59,6 +65,11 @@ OBJECTS: Mapping[str, tuple[Callable[[], Any], str]] = {
     ),
     "onnx_ir.SymbolicDim._expr": (lambda: _onnx_ir().SymbolicDim("N"), "_expr"),
     "onnx_ir.SymbolicDim._expr_cache": (lambda: _onnx_ir().SymbolicDim("N"), "_expr_cache"),
+    "onnx_ir._symbolic_shapes.sympy.Symbol": (lambda: _reader("onnx_ir"), "Symbol"),
+    "onnx_shape_inference._symbolic_shapes.sympy.Symbol": (
+        lambda: _reader("onnx_shape_inference"),
+        "Symbol",
+    ),
     "onnx_shape_inference.ShapeInferenceContext._symbolic_values": (
         lambda: _shapes().ShapeInferenceContext({"": 20}),
         "_symbolic_values",

@@ -44,8 +44,8 @@ def test_few_nodes_are_left(name: str) -> None:
     found = Counter(node.op_type for node in model.graph)
     assert {op_type: found[op_type] for op_type in counts} == counts
     assert found.total() <= most
-    once = smelt.to_proto(model)
-    assert not difference(once, optimized(once))
+    # The model, not its file: a file may be anybody's, whose inputs may be empty.
+    assert not difference(smelt.to_proto(model), optimized(model))
 
 
 def test_gpt_of_one_length_has_no_more_nodes_than_layers_need() -> None:

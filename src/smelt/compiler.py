@@ -14,9 +14,9 @@ from smelt.errors import UsageError, not_installed
 from smelt.frontends import onnx as onnx_frontend
 from smelt.frontends.onnx.inline import inline_functions
 from smelt.frontends.stablehlo.detect import is_exported
-from smelt.ir.bounds import empty_names, note_bounds
+from smelt.ir.bounds import note_bounds, sizes_from_zero
 from smelt.ir.collector import paused_collector
-from smelt.ir.empty_dims import is_never_empty, may_be_empty
+from smelt.ir.empty_dims import is_never_empty
 from smelt.ir.out_of_memory import explains_memory
 from smelt.operators import expand
 from smelt.passes import pipeline as language
@@ -145,7 +145,11 @@ def optimize_model(
         raise UsageError("E607", f"verify={verify!r} is none of off, final, each")
     steps = pipeline if isinstance(pipeline, tuple) else language.parse(pipeline)
     watching = list(observers)
-    with paused_collector(), span("optimize", nodes_before=count_nodes(model)) as told:
+    with (
+        paused_collector(),
+        sizes_from_zero(model),
+        span("optimize", nodes_before=count_nodes(model)) as told,
+    ):
         if verify != "off":
             with span("prepare verification"):
                 from smelt.check.each import VerifyEach, VerifyFinal
@@ -242,7 +246,7 @@ def compile_model(
                 note_bounds(model, ranges, least=int(is_never_empty(model)))
         operators = frozenset(operator.key for operator in chosen.operators)
         highest = min(HIGHEST_OPSET, chosen.limits.opset[1])
-        with may_be_empty(empty_names(model.graph)):
+        with sizes_from_zero(model):
             reports = optimize_model(
                 model,
                 pipeline=steps,

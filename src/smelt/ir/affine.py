@@ -2,8 +2,7 @@
 
 Exporters compute positions and masks from Range at run time, by chains of Expand, Slice, Concat,
 CumSum and GatherND. What such a chain holds is proved here, for sizes that only a run knows. An
-answer holds for every element that there is; of an empty tensor, anything does. Sizes of inputs are
-taken to be positive.
+answer holds for every element that there is; of an empty tensor, anything does.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from smelt.ir.affine import Affine
+from smelt.ir.idle_bounds import is_one_unless_empty
 from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.shapes import Dim, same_dim
 
@@ -28,7 +29,7 @@ def reshaped(form: Affine, before: Sequence[Dim], after: Sequence[Dim]) -> Affin
 def joined(forms: Sequence[Affine], sizes: Sequence[Dim], axis: int) -> Affine | None:
     """A Concat of ``forms``, of ``sizes`` along ``axis``, where each goes on where the one before
     it ends."""
-    known = [1 if is_one(size) else size for size in sizes]
+    known = [1 if is_one(size) or is_one_unless_empty(size, sizes) else size for size in sizes]
     step = next((f.steps[axis] for f, size in zip(forms, known, strict=True) if size != 1), None)
     if step is None:
         step = forms[1].start - forms[0].start if len(forms) > 1 else 0

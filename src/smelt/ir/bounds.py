@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 
 import onnx_ir as ir
 
 from smelt.errors import UsageError
 from smelt.ir.dims import symbols_of, unnamed_dims
+from smelt.ir.empty_dims import is_never_empty, may_be_empty
 
 BOUNDS = "smelt.bounds"
 Bounds = tuple[int, int]
@@ -59,10 +61,19 @@ def bounds_of(graph: ir.Graph) -> Mapping[str, Bounds]:
     return found
 
 
-def empty_names(graph: ir.Graph) -> list[str]:
-    """The symbols in dims of inputs that may be 0."""
-    given = _names(graph.inputs)
-    return [name for name, (low, _) in bounds_of(graph).items() if low == 0 and name in given]
+def said_empty(graph: ir.Graph) -> list[str]:
+    """The symbols that were said to be 0 in some runs."""
+    return [name for name, (low, _) in bounds_of(graph).items() if low == 0]
+
+
+def sizes_from_zero(model: ir.Model) -> AbstractContextManager[None]:
+    """Let the open dims of the inputs of ``model`` be 0 in some runs, but those that have a least
+    size of 1 or more; none of them if its source takes no empty inputs."""
+    if is_never_empty(model):
+        return nullcontext()
+    bounds = bounds_of(model.graph)
+    names = [name for name in _names(model.graph.inputs) if bounds.get(name, (0, 0))[0] == 0]
+    return may_be_empty(names, model)
 
 
 def keep_bounds(graph: ir.Graph, part: ir.Graph) -> None:

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir.dim_texts import is_arithmetic
-from smelt.ir.empty_dims import loses_a_bound
+from smelt.ir.idle_bounds import without_idle_bounds
 from smelt.ir.invented_dims import is_invented
 from smelt.ir.rows_between import inside_bound
 from smelt.ir.shape_registry import ShapeRule
@@ -194,8 +194,7 @@ def _bounded(name: str, of: Callable[[int, int], int], a: Dim, b: Dim) -> Dim | 
             return 0
     if sum(text.count("Max(") + text.count("Min(") for text in texts) >= MOST_BOUNDS:
         return None
-    bounded = ir.SymbolicDim(f"{name}({', '.join(texts)})")
-    return None if loses_a_bound(bounded) else bounded
+    return without_idle_bounds(ir.SymbolicDim(f"{name}({', '.join(texts)})"))
 
 
 def _is_capped(a: Dim, b: Dim) -> bool:

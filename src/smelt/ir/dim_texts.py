@@ -64,7 +64,7 @@ def is_arithmetic(dim: ir.SymbolicDim) -> bool:
 def symbolic_dim(text: str) -> ir.SymbolicDim:
     """The dim that ``text`` means: arithmetic if it is plain, else a symbol of its own."""
     dim = ir.SymbolicDim(text)
-    _keep_opaque(dim)
+    opaque_unless_plain(dim)
     return dim
 
 
@@ -75,17 +75,19 @@ def keep_opaque(model: ir.Model) -> None:
         for value in (*values, *(value for node in graph for value in node.outputs)):
             for dim in value.shape.dims if value.shape is not None else ():
                 if not isinstance(dim, int):
-                    _keep_opaque(dim)
+                    opaque_unless_plain(dim)
 
 
-def _keep_opaque(dim: ir.SymbolicDim) -> None:
+def opaque_unless_plain(dim: ir.SymbolicDim) -> None:
+    """Let ``dim``, of which nothing was read yet, be a symbol of its own if its text is no plain
+    arithmetic."""
     text = dim.value
     if text is None or text.isidentifier() or has_expression(dim):
         return
     if not (is_plain(text) and _is_readable(dim)):
         import sympy  # type: ignore[import-untyped]
 
-        set_expression(dim, sympy.Symbol(text, integer=True, positive=True))
+        set_expression(dim, sympy.Symbol(text, integer=True, nonnegative=True))
 
 
 def _is_readable(dim: ir.SymbolicDim) -> bool:

@@ -1,23 +1,32 @@
 """Dims of inputs that may be 0 in a run, such as the length of a cache that is empty at first.
 
-onnx_ir takes every symbol for 1 or more, and SymPy reads ``Max(1, P)`` as ``P``. Where a model is
-compiled for sizes from 0 on, questions about such a dim are asked of ``P = Q - 1`` with Q >= 1.
+onnx_ir takes every symbol for 1 or more, and SymPy then reads ``Max(1, P)`` as ``P``. Of JAX that
+is true: it takes no open size for 0. Where other models are optimized and compiled, the symbols in
+the dims of their inputs are read as 0 or more, and so are those that inference makes up.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache, lru_cache
 from typing import Any
 
 import onnx_ir as ir
 
-from smelt.ir.dim_texts import is_plain
-from smelt.ir.onnx_ir_private import expression_of
+from smelt.ir.dim_texts import is_plain, opaque_unless_plain
+from smelt.ir.invented_dims import every_value, is_invented
+from smelt.ir.onnx_ir_private import (
+    expression_of,
+    forget_expression,
+    has_expression,
+    make_symbols_by,
+    set_expression,
+)
 
-_NAMES: ContextVar[frozenset[str]] = ContextVar("dims that may be 0", default=frozenset())
+_NAMES: ContextVar[frozenset[str] | None] = ContextVar("dims that may be 0", default=None)
 
 _NEVER = "smelt.never_empty"
 """The key in the ``meta`` of a model's graph whose source takes no empty inputs, as JAX takes none
@@ -39,38 +48,101 @@ def is_never_empty(model: ir.Model) -> bool:
 
 
 @contextmanager
-def may_be_empty(names: Iterable[str]) -> Iterator[None]:
-    """Let the dims called ``names`` be 0 in some runs, for what happens inside."""
-    token = _NAMES.set(_NAMES.get() | frozenset(names))
+def may_be_empty(names: Iterable[str], model: ir.Model | None = None) -> Iterator[None]:
+    """Let the dims called ``names`` be 0 in some runs, for what happens inside.
+
+    What texts of dims of ``model`` were read as before is forgotten.
+    """
+    take_symbols_from_zero()
+    before = _NAMES.get()
+    after = frozenset(names) | (before or frozenset())
+    token = _NAMES.set(after)
     try:
+        if model is not None and after != before:
+            _read_anew(model)
         yield
     finally:
         _NAMES.reset(token)
 
 
-def expression_from_zero(dim: ir.SymbolicDim, names: Iterable[str] | None = None) -> Any:
-    """The SymPy expression of ``dim``, in which each of ``names`` is one less than a symbol called
-    so with ``MORE`` behind; without ``names``, those that may be 0 here."""
-    empty = _NAMES.get() if names is None else frozenset(names)
-    text = dim.value
-    if not empty or text is None or not is_plain(text):
-        return expression_of(dim)
-    shifted = _NAME.sub(lambda m: f"({m[0]}{MORE} - 1)" if m[0] in empty else m[0], text)
-    return expression_of(dim) if shifted == text else expression_of(ir.SymbolicDim(shifted))
+@cache
+def take_symbols_from_zero() -> None:
+    """Let texts of dims be read as said here, once for the process."""
+    make_symbols_by(_symbol)
 
 
-def loses_a_bound(dim: ir.SymbolicDim) -> bool:
-    """True if what ``dim`` is bounded by counts only in runs in which a dim is 0: computing with it
-    would forget that."""
-    if not _NAMES.get():
-        return False  # SymPy takes milliseconds to read a Max or Min.
-    plain, whole = expression_of(dim), expression_from_zero(dim)
-    if plain is whole or plain is None or whole is None:
-        return False
-    return _bounds(plain) != _bounds(whole)
-
-
-def _bounds(expression: Any) -> int:
+def _symbol(name: str, **assumptions: bool) -> Any:
     import sympy  # type: ignore[import-untyped]
 
-    return len(expression.atoms(sympy.Max, sympy.Min))
+    if may_be_none(name):
+        return sympy.Symbol(name, integer=True, nonnegative=True)
+    return sympy.Symbol(name, **assumptions)
+
+
+def may_be_none(name: str) -> bool:
+    """True if the size called ``name`` may be 0 in a run, as said here."""
+    names = _NAMES.get()
+    return names is not None and (name in names or is_invented(name))
+
+
+def any_may_be_none() -> bool:
+    """True where sizes may be 0 at all."""
+    return _NAMES.get() is not None
+
+
+def _read_anew(model: ir.Model) -> None:
+    for value in every_value(model):
+        for dim in value.shape.dims if value.shape is not None else ():
+            if not isinstance(dim, int) and has_expression(dim):
+                _read_dim_anew(dim)
+
+
+def _read_dim_anew(dim: ir.SymbolicDim) -> None:
+    before = forget_expression(dim)
+    if (dim.value or "").isidentifier():
+        return
+    opaque_unless_plain(dim)
+    if expression_of(dim).is_Symbol and not before.is_Symbol:  # no text says that it is rounded up
+        names = [each for each in before.free_symbols if is_plain(each.name)]
+        anew = {each: _symbol(each.name, integer=True, positive=True) for each in names}
+        set_expression(dim, before.xreplace(anew))
+
+
+def expression_from_zero(dim: ir.SymbolicDim, names: Iterable[str] | None = None) -> Any:
+    """The SymPy expression of ``dim``, in which each of ``names`` is one less than a symbol called
+    so with ``MORE`` behind, and the others are 1 or more; without ``names``, as it is read here."""
+    text = dim.value
+    if names is None or text is None:
+        return expression_of(dim)
+    empty = frozenset(names)
+    if not is_plain(text):
+        return _from_one(expression_of(dim), empty)
+    return from_one(_NAME.sub(lambda m: _one_less(m[0]) if m[0] in empty else m[0], text))
+
+
+def _from_one(expression: Any, empty: Set[str]) -> Any:
+    import sympy
+
+    names = [symbol for symbol in expression.free_symbols if symbol.name not in empty]
+    return expression.xreplace(
+        {symbol: sympy.Symbol(symbol.name, integer=True, positive=True) for symbol in names}
+    )
+
+
+def _one_less(name: str) -> str:
+    return f"({name}{MORE} - 1)"
+
+
+def with_zeros(text: str, names: Set[str]) -> Any:
+    """The expression of a dim's ``text`` where the sizes called ``names`` are 0, the others not."""
+    return from_one(_NAME.sub(lambda m: "0" if m[0] in names else m[0], text))
+
+
+@lru_cache(maxsize=4096)
+def from_one(text: str) -> Any:
+    """The expression of a dim's ``text`` in which every size is 1 or more."""
+    token = _NAMES.set(None)
+    try:
+        return expression_of(ir.SymbolicDim(text))
+    finally:
+        _NAMES.reset(token)

@@ -5,10 +5,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from importlib import import_module
 from typing import Any
 
 import onnx_ir as ir
+
+READERS = ("onnx_ir._symbolic_shapes", "onnx_shape_inference._symbolic_shapes")
+"""The modules that read the texts of dims, each with a parser of its own."""
+
+
+def make_symbols_by(symbol: Callable[..., Any]) -> None:
+    """Let each symbol that is read in the text of a dim be what ``symbol`` makes of its name and of
+    what the libraries assume of it, ``integer=True, positive=True``."""
+    for name in READERS:
+        module = import_module(name)
+        setattr(module, _SYMPY, _Symbols(module.sympy, symbol))
+
+
+_SYMPY = "sympy"
+"""What these modules call SymPy."""
+
+
+class _Symbols:
+    """SymPy, with another function in the place of ``Symbol``."""
+
+    def __init__(self, sympy: Any, symbol: Callable[..., Any]) -> None:
+        self._sympy = sympy
+        self.Symbol = symbol
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sympy, name)
 
 
 def uses_of(value: ir.Value) -> Collection[Any]:
@@ -30,6 +57,13 @@ def has_expression(dim: ir.SymbolicDim) -> bool:
 def set_expression(dim: ir.SymbolicDim, expression: Any) -> None:
     """Let ``dim`` stand for ``expression``, whatever its name reads as."""
     dim._expr_cache = expression
+
+
+def forget_expression(dim: ir.SymbolicDim) -> Any:
+    """Let the text of ``dim`` be read anew when it is asked; what it was read as, None if it was
+    not."""
+    before, dim._expr_cache = dim._expr_cache, None
+    return before
 
 
 def replace_inputs(node: ir.Node, inputs: Sequence[ir.Value | None]) -> None:

@@ -117,7 +117,8 @@ class Rule:
     the pattern itself implies that the replacement has the shape of the root, so the rewriter
     need not prove it from inferred shapes (it still refuses a proved conflict).
     ``needs``: operators of ONNX of which the model must have one, where ``build`` walks on beyond
-    the pattern; readers of what changed are tried one deeper then. ``benefit`` orders the rules by which a target selects, the highest first; without
+    the pattern; readers of what changed are tried one deeper then. ``benefit`` orders the rules by
+    which a target selects, the highest first; without
     one it is the ``size`` of the pattern in nodes, so that a compound goes before its parts.
     Passes don't read it.
     """

@@ -257,14 +257,14 @@ def same_dim(a: Dim, b: Dim) -> bool:
     return a.value is not None and a.value == b.value
 
 
-def is_positive(dim: Dim) -> bool:
-    """True if the dim is 1 or more wherever the sizes of inputs are; what is counted may be 0, and
-    so are dims that runs may leave empty (``empty_dims``)."""
+def is_positive(dim: Dim, empty: Iterable[str] | None = None) -> bool:
+    """True if the dim is 1 or more in every run; what is counted may be 0, and so may be the dims
+    of inputs called ``empty``, by default those that runs may leave empty (``empty_dims``)."""
     if isinstance(dim, int):
         return dim > 0
     if dim.value is None or is_invented(dim.value):
         return False
-    expression = expression_from_zero(dim)
+    expression = expression_from_zero(dim, empty)
     return expression is not None and bool(expression.is_positive)
 
 

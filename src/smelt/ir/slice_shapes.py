@@ -7,7 +7,7 @@ from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir.dim_texts import is_arithmetic
 from smelt.ir.element_ranges import ranges_of
-from smelt.ir.empty_dims import loses_a_bound
+from smelt.ir.idle_bounds import without_idle_bounds
 from smelt.ir.rows import UNBOUNDED, Cut, count_open_rows, rows_taken
 from smelt.ir.rows_between import Dim, rows_between, without_bound
 from smelt.ir.shape_registry import ShapeRule
@@ -22,6 +22,14 @@ def bounded(theirs: ShapeRule) -> ShapeRule:
     """
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        cut(context, node)
+        output = node.outputs[0]
+        if output.shape is not None:
+            dims = [without_idle_bounds(dim) for dim in output.shape.dims]
+            if dims != [*output.shape.dims]:
+                output.shape = ir.Shape(dims)
+
+    def cut(context: ShapeInferenceContext, node: ir.Node) -> None:
         plain = _plainly_cut(context, node)
         if plain is not None:
             dtype = node.inputs[0].dtype if node.inputs[0] is not None else None
@@ -47,11 +55,11 @@ def bounded(theirs: ShapeRule) -> ShapeRule:
             if isinstance(before, int) or not (isinstance(after, int) or axis in ranges):
                 dims.append(after)
                 continue
-            cut = ranges.get(axis)
-            size = _rows(before, cut) if cut is not None and not _is_deep(before) else None
-            is_guess = isinstance(after, int) or (cut is not None and cut[2] < 0)
+            rows = ranges.get(axis)
+            size = _rows(before, rows) if rows is not None and not _is_deep(before) else None
+            is_guess = isinstance(after, int) or (rows is not None and rows[2] < 0)
             guess = context.new_symbolic_dim() if is_guess else after
-            dims.append(guess if size is None else _named(context, size))
+            dims.append(guess if size is None else size)
         output.shape = ir.Shape(dims)
 
     return infer
@@ -89,14 +97,8 @@ def _plainly_cut(context: ShapeInferenceContext, node: ir.Node) -> ir.Shape | No
         if rows is None:
             return None
         is_new = rows is not before and not isinstance(rows, int) and _is_deep(before)
-        dims[axis] = context.new_symbolic_dim() if is_new else _named(context, rows)
+        dims[axis] = context.new_symbolic_dim() if is_new else rows
     return ir.Shape(dims)
-
-
-def _named(context: ShapeInferenceContext, rows: Dim) -> Dim:
-    """``rows``, or a name for them if arithmetic would forget what holds of an empty axis."""
-    is_lost = not isinstance(rows, int) and loses_a_bound(rows)
-    return context.new_symbolic_dim() if is_lost else rows
 
 
 def _without_deep_bounds(theirs: ShapeRule, context: ShapeInferenceContext, node: ir.Node) -> None:

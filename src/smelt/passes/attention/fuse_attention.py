@@ -35,12 +35,13 @@ told by what it holds, however it was made. The attribute ``softcap`` caps score
 
 Needs    (1) opset 23; (2) float32 or float16; (3) a Softmax over the keys;
          (4) equal batches and heads; (5) a positive scale, or a number for each head; (6) no size
-         that may be 0 where none of the inputs is; (7) a mask that broadcasts to the scores, with
-         ``low`` at most -1e30, beside which every score vanishes, or -1e9 where it replaces scores
-         to which nothing is added, or what is added: one or two
-         values, of finite constants, integers, truth and, in float32, products of matrices, that
-         are chosen, moved, added and multiplied, of which the lowest floats are raised a little, or
-         any value that all heads have in common; in float16, the largest number of a row is taken
+         that may be 0 where none of the inputs is, or where bounds from 0 on were given: nothing
+         has the same attention, but ONNX Runtime refuses it; (7) a mask that broadcasts to the
+         scores, with ``low`` at most -1e30, beside which every score vanishes, or -1e9 where it
+         replaces scores to which nothing is added, or what is added: one or two values, of finite
+         constants, integers, truth and, in float32, products of matrices, that are chosen, moved,
+         added and multiplied, of which the lowest floats are raised a little, or any value that all
+         heads have in common; in float16, the largest number of a row is taken
          away from it, and a mask that chooses has to show each row a key, and hides by -65504 or
          -inf; (8) for the
          attribute, a causal mask of float32 without offset, window or padding, as long as it is
@@ -59,6 +60,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir import opset
+from smelt.ir.bounds import said_empty
 from smelt.ir.build import Builder
 from smelt.ir.pattern import OneOf, Op, const, one_of, op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
@@ -116,7 +118,9 @@ def attention(m: Match, b: Builder) -> Replacement:
     q, keys, v = m["q"], m["keys"], m["v"]
     if not _fit(q, keys, v):  # needs 4
         return Miss("batches and heads are not proved equal")
-    if not all(is_positive(dim) for value in (q, keys, v) for dim in value.shape or ()):  # needs 6
+    empty = said_empty(b.model.graph)
+    sizes = [dim for value in (q, keys, v) for dim in value.shape or ()]
+    if not all(is_positive(dim, empty) for dim in sizes):  # needs 6
         return Miss("a size may be 0, of which runtimes have no attention")
     if opset.attribute(m.node("weights"), "axis", m.opset) not in (-1, 3):  # needs 3
         return Miss("the softmax is not over the keys")

@@ -6,16 +6,20 @@
 Needs    (1) constant pads of spatial axes only, not negative, by the constant 0; (2) explicit pads
          in the convolution. A Transpose may stand between, as channels that are last leave behind.
          An AveragePool must count the padding, and its kernel be larger than it.
-Keeps    (1) what may be empty without the padding; (2) other modes and values; (3) a Pad that
+Keeps    (1) what may be empty without the padding, by numbers or by bounds from 0 on: its windows
+         are the same, but runtimes refuse to pool it; (2) other modes and values; (3) a Pad that
          others read stays for them; (4) pads of the batch or of channels; (5) maxima, for which 0
          is no neutral value.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import onnx_ir as ir
 
 from smelt.ir import opset
+from smelt.ir.bounds import said_empty
 from smelt.ir.build import Builder
 from smelt.ir.pattern import one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
@@ -32,7 +36,7 @@ _source = one_of(_pad, op("Transpose", _pad, name="moved", shared=True))
     same_shape=True,
 )
 def pad_inside(m: Match, b: Builder) -> Replacement:
-    pads = _spatial_pads(m)  # needs 1
+    pads = _spatial_pads(m, said_empty(b.model.graph))  # needs 1
     if isinstance(pads, Miss):
         return pads
     automatic = opset.attribute(m.root, "auto_pad", m.opset)
@@ -52,13 +56,13 @@ def pad_inside(m: Match, b: Builder) -> Replacement:
     return b.add(ir.Node("", m.root.op_type, inputs, list(attributes.values())))[0]
 
 
-def _spatial_pads(m: Match) -> list[int] | Miss:
+def _spatial_pads(m: Match, empty: Iterable[str]) -> list[int] | Miss:
     """The pads of the spatial axes, begins before ends, as the convolution sees them."""
     node, x = m.node("padded"), m["x"]
     inputs = [*node.inputs, None, None, None]
     if opset.attribute(node, "mode", m.opset) != "constant" or x.shape is None:  # keeps 2
         return Miss("it does not pad with a constant, or the rank is not known")
-    if not all(is_positive(dim) for dim in x.shape.dims[1:]):  # keeps 1
+    if not all(is_positive(dim, empty) for dim in x.shape.dims[1:]):  # keeps 1
         return Miss("a size may be 0 before the padding, where runtimes refuse to convolve")
     if inputs[2] is not None and not m.constants.is_number(inputs[2], 0):
         return Miss("it does not pad with 0")

@@ -11,8 +11,8 @@
 
 PyTorch's exporters write so for keys of an attention, and for ``nn.MultiheadAttention``.
 
-Needs    (1) for the first, one group of neighbouring dims merged, all others as they are; (2) no
-         size that may be 0, or every size a number, or 0 for a dim that stays; (3) the result split
+Needs    (1) for the first, one group of neighbouring dims merged, all others as they are; (2) a
+         merged size that is known to be the product, or no size that may be 0; (3) the result split
          as before, or one group split into dims of which all but one are numbers, or stay where
          they are in x.
 Keeps    (1) Reshapes that something else reads.
@@ -21,7 +21,6 @@ Keeps    (1) Reshapes that something else reads.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 import onnx_ir as ir
@@ -30,6 +29,7 @@ from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.shapes import Dim, is_positive, same_dim
+from smelt.ir.sizes import dim_product
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 
@@ -62,7 +62,9 @@ def _split_otherwise(m: Match, b: Builder, perm: Sequence[int]) -> Replacement:
     order = [group for _, group in sorted(zip(perm, groups, strict=True))]
     dims = [result[axis] for group in order for axis in group]
     sizes = [_size(dim, axis, m["x"]) for axis, dim in enumerate(dims)]
-    if sizes.count(-1) > 1 or (-1 in sizes and not all(map(is_positive, dims))):  # needs 2, 3
+    others = [dim for dim, size in zip(dims, sizes, strict=True) if size != -1]
+    counted = -1 not in sizes or all(map(is_positive, others))
+    if sizes.count(-1) > 1 or 0 in dims or not counted:  # needs 2, 3
         return Miss("the dims of the result are not numbers")
     starts = np.cumsum([0, *(len(group) for group in order)])
     axes = [int(starts[index]) + i for index in perm for i in range(len(order[index]))]
@@ -80,7 +82,8 @@ def _size(dim: Dim, axis: int, source: ir.Value) -> int:
 def merged_groups(dims: Sequence[Dim], merged: Sequence[Dim]) -> list[list[int]] | None:
     """Which ``dims`` each dim of ``merged`` is made of, where one of these is made of several.
 
-    None if it is not so, or not proved. That the others are equal says it, if none is 0.
+    None if it is not so, or not proved: by the product, or by the others, which are equal, if none
+    of the dims is 0.
     """
     count = len(dims) - len(merged) + 1
     if count < 2:
@@ -91,10 +94,10 @@ def merged_groups(dims: Sequence[Dim], merged: Sequence[Dim]) -> list[list[int]]
     rest = range(first + 1, len(merged))
     if not all(same_dim(dims[axis + count - 1], merged[axis]) for axis in rest):
         return None
-    numbers = [dim for dim in (*dims[first : first + count], merged[first]) if isinstance(dim, int)]
-    if len(numbers) == count + 1 and prod(numbers[:-1]) != numbers[-1]:
+    of_group = dim_product(dims[first : first + count])
+    if isinstance(of_group, int) and isinstance(merged[first], int) and of_group != merged[first]:
         return None
-    if len(numbers) <= count and not all(map(is_positive, dims)):  # needs 2
+    if not (same_dim(merged[first], of_group) or all(map(is_positive, dims))):  # needs 2
         return None
     before = [[axis] for axis in range(first)]
     return [*before, list(range(first, first + count)), *([axis + count - 1] for axis in rest)]

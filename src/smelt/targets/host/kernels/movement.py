@@ -132,7 +132,9 @@ def pad(call: Call) -> Step:
 
     def run(x: Array, out: Array) -> None:
         out[...] = fill
-        out[middle] = x[keep]
+        kept = x[keep]
+        if kept.size:  # one end may crop more than there is
+            out[middle] = kept
 
     return Step(run)
 

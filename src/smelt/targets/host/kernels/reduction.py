@@ -111,10 +111,23 @@ def arg_extreme(call: Call) -> Step:
     size = call.input(0).shape[axis] if call.input(0).ndim else 1
 
     def run(x: Array, out: Array) -> None:
+        if not out.size:
+            return
+        if not size:
+            raise _nothing_to_find(call)
         found = find(np.flip(x, axis) if last else x, axis=axis, keepdims=keep)
         np.copyto(out, size - 1 - found if last else found)
 
     return Step(run)
+
+
+def _nothing_to_find(call: Call) -> UsageError:
+    return UsageError(
+        "E670",
+        f"{call.op} along axis {call.integer('axis')} of size 0",
+        why="no element is the largest or the smallest of none",
+        fix="give inputs with at least one element there",
+    )
 
 
 @kernel("CumSum", "CumProd")

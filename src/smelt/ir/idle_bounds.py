@@ -1,0 +1,81 @@
+"""Bounds in sizes that hold in every run, whichever inputs are empty.
+
+``Min(N, N + Min(1, N))`` is N for all N from 0 on. SymPy says so of N from 1 on, so each case in
+which some of the sizes are 0 is looked at by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import combinations
+from typing import TypeAlias
+
+import onnx_ir as ir
+
+from smelt.ir.dim_texts import is_plain
+from smelt.ir.dims import symbols_of
+from smelt.ir.empty_dims import any_may_be_none, from_one, may_be_none, with_zeros
+from smelt.ir.onnx_ir_private import expression_of
+
+Dim: TypeAlias = int | ir.SymbolicDim
+
+MOST = 3
+"""Sizes that may be 0 in one dim; there are twice as many cases with each."""
+
+
+def without_idle_bounds(dim: Dim) -> Dim:
+    """``dim`` in a simpler form if it has one in which no bound decides; itself otherwise."""
+    if isinstance(dim, int) or not any_may_be_none() or not _is_bounded(dim):
+        return dim  # SymPy takes milliseconds to read a bound
+    read = str(expression_of(dim))
+    names = tuple(sorted(filter(may_be_none, symbols_of(dim))))
+    simple = _simple(read, names) or read
+    if _bounds(simple) == _bounds(str(dim)):
+        return dim
+    return int(simple) if simple.isdecimal() else ir.SymbolicDim(simple)
+
+
+def is_one_unless_empty(dim: Dim, parts: Sequence[Dim]) -> bool:
+    """True if ``dim``, one of ``parts``, is 1 in every run in which their sum is not 0."""
+    if isinstance(dim, int) or not _is_bounded(dim):
+        return dim == 1
+    empty = [*filter(may_be_none, symbols_of(dim))]
+    if len(empty) > MOST or from_one(str(dim)) != 1 or not all(map(_is_known, parts)):
+        return False
+    return all(
+        with_zeros(str(dim), zeros) == 1 or not sum(with_zeros(str(each), zeros) for each in parts)
+        for zeros in _cases(empty)
+    )
+
+
+def _is_known(dim: Dim) -> bool:
+    return isinstance(dim, int) or (dim.value is not None and is_plain(dim.value))
+
+
+def _is_bounded(dim: ir.SymbolicDim) -> bool:
+    text = dim.value or ""
+    return ("Min(" in text or "Max(" in text) and is_plain(text)
+
+
+@lru_cache(maxsize=4096)
+def _simple(text: str, empty: tuple[str, ...]) -> str | None:
+    """``text`` for sizes from 1 on, if that is the same where some of ``empty`` are 0, too."""
+    simple = from_one(text)
+    if not empty or len(empty) > MOST or _bounds(str(simple)) >= _bounds(text):
+        return None
+    for zeros in _cases(empty):
+        there, here = with_zeros(text, zeros), with_zeros(str(simple), zeros)
+        if not (there - here).is_zero:
+            return None
+    return str(simple)
+
+
+def _bounds(text: str) -> int:
+    return text.count("Min(") + text.count("Max(")
+
+
+def _cases(empty: Iterable[str]) -> Iterator[frozenset[str]]:
+    names = sorted(empty)
+    for count in range(1, len(names) + 1):
+        yield from map(frozenset, combinations(names, count))
