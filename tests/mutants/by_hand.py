@@ -52,6 +52,15 @@ SHOWN = [
         "{ a, b = Split<axis=1>(x, z) p = Transpose(a) q = Transpose(b) }",
     ),
     Shown(
+        "slices-to-split",
+        "passes.simplify.slices_to_split:_split",
+        "sorted(parts, key=lambda part: part.start)",
+        "sorted(parts, key=lambda part: -part.start)",
+        "g (float[6] x) => (float[2] u, float[2] v, float[2] w) <int64[1] o = {0}, "
+        "int64[1] i = {2}, int64[1] j = {4}, int64[1] e = {6}> { p = Slice(x, o, i) "
+        "q = Slice(x, i, j) r = Slice(x, j, e) u = Neg(p) v = Exp(q) w = Abs(r) }",
+    ),
+    Shown(
         "unroll-sequences",
         "passes.simplify.unroll_sequences:one_of_a_sequence",
         "items[int(position)](b)",

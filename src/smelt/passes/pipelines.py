@@ -96,6 +96,7 @@ FUSE = _listed(
     "dot-merger",
     "attention",
     "transpose-to-reshape",
+    "slices-to-split",
 )
 """One operator for many."""
 

@@ -42,6 +42,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "select_optimization",
         "sink_expand",
         "sink_unit_dims",
+        "slices_to_split",
         "unroll_sequences",
     ),
     "activation": (

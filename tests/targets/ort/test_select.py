@@ -16,7 +16,7 @@ from smelt.runtime.inputs import random_inputs
 from smelt.runtime.onnxruntime import OnnxRuntime
 from smelt.targets.ort import choices, ort, select
 from smelt.targets.ort.choices import CHOICES, Choice
-from smelt.targets.ort.costs import Costs, default_costs
+from smelt.targets.ort.costs import GAIN, Costs, costs_of_runtime, default_costs
 from smelt.targets.ort.options import Options
 
 NORM = "g (float[2,64,256] x, float[2,64,256] s, float[256] g, float[256] b) => (float[2,64,256] y)"
@@ -186,9 +186,38 @@ def test_costs_are_read_between_points_and_held_beyond_them() -> None:
     assert replace(costs, seconds={}).ratio(choice, "QuickGelu", {"rows": 1, "width": 1}) is None
 
 
-def test_the_table_that_is_shipped_has_every_choice() -> None:
-    costs = default_costs()
+RUNTIMES = ("1.24.4", "1.28.0", "1.31.1")
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_the_table_that_is_shipped_has_every_choice(runtime: str) -> None:
+    costs = costs_of_runtime(runtime)
+    assert costs.about["runtime"] == runtime
     for choice in CHOICES.values():
         cells = {tuple(cell.values()) for cell in choice.cells()}
         assert set(costs.seconds[choice.name]) == cells
         assert all(set(taken) == set(choice.forms) for taken in costs.seconds[choice.name].values())
+
+
+@pytest.mark.parametrize(
+    ("runtime", "is_cheaper"),
+    [
+        ("1.24.4", False),
+        ("1.27.1", False),
+        ("1.29.0", False),
+        ("1.30.0", True),
+        ("1.32.0", True),
+        ("", True),
+    ],
+)
+def test_a_sum_before_a_norm_is_cheaper_from_one_version_on(runtime: str, is_cheaper: bool) -> None:
+    """Before 1.30 the kernel that ONNX Runtime makes of an Add and a norm was the faster one."""
+    sizes = {"rows": 128, "width": 512}
+    ratio = costs_of_runtime(runtime).ratio(choices.RESIDUAL_LAYER_NORM, "Sum", sizes)
+    assert ratio is not None
+    assert (ratio < GAIN) == is_cheaper
+
+
+def test_the_table_is_that_of_the_installed_runtime(monkeypatch: Any) -> None:
+    monkeypatch.setattr("smelt.targets.ort.costs.version", lambda: "1.28.2")
+    assert default_costs().about["runtime"] == "1.28.0"

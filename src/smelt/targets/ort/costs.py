@@ -12,9 +12,16 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from smelt.errors import UsageError
+from smelt.runtime.onnxruntime import version
 from smelt.targets.ort.choices import CHOICES, Choice
 
-DEFAULT = Path(__file__).with_name("costs_x86_64.json")
+DEFAULT = "costs_x86_64.json"
+OLDER = (((1, 28), "costs_x86_64_1_24.json"), ((1, 30), "costs_x86_64_1_28.json"))
+"""Tables of older runtimes: each of those before a version, which no table before it is of.
+
+Kernels changed places twice: that of LayerNormalization was the slow one in 1.28 and 1.29, that of
+SkipLayerNormalization is from 1.30 on.
+"""
 SCHEMA = "smelt.costs/1"
 
 GAIN = 0.95
@@ -122,7 +129,20 @@ def costs_of(document: Mapping[str, Any]) -> Costs:
     return Costs({k: v for k, v in document.items() if k != "choices"}, seconds)
 
 
-@cache
 def default_costs() -> Costs:
-    """The table that smelt brings, measured on the machine and runtime that it names."""
-    return read_costs(DEFAULT)
+    """The table that smelt brings of the installed runtime, or of the latest without one.
+
+    It names the machine and the runtime that it was measured on.
+    """
+    try:
+        return costs_of_runtime(version())
+    except UsageError:
+        return costs_of_runtime("")
+
+
+@cache
+def costs_of_runtime(runtime: str) -> Costs:
+    """The table that smelt brings of a version of the runtime, such as ``"1.28.0"``."""
+    numbers = tuple(int(part) for part in runtime.split(".")[:2] if part.isdigit())
+    names = [name for before, name in OLDER if len(numbers) == 2 and numbers < before]
+    return read_costs(Path(__file__).with_name(names[0] if names else DEFAULT))
