@@ -258,3 +258,20 @@ def test_sums_that_may_exceed_32_bits_are_spelled_out() -> None:
     case = Case(2, (5, 5), 2, (3, 3))
     values = case.values | {"b": np.full(2, 2**31 - 1, np.int32)}
     assert "QLinearConv" not in ops(compile_c(with_values(case.graph, 23, values)))
+
+
+def test_convolutions_of_several_kernels_in_one_model() -> None:
+    """Each has a tile for its own number of places in the image."""
+    cases = [Case(1, (6, 9), 6, (3, 3)), Case(8, (6, 9), 6, (3, 3)), Case(8, (6, 9), 6, (2, 2))]
+    shapes = [convolved(c.given, c.values["w"], **c.window).shape for c in cases]
+    inputs = ", ".join(f"uint8{list(c.given.shape)} x{i}" for i, c in enumerate(cases))
+    outputs = ", ".join(f"int32{list(shape)} y{i}" for i, shape in enumerate(shapes))
+    body = " ".join(f"y{i} = ConvInteger(x{i}, w{i})" for i in range(len(cases)))
+    weights = {f"w{i}": c.values["w"] for i, c in enumerate(cases)}
+    declared = "".join(f", int8{list(w.shape)} {name}" for name, w in weights.items())
+    artifact = compile_c(
+        with_values(f"g ({inputs}{declared}) => ({outputs}) {{ {body} }}", 23, weights)
+    )
+    for case, got in zip(cases, artifact(*(c.given for c in cases)), strict=True):
+        wanted = convolved(case.given.astype(int), case.values["w"].astype(int), **case.window)
+        np.testing.assert_array_equal(got, wanted)

@@ -12,6 +12,7 @@ from smelt.native.body_function import body_text, error_of
 from smelt.native.capacities import CAPACITIES
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.kernel import KernelContext, as_bytes
+from smelt.native.kernels.support import keep_support
 from smelt.native.memory import needs_of
 from smelt.native.names import comment
 from smelt.native.repeated import is_repeated, once
@@ -143,7 +144,7 @@ class Unit:
         """Keep what the function calls, and what is to be true before a run."""
         required = {function for function, _ in cx.requirements}
         for support, text in cx.support.items():
-            (self.tests if support in required else self.support).setdefault(support, text)
+            keep_support(self.tests if support in required else self.support, support, text)
         for function, position in cx.requirements:
             self.checks.append(f"!{function}({self._pointer(cx.instruction.inputs[position])})")
 

@@ -11,9 +11,9 @@ from typing import TypeAlias, cast
 
 import numpy as np
 
-from smelt.errors import InternalError
 from smelt.native.kernels.instance import Instance, static
 from smelt.native.kernels.nest import Access, broadcast_strides, row_major
+from smelt.native.kernels.support import keep_support
 from smelt.native.repeated import is_repeated, once
 from smelt.native.types import C_TYPES, CType
 from smelt.native.writer import Writer
@@ -165,8 +165,7 @@ class KernelContext(Instance):
 
     def call(self, name: str, text: str) -> str:
         """Let the body call a static function with this name and text."""
-        if self.support.setdefault(name, text) != text:
-            raise InternalError("E960", f"two support functions are called {name}")
+        keep_support(self.support, name, text)
         return name
 
     def require(self, function: str, position: int) -> None:

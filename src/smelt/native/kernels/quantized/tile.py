@@ -35,7 +35,7 @@ def convolution_tile(cx: KernelContext, rows: int, positions: int, is_bytes: boo
     all at even places of a quad. The ``results`` are rows of both vectors. Bytes of a row are
     stored ``pitch`` after those before, of each vector ``wide`` of them from ``to`` on.
     """
-    name = f"filters_{rows}" + ("" if positions > 1 else "_pointwise")
+    name = f"filters_{rows}" + (f"_at_{positions}" if positions > 1 else "_pointwise")
     name += "_bytes" if is_bytes else ""
     given = "quads, plane, places, image, at"
     rest = "bias, factors, last, out, pitch, to, wide" if is_bytes else "bias, results"
