@@ -1,8 +1,7 @@
 """Sizes that each run of a compiled program has of its own, with bounds that are known before.
 
-A ``Size`` takes the place of a number in the code that plans and emits kernels. It adds, multiplies
-and divides, and its text is the expression of C. A comparison that the bounds do not decide raises
-``Undecided``: code that would be right at one size only never becomes a kernel by mistake.
+A ``Size`` stands for a number where kernels are planned and emitted. It adds, multiplies, divides,
+and its text is C. What its bounds leave open is Undecided, so no kernel is right at one size only.
 """
 
 from __future__ import annotations

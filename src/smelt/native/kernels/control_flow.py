@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from smelt.native.kernels.instance import Instance
-from smelt.native.kernels.kernel import ANY, KernelContext, Operand, as_bytes, kernel
+from smelt.native.kernels.kernel import ANY, KernelContext, as_bytes, kernel
+from smelt.native.kernels.operand import Operand
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import Body
 from smelt.program.memory import ALIGNMENT

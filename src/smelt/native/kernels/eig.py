@@ -14,8 +14,9 @@ import onnx_ir as ir
 from smelt.native.kernels import eig_balance_text, eig_complex_text, eig_real_text
 from smelt.native.kernels.eig_vectors_text import PAIRS, VECTOR
 from smelt.native.kernels.instance import Instance
-from smelt.native.kernels.kernel import FLOAT, KernelContext, Operand, kernel
+from smelt.native.kernels.kernel import FLOAT, KernelContext, kernel
 from smelt.native.kernels.lapack_calls import fill_nan, finite
+from smelt.native.kernels.operand import Operand
 from smelt.native.types import C_TYPES
 from smelt.operators.linalg.own_precision import PRECISION
 from smelt.program.run_sizes import is_empty

@@ -11,8 +11,9 @@ import math
 
 from smelt.native.kernels.elementwise import combine
 from smelt.native.kernels.instance import Instance
-from smelt.native.kernels.kernel import ANY, KernelContext, Operand, kernel
+from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import emit_map, index, row_major
+from smelt.native.kernels.operand import Operand
 from smelt.native.types import CType
 from smelt.program.run_sizes import is_empty
 from smelt.program.storage import Needs

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TypeAlias, cast
@@ -12,7 +11,8 @@ from typing import TypeAlias, cast
 import numpy as np
 
 from smelt.native.kernels.instance import Instance, static
-from smelt.native.kernels.nest import Access, broadcast_strides, row_major
+from smelt.native.kernels.nest import broadcast_strides, row_major
+from smelt.native.kernels.operand import Operand
 from smelt.native.kernels.support import keep_support
 from smelt.native.repeated import is_repeated, once
 from smelt.native.types import C_TYPES, CType
@@ -21,40 +21,6 @@ from smelt.program.run_sizes import Size, highest, lowest, same
 from smelt.program.storage import Needs
 from smelt.registry import Registry, modules_of, owner_of
 from smelt.runtime.c_library import ERROR_SIZE
-
-
-@dataclass(frozen=True)
-class Operand:
-    """One tensor that a kernel reads or writes: its C name, type and shape.
-
-    A size that each run has of its own stands in the shape for a number. It is dense unless
-    ``steps`` are given, a stride for each dim, and starts at element ``first``.
-    """
-
-    name: str
-    type: CType
-    shape: tuple[int, ...]
-    steps: tuple[int, ...] | None = None
-    first: int = 0
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return math.prod(self.shape)
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """Strides in elements."""
-        return row_major(self.shape) if self.steps is None else self.steps
-
-    def access(self, strides: Sequence[int] | None = None, offset: int = 0) -> Access:
-        """A walk over the operand by its strides unless others are given."""
-        return Access(self.name, self.type, tuple(strides or self.strides), self.first + offset)
-
-    def broadcast(self, shape: Sequence[int], *, by_run: bool = False) -> Access:
-        """A walk over the operand as if it had ``shape``, as ``broadcast_strides`` has it."""
-        strides = broadcast_strides(self.shape, shape, self.strides, by_run=by_run)
-        return Access(self.name, self.type, strides, self.first)
 
 
 @dataclass

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import cast
 
 from smelt.native.kernels.instance import Instance
-from smelt.native.kernels.kernel import KernelContext, Operand, kernel
+from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.nest import broadcast_strides, index
+from smelt.native.kernels.operand import Operand
 from smelt.native.kernels.row_sums import sum_of
 from smelt.native.types import CType
 from smelt.program.run_sizes import if_any, is_empty

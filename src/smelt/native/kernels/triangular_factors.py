@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 
-from smelt.native.kernels.kernel import FLOAT, KernelContext, Operand, kernel
+from smelt.native.kernels.kernel import FLOAT, KernelContext, kernel
+from smelt.native.kernels.operand import Operand
 from smelt.program.run_sizes import is_empty
 from smelt.program.storage import Needs
 from smelt.runtime.c_library import ERROR_SINGULAR

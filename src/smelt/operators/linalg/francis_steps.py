@@ -9,11 +9,10 @@ and all take their steps side by side.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import onnx_ir as ir
 
 from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.linalg.francis_values import Bands, Block, Decomposed, Indexes, Shifts
 from smelt.operators.linalg.matrices import column, ints, largest, places, product, row, transposed
 from smelt.operators.linalg.standard_blocks import standard
 
@@ -25,40 +24,6 @@ UNUSUAL = 10
 
 LEAST = 2.0**-970
 """What counts as nothing below the diagonal of a matrix whose largest element is 1."""
-
-Indexes = tuple[Tensor, Tensor]
-"""Those of the rows, as a column, and of the columns, as a row: found once, outside of loops."""
-
-
-class Bands(NamedTuple):
-    """The diagonal, and what is left of it and above it, as rows ``[batch, 1, n + 1]``."""
-
-    diagonal: Tensor
-    left: Tensor
-    above: Tensor
-
-
-class Shifts(NamedTuple):
-    """Two shifts: a pair of conjugates ``x + iy`` and ``x - iy``, or twice ``x`` if ``y`` is 0."""
-
-    x: Tensor
-    y: Tensor
-
-
-class Block(NamedTuple):
-    """Rows ``first`` to ``last`` of each matrix, on which it works; ``steps``: whether with a step,
-    for where none is left to do, or one or two rows, there is none."""
-
-    first: Tensor
-    last: Tensor
-    steps: Tensor
-
-
-class Decomposed(NamedTuple):
-    """The form, and vectors as columns."""
-
-    form: Tensor
-    vectors: Tensor
 
 
 def real_schur(

@@ -16,7 +16,8 @@ from smelt.operators.linalg.complex_eigenvectors import (
     inner,
     of_triangular,
 )
-from smelt.operators.linalg.francis_steps import Decomposed, bands, before, behind
+from smelt.operators.linalg.francis_steps import bands, before, behind
+from smelt.operators.linalg.francis_values import Decomposed
 from smelt.operators.linalg.matrices import ints, places, product
 from smelt.operators.linalg.real_schur_form import real_schur_form
 

@@ -8,7 +8,8 @@ from smelt.operators.declare import Attributes
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.linalg.balancing import Balanced, balanced, power_of_two
 from smelt.operators.linalg.complex_eigenvectors import as_given, batched, inner
-from smelt.operators.linalg.francis_steps import Decomposed, real_schur
+from smelt.operators.linalg.francis_steps import real_schur
+from smelt.operators.linalg.francis_values import Decomposed
 from smelt.operators.linalg.matrices import (
     column,
     ints,
