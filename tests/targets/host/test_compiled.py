@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import smelt
 from smelt.errors import InvalidModel, UsageError
+from smelt.ir import text
 from smelt.runtime.jit import build, toolchain
 from smelt.targets.base import Artifact
 from smelt.targets.host import compiled
@@ -116,6 +119,20 @@ def test_what_the_engine_lacks_numpy_runs_as_a_whole(compile_host) -> None:
     np.testing.assert_allclose(np.diagonal(y), [9, 4])
     assert not is_compiled(artifact)
     assert "Geqp3" in artifact.opened().compiled.why
+
+
+def test_operators_of_onnx_runtime_are_compiled_as_their_bodies() -> None:
+    """By their references, NumPy would run the model as a whole."""
+    graph = (
+        "g (float[2,3] x, float[3] b) => (float[2,3] y) "
+        "{ g = com.microsoft.BiasGelu(x, b) y = com.microsoft.QuickGelu<alpha = 1.5>(g) }"
+    )
+    artifact = smelt.compile(text.parse(graph, 23), target="host", engine="native")
+    x, b = np.float32([[-1, 0, 2], [3, -4, 1]]), np.float32([0.5, 0, -0.5])
+    (y,) = artifact(x, b)
+    gelu = np.array([[v * 0.5 * (1 + math.erf(v / 2**0.5)) for v in row] for row in x + b])
+    np.testing.assert_allclose(y, gelu / (1 + np.exp(-1.5 * gelu)), rtol=1e-5, atol=1e-6)
+    assert is_compiled(artifact)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from smelt.targets.host.compiled import Compiled
 from smelt.targets.host.files import Files
 from smelt.targets.host.kernels.kernel import Array
 from smelt.targets.host.options import Options
-from smelt.targets.host.prepare import refusal
+from smelt.targets.host.prepare import is_foreign, refusal
 from smelt.targets.host.runner import HostRunner, Layout, lay_out
 from smelt.targets.host.unpack_constants import BYTES, unpack_constants
 from smelt.targets.host.views import views_of
@@ -142,6 +142,7 @@ def computes(model: ir.Model, node: ir.Node) -> bool:
     """True if ``node`` can be lowered as it stands; what kernels refuse, they say with sizes.
 
     The references of declared operators take no types of less than a byte; their bodies cast them.
+    An operator of ONNX Runtime that only its reference would run is its body, which compiles.
     """
     try:
         program = lower_alone(model, node)
@@ -151,7 +152,7 @@ def computes(model: ir.Model, node: ir.Node) -> bool:
         return False
     if node.domain and any(slot.dtype in BYTES for slot in program.slots):
         return False
-    return not any(map(refusal, program.instructions))
+    return not any(refusal(each) or is_foreign(each.op) for each in program.instructions)
 
 
 def plan_arena(plan: HostPlan) -> None:

@@ -13,9 +13,12 @@ from math import prod
 import numpy as np
 
 from smelt.errors import ErrorList, Unsupported
+from smelt.native.kernels import kernel_of as native_kernel_of
+from smelt.operators import find
+from smelt.operators.microsoft.declared import DOMAIN as MICROSOFT
 from smelt.program.instruction import Instruction, Program
 from smelt.program.storage import Needs
-from smelt.targets.host.kernels import VIEWS, Call, Step, View, kernel_of
+from smelt.targets.host.kernels import VIEWS, Call, Step, View, is_reference, kernel_of
 from smelt.targets.host.kernels.kernel import Array, imaginary
 
 ALIGNMENT = 64
@@ -42,6 +45,15 @@ def refusal(instruction: Instruction) -> str | None:
     if kernel_of(instruction.op) is None:
         return "no kernel is registered, and it is no declared operator with a reference"
     return None
+
+
+def is_foreign(op: str) -> bool:
+    """Whether ``op`` is an operator of ONNX Runtime without a kernel, in NumPy or in C."""
+    domain, _, name = op.rpartition("::")
+    operator = find(domain, name) if domain == MICROSOFT else None
+    if operator is None or operator.body is None:
+        return False
+    return is_reference(op) and native_kernel_of(op) is None
 
 
 def prepare(program: Program) -> tuple[Prepared, ...]:

@@ -14,6 +14,9 @@ from smelt.operators.semiring import SEMIRINGS, Semiring, semiring_of
 from smelt.program.instruction import DotDims
 from smelt.targets.host.kernels.kernel import Array, Call, Shaped, Step, kernel
 
+EXACT = 2**53
+"""Below it, doubles hold all whole numbers."""
+
 
 @dataclass(frozen=True)
 class Operand:
@@ -56,6 +59,8 @@ def dot_general(call: Call) -> Step:
         scratch.append((shape, np.dtype(wide)))
     semiring = semiring_of(call.text("semiring"))
     multiply: Callable[[Array, Array, Array], object] = np.matmul
+    if np.dtype(wide).kind in "iu":
+        multiply = _integers
     if semiring != SEMIRINGS["sum_product"]:
         multiply = _over(semiring, np.dtype(wide))
 
@@ -111,6 +116,19 @@ def _over(semiring: Semiring, dtype: np.dtype) -> Callable[[Array, Array, Array]
             out[index] = semiring.sum(terms, (0,))
 
     return multiply
+
+
+def _integers(a: Array, b: Array, out: Array) -> None:
+    """By doubles, which BLAS multiplies, where they hold every sum; NumPy's own loops are slow."""
+    if a.size and b.size and a.shape[-1] * _largest(a) * _largest(b) < EXACT:
+        products = np.matmul(a.astype(np.float64), b.astype(np.float64))
+        np.copyto(out, products.astype(np.int64), casting="unsafe")  # wraps around as sums do
+    else:
+        np.matmul(a, b, out)
+
+
+def _largest(array: Array) -> int:
+    return max(int(array.max()), -int(array.min()))
 
 
 def _any_of_all(a: Array, b: Array, out: Array) -> None:
