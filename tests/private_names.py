@@ -70,6 +70,14 @@ OBJECTS: Mapping[str, tuple[Callable[[], Any], str]] = {
         lambda: _reader("onnx_shape_inference"),
         "Symbol",
     ),
+    "onnx_ir._symbolic_shapes._ALLOWED_FUNCTIONS": (
+        lambda: importlib.import_module("onnx_ir._symbolic_shapes"),
+        "_ALLOWED_FUNCTIONS",
+    ),
+    "onnx_shape_inference._symbolic_shapes.ALLOWED_FUNCTIONS": (
+        lambda: importlib.import_module("onnx_shape_inference._symbolic_shapes"),
+        "ALLOWED_FUNCTIONS",
+    ),
     "onnx_shape_inference.ShapeInferenceContext._symbolic_values": (
         lambda: _shapes().ShapeInferenceContext({"": 20}),
         "_symbolic_values",

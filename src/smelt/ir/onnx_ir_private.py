@@ -15,6 +15,13 @@ READERS = ("onnx_ir._symbolic_shapes", "onnx_shape_inference._symbolic_shapes")
 """The modules that read the texts of dims, each with a parser of its own."""
 
 
+def read_ceilings() -> None:
+    """Let the text of a dim hold ``ceiling``, which SymPy writes for a size that is rounded up."""
+    for name, functions in zip(READERS, _FUNCTIONS, strict=True):
+        module = import_module(name)
+        getattr(module, functions).setdefault("ceiling", module.sympy.ceiling)
+
+
 def make_symbols_by(symbol: Callable[..., Any]) -> None:
     """Let each symbol that is read in the text of a dim be what ``symbol`` makes of its name and of
     what the libraries assume of it, ``integer=True, positive=True``."""
@@ -25,6 +32,9 @@ def make_symbols_by(symbol: Callable[..., Any]) -> None:
 
 _SYMPY = "sympy"
 """What these modules call SymPy."""
+
+_FUNCTIONS = "_ALLOWED_FUNCTIONS", "ALLOWED_FUNCTIONS"
+"""What each calls the functions that a text may call."""
 
 
 class _Symbols:
@@ -93,3 +103,6 @@ def times_returned(graph: ir.Graph, value: ir.Value) -> int:
     """How often ``graph`` returns ``value``."""
     count: int = graph.outputs._ref_counter[value]  # type: ignore[attr-defined]
     return count
+
+
+read_ceilings()  # on import, so that no dim is read before

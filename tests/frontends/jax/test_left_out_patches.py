@@ -52,6 +52,7 @@ USERS: dict[LibraryFunction, Callable[[], Fn]] = {
     library_functions.PLACE_OF: lambda: jax.vmap(jax.vmap(eqx.nn.Linear(4, 3, key=KEY))),
     library_functions.SCAN_LENGTH: lambda: _summed,
     library_functions.SEARCH_SORTED: lambda: lambda x: jnp.searchsorted(x[0, :, 0], x),
+    library_functions.INDICES: lambda: lambda x: x[x.shape[0] // 2, 1:, -1],
     library_functions.DIAG_INDICES: lambda: lambda x: x[jnp.diag_indices(2)],
     library_functions.DIAG_INDICES_INSIDE: lambda: (
         lambda x: jnp.fill_diagonal(x[0, :4], 1.0, inplace=False)

@@ -193,20 +193,26 @@ def test_complex_eigenvectors(agrees, lower: int) -> None:
     assert np.isnan(vectors[0]).all()
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["Schur", *(pytest.param(n, marks=pytest.mark.slow) for n in ("ComplexSchur", "ComplexEig"))],
-)
-def test_forms_of_schur_and_complex_eigenvalues(agrees, name: str) -> None:
+@pytest.mark.slow  # compiles C
+@pytest.mark.parametrize("name", ["ComplexSchur", "ComplexEig"])
+def test_complex_forms_and_eigenvalues(agrees, name: str) -> None:
     """Two matrices, and one that is not finite."""
     re, im = matrices((2, 3, 5, 5), "float64")
     re[1, 2, 0] = np.inf
-    found = agrees(name, *((re,) if name == "Schur" else (re, im)))
+    found = agrees(name, re, im)
     assert all(np.isnan(each[1]).all() and np.isfinite(each[[0, 2]]).all() for each in found)
 
 
-@pytest.mark.parametrize("shape", [TALL, pytest.param(WIDE, marks=pytest.mark.slow)], ids=str)
-@pytest.mark.parametrize("full", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_complex_factors_by_reflections(agrees, shape: tuple[int, ...], full: int) -> None:
-    re, im = matrices((2, *shape), "float64")
-    agrees("ComplexQR", re, im, full_matrices=full)
+def test_the_real_form_of_schur(compile_host) -> None:
+    """A block of a pair may be turned by a right angle, which the last bits decide."""
+    a = matrices((3, 5, 5), "float64")
+    a[1, 2, 0] = np.inf
+    artifact = compile_host(source("Schur", 2, a))
+    form, vectors = artifact(a)
+    assert artifact.opened().compiled.why == ""
+    assert np.isnan([form[1], vectors[1]]).all()
+    form, vectors, a = form[[0, 2]], vectors[[0, 2]], a[[0, 2]]
+    turned = vectors.swapaxes(-1, -2)
+    np.testing.assert_allclose(vectors @ form @ turned, a, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(turned @ vectors, [np.eye(5)] * 2, atol=1e-12)
+    np.testing.assert_array_equal(np.tril(form, -2), np.zeros((2, 5, 5)))
