@@ -76,6 +76,21 @@ def ops(artifact: Artifact) -> list[str]:
     return [instruction.op for instruction in artifact.plan.steps.instructions]
 
 
+def joined(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """``files`` with one text that includes the weights of all models.
+
+    A compiler is started for each text, and most models of tests have few weights or none.
+    """
+    weights = {
+        name: name.removesuffix(".c") + ".inc"
+        for name, data in files.items()
+        if name.endswith("_weights.c") and b".incbin" not in data
+    }
+    every = "".join(f'#include "{name}"\n' for name in weights.values())
+    given = {weights.get(name, name): data for name, data in files.items()}
+    return given | ({"weights.c": every.encode()} if weights else {})
+
+
 @dataclass
 class Built:
     """One model in the library."""
@@ -114,7 +129,7 @@ class Library:
             files.update(artifact.files)
             self.models[name] = Built(source, artifact, f"m{number}_run")
         self._folder = tempfile.TemporaryDirectory()
-        self._library = ctypes.CDLL(str(build(files, Path(self._folder.name), flags)))
+        self._library = ctypes.CDLL(str(build(joined(files), Path(self._folder.name), flags)))
 
     def run(self, name: str, inputs: list[np.ndarray]) -> list[np.ndarray]:
         """Run in garbage-filled memory; nothing around the outputs and the arena may change."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 from c_library import Library, ops
-from native.test_quantized_conv import BUILDS, skip_what_lacks
+from native.test_quantized_conv import BUILDS_OF_MANY, WIDE, skip_what_lacks
 from quantized_arithmetic import factors, requantized
 
 SIZES = {"rows": (7, 40, 21), "a row": (1, 33, 40), "narrow": (13, 5, 1), "deep": (2, 1001, 17)}
@@ -45,21 +47,36 @@ def case_values(k: int, n: int, kind: str, zero: int) -> dict[str, np.ndarray]:
     return found | ({"az": np.int8(7)} if kind == "int8" else {})
 
 
-@pytest.fixture(scope="module", params=BUILDS.values(), ids=BUILDS.keys())
+@pytest.fixture(scope="module", params=BUILDS_OF_MANY.values(), ids=BUILDS_OF_MANY.keys())
 def library(request: pytest.FixtureRequest) -> Library:
     skip_what_lacks(request.param)
-    graphs = {str(key): graph(m, k, n, kind) for key, (m, k, n, kind, _) in CASES.items()}
-    held = {str(key): case_values(k, n, kind, z) for key, (_, k, n, kind, z) in CASES.items()}
+    return compiled(CASES, request.param)
+
+
+def compiled(keys: Iterable[tuple[str, str, int]], flags: tuple[str, ...]) -> Library:
+    """The cases of ``keys`` in one library, and integers that are summed."""
+    cases = {str(key): CASES[key] for key in keys}
+    graphs = {name: graph(m, k, n, kind) for name, (m, k, n, kind, _) in cases.items()}
+    held = {name: case_values(k, n, kind, z) for name, (_, k, n, kind, z) in cases.items()}
     graphs["sums"] = (
         "g (uint8[3,9,5] a, int8[5,7] b, uint8 z) => (int32[3,9,7] y) "
         "{ y = MatMulInteger(a, b, z) }"
     )
     held["sums"] = {"b": np.random.default_rng(1).integers(-128, 128, (5, 7)).astype(np.int8)}
-    return Library(graphs, flags=request.param, values=held)
+    return Library(graphs, flags=flags, values=held)
 
 
 @pytest.mark.parametrize("key", CASES, ids=str)
 def test_the_bits_are_those_of_exact_sums(library: Library, key: tuple[str, str, int]) -> None:
+    check(library, key)
+
+
+def test_the_bits_are_the_same_where_a_run_chooses_its_vectors() -> None:
+    key = ("rows", "uint8", 3)
+    check(compiled([key], WIDE), key)
+
+
+def check(library: Library, key: tuple[str, str, int]) -> None:
     m, k, n, kind, zero = CASES[key]
     v = case_values(k, n, kind, zero)
     limits = np.iinfo(kind)
