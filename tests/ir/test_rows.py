@@ -31,6 +31,20 @@ def test_open_rows_are_those_of_each_size(step: int) -> None:
     assert counted == (len(STARTS) * len(ENDS) if step > 0 else 56)
 
 
+def test_rows_that_are_cut_again_have_one_bound() -> None:
+    cuts = [(start, end, 1) for start, end in product((0, 1, 2, -1, -3), (LAST, 3, 1, -1, -2))]
+    for first, second in product(cuts, cuts):
+        once = count_open_rows("N", first)
+        text = count_open_rows(once or "", second)
+        assert text is not None
+        for size in range(9):
+            rows = eval(text, {"__builtins__": {}}, {"Min": min, "Max": max, "N": size})
+            left = len(rows_taken(size, first))
+            assert rows == len(rows_taken(left, second)), (first, second, text, size)
+    assert count_open_rows("Max(0, N - 2)", (3, LAST, 1)) == "Max(0, N - 5)"
+    assert count_open_rows("Min(5, N)", (-3, LAST, 1)) == "Min(3, N)"
+
+
 @pytest.mark.parametrize(
     ("cut", "text"),
     {

@@ -56,17 +56,38 @@ def test_what_has_no_meaning_is_unknown(operands: str) -> None:
     assert cuts_of(model.graph[0], Constants()) is None
 
 
-def test_a_dim_that_is_cut_again_and_again_becomes_a_size_of_its_own() -> None:
-    cuts = "".join(f"s{i + 1} = Slice(s{i}, one, end, zero) " for i in range(40))
+CUTS = {
+    "in front": ("one, end, zero", "Max(0, N - 40)"),
+    "behind": ("zero, least, zero", "Max(0, N - 40)"),
+    "every second row": (
+        "zero, end, zero, two",
+        "floor(N/1099511627776 + 1099511627775/1099511627776)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("cut", "left"), CUTS.values(), ids=CUTS.keys())
+def test_a_dim_that_is_cut_again_and_again_keeps_one_bound(cut: str, left: str) -> None:
+    cuts = "".join(f"s{i + 1} = Slice(s{i}, {cut}) " for i in range(40))
     model = text.parse(
-        "g (float[N,4] s0) => (float[M,4] s40) "
-        f"<int64[1] one = {{1}}, int64[1] end = {{9223372036854775807}}, int64[1] zero = {{0}}> {{ {cuts} }}"
+        "g (float[N,4] s0) => (float[M,4] s40) <int64[1] one = {1}, int64[1] two = {2}, "
+        f"int64[1] least = {{-1}}, int64[1] end = {{9223372036854775807}}, int64[1] zero = {{0}}> {{ {cuts} }}"
     )
     ShapeInference(model).infer_model()
     shapes = [node.outputs[0].shape for node in model.graph]
-    assert all(shape is not None and shape[1] == 4 for shape in shapes)
-    assert max(str(shape[0]).lower().count("max(") for shape in shapes if shape is not None) <= 5
     assert len({str(shape[0]) for shape in shapes if shape is not None}) == 40
+    assert str(shapes[-1]) == f"[{left},4]"
+
+
+def test_every_second_row_is_written_as_half_of_the_rows() -> None:
+    model = text.parse(
+        "g (float[N,4] x) => (float[M,4] y) <int64[1] two = {2}, int64[1] end = {9223372036854775807}, "
+        "int64[1] zero = {0}> { z = Slice(x, zero, end, zero, two) y = Neg(z) }"
+    )
+    ShapeInference(model).infer_model()
+    rows = model.graph[0].outputs[0].shape
+    assert rows is not None
+    assert str(rows[0]) == str(expression_of(rows[0])) == "floor(N/2 + 1/2)"
 
 
 @settings(max_examples=80, deadline=None)

@@ -13,10 +13,10 @@ from typing import TypeAlias
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
+from smelt.ir.bounded_sizes import inside_bound
 from smelt.ir.dim_texts import is_arithmetic
 from smelt.ir.idle_bounds import without_idle_bounds
 from smelt.ir.invented_dims import is_invented
-from smelt.ir.rows_between import inside_bound
 from smelt.ir.shape_registry import ShapeRule
 from smelt.ir.tracked_elements import LARGEST
 

@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
+from smelt.ir.bounded_sizes import inside_bound
 from smelt.ir.onnx_ir_private import expression_of
-from smelt.ir.rows_between import inside_bound
 
 Dim: TypeAlias = int | ir.SymbolicDim
 

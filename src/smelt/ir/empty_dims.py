@@ -68,7 +68,7 @@ def may_be_empty(names: Iterable[str], model: ir.Model | None = None) -> Iterato
 @cache
 def take_symbols_from_zero() -> None:
     """Let texts of dims be read as said here, once for the process."""
-    make_symbols_by(_symbol)
+    make_symbols_by(_symbol, _NAMES.get)
 
 
 def _symbol(name: str, **assumptions: bool) -> Any:

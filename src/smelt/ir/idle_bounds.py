@@ -6,6 +6,7 @@ which some of the sizes are 0 is looked at by itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import combinations
@@ -20,13 +21,16 @@ from smelt.ir.onnx_ir_private import expression_of
 
 Dim: TypeAlias = int | ir.SymbolicDim
 
+_DECIDES = re.compile(r"Max\(0, ([A-Za-z_]\w*) - [1-9]\d*\)|Min\([1-9]\d*, ([A-Za-z_]\w*)\)")
+"""Bounds of one size, which decide in some runs wherever that may be 0."""
+
 MOST = 3
 """Sizes that may be 0 in one dim; there are twice as many cases with each."""
 
 
 def without_idle_bounds(dim: Dim) -> Dim:
     """``dim`` in a simpler form if it has one in which no bound decides; itself otherwise."""
-    if isinstance(dim, int) or not any_may_be_none() or not _is_bounded(dim):
+    if isinstance(dim, int) or not any_may_be_none() or not _is_bounded(dim) or _decides(dim):
         return dim  # SymPy takes milliseconds to read a bound
     read = str(expression_of(dim))
     names = tuple(sorted(filter(may_be_none, symbols_of(dim))))
@@ -56,6 +60,11 @@ def _is_known(dim: Dim) -> bool:
 def _is_bounded(dim: ir.SymbolicDim) -> bool:
     text = dim.value or ""
     return ("Min(" in text or "Max(" in text) and is_plain(text)
+
+
+def _decides(dim: ir.SymbolicDim) -> bool:
+    found = _DECIDES.fullmatch(dim.value or "")
+    return found is not None and may_be_none(found[1] or found[2])
 
 
 @lru_cache(maxsize=4096)

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
+from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -22,12 +23,39 @@ def read_ceilings() -> None:
         getattr(module, functions).setdefault("ceiling", module.sympy.ceiling)
 
 
-def make_symbols_by(symbol: Callable[..., Any]) -> None:
+def read_once() -> None:
+    """Let a text be parsed once wherever its symbols mean the same: SymPy takes a millisecond."""
+    for name in READERS:
+        module = import_module(name)
+        setattr(module, _PARSE, _Once(getattr(module, _PARSE)))
+
+
+def make_symbols_by(symbol: Callable[..., Any], meaning: Callable[[], Hashable]) -> None:
     """Let each symbol that is read in the text of a dim be what ``symbol`` makes of its name and of
-    what the libraries assume of it, ``integer=True, positive=True``."""
+    what the libraries assume of it, ``integer=True, positive=True``. It makes equal ones of equal
+    names as long as ``meaning`` gives equal values."""
     for name in READERS:
         module = import_module(name)
         setattr(module, _SYMPY, _Symbols(module.sympy, symbol))
+        getattr(module, _PARSE).meaning = meaning
+
+
+_PARSE = "parse_symbolic_expression"
+"""What these modules call their parser of a text."""
+
+PARSED = 4096
+"""Texts whose expressions are kept."""
+
+
+class _Once:
+    """A parser that remembers the last texts that it read."""
+
+    def __init__(self, parse: Callable[[str], Any]) -> None:
+        self.meaning: Callable[[], Hashable] = lambda: None
+        self._read = lru_cache(maxsize=PARSED)(lambda text, meaning: parse(text))
+
+    def __call__(self, text: str) -> Any:
+        return self._read(text, self.meaning())
 
 
 _SYMPY = "sympy"
@@ -105,4 +133,5 @@ def times_returned(graph: ir.Graph, value: ir.Value) -> int:
     return count
 
 
+read_once()
 read_ceilings()  # on import, so that no dim is read before

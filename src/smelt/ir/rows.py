@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from smelt.ir.bounded_sizes import rows_at_most, rows_less
+
 Cut: TypeAlias = tuple[int, int, int]
 """Start, end and step along one axis."""
 
@@ -63,16 +65,16 @@ def _count_forward(size: str, start: int, end: int) -> str:
     if end >= LONGEST:
         if first:
             return size
-        return f"Min({-start}, {size})" if start < 0 else f"Max(0, {size} - {start})"
+        return rows_at_most(size, -start) if start < 0 else rows_less(size, start)
     if end <= -LONGEST or not end:
         return "0"
     if first:
-        return f"Min({end}, {size})" if end >= 0 else f"Max(0, {size} - {-end})"
+        return rows_at_most(size, end) if end >= 0 else rows_less(size, -end)
     if (start < 0) == (end < 0):
-        last = f"Min({-start}, {size}) - {-end}" if start < 0 else f"Min({end}, {size}) - {start}"
-        return f"Max(0, {last})" if start < end else "0"
+        most, less = (-start, -end) if start < 0 else (end, start)
+        return rows_less(rows_at_most(size, most), less) if start < end else "0"
     if start > 0:
-        return f"Max(0, {size} - {start - end})"
+        return rows_less(size, start - end)
     whole = size if size.isidentifier() else f"({size})"
     return f"Max(0, Min({min(end, -start)}, {size}, {end - start} - {whole}))"
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from itertools import accumulate
 from typing import TypeAlias
 
 import onnx_ir as ir
 
+from smelt.ir.bounded_sizes import inside_bound
 from smelt.ir.dim_texts import is_arithmetic
 from smelt.ir.empty_dims import expression_from_zero
 from smelt.ir.invented_dims import is_invented
@@ -43,13 +43,6 @@ def rows_between(size: Dim, start: Dim, end: Dim) -> Dim | None:
         taken = f"({first})" if _less(start, size) is not None else first
         text = f"Max(0, {last} - {taken})"
     return ir.SymbolicDim(without_bound(text))
-
-
-def inside_bound(text: str) -> str:
-    """X of ``Max(0, X)``; empty for another text."""
-    depths = list(accumulate((c == "(") - (c == ")") for c in text))
-    is_one_call = text.startswith("Max(0, ") and 0 not in depths[len("Max(") - 1 : -1]
-    return text.removeprefix("Max(0, ")[:-1] if is_one_call else ""
 
 
 def without_bound(text: str) -> str:
