@@ -18,6 +18,7 @@ from smelt.ir.bounds import note_bounds, sizes_from_zero
 from smelt.ir.collector import paused_collector
 from smelt.ir.empty_dims import is_never_empty
 from smelt.ir.out_of_memory import explains_memory
+from smelt.ir.spill import room_in_memory
 from smelt.operators import expand
 from smelt.passes import pipeline as language
 from smelt.passes.base import PassContext
@@ -147,6 +148,7 @@ def optimize_model(
     watching = list(observers)
     with (
         paused_collector(),
+        room_in_memory(),
         sizes_from_zero(model),
         span("optimize", nodes_before=count_nodes(model)) as told,
     ):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import tempfile
-import weakref
 from pathlib import Path
 
 import ml_dtypes
@@ -13,7 +12,7 @@ import pytest
 
 from smelt.ir import chunks, spill
 from smelt.ir.chunks import array_chunks
-from smelt.ir.spill import note_held, spilled
+from smelt.ir.spill import note_held, room_in_memory, spilled
 
 LARGE = np.arange(600_000, dtype=np.float32).reshape(600, 1000)
 
@@ -61,15 +60,17 @@ def test_small_arrays_and_views_of_what_is_held_stay():
 
 
 def test_as_much_as_there_is_room_for_stays_in_memory(monkeypatch):
-    monkeypatch.setattr(spill, "_in_memory", weakref.WeakValueDictionary())
     monkeypatch.setattr(spill, "IN_MEMORY", 2 * LARGE.nbytes)
-    first, second, third = (LARGE * number for number in (2, 3, 4))
-    assert spilled(first) is first
-    assert spilled(first) is first
-    assert spilled(second.T).base is second
-    assert spilled(third) is not third
-    del first
-    assert spilled(third) is third
+    first, second, third, fourth = (LARGE * number for number in (2, 3, 4, 5))
+    with room_in_memory():
+        assert spilled(first) is first
+        assert spilled(first) is first
+        assert spilled(second.T).base is second
+        assert spilled(third) is not third
+        del first
+        assert spilled(third) is third
+    with room_in_memory():
+        assert spilled(fourth) is fourth
 
 
 def test_the_file_goes_with_the_last_array():

@@ -13,8 +13,11 @@ import os
 import tempfile
 import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 import numpy as np
 
@@ -24,18 +27,33 @@ SPILLED = 1 << 20
 """Bytes from which a constant may be moved to a file."""
 
 IN_MEMORY = 1 << 27
-"""Bytes of large constants that stay in memory, in all of this process: to write and map them takes
-longer than to compute them."""
+"""Bytes of large constants that stay in memory, of one compile: to write and map them takes longer
+than to compute them. Those of models that were compiled before don't count, for most of them are
+garbage that nobody has collected yet."""
 
 SEGMENT = 1 << 28
 """Bytes of one file; an array that is larger gets its own. Each costs a file descriptor."""
 
 ALIGNMENT = 64
 
+Arrays: TypeAlias = "weakref.WeakValueDictionary[int, np.ndarray]"
+"""Arrays by their id, as long as somebody has them."""
+
 _lock = threading.Lock()
 _current: weakref.ref[_Segment] | None = None
-_in_memory: weakref.WeakValueDictionary[int, np.ndarray] = weakref.WeakValueDictionary()
-_held: weakref.WeakValueDictionary[int, np.ndarray] = weakref.WeakValueDictionary()
+_of_no_compile: Arrays = weakref.WeakValueDictionary()
+_in_memory: ContextVar[Arrays | None] = ContextVar("in memory", default=None)
+_held: Arrays = weakref.WeakValueDictionary()
+
+
+@contextmanager
+def room_in_memory() -> Iterator[None]:
+    """Count what stays in memory anew: of what is compiled inside."""
+    token = _in_memory.set(weakref.WeakValueDictionary())
+    try:
+        yield
+    finally:
+        _in_memory.reset(token)
 
 
 def note_held(array: np.ndarray) -> None:
@@ -54,9 +72,11 @@ def spilled(array: np.ndarray) -> np.ndarray:
     root = _root(array)
     if array.nbytes < SPILLED or array.dtype.hasobject or not _is_new(root):
         return array
+    kept = _in_memory.get()
+    kept = _of_no_compile if kept is None else kept
     with _lock:
-        if sum(other.nbytes for other in _in_memory.values()) + root.nbytes <= IN_MEMORY:
-            _in_memory[id(root)] = _held[id(root)] = root
+        if sum(other.nbytes for other in kept.values()) + root.nbytes <= IN_MEMORY:
+            kept[id(root)] = _held[id(root)] = root
             return array
         try:
             return _segment_for(array.nbytes).add(array)

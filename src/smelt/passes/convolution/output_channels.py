@@ -6,7 +6,6 @@ channel ``g * (M/groups) + j`` is row ``j`` of the block of group ``g``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,9 +13,9 @@ import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.build import Builder
-from smelt.ir.floats import float_info
 from smelt.ir.pattern import OneOf, Op, Pattern, const, one_of, op, optional, var
 from smelt.ir.rule import Match, Miss
+from smelt.passes.convolution.rounded_product import round_product, round_to
 
 
 def convolution(weight: Pattern) -> Op:
@@ -126,56 +125,3 @@ class Convolution:
                 values[index] = b.constant(array, name=old.name if old is not None else None)
         new = b.like(self.node, *values)
         return new if self.match.get("moved") is None else b.like(self.match.node("moved"), new)
-
-
-def round_product(array: np.ndarray, factor: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
-    """``array * factor`` in float64, rounded as ``round_to`` does; ``factor`` is broadcast.
-
-    NumPy multiplies its own floats piece by piece: no copy of the whole array in float64 is made,
-    which for weights costs more than the product. The product of two float32 is exact in float64,
-    so rounded once it is what float32 gives, four times as fast.
-    """
-    if array.dtype.kind != "f" or dtype.kind != "f":
-        with np.errstate(all="ignore"):
-            return round_to(array.astype(np.float64) * factor, dtype)
-    with np.errstate(all="ignore"):
-        rounded = np.empty_like(array, dtype=dtype)
-        single = factor.astype(np.float32)
-        if array.dtype == dtype == np.float32 and bool((single == factor).all()):
-            np.multiply(array, single, out=rounded)
-        else:
-            np.multiply(array, factor, out=rounded, dtype=np.float64, casting="same_kind")
-    tiny = float(float_info(dtype).smallest_normal)
-    if not all(np.isfinite(block).all() for block in _blocks(rounded)):
-        return None
-    if all((np.abs(block) >= tiny).all() for block in _blocks(rounded)):
-        return rounded
-    small = np.abs(rounded) < tiny
-    with np.errstate(all="ignore"):
-        given = array[small].astype(np.float64) * np.broadcast_to(factor, array.shape)[small]
-    return rounded if _are_kept(given, rounded[small]) else None
-
-
-BLOCK = 1 << 16
-"""Elements that are looked at together: what is made of them stays in the cache of a core."""
-
-
-def _blocks(array: np.ndarray) -> Iterator[np.ndarray]:
-    """All elements of ``array``, in some order."""
-    flat = array.ravel(order="K")
-    return (flat[start : start + BLOCK] for start in range(0, flat.size, BLOCK))
-
-
-def _are_kept(given: np.ndarray, left: np.ndarray) -> bool:
-    """A subnormal has few bits left: a relative error that no tolerance declares."""
-    with np.errstate(all="ignore"):
-        return bool((np.abs(left.astype(np.float64) - given) <= 2.0**-7 * np.abs(given)).all())
-
-
-def round_to(exact: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
-    """``exact`` in ``dtype``; None if some element overflows, is NaN or is flushed to nothing."""
-    with np.errstate(all="ignore"):
-        rounded = exact.astype(dtype)
-        small = np.abs(rounded) < float_info(dtype).smallest_normal
-    fits = bool(np.isfinite(rounded).all()) and _are_kept(exact[small], rounded[small])
-    return rounded if fits else None

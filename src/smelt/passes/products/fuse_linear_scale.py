@@ -22,7 +22,7 @@ from smelt.ir.build import Builder
 from smelt.ir.pattern import const, one_of, op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
-from smelt.passes.convolution.output_channels import round_product, round_to
+from smelt.passes.convolution.rounded_product import round_product, round_to
 
 _weight = const(name="weight", limit=None)  # needs 1
 _bias = const(name="bias", limit=None)  # needs 2

@@ -20,7 +20,7 @@ from smelt.ir.floats import is_float
 from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
-from smelt.passes.convolution.output_channels import round_to
+from smelt.passes.convolution.rounded_product import round_to
 
 _c, _d = const(name="c", limit=None), const(name="d", limit=None)
 _first = one_of(

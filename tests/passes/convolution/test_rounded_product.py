@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smelt.passes.convolution.output_channels import round_product, round_to
+from smelt.passes.convolution.rounded_product import BLOCK, round_product, round_to
 
 TYPES = [np.float16, np.float32, np.float64, ml_dtypes.bfloat16]
 
@@ -62,3 +64,41 @@ def test_a_weight_that_is_a_view_keeps_its_order() -> None:
     view = np.arange(6, dtype=np.float32).reshape(2, 3).T
     found = round_product(view, np.asarray([[2.0, 3.0]]), np.dtype(np.float32))
     assert np.array_equal(found, view * [[2, 3]])
+
+
+LAYOUTS = {
+    "rows": (lambda a: a, (0,)),
+    "columns": (lambda a: a, (2,)),
+    "between": (lambda a: a, (1,)),
+    "channels last in memory": (lambda a: a.transpose(2, 0, 1), (0,)),
+    "columns in memory": (lambda a: a.transpose(2, 1, 0), (2,)),
+    "every second row": (lambda a: a[::2], (0,)),
+    "back to front": (lambda a: a[::-1], (1,)),
+    "two axes": (lambda a: a, (0, 2)),
+    "one number": (lambda a: a, ()),
+    "a long row": (lambda a: a.reshape(1, 1, -1), (1,)),
+}
+
+
+@pytest.mark.parametrize(("view", "axes"), LAYOUTS.values(), ids=LAYOUTS.keys())
+def test_products_are_the_same_in_every_layout(
+    view: Callable[[np.ndarray], np.ndarray], axes: tuple[int, ...]
+) -> None:
+    rng = np.random.default_rng(0)
+    array = view(rng.uniform(0.5, 2, (6, 35, BLOCK // 64)).astype(np.float32))
+    shape = [size if axis in axes else 1 for axis, size in enumerate(array.shape)]
+    factor = rng.uniform(0.5, 2, shape)
+    found = round_product(array, factor, np.dtype(np.float32))
+    assert found is not None
+    assert found.shape == array.shape
+    assert np.array_equal(found, (array.astype(np.float64) * factor).astype(np.float32))
+    last = array.copy(order="K")
+    last[-1, -1, -1] = np.nan
+    assert round_product(last, factor, np.dtype(np.float32)) is None
+
+
+@pytest.mark.parametrize("factor", [np.float64(1.1), np.full(3, 1.1), np.full((1, 3), 1.1)])
+def test_factors_of_fewer_dims_are_broadcast(factor: np.ndarray) -> None:
+    array = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
+    found = round_product(array, np.asarray(factor), np.dtype(np.float32))
+    assert np.array_equal(found, (array.astype(np.float64) * 1.1).astype(np.float32))

@@ -1,0 +1,103 @@
+"""Products of weights and factors in float64, rounded once, piece by piece.
+
+No copy of a whole weight in float64 is made: what is made of a piece stays in the cache of a core
+until its numbers have been looked at, too.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from smelt.ir.floats import float_info
+
+BLOCK = 1 << 16
+"""Elements that are multiplied and looked at together."""
+
+
+def round_product(array: np.ndarray, factor: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
+    """``array * factor`` in float64, rounded as ``round_to`` does; ``factor`` is broadcast.
+
+    The result lies in memory as ``array`` does.
+    """
+    if array.dtype.kind != "f" or dtype.kind != "f":
+        with np.errstate(all="ignore"):
+            return round_to(array.astype(np.float64) * factor, dtype)
+    rounded = np.empty_like(array, dtype=dtype)
+    with np.errstate(all="ignore"):
+        rows = _rows(array, factor)
+        if rows is None:
+            np.multiply(array, factor, out=rounded, dtype=np.float64, casting="same_kind")
+            size = np.abs(rounded)
+            low, high = size.min(initial=np.inf), size.max(initial=0)
+        else:
+            order, (source, factors) = rows
+            low, high = _multiply(source, factors, rounded.transpose(order).reshape(source.shape))
+    if not high <= float_info(dtype).max:
+        return None
+    tiny = float(float_info(dtype).smallest_normal)
+    if low >= tiny:
+        return rounded
+    small = np.abs(rounded) < tiny
+    with np.errstate(all="ignore"):
+        given = array[small].astype(np.float64) * np.broadcast_to(factor, array.shape)[small]
+    return rounded if _are_kept(given, rounded[small]) else None
+
+
+def _rows(
+    array: np.ndarray, factor: np.ndarray
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]] | None:
+    """The axes of ``array`` in the order of its memory, and it as rows of that, with a factor for
+    each row, or one row of factors for all; None where rows and factors don't fit together."""
+    order = np.argsort([-abs(stride) for stride in array.strides], kind="stable")
+    factors = factor.reshape((1,) * (array.ndim - factor.ndim) + factor.shape).transpose(order)
+    source = array.transpose(order)
+    varying = [axis for axis, size in enumerate(factors.shape) if size > 1]
+    if not source.flags.c_contiguous or not source.size or len(varying) > 1:
+        return None
+    axis = varying[0] if varying else 0
+    if varying and factors.shape[axis] != source.shape[axis]:
+        return None
+    inner = math.prod(source.shape[axis + 1 :])
+    if inner == 1 and varying:
+        width = source.shape[axis]
+        return order, (source.reshape(-1, width), factors.reshape(1, width))
+    each = np.broadcast_to(
+        factors.reshape(1, -1), (math.prod(source.shape[:axis]), source.shape[axis])
+    )
+    return order, (source.reshape(-1, inner), each.reshape(-1, 1))
+
+
+def _multiply(source: np.ndarray, factors: np.ndarray, out: np.ndarray) -> tuple[float, float]:
+    """Fill ``out`` with the products; the least and the greatest magnitude, NaN if one is."""
+    count, width = source.shape
+    step = max(1, BLOCK // width)
+    wide, sizes = np.empty((step, width)), np.empty((step, width), out.dtype)
+    low, high = np.inf, 0.0
+    for start in range(0, count, step):
+        piece = source[start : start + step]
+        product, size, result = wide[: len(piece)], sizes[: len(piece)], out[start : start + step]
+        np.copyto(product, piece)
+        np.multiply(
+            product, factors if len(factors) == 1 else factors[start : start + step], out=product
+        )
+        np.copyto(result, product, casting="same_kind")
+        np.abs(result, out=size)
+        low, high = np.minimum(low, size.min()), np.maximum(high, size.max())
+    return float(low), float(high)
+
+
+def _are_kept(given: np.ndarray, left: np.ndarray) -> bool:
+    """A subnormal has few bits left: a relative error that no tolerance declares."""
+    with np.errstate(all="ignore"):
+        return bool((np.abs(left.astype(np.float64) - given) <= 2.0**-7 * np.abs(given)).all())
+
+
+def round_to(exact: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
+    """``exact`` in ``dtype``; None if some element overflows, is NaN or is flushed to nothing."""
+    with np.errstate(all="ignore"):
+        rounded = exact.astype(dtype)
+        small = np.abs(rounded) < float_info(dtype).smallest_normal
+    fits = bool(np.isfinite(rounded).all()) and _are_kept(exact[small], rounded[small])
+    return rounded if fits else None
