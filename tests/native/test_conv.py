@@ -51,6 +51,10 @@ CONVS = {
         "group = 2, dilations = [6,3], pads = [6,9,7,5], strides = [2,3]",
     ),
     "dilated line": ("[2,3,21]", "[5,3,5]", "dilations = [7], pads = [14,10]"),
+    "weights that are fetched": ("[1,11,7,7]", "[672,11,3,3]", "pads = [1,1,1,1]"),
+    "long rows": ("[1,5,3,31]", "[44,5,2,3]", "pads = [1,0,0,2], dilations = [2,1]"),
+    "far pixels": ("[2,129,9,13]", "[40,129,1,1]", "strides = [2,3]"),
+    "far pixels, padded": ("[1,128,6,8]", "[35,128,1,1]", "strides = [3,2], pads = [1,0,2,3]"),
     "no samples": ("[0,3,8,8]", "[5,3,3,3]", ""),
 }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from smelt.native.kernels.convolution import rows as by_rows
-from smelt.native.kernels.convolution.filters import Rows, tiles
+from smelt.native.kernels.convolution.filters import Rows, packed, tiles
 from smelt.native.kernels.convolution.panels import PANEL, gather_function
 from smelt.native.kernels.convolution.parts import (
     finish_by_filter,
@@ -22,8 +22,9 @@ from smelt.native.kernels.convolution.window import Window, channels_of, window_
 from smelt.native.kernels.even_parts import WIDE
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
+from smelt.native.kernels.tile_walk import STRIDED, packed_rows
 from smelt.native.kernels.vector import MOST_LANES
-from smelt.native.kernels.vector_tile import STRIDED, Tile, packed_rows
+from smelt.native.kernels.vector_tile import Tile
 from smelt.program.storage import Needs
 
 CONV = "smelt.native::ConvByPanels"
@@ -65,12 +66,12 @@ def conv_by_panels(cx: KernelContext) -> None:
         by_rows.emit(cx, window)
         return
     _, pixels, terms = products_of(cx)
-    scratch, many = cx.scratch(cx.type(0)), _gathered(cx)
+    scratch, many, weights = cx.scratch(cx.type(0)), _gathered(cx), packed(cx)
     gather = gather_function(cx, window, channels_of(cx)[0], many)
     with groups(cx, window), body.shared_loop("p", pixels, step=many):
         body.line(f"const ptrdiff_t count = {pixels} - p < {many} ? {pixels} - p : {many};")
         body.line(f"{gather}(image, {scratch}, p, count);")
-        for rows in tiles(cx, terms):
+        for rows in tiles(cx, terms, weights):
             with body.loop("q", "count", step=PANEL):
                 _emit_tiles(cx, rows, terms, window)
 

@@ -23,8 +23,10 @@ registers for them."""
 
 PRELUDE = """#if defined(__GNUC__)
 #define APART __attribute__((noinline))
+#define FETCH(p) __builtin_prefetch(p, 0, 2)
 #else
 #define APART
+#define FETCH(p) ((void)0)
 #endif
 #if defined(LANES)
 #elif !defined(__GNUC__)
@@ -60,13 +62,23 @@ typedef float vec;
 #else
 #define HOLD(v) __asm__("" : "+x"(v))
 #endif
+#if defined(__clang__)
+#define LATER(p, v) __asm__("" : "+r"(p))
+#elif defined(__AVX512F__)
+#define LATER(p, v) __asm__("" : "+r"(p) : "v"(v))
+#else
+#define LATER(p, v) ((void)0)
+#endif
 """
 """``vec`` holds ``LANES`` floats, ``four`` four, at any address; ``MIXED`` takes elements of two of
 the latter. NaN is not below 0. Functions that fill all registers stand ``APART``: inside another,
 what that one holds would drive their sums out. ``HOLD`` keeps a vector in a register, where gcc
-would load it anew for each product that reads it, which takes longer than the products."""
+would load it anew for each product that reads it, which takes longer than the products. ``LATER``
+keeps what is read at a pointer from being read before a sum is there, or from being kept from an
+earlier read: there are no registers for it. ``FETCH`` brings a line of memory nearer."""
 
 TURN = """#if LANES > 1
+__attribute__((unused))
 static inline void turn_four(const float *from, ptrdiff_t step, float *to, ptrdiff_t pitch)
 {
     const four r0 = *(const four *)from, r1 = *(const four *)(from + step);

@@ -17,8 +17,9 @@ import numpy as np
 
 from smelt.native.kernels.even_parts import MORE_SUMS, WIDE, by_registers, even_parts
 from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.tile_walk import STRIDED
 from smelt.native.kernels.vector import MOST_LANES, PRELUDE, TURN
-from smelt.native.kernels.vector_tile import STRIDED, Finish, Tile
+from smelt.native.kernels.vector_tile import Finish, Tile
 from smelt.native.writer import Writer
 from smelt.program.run_sizes import Size, highest, lowest, same
 

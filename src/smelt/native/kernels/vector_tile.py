@@ -11,7 +11,9 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from smelt.native.kernels.even_parts import MORE_SUMS
 from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.tile_walk import Walk
 from smelt.native.kernels.vector import PRELUDE, TURN
 from smelt.native.writer import Writer
 from smelt.program.run_sizes import Dim, Size, same
@@ -64,46 +66,6 @@ class Finish:
 
 
 RELU = "{0} < 0 ? 0 : {0}"
-
-
-@dataclass(frozen=True, slots=True)
-class Walk:
-    """How a tile goes through the shared dim, as C.
-
-    ``parameters`` and ``arguments`` are those of the tile; ``heads`` are loops, the last of which
-    holds ``steps``: for each step, what all rows read of A, with ``@`` for the row's number, and
-    the address of B. ``before`` and ``after`` stand around the steps.
-    """
-
-    name: str
-    parameters: str
-    heads: tuple[str, ...]
-    steps: tuple[tuple[str, str], ...]
-    before: str = ""
-    after: str = ""
-    row_start: str = ""
-
-
-STRIDED = Walk(
-    name="dot",
-    parameters="ptrdiff_t kn, const float *restrict a, ptrdiff_t am, ptrdiff_t ak, "
-    "const float *restrict b, ptrdiff_t bk",
-    heads=("for (ptrdiff_t k = 0; k < kn; ++k)",),
-    steps=(("a[@ * am]", "b"),),
-    after="a += ak, b += bk;",
-)
-"""``a[row * am + k * ak]`` times ``b[k * bk + column]``."""
-
-
-def packed_rows(rows: int) -> Walk:
-    """As ``STRIDED``, for an A that lies there step by step."""
-    return Walk(
-        name=f"packed{rows}",
-        parameters="ptrdiff_t kn, const float *restrict a, const float *restrict b, ptrdiff_t bk",
-        heads=STRIDED.heads,
-        steps=(("a[@]", "b"),),
-        after=f"a += {rows}, b += bk;",
-    )
 
 
 @dataclass(frozen=True)
@@ -201,16 +163,27 @@ class Tile:
                 out.line(self.walk.after)
 
     def _step(self, out: Writer, number: int, a: str, b: str) -> None:
+        last = f"s{self.rows - 1}_{self.vectors - 1}"
+        full = self.rows * self.vectors > MORE_SUMS
+        if number and full:
+            for pointer in (b.partition(" ")[0], a.partition("[")[0]):
+                out.line(f"LATER({pointer}, {last});")
         for v in range(self.vectors):
             out.line(f"vec b{number}_{v} = *(const vec *)({b}{_lanes(v)});")
         if self.rows > 1:
             for v in range(self.vectors):
                 out.line(f"HOLD(b{number}_{v});")
         for m in range(self.rows):
-            out.line(f"const float a{number}_{m} = {a.replace('@', str(m))};")
+            place = str(self.walk.places[m] if self.walk.places else m)
+            out.line(f"const float a{number}_{m} = {a.replace('@', place)};")
             for v in range(self.vectors):
                 out.line(f"s{m}_{v} += a{number}_{m} * b{number}_{v};")
-                if v == 0 and self.rows > 1 < self.vectors and len(self.walk.steps) > 1:
+                if (
+                    v == 0
+                    and self.rows > 1 < self.vectors
+                    and len(self.walk.steps) > 1
+                    and not full
+                ):
                     out.line(f"HOLD(s{m}_0);")  # else gcc 12 keeps the last sum in memory
 
     def _store(self, out: Writer) -> None:

@@ -11,13 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from smelt.native.kernels.convolution.inside import (
-    INSIDE,
-    declare_columns,
-    declare_rows,
-    inside_walk,
-    skips,
-)
+from smelt.native.kernels.convolution import pixel_tiles
+from smelt.native.kernels.convolution.inside import declare_rows, skips
 from smelt.native.kernels.convolution.parts import (
     constant_bias,
     constant_weights,
@@ -26,20 +21,25 @@ from smelt.native.kernels.convolution.parts import (
     is_float,
     padded_rows,
 )
+from smelt.native.kernels.convolution.pixel_tiles import PANEL, Filters, Source, panels
 from smelt.native.kernels.convolution.window import Window, channels_of
-from smelt.native.kernels.even_parts import MORE_SUMS, WIDE, by_registers, even_parts
+from smelt.native.kernels.even_parts import even_parts
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import MOST_LANES
-from smelt.native.kernels.vector_tile import SUMS, Beside, Finish, Tile, Walk
+from smelt.native.kernels.vector_tile import Beside
 
-PANEL = 2 * MOST_LANES
 FEWEST_FILTERS = 4
-UNROLLED = 8
-"""Columns of a kernel that are written one after the other; more are a loop."""
+BAND_PIXELS, MANY = 96, 224
+"""Output pixels of a band at least, about, and where weights are many: they are read once a band.
+"""
 
-BAND_PIXELS = 96
-"""Output pixels of a band at least: weights are read once a band."""
+HEAVY = 1 << 18
+"""Elements of weights that are many: they don't stay near the processor from band to band."""
+
+APART = 128
+"""Channels from which pixels of a pointwise convolution with strides are copied next to each other:
+where channels lie apart by a power of two of lines, few of them stay in the nearest cache."""
 
 
 IDLE = 1.15
@@ -70,26 +70,37 @@ def takes(instance: Instance, window: Window) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Output ``rows`` at a time, which see ``seen`` rows of ``pitch`` with their padding."""
+    """Output ``rows`` at a time, which see ``seen`` rows of ``pitch`` with their padding, of every
+    ``by``th row and column of the image."""
 
     rows: int
     seen: int
     pitch: int
+    by: tuple[int, int] = (1, 1)
 
 
-def band_of(window: Window) -> Band:
+def band_of(instance: Instance, window: Window) -> Band:
     """All bands see the same number of rows; the last may compute fewer."""
     (_, height, width), (_, kh, kw) = window.output, window.kernel
     (_, down, step), (_, dh, dw) = window.strides, window.dilations
-    count = max(1, height * width // BAND_PIXELS)
+    channels, filters = channels_of(instance)
+    heavy = filters * channels * kh * kw >= HEAVY
+    count = max(1, height * width // (MANY if heavy else BAND_PIXELS))
     rows = -(-height // count)
+    if kh == kw == 1 < max(down, step) and channels >= APART:
+        return Band(rows, rows, width, (down, step))
     return Band(rows, (rows - 1) * down + (kh - 1) * dh + 1, (width - 1) * step + (kw - 1) * dw + 1)
 
 
+def _is_copied(window: Window, band: Band) -> bool:
+    return window.padded or band.by != (1, 1)
+
+
 def workspace(instance: Instance, window: Window) -> int:
-    """The band, if there is padding."""
-    band = band_of(window)
-    return 4 * channels_of(instance)[0] * band.seen * band.pitch if window.padded else 0
+    """The band, if it is copied."""
+    band = band_of(instance, window)
+    size = 4 * channels_of(instance)[0] * band.seen * band.pitch
+    return size if _is_copied(window, band) else 0
 
 
 def emit(cx: KernelContext, window: Window) -> None:
@@ -100,7 +111,7 @@ def emit(cx: KernelContext, window: Window) -> None:
         pointer = f"{computed.name} + g * {channels_of(cx)[1]}"
         finish = finish.after("{0} + {1}", Beside(pointer, 0, 1))
     weights = Filters(_pack(cx), bias, finish, skips(cx, window))
-    band = band_of(window)
+    band = band_of(cx, window)
     height = window.output[1]
     bands = even_parts(height, band.rows)
     by_band = sum(part.count for part in bands) >= 2 * cx.body.parts
@@ -113,158 +124,26 @@ def emit(cx: KernelContext, window: Window) -> None:
                 source = _source(cx, window, band, part.length)
                 if weights.skipped:
                     declare_rows(cx.body, window, part.length)
-                _emit_panels(cx, window, source, weights, part.length, by_panel=not by_band)
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where pixels are read: a pointer, and the elements from channel to channel, row to row."""
-
-    pointer: str
-    plane: int
-    pitch: int
+                pixel_tiles.emit(cx, window, source, weights, part.length, by_panel=not by_band)
 
 
 def _source(cx: KernelContext, window: Window, band: Band, rows: int) -> Source:
-    """The band from output row ``h`` on; the image itself if nothing has to be padded."""
-    (_, height, width), (_, down, _) = window.input, window.strides
-    if not window.padded:
-        return Source(f"image + h * {down * width}", height * width, width)
+    """The band from output row ``h`` on; the image itself if nothing has to be copied."""
+    (_, height, width), (_, down, step) = window.input, window.strides
+    if not _is_copied(window, band):
+        pointer = f"image + h * {down * width}"
+        return Source(pointer, height * width, width, down * width, step)
     scratch = cx.scratch(cx.type(0))
-    copy = padded_rows(cx, window, band.pitch)
+    copy = padded_rows(cx, window, band.pitch, stride=band.by)
+    down, step = down // band.by[0], step // band.by[1]
     seen = band.seen - (band.rows - rows) * down
     plane = band.seen * band.pitch
-    first = f"h * {down} - {window.begin[1]}"
+    first = f"h * {window.strides[1]} - {window.begin[1]}"
     with cx.body.loop("i", channels_of(cx)[0]):
         cx.body.line(
             f"{copy}(image + i * {height * width}, {scratch} + i * {plane}, {first}, {seen});"
         )
-    return Source(scratch, plane, band.pitch)
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """The laid out weights and bias ("" without), what becomes of the sums, and whether positions
-    that see padding only are skipped."""
-
-    packed: str
-    bias: str
-    finish: Finish
-    skipped: bool
-
-
-def _emit_panels(
-    cx: KernelContext,
-    window: Window,
-    source: Source,
-    weights: Filters,
-    rows: int,
-    *,
-    by_panel: bool,
-) -> None:
-    """All panels over ``rows`` rows of pixels: ``next`` is where the next pixel is, in column q.
-
-    Parts of a run share them ``by_panel``.
-    """
-    loop = cx.body.shared_loop if by_panel else cx.body.loop
-    body, wide = cx.body, window.output[2]
-    step = window.strides[2]
-    turn = window.strides[1] * source.pitch - (wide - 1) * step
-    pixels = rows * wide
-    for first, width, count in panels(channels_of(cx)[1]):
-        few = (SUMS // 2, 2) if width > PANEL // 4 else (SUMS, 1)
-        more = (MORE_SUMS // 2, 2) if width > PANEL // 2 else (SUMS, 1)
-        with loop("o", first + width * count, first, width):
-            body.line("ptrdiff_t p = 0, q = 0, next = 0;")
-            each = even_parts(pixels, few[0]), even_parts(pixels, more[0])
-            for when, parts in by_registers(body, *each):
-                vectors = (more if when == WIDE else few)[1]
-                for part in parts:
-                    with body.loop("t", part.count):
-                        body.line(f"ptrdiff_t at[{part.length}];")
-                        if weights.skipped:
-                            declare_columns(body, window, part.length)
-                        with body.loop("m", part.length):
-                            body.line("at[m] = next;")
-                            body.line(f"next += ++q == {wide} ? {turn} : {step};")
-                            body.line(f"q = q == {wide} ? 0 : q;")
-                        _emit_tile(cx, window, source, weights, (part.length, vectors, width), when)
-                        body.line(f"p += {part.length};")
-
-
-def _emit_tile(
-    cx: KernelContext,
-    window: Window,
-    source: Source,
-    weights: Filters,
-    size: tuple[int, int, int],
-    when: str,
-) -> None:
-    """The pixels ``p`` on by the panel ``o``, as many filters at a time as vectors have lanes."""
-    channels, filters = channels_of(cx)
-    total = sum(width * count for _, width, count in panels(filters))
-    pixels, (rows, vectors, width) = window.pixels, size
-    panel = f"g * {total} + o"
-    here, lanes = f"h * {window.output[2]} + p", f"{vectors} * LANES"
-    with cx.body.block(f"for (ptrdiff_t l = 0; l < {width}; l += {lanes})"):
-        end = (
-            str(width)
-            if filters % width == 0
-            else f"({filters} - o < {width} ? {filters} - o : {width})"
-        )
-        cx.body.line(f"const ptrdiff_t left = {end} - l;")
-        b = f"{weights.packed} + ({panel}) * {channels * window.kernel[1] * window.kernel[2]} + l"
-        row = source.pitch * window.dilations[1]
-        arguments = [str(channels), str(source.plane), str(row), source.pointer, "at", b]
-        if weights.skipped:
-            arguments += INSIDE
-        start = f"{weights.bias} + {panel} + l" if weights.bias else ""
-        finish = weights.finish.at(here, "o + l")
-        walk = inside_walk(window, width) if weights.skipped else _walk(window, width)
-        tile = Tile(rows, vectors, walk, "column" if start else "", finish, pixels, when)
-        stored = f"0, left < {lanes} ? left : {lanes}"
-        tile.call(cx, arguments, f"out + (o + l) * {pixels} + {here}", 1, stored, start)
-
-
-def panels(filters: int) -> list[tuple[int, int, int]]:
-    """``(first filter, width, count)``: whole panels, then a half and a quarter for the rest."""
-    half, quarter = PANEL // 2, PANEL // 4
-    whole, rest = divmod(filters, PANEL)
-    if rest > half + quarter:
-        whole, rest = whole + 1, 0
-    counts = (whole, int(rest > quarter), int(0 < rest <= quarter or rest > half))
-    found, first = [], 0
-    for width, count in zip((PANEL, half, quarter), counts, strict=True):
-        if count:
-            found.append((first, width, count))
-        first += width * count
-    return found
-
-
-def _walk(window: Window, width: int) -> Walk:
-    """Channels, rows of the kernel, and its columns one after the other."""
-    (_, kh, kw), dw = window.kernel, window.dilations[2]
-    heads: tuple[str, ...] = (
-        "for (ptrdiff_t i = 0; i < cn; ++i)",
-        f"for (ptrdiff_t k = 0; k < {kh}; ++k)",
-    )
-    before = "const ptrdiff_t o = i * plane + k * pitch;"
-    steps = tuple((f"a@[o + {x * dw}]", f"b + {x * width}") for x in range(kw))
-    after = f"b += {kw * width};"
-    if kw > UNROLLED:
-        heads += (f"for (ptrdiff_t x = 0; x < {kw}; ++x)",)
-        before = f"const ptrdiff_t o = i * plane + k * pitch + x * {dw};"
-        steps, after = (("a@[o]", "b"),), f"b += {width};"
-    return Walk(
-        name=f"conv{kh}x{kw}",
-        parameters="ptrdiff_t cn, ptrdiff_t plane, ptrdiff_t pitch, const float *restrict a, "
-        "const ptrdiff_t *restrict at, const float *restrict b",
-        heads=heads,
-        steps=steps,
-        before=before,
-        after=after,
-        row_start="const float *a@ = a + at[@];",
-    )
+    return Source(scratch, plane, band.pitch, down * band.pitch, step)
 
 
 def _pack(cx: KernelContext) -> str:

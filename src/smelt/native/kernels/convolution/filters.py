@@ -18,8 +18,8 @@ from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector_dot import ROWS, WIDE_ROWS
 from smelt.native.kernels.vector_tile import plus
 
-BLOCK = 16
-"""Filters of a block: two tiles where there are 32 registers, else three."""
+BLOCK = 12
+"""Filters of a block at most: a tile where there are 32 registers, else two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,44 +38,46 @@ class Rows:
 def pack(weights: np.ndarray) -> np.ndarray:
     """``[group, filter, channel, position]`` as blocks ``[channel, position][filter]``."""
     blocks = [
-        part.reshape(part.shape[0], -1).T.reshape(-1)
+        group[o : o + part.length].reshape(part.length, -1).T.reshape(-1)
         for group in weights
-        for part in np.split(group, range(BLOCK, group.shape[0], BLOCK))
+        for part in even_parts(weights.shape[1], BLOCK)
+        for o in range(part.first, part.first + part.length * part.count, part.length)
     ]
     return np.concatenate(blocks)
 
 
-def blocks_of(filters: int) -> list[Part]:
-    """Whole blocks, then what is left."""
-    whole, rest = divmod(filters, BLOCK)
-    parts = (Part(0, BLOCK, whole), Part(whole * BLOCK, rest, 1))
-    return [part for part in parts if part.length * part.count]
+def packed(cx: KernelContext) -> str:
+    """The weights by blocks; "" if they are computed."""
+    weights = constant_weights(cx)
+    return "" if weights is None else cx.constant(pack(weights), cx.type(1))
 
 
-def tiles(cx: KernelContext, terms: int) -> Iterator[Rows]:
-    """The tiles of all filters of group ``g``: what is written for each stands in loops over
-    those of its size."""
-    filters, weights, body = channels_of(cx)[1], constant_weights(cx), cx.body
-    if weights is None:
-        given = plus(cx.input(1).name, f"(g * {filters} + o)", terms)
-        yield from _of_block(cx, filters, "0", given, 0)
+def tiles(cx: KernelContext, terms: int, given: str, *, shared: bool = False) -> Iterator[Rows]:
+    """The tiles of all filters of group ``g``, whose weights are ``given`` by blocks or as the
+    model has them: what is written for each stands in loops over those of its size, which parts
+    of a run may share."""
+    filters, body = channels_of(cx)[1], cx.body
+    if not given:
+        weights = plus(cx.input(1).name, f"(g * {filters} + o)", terms)
+        yield from _of_block(cx, Part(0, filters, 1), weights, "", shared)
         return
-    packed = cx.constant(pack(weights), cx.type(1))
-    for block in blocks_of(filters):
+    for block in even_parts(filters, BLOCK):
         end = block.first + block.length * block.count
-        with body.loop("from", end, block.first, block.length):
-            given = f"{packed} + (g * {filters} + from) * {terms} + o - from"
-            yield from _of_block(cx, block.length, "from", given, block.length)
+        with (body.shared_loop if shared else body.loop)("from", end, block.first, block.length):
+            weights = f"{given} + (g * {filters} + from) * {terms} + o - from"
+            yield from _of_block(cx, block, weights, "from", shared=False)
 
 
 def _of_block(
-    cx: KernelContext, filters: int, start: str, weights: str, block: int
+    cx: KernelContext, block: Part, weights: str, start: str, shared: bool
 ) -> Iterator[Rows]:
-    """Tiles of ``filters`` from ``start`` on."""
-    few, more = even_parts(filters, ROWS), even_parts(filters, WIDE_ROWS)
+    """Tiles of a block from ``start`` on; without one, of all filters, which are in no block."""
+    few = even_parts(block.length, ROWS)
+    more = even_parts(block.length, BLOCK if start else WIDE_ROWS)
+    loop = cx.body.shared_loop if shared else cx.body.loop
     for when, parts in by_registers(cx.body, few, more):
         for part in parts:
             end = part.first + part.length * part.count
-            first, last = (f"{start} + {at}" if start != "0" else at for at in (part.first, end))
-            with cx.body.loop("o", last, first, part.length):
-                yield Rows(part.length, weights, block, when)
+            first, last = (f"{start} + {at}" if start else at for at in (part.first, end))
+            with loop("o", last, first, part.length):
+                yield Rows(part.length, weights, block.length if start else 0, when)

@@ -11,7 +11,7 @@ import numpy as np
 from smelt.native.kernels.convolution.parts import constant_weights
 from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.instance import Instance
-from smelt.native.kernels.vector_tile import Walk
+from smelt.native.kernels.tile_walk import Walk
 from smelt.native.writer import Writer
 
 INSIDE = ("low1", "high1", "low2", "high2")
@@ -64,8 +64,8 @@ def inside_walk(window: Window, width: int) -> Walk:
     (_, kh, kw), step = window.kernel, window.dilations[2]
     return Walk(
         name=f"inside{kh}x{kw}",
-        parameters="ptrdiff_t cn, ptrdiff_t plane, ptrdiff_t pitch, const float *restrict a, "
-        "const ptrdiff_t *restrict at, const float *restrict b, "
+        parameters="ptrdiff_t cn, ptrdiff_t plane, ptrdiff_t pitch, const float *restrict b, "
+        "const float *restrict a, const ptrdiff_t *restrict at, "
         + ", ".join(f"ptrdiff_t {name}" for name in INSIDE),
         heads=(
             "for (ptrdiff_t i = 0; i < cn; ++i)",

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from smelt.native.kernels.convolution.filters import Rows, tiles
+from smelt.native.kernels.convolution.filters import Rows, packed, tiles
 from smelt.native.kernels.convolution.parts import finish_by_filter, groups, is_float
 from smelt.native.kernels.convolution.window import Window, channels_of
 from smelt.native.kernels.even_parts import WIDE
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.tile_walk import Walk
 from smelt.native.kernels.vector import MOST_LANES
-from smelt.native.kernels.vector_tile import Tile, Walk
+from smelt.native.kernels.vector_tile import Tile
 
 PANEL = 2 * MOST_LANES
 IDLE = 1.07
@@ -94,6 +95,7 @@ def emit(cx: KernelContext, window: Window) -> None:
     body, (_, height, width) = cx.body, window.output
     block = block_of(cx, window)
     by_row = -(-height // block.rows) >= -(-width // block.width)
+    weights = packed(cx)
     loops = (body.shared_loop, body.loop) if by_row else (body.loop, body.shared_loop)
     with groups(cx, window), loops[0]("h", height, step=block.rows):
         rest = f"{height} - h < {block.rows} ? {height} - h : {block.rows}"
@@ -102,7 +104,7 @@ def emit(cx: KernelContext, window: Window) -> None:
             rest = f"{width} - w < {block.width} ? {width} - w : {block.width}"
             body.line(f"const ptrdiff_t wide = {rest if width % block.width else block.width};")
             _emit_copy(cx, window, block)
-            for rows in tiles(cx, cx.input(1).size // cx.shape(1)[0]):
+            for rows in tiles(cx, cx.input(1).size // cx.shape(1)[0], weights):
                 with (
                     body.loop("r", "rows"),
                     body.block("for (ptrdiff_t l = 0; l < wide; l += 2 * LANES)"),

@@ -18,9 +18,10 @@ from smelt.native.kernels.convolution.window import Window, window_of
 from smelt.native.kernels.even_parts import Part, even_parts
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.tile_walk import STRIDED, packed_rows
 from smelt.native.kernels.vector import MOST_LANES
 from smelt.native.kernels.vector_dot import Matrices, emit_packed, pack
-from smelt.native.kernels.vector_tile import STRIDED, Finish, Tile, packed_rows
+from smelt.native.kernels.vector_tile import Finish, Tile
 
 ROWS, VECTORS = 6, 2
 FEWEST_TERMS = 4

@@ -1,0 +1,283 @@
+"""Tiles whose rows are output pixels and whose columns are filters, over a band of an image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from smelt.native.kernels.convolution.inside import INSIDE, declare_columns, inside_walk
+from smelt.native.kernels.convolution.window import Window, channels_of
+from smelt.native.kernels.even_parts import MORE_SUMS, WIDE, Part, by_registers, even_parts
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.tile_walk import Walk
+from smelt.native.kernels.vector import MOST_LANES
+from smelt.native.kernels.vector_tile import SUMS, Finish, Tile
+
+PANEL = 2 * MOST_LANES
+MOST_PIXELS = 14
+"""Pixels of a tile where there are 32 registers: parts of rows of 7, 14, 28, 56 are as long."""
+
+UNROLLED = 8
+"""Columns of a kernel that are written one after the other; more are a loop."""
+
+FETCHED = 1 << 16
+"""Elements of weights from which the next panel is fetched while one is multiplied: fewer stay
+near the processor from run to run."""
+
+LINE = 16
+"""Floats that a fetch brings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where pixels are read: a pointer, and the elements from channel to channel, from a row of the
+    image to the next, from what an output row sees to that of the next, and to that of the next
+    pixel."""
+
+    pointer: str
+    plane: int
+    pitch: int
+    down: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The laid out weights and bias ("" without), what becomes of the sums, and whether positions
+    that see padding only are skipped."""
+
+    packed: str
+    bias: str
+    finish: Finish
+    skipped: bool
+
+
+def panels(filters: int) -> list[tuple[int, int, int]]:
+    """``(first filter, width, count)``: whole panels, then a half and a quarter for the rest."""
+    half, quarter = PANEL // 2, PANEL // 4
+    whole, rest = divmod(filters, PANEL)
+    if rest > half + quarter:
+        whole, rest = whole + 1, 0
+    counts = (whole, int(rest > quarter), int(0 < rest <= quarter or rest > half))
+    found, first = [], 0
+    for width, count in zip((PANEL, half, quarter), counts, strict=True):
+        if count:
+            found.append((first, width, count))
+        first += width * count
+    return found
+
+
+def emit(
+    cx: KernelContext,
+    window: Window,
+    source: Source,
+    weights: Filters,
+    rows: int,
+    *,
+    by_panel: bool,
+) -> None:
+    """All panels over ``rows`` rows of pixels. Parts of a run share them ``by_panel``."""
+    loop, body = cx.body.shared_loop if by_panel else cx.body.loop, cx.body
+    pixels = rows * window.output[2]
+    for first, width, count in panels(channels_of(cx)[1]):
+        panel = Panel(window, source, weights, width, first + width * count)
+        few = (SUMS // 2, 2) if width > PANEL // 4 else (SUMS, 1)
+        more = (MORE_SUMS // 2, 2) if width > PANEL // 2 else (SUMS, 1)
+        with loop("o", panel.end, first, width):
+            if weights.skipped:
+                each = even_parts(pixels, few[0]), even_parts(pixels, more[0])
+                for when, parts in by_registers(body, *each):
+                    _emit_listed(cx, panel, parts, (more if when == WIDE else few)[1], when)
+                continue
+            body.line(f"#if {WIDE}")
+            _emit_placed(cx, panel, rows, more[1])
+            body.line("#else")
+            _emit_listed(cx, panel, even_parts(pixels, few[0]), few[1], f"!({WIDE})")
+            body.line("#endif")
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A panel of ``width`` filters, from ``o`` on; the last of its size ends at ``end``."""
+
+    window: Window
+    source: Source
+    weights: Filters
+    width: int
+    end: int
+
+    def elements(self, channels: int) -> int:
+        """Weights of the panel."""
+        return self.width * channels * self.window.kernel[1] * self.window.kernel[2]
+
+
+def _emit_listed(
+    cx: KernelContext, panel: Panel, parts: Sequence[Part], vectors: int, when: str
+) -> None:
+    """Pixels one after the other, each of which has a pointer: ``next`` is where the next one is,
+    in column q."""
+    body, window, source = cx.body, panel.window, panel.source
+    wide = window.output[2]
+    turn = source.down - (wide - 1) * source.step
+    body.line("ptrdiff_t p = 0, q = 0, next = 0;")
+    for part in parts:
+        with body.loop("t", part.count):
+            body.line(f"ptrdiff_t at[{part.length}];")
+            if panel.weights.skipped:
+                declare_columns(body, window, part.length)
+            with body.loop("m", part.length):
+                body.line("at[m] = next;")
+                body.line(f"next += ++q == {wide} ? {turn} : {source.step};")
+                body.line(f"q = q == {wide} ? 0 : q;")
+            walk = _listed_walk(window, panel.width)
+            given = [source.pointer, "at"]
+            if panel.weights.skipped:
+                walk, given = inside_walk(window, panel.width), [*given, *INSIDE]
+            _emit_tile(cx, panel, (part.length, vectors), walk, given, "p", when)
+            body.line(f"p += {part.length};")
+
+
+def _emit_placed(cx: KernelContext, panel: Panel, rows: int, vectors: int) -> None:
+    """Tiles of a part of an output row or a few whole ones, whose pixels lie at known places from
+    the first on, so that none needs a register of its own."""
+    body, window, source = cx.body, panel.window, panel.source
+    wide = window.output[2]
+    down = even_parts(rows, max(1, MOST_PIXELS // wide))
+    across = even_parts(wide, MOST_PIXELS)
+    tiles = sum(part.count for part in down) * sum(part.count for part in across)
+    fetch = _fetch(cx, panel, tiles)
+    if fetch:
+        each = panel.elements(channels_of(cx)[0])
+        following = f"o + {panel.width} < {panel.end} ? {each} : 0"
+        body.line(f"const float *ahead = {_weights(cx, panel)} + ({following});")
+    for y in down:
+        for x in across:
+            with (
+                body.loop("r", y.first + y.length * y.count, y.first, y.length),
+                body.loop("q", x.first + x.length * x.count, x.first, x.length),
+            ):
+                places = tuple(
+                    i * source.down + j * source.step
+                    for i in range(y.length)
+                    for j in range(x.length)
+                )
+                first = f"{source.pointer} + r * {source.down} + q * {source.step}"
+                walk = _placed_walk(window, panel.width, places, fetch)
+                given = [first, *(["ahead"] if fetch else [])]
+                size = (len(places), vectors)
+                _emit_tile(cx, panel, size, walk, given, f"r * {wide} + q", WIDE)
+                if fetch:
+                    body.line(f"ahead += {fetch * _rounds(cx, window)};")
+
+
+def _rounds(cx: KernelContext, window: Window) -> int:
+    """How often a tile turns round in its innermost loop."""
+    (_, kh, kw) = window.kernel
+    return channels_of(cx)[0] * kh * (kw if kw > UNROLLED else 1)
+
+
+def _fetch(cx: KernelContext, panel: Panel, tiles: int) -> int:
+    """Elements of the next panel that each round of a tile fetches, so that ``tiles`` of them fetch
+    it all; 0 if the weights are few."""
+    channels, filters = channels_of(cx)
+    window = panel.window
+    if panel.width < PANEL or filters * channels * window.kernel[1] * window.kernel[2] < FETCHED:
+        return 0
+    return -(-panel.elements(channels) // (tiles * _rounds(cx, window)))
+
+
+def _weights(cx: KernelContext, panel: Panel) -> str:
+    """The laid out panel from filter ``o`` on."""
+    channels, filters = channels_of(cx)
+    total = sum(width * count for _, width, count in panels(filters))
+    terms = channels * panel.window.kernel[1] * panel.window.kernel[2]
+    return f"{panel.weights.packed} + (g * {total} + o) * {terms}"
+
+
+def _emit_tile(
+    cx: KernelContext,
+    panel: Panel,
+    size: tuple[int, int],
+    walk: Walk,
+    given: Sequence[str],
+    first: str,
+    when: str,
+) -> None:
+    """``size`` pixels and vectors from pixel ``first`` of the band on by the panel ``o``, as many
+    filters at a time as vectors have lanes. ``given`` are arguments around the weights."""
+    filters, width, window = channels_of(cx)[1], panel.width, panel.window
+    source, weights, pixels = panel.source, panel.weights, window.pixels
+    total = sum(wide * count for _, wide, count in panels(filters))
+    (rows, vectors), here = size, f"h * {window.output[2]} + {first}"
+    lanes = f"{vectors} * LANES"
+    with cx.body.block(f"for (ptrdiff_t l = 0; l < {width}; l += {lanes})"):
+        end = (
+            str(width)
+            if filters % width == 0
+            else f"({filters} - o < {width} ? {filters} - o : {width})"
+        )
+        cx.body.line(f"const ptrdiff_t left = {end} - l;")
+        row = source.pitch * window.dilations[1]
+        arguments = [str(channels_of(cx)[0]), str(source.plane), str(row)]
+        arguments += [f"{_weights(cx, panel)} + l", *given]
+        start = f"{weights.bias} + g * {total} + o + l" if weights.bias else ""
+        finish = weights.finish.at(here, "o + l")
+        tile = Tile(rows, vectors, walk, "column" if start else "", finish, pixels, when)
+        stored = f"0, left < {lanes} ? left : {lanes}"
+        tile.call(cx, arguments, f"out + (o + l) * {pixels} + {here}", 1, stored, start)
+
+
+PARAMETERS = "ptrdiff_t cn, ptrdiff_t plane, ptrdiff_t pitch, const float *restrict b, "
+PARAMETERS += "const float *restrict a"
+"""Channels, the elements from one to the next and between rows that the kernel sees, the weights,
+and the image from the first pixel on, or from where ``at`` counts."""
+
+
+def _listed_walk(window: Window, width: int) -> Walk:
+    """Channels, rows of the kernel, and its columns one after the other."""
+    (_, kh, kw), dw = window.kernel, window.dilations[2]
+    heads, before, steps, after = _loops(kh, kw, width)
+    return Walk(
+        name=f"conv{kh}x{kw}",
+        parameters=f"{PARAMETERS}, const ptrdiff_t *restrict at",
+        heads=heads,
+        steps=tuple((f"a@[o + {x * dw}]" if x else "a@[o]", b) for x, b in steps),
+        before=f"const ptrdiff_t o = {before.format(dw)};",
+        after=after,
+        row_start="const float *a@ = a + at[@];",
+    )
+
+
+def _placed_walk(window: Window, width: int, places: tuple[int, ...], fetch: int) -> Walk:
+    """The same for pixels at ``places`` from the first on."""
+    (_, kh, kw), dw = window.kernel, window.dilations[2]
+    heads, before, steps, after = _loops(kh, kw, width)
+    fetched = [f"FETCH(ahead + {line});" for line in range(0, fetch, LINE)]
+    if fetch:
+        after = " ".join([after, *fetched, f"ahead += {fetch};"])
+    return Walk(
+        name=f"placed{kh}x{kw}",
+        parameters=PARAMETERS + (", const float *ahead" if fetch else ""),
+        heads=heads,
+        steps=tuple((f"seen[@ + {x * dw}]" if x else "seen[@]", b) for x, b in steps),
+        before=f"const float *seen = a + {before.format(dw)};",
+        after=after,
+        places=places,
+    )
+
+
+def _loops(
+    kh: int, kw: int, width: int
+) -> tuple[tuple[str, ...], str, tuple[tuple[int, str], ...], str]:
+    """The loops, where the window of a channel and row begins, the columns of a step with where
+    their weights are, and what ends it."""
+    heads: tuple[str, ...] = (
+        "for (ptrdiff_t i = 0; i < cn; ++i)",
+        f"for (ptrdiff_t k = 0; k < {kh}; ++k)",
+    )
+    before = "i * plane + k * pitch"
+    if kw > UNROLLED:
+        heads += (f"for (ptrdiff_t x = 0; x < {kw}; ++x)",)
+        return heads, before + " + x * {}", ((0, "b"),), f"b += {width};"
+    steps = tuple((x, f"b + {x * width}") for x in range(kw))
+    return heads, before, steps, f"b += {kw * width};"

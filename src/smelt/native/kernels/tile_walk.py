@@ -1,0 +1,46 @@
+"""How tiles of products go through the dim that they sum over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How a tile goes through the shared dim, as C.
+
+    ``parameters`` and ``arguments`` are those of the tile; ``heads`` are loops, the last of which
+    holds ``steps``: for each step, what all rows read of A, with ``@`` for the row's number or its
+    entry in ``places``, and the address of B. ``before`` and ``after`` stand around the steps.
+    """
+
+    name: str
+    parameters: str
+    heads: tuple[str, ...]
+    steps: tuple[tuple[str, str], ...]
+    before: str = ""
+    after: str = ""
+    row_start: str = ""
+    places: tuple[int, ...] = ()
+
+
+STRIDED = Walk(
+    name="dot",
+    parameters="ptrdiff_t kn, const float *restrict a, ptrdiff_t am, ptrdiff_t ak, "
+    "const float *restrict b, ptrdiff_t bk",
+    heads=("for (ptrdiff_t k = 0; k < kn; ++k)",),
+    steps=(("a[@ * am]", "b"),),
+    after="a += ak, b += bk;",
+)
+"""``a[row * am + k * ak]`` times ``b[k * bk + column]``."""
+
+
+def packed_rows(rows: int) -> Walk:
+    """As ``STRIDED``, for an A that lies there step by step."""
+    return Walk(
+        name=f"packed{rows}",
+        parameters="ptrdiff_t kn, const float *restrict a, const float *restrict b, ptrdiff_t bk",
+        heads=STRIDED.heads,
+        steps=(("a[@]", "b"),),
+        after=f"a += {rows}, b += bk;",
+    )
